@@ -1,0 +1,1 @@
+//! Request and rules in, decision out. Pure: no I/O, no clock, no environment

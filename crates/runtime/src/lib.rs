@@ -1,0 +1,1 @@
+//! Every use case, written once: exec, fork, checkpoint, restore, files

@@ -1,0 +1,1 @@
+//! A command held in a directory: keeper, agent, namespaces, Landlock, seccomp

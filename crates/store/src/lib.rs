@@ -1,0 +1,1 @@
+//! Bytes by hash, named roots, transactions: packs, SQLite, the on-disk format

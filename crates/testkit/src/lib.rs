@@ -1,0 +1,1 @@
+//! For tests only: temporary homes, the avfs binary driven as a user would, independent scans

@@ -1,0 +1,1 @@
+//! What a workspace is: trees, edits, diff, checkpoints, forks, history, journal

@@ -1,0 +1,1 @@
+//! A root and a layer shown as a directory: lens, layers, commit

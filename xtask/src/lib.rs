@@ -1,0 +1,1 @@
+//! For developers only: tidy checks and benchmarks

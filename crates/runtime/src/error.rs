@@ -97,3 +97,106 @@ pub enum Error {
 }
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Error {
+        let what = what.into();
+        move |source| Error::Io { what, source }
+    }
+
+    /// Which of the kinds this is.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::Vault(error) => vault_kind(error),
+            Error::Store(error) => store_kind(error),
+            Error::View(avfs_view::Error::Vault(error)) => vault_kind(error),
+            Error::View(_) => ErrorKind::Unavailable,
+            Error::Sandbox(_) => ErrorKind::Unavailable,
+            Error::Transfer(error) => error.kind(),
+            Error::NoCurrentVault => ErrorKind::NotFound,
+            Error::LentPath { .. } | Error::SandboxPath { .. } => ErrorKind::Denied,
+            Error::PathExists { .. } => ErrorKind::AlreadyExists,
+            Error::NotEmpty { .. } | Error::MoveIntoItself { .. } => ErrorKind::Invalid,
+            Error::Busy { .. } | Error::HeadMoved { .. } | Error::HomeInUse { .. } => {
+                ErrorKind::Conflict
+            }
+            Error::VersionNotFound { .. } => ErrorKind::NotFound,
+            Error::Invalid { .. } => ErrorKind::Invalid,
+            Error::Io { source, .. } => io_kind(source),
+        }
+    }
+
+    /// The one thing to do next, where there is one.
+    pub fn hint(&self) -> Option<String> {
+        use avfs_vault::Error as Vault;
+        Some(match self {
+            Error::Vault(Vault::VaultNotFound { .. }) => {
+                "run `avfs vault list` to see the vaults".into()
+            }
+            Error::Vault(Vault::VaultExists { .. }) => {
+                "choose another name, or `avfs vault use` the existing one".into()
+            }
+            Error::Vault(Vault::CheckpointNotFound { .. }) => {
+                "run `avfs checkpoint list` to see the checkpoints".into()
+            }
+            Error::Vault(Vault::CheckpointExists { .. }) => "choose another name".into(),
+            Error::Vault(Vault::IsADirectory { path }) => {
+                format!("`avfs ls {path}` lists it; `avfs rm -r {path}` removes it")
+            }
+            Error::Vault(Vault::Conflict { .. }) | Error::HeadMoved { .. } => {
+                "somebody else changed the vault; look at it and try again".into()
+            }
+            Error::NoCurrentVault => {
+                "run `avfs vault create NAME`, or `avfs vault use NAME`, or pass --vault".into()
+            }
+            Error::LentPath { .. } | Error::SandboxPath { .. } => {
+                "write to /workspace, /home/agent, /tmp or a directory of your own".into()
+            }
+            Error::NotEmpty { path } => format!("`avfs rm -r {path}` removes it with its content"),
+            Error::Busy { .. } => "wait until they end, or work in a fork".into(),
+            Error::Sandbox(_) => "run `avfs doctor` to see what this host lacks".into(),
+            _ => return None,
+        })
+    }
+}
+
+fn vault_kind(error: &avfs_vault::Error) -> ErrorKind {
+    use avfs_vault::Error as Vault;
+    match error {
+        Vault::VaultNotFound { .. }
+        | Vault::VaultIdNotFound { .. }
+        | Vault::CheckpointNotFound { .. }
+        | Vault::PathNotFound { .. } => ErrorKind::NotFound,
+        Vault::VaultExists { .. } | Vault::CheckpointExists { .. } | Vault::AlreadyExists { .. } => {
+            ErrorKind::AlreadyExists
+        }
+        Vault::Conflict { .. } => ErrorKind::Conflict,
+        Vault::Corrupt { .. } => ErrorKind::Corrupt,
+        Vault::UnknownSchema { .. } => ErrorKind::Unavailable,
+        Vault::Read(source) => io_kind(source),
+        Vault::Store(error) => store_kind(error),
+        Vault::CheckpointNotAutomatic { .. }
+        | Vault::NotADirectory { .. }
+        | Vault::IsADirectory { .. }
+        | Vault::SymlinkLoop { .. }
+        | Vault::TopDirectory { .. }
+        | Vault::InvalidPath { .. }
+        | Vault::InvalidName { .. }
+        | Vault::InvalidText { .. } => ErrorKind::Invalid,
+    }
+}
+
+pub(crate) fn io_kind(error: &std::io::Error) -> ErrorKind {
+    use std::io::ErrorKind as Io;
+    match error.kind() {
+        Io::NotFound => ErrorKind::NotFound,
+        Io::AlreadyExists => ErrorKind::AlreadyExists,
+        Io::PermissionDenied => ErrorKind::Denied,
+        Io::StorageFull | Io::QuotaExceeded | Io::FileTooLarge => ErrorKind::Quota,
+        Io::TimedOut => ErrorKind::TimedOut,
+        Io::NotADirectory | Io::IsADirectory | Io::DirectoryNotEmpty | Io::InvalidInput => {
+            ErrorKind::Invalid
+        }
+        _ => ErrorKind::Unavailable,
+    }
+}

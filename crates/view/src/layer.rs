@@ -65,6 +65,11 @@ pub struct Found {
     pub same_boot: bool,
 }
 
+/// What is left of a layer after its use.
+pub struct Retired {
+    path: PathBuf,
+}
+
 impl Layers {
     /// Opens `home/layers`. `owner` is whom commands run as, where that is not the caller.
     pub fn open(home: &Path, owner: Option<Owner>) -> Result<Layers> {
@@ -119,28 +124,43 @@ impl Layers {
     /// Every layer left behind, each locked; waits up to `patience` for those whose users are still dying.
     pub fn find(&self, patience: Duration) -> Result<Vec<Found>> {
         let mut found = Vec::new();
-        for vault in subdirectories(&self.directory)? {
-            let Some(id) = file_name(&vault).and_then(|name| name.parse::<VaultId>().ok()) else {
-                continue;
-            };
-            for path in subdirectories(&vault)? {
-                if file_name(&path) == Some(SCRATCH) {
-                    continue;
-                }
-                // A record that was never written belongs to a layer that was never used.
-                if !path.join(RECORD).exists() || !path.join(LOCK).exists() {
-                    continue;
-                }
+        for (vault, path) in self.directories()? {
+            if is_in_use(&path) {
                 let layer = Layer::claim(path, patience)?;
                 let same_boot = layer.record.boot == self.boot;
                 found.push(Found {
-                    vault: id,
+                    vault,
                     layer,
                     same_boot,
                 });
             }
         }
         Ok(found)
+    }
+
+    /// Directories that are no layers any more, or never became any.
+    pub fn rubbish(&self) -> Result<Vec<Retired>> {
+        let paths = self.directories()?.into_iter().map(|(_, path)| path);
+        let rubbish = paths.filter(|path| !is_in_use(path));
+        Ok(rubbish.map(|path| Retired { path }).collect())
+    }
+
+    fn directories(&self) -> Result<Vec<(VaultId, PathBuf)>> {
+        let mut directories = Vec::new();
+        for vault in subdirectories(&self.directory)? {
+            let Some(id) = file_name(&vault).and_then(|name| name.parse::<VaultId>().ok()) else {
+                continue;
+            };
+            let layers = subdirectories(&vault)?.into_iter();
+            let layers = layers.filter(|path| file_name(path) != Some(SCRATCH));
+            directories.extend(layers.map(|path| (id, path)));
+        }
+        Ok(directories)
+    }
+
+    /// Whether anything is kept for the vault.
+    pub fn holds(&self, vault: VaultId) -> bool {
+        self.directory.join(vault.to_string()).exists()
     }
 
     /// Removes all that is kept for a vault that no longer exists.
@@ -238,10 +258,16 @@ impl Layer {
             .map_err(at(&self.path))
     }
 
-    /// Removes the layer from disk; nothing may have it mounted.
-    pub fn discard(self, scanner: &Scanner) -> Result<()> {
-        // Without its record the rest is only rubbish, whatever happens next.
+    /// Takes the layer out of use: without its record the rest is only rubbish, to be removed at leisure.
+    pub fn retire(self) -> Result<Retired> {
         std::fs::remove_file(self.path.join(RECORD)).map_err(at(&self.path))?;
+        Ok(Retired { path: self.path })
+    }
+}
+
+impl Retired {
+    /// Removes what is left from disk.
+    pub fn remove(self, scanner: &Scanner) -> Result<()> {
         remove_directory(&self.path, scanner)
     }
 }
@@ -281,6 +307,11 @@ impl LayerRecord {
             boot: boot.trim_end_matches('\0').to_owned(),
         })
     }
+}
+
+/// The lock is made last and the record removed first.
+fn is_in_use(path: &Path) -> bool {
+    path.join(RECORD).exists() && path.join(LOCK).exists()
 }
 
 fn wait_for_lock(lock: &File, path: &Path, patience: Duration) -> Result<()> {

@@ -13,7 +13,7 @@ mod scanner;
 
 pub use commit::{CommitInput, Committed, HashCache, Skipped, Writers, commit};
 pub use error::{Error, Result};
-pub use layer::{Found, Layer, LayerRecord, Layers};
+pub use layer::{Found, Layer, LayerRecord, Layers, Retired};
 pub use lens::{Lens, LensRoot, Owner, Xattrs};
 pub use scan::{UpperEntry, UpperKind};
 pub use scanner::{Scanner, scanner_main};

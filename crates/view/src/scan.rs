@@ -5,12 +5,13 @@
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Mode, OFlags, Statx, StatxFlags, lgetxattr, llistxattr, openat,
     readlinkat, renameat, statx, unlinkat,
 };
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 const DIRECTORY: OFlags = OFlags::RDONLY
@@ -96,7 +97,7 @@ fn scan_directory(
     for (name, child) in subdirectories {
         match openat(&directory, &name, DIRECTORY, Mode::empty()) {
             Ok(opened) => scan_directory(opened, &child, entries)?,
-            Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => {}
+            Err(Errno::NOENT | Errno::NOTDIR) => {}
             Err(error) => return Err(error.into()),
         }
     }
@@ -173,8 +174,8 @@ fn read_xattrs(name: &CStr) -> io::Result<(BTreeMap<Vec<u8>, Vec<u8>>, Marks)> {
     let length = match llistxattr(name, &mut names[..]) {
         Ok(length) => length,
         // More names than an overlay can carry over; ext4 keeps them all in one block.
-        Err(rustix::io::Errno::RANGE) => return Err(io::ErrorKind::InvalidData.into()),
-        Err(rustix::io::Errno::NOTSUP) => 0,
+        Err(Errno::RANGE) => return Err(io::ErrorKind::InvalidData.into()),
+        Err(Errno::NOTSUP) => 0,
         Err(error) => return Err(error.into()),
     };
     for attribute in names[..length]
@@ -208,7 +209,7 @@ fn read_xattr(name: &CStr, attribute: &[u8]) -> io::Result<Option<Vec<u8>>> {
             value.truncate(length);
             Ok(Some(value))
         }
-        Err(rustix::io::Errno::NODATA) => Ok(None),
+        Err(Errno::NODATA) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
@@ -221,33 +222,48 @@ pub fn remove_contents(top: impl AsFd) -> io::Result<()> {
     let mut moved = 0u64;
     loop {
         let mut directories = Vec::new();
-        for item in Dir::read_from(top)? {
-            let item = item?;
-            match item.file_name() {
-                name if name == c"." || name == c".." => {}
-                name if item.file_type() == FileType::Directory => {
-                    directories.push(name.to_owned())
-                }
-                name => unlinkat(top, name, AtFlags::empty())?,
-            }
-        }
+        each_name(top, |name, kind| match kind {
+            FileType::Directory => Ok(directories.push(name.to_owned())),
+            _ => gone(unlinkat(top, name, AtFlags::empty())),
+        })?;
         if directories.is_empty() {
             return Ok(());
         }
         for name in directories {
-            let opened = openat(top, &name, DIRECTORY, Mode::empty())?;
-            for item in Dir::read_from(&opened)? {
-                let item = item?;
-                match item.file_name() {
-                    inner if inner == c"." || inner == c".." => {}
-                    inner if item.file_type() == FileType::Directory => {
-                        moved += 1;
-                        renameat(&opened, inner, top, format!(".moved-{moved}"))?;
-                    }
-                    inner => unlinkat(&opened, inner, AtFlags::empty())?,
+            let opened = match openat(top, &name, DIRECTORY, Mode::empty()) {
+                Err(Errno::NOENT) => continue,
+                opened => opened?,
+            };
+            each_name(opened.as_fd(), |inner, kind| match kind {
+                FileType::Directory => {
+                    moved += 1;
+                    gone(renameat(&opened, inner, top, format!(".moved-{moved}")))
                 }
-            }
-            unlinkat(top, &name, AtFlags::REMOVEDIR)?;
+                _ => gone(unlinkat(&opened, inner, AtFlags::empty())),
+            })?;
+            gone(unlinkat(top, &name, AtFlags::REMOVEDIR))?;
         }
+    }
+}
+
+fn each_name(
+    directory: BorrowedFd<'_>,
+    mut each: impl FnMut(&CStr, FileType) -> io::Result<()>,
+) -> io::Result<()> {
+    for item in Dir::read_from(directory)? {
+        let item = item?;
+        let name = item.file_name();
+        if name != c"." && name != c".." {
+            each(name, item.file_type())?;
+        }
+    }
+    Ok(())
+}
+
+/// Somebody else may be removing the same things; what counts is that they are gone.
+fn gone(outcome: rustix::io::Result<()>) -> io::Result<()> {
+    match outcome {
+        Err(Errno::NOENT) => Ok(()),
+        outcome => Ok(outcome?),
     }
 }

@@ -14,7 +14,12 @@ pub(crate) struct Capture {
 
 impl Capture {
     pub fn new(limit: usize) -> Capture {
-        Capture { limit, head: Vec::new(), tail: VecDeque::new(), total: 0 }
+        Capture {
+            limit,
+            head: Vec::new(),
+            tail: VecDeque::new(),
+            total: 0,
+        }
     }
 
     pub fn push(&mut self, bytes: &[u8]) {
@@ -33,7 +38,11 @@ impl Capture {
         let mut bytes = self.head;
         bytes.extend(self.tail);
         let truncated = self.total > bytes.len() as u64;
-        Captured { bytes, total: self.total, truncated }
+        Captured {
+            bytes,
+            total: self.total,
+            truncated,
+        }
     }
 
     /// Errors tend to stand at the end, so the tail gets the larger half of an odd limit.

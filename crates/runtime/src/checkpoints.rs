@@ -26,7 +26,10 @@ impl Runtime {
         self.slot(vault.id).current(self, |vault| {
             let origin = CheckpointOrigin::Asked;
             let by = &Principal::Owner;
-            Ok(self.inner.vaults.save_checkpoint(vault.id, name, vault.head, origin, by)?)
+            Ok(self
+                .inner
+                .vaults
+                .save_checkpoint(vault.id, name, vault.head, origin, by)?)
         })
     }
 
@@ -52,6 +55,9 @@ impl Runtime {
 
     pub fn checkpoint_delete(&self, vault: Select, name: &CheckpointName) -> Result<()> {
         let vault = self.vault(&vault)?;
-        Ok(self.inner.vaults.delete_checkpoint(vault.id, name, &Principal::Owner)?)
+        Ok(self
+            .inner
+            .vaults
+            .delete_checkpoint(vault.id, name, &Principal::Owner)?)
     }
 }

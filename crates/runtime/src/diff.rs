@@ -5,7 +5,9 @@ use std::str::FromStr;
 use avfs_vault::{
     Change, ChangeKind, CheckpointName, Entry, Kind, RootId, Vault, VaultName, pair_renames,
 };
-use imara_diff::{Algorithm, BasicLineDiffPrinter, Diff as LineDiff, InternedInput, UnifiedDiffConfig};
+use imara_diff::{
+    Algorithm, BasicLineDiffPrinter, Diff as LineDiff, InternedInput, UnifiedDiffConfig,
+};
 
 use crate::runtime::{Runtime, Select};
 use crate::{Error, Result};
@@ -87,13 +89,20 @@ impl Runtime {
         let before = self.point(&vault, from)?;
         let after = self.point(&vault, to)?;
         let changes = self.inner.vaults.trees().diff(before, after)?.into_iter();
-        let changes = changes.filter(|change| change.kind != ChangeKind::Times).collect();
+        let changes = changes
+            .filter(|change| change.kind != ChangeKind::Times)
+            .collect();
         let changes = pair_renames(changes);
         let patch = match detail {
             DiffDetail::Names => None,
             DiffDetail::Patch => Some(self.patch(&changes)?),
         };
-        Ok(Diff { from: from.to_string(), to: to.to_string(), changes, patch })
+        Ok(Diff {
+            from: from.to_string(),
+            to: to.to_string(),
+            changes,
+            patch,
+        })
     }
 
     fn point(&self, vault: &Vault, point: &DiffPoint) -> Result<RootId> {
@@ -109,7 +118,12 @@ impl Runtime {
                 let versions = vaults.versions(vault.id, usize::MAX)?;
                 let found = versions.iter().find(|version| version.number == *number);
                 let vault = vault.name.to_string();
-                found.ok_or(Error::VersionNotFound { vault, number: *number })?.root
+                found
+                    .ok_or(Error::VersionNotFound {
+                        vault,
+                        number: *number,
+                    })?
+                    .root
             }
             DiffPoint::Vault(name) => vaults.get(name)?.head,
         })
@@ -132,12 +146,16 @@ impl Runtime {
             if let (Some(before), Some(after)) = (before, after)
                 && before.meta.mode != after.meta.mode
             {
-                patch += &format!("old mode {:o}\nnew mode {:o}\n", before.meta.mode, after.meta.mode);
+                patch += &format!(
+                    "old mode {:o}\nnew mode {:o}\n",
+                    before.meta.mode, after.meta.mode
+                );
             }
             match (self.text(before)?, self.text(after)?) {
                 (Some(old), Some(new)) if old != new => {
                     let old_name = before.map_or("/dev/null".into(), |_| format!("a{old_path}"));
-                    let new_name = after.map_or("/dev/null".into(), |_| format!("b{}", change.path));
+                    let new_name =
+                        after.map_or("/dev/null".into(), |_| format!("b{}", change.path));
                     patch += &format!("--- {old_name}\n+++ {new_name}\n");
                     patch += &unified(&old, &new);
                 }
@@ -154,8 +172,14 @@ impl Runtime {
             None => Some(String::new()),
             Some(Kind::Symlink { target }) => Some(String::from_utf8_lossy(target).into_owned()),
             Some(Kind::File { content, size, .. }) if *size <= PATCH_BYTES_MAX => {
-                let bytes = self.inner.vaults.trees().read(*content, 0, *size as usize)?;
-                String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
+                let bytes = self
+                    .inner
+                    .vaults
+                    .trees()
+                    .read(*content, 0, *size as usize)?;
+                String::from_utf8(bytes)
+                    .ok()
+                    .filter(|text| !text.contains('\0'))
             }
             Some(_) => None,
         })
@@ -167,5 +191,6 @@ fn unified(old: &str, new: &str) -> String {
     let mut diff = LineDiff::compute(Algorithm::Histogram, &input);
     diff.postprocess_lines(&input);
     let printer = BasicLineDiffPrinter(&input.interner);
-    diff.unified_diff(&printer, UnifiedDiffConfig::default(), &input).to_string()
+    diff.unified_diff(&printer, UnifiedDiffConfig::default(), &input)
+        .to_string()
 }

@@ -33,20 +33,35 @@ impl Engine {
         let owner = keeper.privilege().file_owner();
         let serve = |name: &str, xattrs: Xattrs| -> Result<Served> {
             let mount = keeper.mount_fuse(name)?;
-            let owner = Owner { uid: owner, gid: owner };
+            let owner = Owner {
+                uid: owner,
+                gid: owner,
+            };
             let lens = Lens::serve(mount.fd, trees.clone(), owner, xattrs)?;
-            Ok(Served { lens: Arc::new(lens), path: mount.path })
+            Ok(Served {
+                lens: Arc::new(lens),
+                path: mount.path,
+            })
         };
         let plain = serve("lens", Xattrs::Absent)?;
         let with_xattrs = serve("lens-xattrs", Xattrs::Served)?;
         let scanner = Scanner::new(keeper.spawn_helper("__scanner")?);
-        Ok(Engine { keeper, scanner, plain, with_xattrs })
+        Ok(Engine {
+            keeper,
+            scanner,
+            plain,
+            with_xattrs,
+        })
     }
 
     /// Shows `root` for as long as the guard lives, and where.
     pub fn show(&self, trees: &Trees, root: RootId) -> Result<(LensRoot, PathBuf)> {
         let has_xattrs = trees.root(root)?.has_xattrs;
-        let served = if has_xattrs { &self.with_xattrs } else { &self.plain };
+        let served = if has_xattrs {
+            &self.with_xattrs
+        } else {
+            &self.plain
+        };
         let guard = served.lens.open(root);
         let path = served.path.join(guard.name());
         Ok((guard, path))
@@ -55,14 +70,17 @@ impl Engine {
 
 /// Whom layers must belong to, where that is not the caller: as root, the sandbox's own user.
 pub(crate) fn layer_owner() -> Option<Owner> {
-    rustix::process::geteuid()
-        .is_root()
-        .then_some(Owner { uid: SANDBOX_UID, gid: SANDBOX_UID })
+    rustix::process::geteuid().is_root().then_some(Owner {
+        uid: SANDBOX_UID,
+        gid: SANDBOX_UID,
+    })
 }
 
 /// The owner that a vault records for what is created in it.
-pub(crate) const STORED_OWNER: Owner =
-    Owner { uid: avfs_sandbox::INNER_UID, gid: avfs_sandbox::INNER_UID };
+pub(crate) const STORED_OWNER: Owner = Owner {
+    uid: avfs_sandbox::INNER_UID,
+    gid: avfs_sandbox::INNER_UID,
+};
 
 /// The keeper's privilege is decided by trying, a layer's owner by asking: both must agree.
 fn check_privilege(keeper: &Keeper) -> Result<()> {

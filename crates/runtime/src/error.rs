@@ -53,7 +53,9 @@ impl ErrorKind {
 
     /// The kind with this name.
     pub fn parse(text: &str) -> Option<ErrorKind> {
-        ErrorKind::ALL.into_iter().find(|kind| kind.as_str() == text)
+        ErrorKind::ALL
+            .into_iter()
+            .find(|kind| kind.as_str() == text)
     }
 }
 
@@ -93,7 +95,10 @@ pub enum Error {
     #[error("{home} is in use by another daemon")]
     HomeInUse { home: String },
     #[error("{what}: {source}")]
-    Io { what: String, source: std::io::Error },
+    Io {
+        what: String,
+        source: std::io::Error,
+    },
 }
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -167,9 +172,9 @@ fn vault_kind(error: &avfs_vault::Error) -> ErrorKind {
         | Vault::VaultIdNotFound { .. }
         | Vault::CheckpointNotFound { .. }
         | Vault::PathNotFound { .. } => ErrorKind::NotFound,
-        Vault::VaultExists { .. } | Vault::CheckpointExists { .. } | Vault::AlreadyExists { .. } => {
-            ErrorKind::AlreadyExists
-        }
+        Vault::VaultExists { .. }
+        | Vault::CheckpointExists { .. }
+        | Vault::AlreadyExists { .. } => ErrorKind::AlreadyExists,
         Vault::Conflict { .. } => ErrorKind::Conflict,
         Vault::Corrupt { .. } => ErrorKind::Corrupt,
         Vault::UnknownSchema { .. } => ErrorKind::Unavailable,
@@ -183,6 +188,25 @@ fn vault_kind(error: &avfs_vault::Error) -> ErrorKind {
         | Vault::InvalidPath { .. }
         | Vault::InvalidName { .. }
         | Vault::InvalidText { .. } => ErrorKind::Invalid,
+    }
+}
+
+fn store_kind(error: &avfs_store::Error) -> ErrorKind {
+    use avfs_store::Error as Store;
+    match error {
+        Store::Missing { .. } | Store::Corrupt { .. } => ErrorKind::Corrupt,
+        Store::InvalidId { .. } => ErrorKind::Invalid,
+        Store::Io { source, .. } => match io_kind(source) {
+            // A file of ours that is missing is damage, not somebody's wrong name.
+            ErrorKind::NotFound | ErrorKind::AlreadyExists | ErrorKind::Invalid => {
+                ErrorKind::Corrupt
+            }
+            kind => kind,
+        },
+        Store::SyncFailed | Store::UnknownFormat { .. } | Store::OldSqlite { .. } => {
+            ErrorKind::Unavailable
+        }
+        Store::Database(_) => ErrorKind::Unavailable,
     }
 }
 

@@ -63,14 +63,24 @@ impl Runtime {
             Some(cwd) => cwd.clone(),
             None => self.default_cwd(vault.head)?,
         };
-        let call = Call { runtime: self.clone(), exec: ExecId::new(), vault, cwd, request };
+        let call = Call {
+            runtime: self.clone(),
+            exec: ExecId::new(),
+            vault,
+            cwd,
+            request,
+        };
         Ok(Resolved { call })
     }
 
     fn default_cwd(&self, head: RootId) -> Result<VaultPath> {
         let workspace = VaultPath::parse(b"/workspace")?;
         let entry = self.inner.vaults.trees().entry(head, &workspace)?;
-        Ok(if entry.is_some_and(|entry| entry.is_dir()) { workspace } else { VaultPath::root() })
+        Ok(if entry.is_some_and(|entry| entry.is_dir()) {
+            workspace
+        } else {
+            VaultPath::root()
+        })
     }
 }
 
@@ -135,21 +145,38 @@ impl Resolved {
             env: &call.request.env,
         };
         let decision = avfs_policy::decide(&call.runtime.inner.rules, &request);
-        let timings = Timings { decide_us: micros(started), ..Timings::default() };
+        let timings = Timings {
+            decide_us: micros(started),
+            ..Timings::default()
+        };
         let status = match decision.action {
             Action::Allow | Action::AllowWithCheckpoint => {
-                return Verdict::Permitted(Permitted { call, decision, timings });
+                return Verdict::Permitted(Permitted {
+                    call,
+                    decision,
+                    timings,
+                });
             }
             Action::RequireApproval => ExecStatus::NeedsApproval,
             Action::Deny => ExecStatus::Denied,
         };
-        Verdict::Refused(Refused { call, decision, status, timings })
+        Verdict::Refused(Refused {
+            call,
+            decision,
+            status,
+            timings,
+        })
     }
 }
 
 impl Refused {
     fn report(self) -> Result<ExecReport> {
-        let Refused { call, decision, status, timings } = self;
+        let Refused {
+            call,
+            decision,
+            status,
+            timings,
+        } = self;
         call.record("exec_refused", &decision)?;
         Ok(ExecReport {
             exec: call.exec,
@@ -181,7 +208,10 @@ impl Permitted {
         let slot = self.call.runtime.slot(self.call.vault.id);
         let entered = slot.enter(&self.call.runtime, self.call.exec)?;
         self.timings.view_us = micros(started);
-        Ok(Viewed { permitted: self, entered })
+        Ok(Viewed {
+            permitted: self,
+            entered,
+        })
     }
 }
 
@@ -200,7 +230,10 @@ impl Viewed {
             _ => None,
         };
         self.permitted.timings.checkpoint_us = micros(started);
-        Ok(Checkpointed { viewed: self, checkpoint })
+        Ok(Checkpointed {
+            viewed: self,
+            checkpoint,
+        })
     }
 }
 
@@ -210,22 +243,44 @@ impl Checkpointed {
         let call = &self.viewed.permitted.call;
         let command = Command {
             argv: call.request.command.argv(),
-            env: call.runtime.inner.host.environment(&call.vault.name, &call.request.env),
+            env: call
+                .runtime
+                .inner
+                .host
+                .environment(&call.vault.name, &call.request.env),
             cwd: call.cwd.as_bytes().to_vec(),
         };
-        let limits =
-            Limits { timeout: call.request.timeout, output_limit: call.request.output_limit };
+        let limits = Limits {
+            timeout: call.request.timeout,
+            output_limit: call.request.output_limit,
+        };
         let ran = run(&self.viewed.entered.sandbox, &command, &limits, sink)?;
         self.viewed.permitted.timings.run_us = micros(started);
-        Ok(Finished { checkpointed: self, ran, duration: started.elapsed() })
+        Ok(Finished {
+            checkpointed: self,
+            ran,
+            duration: started.elapsed(),
+        })
     }
 }
 
 impl Finished {
     fn finish(self) -> Result<ExecReport> {
         let started = Instant::now();
-        let Finished { checkpointed: Checkpointed { viewed, checkpoint }, ran, duration } = self;
-        let Viewed { permitted: Permitted { call, decision, mut timings }, entered } = viewed;
+        let Finished {
+            checkpointed: Checkpointed { viewed, checkpoint },
+            ran,
+            duration,
+        } = self;
+        let Viewed {
+            permitted:
+                Permitted {
+                    call,
+                    decision,
+                    mut timings,
+                },
+            entered,
+        } = viewed;
         let isolation = entered.sandbox.isolation().clone();
         let left = entered.leave(call.version(&decision, &ran))?;
         let (changes, home_changes) = call.changes(&left)?;
@@ -245,7 +300,7 @@ impl Finished {
             changes,
             home_changes,
             version: left.version,
-            skipped: left.skipped.into_iter().map(Skipped::from).collect(),
+            skipped: left.skipped.into_iter().map(skipped).collect(),
             isolation: Some(isolation),
             usage: ran.usage,
             leftovers: ran.leftovers,
@@ -273,7 +328,9 @@ impl Call {
         checkpoint: Option<Checkpoint>,
         changed: bool,
     ) -> Result<Option<Checkpoint>> {
-        let Some(checkpoint) = checkpoint else { return Ok(None) };
+        let Some(checkpoint) = checkpoint else {
+            return Ok(None);
+        };
         if changed {
             return Ok(Some(checkpoint));
         }
@@ -305,8 +362,11 @@ impl Call {
     }
 
     fn details(&self, decision: &Decision) -> serde_json::Value {
-        let categories: Vec<_> =
-            decision.categories.iter().map(|category| category.as_str()).collect();
+        let categories: Vec<_> = decision
+            .categories
+            .iter()
+            .map(|category| category.as_str())
+            .collect();
         json!({
             "command": self.request.command.text(),
             "cwd": self.cwd.to_string(),
@@ -332,11 +392,20 @@ impl ExecCommand {
         match self {
             ExecCommand::Shell(text) => text.clone(),
             ExecCommand::Argv(argv) => {
-                let words: Vec<_> =
-                    argv.iter().map(|word| String::from_utf8_lossy(word)).collect();
+                let words: Vec<_> = argv
+                    .iter()
+                    .map(|word| String::from_utf8_lossy(word))
+                    .collect();
                 words.join(" ")
             }
         }
+    }
+}
+
+fn skipped(skipped: avfs_view::Skipped) -> Skipped {
+    Skipped {
+        path: skipped.path,
+        reason: skipped.reason.to_owned(),
     }
 }
 

@@ -76,7 +76,9 @@ impl Runtime {
                 return Ok(vec![Listed { name, entry }]);
             };
             let entries = trees.list(tree)?.into_iter();
-            Ok(entries.map(|(name, entry)| Listed { name, entry }).collect())
+            Ok(entries
+                .map(|(name, entry)| Listed { name, entry })
+                .collect())
         })
     }
 
@@ -85,7 +87,11 @@ impl Runtime {
         let vault = self.vault(&vault)?;
         if let Some(scratch) = self.scratch(&vault, path)? {
             let bytes = scratch.read(path)?;
-            return Ok(FileContent { path: path.clone(), bytes, version: vault.version });
+            return Ok(FileContent {
+                path: path.clone(),
+                bytes,
+                version: vault.version,
+            });
         }
         self.inner.host.check_own(path)?;
         self.slot(vault.id).current(self, |vault| {
@@ -96,7 +102,11 @@ impl Runtime {
                 Kind::Directory { .. } => return Err(is_a_directory(path)),
                 Kind::Fifo | Kind::Symlink { .. } => return Err(not_a_file(&path)),
             };
-            Ok(FileContent { path, bytes, version: vault.version })
+            Ok(FileContent {
+                path,
+                bytes,
+                version: vault.version,
+            })
         })
     }
 
@@ -111,28 +121,59 @@ impl Runtime {
         let vault = self.vault(&vault)?;
         if let Some(scratch) = self.scratch(&vault, path)? {
             let size = scratch.write(path, bytes, mode)?;
-            return Ok(Written { path: path.clone(), size, version: vault.version });
+            return Ok(Written {
+                path: path.clone(),
+                size,
+                version: vault.version,
+            });
         }
         self.change(vault, Cause::Write, &[path], |edit, head| {
             let path = self.real_path(head, path)?;
             let existing = edit.get(&path)?;
             let mut all = Vec::new();
             if mode == WriteMode::Append
-                && let Some(Entry { kind: Kind::File { content, size, .. }, .. }) = &existing
+                && let Some(Entry {
+                    kind: Kind::File { content, size, .. },
+                    ..
+                }) = &existing
             {
-                all = self.inner.vaults.trees().read(*content, 0, *size as usize)?;
+                all = self
+                    .inner
+                    .vaults
+                    .trees()
+                    .read(*content, 0, *size as usize)?;
             }
             all.extend_from_slice(bytes);
-            let (content, size) = self.inner.vaults.trees().write_content(&mut all.as_slice())?;
+            let (content, size) = self
+                .inner
+                .vaults
+                .trees()
+                .write_content(&mut all.as_slice())?;
             match existing {
-                Some(Entry { kind: Kind::File { link, .. }, meta }) => {
+                Some(Entry {
+                    kind: Kind::File { link, .. },
+                    meta,
+                }) => {
                     // All names of a hard-linked file are the same file.
                     for name in edit.linked_names(&path)? {
-                        let kind = Kind::File { content, size, link };
-                        edit.put(&name, Entry { kind, meta: touched(meta.clone()) })?;
+                        let kind = Kind::File {
+                            content,
+                            size,
+                            link,
+                        };
+                        edit.put(
+                            &name,
+                            Entry {
+                                kind,
+                                meta: touched(meta.clone()),
+                            },
+                        )?;
                     }
                 }
-                Some(Entry { kind: Kind::Directory { .. }, .. }) => return Err(is_a_directory(path)),
+                Some(Entry {
+                    kind: Kind::Directory { .. },
+                    ..
+                }) => return Err(is_a_directory(path)),
                 Some(_) => return Err(not_a_file(&path)),
                 None => {
                     edit.put(&path, Entry::file(content, size, new_meta(0o644)))?;
@@ -141,7 +182,11 @@ impl Runtime {
             }
             Ok((path, size))
         })
-        .map(|((path, size), version)| Written { path, size, version })
+        .map(|((path, size), version)| Written {
+            path,
+            size,
+            version,
+        })
     }
 
     /// Makes a directory.
@@ -201,7 +246,10 @@ impl Runtime {
                 return Ok(target);
             }
             if target.starts_with(from) {
-                return Err(Error::MoveIntoItself { from: from.clone(), to: target });
+                return Err(Error::MoveIntoItself {
+                    from: from.clone(),
+                    to: target,
+                });
             }
             check_replaceable(edit, &entry, &target)?;
             edit.remove(from)?;
@@ -218,7 +266,13 @@ impl Runtime {
         let vault = self.vault(&vault)?;
         let owner = (STORED_OWNER.uid, STORED_OWNER.gid);
         let (report, version) = self.change(vault, Cause::Import, &[at], |edit, _| {
-            Ok(import_directory(self.inner.vaults.trees(), edit, host_dir, at, owner)?)
+            Ok(import_directory(
+                self.inner.vaults.trees(),
+                edit,
+                host_dir,
+                at,
+                owner,
+            )?)
         })?;
         Ok(Imported { report, version })
     }
@@ -255,7 +309,10 @@ impl Runtime {
                 cause,
                 details: json!({ "paths": names }),
             };
-            let published = self.inner.vaults.publish(vault.id, vault.head, root, version)?;
+            let published = self
+                .inner
+                .vaults
+                .publish(vault.id, vault.head, root, version)?;
             Ok((value, published.number))
         })
     }
@@ -271,7 +328,10 @@ impl Runtime {
             return Err(avfs_vault::Error::NotADirectory { path: parent }.into());
         };
         let path = parent.join(name)?;
-        if trees.child(tree, name)?.is_some_and(|entry| entry.is_symlink()) {
+        if trees
+            .child(tree, name)?
+            .is_some_and(|entry| entry.is_symlink())
+        {
             let (target, _) = trees.resolve(head, &path)?;
             self.inner.host.check_own(&target)?;
             return Ok(target);
@@ -289,13 +349,20 @@ impl Runtime {
 
 /// POSIX rename replaces a file by a file and an empty directory by a directory.
 fn check_replaceable(edit: &Edit, entry: &Entry, target: &VaultPath) -> Result<()> {
-    let Some(existing) = edit.get(target)? else { return Ok(()) };
+    let Some(existing) = edit.get(target)? else {
+        return Ok(());
+    };
     match (entry.is_dir(), existing.is_dir()) {
         (false, false) => Ok(()),
-        (true, false) => Err(avfs_vault::Error::NotADirectory { path: target.clone() }.into()),
+        (true, false) => Err(avfs_vault::Error::NotADirectory {
+            path: target.clone(),
+        }
+        .into()),
         (false, true) => Err(is_a_directory(target.clone())),
         (true, true) if edit.list(target)?.is_empty() => Ok(()),
-        (true, true) => Err(Error::NotEmpty { path: target.clone() }),
+        (true, true) => Err(Error::NotEmpty {
+            path: target.clone(),
+        }),
     }
 }
 
@@ -316,7 +383,9 @@ fn make_parents(edit: &mut Edit, path: &VaultPath) -> Result<()> {
 }
 
 fn touch_parent(edit: &mut Edit, path: &VaultPath) -> Result<()> {
-    let Some(parent) = path.parent() else { return Ok(()) };
+    let Some(parent) = path.parent() else {
+        return Ok(());
+    };
     if let Some(entry) = edit.get(&parent)? {
         edit.set_meta(&parent, touched(entry.meta))?;
     }
@@ -325,16 +394,27 @@ fn touch_parent(edit: &mut Edit, path: &VaultPath) -> Result<()> {
 
 fn touched(meta: Meta) -> Meta {
     let now = Time::now();
-    Meta { mtime: now, ctime: now, ..meta }
+    Meta {
+        mtime: now,
+        ctime: now,
+        ..meta
+    }
 }
 
 fn new_meta(mode: u32) -> Meta {
-    Meta { uid: STORED_OWNER.uid, gid: STORED_OWNER.gid, ..Meta::new(mode, Time::now()) }
+    Meta {
+        uid: STORED_OWNER.uid,
+        gid: STORED_OWNER.gid,
+        ..Meta::new(mode, Time::now())
+    }
 }
 
 fn new_directory() -> Entry {
     let meta = new_meta(0o755);
-    Entry { kind: Entry::directory(0o755, meta.mtime).kind, meta }
+    Entry {
+        kind: Entry::directory(0o755, meta.mtime).kind,
+        meta,
+    }
 }
 
 fn not_found(path: &VaultPath) -> Error {
@@ -346,5 +426,8 @@ fn is_a_directory(path: VaultPath) -> Error {
 }
 
 fn not_a_file(path: &VaultPath) -> Error {
-    Error::Invalid { what: "path", reason: format!("{path} is not a regular file") }
+    Error::Invalid {
+        what: "path",
+        reason: format!("{path} is not a regular file"),
+    }
 }

@@ -31,11 +31,11 @@ pub struct HostFacts {
 /// The host as sandboxes see it.
 pub(crate) struct Host {
     pub lent: Vec<Lent>,
-    pub etc: Vec<EtcFile>,
     pub skeleton: PathBuf,
     /// Paths that are the sandbox's or the host's, never the vault's.
     pub mount_points: BTreeSet<VaultPath>,
     path: Vec<u8>,
+    git: Vec<u8>,
 }
 
 impl Host {
@@ -58,7 +58,23 @@ impl Host {
         for point in inside.chain(OWN_MOUNTS.iter().map(|point| point.as_bytes())) {
             mount_points.insert(VaultPath::parse(point)?);
         }
-        Ok(Host { lent, etc: etc_files(&config.host), skeleton, mount_points, path })
+        Ok(Host {
+            lent,
+            skeleton,
+            mount_points,
+            path,
+            git: git_config(&config.host),
+        })
+    }
+
+    /// The whole of `/etc` in the vault's sandbox.
+    pub fn etc(&self, vault: &VaultName) -> Vec<EtcFile> {
+        let mut files = host_etc(vault.as_str());
+        files.push(EtcFile {
+            path: "gitconfig".into(),
+            content: EtcContent::Bytes(self.git.clone()),
+        });
+        files
     }
 
     /// The environment of a command, built and never inherited; `extra` wins.
@@ -101,10 +117,17 @@ impl Host {
 
     /// Refuses paths that are not the vault's; `/tmp` is the caller's business.
     pub fn check_own(&self, path: &VaultPath) -> Result<()> {
-        let Some(point) = self.mount_points.iter().find(|point| path.starts_with(point)) else {
+        let Some(point) = self
+            .mount_points
+            .iter()
+            .find(|point| path.starts_with(point))
+        else {
             return Ok(());
         };
-        if OWN_MOUNTS.iter().any(|own| own.as_bytes() == point.as_bytes()) {
+        if OWN_MOUNTS
+            .iter()
+            .any(|own| own.as_bytes() == point.as_bytes())
+        {
             return Err(Error::SandboxPath { path: path.clone() });
         }
         Err(Error::LentPath { path: path.clone() })
@@ -113,7 +136,11 @@ impl Host {
 
 /// The shell of `--shell`: never the caller's own, never a login shell.
 pub(crate) fn shell() -> &'static str {
-    if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" }
+    if Path::new("/bin/bash").exists() {
+        "/bin/bash"
+    } else {
+        "/bin/sh"
+    }
 }
 
 /// Empty directories for everything that is mounted, and the home: the lowest layer of every view.
@@ -144,16 +171,17 @@ fn give_away(path: &Path, owner: u32) -> std::io::Result<()> {
     Ok(())
 }
 
-fn etc_files(facts: &HostFacts) -> Vec<EtcFile> {
-    let mut files = host_etc();
-    let mut git = String::new();
+/// Who commits are by; nothing else of the caller's configuration is for a sandbox to see.
+fn git_config(facts: &HostFacts) -> Vec<u8> {
+    let mut text = String::new();
     if let (Some(name), Some(email)) = (&facts.git_name, &facts.git_email) {
-        git = format!("[user]\n\tname = {}\n\temail = {}\n", git_value(name), git_value(email));
+        text = format!(
+            "[user]\n\tname = {}\n\temail = {}\n",
+            git_value(name),
+            git_value(email)
+        );
     }
-    let content = EtcContent::Bytes(git.into_bytes());
-    files.retain(|file| file.path != "gitconfig");
-    files.push(EtcFile { path: "gitconfig".into(), content });
-    files
+    text.into_bytes()
 }
 
 fn git_value(text: &str) -> String {

@@ -66,8 +66,15 @@ pub(crate) struct Left {
 
 impl Slot {
     pub fn new(vault: VaultId) -> Slot {
-        let state = State { live: None, running: BTreeMap::new(), used: Instant::now() };
-        Slot { vault, state: Mutex::new(state) }
+        let state = State {
+            live: None,
+            running: BTreeMap::new(),
+            used: Instant::now(),
+        };
+        Slot {
+            vault,
+            state: Mutex::new(state),
+        }
     }
 
     pub fn running(&self) -> usize {
@@ -81,7 +88,11 @@ impl Slot {
     /// Joins the vault's sandbox, opening it if there is none.
     pub fn enter(self: &Arc<Self>, runtime: &Runtime, exec: ExecId) -> Result<Entered> {
         let mut state = self.lock();
-        if state.live.as_ref().is_some_and(|live| !live.sandbox.is_alive()) {
+        if state
+            .live
+            .as_ref()
+            .is_some_and(|live| !live.sandbox.is_alive())
+        {
             self.salvage(runtime, &mut state, None)?;
         }
         if !state.running.is_empty() {
@@ -97,7 +108,14 @@ impl Slot {
         state.used = Instant::now();
         drop(state);
         let (slot, runtime) = (self.clone(), runtime.clone());
-        Ok(Entered { sandbox, before, slot, runtime, exec, left: false })
+        Ok(Entered {
+            sandbox,
+            before,
+            slot,
+            runtime,
+            exec,
+            left: false,
+        })
     }
 
     /// Runs `change` while nothing else can move the head and no view shows the old one.
@@ -110,7 +128,10 @@ impl Slot {
         let vault = runtime.inner.vaults.by_id(self.vault)?;
         if !state.running.is_empty() {
             let running = state.running.len();
-            return Err(Error::Busy { vault: vault.name.to_string(), running });
+            return Err(Error::Busy {
+                vault: vault.name.to_string(),
+                running,
+            });
         }
         close(&mut state)?;
         change(vault)
@@ -131,7 +152,9 @@ impl Slot {
 
     /// Closes a view that has not been used for `idle`.
     pub fn close_if_idle(&self, _runtime: &Runtime, idle: Duration) {
-        let Ok(mut state) = self.state.try_lock() else { return };
+        let Ok(mut state) = self.state.try_lock() else {
+            return;
+        };
         if state.running.is_empty() && state.used.elapsed() >= idle {
             // What cannot be removed now is found and removed at the next start.
             let _ = close(&mut state);
@@ -155,27 +178,56 @@ impl Slot {
         let before = state.running.remove(&exec).expect("an exec leaves once");
         let shared_with: Vec<ExecId> = state.running.keys().copied().collect();
         state.used = Instant::now();
-        let lost = state.live.as_ref().is_some_and(|live| !live.sandbox.is_alive());
+        let lost = state
+            .live
+            .as_ref()
+            .is_some_and(|live| !live.sandbox.is_alive());
         let committed = if lost {
             self.salvage(runtime, &mut state, Some(version))?
         } else {
             self.commit(runtime, &mut state, version)?
         };
         if state.running.is_empty()
-            && state.live.as_ref().is_some_and(|live| live.entries > ROTATE_ENTRIES)
+            && state
+                .live
+                .as_ref()
+                .is_some_and(|live| live.entries > ROTATE_ENTRIES)
         {
             self.rotate_in_background(runtime);
         }
-        let Committed { after, version, skipped } = committed;
-        Ok(Left { before, after, version, skipped, shared_with })
+        let Committed {
+            after,
+            version,
+            skipped,
+        } = committed;
+        Ok(Left {
+            before,
+            after,
+            version,
+            skipped,
+            shared_with,
+        })
     }
 
     /// Base and layer become the head; without a view the head is what it is.
-    fn commit(&self, runtime: &Runtime, state: &mut State, version: NewVersion) -> Result<Committed> {
-        let writers = if state.running.is_empty() { Writers::None } else { Writers::Some };
+    fn commit(
+        &self,
+        runtime: &Runtime,
+        state: &mut State,
+        version: NewVersion,
+    ) -> Result<Committed> {
+        let writers = if state.running.is_empty() {
+            Writers::None
+        } else {
+            Writers::Some
+        };
         let Some(live) = &mut state.live else {
             let after = runtime.inner.vaults.by_id(self.vault)?.head;
-            return Ok(Committed { after, version: None, skipped: Vec::new() });
+            return Ok(Committed {
+                after,
+                version: None,
+                skipped: Vec::new(),
+            });
         };
         let (committed, entries) = commit_layer(
             runtime,
@@ -201,12 +253,22 @@ impl Slot {
         live.sandbox.kill();
         let engine = runtime.engine()?;
         let version = match version {
-            Some(version) => NewVersion { cause: Cause::Interrupted, ..version },
+            Some(version) => NewVersion {
+                cause: Cause::Interrupted,
+                ..version
+            },
             None => interrupted_version(json!({ "why": "the sandbox was lost" })),
         };
         let (layer, cache) = (&mut live.layer, &mut live.cache);
-        let (committed, _) =
-            commit_layer(runtime, &engine, self.vault, layer, cache, Writers::None, version)?;
+        let (committed, _) = commit_layer(
+            runtime,
+            &engine,
+            self.vault,
+            layer,
+            cache,
+            Writers::None,
+            version,
+        )?;
         let LiveView { layer, .. } = live;
         layer.retire()?.remove_in_background(engine);
         Ok(committed)
@@ -216,7 +278,10 @@ impl Slot {
         let (slot, runtime) = (runtime.slot(self.vault), runtime.clone());
         std::thread::spawn(move || {
             let mut state = slot.lock();
-            let due = state.live.as_ref().is_some_and(|live| live.entries > ROTATE_ENTRIES);
+            let due = state
+                .live
+                .as_ref()
+                .is_some_and(|live| live.entries > ROTATE_ENTRIES);
             if !due || !state.running.is_empty() || close(&mut state).is_err() {
                 return;
             }
@@ -275,11 +340,21 @@ pub(crate) fn commit_layer(
     let committed = avfs_view::commit(&input, &engine.scanner, layer.upper(), cache)?;
     let expected = layer.record().last_commit;
     layer.begin_commit(committed.root)?;
-    let published = runtime.inner.vaults.publish(vault, expected, committed.root, version)?;
+    let published = runtime
+        .inner
+        .vaults
+        .publish(vault, expected, committed.root, version)?;
     layer.finish_commit()?;
     let version = (committed.root != expected).then_some(published.number);
     let after = committed.root;
-    Ok((Committed { after, version, skipped: committed.skipped }, committed.entries))
+    Ok((
+        Committed {
+            after,
+            version,
+            skipped: committed.skipped,
+        },
+        committed.entries,
+    ))
 }
 
 fn open(runtime: &Runtime, vault: VaultId) -> Result<LiveView> {
@@ -299,7 +374,7 @@ fn open(runtime: &Runtime, vault: VaultId) -> Result<LiveView> {
         },
         scratch: inner.layers.scratch(vault.id)?,
         lent: inner.host.lent.clone(),
-        etc: inner.host.etc.clone(),
+        etc: inner.host.etc(&vault.name),
         readonly: false,
     };
     match engine.keeper.open_sandbox(&plan, vec![layer.hold()?]) {
@@ -320,7 +395,13 @@ fn open(runtime: &Runtime, vault: VaultId) -> Result<LiveView> {
 
 fn close(state: &mut State) -> Result<()> {
     if let Some(live) = state.live.take() {
-        let LiveView { sandbox, _lens, layer, engine, .. } = live;
+        let LiveView {
+            sandbox,
+            _lens,
+            layer,
+            engine,
+            ..
+        } = live;
         sandbox.kill();
         drop(sandbox);
         drop(_lens);
@@ -340,7 +421,12 @@ fn partial_version() -> NewVersion {
 }
 
 pub(crate) fn interrupted_version(details: serde_json::Value) -> NewVersion {
-    NewVersion { by: Principal::System, exec: None, cause: Cause::Interrupted, details }
+    NewVersion {
+        by: Principal::System,
+        exec: None,
+        cause: Cause::Interrupted,
+        details,
+    }
 }
 
 trait RemoveInBackground {

@@ -33,7 +33,11 @@ impl Runtime {
     }
 
     fn recover_layer(&self, engine: &Engine, found: Found) -> Result<()> {
-        let Found { vault, mut layer, same_boot } = found;
+        let Found {
+            vault,
+            mut layer,
+            same_boot,
+        } = found;
         let vaults = &self.inner.vaults;
         let Ok(vault) = vaults.by_id(vault) else {
             return Ok(layer.retire()?.remove(&engine.scanner)?);
@@ -47,7 +51,15 @@ impl Runtime {
             }
             let version = interrupted_version(json!({ "why": "the daemon was lost" }));
             let cache = &mut HashCache::default();
-            commit_layer(self, engine, vault.id, &mut layer, cache, Writers::None, version)?;
+            commit_layer(
+                self,
+                engine,
+                vault.id,
+                &mut layer,
+                cache,
+                Writers::None,
+                version,
+            )?;
         } else {
             // Unsynced files may be missing: kept aside, and the head stays.
             let input = CommitInput {

@@ -42,11 +42,16 @@ pub struct ExecReport {
 pub enum ExecStatus {
     Exited(i32),
     Signaled(i32),
-    TimedOut { signal: i32 },
+    TimedOut {
+        signal: i32,
+    },
     Cancelled,
     Denied,
     NeedsApproval,
-    CouldNotStart { reason: String, not_found: bool },
+    CouldNotStart {
+        reason: String,
+        not_found: bool,
+    },
     /// The sandbox was lost with the command in it.
     Interrupted,
 }

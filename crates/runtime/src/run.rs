@@ -3,7 +3,9 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use avfs_sandbox::{Command, Event, ExitStatus, Running, Sandbox, StartFailure, StartStep, Stdio, Usage};
+use avfs_sandbox::{
+    Command, Event, ExitStatus, Running, Sandbox, StartFailure, StartStep, Stdio, Usage,
+};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
@@ -55,11 +57,19 @@ pub(crate) fn run(
     limits: &Limits,
     sink: &dyn OutputSink,
 ) -> Result<Ran> {
-    let failed = |errno: Errno| Error::Io { what: "preparing the command".into(), source: errno.into() };
-    let stdin = open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(failed)?;
+    let failed = |errno: Errno| Error::Io {
+        what: "preparing the command".into(),
+        source: errno.into(),
+    };
+    let stdin =
+        open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(failed)?;
     let (stdout, stdout_end) = output_pipe().map_err(failed)?;
     let (stderr, stderr_end) = output_pipe().map_err(failed)?;
-    let stdio = Stdio { stdin, stdout: stdout_end, stderr: stderr_end };
+    let stdio = Stdio {
+        stdin,
+        stdout: stdout_end,
+        stderr: stderr_end,
+    };
     let running = sandbox.exec(command, stdio)?;
     let mut watch = Watch {
         running: &running,
@@ -68,7 +78,9 @@ pub(crate) fn run(
             Output::new(Stream::Stderr, stderr, limits.output_limit),
         ],
         sink,
-        ending: Ending::NotYet { deadline: limits.timeout.map(|timeout| Instant::now() + timeout) },
+        ending: Ending::NotYet {
+            deadline: limits.timeout.map(|timeout| Instant::now() + timeout),
+        },
         buffer: vec![0; 64 * 1024],
     };
     let end = watch.until_the_end()?;
@@ -111,7 +123,11 @@ enum Why {
 
 enum End {
     CouldNotStart(StartFailure),
-    Exited { status: ExitStatus, usage: Usage, leftovers: u32 },
+    Exited {
+        status: ExitStatus,
+        usage: Usage,
+        leftovers: u32,
+    },
     Lost,
 }
 
@@ -123,10 +139,18 @@ impl Watch<'_> {
             match self.running.next_event()? {
                 None | Some(Event::Started { .. }) => {}
                 Some(Event::CouldNotStart(failure)) => return Ok(End::CouldNotStart(failure)),
-                Some(Event::Exited { status, usage, leftovers }) => {
+                Some(Event::Exited {
+                    status,
+                    usage,
+                    leftovers,
+                }) => {
                     // Nothing of the command lives, so what is in the pipes is all there will be.
                     self.read_output();
-                    return Ok(End::Exited { status, usage, leftovers });
+                    return Ok(End::Exited {
+                        status,
+                        usage,
+                        leftovers,
+                    });
                 }
                 Some(Event::Lost) => {
                     self.read_output();
@@ -140,15 +164,23 @@ impl Watch<'_> {
     fn wait(&self) -> Result<()> {
         let event = self.running.fd();
         let mut polled = vec![PollFd::from_borrowed_fd(event, PollFlags::IN)];
-        for pipe in self.outputs.iter().filter_map(|output| output.pipe.as_ref()) {
+        for pipe in self
+            .outputs
+            .iter()
+            .filter_map(|output| output.pipe.as_ref())
+        {
             polled.push(PollFd::new(pipe, PollFlags::IN));
         }
         let next = match &self.ending {
-            Ending::NotYet { deadline: Some(deadline) } => Some(*deadline),
+            Ending::NotYet {
+                deadline: Some(deadline),
+            } => Some(*deadline),
             Ending::Asked { kill_at, .. } => Some(*kill_at),
             _ => None,
         };
-        let until_next = next.map_or(CANCEL_POLL, |at| at.saturating_duration_since(Instant::now()));
+        let until_next = next.map_or(CANCEL_POLL, |at| {
+            at.saturating_duration_since(Instant::now())
+        });
         let timeout = until_next.min(CANCEL_POLL);
         let timeout = Timespec {
             tv_sec: timeout.as_secs() as i64,
@@ -157,9 +189,10 @@ impl Watch<'_> {
         };
         match poll(&mut polled, Some(&timeout)) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(errno) => {
-                Err(Error::Io { what: "waiting for the command".into(), source: errno.into() })
-            }
+            Err(errno) => Err(Error::Io {
+                what: "waiting for the command".into(),
+                source: errno.into(),
+            }),
         }
     }
 
@@ -180,8 +213,12 @@ impl Watch<'_> {
                 } else {
                     return Ok(());
                 };
-                self.running.signal(rustix::process::Signal::TERM.as_raw())?;
-                self.ending = Ending::Asked { why, kill_at: now + GRACE };
+                self.running
+                    .signal(rustix::process::Signal::TERM.as_raw())?;
+                self.ending = Ending::Asked {
+                    why,
+                    kill_at: now + GRACE,
+                };
             }
             Ending::Asked { why, kill_at } if now >= *kill_at => {
                 self.running.kill()?;
@@ -194,12 +231,20 @@ impl Watch<'_> {
 
     fn conclude(self, end: End) -> Ran {
         let (usage, leftovers) = match &end {
-            End::Exited { usage, leftovers, .. } => (Some(*usage), *leftovers),
+            End::Exited {
+                usage, leftovers, ..
+            } => (Some(*usage), *leftovers),
             End::CouldNotStart(_) | End::Lost => (None, 0),
         };
         let status = status_of(&self.ending, end);
         let [stdout, stderr] = self.outputs.map(|output| output.capture.finish());
-        Ran { status, stdout, stderr, usage, leftovers }
+        Ran {
+            status,
+            stdout,
+            stderr,
+            usage,
+            leftovers,
+        }
     }
 }
 
@@ -214,10 +259,20 @@ fn status_of(ending: &Ending, end: End) -> ExecStatus {
         (End::CouldNotStart(failure), _) => could_not_start(failure),
         (End::Exited { .. }, Some(Why::Timeout)) => ExecStatus::TimedOut { signal },
         (End::Exited { .. }, Some(Why::Cancelled)) => ExecStatus::Cancelled,
-        (End::Exited { status: ExitStatus::Code(code), .. }, None) => ExecStatus::Exited(code),
-        (End::Exited { status: ExitStatus::Signal(signal), .. }, None) => {
-            ExecStatus::Signaled(signal)
-        }
+        (
+            End::Exited {
+                status: ExitStatus::Code(code),
+                ..
+            },
+            None,
+        ) => ExecStatus::Exited(code),
+        (
+            End::Exited {
+                status: ExitStatus::Signal(signal),
+                ..
+            },
+            None,
+        ) => ExecStatus::Signaled(signal),
     }
 }
 
@@ -229,12 +284,14 @@ fn could_not_start(failure: StartFailure) -> ExecStatus {
             reason: format!("cannot enter the working directory: {error}"),
             not_found: false,
         },
-        StartStep::Exec if not_found => {
-            ExecStatus::CouldNotStart { reason: "command not found".into(), not_found }
-        }
-        StartStep::Exec => {
-            ExecStatus::CouldNotStart { reason: format!("cannot execute: {error}"), not_found }
-        }
+        StartStep::Exec if not_found => ExecStatus::CouldNotStart {
+            reason: "command not found".into(),
+            not_found,
+        },
+        StartStep::Exec => ExecStatus::CouldNotStart {
+            reason: format!("cannot execute: {error}"),
+            not_found,
+        },
         StartStep::Setup => ExecStatus::CouldNotStart {
             reason: format!("cannot confine the command: {error}"),
             not_found: false,
@@ -244,7 +301,11 @@ fn could_not_start(failure: StartFailure) -> ExecStatus {
 
 impl Output {
     fn new(stream: Stream, pipe: OwnedFd, limit: usize) -> Output {
-        Output { stream, pipe: Some(pipe), capture: Capture::new(limit) }
+        Output {
+            stream,
+            pipe: Some(pipe),
+            capture: Capture::new(limit),
+        }
     }
 
     /// Takes what there is; a pipe at its end is let go.

@@ -87,7 +87,9 @@ impl Runtime {
             slots: Mutex::default(),
             _home_lock: home_lock,
         };
-        let runtime = Runtime { inner: Arc::new(inner) };
+        let runtime = Runtime {
+            inner: Arc::new(inner),
+        };
         runtime.recover()?;
         runtime.tidy_in_background();
         Ok(runtime)
@@ -124,7 +126,10 @@ impl Runtime {
     /// The one place where the vault's view is opened, committed and closed.
     pub(crate) fn slot(&self, vault: VaultId) -> Arc<Slot> {
         let mut slots = self.inner.slots.lock().expect(UNPOISONED);
-        slots.entry(vault).or_insert_with(|| Arc::new(Slot::new(vault))).clone()
+        slots
+            .entry(vault)
+            .or_insert_with(|| Arc::new(Slot::new(vault)))
+            .clone()
     }
 
     pub(crate) fn forget_slot(&self, vault: VaultId) {
@@ -137,14 +142,19 @@ impl Runtime {
         if let Some(engine) = held.as_ref().filter(|engine| engine.keeper.is_alive()) {
             return Ok(engine.clone());
         }
-        let engine = Arc::new(Engine::start(&self.inner.config, self.inner.vaults.trees())?);
+        let engine = Arc::new(Engine::start(
+            &self.inner.config,
+            self.inner.vaults.trees(),
+        )?);
         *held = Some(engine.clone());
         Ok(engine)
     }
 
     fn running_engine(&self) -> Option<Arc<Engine>> {
         let held = self.inner.engine.lock().expect(UNPOISONED);
-        held.as_ref().filter(|engine| engine.keeper.is_alive()).cloned()
+        held.as_ref()
+            .filter(|engine| engine.keeper.is_alive())
+            .cloned()
     }
 
     fn slots(&self) -> MutexValues {
@@ -183,9 +193,9 @@ fn lock_home(config: &Config) -> Result<File> {
         .map_err(failed())?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            Err(Error::HomeInUse { home: config.home.display().to_string() })
-        }
+        Err(TryLockError::WouldBlock) => Err(Error::HomeInUse {
+            home: config.home.display().to_string(),
+        }),
         Err(TryLockError::Error(source)) => Err(failed()(source)),
     }
 }

@@ -22,8 +22,10 @@ pub(crate) struct Scratch {
     directory: OwnedFd,
 }
 
-const DIRECTORY: OFlags =
-    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const DIRECTORY: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
 
 impl Scratch {
     pub fn open(path: &Path) -> Result<Scratch> {
@@ -33,11 +35,16 @@ impl Scratch {
     }
 
     pub fn list(&self, path: &VaultPath) -> Result<Vec<Listed>> {
-        let opened = self.beneath(path, OFlags::RDONLY | OFlags::NONBLOCK).map_err(at(path))?;
+        let opened = self
+            .beneath(path, OFlags::RDONLY | OFlags::NONBLOCK)
+            .map_err(at(path))?;
         let stat = fstat(&opened).map_err(at(path))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::Directory {
             let name = path.file_name().unwrap_or_default().to_vec();
-            return Ok(vec![Listed { name, entry: entry_of(&stat, Vec::new()) }]);
+            return Ok(vec![Listed {
+                name,
+                entry: entry_of(&stat, Vec::new()),
+            }]);
         }
         let mut listed = Vec::new();
         for item in Dir::read_from(&opened).map_err(at(path))? {
@@ -48,23 +55,30 @@ impl Scratch {
             }
             let stat = statat(&opened, name, AtFlags::SYMLINK_NOFOLLOW).map_err(at(path))?;
             let target = match FileType::from_raw_mode(stat.st_mode) {
-                FileType::Symlink => {
-                    readlinkat(&opened, name, Vec::new()).map_err(at(path))?.into_bytes()
-                }
+                FileType::Symlink => readlinkat(&opened, name, Vec::new())
+                    .map_err(at(path))?
+                    .into_bytes(),
                 _ => Vec::new(),
             };
             let name = name.to_bytes().to_vec();
-            listed.push(Listed { name, entry: entry_of(&stat, target) });
+            listed.push(Listed {
+                name,
+                entry: entry_of(&stat, target),
+            });
         }
         listed.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(listed)
     }
 
     pub fn read(&self, path: &VaultPath) -> Result<Vec<u8>> {
-        let opened = self.beneath(path, OFlags::RDONLY | OFlags::NONBLOCK).map_err(at(path))?;
+        let opened = self
+            .beneath(path, OFlags::RDONLY | OFlags::NONBLOCK)
+            .map_err(at(path))?;
         regular(&opened, path)?;
         let mut bytes = Vec::new();
-        File::from(opened).read_to_end(&mut bytes).map_err(Error::io(path.to_string()))?;
+        File::from(opened)
+            .read_to_end(&mut bytes)
+            .map_err(Error::io(path.to_string()))?;
         Ok(bytes)
     }
 
@@ -108,9 +122,7 @@ impl Scratch {
             Err(Errno::ISDIR) if depth == Depth::Recursive => {
                 remove_tree(&parent, name).map_err(at(path))
             }
-            Err(Errno::ISDIR) => {
-                Err(avfs_vault::Error::IsADirectory { path: path.clone() }.into())
-            }
+            Err(Errno::ISDIR) => Err(avfs_vault::Error::IsADirectory { path: path.clone() }.into()),
             outcome => outcome.map_err(at(path)),
         }
     }
@@ -118,9 +130,19 @@ impl Scratch {
     /// Symbolic links are followed, but never out of the scratch directory.
     fn beneath(&self, path: &VaultPath, flags: OFlags) -> rustix::io::Result<OwnedFd> {
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
-        let mode = if flags.contains(OFlags::CREATE) { 0o644 } else { 0 };
+        let mode = if flags.contains(OFlags::CREATE) {
+            0o644
+        } else {
+            0
+        };
         let flags = flags | OFlags::CLOEXEC;
-        openat2(&self.directory, relative(path), flags, Mode::from_raw_mode(mode), resolve)
+        openat2(
+            &self.directory,
+            relative(path),
+            flags,
+            Mode::from_raw_mode(mode),
+            resolve,
+        )
     }
 
     fn parent<'a>(&self, path: &'a VaultPath) -> Result<(OwnedFd, &'a [u8])> {
@@ -184,15 +206,27 @@ fn regular(opened: &OwnedFd, path: &VaultPath) -> Result<()> {
 
 fn entry_of(stat: &rustix::fs::Stat, target: Vec<u8>) -> Entry {
     let kind = match FileType::from_raw_mode(stat.st_mode) {
-        FileType::Directory => Kind::Directory { tree: TreeId::EMPTY, files: 0, bytes: 0 },
+        FileType::Directory => Kind::Directory {
+            tree: TreeId::EMPTY,
+            files: 0,
+            bytes: 0,
+        },
         FileType::Symlink => Kind::Symlink { target },
-        FileType::RegularFile => {
-            Kind::File { content: Content::EMPTY, size: stat.st_size as u64, link: None }
-        }
+        FileType::RegularFile => Kind::File {
+            content: Content::EMPTY,
+            size: stat.st_size as u64,
+            link: None,
+        },
         _ => Kind::Fifo,
     };
-    let time = |secs: i64, nanos: u64| Time { secs, nanos: nanos as u32 };
-    let mut meta = Meta::new(stat.st_mode & 0o7777, time(stat.st_mtime, stat.st_mtime_nsec as u64));
+    let time = |secs: i64, nanos: u64| Time {
+        secs,
+        nanos: nanos as u32,
+    };
+    let mut meta = Meta::new(
+        stat.st_mode & 0o7777,
+        time(stat.st_mtime, stat.st_mtime_nsec as u64),
+    );
     meta.ctime = time(stat.st_ctime, stat.st_ctime_nsec as u64);
     Entry { kind, meta }
 }
@@ -203,6 +237,9 @@ fn at(path: &VaultPath) -> impl FnOnce(Errno) -> Error + use<> {
         Errno::NOENT => avfs_vault::Error::PathNotFound { path }.into(),
         Errno::NOTDIR => avfs_vault::Error::NotADirectory { path }.into(),
         Errno::LOOP => avfs_vault::Error::SymlinkLoop { path }.into(),
-        errno => Error::Io { what: path.to_string(), source: errno.into() },
+        errno => Error::Io {
+            what: path.to_string(),
+            source: errno.into(),
+        },
     }
 }

@@ -33,7 +33,10 @@ impl Runtime {
 
     pub fn vault_list(&self) -> Result<Vec<VaultInfo>> {
         let vaults = self.inner.vaults.list()?;
-        vaults.into_iter().map(|vault| self.describe(vault)).collect()
+        vaults
+            .into_iter()
+            .map(|vault| self.describe(vault))
+            .collect()
     }
 
     pub fn vault_info(&self, vault: Select) -> Result<VaultInfo> {
@@ -55,7 +58,10 @@ impl Runtime {
     ) -> Result<VaultInfo> {
         let source = self.inner.vaults.get(source)?;
         let fork = self.slot(source.id).current(self, |source| {
-            Ok(self.inner.vaults.fork(&source.name, name, &Principal::Owner)?)
+            Ok(self
+                .inner
+                .vaults
+                .fork(&source.name, name, &Principal::Owner)?)
         })?;
         if then == AfterFork::Use {
             self.inner.vaults.set_current(name)?;

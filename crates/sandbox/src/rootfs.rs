@@ -56,7 +56,9 @@ pub(crate) fn enter(plan: &SandboxPlan, privilege: Privilege, at: &Path) -> Resu
     mount_change("/", private).during(|| "detach its mounts from the keeper's")?;
     let root = Root::overlay(&plan.overlay, plan.readonly, privilege, at)?;
     let scratch = open_directory(&plan.scratch)?;
-    root.give(scratch.as_fd(), || format!("own {:?}", plan.scratch))?;
+    give(scratch.as_fd(), privilege, || {
+        format!("own {:?}", plan.scratch)
+    })?;
     root.show(scratch.as_fd(), Path::new("tmp"), NOSUID_NODEV)?;
     for (inside, mode) in [("run", "0755"), ("var/tmp", "1777")] {
         match root.memory(inside, mode) {
@@ -97,6 +99,8 @@ impl Root {
         let lowers = plan.lowers.iter().map(|path| open_directory(path));
         let lowers = lowers.collect::<Result<Vec<_>, _>>()?;
         let (upper, work) = (open_directory(&plan.upper)?, open_directory(&plan.work)?);
+        // The overlay copies the owner of its root when it is mounted.
+        give(upper.as_fd(), privilege, || format!("own {:?}", plan.upper))?;
         let name = |fd: &OwnedFd| format!("/proc/self/fd/{}", fd.as_raw_fd());
         let stack = lowers.iter().map(name).collect::<Vec<_>>().join(":");
         let (upper_name, work_name) = (name(&upper), name(&work));
@@ -124,23 +128,10 @@ impl Root {
         }
         let mount = new_mount("overlay", &options, &flags, attributes)?;
         attach(mount.as_fd(), open_mount_point(at)?.as_fd())?;
-        let root = Root {
+        Ok(Root {
             top: open_mount_point(at)?,
             privilege,
-        };
-        root.give(upper.as_fd(), || format!("own {:?}", plan.upper))?;
-        Ok(root)
-    }
-
-    /// Gives a host directory to the commands; without root it is theirs already.
-    fn give(&self, dir: BorrowedFd<'_>, what: impl FnOnce() -> String) -> Result<(), Fault> {
-        match self.privilege {
-            Privilege::User => Ok(()),
-            Privilege::Root => {
-                let (uid, gid) = (Uid::from_raw(SANDBOX_UID), Gid::from_raw(SANDBOX_UID));
-                chownat(dir, "", Some(uid), Some(gid), AtFlags::EMPTY_PATH).during(what)
-            }
-        }
+        })
     }
 
     /// Binds what `source` is at `inside`.
@@ -259,7 +250,7 @@ impl Root {
                 Ok(()) => {
                     let made = beneath(here.as_fd(), Path::new(name))
                         .during(|| format!("find the directory {inside:?}"))?;
-                    self.give(made.as_fd(), || format!("own {inside:?}"))?;
+                    give(made.as_fd(), self.privilege, || format!("own {inside:?}"))?;
                 }
                 Err(Errno::EXIST) => {}
                 Err(errno) => Err(errno).during(|| format!("make the directory {inside:?}"))?,
@@ -286,6 +277,21 @@ impl Root {
         match self.privilege {
             Privilege::Root => SANDBOX_UID.to_string(),
             Privilege::User => INNER_UID.to_string(),
+        }
+    }
+}
+
+/// Gives a host directory to the commands; without root it is theirs already.
+fn give(
+    dir: BorrowedFd<'_>,
+    privilege: Privilege,
+    what: impl FnOnce() -> String,
+) -> Result<(), Fault> {
+    match privilege {
+        Privilege::User => Ok(()),
+        Privilege::Root => {
+            let (uid, gid) = (Uid::from_raw(SANDBOX_UID), Gid::from_raw(SANDBOX_UID));
+            chownat(dir, "", Some(uid), Some(gid), AtFlags::EMPTY_PATH).during(what)
         }
     }
 }

@@ -1,12 +1,17 @@
 //! What a workspace is: trees, edits, diff, checkpoints, forks, history, journal.
 
+mod build;
+mod codec;
+mod content;
 mod diff;
 mod edit;
 mod error;
 mod history;
 mod journal;
+mod links;
 mod model;
 mod names;
+mod node;
 mod path;
 mod renames;
 mod trees;

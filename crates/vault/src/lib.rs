@@ -1,6 +1,7 @@
 //! What a workspace is: trees, edits, diff, checkpoints, forks, history, journal.
 
 mod build;
+mod checkpoints;
 mod codec;
 mod content;
 mod diff;
@@ -14,6 +15,7 @@ mod names;
 mod node;
 mod path;
 mod renames;
+mod schema;
 mod trees;
 mod vaults;
 

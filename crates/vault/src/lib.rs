@@ -1,14 +1,21 @@
 //! What a workspace is: trees, edits, diff, checkpoints, forks, history, journal.
 
+mod build;
+mod checkpoints;
+mod codec;
+mod content;
 mod diff;
 mod edit;
 mod error;
 mod history;
 mod journal;
+mod links;
 mod model;
 mod names;
+mod node;
 mod path;
 mod renames;
+mod schema;
 mod trees;
 mod vaults;
 

@@ -258,6 +258,10 @@ object_id!(RootId, "root id");
 impl TreeId {
     /// The directory without entries. It is known to every store and never stored.
     pub const EMPTY: TreeId = TreeId(ObjectId::from_bytes([0; 32]));
+
+    pub(crate) fn object_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
 }
 
 /// The top of a vault.

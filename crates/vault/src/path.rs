@@ -89,6 +89,18 @@ impl VaultPath {
         path
     }
 
+    /// A path as `as_bytes` gave it; none unless it is exactly that.
+    pub(crate) fn from_stored(bytes: &[u8]) -> Option<VaultPath> {
+        if bytes == b"/" {
+            return Some(VaultPath::root());
+        }
+        let names = bytes.strip_prefix(b"/")?;
+        let valid = names.split(|&byte| byte == b'/').all(is_valid_name);
+        valid.then(|| VaultPath {
+            bytes: bytes.to_vec(),
+        })
+    }
+
     /// This path with `from` at its front replaced by `to`; none when it is not beneath `from`.
     pub fn rebase(&self, from: &VaultPath, to: &VaultPath) -> Option<VaultPath> {
         if !self.starts_with(from) {

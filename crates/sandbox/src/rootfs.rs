@@ -304,7 +304,8 @@ pub(crate) fn tmpfs(
     new_mount("tmpfs", options, &[], attributes)
 }
 
-fn new_mount(
+/// A new file system of some kind, not attached yet.
+pub(crate) fn new_mount(
     kind: &str,
     options: &[(&str, &str)],
     flags: &[&str],

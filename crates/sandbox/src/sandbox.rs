@@ -5,11 +5,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rustix::process::{Signal, pidfd_send_signal};
+use rustix::fs::{Gid, Uid, fchown, fstatfs};
+use rustix::process::{Signal, geteuid, pidfd_send_signal};
 
-use crate::error::{Error, Result};
+use crate::error::{During, Error, Result};
 use crate::keeper::{is_alive, lock};
-use crate::plan::{Command, Event, Isolation, Stdio};
+use crate::plan::{Command, Event, IdMap, Isolation, Stdio};
 use crate::protocol::{
     AgentReply, AgentRequest, Link, LinkError, Received, SupervisorRequest, Wait, is_final,
     readable_within, seal,
@@ -52,6 +53,9 @@ impl Sandbox {
     /// Starts a command. Whether it ran, and how it ended, comes from [`Running::next_event`].
     pub fn exec(&self, command: &Command, stdio: Stdio) -> Result<Running> {
         check(command)?;
+        for fd in [&stdio.stdin, &stdio.stdout, &stdio.stderr] {
+            give_pipe(fd.as_fd(), self.isolation.ids)?;
+        }
         let body = seal(command)?;
         let (ours, theirs) = Link::pair()?;
         let descriptors = [
@@ -177,6 +181,19 @@ fn unexpected() -> Error {
         peer: "agent",
         reason: "not the reply to this request",
     }
+}
+
+/// Gives a pipe to the command's user, who could not open `/dev/stdout` otherwise.
+fn give_pipe(fd: BorrowedFd<'_>, ids: IdMap) -> Result<()> {
+    const PIPES: u64 = 0x5049_5045;
+    let system = fstatfs(fd)
+        .during(|| "look at a command's descriptor")?
+        .f_type;
+    if system.cast_unsigned() == PIPES && geteuid().is_root() {
+        let (uid, gid) = (Uid::from_raw(ids.host_uid), Gid::from_raw(ids.host_gid));
+        fchown(fd, Some(uid), Some(gid)).during(|| "give a pipe to the command's user")?;
+    }
+    Ok(())
 }
 
 /// Refuses what execve could not express.

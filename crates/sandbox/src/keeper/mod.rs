@@ -11,6 +11,7 @@ use std::time::Duration;
 use rustix::process::{Signal, pidfd_send_signal};
 
 pub use process::keeper_main;
+pub(crate) use process::mount_fuse_detached;
 
 use crate::error::{Error, Result};
 use crate::plan::{Privilege, SandboxPlan};

@@ -11,10 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, mkdir, open};
 use rustix::io::Errno;
-use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, fsconfig_create,
-    fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, mount_change,
-};
+use rustix::mount::{MountAttrFlags, MountPropagationFlags, mount_change};
 use rustix::process::{
     PidfdFlags, Signal, getpid, pidfd_open, set_parent_process_death_signal, setsid,
 };
@@ -27,7 +24,7 @@ use crate::probe;
 use crate::protocol::{
     Boot, Duty, KeeperReply, KeeperRequest, Link, Received, VERSION, readable_within,
 };
-use crate::rootfs::{attach, open_mount_point, tmpfs};
+use crate::rootfs::{attach, new_mount, open_mount_point, tmpfs};
 use crate::seccomp::Filter;
 use crate::sys::{self, Forked};
 
@@ -283,33 +280,35 @@ fn host_pid() -> Result<u32, Fault> {
 }
 
 /// Mounts a FUSE file system at a new directory and returns its only descriptor.
-pub(crate) fn mount_fuse(path: &Path) -> Result<OwnedFd, Fault> {
-    let device = open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
-        .during(|| "open /dev/fuse")?;
-    let number = device.as_raw_fd().to_string();
-    let configured = || -> Result<OwnedFd, Errno> {
-        let context = fsopen("fuse", FsOpenFlags::FSOPEN_CLOEXEC)?;
-        let options = [
-            ("source", "avfs"),
-            ("fd", &number),
-            ("rootmode", "40000"),
-            ("user_id", "0"),
-        ];
-        for (key, value) in options.into_iter().chain([("group_id", "0")]) {
-            fsconfig_set_string(context.as_fd(), key, value)?;
-        }
-        fsconfig_set_flag(context.as_fd(), "default_permissions")?;
-        fsconfig_set_flag(context.as_fd(), "allow_other")?;
-        fsconfig_create(context.as_fd())?;
-        let attributes = MountAttrFlags::MOUNT_ATTR_RDONLY
-            | MountAttrFlags::MOUNT_ATTR_NOSUID
-            | MountAttrFlags::MOUNT_ATTR_NODEV;
-        fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)
-    };
-    let mount = configured().during(|| "mount a FUSE file system")?;
+fn mount_fuse(path: &Path) -> Result<OwnedFd, Fault> {
+    let (device, mount) = mount_fuse_detached()?;
     mkdir(path, Mode::RWXU).during(|| format!("make {path:?}"))?;
     attach(mount.as_fd(), open_mount_point(path)?.as_fd())?;
     Ok(device)
+}
+
+/// A FUSE device and the mount it serves, which is nowhere yet.
+pub(crate) fn mount_fuse_detached() -> Result<(OwnedFd, OwnedFd), Fault> {
+    let device = open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+        .during(|| "open /dev/fuse")?;
+    let number = device.as_raw_fd().to_string();
+    let options = [
+        ("source", "avfs"),
+        ("fd", &number),
+        ("rootmode", "40000"),
+        ("user_id", "0"),
+        ("group_id", "0"),
+    ];
+    let attributes = MountAttrFlags::MOUNT_ATTR_RDONLY
+        | MountAttrFlags::MOUNT_ATTR_NOSUID
+        | MountAttrFlags::MOUNT_ATTR_NODEV;
+    let mount = new_mount(
+        "fuse",
+        &options,
+        &["default_permissions", "allow_other"],
+        attributes,
+    )?;
+    Ok((device, mount))
 }
 
 /// Runs this program as `<binary> <role>` with `socket` as descriptor 3.

@@ -4,6 +4,7 @@
 //! tests, and then runs itself as an ordinary user.
 
 mod basics;
+mod host;
 mod world;
 
 use std::io::Write;
@@ -42,7 +43,7 @@ fn say(line: &str) {
 fn run_all(filter: Option<&str>) -> bool {
     let user = rustix::process::geteuid().as_raw();
     let mut failed = false;
-    for (name, test) in basics::TESTS {
+    for (name, test) in [basics::TESTS, host::TESTS].concat() {
         if filter.is_some_and(|filter| !name.contains(filter)) {
             continue;
         }

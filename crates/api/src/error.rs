@@ -11,7 +11,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// The daemon answered, and the answer is an error.
     #[error("{}", .0.detail)]
-    Refused(Problem),
+    Refused(Box<Problem>),
     #[error("no daemon listens on {}", socket.display())]
     NoDaemon { socket: PathBuf },
     #[error("the daemon did not answer: {what}")]

@@ -9,10 +9,12 @@ pub mod client;
 pub mod daemon;
 mod error;
 mod http;
+mod interrupt;
 pub mod place;
 pub mod start;
 pub mod wire;
 
 pub use client::Client;
 pub use error::{Error, Result};
+pub use interrupt::on_interrupt;
 pub use place::Place;

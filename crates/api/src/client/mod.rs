@@ -4,6 +4,7 @@ mod query;
 mod sse;
 
 use crate::error::{Error, Result};
+use crate::interrupt::Interrupts;
 use crate::place::Place;
 use crate::wire::{
     Daemon, DaemonState, Envelope, Exec, ExecCancel, ExecEvent, Method, Operation, Problem,
@@ -19,7 +20,6 @@ use serde::de::DeserializeOwned;
 use sse::Parser;
 use std::ops::ControlFlow;
 use tokio::net::UnixStream;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// A connection to the daemon of one place.
 pub struct Client {
@@ -130,7 +130,7 @@ impl Connection {
                 client: VERSION.into(),
             });
         }
-        Err(Error::Refused(parse::<Problem>(&bytes)?))
+        Err(Error::Refused(Box::new(parse::<Problem>(&bytes)?)))
     }
 
     async fn call_daemon(&mut self) -> Result<DaemonState> {
@@ -202,32 +202,9 @@ fn read_message(message: &sse::Message) -> Result<Message> {
         "stdout" => Message::Event(ExecEvent::Stdout(parse(data)?)),
         "stderr" => Message::Event(ExecEvent::Stderr(parse(data)?)),
         "result" => Message::Done(Box::new(parse(data)?)),
-        "error" => return Err(Error::Refused(parse(data)?)),
+        "error" => return Err(Error::Refused(Box::new(parse(data)?))),
         _ => Message::Unknown,
     })
-}
-
-/// The signals by which a person or a supervisor asks a program to end.
-struct Interrupts([Signal; 3]);
-
-impl Interrupts {
-    fn watch() -> Result<Interrupts> {
-        let watch = |kind| signal(kind).map_err(Error::Setup);
-        Ok(Interrupts([
-            watch(SignalKind::interrupt())?,
-            watch(SignalKind::terminate())?,
-            watch(SignalKind::hangup())?,
-        ]))
-    }
-
-    async fn next(&mut self) {
-        let [interrupt, terminate, hangup] = &mut self.0;
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
-        }
-    }
 }
 
 fn http_request<O: Operation>(

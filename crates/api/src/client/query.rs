@@ -54,7 +54,7 @@ mod tests {
         };
         assert_eq!(
             query(&diff).unwrap(),
-            "?from=vault%3Aa%20b%26c&to=HEAD&patch=true"
+            "?from=vault%3Aa%20b%26c&patch=true&to=HEAD"
         );
         assert_eq!(query(&VaultList {}).unwrap(), "");
     }

@@ -4,21 +4,25 @@ use super::errors::Failure;
 use super::files::vault_path;
 use super::items;
 use crate::wire::{
-    Base64, ByteCounts, CommandMode, DecisionItem, Envelope, EnvelopeRequest, EnvelopeResult, Exec,
-    OutputCounts, StatusWord, TimeoutItem, TimingItem, to_text,
+    Base64, ByteCounts, CommandMode, DecisionItem, DecisionPart, Envelope, EnvelopeRequest,
+    EnvelopeResult, Exec, OutputCounts, StatusWord, TimeoutItem, TimingItem, to_text,
 };
 use avfs_runtime::{
-    Captured, Decision, ExecCommand, ExecReport, ExecRequest, ExecStatus, Principal, Select,
-    VaultPath,
+    Captured, Category, Decision, ExecCommand, ExecReport, ExecRequest, ExecStatus, Part,
+    Principal, Select, VaultPath,
 };
+use std::collections::BTreeSet;
 use std::time::Duration;
+
+/// Variables and their values.
+type Environment = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// An exec as it was asked for, checked.
 pub(crate) struct Asked {
     vault: Select,
     command: ExecCommand,
     cwd: Option<VaultPath>,
-    env: Vec<(Vec<u8>, Vec<u8>)>,
+    env: Environment,
     timeout: Option<Duration>,
     output_limit: usize,
 }
@@ -91,7 +95,7 @@ fn command(exec: Exec) -> Result<ExecCommand, Failure> {
     Ok(command)
 }
 
-fn environment(exec: &Exec) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Failure> {
+fn environment(exec: &Exec) -> Result<Environment, Failure> {
     let plain = exec
         .env
         .iter()
@@ -263,13 +267,28 @@ fn counts(captured: &Captured) -> ByteCounts {
 fn decision(decision: &Decision) -> DecisionItem {
     DecisionItem {
         action: decision.action.as_str().into(),
-        categories: decision
-            .categories
-            .iter()
-            .map(|it| it.as_str().to_owned())
-            .collect(),
+        categories: categories(&decision.categories),
         reason: decision.reason.clone(),
+        rule: decision.rule.clone(),
+        smallest_rule: decision.smallest_rule.clone(),
+        parts: decision.parts.iter().map(part).collect(),
     }
+}
+
+fn part(part: &Part) -> DecisionPart {
+    DecisionPart {
+        command: part.text.clone(),
+        action: part.action.as_str().into(),
+        categories: categories(&part.categories),
+        rule: part.rule.clone(),
+    }
+}
+
+fn categories(categories: &BTreeSet<Category>) -> Vec<String> {
+    categories
+        .iter()
+        .map(|category| category.as_str().to_owned())
+        .collect()
 }
 
 fn json(value: &impl serde::Serialize) -> serde_json::Value {

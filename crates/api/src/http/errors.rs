@@ -10,7 +10,7 @@ const MEDIA_TYPE: &str = "application/problem+json";
 
 /// Why a request was not answered as asked.
 #[derive(Debug)]
-pub(crate) struct Failure(Problem);
+pub(crate) struct Failure(Box<Problem>);
 
 impl Failure {
     pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Failure {
@@ -31,7 +31,7 @@ impl Failure {
     }
 
     fn with_status(status: StatusCode, kind: ErrorKind, detail: impl Into<String>) -> Failure {
-        Failure(Problem {
+        Failure(Box::new(Problem {
             about: "about:blank".into(),
             title: status.canonical_reason().unwrap_or("Error").into(),
             status: status.as_u16(),
@@ -39,7 +39,7 @@ impl Failure {
             detail: detail.into(),
             hint: None,
             path: None,
-        })
+        }))
     }
 
     pub fn hint(mut self, hint: impl Into<String>) -> Failure {

@@ -4,7 +4,7 @@ use super::App;
 use super::items;
 use super::routes::{Reply, Routes, parse};
 use crate::wire::{Journal, JournalItem, JournalListing, JournalVerified, JournalVerify};
-use avfs_runtime::{JournalCheck, VaultName};
+use avfs_runtime::{JournalCheck, JournalProblem, VaultName};
 use std::collections::HashMap;
 
 pub(crate) fn routes(routes: Routes) -> Routes {
@@ -50,10 +50,22 @@ fn list(app: &App, request: Journal) -> Reply<Journal> {
 
 fn verify(app: &App, _: JournalVerify) -> Reply<JournalVerify> {
     Ok(match app.runtime.journal_verify()? {
-        JournalCheck::Whole { entries } => JournalVerified {
+        JournalCheck::Intact { entries, .. } => JournalVerified {
             valid: true,
             entries,
             problem: None,
         },
+        JournalCheck::Broken { seq, problem } => {
+            let problem = match problem {
+                JournalProblem::Edited => "was edited",
+                JournalProblem::OutOfOrder => "does not follow the one before it",
+                JournalProblem::Removed => "is gone",
+            };
+            JournalVerified {
+                valid: false,
+                entries: seq,
+                problem: Some(format!("entry {seq} {problem}")),
+            }
+        }
     })
 }

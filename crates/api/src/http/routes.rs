@@ -33,7 +33,7 @@ impl Routes {
     /// An operation that concerns no single vault.
     pub fn plain<O: Operation>(self, serve: fn(&App, O) -> Reply<O>) -> Routes {
         let handler = move |State(app): State<Arc<App>>, request: Request| async move {
-            answer::<O, _>(app, request, move |app, request| serve(app, request)).await
+            answer::<O, _>(app, request, serve).await
         };
         self.add::<O>(by_method::<O, _, _>(handler))
     }

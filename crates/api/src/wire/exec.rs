@@ -244,6 +244,21 @@ pub struct DecisionItem {
     pub action: String,
     pub categories: Vec<String>,
     pub reason: Option<String>,
+    /// The rule that decided.
+    pub rule: String,
+    /// The smallest rule that would let the command run, when it does not.
+    pub smallest_rule: Option<String>,
+    /// Every simple command found in the request.
+    pub parts: Vec<DecisionPart>,
+}
+
+/// What policy said about one simple command of the request.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DecisionPart {
+    pub command: String,
+    pub action: String,
+    pub categories: Vec<String>,
+    pub rule: String,
 }
 
 /// Something that is not kept, and why.

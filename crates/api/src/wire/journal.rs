@@ -48,6 +48,7 @@ pub struct JournalVerify {}
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct JournalVerified {
     pub valid: bool,
+    /// How many were checked.
     pub entries: u64,
     /// What is wrong, and at which entry.
     #[serde(skip_serializing_if = "Option::is_none", default)]

@@ -25,9 +25,9 @@ pub use checkpoint::{
 pub use daemon::{Daemon, DaemonState, DaemonStop, DaemonStopping};
 pub use diff::{ChangeItem, ChangeWord, Diff, DiffReport, EntryItem, TypeWord};
 pub use exec::{
-    ByteCounts, CommandMode, DecisionItem, Envelope, EnvelopeRequest, EnvelopeResult, Exec,
-    ExecCancel, ExecCancelled, ExecEvent, OutputChunk, OutputCounts, SkippedItem, StartedEvent,
-    StatusWord, TimeoutItem, TimingItem,
+    ByteCounts, CommandMode, DecisionItem, DecisionPart, Envelope, EnvelopeRequest, EnvelopeResult,
+    Exec, ExecCancel, ExecCancelled, ExecEvent, OutputChunk, OutputCounts, SkippedItem,
+    StartedEvent, StatusWord, TimeoutItem, TimingItem,
 };
 pub use files::{
     Cat, Export, Exported, FileBody, Import, Imported, ListedEntry, Ls, MadeDirectory, Mkdir,

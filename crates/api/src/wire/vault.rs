@@ -1,0 +1,120 @@
+//! Vaults: making, listing, forking, deleting, and their history.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VaultCreate {
+    pub name: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct VaultCreated {
+    pub created: String,
+    pub current: bool,
+    pub backend: String,
+    pub id: String,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VaultList {}
+
+/// A vault in a list.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct VaultItem {
+    pub name: String,
+    pub current: bool,
+    /// Bytes of all files in it.
+    pub size: u64,
+    pub backend: String,
+    pub id: String,
+    pub files: u64,
+    pub checkpoints: usize,
+    pub version: u64,
+    /// The vault it was forked from.
+    pub parent: Option<String>,
+    pub created_at: String,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VaultInfo {}
+
+/// All there is to say about one vault.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct VaultDetails {
+    #[serde(flatten)]
+    pub item: VaultItem,
+    /// The home that holds it.
+    pub path: String,
+    /// The root its head names.
+    pub root: String,
+    /// The root it was forked at.
+    pub parent_root: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VaultUse {}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct VaultUsed {
+    pub current: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VaultFork {
+    pub name: String,
+    /// Makes the fork the current vault.
+    #[serde(rename = "use", default)]
+    pub make_current: bool,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct VaultForked {
+    pub source: String,
+    pub name: String,
+    pub current: bool,
+    pub backend: String,
+    pub path: String,
+    pub copy_on_write: bool,
+    pub id: String,
+    pub root: String,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VaultDelete {}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct VaultDeleted {
+    pub deleted: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VaultLog {
+    #[serde(default = "VaultLog::default_limit")]
+    pub limit: usize,
+}
+
+impl VaultLog {
+    fn default_limit() -> usize {
+        50
+    }
+}
+
+/// One version of a vault, newest first in a log.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct VersionItem {
+    pub version: u64,
+    pub created_at: String,
+    /// The first 16 hex digits of the root.
+    pub hash: String,
+    pub root: String,
+    pub cause: String,
+    pub by: String,
+    pub exec: Option<String>,
+}

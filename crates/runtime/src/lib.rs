@@ -1,1 +1,42 @@
-//! Every use case, written once: exec, fork, checkpoint, restore, files
+//! Every use case, written once: what the surfaces offer is a method of [`Runtime`].
+//!
+//! `exec.rs` tells the story of a mediated command; `live.rs` keeps the views and sandboxes that
+//! commands run in; the other files are one use case each. Nothing here knows a wire or a terminal.
+
+mod capture;
+mod checkpoints;
+mod diff;
+mod engine;
+mod error;
+mod exec;
+mod export;
+mod files;
+mod host;
+mod import;
+mod live;
+mod recover;
+mod report;
+mod run;
+mod runtime;
+mod scratch;
+mod vaults;
+
+pub use avfs_policy::{Action, Category, Decision};
+pub use avfs_sandbox::{Isolation, Usage};
+pub use avfs_vault::{
+    Cause, Change, ChangeKind, Checkpoint, CheckpointName, CheckpointOrigin, Entry, ExecId,
+    JournalCheck, JournalEntry, JournalProblem, Kind, Lineage, Meta, Principal, RootId, Time,
+    Vault, VaultId, VaultName, VaultPath, Version,
+};
+pub use checkpoints::RestoredHead;
+pub use diff::{Diff, DiffDetail, DiffPoint};
+pub use error::{Error, ErrorKind, Result};
+pub use exec::{ExecCommand, ExecRequest};
+pub use export::{ExportReport, TransferError};
+pub use files::{Depth, FileContent, Imported, Listed, Parents, WriteMode, Written};
+pub use host::HostFacts;
+pub use import::{ImportReport, Skipped};
+pub use report::{Captured, ExecReport, ExecStatus, Timings};
+pub use run::{OutputSink, Stream};
+pub use runtime::{Activity, Config, Runtime, Select};
+pub use vaults::{AfterFork, VaultInfo};

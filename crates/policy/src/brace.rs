@@ -1,0 +1,184 @@
+//! Brace expansion and glob matching over words whose quoting is known.
+
+/// One character of a word, or a place that only a run can fill.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Atom {
+    Char {
+        value: char,
+        quoted: bool,
+    },
+    /// A part known only at run time.
+    Hole,
+    /// A field boundary made by an unquoted expansion.
+    Split,
+}
+
+impl Atom {
+    fn is_open(self, wanted: char) -> bool {
+        self == Atom::Char {
+            value: wanted,
+            quoted: false,
+        }
+    }
+}
+
+/// More words than this are not worth having: the rest is left unexpanded.
+const MOST_WORDS: usize = 64;
+
+/// Expands `a{b,c}d` into its words. Sequences such as `{1..9}` become a hole.
+pub(crate) fn expand(word: &[Atom]) -> Vec<Vec<Atom>> {
+    let mut done = Vec::new();
+    let mut waiting = vec![word.to_vec()];
+    while let Some(next) = waiting.pop() {
+        let group = if done.len() + waiting.len() < MOST_WORDS {
+            find_group(&next)
+        } else {
+            None
+        };
+        let Some(group) = group else {
+            done.push(next);
+            continue;
+        };
+        for (start, end) in group.members.iter().rev() {
+            let mut expanded = next[..group.open].to_vec();
+            if group.sequence {
+                expanded.push(Atom::Hole);
+            } else {
+                expanded.extend_from_slice(&next[*start..*end]);
+            }
+            expanded.extend_from_slice(&next[group.close + 1..]);
+            waiting.push(expanded);
+        }
+    }
+    done
+}
+
+struct Group {
+    open: usize,
+    close: usize,
+    members: Vec<(usize, usize)>,
+    sequence: bool,
+}
+
+/// The first brace group of the word that has a comma or a `..` at its own level.
+fn find_group(word: &[Atom]) -> Option<Group> {
+    (0..word.len())
+        .filter(|&i| word[i].is_open('{'))
+        .find_map(|open| group_at(word, open))
+}
+
+fn group_at(word: &[Atom], open: usize) -> Option<Group> {
+    let mut depth = 0usize;
+    let mut members = Vec::new();
+    let mut start = open + 1;
+    for i in open..word.len() {
+        if word[i].is_open('{') {
+            depth += 1;
+        } else if word[i].is_open('}') {
+            depth -= 1;
+            if depth == 0 {
+                members.push((start, i));
+                let sequence = members.len() == 1;
+                let has_dots = word[open..i]
+                    .windows(2)
+                    .any(|w| w[0].is_open('.') && w[1].is_open('.'));
+                return (!sequence || has_dots).then_some(Group {
+                    open,
+                    close: i,
+                    members,
+                    sequence,
+                });
+            }
+        } else if depth == 1 && word[i].is_open(',') {
+            members.push((start, i));
+            start = i + 1;
+        }
+    }
+    None
+}
+
+/// Whether a shell pattern can match the text; `hole` stands for anything, like `*`.
+pub(crate) fn glob_matches(pattern: &str, text: &str, hole: char) -> bool {
+    let pattern: Vec<char> = pattern.chars().collect();
+    let text: Vec<char> = text.chars().collect();
+    let (mut p, mut t) = (0, 0);
+    let mut retry: Option<(usize, usize)> = None;
+    while t < text.len() {
+        let step = pattern.get(p).and_then(|&c| match c {
+            '*' => None,
+            _ if c == hole => None,
+            '?' => Some(1),
+            '[' => bracket_len(&pattern[p..]).map_or((text[t] == '[').then_some(1), Some),
+            _ => (c == text[t]).then_some(1),
+        });
+        if let Some(len) = step {
+            p += len;
+            t += 1;
+        } else if pattern.get(p).is_some_and(|&c| c == '*' || c == hole) {
+            retry = Some((p, t));
+            p += 1;
+        } else if let Some((star, at)) = retry {
+            retry = Some((star, at + 1));
+            p = star + 1;
+            t = at + 1;
+        } else {
+            return false;
+        }
+    }
+    pattern[p..].iter().all(|&c| c == '*' || c == hole)
+}
+
+/// The length of a bracket expression; it is taken to match any one character.
+fn bracket_len(pattern: &[char]) -> Option<usize> {
+    pattern
+        .iter()
+        .skip(2)
+        .position(|&c| c == ']')
+        .map(|i| i + 3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expand_str(text: &str) -> Vec<String> {
+        let atoms: Vec<Atom> = text
+            .chars()
+            .map(|value| Atom::Char {
+                value,
+                quoted: false,
+            })
+            .collect();
+        let show = |a: &Atom| match a {
+            Atom::Char { value, .. } => *value,
+            Atom::Hole => '%',
+            Atom::Split => ' ',
+        };
+        expand(&atoms)
+            .iter()
+            .map(|w| w.iter().map(show).collect())
+            .collect()
+    }
+
+    #[test]
+    fn groups_expand_in_order_and_nest() {
+        assert_eq!(
+            expand_str("/etc/{passwd,shadow}"),
+            ["/etc/passwd", "/etc/shadow"]
+        );
+        assert_eq!(expand_str("a{b,{c,d}}e"), ["abe", "ace", "ade"]);
+        assert_eq!(expand_str("x{1..99999999999999999999}"), ["x%"]);
+        assert_eq!(expand_str("{}"), ["{}"]);
+        assert_eq!(expand_str("{a"), ["{a"]);
+        assert!(expand_str(&"{a,b}".repeat(40)).len() <= 2 * MOST_WORDS);
+    }
+
+    #[test]
+    fn globs_match_what_the_shell_would() {
+        assert!(glob_matches("/etc/shad*", "/etc/shadow", '%'));
+        assert!(glob_matches("/???/s[h]adow", "/etc/shadow", '%'));
+        assert!(glob_matches("c%l", "curl", '%'));
+        assert!(!glob_matches("/etc/p*", "/etc/shadow", '%'));
+        assert!(!glob_matches("", "x", '%'));
+    }
+}

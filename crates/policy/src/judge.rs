@@ -1,0 +1,525 @@
+//! The judge: walks over one request, keeps what is known so far, and turns findings into a decision.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::commands::{self, Known};
+use crate::paths::{self, forbidden, forbidden_path};
+use crate::rules::{Facts, Rules};
+use crate::shell::as_script;
+use crate::word::{HOLE, Mode, Vars, Word};
+use crate::wrappers::{self, Unwrapped};
+use crate::{Action, Category, CommandForm, Decision, Network, Part, Request};
+
+/// Nested commands (substitutions, wrappers, scripts in arguments) beyond this depth are refused.
+const DEEPEST: usize = 16;
+/// Nested commands in one request beyond this number are refused.
+const MOST_NESTED: usize = 1000;
+/// A part's text is cut after this many characters.
+const LONGEST_PART: usize = 300;
+/// Values remembered for one variable.
+const MOST_VALUES: usize = 8;
+
+/// What a command reads from its standard input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Stdin {
+    Inherited,
+    Piped,
+    /// A here-document, a here-string, or the output of an `echo`.
+    Text(String),
+}
+
+/// What was found out about one simple command.
+#[derive(Debug, Default)]
+pub(crate) struct Finding {
+    text: String,
+    words: Vec<String>,
+    categories: BTreeSet<Category>,
+    unparseable: bool,
+    dynamic: bool,
+    place: Option<String>,
+    notes: Vec<String>,
+}
+
+impl Finding {
+    pub fn add(&mut self, category: Category) {
+        self.categories.insert(category);
+    }
+
+    pub fn note(&mut self, note: impl Into<String>) {
+        self.notes.push(note.into());
+    }
+
+    fn reaches(&mut self, place: String) {
+        self.add(Category::HostEscapeRisk);
+        self.note(format!("{place} belongs to the host, not to the vault"));
+        self.place = Some(place);
+    }
+}
+
+pub(crate) struct Judge {
+    /// The directory, as long as it is known.
+    pub cwd: Option<String>,
+    pub vars: Vars,
+    pub functions: BTreeSet<String>,
+    pub mode: Mode,
+    depth: usize,
+    nested: usize,
+    findings: Vec<Finding>,
+}
+
+impl Judge {
+    pub fn new(request: &Request) -> Judge {
+        let cwd = paths::normalise(&String::from_utf8_lossy(request.cwd));
+        let known = [
+            ("HOME", paths::HOME),
+            ("PWD", &cwd),
+            ("PATH", "/usr/local/bin:/usr/bin:/bin"),
+        ];
+        let vars = known.map(|(name, value)| (name.to_owned(), vec![value.to_owned()]));
+        Judge {
+            vars: BTreeMap::from(vars),
+            cwd: Some(cwd),
+            functions: BTreeSet::new(),
+            mode: Mode::Plain,
+            depth: 0,
+            nested: 0,
+            findings: Vec::new(),
+        }
+    }
+
+    pub fn decide(mut self, rules: &Rules, request: &Request) -> Decision {
+        self.surroundings(request);
+        match request.command {
+            CommandForm::Shell(text) => self.text(text),
+            CommandForm::Argv([]) => self.unparseable("", "there is no command"),
+            CommandForm::Argv(argv) if argv.iter().any(|a| a.contains(&0)) => {
+                self.unparseable("", "an argument holds a NUL byte");
+            }
+            CommandForm::Argv(argv) => {
+                let words = argv.iter().map(|a| Word::fixed(String::from_utf8_lossy(a)));
+                self.simple_words(words.collect(), Stdin::Inherited, Finding::default());
+            }
+        }
+        conclude(&self.findings, rules, request.network)
+    }
+
+    /// The directory and the variables that the request brings along.
+    fn surroundings(&mut self, request: &Request) {
+        let cwd = String::from_utf8_lossy(request.cwd);
+        if let Some(place) = forbidden_path(&cwd, None, false) {
+            let mut finding = Finding {
+                text: format!("cd {cwd}"),
+                ..Finding::default()
+            };
+            finding.reaches(place);
+            self.findings.push(finding);
+        }
+        for (name, value) in request.env {
+            let name = String::from_utf8_lossy(name);
+            let value = Word::fixed(String::from_utf8_lossy(value));
+            let mut finding = Finding {
+                text: format!("{name}=…"),
+                ..Finding::default()
+            };
+            self.assigned(&name, value, &[], &mut finding);
+            if !finding.categories.is_empty() {
+                self.findings.push(finding);
+            }
+        }
+    }
+
+    /// Goes one level deeper; false when that is too deep.
+    pub fn enter(&mut self) -> bool {
+        self.depth += 1;
+        self.nested += 1;
+        let fits = self.depth <= DEEPEST && self.nested <= MOST_NESTED;
+        if !fits {
+            self.depth -= 1;
+        }
+        fits
+    }
+
+    pub fn leave(&mut self) {
+        self.depth -= 1;
+    }
+
+    pub fn unparseable(&mut self, text: &str, why: &str) {
+        let mut finding = Finding {
+            text: shown(text),
+            unparseable: true,
+            ..Finding::default()
+        };
+        finding.add(Category::Unknown);
+        finding.note(why);
+        self.findings.push(finding);
+    }
+
+    /// A finding about something that is not a simple command.
+    pub fn remark(&mut self, text: &str, category: Category) {
+        let mut finding = Finding {
+            text: shown(text),
+            ..Finding::default()
+        };
+        finding.add(category);
+        self.findings.push(finding);
+    }
+
+    pub fn check_paths(&mut self, text: &str, words: &[Word]) {
+        if let Some(place) = words.iter().find_map(|w| forbidden(w, self.cwd.as_deref())) {
+            let mut finding = Finding {
+                text: shown(text),
+                ..Finding::default()
+            };
+            finding.reaches(place);
+            self.findings.push(finding);
+        }
+    }
+
+    /// A file opened for reading by a redirection.
+    pub fn opened(&mut self, file: &Word, finding: &mut Finding) {
+        if let Some(place) = forbidden_path(&file.text, self.cwd.as_deref(), file.glob) {
+            finding.reaches(place);
+        }
+        if ["/dev/tcp/", "/dev/udp/"]
+            .iter()
+            .any(|net| file.text.starts_with(net))
+        {
+            finding.add(Category::Networked);
+        }
+    }
+
+    /// A file opened for writing by a redirection.
+    pub fn written(&mut self, file: &Word, finding: &mut Finding) {
+        self.opened(file, finding);
+        let harmless = ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"];
+        if !harmless.contains(&file.text.as_str()) {
+            finding.add(Category::Mutating);
+        }
+    }
+
+    /// A variable set before or beside a command.
+    pub fn assigned(&mut self, name: &str, value: Word, words: &[Word], finding: &mut Finding) {
+        let reads_fields = words.first().is_some_and(|w| w.text == "read") && name == "IFS";
+        if commands::changes_meaning(name) && !reads_fields {
+            let script = value.text.trim();
+            if !matches!(script, "" | "cat" | "true" | "less") || name == "PATH" {
+                finding.add(Category::Unknown);
+                finding.note(format!("{name} changes what other commands do"));
+            }
+            if commands::is_command_variable(name) && !script.is_empty() {
+                self.text(&as_script(&value));
+            }
+        } else if let Some(place) = forbidden(&value, None) {
+            finding.reaches(place);
+        }
+        let values = self.vars.entry(name.to_owned()).or_default();
+        if values.len() == MOST_VALUES {
+            values.remove(0);
+        }
+        values.push(value.text);
+    }
+
+    /// Judges one simple command, given its words and what its redirections already told.
+    pub fn simple_words(&mut self, words: Vec<Word>, stdin: Stdin, mut finding: Finding) {
+        finding.text = shown(&words.iter().map(as_script).collect::<Vec<_>>().join(" "));
+        finding.words = words.iter().map(as_script).collect();
+        let place = self.findings.len();
+        if let Some((program, arguments)) = words.split_first() {
+            self.program(program, arguments, &stdin, &mut finding);
+        }
+        if finding.categories.is_empty() {
+            finding.add(Category::ReadOnly);
+        }
+        self.findings.insert(place, finding);
+    }
+
+    /// A command inside another one: its own finding, one level deeper.
+    fn nested(&mut self, words: Vec<Word>, stdin: Stdin) {
+        if self.enter() {
+            self.simple_words(words, stdin, Finding::default());
+            self.leave();
+        } else {
+            let text: Vec<String> = words.iter().map(as_script).collect();
+            self.unparseable(&text.join(" "), "it is nested too deeply");
+        }
+    }
+
+    fn program(&mut self, program: &Word, arguments: &[Word], stdin: &Stdin, found: &mut Finding) {
+        if program.dynamic || program.glob {
+            found.add(Category::Unknown);
+            found.dynamic = program.text.contains(HOLE) || program.glob;
+            if found.dynamic {
+                found.note("the program's name is known only when it runs");
+                for name in commands::names_like(&program.text) {
+                    self.named(name, arguments, stdin, found);
+                }
+                return;
+            }
+        }
+        for name in program.others.iter().chain([&program.text]) {
+            self.named(name, arguments, stdin, found);
+        }
+    }
+
+    fn named(&mut self, program: &str, arguments: &[Word], stdin: &Stdin, found: &mut Finding) {
+        let (name, standard) = self.program_name(program, found);
+        if !standard {
+            found.add(Category::Unknown);
+        }
+        if self.functions.contains(name) {
+            return self.function_call(name, arguments, stdin, found);
+        }
+        if let Some(unwrapped) = wrappers::unwrap(name, arguments, stdin) {
+            return self.unwrapped(name, arguments, unwrapped, found);
+        }
+        self.builtins(name, arguments);
+        let mut known = commands::classify(name, arguments);
+        if !standard {
+            // A program of the vault's own has no power over the boundary, whatever its name.
+            known.categories.retain(|c| *c != Category::HostEscapeRisk);
+        }
+        self.known(known, found);
+        let paths = commands::path_arguments(name, arguments);
+        let reached = paths.iter().find_map(|w| self.forbidden_here(w));
+        if let Some(place) = reached {
+            found.reaches(place);
+        }
+    }
+
+    fn forbidden_here(&self, word: &Word) -> Option<String> {
+        let other = |text: &String| forbidden(&Word::fixed(text), self.cwd.as_deref());
+        forbidden(word, self.cwd.as_deref()).or_else(|| word.others.iter().find_map(other))
+    }
+
+    fn known(&mut self, known: Known, found: &mut Finding) {
+        found.categories.extend(known.categories);
+        found.notes.extend(known.note);
+        if let Some(place) = known.place {
+            found.reaches(place);
+        }
+        for script in known.scripts {
+            self.text(&script);
+        }
+    }
+
+    /// The bare name of a program, and whether it is found where the system keeps programs.
+    fn program_name<'p>(&self, program: &'p str, found: &mut Finding) -> (&'p str, bool) {
+        let Some((directory, name)) = program.rsplit_once('/') else {
+            return (program, true);
+        };
+        if let Some(place) = forbidden_path(program, self.cwd.as_deref(), false) {
+            found.reaches(place);
+        }
+        (
+            name,
+            commands::is_program_directory(&paths::normalise(directory), directory),
+        )
+    }
+
+    /// The function's body has been judged; its arguments may be a command that it runs.
+    fn function_call(&mut self, name: &str, args: &[Word], stdin: &Stdin, found: &mut Finding) {
+        if commands::is_known(name) {
+            let known = commands::classify(name, args);
+            self.known(known, found);
+        }
+        if args.first().is_some_and(|w| commands::is_known(&w.text)) {
+            self.nested(args.to_vec(), stdin.clone());
+        }
+        found.add(Category::ReadOnly);
+    }
+
+    fn unwrapped(&mut self, name: &str, args: &[Word], inner: Unwrapped, found: &mut Finding) {
+        found.categories.extend(inner.categories);
+        found.notes.extend(inner.note);
+        let own = &args[..inner.own_arguments.min(args.len())];
+        let own = commands::path_arguments(name, own);
+        let reached = own.iter().find_map(|w| self.forbidden_here(w));
+        if let Some(place) = reached {
+            found.reaches(place);
+        }
+        for word in &inner.assignments {
+            if let Some((variable, value)) = word.text.split_once('=') {
+                let value = Word {
+                    text: value.to_owned(),
+                    ..word.clone()
+                };
+                self.assigned(variable, value, &[], found);
+            }
+        }
+        for script in inner.scripts {
+            if script.dynamic {
+                found.add(Category::Unknown);
+            }
+            self.text(&as_script(&script));
+        }
+        for words in inner.commands {
+            self.nested(words, inner.stdin.clone());
+        }
+    }
+
+    /// Shell builtins that change what later words mean.
+    fn builtins(&mut self, name: &str, arguments: &[Word]) {
+        match name {
+            "cd" | "pushd" => {
+                let target = arguments.iter().find(|w| !w.text.starts_with('-'));
+                self.cwd = match target {
+                    None => Some(paths::HOME.to_owned()),
+                    Some(w) if w.dynamic && w.text.contains(HOLE) => None,
+                    Some(w) => self.resolved(&w.text),
+                };
+            }
+            "popd" => self.cwd = None,
+            "export" | "declare" | "typeset" | "local" | "readonly" => {
+                for word in arguments {
+                    if let Some((variable, value)) = word.text.split_once('=') {
+                        let value = Word {
+                            text: value.to_owned(),
+                            ..word.clone()
+                        };
+                        let mut finding = Finding {
+                            text: shown(&word.text),
+                            ..Finding::default()
+                        };
+                        self.assigned(variable, value, &[], &mut finding);
+                        if !finding.categories.is_empty() {
+                            self.findings.push(finding);
+                        }
+                    }
+                }
+            }
+            "read" | "mapfile" | "readarray" | "unset" | "getopts" | "printf" => {
+                for word in arguments {
+                    self.vars.remove(&word.text);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn resolved(&self, path: &str) -> Option<String> {
+        if let Some(rest) = path.strip_prefix("~/") {
+            return Some(paths::normalise(&format!("{}/{rest}", paths::HOME)));
+        }
+        match path {
+            "~" => Some(paths::HOME.to_owned()),
+            _ if path.starts_with('/') => Some(paths::normalise(path)),
+            _ => self
+                .cwd
+                .as_ref()
+                .map(|cwd| paths::normalise(&format!("{cwd}/{path}"))),
+        }
+    }
+}
+
+fn shown(text: &str) -> String {
+    let text = text.trim();
+    match text.char_indices().nth(LONGEST_PART) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// The findings under the rules: the strictest decides, the categories add up.
+fn conclude(findings: &[Finding], rules: &Rules, network: Network) -> Decision {
+    let mut parts = Vec::with_capacity(findings.len());
+    let mut categories = BTreeSet::new();
+    let mut deciding: Option<usize> = None;
+    for (i, finding) in findings.iter().enumerate() {
+        let (action, rule) = rules.verdict(Facts {
+            categories: &finding.categories,
+            network,
+            unparseable: finding.unparseable,
+            dynamic: finding.dynamic,
+        });
+        categories.extend(finding.categories.iter().copied());
+        parts.push(Part {
+            text: finding.text.clone(),
+            action,
+            categories: finding.categories.clone(),
+            rule,
+        });
+        if deciding.is_none_or(|d| action > parts[d].action) {
+            deciding = Some(i);
+        }
+    }
+    let Some(deciding) = deciding else {
+        // Text without any command, such as a comment, does nothing.
+        let categories = BTreeSet::from([Category::ReadOnly]);
+        let facts = Facts {
+            categories: &categories,
+            network,
+            unparseable: false,
+            dynamic: false,
+        };
+        let (action, rule) = rules.verdict(facts);
+        return Decision {
+            action,
+            categories,
+            reason: None,
+            rule,
+            parts,
+            smallest_rule: None,
+        };
+    };
+    let Part { action, rule, .. } = parts[deciding].clone();
+    Decision {
+        action,
+        reason: reason(findings, deciding, action, network),
+        rule,
+        categories,
+        parts,
+        smallest_rule: smallest_rule(&findings[deciding], action),
+    }
+}
+
+fn reason(findings: &[Finding], at: usize, action: Action, network: Network) -> Option<String> {
+    let mut said: Vec<String> = Vec::new();
+    let deciding = &findings[at];
+    let has = |category| deciding.categories.contains(&category);
+    if action == Action::RequireApproval && has(Category::Publishing) {
+        said.push("it publishes beyond the vault".to_owned());
+    } else if action == Action::RequireApproval && has(Category::Networked) {
+        said.push("it uses the network".to_owned());
+    }
+    let others = findings
+        .iter()
+        .enumerate()
+        .filter(|(i, _)| *i != at)
+        .map(|(_, f)| f);
+    let strict = action >= Action::RequireApproval;
+    for finding in [deciding].into_iter().chain(others.filter(|_| !strict)) {
+        said.extend(
+            finding
+                .notes
+                .iter()
+                .filter(|n| !said.contains(n))
+                .cloned()
+                .collect::<Vec<_>>(),
+        );
+    }
+    let networked = findings
+        .iter()
+        .any(|f| f.categories.contains(&Category::Networked));
+    if networked && network == Network::None && !strict {
+        said.push("the network is off: what needs it will fail (--network host)".to_owned());
+    }
+    (!said.is_empty()).then(|| said.join("; "))
+}
+
+/// The narrowest rule that would let the deciding part run.
+fn smallest_rule(finding: &Finding, action: Action) -> Option<String> {
+    if action < Action::RequireApproval {
+        return None;
+    }
+    let key = if let Some(place) = &finding.place {
+        format!("path = {place:?}")
+    } else if finding.unparseable || finding.words.is_empty() {
+        format!("text = {:?}", finding.text)
+    } else {
+        let named = finding.words.iter().take(2).filter(|w| !w.starts_with('-'));
+        format!("command = {:?}", named.collect::<Vec<_>>())
+    };
+    Some(format!(
+        "[[rule]]\n{key}\naction = \"allow_with_checkpoint\""
+    ))
+}

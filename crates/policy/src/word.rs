@@ -1,0 +1,624 @@
+//! A shell word read before it runs: quotes removed, expansions followed as far as they are known.
+//!
+//! The tokenizer of the shell parser is the authority on where a substitution ends. This reader is a second
+//! opinion on it: a word in which an unquoted separator is left over was cut differently than a
+//! shell would cut it, and is refused.
+
+use std::collections::BTreeMap;
+
+use brush_parser::{TokenizerOptions, uncached_tokenize_str};
+
+use crate::brace::{Atom, expand};
+
+/// Stands in a word's text for a part that is known only at run time.
+pub(crate) const HOLE: char = '\u{F8FF}';
+
+/// The values a variable may have at this point of the text.
+pub(crate) type Vars = BTreeMap<String, Vec<String>>;
+
+/// A word after expansion, as far as it can be known.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Word {
+    pub text: String,
+    /// Some of it is known only at run time, or is a guess.
+    pub dynamic: bool,
+    /// It holds unquoted pattern characters.
+    pub glob: bool,
+    /// Other values it may have.
+    pub others: Vec<String>,
+}
+
+impl Word {
+    pub fn fixed(text: impl Into<String>) -> Word {
+        Word {
+            text: text.into(),
+            ..Word::default()
+        }
+    }
+
+    pub fn unknown() -> Word {
+        Word {
+            text: HOLE.to_string(),
+            dynamic: true,
+            ..Word::default()
+        }
+    }
+
+    /// The word may be anything at all, an option included.
+    pub fn starts_unknown(&self) -> bool {
+        self.text.starts_with(HOLE) || self.text.is_empty() && self.dynamic
+    }
+}
+
+/// How a word is to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// A command's word: braces, splitting, separators refused.
+    Plain,
+    /// The same with extended patterns, where parentheses and bars are part of the word.
+    Pattern,
+    /// The right side of an assignment: no braces, no splitting.
+    Value,
+    /// A here-document, an arithmetic expression: no quotes, only `$` and backticks count.
+    Text,
+}
+
+/// What reading a word gave.
+#[derive(Debug, Default)]
+pub(crate) struct Reading {
+    pub words: Vec<Word>,
+    /// The commands of its substitutions.
+    pub commands: Vec<String>,
+    /// It may run more than it shows, as `${x@P}` does.
+    pub opaque: bool,
+}
+
+/// The word cannot be read with certainty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Unreadable;
+
+/// Nested expansions inside one word beyond this depth are refused.
+const MOST_NESTING: usize = 12;
+/// Closing characters tried when looking for the end of a substitution.
+const MOST_CANDIDATES: usize = 128;
+
+pub(crate) fn read(source: &str, vars: &Vars, mode: Mode) -> Result<Reading, Unreadable> {
+    let mut reader = Reader::new(source, vars, mode, 0);
+    reader.run()?;
+    Ok(reader.finish())
+}
+
+struct Reader<'a> {
+    source: &'a str,
+    at: usize,
+    vars: &'a Vars,
+    mode: Mode,
+    depth: usize,
+    atoms: Vec<Atom>,
+    guess: bool,
+    others: Vec<String>,
+    commands: Vec<String>,
+    opaque: bool,
+    quoted_any: bool,
+}
+
+impl<'a> Reader<'a> {
+    fn new(source: &'a str, vars: &'a Vars, mode: Mode, depth: usize) -> Self {
+        Reader {
+            source,
+            at: 0,
+            vars,
+            mode,
+            depth,
+            atoms: Vec::new(),
+            guess: false,
+            others: Vec::new(),
+            commands: Vec::new(),
+            opaque: false,
+            quoted_any: false,
+        }
+    }
+
+    fn rest(&self) -> &'a str {
+        &self.source[self.at..]
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let c = self.peek()?;
+        self.at += c.len_utf8();
+        Some(c)
+    }
+
+    fn push(&mut self, value: char, quoted: bool) {
+        self.atoms.push(Atom::Char { value, quoted });
+    }
+
+    fn run(&mut self) -> Result<(), Unreadable> {
+        if self.depth > MOST_NESTING {
+            return Err(Unreadable);
+        }
+        while let Some(c) = self.next() {
+            if self.mode == Mode::Text {
+                self.text_char(c)?;
+            } else {
+                self.unquoted_char(c)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn text_char(&mut self, c: char) -> Result<(), Unreadable> {
+        match c {
+            '\\' if self.peek().is_some_and(|n| matches!(n, '$' | '`' | '\\')) => {
+                let escaped = self.next().ok_or(Unreadable)?;
+                self.push(escaped, true);
+            }
+            '$' => self.dollar(true)?,
+            '`' => self.backquote()?,
+            _ => self.push(c, true),
+        }
+        Ok(())
+    }
+
+    fn unquoted_char(&mut self, c: char) -> Result<(), Unreadable> {
+        match c {
+            '\\' => match self.next() {
+                Some('\n') => {}
+                Some(escaped) => self.push(escaped, true),
+                None => return Err(Unreadable),
+            },
+            '\'' => self.single_quoted()?,
+            '"' => self.double_quoted()?,
+            '$' => self.dollar(false)?,
+            '`' => self.backquote()?,
+            '(' | ')' | '|' if self.mode == Mode::Pattern => self.push(c, false),
+            ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')'
+                if self.mode == Mode::Plain || self.mode == Mode::Value && self.depth == 0 =>
+            {
+                return Err(Unreadable);
+            }
+            _ => self.push(c, false),
+        }
+        Ok(())
+    }
+
+    fn single_quoted(&mut self) -> Result<(), Unreadable> {
+        let end = self.rest().find('\'').ok_or(Unreadable)?;
+        for c in self.rest()[..end].chars() {
+            self.push(c, true);
+        }
+        self.quoted_any = true;
+        self.at += end + 1;
+        Ok(())
+    }
+
+    fn double_quoted(&mut self) -> Result<(), Unreadable> {
+        self.quoted_any = true;
+        loop {
+            match self.next().ok_or(Unreadable)? {
+                '"' => return Ok(()),
+                '\\' => match self.next().ok_or(Unreadable)? {
+                    '\n' => {}
+                    c @ ('$' | '`' | '"' | '\\') => self.push(c, true),
+                    c => {
+                        self.push('\\', true);
+                        self.push(c, true);
+                    }
+                },
+                '$' => self.dollar(true)?,
+                '`' => self.backquote()?,
+                c => self.push(c, true),
+            }
+        }
+    }
+
+    fn backquote(&mut self) -> Result<(), Unreadable> {
+        let mut command = String::new();
+        loop {
+            match self.next().ok_or(Unreadable)? {
+                '`' => break,
+                '\\' => match self.next().ok_or(Unreadable)? {
+                    c @ ('$' | '`' | '\\') => command.push(c),
+                    c => {
+                        command.push('\\');
+                        command.push(c);
+                    }
+                },
+                c => command.push(c),
+            }
+        }
+        self.substitution(command);
+        Ok(())
+    }
+
+    /// After a `$`: a substitution, a parameter, an ANSI-C string, or just a dollar sign.
+    fn dollar(&mut self, quoted: bool) -> Result<(), Unreadable> {
+        match self.peek() {
+            Some('(') => self.parenthesis(),
+            Some('[') => {
+                let inner = self.enclosed(']')?;
+                self.arithmetic(inner)
+            }
+            Some('{') => {
+                let inner = self.enclosed('}')?;
+                self.parameter_expression(inner, quoted)
+            }
+            Some('\'') if !quoted => self.ansi_c(),
+            Some('"') if !quoted => Ok(()),
+            Some(c) if c.is_ascii_alphabetic() || c == '_' => {
+                let name = name_prefix(self.rest());
+                self.at += name.len();
+                self.variable(name, quoted);
+                Ok(())
+            }
+            Some(c) if c.is_ascii_digit() || "@*#?-$!".contains(c) => {
+                self.next();
+                self.hole();
+                Ok(())
+            }
+            _ => {
+                self.push('$', true);
+                Ok(())
+            }
+        }
+    }
+
+    /// The text between the bracket at the cursor and the one that closes it.
+    fn enclosed(&mut self, close: char) -> Result<&'a str, Unreadable> {
+        let dollar = self.at - 1;
+        let options = TokenizerOptions {
+            enable_extended_globbing: false,
+            ..TokenizerOptions::default()
+        };
+        let closers = self.rest().match_indices(close).take(MOST_CANDIDATES);
+        for (offset, _) in closers {
+            let end = self.at + offset;
+            let tokens = uncached_tokenize_str(&self.source[dollar..=end], &options);
+            if tokens.is_ok_and(|tokens| tokens.len() == 1) {
+                let inner = &self.source[self.at + 1..end];
+                self.at = end + 1;
+                return Ok(inner);
+            }
+        }
+        Err(Unreadable)
+    }
+
+    fn parenthesis(&mut self) -> Result<(), Unreadable> {
+        let inner = self.enclosed(')')?;
+        match inner.strip_prefix('(').and_then(|i| i.strip_suffix(')')) {
+            Some(expression) if balanced(expression) => self.arithmetic(expression),
+            _ => {
+                self.substitution(inner.to_owned());
+                Ok(())
+            }
+        }
+    }
+
+    fn arithmetic(&mut self, expression: &str) -> Result<(), Unreadable> {
+        // A line break in here would be a here-document seen by one parser and not by the other.
+        if expression.contains('\n') {
+            return Err(Unreadable);
+        }
+        self.inner_text(expression)?;
+        self.hole();
+        Ok(())
+    }
+
+    /// Reads text only for the commands it may run.
+    fn inner_text(&mut self, text: &str) -> Result<(), Unreadable> {
+        let mut inner = Reader::new(text, self.vars, Mode::Text, self.depth + 1);
+        inner.run()?;
+        self.commands.append(&mut inner.commands);
+        self.opaque |= inner.opaque;
+        Ok(())
+    }
+
+    fn substitution(&mut self, command: String) {
+        match echoed(&command) {
+            Some(value) => {
+                self.guess = true;
+                for c in value.chars() {
+                    self.push(c, true);
+                }
+            }
+            None => self.hole(),
+        }
+        self.commands.push(command);
+    }
+
+    fn hole(&mut self) {
+        self.atoms.push(Atom::Hole);
+    }
+
+    fn variable(&mut self, name: &str, quoted: bool) {
+        if name == "IFS" && !quoted && !self.vars.contains_key(name) {
+            self.atoms.push(Atom::Split);
+            return;
+        }
+        let Some((last, earlier)) = self.vars.get(name).and_then(|v| v.split_last()) else {
+            self.hole();
+            return;
+        };
+        if self.source.len() == self.at && self.atoms.is_empty() {
+            self.others = earlier.to_vec();
+        }
+        self.guess = true;
+        let value = last.clone();
+        self.value(&value, quoted);
+    }
+
+    fn value(&mut self, value: &str, quoted: bool) {
+        for c in value.chars() {
+            match c {
+                HOLE => self.hole(),
+                ' ' | '\t' | '\n' if !quoted && self.mode == Mode::Plain => {
+                    self.atoms.push(Atom::Split);
+                }
+                _ => self.push(c, quoted),
+            }
+        }
+    }
+
+    /// The inside of `${…}`.
+    fn parameter_expression(&mut self, inner: &str, quoted: bool) -> Result<(), Unreadable> {
+        let name = name_prefix(inner);
+        let operation = &inner[name.len()..];
+        if name.is_empty() || operation.contains('@') && operation.ends_with('P') {
+            self.opaque |= !name.is_empty();
+            self.hole();
+            return self.inner_text(inner);
+        }
+        if operation.is_empty() {
+            self.variable(name, quoted);
+            return Ok(());
+        }
+        let alternative = operation.strip_prefix(':').unwrap_or(operation);
+        if let Some(word) = alternative.strip_prefix(['-', '=', '+']) {
+            return self.alternative(word, quoted);
+        }
+        if let Some(part) = self.substring(name, operation) {
+            self.guess = true;
+            self.value(&part, quoted);
+            return Ok(());
+        }
+        if name == "IFS" && !quoted {
+            self.atoms.push(Atom::Split);
+        } else {
+            self.hole();
+        }
+        self.inner_text(operation)
+    }
+
+    /// `${x:-word}` and its kin: the word is the best guess.
+    fn alternative(&mut self, word: &str, quoted: bool) -> Result<(), Unreadable> {
+        let mut inner = Reader::new(word, self.vars, Mode::Value, self.depth + 1);
+        inner.run()?;
+        self.guess = true;
+        self.commands.append(&mut inner.commands);
+        self.opaque |= inner.opaque;
+        for atom in inner.atoms {
+            match atom {
+                Atom::Char {
+                    value: ' ' | '\t' | '\n',
+                    quoted: false,
+                } if !quoted => {
+                    self.atoms.push(Atom::Split);
+                }
+                other => self.atoms.push(other),
+            }
+        }
+        Ok(())
+    }
+
+    /// `${x:1:2}` of a known variable with plain numbers.
+    fn substring(&self, name: &str, operation: &str) -> Option<String> {
+        let value = self.vars.get(name)?.last()?;
+        let mut numbers = operation.strip_prefix(':')?.splitn(2, ':');
+        let offset: usize = numbers.next()?.trim().parse().ok()?;
+        let length: usize = match numbers.next() {
+            Some(length) => length.trim().parse().ok()?,
+            None => usize::MAX,
+        };
+        Some(value.chars().skip(offset).take(length).collect())
+    }
+
+    fn ansi_c(&mut self) -> Result<(), Unreadable> {
+        self.next();
+        self.quoted_any = true;
+        loop {
+            match self.next().ok_or(Unreadable)? {
+                '\'' => return Ok(()),
+                '\\' => {
+                    let c = self.next().ok_or(Unreadable)?;
+                    let value = self.ansi_escape(c)?;
+                    self.push(value, true);
+                }
+                c => self.push(c, true),
+            }
+        }
+    }
+
+    fn ansi_escape(&mut self, c: char) -> Result<char, Unreadable> {
+        Ok(match c {
+            'n' => '\n',
+            't' => '\t',
+            'r' => '\r',
+            'a' => '\x07',
+            'b' => '\x08',
+            'v' => '\x0b',
+            'f' => '\x0c',
+            'e' | 'E' => '\x1b',
+            'x' => self.code(16, 2)?,
+            'u' => self.code(16, 4)?,
+            'U' => self.code(16, 8)?,
+            'c' => {
+                let control = self.next().ok_or(Unreadable)?;
+                char::from_u32(u32::from(control) & 0x1f).ok_or(Unreadable)?
+            }
+            '0'..='7' => {
+                self.at -= 1;
+                self.code(8, 3)?
+            }
+            other => other,
+        })
+    }
+
+    fn code(&mut self, radix: u32, most: usize) -> Result<char, Unreadable> {
+        let digits: String = self
+            .rest()
+            .chars()
+            .take(most)
+            .take_while(|c| c.is_digit(radix))
+            .collect();
+        self.at += digits.len();
+        let code = u32::from_str_radix(&digits, radix).map_err(|_| Unreadable)?;
+        // A NUL would end the string in a shell: nothing honest needs it.
+        char::from_u32(code)
+            .filter(|&c| c != '\0')
+            .ok_or(Unreadable)
+    }
+
+    fn finish(self) -> Reading {
+        let expanded = if self.mode == Mode::Plain {
+            expand(&self.atoms)
+        } else {
+            vec![self.atoms]
+        };
+        let single = expanded.len() == 1;
+        let mut words = Vec::new();
+        for atoms in &expanded {
+            for field in atoms.split(|a| *a == Atom::Split) {
+                let nothing_here = field.is_empty() && !self.quoted_any;
+                if nothing_here && (atoms.len() > field.len() || self.guess) {
+                    continue;
+                }
+                let mut word = to_word(field);
+                word.dynamic |= self.guess;
+                if single {
+                    word.others = self.others.clone();
+                }
+                words.push(word);
+            }
+        }
+        Reading {
+            words,
+            commands: self.commands,
+            opaque: self.opaque,
+        }
+    }
+}
+
+fn to_word(field: &[Atom]) -> Word {
+    let mut word = Word::default();
+    for (i, atom) in field.iter().enumerate() {
+        match *atom {
+            Atom::Char { value, quoted } => {
+                // A quoted tilde is a plain character; `./~` keeps it from being read as a home.
+                if i == 0 && value == '~' && quoted {
+                    word.text.push_str("./");
+                }
+                word.glob |= !quoted && matches!(value, '*' | '?' | '[');
+                word.text.push(value);
+            }
+            Atom::Hole => {
+                word.text.push(HOLE);
+                word.dynamic = true;
+            }
+            Atom::Split => {}
+        }
+    }
+    word
+}
+
+fn name_prefix(text: &str) -> &str {
+    let end = text
+        .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+        .unwrap_or(text.len());
+    if text.starts_with(|c: char| c.is_ascii_digit()) {
+        ""
+    } else {
+        &text[..end]
+    }
+}
+
+fn balanced(text: &str) -> bool {
+    let mut depth = 0i64;
+    for c in text.chars() {
+        depth += i64::from(c == '(') - i64::from(c == ')');
+        if depth < 0 {
+            return false;
+        }
+    }
+    depth == 0
+}
+
+/// The value of `$(echo word)`, the simplest way to hide a name.
+fn echoed(command: &str) -> Option<&str> {
+    let command = command.trim();
+    let value = ["echo ", "printf ", "printf %s "]
+        .iter()
+        .find_map(|p| command.strip_prefix(p))?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_./-".contains(c);
+    (!value.is_empty() && value.chars().all(plain)).then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(source: &str) -> Vec<String> {
+        let vars = Vars::from([("x".to_owned(), vec!["rm -rf".to_owned()])]);
+        let reading = read(source, &vars, Mode::Plain).unwrap();
+        reading
+            .words
+            .into_iter()
+            .map(|w| w.text.replace(HOLE, "%"))
+            .collect()
+    }
+
+    #[test]
+    fn quotes_are_removed() {
+        assert_eq!(texts(r#"r"m"'x'\y"#), ["rmxy"]);
+        assert_eq!(texts(r"$'\x72\155'"), ["rm"]);
+        assert_eq!(texts("a\\\nb"), ["ab"]);
+        assert_eq!(texts("''"), [""]);
+    }
+
+    #[test]
+    fn expansions_are_followed_or_left_open() {
+        assert_eq!(texts("$x"), ["rm", "-rf"]);
+        assert_eq!(texts("\"$x\""), ["rm -rf"]);
+        assert_eq!(texts("${y:-curl}"), ["curl"]);
+        assert_eq!(texts("cat$IFS/etc/shadow"), ["cat", "/etc/shadow"]);
+        assert_eq!(texts("a$(id)b"), ["a%b"]);
+        assert_eq!(texts("${x:0:2}"), ["rm"]);
+        assert_eq!(texts("$(echo git)"), ["git"]);
+    }
+
+    #[test]
+    fn commands_of_substitutions_are_found_at_any_depth() {
+        let vars = Vars::new();
+        let of = |source: &str, mode| read(source, &vars, mode).unwrap().commands;
+        assert_eq!(of("\"a $(rm \")\" x) b\"", Mode::Plain), ["rm \")\" x"]);
+        assert_eq!(of("${y:-$(id)}", Mode::Plain), ["id"]);
+        assert_eq!(of("$((1 + $(id)))", Mode::Plain), ["id"]);
+        assert_eq!(of("say `id` and \\`this\\`", Mode::Text), ["id"]);
+        assert_eq!(
+            of("\"$(cat <<'EOF'\nsay \"hi :) don't\nEOF\n)\"", Mode::Plain),
+            ["cat <<'EOF'\nsay \"hi :) don't\nEOF\n"]
+        );
+    }
+
+    #[test]
+    fn a_word_cut_wrongly_is_refused() {
+        let refused = |source: &str| read(source, &Vars::new(), Mode::Plain).is_err();
+        assert!(refused(r"\$'a\'; rm x #'"));
+        assert!(refused("a b"));
+        assert!(refused("'open"));
+        assert!(refused("$((1\n2))"));
+    }
+}

@@ -1,0 +1,123 @@
+//! Vaults as a whole: create, list, use, fork, delete, their history and the journal.
+
+use avfs_vault::{
+    JournalCheck, JournalEntry, JournalFilter, JournalOrder, Principal, Vault, VaultName, Version,
+};
+
+use crate::Result;
+use crate::runtime::{Runtime, Select};
+
+/// A vault and what there is to say about it.
+#[derive(Debug, Clone)]
+pub struct VaultInfo {
+    pub vault: Vault,
+    pub current: bool,
+    pub files: u64,
+    pub bytes: u64,
+    pub checkpoints: usize,
+}
+
+/// Which vault is current after a fork.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AfterFork {
+    Stay,
+    Use,
+}
+
+impl Runtime {
+    /// Makes an empty vault; the first one becomes current.
+    pub fn vault_create(&self, name: &VaultName) -> Result<VaultInfo> {
+        let vault = self.inner.vaults.create(name, &Principal::Owner)?;
+        self.describe(vault)
+    }
+
+    pub fn vault_list(&self) -> Result<Vec<VaultInfo>> {
+        let vaults = self.inner.vaults.list()?;
+        vaults
+            .into_iter()
+            .map(|vault| self.describe(vault))
+            .collect()
+    }
+
+    pub fn vault_info(&self, vault: Select) -> Result<VaultInfo> {
+        self.describe(self.vault(&vault)?)
+    }
+
+    /// Makes `name` the vault that operations without a name are about.
+    pub fn vault_use(&self, name: &VaultName) -> Result<VaultInfo> {
+        self.inner.vaults.set_current(name)?;
+        self.vault_info(Select::Named(name.clone()))
+    }
+
+    /// A new vault with the state of `source`, also of what its running commands have written by now.
+    pub fn vault_fork(
+        &self,
+        source: &VaultName,
+        name: &VaultName,
+        then: AfterFork,
+    ) -> Result<VaultInfo> {
+        let source = self.inner.vaults.get(source)?;
+        let fork = self.slot(source.id).current(self, |source| {
+            Ok(self
+                .inner
+                .vaults
+                .fork(&source.name, name, &Principal::Owner)?)
+        })?;
+        if then == AfterFork::Use {
+            self.inner.vaults.set_current(name)?;
+        }
+        self.describe(fork)
+    }
+
+    /// Removes a vault in which nothing runs.
+    pub fn vault_delete(&self, name: &VaultName) -> Result<()> {
+        let vault = self.inner.vaults.get(name)?;
+        self.slot(vault.id).settled(self, |vault| {
+            Ok(self.inner.vaults.delete(&vault.name, &Principal::Owner)?)
+        })?;
+        self.forget_slot(vault.id);
+        // What remains on disk of a vault that is gone is removed now or at the next start.
+        if self.inner.layers.holds(vault.id) {
+            let engine = self.engine()?;
+            self.inner.layers.remove_vault(vault.id, &engine.scanner)?;
+        }
+        Ok(())
+    }
+
+    /// The newest versions, newest first.
+    pub fn vault_log(&self, vault: Select, limit: usize) -> Result<Vec<Version>> {
+        Ok(self.inner.vaults.versions(self.vault(&vault)?.id, limit)?)
+    }
+
+    /// The newest entries of the journal, newest first.
+    pub fn journal(&self, vault: Option<&VaultName>, limit: usize) -> Result<Vec<JournalEntry>> {
+        let vault = match vault {
+            Some(name) => Some(self.inner.vaults.get(name)?.id),
+            None => None,
+        };
+        let filter = JournalFilter {
+            vault,
+            limit: Some(limit),
+            order: JournalOrder::NewestFirst,
+            ..JournalFilter::default()
+        };
+        Ok(self.inner.vaults.journal(&filter)?)
+    }
+
+    /// Whether nobody edited, removed or reordered entries of the journal.
+    pub fn journal_verify(&self) -> Result<JournalCheck> {
+        Ok(self.inner.vaults.verify_journal()?)
+    }
+
+    fn describe(&self, vault: Vault) -> Result<VaultInfo> {
+        let root = self.inner.vaults.trees().root(vault.head)?;
+        let current = self.inner.vaults.current()?;
+        Ok(VaultInfo {
+            current: current.is_some_and(|current| current.id == vault.id),
+            files: root.files(),
+            bytes: root.bytes(),
+            checkpoints: self.inner.vaults.checkpoints(vault.id)?.len(),
+            vault,
+        })
+    }
+}

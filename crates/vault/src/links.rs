@@ -1,0 +1,79 @@
+//! The hard links of a root while it is being edited: which names are one file.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::codec::LinkMap;
+use crate::{LinkId, VaultPath};
+
+#[derive(Default)]
+pub struct Links {
+    groups: LinkMap,
+    by_path: BTreeMap<VaultPath, LinkId>,
+    /// Groups that have gained or lost a name, or whose names may now differ.
+    touched: BTreeSet<LinkId>,
+}
+
+impl Links {
+    pub fn new(groups: LinkMap) -> Links {
+        let mut by_path = BTreeMap::new();
+        for (id, paths) in &groups {
+            by_path.extend(paths.iter().map(|path| (path.clone(), *id)));
+        }
+        Links {
+            groups,
+            by_path,
+            touched: BTreeSet::new(),
+        }
+    }
+
+    pub fn is_used(&self, id: LinkId) -> bool {
+        self.groups.contains_key(&id)
+    }
+
+    /// All names of the file at `path`; none if it has only this one.
+    pub fn names(&self, path: &VaultPath) -> Option<&BTreeSet<VaultPath>> {
+        self.groups.get(self.by_path.get(path)?)
+    }
+
+    pub fn insert(&mut self, path: VaultPath, id: LinkId) {
+        self.touched.insert(id);
+        self.groups.entry(id).or_default().insert(path.clone());
+        self.by_path.insert(path, id);
+    }
+
+    /// Forgets `path` and everything beneath it.
+    pub fn remove(&mut self, path: &VaultPath) {
+        let subtree = self
+            .by_path
+            .range(path..)
+            .take_while(|(name, _)| name.starts_with(path));
+        let gone: Vec<_> = subtree.map(|(name, id)| (name.clone(), *id)).collect();
+        for (name, id) in gone {
+            self.by_path.remove(&name);
+            self.touched.insert(id);
+            if let Some(group) = self.groups.get_mut(&id) {
+                group.remove(&name);
+                if group.is_empty() {
+                    self.groups.remove(&id);
+                }
+            }
+        }
+    }
+
+    /// Takes out the groups that must be looked at again before the root is stored.
+    pub fn take_touched(&mut self) -> Vec<(LinkId, BTreeSet<VaultPath>)> {
+        let touched = std::mem::take(&mut self.touched);
+        touched
+            .into_iter()
+            .filter_map(|id| Some((id, self.groups.remove(&id)?)))
+            .collect()
+    }
+
+    pub fn put_back(&mut self, id: LinkId, paths: BTreeSet<VaultPath>) {
+        self.groups.insert(id, paths);
+    }
+
+    pub fn into_groups(self) -> LinkMap {
+        self.groups
+    }
+}

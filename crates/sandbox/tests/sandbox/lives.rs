@@ -10,6 +10,7 @@ use avfs_sandbox::{Error, Event, ExitStatus, Keeper, KeeperConfig};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::Test;
+use crate::attacks::armed;
 use crate::world::{
     World, command, eventually, next_event, own_binary, processes_with, run, shell, start,
 };
@@ -104,13 +105,25 @@ fn signals_reach_every_process() {
     assert_eq!(outcome.status(), ExitStatus::Code(9));
 }
 
+/// A fork bomb: bounded in how many processes it has, not in how often it makes new ones.
+pub fn bomb() {
+    let limit = rustix::process::Rlimit {
+        current: Some(60),
+        maximum: Some(60),
+    };
+    rustix::process::setrlimit(rustix::process::Resource::Nproc, limit).expect("a limit");
+    loop {
+        // SAFETY: this program has one thread here, and the child only does the same again.
+        unsafe { libc::fork() };
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
 fn a_fork_bomb_can_be_killed() {
     let world = World::new();
-    let sandbox = world.open();
-    // Bounded by the processes it may have, unbounded in how often it makes new ones.
-    let text = "ulimit -u 60; f() { while :; do f & sleep 0.01; done; }; f >/dev/null 2>&1";
-    let started = start(&sandbox, &shell(text));
-    eventually("it grows", || sandbox.processes().expect("a count") > 10);
+    let sandbox = armed(&world);
+    let started = start(&sandbox, &command(&["/attack", "__bomb"]));
+    eventually("it grows", || sandbox.processes().expect("a count") > 40);
     started.running.kill().expect("a kill");
     assert_eq!(started.finish().status(), ExitStatus::Signal(libc::SIGKILL));
     assert_eq!(sandbox.processes().expect("a count"), 0);

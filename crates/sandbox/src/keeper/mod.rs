@@ -3,6 +3,7 @@
 mod process;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio as ChildStdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -219,6 +220,8 @@ impl Drop for Shared {
 pub(crate) fn spawn(binary: &std::path::Path, duty: Duty) -> Result<(Child, Link)> {
     let (ours, theirs) = Link::pair()?;
     let child = Command::new(binary)
+        // Commands can read the command line of their pid 1, which is a fork of this.
+        .arg0("avfs")
         .arg("__keeper")
         .env_clear()
         .current_dir("/")

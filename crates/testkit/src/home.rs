@@ -18,6 +18,7 @@ pub struct Home {
     binary: PathBuf,
     dir: TempDir,
     run_as: Option<u32>,
+    user_home: PathBuf,
 }
 
 impl Home {
@@ -36,6 +37,7 @@ impl Home {
         }
         Home {
             binary: binary.into(),
+            user_home: dir.path().join("user"),
             dir,
             run_as: None,
         }
@@ -61,6 +63,14 @@ impl Home {
             .status
             .success()
             .then_some(home)
+    }
+
+    /// The same with this user's real `HOME`, whose toolchains can then be lent.
+    pub fn with_real_user_home(mut self) -> Home {
+        if let Some(home) = std::env::var_os("HOME") {
+            self.user_home = home.into();
+        }
+        self
     }
 
     /// A home for every kind of user this test can be: the one it is, and an ordinary one.
@@ -108,7 +118,7 @@ impl Home {
             .args(words)
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .env("HOME", self.path().join("user"))
+            .env("HOME", &self.user_home)
             .env("AVFS_HOME", self.avfs_home())
             .env("XDG_RUNTIME_DIR", self.runtime_base())
             .env("RUST_BACKTRACE", "1")

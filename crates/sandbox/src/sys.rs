@@ -226,12 +226,25 @@ pub(crate) fn ignore_children() {
 
 /// Every signal unblocked and at its default, as a program expects to find them.
 pub(crate) fn reset_signals() {
-    // SAFETY: dispositions and mask of this process; setting those of SIGKILL, SIGSTOP and the
-    // C library's own fails harmlessly.
+    // What the kernel takes for an action: handler, flags, restorer, mask, each one word.
+    let default = [0_u64; 4];
+    for signal in 1..=64 {
+        // The C library hides its own two signals, which may have been inherited ignored.
+        // SAFETY: the kernel reads one action of at most that size; asking for the default of
+        // SIGKILL or SIGSTOP fails harmlessly.
+        let _ = unsafe {
+            let none = ptr::null_mut::<u64>();
+            libc::syscall(
+                libc::SYS_rt_sigaction,
+                signal,
+                default.as_ptr(),
+                none,
+                8_usize,
+            )
+        };
+    }
+    // SAFETY: the set is initialised by sigemptyset before use.
     unsafe {
-        for signal in 1..=libc::SIGRTMAX() {
-            libc::signal(signal, libc::SIG_DFL);
-        }
         let mut none = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());

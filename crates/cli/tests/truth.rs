@@ -10,7 +10,9 @@ const AVFS: &str = env!("CARGO_BIN_EXE_avfs");
 const ROUNDS: u64 = 8;
 
 fn rounds() -> u64 {
-    let asked = std::env::var("AVFS_STORM_ROUNDS").ok().and_then(|text| text.parse().ok());
+    let asked = std::env::var("AVFS_STORM_ROUNDS")
+        .ok()
+        .and_then(|text| text.parse().ok());
     asked.unwrap_or(ROUNDS)
 }
 
@@ -19,7 +21,11 @@ type Scan = BTreeMap<String, Value>;
 fn scan(home: &Home) -> Scan {
     let envelope = home.exec(&["/usr/bin/python3", "/scan.py", "/w"]);
     assert_eq!(envelope["result"]["exit_code"], 0, "{envelope:#}");
-    assert_eq!(envelope["result"]["changed_files"], serde_json::json!([]), "looking changes nothing");
+    assert_eq!(
+        envelope["result"]["changed_files"],
+        serde_json::json!([]),
+        "looking changes nothing"
+    );
     let text = envelope["result"]["stdout"].as_str().expect("text");
     serde_json::from_str(text).expect("the scan prints JSON")
 }
@@ -82,10 +88,21 @@ fn reports_of_random_storms_equal_independent_scans() {
                 .into_iter()
                 .map(|(path, word)| (path, word.to_owned()))
                 .collect();
-            assert_eq!(reported(&envelope), expected, "seed {round} as {}", home.user());
-            let listed = envelope["result"]["changed_files"].as_array().expect("a list");
+            assert_eq!(
+                reported(&envelope),
+                expected,
+                "seed {round} as {}",
+                home.user()
+            );
+            let listed = envelope["result"]["changed_files"]
+                .as_array()
+                .expect("a list");
             let listed: Vec<&str> = listed.iter().filter_map(Value::as_str).collect();
-            assert_eq!(listed, expected.keys().collect::<Vec<_>>(), "changed_files agrees");
+            assert_eq!(
+                listed,
+                expected.keys().collect::<Vec<_>>(),
+                "changed_files agrees"
+            );
         }
     }
 }
@@ -96,15 +113,22 @@ fn forks_that_differ_in_a_mode_each_show_their_own() {
         home.ok(&["vault", "create", "one"]);
         home.ok(&["write", "/script", "#!/bin/sh\necho ran\n"]);
         home.ok(&["vault", "fork", "one", "two"]);
-        let envelope = home.json(&["--vault", "two", "proxy", "exec", "--", "chmod", "755", "/script"]);
+        let envelope = home.json(&[
+            "--vault", "two", "proxy", "exec", "--", "chmod", "755", "/script",
+        ]);
         assert_eq!(envelope["result"]["changes"][0]["kind"], "mode");
         // A third fork of each, so that both modes come from trees shown at the same time.
         home.ok(&["vault", "fork", "one", "one-again"]);
         home.ok(&["vault", "fork", "two", "two-again"]);
         let mode = |vault: &str| {
-            let envelope =
-                home.json(&["--vault", vault, "proxy", "exec", "--", "stat", "-c", "%a", "/script"]);
-            envelope["result"]["stdout"].as_str().expect("text").trim().to_owned()
+            let envelope = home.json(&[
+                "--vault", vault, "proxy", "exec", "--", "stat", "-c", "%a", "/script",
+            ]);
+            envelope["result"]["stdout"]
+                .as_str()
+                .expect("text")
+                .trim()
+                .to_owned()
         };
         for _ in 0..2 {
             assert_eq!(mode("one-again"), "644", "as {}", home.user());
@@ -125,7 +149,10 @@ fn writing_one_of_two_equal_files_leaves_the_other() {
         fresh_view(&home);
         let envelope = home.shell("echo more >> /a; cmp /usr/bin/env /b && ! cmp -s /a /b");
         assert_eq!(envelope["result"]["exit_code"], 0, "{envelope:#}");
-        assert_eq!(envelope["result"]["changed_files"], serde_json::json!(["/a"]));
+        assert_eq!(
+            envelope["result"]["changed_files"],
+            serde_json::json!(["/a"])
+        );
     }
 }
 
@@ -134,12 +161,27 @@ fn a_hard_link_pair_stays_a_pair() {
     for home in Home::of_every_user(AVFS) {
         home.ok(&["vault", "create", "v"]);
         let made = home.shell("echo one > /a; ln /a /b; echo other > /c");
-        assert_eq!(made["result"]["changed_files"], serde_json::json!(["/a", "/b", "/c"]));
+        assert_eq!(
+            made["result"]["changed_files"],
+            serde_json::json!(["/a", "/b", "/c"])
+        );
         fresh_view(&home);
         let seen = home.shell("stat -c %h /a /b /c; [ /a -ef /b ] && ! [ /a -ef /c ] && echo same");
-        assert_eq!(seen["result"]["stdout"], "2\n2\n1\nsame\n", "as {}", home.user());
+        assert_eq!(
+            seen["result"]["stdout"],
+            "2\n2\n1\nsame\n",
+            "as {}",
+            home.user()
+        );
         home.ok(&["vault", "fork", "v", "w"]);
-        let seen = home.json(&["--vault", "w", "proxy", "exec", "--shell", "[ /a -ef /b ] && echo same"]);
+        let seen = home.json(&[
+            "--vault",
+            "w",
+            "proxy",
+            "exec",
+            "--shell",
+            "[ /a -ef /b ] && echo same",
+        ]);
         assert_eq!(seen["result"]["stdout"], "same\n");
         // A file verb writes through both names.
         home.ok(&["--vault", "w", "write", "/a", "two"]);
@@ -151,7 +193,9 @@ fn a_hard_link_pair_stays_a_pair() {
 fn a_directory_of_the_tree_can_be_moved_and_changed_below() {
     for home in Home::of_every_user(AVFS) {
         home.ok(&["vault", "create", "v"]);
-        home.shell("mkdir -p /a/b/c; for i in 1 2 3; do echo $i > /a/b/f$i; done; echo deep > /a/b/c/d");
+        home.shell(
+            "mkdir -p /a/b/c; for i in 1 2 3; do echo $i > /a/b/f$i; done; echo deep > /a/b/c/d",
+        );
         fresh_view(&home);
         let moved = home.shell("mv /a/b /b2; rm /b2/f1; echo new > /b2/c/e; echo 4 > /b2/f2");
         assert_eq!(moved["result"]["exit_code"], 0, "{moved:#}");
@@ -172,8 +216,14 @@ fn touched_but_unchanged_files_are_not_reported() {
         home.ok(&["vault", "create", "v"]);
         home.shell("mkdir /d; echo x > /d/f; chmod 640 /d/f");
         fresh_view(&home);
-        let envelope = home.shell("touch /d/f; chmod 600 /d/f; chmod 640 /d/f; cat /d/f > /tmp/t; cat /tmp/t > /d/f");
-        assert_eq!(envelope["result"]["changed_files"], serde_json::json!([]), "{envelope:#}");
+        let envelope = home.shell(
+            "touch /d/f; chmod 600 /d/f; chmod 640 /d/f; cat /d/f > /tmp/t; cat /tmp/t > /d/f",
+        );
+        assert_eq!(
+            envelope["result"]["changed_files"],
+            serde_json::json!([]),
+            "{envelope:#}"
+        );
     }
 }
 
@@ -181,10 +231,19 @@ fn touched_but_unchanged_files_are_not_reported() {
 fn home_and_scratch_are_not_among_the_changed_files() {
     for home in Home::of_every_user(AVFS) {
         home.ok(&["vault", "create", "v"]);
-        let envelope = home.shell("echo x > ~/.cache-of-a-tool; echo y > /tmp/scratch; echo z > /mine");
-        assert_eq!(envelope["result"]["changed_files"], serde_json::json!(["/mine"]));
+        let envelope =
+            home.shell("echo x > ~/.cache-of-a-tool; echo y > /tmp/scratch; echo z > /mine");
+        assert_eq!(
+            envelope["result"]["changed_files"],
+            serde_json::json!(["/mine"])
+        );
         // The home directory itself came with its first file.
-        assert!(envelope["result"]["home_changes"].as_u64().expect("a number") >= 1);
+        assert!(
+            envelope["result"]["home_changes"]
+                .as_u64()
+                .expect("a number")
+                >= 1
+        );
         assert_eq!(home.ok(&["cat", "/tmp/scratch"]), "y\n");
         home.ok(&["write", "/tmp/back", "b"]);
         let seen = home.shell("cat /tmp/back; cat ~/.cache-of-a-tool");

@@ -1,6 +1,6 @@
 //! The boundary: time, output, and what a command cannot reach.
 
-use crate::{changes, texts, with_vault};
+use crate::{texts, with_vault};
 use avfs_testkit::leftover_processes;
 use serde_json::Value;
 use std::os::unix::net::UnixListener;
@@ -133,21 +133,5 @@ fn there_is_no_network() {
     with_vault(|home| {
         let envelope = home.shell("cat /proc/net/dev | tail -n +3 | cut -d: -f1");
         assert_eq!(envelope["result"]["stdout"].as_str().unwrap().trim(), "lo");
-    });
-}
-
-#[test]
-fn home_is_kept_and_reported_apart() {
-    with_vault(|home| {
-        let envelope = home.shell("echo x > ~/.rc; echo y > /tmp/scratch; echo z > /real");
-        let result = &envelope["result"];
-        assert_eq!(changes(result), ["created /real"], "{result}");
-        assert!(result["home_changes"].as_u64().unwrap() > 0, "{result}");
-        assert_eq!(home.shell("cat ~/.rc")["result"]["stdout"], "x\n");
-        assert_eq!(
-            home.ok(&["cat", "/tmp/scratch"]),
-            "y\n",
-            "one path is one file everywhere"
-        );
     });
 }

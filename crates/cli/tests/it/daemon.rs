@@ -217,8 +217,8 @@ fn another_user_is_not_served() {
     let ask = |uid: u32| {
         let script = "import socket,sys\n\
             s=socket.socket(socket.AF_UNIX); s.settimeout(5); s.connect(sys.argv[1])\n\
-            s.sendall(b'GET /v1/daemon HTTP/1.1\\r\\nhost: x\\r\\n\\r\\n')\n\
-            try: print(len(s.recv(100)))\n\
+            r=b'GET /v1/daemon HTTP/1.1\\r\\nhost: x\\r\\n\\r\\n'\n\
+            try: s.sendall(r); print(len(s.recv(100)))\n\
             except ConnectionError: print(0)";
         let output = Command::new("setpriv")
             .args([

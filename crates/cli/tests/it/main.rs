@@ -1,7 +1,6 @@
 //! The binary driven as a user would: words in, text and exit code out.
 
 mod boundary;
-mod crashes;
 mod daemon;
 mod files;
 mod interrupts;

@@ -60,7 +60,8 @@ fn scripts_run() {
         home.shell("chmod +x bin/hello");
         let envelope = home.exec(&["bin/hello"]);
         assert_eq!(envelope["result"]["stdout"], "hello from /workspace\n");
-        let script = "import os\nos.rename('bin', 'tools')\nopen('tools/x', 'w').write('y')\n";
+        let script =
+            "import shutil\nshutil.move('bin', 'tools')\nopen('tools/x', 'w').write('y')\n";
         home.ok(&["write", "/workspace/move.py", script]);
         let envelope = home.exec(&["python3", "move.py"]);
         let files = texts(&envelope["result"]["changed_files"]);

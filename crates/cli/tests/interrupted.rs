@@ -75,7 +75,7 @@ fn check_kept(home: &Home, count: u64) {
         .parse()
         .expect("a number");
     assert!(seen >= count, "{seen} of {count} files are seen");
-    assert_eq!(home.json(&["audit", "verify"])["intact"], true);
+    assert_eq!(home.json(&["audit", "verify"])["valid"], true);
 }
 
 #[test]

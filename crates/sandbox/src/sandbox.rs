@@ -41,7 +41,7 @@ impl Sandbox {
             Ok((AgentReply::Ready(isolation), _)) => isolation,
             Ok((AgentReply::Failed(fault), _)) => return Err(Error::SandboxSetup(fault)),
             Ok(_) => return Err(unexpected()),
-            Err(error) => return Err(error.from_peer("agent", Error::SandboxGone, OPENING)),
+            Err(error) => return Err(error.named("agent", Error::SandboxGone, OPENING)),
         };
         Ok(Sandbox {
             control: Mutex::new(control),
@@ -67,7 +67,7 @@ impl Sandbox {
         ];
         lock(&self.control)
             .send(&AgentRequest::Exec, &descriptors)
-            .map_err(|error| error.from_peer("agent", Error::SandboxGone, ANSWER))?;
+            .map_err(|error| error.named("agent", Error::SandboxGone, ANSWER))?;
         Ok(Running {
             link: ours,
             over: AtomicBool::new(false),
@@ -88,7 +88,7 @@ impl Sandbox {
         match answer {
             Ok((AgentReply::Processes(count), _)) => Ok(count),
             Ok(_) => Err(unexpected()),
-            Err(error) => Err(error.from_peer("agent", Error::SandboxGone, ANSWER)),
+            Err(error) => Err(error.named("agent", Error::SandboxGone, ANSWER)),
         }
     }
 
@@ -125,7 +125,7 @@ impl Running {
             Ok(Received::Nothing) => return Ok(None),
             Ok(Received::Frame(event, _)) => event,
             Ok(Received::Closed) | Err(LinkError::Closed) => Event::Lost,
-            Err(error) => return Err(error.from_peer("supervisor", Error::SandboxGone, ANSWER)),
+            Err(error) => return Err(error.named("supervisor", Error::SandboxGone, ANSWER)),
         };
         if is_final(&event) {
             self.over.store(true, Ordering::Release);
@@ -153,7 +153,7 @@ impl Running {
         match self.link.send(request, &[]) {
             // Nothing of it is left to be signalled.
             Ok(()) | Err(LinkError::Closed) => Ok(()),
-            Err(error) => Err(error.from_peer("supervisor", Error::SandboxGone, ANSWER)),
+            Err(error) => Err(error.named("supervisor", Error::SandboxGone, ANSWER)),
         }
     }
 }

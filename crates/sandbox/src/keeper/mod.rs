@@ -3,6 +3,7 @@
 mod process;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio as ChildStdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -96,7 +97,7 @@ impl Keeper {
                 peer: "keeper",
                 reason: "not the reply to this request",
             },
-            Err(error) => error.from_peer("keeper", Error::KeeperGone, ANSWER),
+            Err(error) => error.named("keeper", Error::KeeperGone, ANSWER),
         };
         // It ends by itself once the socket is closed; killing it spares the wait.
         drop(control);
@@ -194,7 +195,7 @@ impl Shared {
         match answer {
             Ok((KeeperReply::Failed(fault), _)) => Err(Error::Keeper(fault)),
             Ok(reply) => Ok(reply),
-            Err(error) => Err(error.from_peer("keeper", Error::KeeperGone, ANSWER)),
+            Err(error) => Err(error.named("keeper", Error::KeeperGone, ANSWER)),
         }
     }
 
@@ -202,7 +203,10 @@ impl Shared {
         // Failure means that it is dead already, which is what was wanted.
         let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
         let _ = readable_within(self.pidfd.as_fd(), BURIAL);
-        let _ = lock(&self.waiter).wait();
+        // It has ended, unless the kernel itself holds the keeper; then it is not waited for.
+        let mut waiter = lock(&self.waiter);
+        let _ = waiter.kill();
+        let _ = waiter.wait();
     }
 }
 
@@ -216,6 +220,8 @@ impl Drop for Shared {
 pub(crate) fn spawn(binary: &std::path::Path, duty: Duty) -> Result<(Child, Link)> {
     let (ours, theirs) = Link::pair()?;
     let child = Command::new(binary)
+        // Commands can read the command line of their pid 1, which is a fork of this.
+        .arg0("avfs")
         .arg("__keeper")
         .env_clear()
         .current_dir("/")

@@ -1,6 +1,6 @@
 //! What a command must not be able to do.
 
-use std::ffi::c_long;
+use std::ffi::{CStr, c_int, c_long};
 use std::fs;
 use std::io::Write;
 
@@ -22,154 +22,105 @@ pub const TESTS: &[Test] = &[
     ("network_is_loopback", network_is_loopback),
 ];
 
+/// An argument of a system call.
+enum Arg {
+    Int(c_int),
+    Text(&'static CStr),
+    /// The process id of the supervisor.
+    Supervisor,
+}
+use Arg::{Int, Supervisor, Text};
+
+const CHILD: c_int = libc::SIGCHLD;
+const STREAM: Arg = Int(libc::SOCK_STREAM);
+const RAW: Arg = Int(libc::SOCK_RAW);
+const NOFILE: Arg = Int(libc::RLIMIT_NOFILE as c_int);
+const KILL: Arg = Int(libc::SIGKILL);
+const HERE: Arg = Int(libc::AT_FDCWD);
+const KEYS: Arg = Int(-3);
+
+/// What works inside as everywhere.
+#[rustfmt::skip]
+const FREE: &[(&str, c_long, &[Arg])] = &[
+    ("unix", libc::SYS_socket, &[Int(libc::AF_UNIX), STREAM, Int(0)]),
+    ("inet", libc::SYS_socket, &[Int(libc::AF_INET), STREAM, Int(0)]),
+    ("route", libc::SYS_socket, &[Int(libc::AF_NETLINK), RAW, Int(0)]),
+    ("limit_self", libc::SYS_prlimit64, &[Int(0), NOFILE]),
+];
+
+/// What is not there.
+const ABSENT: &[(&str, c_long, &[Arg])] = &[
+    ("clone3", libc::SYS_clone3, &[]),
+    ("x32_getpid", 0x4000_0000 + 39, &[]),
+];
+
+/// What needs an id that does not exist inside.
+const UNMAPPED: &[(&str, c_long, &[Arg])] = &[
+    ("setuid", libc::SYS_setuid, &[Int(0)]),
+    ("chown", libc::SYS_chown, &[Text(c"/tmp"), Int(0), Int(0)]),
+];
+
+/// What is refused.
+#[rustfmt::skip]
+const DENIED: &[(&str, c_long, &[Arg])] = &[
+    ("unshare_user", libc::SYS_unshare, &[Int(libc::CLONE_NEWUSER)]),
+    ("clone_user", libc::SYS_clone, &[Int(libc::CLONE_NEWUSER | CHILD)]),
+    ("clone_net", libc::SYS_clone, &[Int(libc::CLONE_NEWNET | CHILD)]),
+    ("mount", libc::SYS_mount, &[Text(c"none"), Text(c"/tmp"), Text(c"tmpfs")]),
+    ("umount", libc::SYS_umount2, &[Text(c"/usr")]),
+    ("open_tree", libc::SYS_open_tree, &[HERE, Text(c"/"), Int(1)]),
+    ("pivot_root", libc::SYS_pivot_root, &[Text(c"/"), Text(c"/")]),
+    ("chroot", libc::SYS_chroot, &[Text(c"/tmp")]),
+    ("setns", libc::SYS_setns, &[]),
+    ("keyctl", libc::SYS_keyctl, &[Int(0), KEYS]),
+    ("bpf", libc::SYS_bpf, &[]),
+    ("io_uring", libc::SYS_io_uring_setup, &[Int(1)]),
+    ("perf", libc::SYS_perf_event_open, &[]),
+    ("userfaultfd", libc::SYS_userfaultfd, &[]),
+    ("sethostname", libc::SYS_sethostname, &[Text(c"x"), Int(1)]),
+    ("vsock", libc::SYS_socket, &[Int(libc::AF_VSOCK), STREAM]),
+    ("alg", libc::SYS_socket, &[Int(libc::AF_ALG), Int(libc::SOCK_SEQPACKET)]),
+    ("raw", libc::SYS_socket, &[Int(libc::AF_INET), RAW, Int(1)]),
+    ("packet", libc::SYS_socket, &[Int(libc::AF_PACKET), RAW]),
+    ("netfilter", libc::SYS_socket, &[Int(libc::AF_NETLINK), RAW, Int(12)]),
+    ("tiocsti", libc::SYS_ioctl, &[Int(0), Int(libc::TIOCSTI as c_int), Text(c"x")]),
+    ("mknod", libc::SYS_mknod, &[Text(c"/tmp/null"), Int(0o20666), Int(0x103)]),
+    ("kill_agent", libc::SYS_kill, &[Int(1), KILL]),
+    ("kill_supervisor", libc::SYS_kill, &[Supervisor, KILL]),
+    ("stop_supervisor", libc::SYS_kill, &[Supervisor, Int(libc::SIGSTOP)]),
+    ("trace_agent", libc::SYS_ptrace, &[Int(libc::PTRACE_ATTACH as c_int), Int(1)]),
+    ("trace_supervisor", libc::SYS_ptrace, &[Int(libc::PTRACE_SEIZE as c_int), Supervisor]),
+    ("limit_agent", libc::SYS_prlimit64, &[Int(1), NOFILE]),
+];
+
 /// The attacker's side: makes the calls and prints `name errno` for each. Runs in the sandbox.
 pub fn attack() {
-    let supervisor =
-        i64::from(rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get()));
-    let flags = |bits: i32| i64::from(bits | libc::SIGCHLD);
-    let text = |text: &'static std::ffi::CStr| text.as_ptr() as c_long;
-    let calls: &[(&str, c_long, [c_long; 4])] = &[
-        (
-            "unshare_user",
-            libc::SYS_unshare,
-            [flags(libc::CLONE_NEWUSER), 0, 0, 0],
-        ),
-        (
-            "clone_user",
-            libc::SYS_clone,
-            [flags(libc::CLONE_NEWUSER), 0, 0, 0],
-        ),
-        (
-            "clone_net",
-            libc::SYS_clone,
-            [flags(libc::CLONE_NEWNET), 0, 0, 0],
-        ),
-        ("clone3", libc::SYS_clone3, [0, 0, 0, 0]),
-        ("x32_getpid", 0x4000_0000 + 39, [0, 0, 0, 0]),
-        (
-            "mount",
-            libc::SYS_mount,
-            [text(c"none"), text(c"/tmp"), text(c"tmpfs"), 0],
-        ),
-        ("umount", libc::SYS_umount2, [text(c"/usr"), 0, 0, 0]),
-        ("open_tree", libc::SYS_open_tree, [-100, text(c"/"), 1, 0]),
-        (
-            "pivot_root",
-            libc::SYS_pivot_root,
-            [text(c"/"), text(c"/"), 0, 0],
-        ),
-        ("chroot", libc::SYS_chroot, [text(c"/tmp"), 0, 0, 0]),
-        ("setns", libc::SYS_setns, [0, 0, 0, 0]),
-        ("keyctl", libc::SYS_keyctl, [0, -3, 0, 0]),
-        ("bpf", libc::SYS_bpf, [0, 0, 0, 0]),
-        ("io_uring", libc::SYS_io_uring_setup, [1, 0, 0, 0]),
-        ("perf", libc::SYS_perf_event_open, [0, 0, 0, 0]),
-        ("userfaultfd", libc::SYS_userfaultfd, [0, 0, 0, 0]),
-        ("sethostname", libc::SYS_sethostname, [text(c"x"), 1, 0, 0]),
-        (
-            "vsock",
-            libc::SYS_socket,
-            [libc::AF_VSOCK.into(), libc::SOCK_STREAM.into(), 0, 0],
-        ),
-        (
-            "alg",
-            libc::SYS_socket,
-            [libc::AF_ALG.into(), libc::SOCK_SEQPACKET.into(), 0, 0],
-        ),
-        (
-            "raw",
-            libc::SYS_socket,
-            [libc::AF_INET.into(), libc::SOCK_RAW.into(), 1, 0],
-        ),
-        (
-            "packet",
-            libc::SYS_socket,
-            [libc::AF_PACKET.into(), libc::SOCK_RAW.into(), 0, 0],
-        ),
-        (
-            "netfilter",
-            libc::SYS_socket,
-            [libc::AF_NETLINK.into(), libc::SOCK_RAW.into(), 12, 0],
-        ),
-        (
-            "tiocsti",
-            libc::SYS_ioctl,
-            [0, libc::TIOCSTI as c_long, text(c"x"), 0],
-        ),
-        (
-            "mknod",
-            libc::SYS_mknod,
-            [text(c"/tmp/null"), 0o20666, 0x103, 0],
-        ),
-        ("setuid", libc::SYS_setuid, [0, 0, 0, 0]),
-        ("chown", libc::SYS_chown, [text(c"/tmp"), 0, 0, 0]),
-        (
-            "kill_agent",
-            libc::SYS_kill,
-            [1, libc::SIGKILL.into(), 0, 0],
-        ),
-        (
-            "kill_supervisor",
-            libc::SYS_kill,
-            [supervisor, libc::SIGKILL.into(), 0, 0],
-        ),
-        (
-            "stop_supervisor",
-            libc::SYS_kill,
-            [supervisor, libc::SIGSTOP.into(), 0, 0],
-        ),
-        (
-            "trace_agent",
-            libc::SYS_ptrace,
-            [libc::PTRACE_ATTACH.into(), 1, 0, 0],
-        ),
-        (
-            "trace_supervisor",
-            libc::SYS_ptrace,
-            [libc::PTRACE_SEIZE.into(), supervisor, 0, 0],
-        ),
-        (
-            "limit_agent",
-            libc::SYS_prlimit64,
-            [1, libc::RLIMIT_NOFILE as c_long, 0, 0],
-        ),
-        (
-            "unix",
-            libc::SYS_socket,
-            [libc::AF_UNIX.into(), libc::SOCK_STREAM.into(), 0, 0],
-        ),
-        (
-            "inet",
-            libc::SYS_socket,
-            [libc::AF_INET.into(), libc::SOCK_STREAM.into(), 0, 0],
-        ),
-        (
-            "route",
-            libc::SYS_socket,
-            [libc::AF_NETLINK.into(), libc::SOCK_RAW.into(), 0, 0],
-        ),
-        (
-            "limit_self",
-            libc::SYS_prlimit64,
-            [0, libc::RLIMIT_NOFILE as c_long, 0, 0],
-        ),
-    ];
-    for (name, number, [a, b, c, d]) in calls {
+    let supervisor = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
+    for (name, number, arguments) in [FREE, ABSENT, UNMAPPED, DENIED].concat() {
+        let mut words = [0; 6];
+        for (word, argument) in words.iter_mut().zip(arguments) {
+            *word = match argument {
+                Int(number) => c_long::from(*number),
+                Text(text) => text.as_ptr() as c_long,
+                Supervisor => c_long::from(supervisor),
+            };
+        }
+        let [a, b, c, d, e, f] = words;
         // SAFETY: pointers among the arguments are to C strings; nothing here succeeds in a way
         // that touches this process's memory.
-        let result = unsafe { libc::syscall(*number, *a, *b, *c, *d, 0, 0) };
+        let result = unsafe { libc::syscall(number, a, b, c, d, e, f) };
         let errno = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
-        let errno = if result < 0 { errno } else { 0 };
-        writeln!(std::io::stdout(), "{name} {errno}").expect("stdout is open");
         if result == 0 && name.starts_with("clone") {
             // The child of a clone that should have failed.
             std::process::exit(0);
         }
+        let errno = if result < 0 { errno } else { 0 };
+        writeln!(std::io::stdout(), "{name} {errno}").expect("stdout is open");
     }
 }
 
 /// A sandbox in which this program is `/attack`.
-fn armed(world: &World) -> Sandbox {
+pub fn armed(world: &World) -> Sandbox {
     fs::copy(own_binary(), world.path("lower/attack")).expect("a copy of this program");
     world.open()
 }
@@ -193,34 +144,22 @@ fn system_calls_are_refused() {
             .parse()
             .expect("a number")
     };
-    for name in ["unix", "inet", "route", "limit_self"] {
-        assert_eq!(errno(name), 0, "{name} must work");
-    }
-    for name in ["clone3", "x32_getpid"] {
-        assert_eq!(errno(name), libc::ENOSYS, "{name}");
-    }
-    assert_eq!(errno("setuid"), libc::EINVAL, "uid 0 does not exist inside");
-    assert_eq!(errno("chown"), libc::EINVAL, "uid 0 does not exist inside");
-    // A signal from inside to pid 1 is accepted at most to be ignored.
-    assert!(sandbox.is_alive(), "the agent lives");
-    let free = [
-        "unix",
-        "inet",
-        "route",
-        "limit_self",
-        "clone3",
-        "x32_getpid",
-        "setuid",
-        "chown",
+    let answers = [
+        (FREE, &[0][..]),
+        (ABSENT, &[libc::ENOSYS]),
+        (UNMAPPED, &[libc::EINVAL]),
+        (DENIED, &[libc::EPERM, libc::EACCES]),
     ];
-    let rest = text.lines().filter_map(|line| line.split_once(' '));
-    for (name, errno) in rest.filter(|(name, _)| !free.contains(name)) {
-        let denied = [libc::EPERM, libc::EACCES].map(|errno| errno.to_string());
-        assert!(
-            denied.contains(&errno.to_owned()),
-            "{name} answered {errno}"
-        );
+    for (calls, allowed) in answers {
+        for (name, ..) in calls {
+            assert!(
+                allowed.contains(&errno(name)),
+                "{name} answered {}",
+                errno(name)
+            );
+        }
     }
+    assert!(sandbox.is_alive(), "the agent lives");
 }
 
 fn own_processes_are_out_of_reach() {

@@ -3,12 +3,14 @@
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use avfs_sandbox::{Error, Event, ExitStatus, Keeper, KeeperConfig};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::Test;
+use crate::attacks::armed;
 use crate::world::{
     World, command, eventually, next_event, own_binary, processes_with, run, shell, start,
 };
@@ -20,6 +22,10 @@ pub const TESTS: &[Test] = &[
     ("a_fork_bomb_can_be_killed", a_fork_bomb_can_be_killed),
     ("dropping_a_command_kills_it", dropping_a_command_kills_it),
     ("dropping_a_sandbox_kills_all", dropping_a_sandbox_kills_all),
+    (
+        "a_dead_supervisor_takes_its_sandbox",
+        a_dead_supervisor_takes_its_sandbox,
+    ),
     ("a_dead_keeper_takes_all", a_dead_keeper_takes_all),
     ("a_dead_daemon_takes_all", a_dead_daemon_takes_all),
     (
@@ -36,7 +42,7 @@ fn mark(number: u32) -> String {
 }
 
 fn gone(mark: &str) {
-    assert_eq!(processes_with(mark), Vec::<std::path::PathBuf>::new());
+    assert_eq!(processes_with(mark), Vec::<PathBuf>::new());
 }
 
 fn leftovers_are_killed() {
@@ -99,13 +105,25 @@ fn signals_reach_every_process() {
     assert_eq!(outcome.status(), ExitStatus::Code(9));
 }
 
+/// A fork bomb: bounded in how many processes it has, not in how often it makes new ones.
+pub fn bomb() {
+    let limit = rustix::process::Rlimit {
+        current: Some(60),
+        maximum: Some(60),
+    };
+    rustix::process::setrlimit(rustix::process::Resource::Nproc, limit).expect("a limit");
+    loop {
+        // SAFETY: this program has one thread here, and the child only does the same again.
+        unsafe { libc::fork() };
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
 fn a_fork_bomb_can_be_killed() {
     let world = World::new();
-    let sandbox = world.open();
-    // Bounded by the processes it may have, unbounded in how often it makes new ones.
-    let text = "ulimit -u 60; f() { while :; do f & sleep 0.01; done; }; f >/dev/null 2>&1";
-    let started = start(&sandbox, &shell(text));
-    eventually("it grows", || sandbox.processes().expect("a count") > 10);
+    let sandbox = armed(&world);
+    let started = start(&sandbox, &command(&["/attack", "__bomb"]));
+    eventually("it grows", || sandbox.processes().expect("a count") > 40);
     started.running.kill().expect("a kill");
     assert_eq!(started.finish().status(), ExitStatus::Signal(libc::SIGKILL));
     assert_eq!(sandbox.processes().expect("a count"), 0);
@@ -152,6 +170,36 @@ fn dropping_a_sandbox_kills_all() {
         .running
         .kill()
         .expect("killing the dead is no error");
+}
+
+/// A process's parent, as the host numbers them.
+fn parent(process: &Path) -> PathBuf {
+    let status = fs::read_to_string(process.join("status")).expect("a living process");
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:\t"));
+    Path::new("/proc").join(parent.expect("every process has a parent"))
+}
+
+fn a_dead_supervisor_takes_its_sandbox() {
+    let world = World::new();
+    let (sandbox, other) = (world.open(), world.open_beside());
+    let sleep = mark(7);
+    let started = start(&sandbox, &command(&["sleep", &sleep]));
+    eventually("it sleeps", || processes_with(&sleep).len() == 1);
+    let supervisor = parent(&processes_with(&sleep)[0]);
+    let name = fs::read_to_string(supervisor.join("comm")).expect("a name");
+    assert_eq!(name, "avfs-supervisor\n");
+    let pid = supervisor
+        .file_name()
+        .and_then(|name| name.to_str()?.parse().ok());
+    let pid = pid.and_then(rustix::process::Pid::from_raw).expect("a pid");
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("a kill");
+    assert_eq!(started.finish().last(), &Event::Lost);
+    eventually("the sandbox is gone", || !sandbox.is_alive());
+    gone(&sleep);
+    assert_eq!(
+        run(&other, &command(&["true"])).status(),
+        ExitStatus::Code(0)
+    );
 }
 
 fn a_dead_keeper_takes_all() {
@@ -227,7 +275,7 @@ fn a_dead_daemon_takes_all() {
 }
 
 /// Whether a process has been left by its parent.
-fn parent_is_init(process: &std::path::Path) -> bool {
+fn parent_is_init(process: &Path) -> bool {
     let status = fs::read_to_string(process.join("status")).unwrap_or_default();
     status.lines().any(|line| line == "PPid:\t1")
 }
@@ -289,14 +337,7 @@ fn many_sandboxes_at_once() {
     let world = World::new();
     let threads: Vec<_> = (0..8)
         .map(|number| {
-            let mut plan = world.plan();
-            for (path, name) in [
-                (&mut plan.overlay.upper, "upper"),
-                (&mut plan.overlay.work, "work"),
-            ] {
-                *path = world.path(&format!("{name}-{number}"));
-                fs::create_dir(&*path).expect("a directory");
-            }
+            let plan = world.plan_beside(&number.to_string());
             let keeper = world.keeper.clone();
             std::thread::spawn(move || {
                 let sandbox = keeper.open_sandbox(&plan, Vec::new()).expect("a sandbox");

@@ -25,6 +25,8 @@ fn main() -> ExitCode {
         Some("__keeper") => return avfs_sandbox::keeper_main(),
         Some("__helper") => return done(lives::helper),
         Some("__attack") => return done(attacks::attack),
+        Some("__probe") => return done(host::probe),
+        Some("__bomb") => return done(lives::bomb),
         Some("__doomed") => return done(|| lives::doomed_daemon(&arguments[2])),
         _ => {}
     }

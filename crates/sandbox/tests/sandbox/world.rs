@@ -87,6 +87,23 @@ impl World {
         }
     }
 
+    /// A plan like [`World::plan`]'s, with a layer of its own.
+    pub fn plan_beside(&self, name: &str) -> SandboxPlan {
+        let mut plan = self.plan();
+        let overlay = &mut plan.overlay;
+        for (path, kind) in [(&mut overlay.upper, "upper"), (&mut overlay.work, "work")] {
+            *path = self.path(&format!("{kind}-{name}"));
+            fs::create_dir(&*path).expect("a directory");
+        }
+        plan
+    }
+
+    pub fn open_beside(&self) -> Sandbox {
+        self.keeper
+            .open_sandbox(&self.plan_beside("beside"), Vec::new())
+            .expect("a sandbox")
+    }
+
     pub fn open(&self) -> Sandbox {
         self.keeper
             .open_sandbox(&self.plan(), Vec::new())

@@ -59,7 +59,7 @@ fn path_in(details: &serde_json::Value) -> Option<String> {
 fn verify(app: &App, _: JournalVerify) -> Reply<JournalVerify> {
     Ok(match app.runtime.journal_verify()? {
         JournalCheck::Intact { entries, .. } => JournalVerified {
-            intact: true,
+            valid: true,
             entries,
             problem: None,
         },
@@ -70,7 +70,7 @@ fn verify(app: &App, _: JournalVerify) -> Reply<JournalVerify> {
                 JournalProblem::Removed => "is gone",
             };
             JournalVerified {
-                intact: false,
+                valid: false,
                 entries: seq,
                 problem: Some(format!("entry {seq} {problem}")),
             }

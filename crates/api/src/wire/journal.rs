@@ -47,7 +47,7 @@ pub struct JournalVerify {}
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct JournalVerified {
-    pub intact: bool,
+    pub valid: bool,
     /// How many were checked.
     pub entries: u64,
     /// What is wrong, and at which entry.

@@ -36,7 +36,7 @@ fn verify(session: &mut Session, output: Output) -> Result<u8> {
         ),
         Some(problem) => format!("the journal is broken: {problem}"),
     })?;
-    Ok(if verified.intact { exit::OK } else { 1 })
+    Ok(if verified.valid { exit::OK } else { 1 })
 }
 
 fn entries(number: u64) -> String {

@@ -216,6 +216,6 @@ fn a_denied_command_is_in_the_journal() {
         let found = entries.iter().find(|entry| entry["exec"] == *exec);
         let found = found.unwrap_or_else(|| panic!("{exec} is not in {journal}"));
         assert!(found["details"].to_string().contains("deny"), "{found}");
-        assert_eq!(home.json(&["audit", "verify"])["intact"], true);
+        assert_eq!(home.json(&["audit", "verify"])["valid"], true);
     });
 }

@@ -1,6 +1,7 @@
 //! A temporary home with a daemon of its own, and the avfs binary to drive it.
 
-use crate::processes::wait_for;
+use crate::processes::{wait_for, with_environment};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs;
@@ -197,28 +198,23 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        let stopped = self.command(&["daemon", "stop"]).output();
-        if !stopped.is_ok_and(|output| output.status.success()) {
-            self.kill_daemon();
-        }
+        let _ = self.command(&["daemon", "stop"]).output();
+        self.kill_what_is_left();
         let _ = open_up(self.path());
     }
 }
 
 impl Home {
     /// The last resort for a daemon that does not answer.
-    fn kill_daemon(&self) {
-        let home = self.avfs_home().to_string_lossy().into_owned();
-        for pid in crate::processes::with_environment(&format!("AVFS_HOME={home}")) {
-            if let Some(pid) = i32::try_from(pid)
-                .ok()
-                .and_then(rustix::process::Pid::from_raw)
-            {
-                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    fn kill_what_is_left(&self) {
+        let variable = format!("AVFS_HOME={}\0", self.avfs_home().display());
+        for pid in with_environment(&variable) {
+            if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+                let _ = kill_process(pid, Signal::KILL);
             }
         }
         wait_for(Duration::from_secs(5), || {
-            crate::processes::with_environment(&format!("AVFS_HOME={home}")).is_empty()
+            with_environment(&variable).is_empty()
         });
     }
 }

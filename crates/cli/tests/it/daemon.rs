@@ -94,9 +94,75 @@ fn a_socket_nobody_listens_on_is_replaced() {
     assert!(socket.exists());
     assert_eq!(home.avfs(&["daemon", "status"]).status.code(), Some(1));
     home.ok(&["vault", "list"]);
-    std::fs::remove_file(&socket).unwrap();
-    // The daemon lives but cannot be reached: it still owns the home, so nothing starts beside it.
-    assert_eq!(home.avfs(&["daemon", "status"]).status.code(), Some(1));
+}
+
+#[test]
+fn a_swept_socket_comes_back() {
+    let home = Home::new(AVFS);
+    home.ok(&["vault", "create", "v"]);
+    let (pid, socket) = (home.daemon_pid(), home.socket());
+    std::fs::remove_dir_all(socket.parent().unwrap()).unwrap();
+    home.ok(&["vault", "info", "v"]);
+    assert_eq!(home.daemon_pid(), pid, "it is the same daemon");
+}
+
+#[test]
+fn it_is_found_whatever_the_runtime_directory() {
+    let home = Home::new(AVFS);
+    home.ok(&["vault", "create", "v"]);
+    let pid = home.daemon_pid().unwrap();
+    let mut command = home.command(&["--json", "daemon", "status"]);
+    let output = command.env_remove("XDG_RUNTIME_DIR").output().unwrap();
+    let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(status["pid"], pid, "{status}");
+}
+
+/// Answers as a daemon of another version would; ends when told to stop.
+const OTHER_VERSION: &str = r#"
+import http.server, os, socketserver, sys
+class Server(socketserver.UnixStreamServer): pass
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def address_string(self): return "-"
+    def log_message(self, *a): pass
+    def answer(self, status, body):
+        self.send_response(status); self.send_header("content-length", str(len(body)))
+        self.end_headers(); self.wfile.write(body.encode())
+    def do_GET(self):
+        if self.path != "/v1/daemon": return self.answer(426, "{}")
+        self.answer(200, '{"pid":%d,"version":"0.0.1","home":"","socket":"","uptime_ms":1,'
+            '"idle_timeout_s":null,"running_execs":%s,"live_views":0,"keeper_pid":null}'
+            % (os.getpid(), sys.argv[2]))
+    def do_POST(self):
+        self.answer(200, '{"stopping":true,"pid":%d}' % os.getpid())
+        os.unlink(sys.argv[1]); os._exit(0)
+Server(sys.argv[1], Handler).serve_forever()
+"#;
+
+#[test]
+fn an_idle_daemon_of_another_version_is_replaced_and_a_busy_one_is_not() {
+    let home = Home::new(AVFS);
+    home.ok(&["vault", "create", "v"]);
+    let socket = home.socket();
+    home.ok(&["daemon", "stop"]);
+    for running in ["1", "0"] {
+        let mut other = Command::new("python3");
+        other.args(["-c", OTHER_VERSION, socket.to_str().unwrap(), running]);
+        let mut other = other.spawn().unwrap();
+        assert!(wait_for(SOON, || UnixStream::connect(&socket).is_ok()));
+        let output = home.avfs(&["vault", "list"]);
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(stderr.contains("0.0.1"), "{stderr}");
+        if running == "1" {
+            assert_eq!(output.status.code(), Some(1), "{stderr}");
+            other.kill().unwrap();
+            std::fs::remove_file(&socket).unwrap();
+        } else {
+            assert!(output.status.success(), "{stderr}");
+            assert_ne!(home.daemon_pid(), Some(other.id()));
+        }
+        other.wait().unwrap();
+    }
 }
 
 #[test]

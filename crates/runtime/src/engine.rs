@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use avfs_sandbox::{Keeper, KeeperConfig, Privilege, SANDBOX_UID};
 use avfs_vault::{RootId, Trees};
-use avfs_view::{Lens, LensRoot, Owner, Scanner, Xattrs};
+use avfs_view::{Lens, LensRoot, MarkNames, Owner, Scanner, Xattrs};
 
 use crate::runtime::Config;
 use crate::{Error, Result};
@@ -45,7 +45,11 @@ impl Engine {
         };
         let plain = serve("lens", Xattrs::Absent)?;
         let with_xattrs = serve("lens-xattrs", Xattrs::Served)?;
-        let scanner = Scanner::new(keeper.spawn_helper("__scanner")?);
+        let marks = match keeper.privilege() {
+            Privilege::Root => MarkNames::Trusted,
+            Privilege::User => MarkNames::User,
+        };
+        let scanner = Scanner::new(keeper.spawn_helper("__scanner")?, marks);
         Ok(Engine {
             keeper,
             scanner,

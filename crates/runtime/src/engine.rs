@@ -13,7 +13,10 @@ use crate::{Error, Result};
 /// One keeper's life. When it dies, all that it held is gone, and another one is started.
 pub(crate) struct Engine {
     pub keeper: Keeper,
+    /// Reads layers.
     pub scanner: Scanner,
+    /// Removes layers: a large one takes long, and nobody should wait behind it.
+    pub sweeper: Scanner,
     plain: Served,
     with_xattrs: Served,
 }
@@ -50,9 +53,11 @@ impl Engine {
             Privilege::User => MarkNames::User,
         };
         let scanner = Scanner::new(keeper.spawn_helper("__scanner")?, marks);
+        let sweeper = Scanner::new(keeper.spawn_helper("__scanner")?, marks);
         Ok(Engine {
             keeper,
             scanner,
+            sweeper,
             plain,
             with_xattrs,
         })

@@ -35,7 +35,7 @@ impl Runtime {
         }
         for retired in rubbish {
             // What cannot be removed is found again the next time.
-            let _ = retired.remove(&engine.scanner);
+            let _ = retired.remove(&engine.sweeper);
         }
         Ok(())
     }
@@ -59,7 +59,7 @@ impl Runtime {
         } = found;
         let vaults = &self.inner.vaults;
         let Ok(vault) = vaults.by_id(vault) else {
-            return Ok(layer.retire()?.remove(&engine.scanner)?);
+            return Ok(layer.retire()?.remove(&engine.sweeper)?);
         };
         let record = layer.record().clone();
         let ours = vault.head == record.last_commit || vault.head == record.pending;
@@ -95,6 +95,6 @@ impl Runtime {
                 vaults.save_checkpoint(vault.id, None, aside.root, origin, &Principal::System)?;
             }
         }
-        Ok(layer.retire()?.remove(&engine.scanner)?)
+        Ok(layer.retire()?.remove(&engine.sweeper)?)
     }
 }

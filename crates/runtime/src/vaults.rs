@@ -79,7 +79,7 @@ impl Runtime {
         // What remains on disk of a vault that is gone is removed now or at the next start.
         if self.inner.layers.holds(vault.id) {
             let engine = self.engine()?;
-            self.inner.layers.remove_vault(vault.id, &engine.scanner)?;
+            self.inner.layers.remove_vault(vault.id, &engine.sweeper)?;
         }
         Ok(())
     }

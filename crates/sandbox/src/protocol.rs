@@ -22,7 +22,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{During, Error, Fault};
-use crate::plan::{Event, Isolation, Privilege};
+use crate::plan::{Isolation, Privilege};
 
 /// Both ends are the same program; this catches one that was replaced while the daemon ran.
 pub(crate) const VERSION: u32 = 1;
@@ -97,7 +97,7 @@ pub(crate) enum AgentReply {
     Processes(u32),
 }
 
-/// Daemon to supervisor; the supervisor answers with [`Event`]s.
+/// Daemon to supervisor; the supervisor answers with events.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum SupervisorRequest {
     Signal(i32),
@@ -224,16 +224,31 @@ impl Link {
     }
 
     /// Receives an answer that must come in time.
-    pub(crate) fn answer<T: DeserializeOwned>(
+    pub(crate) fn answer<T: DeserializeOwned>(&self, limit: Duration) -> Result<T, LinkError> {
+        self.await_frame(limit)?;
+        match self.receive(Wait::Forever)? {
+            Received::Frame(frame, _) => Ok(frame),
+            Received::Closed | Received::Nothing => Err(LinkError::Closed),
+        }
+    }
+
+    /// Receives an answer with descriptors that must come in time.
+    pub(crate) fn answer_with_descriptors<T: DeserializeOwned>(
         &self,
         limit: Duration,
     ) -> Result<(T, Vec<OwnedFd>), LinkError> {
-        if !readable_within(self.as_fd(), limit).map_err(LinkError::System)? {
-            return Err(LinkError::TimedOut);
-        }
+        self.await_frame(limit)?;
         match self.receive_with_descriptors()? {
             Received::Frame(frame, descriptors) => Ok((frame, descriptors)),
             Received::Closed | Received::Nothing => Err(LinkError::Closed),
+        }
+    }
+
+    fn await_frame(&self, limit: Duration) -> Result<(), LinkError> {
+        match readable_within(self.as_fd(), limit) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(LinkError::TimedOut),
+            Err(fault) => Err(LinkError::System(fault)),
         }
     }
 
@@ -372,15 +387,10 @@ pub(crate) fn unseal<T: DeserializeOwned>(file: BorrowedFd<'_>) -> Result<T, Fau
     decode(&bytes).ok_or_else(|| invalid("decode a memory file"))
 }
 
-/// Whether nothing follows this event.
-pub(crate) fn is_final(event: &Event) -> bool {
-    !matches!(event, Event::Started { .. })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Command, ExitStatus, Usage};
+    use crate::plan::{Command, Event, ExitStatus, Usage};
 
     fn exited() -> Event {
         let status = ExitStatus::Signal(9);

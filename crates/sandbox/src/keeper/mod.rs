@@ -76,7 +76,7 @@ impl Keeper {
             runtime_dir: config.runtime_dir.clone(),
         };
         let (mut waiter, control) = spawn(&config.binary, duty)?;
-        let answer = control.answer::<KeeperReply>(ANSWER);
+        let answer = control.answer_with_descriptors::<KeeperReply>(ANSWER);
         let failure = match answer {
             Ok((KeeperReply::Ready { pid, privilege }, mut fds)) if fds.len() == 1 => {
                 let pidfd = fds.remove(0);
@@ -191,11 +191,15 @@ impl Shared {
         let control = lock(&self.control);
         let answer = control
             .send(request, descriptors)
-            .and_then(|()| control.answer::<KeeperReply>(ANSWER));
+            .and_then(|()| control.answer_with_descriptors::<KeeperReply>(ANSWER));
         match answer {
             Ok((KeeperReply::Failed(fault), _)) => Err(Error::Keeper(fault)),
             Ok(reply) => Ok(reply),
-            Err(error) => Err(error.named("keeper", Error::KeeperGone, ANSWER)),
+            Err(error) => {
+                // Its next reply could be the one to this request, so it must not live on.
+                let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
+                Err(error.named("keeper", Error::KeeperGone, ANSWER))
+            }
         }
     }
 

@@ -209,7 +209,7 @@ fn ask(trial: Trial, binary: &Path) -> Result<std::result::Result<String, Fault>
     let _ = child.kill();
     let _ = child.wait();
     match answer {
-        Ok((outcome, _)) => Ok(outcome),
+        Ok(outcome) => Ok(outcome),
         Err(error) => Err(error.named("trial", Error::KeeperGone, LIMIT)),
     }
 }

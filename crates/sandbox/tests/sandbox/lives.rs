@@ -258,7 +258,10 @@ pub fn doomed_daemon(sleep: &str) {
 
 fn a_dead_daemon_takes_all() {
     let sleep = mark(6);
+    // What the daemon cannot clean up goes with this.
+    let dir = tempfile::tempdir().expect("a temporary directory");
     let mut daemon = Command::new(own_binary())
+        .env("TMPDIR", dir.path())
         .args(["__doomed", &sleep])
         .stdin(Stdio::null())
         .spawn()

@@ -111,6 +111,21 @@ impl World {
     }
 }
 
+impl Drop for World {
+    fn drop(&mut self) {
+        self.keeper.kill();
+        // Overlay leaves directories that nobody may open, so that they could not be removed.
+        for entry in fs::read_dir(self.dir.path())
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            let open = fs::Permissions::from_mode(0o700);
+            let _ = fs::set_permissions(entry.path().join("work"), open);
+        }
+    }
+}
+
 /// The program under test is this one.
 pub fn own_binary() -> PathBuf {
     std::env::current_exe().expect("this program has a path")

@@ -1,6 +1,6 @@
 //! Checkpoints: a name for a state, and the way back to it.
 
-use avfs_vault::{Checkpoint, CheckpointName, CheckpointOrigin, Principal};
+use avfs_vault::{Checkpoint, CheckpointName, CheckpointOrigin, Principal, VaultName};
 
 use crate::Result;
 use crate::runtime::{Runtime, Select};
@@ -53,7 +53,12 @@ impl Runtime {
         })
     }
 
-    pub fn checkpoint_delete(&self, vault: Select, name: &CheckpointName) -> Result<()> {
+    /// Forgets a checkpoint, and names the vaults that were forked from it.
+    pub fn checkpoint_delete(
+        &self,
+        vault: Select,
+        name: &CheckpointName,
+    ) -> Result<Vec<VaultName>> {
         let vault = self.vault(&vault)?;
         Ok(self
             .inner

@@ -138,6 +138,9 @@ impl Error {
             Error::Vault(Vault::VaultNotFound { .. }) => {
                 "run `avfs vault list` to see the vaults".into()
             }
+            Error::Vault(Vault::DeletedVaultNotFound { .. }) => {
+                "run `avfs vault list --deleted` to see what can be brought back".into()
+            }
             Error::Vault(Vault::VaultExists { .. }) => {
                 "choose another name, or `avfs vault use` the existing one".into()
             }
@@ -170,6 +173,8 @@ pub(crate) fn vault_kind(error: &avfs_vault::Error) -> ErrorKind {
     match error {
         Vault::VaultNotFound { .. }
         | Vault::VaultIdNotFound { .. }
+        | Vault::DeletedVaultNotFound { .. }
+        | Vault::VersionNotFound { .. }
         | Vault::CheckpointNotFound { .. }
         | Vault::PathNotFound { .. } => ErrorKind::NotFound,
         Vault::VaultExists { .. }

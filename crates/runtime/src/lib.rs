@@ -24,9 +24,9 @@ mod vaults;
 pub use avfs_policy::{Action, Category, Decision, Part};
 pub use avfs_sandbox::{Isolation, Usage};
 pub use avfs_vault::{
-    Cause, Change, ChangeKind, Checkpoint, CheckpointName, CheckpointOrigin, Entry, ExecId,
-    JournalCheck, JournalEntry, JournalProblem, Kind, Lineage, Meta, Principal, RootId, Time,
-    Vault, VaultId, VaultName, VaultPath, Version,
+    Cause, Change, ChangeKind, Checkpoint, CheckpointName, CheckpointOrigin, DeletedVault, Entry,
+    ExecId, ForkPoint, JournalCheck, JournalEntry, JournalProblem, Kind, Lineage, Meta, Principal,
+    Quota, RootId, Time, Vault, VaultId, VaultName, VaultPath, Version,
 };
 pub use checkpoints::RestoredHead;
 pub use diff::{Diff, DiffDetail, DiffPoint};

@@ -1,7 +1,8 @@
 //! Vaults as a whole: create, list, use, fork, delete, their history and the journal.
 
 use avfs_vault::{
-    JournalCheck, JournalEntry, JournalFilter, JournalOrder, Principal, Vault, VaultName, Version,
+    DeletedVault, JournalCheck, JournalEntry, JournalFilter, JournalOrder, Principal, Vault,
+    VaultName, Version,
 };
 
 use crate::Result;
@@ -69,7 +70,7 @@ impl Runtime {
         self.describe(fork)
     }
 
-    /// Removes a vault in which nothing runs.
+    /// Puts a vault away in which nothing runs. Until gc it can be had back.
     pub fn vault_delete(&self, name: &VaultName) -> Result<()> {
         let vault = self.inner.vaults.get(name)?;
         self.slot(vault.id).settled(self, |vault| {
@@ -82,6 +83,18 @@ impl Runtime {
             self.inner.layers.remove_vault(vault.id, &engine.sweeper)?;
         }
         Ok(())
+    }
+
+    /// Deleted vaults that can still be had back, the last deleted first.
+    pub fn vault_deleted(&self) -> Result<Vec<DeletedVault>> {
+        Ok(self.inner.vaults.deleted()?)
+    }
+
+    /// Brings a deleted vault back with its history, as `to` or under the name it had. What it had
+    /// in /tmp is gone.
+    pub fn vault_undelete(&self, name: &VaultName, to: Option<&VaultName>) -> Result<VaultInfo> {
+        let vault = self.inner.vaults.undelete(name, to, &Principal::Owner)?;
+        self.describe(vault)
     }
 
     /// The newest versions, newest first.

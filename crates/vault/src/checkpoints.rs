@@ -5,11 +5,12 @@ use avfs_store::rusqlite::{self, Connection, OptionalExtension, Row, Transaction
 use serde_json::json;
 use uuid::Uuid;
 
+use crate::forks::forks_of_checkpoint;
 use crate::schema::{root, text, time};
 use crate::vaults::{advance, by_id, event};
 use crate::{
     Cause, Checkpoint, CheckpointName, CheckpointOrigin, Error, Principal, Restored, Result,
-    RootId, Time, VaultId, Vaults, journal,
+    RootId, Time, VaultId, VaultName, Vaults, journal,
 };
 
 impl Vaults {
@@ -62,16 +63,19 @@ impl Vaults {
         })
     }
 
+    /// Forgets a checkpoint. The vaults that were forked from it stay, and are named.
     pub fn delete_checkpoint(
         &self,
         vault: VaultId,
         name: &CheckpointName,
         by: &Principal,
-    ) -> Result<()> {
+    ) -> Result<Vec<VaultName>> {
         self.store().write(Durability::Relaxed, |transaction| {
             by_id(transaction, vault)?;
             let checkpoint = find(transaction, vault, name)?;
-            delete(transaction, vault, &checkpoint, *by, "checkpoint.delete")
+            let forks = forks_of_checkpoint(transaction, vault, name, checkpoint.root)?;
+            delete(transaction, vault, &checkpoint, *by, "checkpoint.delete")?;
+            Ok(forks)
         })
     }
 
@@ -186,7 +190,7 @@ fn delete(
     Ok(())
 }
 
-fn find(connection: &Connection, vault: VaultId, name: &CheckpointName) -> Result<Checkpoint> {
+pub fn find(connection: &Connection, vault: VaultId, name: &CheckpointName) -> Result<Checkpoint> {
     find_optional(connection, vault, name)?
         .ok_or_else(|| Error::CheckpointNotFound { name: name.clone() })
 }

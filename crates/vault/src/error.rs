@@ -12,12 +12,16 @@ pub enum Error {
     VaultIdNotFound { id: VaultId },
     #[error("there is already a vault '{name}'")]
     VaultExists { name: VaultName },
+    #[error("there is no deleted vault '{name}' to bring back")]
+    DeletedVaultNotFound { name: VaultName },
     #[error("there is no checkpoint '{name}' in this vault")]
     CheckpointNotFound { name: CheckpointName },
     #[error("there is already a checkpoint '{name}' in this vault")]
     CheckpointExists { name: CheckpointName },
     #[error("checkpoint '{name}' was asked for and is not dropped automatically")]
     CheckpointNotAutomatic { name: CheckpointName },
+    #[error("vault '{vault}' has no version {number}")]
+    VersionNotFound { vault: VaultName, number: u64 },
     #[error("{path}: no such file or directory")]
     PathNotFound { path: VaultPath },
     #[error("{path}: not a directory")]

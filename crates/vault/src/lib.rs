@@ -7,8 +7,10 @@ mod content;
 mod diff;
 mod edit;
 mod error;
+mod forks;
 mod history;
 mod journal;
+mod lifetime;
 mod links;
 mod model;
 mod names;
@@ -23,7 +25,8 @@ pub use diff::{Change, ChangeKind};
 pub use edit::Edit;
 pub use error::{Error, Result};
 pub use history::{
-    Cause, Checkpoint, CheckpointOrigin, Lineage, NewVersion, Principal, Restored, Vault, Version,
+    Cause, Checkpoint, CheckpointOrigin, DeletedVault, ForkPoint, Lineage, NewVersion, Principal,
+    Quota, Restored, Vault, Version,
 };
 pub use journal::{
     JournalCheck, JournalEntry, JournalFilter, JournalOrder, JournalProblem, NewJournalEntry,

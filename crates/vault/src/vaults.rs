@@ -4,10 +4,10 @@ use avfs_store::rusqlite::{self, Connection, OptionalExtension, Row, ToSql, Tran
 use avfs_store::{Durability, Store, StoreStats};
 use serde_json::{Value, json};
 
-use crate::schema::{self, count, root, text, time};
+use crate::schema::{self, count, optional_count, root, text, time};
 use crate::{
-    Cause, Error, ExecId, Lineage, NewJournalEntry, NewVersion, Principal, Result, RootId, Time,
-    Trees, Vault, VaultId, VaultName, Version, journal,
+    Cause, Error, ExecId, ForkPoint, Lineage, NewJournalEntry, NewVersion, Principal, Quota,
+    Result, RootId, Time, Trees, Vault, VaultId, VaultName, Version, journal,
 };
 
 /// A cheap handle on all vaults of a store.
@@ -39,7 +39,7 @@ impl Vaults {
         self.store().write(Durability::Relaxed, |transaction| {
             let vault = new_vault(name, head, None);
             insert_vault(transaction, &vault, *by, Cause::Create)?;
-            let others = "SELECT count(*) FROM vault";
+            let others = "SELECT count(*) FROM vault WHERE deleted_name IS NULL";
             if transaction.query_row(others, [], |row| row.get::<_, i64>(0))? == 1 {
                 make_current(transaction, vault.id)?;
             }
@@ -52,7 +52,8 @@ impl Vaults {
     /// Sorted by name.
     pub fn list(&self) -> Result<Vec<Vault>> {
         self.store().read(|connection| {
-            let mut select = connection.prepare_cached("SELECT * FROM vault ORDER BY name")?;
+            let mut select = connection
+                .prepare_cached("SELECT * FROM vault WHERE deleted_name IS NULL ORDER BY name")?;
             let rows = select.query_map([], vault_row)?;
             Ok(rows.collect::<rusqlite::Result<_>>()?)
         })
@@ -75,43 +76,6 @@ impl Vaults {
     pub fn set_current(&self, name: &VaultName) -> Result<()> {
         self.store().write(Durability::Relaxed, |transaction| {
             make_current(transaction, by_name(transaction, name)?.id)
-        })
-    }
-
-    /// A vault that begins where `source` is now. Nothing is copied but a pointer.
-    pub fn fork(&self, source: &VaultName, name: &VaultName, by: &Principal) -> Result<Vault> {
-        self.store().write(Durability::Relaxed, |transaction| {
-            let source = by_name(transaction, source)?;
-            let details = json!({
-                "name": name.as_str(),
-                "source": source.name.as_str(),
-                "source_id": source.id.to_string(),
-                "root": source.head.to_string(),
-            });
-            let lineage = Lineage {
-                vault: source.id,
-                name: source.name,
-                root: source.head,
-            };
-            let vault = new_vault(name, source.head, Some(lineage));
-            insert_vault(transaction, &vault, *by, Cause::Fork)?;
-            journal::append(transaction, event(vault.id, *by, "vault.fork", details))?;
-            Ok(vault)
-        })
-    }
-
-    /// Forgets the vault, its versions and checkpoints. If it was current, none is.
-    pub fn delete(&self, name: &VaultName, by: &Principal) -> Result<()> {
-        self.store().write(Durability::Relaxed, |transaction| {
-            let vault = by_name(transaction, name)?;
-            transaction.execute("DELETE FROM vault WHERE id = ?1", [vault.id.as_bytes()])?;
-            let details = json!({
-                "name": name.as_str(),
-                "root": vault.head.to_string(),
-                "version": vault.version,
-            });
-            journal::append(transaction, event(vault.id, *by, "vault.delete", details))?;
-            Ok(())
         })
     }
 
@@ -189,7 +153,7 @@ impl Vault {
     }
 }
 
-fn new_vault(name: &VaultName, head: RootId, parent: Option<Lineage>) -> Vault {
+pub fn new_vault(name: &VaultName, head: RootId, parent: Option<Lineage>) -> Vault {
     let (id, created) = (VaultId::new(), Time::now());
     Vault {
         id,
@@ -198,6 +162,7 @@ fn new_vault(name: &VaultName, head: RootId, parent: Option<Lineage>) -> Vault {
         version: 1,
         parent,
         created,
+        quota: Quota::default(),
     }
 }
 
@@ -229,25 +194,24 @@ fn with_facts(details: Value, version: &Version) -> Value {
     Value::Object(facts)
 }
 
-fn insert_vault(
+pub fn insert_vault(
     transaction: &Transaction<'_>,
     vault: &Vault,
     by: Principal,
     cause: Cause,
 ) -> Result<()> {
-    let taken = "SELECT 1 FROM vault WHERE name = ?1";
-    if transaction
-        .prepare_cached(taken)?
-        .exists([vault.name.as_str()])?
-    {
-        return Err(Error::VaultExists {
-            name: vault.name.clone(),
-        });
-    }
+    check_free(transaction, &vault.name)?;
     let insert = "INSERT INTO vault
-        (id, name, head, version, parent, parent_name, parent_root, secs, nanos)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+        (id, name, head, version, parent, parent_name, parent_root, secs, nanos,
+         parent_checkpoint, parent_version, max_bytes, max_files, max_file_bytes)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
     let parent = vault.parent.as_ref();
+    let (checkpoint, number) = match parent.map(|lineage| &lineage.point) {
+        Some(ForkPoint::Checkpoint(name)) => (Some(name.as_str()), None),
+        Some(ForkPoint::Version(number)) => (None, Some(*number as i64)),
+        Some(ForkPoint::Head) | None => (None, None),
+    };
+    let limit = |limit: Option<u64>| limit.map(|limit| limit as i64);
     transaction.prepare_cached(insert)?.execute((
         vault.id.as_bytes(),
         vault.name.as_str(),
@@ -258,6 +222,11 @@ fn insert_vault(
         parent.map(|lineage| *lineage.root.object().as_bytes()),
         vault.created.secs,
         vault.created.nanos,
+        checkpoint,
+        number,
+        limit(vault.quota.bytes),
+        limit(vault.quota.files),
+        limit(vault.quota.file_bytes),
     ))?;
     let (number, root, time) = (vault.version, vault.head, vault.created);
     insert_version(
@@ -272,6 +241,15 @@ fn insert_vault(
             time,
         },
     )
+}
+
+/// Refuses a name that a vault has.
+pub fn check_free(connection: &Connection, name: &VaultName) -> Result<()> {
+    let taken = "SELECT 1 FROM vault WHERE name = ?1";
+    match connection.prepare_cached(taken)?.exists([name.as_str()])? {
+        true => Err(Error::VaultExists { name: name.clone() }),
+        false => Ok(()),
+    }
 }
 
 /// Gives `vault` a new head and the version that tells of it.
@@ -333,14 +311,14 @@ fn make_current(transaction: &Transaction<'_>, vault: VaultId) -> Result<()> {
     Ok(())
 }
 
-fn by_name(connection: &Connection, name: &VaultName) -> Result<Vault> {
+pub fn by_name(connection: &Connection, name: &VaultName) -> Result<Vault> {
     let sql = "SELECT * FROM vault WHERE name = ?1";
     select_vault(connection, sql, [&name.as_str() as &dyn ToSql])?
         .ok_or_else(|| Error::VaultNotFound { name: name.clone() })
 }
 
 pub fn by_id(connection: &Connection, id: VaultId) -> Result<Vault> {
-    let sql = "SELECT * FROM vault WHERE id = ?1";
+    let sql = "SELECT * FROM vault WHERE id = ?1 AND deleted_name IS NULL";
     select_vault(connection, sql, [&id.as_bytes() as &dyn ToSql])?
         .ok_or(Error::VaultIdNotFound { id })
 }
@@ -354,18 +332,30 @@ fn select_vault<const N: usize>(
     Ok(select.query_row(&values[..], vault_row).optional()?)
 }
 
-fn vault_row(row: &Row<'_>) -> rusqlite::Result<Vault> {
+pub fn vault_row(row: &Row<'_>) -> rusqlite::Result<Vault> {
     let parent = match row.get::<_, Option<[u8; 16]>>("parent")? {
         None => None,
         Some(id) => Some(Lineage {
             vault: VaultId::from_bytes(id),
             name: text(row, "parent_name")?,
             root: root(row, "parent_root")?,
+            point: fork_point(row)?,
         }),
+    };
+    // A deleted vault is called by the name it had.
+    let name = match row.get::<_, Option<String>>("deleted_name")? {
+        Some(_) => "deleted_name",
+        None => "name",
+    };
+    let quota = Quota {
+        bytes: optional_count(row, "max_bytes")?,
+        files: optional_count(row, "max_files")?,
+        file_bytes: optional_count(row, "max_file_bytes")?,
     };
     Ok(Vault {
         id: VaultId::from_bytes(row.get("id")?),
-        name: text(row, "name")?,
+        name: text(row, name)?,
+        quota,
         head: root(row, "head")?,
         version: count(row, "version")?,
         parent,
@@ -373,7 +363,15 @@ fn vault_row(row: &Row<'_>) -> rusqlite::Result<Vault> {
     })
 }
 
-fn version_row(row: &Row<'_>) -> rusqlite::Result<Version> {
+fn fork_point(row: &Row<'_>) -> rusqlite::Result<ForkPoint> {
+    if row.get::<_, Option<String>>("parent_checkpoint")?.is_some() {
+        return Ok(ForkPoint::Checkpoint(text(row, "parent_checkpoint")?));
+    }
+    let number = optional_count(row, "parent_version")?;
+    Ok(number.map_or(ForkPoint::Head, ForkPoint::Version))
+}
+
+pub fn version_row(row: &Row<'_>) -> rusqlite::Result<Version> {
     Ok(Version {
         number: count(row, "number")?,
         root: root(row, "root")?,

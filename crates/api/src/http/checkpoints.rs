@@ -44,9 +44,10 @@ fn restore(app: &App, vault: Select, request: CheckpointRestore) -> Reply<Checkp
 
 fn delete(app: &App, vault: Select, request: CheckpointDelete) -> Reply<CheckpointDelete> {
     let name: CheckpointName = parse(&request.name)?;
-    app.runtime.checkpoint_delete(vault, &name)?;
+    let forks = app.runtime.checkpoint_delete(vault, &name)?;
     Ok(CheckpointDeleted {
         action: "delete".into(),
         name: name.to_string(),
+        forks: forks.iter().map(ToString::to_string).collect(),
     })
 }

@@ -57,4 +57,6 @@ pub struct CheckpointDeleted {
     /// Always `delete`.
     pub action: String,
     pub name: String,
+    /// The vaults that were forked from it; they are not affected.
+    pub forks: Vec<String>,
 }

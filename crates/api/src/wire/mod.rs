@@ -36,8 +36,9 @@ pub use files::{
 pub use journal::{Journal, JournalItem, JournalListing, JournalVerified, JournalVerify};
 pub use problem::Problem;
 pub use vault::{
-    VaultCreate, VaultCreated, VaultDelete, VaultDeleted, VaultDetails, VaultFork, VaultForked,
-    VaultInfo, VaultItem, VaultList, VaultLog, VaultUse, VaultUsed, VersionItem,
+    DeletedVaultItem, VaultCreate, VaultCreated, VaultDelete, VaultDeleted, VaultDetails,
+    VaultFork, VaultForked, VaultInfo, VaultItem, VaultList, VaultListDeleted, VaultLog,
+    VaultUndelete, VaultUndeleted, VaultUse, VaultUsed, VersionItem,
 };
 
 /// The vault name in an address that means "the current vault".
@@ -97,6 +98,8 @@ operations! {
     VaultUse, "vault_use", Post "/v1/vaults/{vault}/use" => VaultUsed;
     VaultFork, "vault_fork", Post "/v1/vaults/{vault}/fork" => VaultForked;
     VaultDelete, "vault_delete", Delete "/v1/vaults/{vault}" => VaultDeleted;
+    VaultListDeleted, "vault_list_deleted", Get "/v1/deleted-vaults" => Vec<DeletedVaultItem>;
+    VaultUndelete, "vault_undelete", Post "/v1/deleted-vaults/undelete" => VaultUndeleted;
     VaultLog, "vault_log", Get "/v1/vaults/{vault}/log" => Vec<VersionItem>;
     Ls, "ls", Post "/v1/vaults/{vault}/files/ls" => Vec<ListedEntry>;
     Cat, "cat", Post "/v1/vaults/{vault}/files/cat" => FileBody;

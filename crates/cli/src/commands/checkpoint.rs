@@ -33,7 +33,12 @@ pub fn run(verb: CheckpointVerb, session: &mut Session, output: Output) -> Resul
         CheckpointVerb::Delete { name } => {
             let deleted = session.call(&CheckpointDelete { name })?;
             output.answer(&deleted, |deleted| {
-                format!("deleted checkpoint {}", deleted.name)
+                let mut text = format!("deleted checkpoint {}", deleted.name);
+                if !deleted.forks.is_empty() {
+                    text += "\nforked from it, and not affected: ";
+                    text += &deleted.forks.join(", ");
+                }
+                text
             })
         }
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use avfs_store::{ObjectId, Store};
 use avfs_vault::{
-    Cause, CheckpointOrigin, Content, Entry, Meta, NewVersion, Principal, Time, Vaults,
+    Cause, CheckpointOrigin, Content, Entry, Meta, NewVersion, Principal, Time, Vault, Vaults,
 };
 
 /// The median of `times` runs.
@@ -21,20 +21,24 @@ fn median(times: usize, mut run: impl FnMut(usize)) -> Duration {
     taken[times / 2]
 }
 
-#[test]
-#[ignore = "a measurement, not a check"]
-fn medians() {
+fn version() -> NewVersion {
+    let (by, cause) = (Principal::Owner, Cause::Write);
+    NewVersion {
+        by,
+        exec: None,
+        cause,
+        details: serde_json::Value::Null,
+    }
+}
+
+/// A vault with one large directory, and how long that took to build.
+fn scene() -> (tempfile::TempDir, Vaults, Vault, Duration) {
     let home = tempfile::tempdir().unwrap();
     let vaults = Vaults::open(Store::open(home.path()).unwrap()).unwrap();
-    let (trees, owner) = (vaults.trees(), Principal::Owner);
-    let vault = vaults.create(&"v".parse().unwrap(), &owner).unwrap();
-    let version = || NewVersion {
-        by: owner,
-        exec: None,
-        cause: Cause::Write,
-        details: serde_json::Value::Null,
-    };
-    let mut edit = trees.edit(vault.head).unwrap();
+    let vault = vaults
+        .create(&"v".parse().unwrap(), &Principal::Owner)
+        .unwrap();
+    let mut edit = vaults.trees().edit(vault.head).unwrap();
     let begun = Instant::now();
     for n in 0..50_000_u32 {
         let path = format!("/file-{n}").parse().unwrap();
@@ -45,16 +49,22 @@ fn medians() {
         )
         .unwrap();
     }
-    let mut head = edit.finish().unwrap();
-    println!(
-        "one directory of 50,000 files, built: {:?}",
-        begun.elapsed()
-    );
+    let head = edit.finish().unwrap();
+    let built = begun.elapsed();
     vaults
         .publish(vault.id, vault.head, head, version())
         .unwrap();
+    let vault = vaults.by_id(vault.id).unwrap();
+    (home, vaults, vault, built)
+}
 
-    let tree = trees.root(head).unwrap().tree();
+#[test]
+#[ignore = "a measurement, not a check"]
+fn reading() {
+    let (_home, vaults, vault, built) = scene();
+    println!("one directory of 50,000 files, built: {built:?}");
+    let trees = vaults.trees();
+    let tree = trees.root(vault.head).unwrap().tree();
     let child = median(2000, |n| {
         let name = format!("file-{}", n * 25);
         assert!(trees.child(tree, name.as_bytes()).unwrap().is_some());
@@ -64,7 +74,13 @@ fn medians() {
         "list of it: {:?}",
         median(20, |_| drop(trees.list(tree).unwrap()))
     );
+}
 
+#[test]
+#[ignore = "a measurement, not a check"]
+fn changing() {
+    let (_home, vaults, vault, _) = scene();
+    let (trees, mut head) = (vaults.trees(), vault.head);
     let one = |n: usize, head| {
         let mut edit = trees.edit(head).unwrap();
         let entry = Entry::file(Content::EMPTY, 0, Meta::new(0o600, Time::now()));
@@ -79,7 +95,6 @@ fn medians() {
     });
     println!("edit one file and publish, with its pack synced: {change:?}");
     let mut edits = (one(0, head), one(1, head));
-    trees.flush().unwrap();
     vaults.publish(vault.id, head, edits.0, version()).unwrap();
     let publish = median(1000, |_| {
         vaults
@@ -88,13 +103,13 @@ fn medians() {
         std::mem::swap(&mut edits.0, &mut edits.1);
     });
     println!("publish without new objects: {publish:?}");
-    println!(
-        "diff of two such: {:?}",
-        median(200, |_| drop(trees.diff(edits.0, edits.1).unwrap()))
-    );
+    let diff = median(200, |_| drop(trees.diff(edits.0, edits.1).unwrap()));
+    println!("diff of two such: {diff:?}");
+    let owner = Principal::Owner;
     let fork = median(200, |n| {
-        let name = format!("f{n}").parse().unwrap();
-        vaults.fork(&vault.name, &name, &owner).unwrap();
+        vaults
+            .fork(&vault.name, &format!("f{n}").parse().unwrap(), &owner)
+            .unwrap();
     });
     println!("fork: {fork:?}");
     let save = median(200, |_| {

@@ -21,7 +21,7 @@ mod runtime;
 mod scratch;
 mod vaults;
 
-pub use avfs_policy::{Action, Category, Decision};
+pub use avfs_policy::{Action, Category, Decision, Part};
 pub use avfs_sandbox::{Isolation, Usage};
 pub use avfs_vault::{
     Cause, Change, ChangeKind, Checkpoint, CheckpointName, CheckpointOrigin, Entry, ExecId,

@@ -373,7 +373,7 @@ fn vault_row(row: &Row<'_>) -> rusqlite::Result<Vault> {
     })
 }
 
-fn version_row(row: &Row<'_>) -> rusqlite::Result<Version> {
+pub fn version_row(row: &Row<'_>) -> rusqlite::Result<Version> {
     Ok(Version {
         number: count(row, "number")?,
         root: root(row, "root")?,

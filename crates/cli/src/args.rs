@@ -1,8 +1,12 @@
 //! The words of the command line, just as typed.
 
+mod paths;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
+
+pub use paths::{CatArgs, ChmodArgs, CpArgs, EditArgs, LnArgs, TouchArgs, TreeArgs, WriteArgs};
 
 /// Workspaces for agents: fork one in a moment, run commands in it behind a sandbox, see exactly
 /// what changed, and go back.
@@ -47,7 +51,7 @@ pub enum Verb {
     /// List a directory of the vault
     Ls(LsArgs),
     /// Print a file of the vault
-    Cat(PathArg),
+    Cat(CatArgs),
     /// Write a file of the vault
     Write(WriteArgs),
     /// Make a directory in the vault
@@ -56,6 +60,20 @@ pub enum Verb {
     Rm(RmArgs),
     /// Move or rename something in the vault
     Mv(MvArgs),
+    /// Copy something in the vault
+    Cp(CpArgs),
+    /// Give a file another name, or make a symbolic link
+    Ln(LnArgs),
+    /// Change permissions in the vault
+    Chmod(ChmodArgs),
+    /// Set a file's times to now, making it if need be
+    Touch(TouchArgs),
+    /// Replace one exact text in a file of the vault
+    Edit(EditArgs),
+    /// Say all there is to say about a path
+    Stat(PathArg),
+    /// Show a directory with all that is in it
+    Tree(TreeArgs),
     /// Copy a directory of this machine into the vault
     Import(ImportArgs),
     /// Copy a directory of the vault to this machine
@@ -147,18 +165,6 @@ pub struct LsArgs {
     /// Show names that begin with a dot
     #[arg(short, long)]
     pub all: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct WriteArgs {
-    /// A path of the vault; a relative one is taken from /
-    pub path: OsString,
-    /// The new content; read from standard input when left out
-    #[arg(allow_hyphen_values = true)]
-    pub content: Option<OsString>,
-    /// Add to the end of the file instead of replacing it
-    #[arg(short, long)]
-    pub append: bool,
 }
 
 #[derive(Debug, Args)]
@@ -322,6 +328,14 @@ pub enum ShellName {
     Bash,
     Zsh,
     Fish,
+}
+
+/// A version's number, as `3`, `v3` or `@3`.
+fn version(text: &str) -> Result<u64, String> {
+    text.strip_prefix(['v', '@'])
+        .unwrap_or(text)
+        .parse()
+        .map_err(|_| "a version is a number, as `avfs log` shows it".into())
 }
 
 #[cfg(test)]

@@ -114,17 +114,7 @@ impl Runtime {
                 None => vaults.trees().empty_root()?,
             },
             DiffPoint::Checkpoint(name) => vaults.checkpoint(vault.id, name)?.root,
-            DiffPoint::Version(number) => {
-                let versions = vaults.versions(vault.id, usize::MAX)?;
-                let found = versions.iter().find(|version| version.number == *number);
-                let vault = vault.name.to_string();
-                found
-                    .ok_or(Error::VersionNotFound {
-                        vault,
-                        number: *number,
-                    })?
-                    .root
-            }
+            DiffPoint::Version(number) => vaults.version(vault.id, *number)?.root,
             DiffPoint::Vault(name) => vaults.get(name)?.head,
         })
     }

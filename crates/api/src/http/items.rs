@@ -1,11 +1,11 @@
 //! From the runtime's types to the wire's.
 
 use crate::wire::{
-    Base64, ChangeItem, ChangeWord, CheckpointItem, EntryItem, ListedEntry, SkippedItem, TypeWord,
-    VaultItem, VersionItem, to_text,
+    Base64, ChangeItem, ChangeWord, CheckpointItem, EntryItem, ListedEntry, SkippedItem, TreeEntry,
+    TypeWord, VaultItem, VersionItem, to_text,
 };
 use avfs_runtime::{
-    Change, ChangeKind, Checkpoint, CheckpointOrigin, Entry, Kind, Listed, Skipped, Time,
+    Change, ChangeKind, Checkpoint, CheckpointOrigin, Entry, Kind, Listed, Skipped, Time, TreeNode,
     VaultInfo, VaultPath, Version,
 };
 
@@ -92,7 +92,21 @@ pub(crate) fn listed(listed: Listed) -> ListedEntry {
     }
 }
 
-fn entry(entry: &Entry) -> EntryItem {
+pub(crate) fn tree_entry(node: TreeNode) -> TreeEntry {
+    let (name, name_b64) = to_text(node.name);
+    let item = entry(&node.entry);
+    TreeEntry {
+        depth: node.depth,
+        name,
+        name_b64,
+        kind: item.kind,
+        size: item.size,
+        target: item.target,
+        target_b64: item.target_b64,
+    }
+}
+
+pub(crate) fn entry(entry: &Entry) -> EntryItem {
     let mut item = EntryItem {
         kind: TypeWord::Fifo,
         size: 0,

@@ -9,6 +9,7 @@ mod exec;
 mod files;
 mod items;
 mod journal;
+mod paths;
 mod routes;
 mod vaults;
 
@@ -25,6 +26,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
 fn all_routes() -> Routes {
     let routes = vaults::routes(Routes::new());
     let routes = files::routes(routes);
+    let routes = paths::routes(routes);
     let routes = checkpoints::routes(routes);
     let routes = exec::routes(routes);
     let routes = journal::routes(routes);

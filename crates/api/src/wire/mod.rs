@@ -11,6 +11,7 @@ mod diff;
 mod exec;
 mod files;
 mod journal;
+mod paths;
 mod problem;
 mod vault;
 
@@ -34,6 +35,10 @@ pub use files::{
     Moved, Mv, Removed, Rm, Write, Written,
 };
 pub use journal::{Journal, JournalItem, JournalListing, JournalVerified, JournalVerify};
+pub use paths::{
+    Chmod, Copied, Cp, Edit, Edited, Linked, Ln, ModeChanged, Stat, StatItem, Touch, Touched, Tree,
+    TreeEntry, TreeListing,
+};
 pub use problem::Problem;
 pub use vault::{
     VaultCreate, VaultCreated, VaultDelete, VaultDeleted, VaultDetails, VaultFork, VaultForked,
@@ -104,6 +109,13 @@ operations! {
     Mkdir, "mkdir", Post "/v1/vaults/{vault}/files/mkdir" => MadeDirectory;
     Rm, "rm", Post "/v1/vaults/{vault}/files/rm" => Removed;
     Mv, "mv", Post "/v1/vaults/{vault}/files/mv" => Moved;
+    Stat, "stat", Post "/v1/vaults/{vault}/files/stat" => StatItem;
+    Tree, "tree", Post "/v1/vaults/{vault}/files/tree" => TreeListing;
+    Cp, "cp", Post "/v1/vaults/{vault}/files/cp" => Copied;
+    Ln, "ln", Post "/v1/vaults/{vault}/files/ln" => Linked;
+    Chmod, "chmod", Post "/v1/vaults/{vault}/files/chmod" => ModeChanged;
+    Touch, "touch", Post "/v1/vaults/{vault}/files/touch" => Touched;
+    Edit, "edit", Post "/v1/vaults/{vault}/files/edit" => Edited;
     Import, "import", Post "/v1/vaults/{vault}/files/import" => Imported;
     Export, "export", Post "/v1/vaults/{vault}/files/export" => Exported;
     CheckpointSave, "checkpoint_save", Post "/v1/vaults/{vault}/checkpoints" => CheckpointItem;

@@ -3,20 +3,27 @@
 mod audit;
 mod cat;
 mod checkpoint;
+mod chmod;
 mod completions;
+mod cp;
 mod daemon;
 mod demo;
 mod diff;
 mod doctor;
+mod edit;
 mod exec;
 mod export;
 mod import;
+mod ln;
 mod ls;
 mod mkdir;
 mod mv;
 mod paths;
 mod rm;
 mod serve;
+mod stat;
+mod touch;
+mod tree;
 mod vault;
 mod write;
 
@@ -68,6 +75,13 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Mkdir(args) => mkdir::run(args, session, output),
         Verb::Rm(args) => rm::run(args, session, output),
         Verb::Mv(args) => mv::run(args, session, output),
+        Verb::Cp(args) => cp::run(args, session, output),
+        Verb::Ln(args) => ln::run(args, session, output),
+        Verb::Chmod(args) => chmod::run(args, session, output),
+        Verb::Touch(args) => touch::run(args, session, output),
+        Verb::Edit(args) => edit::run(args, session, output),
+        Verb::Stat(args) => stat::run(args, session, output),
+        Verb::Tree(args) => tree::run(args, session, output),
         Verb::Import(args) => import::run(args, session, output),
         Verb::Export(args) => export::run(args, session, output),
         Verb::Checkpoint(verb) => checkpoint::run(verb, session, output),

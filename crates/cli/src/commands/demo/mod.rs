@@ -177,6 +177,9 @@ fn compare(stage: &Stage, project: &Project) -> Result<()> {
         &Cat {
             path: path.clone(),
             path_b64: None,
+            version: None,
+            offset: 0,
+            limit: None,
         },
     )?;
     step(

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use avfs_sandbox::{OverlayPlan, Sandbox, SandboxPlan};
 use avfs_vault::{Cause, ExecId, NewVersion, Principal, RootId, Vault, VaultId};
-use avfs_view::{CommitInput, HashCache, Layer, LensRoot, Skipped, Writers};
+use avfs_view::{CommitInput, HashCache, Layer, LensRoot, Retired, Skipped, Writers};
 use serde_json::json;
 
 use crate::engine::{Engine, STORED_OWNER};
@@ -40,6 +40,12 @@ struct LiveView {
     cache: HashCache,
     entries: usize,
     engine: Arc<Engine>,
+}
+
+impl LiveView {
+    fn is_alive(&self) -> bool {
+        self.sandbox.is_alive() && self.engine.keeper.is_alive()
+    }
 }
 
 /// An exec that has its sandbox; it must `leave`, or dropping it does.
@@ -88,11 +94,7 @@ impl Slot {
     /// Joins the vault's sandbox, opening it if there is none.
     pub fn enter(self: &Arc<Self>, runtime: &Runtime, exec: ExecId) -> Result<Entered> {
         let mut state = self.lock();
-        if state
-            .live
-            .as_ref()
-            .is_some_and(|live| !live.sandbox.is_alive())
-        {
+        if state.live.as_ref().is_some_and(|live| !live.is_alive()) {
             self.salvage(runtime, &mut state, None)?;
         }
         if !state.running.is_empty() {
@@ -133,7 +135,9 @@ impl Slot {
                 running,
             });
         }
-        close(&mut state)?;
+        if let Some(closing) = close(&mut state)? {
+            closing.in_background();
+        }
         change(vault)
     }
 
@@ -156,8 +160,11 @@ impl Slot {
             return;
         };
         if state.running.is_empty() && state.used.elapsed() >= idle {
-            // What cannot be removed now is found and removed at the next start.
-            let _ = close(&mut state);
+            // What cannot be given up now is found at the next start.
+            if let Ok(Some(closing)) = close(&mut state) {
+                drop(state);
+                closing.finish();
+            }
         }
     }
 
@@ -165,7 +172,9 @@ impl Slot {
     pub fn shut(&self, runtime: &Runtime) {
         let mut state = self.lock();
         if state.running.is_empty() {
-            let _ = close(&mut state);
+            if let Ok(Some(closing)) = close(&mut state) {
+                closing.finish();
+            }
         } else if let Some(live) = &state.live {
             live.sandbox.kill();
             // On failure the layer stays on disk, where the next start finds it.
@@ -178,10 +187,12 @@ impl Slot {
         let before = state.running.remove(&exec).expect("an exec leaves once");
         let shared_with: Vec<ExecId> = state.running.keys().copied().collect();
         state.used = Instant::now();
+        // Whoever watched the command may know of the sandbox's end before it shows.
+        let known = version.cause == Cause::Interrupted;
         let lost = state
             .live
             .as_ref()
-            .is_some_and(|live| !live.sandbox.is_alive());
+            .is_some_and(|live| known || !live.is_alive());
         let committed = if lost {
             self.salvage(runtime, &mut state, Some(version))?
         } else {
@@ -251,7 +262,6 @@ impl Slot {
     ) -> Result<Committed> {
         let mut live = state.live.take().expect("only called when there is a view");
         live.sandbox.kill();
-        let engine = runtime.engine()?;
         let version = match version {
             Some(version) => NewVersion {
                 cause: Cause::Interrupted,
@@ -259,18 +269,28 @@ impl Slot {
             },
             None => interrupted_version(json!({ "why": "the sandbox was lost" })),
         };
-        let (layer, cache) = (&mut live.layer, &mut live.cache);
-        let (committed, _) = commit_layer(
-            runtime,
-            &engine,
-            self.vault,
-            layer,
-            cache,
-            Writers::None,
-            version,
-        )?;
-        let LiveView { layer, .. } = live;
-        layer.retire()?.remove_in_background(engine);
+        let mut engine = runtime.engine()?;
+        let mut commit = |engine: &Engine| {
+            let (layer, cache) = (&mut live.layer, &mut live.cache);
+            commit_layer(
+                runtime,
+                engine,
+                self.vault,
+                layer,
+                cache,
+                Writers::None,
+                version.clone(),
+            )
+        };
+        let mut outcome = commit(&engine);
+        if let Err(Error::View(avfs_view::Error::ScannerLost)) = outcome {
+            // The keeper was dying, and its sandboxes before it.
+            engine.keeper.kill();
+            engine = runtime.engine()?;
+            outcome = commit(&engine);
+        }
+        let (committed, _) = outcome?;
+        remove_in_background(live.layer.retire()?, engine);
         Ok(committed)
     }
 
@@ -282,8 +302,11 @@ impl Slot {
                 .live
                 .as_ref()
                 .is_some_and(|live| live.entries > ROTATE_ENTRIES);
-            if !due || !state.running.is_empty() || close(&mut state).is_err() {
+            if !due || !state.running.is_empty() {
                 return;
+            }
+            if let Ok(Some(closing)) = close(&mut state) {
+                closing.in_background();
             }
             // If this fails, so will the next exec, which can say why.
             state.live = open(&runtime, slot.vault).ok();
@@ -387,27 +410,51 @@ fn open(runtime: &Runtime, vault: VaultId) -> Result<LiveView> {
             engine,
         }),
         Err(error) => {
-            layer.retire()?.remove_in_background(engine);
+            remove_in_background(layer.retire()?, engine);
             Err(error.into())
         }
     }
 }
 
-fn close(state: &mut State) -> Result<()> {
-    if let Some(live) = state.live.take() {
-        let LiveView {
-            sandbox,
-            _lens,
-            layer,
-            engine,
-            ..
-        } = live;
-        sandbox.kill();
-        drop(sandbox);
-        drop(_lens);
-        layer.retire()?.remove_in_background(engine);
+/// Gives a clean view up. Its sandbox, in which nothing runs, takes the kernel a while to end.
+fn close(state: &mut State) -> Result<Option<Closing>> {
+    let Some(live) = state.live.take() else {
+        return Ok(None);
+    };
+    let LiveView {
+        sandbox,
+        _lens,
+        layer,
+        engine,
+        ..
+    } = live;
+    let retired = layer.retire()?;
+    Ok(Some(Closing {
+        sandbox,
+        _lens,
+        retired,
+        engine,
+    }))
+}
+
+/// A view on its way out.
+struct Closing {
+    sandbox: Arc<Sandbox>,
+    _lens: LensRoot,
+    retired: Retired,
+    engine: Arc<Engine>,
+}
+
+impl Closing {
+    /// A removal that does not finish is taken up at the next start.
+    fn finish(self) {
+        self.sandbox.kill();
+        let _ = self.retired.remove(&self.engine.scanner);
     }
-    Ok(())
+
+    fn in_background(self) {
+        std::thread::spawn(move || self.finish());
+    }
 }
 
 /// A commit in the middle of commands, because somebody looks.
@@ -429,13 +476,6 @@ pub(crate) fn interrupted_version(details: serde_json::Value) -> NewVersion {
     }
 }
 
-trait RemoveInBackground {
-    fn remove_in_background(self, engine: Arc<Engine>);
-}
-
-impl RemoveInBackground for avfs_view::Retired {
-    /// A removal that does not finish is taken up at the next start.
-    fn remove_in_background(self, engine: Arc<Engine>) {
-        std::thread::spawn(move || self.remove(&engine.scanner));
-    }
+fn remove_in_background(retired: Retired, engine: Arc<Engine>) {
+    std::thread::spawn(move || retired.remove(&engine.scanner));
 }

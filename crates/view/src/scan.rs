@@ -31,7 +31,7 @@ pub struct UpperEntry {
     pub mtime: (i64, u32),
     pub ctime: (i64, u32),
     pub ino: u64,
-    pub xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
+    pub xattrs: Xattrs,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -167,7 +167,9 @@ struct Marks {
     redirect: Option<Vec<u8>>,
 }
 
-fn read_xattrs(name: &CStr) -> io::Result<(BTreeMap<Vec<u8>, Vec<u8>>, Marks)> {
+type Xattrs = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn read_xattrs(name: &CStr) -> io::Result<(Xattrs, Marks)> {
     let mut xattrs = BTreeMap::new();
     let mut marks = Marks::default();
     let mut names = [0u8; 4096];
@@ -223,7 +225,10 @@ pub fn remove_contents(top: impl AsFd) -> io::Result<()> {
     loop {
         let mut directories = Vec::new();
         each_name(top, |name, kind| match kind {
-            FileType::Directory => Ok(directories.push(name.to_owned())),
+            FileType::Directory => {
+                directories.push(name.to_owned());
+                Ok(())
+            }
             _ => gone(unlinkat(top, name, AtFlags::empty())),
         })?;
         if directories.is_empty() {

@@ -1,12 +1,14 @@
 //! The words of the command line, just as typed.
 
 mod paths;
+mod versions;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 pub use paths::{CatArgs, ChmodArgs, CpArgs, EditArgs, LnArgs, TouchArgs, TreeArgs, WriteArgs};
+pub use versions::{CheckoutArgs, DiffArgs, LogArgs, RevertArgs};
 
 /// Workspaces for agents: fork one in a moment, run commands in it behind a sandbox, see exactly
 /// what changed, and go back.
@@ -81,6 +83,12 @@ pub enum Verb {
     /// Name a state of the vault and go back to it
     #[command(subcommand, alias = "snapshot")]
     Checkpoint(CheckpointVerb),
+    /// List the versions of the vault, or of one path
+    Log(LogArgs),
+    /// Bring a path back as it was in a version
+    Checkout(CheckoutArgs),
+    /// Take a path one step back in its own history
+    Revert(RevertArgs),
     /// Show what changed between two states
     Diff(DiffArgs),
     /// Run commands behind the boundary
@@ -226,27 +234,6 @@ pub enum CheckpointVerb {
     Restore { name: String },
     /// Forget a checkpoint
     Delete { name: String },
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "\
-A state is HEAD, BASE (where the vault was forked or created), vN (a version), vault:NAME, or a
-checkpoint's name.
-
-Examples:
-  avfs diff                     what changed in this vault since it was forked
-  avfs diff before-refactor     what changed since that checkpoint
-  avfs diff vault:main HEAD -p  how this vault differs from another, as a patch")]
-pub struct DiffArgs {
-    /// The state before
-    #[arg(default_value = "BASE")]
-    pub from: String,
-    /// The state after
-    #[arg(default_value = "HEAD")]
-    pub to: String,
-    /// Show the changed text
-    #[arg(short, long)]
-    pub patch: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -108,6 +108,8 @@ pub enum Error {
         size: u64,
         limit: u64,
     },
+    #[error("{path} is not in version {number}")]
+    NotInVersion { path: VaultPath, number: u64 },
     #[error("{path} was never different from what it is: there is no state before version {since}")]
     NoEarlierState { path: VaultPath, since: u64 },
     #[error("{running} command(s) are running in vault {vault}")]
@@ -152,7 +154,9 @@ impl Error {
             | Error::TextNotFound { .. }
             | Error::TextAmbiguous { .. }
             | Error::TooLarge { .. } => ErrorKind::Invalid,
-            Error::NoEarlierState { .. } | Error::LabelNotFound { .. } => ErrorKind::NotFound,
+            Error::NotInVersion { .. }
+            | Error::NoEarlierState { .. }
+            | Error::LabelNotFound { .. } => ErrorKind::NotFound,
             Error::Busy { .. } | Error::HeadMoved { .. } | Error::HomeInUse { .. } => {
                 ErrorKind::Conflict
             }
@@ -202,6 +206,9 @@ impl Error {
             }
             Error::TextAmbiguous { .. } => {
                 "give more of the text around it, or pass --all to replace every one".into()
+            }
+            Error::NotInVersion { path, .. } => {
+                format!("`avfs log {path}` lists the versions that changed it")
             }
             Error::NoEarlierState { path, .. } => {
                 format!("`avfs log {path}` lists its versions; `avfs rm {path}` removes it")

@@ -19,6 +19,7 @@ mod labels;
 mod live;
 mod locate;
 mod mode;
+mod patch;
 mod recover;
 mod replace;
 mod report;
@@ -27,6 +28,7 @@ mod runtime;
 mod scratch;
 mod tree;
 mod vaults;
+mod versions;
 mod write;
 
 pub use attributes::{Missing, ModeChanged, Stat, Touched};
@@ -34,12 +36,12 @@ pub use avfs_policy::{Action, Category, Decision, Part};
 pub use avfs_sandbox::{Isolation, Usage};
 pub use avfs_vault::{
     Cause, Change, ChangeKind, Checkpoint, CheckpointName, CheckpointOrigin, Content, Entry,
-    ExecId, JournalCheck, JournalEntry, JournalProblem, Kind, Lineage, Meta, Principal, RootId,
-    Time, Vault, VaultId, VaultName, VaultPath, Version,
+    ExecId, JournalCheck, JournalEntry, JournalProblem, Kind, Lineage, Meta, PathVersion,
+    Principal, RootId, Time, Vault, VaultId, VaultName, VaultPath, Version,
 };
 pub use checkpoints::RestoredHead;
 pub use copy::{NewLink, Placed};
-pub use diff::{Diff, DiffDetail, DiffPoint};
+pub use diff::{Diff, DiffDetail, DiffPoint, DiffRequest, DiffScope, FileDiff};
 pub use error::{Error, ErrorKind, Result};
 pub use exec::{ExecCommand, ExecRequest};
 pub use export::{ExportReport, TransferError};
@@ -48,10 +50,12 @@ pub use host::HostFacts;
 pub use import::{ImportReport, Skipped};
 pub use labels::{LabelChange, LabelName, Labelled, Labels, TagCount};
 pub use mode::ModeChange;
+pub use patch::{DiffLine, LineCounts, LineKind};
 pub use replace::{Occurrences, Replaced};
 pub use report::{Captured, ExecReport, ExecStatus, Timings};
 pub use run::{OutputSink, Stream};
 pub use runtime::{Activity, Config, Runtime, Select};
 pub use tree::{TreeListed, TreeNode};
 pub use vaults::{AfterFork, VaultInfo};
+pub use versions::{BroughtBack, VaultVersion};
 pub use write::{FileContent, ReadOptions, Source, WriteOptions, Written};

@@ -1,7 +1,7 @@
 //! Vaults as a whole: create, list, use, fork, delete, their history and the journal.
 
 use avfs_vault::{
-    JournalCheck, JournalEntry, JournalFilter, JournalOrder, Principal, Vault, VaultName, Version,
+    JournalCheck, JournalEntry, JournalFilter, JournalOrder, Principal, Vault, VaultName,
 };
 
 use crate::Result;
@@ -82,11 +82,6 @@ impl Runtime {
             self.inner.layers.remove_vault(vault.id, &engine.scanner)?;
         }
         Ok(())
-    }
-
-    /// The newest versions, newest first.
-    pub fn vault_log(&self, vault: Select, limit: usize) -> Result<Vec<Version>> {
-        Ok(self.inner.vaults.versions(self.vault(&vault)?.id, limit)?)
     }
 
     /// The newest entries of the journal, newest first.

@@ -33,6 +33,19 @@ impl Vaults {
         })
     }
 
+    /// The newest version of the vault with this root.
+    pub fn version_of(&self, vault: VaultId, root: RootId) -> Result<Option<u64>> {
+        self.store().read(|connection| {
+            let sql = "SELECT max(number) FROM version WHERE vault = ?1 AND root = ?2";
+            let mut select = connection.prepare_cached(sql)?;
+            let values = (vault.as_bytes(), root.object());
+            let number = select.query_row((values.0, values.1.as_bytes()), |row| {
+                row.get::<_, Option<i64>>(0)
+            })?;
+            Ok(number.map(|number| number as u64))
+        })
+    }
+
     /// The newest `limit` versions whose number is below `before`, newest first.
     pub fn versions_before(
         &self,

@@ -1,12 +1,12 @@
 //! From the runtime's types to the wire's.
 
 use crate::wire::{
-    Base64, ChangeItem, ChangeWord, CheckpointItem, EntryItem, ListedEntry, SkippedItem, TreeEntry,
-    TypeWord, VaultItem, VersionItem, to_text,
+    Base64, ChangeItem, ChangeWord, CheckpointItem, EntryItem, ListedEntry, PathVersionItem,
+    SkippedItem, TreeEntry, TypeWord, VaultItem, VersionItem, to_text,
 };
 use avfs_runtime::{
-    Change, ChangeKind, Checkpoint, CheckpointOrigin, Entry, Kind, Listed, Skipped, Time, TreeNode,
-    VaultInfo, VaultPath, Version,
+    Change, ChangeKind, Checkpoint, CheckpointOrigin, Content, Entry, Kind, Listed, PathVersion,
+    Skipped, Time, TreeNode, VaultInfo, VaultPath, VaultVersion,
 };
 
 /// What keeps the vaults; the wire names it as other tools do.
@@ -41,13 +41,39 @@ pub(crate) fn vault(info: &VaultInfo) -> VaultItem {
     }
 }
 
-pub(crate) fn version(version: &Version) -> VersionItem {
+pub(crate) fn version(described: &VaultVersion) -> VersionItem {
+    let version = &described.version;
     let root = version.root.to_string();
     VersionItem {
         version: version.number,
+        size: described.bytes,
+        files: described.files,
         created_at: time(version.time),
         hash: root.chars().take(16).collect(),
         root,
+        cause: version.cause.to_string(),
+        by: version.by.to_string(),
+        exec: version.exec.as_ref().map(ToString::to_string),
+    }
+}
+
+pub(crate) fn path_version(changed: &PathVersion) -> PathVersionItem {
+    let version = &changed.version;
+    let entry = changed.entry.as_ref();
+    let id = match entry.map(|entry| &entry.kind) {
+        Some(Kind::File { content, .. }) => {
+            let (Content::Object(id) | Content::Chunks(id)) = content;
+            id.to_string()
+        }
+        Some(Kind::Directory { tree, .. }) => tree.to_string(),
+        Some(Kind::Symlink { .. } | Kind::Fifo) | None => String::new(),
+    };
+    PathVersionItem {
+        version: version.number,
+        size: entry.map_or(0, |it| self::entry(it).size),
+        created_at: time(version.time),
+        hash: id.chars().take(16).collect(),
+        removed: entry.is_none(),
         cause: version.cause.to_string(),
         by: version.by.to_string(),
         exec: version.exec.as_ref().map(ToString::to_string),
@@ -158,6 +184,9 @@ pub(crate) fn change(change: &Change) -> ChangeItem {
         from_b64,
         before: change.before.as_ref().map(entry),
         after: change.after.as_ref().map(entry),
+        additions: None,
+        deletions: None,
+        binary: None,
     }
 }
 

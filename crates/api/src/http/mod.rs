@@ -12,6 +12,7 @@ mod journal;
 mod paths;
 mod routes;
 mod vaults;
+mod versions;
 
 pub(crate) use app::App;
 use axum::Router;
@@ -27,6 +28,7 @@ fn all_routes() -> Routes {
     let routes = vaults::routes(Routes::new());
     let routes = files::routes(routes);
     let routes = paths::routes(routes);
+    let routes = versions::routes(routes);
     let routes = checkpoints::routes(routes);
     let routes = exec::routes(routes);
     let routes = journal::routes(routes);

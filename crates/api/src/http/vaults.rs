@@ -5,10 +5,10 @@ use super::errors::Failure;
 use super::items::{self, BACKEND};
 use super::routes::{Reply, Routes, parse};
 use crate::wire::{
-    Diff, DiffReport, VaultCreate, VaultCreated, VaultDelete, VaultDeleted, VaultDetails,
-    VaultFork, VaultForked, VaultInfo, VaultList, VaultLog, VaultUse, VaultUsed,
+    VaultCreate, VaultCreated, VaultDelete, VaultDeleted, VaultDetails, VaultFork, VaultForked,
+    VaultInfo, VaultList, VaultUse, VaultUsed,
 };
-use avfs_runtime::{AfterFork, DiffDetail, DiffPoint, Select, VaultName};
+use avfs_runtime::{AfterFork, Select, VaultName};
 
 pub(crate) fn routes(routes: Routes) -> Routes {
     routes
@@ -18,8 +18,6 @@ pub(crate) fn routes(routes: Routes) -> Routes {
         .on_vault::<VaultUse>(make_current)
         .on_vault::<VaultFork>(fork)
         .on_vault::<VaultDelete>(delete)
-        .on_vault::<VaultLog>(log)
-        .on_vault::<Diff>(diff)
 }
 
 fn create(app: &App, request: VaultCreate) -> Reply<VaultCreate> {
@@ -84,33 +82,6 @@ fn delete(app: &App, vault: Select, _: VaultDelete) -> Reply<VaultDelete> {
     app.runtime.vault_delete(&name)?;
     Ok(VaultDeleted {
         deleted: name.to_string(),
-    })
-}
-
-fn log(app: &App, vault: Select, request: VaultLog) -> Reply<VaultLog> {
-    Ok(app
-        .runtime
-        .vault_log(vault, request.limit)?
-        .iter()
-        .map(items::version)
-        .collect())
-}
-
-fn diff(app: &App, vault: Select, request: Diff) -> Reply<Diff> {
-    let from: DiffPoint = parse(&request.from)?;
-    let to: DiffPoint = parse(&request.to)?;
-    let detail = if request.patch {
-        DiffDetail::Patch
-    } else {
-        DiffDetail::Names
-    };
-    let diff = app.runtime.diff(vault, &from, &to, detail)?;
-    Ok(DiffReport {
-        from: diff.from,
-        to: diff.to,
-        identical: diff.changes.is_empty(),
-        changes: diff.changes.iter().map(items::change).collect(),
-        patch: diff.patch,
     })
 }
 

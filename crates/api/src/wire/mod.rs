@@ -14,6 +14,7 @@ mod journal;
 mod paths;
 mod problem;
 mod vault;
+mod versions;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -24,7 +25,10 @@ pub use checkpoint::{
     CheckpointRestore, CheckpointRestored, CheckpointSave,
 };
 pub use daemon::{Daemon, DaemonState, DaemonStop, DaemonStopping};
-pub use diff::{ChangeItem, ChangeWord, Diff, DiffReport, EntryItem, TypeWord};
+pub use diff::{
+    ChangeItem, ChangeWord, Diff, DiffLineItem, DiffReport, EntryItem, FileDiffItem, LineWord,
+    TypeWord,
+};
 pub use exec::{
     ByteCounts, CommandMode, DecisionItem, DecisionPart, Envelope, EnvelopeRequest, EnvelopeResult,
     Exec, ExecCancel, ExecCancelled, ExecEvent, OutputChunk, OutputCounts, SkippedItem,
@@ -44,6 +48,7 @@ pub use vault::{
     VaultCreate, VaultCreated, VaultDelete, VaultDeleted, VaultDetails, VaultFork, VaultForked,
     VaultInfo, VaultItem, VaultList, VaultLog, VaultUse, VaultUsed, VersionItem,
 };
+pub use versions::{CheckedOut, Checkout, PathLog, PathVersionItem, Revert, Reverted};
 
 /// The vault name in an address that means "the current vault".
 pub const CURRENT: &str = "@current";
@@ -103,6 +108,9 @@ operations! {
     VaultFork, "vault_fork", Post "/v1/vaults/{vault}/fork" => VaultForked;
     VaultDelete, "vault_delete", Delete "/v1/vaults/{vault}" => VaultDeleted;
     VaultLog, "vault_log", Get "/v1/vaults/{vault}/log" => Vec<VersionItem>;
+    PathLog, "log", Post "/v1/vaults/{vault}/files/log" => Vec<PathVersionItem>;
+    Checkout, "checkout", Post "/v1/vaults/{vault}/files/checkout" => CheckedOut;
+    Revert, "revert", Post "/v1/vaults/{vault}/files/revert" => Reverted;
     Ls, "ls", Post "/v1/vaults/{vault}/files/ls" => Vec<ListedEntry>;
     Cat, "cat", Post "/v1/vaults/{vault}/files/cat" => FileBody;
     Write, "write", Post "/v1/vaults/{vault}/files/write" => Written;

@@ -101,7 +101,7 @@ pub struct VaultLog {
 }
 
 impl VaultLog {
-    fn default_limit() -> usize {
+    pub(super) fn default_limit() -> usize {
         50
     }
 }
@@ -110,6 +110,9 @@ impl VaultLog {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct VersionItem {
     pub version: u64,
+    /// Bytes of all files in it.
+    pub size: u64,
+    pub files: u64,
     pub created_at: String,
     /// The first 16 hex digits of the root.
     pub hash: String,

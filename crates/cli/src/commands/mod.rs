@@ -2,6 +2,7 @@
 
 mod audit;
 mod cat;
+mod checkout;
 mod checkpoint;
 mod chmod;
 mod completions;
@@ -15,6 +16,7 @@ mod exec;
 mod export;
 mod import;
 mod ln;
+mod log;
 mod ls;
 mod mkdir;
 mod mv;
@@ -85,6 +87,9 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Import(args) => import::run(args, session, output),
         Verb::Export(args) => export::run(args, session, output),
         Verb::Checkpoint(verb) => checkpoint::run(verb, session, output),
+        Verb::Log(args) => log::run(args, session, output),
+        Verb::Checkout(args) => checkout::run(args, session, output),
+        Verb::Revert(args) => checkout::revert(args, session, output),
         Verb::Diff(args) => diff::run(args, session, output),
         Verb::Audit(args) => return audit::run(args, session, output),
         Verb::Proxy(ProxyVerb::Exec(args)) | Verb::Exec(args) => {

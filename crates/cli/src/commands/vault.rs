@@ -132,7 +132,7 @@ fn info_text(details: &VaultDetails) -> String {
     table(&[], rows).trim_fmt()
 }
 
-fn log_text(versions: &[VersionItem]) -> String {
+pub fn log_text(versions: &[VersionItem]) -> String {
     let rows = versions
         .iter()
         .map(|version| {

@@ -3,6 +3,7 @@
 
 mod files;
 mod refusals;
+mod versions;
 
 use avfs_testkit::Home;
 use serde_json::Value;

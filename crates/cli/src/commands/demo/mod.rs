@@ -163,6 +163,7 @@ fn compare(stage: &Stage, project: &Project) -> Result<()> {
             from: "BASE".into(),
             to: "HEAD".into(),
             patch: true,
+            ..Diff::default()
         };
         let (report, took) = timed(&mut session, &request)?;
         step(

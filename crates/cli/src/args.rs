@@ -135,9 +135,22 @@ pub enum VaultVerb {
     Fork {
         source: String,
         name: String,
+        /// Begin with this checkpoint of the source
+        #[arg(long, value_name = "NAME", conflicts_with = "version")]
+        checkpoint: Option<String>,
+        /// Begin with this version of the source
+        #[arg(long, value_name = "N", value_parser = version)]
+        version: Option<u64>,
         /// Make the fork the current vault
         #[arg(long = "use")]
         make_current: bool,
+    },
+    /// Give a vault another name
+    Rename {
+        /// What it is called now
+        name: String,
+        /// What it shall be called
+        new_name: String,
     },
     /// Delete a vault
     Delete {
@@ -230,8 +243,16 @@ pub enum CheckpointVerb {
     },
     /// List the vault's checkpoints
     List,
+    /// Say all there is to say about a checkpoint
+    Info { name: String },
     /// Go back to a checkpoint; the state before is kept as a checkpoint too
-    Restore { name: String },
+    Restore {
+        #[arg(required_unless_present = "undo", conflicts_with = "undo")]
+        name: Option<String>,
+        /// Go back to what the last restore replaced
+        #[arg(long)]
+        undo: bool,
+    },
     /// Forget a checkpoint
     Delete { name: String },
 }
@@ -351,5 +372,59 @@ mod tests {
         assert!(Cli::try_parse_from(["avfs", "exec"]).is_err());
         assert!(Cli::try_parse_from(["avfs", "exec", "--shell", "a", "--", "b"]).is_err());
         assert!(Cli::try_parse_from(["avfs", "exec", "--shell", "a"]).is_ok());
+    }
+
+    /// How each operation of the wire is asked for in words.
+    const WORDS: &[(&str, &str)] = &[
+        ("vault_create", "vault create v"),
+        ("vault_list", "vault list"),
+        ("vault_info", "vault info v"),
+        ("vault_use", "vault use v"),
+        ("vault_rename", "vault rename v w"),
+        ("vault_fork", "vault fork v w --checkpoint c --use"),
+        ("vault_delete", "vault delete v -y"),
+        ("vault_log", "vault log v -n 5"),
+        ("log", "log /f -n 3"),
+        ("checkout", "checkout /f --version v3"),
+        ("revert", "revert /f"),
+        ("ls", "ls -l -a /d"),
+        ("cat", "cat /f --offset 1 --limit 2 -v 3"),
+        ("write", "write /f --from-file x -a -p -m 600"),
+        ("mkdir", "mkdir -p /d"),
+        ("rm", "rm -r -f /d"),
+        ("mv", "mv /a /b"),
+        ("stat", "stat /f"),
+        ("tree", "tree -L 2 /d"),
+        ("cp", "cp -r /a /b"),
+        ("ln", "ln -s a /b"),
+        ("chmod", "chmod -R -x /d"),
+        ("touch", "touch -c /f"),
+        ("edit", "edit /f --old a --new b --all"),
+        ("import", "import . /workspace"),
+        ("export", "export /workspace out"),
+        ("checkpoint_save", "checkpoint save c"),
+        ("checkpoint_list", "snapshot list"),
+        ("checkpoint_info", "checkpoint info c"),
+        ("checkpoint_restore", "checkpoint restore --undo"),
+        ("checkpoint_delete", "checkpoint delete c"),
+        ("diff", "diff BASE HEAD /f --stat --patch"),
+        ("exec", "exec -- true"),
+        ("journal", "audit --limit 5"),
+        ("journal_verify", "audit verify"),
+        ("daemon", "daemon status"),
+        ("daemon_stop", "daemon stop"),
+    ];
+
+    #[test]
+    fn every_operation_can_be_asked_for() {
+        // Cancelling is asked for with Ctrl-C.
+        let listed = avfs_api::wire::OPERATIONS.iter().map(|line| line.name);
+        let listed: Vec<&str> = listed.filter(|name| *name != "exec_cancel").collect();
+        let spoken: Vec<&str> = WORDS.iter().map(|(name, _)| *name).collect();
+        assert_eq!(spoken, listed);
+        for (_, words) in WORDS {
+            let words = std::iter::once("avfs").chain(words.split(' '));
+            Cli::try_parse_from(words).unwrap();
+        }
     }
 }

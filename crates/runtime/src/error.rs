@@ -108,6 +108,8 @@ pub enum Error {
         size: u64,
         limit: u64,
     },
+    #[error("nothing was restored in vault {vault}, so there is nothing to undo")]
+    NothingToUndo { vault: String },
     #[error("{path} is not in version {number}")]
     NotInVersion { path: VaultPath, number: u64 },
     #[error("{path} was never different from what it is: there is no state before version {since}")]
@@ -154,7 +156,8 @@ impl Error {
             | Error::TextNotFound { .. }
             | Error::TextAmbiguous { .. }
             | Error::TooLarge { .. } => ErrorKind::Invalid,
-            Error::NotInVersion { .. }
+            Error::NothingToUndo { .. }
+            | Error::NotInVersion { .. }
             | Error::NoEarlierState { .. }
             | Error::LabelNotFound { .. } => ErrorKind::NotFound,
             Error::Busy { .. } | Error::HeadMoved { .. } | Error::HomeInUse { .. } => {
@@ -206,6 +209,9 @@ impl Error {
             }
             Error::TextAmbiguous { .. } => {
                 "give more of the text around it, or pass --all to replace every one".into()
+            }
+            Error::NothingToUndo { .. } => {
+                "`avfs checkpoint list` shows what there is to restore".into()
             }
             Error::NotInVersion { path, .. } => {
                 format!("`avfs log {path}` lists the versions that changed it")

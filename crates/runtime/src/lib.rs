@@ -35,11 +35,11 @@ pub use attributes::{Missing, ModeChanged, Stat, Touched};
 pub use avfs_policy::{Action, Category, Decision, Part};
 pub use avfs_sandbox::{Isolation, Usage};
 pub use avfs_vault::{
-    Cause, Change, ChangeKind, Checkpoint, CheckpointName, CheckpointOrigin, Content, Entry,
-    ExecId, JournalCheck, JournalEntry, JournalProblem, Kind, Lineage, Meta, PathVersion,
-    Principal, RootId, Time, Vault, VaultId, VaultName, VaultPath, Version,
+    Ancestor, Cause, Change, ChangeKind, Checkpoint, CheckpointName, CheckpointOrigin, Content,
+    Entry, ExecId, ForkPoint, JournalCheck, JournalEntry, JournalProblem, Kind, Lineage, Meta,
+    PathVersion, Principal, RootId, Time, Vault, VaultId, VaultName, VaultPath, Version,
 };
-pub use checkpoints::RestoredHead;
+pub use checkpoints::{CheckpointDetails, CheckpointInfo, RestorePoint, RestoredHead};
 pub use copy::{NewLink, Placed};
 pub use diff::{Diff, DiffDetail, DiffPoint, DiffRequest, DiffScope, FileDiff};
 pub use error::{Error, ErrorKind, Result};
@@ -56,6 +56,6 @@ pub use report::{Captured, ExecReport, ExecStatus, Timings};
 pub use run::{OutputSink, Stream};
 pub use runtime::{Activity, Config, Runtime, Select};
 pub use tree::{TreeListed, TreeNode};
-pub use vaults::{AfterFork, VaultInfo};
+pub use vaults::{AfterFork, Family, VaultInfo};
 pub use versions::{BroughtBack, VaultVersion};
 pub use write::{FileContent, ReadOptions, Source, WriteOptions, Written};

@@ -449,7 +449,7 @@ impl Closing {
     /// A removal that does not finish is taken up at the next start.
     fn finish(self) {
         self.sandbox.kill();
-        let _ = self.retired.remove(&self.engine.scanner);
+        let _ = self.retired.remove(&self.engine.sweeper);
     }
 
     fn in_background(self) {
@@ -477,5 +477,5 @@ pub(crate) fn interrupted_version(details: serde_json::Value) -> NewVersion {
 }
 
 fn remove_in_background(retired: Retired, engine: Arc<Engine>) {
-    std::thread::spawn(move || retired.remove(&engine.scanner));
+    std::thread::spawn(move || retired.remove(&engine.sweeper));
 }

@@ -10,6 +10,7 @@ mod edit;
 mod error;
 mod history;
 mod journal;
+mod lineage;
 mod links;
 mod model;
 mod names;
@@ -32,6 +33,7 @@ pub use history::{
 pub use journal::{
     JournalCheck, JournalEntry, JournalFilter, JournalOrder, JournalProblem, NewJournalEntry,
 };
+pub use lineage::{Ancestor, ForkPoint};
 pub use model::{Content, Entry, Kind, LinkId, Meta, Root, RootId, Time, TreeId};
 pub use names::{CheckpointName, ExecId, VaultId, VaultName};
 pub use path::VaultPath;

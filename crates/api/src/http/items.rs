@@ -2,11 +2,11 @@
 
 use crate::wire::{
     Base64, ChangeItem, ChangeWord, CheckpointItem, EntryItem, ListedEntry, PathVersionItem,
-    SkippedItem, TreeEntry, TypeWord, VaultItem, VersionItem, to_text,
+    SkippedItem, TreeEntry, TypeWord, VaultItem, VersionItem, human_size, to_text,
 };
 use avfs_runtime::{
-    Change, ChangeKind, Checkpoint, CheckpointOrigin, Content, Entry, Kind, Listed, PathVersion,
-    Skipped, Time, TreeNode, VaultInfo, VaultPath, VaultVersion,
+    Change, ChangeKind, CheckpointInfo, CheckpointOrigin, Content, Entry, Kind, Listed,
+    PathVersion, Skipped, Time, TreeNode, VaultInfo, VaultPath, VaultVersion,
 };
 
 /// What keeps the vaults; the wire names it as other tools do.
@@ -80,7 +80,8 @@ pub(crate) fn path_version(changed: &PathVersion) -> PathVersionItem {
     }
 }
 
-pub(crate) fn checkpoint(checkpoint: &Checkpoint) -> CheckpointItem {
+pub(crate) fn checkpoint(info: &CheckpointInfo) -> CheckpointItem {
+    let checkpoint = &info.checkpoint;
     let origin = match checkpoint.origin {
         CheckpointOrigin::Asked => "asked",
         CheckpointOrigin::Automatic => "automatic",
@@ -92,6 +93,9 @@ pub(crate) fn checkpoint(checkpoint: &Checkpoint) -> CheckpointItem {
         root: checkpoint.root.to_string(),
         origin: origin.into(),
         by: checkpoint.by.to_string(),
+        file_count: info.files,
+        total_size: info.bytes,
+        total_size_human: human_size(info.bytes),
     }
 }
 

@@ -13,6 +13,7 @@ mod files;
 mod journal;
 mod paths;
 mod problem;
+mod size;
 mod vault;
 mod versions;
 
@@ -21,8 +22,8 @@ use serde::de::DeserializeOwned;
 
 pub use base64::{Base64, from_text, to_text};
 pub use checkpoint::{
-    CheckpointDelete, CheckpointDeleted, CheckpointItem, CheckpointList, CheckpointListing,
-    CheckpointRestore, CheckpointRestored, CheckpointSave,
+    CheckpointDelete, CheckpointDeleted, CheckpointDetailsItem, CheckpointInfo, CheckpointItem,
+    CheckpointList, CheckpointListing, CheckpointRestore, CheckpointRestored, CheckpointSave,
 };
 pub use daemon::{Daemon, DaemonState, DaemonStop, DaemonStopping};
 pub use diff::{
@@ -44,9 +45,11 @@ pub use paths::{
     TreeEntry, TreeListing,
 };
 pub use problem::Problem;
+pub use size::human_size;
 pub use vault::{
-    VaultCreate, VaultCreated, VaultDelete, VaultDeleted, VaultDetails, VaultFork, VaultForked,
-    VaultInfo, VaultItem, VaultList, VaultLog, VaultUse, VaultUsed, VersionItem,
+    AncestorItem, VaultCreate, VaultCreated, VaultDelete, VaultDeleted, VaultDetails, VaultFork,
+    VaultForked, VaultInfo, VaultItem, VaultList, VaultLog, VaultRename, VaultRenamed, VaultUse,
+    VaultUsed, VersionItem,
 };
 pub use versions::{CheckedOut, Checkout, PathLog, PathVersionItem, Revert, Reverted};
 
@@ -105,6 +108,7 @@ operations! {
     VaultList, "vault_list", Get "/v1/vaults" => Vec<VaultItem>;
     VaultInfo, "vault_info", Get "/v1/vaults/{vault}" => VaultDetails;
     VaultUse, "vault_use", Post "/v1/vaults/{vault}/use" => VaultUsed;
+    VaultRename, "vault_rename", Post "/v1/vaults/{vault}/rename" => VaultRenamed;
     VaultFork, "vault_fork", Post "/v1/vaults/{vault}/fork" => VaultForked;
     VaultDelete, "vault_delete", Delete "/v1/vaults/{vault}" => VaultDeleted;
     VaultLog, "vault_log", Get "/v1/vaults/{vault}/log" => Vec<VersionItem>;
@@ -128,6 +132,8 @@ operations! {
     Export, "export", Post "/v1/vaults/{vault}/files/export" => Exported;
     CheckpointSave, "checkpoint_save", Post "/v1/vaults/{vault}/checkpoints" => CheckpointItem;
     CheckpointList, "checkpoint_list", Get "/v1/vaults/{vault}/checkpoints" => CheckpointListing;
+    CheckpointInfo, "checkpoint_info", Post "/v1/vaults/{vault}/checkpoints/info"
+        => CheckpointDetailsItem;
     CheckpointRestore, "checkpoint_restore", Post "/v1/vaults/{vault}/checkpoints/restore"
         => CheckpointRestored;
     CheckpointDelete, "checkpoint_delete", Post "/v1/vaults/{vault}/checkpoints/delete"

@@ -99,29 +99,19 @@ impl Runtime {
             let by = &Principal::Owner;
             let restored = self.inner.vaults.restore(vault.id, vault.head, &name, by)?;
             let trees = self.inner.vaults.trees();
-<<<<<<< HEAD
-            let differences = trees.diff(vault.head, restored.version.root)?;
-            let differences = differences
-                .iter()
-                .filter(|change| change.kind != ChangeKind::Times);
-=======
-            let changes = trees.diff(vault.head, restored.version.root)?;
+            let mut changes = trees.diff(vault.head, restored.version.root)?;
+            changes.retain(|change| change.kind != ChangeKind::Times);
             let is_directory = |change: &&avfs_vault::Change| {
                 let entry = change.after.as_ref().or(change.before.as_ref());
                 entry.is_some_and(|entry| entry.is_dir())
             };
             let directories = changes.iter().filter(is_directory).count();
->>>>>>> verbs
             Ok(RestoredHead {
                 checkpoint: name,
                 version: restored.version.number,
                 undo: restored.undo.name,
-<<<<<<< HEAD
-                changes: differences.count(),
-=======
                 files: changes.len() - directories,
                 directories,
->>>>>>> verbs
             })
         })
     }

@@ -1,8 +1,8 @@
 //! Vaults as a whole: create, list, use, fork, delete, their history and the journal.
 
 use avfs_vault::{
-    DeletedVault, JournalCheck, JournalEntry, JournalFilter, JournalOrder, Principal, Vault,
-    VaultName, Version,
+    Ancestor, DeletedVault, ForkPoint, JournalCheck, JournalEntry, JournalFilter, JournalOrder,
+    Principal, Vault, VaultId, VaultName,
 };
 
 use crate::Result;
@@ -18,6 +18,14 @@ pub struct VaultInfo {
     pub checkpoints: usize,
 }
 
+/// Where a vault comes from, and what comes from it.
+#[derive(Debug, Clone)]
+pub struct Family {
+    /// The vault it was forked from first.
+    pub ancestors: Vec<Ancestor>,
+    pub forks: Vec<VaultName>,
+}
+
 /// Which vault is current after a fork.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterFork {
@@ -29,19 +37,17 @@ impl Runtime {
     /// Makes an empty vault; the first one becomes current.
     pub fn vault_create(&self, name: &VaultName) -> Result<VaultInfo> {
         let vault = self.inner.vaults.create(name, &Principal::Owner)?;
-        self.describe(vault)
+        self.describe_one(vault)
     }
 
     pub fn vault_list(&self) -> Result<Vec<VaultInfo>> {
-        let vaults = self.inner.vaults.list()?;
-        vaults
-            .into_iter()
-            .map(|vault| self.describe(vault))
-            .collect()
+        let current = self.inner.vaults.current()?.map(|vault| vault.id);
+        let vaults = self.inner.vaults.list()?.into_iter();
+        vaults.map(|vault| self.describe(vault, current)).collect()
     }
 
     pub fn vault_info(&self, vault: Select) -> Result<VaultInfo> {
-        self.describe(self.vault(&vault)?)
+        self.describe_one(self.vault(&vault)?)
     }
 
     /// Makes `name` the vault that operations without a name are about.
@@ -50,24 +56,51 @@ impl Runtime {
         self.vault_info(Select::Named(name.clone()))
     }
 
-    /// A new vault with the state of `source`, also of what its running commands have written by now.
+    /// Where a vault comes from and what was forked from it.
+    pub fn vault_family(&self, vault: &Vault) -> Result<Family> {
+        let vaults = &self.inner.vaults;
+        let forks = vaults.forks(vault.id, None)?.into_iter();
+        Ok(Family {
+            ancestors: vaults.ancestors(vault)?,
+            forks: forks.map(|fork| fork.name).collect(),
+        })
+    }
+
+    /// Gives a vault in which nothing runs another name.
+    pub fn vault_rename(&self, name: &VaultName, new: &VaultName) -> Result<VaultInfo> {
+        let vault = self.inner.vaults.get(name)?;
+        // Whatever is open shows the old name.
+        let renamed = self.slot(vault.id).settled(self, |vault| {
+            Ok(self
+                .inner
+                .vaults
+                .rename(&vault.name, new, &Principal::Owner)?)
+        })?;
+        self.describe_one(renamed)
+    }
+
+    /// A new vault with a state of `source`; its head also has what running commands have written
+    /// by now.
     pub fn vault_fork(
         &self,
         source: &VaultName,
+        point: &ForkPoint,
         name: &VaultName,
         then: AfterFork,
     ) -> Result<VaultInfo> {
         let source = self.inner.vaults.get(source)?;
-        let fork = self.slot(source.id).current(self, |source| {
-            Ok(self
-                .inner
-                .vaults
-                .fork(&source.name, name, &Principal::Owner)?)
-        })?;
+        let fork = |source: Vault| {
+            let by = &Principal::Owner;
+            Ok(self.inner.vaults.fork_at(&source.name, point, name, by)?)
+        };
+        let fork = match point {
+            ForkPoint::Head => self.slot(source.id).current(self, fork)?,
+            ForkPoint::Checkpoint(_) | ForkPoint::Version(_) => fork(source)?,
+        };
         if then == AfterFork::Use {
             self.inner.vaults.set_current(name)?;
         }
-        self.describe(fork)
+        self.describe_one(fork)
     }
 
     /// Puts a vault away in which nothing runs. Until gc it can be had back.
@@ -94,12 +127,7 @@ impl Runtime {
     /// in /tmp is gone.
     pub fn vault_undelete(&self, name: &VaultName, to: Option<&VaultName>) -> Result<VaultInfo> {
         let vault = self.inner.vaults.undelete(name, to, &Principal::Owner)?;
-        self.describe(vault)
-    }
-
-    /// The newest versions, newest first.
-    pub fn vault_log(&self, vault: Select, limit: usize) -> Result<Vec<Version>> {
-        Ok(self.inner.vaults.versions(self.vault(&vault)?.id, limit)?)
+        self.describe_one(vault)
     }
 
     /// The newest entries of the journal, newest first.
@@ -122,15 +150,19 @@ impl Runtime {
         Ok(self.inner.vaults.verify_journal()?)
     }
 
-    fn describe(&self, vault: Vault) -> Result<VaultInfo> {
+    fn describe(&self, vault: Vault, current: Option<VaultId>) -> Result<VaultInfo> {
         let root = self.inner.vaults.trees().root(vault.head)?;
-        let current = self.inner.vaults.current()?;
         Ok(VaultInfo {
-            current: current.is_some_and(|current| current.id == vault.id),
+            current: current == Some(vault.id),
             files: root.files(),
             bytes: root.bytes(),
-            checkpoints: self.inner.vaults.checkpoints(vault.id)?.len(),
+            checkpoints: self.inner.vaults.checkpoint_count(vault.id)?,
             vault,
         })
+    }
+
+    fn describe_one(&self, vault: Vault) -> Result<VaultInfo> {
+        let current = self.inner.vaults.current()?.map(|vault| vault.id);
+        self.describe(vault, current)
     }
 }

@@ -5,12 +5,11 @@ use avfs_store::rusqlite::{self, Connection, OptionalExtension, Row, Transaction
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::forks::forks_of_checkpoint;
 use crate::schema::{root, text, time};
 use crate::vaults::{advance, by_id, event};
 use crate::{
     Cause, Checkpoint, CheckpointName, CheckpointOrigin, Error, Principal, Restored, Result,
-    RootId, Time, VaultId, VaultName, Vaults, journal,
+    RootId, Time, VaultId, Vaults, journal,
 };
 
 impl Vaults {
@@ -45,6 +44,16 @@ impl Vaults {
         })
     }
 
+    /// How many checkpoints a vault has.
+    pub fn checkpoint_count(&self, vault: VaultId) -> Result<usize> {
+        let sql = "SELECT COUNT(*) FROM checkpoint WHERE vault = ?1";
+        self.store().read(|connection| {
+            let mut statement = connection.prepare_cached(sql)?;
+            let count: i64 = statement.query_row([vault.as_bytes()], |row| row.get(0))?;
+            Ok(usize::try_from(count).unwrap_or(0))
+        })
+    }
+
     /// Oldest first.
     pub fn checkpoints(&self, vault: VaultId) -> Result<Vec<Checkpoint>> {
         self.store().read(|connection| {
@@ -63,19 +72,16 @@ impl Vaults {
         })
     }
 
-    /// Forgets a checkpoint. The vaults that were forked from it stay, and are named.
     pub fn delete_checkpoint(
         &self,
         vault: VaultId,
         name: &CheckpointName,
         by: &Principal,
-    ) -> Result<Vec<VaultName>> {
+    ) -> Result<()> {
         self.store().write(Durability::Relaxed, |transaction| {
             by_id(transaction, vault)?;
             let checkpoint = find(transaction, vault, name)?;
-            let forks = forks_of_checkpoint(transaction, vault, name, checkpoint.root)?;
-            delete(transaction, vault, &checkpoint, *by, "checkpoint.delete")?;
-            Ok(forks)
+            delete(transaction, vault, &checkpoint, *by, "checkpoint.delete")
         })
     }
 

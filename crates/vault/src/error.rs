@@ -28,6 +28,8 @@ pub enum Error {
     NotADirectory { path: VaultPath },
     #[error("{path}: is a directory")]
     IsADirectory { path: VaultPath },
+    #[error("{path}: not a regular file")]
+    NotAFile { path: VaultPath },
     #[error("{path}: already exists")]
     AlreadyExists { path: VaultPath },
     #[error("{path}: too many levels of symbolic links")]

@@ -43,15 +43,6 @@ pub struct Lineage {
     pub vault: VaultId,
     pub name: VaultName,
     pub root: RootId,
-    pub point: ForkPoint,
-}
-
-/// Where in its source a fork begins.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ForkPoint {
-    Head,
-    Checkpoint(CheckpointName),
-    Version(u64),
 }
 
 /// What a new head says about itself.
@@ -144,6 +135,17 @@ words!(
         Mkdir = "mkdir",
         Remove = "remove",
         Move = "move",
+        Copy = "copy",
+        Link = "link",
+        Mode = "mode",
+        Touch = "touch",
+        Edit = "edit",
+        /// One path as it was in an older version.
+        Checkout = "checkout",
+        /// One path one step back.
+        Revert = "revert",
+        /// Tags and metadata.
+        Label = "label",
         Import = "import",
         Exec = "exec",
         Restore = "restore",

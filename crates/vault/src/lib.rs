@@ -4,36 +4,44 @@ mod build;
 mod checkpoints;
 mod codec;
 mod content;
+mod copy;
 mod diff;
 mod edit;
 mod error;
-mod forks;
 mod history;
 mod journal;
 mod lifetime;
+mod lineage;
 mod links;
 mod model;
 mod names;
 mod node;
 mod path;
+mod reader;
 mod renames;
 mod schema;
 mod trees;
 mod vaults;
+mod versions;
+mod walk;
 
 pub use diff::{Change, ChangeKind};
 pub use edit::Edit;
 pub use error::{Error, Result};
 pub use history::{
-    Cause, Checkpoint, CheckpointOrigin, DeletedVault, ForkPoint, Lineage, NewVersion, Principal,
-    Quota, Restored, Vault, Version,
+    Cause, Checkpoint, CheckpointOrigin, DeletedVault, Lineage, NewVersion, Principal, Quota,
+    Restored, Vault, Version,
 };
 pub use journal::{
     JournalCheck, JournalEntry, JournalFilter, JournalOrder, JournalProblem, NewJournalEntry,
 };
+pub use lineage::{Ancestor, ForkPoint};
 pub use model::{Content, Entry, Kind, LinkId, Meta, Root, RootId, Time, TreeId};
 pub use names::{CheckpointName, ExecId, VaultId, VaultName};
 pub use path::VaultPath;
+pub use reader::ContentReader;
 pub use renames::pair_renames;
 pub use trees::Trees;
 pub use vaults::Vaults;
+pub use versions::PathVersion;
+pub use walk::{Step, Visit};

@@ -1,4 +1,4 @@
-//! What a vault is called, and when it goes: rename, delete, and the way back until gc.
+//! When a vault goes: delete, and the way back until gc.
 
 use avfs_store::Durability;
 use avfs_store::rusqlite::{self, OptionalExtension, Row};
@@ -9,21 +9,6 @@ use crate::vaults::{by_name, check_free, event, vault_row};
 use crate::{DeletedVault, Error, Principal, Result, Time, Vault, VaultName, Vaults, journal};
 
 impl Vaults {
-    /// Gives a vault another name. Its forks remember the name it had when they were made.
-    pub fn rename(&self, name: &VaultName, to: &VaultName, by: &Principal) -> Result<Vault> {
-        self.store().write(Durability::Relaxed, |transaction| {
-            let mut vault = by_name(transaction, name)?;
-            check_free(transaction, to)?;
-            let update = "UPDATE vault SET name = ?2 WHERE id = ?1";
-            let values = (vault.id.as_bytes(), to.as_str());
-            transaction.prepare_cached(update)?.execute(values)?;
-            let details = json!({ "name": to.as_str(), "from": name.as_str() });
-            journal::append(transaction, event(vault.id, *by, "vault.rename", details))?;
-            vault.name = to.clone();
-            Ok(vault)
-        })
-    }
-
     /// Puts the vault away with its versions and checkpoints: its name is free, and until gc it
     /// can be had back. If it was current, none is.
     pub fn delete(&self, name: &VaultName, by: &Principal) -> Result<()> {

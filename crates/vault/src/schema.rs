@@ -8,7 +8,7 @@ use avfs_store::{Durability, ObjectId, Store};
 use crate::{Error, Result, RootId, Time};
 
 /// Every step from nothing to the present schema; the number of steps taken is stored.
-const STEPS: &[&str] = &[TABLES, DELETED_QUOTA_LINEAGE];
+const STEPS: &[&str] = &[TABLES, DELETED_AND_QUOTA];
 const VERSION: i64 = STEPS.len() as i64;
 
 const TABLES: &str = "
@@ -72,9 +72,7 @@ const TABLES: &str = "
 ";
 
 /// A deleted vault keeps its row under a name that no vault can have, and its own one beside it.
-const DELETED_QUOTA_LINEAGE: &str = "
-    ALTER TABLE vault ADD COLUMN parent_checkpoint TEXT;
-    ALTER TABLE vault ADD COLUMN parent_version INTEGER;
+const DELETED_AND_QUOTA: &str = "
     ALTER TABLE vault ADD COLUMN deleted_name TEXT;
     ALTER TABLE vault ADD COLUMN deleted_secs INTEGER;
     ALTER TABLE vault ADD COLUMN deleted_nanos INTEGER;

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::schema::{self, count, optional_count, root, text, time};
 use crate::{
-    Cause, Error, ExecId, ForkPoint, Lineage, NewJournalEntry, NewVersion, Principal, Quota,
-    Result, RootId, Time, Trees, Vault, VaultId, VaultName, Version, journal,
+    Cause, Error, ExecId, Lineage, NewJournalEntry, NewVersion, Principal, Quota, Result, RootId,
+    Time, Trees, Vault, VaultId, VaultName, Version, journal,
 };
 
 /// A cheap handle on all vaults of a store.
@@ -203,14 +203,9 @@ pub fn insert_vault(
     check_free(transaction, &vault.name)?;
     let insert = "INSERT INTO vault
         (id, name, head, version, parent, parent_name, parent_root, secs, nanos,
-         parent_checkpoint, parent_version, max_bytes, max_files, max_file_bytes)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+         max_bytes, max_files, max_file_bytes)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
     let parent = vault.parent.as_ref();
-    let (checkpoint, number) = match parent.map(|lineage| &lineage.point) {
-        Some(ForkPoint::Checkpoint(name)) => (Some(name.as_str()), None),
-        Some(ForkPoint::Version(number)) => (None, Some(*number as i64)),
-        Some(ForkPoint::Head) | None => (None, None),
-    };
     let limit = |limit: Option<u64>| limit.map(|limit| limit as i64);
     transaction.prepare_cached(insert)?.execute((
         vault.id.as_bytes(),
@@ -222,8 +217,6 @@ pub fn insert_vault(
         parent.map(|lineage| *lineage.root.object().as_bytes()),
         vault.created.secs,
         vault.created.nanos,
-        checkpoint,
-        number,
         limit(vault.quota.bytes),
         limit(vault.quota.files),
         limit(vault.quota.file_bytes),
@@ -339,7 +332,6 @@ pub fn vault_row(row: &Row<'_>) -> rusqlite::Result<Vault> {
             vault: VaultId::from_bytes(id),
             name: text(row, "parent_name")?,
             root: root(row, "parent_root")?,
-            point: fork_point(row)?,
         }),
     };
     // A deleted vault is called by the name it had.
@@ -361,14 +353,6 @@ pub fn vault_row(row: &Row<'_>) -> rusqlite::Result<Vault> {
         parent,
         created: time(row)?,
     })
-}
-
-fn fork_point(row: &Row<'_>) -> rusqlite::Result<ForkPoint> {
-    if row.get::<_, Option<String>>("parent_checkpoint")?.is_some() {
-        return Ok(ForkPoint::Checkpoint(text(row, "parent_checkpoint")?));
-    }
-    let number = optional_count(row, "parent_version")?;
-    Ok(number.map_or(ForkPoint::Head, ForkPoint::Version))
 }
 
 pub fn version_row(row: &Row<'_>) -> rusqlite::Result<Version> {

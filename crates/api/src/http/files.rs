@@ -3,12 +3,14 @@
 use super::App;
 use super::errors::Failure;
 use super::items;
-use super::routes::{Reply, Routes};
+use super::routes::{Reply, Routes, parse};
 use crate::wire::{
     Base64, Cat, Export, Exported, FileBody, Import, Imported, Ls, MadeDirectory, Mkdir, Moved, Mv,
     Removed, Rm, Write, Written, from_text, to_text,
 };
-use avfs_runtime::{Depth, ErrorKind, Parents, Select, VaultPath, WriteMode};
+use avfs_runtime::{
+    Depth, ErrorKind, Parents, ReadOptions, Select, Source, VaultPath, WriteMode, WriteOptions,
+};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
@@ -33,8 +35,13 @@ fn ls(app: &App, vault: Select, request: Ls) -> Reply<Ls> {
 
 fn cat(app: &App, vault: Select, request: Cat) -> Reply<Cat> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
-    let file = app.runtime.cat(vault, &path).map_err(at(&path))?;
-    let size = file.bytes.len() as u64;
+    let options = ReadOptions {
+        version: request.version,
+        offset: request.offset,
+        limit: request.limit,
+    };
+    let file = app.runtime.cat(vault, &path, &options).map_err(at(&path))?;
+    let end = request.offset.saturating_add(file.bytes.len() as u64);
     let (path, path_b64) = items::path(&file.path);
     let (content, content_b64) = to_text(file.bytes);
     Ok(FileBody {
@@ -42,25 +49,36 @@ fn cat(app: &App, vault: Select, request: Cat) -> Reply<Cat> {
         path_b64,
         content,
         content_b64,
-        size,
+        size: file.size,
+        offset: request.offset,
+        more: end < file.size,
         version: file.version,
     })
 }
 
 fn write(app: &App, vault: Select, request: Write) -> Reply<Write> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
-    let bytes = match &request.content_b64 {
-        Some(exact) => exact.0.as_slice(),
-        None => request.content.as_bytes(),
+    let host_file = match &request.host_file {
+        Some(text) => Some(host_path(text, request.host_file_b64.as_ref())?),
+        None => None,
     };
-    let mode = if request.append {
-        WriteMode::Append
-    } else {
-        WriteMode::Replace
+    let source = match (&host_file, &request.content_b64) {
+        (Some(file), _) => Source::HostFile(file),
+        (None, Some(exact)) => Source::Bytes(&exact.0),
+        (None, None) => Source::Bytes(request.content.as_bytes()),
+    };
+    let options = WriteOptions {
+        how: if request.append {
+            WriteMode::Append
+        } else {
+            WriteMode::Replace
+        },
+        parents: parents(request.parents),
+        mode: request.mode.as_deref().map(parse).transpose()?,
     };
     let written = app
         .runtime
-        .write(vault, &path, bytes, mode)
+        .write(vault, &path, source, &options)
         .map_err(at(&path))?;
     let (path, path_b64) = items::path(&written.path);
     Ok(Written {
@@ -74,13 +92,8 @@ fn write(app: &App, vault: Select, request: Write) -> Reply<Write> {
 
 fn mkdir(app: &App, vault: Select, request: Mkdir) -> Reply<Mkdir> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
-    let parents = if request.parents {
-        Parents::Make
-    } else {
-        Parents::Require
-    };
     app.runtime
-        .mkdir(vault, &path, parents)
+        .mkdir(vault, &path, parents(request.parents))
         .map_err(at(&path))?;
     let (path, path_b64) = items::path(&path);
     Ok(MadeDirectory {
@@ -170,6 +183,14 @@ fn export(app: &App, vault: Select, request: Export) -> Reply<Export> {
     })
 }
 
+fn parents(make: bool) -> Parents {
+    if make {
+        Parents::Make
+    } else {
+        Parents::Require
+    }
+}
+
 /// A path of the vault from its text, or from its exact bytes where there are any.
 pub(crate) fn vault_path(text: &str, exact: Option<&Base64>) -> Result<VaultPath, Failure> {
     let bytes = from_text(text, exact);
@@ -189,6 +210,6 @@ fn host_path(text: &str, exact: Option<&Base64>) -> Result<PathBuf, Failure> {
     }
 }
 
-fn at(path: &VaultPath) -> impl Fn(avfs_runtime::Error) -> Failure {
+pub(crate) fn at(path: &VaultPath) -> impl Fn(avfs_runtime::Error) -> Failure {
     move |error| Failure::from(error).at(&path.to_string())
 }

@@ -9,8 +9,10 @@ mod exec;
 mod files;
 mod items;
 mod journal;
+mod paths;
 mod routes;
 mod vaults;
+mod versions;
 
 pub(crate) use app::App;
 use axum::Router;
@@ -25,6 +27,8 @@ pub(crate) fn router(app: Arc<App>) -> Router {
 fn all_routes() -> Routes {
     let routes = vaults::routes(Routes::new());
     let routes = files::routes(routes);
+    let routes = paths::routes(routes);
+    let routes = versions::routes(routes);
     let routes = checkpoints::routes(routes);
     let routes = exec::routes(routes);
     let routes = journal::routes(routes);

@@ -6,8 +6,9 @@ use crate::output::Output;
 use crate::output::table::{align_right, count, size, table, time};
 use crate::session::Session;
 use avfs_api::wire::{
-    DeletedVaultItem, VaultCreate, VaultDelete, VaultDetails, VaultFork, VaultInfo, VaultItem,
-    VaultList, VaultListDeleted, VaultLog, VaultUndelete, VaultUse, VersionItem,
+    AncestorItem, DeletedVaultItem, VaultCreate, VaultDelete, VaultDetails, VaultFork, VaultInfo,
+    VaultItem, VaultList, VaultListDeleted, VaultLog, VaultRename, VaultUndelete, VaultUse,
+    VersionItem,
 };
 
 pub fn run(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()> {
@@ -42,12 +43,27 @@ pub fn run(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()>
                 format!("{} is now the current vault", used.current)
             })
         }
+        VaultVerb::Rename { name, new_name } => {
+            let request = VaultRename { name: new_name };
+            let renamed = session.call_on(&name, &request)?;
+            output.answer(&renamed, |renamed| {
+                format!("vault {} is now called {}", renamed.old_name, renamed.name)
+            })
+        }
         VaultVerb::Fork {
             source,
             name,
+            checkpoint,
+            version,
             make_current,
         } => {
-            let forked = session.call_on(&source, &VaultFork { name, make_current })?;
+            let request = VaultFork {
+                name,
+                checkpoint,
+                version,
+                make_current,
+            };
+            let forked = session.call_on(&source, &request)?;
             output.answer(&forked, |forked| {
                 let current = if forked.current {
                     ", now the current one"
@@ -150,8 +166,12 @@ fn info_text(details: &VaultDetails) -> String {
         ("checkpoints", item.checkpoints.to_string()),
         ("created", time(&item.created_at)),
     ];
-    if let Some(parent) = &item.parent {
-        rows.push(("forked from", parent.clone()));
+    let lineage: Vec<String> = details.lineage.iter().map(ancestor_text).collect();
+    if !lineage.is_empty() {
+        rows.push(("forked from", lineage.join(" ← ")));
+    }
+    if !details.forks.is_empty() {
+        rows.push(("forks", details.forks.join(", ")));
     }
     rows.extend([("root", details.root.clone()), ("id", item.id.clone())]);
     rows.push(("home", details.path.clone()));
@@ -162,7 +182,18 @@ fn info_text(details: &VaultDetails) -> String {
     table(&[], rows).trim_fmt()
 }
 
-fn log_text(versions: &[VersionItem]) -> String {
+/// `main at v3`, or by a checkpoint's name where it has one.
+fn ancestor_text(ancestor: &AncestorItem) -> String {
+    let state = match (&ancestor.checkpoints[..], ancestor.version) {
+        ([name, ..], _) => format!(" at {name}"),
+        ([], Some(number)) => format!(" at v{number}"),
+        ([], None) => String::new(),
+    };
+    let gone = if ancestor.exists { "" } else { " (deleted)" };
+    format!("{}{state}{gone}", ancestor.name)
+}
+
+pub fn log_text(versions: &[VersionItem]) -> String {
     let rows = versions
         .iter()
         .map(|version| {

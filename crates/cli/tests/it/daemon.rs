@@ -14,7 +14,7 @@ fn kill(pid: u32, signal: &str) {
     let status = Command::new("kill")
         .args([signal, &pid.to_string()])
         .status()
-        .unwrap();
+        .expect("there is a kill");
     assert!(status.success());
 }
 
@@ -331,15 +331,21 @@ fn another_user_is_not_served() {
 
 fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
-    std::fs::metadata("/proc/self").unwrap().uid() == 0
+    std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
 fn ask(home: &Home, request: &str) -> String {
-    let mut stream = UnixStream::connect(home.socket()).unwrap();
-    stream.set_read_timeout(Some(SOON)).unwrap();
-    stream.write_all(request.as_bytes()).unwrap();
+    let mut stream = UnixStream::connect(home.socket()).expect("the daemon listens");
+    stream
+        .set_read_timeout(Some(SOON))
+        .expect("a time that is not zero");
+    stream
+        .write_all(request.as_bytes())
+        .expect("the daemon reads");
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
+    stream
+        .read_to_string(&mut answer)
+        .expect("the daemon answers");
     answer
 }
 

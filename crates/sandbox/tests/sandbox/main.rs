@@ -7,6 +7,8 @@ mod attacks;
 mod basics;
 mod host;
 mod lives;
+mod rename_roles;
+mod renames;
 mod world;
 
 use std::io::Write;
@@ -29,6 +31,9 @@ fn main() -> ExitCode {
         Some("__bomb") => return done(lives::bomb),
         Some("__doomed") => return done(|| lives::doomed_daemon(&arguments[2])),
         _ => {}
+    }
+    if rename_roles::play(&arguments) {
+        return ExitCode::SUCCESS;
     }
     let filter = arguments.iter().skip(1).find(|word| !word.starts_with('-'));
     let failed = run_all(filter.map(String::as_str));
@@ -54,8 +59,15 @@ fn say(line: &str) {
 /// Runs every test whose name contains the filter; true when one failed.
 fn run_all(filter: Option<&str>) -> bool {
     let user = rustix::process::geteuid().as_raw();
-    let mut failed = false;
-    for (name, test) in [basics::TESTS, attacks::TESTS, lives::TESTS, host::TESTS].concat() {
+    let (mut passed, mut failed) = (0, 0);
+    let tests = [
+        basics::TESTS,
+        attacks::TESTS,
+        lives::TESTS,
+        host::TESTS,
+        renames::TESTS,
+    ];
+    for (name, test) in tests.concat() {
         if filter.is_some_and(|filter| !name.contains(filter)) {
             continue;
         }
@@ -66,9 +78,17 @@ fn run_all(filter: Option<&str>) -> bool {
             "uid {user} {name} ... {verdict} ({:.0?})",
             began.elapsed()
         ));
-        failed |= !good;
+        if good {
+            passed += 1;
+        } else {
+            failed += 1;
+        }
     }
-    failed
+    let verdict = if failed == 0 { "ok" } else { "FAILED" };
+    say(&format!(
+        "test result: {verdict}. {passed} passed; {failed} failed"
+    ));
+    failed > 0
 }
 
 /// Runs this program as an ordinary user, from a place which that user can reach.

@@ -62,7 +62,13 @@ pub fn measure(bed: &Bed, sizes: &[usize]) {
             timed(|| {
                 drop(
                     client
-                        .call(&vault, &CheckpointRestore { name })
+                        .call(
+                            &vault,
+                            &CheckpointRestore {
+                                name: Some(name),
+                                undo: false,
+                            },
+                        )
                         .expect("restores"),
                 )
             })
@@ -91,6 +97,8 @@ pub fn ensure_vault(bed: &Bed, files: usize) -> String {
 fn fork() -> VaultFork {
     VaultFork {
         name: String::new(),
+        checkpoint: None,
+        version: None,
         make_current: false,
     }
 }

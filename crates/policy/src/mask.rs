@@ -382,8 +382,6 @@ impl<'a> Cursor<'a> {
                 '(' => parentheses += 1,
                 // A line break is where an expression and a here-document could be confused.
                 '\n' => return Ok(None),
-                // Where this is a pattern and no arithmetic, it runs something.
-                '<' | '>' if cursor.rest()[1..].starts_with('(') => return Ok(None),
                 _ => {}
             }
             if matches!(c, '(' | ')') {
@@ -401,6 +399,13 @@ impl<'a> Cursor<'a> {
             return Ok(false);
         };
         let end = self.at + 2 + length;
+        // In `[[ x =~ ((…)) ]]` this is a pattern and no arithmetic, and `<(…)` runs something.
+        if ["<(", ">("]
+            .iter()
+            .any(|open| self.source[self.at..end].contains(open))
+        {
+            return Ok(false);
+        }
         self.at += 2;
         self.masked.text.push_str("((");
         while self.at < end {

@@ -1,1 +1,17 @@
-//! Bytes by hash, named roots, transactions: packs, SQLite, the on-disk format
+//! Bytes by hash, named roots, transactions: packs, SQLite, the on-disk format.
+
+mod cache;
+mod engine;
+mod error;
+mod id;
+mod loose;
+mod packs;
+mod record;
+mod store;
+
+pub use cache::Cache;
+pub use error::{Error, Result};
+pub use id::ObjectId;
+/// The engine's own types, which appear in the closures of [`Store::write`] and [`Store::read`].
+pub use rusqlite;
+pub use store::{Durability, Store, StoreStats};

@@ -1,1 +1,45 @@
-//! What a workspace is: trees, edits, diff, checkpoints, forks, history, journal
+//! What a workspace is: trees, edits, diff, checkpoints, forks, history, journal.
+
+mod build;
+mod checkpoints;
+mod codec;
+mod content;
+mod copy;
+mod diff;
+mod edit;
+mod error;
+mod history;
+mod journal;
+mod lineage;
+mod links;
+mod model;
+mod names;
+mod node;
+mod path;
+mod reader;
+mod renames;
+mod schema;
+mod trees;
+mod vaults;
+mod versions;
+mod walk;
+
+pub use diff::{Change, ChangeKind};
+pub use edit::Edit;
+pub use error::{Error, Result};
+pub use history::{
+    Cause, Checkpoint, CheckpointOrigin, Lineage, NewVersion, Principal, Restored, Vault, Version,
+};
+pub use journal::{
+    JournalCheck, JournalEntry, JournalFilter, JournalOrder, JournalProblem, NewJournalEntry,
+};
+pub use lineage::{Ancestor, ForkPoint};
+pub use model::{Content, Entry, Kind, LinkId, Meta, Root, RootId, Time, TreeId};
+pub use names::{CheckpointName, ExecId, VaultId, VaultName};
+pub use path::VaultPath;
+pub use reader::ContentReader;
+pub use renames::pair_renames;
+pub use trees::Trees;
+pub use vaults::Vaults;
+pub use versions::PathVersion;
+pub use walk::{Step, Visit};

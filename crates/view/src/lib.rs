@@ -1,1 +1,19 @@
-//! A root and a layer shown as a directory: lens, layers, commit
+//! A root and a layer shown as a directory: the lens, the layers, the commit.
+//!
+//! The *lens* shows immutable roots through FUSE; the kernel's overlayfs (mounted by the sandbox, which
+//! this crate does not know) puts a *layer* on top; the *scanner* reads what a command left in that
+//! layer, and *commit* turns base and layer into the next root.
+
+mod commit;
+mod error;
+mod layer;
+mod lens;
+mod scan;
+mod scanner;
+
+pub use commit::{CommitInput, Committed, HashCache, Skipped, Writers, commit};
+pub use error::{Error, Result};
+pub use layer::{Found, Layer, LayerRecord, Layers, Retired};
+pub use lens::{Lens, LensRoot, Owner, Xattrs};
+pub use scan::{MarkNames, UpperEntry, UpperKind};
+pub use scanner::{Scanner, scanner_main};

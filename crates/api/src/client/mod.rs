@@ -1,0 +1,263 @@
+//! The thin typed client of the daemon: HTTP over its socket, from code that is not async.
+
+mod query;
+mod sse;
+
+use crate::error::{Error, Result};
+use crate::interrupt::Interrupts;
+use crate::place::Place;
+use crate::wire::{
+    Daemon, DaemonState, Envelope, Exec, ExecCancel, ExecEvent, Method, Operation, Problem,
+    VERSION, VERSION_HEADER,
+};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HOST};
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use serde::de::DeserializeOwned;
+use sse::Parser;
+use std::ops::ControlFlow;
+use tokio::net::UnixStream;
+
+/// A connection to the daemon of one place.
+pub struct Client {
+    event_loop: tokio::runtime::Runtime,
+    connection: Connection,
+}
+
+struct Connection {
+    place: Place,
+    /// The process at the other end, as the kernel knows it.
+    pid: Option<i32>,
+    sender: SendRequest<Full<Bytes>>,
+}
+
+impl Client {
+    /// Connects to a running daemon; [`Error::NoDaemon`] when there is none.
+    pub fn connect(place: &Place) -> Result<Client> {
+        let event_loop = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(Error::Setup)?;
+        let connection = event_loop.block_on(Connection::open(place))?;
+        Ok(Client {
+            event_loop,
+            connection,
+        })
+    }
+
+    /// Asks for one operation. `vault` is a name or [`crate::wire::CURRENT`], and is not looked
+    /// at by operations that concern no single vault.
+    pub fn call<O: Operation>(&mut self, vault: &str, request: &O) -> Result<O::Response> {
+        self.event_loop
+            .block_on(self.connection.call(vault, request))
+    }
+
+    /// The daemon's state. Works with a daemon of any version.
+    pub fn daemon(&mut self) -> Result<DaemonState> {
+        self.call("", &Daemon {})
+    }
+
+    /// The daemon's process, as the kernel knows it.
+    pub fn daemon_pid(&self) -> Option<i32> {
+        self.connection.pid
+    }
+
+    /// Runs a command and hands its output over as it arrives.
+    ///
+    /// The first SIGINT, SIGTERM or SIGHUP asks the daemon to end the command and waits for the
+    /// envelope; a second one, or `on_event` breaking off, leaves with [`Error::Interrupted`],
+    /// upon which the daemon ends the command too.
+    pub fn exec(
+        &mut self,
+        vault: &str,
+        request: &Exec,
+        on_event: &mut dyn FnMut(ExecEvent) -> ControlFlow<()>,
+    ) -> Result<Envelope> {
+        self.event_loop
+            .block_on(self.connection.exec(vault, request, on_event))
+    }
+}
+
+impl Connection {
+    async fn open(place: &Place) -> Result<Connection> {
+        let socket = place.reachable_socket()?;
+        let Ok(stream) = UnixStream::connect(&socket).await else {
+            return Err(Error::NoDaemon { socket });
+        };
+        let pid = stream.peer_cred().ok().and_then(|peer| peer.pid());
+        let (sender, driver) = handshake(TokioIo::new(stream)).await.map_err(broken)?;
+        tokio::spawn(driver);
+        Ok(Connection {
+            place: place.clone(),
+            pid,
+            sender,
+        })
+    }
+
+    async fn call<O: Operation>(&mut self, vault: &str, request: &O) -> Result<O::Response> {
+        let answer = self.send(vault, request, "application/json").await?;
+        let bytes = answer
+            .into_body()
+            .collect()
+            .await
+            .map_err(broken)?
+            .to_bytes();
+        parse(&bytes)
+    }
+
+    /// Sends a request and gives back a successful answer; any other becomes an error.
+    async fn send<O: Operation>(
+        &mut self,
+        vault: &str,
+        request: &O,
+        accept: &str,
+    ) -> Result<Response<Incoming>> {
+        if self.sender.ready().await.is_err() {
+            // The daemon closed a connection that lay unused: nothing of this request was sent.
+            *self = Connection::open(&self.place).await?;
+        }
+        let request = http_request(vault, request, accept)?;
+        let answer = self.sender.send_request(request).await.map_err(broken)?;
+        if answer.status().is_success() {
+            return Ok(answer);
+        }
+        let status = answer.status();
+        let bytes = answer
+            .into_body()
+            .collect()
+            .await
+            .map_err(broken)?
+            .to_bytes();
+        if status == StatusCode::UPGRADE_REQUIRED {
+            let daemon = self.call_daemon().await?;
+            return Err(Error::OtherVersion {
+                daemon: daemon.version,
+                client: VERSION.into(),
+            });
+        }
+        Err(Error::Refused(Box::new(parse::<Problem>(&bytes)?)))
+    }
+
+    async fn call_daemon(&mut self) -> Result<DaemonState> {
+        Box::pin(self.call("", &Daemon {})).await
+    }
+
+    async fn exec(
+        &mut self,
+        vault: &str,
+        request: &Exec,
+        on_event: &mut dyn FnMut(ExecEvent) -> ControlFlow<()>,
+    ) -> Result<Envelope> {
+        let mut interrupts = Interrupts::watch()?;
+        let place = self.place.clone();
+        let mut body = tokio::select! {
+            answer = self.send(vault, request, "text/event-stream") => answer?.into_body(),
+            () = interrupts.next() => return Err(Error::Interrupted),
+        };
+        let mut parser = Parser::default();
+        let mut call = None;
+        loop {
+            let frame = tokio::select! {
+                frame = body.frame() => frame,
+                () = interrupts.next() => {
+                    // Asked once: the envelope still comes. Asked again: leave.
+                    let Some(asked) = call.take() else { return Err(Error::Interrupted) };
+                    let mut second = Connection::open(&place).await?;
+                    second.call("", &ExecCancel { call: asked }).await?;
+                    continue;
+                }
+            };
+            let Some(frame) = frame else {
+                return Err(Error::Broken {
+                    what: "it ended before the command did".into(),
+                });
+            };
+            let Ok(data) = frame.map_err(broken)?.into_data() else {
+                continue;
+            };
+            for message in parser.push(&data) {
+                match read_message(&message)? {
+                    Message::Done(envelope) => return Ok(*envelope),
+                    Message::Event(event) => {
+                        if let ExecEvent::Started(started) = &event {
+                            call = Some(started.call);
+                        }
+                        if on_event(event).is_break() {
+                            return Err(Error::Interrupted);
+                        }
+                    }
+                    Message::Unknown => {}
+                }
+            }
+        }
+    }
+}
+
+enum Message {
+    Event(ExecEvent),
+    Done(Box<Envelope>),
+    /// A later daemon may tell more than this client knows.
+    Unknown,
+}
+
+fn read_message(message: &sse::Message) -> Result<Message> {
+    let data = message.data.as_bytes();
+    Ok(match message.event.as_str() {
+        "started" => Message::Event(ExecEvent::Started(parse(data)?)),
+        "stdout" => Message::Event(ExecEvent::Stdout(parse(data)?)),
+        "stderr" => Message::Event(ExecEvent::Stderr(parse(data)?)),
+        "result" => Message::Done(Box::new(parse(data)?)),
+        "error" => return Err(Error::Refused(Box::new(parse(data)?))),
+        _ => Message::Unknown,
+    })
+}
+
+fn http_request<O: Operation>(
+    vault: &str,
+    request: &O,
+    accept: &str,
+) -> Result<Request<Full<Bytes>>> {
+    let mut address = O::ROUTE.replace("{vault}", &query::escape(vault));
+    let (method, body) = match O::METHOD {
+        Method::Get => {
+            address.push_str(&query::query(request)?);
+            (hyper::Method::GET, Bytes::new())
+        }
+        Method::Post => (hyper::Method::POST, json_body(request)?),
+        Method::Delete => (hyper::Method::DELETE, json_body(request)?),
+    };
+    Request::builder()
+        .method(method)
+        .uri(address)
+        .header(HOST, "avfs")
+        .header(VERSION_HEADER, VERSION)
+        .header(ACCEPT, accept)
+        .header(CONTENT_TYPE, "application/json")
+        .body(Full::new(body))
+        .map_err(|error| Error::Nonsense {
+            what: error.to_string(),
+        })
+}
+
+fn json_body(request: &impl serde::Serialize) -> Result<Bytes> {
+    serde_json::to_vec(request)
+        .map(Bytes::from)
+        .map_err(|error| Error::Nonsense {
+            what: error.to_string(),
+        })
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+    serde_json::from_slice(bytes).map_err(|error| Error::Nonsense {
+        what: error.to_string(),
+    })
+}
+
+fn broken(error: hyper::Error) -> Error {
+    Error::Broken {
+        what: error.to_string(),
+    }
+}

@@ -1,0 +1,232 @@
+//! The daemon: owns a home, listens on its socket, and ends when told, signalled or left alone.
+
+use crate::error::{Error, Result};
+use crate::http::{App, router};
+use crate::place::Place;
+use avfs_runtime::{Config, ErrorKind, HostFacts, Runtime};
+use axum::serve::Listener;
+use rustix::process::geteuid;
+use std::fs;
+use std::future::IntoFuture;
+use std::io;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::unix::SocketAddr;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
+
+/// How long requests that were on their way when the socket vanished may still arrive.
+const DRAIN: Duration = Duration::from_millis(50);
+/// How long clients may take to read their last answer.
+const LAST_ANSWERS: Duration = Duration::from_secs(5);
+
+/// How often a daemon nobody talks to looks whether its socket is still there.
+const LOOK_FOR_SOCKET: Duration = Duration::from_secs(5);
+
+/// What a daemon needs to know.
+pub struct ServeConfig {
+    pub place: Place,
+    /// This program, which is run again in other roles.
+    pub binary: PathBuf,
+    pub host: HostFacts,
+    /// After so long without work the daemon ends; none means never.
+    pub idle_timeout: Option<Duration>,
+}
+
+/// Serves a home until it is time to end. `ready` is called once clients can connect.
+///
+/// [`Error::HomeTaken`] means that another daemon serves this home, which is as good.
+pub fn serve(config: ServeConfig, ready: impl FnOnce()) -> Result<()> {
+    config.place.prepare()?;
+    let runtime = open_runtime(&config)?;
+    let app = Arc::new(App::new(runtime, config.place, config.idle_timeout));
+    let event_loop = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Error::Setup)?;
+    let served = event_loop.block_on(listen(Arc::clone(&app), ready));
+    // Whoever still does not read its answer is left behind.
+    event_loop.shutdown_timeout(Duration::from_millis(100));
+    served
+}
+
+fn open_runtime(config: &ServeConfig) -> Result<Runtime> {
+    let opened = Runtime::open(Config {
+        home: config.place.home().into(),
+        runtime_dir: config.place.dir().into(),
+        binary: config.binary.clone(),
+        host: config.host.clone(),
+    });
+    opened.map_err(|error| match error.kind() {
+        ErrorKind::Conflict => Error::HomeTaken {
+            home: config.place.home().into(),
+        },
+        _ => Error::Runtime(error),
+    })
+}
+
+async fn listen(app: Arc<App>, ready: impl FnOnce()) -> Result<()> {
+    let mut ending = Ending::watch()?;
+    let listener = OwnUser {
+        listener: bind(&app.place)?,
+        place: app.place.clone(),
+    };
+    ready();
+    let (close, closed) = oneshot::channel::<()>();
+    let serving = axum::serve(listener, router(Arc::clone(&app)))
+        .with_graceful_shutdown(async move { closed.await.unwrap_or_default() });
+    let serving = tokio::spawn(serving.into_future());
+
+    let why = ending.wait(&app).await;
+    // New clients now find no socket and start the next daemon, which waits for the home's lock.
+    vacate(&app.place);
+    tokio::time::sleep(DRAIN).await;
+    let _ = close.send(());
+    match why {
+        Why::Idle => {
+            let _ = serving.await;
+            shut_down(&app).await;
+        }
+        Why::Asked => {
+            // Ends running commands first: their callers get their envelopes.
+            shut_down(&app).await;
+            let _ = tokio::time::timeout(LAST_ANSWERS, serving).await;
+        }
+    }
+    Ok(())
+}
+
+async fn shut_down(app: &Arc<App>) {
+    let app = Arc::clone(app);
+    // A panic in there is reported by the panic itself; the daemon ends either way.
+    let _ = tokio::task::spawn_blocking(move || app.runtime.shutdown()).await;
+}
+
+/// Binds the socket. The home's lock is held, so a socket that is there belongs to nobody.
+fn bind(place: &Place) -> Result<UnixListener> {
+    place.prepare()?;
+    let socket = place.socket();
+    clear(&socket)?;
+    let listener = UnixListener::bind(&socket).map_err(failed("listen on", &socket))?;
+    fs::set_permissions(&socket, fs::Permissions::from_mode(0o600))
+        .map_err(failed("guard", &socket))?;
+    let pid = place.pid_file();
+    fs::write(&pid, format!("{}\n", std::process::id())).map_err(failed("write", &pid))?;
+    let signpost = place.signpost();
+    clear(&signpost)?;
+    symlink(&socket, &signpost).map_err(failed("make", &signpost))?;
+    Ok(listener)
+}
+
+fn clear(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("remove", path)(error)),
+        _ => Ok(()),
+    }
+}
+
+fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+    let path = path.to_owned();
+    move |source| Error::File { what, path, source }
+}
+
+fn vacate(place: &Place) {
+    // All are hints for others; the lock is what counts, so a failure changes nothing.
+    for path in [place.signpost(), place.socket(), place.pid_file()] {
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// Why a daemon ends.
+enum Why {
+    /// By signal or request: running commands are ended.
+    Asked,
+    /// Nothing was asked of it for long enough.
+    Idle,
+}
+
+struct Ending {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Ending {
+    fn watch() -> Result<Ending> {
+        Ok(Ending {
+            terminate: signal(SignalKind::terminate()).map_err(Error::Setup)?,
+            interrupt: signal(SignalKind::interrupt()).map_err(Error::Setup)?,
+        })
+    }
+
+    async fn wait(&mut self, app: &App) -> Why {
+        tokio::select! {
+            _ = self.terminate.recv() => Why::Asked,
+            _ = self.interrupt.recv() => Why::Asked,
+            () = app.stop.notified() => Why::Asked,
+            () = left_alone(app) => Why::Idle,
+        }
+    }
+}
+
+/// Ends when nothing has been asked for the idle time.
+async fn left_alone(app: &App) {
+    let Some(limit) = app.idle_timeout else {
+        return std::future::pending().await;
+    };
+    loop {
+        let rest = match app.idle_for() {
+            Some(idle) if idle >= limit => return,
+            Some(idle) => limit - idle,
+            None => limit,
+        };
+        tokio::time::sleep(rest.max(Duration::from_millis(10))).await;
+    }
+}
+
+/// A listener that serves this user and root alone, and listens anew when its socket is gone:
+/// temporary directories get swept.
+struct OwnUser {
+    listener: UnixListener,
+    place: Place,
+}
+
+impl Listener for OwnUser {
+    type Io = UnixStream;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (UnixStream, SocketAddr) {
+        loop {
+            match tokio::time::timeout(LOOK_FOR_SOCKET, self.listener.accept()).await {
+                Ok(Ok((stream, address))) if is_own_user(&stream) => return (stream, address),
+                Ok(Ok(_)) => {}
+                // Out of descriptors, most likely: some connection will end.
+                Ok(Err(_)) => tokio::time::sleep(Duration::from_millis(50)).await,
+                Err(_) => self.listen_anew(),
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+}
+
+impl OwnUser {
+    fn listen_anew(&mut self) {
+        if !self.place.socket().exists()
+            && let Ok(listener) = bind(&self.place)
+        {
+            self.listener = listener;
+        }
+    }
+}
+
+fn is_own_user(stream: &UnixStream) -> bool {
+    let own = geteuid().as_raw();
+    stream
+        .peer_cred()
+        .is_ok_and(|peer| peer.uid() == own || peer.uid() == 0)
+}

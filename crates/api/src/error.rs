@@ -1,0 +1,88 @@
+//! Everything that can go wrong between a client and the daemon.
+
+use crate::wire::Problem;
+use avfs_runtime::ErrorKind;
+use std::io;
+use std::path::PathBuf;
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The daemon answered, and the answer is an error.
+    #[error("{}", .0.detail)]
+    Refused(Box<Problem>),
+    #[error("no daemon listens on {}", socket.display())]
+    NoDaemon { socket: PathBuf },
+    #[error("the daemon did not answer: {what}")]
+    Broken { what: String },
+    #[error("the daemon's answer makes no sense: {what}")]
+    Nonsense { what: String },
+    #[error("the daemon is version {daemon}, this is {client}, and it is busy")]
+    OtherVersion { daemon: String, client: String },
+    #[error("the daemon could not be started: {reason}")]
+    NotStarted { reason: String },
+    #[error("another daemon owns {}", home.display())]
+    HomeTaken { home: PathBuf },
+    #[error("{} cannot be trusted: {reason}", path.display())]
+    Untrusted { path: PathBuf, reason: &'static str },
+    #[error("cannot {what} {}", path.display())]
+    File {
+        what: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+    #[error("cannot set up the daemon's event loop")]
+    Setup(#[source] io::Error),
+    #[error("{0}")]
+    Runtime(#[from] avfs_runtime::Error),
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl Error {
+    /// The place of this error in the one list all surfaces share.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::Refused(problem) => ErrorKind::parse(&problem.kind).unwrap_or(ErrorKind::Bug),
+            Error::NoDaemon { .. } | Error::Broken { .. } | Error::NotStarted { .. } => {
+                ErrorKind::Unavailable
+            }
+            Error::Nonsense { .. } => ErrorKind::Bug,
+            Error::OtherVersion { .. } | Error::HomeTaken { .. } => ErrorKind::Conflict,
+            Error::Untrusted { .. } => ErrorKind::Denied,
+            Error::File { .. } | Error::Setup(_) | Error::Interrupted => ErrorKind::Unavailable,
+            Error::Runtime(error) => error.kind(),
+        }
+    }
+
+    /// One thing to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Error::Refused(problem) => problem.hint.clone(),
+            Error::NoDaemon { .. } => Some("run `avfs daemon status`".into()),
+            Error::OtherVersion { .. } => {
+                Some("run `avfs daemon stop` when its commands have ended".into())
+            }
+            Error::Untrusted { path, .. } => Some(format!(
+                "remove {} and run the command again",
+                path.display()
+            )),
+            Error::Runtime(error) => error.hint(),
+            Error::Broken { .. } | Error::NotStarted { .. } => Some("run `avfs doctor`".into()),
+            Error::Nonsense { .. }
+            | Error::HomeTaken { .. }
+            | Error::File { .. }
+            | Error::Setup(_)
+            | Error::Interrupted => None,
+        }
+    }
+
+    /// The vault path concerned, where there is one.
+    pub fn path(&self) -> Option<&str> {
+        match self {
+            Error::Refused(problem) => problem.path.as_deref(),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The daemon over HTTP: its state, and its end.
+
+use super::App;
+use super::routes::{Reply, Routes};
+use crate::wire::{Daemon, DaemonState, DaemonStop, DaemonStopping, VERSION};
+use std::time::Duration;
+
+pub(crate) fn routes(routes: Routes) -> Routes {
+    routes.plain::<Daemon>(state).plain::<DaemonStop>(stop)
+}
+
+fn state(app: &App, _: Daemon) -> Reply<Daemon> {
+    let activity = app.runtime.activity();
+    Ok(DaemonState {
+        pid: std::process::id(),
+        version: VERSION.into(),
+        home: app.place.home().to_string_lossy().into_owned(),
+        socket: app.place.socket().to_string_lossy().into_owned(),
+        uptime_ms: app.started.elapsed().as_millis() as u64,
+        idle_timeout_s: app.idle_timeout.as_ref().map(Duration::as_secs),
+        running_execs: activity.running_execs,
+        live_views: activity.live_views,
+        keeper_pid: activity.keeper_pid,
+    })
+}
+
+fn stop(app: &App, _: DaemonStop) -> Reply<DaemonStop> {
+    app.stop.notify_one();
+    Ok(DaemonStopping {
+        stopping: true,
+        pid: std::process::id(),
+    })
+}

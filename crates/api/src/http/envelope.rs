@@ -1,0 +1,386 @@
+//! The request of an exec as the runtime wants it, and its report as the envelope tells it.
+
+use super::errors::Failure;
+use super::files::vault_path;
+use super::items;
+use crate::wire::{
+    Base64, ByteCounts, CommandMode, DecisionItem, DecisionPart, Envelope, EnvelopeRequest,
+    EnvelopeResult, Exec, OutputCounts, StatusWord, TimeoutItem, TimingItem, to_text,
+};
+use avfs_runtime::{
+    Captured, Category, Decision, ExecCommand, ExecReport, ExecRequest, ExecStatus, Principal,
+    Select, VaultPath,
+};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// Variables and their values.
+type Environment = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// An exec as it was asked for, checked.
+pub(crate) struct Asked {
+    vault: Select,
+    command: ExecCommand,
+    cwd: Option<VaultPath>,
+    env: Environment,
+    timeout: Option<Duration>,
+    output_limit: usize,
+}
+
+impl Asked {
+    pub fn new(vault: Select, exec: Exec) -> Result<Asked, Failure> {
+        let cwd = match (&exec.cwd, &exec.cwd_b64) {
+            (None, None) => None,
+            (text, exact) => Some(vault_path(
+                text.as_deref().unwrap_or_default(),
+                exact.as_ref(),
+            )?),
+        };
+        let timeout = match exec.timeout_ms.unwrap_or(Exec::DEFAULT_TIMEOUT_MS) {
+            0 => None,
+            millis => Some(Duration::from_millis(millis)),
+        };
+        Ok(Asked {
+            vault,
+            env: environment(&exec)?,
+            output_limit: exec.output_limit.unwrap_or(Exec::DEFAULT_OUTPUT_LIMIT),
+            command: command(exec)?,
+            cwd,
+            timeout,
+        })
+    }
+
+    pub fn request(&self) -> ExecRequest {
+        ExecRequest {
+            vault: self.vault.clone(),
+            command: self.command.clone(),
+            cwd: self.cwd.clone(),
+            env: self.env.clone(),
+            timeout: self.timeout,
+            output_limit: self.output_limit,
+            by: Principal::Owner,
+        }
+    }
+
+    pub fn timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+}
+
+fn command(exec: Exec) -> Result<ExecCommand, Failure> {
+    let argv: Vec<Vec<u8>> = match exec.argv_b64 {
+        Some(exact) => exact.into_iter().map(|part| part.0).collect(),
+        None => exec.argv.into_iter().map(String::into_bytes).collect(),
+    };
+    let command = match (exec.shell, argv.is_empty()) {
+        (Some(_), false) => {
+            return Err(Failure::invalid(
+                "a command is either an argv or shell text, not both",
+            ));
+        }
+        (None, true) => {
+            return Err(Failure::invalid("there is no command")
+                .hint("put it after `--`, or give shell text with `--shell`"));
+        }
+        (Some(text), true) => ExecCommand::Shell(text),
+        (None, false) => ExecCommand::Argv(argv),
+    };
+    let holds_nul = match &command {
+        ExecCommand::Argv(argv) => argv.iter().any(|part| part.contains(&0)),
+        ExecCommand::Shell(text) => text.contains('\0'),
+    };
+    if holds_nul {
+        return Err(Failure::invalid("a command cannot hold a NUL byte"));
+    }
+    Ok(command)
+}
+
+fn environment(exec: &Exec) -> Result<Environment, Failure> {
+    let plain = exec
+        .env
+        .iter()
+        .map(|(name, value)| (name, value.as_bytes()));
+    let exact = exec
+        .env_b64
+        .iter()
+        .map(|(name, value)| (name, value.0.as_slice()));
+    let mut env = Vec::new();
+    for (name, value) in plain.chain(exact) {
+        if name.is_empty() || name.contains(['=', '\0']) || value.contains(&0) {
+            return Err(Failure::invalid(format!(
+                "{name:?} cannot be an environment variable"
+            )));
+        }
+        env.push((name.clone().into_bytes(), value.to_vec()));
+    }
+    Ok(env)
+}
+
+/// What the caller is told in the end.
+pub(crate) fn envelope(asked: &Asked, report: ExecReport) -> Envelope {
+    let request = request_item(asked, &report);
+    let result = result_item(request.command.clone(), report);
+    Envelope {
+        schema_version: Envelope::SCHEMA_VERSION,
+        kind: Envelope::KIND.into(),
+        success: result.exit_code == Some(0),
+        request,
+        result,
+    }
+}
+
+fn request_item(asked: &Asked, report: &ExecReport) -> EnvelopeRequest {
+    let (command, command_mode, argv, argv_b64) = match &asked.command {
+        ExecCommand::Shell(text) => (text.clone(), CommandMode::Shell, None, None),
+        ExecCommand::Argv(argv) => {
+            let (text, exact) = to_texts(argv.iter().map(Vec::as_slice));
+            (shell_words(&text), CommandMode::Argv, Some(text), exact)
+        }
+    };
+    EnvelopeRequest {
+        vault: report.vault.to_string(),
+        cwd: report.cwd.to_string(),
+        readonly: false,
+        keep_mount: false,
+        mountpoint: None,
+        checkpoint_mode: "auto".into(),
+        command,
+        command_mode,
+        timeout: match asked.timeout {
+            Some(timeout) => TimeoutItem::After {
+                millis: timeout.as_millis() as u64,
+            },
+            None => TimeoutItem::NONE,
+        },
+        argv,
+        argv_b64,
+    }
+}
+
+fn result_item(command: String, report: ExecReport) -> EnvelopeResult {
+    let ended = Ended::of(&report.status);
+    let changed = report.changed_files();
+    let (changed_files, changed_files_b64) = to_texts(changed.iter().map(VaultPath::as_bytes));
+    let (cwd, cwd_b64) = items::path(&report.cwd);
+    let output = OutputCounts {
+        stdout: counts(&report.stdout),
+        stderr: counts(&report.stderr),
+    };
+    let exit_code = report.exit_code();
+    let (stdout, stdout_b64) = to_text(report.stdout.bytes);
+    let (stderr, stderr_b64) = to_text(report.stderr.bytes);
+    EnvelopeResult {
+        exec: report.exec.to_string(),
+        vault: report.vault.to_string(),
+        mountpoint: "/".into(),
+        cwd,
+        cwd_b64,
+        command,
+        status: ended.status,
+        exit_code,
+        signal: ended.signal,
+        reason: ended.reason,
+        stdout,
+        stdout_b64,
+        stderr,
+        stderr_b64,
+        output,
+        readonly: false,
+        kept_mounted: false,
+        duration_ms: report.duration.as_millis() as u64,
+        checkpoint: report.checkpoint.as_ref().map(ToString::to_string),
+        changed_files,
+        changed_files_b64,
+        changes: report.changes.iter().map(items::change).collect(),
+        home_changes: report.home_changes,
+        version: report.version,
+        decision: decision(&report.decision),
+        state: if ended.ran { "completed" } else { "failed" }.into(),
+        timed_out: ended.status == StatusWord::TimedOut,
+        skipped: report.skipped.into_iter().map(items::skipped).collect(),
+        isolation: report.isolation.map(|isolation| json(&isolation)),
+        usage: report.usage.map(|usage| json(&usage)),
+        leftovers: report.leftovers,
+        shared_with: report.shared_with.iter().map(ToString::to_string).collect(),
+        timings: TimingItem {
+            decide_us: report.timings.decide_us,
+            checkpoint_us: report.timings.checkpoint_us,
+            view_us: report.timings.view_us,
+            run_us: report.timings.run_us,
+            commit_us: report.timings.commit_us,
+        },
+    }
+}
+
+/// How a command ended, in the wire's words.
+struct Ended {
+    status: StatusWord,
+    signal: Option<i32>,
+    reason: Option<String>,
+    ran: bool,
+}
+
+impl Ended {
+    fn of(status: &ExecStatus) -> Ended {
+        let ended = |status, ran| Ended {
+            status,
+            signal: None,
+            reason: None,
+            ran,
+        };
+        match status {
+            ExecStatus::Exited(_) => ended(StatusWord::Exited, true),
+            ExecStatus::Signaled(signal) => Ended {
+                signal: Some(*signal),
+                ..ended(StatusWord::Signaled, true)
+            },
+            ExecStatus::TimedOut { signal } => Ended {
+                signal: Some(*signal),
+                ..ended(StatusWord::TimedOut, true)
+            },
+            ExecStatus::Cancelled => ended(StatusWord::Cancelled, false),
+            ExecStatus::Denied => ended(StatusWord::Denied, false),
+            ExecStatus::NeedsApproval => ended(StatusWord::NeedsApproval, false),
+            ExecStatus::CouldNotStart { reason, not_found } => {
+                let status = if *not_found {
+                    StatusWord::NotFound
+                } else {
+                    StatusWord::CouldNotStart
+                };
+                Ended {
+                    reason: Some(reason.clone()),
+                    ..ended(status, false)
+                }
+            }
+            ExecStatus::Interrupted => ended(StatusWord::Interrupted, false),
+        }
+    }
+}
+
+fn counts(captured: &Captured) -> ByteCounts {
+    ByteCounts {
+        bytes: captured.total,
+        truncated: captured.truncated,
+    }
+}
+
+fn decision(decision: &Decision) -> DecisionItem {
+    DecisionItem {
+        action: decision.action.as_str().into(),
+        categories: categories(&decision.categories),
+        reason: decision.reason.clone(),
+        rule: decision.rule.clone(),
+        smallest_rule: decision.smallest_rule.clone(),
+        parts: decision
+            .parts
+            .iter()
+            .map(|part| DecisionPart {
+                command: part.text.clone(),
+                action: part.action.as_str().into(),
+                categories: categories(&part.categories),
+                rule: part.rule.clone(),
+            })
+            .collect(),
+    }
+}
+
+fn categories(categories: &BTreeSet<Category>) -> Vec<String> {
+    categories
+        .iter()
+        .map(|category| category.as_str().to_owned())
+        .collect()
+}
+
+fn json(value: &impl serde::Serialize) -> serde_json::Value {
+    serde_json::to_value(value).unwrap_or(serde_json::Value::Null)
+}
+
+/// Texts, and the exact bytes of all of them when one cannot be told as text.
+fn to_texts<'a>(
+    parts: impl Iterator<Item = &'a [u8]> + Clone,
+) -> (Vec<String>, Option<Vec<Base64>>) {
+    let texts = parts
+        .clone()
+        .map(|part| String::from_utf8_lossy(part).into_owned())
+        .collect();
+    let all_text = parts.clone().all(|part| std::str::from_utf8(part).is_ok());
+    let exact = (!all_text).then(|| parts.map(|part| Base64(part.to_vec())).collect());
+    (texts, exact)
+}
+
+/// One line that a shell would split into these words again.
+fn shell_words(argv: &[String]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
+    let words: Vec<String> = argv
+        .iter()
+        .map(|word| {
+            if !word.is_empty() && word.chars().all(plain) {
+                word.clone()
+            } else {
+                format!("'{}'", word.replace('\'', r"'\''"))
+            }
+        })
+        .collect();
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(exec: Exec) -> String {
+        match Asked::new(Select::Current, exec) {
+            Err(failure) => failure.problem().detail.clone(),
+            Ok(_) => panic!("it was accepted"),
+        }
+    }
+
+    #[test]
+    fn a_command_is_one_thing() {
+        assert!(refusal(Exec::default()).contains("no command"));
+        let both = Exec {
+            argv: vec!["a".into()],
+            shell: Some("b".into()),
+            ..Exec::default()
+        };
+        assert!(refusal(both).contains("not both"));
+        let nul = Exec {
+            argv: vec!["a\0b".into()],
+            ..Exec::default()
+        };
+        assert!(refusal(nul).contains("NUL"));
+    }
+
+    #[test]
+    fn a_timeout_of_zero_is_none_and_the_default_is_five_minutes() {
+        let argv = vec!["a".to_owned()];
+        let zero = Exec {
+            argv: argv.clone(),
+            timeout_ms: Some(0),
+            ..Exec::default()
+        };
+        assert_eq!(Asked::new(Select::Current, zero).unwrap().timeout(), None);
+        let left_out = Exec {
+            argv,
+            ..Exec::default()
+        };
+        let asked = Asked::new(Select::Current, left_out).unwrap();
+        assert_eq!(asked.timeout(), Some(Duration::from_secs(300)));
+    }
+
+    #[test]
+    fn a_bad_variable_is_refused() {
+        let mut exec = Exec {
+            argv: vec!["a".into()],
+            ..Exec::default()
+        };
+        exec.env.insert("A=B".into(), "c".into());
+        assert!(refusal(exec).contains("A=B"));
+    }
+
+    #[test]
+    fn words_survive_a_shell() {
+        let words = ["echo", "a b", "it's", "", "x=1"].map(String::from);
+        assert_eq!(shell_words(&words), r"echo 'a b' 'it'\''s' '' x=1");
+    }
+}

@@ -1,0 +1,163 @@
+//! Exec over HTTP: one envelope at the end, or events while the command runs.
+
+use super::App;
+use super::app::{AtWork, Call};
+use super::envelope::{self, Asked};
+use super::errors::Failure;
+use super::routes::{Reply, Routes, parse_vault, receive};
+use crate::wire::{Exec, ExecCancel, ExecCancelled, OutputChunk, StartedEvent};
+use avfs_runtime::{OutputSink, Stream};
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderMap, header};
+use axum::response::sse::{Event, Sse};
+use axum::response::{IntoResponse, Json, Response};
+use axum::routing::post;
+use serde::Serialize;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::{self, error::TrySendError};
+use tokio_stream::StreamExt;
+use tokio_stream::wrappers::ReceiverStream;
+
+/// Events a slow reader may leave waiting before the command itself has to wait.
+const QUEUE: usize = 64;
+/// How often a waiting command looks whether its reader caught up, went away, or ran out of time.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+
+pub(crate) fn routes(routes: Routes) -> Routes {
+    routes.add::<Exec>(post(exec)).plain::<ExecCancel>(cancel)
+}
+
+fn cancel(app: &App, request: ExecCancel) -> Reply<ExecCancel> {
+    Ok(ExecCancelled {
+        cancelled: app.calls.cancel(request.call),
+    })
+}
+
+async fn exec(
+    State(app): State<Arc<App>>,
+    Path(vault): Path<String>,
+    request: Request,
+) -> Result<Response, Failure> {
+    let at_work = app.enter();
+    let wants_events = accepts_events(request.headers());
+    let asked = Asked::new(parse_vault(&vault)?, receive::<Exec>(request).await?)?;
+    let call = app.calls.begin();
+    if wants_events {
+        Ok(with_events(app, asked, call, at_work))
+    } else {
+        at_once(app, asked, call, at_work).await
+    }
+}
+
+fn accepts_events(headers: &HeaderMap) -> bool {
+    headers
+        .get(header::ACCEPT)
+        .and_then(|value| value.to_str().ok())
+        .is_some_and(|accept| accept.contains("text/event-stream"))
+}
+
+/// Answers with the envelope alone. If the caller goes away this future is dropped, and with it
+/// `call`, which ends the command.
+async fn at_once(
+    app: Arc<App>,
+    asked: Asked,
+    call: Call,
+    at_work: AtWork,
+) -> Result<Response, Failure> {
+    let log = app.place.log();
+    let sink = Silent {
+        cancelled: call.cancelled(),
+    };
+    let running = tokio::task::spawn_blocking(move || {
+        let _at_work = at_work;
+        let report = app.runtime.exec(asked.request(), &sink)?;
+        Ok::<_, Failure>(envelope::envelope(&asked, report))
+    });
+    let envelope = running.await.map_err(|_| Failure::panicked(&log))?;
+    drop(call);
+    Ok(Json(envelope?).into_response())
+}
+
+/// Answers with events. If the caller goes away the stream is dropped, the sink's queue closes,
+/// and the command is ended.
+fn with_events(app: Arc<App>, asked: Asked, call: Call, at_work: AtWork) -> Response {
+    let (events, queue) = mpsc::channel(QUEUE);
+    tokio::task::spawn_blocking(move || {
+        let _at_work = at_work;
+        let sink = Live {
+            events,
+            cancelled: call.cancelled(),
+            seq: AtomicU64::new(0),
+            deadline: asked.timeout().map(|timeout| Instant::now() + timeout),
+        };
+        sink.send(event("started", &StartedEvent { call: call.id() }));
+        let last = match app.runtime.exec(asked.request(), &sink) {
+            Ok(report) => event("result", &envelope::envelope(&asked, report)),
+            Err(error) => event("error", Failure::from(error).problem()),
+        };
+        // An error here means that nobody is left to be told.
+        let _ = sink.events.blocking_send(last);
+    });
+    Sse::new(ReceiverStream::new(queue).map(Ok::<_, Infallible>)).into_response()
+}
+
+fn event(name: &str, data: &impl Serialize) -> Event {
+    let data = serde_json::to_string(data).expect("wire types are plain data");
+    Event::default().event(name).data(data)
+}
+
+/// The sink of a caller who waits for the envelope.
+struct Silent {
+    cancelled: Arc<AtomicBool>,
+}
+
+impl OutputSink for Silent {
+    fn output(&self, _: Stream, _: &[u8]) {}
+
+    fn cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Acquire)
+    }
+}
+
+/// The sink of a caller who listens. A slow listener slows the command down, as a pipe would,
+/// but not beyond the command's own time limit: what is written after that is in the envelope.
+struct Live {
+    events: mpsc::Sender<Event>,
+    cancelled: Arc<AtomicBool>,
+    seq: AtomicU64,
+    deadline: Option<Instant>,
+}
+
+impl Live {
+    fn send(&self, event: Event) {
+        let mut waiting = event;
+        while let Err(TrySendError::Full(event)) = self.events.try_send(waiting) {
+            let late = self
+                .deadline
+                .is_some_and(|deadline| Instant::now() >= deadline);
+            if late || self.cancelled() {
+                return;
+            }
+            waiting = event;
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    }
+}
+
+impl OutputSink for Live {
+    fn output(&self, stream: Stream, bytes: &[u8]) {
+        let seq = self.seq.fetch_add(1, Ordering::Relaxed) + 1;
+        let name = match stream {
+            Stream::Stdout => "stdout",
+            Stream::Stderr => "stderr",
+        };
+        self.send(event(name, &OutputChunk::new(seq, bytes)));
+    }
+
+    fn cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Acquire) || self.events.is_closed()
+    }
+}

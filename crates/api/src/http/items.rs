@@ -1,0 +1,204 @@
+//! From the runtime's types to the wire's.
+
+use crate::wire::{
+    Base64, ChangeItem, ChangeWord, CheckpointItem, EntryItem, ListedEntry, PathVersionItem,
+    SkippedItem, TreeEntry, TypeWord, VaultItem, VersionItem, human_size, to_text,
+};
+use avfs_runtime::{
+    Change, ChangeKind, CheckpointInfo, CheckpointOrigin, Content, Entry, Kind, Listed,
+    PathVersion, Skipped, Time, TreeNode, VaultInfo, VaultPath, VaultVersion,
+};
+
+/// What keeps the vaults; the wire names it as other tools do.
+pub(crate) const BACKEND: &str = "sqlite";
+
+/// RFC 3339 in UTC; a time no calendar can show is written in seconds since 1970.
+pub(crate) fn time(time: Time) -> String {
+    let nanos = i32::try_from(time.nanos).unwrap_or(0);
+    match jiff::Timestamp::new(time.secs, nanos) {
+        Ok(stamp) => stamp.to_string(),
+        Err(_) => time.secs.to_string(),
+    }
+}
+
+pub(crate) fn path(path: &VaultPath) -> (String, Option<Base64>) {
+    to_text(path.as_bytes().to_vec())
+}
+
+pub(crate) fn vault(info: &VaultInfo) -> VaultItem {
+    let vault = &info.vault;
+    VaultItem {
+        name: vault.name.to_string(),
+        current: info.current,
+        size: info.bytes,
+        backend: BACKEND.into(),
+        id: vault.id.to_string(),
+        files: info.files,
+        checkpoints: info.checkpoints,
+        version: vault.version,
+        parent: vault.parent.as_ref().map(|parent| parent.name.to_string()),
+        created_at: time(vault.created),
+    }
+}
+
+pub(crate) fn version(described: &VaultVersion) -> VersionItem {
+    let version = &described.version;
+    let root = version.root.to_string();
+    VersionItem {
+        version: version.number,
+        size: described.bytes,
+        files: described.files,
+        created_at: time(version.time),
+        hash: root.chars().take(16).collect(),
+        root,
+        cause: version.cause.to_string(),
+        by: version.by.to_string(),
+        exec: version.exec.as_ref().map(ToString::to_string),
+    }
+}
+
+pub(crate) fn path_version(changed: &PathVersion) -> PathVersionItem {
+    let version = &changed.version;
+    let entry = changed.entry.as_ref();
+    let id = match entry.map(|entry| &entry.kind) {
+        Some(Kind::File { content, .. }) => {
+            let (Content::Object(id) | Content::Chunks(id)) = content;
+            id.to_string()
+        }
+        Some(Kind::Directory { tree, .. }) => tree.to_string(),
+        Some(Kind::Symlink { .. } | Kind::Fifo) | None => String::new(),
+    };
+    PathVersionItem {
+        version: version.number,
+        size: entry.map_or(0, |it| self::entry(it).size),
+        created_at: time(version.time),
+        hash: id.chars().take(16).collect(),
+        removed: entry.is_none(),
+        cause: version.cause.to_string(),
+        by: version.by.to_string(),
+        exec: version.exec.as_ref().map(ToString::to_string),
+    }
+}
+
+pub(crate) fn checkpoint(info: &CheckpointInfo) -> CheckpointItem {
+    let checkpoint = &info.checkpoint;
+    let origin = match checkpoint.origin {
+        CheckpointOrigin::Asked => "asked",
+        CheckpointOrigin::Automatic => "automatic",
+        CheckpointOrigin::BeforeRestore => "before_restore",
+    };
+    CheckpointItem {
+        name: checkpoint.name.to_string(),
+        created_at: time(checkpoint.time),
+        root: checkpoint.root.to_string(),
+        origin: origin.into(),
+        by: checkpoint.by.to_string(),
+        file_count: info.files,
+        total_size: info.bytes,
+        total_size_human: human_size(info.bytes),
+    }
+}
+
+pub(crate) fn listed(listed: Listed) -> ListedEntry {
+    let (name, name_b64) = to_text(listed.name);
+    let item = entry(&listed.entry);
+    let files = match listed.entry.kind {
+        Kind::Directory { files, .. } => Some(files),
+        _ => None,
+    };
+    let meta = &listed.entry.meta;
+    ListedEntry {
+        name,
+        name_b64,
+        kind: item.kind,
+        size: item.size,
+        modified: time(meta.mtime),
+        mode: item.mode,
+        uid: meta.uid,
+        gid: meta.gid,
+        files,
+        target: item.target,
+        target_b64: item.target_b64,
+    }
+}
+
+pub(crate) fn tree_entry(node: TreeNode) -> TreeEntry {
+    let (name, name_b64) = to_text(node.name);
+    let item = entry(&node.entry);
+    TreeEntry {
+        depth: node.depth,
+        name,
+        name_b64,
+        kind: item.kind,
+        size: item.size,
+        target: item.target,
+        target_b64: item.target_b64,
+    }
+}
+
+pub(crate) fn entry(entry: &Entry) -> EntryItem {
+    let mut item = EntryItem {
+        kind: TypeWord::Fifo,
+        size: 0,
+        mode: format!("{:04o}", entry.meta.mode & 0o7777),
+        target: None,
+        target_b64: None,
+    };
+    match &entry.kind {
+        Kind::File { size, .. } => {
+            item.kind = TypeWord::File;
+            item.size = *size;
+        }
+        Kind::Directory { bytes, .. } => {
+            item.kind = TypeWord::Directory;
+            item.size = *bytes;
+        }
+        Kind::Symlink { target } => {
+            item.kind = TypeWord::Symlink;
+            item.size = target.len() as u64;
+            let (target, target_b64) = to_text(target.clone());
+            item.target = Some(target);
+            item.target_b64 = target_b64;
+        }
+        Kind::Fifo => {}
+    }
+    item
+}
+
+pub(crate) fn change(change: &Change) -> ChangeItem {
+    let (kind, from) = match &change.kind {
+        ChangeKind::Created => (ChangeWord::Created, None),
+        ChangeKind::Deleted => (ChangeWord::Deleted, None),
+        ChangeKind::Modified => (ChangeWord::Modified, None),
+        ChangeKind::Mode => (ChangeWord::Mode, None),
+        ChangeKind::Xattrs => (ChangeWord::Xattrs, None),
+        ChangeKind::Times => (ChangeWord::Times, None),
+        ChangeKind::Renamed { from } => (ChangeWord::Renamed, Some(path(from))),
+    };
+    let (path, path_b64) = path(&change.path);
+    let (from, from_b64) = match from {
+        Some((text, exact)) => (Some(text), exact),
+        None => (None, None),
+    };
+    ChangeItem {
+        path,
+        path_b64,
+        kind,
+        from,
+        from_b64,
+        before: change.before.as_ref().map(entry),
+        after: change.after.as_ref().map(entry),
+        additions: None,
+        deletions: None,
+        binary: None,
+    }
+}
+
+pub(crate) fn skipped(skipped: Skipped) -> SkippedItem {
+    let (path, path_b64) = to_text(skipped.path);
+    SkippedItem {
+        path,
+        path_b64,
+        reason: skipped.reason,
+    }
+}

@@ -1,0 +1,50 @@
+//! The HTTP face: every operation of the wire's table as a route, answered by the runtime.
+
+mod app;
+mod checkpoints;
+mod daemon;
+mod envelope;
+mod errors;
+mod exec;
+mod files;
+mod items;
+mod journal;
+mod paths;
+mod routes;
+mod vaults;
+mod versions;
+
+pub(crate) use app::App;
+use axum::Router;
+use routes::Routes;
+use std::sync::Arc;
+
+/// All routes.
+pub(crate) fn router(app: Arc<App>) -> Router {
+    all_routes().into_router(app)
+}
+
+fn all_routes() -> Routes {
+    let routes = vaults::routes(Routes::new());
+    let routes = files::routes(routes);
+    let routes = paths::routes(routes);
+    let routes = versions::routes(routes);
+    let routes = checkpoints::routes(routes);
+    let routes = exec::routes(routes);
+    let routes = journal::routes(routes);
+    daemon::routes(routes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::OPERATIONS;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_operation_has_a_route() {
+        let routed: BTreeSet<_> = all_routes().names().iter().copied().collect();
+        let listed: BTreeSet<_> = OPERATIONS.iter().map(|line| line.name).collect();
+        assert_eq!(routed, listed);
+    }
+}

@@ -1,0 +1,158 @@
+//! From an operation of the wire's table to a route: parsing, admission, and the thread it runs on.
+
+use super::App;
+use super::errors::Failure;
+use crate::wire::{CURRENT, Method, Operation, VERSION, VERSION_HEADER};
+use avfs_runtime::{ErrorKind, Select};
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Path, Query, Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Json, Response};
+use axum::routing::{MethodRouter, delete, get, post};
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+
+/// What a handler gives back.
+pub(crate) type Reply<O> = Result<<O as Operation>::Response, Failure>;
+
+/// Routes as they are gathered.
+pub(crate) struct Routes {
+    router: Router<Arc<App>>,
+    names: Vec<&'static str>,
+}
+
+impl Routes {
+    pub fn new() -> Routes {
+        Routes {
+            router: Router::new(),
+            names: Vec::new(),
+        }
+    }
+
+    /// An operation that concerns no single vault.
+    pub fn plain<O: Operation>(self, serve: fn(&App, O) -> Reply<O>) -> Routes {
+        let handler = move |State(app): State<Arc<App>>, request: Request| async move {
+            answer::<O, _>(app, request, serve).await
+        };
+        self.add::<O>(by_method::<O, _, _>(handler))
+    }
+
+    /// An operation on the vault named in the address.
+    pub fn on_vault<O: Operation>(self, serve: fn(&App, Select, O) -> Reply<O>) -> Routes {
+        let handler = move |State(app): State<Arc<App>>,
+                            Path(vault): Path<String>,
+                            request: Request| async move {
+            let select = parse_vault(&vault)?;
+            answer::<O, _>(app, request, move |app, request| {
+                serve(app, select, request)
+            })
+            .await
+        };
+        self.add::<O>(by_method::<O, _, _>(handler))
+    }
+
+    /// An operation with a handler of its own.
+    pub fn add<O: Operation>(mut self, handler: MethodRouter<Arc<App>>) -> Routes {
+        self.names.push(O::NAME);
+        self.router = self.router.route(O::ROUTE, handler);
+        self
+    }
+
+    #[cfg(test)]
+    pub fn names(&self) -> &[&'static str] {
+        &self.names
+    }
+
+    pub fn into_router(self, app: Arc<App>) -> Router {
+        let refused = || async { Failure::new(ErrorKind::Invalid, "no such method here") };
+        let lost = || async { Failure::new(ErrorKind::NotFound, "no such address") };
+        self.router
+            .method_not_allowed_fallback(refused)
+            .fallback(lost)
+            .with_state(app)
+    }
+}
+
+fn by_method<O, H, T>(handler: H) -> MethodRouter<Arc<App>>
+where
+    O: Operation,
+    H: axum::handler::Handler<T, Arc<App>>,
+    T: 'static,
+{
+    match O::METHOD {
+        Method::Get => get(handler),
+        Method::Post => post(handler),
+        Method::Delete => delete(handler),
+    }
+}
+
+/// Parses the request, answers it on a thread that may block, and writes the answer.
+async fn answer<O, F>(app: Arc<App>, request: Request, serve: F) -> Result<Response, Failure>
+where
+    O: Operation,
+    F: FnOnce(&App, O) -> Reply<O> + Send + 'static,
+{
+    let at_work = app.enter();
+    let request = receive::<O>(request).await?;
+    let log = app.place.log();
+    let reply = tokio::task::spawn_blocking(move || {
+        let _at_work = at_work;
+        serve(&app, request)
+    });
+    let reply = reply.await.map_err(|_| Failure::panicked(&log))?;
+    Ok((StatusCode::OK, Json(reply?)).into_response())
+}
+
+/// The operation a request asks for, from a client of this version.
+pub(crate) async fn receive<O: Operation>(request: Request) -> Result<O, Failure> {
+    let (parts, body) = request.into_parts();
+    if O::ROUTE != "/v1/daemon" && O::ROUTE != "/v1/daemon/stop" {
+        // Those two keep their shape for ever, so that any client can replace any daemon.
+        admit(&parts.headers)?;
+    }
+    match O::METHOD {
+        Method::Get => match Query::<O>::try_from_uri(&parts.uri) {
+            Ok(Query(request)) => Ok(request),
+            Err(error) => Err(Failure::invalid(error.body_text())),
+        },
+        Method::Post | Method::Delete => parse_body(body).await,
+    }
+}
+
+fn admit(headers: &HeaderMap) -> Result<(), Failure> {
+    match headers.get(VERSION_HEADER) {
+        Some(version) if version.as_bytes() != VERSION.as_bytes() => Err(Failure::other_version(
+            &String::from_utf8_lossy(version.as_bytes()),
+        )),
+        _ => Ok(()),
+    }
+}
+
+async fn parse_body<T: DeserializeOwned>(body: Body) -> Result<T, Failure> {
+    // Files are written through here, so there is no limit but the vault's own.
+    let bytes = to_bytes(body, usize::MAX)
+        .await
+        .map_err(|error| Failure::invalid(format!("the body did not arrive: {error}")))?;
+    let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
+    serde_json::from_slice(text)
+        .map_err(|error| Failure::invalid(format!("the body is not what was expected: {error}")))
+}
+
+/// The vault an address means.
+pub(crate) fn parse_vault(text: &str) -> Result<Select, Failure> {
+    if text == CURRENT {
+        return Ok(Select::Current);
+    }
+    Ok(Select::Named(parse(text)?))
+}
+
+/// A name or path from its text.
+pub(crate) fn parse<T>(text: &str) -> Result<T, Failure>
+where
+    T: std::str::FromStr,
+    avfs_runtime::Error: From<T::Err>,
+{
+    text.parse::<T>()
+        .map_err(|error| Failure::from(avfs_runtime::Error::from(error)))
+}

@@ -1,0 +1,136 @@
+//! Vaults over HTTP.
+
+use super::App;
+use super::errors::Failure;
+use super::items::{self, BACKEND};
+use super::routes::{Reply, Routes, parse};
+use crate::wire::{
+    AncestorItem, VaultCreate, VaultCreated, VaultDelete, VaultDeleted, VaultDetails, VaultFork,
+    VaultForked, VaultInfo, VaultList, VaultRename, VaultRenamed, VaultUse, VaultUsed,
+};
+use avfs_runtime::{AfterFork, Ancestor, ForkPoint, Select, VaultName};
+
+pub(crate) fn routes(routes: Routes) -> Routes {
+    routes
+        .plain::<VaultCreate>(create)
+        .plain::<VaultList>(list)
+        .on_vault::<VaultInfo>(info)
+        .on_vault::<VaultUse>(make_current)
+        .on_vault::<VaultRename>(rename)
+        .on_vault::<VaultFork>(fork)
+        .on_vault::<VaultDelete>(delete)
+}
+
+fn create(app: &App, request: VaultCreate) -> Reply<VaultCreate> {
+    let name = parse(&request.name)?;
+    let info = app.runtime.vault_create(&name)?;
+    Ok(VaultCreated {
+        created: info.vault.name.to_string(),
+        current: info.current,
+        backend: BACKEND.into(),
+        id: info.vault.id.to_string(),
+    })
+}
+
+fn list(app: &App, _: VaultList) -> Reply<VaultList> {
+    Ok(app.runtime.vault_list()?.iter().map(items::vault).collect())
+}
+
+fn info(app: &App, vault: Select, _: VaultInfo) -> Reply<VaultInfo> {
+    let info = app.runtime.vault_info(vault)?;
+    let family = app.runtime.vault_family(&info.vault)?;
+    Ok(VaultDetails {
+        item: items::vault(&info),
+        path: home(app),
+        root: info.vault.head.to_string(),
+        parent_root: info
+            .vault
+            .parent
+            .as_ref()
+            .map(|parent| parent.root.to_string()),
+        lineage: family.ancestors.iter().map(ancestor).collect(),
+        forks: family.forks.iter().map(ToString::to_string).collect(),
+    })
+}
+
+fn ancestor(ancestor: &Ancestor) -> AncestorItem {
+    AncestorItem {
+        name: ancestor.name.to_string(),
+        id: ancestor.id.to_string(),
+        exists: ancestor.exists,
+        root: ancestor.root.to_string(),
+        version: ancestor.version,
+        checkpoints: ancestor
+            .checkpoints
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
+    }
+}
+
+fn rename(app: &App, vault: Select, request: VaultRename) -> Reply<VaultRename> {
+    let old = name_of(app, vault)?;
+    let info = app.runtime.vault_rename(&old, &parse(&request.name)?)?;
+    Ok(VaultRenamed {
+        old_name: old.to_string(),
+        name: info.vault.name.to_string(),
+        current: info.current,
+        id: info.vault.id.to_string(),
+    })
+}
+
+fn make_current(app: &App, vault: Select, _: VaultUse) -> Reply<VaultUse> {
+    let info = app.runtime.vault_use(&name_of(app, vault)?)?;
+    Ok(VaultUsed {
+        current: info.vault.name.to_string(),
+    })
+}
+
+fn fork(app: &App, vault: Select, request: VaultFork) -> Reply<VaultFork> {
+    let source = name_of(app, vault)?;
+    let name = parse(&request.name)?;
+    let then = if request.make_current {
+        AfterFork::Use
+    } else {
+        AfterFork::Stay
+    };
+    let point = match (&request.checkpoint, request.version) {
+        (None, None) => ForkPoint::Head,
+        (Some(name), None) => ForkPoint::Checkpoint(parse(name)?),
+        (None, Some(number)) => ForkPoint::Version(number),
+        (Some(_), Some(_)) => {
+            return Err(Failure::invalid("name a checkpoint or a version, not both"));
+        }
+    };
+    let info = app.runtime.vault_fork(&source, &point, &name, then)?;
+    Ok(VaultForked {
+        source: source.to_string(),
+        name: info.vault.name.to_string(),
+        current: info.current,
+        backend: BACKEND.into(),
+        path: home(app),
+        copy_on_write: true,
+        id: info.vault.id.to_string(),
+        root: info.vault.head.to_string(),
+    })
+}
+
+fn delete(app: &App, vault: Select, _: VaultDelete) -> Reply<VaultDelete> {
+    let name = name_of(app, vault)?;
+    app.runtime.vault_delete(&name)?;
+    Ok(VaultDeleted {
+        deleted: name.to_string(),
+    })
+}
+
+/// The name of the vault meant: some operations are not for "whichever is current later".
+fn name_of(app: &App, vault: Select) -> Result<VaultName, Failure> {
+    match vault {
+        Select::Named(name) => Ok(name),
+        Select::Current => Ok(app.runtime.vault_info(Select::Current)?.vault.name),
+    }
+}
+
+fn home(app: &App) -> String {
+    app.place.home().to_string_lossy().into_owned()
+}

@@ -1,0 +1,44 @@
+//! The signals by which a person or a supervisor asks a program to end.
+
+use crate::error::{Error, Result};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// Waits for SIGINT, SIGTERM or SIGHUP.
+pub(crate) struct Interrupts([Signal; 3]);
+
+impl Interrupts {
+    pub fn watch() -> Result<Interrupts> {
+        let watch = |kind| signal(kind).map_err(Error::Setup);
+        Ok(Interrupts([
+            watch(SignalKind::interrupt())?,
+            watch(SignalKind::terminate())?,
+            watch(SignalKind::hangup())?,
+        ]))
+    }
+
+    pub async fn next(&mut self) {
+        let [interrupt, terminate, hangup] = &mut self.0;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    }
+}
+
+/// Calls `then` on a thread of its own when the program is asked to end, instead of ending it.
+pub fn on_interrupt(then: impl FnOnce() + Send + 'static) -> Result<()> {
+    let event_loop = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Error::Setup)?;
+    let mut interrupts = {
+        let _inside = event_loop.enter();
+        Interrupts::watch()?
+    };
+    std::thread::spawn(move || {
+        event_loop.block_on(interrupts.next());
+        then();
+    });
+    Ok(())
+}

@@ -1,0 +1,226 @@
+//! Where a home's daemon is found: a private directory of the host, keyed by the home.
+
+use crate::error::{Error, Result};
+use rustix::process::geteuid;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// The longest path a Unix socket can be bound to, without its closing NUL.
+const SOCKET_PATH_MAX: usize = 107;
+
+/// A home and the directory of its daemon's socket, log and pid.
+#[derive(Clone, Debug)]
+pub struct Place {
+    home: PathBuf,
+    dir: PathBuf,
+}
+
+impl Place {
+    /// The place of `home`, which is made if it is missing. `base` is the user's runtime
+    /// directory, or none when there is no trustworthy one.
+    pub fn new(home: &Path, base: Option<&Path>) -> Result<Place> {
+        private_dirs(home)?;
+        let home = fs::canonicalize(home).map_err(|source| Error::File {
+            what: "find",
+            path: home.into(),
+            source,
+        })?;
+        let wanted = base.map(|base| Place::at(&home, base));
+        let dir = match wanted {
+            Some(dir) if dir.join("daemon.sock").as_os_str().len() <= SOCKET_PATH_MAX => dir,
+            // Too long to bind a socket in: both sides come to the same second choice.
+            _ => Place::at(&home, Path::new("/tmp")),
+        };
+        Ok(Place { home, dir })
+    }
+
+    fn at(home: &Path, base: &Path) -> PathBuf {
+        let key = fnv1a(home.as_os_str().as_bytes());
+        base.join(format!("agentvfs-{}", geteuid().as_raw()))
+            .join(format!("{key:016x}"))
+    }
+
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub fn socket(&self) -> PathBuf {
+        self.dir.join("daemon.sock")
+    }
+
+    /// Where the daemon says which socket it really listens on: not every caller of one user has
+    /// the same runtime directory in its environment, but all have the same home.
+    pub fn signpost(&self) -> PathBuf {
+        self.home.join("daemon.sock")
+    }
+
+    /// The socket to connect to: the one the daemon named, else the one it would choose here.
+    pub fn reachable_socket(&self) -> Result<PathBuf> {
+        let named = fs::read_link(self.signpost())
+            .ok()
+            .filter(|socket| socket.exists());
+        let socket = named.unwrap_or_else(|| self.socket());
+        if let Some(dir) = socket.parent() {
+            check_private(dir)?;
+        }
+        Ok(socket)
+    }
+
+    pub fn pid_file(&self) -> PathBuf {
+        self.dir.join("daemon.pid")
+    }
+
+    pub fn log(&self) -> PathBuf {
+        self.dir.join("daemon.log")
+    }
+
+    /// Makes the directory and refuses one that others could have prepared.
+    pub fn prepare(&self) -> Result<()> {
+        let parent = self
+            .dir
+            .parent()
+            .expect("a place's directory has a parent by construction");
+        for dir in [parent, &self.dir] {
+            match fs::DirBuilder::new().mode(0o700).create(dir) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                    return Err(Error::File {
+                        what: "make",
+                        path: dir.into(),
+                        source: error,
+                    });
+                }
+                _ => {}
+            }
+        }
+        check_private(&self.dir)
+    }
+}
+
+/// Whether only this user can have put anything into `dir`, a directory of a place. An absent one
+/// is fine.
+fn check_private(dir: &Path) -> Result<()> {
+    for dir in dir.parent().into_iter().chain([dir]) {
+        let meta = match fs::symlink_metadata(dir) {
+            Ok(meta) => meta,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(source) => {
+                return Err(Error::File {
+                    what: "look at",
+                    path: dir.into(),
+                    source,
+                });
+            }
+        };
+        let reason = if !meta.is_dir() {
+            "it is not a directory"
+        } else if meta.uid() != geteuid().as_raw() {
+            "it belongs to another user"
+        } else if meta.mode() & 0o077 != 0 {
+            "others may enter it"
+        } else {
+            continue;
+        };
+        return Err(Error::Untrusted {
+            path: dir.into(),
+            reason,
+        });
+    }
+    Ok(())
+}
+
+/// Makes a home, readable by its owner alone; directories above it get the usual mode.
+fn private_dirs(home: &Path) -> Result<()> {
+    if home.is_dir() {
+        return Ok(());
+    }
+    let made = match home.parent() {
+        Some(parent) => fs::create_dir_all(parent),
+        None => Ok(()),
+    };
+    match made.and_then(|()| fs::DirBuilder::new().mode(0o700).create(home)) {
+        Err(source) if source.kind() != io::ErrorKind::AlreadyExists => Err(Error::File {
+            what: "make",
+            path: home.into(),
+            source,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// A plain stable hash: it need only tell apart the few homes one user has.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn two_spellings_of_a_home_are_one_place() {
+        let temp = tempfile::tempdir().unwrap();
+        let home = temp.path().join("home");
+        let plain = Place::new(&home, Some(temp.path())).unwrap();
+        let dotted = Place::new(&temp.path().join("./home/../home"), Some(temp.path())).unwrap();
+        assert_eq!(plain.socket(), dotted.socket());
+        let other = Place::new(&temp.path().join("other"), Some(temp.path())).unwrap();
+        assert_ne!(plain.socket(), other.socket());
+    }
+
+    #[test]
+    fn a_base_too_long_for_a_socket_is_not_used() {
+        let temp = tempfile::tempdir().unwrap();
+        let base = temp.path().join("x".repeat(90));
+        let place = Place::new(&temp.path().join("home"), Some(&base)).unwrap();
+        assert!(place.socket().as_os_str().len() <= SOCKET_PATH_MAX);
+        assert!(place.dir().starts_with("/tmp"));
+    }
+
+    #[test]
+    fn a_directory_open_to_others_is_refused() {
+        let temp = tempfile::tempdir().unwrap();
+        let place = Place::new(&temp.path().join("home"), Some(temp.path())).unwrap();
+        place.reachable_socket().unwrap();
+        place.prepare().unwrap();
+        place.reachable_socket().unwrap();
+        fs::set_permissions(place.dir(), fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(matches!(place.prepare(), Err(Error::Untrusted { .. })));
+        fs::remove_dir(place.dir()).unwrap();
+        std::os::unix::fs::symlink(temp.path(), place.dir()).unwrap();
+        assert!(matches!(
+            place.reachable_socket(),
+            Err(Error::Untrusted { .. })
+        ));
+    }
+
+    #[test]
+    fn a_daemon_is_found_from_another_environment() {
+        let temp = tempfile::tempdir().unwrap();
+        let home = temp.path().join("home");
+        let here = Place::new(&home, Some(temp.path())).unwrap();
+        let elsewhere = Place::new(&home, Some(&temp.path().join("elsewhere"))).unwrap();
+        assert_ne!(here.socket(), elsewhere.socket());
+        here.prepare().unwrap();
+        fs::write(here.socket(), "").unwrap();
+        std::os::unix::fs::symlink(here.socket(), here.signpost()).unwrap();
+        assert_eq!(elsewhere.reachable_socket().unwrap(), here.socket());
+        fs::remove_file(here.socket()).unwrap();
+        assert_eq!(elsewhere.reachable_socket().unwrap(), elsewhere.socket());
+    }
+
+    #[test]
+    fn the_hash_is_the_published_one() {
+        assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv1a(b"a"), 0xaf63_dc4c_8601_ec8c);
+    }
+}

@@ -1,0 +1,176 @@
+//! Bringing a daemon up when there is none, and bringing one down.
+
+use crate::client::Client;
+use crate::error::{Error, Result};
+use crate::place::Place;
+use crate::wire::DaemonStop;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead, BufReader};
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a client keeps trying while another daemon comes or goes.
+const PATIENCE: Duration = Duration::from_secs(30);
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+/// How long a daemon may take to end its commands and save their work.
+const STOP_PATIENCE: Duration = Duration::from_secs(30);
+/// A log larger than this begins anew with the next daemon.
+const LOG_MAX: u64 = 1 << 20;
+
+/// What a new daemon says on its standard output, as its first and only line.
+pub mod greeting {
+    pub const READY: &str = "ready";
+    /// Another daemon owns the home.
+    pub const TAKEN: &str = "taken";
+}
+
+/// How to start a daemon: all it gets to know of the world.
+pub struct Starter {
+    pub place: Place,
+    pub binary: PathBuf,
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+impl Starter {
+    /// Connects to the daemon, starting one if there is none. `arguments` is asked for the
+    /// daemon's command line only then.
+    pub fn connect(&self, arguments: &dyn Fn() -> Vec<OsString>) -> Result<Client> {
+        let deadline = Instant::now() + PATIENCE;
+        let mut command_line = None;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match Client::connect(&self.place) {
+                Err(Error::NoDaemon { .. }) => {}
+                connected_or_failed => return connected_or_failed,
+            }
+            if Instant::now() >= deadline {
+                let reason = format!("{} is held by another daemon", self.place.home().display());
+                return Err(Error::NotStarted { reason });
+            }
+            match self.start(command_line.get_or_insert_with(arguments))? {
+                Started::Ready => {}
+                // It is about to listen, or about to end.
+                Started::Taken => {
+                    std::thread::sleep(pause);
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+            }
+        }
+    }
+
+    fn start(&self, arguments: &[OsString]) -> Result<Started> {
+        self.place.prepare()?;
+        keep_descriptors();
+        let mut daemon = Command::new(&self.binary)
+            .args(arguments)
+            .env_clear()
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(self.open_log()?)
+            .spawn()
+            .map_err(|source| Error::File {
+                what: "run",
+                path: self.binary.clone(),
+                source,
+            })?;
+        let mut line = String::new();
+        if let Some(output) = daemon.stdout.take() {
+            // A daemon that dies says nothing, which is answered below.
+            let _ = BufReader::new(output).read_line(&mut line);
+        }
+        let started = match line.trim_end() {
+            greeting::READY => return Ok(Started::Ready),
+            greeting::TAKEN => Ok(Started::Taken),
+            "" => Err(Error::NotStarted {
+                reason: format!("it said nothing; see {}", self.place.log().display()),
+            }),
+            reason => Err(Error::NotStarted {
+                reason: reason.to_owned(),
+            }),
+        };
+        // It has ended or is about to: nothing of it shall stay behind.
+        let _ = daemon.wait();
+        started
+    }
+
+    fn open_log(&self) -> Result<File> {
+        let path = self.place.log();
+        let failed = |source| Error::File {
+            what: "write",
+            path: path.clone(),
+            source,
+        };
+        let log = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(failed)?;
+        if fs::metadata(&path).map_err(failed)?.len() > LOG_MAX {
+            log.set_len(0).map_err(failed)?;
+        }
+        Ok(log)
+    }
+}
+
+enum Started {
+    Ready,
+    Taken,
+}
+
+/// Asks the daemon to end, and waits until its process is gone. Needs nothing else of the daemon
+/// to work.
+pub fn stop(client: &mut Client) -> Result<u32> {
+    let process = client.daemon_pid().and_then(Pid::from_raw);
+    let process = process.and_then(|process| pidfd_open(process, PidfdFlags::empty()).ok());
+    let pid = client.call("", &DaemonStop {})?.pid;
+    // None means that it ended before it could be watched.
+    let Some(process) = process else {
+        return Ok(pid);
+    };
+    let deadline = Instant::now() + STOP_PATIENCE;
+    while Instant::now() < deadline {
+        let mut watched = [PollFd::new(&process, PollFlags::IN)];
+        let step = Timespec {
+            tv_sec: 0,
+            tv_nsec: 100_000_000,
+        };
+        if let Ok(1) = poll(&mut watched, Some(&step)) {
+            return Ok(pid);
+        }
+    }
+    let waited = STOP_PATIENCE.as_secs();
+    Err(Error::Broken {
+        what: format!("process {pid} has not ended after {waited} s"),
+    })
+}
+
+/// Keeps what this process inherited (a script's lock, a pipe somebody waits on) from living on
+/// in the daemon.
+fn keep_descriptors() {
+    let Ok(entries) = fs::read_dir("/proc/self/fd") else {
+        return;
+    };
+    let numbers = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    for number in numbers.filter(|number: &i32| *number > 2) {
+        // SAFETY: the descriptor is only asked for its flags and given one more; it stays open
+        // and whoever owns it is not affected. If it was closed meanwhile (the directory's own
+        // is), both calls fail with EBADF, which changes nothing.
+        let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+        if let Ok(flags) = fcntl_getfd(descriptor) {
+            let _ = fcntl_setfd(descriptor, flags | FdFlags::CLOEXEC);
+        }
+    }
+}

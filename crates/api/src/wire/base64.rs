@@ -1,0 +1,142 @@
+//! Bytes in JSON: text where they are UTF-8, base64 beside it where they are not.
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// Bytes written as standard base64 with padding.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Base64(pub Vec<u8>);
+
+/// The text of `bytes`, and the exact bytes beside it when the text cannot hold them.
+pub fn to_text(bytes: Vec<u8>) -> (String, Option<Base64>) {
+    match String::from_utf8(bytes) {
+        Ok(text) => (text, None),
+        Err(error) => {
+            let bytes = error.into_bytes();
+            (
+                String::from_utf8_lossy(&bytes).into_owned(),
+                Some(Base64(bytes)),
+            )
+        }
+    }
+}
+
+/// The bytes meant by a pair made by [`to_text`].
+pub fn from_text(text: &str, exact: Option<&Base64>) -> Vec<u8> {
+    exact.map_or_else(|| text.as_bytes().to_vec(), |exact| exact.0.clone())
+}
+
+impl Serialize for Base64 {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&encode(&self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for Base64 {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        decode(text.as_bytes())
+            .map(Base64)
+            .ok_or_else(|| D::Error::custom("not valid base64"))
+    }
+}
+
+fn encode(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let group = chunk
+            .iter()
+            .fold(0u32, |group, byte| (group << 8) | u32::from(*byte))
+            << (8 * (3 - chunk.len()));
+        for position in 0..4 {
+            if position <= chunk.len() {
+                let index = (group >> (18 - 6 * position)) & 63;
+                text.push(char::from(ALPHABET[index as usize]));
+            } else {
+                text.push('=');
+            }
+        }
+    }
+    text
+}
+
+fn decode(text: &[u8]) -> Option<Vec<u8>> {
+    if !text.len().is_multiple_of(4) {
+        return None;
+    }
+    let padding = text.iter().rev().take_while(|byte| **byte == b'=').count();
+    if padding > 2 {
+        return None;
+    }
+    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
+    for quad in text.chunks(4) {
+        let mut group = 0u32;
+        for byte in quad {
+            group = (group << 6) | sextet(*byte)?;
+        }
+        bytes.extend_from_slice(&group.to_be_bytes()[1..]);
+    }
+    // A `=` decodes as zero bits, and only the end of the text may hold one.
+    let inner_padding = text[..text.len() - padding].contains(&b'=');
+    bytes.truncate(bytes.len() - padding);
+    (!inner_padding).then_some(bytes)
+}
+
+fn sextet(byte: u8) -> Option<u32> {
+    let value = match byte {
+        b'A'..=b'Z' => byte - b'A',
+        b'a'..=b'z' => byte - b'a' + 26,
+        b'0'..=b'9' => byte - b'0' + 52,
+        b'+' => 62,
+        b'/' => 63,
+        b'=' => 0,
+        _ => return None,
+    };
+    Some(u32::from(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_answers() {
+        for (plain, coded) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+            ("fooba", "Zm9vYmE="),
+            ("foobar", "Zm9vYmFy"),
+        ] {
+            assert_eq!(encode(plain.as_bytes()), coded);
+            assert_eq!(decode(coded.as_bytes()).as_deref(), Some(plain.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn every_byte_survives() {
+        for length in 0..260usize {
+            let bytes: Vec<u8> = (0..length).map(|i| (i * 7 + length) as u8).collect();
+            assert_eq!(decode(encode(&bytes).as_bytes()), Some(bytes));
+        }
+    }
+
+    #[test]
+    fn broken_text_is_refused() {
+        for text in ["A", "AB", "ABC", "A=BC", "====", "AB=C", "AB*D", "Zg==Zg=="] {
+            assert_eq!(decode(text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn only_text_goes_without_base64() {
+        assert_eq!(to_text("né".into()), ("né".into(), None));
+        let (text, exact) = to_text(vec![b'a', 0xff]);
+        assert_eq!(text, "a\u{fffd}");
+        assert_eq!(from_text(&text, exact.as_ref()), vec![b'a', 0xff]);
+    }
+}

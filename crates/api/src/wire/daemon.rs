@@ -1,0 +1,31 @@
+//! The daemon itself: what it is doing, and asking it to stop.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Daemon {}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DaemonState {
+    pub pid: u32,
+    pub version: String,
+    pub home: String,
+    pub socket: String,
+    pub uptime_ms: u64,
+    /// After so long without a request the daemon ends; null when it never does.
+    pub idle_timeout_s: Option<u64>,
+    pub running_execs: usize,
+    pub live_views: usize,
+    pub keeper_pid: Option<u32>,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DaemonStop {}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DaemonStopping {
+    pub stopping: bool,
+    pub pid: u32,
+}

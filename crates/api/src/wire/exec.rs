@@ -1,0 +1,314 @@
+//! One command through the boundary: the request, the events while it runs, and the envelope.
+
+use super::{Base64, ChangeItem};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Asks for a command to be run: either `argv` or `shell`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exec {
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub argv: Vec<String>,
+    /// All of `argv` exactly, when a part of it is not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub argv_b64: Option<Vec<Base64>>,
+    /// Text for the shell instead of `argv`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub shell: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cwd: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cwd_b64: Option<Base64>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub env: BTreeMap<String, String>,
+    /// Variables whose value is not UTF-8.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub env_b64: BTreeMap<String, Base64>,
+    /// Left out: five minutes. 0: no limit.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub timeout_ms: Option<u64>,
+    /// How many bytes of each stream the envelope keeps. Left out: 1 MiB.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub output_limit: Option<usize>,
+}
+
+impl Exec {
+    pub const DEFAULT_TIMEOUT_MS: u64 = 300_000;
+    pub const DEFAULT_OUTPUT_LIMIT: usize = 1 << 20;
+}
+
+/// What a client that asked for events is told, in order.
+#[derive(Clone, Debug)]
+pub enum ExecEvent {
+    Started(StartedEvent),
+    Stdout(OutputChunk),
+    Stderr(OutputChunk),
+}
+
+/// The daemon has taken the request.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct StartedEvent {
+    /// The handle for [`ExecCancel`].
+    pub call: u64,
+}
+
+/// Bytes the command wrote: as `data` when they are UTF-8, else as `data_b64`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct OutputChunk {
+    /// Counts the chunks of both streams together, from 1.
+    pub seq: u64,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub data: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub data_b64: Option<Base64>,
+}
+
+impl OutputChunk {
+    pub fn new(seq: u64, bytes: &[u8]) -> OutputChunk {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => OutputChunk {
+                seq,
+                data: Some(text.to_owned()),
+                data_b64: None,
+            },
+            Err(_) => OutputChunk {
+                seq,
+                data: None,
+                data_b64: Some(Base64(bytes.to_vec())),
+            },
+        }
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        match (&self.data_b64, &self.data) {
+            (Some(exact), _) => &exact.0,
+            (None, Some(text)) => text.as_bytes(),
+            (None, None) => &[],
+        }
+    }
+}
+
+/// Asks for a running exec to be ended; its envelope still arrives where it was asked for.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExecCancel {
+    pub call: u64,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ExecCancelled {
+    /// False when that exec had ended already.
+    pub cancelled: bool,
+}
+
+/// The answer to every exec, whatever became of the command.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Envelope {
+    pub schema_version: u32,
+    pub kind: String,
+    pub success: bool,
+    pub request: EnvelopeRequest,
+    pub result: EnvelopeResult,
+}
+
+impl Envelope {
+    pub const SCHEMA_VERSION: u32 = 1;
+    pub const KIND: &str = "proxy_exec_result";
+}
+
+/// What was asked, with every default filled in.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct EnvelopeRequest {
+    pub vault: String,
+    pub cwd: String,
+    pub readonly: bool,
+    pub keep_mount: bool,
+    pub mountpoint: Option<String>,
+    pub checkpoint_mode: String,
+    pub command: String,
+    pub command_mode: CommandMode,
+    pub timeout: TimeoutItem,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub argv: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub argv_b64: Option<Vec<Base64>>,
+}
+
+#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CommandMode {
+    Argv,
+    Shell,
+}
+
+/// `{"millis": N}`, or `"none"`.
+#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum TimeoutItem {
+    After { millis: u64 },
+    Never(Never),
+}
+
+impl TimeoutItem {
+    pub const NONE: TimeoutItem = TimeoutItem::Never(Never::None);
+}
+
+#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub enum Never {
+    #[serde(rename = "none")]
+    None,
+}
+
+/// How the command ended, or why it never began.
+#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StatusWord {
+    Exited,
+    Signaled,
+    TimedOut,
+    Cancelled,
+    Denied,
+    NeedsApproval,
+    NotFound,
+    CouldNotStart,
+    Interrupted,
+}
+
+/// What happened.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct EnvelopeResult {
+    pub exec: String,
+    pub vault: String,
+    pub mountpoint: String,
+    pub cwd: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cwd_b64: Option<Base64>,
+    pub command: String,
+    pub status: StatusWord,
+    /// From the kernel alone: null when the command did not exit by itself.
+    pub exit_code: Option<i32>,
+    pub signal: Option<i32>,
+    /// Why the command could not start.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reason: Option<String>,
+    pub stdout: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub stdout_b64: Option<Base64>,
+    pub stderr: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub stderr_b64: Option<Base64>,
+    /// How much the command wrote in all, and whether the text above leaves some out.
+    pub output: OutputCounts,
+    pub readonly: bool,
+    pub kept_mounted: bool,
+    pub duration_ms: u64,
+    pub checkpoint: Option<String>,
+    pub changed_files: Vec<String>,
+    /// All of `changed_files` exactly, when one of them is not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub changed_files_b64: Option<Vec<Base64>>,
+    pub changes: Vec<ChangeItem>,
+    pub home_changes: usize,
+    /// The version this exec made; null when it changed nothing.
+    pub version: Option<u64>,
+    pub decision: DecisionItem,
+    /// `completed` when the command ran to an end, else `failed`.
+    pub state: String,
+    pub timed_out: bool,
+    pub skipped: Vec<SkippedItem>,
+    pub isolation: Option<serde_json::Value>,
+    pub usage: Option<serde_json::Value>,
+    /// Processes the command left behind, which were ended.
+    pub leftovers: u32,
+    /// Execs that ran in the same vault meanwhile, whose changes may be among these.
+    pub shared_with: Vec<String>,
+    pub timings: TimingItem,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct OutputCounts {
+    pub stdout: ByteCounts,
+    pub stderr: ByteCounts,
+}
+
+#[derive(Copy, Clone, Debug, Serialize, Deserialize)]
+pub struct ByteCounts {
+    pub bytes: u64,
+    pub truncated: bool,
+}
+
+/// What policy said, and why.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DecisionItem {
+    pub action: String,
+    pub categories: Vec<String>,
+    pub reason: Option<String>,
+    /// The rule that decided.
+    pub rule: String,
+    /// The smallest rule that would let the command run, when it does not.
+    pub smallest_rule: Option<String>,
+    /// Every simple command found in the request.
+    pub parts: Vec<DecisionPart>,
+}
+
+/// What policy said about one simple command of the request.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DecisionPart {
+    pub command: String,
+    pub action: String,
+    pub categories: Vec<String>,
+    pub rule: String,
+}
+
+/// Something that is not kept, and why.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SkippedItem {
+    pub path: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub path_b64: Option<Base64>,
+    pub reason: String,
+}
+
+/// Where the time went, in microseconds.
+#[derive(Copy, Clone, Debug, Serialize, Deserialize)]
+pub struct TimingItem {
+    pub decide_us: u64,
+    pub checkpoint_us: u64,
+    pub view_us: u64,
+    pub run_us: u64,
+    pub commit_us: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeout_is_an_object_or_the_word_none() {
+        let after = serde_json::to_string(&TimeoutItem::After { millis: 5 }).unwrap();
+        assert_eq!(after, r#"{"millis":5}"#);
+        let none = serde_json::to_string(&TimeoutItem::NONE).unwrap();
+        assert_eq!(none, r#""none""#);
+        assert_eq!(
+            serde_json::from_str::<TimeoutItem>(&none).unwrap(),
+            TimeoutItem::NONE
+        );
+        assert!(serde_json::from_str::<TimeoutItem>(r#""never""#).is_err());
+    }
+
+    #[test]
+    fn output_keeps_its_bytes() {
+        for bytes in [b"text".as_slice(), b"\xff\x00", b""] {
+            let chunk = OutputChunk::new(1, bytes);
+            let text = serde_json::to_string(&chunk).unwrap();
+            let back: OutputChunk = serde_json::from_str(&text).unwrap();
+            assert_eq!(back.bytes(), bytes);
+        }
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused() {
+        assert!(serde_json::from_str::<Exec>(r#"{"argv":["true"],"sudo":true}"#).is_err());
+    }
+}

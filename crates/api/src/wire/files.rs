@@ -1,0 +1,223 @@
+//! Files in a vault: reading and changing them, and moving directories in and out.
+
+use super::{Base64, TypeWord};
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ls {
+    pub path: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub path_b64: Option<Base64>,
+}
+
+/// One name in a directory.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ListedEntry {
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub name_b64: Option<Base64>,
+    #[serde(rename = "type")]
+    pub kind: TypeWord,
+    /// Bytes of a file, of a link's target, or of everything below a directory.
+    pub size: u64,
+    pub modified: String,
+    /// Permission bits in octal.
+    pub mode: String,
+    pub uid: u32,
+    pub gid: u32,
+    /// How many files are below a directory.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub files: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub target: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub target_b64: Option<Base64>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cat {
+    pub path: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub path_b64: Option<Base64>,
+    /// The vault's version to read from; the newest when left out.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub version: Option<u64>,
+    /// The first byte wanted.
+    #[serde(default)]
+    pub offset: u64,
+    /// At most so many bytes; all of them when left out.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub limit: Option<u64>,
+}
+
+/// A file's content.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FileBody {
+    pub path: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub path_b64: Option<Base64>,
+    pub content: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub content_b64: Option<Base64>,
+    /// Of the whole file.
+    pub size: u64,
+    /// Where in the file the content begins.
+    #[serde(default)]
+    pub offset: u64,
+    /// Whether the file goes on behind the content.
+    #[serde(default)]
+    pub more: bool,
+    /// The vault's version that was read.
+    pub version: u64,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Write {
+    pub path: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub path_b64: Option<Base64>,
+    #[serde(default)]
+    pub content: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub content_b64: Option<Base64>,
+    /// An absolute path of the host to read the content from instead.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub host_file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub host_file_b64: Option<Base64>,
+    #[serde(default)]
+    pub append: bool,
+    /// Makes missing directories above it.
+    #[serde(default)]
+    pub parents: bool,
+    /// The mode afterwards, octal or symbolic.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub mode: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Written {
+    pub path: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub path_b64: Option<Base64>,
+    /// Bytes of the file as it is now.
+    pub size: u64,
+    pub appended: bool,
+    pub version: u64,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mkdir {
+    pub path: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub path_b64: Option<Base64>,
+    /// Makes missing parents too, and accepts a directory that is there already.
+    #[serde(default)]
+    pub parents: bool,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct MadeDirectory {
+    pub path: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub path_b64: Option<Base64>,
+    pub created: bool,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rm {
+    pub path: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub path_b64: Option<Base64>,
+    #[serde(default)]
+    pub recursive: bool,
+    /// A path that is not there is no error.
+    #[serde(default)]
+    pub force: bool,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Removed {
+    pub path: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub path_b64: Option<Base64>,
+    pub removed: bool,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mv {
+    pub source: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub source_b64: Option<Base64>,
+    pub destination: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub destination_b64: Option<Base64>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Moved {
+    pub source: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub source_b64: Option<Base64>,
+    /// Where it ended up.
+    pub destination: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub destination_b64: Option<Base64>,
+    pub moved: bool,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Import {
+    /// An absolute directory of the host.
+    pub host_dir: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub host_dir_b64: Option<Base64>,
+    pub path: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub path_b64: Option<Base64>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Imported {
+    pub vfs_path: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub vfs_path_b64: Option<Base64>,
+    pub files_imported: u64,
+    pub dirs_created: u64,
+    pub total_bytes: u64,
+    pub version: u64,
+    /// Sockets, devices and whatever else a vault does not hold.
+    pub skipped: Vec<super::SkippedItem>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Export {
+    pub path: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub path_b64: Option<Base64>,
+    /// An absolute directory of the host.
+    pub host_dir: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub host_dir_b64: Option<Base64>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Exported {
+    pub vfs_path: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub vfs_path_b64: Option<Base64>,
+    pub real_path: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub real_path_b64: Option<Base64>,
+    pub files_exported: u64,
+    pub dirs_created: u64,
+    pub total_bytes: u64,
+}

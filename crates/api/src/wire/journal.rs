@@ -1,0 +1,57 @@
+//! The journal: what happened, in order, and whether its chain is whole.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Journal {
+    /// Only what concerns this vault.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub vault: Option<String>,
+    #[serde(default = "Journal::default_limit")]
+    pub limit: usize,
+}
+
+impl Journal {
+    fn default_limit() -> usize {
+        50
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct JournalListing {
+    /// Newest first.
+    pub entries: Vec<JournalItem>,
+    /// How many are listed.
+    pub total_count: usize,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct JournalItem {
+    pub id: u64,
+    pub timestamp: String,
+    pub operation: String,
+    /// The name of the vault concerned; null when it is gone or none was.
+    pub vault: Option<String>,
+    pub vault_id: Option<String>,
+    pub exec: Option<String>,
+    pub by: String,
+    pub path: Option<String>,
+    pub details: serde_json::Value,
+    /// The entry's place in the chain, in hex.
+    pub hash: String,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JournalVerify {}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct JournalVerified {
+    pub valid: bool,
+    /// How many were checked.
+    pub entries: u64,
+    /// What is wrong, and at which entry.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub problem: Option<String>,
+}

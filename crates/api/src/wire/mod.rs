@@ -1,0 +1,170 @@
+//! The wire: one request and one response type per operation, and the table that lists them all.
+//!
+//! Everything here is plain data with text in it. Names and paths are parsed where a request
+//! arrives, never here. Bytes that are not UTF-8 travel lossily under their key and exactly
+//! under `<key>_b64`; whoever reads prefers the latter.
+
+mod base64;
+mod checkpoint;
+mod daemon;
+mod diff;
+mod exec;
+mod files;
+mod journal;
+mod paths;
+mod problem;
+mod size;
+mod vault;
+mod versions;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+pub use base64::{Base64, from_text, to_text};
+pub use checkpoint::{
+    CheckpointDelete, CheckpointDeleted, CheckpointDetailsItem, CheckpointInfo, CheckpointItem,
+    CheckpointList, CheckpointListing, CheckpointRestore, CheckpointRestored, CheckpointSave,
+};
+pub use daemon::{Daemon, DaemonState, DaemonStop, DaemonStopping};
+pub use diff::{
+    ChangeItem, ChangeWord, Diff, DiffLineItem, DiffReport, EntryItem, FileDiffItem, LineWord,
+    TypeWord,
+};
+pub use exec::{
+    ByteCounts, CommandMode, DecisionItem, DecisionPart, Envelope, EnvelopeRequest, EnvelopeResult,
+    Exec, ExecCancel, ExecCancelled, ExecEvent, OutputChunk, OutputCounts, SkippedItem,
+    StartedEvent, StatusWord, TimeoutItem, TimingItem,
+};
+pub use files::{
+    Cat, Export, Exported, FileBody, Import, Imported, ListedEntry, Ls, MadeDirectory, Mkdir,
+    Moved, Mv, Removed, Rm, Write, Written,
+};
+pub use journal::{Journal, JournalItem, JournalListing, JournalVerified, JournalVerify};
+pub use paths::{
+    Chmod, Copied, Cp, Edit, Edited, Linked, Ln, ModeChanged, Stat, StatItem, Touch, Touched, Tree,
+    TreeEntry, TreeListing,
+};
+pub use problem::Problem;
+pub use size::human_size;
+pub use vault::{
+    AncestorItem, VaultCreate, VaultCreated, VaultDelete, VaultDeleted, VaultDetails, VaultFork,
+    VaultForked, VaultInfo, VaultItem, VaultList, VaultLog, VaultRename, VaultRenamed, VaultUse,
+    VaultUsed, VersionItem,
+};
+pub use versions::{CheckedOut, Checkout, PathLog, PathVersionItem, Revert, Reverted};
+
+/// The vault name in an address that means "the current vault".
+pub const CURRENT: &str = "@current";
+
+/// The request header with which a client says its version; a daemon of another version refuses.
+pub const VERSION_HEADER: &str = "avfs-version";
+
+/// The version both sides compare.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// How a request travels: `Get` puts its fields into the query, the others into a JSON body.
+#[derive(Copy, Clone, Debug, Eq, PartialEq)]
+pub enum Method {
+    Get,
+    Post,
+    Delete,
+}
+
+/// One thing a client can ask for. The type is the request itself.
+pub trait Operation: Serialize + DeserializeOwned + Send + 'static {
+    const NAME: &'static str;
+    const METHOD: Method;
+    /// The address; `{vault}` stands for a vault's name or [`CURRENT`].
+    const ROUTE: &'static str;
+    type Response: Serialize + DeserializeOwned + Send + 'static;
+}
+
+/// One line of the table of operations.
+#[derive(Copy, Clone, Debug)]
+pub struct OperationLine {
+    pub name: &'static str,
+    pub method: Method,
+    pub route: &'static str,
+}
+
+macro_rules! operations {
+    ($($request:ty, $name:literal, $method:ident $route:literal => $response:ty;)*) => {
+        $(impl Operation for $request {
+            const NAME: &'static str = $name;
+            const METHOD: Method = Method::$method;
+            const ROUTE: &'static str = $route;
+            type Response = $response;
+        })*
+
+        /// Every operation there is, for routes, surfaces and the test that none is missing.
+        pub const OPERATIONS: &[OperationLine] = &[
+            $(OperationLine { name: $name, method: Method::$method, route: $route },)*
+        ];
+    };
+}
+
+operations! {
+    VaultCreate, "vault_create", Post "/v1/vaults" => VaultCreated;
+    VaultList, "vault_list", Get "/v1/vaults" => Vec<VaultItem>;
+    VaultInfo, "vault_info", Get "/v1/vaults/{vault}" => VaultDetails;
+    VaultUse, "vault_use", Post "/v1/vaults/{vault}/use" => VaultUsed;
+    VaultRename, "vault_rename", Post "/v1/vaults/{vault}/rename" => VaultRenamed;
+    VaultFork, "vault_fork", Post "/v1/vaults/{vault}/fork" => VaultForked;
+    VaultDelete, "vault_delete", Delete "/v1/vaults/{vault}" => VaultDeleted;
+    VaultLog, "vault_log", Get "/v1/vaults/{vault}/log" => Vec<VersionItem>;
+    PathLog, "log", Post "/v1/vaults/{vault}/files/log" => Vec<PathVersionItem>;
+    Checkout, "checkout", Post "/v1/vaults/{vault}/files/checkout" => CheckedOut;
+    Revert, "revert", Post "/v1/vaults/{vault}/files/revert" => Reverted;
+    Ls, "ls", Post "/v1/vaults/{vault}/files/ls" => Vec<ListedEntry>;
+    Cat, "cat", Post "/v1/vaults/{vault}/files/cat" => FileBody;
+    Write, "write", Post "/v1/vaults/{vault}/files/write" => Written;
+    Mkdir, "mkdir", Post "/v1/vaults/{vault}/files/mkdir" => MadeDirectory;
+    Rm, "rm", Post "/v1/vaults/{vault}/files/rm" => Removed;
+    Mv, "mv", Post "/v1/vaults/{vault}/files/mv" => Moved;
+    Stat, "stat", Post "/v1/vaults/{vault}/files/stat" => StatItem;
+    Tree, "tree", Post "/v1/vaults/{vault}/files/tree" => TreeListing;
+    Cp, "cp", Post "/v1/vaults/{vault}/files/cp" => Copied;
+    Ln, "ln", Post "/v1/vaults/{vault}/files/ln" => Linked;
+    Chmod, "chmod", Post "/v1/vaults/{vault}/files/chmod" => ModeChanged;
+    Touch, "touch", Post "/v1/vaults/{vault}/files/touch" => Touched;
+    Edit, "edit", Post "/v1/vaults/{vault}/files/edit" => Edited;
+    Import, "import", Post "/v1/vaults/{vault}/files/import" => Imported;
+    Export, "export", Post "/v1/vaults/{vault}/files/export" => Exported;
+    CheckpointSave, "checkpoint_save", Post "/v1/vaults/{vault}/checkpoints" => CheckpointItem;
+    CheckpointList, "checkpoint_list", Get "/v1/vaults/{vault}/checkpoints" => CheckpointListing;
+    CheckpointInfo, "checkpoint_info", Post "/v1/vaults/{vault}/checkpoints/info"
+        => CheckpointDetailsItem;
+    CheckpointRestore, "checkpoint_restore", Post "/v1/vaults/{vault}/checkpoints/restore"
+        => CheckpointRestored;
+    CheckpointDelete, "checkpoint_delete", Post "/v1/vaults/{vault}/checkpoints/delete"
+        => CheckpointDeleted;
+    Diff, "diff", Get "/v1/vaults/{vault}/diff" => DiffReport;
+    Exec, "exec", Post "/v1/vaults/{vault}/exec" => Envelope;
+    ExecCancel, "exec_cancel", Post "/v1/exec/cancel" => ExecCancelled;
+    Journal, "journal", Get "/v1/journal" => JournalListing;
+    JournalVerify, "journal_verify", Get "/v1/journal/verify" => JournalVerified;
+    Daemon, "daemon", Get "/v1/daemon" => DaemonState;
+    DaemonStop, "daemon_stop", Post "/v1/daemon/stop" => DaemonStopping;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn names_and_addresses_are_unique() {
+        let names: BTreeSet<_> = OPERATIONS.iter().map(|line| line.name).collect();
+        let addresses: BTreeSet<_> = OPERATIONS
+            .iter()
+            .map(|line| (format!("{:?}", line.method), line.route))
+            .collect();
+        assert_eq!(names.len(), OPERATIONS.len());
+        assert_eq!(addresses.len(), OPERATIONS.len());
+    }
+
+    #[test]
+    fn every_address_is_versioned() {
+        assert!(OPERATIONS.iter().all(|line| line.route.starts_with("/v1/")));
+    }
+}

@@ -1,0 +1,23 @@
+//! An error on the wire: RFC 9457 problem details with our kind and hint.
+
+use serde::{Deserialize, Serialize};
+
+/// What went wrong with a request.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Problem {
+    /// Always `about:blank`: the kind, not an address, says what this is.
+    #[serde(rename = "type")]
+    pub about: String,
+    pub title: String,
+    pub status: u16,
+    /// One of the closed list of error kinds.
+    pub kind: String,
+    /// What failed, with the value.
+    pub detail: String,
+    /// One thing to do about it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub hint: Option<String>,
+    /// The vault path concerned, where the request was about one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub path: Option<String>,
+}

@@ -1,0 +1,161 @@
+//! Vaults: making, listing, forking, deleting, and their history.
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VaultCreate {
+    pub name: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct VaultCreated {
+    pub created: String,
+    pub current: bool,
+    pub backend: String,
+    pub id: String,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VaultList {}
+
+/// A vault in a list.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct VaultItem {
+    pub name: String,
+    pub current: bool,
+    /// Bytes of all files in it.
+    pub size: u64,
+    pub backend: String,
+    pub id: String,
+    pub files: u64,
+    pub checkpoints: usize,
+    pub version: u64,
+    /// The vault it was forked from.
+    pub parent: Option<String>,
+    pub created_at: String,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VaultInfo {}
+
+/// All there is to say about one vault.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct VaultDetails {
+    #[serde(flatten)]
+    pub item: VaultItem,
+    /// The home that holds it.
+    pub path: String,
+    /// The root its head names.
+    pub root: String,
+    /// The root it was forked at.
+    pub parent_root: Option<String>,
+    /// Where it comes from, the vault it was forked from first.
+    pub lineage: Vec<AncestorItem>,
+    /// The vaults forked from it.
+    pub forks: Vec<String>,
+}
+
+/// A vault that another one comes from.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AncestorItem {
+    pub name: String,
+    pub id: String,
+    /// False once it was deleted.
+    pub exists: bool,
+    /// The state that was forked.
+    pub root: String,
+    pub version: Option<u64>,
+    /// Its checkpoints of that state.
+    pub checkpoints: Vec<String>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VaultRename {
+    pub name: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct VaultRenamed {
+    pub old_name: String,
+    pub name: String,
+    pub current: bool,
+    pub id: String,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VaultUse {}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct VaultUsed {
+    pub current: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VaultFork {
+    pub name: String,
+    /// Begins with this checkpoint instead of the head.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub checkpoint: Option<String>,
+    /// Begins with this version instead of the head.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub version: Option<u64>,
+    /// Makes the fork the current vault.
+    #[serde(rename = "use", default)]
+    pub make_current: bool,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct VaultForked {
+    pub source: String,
+    pub name: String,
+    pub current: bool,
+    pub backend: String,
+    pub path: String,
+    pub copy_on_write: bool,
+    pub id: String,
+    pub root: String,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VaultDelete {}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct VaultDeleted {
+    pub deleted: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VaultLog {
+    #[serde(default = "VaultLog::default_limit")]
+    pub limit: usize,
+}
+
+impl VaultLog {
+    pub(super) fn default_limit() -> usize {
+        50
+    }
+}
+
+/// One version of a vault, newest first in a log.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct VersionItem {
+    pub version: u64,
+    /// Bytes of all files in it.
+    pub size: u64,
+    pub files: u64,
+    pub created_at: String,
+    /// The first 16 hex digits of the root.
+    pub hash: String,
+    pub root: String,
+    pub cause: String,
+    pub by: String,
+    pub exec: Option<String>,
+}

@@ -1,0 +1,430 @@
+//! The words of the command line, just as typed.
+
+mod paths;
+mod versions;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+pub use paths::{CatArgs, ChmodArgs, CpArgs, EditArgs, LnArgs, TouchArgs, TreeArgs, WriteArgs};
+pub use versions::{CheckoutArgs, DiffArgs, LogArgs, RevertArgs};
+
+/// Workspaces for agents: fork one in a moment, run commands in it behind a sandbox, see exactly
+/// what changed, and go back.
+#[derive(Debug, Parser)]
+#[command(name = "avfs", version, max_term_width = 100, after_help = EXAMPLES)]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  avfs demo                                       see it at work, in a minute
+  avfs vault create myproject                     make a vault; the first becomes current
+  avfs import . && avfs proxy exec -- make test   bring a project in, and run its tests
+  avfs vault fork myproject try-1 --use           work on a copy, made in a moment
+  avfs proxy exec --shell 'sed -i s/a/b/ *.txt'   change it; the answer says what changed
+  avfs diff --patch                               what differs from the fork's beginning
+  avfs checkpoint restore NAME                    go back
+
+Exit codes: 0 ok, 1 error, 2 wrong usage. `proxy exec` exits as the command did, with 128+N on a
+signal, 124 on a timeout, 125 when avfs itself failed, 126 when the command was denied, 127 when it
+was not found.";
+
+#[derive(Debug, Args)]
+pub struct Global {
+    /// The vault to work on, instead of the current one
+    #[arg(long, global = true, value_name = "VAULT", env = "AVFS_VAULT")]
+    pub vault: Option<String>,
+    /// Answer in JSON on standard output, errors included
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Make, list, fork and delete vaults
+    #[command(subcommand)]
+    Vault(VaultVerb),
+    /// List a directory of the vault
+    Ls(LsArgs),
+    /// Print a file of the vault
+    Cat(CatArgs),
+    /// Write a file of the vault
+    Write(WriteArgs),
+    /// Make a directory in the vault
+    Mkdir(MkdirArgs),
+    /// Remove something from the vault
+    Rm(RmArgs),
+    /// Move or rename something in the vault
+    Mv(MvArgs),
+    /// Copy something in the vault
+    Cp(CpArgs),
+    /// Give a file another name, or make a symbolic link
+    Ln(LnArgs),
+    /// Change permissions in the vault
+    Chmod(ChmodArgs),
+    /// Set a file's times to now, making it if need be
+    Touch(TouchArgs),
+    /// Replace one exact text in a file of the vault
+    Edit(EditArgs),
+    /// Say all there is to say about a path
+    Stat(PathArg),
+    /// Show a directory with all that is in it
+    Tree(TreeArgs),
+    /// Copy a directory of this machine into the vault
+    Import(ImportArgs),
+    /// Copy a directory of the vault to this machine
+    Export(ExportArgs),
+    /// Name a state of the vault and go back to it
+    #[command(subcommand, alias = "snapshot")]
+    Checkpoint(CheckpointVerb),
+    /// List the versions of the vault, or of one path
+    Log(LogArgs),
+    /// Bring a path back as it was in a version
+    Checkout(CheckoutArgs),
+    /// Take a path one step back in its own history
+    Revert(RevertArgs),
+    /// Show what changed between two states
+    Diff(DiffArgs),
+    /// Run commands behind the boundary
+    #[command(subcommand)]
+    Proxy(ProxyVerb),
+    /// Short for `proxy exec`
+    Exec(ExecArgs),
+    /// Read the journal of all that happened
+    Audit(AuditArgs),
+    /// Look after the daemon, which starts by itself
+    #[command(subcommand)]
+    Daemon(DaemonVerb),
+    /// Serve this home in the foreground
+    Serve(ServeArgs),
+    /// Try what this machine offers, and say how to mend what is missing
+    Doctor,
+    /// See it at work: a failing test, two forks, two fixes, one way back
+    Demo,
+    /// Print completions for a shell
+    Completions {
+        /// Which shell
+        shell: ShellName,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum VaultVerb {
+    /// Make an empty vault; the first one becomes current
+    Create {
+        /// 1-64 letters, digits, dots, dashes and underscores
+        name: String,
+    },
+    /// List all vaults
+    #[command(visible_alias = "ls")]
+    List,
+    /// Say all there is to say about a vault
+    Info {
+        /// The current one when left out
+        name: Option<String>,
+    },
+    /// Make a vault the current one
+    Use { name: String },
+    /// Make a vault that begins as another one is now, in a moment whatever its size
+    Fork {
+        source: String,
+        name: String,
+        /// Begin with this checkpoint of the source
+        #[arg(long, value_name = "NAME", conflicts_with = "version")]
+        checkpoint: Option<String>,
+        /// Begin with this version of the source
+        #[arg(long, value_name = "N", value_parser = version)]
+        version: Option<u64>,
+        /// Make the fork the current vault
+        #[arg(long = "use")]
+        make_current: bool,
+    },
+    /// Give a vault another name
+    Rename {
+        /// What it is called now
+        name: String,
+        /// What it shall be called
+        new_name: String,
+    },
+    /// Delete a vault
+    Delete {
+        name: String,
+        /// Accepted for scripts; nothing is ever asked
+        #[arg(short, long)]
+        yes: bool,
+    },
+    /// List the versions of a vault, newest first
+    Log {
+        /// The current one when left out
+        name: Option<String>,
+        /// How many to show
+        #[arg(short = 'n', long, default_value_t = 50)]
+        limit: usize,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct PathArg {
+    /// A path of the vault; a relative one is taken from /
+    pub path: OsString,
+}
+
+#[derive(Debug, Args)]
+pub struct LsArgs {
+    /// A path of the vault; a relative one is taken from /
+    #[arg(default_value = "/")]
+    pub path: OsString,
+    /// Show mode, size and time
+    #[arg(short, long)]
+    pub long: bool,
+    /// Show names that begin with a dot
+    #[arg(short, long)]
+    pub all: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct MkdirArgs {
+    /// A path of the vault; a relative one is taken from /
+    pub path: OsString,
+    /// Make missing parents too, and accept a directory that is there
+    #[arg(short, long)]
+    pub parents: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct RmArgs {
+    /// A path of the vault; a relative one is taken from /
+    pub path: OsString,
+    /// Remove a directory and all that is in it
+    #[arg(short, long)]
+    pub recursive: bool,
+    /// Something that is not there is no error
+    #[arg(short, long)]
+    pub force: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct MvArgs {
+    /// What to move
+    pub source: OsString,
+    /// Where to; into it when it is a directory
+    pub destination: OsString,
+}
+
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    /// A directory of this machine
+    pub host_dir: PathBuf,
+    /// Where it goes in the vault
+    #[arg(default_value = "/workspace")]
+    pub path: OsString,
+}
+
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// A directory of the vault
+    pub path: OsString,
+    /// Where it goes on this machine
+    pub host_dir: PathBuf,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum CheckpointVerb {
+    /// Name the vault's state as it is now, in a moment whatever its size
+    Save {
+        /// Made up when left out
+        name: Option<String>,
+    },
+    /// List the vault's checkpoints
+    List,
+    /// Say all there is to say about a checkpoint
+    Info { name: String },
+    /// Go back to a checkpoint; the state before is kept as a checkpoint too
+    Restore {
+        #[arg(required_unless_present = "undo", conflicts_with = "undo")]
+        name: Option<String>,
+        /// Go back to what the last restore replaced
+        #[arg(long)]
+        undo: bool,
+    },
+    /// Forget a checkpoint
+    Delete { name: String },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ProxyVerb {
+    /// Run a command in the vault's sandbox and report what it changed
+    Exec(ExecArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  avfs proxy exec -- python3 /src/main.py
+  avfs proxy exec --cwd /workspace --timeout 60000 -- cargo test
+  avfs proxy exec --env CI=1 --shell 'make && make check'
+  avfs --json proxy exec -- true                  the envelope, for programs")]
+pub struct ExecArgs {
+    /// Where to run it [default: /workspace if there is one, else /]
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<OsString>,
+    /// End it after so long; 0 means never
+    #[arg(long, value_name = "MS", default_value_t = 300_000)]
+    pub timeout: u64,
+    /// Set a variable in the command's environment
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub env: Vec<OsString>,
+    /// Run this text in a shell instead of a command
+    #[arg(long, value_name = "TEXT", conflicts_with = "command")]
+    pub shell: Option<String>,
+    /// Keep so many bytes of each output stream in the report
+    #[arg(long, value_name = "BYTES")]
+    pub output_limit: Option<usize>,
+    /// The command and its arguments
+    #[arg(last = true, required_unless_present = "shell", value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct AuditArgs {
+    /// How many entries to show, newest first
+    #[arg(short = 'n', long, default_value_t = 50)]
+    pub limit: usize,
+    #[command(subcommand)]
+    pub verb: Option<AuditVerb>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum AuditVerb {
+    /// Check that no entry was edited, moved or removed
+    Verify,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum DaemonVerb {
+    /// Say whether it runs, and what it does
+    Status,
+    /// End it, and every command it runs
+    Stop,
+}
+
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// End after so long without work; 0 means never
+    #[arg(long, value_name = "SECONDS", default_value_t = 900)]
+    pub idle_timeout: u64,
+    /// The name that commits made in vaults carry
+    #[arg(long, value_name = "NAME")]
+    pub git_name: Option<String>,
+    /// The address that commits made in vaults carry
+    #[arg(long, value_name = "ADDRESS")]
+    pub git_email: Option<String>,
+    /// Leave the session, and greet on standard output as a starting client expects
+    #[arg(long, hide = true)]
+    pub detached: bool,
+}
+
+#[derive(Copy, Clone, Debug, ValueEnum)]
+pub enum ShellName {
+    Bash,
+    Zsh,
+    Fish,
+}
+
+/// A version's number, as `3`, `v3` or `@3`.
+fn version(text: &str) -> Result<u64, String> {
+    text.strip_prefix(['v', '@'])
+        .unwrap_or(text)
+        .parse()
+        .map_err(|_| "a version is a number, as `avfs log` shows it".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_words_fit_together() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_command_may_have_options_of_its_own() {
+        let cli = Cli::parse_from(["avfs", "proxy", "exec", "--cwd", "/a", "--", "ls", "--json"]);
+        assert!(!cli.global.json);
+        let Verb::Proxy(ProxyVerb::Exec(exec)) = cli.verb else {
+            panic!("another verb")
+        };
+        assert_eq!(exec.command, ["ls", "--json"]);
+        assert_eq!(exec.timeout, 300_000);
+    }
+
+    #[test]
+    fn a_command_is_required() {
+        assert!(Cli::try_parse_from(["avfs", "exec"]).is_err());
+        assert!(Cli::try_parse_from(["avfs", "exec", "--shell", "a", "--", "b"]).is_err());
+        assert!(Cli::try_parse_from(["avfs", "exec", "--shell", "a"]).is_ok());
+    }
+
+    /// How each operation of the wire is asked for in words.
+    const WORDS: &[(&str, &str)] = &[
+        ("vault_create", "vault create v"),
+        ("vault_list", "vault list"),
+        ("vault_info", "vault info v"),
+        ("vault_use", "vault use v"),
+        ("vault_rename", "vault rename v w"),
+        ("vault_fork", "vault fork v w --checkpoint c --use"),
+        ("vault_delete", "vault delete v -y"),
+        ("vault_log", "vault log v -n 5"),
+        ("log", "log /f -n 3"),
+        ("checkout", "checkout /f --version v3"),
+        ("revert", "revert /f"),
+        ("ls", "ls -l -a /d"),
+        ("cat", "cat /f --offset 1 --limit 2 -v 3"),
+        ("write", "write /f --from-file x -a -p -m 600"),
+        ("mkdir", "mkdir -p /d"),
+        ("rm", "rm -r -f /d"),
+        ("mv", "mv /a /b"),
+        ("stat", "stat /f"),
+        ("tree", "tree -L 2 /d"),
+        ("cp", "cp -r /a /b"),
+        ("ln", "ln -s a /b"),
+        ("chmod", "chmod -R -x /d"),
+        ("touch", "touch -c /f"),
+        ("edit", "edit /f --old a --new b --all"),
+        ("import", "import . /workspace"),
+        ("export", "export /workspace out"),
+        ("checkpoint_save", "checkpoint save c"),
+        ("checkpoint_list", "snapshot list"),
+        ("checkpoint_info", "checkpoint info c"),
+        ("checkpoint_restore", "checkpoint restore --undo"),
+        ("checkpoint_delete", "checkpoint delete c"),
+        ("diff", "diff BASE HEAD /f --stat --patch"),
+        ("exec", "exec -- true"),
+        ("journal", "audit --limit 5"),
+        ("journal_verify", "audit verify"),
+        ("daemon", "daemon status"),
+        ("daemon_stop", "daemon stop"),
+    ];
+
+    #[test]
+    fn every_operation_can_be_asked_for() {
+        // Cancelling is asked for with Ctrl-C.
+        let listed = avfs_api::wire::OPERATIONS.iter().map(|line| line.name);
+        let listed: Vec<&str> = listed.filter(|name| *name != "exec_cancel").collect();
+        let spoken: Vec<&str> = WORDS.iter().map(|(name, _)| *name).collect();
+        assert_eq!(spoken, listed);
+        for (_, words) in WORDS {
+            let words = std::iter::once("avfs").chain(words.split(' '));
+            Cli::try_parse_from(words).unwrap();
+        }
+    }
+}

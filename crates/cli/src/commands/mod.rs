@@ -1,0 +1,103 @@
+//! One file per verb, and the door they all go through.
+
+mod audit;
+mod cat;
+mod checkout;
+mod checkpoint;
+mod chmod;
+mod completions;
+mod cp;
+mod daemon;
+mod demo;
+mod diff;
+mod doctor;
+mod edit;
+mod exec;
+mod export;
+mod import;
+mod ln;
+mod log;
+mod ls;
+mod mkdir;
+mod mv;
+mod paths;
+mod rm;
+mod serve;
+mod stat;
+mod touch;
+mod tree;
+mod vault;
+mod write;
+
+use crate::args::{Cli, ProxyVerb, Verb};
+use crate::error::{Error, Result};
+use crate::exit::{self, Owner};
+use crate::output::Output;
+use crate::session::Session;
+
+/// Runs what was asked for; gives the exit code.
+pub fn run(cli: Cli) -> u8 {
+    let output = Output::new(cli.global.json);
+    let owner = match &cli.verb {
+        Verb::Exec(_) | Verb::Proxy(ProxyVerb::Exec(_)) => Owner::Command,
+        _ => Owner::Verb,
+    };
+    match dispatch(cli, output) {
+        Ok(code) => code,
+        Err(Error::OutputClosed) => exit::OUTPUT_CLOSED,
+        Err(Error::Api(avfs_api::Error::Interrupted)) => exit::INTERRUPTED,
+        Err(error) => {
+            output.error(&error);
+            exit::of_error(error.kind(), owner)
+        }
+    }
+}
+
+fn dispatch(cli: Cli, output: Output) -> Result<u8> {
+    let vault = cli.global.vault;
+    let done = match cli.verb {
+        // These need no daemon, or choose one themselves.
+        Verb::Serve(args) => serve::run(args),
+        Verb::Completions { shell } => completions::run(shell),
+        Verb::Doctor => return doctor::run(output),
+        Verb::Demo => return demo::run(),
+        Verb::Daemon(verb) => return daemon::run(verb, output),
+        verb => return with_session(verb, Session::from_environment(vault)?, output),
+    };
+    done.map(|()| exit::OK)
+}
+
+fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> {
+    let session = &mut session;
+    let done = match verb {
+        Verb::Vault(verb) => vault::run(verb, session, output),
+        Verb::Ls(args) => ls::run(args, session, output),
+        Verb::Cat(args) => cat::run(args, session, output),
+        Verb::Write(args) => write::run(args, session, output),
+        Verb::Mkdir(args) => mkdir::run(args, session, output),
+        Verb::Rm(args) => rm::run(args, session, output),
+        Verb::Mv(args) => mv::run(args, session, output),
+        Verb::Cp(args) => cp::run(args, session, output),
+        Verb::Ln(args) => ln::run(args, session, output),
+        Verb::Chmod(args) => chmod::run(args, session, output),
+        Verb::Touch(args) => touch::run(args, session, output),
+        Verb::Edit(args) => edit::run(args, session, output),
+        Verb::Stat(args) => stat::run(args, session, output),
+        Verb::Tree(args) => tree::run(args, session, output),
+        Verb::Import(args) => import::run(args, session, output),
+        Verb::Export(args) => export::run(args, session, output),
+        Verb::Checkpoint(verb) => checkpoint::run(verb, session, output),
+        Verb::Log(args) => log::run(args, session, output),
+        Verb::Checkout(args) => checkout::run(args, session, output),
+        Verb::Revert(args) => checkout::revert(args, session, output),
+        Verb::Diff(args) => diff::run(args, session, output),
+        Verb::Audit(args) => return audit::run(args, session, output),
+        Verb::Proxy(ProxyVerb::Exec(args)) | Verb::Exec(args) => {
+            return exec::run(args, session, output);
+        }
+        Verb::Serve(_) | Verb::Completions { .. } | Verb::Doctor | Verb::Demo | Verb::Daemon(_) => {
+            unreachable!("answered before a session is opened")
+        }
+    };
+    done.map(|()| exit::OK)
+}

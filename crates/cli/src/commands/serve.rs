@@ -1,0 +1,60 @@
+//! `avfs serve`: be the daemon.
+
+use crate::args::ServeArgs;
+use crate::environment;
+use crate::error::{Error, Result};
+use crate::output::{note, raw};
+use avfs_api::daemon::{ServeConfig, serve};
+use avfs_api::start::greeting;
+use avfs_runtime::HostFacts;
+use rustix::fs::Mode;
+use std::fs::OpenOptions;
+use std::time::Duration;
+
+pub fn run(args: ServeArgs) -> Result<()> {
+    if args.detached {
+        // Fails only if this is the first of its session already, which is as good.
+        let _ = rustix::process::setsid();
+    }
+    rustix::process::umask(Mode::from_raw_mode(0o022));
+    let place = environment::place()?;
+    let socket = place.socket();
+    let config = ServeConfig {
+        place,
+        binary: environment::binary()?,
+        host: HostFacts {
+            user_home: environment::user_home(),
+            path: environment::host_path(),
+            git_name: args.git_name,
+            git_email: args.git_email,
+        },
+        idle_timeout: Some(Duration::from_secs(args.idle_timeout)).filter(|time| !time.is_zero()),
+    };
+    if !args.detached {
+        let ready = || {
+            let _ = note(&format!("listening on {}", socket.display()));
+        };
+        return Ok(serve(config, ready)?);
+    }
+    match serve(config, || greet(greeting::READY)) {
+        Err(avfs_api::Error::HomeTaken { .. }) => {
+            greet(greeting::TAKEN);
+            Ok(())
+        }
+        Err(error) => {
+            let error = Error::from(error);
+            greet(&error.message());
+            Err(error)
+        }
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Says one line to the client that waits for it, and then nothing ever again.
+fn greet(line: &str) {
+    // The client may be gone; the daemon serves the next one.
+    let _ = raw(format!("{}\n", line.replace('\n', " ")).as_bytes());
+    if let Ok(nowhere) = OpenOptions::new().write(true).open("/dev/null") {
+        let _ = rustix::stdio::dup2_stdout(&nowhere);
+    }
+}

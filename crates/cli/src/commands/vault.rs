@@ -1,0 +1,179 @@
+//! `avfs vault`: make, list, fork and delete vaults.
+
+use crate::args::VaultVerb;
+use crate::error::Result;
+use crate::output::Output;
+use crate::output::table::{align_right, count, size, table, time};
+use crate::session::Session;
+use avfs_api::wire::{
+    AncestorItem, VaultCreate, VaultDelete, VaultDetails, VaultFork, VaultInfo, VaultItem,
+    VaultList, VaultLog, VaultRename, VaultUse, VersionItem,
+};
+
+pub fn run(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()> {
+    match verb {
+        VaultVerb::Create { name } => {
+            let created = session.call(&VaultCreate { name })?;
+            output.answer(&created, |created| {
+                format!(
+                    "created vault {}{}",
+                    created.created,
+                    now_current(created.current)
+                )
+            })
+        }
+        VaultVerb::List => {
+            let vaults = session.call(&VaultList {})?;
+            output.answer(&vaults, |vaults| list_text(vaults))
+        }
+        VaultVerb::Info { name } => {
+            let vault = name.unwrap_or_else(|| session.vault().to_owned());
+            let details = session.call_on(&vault, &VaultInfo {})?;
+            output.answer(&details, info_text)
+        }
+        VaultVerb::Use { name } => {
+            let used = session.call_on(&name, &VaultUse {})?;
+            output.answer(&used, |used| {
+                format!("{} is now the current vault", used.current)
+            })
+        }
+        VaultVerb::Rename { name, new_name } => {
+            let request = VaultRename { name: new_name };
+            let renamed = session.call_on(&name, &request)?;
+            output.answer(&renamed, |renamed| {
+                format!("vault {} is now called {}", renamed.old_name, renamed.name)
+            })
+        }
+        VaultVerb::Fork {
+            source,
+            name,
+            checkpoint,
+            version,
+            make_current,
+        } => {
+            let request = VaultFork {
+                name,
+                checkpoint,
+                version,
+                make_current,
+            };
+            let forked = session.call_on(&source, &request)?;
+            output.answer(&forked, |forked| {
+                let current = now_current(forked.current);
+                format!("forked {} from {}{current}", forked.name, forked.source)
+            })
+        }
+        VaultVerb::Delete { name, yes: _ } => {
+            let deleted = session.call_on(&name, &VaultDelete {})?;
+            output.answer(&deleted, |deleted| {
+                format!("deleted vault {}", deleted.deleted)
+            })
+        }
+        VaultVerb::Log { name, limit } => {
+            let vault = name.unwrap_or_else(|| session.vault().to_owned());
+            let versions = session.call_on(&vault, &VaultLog { limit })?;
+            output.answer(&versions, |versions| log_text(versions))
+        }
+    }
+}
+
+fn now_current(current: bool) -> &'static str {
+    if current { ", now the current one" } else { "" }
+}
+
+fn list_text(vaults: &[VaultItem]) -> String {
+    if vaults.is_empty() {
+        return "there are no vaults; make one with `avfs vault create NAME`".into();
+    }
+    let rows = vaults
+        .iter()
+        .map(|vault| {
+            vec![
+                if vault.current { "*" } else { "" }.into(),
+                vault.name.clone(),
+                vault.files.to_string(),
+                size(vault.size),
+                vault.checkpoints.to_string(),
+                vault.parent.clone().unwrap_or_default(),
+                time(&vault.created_at),
+            ]
+        })
+        .collect();
+    let headings = [
+        "",
+        "NAME",
+        "FILES",
+        "SIZE",
+        "CHECKPOINTS",
+        "FORKED FROM",
+        "CREATED",
+    ];
+    let mut table = table(&headings, rows);
+    for column in [2, 3, 4] {
+        align_right(&mut table, column);
+    }
+    table.trim_fmt()
+}
+
+fn info_text(details: &VaultDetails) -> String {
+    let item = &details.item;
+    let mut rows = vec![
+        (
+            "name",
+            format!(
+                "{}{}",
+                item.name,
+                if item.current { " (current)" } else { "" }
+            ),
+        ),
+        (
+            "files",
+            format!("{}, {}", count(item.files, "file"), size(item.size)),
+        ),
+        ("version", item.version.to_string()),
+        ("checkpoints", item.checkpoints.to_string()),
+        ("created", time(&item.created_at)),
+    ];
+    let lineage: Vec<String> = details.lineage.iter().map(ancestor_text).collect();
+    if !lineage.is_empty() {
+        rows.push(("forked from", lineage.join(" ← ")));
+    }
+    if !details.forks.is_empty() {
+        rows.push(("forks", details.forks.join(", ")));
+    }
+    rows.extend([("root", details.root.clone()), ("id", item.id.clone())]);
+    rows.push(("home", details.path.clone()));
+    let rows = rows
+        .into_iter()
+        .map(|(name, value)| vec![name.into(), value])
+        .collect();
+    table(&[], rows).trim_fmt()
+}
+
+/// `main at v3`, or by a checkpoint's name where it has one.
+fn ancestor_text(ancestor: &AncestorItem) -> String {
+    let state = match (&ancestor.checkpoints[..], ancestor.version) {
+        ([name, ..], _) => format!(" at {name}"),
+        ([], Some(number)) => format!(" at v{number}"),
+        ([], None) => String::new(),
+    };
+    let gone = if ancestor.exists { "" } else { " (deleted)" };
+    format!("{}{state}{gone}", ancestor.name)
+}
+
+pub fn log_text(versions: &[VersionItem]) -> String {
+    let rows = versions
+        .iter()
+        .map(|version| {
+            vec![
+                format!("v{}", version.version),
+                time(&version.created_at),
+                version.cause.clone(),
+                version.by.clone(),
+                version.hash.clone(),
+                version.exec.clone().unwrap_or_default(),
+            ]
+        })
+        .collect();
+    table(&["VERSION", "TIME", "CAUSE", "BY", "ROOT", "EXEC"], rows).trim_fmt()
+}

@@ -1,0 +1,106 @@
+//! The one place that reads the environment: where things are, and what a daemon may know of it.
+
+use crate::error::{Error, Result};
+use avfs_api::Place;
+use avfs_api::start::Starter;
+use etcetera::BaseStrategy;
+use std::env;
+use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// All that a daemon gets from the environment of whoever starts it.
+const PASSED_ON: [&str; 6] = ["HOME", "PATH", "LANG", "TZ", "USER", "RUST_BACKTRACE"];
+
+/// The place of the home this environment names.
+pub fn place() -> Result<Place> {
+    Ok(Place::new(&home()?, runtime_base().as_deref())?)
+}
+
+/// `AVFS_HOME`, or `agentvfs` among the user's data.
+pub fn home() -> Result<PathBuf> {
+    if let Some(home) = env::var_os("AVFS_HOME").filter(|home| !home.is_empty()) {
+        return std::path::absolute(home).map_err(Error::io("cannot resolve AVFS_HOME"));
+    }
+    match etcetera::base_strategy::Xdg::new() {
+        Ok(dirs) => Ok(dirs.data_dir().join("agentvfs")),
+        Err(_) => Err(Error::Unavailable {
+            text: "there is no home directory".into(),
+            hint: Some("set HOME or AVFS_HOME".into()),
+        }),
+    }
+}
+
+/// `XDG_RUNTIME_DIR`, if it is this user's own.
+fn runtime_base() -> Option<PathBuf> {
+    let base = PathBuf::from(env::var_os("XDG_RUNTIME_DIR")?);
+    let meta = base.metadata().ok()?;
+    let owned = meta.is_dir() && meta.uid() == rustix::process::geteuid().as_raw();
+    (owned && base.is_absolute()).then_some(base)
+}
+
+/// How to start a daemon for `place`.
+pub fn starter(place: Place) -> Result<Starter> {
+    let base = env::var_os("XDG_RUNTIME_DIR");
+    starter_with_base(place, base.as_deref().map(Path::new))
+}
+
+/// The same, with another runtime directory than the environment's.
+pub fn starter_with_base(place: Place, base: Option<&Path>) -> Result<Starter> {
+    let mut environment: Vec<(OsString, OsString)> = PASSED_ON
+        .iter()
+        .filter_map(|name| Some((OsString::from(name), env::var_os(name)?)))
+        .collect();
+    environment.push(("AVFS_HOME".into(), place.home().into()));
+    if let Some(base) = base {
+        environment.push(("XDG_RUNTIME_DIR".into(), base.into()));
+    }
+    Ok(Starter {
+        place,
+        binary: binary()?,
+        environment,
+    })
+}
+
+/// This program.
+pub fn binary() -> Result<PathBuf> {
+    env::current_exe().map_err(Error::io("cannot find this program's own file"))
+}
+
+/// The command line of a daemon. git is asked here, because the daemon is not to read the
+/// user's configuration.
+pub fn daemon_arguments() -> Vec<OsString> {
+    let mut arguments: Vec<OsString> = vec!["serve".into(), "--detached".into()];
+    let asked = Command::new("git")
+        .args([
+            "config",
+            "--global",
+            "--get-regexp",
+            r"^user\.(name|email)$",
+        ])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output();
+    let Ok(asked) = asked else { return arguments };
+    for line in String::from_utf8_lossy(&asked.stdout).lines() {
+        let option = match line.split_once(' ') {
+            Some(("user.name", value)) => format!("--git-name={value}"),
+            Some(("user.email", value)) => format!("--git-email={value}"),
+            _ => continue,
+        };
+        arguments.push(option.into());
+    }
+    arguments
+}
+
+/// What a vault's command may be lent of this host.
+pub fn host_path() -> OsString {
+    env::var_os("PATH").unwrap_or_default()
+}
+
+pub fn user_home() -> Option<PathBuf> {
+    env::var_os("HOME")
+        .map(PathBuf::from)
+        .filter(|home| home.is_absolute())
+}

@@ -1,0 +1,69 @@
+//! Exit codes: one table for verbs, one for what became of a command.
+
+use avfs_api::wire::{Envelope, StatusWord};
+use avfs_runtime::ErrorKind;
+
+pub const OK: u8 = 0;
+pub const USAGE: u8 = 2;
+pub const INTERRUPTED: u8 = 130;
+/// As if SIGPIPE had ended the program.
+pub const OUTPUT_CLOSED: u8 = 141;
+
+/// Whether the exit code belongs to the verb or to the command it runs.
+#[derive(Copy, Clone, Debug, Eq, PartialEq)]
+pub enum Owner {
+    Verb,
+    Command,
+}
+
+/// The exit code of a failure. A command's own codes must not be mistaken for ours.
+pub fn of_error(kind: ErrorKind, owner: Owner) -> u8 {
+    match owner {
+        Owner::Command => 125,
+        Owner::Verb => match kind {
+            ErrorKind::NotFound
+            | ErrorKind::AlreadyExists
+            | ErrorKind::Invalid
+            | ErrorKind::Denied
+            | ErrorKind::NeedsApproval
+            | ErrorKind::Conflict
+            | ErrorKind::Quota
+            | ErrorKind::TimedOut
+            | ErrorKind::Unavailable
+            | ErrorKind::Corrupt
+            | ErrorKind::Bug => 1,
+        },
+    }
+}
+
+/// The exit code that tells what became of a command.
+pub fn of_envelope(envelope: &Envelope) -> u8 {
+    let result = &envelope.result;
+    match result.status {
+        StatusWord::Exited => low_byte(result.exit_code.unwrap_or(125)),
+        StatusWord::Signaled => low_byte(128 + result.signal.unwrap_or(0)),
+        StatusWord::TimedOut => 124,
+        StatusWord::Cancelled => INTERRUPTED,
+        StatusWord::Denied | StatusWord::NeedsApproval | StatusWord::CouldNotStart => 126,
+        StatusWord::NotFound => 127,
+        StatusWord::Interrupted => 125,
+    }
+}
+
+/// A kernel's exit status has eight bits, so nothing is lost.
+fn low_byte(code: i32) -> u8 {
+    code.to_le_bytes()[0]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failing_verb_is_never_taken_for_a_failing_command() {
+        for kind in ErrorKind::ALL {
+            assert_eq!(of_error(kind, Owner::Verb), 1);
+            assert_eq!(of_error(kind, Owner::Command), 125);
+        }
+    }
+}

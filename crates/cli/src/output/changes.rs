@@ -1,0 +1,183 @@
+//! What changed, one line each, and patches.
+
+use super::style;
+use avfs_api::wire::{ChangeItem, ChangeWord, EntryItem, TypeWord};
+
+/// How many lines a report shows before it counts the rest.
+const SHOWN: usize = 20;
+
+/// All changes, one line each.
+pub fn lines(changes: &[ChangeItem]) -> Vec<String> {
+    changes.iter().map(line).collect()
+}
+
+/// The first changes, one line each, and how many more there are.
+pub fn first_lines(changes: &[ChangeItem]) -> Vec<String> {
+    let mut lines: Vec<String> = changes.iter().take(SHOWN).map(line).collect();
+    if changes.len() > SHOWN {
+        lines.push(style::faint(format!("… and {} more", changes.len() - SHOWN)).to_string());
+    }
+    lines
+}
+
+fn line(change: &ChangeItem) -> String {
+    let path = printable(&change.path);
+    match change.kind {
+        ChangeWord::Created => format!("{} {path}", style::good("A")),
+        ChangeWord::Deleted => format!("{} {path}", style::bad("D")),
+        ChangeWord::Modified => format!("{} {path}", style::notable("M")),
+        ChangeWord::Mode => {
+            format!("{} {path} (mode {})", style::notable("M"), modes(change))
+        }
+        ChangeWord::Xattrs => format!("{} {path} (attributes)", style::notable("M")),
+        ChangeWord::Times => format!("{} {path} (times)", style::notable("M")),
+        ChangeWord::Renamed => {
+            let from = printable(change.from.as_deref().unwrap_or_default());
+            format!("{} {from} → {path}", style::place("R"))
+        }
+    }
+}
+
+/// A letter and the path, for programs that read lines.
+pub fn name_status(changes: &[ChangeItem]) -> Vec<String> {
+    let line = |change: &ChangeItem| {
+        let path = printable(&change.path);
+        match change.kind {
+            ChangeWord::Created => format!("A\t{path}"),
+            ChangeWord::Deleted => format!("D\t{path}"),
+            ChangeWord::Modified | ChangeWord::Mode | ChangeWord::Xattrs | ChangeWord::Times => {
+                format!("M\t{path}")
+            }
+            ChangeWord::Renamed => {
+                let from = printable(change.from.as_deref().unwrap_or_default());
+                format!("R\t{from}\t{path}")
+            }
+        }
+    };
+    changes.iter().map(line).collect()
+}
+
+/// How many lines of each file came and went, and of all of them.
+pub fn stat(changes: &[ChangeItem]) -> String {
+    let counted: Vec<&ChangeItem> = changes.iter().filter(|it| !is_directory(it)).collect();
+    let name = |change: &ChangeItem| match &change.from {
+        Some(from) => format!("{} → {}", printable(from), printable(&change.path)),
+        None => printable(&change.path),
+    };
+    let width = counted.iter().map(|it| name(it).chars().count()).max();
+    let width = width.unwrap_or(0);
+    let (mut added, mut removed) = (0, 0);
+    let mut text = String::new();
+    for change in &counted {
+        let plus = change.additions.unwrap_or(0);
+        let minus = change.deletions.unwrap_or(0);
+        (added, removed) = (added + plus, removed + minus);
+        let bar = if change.binary == Some(true) {
+            "binary".to_owned()
+        } else {
+            let (long, short) = bar(plus, minus);
+            let (long, short) = ("+".repeat(long), "-".repeat(short));
+            let total = plus + minus;
+            format!("{total:>5} {}{}", style::good(long), style::bad(short))
+        };
+        text.push_str(&format!(" {:<width$} | {bar}\n", name(change)));
+    }
+    let files = super::table::count(counted.len() as u64, "file");
+    text + &format!(" {files} changed, {added}(+), {removed}(-)\n")
+}
+
+fn is_directory(change: &ChangeItem) -> bool {
+    let entry = change.after.as_ref().or(change.before.as_ref());
+    entry.is_some_and(|entry| entry.kind == TypeWord::Directory)
+}
+
+/// How many signs stand for so many lines.
+fn bar(plus: u32, minus: u32) -> (usize, usize) {
+    const LENGTH: u32 = 40;
+    let total = plus + minus;
+    if total <= LENGTH {
+        return (plus as usize, minus as usize);
+    }
+    let share = |lines: u32| (u64::from(lines) * u64::from(LENGTH)).div_ceil(u64::from(total));
+    (share(plus) as usize, share(minus) as usize)
+}
+
+fn modes(change: &ChangeItem) -> String {
+    let mode = |entry: &Option<EntryItem>| {
+        entry
+            .as_ref()
+            .map_or_else(|| "?".to_owned(), |entry| entry.mode.clone())
+    };
+    format!("{} → {}", mode(&change.before), mode(&change.after))
+}
+
+/// A name can hold anything, and a terminal obeys control characters: show them instead.
+pub fn printable(text: &str) -> String {
+    if text.chars().any(char::is_control) {
+        text.chars()
+            .flat_map(|c| {
+                let shown: Vec<char> = if c.is_control() {
+                    c.escape_default().collect()
+                } else {
+                    vec![c]
+                };
+                shown
+            })
+            .collect()
+    } else {
+        text.to_owned()
+    }
+}
+
+/// A patch with its lines coloured by what they are.
+pub fn patch(text: &str) -> String {
+    let mut coloured = String::with_capacity(text.len());
+    for line in text.lines() {
+        let styled = match line.as_bytes() {
+            [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => style::strong(line).to_string(),
+            [b'd', b'i', b'f', b'f', ..] => style::strong(line).to_string(),
+            [b'+', ..] => style::good(line).to_string(),
+            [b'-', ..] => style::bad(line).to_string(),
+            [b'@', b'@', ..] => style::place(line).to_string(),
+            _ => line.to_owned(),
+        };
+        coloured.push_str(&styled);
+        coloured.push('\n');
+    }
+    coloured
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn created(path: &str) -> ChangeItem {
+        ChangeItem {
+            path: path.into(),
+            path_b64: None,
+            kind: ChangeWord::Created,
+            from: None,
+            from_b64: None,
+            before: None,
+            after: None,
+            additions: None,
+            deletions: None,
+            binary: None,
+        }
+    }
+
+    #[test]
+    fn a_long_report_is_cut_and_counted() {
+        let changes: Vec<ChangeItem> = (0..25).map(|i| created(&format!("/{i}"))).collect();
+        let lines = first_lines(&changes);
+        assert_eq!(lines.len(), 21);
+        assert!(lines[20].contains("and 5 more"), "{}", lines[20]);
+        assert_eq!(super::lines(&changes).len(), 25);
+    }
+
+    #[test]
+    fn a_name_cannot_command_the_terminal() {
+        assert_eq!(printable("/a\u{1b}[2Jb"), "/a\\u{1b}[2Jb");
+        assert_eq!(printable("/né"), "/né");
+    }
+}

@@ -1,0 +1,110 @@
+//! The short report after a command, for a reader.
+
+use super::changes::first_lines;
+use super::style;
+use super::table::count;
+use avfs_api::wire::{Envelope, EnvelopeResult, StatusWord};
+
+/// What became of the command and what it changed, in a few lines.
+pub fn report(envelope: &Envelope) -> String {
+    let result = &envelope.result;
+    let mut lines = vec![headline(result)];
+    if let Some(reason) = &result.decision.reason {
+        lines.push(format!("  {reason}"));
+    }
+    if let (false, Some(rule)) = (ran(result), &result.decision.smallest_rule) {
+        lines.push("  the smallest rule that would let it run:".into());
+        lines.extend(rule.lines().map(|line| format!("    {line}")));
+    }
+    if let Some(reason) = &result.reason {
+        lines.push(format!("  {reason}"));
+    }
+    lines.extend(
+        first_lines(&result.changes)
+            .into_iter()
+            .map(|line| format!("  {line}")),
+    );
+    lines.extend(
+        asides(result)
+            .into_iter()
+            .map(|aside| format!("  {}", style::faint(aside))),
+    );
+    lines.join("\n")
+}
+
+fn headline(result: &EnvelopeResult) -> String {
+    let mut parts = vec![outcome(result), result.decision.action.clone()];
+    if let Some(checkpoint) = &result.checkpoint {
+        parts.push(format!("checkpoint {checkpoint}"));
+    }
+    if ran(result) {
+        parts.push(match result.changes.len() {
+            0 => "nothing changed".into(),
+            changes => format!("{} changed", count(changes as u64, "path")),
+        });
+    }
+    parts.push(format!("{} ms", result.duration_ms));
+    let separator = style::faint(" · ").to_string();
+    format!("{} {}", style::faint("avfs:"), parts.join(&separator))
+}
+
+fn outcome(result: &EnvelopeResult) -> String {
+    let code = result.exit_code.unwrap_or_default();
+    let signal = result.signal.unwrap_or_default();
+    match result.status {
+        StatusWord::Exited if code == 0 => style::good("exited 0").to_string(),
+        StatusWord::Exited => style::bad(format!("exited {code}")).to_string(),
+        StatusWord::Signaled => style::bad(format!("ended by signal {signal}")).to_string(),
+        StatusWord::TimedOut => style::bad("timed out").to_string(),
+        StatusWord::Cancelled => style::bad("cancelled").to_string(),
+        StatusWord::Denied => style::bad("denied").to_string(),
+        StatusWord::NeedsApproval => style::notable("needs approval").to_string(),
+        StatusWord::NotFound => style::bad("command not found").to_string(),
+        StatusWord::CouldNotStart => style::bad("could not start").to_string(),
+        StatusWord::Interrupted => style::bad("interrupted").to_string(),
+    }
+}
+
+/// Whether there was a process at all.
+fn ran(result: &EnvelopeResult) -> bool {
+    match result.status {
+        StatusWord::Exited
+        | StatusWord::Signaled
+        | StatusWord::TimedOut
+        | StatusWord::Cancelled
+        | StatusWord::Interrupted => true,
+        StatusWord::Denied
+        | StatusWord::NeedsApproval
+        | StatusWord::NotFound
+        | StatusWord::CouldNotStart => false,
+    }
+}
+
+fn asides(result: &EnvelopeResult) -> Vec<String> {
+    let mut asides = Vec::new();
+    if result.home_changes > 0 {
+        asides.push(format!(
+            "{} in its home",
+            count(result.home_changes as u64, "change")
+        ));
+    }
+    if result.leftovers > 0 {
+        asides.push(format!(
+            "what it left running was ended ({})",
+            result.leftovers
+        ));
+    }
+    if !result.skipped.is_empty() {
+        asides.push(format!(
+            "{} not kept (sockets, devices)",
+            count(result.skipped.len() as u64, "file")
+        ));
+    }
+    if !result.shared_with.is_empty() {
+        let others = count(result.shared_with.len() as u64, "other command");
+        asides.push(format!(
+            "{others} ran in this vault meanwhile; changes may be theirs"
+        ));
+    }
+    asides
+}

@@ -1,0 +1,116 @@
+//! Everything that is printed: answers as text or JSON, errors, notes.
+
+pub mod changes;
+pub mod exec;
+pub mod style;
+pub mod table;
+
+use crate::error::{Error, Result};
+use serde::Serialize;
+use std::fmt;
+use std::io::Write;
+
+/// How answers are given.
+#[derive(Copy, Clone, Debug, Eq, PartialEq)]
+enum Form {
+    Text,
+    Json,
+}
+
+/// Where a verb's answer goes.
+#[derive(Copy, Clone, Debug)]
+pub struct Output {
+    form: Form,
+}
+
+/// An error as programs read it.
+#[derive(Serialize)]
+struct ErrorItem<'a> {
+    error: &'a str,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<&'a str>,
+}
+
+impl Output {
+    pub fn new(json: bool) -> Output {
+        Output {
+            form: if json { Form::Json } else { Form::Text },
+        }
+    }
+
+    pub fn json() -> Output {
+        Output { form: Form::Json }
+    }
+
+    pub fn is_json(self) -> bool {
+        self.form == Form::Json
+    }
+
+    /// Gives an answer: the whole of it as JSON, or the text made from it.
+    pub fn answer<T: Serialize, D: fmt::Display>(
+        self,
+        answer: &T,
+        text: impl FnOnce(&T) -> D,
+    ) -> Result<()> {
+        match self.form {
+            Form::Json => self.value(answer),
+            Form::Text => say(&text(answer)),
+        }
+    }
+
+    /// Prints a value as JSON.
+    pub fn value(self, value: &impl Serialize) -> Result<()> {
+        let text = serde_json::to_string_pretty(value).map_err(|error| Error::Io {
+            what: "cannot write JSON".into(),
+            source: error.into(),
+        })?;
+        raw(text.as_bytes())?;
+        raw(b"\n")
+    }
+
+    pub fn error(self, error: &Error) {
+        let hint = error.hint();
+        // There is nowhere left to tell that printing failed.
+        let _ = match self.form {
+            Form::Json => self.value(&ErrorItem {
+                error: error.kind().as_str(),
+                message: error.message(),
+                hint,
+                path: error.path(),
+            }),
+            Form::Text => {
+                let mut text = format!("{} {}", style::bad("error:"), error.message());
+                if let Some(hint) = hint {
+                    text.push_str(&format!("\n{} {hint}", style::good("hint:")));
+                }
+                note(&text)
+            }
+        };
+    }
+}
+
+/// Prints text for a reader; colours only where there is a terminal that wants them.
+pub fn say(text: &impl fmt::Display) -> Result<()> {
+    let text = text.to_string();
+    if text.is_empty() {
+        return Ok(());
+    }
+    let mut out = anstream::stdout().lock();
+    writeln!(out, "{}", text.trim_end_matches('\n')).map_err(Error::output)
+}
+
+/// Prints text for a reader beside the answer.
+pub fn note(text: &impl fmt::Display) -> Result<()> {
+    writeln!(anstream::stderr().lock(), "{text}").map_err(Error::output)
+}
+
+/// Prints bytes as they are.
+pub fn raw(bytes: &[u8]) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(bytes)
+        .and_then(|()| out.flush())
+        .map_err(Error::output)
+}

@@ -1,0 +1,50 @@
+//! Plain tables, and the small texts that go into them.
+
+pub use avfs_api::wire::human_size as size;
+use comfy_table::{CellAlignment, Table, presets};
+
+/// Rows under headings, without lines.
+pub fn table(headings: &[&str], rows: Vec<Vec<String>>) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    if !headings.is_empty() {
+        table.set_header(headings);
+    }
+    table.add_rows(rows);
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    table
+}
+
+/// Puts a column's text to its right edge.
+pub fn align_right(table: &mut Table, column: usize) {
+    if let Some(column) = table.column_mut(column) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+}
+
+/// A time of the wire without its fraction of a second.
+pub fn time(stamp: &str) -> String {
+    let whole = stamp.split_once('.').map_or(stamp, |(whole, _)| whole);
+    whole.trim_end_matches('Z').replace('T', " ")
+}
+
+/// `1 file`, `2 files`.
+pub fn count(number: u64, one: &str) -> String {
+    format!("{number} {one}{}", if number == 1 { "" } else { "s" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_times_are_short() {
+        assert_eq!(size(1023), "1023 B");
+        assert_eq!(size(1536), "1.5 KiB");
+        assert_eq!(size(u64::MAX), "16384.0 PiB");
+        assert_eq!(time("2026-01-02T03:04:05.678Z"), "2026-01-02 03:04:05");
+        assert_eq!(time("2026-01-02T03:04:05Z"), "2026-01-02 03:04:05");
+    }
+}

@@ -1,0 +1,222 @@
+//! What is different between two states, as names, as counts or as a patch.
+
+use std::str::FromStr;
+
+use avfs_vault::{
+    Change, ChangeKind, CheckpointName, Entry, RootId, Vault, VaultName, VaultPath, pair_renames,
+};
+
+use crate::patch::{self, DiffLine, LineCounts};
+use crate::runtime::{Runtime, Select};
+use crate::{Error, Result};
+
+/// A state to compare.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DiffPoint {
+    Head,
+    /// What the vault was forked from, or its creation.
+    Base,
+    Checkpoint(CheckpointName),
+    Version(u64),
+    /// The head of another vault.
+    Vault(VaultName),
+}
+
+/// Which part of the states is compared.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum DiffScope {
+    #[default]
+    Whole,
+    /// One path in both.
+    Path(VaultPath),
+    /// One path before and another one after.
+    Pair(VaultPath, VaultPath),
+}
+
+/// What is told beside the changes themselves.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DiffDetail {
+    pub patch: bool,
+    pub counts: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct DiffRequest {
+    pub from: DiffPoint,
+    pub to: DiffPoint,
+    pub scope: DiffScope,
+    pub detail: DiffDetail,
+}
+
+#[derive(Debug)]
+pub struct Diff {
+    pub from: String,
+    pub to: String,
+    pub changes: Vec<Change>,
+    pub patch: Option<String>,
+    /// One for each change, where they were asked for.
+    pub counts: Vec<LineCounts>,
+    /// Where the difference is that of one file.
+    pub file: Option<FileDiff>,
+}
+
+/// The difference of one file.
+#[derive(Debug)]
+pub struct FileDiff {
+    pub before: VaultPath,
+    pub after: VaultPath,
+    /// The vault's versions compared, where the states are versions.
+    pub versions: (Option<u64>, Option<u64>),
+    /// None for what has no lines.
+    pub lines: Option<Vec<DiffLine>>,
+}
+
+/// A state that was found.
+struct State {
+    root: RootId,
+    version: Option<u64>,
+}
+
+impl FromStr for DiffPoint {
+    type Err = Error;
+
+    /// `HEAD`, `BASE`, `v3` or `@3`, `vault:NAME`, or the name of a checkpoint.
+    fn from_str(text: &str) -> Result<DiffPoint> {
+        let number = |digits: &str| digits.parse().ok().map(DiffPoint::Version);
+        Ok(match text {
+            "HEAD" => DiffPoint::Head,
+            "BASE" => DiffPoint::Base,
+            _ => {
+                if let Some(name) = text.strip_prefix("vault:") {
+                    return Ok(DiffPoint::Vault(name.parse()?));
+                }
+                let digits = text.strip_prefix('@').or_else(|| text.strip_prefix('v'));
+                match digits.and_then(number) {
+                    Some(version) => version,
+                    None => DiffPoint::Checkpoint(text.parse()?),
+                }
+            }
+        })
+    }
+}
+
+impl std::fmt::Display for DiffPoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            DiffPoint::Head => f.write_str("HEAD"),
+            DiffPoint::Base => f.write_str("BASE"),
+            DiffPoint::Checkpoint(name) => name.fmt(f),
+            DiffPoint::Version(number) => write!(f, "v{number}"),
+            DiffPoint::Vault(name) => write!(f, "vault:{name}"),
+        }
+    }
+}
+
+impl Runtime {
+    /// The differences between two states of (or beside) a vault.
+    pub fn diff(&self, vault: Select, request: &DiffRequest) -> Result<Diff> {
+        let vault = self.vault(&vault)?;
+        let before = self.state(&vault, &request.from)?;
+        let after = self.state(&vault, &request.to)?;
+        let trees = self.inner.vaults.trees();
+        let (changes, file) = match &request.scope {
+            DiffScope::Whole => (trees.diff(before.root, after.root)?, None),
+            DiffScope::Path(path) => self.diff_paths(&before, &after, path, path)?,
+            DiffScope::Pair(old, new) => self.diff_paths(&before, &after, old, new)?,
+        };
+        let changes = changes
+            .into_iter()
+            .filter(|change| change.kind != ChangeKind::Times);
+        let changes = pair_renames(changes.collect());
+        let patch = match request.detail.patch {
+            true => Some(self.patch(&changes, &request.scope)?),
+            false => None,
+        };
+        let counted = changes.iter().filter(|_| request.detail.counts);
+        let counts = counted.map(|change| patch::line_counts(trees, change));
+        Ok(Diff {
+            from: request.from.to_string(),
+            to: request.to.to_string(),
+            counts: counts.collect::<Result<_>>()?,
+            changes,
+            patch,
+            file,
+        })
+    }
+
+    fn diff_paths(
+        &self,
+        before: &State,
+        after: &State,
+        old_path: &VaultPath,
+        new_path: &VaultPath,
+    ) -> Result<(Vec<Change>, Option<FileDiff>)> {
+        self.check_kept(old_path)?;
+        self.check_kept(new_path)?;
+        let trees = self.inner.vaults.trees();
+        let old = trees.entry(before.root, old_path)?;
+        let new = trees.entry(after.root, new_path)?;
+        if old.is_none() && (new.is_none() || old_path != new_path) {
+            let path = old_path.clone();
+            return Err(avfs_vault::Error::PathNotFound { path }.into());
+        }
+        if new.is_none() && old_path != new_path {
+            let path = new_path.clone();
+            return Err(avfs_vault::Error::PathNotFound { path }.into());
+        }
+        let is_directory = |entry: &Option<Entry>| entry.as_ref().is_some_and(Entry::is_dir);
+        let file = match is_directory(&old) || is_directory(&new) {
+            true => None,
+            false => Some(FileDiff {
+                before: old_path.clone(),
+                after: new_path.clone(),
+                versions: (before.version, after.version),
+                lines: patch::lines(trees, old.as_ref(), new.as_ref())?,
+            }),
+        };
+        Ok((trees.diff_entries(new_path, old, new)?, file))
+    }
+
+    fn state(&self, vault: &Vault, point: &DiffPoint) -> Result<State> {
+        let vaults = &self.inner.vaults;
+        let state = |root, version| State { root, version };
+        Ok(match point {
+            DiffPoint::Head => {
+                let vault = self.up_to_date(vault)?;
+                state(vault.head, Some(vault.version))
+            }
+            DiffPoint::Base => match &vault.parent {
+                Some(parent) => state(parent.root, None),
+                None => state(vaults.trees().empty_root()?, None),
+            },
+            DiffPoint::Checkpoint(name) => {
+                let root = vaults.checkpoint(vault.id, name)?.root;
+                state(root, vaults.version_of(vault.id, root)?)
+            }
+            DiffPoint::Version(number) => {
+                state(vaults.version(vault.id, *number)?.root, Some(*number))
+            }
+            DiffPoint::Vault(name) => {
+                let vault = self.up_to_date(&vaults.get(name)?)?;
+                state(vault.head, Some(vault.version))
+            }
+        })
+    }
+
+    fn patch(&self, changes: &[Change], scope: &DiffScope) -> Result<String> {
+        let mut text = String::new();
+        for change in changes {
+            let paired = match scope {
+                DiffScope::Pair(old, new) => change.path.rebase(new, old),
+                DiffScope::Whole | DiffScope::Path(_) => None,
+            };
+            let old_path = match (&change.kind, &paired) {
+                (ChangeKind::Renamed { from }, _) => from,
+                (_, Some(path)) => path,
+                (_, None) => &change.path,
+            };
+            text += &patch::patch(self.inner.vaults.trees(), change, old_path)?;
+        }
+        Ok(text)
+    }
+}

@@ -1,0 +1,110 @@
+//! The keeper and what is served through it: two lenses and the scanner.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use avfs_sandbox::{Keeper, KeeperConfig, Privilege, SANDBOX_UID};
+use avfs_vault::{RootId, Trees};
+use avfs_view::{Lens, LensRoot, MarkNames, Owner, Scanner, Xattrs};
+
+use crate::runtime::Config;
+use crate::{Error, Result};
+
+/// One keeper's life. When it dies, all that it held is gone, and another one is started.
+pub(crate) struct Engine {
+    pub keeper: Keeper,
+    /// Reads layers.
+    pub scanner: Scanner,
+    /// Removes layers: a large one takes long, and nobody should wait behind it.
+    pub sweeper: Scanner,
+    plain: Served,
+    with_xattrs: Served,
+}
+
+struct Served {
+    lens: Arc<Lens>,
+    path: PathBuf,
+}
+
+impl Engine {
+    pub fn start(config: &Config, trees: &Trees) -> Result<Engine> {
+        let keeper = Keeper::start(KeeperConfig {
+            binary: config.binary.clone(),
+            runtime_dir: config.runtime_dir.clone(),
+        })?;
+        check_privilege(&keeper)?;
+        let owner = keeper.privilege().file_owner();
+        let serve = |name: &str, xattrs: Xattrs| -> Result<Served> {
+            let mount = keeper.mount_fuse(name)?;
+            let owner = Owner {
+                uid: owner,
+                gid: owner,
+            };
+            let lens = Lens::serve(mount.fd, trees.clone(), owner, xattrs)?;
+            Ok(Served {
+                lens: Arc::new(lens),
+                path: mount.path,
+            })
+        };
+        let plain = serve("lens", Xattrs::Absent)?;
+        let with_xattrs = serve("lens-xattrs", Xattrs::Served)?;
+        let marks = match keeper.privilege() {
+            Privilege::Root => MarkNames::Trusted,
+            Privilege::User => MarkNames::User,
+        };
+        let scanner = Scanner::new(keeper.spawn_helper("__scanner")?, marks);
+        let sweeper = Scanner::new(keeper.spawn_helper("__scanner")?, marks);
+        Ok(Engine {
+            keeper,
+            scanner,
+            sweeper,
+            plain,
+            with_xattrs,
+        })
+    }
+
+    /// Shows `root` for as long as the guard lives, and where.
+    pub fn show(&self, trees: &Trees, root: RootId) -> Result<(LensRoot, PathBuf)> {
+        let has_xattrs = trees.root(root)?.has_xattrs;
+        let served = if has_xattrs {
+            &self.with_xattrs
+        } else {
+            &self.plain
+        };
+        let guard = served.lens.open(root);
+        let path = served.path.join(guard.name());
+        Ok((guard, path))
+    }
+}
+
+/// Whom layers must belong to, where that is not the caller: as root, the sandbox's own user.
+pub(crate) fn layer_owner() -> Option<Owner> {
+    rustix::process::geteuid().is_root().then_some(Owner {
+        uid: SANDBOX_UID,
+        gid: SANDBOX_UID,
+    })
+}
+
+/// The owner that a vault records for what is created in it.
+pub(crate) const STORED_OWNER: Owner = Owner {
+    uid: avfs_sandbox::INNER_UID,
+    gid: avfs_sandbox::INNER_UID,
+};
+
+/// The keeper's privilege is decided by trying, a layer's owner by asking: both must agree.
+fn check_privilege(keeper: &Keeper) -> Result<()> {
+    let root = layer_owner().is_some();
+    match (keeper.privilege(), root) {
+        (Privilege::Root, true) | (Privilege::User, false) => Ok(()),
+        (Privilege::User, true) => Err(Error::Invalid {
+            what: "privilege",
+            reason: "running as uid 0 without CAP_SYS_ADMIN on the host is not supported; \
+                     run as an ordinary user instead"
+                .into(),
+        }),
+        (Privilege::Root, false) => Err(Error::Invalid {
+            what: "privilege",
+            reason: "CAP_SYS_ADMIN without uid 0 is not supported".into(),
+        }),
+    }
+}

@@ -1,0 +1,292 @@
+//! What can go wrong in a use case, and the closed list of kinds that every surface maps.
+
+use avfs_vault::{RootId, VaultPath};
+
+/// The one list of error kinds; exit codes, HTTP statuses and errnos are tables over it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    NotFound,
+    AlreadyExists,
+    Invalid,
+    Denied,
+    NeedsApproval,
+    Conflict,
+    Quota,
+    TimedOut,
+    Unavailable,
+    Corrupt,
+    Bug,
+}
+
+impl ErrorKind {
+    /// Every kind, for tables and tests.
+    pub const ALL: [ErrorKind; 11] = [
+        ErrorKind::NotFound,
+        ErrorKind::AlreadyExists,
+        ErrorKind::Invalid,
+        ErrorKind::Denied,
+        ErrorKind::NeedsApproval,
+        ErrorKind::Conflict,
+        ErrorKind::Quota,
+        ErrorKind::TimedOut,
+        ErrorKind::Unavailable,
+        ErrorKind::Corrupt,
+        ErrorKind::Bug,
+    ];
+
+    /// The name that crosses every wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ErrorKind::NotFound => "NotFound",
+            ErrorKind::AlreadyExists => "AlreadyExists",
+            ErrorKind::Invalid => "Invalid",
+            ErrorKind::Denied => "Denied",
+            ErrorKind::NeedsApproval => "NeedsApproval",
+            ErrorKind::Conflict => "Conflict",
+            ErrorKind::Quota => "Quota",
+            ErrorKind::TimedOut => "TimedOut",
+            ErrorKind::Unavailable => "Unavailable",
+            ErrorKind::Corrupt => "Corrupt",
+            ErrorKind::Bug => "Bug",
+        }
+    }
+
+    /// The kind with this name.
+    pub fn parse(text: &str) -> Option<ErrorKind> {
+        ErrorKind::ALL
+            .into_iter()
+            .find(|kind| kind.as_str() == text)
+    }
+}
+
+/// A use case that did not happen, and why.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Vault(#[from] avfs_vault::Error),
+    #[error(transparent)]
+    Store(#[from] avfs_store::Error),
+    #[error(transparent)]
+    View(#[from] avfs_view::Error),
+    #[error(transparent)]
+    Sandbox(#[from] avfs_sandbox::Error),
+    #[error(transparent)]
+    Transfer(#[from] crate::TransferError),
+    #[error("no vault is selected")]
+    NoCurrentVault,
+    #[error("{path} is lent by the host, read-only")]
+    LentPath { path: VaultPath },
+    #[error("{path} belongs to the sandbox and is not part of the vault")]
+    SandboxPath { path: VaultPath },
+    #[error("{path} already exists")]
+    PathExists { path: VaultPath },
+    #[error("directory {path} is not empty")]
+    NotEmpty { path: VaultPath },
+    #[error("cannot put {from} into itself ({to})")]
+    IntoItself { from: VaultPath, to: VaultPath },
+    #[error("{path} is a directory, and only a file was asked for")]
+    NeedsRecursive { path: VaultPath },
+    #[error("{path} is scratch space, which has no history and is not part of the vault")]
+    Scratch { path: VaultPath },
+    #[error("{path}: the text to replace is not in it")]
+    TextNotFound { path: VaultPath },
+    #[error("{path}: the text to replace is in it {matches} times, on lines {lines:?}")]
+    TextAmbiguous {
+        path: VaultPath,
+        matches: usize,
+        lines: Vec<usize>,
+    },
+    #[error("{path} has no {what} {name:?}")]
+    LabelNotFound {
+        path: VaultPath,
+        what: &'static str,
+        name: String,
+    },
+    #[error("{path} has {size} bytes, and this works up to {limit}")]
+    TooLarge {
+        path: VaultPath,
+        size: u64,
+        limit: u64,
+    },
+    #[error("nothing was restored in vault {vault}, so there is nothing to undo")]
+    NothingToUndo { vault: String },
+    #[error("{path} is not in version {number}")]
+    NotInVersion { path: VaultPath, number: u64 },
+    #[error("{path} was never different from what it is: there is no state before version {since}")]
+    NoEarlierState { path: VaultPath, since: u64 },
+    #[error("{running} command(s) are running in vault {vault}")]
+    Busy { vault: String, running: usize },
+    #[error("the head of vault {vault} moved from {expected} while this was being done")]
+    HeadMoved { vault: String, expected: RootId },
+    #[error("invalid {what}: {reason}")]
+    Invalid { what: &'static str, reason: String },
+    #[error("{home} is in use by another daemon")]
+    HomeInUse { home: String },
+    #[error("{what}: {source}")]
+    Io {
+        what: String,
+        source: std::io::Error,
+    },
+}
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Error {
+        let what = what.into();
+        move |source| Error::Io { what, source }
+    }
+
+    /// Which of the kinds this is.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::Vault(error) => vault_kind(error),
+            Error::Store(error) => store_kind(error),
+            Error::View(avfs_view::Error::Vault(error)) => vault_kind(error),
+            Error::View(_) => ErrorKind::Unavailable,
+            Error::Sandbox(_) => ErrorKind::Unavailable,
+            Error::Transfer(error) => error.kind(),
+            Error::NoCurrentVault => ErrorKind::NotFound,
+            Error::LentPath { .. } | Error::SandboxPath { .. } => ErrorKind::Denied,
+            Error::PathExists { .. } => ErrorKind::AlreadyExists,
+            Error::NotEmpty { .. }
+            | Error::IntoItself { .. }
+            | Error::NeedsRecursive { .. }
+            | Error::Scratch { .. }
+            | Error::TextNotFound { .. }
+            | Error::TextAmbiguous { .. }
+            | Error::TooLarge { .. } => ErrorKind::Invalid,
+            Error::NothingToUndo { .. }
+            | Error::NotInVersion { .. }
+            | Error::NoEarlierState { .. }
+            | Error::LabelNotFound { .. } => ErrorKind::NotFound,
+            Error::Busy { .. } | Error::HeadMoved { .. } | Error::HomeInUse { .. } => {
+                ErrorKind::Conflict
+            }
+            Error::Invalid { .. } => ErrorKind::Invalid,
+            Error::Io { source, .. } => io_kind(source),
+        }
+    }
+
+    /// The one thing to do next, where there is one.
+    pub fn hint(&self) -> Option<String> {
+        use avfs_vault::Error as Vault;
+        Some(match self {
+            Error::Vault(Vault::VaultNotFound { .. }) => {
+                "run `avfs vault list` to see the vaults".into()
+            }
+            Error::Vault(Vault::VaultExists { .. }) => {
+                "choose another name, or `avfs vault use` the existing one".into()
+            }
+            Error::Vault(Vault::CheckpointNotFound { .. }) => {
+                "run `avfs checkpoint list` to see the checkpoints".into()
+            }
+            Error::Vault(Vault::CheckpointExists { .. }) => "choose another name".into(),
+            Error::Vault(Vault::IsADirectory { path }) => {
+                format!("`avfs ls {path}` lists it; `avfs rm -r {path}` removes it")
+            }
+            Error::Vault(Vault::Conflict { .. }) | Error::HeadMoved { .. } => {
+                "somebody else changed the vault; look at it and try again".into()
+            }
+            Error::NoCurrentVault => {
+                "run `avfs vault create NAME`, or `avfs vault use NAME`, or pass --vault".into()
+            }
+            Error::LentPath { .. } | Error::SandboxPath { .. } => {
+                "write to /workspace, /home/agent, /tmp or a directory of your own".into()
+            }
+            Error::NotEmpty { path } => format!("`avfs rm -r {path}` removes it with its content"),
+            Error::NeedsRecursive { path } => {
+                format!("pass -r to copy {path} with all that is in it")
+            }
+            Error::Scratch { .. } => {
+                "run the command itself there, as in `avfs exec -- cp -r /tmp/a /workspace`".into()
+            }
+            Error::TextNotFound { path } => {
+                format!("`avfs cat {path}` shows it; spaces and line ends count")
+            }
+            Error::LabelNotFound { path, .. } => {
+                format!("`avfs tag --list {path}` and `avfs meta {path}` show what it has")
+            }
+            Error::TextAmbiguous { .. } => {
+                "give more of the text around it, or pass --all to replace every one".into()
+            }
+            Error::NothingToUndo { .. } => {
+                "`avfs checkpoint list` shows what there is to restore".into()
+            }
+            Error::NotInVersion { path, .. } => {
+                format!("`avfs log {path}` lists the versions that changed it")
+            }
+            Error::NoEarlierState { path, .. } => {
+                format!("`avfs log {path}` lists its versions; `avfs rm {path}` removes it")
+            }
+            Error::Vault(Vault::VersionNotFound { .. }) => {
+                "run `avfs log` to see the versions".into()
+            }
+            Error::Busy { .. } => "wait until they end, or work in a fork".into(),
+            Error::Sandbox(_) => "run `avfs doctor` to see what this host lacks".into(),
+            _ => return None,
+        })
+    }
+}
+
+pub(crate) fn vault_kind(error: &avfs_vault::Error) -> ErrorKind {
+    use avfs_vault::Error as Vault;
+    match error {
+        Vault::VaultNotFound { .. }
+        | Vault::VaultIdNotFound { .. }
+        | Vault::CheckpointNotFound { .. }
+        | Vault::VersionNotFound { .. }
+        | Vault::PathNotFound { .. } => ErrorKind::NotFound,
+        Vault::VaultExists { .. }
+        | Vault::CheckpointExists { .. }
+        | Vault::AlreadyExists { .. } => ErrorKind::AlreadyExists,
+        Vault::Conflict { .. } => ErrorKind::Conflict,
+        Vault::Corrupt { .. } => ErrorKind::Corrupt,
+        Vault::UnknownSchema { .. } => ErrorKind::Unavailable,
+        Vault::Read(source) => io_kind(source),
+        Vault::Store(error) => store_kind(error),
+        Vault::CheckpointNotAutomatic { .. }
+        | Vault::NotADirectory { .. }
+        | Vault::IsADirectory { .. }
+        | Vault::NotAFile { .. }
+        | Vault::SymlinkLoop { .. }
+        | Vault::TopDirectory { .. }
+        | Vault::InvalidPath { .. }
+        | Vault::InvalidName { .. }
+        | Vault::InvalidText { .. } => ErrorKind::Invalid,
+    }
+}
+
+fn store_kind(error: &avfs_store::Error) -> ErrorKind {
+    use avfs_store::Error as Store;
+    match error {
+        Store::Missing { .. } | Store::Corrupt { .. } => ErrorKind::Corrupt,
+        Store::InvalidId { .. } => ErrorKind::Invalid,
+        Store::Io { source, .. } => match io_kind(source) {
+            // A file of ours that is missing is damage, not somebody's wrong name.
+            ErrorKind::NotFound | ErrorKind::AlreadyExists | ErrorKind::Invalid => {
+                ErrorKind::Corrupt
+            }
+            kind => kind,
+        },
+        Store::SyncFailed | Store::UnknownFormat { .. } | Store::OldSqlite { .. } => {
+            ErrorKind::Unavailable
+        }
+        Store::Database(_) => ErrorKind::Unavailable,
+    }
+}
+
+pub(crate) fn io_kind(error: &std::io::Error) -> ErrorKind {
+    use std::io::ErrorKind as Io;
+    match error.kind() {
+        Io::NotFound => ErrorKind::NotFound,
+        Io::AlreadyExists => ErrorKind::AlreadyExists,
+        Io::PermissionDenied => ErrorKind::Denied,
+        Io::StorageFull | Io::QuotaExceeded | Io::FileTooLarge => ErrorKind::Quota,
+        Io::TimedOut => ErrorKind::TimedOut,
+        Io::NotADirectory | Io::IsADirectory | Io::DirectoryNotEmpty | Io::InvalidInput => {
+            ErrorKind::Invalid
+        }
+        _ => ErrorKind::Unavailable,
+    }
+}

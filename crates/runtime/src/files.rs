@@ -1,0 +1,264 @@
+//! File verbs: the same paths and the same files that commands see.
+
+use std::path::Path;
+
+use avfs_vault::{
+    Cause, Edit, Entry, Kind, Meta, NewVersion, Principal, RootId, Time, Vault, VaultPath,
+};
+use serde_json::json;
+
+use crate::engine::STORED_OWNER;
+use crate::export::export_directory;
+use crate::import::import_directory;
+use crate::locate::make_parents;
+use crate::runtime::{Runtime, Select};
+use crate::{Error, ExportReport, ImportReport, Result};
+
+/// One name in a directory.
+#[derive(Debug, Clone)]
+pub struct Listed {
+    pub name: Vec<u8>,
+    pub entry: Entry,
+}
+
+#[derive(Debug, Clone)]
+pub struct Imported {
+    pub report: ImportReport,
+    pub version: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteMode {
+    Replace,
+    Append,
+}
+
+/// What happens when the directory above is missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parents {
+    Require,
+    Make,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    Single,
+    Recursive,
+}
+
+impl Runtime {
+    /// What a directory holds; a file lists itself.
+    pub fn ls(&self, vault: Select, path: &VaultPath) -> Result<Vec<Listed>> {
+        let vault = self.vault(&vault)?;
+        if let Some(scratch) = self.scratch(&vault, path)? {
+            return scratch.list(path);
+        }
+        self.inner.host.check_own(path)?;
+        self.slot(vault.id).current(self, |vault| {
+            let trees = self.inner.vaults.trees();
+            let (path, entry) = trees.resolve(vault.head, path)?;
+            let Kind::Directory { tree, .. } = entry.kind else {
+                let name = path.file_name().unwrap_or_default().to_vec();
+                return Ok(vec![Listed { name, entry }]);
+            };
+            let entries = trees.list(tree)?.into_iter();
+            Ok(entries
+                .map(|(name, entry)| Listed { name, entry })
+                .collect())
+        })
+    }
+
+    /// Makes a directory.
+    pub fn mkdir(&self, vault: Select, path: &VaultPath, parents: Parents) -> Result<()> {
+        let vault = self.vault(&vault)?;
+        if let Some(scratch) = self.scratch(&vault, path)? {
+            return scratch.mkdir(path, parents);
+        }
+        self.change(vault, Cause::Mkdir, &[path], |edit, head| {
+            let path = &self.place(head, path, parents)?;
+            match (edit.get(path)?, parents) {
+                (Some(entry), Parents::Make) if entry.is_dir() => return Ok(()),
+                (Some(_), _) => return Err(Error::PathExists { path: path.clone() }),
+                (None, Parents::Make) => make_parents(edit, path)?,
+                (None, Parents::Require) => {}
+            }
+            edit.put(path, new_directory())?;
+            touch_parent(edit, path)
+        })
+        .map(drop)
+    }
+
+    /// Removes a file, or a directory with all that is in it.
+    pub fn rm(&self, vault: Select, path: &VaultPath, depth: Depth) -> Result<()> {
+        let vault = self.vault(&vault)?;
+        if let Some(scratch) = self.scratch(&vault, path)? {
+            return scratch.remove(path, depth);
+        }
+        self.change(vault, Cause::Remove, &[path], |edit, head| {
+            let path = &self.place(head, path, Parents::Require)?;
+            let entry = edit.get(path)?.ok_or_else(|| not_found(path))?;
+            if entry.is_dir() && depth == Depth::Single {
+                return Err(is_a_directory(path.clone()));
+            }
+            edit.remove(path)?;
+            touch_parent(edit, path)
+        })
+        .map(drop)
+    }
+
+    /// Renames as POSIX does; onto an existing directory it moves into it. Says where it ended up.
+    pub fn mv(&self, vault: Select, from: &VaultPath, to: &VaultPath) -> Result<VaultPath> {
+        let vault = self.vault(&vault)?;
+        if self.scratch(&vault, from)?.is_some() || self.scratch(&vault, to)?.is_some() {
+            return Err(Error::Invalid {
+                what: "move",
+                reason: "/tmp is not part of the vault; write the file where it belongs".into(),
+            });
+        }
+        self.change(vault, Cause::Move, &[from, to], |edit, head| {
+            let from = &self.place(head, from, Parents::Require)?;
+            let to = &self.place(head, to, Parents::Require)?;
+            let entry = edit.get(from)?.ok_or_else(|| not_found(from))?;
+            let target = match edit.get(to)? {
+                Some(existing) if existing.is_dir() => {
+                    to.join(from.file_name().unwrap_or_default())?
+                }
+                _ => to.clone(),
+            };
+            if target == *from {
+                return Ok(target);
+            }
+            if target.starts_with(from) {
+                return Err(Error::IntoItself {
+                    from: from.clone(),
+                    to: target,
+                });
+            }
+            check_replaceable(edit, &entry, &target)?;
+            edit.remove(from)?;
+            edit.put(&target, entry)?;
+            touch_parent(edit, from)?;
+            touch_parent(edit, &target)?;
+            Ok(target)
+        })
+        .map(|(target, _)| target)
+    }
+
+    /// Copies a host directory into the vault.
+    pub fn import(&self, vault: Select, host_dir: &Path, at: &VaultPath) -> Result<Imported> {
+        let vault = self.vault(&vault)?;
+        let owner = (STORED_OWNER.uid, STORED_OWNER.gid);
+        let (report, version) = self.change(vault, Cause::Import, &[at], |edit, _| {
+            Ok(import_directory(
+                self.inner.vaults.trees(),
+                edit,
+                host_dir,
+                at,
+                owner,
+            )?)
+        })?;
+        Ok(Imported { report, version })
+    }
+
+    /// Copies a directory of the vault to a host directory that is new or empty.
+    pub fn export(&self, vault: Select, path: &VaultPath, host_dir: &Path) -> Result<ExportReport> {
+        let vault = self.vault(&vault)?;
+        self.inner.host.check_own(path)?;
+        self.slot(vault.id).current(self, |vault| {
+            let trees = self.inner.vaults.trees();
+            Ok(export_directory(trees, vault.head, path, host_dir)?)
+        })
+    }
+
+    /// Applies `edit` to the head and publishes the result as one version.
+    pub(crate) fn change<T>(
+        &self,
+        vault: Vault,
+        cause: Cause,
+        paths: &[&VaultPath],
+        edit: impl FnOnce(&mut Edit, RootId) -> Result<T>,
+    ) -> Result<(T, u64)> {
+        for path in paths {
+            self.inner.host.check_own(path)?;
+        }
+        self.slot(vault.id).settled(self, |vault| {
+            let mut changed = self.inner.vaults.trees().edit(vault.head)?;
+            let value = edit(&mut changed, vault.head)?;
+            let root = changed.finish()?;
+            let names: Vec<String> = paths.iter().map(|path| path.to_string()).collect();
+            let version = NewVersion {
+                by: Principal::Owner,
+                exec: None,
+                cause,
+                details: json!({ "path": names.first(), "paths": names }),
+            };
+            let published = self
+                .inner
+                .vaults
+                .publish(vault.id, vault.head, root, version)?;
+            Ok((value, published.number))
+        })
+    }
+}
+
+/// POSIX rename replaces a file by a file and an empty directory by a directory.
+fn check_replaceable(edit: &Edit, entry: &Entry, target: &VaultPath) -> Result<()> {
+    let Some(existing) = edit.get(target)? else {
+        return Ok(());
+    };
+    match (entry.is_dir(), existing.is_dir()) {
+        (false, false) => Ok(()),
+        (true, false) => Err(avfs_vault::Error::NotADirectory {
+            path: target.clone(),
+        }
+        .into()),
+        (false, true) => Err(is_a_directory(target.clone())),
+        (true, true) if edit.list(target)?.is_empty() => Ok(()),
+        (true, true) => Err(Error::NotEmpty {
+            path: target.clone(),
+        }),
+    }
+}
+
+pub(crate) fn touch_parent(edit: &mut Edit, path: &VaultPath) -> Result<()> {
+    let Some(parent) = path.parent() else {
+        return Ok(());
+    };
+    if let Some(entry) = edit.get(&parent)? {
+        edit.set_meta(&parent, touched(entry.meta))?;
+    }
+    Ok(())
+}
+
+pub(crate) fn touched(meta: Meta) -> Meta {
+    let now = Time::now();
+    Meta {
+        mtime: now,
+        ctime: now,
+        ..meta
+    }
+}
+
+pub(crate) fn new_meta(mode: u32) -> Meta {
+    Meta {
+        uid: STORED_OWNER.uid,
+        gid: STORED_OWNER.gid,
+        ..Meta::new(mode, Time::now())
+    }
+}
+
+pub(crate) fn new_directory() -> Entry {
+    let meta = new_meta(0o755);
+    Entry {
+        kind: Entry::directory(0o755, meta.mtime).kind,
+        meta,
+    }
+}
+
+pub(crate) fn not_found(path: &VaultPath) -> Error {
+    avfs_vault::Error::PathNotFound { path: path.clone() }.into()
+}
+
+pub(crate) fn is_a_directory(path: VaultPath) -> Error {
+    avfs_vault::Error::IsADirectory { path }.into()
+}

@@ -1,0 +1,98 @@
+//! What an earlier daemon left behind becomes history before anything else happens.
+
+use std::time::Duration;
+
+use avfs_vault::{CheckpointOrigin, NewJournalEntry, Principal, VaultId};
+use avfs_view::{CommitInput, Found, HashCache, Writers};
+use serde_json::json;
+
+use crate::engine::{Engine, STORED_OWNER};
+use crate::live::{commit_layer, interrupted_version};
+use crate::runtime::Runtime;
+use crate::{Error, Result};
+
+/// How long the last processes of a dead daemon may take to end.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+impl Runtime {
+    /// Each layer that is found becomes a version marked interrupted, or, after a reboot, a checkpoint.
+    pub(crate) fn recover(&self) -> Result<()> {
+        let found = self.inner.layers.find()?;
+        let rubbish = self.inner.layers.rubbish()?;
+        if found.is_empty() && rubbish.is_empty() {
+            return Ok(());
+        }
+        // A host that cannot show vaults at present still has its files; the layers wait on disk.
+        let engine = match self.engine() {
+            Ok(engine) => engine,
+            Err(error) => return self.record_failure(None, &error),
+        };
+        for layer in found {
+            let vault = layer.vault;
+            if let Err(error) = self.recover_layer(&engine, layer) {
+                self.record_failure(Some(vault), &error)?;
+            }
+        }
+        for retired in rubbish {
+            // What cannot be removed is found again the next time.
+            let _ = retired.remove(&engine.sweeper);
+        }
+        Ok(())
+    }
+
+    fn record_failure(&self, vault: Option<VaultId>, error: &Error) -> Result<()> {
+        self.inner.vaults.record(NewJournalEntry {
+            vault,
+            exec: None,
+            principal: Principal::System,
+            operation: "recovery_failed".into(),
+            details: json!({ "error": error.to_string() }),
+        })?;
+        Ok(())
+    }
+
+    fn recover_layer(&self, engine: &Engine, found: Found) -> Result<()> {
+        let vaults = &self.inner.vaults;
+        let vault = found.vault;
+        let mut layer = found.claim(PATIENCE)?;
+        let same_boot = self.inner.layers.is_of_this_boot(&layer);
+        let Ok(vault) = vaults.by_id(vault) else {
+            return Ok(layer.retire()?.remove(&engine.sweeper)?);
+        };
+        let record = layer.record().clone();
+        let ours = vault.head == record.last_commit || vault.head == record.pending;
+        if same_boot && ours {
+            // The crash may have come between publishing and noting it.
+            if vault.head == record.pending {
+                layer.finish_commit()?;
+            }
+            let version = interrupted_version(json!({ "why": "the daemon was lost" }));
+            let cache = &mut HashCache::default();
+            commit_layer(
+                self,
+                engine,
+                vault.id,
+                &mut layer,
+                cache,
+                Writers::None,
+                version,
+            )?;
+        } else {
+            // Unsynced files may be missing: kept aside, and the head stays.
+            let input = CommitInput {
+                trees: vaults.trees(),
+                base: record.base,
+                mount_points: &self.inner.host.mount_points,
+                owner: STORED_OWNER,
+                writers: Writers::None,
+            };
+            let cache = &mut HashCache::default();
+            let aside = avfs_view::commit(&input, &engine.scanner, layer.upper(), cache)?;
+            if aside.root != record.last_commit && aside.root != vault.head {
+                let origin = CheckpointOrigin::Automatic;
+                vaults.save_checkpoint(vault.id, None, aside.root, origin, &Principal::System)?;
+            }
+        }
+        Ok(layer.retire()?.remove(&engine.sweeper)?)
+    }
+}

@@ -1,0 +1,99 @@
+//! What an exec reports: the truth of one command, whatever became of it.
+
+use std::time::Duration;
+
+use avfs_policy::Decision;
+use avfs_sandbox::{Isolation, Usage};
+use avfs_vault::{Change, ChangeKind, CheckpointName, ExecId, VaultName, VaultPath};
+
+use crate::Skipped;
+
+/// Everything that is known about one exec once it is over.
+#[derive(Debug)]
+pub struct ExecReport {
+    pub exec: ExecId,
+    pub vault: VaultName,
+    pub cwd: VaultPath,
+    pub decision: Decision,
+    pub checkpoint: Option<CheckpointName>,
+    pub status: ExecStatus,
+    pub stdout: Captured,
+    pub stderr: Captured,
+    pub duration: Duration,
+    /// What is different in the vault, its home directory excepted; renames are paired.
+    pub changes: Vec<Change>,
+    /// How many names differ in the home directory.
+    pub home_changes: usize,
+    /// The version that holds the changes.
+    pub version: Option<u64>,
+    /// Sockets and devices that the command left, which no version holds.
+    pub skipped: Vec<Skipped>,
+    pub isolation: Option<Isolation>,
+    pub usage: Option<Usage>,
+    /// Processes that outlived the command and were ended with it.
+    pub leftovers: u32,
+    /// Execs that ran in the same vault meanwhile: their changes may be among these.
+    pub shared_with: Vec<ExecId>,
+    pub timings: Timings,
+}
+
+/// What became of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExecStatus {
+    Exited(i32),
+    Signaled(i32),
+    TimedOut {
+        signal: i32,
+    },
+    Cancelled,
+    Denied,
+    NeedsApproval,
+    CouldNotStart {
+        reason: String,
+        not_found: bool,
+    },
+    /// The sandbox was lost with the command in it.
+    Interrupted,
+}
+
+/// What was kept of one output stream.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Captured {
+    pub bytes: Vec<u8>,
+    pub total: u64,
+    pub truncated: bool,
+}
+
+/// Where the time went, in microseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Timings {
+    pub decide_us: u64,
+    pub view_us: u64,
+    pub checkpoint_us: u64,
+    pub run_us: u64,
+    pub commit_us: u64,
+}
+
+impl ExecReport {
+    /// The code that the kernel reported, if the command came to an exit of its own.
+    pub fn exit_code(&self) -> Option<i32> {
+        match self.status {
+            ExecStatus::Exited(code) => Some(code),
+            _ => None,
+        }
+    }
+
+    /// Every path that differs; a rename counts with both its names.
+    pub fn changed_files(&self) -> Vec<VaultPath> {
+        let mut paths = Vec::new();
+        for change in &self.changes {
+            if let ChangeKind::Renamed { from } = &change.kind {
+                paths.push(from.clone());
+            }
+            paths.push(change.path.clone());
+        }
+        paths.sort();
+        paths.dedup();
+        paths
+    }
+}

@@ -1,0 +1,202 @@
+//! The runtime of one home: who holds what, and how it starts and ends.
+
+use std::collections::HashMap;
+use std::fs::{DirBuilder, File, TryLockError};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use avfs_policy::Rules;
+use avfs_store::Store;
+use avfs_vault::{Vault, VaultId, VaultName, Vaults};
+use avfs_view::Layers;
+
+use crate::engine::{Engine, layer_owner};
+use crate::host::{Host, HostFacts};
+use crate::live::Slot;
+use crate::{Error, Result};
+
+/// Views that nobody used for this long are given back.
+const VIEW_IDLE: Duration = Duration::from_secs(300);
+const TIDY_EVERY: Duration = Duration::from_secs(20);
+
+/// Where a runtime lives and what it may know of its host.
+#[derive(Debug, Clone)]
+pub struct Config {
+    pub home: PathBuf,
+    /// A directory of ours, mode 0700, that goes away with the machine's boot.
+    pub runtime_dir: PathBuf,
+    /// This program: the keeper and its helpers are the same one.
+    pub binary: PathBuf,
+    pub host: HostFacts,
+}
+
+/// Which vault an operation is about.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Select {
+    #[default]
+    Current,
+    Named(VaultName),
+}
+
+/// What is going on at the moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Activity {
+    pub running_execs: usize,
+    pub live_views: usize,
+    pub keeper_pid: Option<u32>,
+}
+
+/// All use cases of one home. Cheap to clone; every method may be called from any thread.
+#[derive(Clone)]
+pub struct Runtime {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub config: Config,
+    pub vaults: Vaults,
+    pub layers: Layers,
+    pub host: Host,
+    pub rules: Rules,
+    engine: Mutex<Option<Arc<Engine>>>,
+    slots: Mutex<HashMap<VaultId, Arc<Slot>>>,
+    _home_lock: File,
+}
+
+impl Runtime {
+    /// Takes the home, and makes versions of what an earlier daemon left unfinished.
+    pub fn open(config: Config) -> Result<Runtime> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&config.home)
+            .map_err(Error::io(format!("creating {}", config.home.display())))?;
+        let home_lock = lock_home(&config)?;
+        let vaults = Vaults::open(Store::open(&config.home)?)?;
+        let layers = Layers::open(&config.home, layer_owner())?;
+        let host = Host::survey(&config)?;
+        let inner = Inner {
+            config,
+            vaults,
+            layers,
+            host,
+            rules: Rules::defaults(),
+            engine: Mutex::default(),
+            slots: Mutex::default(),
+            _home_lock: home_lock,
+        };
+        let runtime = Runtime {
+            inner: Arc::new(inner),
+        };
+        runtime.recover()?;
+        runtime.tidy_in_background();
+        Ok(runtime)
+    }
+
+    /// Ends all sandboxes and the keeper. What commands had written by then is committed.
+    pub fn shutdown(&self) {
+        for slot in self.slots() {
+            slot.shut(self);
+        }
+        if let Some(engine) = lock(&self.inner.engine).take() {
+            engine.keeper.kill();
+        }
+    }
+
+    /// What is going on at the moment.
+    pub fn activity(&self) -> Activity {
+        let slots = self.slots();
+        Activity {
+            running_execs: slots.iter().map(|slot| slot.running()).sum(),
+            live_views: slots.iter().filter(|slot| slot.is_live()).count(),
+            keeper_pid: self.running_engine().map(|engine| engine.keeper.pid()),
+        }
+    }
+
+    /// The vault that `select` means.
+    pub(crate) fn vault(&self, select: &Select) -> Result<Vault> {
+        match select {
+            Select::Named(name) => Ok(self.inner.vaults.get(name)?),
+            Select::Current => self.inner.vaults.current()?.ok_or(Error::NoCurrentVault),
+        }
+    }
+
+    /// The one place where the vault's view is opened, committed and closed.
+    pub(crate) fn slot(&self, vault: VaultId) -> Arc<Slot> {
+        let mut slots = lock(&self.inner.slots);
+        slots
+            .entry(vault)
+            .or_insert_with(|| Arc::new(Slot::new(vault)))
+            .clone()
+    }
+
+    pub(crate) fn forget_slot(&self, vault: VaultId) {
+        lock(&self.inner.slots).remove(&vault);
+    }
+
+    /// The keeper and what it serves; started when first needed, and anew when it died.
+    pub(crate) fn engine(&self) -> Result<Arc<Engine>> {
+        let mut held = lock(&self.inner.engine);
+        if let Some(engine) = held.as_ref().filter(|engine| engine.keeper.is_alive()) {
+            return Ok(engine.clone());
+        }
+        let engine = Arc::new(Engine::start(
+            &self.inner.config,
+            self.inner.vaults.trees(),
+        )?);
+        *held = Some(engine.clone());
+        Ok(engine)
+    }
+
+    fn running_engine(&self) -> Option<Arc<Engine>> {
+        let held = lock(&self.inner.engine);
+        held.as_ref()
+            .filter(|engine| engine.keeper.is_alive())
+            .cloned()
+    }
+
+    fn slots(&self) -> Vec<Arc<Slot>> {
+        lock(&self.inner.slots).values().cloned().collect()
+    }
+
+    fn tidy_in_background(&self) {
+        let inner: Weak<Inner> = Arc::downgrade(&self.inner);
+        std::thread::spawn(move || {
+            loop {
+                std::thread::sleep(TIDY_EVERY);
+                let Some(inner) = inner.upgrade() else { return };
+                let runtime = Runtime { inner };
+                for slot in runtime.slots() {
+                    slot.close_if_idle(&runtime, VIEW_IDLE);
+                }
+            }
+        });
+    }
+}
+
+/// Locks even after a holder panicked: one failed request must not take its vault, or all of them, along.
+///
+/// What these locks guard is changed in single steps, and an exec that unwinds leaves its slot by `Drop`.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn lock_home(config: &Config) -> Result<File> {
+    let path = config.home.join("lock");
+    let failed = || Error::io(format!("locking {}", path.display()));
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path)
+        .map_err(failed())?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::HomeInUse {
+            home: config.home.display().to_string(),
+        }),
+        Err(TryLockError::Error(source)) => Err(failed()(source)),
+    }
+}

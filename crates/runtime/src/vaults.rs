@@ -1,0 +1,156 @@
+//! Vaults as a whole: create, list, use, fork, delete, their history and the journal.
+
+use avfs_vault::{
+    Ancestor, ForkPoint, JournalCheck, JournalEntry, JournalFilter, JournalOrder, Principal, Vault,
+    VaultId, VaultName,
+};
+
+use crate::Result;
+use crate::runtime::{Runtime, Select};
+
+/// A vault and what there is to say about it.
+#[derive(Debug, Clone)]
+pub struct VaultInfo {
+    pub vault: Vault,
+    pub current: bool,
+    pub files: u64,
+    pub bytes: u64,
+    pub checkpoints: usize,
+}
+
+/// Where a vault comes from, and what comes from it.
+#[derive(Debug, Clone)]
+pub struct Family {
+    /// The vault it was forked from first.
+    pub ancestors: Vec<Ancestor>,
+    pub forks: Vec<VaultName>,
+}
+
+/// Which vault is current after a fork.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AfterFork {
+    Stay,
+    Use,
+}
+
+impl Runtime {
+    /// Makes an empty vault; the first one becomes current.
+    pub fn vault_create(&self, name: &VaultName) -> Result<VaultInfo> {
+        let vault = self.inner.vaults.create(name, &Principal::Owner)?;
+        self.describe_one(vault)
+    }
+
+    pub fn vault_list(&self) -> Result<Vec<VaultInfo>> {
+        let current = self.inner.vaults.current()?.map(|vault| vault.id);
+        let vaults = self.inner.vaults.list()?.into_iter();
+        vaults.map(|vault| self.describe(vault, current)).collect()
+    }
+
+    pub fn vault_info(&self, vault: Select) -> Result<VaultInfo> {
+        self.describe_one(self.vault(&vault)?)
+    }
+
+    /// Makes `name` the vault that operations without a name are about.
+    pub fn vault_use(&self, name: &VaultName) -> Result<VaultInfo> {
+        self.inner.vaults.set_current(name)?;
+        self.vault_info(Select::Named(name.clone()))
+    }
+
+    /// Where a vault comes from and what was forked from it.
+    pub fn vault_family(&self, vault: &Vault) -> Result<Family> {
+        let vaults = &self.inner.vaults;
+        let forks = vaults.forks(vault.id, None)?.into_iter();
+        Ok(Family {
+            ancestors: vaults.ancestors(vault)?,
+            forks: forks.map(|fork| fork.name).collect(),
+        })
+    }
+
+    /// Gives a vault in which nothing runs another name.
+    pub fn vault_rename(&self, name: &VaultName, new: &VaultName) -> Result<VaultInfo> {
+        let vault = self.inner.vaults.get(name)?;
+        // Whatever is open shows the old name.
+        let renamed = self.slot(vault.id).settled(self, |vault| {
+            Ok(self
+                .inner
+                .vaults
+                .rename(&vault.name, new, &Principal::Owner)?)
+        })?;
+        self.describe_one(renamed)
+    }
+
+    /// A new vault with a state of `source`; its head also has what running commands have written
+    /// by now.
+    pub fn vault_fork(
+        &self,
+        source: &VaultName,
+        point: &ForkPoint,
+        name: &VaultName,
+        then: AfterFork,
+    ) -> Result<VaultInfo> {
+        let source = self.inner.vaults.get(source)?;
+        let fork = |source: Vault| {
+            let by = &Principal::Owner;
+            Ok(self.inner.vaults.fork_at(&source.name, point, name, by)?)
+        };
+        let fork = match point {
+            ForkPoint::Head => self.slot(source.id).current(self, fork)?,
+            ForkPoint::Checkpoint(_) | ForkPoint::Version(_) => fork(source)?,
+        };
+        if then == AfterFork::Use {
+            self.inner.vaults.set_current(name)?;
+        }
+        self.describe_one(fork)
+    }
+
+    /// Removes a vault in which nothing runs.
+    pub fn vault_delete(&self, name: &VaultName) -> Result<()> {
+        let vault = self.inner.vaults.get(name)?;
+        self.slot(vault.id).settled(self, |vault| {
+            Ok(self.inner.vaults.delete(&vault.name, &Principal::Owner)?)
+        })?;
+        self.forget_slot(vault.id);
+        // What remains on disk of a vault that is gone is removed now or at the next start.
+        if self.inner.layers.holds(vault.id) {
+            let engine = self.engine()?;
+            self.inner.layers.remove_vault(vault.id, &engine.sweeper)?;
+        }
+        Ok(())
+    }
+
+    /// The newest entries of the journal, newest first.
+    pub fn journal(&self, vault: Option<&VaultName>, limit: usize) -> Result<Vec<JournalEntry>> {
+        let vault = match vault {
+            Some(name) => Some(self.inner.vaults.get(name)?.id),
+            None => None,
+        };
+        let filter = JournalFilter {
+            vault,
+            limit: Some(limit),
+            order: JournalOrder::NewestFirst,
+            ..JournalFilter::default()
+        };
+        Ok(self.inner.vaults.journal(&filter)?)
+    }
+
+    /// Whether nobody edited, removed or reordered entries of the journal.
+    pub fn journal_verify(&self) -> Result<JournalCheck> {
+        Ok(self.inner.vaults.verify_journal()?)
+    }
+
+    fn describe(&self, vault: Vault, current: Option<VaultId>) -> Result<VaultInfo> {
+        let root = self.inner.vaults.trees().root(vault.head)?;
+        Ok(VaultInfo {
+            current: current == Some(vault.id),
+            files: root.files(),
+            bytes: root.bytes(),
+            checkpoints: self.inner.vaults.checkpoint_count(vault.id)?,
+            vault,
+        })
+    }
+
+    fn describe_one(&self, vault: Vault) -> Result<VaultInfo> {
+        let current = self.inner.vaults.current()?.map(|vault| vault.id);
+        self.describe(vault, current)
+    }
+}

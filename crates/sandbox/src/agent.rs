@@ -1,0 +1,269 @@
+//! The agent: pid 1 of a sandbox. It builds the sandbox around itself, gives up every right, and
+//! then forks one supervisor for each command the daemon sends.
+
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::path::Path;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::thread::CapabilitySet;
+
+use crate::confine::{self, Fence};
+use crate::error::{During, Fault};
+use crate::mover::Mover;
+use crate::plan::{
+    Event, INNER_UID, IdMap, Isolation, Namespace, Privilege, SANDBOX_UID, SandboxPlan,
+    StartFailure, StartStep,
+};
+use crate::protocol::{AgentReply, AgentRequest, Link, Received, unseal};
+use crate::rootfs;
+use crate::seccomp::Filter;
+use crate::supervisor;
+use crate::sys::{self, Forked, Waited};
+
+/// Where, below the keeper's directory, every agent mounts its root before entering it.
+pub(crate) const ROOT: &str = "root";
+
+/// What the keeper hands to a newborn agent.
+pub(crate) struct Birth<'a> {
+    pub plan: OwnedFd,
+    pub control: Link,
+    pub held: Vec<OwnedFd>,
+    pub privilege: Privilege,
+    pub host_ids: (u32, u32),
+    pub keeper_dir: &'a Path,
+    pub filter: &'a Filter,
+}
+
+/// The namespaces a new agent is forked into.
+///
+/// Root enters its user namespace only when the mounts are made: there they need root's rights.
+pub(crate) fn namespaces(privilege: Privilege) -> i32 {
+    let common = libc::CLONE_NEWNS
+        | libc::CLONE_NEWPID
+        | libc::CLONE_NEWNET
+        | libc::CLONE_NEWIPC
+        | libc::CLONE_NEWUTS;
+    match privilege {
+        Privilege::Root => common,
+        Privilege::User => common | libc::CLONE_NEWUSER,
+    }
+}
+
+/// The whole life of an agent.
+pub(crate) fn live(birth: Birth<'_>) -> ! {
+    // Cosmetic: a process listing shows which of the equal-looking processes this is.
+    let _ = rustix::thread::set_name(c"avfs-agent");
+    let held: Vec<RawFd> = birth.held.iter().map(AsRawFd::as_raw_fd).collect();
+    let own = [
+        0,
+        1,
+        2,
+        birth.plan.as_raw_fd(),
+        birth.control.as_fd().as_raw_fd(),
+    ];
+    // SAFETY: everything else belonged to the keeper, whose values are never used again here.
+    unsafe { sys::close_all_but(&[&own[..], &held[..]].concat()) };
+    let settled = match settle(&birth, &held) {
+        Ok(settled) => settled,
+        Err(fault) => {
+            let _ = birth.control.send(&AgentReply::Failed(fault), &[]);
+            sys::leave(1);
+        }
+    };
+    let children = match sys::child_events() {
+        Ok(children) => children,
+        Err(_) => sys::leave(1),
+    };
+    drop(birth.plan);
+    if birth
+        .control
+        .send(&AgentReply::Ready(settled.isolation), &[])
+        .is_err()
+    {
+        sys::leave(1);
+    }
+    Agent {
+        control: birth.control,
+        children,
+        fence: settled.fence,
+        mover: settled.mover,
+        held,
+        supervisors: Vec::new(),
+    }
+    .serve()
+}
+
+/// What an agent has once its sandbox stands.
+struct Settled {
+    fence: Fence,
+    mover: Option<Mover>,
+    isolation: Isolation,
+}
+
+/// Builds the sandbox around this process and renounces every right.
+fn settle(birth: &Birth<'_>, held: &[RawFd]) -> Result<Settled, Fault> {
+    sys::null_descriptors(&[0, 1, 2]).during(|| "open /dev/null")?;
+    let plan: SandboxPlan = unseal(birth.plan.as_fd())?;
+    if birth.privilege == Privilege::User {
+        confine::map_ids((INNER_UID, 0), (INNER_UID, 0))?;
+    }
+    rustix::system::sethostname(plan.name.as_bytes())
+        .during(|| format!("call itself {:?}", plan.name))?;
+    sys::loopback_up().during(|| "switch the loopback interface on")?;
+    rootfs::enter(&plan, birth.privilege, &birth.keeper_dir.join(ROOT))?;
+    if birth.privilege == Privilege::Root {
+        confine::leave_root()?;
+    }
+    confine::forbid_nesting()?;
+    // As root, the overlay itself can rename every directory.
+    let mover = match (birth.privilege, plan.readonly) {
+        (Privilege::User, false) => Some(Mover::start(birth.filter, held)?),
+        _ => None,
+    };
+    confine::renounce_but(CapabilitySet::empty())?;
+    let fence = Fence::new()?;
+    birth.filter.apply()?;
+    let isolation = isolation(birth, &fence)?;
+    Ok(Settled {
+        fence,
+        mover,
+        isolation,
+    })
+}
+
+/// What is in force, looked up where it can be.
+fn isolation(birth: &Birth<'_>, fence: &Fence) -> Result<Isolation, Fault> {
+    let (host_uid, host_gid) = match birth.privilege {
+        Privilege::Root => (SANDBOX_UID, SANDBOX_UID),
+        Privilege::User => birth.host_ids,
+    };
+    let seccomp = rustix::thread::secure_computing_mode();
+    Ok(Isolation {
+        namespaces: Namespace::ALL.to_vec(),
+        landlock_abi: fence.abi(),
+        signals_scoped: fence.bounds_signals(),
+        seccomp: matches!(seccomp, Ok(rustix::thread::SecureComputingMode::Filter)),
+        no_new_privs: rustix::thread::no_new_privs().during(|| "ask for no_new_privs")?,
+        nested_user_namespaces: confine::nested_user_namespaces()?,
+        ids: IdMap {
+            inside_uid: INNER_UID,
+            host_uid,
+            inside_gid: INNER_UID,
+            host_gid,
+        },
+    })
+}
+
+struct Agent {
+    control: Link,
+    children: OwnedFd,
+    fence: Fence,
+    mover: Option<Mover>,
+    /// Open as long as this process or a supervisor lives.
+    held: Vec<RawFd>,
+    supervisors: Vec<i32>,
+}
+
+impl Agent {
+    /// Serves until the daemon lets go; then everything in the sandbox ends.
+    fn serve(mut self) -> ! {
+        loop {
+            let mut polled = [
+                PollFd::new(&self.control, PollFlags::IN),
+                PollFd::new(&self.children, PollFlags::IN),
+            ];
+            match poll(&mut polled, None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(_) => break,
+            }
+            let (asked, ended) = (
+                !polled[0].revents().is_empty(),
+                !polled[1].revents().is_empty(),
+            );
+            if ended && !self.bury() {
+                break;
+            }
+            if asked && !self.answer() {
+                break;
+            }
+        }
+        // The dead must be gone before this process lets go of what it holds.
+        sys::signal_all_reachable(libc::SIGKILL);
+        while !matches!(sys::wait_any(true), Waited::NoChildren) {}
+        sys::leave(0)
+    }
+
+    /// Answers one request; false when there will be no more.
+    fn answer(&mut self) -> bool {
+        match self.control.receive_with_descriptors() {
+            Ok(Received::Frame(AgentRequest::Exec, descriptors)) => self.exec(descriptors),
+            Ok(Received::Frame(AgentRequest::CountProcesses, _)) => {
+                let reply = AgentReply::Processes(self.count());
+                self.control.send(&reply, &[]).is_ok()
+            }
+            Ok(Received::Nothing) => true,
+            Ok(Received::Closed) | Err(_) => false,
+        }
+    }
+
+    fn exec(&mut self, descriptors: Vec<OwnedFd>) -> bool {
+        let Ok([command, link, stdin, stdout, stderr]) = <[OwnedFd; 5]>::try_from(descriptors)
+        else {
+            return false;
+        };
+        let job = supervisor::Job {
+            command,
+            link: Link::from(link),
+            stdio: [stdin, stdout, stderr],
+            fence: &self.fence,
+            mover: self.mover.as_ref(),
+            held: &self.held,
+        };
+        // SAFETY: the agent has one thread.
+        match unsafe { sys::fork(0) } {
+            Ok(Forked::Child) => supervisor::live(job),
+            Ok(Forked::Parent { pid, .. }) => self.supervisors.push(pid.as_raw_nonzero().get()),
+            Err(errno) => {
+                let failure = StartFailure {
+                    step: StartStep::Setup,
+                    errno: errno.raw_os_error(),
+                };
+                let _ = job.link.send(&Event::CouldNotStart(failure), &[]);
+            }
+        }
+        true
+    }
+
+    /// Reaps supervisors; false when one did not end by itself, or the mover ended at all.
+    ///
+    /// A supervisor leaves only when nothing of its command is alive. If one was killed, strays
+    /// of its command may be anywhere, and the whole sandbox has to go. Without a mover,
+    /// commands could rename nothing any more.
+    fn bury(&mut self) -> bool {
+        sys::drain_child_events(self.children.as_fd());
+        loop {
+            match sys::wait_any(false) {
+                Waited::Ended(ended) => {
+                    let mover = self.mover.as_ref().map(|mover| mover.pid);
+                    if ended.status != 0 || mover == Some(ended.pid) {
+                        return false;
+                    }
+                    self.supervisors.retain(|pid| *pid != ended.pid);
+                }
+                Waited::None | Waited::NoChildren => return true,
+            }
+        }
+    }
+
+    /// Processes in this pid namespace that are commands'.
+    fn count(&self) -> u32 {
+        let mover = self.mover.as_ref().map(|mover| mover.pid);
+        let own = |pid: i32| pid == 1 || self.supervisors.contains(&pid) || mover == Some(pid);
+        let commands = sys::process_ids().into_iter().filter(|pid| {
+            // The mover's children do its work.
+            !own(*pid) && (mover.is_none() || sys::parent_of(*pid) != mover)
+        });
+        u32::try_from(commands.count()).unwrap_or(u32::MAX)
+    }
+}

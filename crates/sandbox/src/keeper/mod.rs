@@ -1,0 +1,275 @@
+//! The daemon's handle on its keeper.
+
+mod process;
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio as ChildStdio};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustix::process::{Signal, pidfd_send_signal};
+
+pub use process::keeper_main;
+pub(crate) use process::mount_fuse_detached;
+
+use crate::error::{Error, Result};
+use crate::plan::{Privilege, SandboxPlan};
+use crate::protocol::{
+    Boot, DESCRIPTORS_MAX, Duty, KeeperReply, KeeperRequest, Link, VERSION, readable_within, seal,
+};
+use crate::sandbox::Sandbox;
+
+/// How long the keeper may take for one answer. It never touches a served file system, so this
+/// only passes on a machine that does not run it at all.
+const ANSWER: Duration = Duration::from_secs(20);
+/// How long the dead may take to disappear.
+const BURIAL: Duration = Duration::from_secs(10);
+
+/// What a keeper needs to start.
+#[derive(Clone, Debug)]
+pub struct KeeperConfig {
+    /// The own executable; it is run as `<binary> __keeper`.
+    pub binary: PathBuf,
+    /// A private directory (0700) that exists. One keeper at a time uses it.
+    pub runtime_dir: PathBuf,
+}
+
+/// The process in which file systems are mounted and from which sandboxes are made.
+///
+/// When the last clone is dropped, the keeper and everything it started die.
+#[derive(Clone, Debug)]
+pub struct Keeper {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    /// One request and its reply at a time.
+    control: Mutex<Link>,
+    /// The process that waits for the keeper.
+    waiter: Mutex<Child>,
+    pidfd: OwnedFd,
+    pid: u32,
+    privilege: Privilege,
+}
+
+/// A FUSE file system mounted in the keeper's mount namespace.
+#[derive(Debug)]
+pub struct FuseMount {
+    /// The only copy of its `/dev/fuse` descriptor; FUSE_INIT is waiting to be answered.
+    pub fd: OwnedFd,
+    /// Where it is mounted, as the keeper and the sandboxes' plans see it.
+    pub path: PathBuf,
+    /// The uid and gid it must report for files that belong to the commands.
+    pub owner: u32,
+}
+
+impl Keeper {
+    /// Spawns the keeper and waits until its namespaces stand.
+    ///
+    /// An earlier keeper of the same runtime directory that is still dying is waited for, so
+    /// that after this returns nothing of it is alive. May be called again after a keeper died.
+    pub fn start(config: KeeperConfig) -> Result<Keeper> {
+        let duty = Duty::Keep {
+            runtime_dir: config.runtime_dir.clone(),
+        };
+        let (mut waiter, control) = spawn(&config.binary, duty)?;
+        let answer = control.answer_with_descriptors::<KeeperReply>(ANSWER);
+        let failure = match answer {
+            Ok((KeeperReply::Ready { pid, privilege }, mut fds)) if fds.len() == 1 => {
+                let pidfd = fds.remove(0);
+                let (control, waiter) = (Mutex::new(control), Mutex::new(waiter));
+                let shared = Shared {
+                    control,
+                    waiter,
+                    pidfd,
+                    pid,
+                    privilege,
+                };
+                return Ok(Keeper {
+                    shared: Arc::new(shared),
+                });
+            }
+            Ok((KeeperReply::Failed(fault), _)) => Error::KeeperSetup(fault),
+            Ok(_) => Error::Malformed {
+                peer: "keeper",
+                reason: "not the reply to this request",
+            },
+            Err(error) => error.named("keeper", Error::KeeperGone, ANSWER),
+        };
+        // It ends by itself once the socket is closed; killing it spares the wait.
+        drop(control);
+        let _ = waiter.kill();
+        let _ = waiter.wait();
+        Err(failure)
+    }
+
+    /// With what right its sandboxes are made.
+    pub fn privilege(&self) -> Privilege {
+        self.shared.privilege
+    }
+
+    /// Its process id on the host.
+    pub fn pid(&self) -> u32 {
+        self.shared.pid
+    }
+
+    /// Whether it (or anything in it) is alive.
+    pub fn is_alive(&self) -> bool {
+        is_alive(self.shared.pidfd.as_fd())
+    }
+
+    /// Kills it with everything in it, and waits until all of it is gone.
+    pub fn kill(&self) {
+        self.shared.kill();
+    }
+
+    /// Mounts a FUSE file system at `name` below the keeper's own directory.
+    ///
+    /// Permissions are checked by the kernel, other users allowed, read-only, no set-uid, no
+    /// devices. The name can be used once in a keeper's life.
+    pub fn mount_fuse(&self, name: &str) -> Result<FuseMount> {
+        let request = KeeperRequest::MountFuse {
+            name: plain_name("mount name", name)?,
+        };
+        match self.shared.ask(&request, &[])? {
+            (KeeperReply::Mounted { path }, mut fds) if fds.len() == 1 => Ok(FuseMount {
+                fd: fds.remove(0),
+                path,
+                owner: self.shared.privilege.file_owner(),
+            }),
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// Runs the own binary as `<binary> <role>` in the keeper's user, pid and mount namespace.
+    ///
+    /// It has a packet socket as descriptor 3, whose other end is returned, an empty
+    /// environment, and dies with the keeper.
+    pub fn spawn_helper(&self, role: &str) -> Result<OwnedFd> {
+        let request = KeeperRequest::SpawnHelper {
+            role: plain_name("role", role)?,
+        };
+        let (ours, theirs) = Link::pair()?;
+        match self.shared.ask(&request, &[theirs.as_fd()])? {
+            (KeeperReply::Spawned, _) => Ok(ours.into()),
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// Opens a sandbox. Its first process keeps `held` open as long as anything lives in it.
+    pub fn open_sandbox(&self, plan: &SandboxPlan, held: Vec<OwnedFd>) -> Result<Sandbox> {
+        if held.len() > DESCRIPTORS_MAX - 2 {
+            let reason = format!("{} where {} fit", held.len(), DESCRIPTORS_MAX - 2);
+            return Err(Error::Invalid {
+                what: "number of held descriptors",
+                reason,
+            });
+        }
+        let plan = seal(plan)?;
+        let (ours, theirs) = Link::pair()?;
+        let mut descriptors = vec![plan.as_fd(), theirs.as_fd()];
+        descriptors.extend(held.iter().map(AsFd::as_fd));
+        let pidfd = match self.shared.ask(&KeeperRequest::OpenSandbox, &descriptors)? {
+            (KeeperReply::Opening, mut fds) if fds.len() == 1 => fds.remove(0),
+            _ => return Err(unexpected()),
+        };
+        // Our copies go now, so that only the sandbox holds what it was given.
+        drop((theirs, held));
+        Sandbox::attach(ours, pidfd)
+    }
+}
+
+impl Shared {
+    fn ask(
+        &self,
+        request: &KeeperRequest,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<(KeeperReply, Vec<OwnedFd>)> {
+        let control = lock(&self.control);
+        let answer = control
+            .send(request, descriptors)
+            .and_then(|()| control.answer_with_descriptors::<KeeperReply>(ANSWER));
+        match answer {
+            Ok((KeeperReply::Failed(fault), _)) => Err(Error::Keeper(fault)),
+            Ok(reply) => Ok(reply),
+            Err(error) => {
+                // Its next reply could be the one to this request, so it must not live on.
+                let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
+                Err(error.named("keeper", Error::KeeperGone, ANSWER))
+            }
+        }
+    }
+
+    fn kill(&self) {
+        // Failure means that it is dead already, which is what was wanted.
+        let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
+        let _ = readable_within(self.pidfd.as_fd(), BURIAL);
+        // It has ended, unless the kernel itself holds the keeper; then it is not waited for.
+        let mut waiter = lock(&self.waiter);
+        let _ = waiter.kill();
+        let _ = waiter.wait();
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Executes the own binary with nothing but a control socket.
+pub(crate) fn spawn(binary: &std::path::Path, duty: Duty) -> Result<(Child, Link)> {
+    let (ours, theirs) = Link::pair()?;
+    let child = Command::new(binary)
+        // Commands can read the command line of their pid 1, which is a fork of this.
+        .arg0("avfs")
+        .arg("__keeper")
+        .env_clear()
+        .current_dir("/")
+        .stdin(ChildStdio::from(OwnedFd::from(theirs)))
+        .stdout(ChildStdio::null())
+        .spawn()
+        .map_err(|source| Error::KeeperExec {
+            binary: binary.to_owned(),
+            source,
+        })?;
+    // A child that is already dead shows in the answer that does not come.
+    let _ = ours.send(
+        &Boot {
+            version: VERSION,
+            duty,
+        },
+        &[],
+    );
+    Ok((child, ours))
+}
+
+/// Whether the process behind a pidfd still runs.
+pub(crate) fn is_alive(pidfd: BorrowedFd<'_>) -> bool {
+    matches!(readable_within(pidfd, Duration::ZERO), Ok(false))
+}
+
+/// Locks whatever a panicking thread may have left: a socket has no state to break.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn unexpected() -> Error {
+    Error::Malformed {
+        peer: "keeper",
+        reason: "not the reply to this request",
+    }
+}
+
+/// A name that is one path component and no option.
+fn plain_name(what: &'static str, name: &str) -> Result<String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
+        let reason = format!("{name:?}: 1 to 64 letters, digits, '-' and '_'");
+        return Err(Error::Invalid { what, reason });
+    }
+    Ok(name.to_owned())
+}

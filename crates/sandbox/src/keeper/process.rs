@@ -1,0 +1,344 @@
+//! The keeper itself: pid 1 of its namespaces, in which file systems are mounted and from which
+//! sandboxes are made.
+//!
+//! It must never look into a mounted FUSE file system: the server may not answer yet, or never.
+
+use std::ffi::CString;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, mkdir, open};
+use rustix::io::Errno;
+use rustix::mount::{MountAttrFlags, MountPropagationFlags, mount_change};
+use rustix::process::{
+    PidfdFlags, Signal, getpid, pidfd_open, set_parent_process_death_signal, setsid,
+};
+
+use crate::agent;
+use crate::confine;
+use crate::error::{During, Fault};
+use crate::plan::Privilege;
+use crate::probe;
+use crate::protocol::{
+    Boot, Duty, KeeperReply, KeeperRequest, Link, Received, VERSION, readable_within,
+};
+use crate::rootfs::{attach, new_mount, open_mount_point, tmpfs};
+use crate::seccomp::Filter;
+use crate::sys::{self, Forked};
+
+/// How long a new keeper waits for the processes of the one before it to be gone.
+const PREDECESSOR: Duration = Duration::from_secs(10);
+
+/// The life of a process started as `<binary> __keeper`; its control socket is standard input.
+///
+/// It stays as the one who waits for the keeper proper, so that its own end says that nothing of
+/// the keeper is left.
+pub fn keeper_main() -> ExitCode {
+    let Ok(control) = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3) else {
+        return ExitCode::FAILURE;
+    };
+    let control = Link::from(control);
+    if sys::null_descriptors(&[0, 1]).is_err() {
+        return ExitCode::FAILURE;
+    }
+    // A terminal's signals are for the daemon; failure means that it leads a session already.
+    let _ = setsid();
+    let boot = match control.receive::<Boot>(crate::protocol::Wait::Forever) {
+        Ok(Received::Frame(boot, _)) => boot,
+        _ => return ExitCode::FAILURE,
+    };
+    let outcome = match boot {
+        Boot { version, .. } if version != VERSION => Err(Fault {
+            what: format!("speak protocol {version}: this program has {VERSION}"),
+            errno: libc::EPROTO,
+        }),
+        Boot {
+            duty: Duty::Probe(trial),
+            ..
+        } => {
+            probe::answer(trial, &control);
+            return ExitCode::SUCCESS;
+        }
+        Boot {
+            duty: Duty::Keep { runtime_dir },
+            ..
+        } => keep(&control, runtime_dir),
+    };
+    if let Err(fault) = outcome {
+        // A daemon that is gone does not need to know.
+        let _ = control.send(&KeeperReply::Failed(fault), &[]);
+        return ExitCode::FAILURE;
+    }
+    // Only the keeper may hold the socket, or the daemon would not see its end.
+    drop(control);
+    while !matches!(sys::wait_any(true), sys::Waited::NoChildren) {}
+    ExitCode::SUCCESS
+}
+
+/// Makes the keeper proper; returns once it has been born.
+fn keep(control: &Link, runtime_dir: PathBuf) -> Result<(), Fault> {
+    let lock = take_over(&runtime_dir)?;
+    let privilege = confine::privilege()?;
+    let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
+    let waiter = pidfd_open(getpid(), PidfdFlags::empty()).during(|| "open its own pidfd")?;
+    let flags = match privilege {
+        Privilege::Root => libc::CLONE_NEWNS | libc::CLONE_NEWPID,
+        Privilege::User => libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWPID,
+    };
+    // SAFETY: this process was executed to be the keeper and has started no thread.
+    match unsafe { sys::fork(flags) }.during(|| "make its namespaces")? {
+        Forked::Parent { .. } => {
+            // Held until this process ends, which is after the last process of the keeper.
+            std::mem::forget(lock);
+            Ok(())
+        }
+        Forked::Child => {
+            let ids = (uid.as_raw(), gid.as_raw());
+            let code = match Process::new(control, runtime_dir, privilege, ids, waiter.as_fd()) {
+                Ok(process) => process.serve(),
+                Err(fault) => {
+                    let _ = control.send(&KeeperReply::Failed(fault), &[]);
+                    1
+                }
+            };
+            sys::leave(code)
+        }
+    }
+}
+
+/// Waits until no process of an earlier keeper of this directory is left.
+fn take_over(runtime_dir: &Path) -> Result<OwnedFd, Fault> {
+    let path = runtime_dir.join("keeper.lock");
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let lock =
+        open(&path, flags, Mode::from_raw_mode(0o600)).during(|| format!("open {path:?}"))?;
+    let deadline = Instant::now() + PREDECESSOR;
+    loop {
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            done => {
+                done.during(|| format!("lock {path:?}, which another keeper holds"))?;
+                return Ok(lock);
+            }
+        }
+    }
+}
+
+/// The keeper proper.
+struct Process<'a> {
+    control: &'a Link,
+    privilege: Privilege,
+    /// The uid and gid of the caller, as the host sees them.
+    ids: (u32, u32),
+    /// A private file system for mount points.
+    dir: PathBuf,
+    filter: Filter,
+}
+
+impl<'a> Process<'a> {
+    fn new(
+        control: &'a Link,
+        runtime_dir: PathBuf,
+        privilege: Privilege,
+        ids: (u32, u32),
+        waiter: BorrowedFd<'_>,
+    ) -> Result<Process<'a>, Fault> {
+        set_parent_process_death_signal(Some(Signal::KILL))
+            .during(|| "tie itself to its parent")?;
+        if readable_within(waiter, Duration::ZERO)? {
+            sys::leave(1);
+        }
+        // Cosmetic: a process listing shows which of the equal-looking processes this is.
+        let _ = rustix::thread::set_name(c"avfs-keeper");
+        // What it makes for the commands must be readable by them.
+        rustix::process::umask(Mode::WGRP | Mode::WOTH);
+        if privilege == Privilege::User {
+            confine::map_ids((0, ids.0), (0, ids.1))?;
+        }
+        let propagation = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
+        mount_change("/", propagation).during(|| "detach its mounts from the host's")?;
+        let dir = runtime_dir.join("keeper");
+        match mkdir(&dir, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => Err(errno).during(|| format!("make {dir:?}"))?,
+        }
+        let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
+            | MountAttrFlags::MOUNT_ATTR_NODEV
+            | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+        let mount = tmpfs(&[("mode", "0700")], attributes)?;
+        attach(mount.as_fd(), open_mount_point(&dir)?.as_fd())?;
+        mkdir(dir.join(agent::ROOT), Mode::RWXU).during(|| "make the mount point of roots")?;
+        sys::ignore_children();
+        let filter = Filter::compile()?;
+        Ok(Process {
+            control,
+            privilege,
+            ids,
+            dir,
+            filter,
+        })
+    }
+
+    /// Answers until the daemon is gone; whatever was started ends with this process.
+    fn serve(self) -> i32 {
+        if self.greet().is_err() {
+            return 1;
+        }
+        loop {
+            let (request, descriptors) = match self.control.receive_with_descriptors() {
+                Ok(Received::Frame(request, descriptors)) => (request, descriptors),
+                Ok(Received::Nothing) => continue,
+                Ok(Received::Closed) => break,
+                Err(_) => break,
+            };
+            let (reply, descriptor) = match self.answer(request, descriptors) {
+                Ok(done) => done,
+                Err(fault) => (KeeperReply::Failed(fault), None),
+            };
+            let passed: Vec<_> = descriptor.iter().map(AsFd::as_fd).collect();
+            if self.control.send(&reply, &passed).is_err() {
+                break;
+            }
+        }
+        // The dead must be gone before this process lets go of the lock it shares with them.
+        sys::signal_all_reachable(libc::SIGKILL);
+        while !matches!(sys::wait_any(true), sys::Waited::NoChildren) {}
+        0
+    }
+
+    fn greet(&self) -> Result<(), Fault> {
+        let pidfd = pidfd_open(getpid(), PidfdFlags::empty()).during(|| "open its own pidfd")?;
+        let reply = KeeperReply::Ready {
+            pid: host_pid()?,
+            privilege: self.privilege,
+        };
+        self.control
+            .send(&reply, &[pidfd.as_fd()])
+            .map_err(|_| Fault {
+                what: "greet the daemon".into(),
+                errno: libc::EPIPE,
+            })
+    }
+
+    fn answer(
+        &self,
+        request: KeeperRequest,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<(KeeperReply, Option<OwnedFd>), Fault> {
+        match request {
+            KeeperRequest::MountFuse { name } => {
+                let path = self.dir.join(name);
+                let device = mount_fuse(&path)?;
+                Ok((KeeperReply::Mounted { path }, Some(device)))
+            }
+            KeeperRequest::SpawnHelper { role } => {
+                let socket = descriptors.into_iter().next().ok_or_else(incomplete)?;
+                spawn_helper(&role, socket)?;
+                Ok((KeeperReply::Spawned, None))
+            }
+            KeeperRequest::OpenSandbox => {
+                let pidfd = self.open_sandbox(descriptors)?;
+                Ok((KeeperReply::Opening, Some(pidfd)))
+            }
+        }
+    }
+
+    /// Forks an agent, which sets its sandbox up by itself and speaks to the daemon.
+    fn open_sandbox(&self, descriptors: Vec<OwnedFd>) -> Result<OwnedFd, Fault> {
+        let mut descriptors = descriptors.into_iter();
+        let plan = descriptors.next().ok_or_else(incomplete)?;
+        let control = Link::from(descriptors.next().ok_or_else(incomplete)?);
+        let held: Vec<OwnedFd> = descriptors.collect();
+        let flags = agent::namespaces(self.privilege);
+        // SAFETY: the keeper has one thread.
+        match unsafe { sys::fork(flags) }.during(|| "make a sandbox's namespaces")? {
+            Forked::Parent { pidfd, .. } => Ok(pidfd),
+            Forked::Child => agent::live(agent::Birth {
+                plan,
+                control,
+                held,
+                privilege: self.privilege,
+                host_ids: self.ids,
+                keeper_dir: &self.dir,
+                filter: &self.filter,
+            }),
+        }
+    }
+}
+
+/// This process's id in the namespace of the host's /proc.
+fn host_pid() -> Result<u32, Fault> {
+    let link = std::fs::read_link("/proc/self").during(|| "read /proc/self")?;
+    link.to_str()
+        .and_then(|text| text.parse().ok())
+        .ok_or_else(|| Fault {
+            what: format!("understand /proc/self: {link:?}"),
+            errno: libc::EINVAL,
+        })
+}
+
+/// Mounts a FUSE file system at a new directory and returns its only descriptor.
+fn mount_fuse(path: &Path) -> Result<OwnedFd, Fault> {
+    let (device, mount) = mount_fuse_detached()?;
+    mkdir(path, Mode::RWXU).during(|| format!("make {path:?}"))?;
+    attach(mount.as_fd(), open_mount_point(path)?.as_fd())?;
+    Ok(device)
+}
+
+/// A FUSE device and the mount it serves, which is nowhere yet.
+pub(crate) fn mount_fuse_detached() -> Result<(OwnedFd, OwnedFd), Fault> {
+    let device = open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+        .during(|| "open /dev/fuse")?;
+    let number = device.as_raw_fd().to_string();
+    let options = [
+        ("source", "avfs"),
+        ("fd", &number),
+        ("rootmode", "40000"),
+        ("user_id", "0"),
+        ("group_id", "0"),
+    ];
+    let attributes = MountAttrFlags::MOUNT_ATTR_RDONLY
+        | MountAttrFlags::MOUNT_ATTR_NOSUID
+        | MountAttrFlags::MOUNT_ATTR_NODEV;
+    let mount = new_mount(
+        "fuse",
+        &options,
+        &["default_permissions", "allow_other"],
+        attributes,
+    )?;
+    Ok((device, mount))
+}
+
+/// Runs this program as `<binary> <role>` with `socket` as descriptor 3.
+fn spawn_helper(role: &str, socket: OwnedFd) -> Result<(), Fault> {
+    let role = CString::new(role).map_err(|_| incomplete())?;
+    // SAFETY: the keeper has one thread.
+    match unsafe { sys::fork(0) }.during(|| "fork a helper")? {
+        Forked::Parent { .. } => Ok(()),
+        Forked::Child => {
+            sys::reset_signals();
+            let ready = sys::become_descriptor(socket.as_fd(), 3);
+            sys::close_on_exec_from(4);
+            if ready.is_ok() {
+                let arguments = [c"avfs".as_ptr(), role.as_ptr(), std::ptr::null()];
+                let environment = [std::ptr::null()];
+                let program = c"/proc/self/exe".as_ptr();
+                // SAFETY: C strings and null-terminated arrays that outlive the call.
+                unsafe { libc::execve(program, arguments.as_ptr(), environment.as_ptr()) };
+            }
+            // The daemon finds its end of the socket closed.
+            sys::leave(127)
+        }
+    }
+}
+
+fn incomplete() -> Fault {
+    Fault {
+        what: "understand an incomplete request".into(),
+        errno: libc::EINVAL,
+    }
+}

@@ -1,0 +1,368 @@
+//! What a sandbox is lent by the host: system directories, toolchains, and a made-up `/etc`.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::confine;
+use crate::error::{During, Error, Result};
+use crate::plan::{EtcContent, EtcFile, INNER_UID, Lent, Privilege, SANDBOX_UID};
+
+/// Directories with the host's programs and libraries.
+const SYSTEM: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/opt"];
+
+/// Mount points every sandbox has besides those of what is lent.
+const FIXED: [&str; 6] = ["dev", "etc", "proc", "run", "tmp", "var/tmp"];
+
+/// Where version managers keep versions: below the home, and how many levels deep one lies.
+const VERSIONS: [(&str, usize); 7] = [
+    (".rustup/toolchains", 1),
+    (".pyenv/versions", 1),
+    (".nvm/versions/node", 1),
+    (".rbenv/versions", 1),
+    (".asdf/installs", 2),
+    (".local/share/mise/installs", 2),
+    (".local/share/uv/python", 1),
+];
+
+/// A toolchain of the caller, lent at its own path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Toolchain {
+    /// One version directory.
+    pub lent: Lent,
+    /// Its directory of programs, for PATH.
+    pub bin: PathBuf,
+}
+
+/// The host's system directories that exist, links among them resolved.
+pub fn host_lent() -> Vec<Lent> {
+    SYSTEM
+        .iter()
+        .filter_map(|name| {
+            let host = fs::canonicalize(name).ok().filter(|path| path.is_dir())?;
+            Some(Lent {
+                host,
+                inside: PathBuf::from(name),
+            })
+        })
+        .collect()
+}
+
+/// The toolchains that a caller with this home and PATH uses, as version directories only.
+///
+/// Proxies that choose a version at run time (rustup's, pyenv's shims) need their manager's
+/// whole home, so the chosen version's own programs take their place.
+pub fn toolchains(home: &Path, path_env: &OsStr) -> Vec<Toolchain> {
+    let path: Vec<PathBuf> = std::env::split_paths(path_env).collect();
+    let mut versions = Vec::new();
+    versions.extend(path.iter().filter_map(|dir| version_of(home, dir)));
+    versions.extend(rust_versions(home, &path));
+    versions.extend(pyenv_versions(home, &path));
+    let mut seen = BTreeSet::new();
+    versions
+        .into_iter()
+        // A version may be a link to another; what is lent is the directory that is really there.
+        .filter_map(|version| fs::canonicalize(version).ok())
+        .filter(|version| lendable(home, version) && seen.insert(version.clone()))
+        .map(|version| Toolchain {
+            bin: version.join("bin"),
+            lent: Lent {
+                host: version.clone(),
+                inside: version,
+            },
+        })
+        .collect()
+}
+
+/// The version directory whose programs `dir` holds.
+fn version_of(home: &Path, dir: &Path) -> Option<PathBuf> {
+    let version = dir
+        .parent()
+        .filter(|_| dir.file_name() == Some(OsStr::new("bin")))?;
+    VERSIONS.iter().find_map(|(root, depth)| {
+        let below = version.strip_prefix(home.join(root)).ok()?;
+        (below.components().count() == *depth).then(|| version.to_owned())
+    })
+}
+
+/// Rust toolchains, the default one first.
+fn rust_versions(home: &Path, path: &[PathBuf]) -> Vec<PathBuf> {
+    let mut homes = vec![home.join(".rustup")];
+    for dir in path.iter().filter(|dir| dir.join("rustup").exists()) {
+        // `cargo/bin` and `rustup` are siblings, whether hidden or not.
+        let beside = dir.parent().and_then(Path::parent);
+        homes.extend(
+            beside
+                .into_iter()
+                .flat_map(|dir| [dir.join(".rustup"), dir.join("rustup")]),
+        );
+    }
+    let mut found = Vec::new();
+    for home in homes {
+        let settings = fs::read_to_string(home.join("settings.toml")).unwrap_or_default();
+        let default = settings.lines().find_map(|line| {
+            let value = line
+                .strip_prefix("default_toolchain")?
+                .trim_start()
+                .strip_prefix('=')?;
+            Some(value.trim().trim_matches('"').to_owned())
+        });
+        let dir = home.join("toolchains");
+        found.extend(
+            default
+                .filter(|name| is_name(name))
+                .map(|name| dir.join(name)),
+        );
+        found.extend(children(&dir));
+    }
+    found
+}
+
+/// The Python versions that pyenv's shims stand for.
+fn pyenv_versions(home: &Path, path: &[PathBuf]) -> Vec<PathBuf> {
+    let pyenv = home.join(".pyenv");
+    if !path.contains(&pyenv.join("shims")) {
+        return Vec::new();
+    }
+    let chosen = fs::read_to_string(pyenv.join("version")).unwrap_or_default();
+    let names = chosen
+        .split_whitespace()
+        .filter(|name| is_name(name) && *name != "system");
+    names
+        .map(|name| pyenv.join("versions").join(name))
+        .collect()
+}
+
+/// Whether a directory looks like a version and like nothing that holds more than that.
+fn lendable(home: &Path, version: &Path) -> bool {
+    let home = fs::canonicalize(home).unwrap_or_else(|_| home.to_owned());
+    let hidden = ["/dev", "/proc", "/etc", "/run", "/sys"];
+    version.join("bin").is_dir()
+        && !home.starts_with(version)
+        && !hidden.iter().any(|dir| version.starts_with(dir))
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name != "." && name != ".." && !name.contains('/')
+}
+
+/// What is in a directory, sorted; nothing when it cannot be read.
+fn children(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+/// Makes the directory of empty mount points that lies under every vault.
+///
+/// As root, it is given to the commands, like everything else they find in their vault.
+pub fn build_skeleton(dir: &Path, lent: &[Lent]) -> Result<()> {
+    let inside = lent.iter().map(|lent| lent.inside.as_path());
+    let owner = match confine::privilege()? {
+        Privilege::Root => Some(SANDBOX_UID),
+        Privilege::User => None,
+    };
+    for path in FIXED.iter().map(Path::new).chain(inside) {
+        let path = path.strip_prefix("/").unwrap_or(path);
+        let mut place = dir.to_owned();
+        make(&place, owner)?;
+        for part in path.components() {
+            if !matches!(part, std::path::Component::Normal(_)) {
+                let reason = format!("{path:?} has a part that is no name");
+                return Err(Error::Invalid {
+                    what: "mount point",
+                    reason,
+                });
+            }
+            place.push(part);
+            make(&place, owner)?;
+        }
+    }
+    Ok(())
+}
+
+/// A directory that everyone may enter, whatever the umask.
+fn make(dir: &Path, owner: Option<u32>) -> Result<()> {
+    let made = fs::DirBuilder::new()
+        .mode(0o755)
+        .recursive(true)
+        .create(dir);
+    made.during(|| format!("make {dir:?}"))?;
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o755))
+        .during(|| format!("open {dir:?} to all"))?;
+    std::os::unix::fs::chown(dir, owner, owner).during(|| format!("give {dir:?} away"))?;
+    Ok(())
+}
+
+/// Names in the host's `/etc` that tell nothing about its users and that programs need.
+const PUBLIC: [&str; 18] = [
+    "alternatives",
+    "bash.bashrc",
+    "ca-certificates",
+    "ca-certificates.conf",
+    "debian_version",
+    "fonts",
+    "inputrc",
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "locale.alias",
+    "localtime",
+    "mime.types",
+    "os-release",
+    "protocols",
+    "services",
+    "ssl",
+    "timezone",
+];
+
+/// The `/etc` of a sandbox named `name`: an allow-list of the host's, the rest made up.
+pub fn host_etc(name: &str) -> Vec<EtcFile> {
+    let made = |path: &str, text: String| EtcFile {
+        path: path.to_owned(),
+        content: EtcContent::Bytes(text.into_bytes()),
+    };
+    let id = INNER_UID;
+    let mut files =
+        vec![
+        made(
+            "passwd",
+            format!(
+                "root:x:0:0:root:/root:/usr/sbin/nologin\n\
+                 agent:x:{id}:{id}:agent:/home/agent:/bin/sh\n\
+                 nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n"
+            ),
+        ),
+        made("group", format!("root:x:0:\nagent:x:{id}:\nnogroup:x:65534:\n")),
+        made("hostname", format!("{name}\n")),
+        made("hosts", format!("127.0.0.1 localhost {name}\n::1 localhost\n")),
+        made("resolv.conf", String::new()),
+        made(
+            "nsswitch.conf",
+            "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n"
+                .to_owned(),
+        ),
+    ];
+    files.extend(PUBLIC.iter().filter_map(|name| {
+        let host = fs::canonicalize(Path::new("/etc").join(name)).ok()?;
+        Some(EtcFile {
+            path: (*name).to_owned(),
+            content: EtcContent::Host(host),
+        })
+    }));
+    files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn make_version(home: &Path, path: &str) -> PathBuf {
+        let version = home.join(path);
+        fs::create_dir_all(version.join("bin")).unwrap();
+        version
+    }
+
+    fn found(home: &Path, path: &[&str]) -> Vec<PathBuf> {
+        let path = std::env::join_paths(path.iter().map(|dir| home.join(dir))).unwrap();
+        toolchains(home, &path)
+            .into_iter()
+            .map(|toolchain| toolchain.lent.host)
+            .collect()
+    }
+
+    #[test]
+    fn rust_toolchains_come_as_versions_the_default_first() {
+        let home = tempfile::tempdir().unwrap();
+        let home = fs::canonicalize(home.path()).unwrap();
+        let nightly = make_version(&home, ".rustup/toolchains/nightly");
+        let stable = make_version(&home, ".rustup/toolchains/stable");
+        std::os::unix::fs::symlink(&stable, home.join(".rustup/toolchains/1.95")).unwrap();
+        fs::write(
+            home.join(".rustup/settings.toml"),
+            "default_toolchain = \"1.95\"\n",
+        )
+        .unwrap();
+        assert_eq!(found(&home, &[".cargo/bin"]), [stable.clone(), nightly]);
+        let path = std::ffi::OsString::new();
+        let first = &toolchains(&home, &path)[0];
+        assert_eq!(
+            (&first.lent.inside, &first.bin),
+            (&stable, &stable.join("bin"))
+        );
+    }
+
+    #[test]
+    fn only_versions_in_use_are_lent() {
+        let home = tempfile::tempdir().unwrap();
+        let home = fs::canonicalize(home.path()).unwrap();
+        let node = make_version(&home, ".nvm/versions/node/v22");
+        make_version(&home, ".nvm/versions/node/v20");
+        let python = make_version(&home, ".pyenv/versions/3.12");
+        make_version(&home, ".pyenv/versions/3.11");
+        fs::write(home.join(".pyenv/version"), "3.12\nsystem\n../../secret\n").unwrap();
+        fs::create_dir_all(home.join("secret/bin")).unwrap();
+        assert_eq!(found(&home, &[".nvm/versions/node/v22/bin"]), [node]);
+        assert_eq!(found(&home, &[".pyenv/shims"]), [python]);
+    }
+
+    #[test]
+    fn nothing_else_of_a_home_is_lent() {
+        let home = tempfile::tempdir().unwrap();
+        let home = fs::canonicalize(home.path()).unwrap();
+        for dir in ["bin", ".cargo/bin", ".local/bin", ".nvm/bin", ".config/bin"] {
+            fs::create_dir_all(home.join(dir)).unwrap();
+        }
+        // A version that is really the home, or above it.
+        fs::create_dir_all(home.join(".rustup/toolchains")).unwrap();
+        std::os::unix::fs::symlink(&home, home.join(".rustup/toolchains/all")).unwrap();
+        std::os::unix::fs::symlink("/", home.join(".rustup/toolchains/more")).unwrap();
+        let path = [
+            "bin",
+            ".",
+            ".cargo/bin",
+            ".local/bin",
+            ".nvm/bin",
+            ".config/bin",
+        ];
+        assert_eq!(found(&home, &path), Vec::<PathBuf>::new());
+    }
+
+    #[test]
+    fn skeletons_are_open_directories() {
+        let dir = tempfile::tempdir().unwrap();
+        let lent = [Lent {
+            host: "/usr".into(),
+            inside: "/home/me/.tool/v1".into(),
+        }];
+        build_skeleton(&dir.path().join("skeleton"), &lent).unwrap();
+        for path in [
+            "dev",
+            "etc",
+            "proc",
+            "run",
+            "tmp",
+            "var/tmp",
+            "home/me/.tool/v1",
+        ] {
+            let metadata = fs::metadata(dir.path().join("skeleton").join(path)).unwrap();
+            assert_eq!(metadata.permissions().mode() & 0o7777, 0o755, "{path}");
+        }
+        let bad = [Lent {
+            host: "/usr".into(),
+            inside: "/../up".into(),
+        }];
+        assert!(build_skeleton(dir.path(), &bad).is_err());
+    }
+
+    #[test]
+    fn system_directories_are_resolved() {
+        for lent in host_lent() {
+            assert_eq!(fs::canonicalize(&lent.host).unwrap(), lent.host);
+            assert!(lent.host.is_dir());
+        }
+    }
+}

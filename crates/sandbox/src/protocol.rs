@@ -1,0 +1,498 @@
+//! Frames between daemon, keeper, agent and supervisor: small typed packets with descriptors.
+//!
+//! A frame that arrives may come from a hostile process, so it is bounded, parsed strictly, and
+//! descriptors nobody expects never enter the table of this process. What is too large for a
+//! packet (a plan, a command) travels as a sealed memory file.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, fcntl_get_seals, fstat, memfd_create};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg,
+    sendmsg, socketpair,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::{During, Error, Fault};
+use crate::plan::{Isolation, Privilege};
+
+/// Both ends are the same program; this catches one that was replaced while the daemon ran.
+pub(crate) const VERSION: u32 = 1;
+/// The largest frame.
+const FRAME_MAX: usize = 16 * 1024;
+/// The most descriptors in one frame.
+pub(crate) const DESCRIPTORS_MAX: usize = 64;
+/// The largest plan or command.
+pub(crate) const BODY_MAX: usize = 8 * 1024 * 1024 + 64 * 1024;
+
+/// The first frame to a new keeper process: what it is to be.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Boot {
+    pub version: u32,
+    pub duty: Duty,
+}
+
+/// What a freshly executed `__keeper` is to do.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) enum Duty {
+    /// Be the keeper.
+    Keep { runtime_dir: PathBuf },
+    /// Try one thing and say how it went.
+    Probe(crate::probe::Trial),
+}
+
+/// Daemon to keeper.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) enum KeeperRequest {
+    MountFuse {
+        name: String,
+    },
+    /// With the helper's socket.
+    SpawnHelper {
+        role: String,
+    },
+    /// With the plan, the agent's socket, and what the agent holds open.
+    OpenSandbox,
+}
+
+/// Keeper to daemon; one for every request, and one at the start.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) enum KeeperReply {
+    /// The namespaces stand. With the keeper's pidfd.
+    Ready {
+        pid: u32,
+        privilege: Privilege,
+    },
+    /// With the FUSE descriptor.
+    Mounted {
+        path: PathBuf,
+    },
+    Spawned,
+    /// The agent is being set up and will speak for itself. With its pidfd.
+    Opening,
+    Failed(Fault),
+}
+
+/// Daemon to agent.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) enum AgentRequest {
+    /// With the command, the supervisor's socket, stdin, stdout and stderr.
+    Exec,
+    CountProcesses,
+}
+
+/// Agent to daemon. `Exec` is answered by the supervisor, on its own socket.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) enum AgentReply {
+    Ready(Isolation),
+    Failed(Fault),
+    Processes(u32),
+}
+
+/// Daemon to supervisor; the supervisor answers with events.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) enum SupervisorRequest {
+    Signal(i32),
+    Kill,
+}
+
+/// Command, before it is executed, to mover.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) enum MoverRequest {
+    /// With the command's listener, and what to let go of when it has ended.
+    Serve,
+}
+
+/// One end of a packet socket.
+#[derive(Debug)]
+pub(crate) struct Link(OwnedFd);
+
+/// What [`Link::receive`] found.
+#[derive(Debug)]
+pub(crate) enum Received<T> {
+    Frame(T, Vec<OwnedFd>),
+    /// Nothing yet (only when asked not to wait).
+    Nothing,
+    Closed,
+}
+
+/// Why a frame could not be moved.
+#[derive(Debug)]
+pub(crate) enum LinkError {
+    Closed,
+    TimedOut,
+    Malformed(&'static str),
+    System(Fault),
+}
+
+impl LinkError {
+    /// Names the other side.
+    pub(crate) fn named(self, peer: &'static str, gone: Error, limit: Duration) -> Error {
+        match self {
+            LinkError::Closed => gone,
+            LinkError::TimedOut => Error::NoAnswer {
+                peer,
+                seconds: limit.as_secs(),
+            },
+            LinkError::Malformed(reason) => Error::Malformed { peer, reason },
+            LinkError::System(fault) => Error::System(fault),
+        }
+    }
+}
+
+/// How long [`Link::receive`] may take.
+#[derive(Clone, Copy)]
+pub(crate) enum Wait {
+    Forever,
+    No,
+}
+
+impl From<OwnedFd> for Link {
+    fn from(fd: OwnedFd) -> Link {
+        Link(fd)
+    }
+}
+
+impl From<Link> for OwnedFd {
+    fn from(link: Link) -> OwnedFd {
+        link.0
+    }
+}
+
+impl AsFd for Link {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Link {
+    /// Two connected ends, closed on exec.
+    pub(crate) fn pair() -> Result<(Link, Link), Fault> {
+        socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        )
+        .map(|(a, b)| (Link(a), Link(b)))
+        .during(|| "make a socket pair")
+    }
+
+    /// Sends one frame.
+    pub(crate) fn send<T: Serialize>(
+        &self,
+        frame: &T,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<(), LinkError> {
+        let bytes =
+            postcard::to_stdvec(frame).map_err(|_| LinkError::Malformed("cannot be encoded"))?;
+        if bytes.len() > FRAME_MAX || descriptors.len() > DESCRIPTORS_MAX {
+            return Err(LinkError::Malformed("too large"));
+        }
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        if !descriptors.is_empty() {
+            let fits = control.push(SendAncillaryMessage::ScmRights(descriptors));
+            debug_assert!(fits, "the space was sized for it");
+        }
+        let parts = [IoSlice::new(&bytes)];
+        match retry_on_intr(|| sendmsg(&self.0, &parts, &mut control, SendFlags::NOSIGNAL)) {
+            Ok(_) => Ok(()),
+            Err(Errno::PIPE | Errno::CONNRESET) => Err(LinkError::Closed),
+            Err(errno) => Err(LinkError::System(Fault {
+                what: "send a frame".into(),
+                errno: errno.raw_os_error(),
+            })),
+        }
+    }
+
+    /// Receives one frame that may bring up to [`DESCRIPTORS_MAX`] descriptors.
+    pub(crate) fn receive_with_descriptors<T: DeserializeOwned>(
+        &self,
+    ) -> Result<Received<T>, LinkError> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
+        self.take(&mut space, Wait::Forever)
+    }
+
+    /// Receives one frame; descriptors that came with it are refused by the kernel.
+    pub(crate) fn receive<T: DeserializeOwned>(
+        &self,
+        wait: Wait,
+    ) -> Result<Received<T>, LinkError> {
+        self.take(&mut [], wait)
+    }
+
+    /// Receives an answer that must come in time.
+    pub(crate) fn answer<T: DeserializeOwned>(&self, limit: Duration) -> Result<T, LinkError> {
+        self.await_frame(limit)?;
+        match self.receive(Wait::Forever)? {
+            Received::Frame(frame, _) => Ok(frame),
+            Received::Closed | Received::Nothing => Err(LinkError::Closed),
+        }
+    }
+
+    /// Receives an answer with descriptors that must come in time.
+    pub(crate) fn answer_with_descriptors<T: DeserializeOwned>(
+        &self,
+        limit: Duration,
+    ) -> Result<(T, Vec<OwnedFd>), LinkError> {
+        self.await_frame(limit)?;
+        match self.receive_with_descriptors()? {
+            Received::Frame(frame, descriptors) => Ok((frame, descriptors)),
+            Received::Closed | Received::Nothing => Err(LinkError::Closed),
+        }
+    }
+
+    fn await_frame(&self, limit: Duration) -> Result<(), LinkError> {
+        match readable_within(self.as_fd(), limit) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(LinkError::TimedOut),
+            Err(fault) => Err(LinkError::System(fault)),
+        }
+    }
+
+    fn take<T: DeserializeOwned>(
+        &self,
+        space: &mut [MaybeUninit<u8>],
+        wait: Wait,
+    ) -> Result<Received<T>, LinkError> {
+        let mut buffer = [0; FRAME_MAX];
+        let mut control = RecvAncillaryBuffer::new(space);
+        let flags = match wait {
+            Wait::Forever => RecvFlags::CMSG_CLOEXEC,
+            Wait::No => RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT,
+        };
+        let received = retry_on_intr(|| {
+            recvmsg(
+                &self.0,
+                &mut [IoSliceMut::new(&mut buffer)],
+                &mut control,
+                flags,
+            )
+        });
+        let message = match received {
+            Ok(message) => message,
+            Err(Errno::AGAIN) => return Ok(Received::Nothing),
+            Err(Errno::CONNRESET) => return Ok(Received::Closed),
+            Err(errno) => {
+                let what = "receive a frame".into();
+                return Err(LinkError::System(Fault {
+                    what,
+                    errno: errno.raw_os_error(),
+                }));
+            }
+        };
+        let mut descriptors = Vec::new();
+        for part in control.drain() {
+            if let RecvAncillaryMessage::ScmRights(rights) = part {
+                descriptors.extend(rights);
+            }
+        }
+        if message.bytes == 0 {
+            return Ok(Received::Closed);
+        }
+        if message.flags.contains(ReturnFlags::TRUNC) {
+            return Err(LinkError::Malformed("longer than any frame"));
+        }
+        decode(&buffer[..message.bytes])
+            .map(|frame| Received::Frame(frame, descriptors))
+            .ok_or(LinkError::Malformed("not a frame of this protocol"))
+    }
+}
+
+/// Decodes exactly one value that fills `bytes`.
+fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    match postcard::take_from_bytes(bytes) {
+        Ok((value, [])) => Some(value),
+        _ => None,
+    }
+}
+
+/// Whether `fd` becomes readable (or is closed by the other side) in time.
+pub(crate) fn readable_within(fd: BorrowedFd<'_>, limit: Duration) -> Result<bool, Fault> {
+    let deadline = std::time::Instant::now() + limit;
+    loop {
+        let left = deadline.saturating_duration_since(std::time::Instant::now());
+        let timeout = Timespec::try_from(left).unwrap_or(Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        });
+        let mut polled = [PollFd::from_borrowed_fd(fd, PollFlags::IN)];
+        match poll(&mut polled, Some(&timeout)) {
+            Ok(ready) => return Ok(ready > 0),
+            Err(Errno::INTR) => continue,
+            Err(errno) => return Err(errno).during(|| "poll a descriptor"),
+        }
+    }
+}
+
+/// Writes a value into a sealed memory file.
+pub(crate) fn seal<T: Serialize>(value: &T) -> Result<OwnedFd, Error> {
+    let bytes = postcard::to_stdvec(value).map_err(|error| Error::Invalid {
+        what: "request",
+        reason: error.to_string(),
+    })?;
+    if bytes.len() > BODY_MAX {
+        let reason = format!(
+            "{} bytes where at most {BODY_MAX} are possible",
+            bytes.len()
+        );
+        return Err(Error::Invalid {
+            what: "request",
+            reason,
+        });
+    }
+    let file = memfd_create("avfs", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)
+        .during(|| "make a memory file")?;
+    let mut rest = &bytes[..];
+    while !rest.is_empty() {
+        let written =
+            retry_on_intr(|| rustix::io::write(&file, rest)).during(|| "write a memory file")?;
+        rest = &rest[written..];
+    }
+    fcntl_add_seals(&file, SEALS).during(|| "seal a memory file")?;
+    Ok(file)
+}
+
+const SEALS: SealFlags = SealFlags::WRITE
+    .union(SealFlags::GROW)
+    .union(SealFlags::SHRINK)
+    .union(SealFlags::SEAL);
+
+/// Reads back what [`seal`] wrote; its reader has one thread and the file cannot change.
+pub(crate) fn unseal<T: DeserializeOwned>(file: BorrowedFd<'_>) -> Result<T, Fault> {
+    let invalid = |what: &str| Fault {
+        what: what.into(),
+        errno: libc::EINVAL,
+    };
+    let seals = fcntl_get_seals(file).during(|| "look at a memory file's seals")?;
+    if !seals.contains(SEALS) {
+        return Err(invalid("read a memory file that is not sealed"));
+    }
+    let size = fstat(file).during(|| "look at a memory file")?.st_size;
+    let size = usize::try_from(size).ok().filter(|size| *size <= BODY_MAX);
+    let size = size.ok_or_else(|| invalid("read a memory file of that size"))?;
+    let mut bytes = vec![0; size];
+    let mut filled = 0;
+    while filled < size {
+        let offset = filled as u64;
+        let read = retry_on_intr(|| rustix::io::pread(file, &mut bytes[filled..], offset))
+            .during(|| "read a memory file")?;
+        if read == 0 {
+            return Err(invalid("read a memory file to its end"));
+        }
+        filled += read;
+    }
+    decode(&bytes).ok_or_else(|| invalid("decode a memory file"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Command, Event, ExitStatus, Usage};
+
+    fn exited() -> Event {
+        let status = ExitStatus::Signal(9);
+        Event::Exited {
+            status,
+            usage: Usage::default(),
+            leftovers: 3,
+        }
+    }
+
+    fn raw(bytes: &[u8]) -> Result<Received<Event>, LinkError> {
+        let (ours, theirs) = Link::pair().unwrap();
+        rustix::io::write(&theirs, bytes).unwrap();
+        ours.receive(Wait::No)
+    }
+
+    #[test]
+    fn frames_arrive_as_they_were_sent() {
+        let (ours, theirs) = Link::pair().unwrap();
+        assert!(matches!(
+            ours.receive::<Event>(Wait::No),
+            Ok(Received::Nothing)
+        ));
+        theirs.send(&exited(), &[]).unwrap();
+        let Ok(Received::Frame(event, _)) = ours.receive::<Event>(Wait::No) else {
+            panic!()
+        };
+        assert_eq!(event, exited());
+        drop(theirs);
+        assert!(matches!(
+            ours.receive::<Event>(Wait::No),
+            Ok(Received::Closed)
+        ));
+        assert!(matches!(ours.send(&exited(), &[]), Err(LinkError::Closed)));
+    }
+
+    #[test]
+    fn malformed_frames_are_refused() {
+        let good = postcard::to_stdvec(&exited()).unwrap();
+        assert!(matches!(raw(&good), Ok(Received::Frame(..))));
+        let trailing = [&good[..], b"x"].concat();
+        for bytes in [
+            &trailing[..],
+            &good[..good.len() - 1],
+            b"\xff",
+            &[0; FRAME_MAX + 1],
+        ] {
+            assert!(
+                matches!(raw(bytes), Err(LinkError::Malformed(_))),
+                "{} bytes",
+                bytes.len()
+            );
+        }
+    }
+
+    #[test]
+    fn unexpected_descriptors_never_arrive() {
+        let (ours, theirs) = Link::pair().unwrap();
+        let (watched, sent) = Link::pair().unwrap();
+        theirs.send(&exited(), &[sent.as_fd()]).unwrap();
+        drop(sent);
+        assert!(
+            matches!(ours.receive::<Event>(Wait::No), Ok(Received::Frame(_, fds)) if fds.is_empty())
+        );
+        // Nobody has the other end any more.
+        assert!(matches!(
+            watched.receive::<Event>(Wait::No),
+            Ok(Received::Closed)
+        ));
+    }
+
+    #[test]
+    fn bodies_are_sealed() {
+        let command = Command {
+            argv: vec![vec![b'x'; 300_000]],
+            env: vec![(b"A".to_vec(), b"B".to_vec())],
+            cwd: b"/".to_vec(),
+        };
+        let file = seal(&command).unwrap();
+        assert_eq!(unseal::<Command>(file.as_fd()).unwrap(), command);
+        assert!(
+            rustix::io::pwrite(&file, b"y", 5).is_err(),
+            "it cannot be changed"
+        );
+        let open = memfd_create("open", MemfdFlags::ALLOW_SEALING).unwrap();
+        assert!(
+            unseal::<Command>(open.as_fd()).is_err(),
+            "it must be sealed"
+        );
+    }
+
+    #[test]
+    fn answers_must_come_in_time() {
+        let (ours, _theirs) = Link::pair().unwrap();
+        let answer = ours.answer::<Event>(Duration::from_millis(10));
+        assert!(matches!(answer, Err(LinkError::TimedOut)));
+    }
+}

@@ -1,0 +1,370 @@
+//! The file system of a sandbox: the overlay as `/`, lent directories and synthesised ones on it.
+//!
+//! Everything is attached through descriptors found without following symbolic links, because
+//! the names in a vault are whatever its commands made of them.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Component, Path};
+
+use rustix::fs::{
+    AtFlags, CWD, Gid, Mode, OFlags, ResolveFlags, Uid, chownat, mkdirat, open, openat, openat2,
+    symlinkat,
+};
+use rustix::io::Errno;
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MountPropagationFlags, MoveMountFlags,
+    OpenTreeFlags, fsconfig_create, fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen,
+    mount_change, move_mount, open_tree,
+};
+
+use crate::error::{During, Fault};
+use crate::plan::{
+    EtcContent, EtcFile, INNER_UID, OverlayPlan, Privilege, SANDBOX_UID, SandboxPlan,
+};
+use crate::sys;
+
+const NOSUID_NODEV: MountAttrFlags =
+    MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
+const READ_ONLY: MountAttrFlags = NOSUID_NODEV.union(MountAttrFlags::MOUNT_ATTR_RDONLY);
+/// A device must stay openable; nothing else about it may be changed.
+const DEVICE: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID
+    .union(MountAttrFlags::MOUNT_ATTR_NOEXEC)
+    .union(MountAttrFlags::MOUNT_ATTR_RDONLY);
+
+const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+const DEVICE_LINKS: [(&str, &str); 5] = [
+    ("pts/ptmx", "ptmx"),
+    ("/proc/self/fd", "fd"),
+    ("/proc/self/fd/0", "stdin"),
+    ("/proc/self/fd/1", "stdout"),
+    ("/proc/self/fd/2", "stderr"),
+];
+
+/// A root file system under construction at an attached mount.
+pub(crate) struct Root {
+    top: OwnedFd,
+    privilege: Privilege,
+}
+
+/// Builds the file system of `plan` at `at` and makes it the root of this process.
+///
+/// The process must be alone in its mount namespace and pid 1 of its pid namespace.
+pub(crate) fn enter(plan: &SandboxPlan, privilege: Privilege, at: &Path) -> Result<(), Fault> {
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    mount_change("/", private).during(|| "detach its mounts from the keeper's")?;
+    let root = Root::overlay(&plan.overlay, plan.readonly, privilege, at)?;
+    let scratch = open_directory(&plan.scratch)?;
+    give(scratch.as_fd(), privilege, || {
+        format!("own {:?}", plan.scratch)
+    })?;
+    root.show(scratch.as_fd(), Path::new("tmp"), NOSUID_NODEV)?;
+    for (inside, mode) in [("run", "0755"), ("var/tmp", "1777")] {
+        match root.memory(inside, mode) {
+            // The vault has something else there, such as a link to /tmp: that is its choice.
+            Err(Fault {
+                errno: libc::ELOOP | libc::ENOTDIR,
+                ..
+            }) => {}
+            done => done?,
+        }
+    }
+    root.processes()?;
+    root.devices()?;
+    root.etc(&plan.etc)?;
+    let mut lent: Vec<_> = plan.lent.iter().collect();
+    // A path must be there before what is mounted inside it.
+    lent.sort_by_key(|lent| lent.inside.components().count());
+    for lent in lent {
+        let tree = clone_tree(&lent.host)?;
+        restrict(tree.as_fd(), READ_ONLY, true)?;
+        root.put(tree.as_fd(), &lent.inside)?;
+    }
+    rustix::process::fchdir(&root.top).during(|| "go to the new root")?;
+    sys::enter_root().during(|| "enter the new root")
+}
+
+impl Root {
+    /// Mounts the overlay at `at`.
+    ///
+    /// Layers are named by descriptor: no character in a path needs care, and the mount table,
+    /// which commands can read, shows no host path.
+    fn overlay(
+        plan: &OverlayPlan,
+        readonly: bool,
+        privilege: Privilege,
+        at: &Path,
+    ) -> Result<Root, Fault> {
+        let lowers = plan.lowers.iter().map(|path| open_directory(path));
+        let lowers = lowers.collect::<Result<Vec<_>, _>>()?;
+        let (upper, work) = (open_directory(&plan.upper)?, open_directory(&plan.work)?);
+        // The overlay copies the owner of its root when it is mounted.
+        give(upper.as_fd(), privilege, || format!("own {:?}", plan.upper))?;
+        let name = |fd: &OwnedFd| format!("/proc/self/fd/{}", fd.as_raw_fd());
+        let stack = lowers.iter().map(name).collect::<Vec<_>>().join(":");
+        let (upper_name, work_name) = (name(&upper), name(&work));
+        let mut options = vec![
+            ("source", "vault"),
+            ("lowerdir", stack.as_str()),
+            ("upperdir", upper_name.as_str()),
+            ("workdir", work_name.as_str()),
+            ("metacopy", "off"),
+            ("index", "off"),
+            ("nfs_export", "off"),
+            ("xino", "off"),
+        ];
+        let mut flags = Vec::new();
+        match privilege {
+            Privilege::Root => options.push(("redirect_dir", "on")),
+            Privilege::User => {
+                options.push(("redirect_dir", "nofollow"));
+                flags.push("userxattr");
+            }
+        }
+        let mut attributes = NOSUID_NODEV;
+        if readonly {
+            attributes |= MountAttrFlags::MOUNT_ATTR_RDONLY;
+        }
+        let mount = new_mount("overlay", &options, &flags, attributes)?;
+        attach(mount.as_fd(), open_mount_point(at)?.as_fd())?;
+        Ok(Root {
+            top: open_mount_point(at)?,
+            privilege,
+        })
+    }
+
+    /// Binds what `source` is at `inside`.
+    fn show(
+        &self,
+        source: BorrowedFd<'_>,
+        inside: &Path,
+        attributes: MountAttrFlags,
+    ) -> Result<(), Fault> {
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE
+            | OpenTreeFlags::OPEN_TREE_CLOEXEC
+            | OpenTreeFlags::AT_EMPTY_PATH
+            | OpenTreeFlags::AT_RECURSIVE;
+        let tree = open_tree(source, "", flags).during(|| format!("lend {inside:?}"))?;
+        restrict(tree.as_fd(), attributes, true)?;
+        self.put(tree.as_fd(), inside)
+    }
+
+    /// A file system in memory that belongs to the commands.
+    fn memory(&self, inside: &str, mode: &str) -> Result<(), Fault> {
+        let owner = self.owner();
+        let options = [
+            ("mode", mode),
+            ("uid", owner.as_str()),
+            ("gid", owner.as_str()),
+        ];
+        self.put(tmpfs(&options, NOSUID_NODEV)?.as_fd(), Path::new(inside))
+    }
+
+    fn processes(&self) -> Result<(), Fault> {
+        let attributes = NOSUID_NODEV | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+        let mount = new_mount("proc", &[("source", "proc")], &[], attributes)?;
+        self.put(mount.as_fd(), Path::new("proc"))
+    }
+
+    fn devices(&self) -> Result<(), Fault> {
+        let owner = self.owner();
+        let owned = [
+            ("mode", "0755"),
+            ("uid", owner.as_str()),
+            ("gid", owner.as_str()),
+        ];
+        let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+        self.put(tmpfs(&owned, attributes)?.as_fd(), Path::new("dev"))?;
+        let dev = self.directory(Path::new("dev"))?;
+        for device in DEVICES {
+            let spot = create_file(dev.as_fd(), device)?;
+            let tree = clone_tree(&Path::new("/dev").join(device))?;
+            restrict(tree.as_fd(), DEVICE, false)?;
+            attach(tree.as_fd(), spot.as_fd())?;
+        }
+        for (target, name) in DEVICE_LINKS {
+            symlinkat(target, &dev, name).during(|| format!("link /dev/{name}"))?;
+        }
+        let terminals = [("source", "devpts"), ("ptmxmode", "0666"), ("mode", "0620")];
+        let terminals = new_mount("devpts", &terminals, &[], attributes)?;
+        self.put(terminals.as_fd(), Path::new("dev/pts"))?;
+        self.memory("dev/shm", "1777")?;
+        restrict(dev.as_fd(), MountAttrFlags::MOUNT_ATTR_RDONLY, false)
+    }
+
+    fn etc(&self, files: &[EtcFile]) -> Result<(), Fault> {
+        let owner = self.owner();
+        let owned = [
+            ("mode", "0755"),
+            ("uid", owner.as_str()),
+            ("gid", owner.as_str()),
+        ];
+        self.put(tmpfs(&owned, NOSUID_NODEV)?.as_fd(), Path::new("etc"))?;
+        let etc = self.directory(Path::new("etc"))?;
+        for file in files {
+            let inside = Path::new("etc").join(&file.path);
+            match &file.content {
+                EtcContent::Bytes(bytes) => {
+                    let mut spot = File::from(self.file(&inside)?);
+                    spot.write_all(bytes)
+                        .during(|| format!("write {inside:?}"))?;
+                }
+                EtcContent::Host(host) => {
+                    let tree = clone_tree(host)?;
+                    restrict(tree.as_fd(), READ_ONLY, true)?;
+                    let kind = rustix::fs::fstat(&tree).during(|| format!("look at {host:?}"))?;
+                    if rustix::fs::FileType::from_raw_mode(kind.st_mode).is_dir() {
+                        self.put(tree.as_fd(), &inside)?;
+                    } else {
+                        attach(tree.as_fd(), self.file(&inside)?.as_fd())?;
+                    }
+                }
+            }
+        }
+        restrict(etc.as_fd(), MountAttrFlags::MOUNT_ATTR_RDONLY, false)
+    }
+
+    /// Attaches a mount at the directory `inside`, which is made if need be.
+    fn put(&self, mount: BorrowedFd<'_>, inside: &Path) -> Result<(), Fault> {
+        attach(mount, self.directory(inside)?.as_fd())
+    }
+
+    /// The directory `inside`, made with its parents if it is not there.
+    fn directory(&self, inside: &Path) -> Result<OwnedFd, Fault> {
+        let inside = inside.strip_prefix("/").unwrap_or(inside);
+        match beneath(self.top.as_fd(), inside) {
+            Err(Errno::NOENT) => {}
+            found => return found.during(|| format!("find the directory {inside:?} in the vault")),
+        }
+        let mut here = beneath(self.top.as_fd(), Path::new(".")).during(|| "find the root")?;
+        for part in inside.components() {
+            let Component::Normal(name) = part else {
+                let what = format!("use {inside:?} as a mount point");
+                return Err(Fault {
+                    what,
+                    errno: libc::EINVAL,
+                });
+            };
+            match mkdirat(&here, name, Mode::from_raw_mode(0o755)) {
+                Ok(()) => {
+                    let made = beneath(here.as_fd(), Path::new(name))
+                        .during(|| format!("find the directory {inside:?}"))?;
+                    give(made.as_fd(), self.privilege, || format!("own {inside:?}"))?;
+                }
+                Err(Errno::EXIST) => {}
+                Err(errno) => Err(errno).during(|| format!("make the directory {inside:?}"))?,
+            }
+            here = beneath(here.as_fd(), Path::new(name))
+                .during(|| format!("find the directory {inside:?} in the vault"))?;
+        }
+        Ok(here)
+    }
+
+    /// A new empty file `inside`, its directory made if need be.
+    fn file(&self, inside: &Path) -> Result<OwnedFd, Fault> {
+        let invalid = || Fault {
+            what: format!("make {inside:?}"),
+            errno: libc::EINVAL,
+        };
+        let name = inside.file_name().ok_or_else(invalid)?;
+        let dir = self.directory(inside.parent().ok_or_else(invalid)?)?;
+        create_file(dir.as_fd(), name.to_str().ok_or_else(invalid)?)
+    }
+
+    /// The commands' uid and gid as an option of a file system mounted here.
+    fn owner(&self) -> String {
+        match self.privilege {
+            Privilege::Root => SANDBOX_UID.to_string(),
+            Privilege::User => INNER_UID.to_string(),
+        }
+    }
+}
+
+/// Gives a host directory to the commands; without root it is theirs already.
+fn give(
+    dir: BorrowedFd<'_>,
+    privilege: Privilege,
+    what: impl FnOnce() -> String,
+) -> Result<(), Fault> {
+    match privilege {
+        Privilege::User => Ok(()),
+        Privilege::Root => {
+            let (uid, gid) = (Uid::from_raw(SANDBOX_UID), Gid::from_raw(SANDBOX_UID));
+            chownat(dir, "", Some(uid), Some(gid), AtFlags::EMPTY_PATH).during(what)
+        }
+    }
+}
+
+/// A file system in memory, not attached yet.
+pub(crate) fn tmpfs(
+    options: &[(&str, &str)],
+    attributes: MountAttrFlags,
+) -> Result<OwnedFd, Fault> {
+    new_mount("tmpfs", options, &[], attributes)
+}
+
+/// A new file system of some kind, not attached yet.
+pub(crate) fn new_mount(
+    kind: &str,
+    options: &[(&str, &str)],
+    flags: &[&str],
+    attributes: MountAttrFlags,
+) -> Result<OwnedFd, Fault> {
+    let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC).during(|| format!("open {kind}"))?;
+    for (key, value) in options {
+        fsconfig_set_string(context.as_fd(), *key, *value)
+            .during(|| format!("set {key}={value} of {kind}"))?;
+    }
+    for key in flags {
+        fsconfig_set_flag(context.as_fd(), *key).during(|| format!("set {key} of {kind}"))?;
+    }
+    fsconfig_create(context.as_fd()).during(|| format!("create {kind}"))?;
+    fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)
+        .during(|| format!("mount {kind}"))
+}
+
+/// Attaches a mount at a place that is held open.
+pub(crate) fn attach(mount: BorrowedFd<'_>, place: BorrowedFd<'_>) -> Result<(), Fault> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    move_mount(mount, "", place, "", flags).during(|| "attach a mount")
+}
+
+/// A directory to mount on; if something is mounted there, its root.
+pub(crate) fn open_mount_point(path: &Path) -> Result<OwnedFd, Fault> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    open(path, flags, Mode::empty()).during(|| format!("open {path:?}"))
+}
+
+fn open_directory(path: &Path) -> Result<OwnedFd, Fault> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    open(path, flags, Mode::empty()).during(|| format!("open {path:?}"))
+}
+
+fn clone_tree(path: &Path) -> Result<OwnedFd, Fault> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE;
+    open_tree(CWD, path, flags).during(|| format!("lend {path:?}"))
+}
+
+fn restrict(
+    mount: BorrowedFd<'_>,
+    attributes: MountAttrFlags,
+    recursive: bool,
+) -> Result<(), Fault> {
+    sys::restrict_mount(mount, u64::from(attributes.bits()), recursive)
+        .during(|| "restrict a mount")
+}
+
+/// A directory below `top`, with no symbolic link on the way.
+fn beneath(top: BorrowedFd<'_>, path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    openat2(top, path, flags, Mode::empty(), resolve)
+}
+
+fn create_file(dir: BorrowedFd<'_>, name: &str) -> Result<OwnedFd, Fault> {
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+    openat(dir, name, flags, Mode::from_raw_mode(0o644)).during(|| format!("create {name}"))
+}

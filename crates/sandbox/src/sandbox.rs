@@ -1,0 +1,260 @@
+//! The daemon's handles on a sandbox and on a command running in it.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use rustix::fs::{Gid, Uid, fchown, fstatfs};
+use rustix::process::{Signal, geteuid, pidfd_send_signal};
+
+use crate::error::{During, Error, Result};
+use crate::keeper::{is_alive, lock};
+use crate::plan::{Command, Event, IdMap, Isolation, Stdio};
+use crate::protocol::{
+    AgentReply, AgentRequest, Link, LinkError, Received, SupervisorRequest, Wait, readable_within,
+    seal,
+};
+
+/// How long a sandbox may take to stand: its file system may be served by a busy daemon.
+const OPENING: Duration = Duration::from_secs(30);
+/// How long the agent may take for one answer.
+const ANSWER: Duration = Duration::from_secs(10);
+/// How long the dead may take to disappear.
+const BURIAL: Duration = Duration::from_secs(10);
+/// The most bytes of arguments and environment together.
+const COMMAND_MAX: usize = 8 * 1024 * 1024;
+
+/// A place in which commands run. Dropping it kills everything in it and waits for the end.
+#[derive(Debug)]
+pub struct Sandbox {
+    control: Mutex<Link>,
+    life: Life,
+    isolation: Isolation,
+}
+
+impl Sandbox {
+    /// Waits for a newborn agent to say that its sandbox stands.
+    pub(crate) fn attach(control: Link, pidfd: OwnedFd) -> Result<Sandbox> {
+        let life = Life(pidfd);
+        let isolation = match control.answer::<AgentReply>(OPENING) {
+            Ok(AgentReply::Ready(isolation)) => isolation,
+            Ok(AgentReply::Failed(fault)) => return Err(Error::SandboxSetup(fault)),
+            Ok(_) => return Err(unexpected()),
+            Err(error) => return Err(error.named("agent", Error::SandboxGone, OPENING)),
+        };
+        Ok(Sandbox {
+            control: Mutex::new(control),
+            life,
+            isolation,
+        })
+    }
+
+    /// Starts a command. Whether it ran, and how it ended, comes from [`Running::next_event`].
+    pub fn exec(&self, command: &Command, stdio: Stdio) -> Result<Running> {
+        check(command)?;
+        for fd in [&stdio.stdin, &stdio.stdout, &stdio.stderr] {
+            give_pipe(fd.as_fd(), self.isolation.ids)?;
+        }
+        let body = seal(command)?;
+        let (ours, theirs) = Link::pair()?;
+        let descriptors = [
+            body.as_fd(),
+            theirs.as_fd(),
+            stdio.stdin.as_fd(),
+            stdio.stdout.as_fd(),
+            stdio.stderr.as_fd(),
+        ];
+        lock(&self.control)
+            .send(&AgentRequest::Exec, &descriptors)
+            .map_err(|error| error.named("agent", Error::SandboxGone, ANSWER))?;
+        Ok(Running {
+            link: ours,
+            progress: Mutex::new(Progress::Starting),
+        })
+    }
+
+    /// Whether its first process lives.
+    pub fn is_alive(&self) -> bool {
+        is_alive(self.life.0.as_fd())
+    }
+
+    /// How many processes it has, besides its own first one and the supervisors.
+    pub fn processes(&self) -> Result<u32> {
+        let control = lock(&self.control);
+        // An answer that once came too late must not pass for this one.
+        while matches!(
+            control.receive::<AgentReply>(Wait::No),
+            Ok(Received::Frame(..))
+        ) {}
+        let answer = control
+            .send(&AgentRequest::CountProcesses, &[])
+            .and_then(|()| control.answer::<AgentReply>(ANSWER));
+        match answer {
+            Ok(AgentReply::Processes(count)) => Ok(count),
+            Ok(_) => Err(unexpected()),
+            Err(error) => Err(error.named("agent", Error::SandboxGone, ANSWER)),
+        }
+    }
+
+    /// Kills everything in it, and waits until it is gone.
+    pub fn kill(&self) {
+        self.life.end();
+    }
+
+    /// What holds its commands.
+    pub fn isolation(&self) -> &Isolation {
+        &self.isolation
+    }
+}
+
+/// A command in a sandbox. Dropping it before its end kills it with all it started.
+#[derive(Debug)]
+pub struct Running {
+    link: Link,
+    progress: Mutex<Progress>,
+}
+
+/// How far a command has come, by what its supervisor said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    Starting,
+    Started,
+    Over,
+}
+
+impl Running {
+    /// Readable when there is an event.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.link.as_fd()
+    }
+
+    /// The next event, if there is one now. Never waits; after the final event, always `None`.
+    pub fn next_event(&self) -> Result<Option<Event>> {
+        let mut progress = lock(&self.progress);
+        if *progress == Progress::Over {
+            return Ok(None);
+        }
+        let event = match self.link.receive::<Event>(Wait::No) {
+            Ok(Received::Nothing) => return Ok(None),
+            Ok(Received::Frame(event, _)) => event,
+            Ok(Received::Closed) | Err(LinkError::Closed) => Event::Lost,
+            Err(error) => {
+                *progress = Progress::Over;
+                return Err(error.named("supervisor", Error::SandboxGone, ANSWER));
+            }
+        };
+        *progress = match (*progress, &event) {
+            (Progress::Starting, Event::Started { .. }) => Progress::Started,
+            (_, Event::Started { .. }) => {
+                *progress = Progress::Over;
+                let reason = "a second start";
+                return Err(Error::Malformed {
+                    peer: "supervisor",
+                    reason,
+                });
+            }
+            _ => Progress::Over,
+        };
+        Ok(Some(event))
+    }
+
+    /// Sends a signal to every process of this command, however far it has strayed.
+    pub fn signal(&self, signal: i32) -> Result<()> {
+        if !(1..=libc::SIGRTMAX()).contains(&signal) {
+            return Err(Error::Invalid {
+                what: "signal",
+                reason: signal.to_string(),
+            });
+        }
+        self.request(&SupervisorRequest::Signal(signal))
+    }
+
+    /// Kills every process of this command. Its end is told by an event.
+    pub fn kill(&self) -> Result<()> {
+        self.request(&SupervisorRequest::Kill)
+    }
+
+    fn request(&self, request: &SupervisorRequest) -> Result<()> {
+        match self.link.send(request, &[]) {
+            // Nothing of it is left to be signalled.
+            Ok(()) | Err(LinkError::Closed) => Ok(()),
+            Err(error) => Err(error.named("supervisor", Error::SandboxGone, ANSWER)),
+        }
+    }
+}
+
+/// The life of an agent and of everything in its sandbox, which ends with this value.
+#[derive(Debug)]
+struct Life(OwnedFd);
+
+impl Life {
+    fn end(&self) {
+        // Failure means that it is dead already, which is what was wanted.
+        let _ = pidfd_send_signal(&self.0, Signal::KILL);
+        let _ = readable_within(self.0.as_fd(), BURIAL);
+    }
+}
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn unexpected() -> Error {
+    Error::Malformed {
+        peer: "agent",
+        reason: "not the reply to this request",
+    }
+}
+
+/// Gives a pipe to the command's user, who could not open `/dev/stdout` otherwise.
+fn give_pipe(fd: BorrowedFd<'_>, ids: IdMap) -> Result<()> {
+    const PIPES: u64 = 0x5049_5045;
+    let system = fstatfs(fd)
+        .during(|| "look at a command's descriptor")?
+        .f_type;
+    if system.cast_unsigned() == PIPES && geteuid().is_root() {
+        let (uid, gid) = (Uid::from_raw(ids.host_uid), Gid::from_raw(ids.host_gid));
+        fchown(fd, Some(uid), Some(gid)).during(|| "give a pipe to the command's user")?;
+    }
+    Ok(())
+}
+
+/// Refuses what execve could not express.
+fn check(command: &Command) -> Result<()> {
+    let refuse = |reason: &str| {
+        Err(Error::Invalid {
+            what: "command",
+            reason: reason.into(),
+        })
+    };
+    let pairs = command.env.iter().flat_map(|(key, value)| [key, value]);
+    let words = || {
+        command
+            .argv
+            .iter()
+            .chain(pairs.clone())
+            .chain([&command.cwd])
+    };
+    if command.argv.first().is_none_or(Vec::is_empty) {
+        return refuse("no program");
+    }
+    if command
+        .env
+        .iter()
+        .any(|(key, _)| key.is_empty() || key.contains(&b'='))
+    {
+        return refuse("an environment name is empty or contains '='");
+    }
+    if words().any(|word| word.contains(&0)) {
+        return refuse("a NUL byte in an argument, the environment or the directory");
+    }
+    if command.cwd.first() != Some(&b'/') {
+        return refuse("the working directory is not absolute");
+    }
+    if words().map(|word| word.len() + 1).sum::<usize>() > COMMAND_MAX {
+        return refuse("more than 8 MiB of arguments and environment");
+    }
+    Ok(())
+}

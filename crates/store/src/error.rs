@@ -1,0 +1,53 @@
+//! What can go wrong with stored bytes.
+
+use std::path::PathBuf;
+
+use crate::ObjectId;
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("object {id} is not in the store")]
+    Missing { id: ObjectId },
+    #[error("object {id} is corrupt: {reason}")]
+    Corrupt { id: ObjectId, reason: String },
+    #[error("'{text}' is not an object id (64 hexadecimal digits)")]
+    InvalidId { text: String },
+    #[error("cannot {action} {path}: {source}")]
+    Io {
+        action: &'static str,
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error("the store refuses writes since a sync failed; reopen it")]
+    SyncFailed,
+    #[error("the store at {path} has format {found}, this program knows {known}")]
+    UnknownFormat {
+        path: PathBuf,
+        found: i64,
+        known: i64,
+    },
+    #[error("SQLite {found} is older than {required}, which is needed for a safe WAL")]
+    OldSqlite {
+        found: String,
+        required: &'static str,
+    },
+    #[error("database: {0}")]
+    Database(#[from] rusqlite::Error),
+}
+
+impl Error {
+    /// For `map_err`: names what was being done to which file.
+    pub(crate) fn io(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(std::io::Error) -> Error {
+        let path = path.into();
+        move |source| Error::Io {
+            action,
+            path,
+            source,
+        }
+    }
+}

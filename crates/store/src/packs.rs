@@ -1,0 +1,231 @@
+//! Pack files: records appended one after another, never changed.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::record::HEADER;
+use crate::{Error, Result};
+
+/// A pack that has reached this length is left alone and the next one begun.
+const PACK_BYTES: u64 = 256 << 20;
+/// Records are gathered in memory and written in pieces of about this length.
+const BUFFER_BYTES: usize = 1 << 20;
+/// Read handles kept open.
+const OPEN_PACKS: usize = 64;
+
+/// Where a record lies. Pack numbers begin at 1.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    pub pack: u32,
+    pub offset: u64,
+}
+
+pub struct Packs {
+    dir: PathBuf,
+    tail: Mutex<Tail>,
+    readers: Mutex<HashMap<u32, Arc<File>>>,
+}
+
+/// The pack that is being appended to.
+struct Tail {
+    pack: u32,
+    file: Arc<File>,
+    /// Bytes of the file: where the buffer will go.
+    written: u64,
+    buffer: Vec<u8>,
+    /// Bytes of the file known to be on the disk.
+    synced: u64,
+    /// Packs that were full before they were synced.
+    unsynced: Vec<(u32, Arc<File>)>,
+    /// Whether a file was made since the directory was synced.
+    new_file: bool,
+}
+
+impl Packs {
+    /// Goes on with the newest pack. Its length is where it ends, torn tail included: nothing
+    /// refers to torn bytes, and a scan steps over them.
+    pub fn open(dir: PathBuf) -> Result<Packs> {
+        let newest = pack_numbers(&dir)?.into_iter().max().unwrap_or(1);
+        let path = pack_path(&dir, newest);
+        let new_file = !path.exists();
+        let file = open_pack(&path)?;
+        let written = file.metadata().map_err(Error::io("measure", &path))?.len();
+        let tail = Tail {
+            pack: newest,
+            file: Arc::new(file),
+            written,
+            buffer: Vec::new(),
+            synced: written,
+            unsynced: Vec::new(),
+            new_file,
+        };
+        Ok(Packs {
+            dir,
+            tail: Mutex::new(tail),
+            readers: Mutex::new(HashMap::new()),
+        })
+    }
+
+    /// Takes a record in; it can be read at once and is on the disk after the next `sync`.
+    pub fn append(&self, record: &[u8]) -> Result<Place> {
+        let mut tail = self.tail();
+        if tail.buffer.len() + record.len() > BUFFER_BYTES {
+            self.write_out(&mut tail)?;
+            if tail.written >= PACK_BYTES {
+                self.next_pack(&mut tail)?;
+            }
+        }
+        let place = Place {
+            pack: tail.pack,
+            offset: tail.written + tail.buffer.len() as u64,
+        };
+        tail.buffer.extend_from_slice(record);
+        Ok(place)
+    }
+
+    /// Reads the record at `place`, header and all. A record that is not wholly there is `None`.
+    pub fn read(&self, place: Place, stored: u64) -> Result<Option<Vec<u8>>> {
+        let length = HEADER + usize::try_from(stored).expect("records fit in memory");
+        if let Some(record) = self.read_buffered(place, length) {
+            return Ok(Some(record));
+        }
+        let file = self.reader(place.pack)?;
+        let mut record = vec![0; length];
+        match file.read_exact_at(&mut record, place.offset) {
+            Ok(()) => Ok(Some(record)),
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(None),
+            Err(error) => Err(Error::io("read", pack_path(&self.dir, place.pack))(error)),
+        }
+    }
+
+    /// Puts everything appended so far on the disk. Without anything new it does nothing.
+    pub fn sync(&self) -> Result<()> {
+        let (mut files, upto, new_file) = {
+            let mut tail = self.tail();
+            self.write_out(&mut tail)?;
+            let mut files = tail.unsynced.clone();
+            if tail.synced < tail.written {
+                files.push((tail.pack, tail.file.clone()));
+            }
+            (files, (tail.pack, tail.written), tail.new_file)
+        };
+        // Without the lock: others may append meanwhile, and those bytes wait for the next sync.
+        for (pack, file) in &files {
+            file.sync_data()
+                .map_err(Error::io("sync", pack_path(&self.dir, *pack)))?;
+        }
+        if new_file {
+            sync_dir(&self.dir)?;
+        }
+        let mut tail = self.tail();
+        if tail.pack == upto.0 {
+            tail.synced = upto.1;
+            tail.new_file &= !new_file;
+        }
+        files.retain(|(pack, _)| *pack != upto.0);
+        tail.unsynced
+            .retain(|(pack, _)| !files.iter().any(|(synced, _)| synced == pack));
+        Ok(())
+    }
+
+    /// The bytes of every pack, for rebuilding the index.
+    pub fn for_each_pack(&self, mut f: impl FnMut(u32, &[u8]) -> Result<()>) -> Result<()> {
+        self.write_out(&mut self.tail())?;
+        for pack in pack_numbers(&self.dir)? {
+            let path = pack_path(&self.dir, pack);
+            let bytes = std::fs::read(&path).map_err(Error::io("read", &path))?;
+            f(pack, &bytes)?;
+        }
+        Ok(())
+    }
+
+    fn tail(&self) -> MutexGuard<'_, Tail> {
+        // The buffer and the lengths change together only after the fallible part has succeeded.
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read_buffered(&self, place: Place, length: usize) -> Option<Vec<u8>> {
+        let tail = self.tail();
+        if place.pack != tail.pack || place.offset < tail.written {
+            return None;
+        }
+        let start = usize::try_from(place.offset - tail.written).ok()?;
+        tail.buffer
+            .get(start..start.checked_add(length)?)
+            .map(<[u8]>::to_vec)
+    }
+
+    /// Writes at a fixed place, so that a failed attempt (a full disk) can be repeated.
+    fn write_out(&self, tail: &mut Tail) -> Result<()> {
+        if tail.buffer.is_empty() {
+            return Ok(());
+        }
+        let path = || pack_path(&self.dir, tail.pack);
+        tail.file
+            .write_all_at(&tail.buffer, tail.written)
+            .map_err(|e| Error::io("write", path())(e))?;
+        tail.written += tail.buffer.len() as u64;
+        tail.buffer.clear();
+        tail.buffer.shrink_to(BUFFER_BYTES);
+        Ok(())
+    }
+
+    fn next_pack(&self, tail: &mut Tail) -> Result<()> {
+        let pack = tail.pack + 1;
+        let file = Arc::new(open_pack(&pack_path(&self.dir, pack))?);
+        let full = std::mem::replace(&mut tail.file, file);
+        if tail.synced < tail.written {
+            tail.unsynced.push((tail.pack, full));
+        }
+        (tail.pack, tail.written, tail.synced, tail.new_file) = (pack, 0, 0, true);
+        Ok(())
+    }
+
+    fn reader(&self, pack: u32) -> Result<Arc<File>> {
+        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = readers.get(&pack) {
+            return Ok(file.clone());
+        }
+        let path = pack_path(&self.dir, pack);
+        let file = Arc::new(File::open(&path).map_err(Error::io("open", &path))?);
+        if readers.len() >= OPEN_PACKS {
+            readers.clear();
+        }
+        readers.insert(pack, file.clone());
+        Ok(file)
+    }
+}
+
+pub fn sync_dir(dir: &Path) -> Result<()> {
+    let sync = || File::open(dir)?.sync_all();
+    sync().map_err(Error::io("sync", dir))
+}
+
+fn open_pack(path: &Path) -> Result<File> {
+    let mut options = OpenOptions::new();
+    options
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600);
+    options.open(path).map_err(Error::io("open", path))
+}
+
+fn pack_path(dir: &Path, pack: u32) -> PathBuf {
+    dir.join(format!("{pack:08}.pack"))
+}
+
+fn pack_numbers(dir: &Path) -> Result<Vec<u32>> {
+    let mut numbers = Vec::new();
+    for entry in std::fs::read_dir(dir).map_err(Error::io("list", dir))? {
+        let name = entry.map_err(Error::io("list", dir))?.file_name();
+        let number = name.to_str().and_then(|name| name.strip_suffix(".pack"));
+        numbers.extend(number.and_then(|number| number.parse::<u32>().ok()));
+    }
+    numbers.sort_unstable();
+    Ok(numbers)
+}

@@ -1,0 +1,293 @@
+//! The store: objects go in and come out by hash, and transactions make them last.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::DirBuilder;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rusqlite::{Connection, Transaction};
+
+use crate::engine::{self, Engine, Row};
+use crate::loose::Loose;
+use crate::packs::{Packs, Place, sync_dir};
+use crate::record::{self, HEADER, Header};
+use crate::{Cache, Error, ObjectId, Result};
+
+/// Objects above this get a file of their own.
+const LOOSE_ABOVE: usize = 4 << 20;
+/// Lets sequential reads of one large object decompress it once.
+const CACHE_BYTES: usize = 8 << 20;
+const LOOSE: u32 = 0;
+
+#[derive(Copy, Clone, Debug, Eq, PartialEq)]
+pub enum Durability {
+    /// Survives kill -9 of this process; a power cut may lose it.
+    Relaxed,
+    /// On the disk when the call returns, with everything before it.
+    Full,
+}
+
+#[derive(Copy, Clone, Debug, Eq, PartialEq)]
+pub struct StoreStats {
+    pub objects: u64,
+    /// After compression.
+    pub bytes_stored: u64,
+}
+
+/// A cheap handle. The caller holds the home's lock: one process, one open store per home.
+#[derive(Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    engine: Engine,
+    packs: Packs,
+    loose: Loose,
+    staged: Mutex<Staged>,
+    cache: Cache<ObjectId, Arc<[u8]>>,
+    /// After a failed sync nobody knows what is on the disk, and a second sync may lie.
+    sync_failed: AtomicBool,
+}
+
+/// Objects that are written but not yet in the index.
+#[derive(Default)]
+struct Staged {
+    rows: HashMap<ObjectId, Row>,
+    /// Whether a loose file was renamed since its directory was synced.
+    loose: bool,
+}
+
+impl Store {
+    /// Makes `home` (0700) and what belongs in it where missing.
+    pub fn open(home: &Path) -> Result<Store> {
+        let (packs, objects) = (home.join("packs"), home.join("objects"));
+        for dir in [home, &packs, &objects] {
+            let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
+            made.map_err(Error::io("make", dir))?;
+        }
+        let private = std::fs::Permissions::from_mode(0o700);
+        std::fs::set_permissions(home, private).map_err(Error::io("protect", home))?;
+        let database = home.join("store.db");
+        let is_new = !database.exists();
+        let engine = Engine::open(database)?;
+        if is_new {
+            // SQLite syncs what is in its files, not that they are there.
+            sync_dir(home)?;
+        }
+        let inner = Inner {
+            engine,
+            packs: Packs::open(packs)?,
+            loose: Loose::open(objects)?,
+            staged: Mutex::default(),
+            cache: Cache::new(CACHE_BYTES),
+            sync_failed: AtomicBool::new(false),
+        };
+        Ok(Store {
+            inner: Arc::new(inner),
+        })
+    }
+
+    /// Takes bytes in, once. They can be read at once in this process, and last from the next
+    /// transaction on. May be called from many threads: only a copy happens under a lock.
+    pub fn put(&self, bytes: &[u8]) -> Result<ObjectId> {
+        let id = ObjectId::of(bytes);
+        if self.contains(id)? {
+            return Ok(id);
+        }
+        self.inner.check_health()?;
+        record::with_record(id, bytes, |header, record| {
+            let large = bytes.len() > LOOSE_ABOVE;
+            let place = if large {
+                self.inner.loose.write(id, record)?;
+                Place {
+                    pack: LOOSE,
+                    offset: 0,
+                }
+            } else {
+                self.inner.packs.append(record)?
+            };
+            let mut staged = self.inner.staged();
+            staged.loose |= large;
+            // Another thread may have been faster; its record is as good and ours is only bytes.
+            staged.rows.entry(id).or_insert(row(place, header));
+            Ok(id)
+        })
+    }
+
+    /// The object's bytes, proven to have its hash.
+    pub fn get(&self, id: ObjectId) -> Result<Arc<[u8]>> {
+        if let Some(bytes) = self.inner.cache.get(id) {
+            return Ok(bytes);
+        }
+        let row = self.inner.find(id)?.ok_or(Error::Missing { id })?;
+        let record = match row.pack {
+            LOOSE => self.inner.loose.read(id)?,
+            pack => self.inner.packs.read(
+                Place {
+                    pack,
+                    offset: row.offset,
+                },
+                row.stored,
+            )?,
+        };
+        let torn = || Error::Corrupt {
+            id,
+            reason: "its record is gone or cut short".to_owned(),
+        };
+        let bytes = record::open_record(id, &record.ok_or_else(torn)?)?;
+        self.inner.cache.insert(id, bytes.clone(), bytes.len());
+        Ok(bytes)
+    }
+
+    pub fn contains(&self, id: ObjectId) -> Result<bool> {
+        Ok(self.inner.find(id)?.is_some())
+    }
+
+    /// Of what transactions have indexed so far.
+    pub fn stats(&self) -> Result<StoreStats> {
+        self.inner.engine.stats()
+    }
+
+    /// Runs `f` in a transaction that also makes every object `put` so far (also by `f`) last.
+    /// An error rolls everything back; the objects wait for the next transaction.
+    /// `f` must not call `write` or `flush`: there is one writer, and it is taken.
+    pub fn write<T, E: From<Error>>(
+        &self,
+        durability: Durability,
+        f: impl FnOnce(&Transaction<'_>) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let inner = &*self.inner;
+        let mut indexed = HashSet::new();
+        let result = inner
+            .engine
+            .write(durability, |transaction| -> Result<T, E> {
+                inner.index_staged(transaction, &mut indexed)?;
+                let value = f(transaction)?;
+                inner.index_staged(transaction, &mut indexed)?;
+                Ok(value)
+            })?;
+        let mut staged = inner.staged();
+        for id in &indexed {
+            staged.rows.remove(id);
+        }
+        if staged.rows.is_empty() {
+            *staged = Staged::default();
+        }
+        Ok(result)
+    }
+
+    /// Runs `f` on one of a few read connections.
+    pub fn read<T, E: From<Error>>(
+        &self,
+        f: impl FnOnce(&Connection) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.inner.engine.read(f)
+    }
+
+    /// Indexes what is staged, so that long work neither fills memory nor starts again.
+    pub fn flush(&self) -> Result<()> {
+        self.write(Durability::Relaxed, |_| Ok(()))
+    }
+
+    /// Finds every record in the packs and object files again and indexes those that the index
+    /// does not know. Returns how many that were.
+    pub fn reindex(&self) -> Result<u64> {
+        let inner = &*self.inner;
+        let mut rows = Vec::new();
+        inner.packs.for_each_pack(|pack, bytes| {
+            let found = record::scan(bytes).into_iter();
+            rows.extend(
+                found.map(|(offset, header)| (header.id, row(Place { pack, offset }, header))),
+            );
+            Ok(())
+        })?;
+        for id in inner.loose.ids()? {
+            let record = inner.loose.read(id)?.unwrap_or_default();
+            let header = Header::decode(&record);
+            let whole = header.filter(|h| h.stored == (record.len() - HEADER) as u64);
+            rows.extend(whole.map(|h| {
+                (
+                    id,
+                    row(
+                        Place {
+                            pack: LOOSE,
+                            offset: 0,
+                        },
+                        h,
+                    ),
+                )
+            }));
+        }
+        self.write(Durability::Full, |transaction| {
+            engine::insert(transaction, &mut rows)
+        })
+    }
+}
+
+fn row(place: Place, header: Header) -> Row {
+    Row {
+        pack: place.pack,
+        offset: place.offset,
+        stored: header.stored,
+        size: header.size,
+    }
+}
+
+impl Inner {
+    /// The staged rows are asked first: a row leaves them only after it is in the index.
+    fn find(&self, id: ObjectId) -> Result<Option<Row>> {
+        let staged = self.staged().rows.get(&id).copied();
+        match staged {
+            Some(row) => Ok(Some(row)),
+            None => self.engine.find(id),
+        }
+    }
+
+    /// Puts the staged objects that are not in `indexed` on the disk, then into the index, and
+    /// lists them. Without any it touches no disk.
+    fn index_staged(
+        &self,
+        transaction: &Transaction<'_>,
+        indexed: &mut HashSet<ObjectId>,
+    ) -> Result<()> {
+        self.check_health()?;
+        let (mut rows, loose) = {
+            let staged = self.staged();
+            let new = staged.rows.iter().filter(|(id, _)| !indexed.contains(id));
+            (
+                new.map(|(id, row)| (*id, *row)).collect::<Vec<_>>(),
+                staged.loose,
+            )
+        };
+        if rows.is_empty() {
+            return Ok(());
+        }
+        // What is listed above was written before, so this covers it.
+        let mut synced = self.packs.sync();
+        if loose && synced.is_ok() {
+            synced = sync_dir(self.loose.dir());
+        }
+        if let Err(Error::Io { action: "sync", .. }) = &synced {
+            self.sync_failed.store(true, Ordering::Release);
+        }
+        synced?;
+        engine::insert(transaction, &mut rows)?;
+        indexed.extend(rows.iter().map(|(id, _)| *id));
+        Ok(())
+    }
+
+    fn check_health(&self) -> Result<()> {
+        match self.sync_failed.load(Ordering::Acquire) {
+            true => Err(Error::SyncFailed),
+            false => Ok(()),
+        }
+    }
+
+    fn staged(&self) -> MutexGuard<'_, Staged> {
+        // Every change to the map is a single step.
+        self.staged.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

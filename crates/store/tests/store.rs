@@ -1,0 +1,291 @@
+//! The store through its public face: what goes in comes out, or says why not.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use avfs_store::{Durability, Error, ObjectId, Store};
+use proptest::prelude::*;
+
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<_> = std::fs::read_dir(dir)
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .collect();
+    paths.sort();
+    paths
+}
+
+/// Bytes that do not compress, different for each seed.
+fn noise(seed: u64, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    let mut hasher = blake3::Hasher::new();
+    hasher
+        .update(&seed.to_le_bytes())
+        .finalize_xof()
+        .fill(&mut bytes);
+    bytes
+}
+
+#[test]
+fn the_home_is_private_and_complete() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("deep/home");
+    let _store = Store::open(&home).unwrap();
+    assert_eq!(home.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+    for name in ["store.db", "packs", "objects"] {
+        assert!(home.join(name).exists(), "{name}");
+    }
+}
+
+#[test]
+fn bytes_come_back_before_and_after_a_transaction_and_a_reopen() {
+    let home = tempfile::tempdir().unwrap();
+    let objects: Vec<Vec<u8>> = vec![
+        vec![],
+        b"small".to_vec(),
+        b"text that compresses ".repeat(1000),
+        noise(1, 100_000),
+        noise(2, 3 << 20),
+        noise(3, 5 << 20),
+    ];
+    let ids: Vec<ObjectId> = {
+        let store = Store::open(home.path()).unwrap();
+        let ids: Vec<_> = objects
+            .iter()
+            .map(|bytes| store.put(bytes).unwrap())
+            .collect();
+        for (id, bytes) in ids.iter().zip(&objects) {
+            assert_eq!(&*store.get(*id).unwrap(), &bytes[..]);
+            assert_eq!(*id, ObjectId::of(bytes));
+        }
+        assert_eq!(store.stats().unwrap().objects, 0, "nothing is indexed yet");
+        store.flush().unwrap();
+        assert_eq!(store.stats().unwrap().objects, objects.len() as u64);
+        ids
+    };
+    let store = Store::open(home.path()).unwrap();
+    for (id, bytes) in ids.iter().zip(&objects) {
+        assert_eq!(&*store.get(*id).unwrap(), &bytes[..]);
+    }
+    let large = files(&home.path().join("objects"));
+    assert_eq!(large.len(), 1);
+    assert_eq!(
+        large[0].metadata().unwrap().permissions().mode() & 0o222,
+        0,
+        "unwritable"
+    );
+}
+
+#[test]
+fn what_no_transaction_covered_is_gone_after_a_reopen() {
+    let home = tempfile::tempdir().unwrap();
+    let id = Store::open(home.path())
+        .unwrap()
+        .put(b"never acknowledged")
+        .unwrap();
+    let store = Store::open(home.path()).unwrap();
+    assert!(!store.contains(id).unwrap());
+    assert!(matches!(store.get(id), Err(Error::Missing { id: missing }) if missing == id));
+}
+
+#[test]
+fn equal_bytes_are_stored_once() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    for _ in 0..10 {
+        store.put(&noise(1, 10_000)).unwrap();
+        store.flush().unwrap();
+    }
+    let stats = store.stats().unwrap();
+    assert_eq!((stats.objects, stats.bytes_stored), (1, 10_000));
+    let pack = &files(&home.path().join("packs"))[0];
+    assert!(pack.metadata().unwrap().len() < 11_000);
+}
+
+#[test]
+fn a_failed_transaction_changes_nothing_and_keeps_objects_staged() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    let table = |t: &avfs_store::rusqlite::Transaction<'_>| t.execute_batch("CREATE TABLE x (n)");
+    let id = store.put(b"staged").unwrap();
+    let failed: Result<(), Error> = store.write(Durability::Full, |transaction| {
+        table(transaction)?;
+        store.put(b"put inside")?;
+        Err(Error::SyncFailed)
+    });
+    assert!(matches!(failed, Err(Error::SyncFailed)));
+    assert_eq!(store.stats().unwrap().objects, 0);
+    assert_eq!(&*store.get(id).unwrap(), b"staged");
+    store
+        .write(Durability::Full, |transaction| {
+            Ok::<_, Error>(table(transaction)?)
+        })
+        .unwrap();
+    assert_eq!(store.stats().unwrap().objects, 2);
+}
+
+#[test]
+fn objects_put_inside_a_transaction_are_part_of_it() {
+    let home = tempfile::tempdir().unwrap();
+    let id = {
+        let store = Store::open(home.path()).unwrap();
+        store
+            .write(Durability::Relaxed, |_| store.put(b"inside"))
+            .unwrap()
+    };
+    assert_eq!(
+        &*Store::open(home.path()).unwrap().get(id).unwrap(),
+        b"inside"
+    );
+}
+
+#[test]
+fn a_changed_byte_is_corrupt_and_never_missing() {
+    let home = tempfile::tempdir().unwrap();
+    let ids: Vec<_> = {
+        let store = Store::open(home.path()).unwrap();
+        let ids = [noise(1, 3000), noise(2, 5 << 20)].map(|bytes| store.put(&bytes).unwrap());
+        store.flush().unwrap();
+        ids.into()
+    };
+    let [pack, large] = ["packs", "objects"].map(|d| files(&home.path().join(d)).remove(0));
+    std::fs::set_permissions(&large, std::fs::Permissions::from_mode(0o600)).unwrap();
+    for path in [&pack, &large] {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(path)
+            .unwrap();
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, 1000).unwrap();
+        file.write_all_at(&[byte[0] ^ 1], 1000).unwrap();
+    }
+    let store = Store::open(home.path()).unwrap();
+    for id in &ids {
+        assert!(matches!(store.get(*id), Err(Error::Corrupt { .. })));
+        assert!(store.contains(*id).unwrap());
+    }
+    OpenOptions::new()
+        .write(true)
+        .open(&pack)
+        .unwrap()
+        .set_len(500)
+        .unwrap();
+    std::fs::remove_file(&large).unwrap();
+    for id in &ids {
+        assert!(
+            matches!(store.get(*id), Err(Error::Corrupt { .. })),
+            "cut short, or gone"
+        );
+    }
+}
+
+#[test]
+fn appends_after_a_torn_tail_and_finds_everything_again_without_the_index() {
+    let home = tempfile::tempdir().unwrap();
+    let mut ids = Vec::new();
+    for round in 0..3 {
+        let store = Store::open(home.path()).unwrap();
+        ids.extend((0..20).map(|n| store.put(&noise(round * 100 + n, 700)).unwrap()));
+        store.flush().unwrap();
+        drop(store);
+        let pack = &files(&home.path().join("packs"))[0];
+        let mut file = OpenOptions::new().append(true).open(pack).unwrap();
+        file.write_all(&noise(round, 333)).unwrap();
+        file.write_all(b"AVO1 and then the power went").unwrap();
+    }
+    let store = Store::open(home.path()).unwrap();
+    ids.push(store.put(&noise(9, 5 << 20)).unwrap());
+    store.flush().unwrap();
+    assert!(ids.iter().all(|id| store.get(*id).is_ok()));
+    drop(store);
+    for name in ["store.db", "store.db-wal", "store.db-shm"] {
+        let _ = std::fs::remove_file(home.path().join(name));
+    }
+    let store = Store::open(home.path()).unwrap();
+    assert!(!store.contains(ids[0]).unwrap());
+    assert_eq!(store.reindex().unwrap(), ids.len() as u64);
+    assert!(ids.iter().all(|id| store.get(*id).is_ok()));
+    assert_eq!(store.reindex().unwrap(), 0);
+}
+
+#[test]
+fn a_newer_format_is_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    let newer = |t: &avfs_store::rusqlite::Transaction<'_>| {
+        Ok::<_, Error>(t.execute_batch("UPDATE store SET format = 99")?)
+    };
+    store.write(Durability::Full, newer).unwrap();
+    drop(store);
+    assert!(matches!(
+        Store::open(home.path()),
+        Err(Error::UnknownFormat { found: 99, .. })
+    ));
+}
+
+#[test]
+fn many_threads_put_read_and_commit_at_once() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4_u64 {
+            let store = store.clone();
+            scope.spawn(move || {
+                for n in 0..300 {
+                    // Half of the objects are the same in all threads.
+                    let seed = if n % 2 == 0 { n } else { thread * 1000 + n };
+                    let bytes = noise(seed, 600 + n as usize * 20);
+                    let id = store.put(&bytes).unwrap();
+                    assert_eq!(&*store.get(id).unwrap(), &bytes[..]);
+                    if n % 50 == 0 {
+                        store.flush().unwrap();
+                    }
+                }
+            });
+        }
+    });
+    store.flush().unwrap();
+    assert_eq!(store.stats().unwrap().objects, 150 + 4 * 150);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// Any mixture of puts, flushes and reopens keeps exactly what was flushed, and all of it.
+    #[test]
+    fn keeps_what_was_flushed(
+        steps in prop::collection::vec((0u8..10, 0u64..40, 0usize..3000), 1..60)
+    ) {
+        let home = tempfile::tempdir().unwrap();
+        let mut store = Store::open(home.path()).unwrap();
+        let (mut staged, mut kept) = (BTreeMap::new(), BTreeMap::new());
+        for (step, seed, length) in steps {
+            match step {
+                0 => {
+                    drop(store);
+                    store = Store::open(home.path()).unwrap();
+                    staged.clear();
+                }
+                1 => {
+                    store.flush().unwrap();
+                    kept.append(&mut staged);
+                }
+                _ => {
+                    let bytes = noise(seed, length);
+                    staged.insert(store.put(&bytes).unwrap(), bytes);
+                }
+            }
+            for (id, bytes) in kept.iter().chain(&staged) {
+                prop_assert_eq!(&*store.get(*id).unwrap(), &bytes[..]);
+            }
+        }
+        store.flush().unwrap();
+        kept.append(&mut staged);
+        prop_assert_eq!(store.stats().unwrap().objects, kept.len() as u64);
+    }
+}

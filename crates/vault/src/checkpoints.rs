@@ -1,0 +1,224 @@
+//! Checkpoints: saving, finding, deleting, and going back to one.
+
+use avfs_store::Durability;
+use avfs_store::rusqlite::{self, Connection, OptionalExtension, Row, Transaction};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::schema::{root, text, time};
+use crate::vaults::{advance, by_id, event};
+use crate::{
+    Cause, Checkpoint, CheckpointName, CheckpointOrigin, Error, Principal, Restored, Result,
+    RootId, Time, VaultId, Vaults, journal,
+};
+
+impl Vaults {
+    /// Names `root`. Without a name, one that is free is made from the time.
+    pub fn save_checkpoint(
+        &self,
+        vault: VaultId,
+        name: Option<&CheckpointName>,
+        root: RootId,
+        origin: CheckpointOrigin,
+        by: &Principal,
+    ) -> Result<Checkpoint> {
+        let durability = match origin {
+            CheckpointOrigin::Automatic => Durability::Relaxed,
+            CheckpointOrigin::Asked | CheckpointOrigin::BeforeRestore => Durability::Full,
+        };
+        self.store().write(durability, |transaction| {
+            by_id(transaction, vault)?;
+            self.check_stored(root)?;
+            let name = match name {
+                Some(name) => name.clone(),
+                None => free_name(transaction, vault, "checkpoint")?,
+            };
+            let checkpoint = insert(transaction, vault, name, root, origin, *by)?;
+            let details = json!({
+                "checkpoint": checkpoint.name.as_str(),
+                "origin": origin.as_str(),
+                "root": root.to_string(),
+            });
+            journal::append(transaction, event(vault, *by, "checkpoint.save", details))?;
+            Ok(checkpoint)
+        })
+    }
+
+    /// How many checkpoints a vault has.
+    pub fn checkpoint_count(&self, vault: VaultId) -> Result<usize> {
+        let sql = "SELECT COUNT(*) FROM checkpoint WHERE vault = ?1";
+        self.store().read(|connection| {
+            let mut statement = connection.prepare_cached(sql)?;
+            let count: i64 = statement.query_row([vault.as_bytes()], |row| row.get(0))?;
+            Ok(usize::try_from(count).unwrap_or(0))
+        })
+    }
+
+    /// Oldest first.
+    pub fn checkpoints(&self, vault: VaultId) -> Result<Vec<Checkpoint>> {
+        self.store().read(|connection| {
+            by_id(connection, vault)?;
+            let sql = "SELECT * FROM checkpoint WHERE vault = ?1 ORDER BY made";
+            let mut select = connection.prepare_cached(sql)?;
+            let rows = select.query_map([vault.as_bytes()], checkpoint_row)?;
+            Ok(rows.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
+    pub fn checkpoint(&self, vault: VaultId, name: &CheckpointName) -> Result<Checkpoint> {
+        self.store().read(|connection| {
+            by_id(connection, vault)?;
+            find(connection, vault, name)
+        })
+    }
+
+    pub fn delete_checkpoint(
+        &self,
+        vault: VaultId,
+        name: &CheckpointName,
+        by: &Principal,
+    ) -> Result<()> {
+        self.store().write(Durability::Relaxed, |transaction| {
+            by_id(transaction, vault)?;
+            let checkpoint = find(transaction, vault, name)?;
+            delete(transaction, vault, &checkpoint, *by, "checkpoint.delete")
+        })
+    }
+
+    /// Removes a checkpoint nobody asked for; refuses one that somebody did.
+    pub fn drop_automatic_checkpoint(
+        &self,
+        vault: VaultId,
+        name: &CheckpointName,
+        by: &Principal,
+    ) -> Result<()> {
+        self.store().write(Durability::Relaxed, |transaction| {
+            by_id(transaction, vault)?;
+            let checkpoint = find(transaction, vault, name)?;
+            if checkpoint.origin != CheckpointOrigin::Automatic {
+                return Err(Error::CheckpointNotAutomatic { name: name.clone() });
+            }
+            delete(transaction, vault, &checkpoint, *by, "checkpoint.drop")
+        })
+    }
+
+    /// Moves the head back to a checkpoint, all or nothing. What was there before is kept as a
+    /// checkpoint of its own, and so are newer checkpoints.
+    pub fn restore(
+        &self,
+        vault: VaultId,
+        expected: RootId,
+        name: &CheckpointName,
+        by: &Principal,
+    ) -> Result<Restored> {
+        self.store().write(Durability::Full, |transaction| {
+            let mut vault = by_id(transaction, vault)?;
+            vault.expect_head(expected)?;
+            let checkpoint = find(transaction, vault.id, name)?;
+            self.check_stored(checkpoint.root)?;
+            let undo = free_name(transaction, vault.id, "before-restore")?;
+            let origin = CheckpointOrigin::BeforeRestore;
+            let undo = insert(transaction, vault.id, undo, vault.head, origin, *by)?;
+            let cause = Cause::Restore;
+            let version = advance(transaction, &mut vault, checkpoint.root, *by, None, cause)?;
+            let details = json!({
+                "checkpoint": name.as_str(),
+                "undo": undo.name.as_str(),
+                "from": expected.to_string(),
+                "root": version.root.to_string(),
+                "version": version.number,
+            });
+            journal::append(transaction, event(vault.id, *by, cause.as_str(), details))?;
+            Ok(Restored { version, undo })
+        })
+    }
+}
+
+/// `prefix-YYYYMMDD-HHMMSS-xxxx`, in UTC, not yet taken.
+fn free_name(connection: &Connection, vault: VaultId, prefix: &str) -> Result<CheckpointName> {
+    let stamp = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S").to_string();
+    loop {
+        let random = Uuid::now_v7().as_u128() & 0xffff;
+        let name: CheckpointName = format!("{prefix}-{stamp}-{random:04x}").parse()?;
+        if find_optional(connection, vault, &name)?.is_none() {
+            return Ok(name);
+        }
+    }
+}
+
+fn insert(
+    transaction: &Transaction<'_>,
+    vault: VaultId,
+    name: CheckpointName,
+    root: RootId,
+    origin: CheckpointOrigin,
+    by: Principal,
+) -> Result<Checkpoint> {
+    if find_optional(transaction, vault, &name)?.is_some() {
+        return Err(Error::CheckpointExists { name });
+    }
+    let checkpoint = Checkpoint {
+        name,
+        root,
+        origin,
+        time: Time::now(),
+        by,
+    };
+    let insert = "INSERT INTO checkpoint (vault, name, root, origin, principal, secs, nanos)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    transaction.prepare_cached(insert)?.execute((
+        vault.as_bytes(),
+        checkpoint.name.as_str(),
+        root.object().as_bytes(),
+        origin.as_str(),
+        by.as_str(),
+        checkpoint.time.secs,
+        checkpoint.time.nanos,
+    ))?;
+    Ok(checkpoint)
+}
+
+fn delete(
+    transaction: &Transaction<'_>,
+    vault: VaultId,
+    checkpoint: &Checkpoint,
+    by: Principal,
+    operation: &str,
+) -> Result<()> {
+    let delete = "DELETE FROM checkpoint WHERE vault = ?1 AND name = ?2";
+    let values = (vault.as_bytes(), checkpoint.name.as_str());
+    transaction.prepare_cached(delete)?.execute(values)?;
+    let details = json!({
+        "checkpoint": checkpoint.name.as_str(),
+        "root": checkpoint.root.to_string(),
+    });
+    journal::append(transaction, event(vault, by, operation, details))?;
+    Ok(())
+}
+
+pub fn find(connection: &Connection, vault: VaultId, name: &CheckpointName) -> Result<Checkpoint> {
+    find_optional(connection, vault, name)?
+        .ok_or_else(|| Error::CheckpointNotFound { name: name.clone() })
+}
+
+fn find_optional(
+    connection: &Connection,
+    vault: VaultId,
+    name: &CheckpointName,
+) -> Result<Option<Checkpoint>> {
+    let sql = "SELECT * FROM checkpoint WHERE vault = ?1 AND name = ?2";
+    let mut select = connection.prepare_cached(sql)?;
+    Ok(select
+        .query_row((vault.as_bytes(), name.as_str()), checkpoint_row)
+        .optional()?)
+}
+
+fn checkpoint_row(row: &Row<'_>) -> rusqlite::Result<Checkpoint> {
+    Ok(Checkpoint {
+        name: text(row, "name")?,
+        root: root(row, "root")?,
+        origin: text(row, "origin")?,
+        time: time(row)?,
+        by: text(row, "principal")?,
+    })
+}

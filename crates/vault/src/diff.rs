@@ -1,0 +1,215 @@
+//! What differs between two roots: compared downward by hash, so equal parts are never read.
+
+use std::collections::HashSet;
+
+use avfs_store::ObjectId;
+
+use crate::node::{Child, Item, Node, Summary};
+use crate::{Entry, Kind, Result, RootId, TreeId, Trees, VaultPath};
+
+/// One path that differs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    pub path: VaultPath,
+    pub kind: ChangeKind,
+    pub before: Option<Entry>,
+    pub after: Option<Entry>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChangeKind {
+    Created,
+    Deleted,
+    /// Content, target or kind differs.
+    Modified,
+    /// Mode bits or owner differ, content does not.
+    Mode,
+    /// Extended attributes differ, mode and content do not.
+    Xattrs,
+    /// Only times or the link id differ.
+    Times,
+    /// Made by [`crate::pair_renames`] alone.
+    Renamed {
+        from: VaultPath,
+    },
+}
+
+impl Trees {
+    /// Every path that differs, sorted. A directory that came or went is listed, and so is
+    /// everything in it; one that merely holds changes is not.
+    pub fn diff(&self, before: RootId, after: RootId) -> Result<Vec<Change>> {
+        let mut changes = Vec::new();
+        if before != after {
+            let (before, after) = (self.root(before)?, self.root(after)?);
+            let tops = (Some(before.top.clone()), Some(after.top.clone()));
+            self.diff_entry(VaultPath::root(), tops.0, tops.1, &mut changes)?;
+        }
+        Ok(changes)
+    }
+
+    pub(crate) fn diff_entry(
+        &self,
+        path: VaultPath,
+        before: Option<Entry>,
+        after: Option<Entry>,
+        changes: &mut Vec<Change>,
+    ) -> Result<()> {
+        let trees = (tree_of(&before), tree_of(&after));
+        if let Some(kind) = classify(&before, &after) {
+            changes.push(Change {
+                path: path.clone(),
+                kind,
+                before,
+                after,
+            });
+        }
+        for (name, before, after) in self.diff_trees(trees.0, trees.1)? {
+            self.diff_entry(path.child(&name), before, after, changes)?;
+        }
+        Ok(())
+    }
+
+    /// The names in which two directories differ, with both entries.
+    fn diff_trees(&self, before: TreeId, after: TreeId) -> Result<Vec<Difference>> {
+        let mut before = Frontier::new(self, before)?;
+        let mut after = Frontier::new(self, after)?;
+        loop {
+            let (old, new) = (before.level, after.level);
+            if old == new {
+                before.drop_shared(&mut after);
+            }
+            if old == 0 && new == 0 {
+                return Ok(compare(before.items(self)?, after.items(self)?));
+            }
+            if old >= new {
+                before.descend(self)?;
+            }
+            if new >= old {
+                after.descend(self)?;
+            }
+        }
+    }
+}
+
+type Difference = (Vec<u8>, Option<Entry>, Option<Entry>);
+
+/// The nodes of one directory on one level, without those known to be the same on the other side.
+struct Frontier {
+    level: u8,
+    nodes: Vec<Child>,
+}
+
+impl Frontier {
+    fn new(trees: &Trees, tree: TreeId) -> Result<Frontier> {
+        let node = trees.node(tree)?;
+        let top = Child {
+            last: Vec::new(),
+            id: tree.object(),
+            summary: Summary::default(),
+        };
+        Ok(Frontier {
+            level: node.level(),
+            nodes: vec![top],
+        })
+    }
+
+    /// Equal nodes hold equal entries, and a name is only once in a directory.
+    fn drop_shared(&mut self, other: &mut Frontier) {
+        let ids = |nodes: &[Child]| {
+            nodes
+                .iter()
+                .map(|node| node.id)
+                .collect::<HashSet<ObjectId>>()
+        };
+        let (mine, theirs) = (ids(&self.nodes), ids(&other.nodes));
+        self.nodes.retain(|node| !theirs.contains(&node.id));
+        other.nodes.retain(|node| !mine.contains(&node.id));
+    }
+
+    fn descend(&mut self, trees: &Trees) -> Result<()> {
+        let mut below = Vec::new();
+        for node in &self.nodes {
+            if let Node::Branch { children, .. } = &*trees.node(TreeId::new(node.id))? {
+                below.extend_from_slice(children);
+            }
+        }
+        (self.level, self.nodes) = (self.level - 1, below);
+        Ok(())
+    }
+
+    fn items(&self, trees: &Trees) -> Result<Vec<Item>> {
+        let mut items = Vec::new();
+        for node in &self.nodes {
+            trees.collect(&*trees.node(TreeId::new(node.id))?, &mut items)?;
+        }
+        Ok(items)
+    }
+}
+
+/// Walks two sorted lists in step.
+fn compare(before: Vec<Item>, after: Vec<Item>) -> Vec<Difference> {
+    let mut differences = Vec::new();
+    let mut after = after.into_iter().peekable();
+    for old in before {
+        while let Some(new) = after.next_if(|new| new.name < old.name) {
+            differences.push((new.name, None, Some(new.entry)));
+        }
+        match after.next_if(|new| new.name == old.name) {
+            Some(new) if new.entry == old.entry => {}
+            Some(new) => differences.push((old.name, Some(old.entry), Some(new.entry))),
+            None => differences.push((old.name, Some(old.entry), None)),
+        }
+    }
+    differences.extend(after.map(|new| (new.name, None, Some(new.entry))));
+    differences
+}
+
+fn tree_of(entry: &Option<Entry>) -> TreeId {
+    match entry {
+        Some(Entry {
+            kind: Kind::Directory { tree, .. },
+            ..
+        }) => *tree,
+        _ => TreeId::EMPTY,
+    }
+}
+
+/// What the difference is called; none when only something inside a directory differs.
+fn classify(before: &Option<Entry>, after: &Option<Entry>) -> Option<ChangeKind> {
+    let (old, new) = match (before, after) {
+        (None, None) => return None,
+        (None, Some(_)) => return Some(ChangeKind::Created),
+        (Some(_), None) => return Some(ChangeKind::Deleted),
+        (Some(old), Some(new)) => (old, new),
+    };
+    let same_content = match (&old.kind, &new.kind) {
+        (
+            Kind::File {
+                content: a,
+                size: m,
+                ..
+            },
+            Kind::File {
+                content: b,
+                size: n,
+                ..
+            },
+        ) => a == b && m == n,
+        (Kind::Symlink { target: a }, Kind::Symlink { target: b }) => a == b,
+        (Kind::Directory { .. }, Kind::Directory { .. }) | (Kind::Fifo, Kind::Fifo) => true,
+        _ => false,
+    };
+    let access = |entry: &Entry| (entry.meta.mode, entry.meta.uid, entry.meta.gid);
+    let times = |entry: &Entry| (entry.meta.mtime, entry.meta.ctime, entry.link());
+    if !same_content {
+        Some(ChangeKind::Modified)
+    } else if access(old) != access(new) {
+        Some(ChangeKind::Mode)
+    } else if old.meta.xattrs != new.meta.xattrs {
+        Some(ChangeKind::Xattrs)
+    } else if times(old) != times(new) {
+        Some(ChangeKind::Times)
+    } else {
+        None
+    }
+}

@@ -1,0 +1,66 @@
+//! What can go wrong with vaults and the trees in them.
+
+use crate::{CheckpointName, RootId, VaultId, VaultName, VaultPath};
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("there is no vault '{name}'")]
+    VaultNotFound { name: VaultName },
+    #[error("there is no vault with id {id}")]
+    VaultIdNotFound { id: VaultId },
+    #[error("there is already a vault '{name}'")]
+    VaultExists { name: VaultName },
+    #[error("there is no checkpoint '{name}' in this vault")]
+    CheckpointNotFound { name: CheckpointName },
+    #[error("there is already a checkpoint '{name}' in this vault")]
+    CheckpointExists { name: CheckpointName },
+    #[error("checkpoint '{name}' was asked for and is not dropped automatically")]
+    CheckpointNotAutomatic { name: CheckpointName },
+    #[error("vault '{vault}' has no version {number}")]
+    VersionNotFound { vault: VaultName, number: u64 },
+    #[error("{path}: no such file or directory")]
+    PathNotFound { path: VaultPath },
+    #[error("{path}: not a directory")]
+    NotADirectory { path: VaultPath },
+    #[error("{path}: is a directory")]
+    IsADirectory { path: VaultPath },
+    #[error("{path}: not a regular file")]
+    NotAFile { path: VaultPath },
+    #[error("{path}: already exists")]
+    AlreadyExists { path: VaultPath },
+    #[error("{path}: too many levels of symbolic links")]
+    SymlinkLoop { path: VaultPath },
+    #[error("{path}: the vault's top directory cannot be {action}")]
+    TopDirectory {
+        path: VaultPath,
+        action: &'static str,
+    },
+    #[error("invalid path '{text}': {reason}")]
+    InvalidPath { text: String, reason: &'static str },
+    #[error("invalid {what} name '{text}': {reason}")]
+    InvalidName {
+        what: &'static str,
+        text: String,
+        reason: &'static str,
+    },
+    #[error("invalid {what} '{text}'")]
+    InvalidText { what: &'static str, text: String },
+    #[error("the vault has moved on: expected root {expected}, found {actual}")]
+    Conflict { expected: RootId, actual: RootId },
+    #[error("corrupt: {what}")]
+    Corrupt { what: String },
+    #[error("the vaults were written by schema {found}, this program knows {known}")]
+    UnknownSchema { found: i64, known: i64 },
+    #[error("cannot read the content to store: {0}")]
+    Read(#[source] std::io::Error),
+    #[error(transparent)]
+    Store(#[from] avfs_store::Error),
+}
+
+impl From<avfs_store::rusqlite::Error> for Error {
+    fn from(error: avfs_store::rusqlite::Error) -> Error {
+        Error::Store(error.into())
+    }
+}

@@ -1,0 +1,166 @@
+//! What is kept about vaults: lineage, versions, checkpoints, who did it and why.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::{CheckpointName, Error, ExecId, Result, RootId, Time, VaultId, VaultName};
+
+/// A named, durable workspace, as it is now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Vault {
+    pub id: VaultId,
+    pub name: VaultName,
+    pub head: RootId,
+    /// The number of the newest version; 1 is the creation.
+    pub version: u64,
+    pub parent: Option<Lineage>,
+    pub created: Time,
+}
+
+/// What a fork was made from. The source may since have been renamed or deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lineage {
+    pub vault: VaultId,
+    pub name: VaultName,
+    pub root: RootId,
+}
+
+/// What a new head says about itself.
+#[derive(Clone, Debug)]
+pub struct NewVersion {
+    pub by: Principal,
+    pub exec: Option<ExecId>,
+    pub cause: Cause,
+    /// Goes into the journal entry.
+    pub details: serde_json::Value,
+}
+
+/// One head a vault has had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Version {
+    pub number: u64,
+    pub root: RootId,
+    pub by: Principal,
+    pub exec: Option<ExecId>,
+    pub cause: Cause,
+    pub time: Time,
+}
+
+/// A named root of a vault, kept until deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    pub name: CheckpointName,
+    pub root: RootId,
+    pub origin: CheckpointOrigin,
+    pub time: Time,
+    pub by: Principal,
+}
+
+/// What `restore` did, and what undoes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restored {
+    pub version: Version,
+    pub undo: Checkpoint,
+}
+
+/// A closed enum that is stored and shown as one lower-case word per variant.
+macro_rules! words {
+    ($(#[$doc:meta])* $type:ident, $what:literal, { $($(#[$note:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $type {
+            $($(#[$note])* $variant),+
+        }
+
+        impl $type {
+            pub const ALL: &[$type] = &[$($type::$variant),+];
+
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $($type::$variant => $word),+
+                }
+            }
+        }
+
+        impl fmt::Display for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl FromStr for $type {
+            type Err = Error;
+
+            fn from_str(text: &str) -> Result<$type> {
+                match text {
+                    $($word => Ok($type::$variant),)+
+                    _ => Err(Error::InvalidText { what: $what, text: text.to_owned() }),
+                }
+            }
+        }
+    };
+}
+
+words!(
+    /// In whose name something was done.
+    Principal, "principal", { Owner = "owner", Agent = "agent", System = "system" }
+);
+
+words!(
+    /// Why a vault's head moved.
+    Cause, "cause", {
+        Create = "create",
+        Fork = "fork",
+        Write = "write",
+        Mkdir = "mkdir",
+        Remove = "remove",
+        Move = "move",
+        Copy = "copy",
+        Link = "link",
+        Mode = "mode",
+        Touch = "touch",
+        Edit = "edit",
+        /// One path as it was in an older version.
+        Checkout = "checkout",
+        /// One path one step back.
+        Revert = "revert",
+        /// Tags and metadata.
+        Label = "label",
+        Import = "import",
+        Exec = "exec",
+        Restore = "restore",
+        /// A layer found after a crash.
+        Interrupted = "interrupted",
+    }
+);
+
+words!(
+    /// Who wanted a checkpoint.
+    CheckpointOrigin, "checkpoint origin", {
+        Asked = "asked",
+        /// A policy decision, before a command.
+        Automatic = "automatic",
+        /// What `restore` replaced.
+        BeforeRestore = "before_restore",
+    }
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_text_and_back() {
+        for cause in Cause::ALL {
+            assert_eq!(cause.to_string().parse::<Cause>().unwrap(), *cause);
+        }
+        for origin in CheckpointOrigin::ALL {
+            assert_eq!(
+                origin.to_string().parse::<CheckpointOrigin>().unwrap(),
+                *origin
+            );
+        }
+        assert_eq!(Principal::Owner.to_string(), "owner");
+        assert!("nobody".parse::<Principal>().is_err());
+    }
+}

@@ -1,0 +1,120 @@
+//! The tables of vaults, and how rows become values.
+
+use std::str::FromStr;
+
+use avfs_store::rusqlite::{self, Connection, Row, Transaction, types::Type};
+use avfs_store::{Durability, ObjectId, Store};
+
+use crate::{Error, Result, RootId, Time};
+
+const VERSION: i64 = 1;
+
+const TABLES: &str = "
+    CREATE TABLE vault (
+        id BLOB PRIMARY KEY NOT NULL,
+        name TEXT NOT NULL UNIQUE,
+        head BLOB NOT NULL,
+        version INTEGER NOT NULL,
+        parent BLOB,
+        parent_name TEXT,
+        parent_root BLOB,
+        secs INTEGER NOT NULL,
+        nanos INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE current (
+        one INTEGER PRIMARY KEY CHECK (one = 1),
+        vault BLOB REFERENCES vault (id) ON DELETE SET NULL
+    );
+    CREATE TABLE version (
+        vault BLOB NOT NULL REFERENCES vault (id) ON DELETE CASCADE,
+        number INTEGER NOT NULL,
+        root BLOB NOT NULL,
+        principal TEXT NOT NULL,
+        exec BLOB,
+        cause TEXT NOT NULL,
+        secs INTEGER NOT NULL,
+        nanos INTEGER NOT NULL,
+        PRIMARY KEY (vault, number)
+    ) WITHOUT ROWID;
+    CREATE TABLE checkpoint (
+        made INTEGER PRIMARY KEY,
+        vault BLOB NOT NULL REFERENCES vault (id) ON DELETE CASCADE,
+        name TEXT NOT NULL,
+        root BLOB NOT NULL,
+        origin TEXT NOT NULL,
+        principal TEXT NOT NULL,
+        secs INTEGER NOT NULL,
+        nanos INTEGER NOT NULL,
+        UNIQUE (vault, name)
+    );
+    CREATE TABLE journal (
+        seq INTEGER PRIMARY KEY,
+        secs INTEGER NOT NULL,
+        nanos INTEGER NOT NULL,
+        vault BLOB,
+        exec BLOB,
+        principal TEXT NOT NULL,
+        operation TEXT NOT NULL,
+        details TEXT NOT NULL,
+        prev BLOB NOT NULL,
+        hash BLOB NOT NULL
+    );
+    CREATE INDEX journal_vault ON journal (vault, seq);
+    CREATE INDEX journal_exec ON journal (exec, seq) WHERE exec IS NOT NULL;
+    CREATE TABLE journal_head (
+        one INTEGER PRIMARY KEY CHECK (one = 1),
+        seq INTEGER NOT NULL,
+        hash BLOB NOT NULL
+    );
+    INSERT INTO journal_head (one, seq, hash) VALUES (1, 0, zeroblob(32));
+";
+
+/// Brings the tables to the newest schema.
+pub fn migrate(store: &Store) -> Result<()> {
+    let found = store.read(user_version)?;
+    if found == VERSION {
+        return Ok(());
+    }
+    store.write(Durability::Full, |transaction: &Transaction<'_>| {
+        match user_version(transaction)? {
+            0 => transaction.execute_batch(TABLES)?,
+            VERSION => {}
+            found => {
+                return Err(Error::UnknownSchema {
+                    found,
+                    known: VERSION,
+                });
+            }
+        }
+        Ok(transaction.pragma_update(None, "user_version", VERSION)?)
+    })
+}
+
+fn user_version(connection: &Connection) -> Result<i64> {
+    Ok(connection.query_row("PRAGMA user_version", [], |row| row.get(0))?)
+}
+
+/// A column that holds the text of some type.
+pub fn text<T: FromStr<Err = Error>>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
+    let text: String = row.get(column)?;
+    text.parse().map_err(|error: Error| {
+        let index = row.as_ref().column_index(column).unwrap_or_default();
+        rusqlite::Error::FromSqlConversionFailure(index, Type::Text, Box::new(error))
+    })
+}
+
+pub fn root(row: &Row<'_>, column: &str) -> rusqlite::Result<RootId> {
+    Ok(RootId::new(ObjectId::from_bytes(row.get(column)?)))
+}
+
+pub fn time(row: &Row<'_>) -> rusqlite::Result<Time> {
+    Ok(Time {
+        secs: row.get("secs")?,
+        nanos: row.get("nanos")?,
+    })
+}
+
+/// SQLite's integers are signed; counts never come near the sign.
+pub fn count(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
+    Ok(row.get::<_, i64>(column)? as u64)
+}

@@ -1,0 +1,33 @@
+//! What can go wrong between a tree and a directory.
+
+use std::path::PathBuf;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Vault(#[from] avfs_vault::Error),
+    #[error("serving the lens: {0}")]
+    Lens(#[source] std::io::Error),
+    #[error("layer {path}: {source}", path = path.display())]
+    Layer {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error("layer {path}: {reason}", path = path.display())]
+    BadLayer { path: PathBuf, reason: &'static str },
+    #[error("layer {path} is still in use by another process", path = path.display())]
+    LayerInUse { path: PathBuf },
+    #[error("reading the layer: {what}: {source}")]
+    Scan {
+        what: String,
+        source: std::io::Error,
+    },
+    #[error("the process that reads layers is gone")]
+    ScannerLost,
+    #[error("the process that reads layers sent a malformed answer: {0}")]
+    BadAnswer(&'static str),
+    #[error("a directory of the layer came from {origin}, which its base does not have")]
+    LostRedirect { origin: String },
+}
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;

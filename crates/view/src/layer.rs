@@ -1,0 +1,487 @@
+//! Layers on disk: where a vault's changes live between two commits, and how they are found again.
+//!
+//! `layers/<vault>/` holds `tmp/` (the vault's scratch) and one directory per layer with `upper/`,
+//! `work/`, the lock, and a record of what the layer stands on. Whoever uses a layer holds its lock,
+//! through an open descriptor that is also given to the sandbox's first process: while anything of a
+//! dead daemon still runs, the lock is not free.
+
+use std::fs::{File, Permissions, TryLockError};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{FileExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use avfs_vault::{Meta, RootId, VaultId};
+use rustix::fs::{CWD, Mode, OFlags, openat};
+
+use crate::scanner::Scanner;
+use crate::{Error, Owner, Result};
+
+const RECORD: &str = "record";
+const LOCK: &str = "lock";
+const UPPER: &str = "upper";
+const WORK: &str = "work";
+const SCRATCH: &str = "tmp";
+/// Version, then three roots and the boot.
+const RECORD_BYTES: usize = 1 + 3 * ROOT_BYTES + 36;
+/// A root in hexadecimal.
+const ROOT_BYTES: usize = 64;
+const RECORD_VERSION: u8 = 1;
+
+/// What a layer stands on and how far it has been committed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LayerRecord {
+    /// The root below the layer while it is mounted.
+    pub base: RootId,
+    /// The root that the last commit published (or `base`).
+    pub last_commit: RootId,
+    /// The root that a commit was about to publish; equal to `last_commit` between commits.
+    pub pending: RootId,
+    /// The boot in which the layer was made: after another one, unsynced files may be missing.
+    pub boot: String,
+}
+
+/// The layers of a home.
+pub struct Layers {
+    directory: PathBuf,
+    owner: Option<Owner>,
+    boot: String,
+}
+
+/// A layer in use by this process: dropping it lets the lock go.
+pub struct Layer {
+    path: PathBuf,
+    upper: OwnedFd,
+    lock: File,
+    record_file: File,
+    record: LayerRecord,
+}
+
+/// A layer that an earlier daemon left.
+pub struct Found {
+    pub vault: VaultId,
+    path: PathBuf,
+}
+
+impl Found {
+    /// Locks it; waits up to `patience` for the last of its users to end.
+    pub fn claim(self, patience: Duration) -> Result<Layer> {
+        Layer::claim(self.path, patience)
+    }
+}
+
+/// What is left of a layer after its use.
+pub struct Retired {
+    path: PathBuf,
+}
+
+impl Layers {
+    /// Opens `home/layers`. `owner` is whom commands run as, where that is not the caller.
+    pub fn open(home: &Path, owner: Option<Owner>) -> Result<Layers> {
+        let directory = home.join("layers");
+        std::fs::create_dir_all(&directory).map_err(at(&directory))?;
+        let boot_path = Path::new("/proc/sys/kernel/random/boot_id");
+        let boot = std::fs::read_to_string(boot_path).map_err(at(boot_path))?;
+        Ok(Layers {
+            directory,
+            owner,
+            boot: boot.trim().to_owned(),
+        })
+    }
+
+    /// A fresh, empty, locked layer over `base`, whose top directory looks like `top`.
+    pub fn create(&self, vault: VaultId, base: RootId, top: &Meta) -> Result<Layer> {
+        let parent = self.directory.join(vault.to_string());
+        let path = parent.join(format!("{:016x}", fresh_number(&parent)?));
+        let make = || -> io::Result<()> {
+            std::fs::create_dir_all(&path)?;
+            for name in [UPPER, WORK] {
+                self.make_owned(&path.join(name), 0o755)?;
+            }
+            let upper = path.join(UPPER);
+            std::fs::set_permissions(&upper, Permissions::from_mode(top.mode & 0o7777))?;
+            set_mtime(&upper, top)
+        };
+        make().map_err(at(&path))?;
+        let record = LayerRecord {
+            base,
+            last_commit: base,
+            pending: base,
+            boot: self.boot.clone(),
+        };
+        let file = File::create_new(path.join(RECORD)).map_err(at(&path))?;
+        file.write_all_at(&record.encode(), 0).map_err(at(&path))?;
+        File::create_new(path.join(LOCK)).map_err(at(&path))?;
+        Layer::claim(path, Duration::ZERO)
+    }
+
+    /// The vault's scratch directory, shown as `/tmp`.
+    pub fn scratch(&self, vault: VaultId) -> Result<PathBuf> {
+        let path = self.directory.join(vault.to_string()).join(SCRATCH);
+        if !path.is_dir() {
+            let parent = self.directory.join(vault.to_string());
+            std::fs::create_dir_all(&parent).map_err(at(&parent))?;
+            self.make_owned(&path, 0o1777).map_err(at(&path))?;
+        }
+        Ok(path)
+    }
+
+    /// Every layer that an earlier daemon left; each is to be claimed.
+    pub fn find(&self) -> Result<Vec<Found>> {
+        let directories = self.directories()?.into_iter();
+        let layers = directories.filter(|(_, path)| is_in_use(path));
+        Ok(layers.map(|(vault, path)| Found { vault, path }).collect())
+    }
+
+    /// Whether the layer was made since the machine started: else unsynced files may be missing.
+    pub fn is_of_this_boot(&self, layer: &Layer) -> bool {
+        layer.record.boot == self.boot
+    }
+
+    /// Directories that are no layers any more, or never became any.
+    pub fn rubbish(&self) -> Result<Vec<Retired>> {
+        let paths = self.directories()?.into_iter().map(|(_, path)| path);
+        let rubbish = paths.filter(|path| !is_in_use(path));
+        Ok(rubbish.map(|path| Retired { path }).collect())
+    }
+
+    fn directories(&self) -> Result<Vec<(VaultId, PathBuf)>> {
+        let mut directories = Vec::new();
+        for vault in subdirectories(&self.directory)? {
+            let Some(id) = file_name(&vault).and_then(|name| name.parse::<VaultId>().ok()) else {
+                continue;
+            };
+            let layers = subdirectories(&vault)?.into_iter();
+            let layers = layers.filter(|path| file_name(path) != Some(SCRATCH));
+            directories.extend(layers.map(|path| (id, path)));
+        }
+        Ok(directories)
+    }
+
+    /// Whether anything is kept for the vault.
+    pub fn holds(&self, vault: VaultId) -> bool {
+        self.directory.join(vault.to_string()).exists()
+    }
+
+    /// Removes all that is kept for a vault that no longer exists.
+    pub fn remove_vault(&self, vault: VaultId, scanner: &Scanner) -> Result<()> {
+        let path = self.directory.join(vault.to_string());
+        if path.is_dir() {
+            remove_directory(&path, scanner)?;
+        }
+        Ok(())
+    }
+
+    fn make_owned(&self, path: &Path, mode: u32) -> io::Result<()> {
+        std::fs::create_dir(path)?;
+        std::fs::set_permissions(path, Permissions::from_mode(mode))?;
+        match self.owner {
+            Some(owner) => chown(path, Some(owner.uid), Some(owner.gid)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Layer {
+    fn claim(path: PathBuf, patience: Duration) -> Result<Layer> {
+        let lock = File::options()
+            .read(true)
+            .write(true)
+            .open(path.join(LOCK))
+            .map_err(at(&path))?;
+        wait_for_lock(&lock, &path, patience)?;
+        let record_file = File::options()
+            .read(true)
+            .write(true)
+            .open(path.join(RECORD))
+            .map_err(at(&path))?;
+        let mut bytes = [0; RECORD_BYTES];
+        record_file
+            .read_exact_at(&mut bytes, 0)
+            .map_err(at(&path))?;
+        let record = LayerRecord::decode(&bytes).ok_or(Error::BadLayer {
+            path: path.clone(),
+            reason: "unreadable record",
+        })?;
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let upper = openat(CWD, path.join(UPPER), flags, Mode::empty())
+            .map_err(|errno| at(&path)(errno.into()))?;
+        Ok(Layer {
+            path,
+            upper,
+            lock,
+            record_file,
+            record,
+        })
+    }
+
+    pub fn record(&self) -> &LayerRecord {
+        &self.record
+    }
+
+    pub fn upper_path(&self) -> PathBuf {
+        self.path.join(UPPER)
+    }
+
+    pub fn work_path(&self) -> PathBuf {
+        self.path.join(WORK)
+    }
+
+    /// The upper directory: a path descriptor, which opens for whoever has the right to.
+    pub fn upper(&self) -> BorrowedFd<'_> {
+        self.upper.as_fd()
+    }
+
+    /// A descriptor that holds the layer's lock for as long as anyone has it open.
+    pub fn hold(&self) -> Result<OwnedFd> {
+        self.lock
+            .try_clone()
+            .map(OwnedFd::from)
+            .map_err(at(&self.path))
+    }
+
+    /// Notes that `next` is about to be published: a crash may leave the head at either root.
+    pub fn begin_commit(&mut self, next: RootId) -> Result<()> {
+        self.record.pending = next;
+        self.save()
+    }
+
+    /// Notes that `pending` was published.
+    pub fn finish_commit(&mut self) -> Result<()> {
+        self.record.last_commit = self.record.pending;
+        self.save()
+    }
+
+    fn save(&self) -> Result<()> {
+        self.record_file
+            .write_all_at(&self.record.encode(), 0)
+            .map_err(at(&self.path))
+    }
+
+    /// Takes the layer out of use: without its record the rest is only rubbish, to be removed at leisure.
+    pub fn retire(self) -> Result<Retired> {
+        std::fs::remove_file(self.path.join(RECORD)).map_err(at(&self.path))?;
+        Ok(Retired { path: self.path })
+    }
+}
+
+impl Retired {
+    /// Removes what is left from disk.
+    pub fn remove(self, scanner: &Scanner) -> Result<()> {
+        remove_directory(&self.path, scanner)
+    }
+}
+
+impl LayerRecord {
+    fn encode(&self) -> [u8; RECORD_BYTES] {
+        let mut bytes = [0; RECORD_BYTES];
+        bytes[0] = RECORD_VERSION;
+        for (index, root) in [self.base, self.last_commit, self.pending]
+            .iter()
+            .enumerate()
+        {
+            let text = root.to_string();
+            bytes[1 + index * ROOT_BYTES..][..ROOT_BYTES].copy_from_slice(text.as_bytes());
+        }
+        let boot = self.boot.as_bytes();
+        let length = boot.len().min(36);
+        bytes[1 + 3 * ROOT_BYTES..][..length].copy_from_slice(&boot[..length]);
+        bytes
+    }
+
+    fn decode(bytes: &[u8; RECORD_BYTES]) -> Option<LayerRecord> {
+        if bytes[0] != RECORD_VERSION {
+            return None;
+        }
+        let root = |index: usize| -> Option<RootId> {
+            std::str::from_utf8(&bytes[1 + index * ROOT_BYTES..][..ROOT_BYTES])
+                .ok()?
+                .parse()
+                .ok()
+        };
+        let boot = std::str::from_utf8(&bytes[1 + 3 * ROOT_BYTES..]).ok()?;
+        Some(LayerRecord {
+            base: root(0)?,
+            last_commit: root(1)?,
+            pending: root(2)?,
+            boot: boot.trim_end_matches('\0').to_owned(),
+        })
+    }
+}
+
+/// The lock is made last and the record removed first.
+fn is_in_use(path: &Path) -> bool {
+    path.join(RECORD).exists() && path.join(LOCK).exists()
+}
+
+fn wait_for_lock(lock: &File, path: &Path, patience: Duration) -> Result<()> {
+    let deadline = Instant::now() + patience;
+    loop {
+        match lock.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Err(TryLockError::WouldBlock) => {
+                return Err(Error::LayerInUse {
+                    path: path.to_owned(),
+                });
+            }
+            Err(TryLockError::Error(source)) => return Err(at(path)(source)),
+        }
+    }
+}
+
+fn remove_directory(path: &Path, scanner: &Scanner) -> Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let directory =
+        openat(CWD, path, flags, Mode::empty()).map_err(|errno| at(path)(errno.into()))?;
+    scanner.remove_contents(directory.as_fd())?;
+    std::fs::remove_dir(path).map_err(at(path))
+}
+
+/// One more than the largest layer number in use; rubbish of earlier lives keeps its number.
+fn fresh_number(vault: &Path) -> Result<u64> {
+    if !vault.is_dir() {
+        return Ok(1);
+    }
+    let numbers = subdirectories(vault)?;
+    let largest = numbers
+        .iter()
+        .filter_map(|path| u64::from_str_radix(file_name(path)?, 16).ok())
+        .max();
+    Ok(largest.unwrap_or(0) + 1)
+}
+
+fn subdirectories(path: &Path) -> Result<Vec<PathBuf>> {
+    let mut directories = Vec::new();
+    for item in std::fs::read_dir(path).map_err(at(path))? {
+        let item = item.map_err(at(path))?;
+        if item.file_type().map_err(at(path))?.is_dir() {
+            directories.push(item.path());
+        }
+    }
+    Ok(directories)
+}
+
+fn file_name(path: &Path) -> Option<&str> {
+    path.file_name()?.to_str()
+}
+
+fn set_mtime(path: &Path, meta: &Meta) -> io::Result<()> {
+    use rustix::fs::{AtFlags, Timespec, Timestamps, utimensat};
+    let time = Timespec {
+        tv_sec: meta.mtime.secs,
+        tv_nsec: meta.mtime.nanos.into(),
+    };
+    let times = Timestamps {
+        last_access: time,
+        last_modification: time,
+    };
+    Ok(utimensat(CWD, path, &times, AtFlags::empty())?)
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> Error + use<> {
+    let path = path.to_owned();
+    move |source| Error::Layer { path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scan::MarkNames;
+    use crate::scanner::tests::in_a_thread;
+    use avfs_vault::Time;
+
+    fn root(digit: char) -> RootId {
+        digit.to_string().repeat(64).parse().unwrap()
+    }
+
+    fn scene() -> (tempfile::TempDir, Layers, VaultId) {
+        let home = tempfile::tempdir().unwrap();
+        let layers = Layers::open(home.path(), None).unwrap();
+        (home, layers, VaultId::new())
+    }
+
+    fn top() -> Meta {
+        Meta::new(
+            0o750,
+            Time {
+                secs: 1_000,
+                nanos: 5,
+            },
+        )
+    }
+
+    #[test]
+    fn a_layer_is_found_again_with_what_it_stands_on() {
+        let (_home, layers, vault) = scene();
+        let mut layer = layers.create(vault, root('a'), &top()).unwrap();
+        layer.begin_commit(root('b')).unwrap();
+        let (path, mode) = (layer.upper_path(), 0o750);
+        assert_eq!(
+            std::fs::metadata(&path).unwrap().permissions().mode() & 0o7777,
+            mode
+        );
+        drop(layer);
+        let [found] = <[Found; 1]>::try_from(layers.find().unwrap()).ok().unwrap();
+        assert_eq!(found.vault, vault);
+        let layer = found.claim(Duration::ZERO).unwrap();
+        assert!(layers.is_of_this_boot(&layer));
+        let record = layer.record();
+        assert_eq!(
+            (record.base, record.last_commit, record.pending),
+            (root('a'), root('a'), root('b'))
+        );
+    }
+
+    #[test]
+    fn a_layer_in_use_is_not_touched() {
+        let (_home, layers, vault) = scene();
+        let layer = layers.create(vault, root('a'), &top()).unwrap();
+        // What the first process of a sandbox would hold.
+        let held = layer.hold().unwrap();
+        drop(layer);
+        let claim = |patience| layers.find().unwrap().remove(0).claim(patience);
+        let refused = claim(Duration::from_millis(20));
+        assert!(matches!(refused, Err(Error::LayerInUse { .. })));
+        drop(held);
+        claim(Duration::ZERO).unwrap();
+    }
+
+    #[test]
+    fn what_is_retired_is_rubbish_and_can_be_swept() {
+        let (home, layers, vault) = scene();
+        let layer = layers.create(vault, root('a'), &top()).unwrap();
+        std::fs::write(layer.upper_path().join("f"), "x").unwrap();
+        drop(layer.retire().unwrap());
+        assert!(layers.find().unwrap().is_empty());
+        let scanner = in_a_thread(MarkNames::User);
+        for retired in layers.rubbish().unwrap() {
+            retired.remove(&scanner).unwrap();
+        }
+        assert!(layers.rubbish().unwrap().is_empty());
+        layers.scratch(vault).unwrap();
+        assert!(layers.holds(vault));
+        layers.remove_vault(vault, &scanner).unwrap();
+        assert!(!layers.holds(vault));
+        assert_eq!(
+            std::fs::read_dir(home.path().join("layers"))
+                .unwrap()
+                .count(),
+            0
+        );
+    }
+
+    #[test]
+    fn a_damaged_record_is_said_to_be_one() {
+        let (_home, layers, vault) = scene();
+        let layer = layers.create(vault, root('a'), &top()).unwrap();
+        let record = layer.upper_path().with_file_name(RECORD);
+        drop(layer);
+        std::fs::write(record, [9; RECORD_BYTES]).unwrap();
+        let damaged = layers.find().unwrap().remove(0).claim(Duration::ZERO);
+        assert!(matches!(damaged, Err(Error::BadLayer { .. })));
+    }
+}

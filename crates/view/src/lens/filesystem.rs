@@ -1,0 +1,408 @@
+//! Kernel requests in, tree reads out.
+
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use avfs_vault::{Entry, Kind, Meta, RootId, Time, Trees};
+use fuser::{
+    Errno, FileAttr, FileHandle, FileType, Filesystem, Generation, INodeNo, InitFlags,
+    KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
+    ReplyEntry, ReplyOpen, ReplyStatfs, ReplyXattr, Request,
+};
+
+use super::nodes::{self, Node, Place, TOP};
+use super::{Owner, Shared, Xattrs};
+
+/// What is shown never changes, so what the kernel caches never expires.
+const FOREVER: Duration = Duration::from_secs(1 << 30);
+/// Which roots are open does change.
+const NOT_AT_ALL: Duration = Duration::ZERO;
+const GENERATION: Generation = Generation(0);
+/// Listings kept, so that reading a large directory in many requests decodes it once.
+const LISTINGS_MAX: usize = 8;
+
+type Listing = Arc<Vec<(Vec<u8>, Entry)>>;
+
+pub struct LensFilesystem {
+    shared: Arc<Shared>,
+    trees: Trees,
+    owner: Owner,
+    xattrs: Xattrs,
+    listings: Mutex<VecDeque<(u64, Listing)>>,
+}
+
+impl LensFilesystem {
+    pub fn new(shared: Arc<Shared>, trees: Trees, owner: Owner, xattrs: Xattrs) -> Self {
+        LensFilesystem {
+            shared,
+            trees,
+            owner,
+            xattrs,
+            listings: Mutex::default(),
+        }
+    }
+
+    fn node(&self, ino: INodeNo) -> Result<Node, Errno> {
+        self.shared.nodes.get(ino.0).ok_or(Errno::ESTALE)
+    }
+
+    fn top_child(&self, name: &OsStr) -> Result<(u64, Node), Errno> {
+        let id: RootId = name
+            .to_str()
+            .and_then(|name| name.parse().ok())
+            .ok_or(Errno::ENOENT)?;
+        if !self.shared.is_open(id) {
+            return Err(Errno::ENOENT);
+        }
+        let root = self.trees.root(id).map_err(|_| Errno::EIO)?;
+        let Kind::Directory { tree, .. } = root.top.kind else {
+            return Err(Errno::EIO);
+        };
+        let meta = Arc::new(root.top.meta.clone());
+        let place = nodes::top_place(id, root);
+        Ok((
+            nodes::directory_ino(&place),
+            Node::Directory { place, tree, meta },
+        ))
+    }
+
+    fn child(&self, parent: INodeNo, name: &OsStr) -> Result<Option<(u64, Node)>, Errno> {
+        let Node::Directory { place, tree, .. } = self.node(parent)? else {
+            return Err(Errno::ENOTDIR);
+        };
+        let entry = self
+            .trees
+            .child(tree, name.as_bytes())
+            .map_err(|_| Errno::EIO)?;
+        Ok(entry.map(|entry| nodes::node_of(&place, name.as_bytes(), entry)))
+    }
+
+    fn listing(&self, ino: INodeNo) -> Result<(Place, Listing), Errno> {
+        let Node::Directory { place, tree, .. } = self.node(ino)? else {
+            return Err(Errno::ENOTDIR);
+        };
+        let mut listings = self.listings.lock().expect("no holder of this lock panics");
+        if let Some((_, listing)) = listings.iter().find(|(held, _)| *held == ino.0) {
+            return Ok((place, listing.clone()));
+        }
+        let listing: Listing = Arc::new(self.trees.list(tree).map_err(|_| Errno::EIO)?);
+        if listing.len() > 64 {
+            if listings.len() == LISTINGS_MAX {
+                listings.pop_front();
+            }
+            listings.push_back((ino.0, listing.clone()));
+        }
+        Ok((place, listing))
+    }
+
+    fn attr(&self, ino: u64, node: &Node) -> FileAttr {
+        let (meta, kind, size, nlink): (&Meta, FileType, u64, u32) = match node {
+            Node::Directory { meta, .. } => (meta, FileType::Directory, 4096, 2),
+            Node::Leaf { entry, links } => match &entry.kind {
+                Kind::File { size, .. } => (&entry.meta, FileType::RegularFile, *size, *links),
+                Kind::Symlink { target } => {
+                    (&entry.meta, FileType::Symlink, target.len() as u64, 1)
+                }
+                Kind::Fifo | Kind::Directory { .. } => (&entry.meta, FileType::NamedPipe, 0, 1),
+            },
+        };
+        FileAttr {
+            ino: INodeNo(ino),
+            size,
+            blocks: size.div_ceil(512),
+            atime: system_time(meta.mtime),
+            mtime: system_time(meta.mtime),
+            ctime: system_time(meta.ctime),
+            crtime: UNIX_EPOCH,
+            kind,
+            perm: (meta.mode & 0o7777) as u16,
+            nlink,
+            uid: self.owner.uid,
+            gid: self.owner.gid,
+            rdev: 0,
+            blksize: 4096,
+            flags: 0,
+        }
+    }
+
+    fn top_attr(&self) -> FileAttr {
+        FileAttr {
+            ino: INodeNo(TOP),
+            size: 0,
+            blocks: 0,
+            atime: UNIX_EPOCH,
+            mtime: UNIX_EPOCH,
+            ctime: UNIX_EPOCH,
+            crtime: UNIX_EPOCH,
+            kind: FileType::Directory,
+            perm: 0o555,
+            nlink: 2,
+            uid: self.owner.uid,
+            gid: self.owner.gid,
+            rdev: 0,
+            blksize: 4096,
+            flags: 0,
+        }
+    }
+
+    fn meta(&self, ino: INodeNo) -> Result<Meta, Errno> {
+        match self.node(ino)? {
+            Node::Directory { meta, .. } => Ok((*meta).clone()),
+            Node::Leaf { entry, .. } => Ok(entry.meta.clone()),
+        }
+    }
+}
+
+impl Filesystem for LensFilesystem {
+    fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
+        let wanted = [
+            InitFlags::FUSE_ASYNC_READ,
+            InitFlags::FUSE_DO_READDIRPLUS,
+            InitFlags::FUSE_PARALLEL_DIROPS,
+            InitFlags::FUSE_CACHE_SYMLINKS,
+            InitFlags::FUSE_NO_OPEN_SUPPORT,
+            InitFlags::FUSE_NO_OPENDIR_SUPPORT,
+            InitFlags::FUSE_MAX_PAGES,
+        ];
+        for flag in wanted {
+            // Each only saves round trips; an older kernel works without.
+            let _ = config.add_capabilities(flag);
+        }
+        let _ = config.set_max_readahead(1 << 20);
+        Ok(())
+    }
+
+    fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let found = if parent.0 == TOP {
+            self.top_child(name).map(Some)
+        } else {
+            self.child(parent, name)
+        };
+        match found {
+            Ok(Some((ino, node))) => {
+                let attr = self.attr(ino, &node);
+                self.shared.nodes.hand_out(ino, node);
+                reply.entry(&FOREVER, &attr, GENERATION);
+            }
+            // A number of 0 is "no such entry", cached like any other answer.
+            Ok(None) => {
+                let absent = FileAttr {
+                    ino: INodeNo(0),
+                    ..self.top_attr()
+                };
+                reply.entry(&FOREVER, &absent, GENERATION);
+            }
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn forget(&self, _req: &Request, ino: INodeNo, nlookup: u64) {
+        self.shared.nodes.forget(ino.0, nlookup);
+    }
+
+    fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
+        if ino.0 == TOP {
+            return reply.attr(&NOT_AT_ALL, &self.top_attr());
+        }
+        match self.node(ino) {
+            Ok(node) => reply.attr(&FOREVER, &self.attr(ino.0, &node)),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn readlink(&self, _req: &Request, ino: INodeNo, reply: ReplyData) {
+        match self.node(ino) {
+            Ok(Node::Leaf { entry, .. }) => match &entry.kind {
+                Kind::Symlink { target } => reply.data(target),
+                _ => reply.error(Errno::EINVAL),
+            },
+            Ok(_) => reply.error(Errno::EINVAL),
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn open(&self, _req: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        // "Not implemented" makes the kernel open and close files without telling us.
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn opendir(&self, _req: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        reply.error(Errno::ENOSYS);
+    }
+
+    fn read(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        size: u32,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let entry = match self.node(ino) {
+            Ok(Node::Leaf { entry, .. }) => entry,
+            Ok(Node::Directory { .. }) => return reply.error(Errno::EISDIR),
+            Err(errno) => return reply.error(errno),
+        };
+        let Kind::File {
+            content,
+            size: total,
+            ..
+        } = &entry.kind
+        else {
+            return reply.error(Errno::EINVAL);
+        };
+        let len = total.saturating_sub(offset).min(u64::from(size)) as usize;
+        if len == 0 {
+            return reply.data(&[]);
+        }
+        match self.trees.read(*content, offset, len) {
+            Ok(bytes) => reply.data(&bytes),
+            Err(_) => reply.error(Errno::EIO),
+        }
+    }
+
+    fn readdir(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        if ino.0 == TOP {
+            return reply.ok();
+        }
+        let (place, listing) = match self.listing(ino) {
+            Ok(found) => found,
+            Err(errno) => return reply.error(errno),
+        };
+        for (index, dots) in DOTS.into_iter().enumerate().skip(offset as usize) {
+            if reply.add(ino, index as u64 + 1, FileType::Directory, dots) {
+                return reply.ok();
+            }
+        }
+        for (index, (name, entry)) in after_dots(&listing, offset) {
+            let (child, node) = nodes::node_of(&place, name, entry.clone());
+            let kind = self.attr(child, &node).kind;
+            if reply.add(INodeNo(child), index + 1, kind, OsStr::from_bytes(name)) {
+                break;
+            }
+        }
+        reply.ok();
+    }
+
+    fn readdirplus(
+        &self,
+        _req: &Request,
+        ino: INodeNo,
+        _fh: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectoryPlus,
+    ) {
+        if ino.0 == TOP {
+            return reply.ok();
+        }
+        let (place, listing) = match self.listing(ino) {
+            Ok(found) => found,
+            Err(errno) => return reply.error(errno),
+        };
+        // The kernel takes no reference to these two, so they are not handed out.
+        for (index, dots) in DOTS.into_iter().enumerate().skip(offset as usize) {
+            let attr = FileAttr {
+                ino,
+                ..self.top_attr()
+            };
+            if reply.add(ino, index as u64 + 1, dots, &FOREVER, &attr, GENERATION) {
+                return reply.ok();
+            }
+        }
+        for (index, (name, entry)) in after_dots(&listing, offset) {
+            let (child, node) = nodes::node_of(&place, name, entry.clone());
+            let attr = self.attr(child, &node);
+            let name = OsStr::from_bytes(name);
+            if reply.add(INodeNo(child), index + 1, name, &FOREVER, &attr, GENERATION) {
+                break;
+            }
+            self.shared.nodes.hand_out(child, node);
+        }
+        reply.ok();
+    }
+
+    fn statfs(&self, _req: &Request, _ino: INodeNo, reply: ReplyStatfs) {
+        reply.statfs(0, 0, 0, 0, 0, 4096, 255, 4096);
+    }
+
+    fn getxattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        if self.xattrs == Xattrs::Absent {
+            return reply.error(Errno::ENOSYS);
+        }
+        match self.meta(ino) {
+            Ok(meta) => match meta.xattrs.get(name.as_bytes()) {
+                Some(value) if is_shown(name.as_bytes()) => answer_xattr(value, size, reply),
+                _ => reply.error(Errno::NO_XATTR),
+            },
+            Err(errno) => reply.error(errno),
+        }
+    }
+
+    fn listxattr(&self, _req: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+        if self.xattrs == Xattrs::Absent {
+            return reply.error(Errno::ENOSYS);
+        }
+        match self.meta(ino) {
+            Ok(meta) => {
+                let mut names = Vec::new();
+                for name in meta.xattrs.keys().filter(|name| is_shown(name)) {
+                    names.extend_from_slice(name);
+                    names.push(0);
+                }
+                answer_xattr(&names, size, reply);
+            }
+            Err(errno) => reply.error(errno),
+        }
+    }
+}
+
+const DOTS: [&str; 2] = [".", ".."];
+
+/// The entries from position `offset` on, where the two dots have the first two positions.
+fn after_dots(
+    listing: &[(Vec<u8>, Entry)],
+    offset: u64,
+) -> impl Iterator<Item = (u64, &(Vec<u8>, Entry))> {
+    let skipped = (offset as usize).saturating_sub(DOTS.len());
+    listing
+        .iter()
+        .enumerate()
+        .skip(skipped)
+        .map(|(index, item)| ((index + DOTS.len()) as u64, item))
+}
+
+/// Overlayfs would take attributes of these names for its own.
+fn is_shown(name: &[u8]) -> bool {
+    !name.starts_with(b"trusted.") && !name.starts_with(b"user.overlay.")
+}
+
+fn answer_xattr(value: &[u8], size: u32, reply: ReplyXattr) {
+    if size == 0 {
+        reply.size(value.len() as u32);
+    } else if value.len() <= size as usize {
+        reply.data(value);
+    } else {
+        reply.error(Errno::ERANGE);
+    }
+}
+
+fn system_time(time: Time) -> SystemTime {
+    let nanos = Duration::from_nanos(u64::from(time.nanos));
+    match u64::try_from(time.secs) {
+        Ok(secs) => UNIX_EPOCH + Duration::from_secs(secs) + nanos,
+        Err(_) => UNIX_EPOCH - Duration::from_secs(time.secs.unsigned_abs()) + nanos,
+    }
+}

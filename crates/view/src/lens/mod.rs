@@ -1,0 +1,140 @@
+//! The lens: immutable roots shown as read-only directories `/<root>/…`, cacheable for ever.
+
+mod filesystem;
+mod nodes;
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt;
+use std::sync::{Arc, Mutex};
+
+use avfs_vault::{RootId, Trees};
+use fuser::{BackgroundSession, Config, INodeNo, Notifier, Session, SessionACL};
+
+use crate::{Error, Result};
+use filesystem::LensFilesystem;
+use nodes::Nodes;
+
+/// The user and group that every entry is shown as, in the numbers of the lens's user namespace.
+#[derive(Debug, Clone, Copy)]
+pub struct Owner {
+    pub uid: u32,
+    pub gid: u32,
+}
+
+/// Whether a lens answers extended attribute calls.
+///
+/// One that does not says so once, and the kernel never asks again: a round trip less per file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Xattrs {
+    Served,
+    Absent,
+}
+
+/// A served FUSE connection. Dropping it does not unmount: the mount belongs to the keeper.
+pub struct Lens {
+    shared: Arc<Shared>,
+    notifier: Notifier,
+    xattrs: Xattrs,
+    _session: BackgroundSession,
+}
+
+struct Shared {
+    open_roots: Mutex<HashMap<RootId, usize>>,
+    nodes: Nodes,
+}
+
+impl Lens {
+    /// Answers requests on `fuse`, a fresh /dev/fuse descriptor that is already mounted somewhere.
+    pub fn serve(fuse: OwnedFd, trees: Trees, owner: Owner, xattrs: Xattrs) -> Result<Lens> {
+        let shared = Arc::new(Shared {
+            open_roots: Mutex::default(),
+            nodes: Nodes::default(),
+        });
+        let filesystem = LensFilesystem::new(shared.clone(), trees, owner, xattrs);
+        let mut config = Config::default();
+        // Two loops on one descriptor: a clone of the device would need /dev/fuse once more.
+        config.n_threads = Some(2);
+        let session = Session::from_fd(filesystem, fuse, SessionACL::All, config)
+            .and_then(Session::spawn)
+            .map_err(Error::Lens)?;
+        Ok(Lens {
+            shared,
+            notifier: session.notifier(),
+            xattrs,
+            _session: session,
+        })
+    }
+
+    /// Whether this lens answers extended attribute calls.
+    pub fn xattrs(&self) -> Xattrs {
+        self.xattrs
+    }
+
+    /// How many nodes the kernel holds at present.
+    pub fn nodes(&self) -> usize {
+        self.shared.nodes.len()
+    }
+
+    /// Makes `/<root>` visible for as long as the returned guard lives.
+    pub fn open(self: &Arc<Self>, root: RootId) -> LensRoot {
+        *self.lock_roots().entry(root).or_insert(0) += 1;
+        LensRoot {
+            lens: self.clone(),
+            root,
+        }
+    }
+
+    fn close(&self, root: RootId) {
+        let mut roots = self.lock_roots();
+        let Some(count) = roots.get_mut(&root) else {
+            return;
+        };
+        *count -= 1;
+        if *count > 0 {
+            return;
+        }
+        roots.remove(&root);
+        drop(roots);
+        // The kernel drops the whole subtree from its caches and forgets the nodes. When the keeper
+        // died before us the connection is gone, and with it all there was to forget.
+        let name = OsString::from_vec(root.to_string().into_bytes());
+        let _ = self.notifier.inval_entry(INodeNo::ROOT, &name);
+    }
+
+    fn lock_roots(&self) -> std::sync::MutexGuard<'_, HashMap<RootId, usize>> {
+        self.shared
+            .open_roots
+            .lock()
+            .expect("no holder of this lock panics")
+    }
+}
+
+/// Keeps one root visible in the lens.
+pub struct LensRoot {
+    lens: Arc<Lens>,
+    root: RootId,
+}
+
+impl LensRoot {
+    /// The name of the root's directory in the lens.
+    pub fn name(&self) -> String {
+        self.root.to_string()
+    }
+}
+
+impl Drop for LensRoot {
+    fn drop(&mut self) {
+        self.lens.close(self.root);
+    }
+}
+
+impl Shared {
+    fn is_open(&self, root: RootId) -> bool {
+        self.open_roots
+            .lock()
+            .expect("no holder of this lock panics")
+            .contains_key(&root)
+    }
+}

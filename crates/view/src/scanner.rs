@@ -1,0 +1,380 @@
+//! The scanner: a helper process in the keeper's user namespace that may read whatever a command left.
+//!
+//! A command's files can have modes that keep the daemon out; the scanner overrides them, lists layers,
+//! opens files for the daemon to hash, and removes layers. It is given descriptors, never host paths.
+
+use std::io::{IoSlice, IoSliceMut, Read, Seek, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::process::ExitCode;
+use std::sync::Mutex;
+
+use rustix::fs::{MemfdFlags, Mode, OFlags, ResolveFlags, memfd_create, openat2};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::scan::{self, MarkNames, UpperEntry};
+use crate::{Error, Result};
+
+/// Names opened by one request: below the kernel's limit of 253 descriptors in a message.
+const OPEN_MAX: usize = 200;
+/// Bytes of names in one request, well below what a socket takes at once.
+const OPEN_BYTES_MAX: usize = 64 * 1024;
+const FRAME_MAX: usize = 128 * 1024;
+
+#[derive(Serialize, Deserialize)]
+enum Request {
+    Scan(MarkNames),
+    Open(Vec<Vec<u8>>),
+    Remove,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Answer {
+    /// A descriptor of a memory file with the entries comes along.
+    Scanned,
+    /// For each name: opened (its descriptor comes along, in order) or why not.
+    Opened(Vec<Option<i32>>),
+    Removed,
+    Failed {
+        errno: i32,
+    },
+}
+
+/// The daemon's end. One request is under way at a time.
+pub struct Scanner {
+    socket: Mutex<OwnedFd>,
+    marks: MarkNames,
+}
+
+impl Scanner {
+    pub fn new(socket: OwnedFd, marks: MarkNames) -> Scanner {
+        let socket = Mutex::new(socket);
+        Scanner { socket, marks }
+    }
+
+    /// Everything in the directory `upper`, parents before children.
+    pub fn scan(&self, upper: BorrowedFd<'_>) -> Result<Vec<UpperEntry>> {
+        let (answer, descriptors) = self.ask(&Request::Scan(self.marks), upper)?;
+        let Answer::Scanned = answer else {
+            return Err(failure("list", answer));
+        };
+        let [memory] = <[OwnedFd; 1]>::try_from(descriptors)
+            .map_err(|_| Error::BadAnswer("a listing without its memory file"))?;
+        let mut bytes = Vec::new();
+        let mut file = std::fs::File::from(memory);
+        file.rewind()
+            .and_then(|()| file.read_to_end(&mut bytes))
+            .map_err(scan_io)?;
+        postcard::from_bytes(&bytes).map_err(|_| Error::BadAnswer("an unreadable listing"))
+    }
+
+    /// The files of these names below `upper`, in order; those that cannot be opened are errors.
+    pub fn open(
+        &self,
+        upper: BorrowedFd<'_>,
+        names: &[&[u8]],
+        mut each: impl FnMut(usize, std::io::Result<OwnedFd>),
+    ) -> Result<()> {
+        let mut start = 0;
+        while start < names.len() {
+            let end = batch_end(names, start);
+            let batch = names[start..end].iter().map(|name| name.to_vec()).collect();
+            let (answer, descriptors) = self.ask(&Request::Open(batch), upper)?;
+            let Answer::Opened(outcomes) = answer else {
+                return Err(failure("open", answer));
+            };
+            if outcomes.len() != end - start {
+                return Err(Error::BadAnswer("as many outcomes as names were expected"));
+            }
+            let mut descriptors = descriptors.into_iter();
+            for (index, outcome) in outcomes.into_iter().enumerate() {
+                let opened = match outcome {
+                    None => Ok(descriptors
+                        .next()
+                        .ok_or(Error::BadAnswer("a descriptor is missing"))?),
+                    Some(errno) => Err(std::io::Error::from_raw_os_error(errno)),
+                };
+                each(start + index, opened);
+            }
+            start = end;
+        }
+        Ok(())
+    }
+
+    /// Removes everything in `directory`.
+    pub fn remove_contents(&self, directory: BorrowedFd<'_>) -> Result<()> {
+        match self.ask(&Request::Remove, directory)? {
+            (Answer::Removed, _) => Ok(()),
+            (answer, _) => Err(failure("remove", answer)),
+        }
+    }
+
+    fn ask(&self, request: &Request, about: BorrowedFd<'_>) -> Result<(Answer, Vec<OwnedFd>)> {
+        let socket = self.socket.lock().expect("no holder of this lock panics");
+        let frame = postcard::to_stdvec(request).expect("requests are plain data");
+        send(socket.as_fd(), &frame, &[about]).map_err(|_| Error::ScannerLost)?;
+        let (frame, descriptors) = receive(socket.as_fd())
+            .map_err(|_| Error::ScannerLost)?
+            .ok_or(Error::ScannerLost)?;
+        let answer =
+            postcard::from_bytes(&frame).map_err(|_| Error::BadAnswer("an unreadable frame"))?;
+        Ok((answer, descriptors))
+    }
+}
+
+fn batch_end(names: &[&[u8]], start: usize) -> usize {
+    let mut bytes = 0;
+    let mut end = start;
+    while end < names.len() && end - start < OPEN_MAX {
+        bytes += names[end].len() + 8;
+        if bytes > OPEN_BYTES_MAX && end > start {
+            break;
+        }
+        end += 1;
+    }
+    end
+}
+
+fn scan_io(source: std::io::Error) -> Error {
+    Error::Scan {
+        what: "reading the listing".into(),
+        source,
+    }
+}
+
+fn failure(what: &str, answer: Answer) -> Error {
+    match answer {
+        Answer::Failed { errno } => Error::Scan {
+            what: what.into(),
+            source: std::io::Error::from_raw_os_error(errno),
+        },
+        _ => Error::BadAnswer("an answer to another question"),
+    }
+}
+
+/// The scanner process: answers on descriptor 3 until the daemon's end closes.
+pub fn scanner_main() -> ExitCode {
+    // SAFETY: the keeper starts this role with its socket as descriptor 3, and nothing else owns it.
+    let socket = unsafe { OwnedFd::from_raw_fd(3) };
+    raise_descriptor_limit();
+    match serve(socket.as_fd()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// Answers until the other end closes. Changes the directory of the calling process.
+fn serve(socket: BorrowedFd<'_>) -> rustix::io::Result<()> {
+    while let Some((frame, descriptors)) = receive(socket)? {
+        let (answer, passed) = match answer(&frame, descriptors) {
+            Ok(done) => done,
+            Err(error) => {
+                let unknown = rustix::io::Errno::INVAL.raw_os_error();
+                let errno = error.raw_os_error().unwrap_or(unknown);
+                (Answer::Failed { errno }, Vec::new())
+            }
+        };
+        let frame = postcard::to_stdvec(&answer).expect("answers are plain data");
+        let passed: Vec<_> = passed.iter().map(AsFd::as_fd).collect();
+        send(socket, &frame, &passed)?;
+    }
+    Ok(())
+}
+
+/// A deep layer needs a descriptor for each level.
+fn raise_descriptor_limit() {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    // With the lower limit only very deep layers fail, and then with a clear error.
+    let _ = setrlimit(Resource::Nofile, limit);
+}
+
+fn answer(frame: &[u8], descriptors: Vec<OwnedFd>) -> std::io::Result<(Answer, Vec<OwnedFd>)> {
+    let invalid = || std::io::Error::from(std::io::ErrorKind::InvalidInput);
+    let request: Request = postcard::from_bytes(frame).map_err(|_| invalid())?;
+    let [directory] = <[OwnedFd; 1]>::try_from(descriptors).map_err(|_| invalid())?;
+    match request {
+        Request::Scan(marks) => {
+            let entries = scan::scan(directory, marks)?;
+            let bytes = postcard::to_stdvec(&entries).map_err(|_| invalid())?;
+            let memory = memfd_create("avfs-scan", MemfdFlags::CLOEXEC)?;
+            let mut file = std::fs::File::from(memory);
+            file.write_all(&bytes)?;
+            Ok((Answer::Scanned, vec![file.into()]))
+        }
+        Request::Open(names) => {
+            let mut opened = Vec::new();
+            let mut outcomes = Vec::new();
+            for name in &names {
+                match open_beneath(directory.as_fd(), name) {
+                    Ok(descriptor) => {
+                        opened.push(descriptor);
+                        outcomes.push(None);
+                    }
+                    Err(errno) => outcomes.push(Some(errno.raw_os_error())),
+                }
+            }
+            Ok((Answer::Opened(outcomes), opened))
+        }
+        Request::Remove => {
+            scan::remove_contents(&directory)?;
+            Ok((Answer::Removed, Vec::new()))
+        }
+    }
+}
+
+/// Not blocking: between listing and opening, a file may have become a FIFO.
+fn open_beneath(directory: BorrowedFd<'_>, name: &[u8]) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    openat2(directory, name, flags, Mode::empty(), resolve)
+}
+
+fn send(socket: BorrowedFd<'_>, frame: &[u8], passed: &[BorrowedFd<'_>]) -> rustix::io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(OPEN_MAX))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !passed.is_empty() {
+        ancillary.push(SendAncillaryMessage::ScmRights(passed));
+    }
+    loop {
+        match sendmsg(
+            socket,
+            &[IoSlice::new(frame)],
+            &mut ancillary,
+            SendFlags::NOSIGNAL,
+        ) {
+            Err(rustix::io::Errno::INTR) => continue,
+            outcome => return outcome.map(drop),
+        }
+    }
+}
+
+type Message = (Vec<u8>, Vec<OwnedFd>);
+
+/// The next message, or none when the other end closed.
+fn receive(socket: BorrowedFd<'_>) -> rustix::io::Result<Option<Message>> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(OPEN_MAX))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut frame = vec![0u8; FRAME_MAX];
+    let received = loop {
+        let mut slices = [IoSliceMut::new(&mut frame)];
+        match recvmsg(socket, &mut slices, &mut ancillary, RecvFlags::CMSG_CLOEXEC) {
+            Err(rustix::io::Errno::INTR) => continue,
+            outcome => break outcome?,
+        }
+    };
+    let mut descriptors = Vec::new();
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(passed) = message {
+            descriptors.extend(passed);
+        }
+    }
+    if received.flags.contains(ReturnFlags::TRUNC) {
+        return Err(rustix::io::Errno::MSGSIZE);
+    }
+    if received.bytes == 0 {
+        return Ok(None);
+    }
+    frame.truncate(received.bytes);
+    Ok(Some((frame, descriptors)))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+    /// A scanner that answers from a thread with a directory of its own.
+    pub(crate) fn in_a_thread(marks: MarkNames) -> Scanner {
+        let (ours, theirs) = socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        )
+        .unwrap();
+        std::thread::spawn(move || {
+            // SAFETY: only the directory stops being shared, and nothing in this thread minds.
+            unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::FS) }.unwrap();
+            serve(theirs.as_fd()).unwrap();
+        });
+        Scanner::new(ours, marks)
+    }
+
+    fn open(path: &std::path::Path) -> OwnedFd {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        rustix::fs::open(path, flags, Mode::empty()).unwrap()
+    }
+
+    #[test]
+    fn many_files_are_opened_in_batches() {
+        let directory = tempfile::tempdir().unwrap();
+        let names: Vec<String> = (0..1_000).map(|n| format!("{n:0>200}")).collect();
+        for name in &names {
+            std::fs::write(directory.path().join(name), name).unwrap();
+        }
+        let scanner = in_a_thread(MarkNames::User);
+        let asked: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
+        let mut seen = 0;
+        let opened = |index: usize, file: std::io::Result<OwnedFd>| {
+            let mut text = String::new();
+            std::fs::File::from(file.unwrap())
+                .read_to_string(&mut text)
+                .unwrap();
+            assert_eq!(text, names[index]);
+            seen += 1;
+        };
+        scanner
+            .open(open(directory.path()).as_fd(), &asked, opened)
+            .unwrap();
+        assert_eq!(seen, names.len());
+    }
+
+    #[test]
+    fn nothing_outside_the_directory_is_opened() {
+        let directory = tempfile::tempdir().unwrap();
+        let upper = directory.path().join("upper");
+        std::fs::create_dir(&upper).unwrap();
+        std::fs::write(directory.path().join("secret"), "s").unwrap();
+        std::os::unix::fs::symlink("../secret", upper.join("link")).unwrap();
+        std::os::unix::fs::symlink("..", upper.join("up")).unwrap();
+        let scanner = in_a_thread(MarkNames::User);
+        let names: [&[u8]; 5] = [
+            b"link",
+            b"../secret",
+            b"up/secret",
+            b"/etc/passwd",
+            b"missing",
+        ];
+        let mut refused = 0;
+        scanner
+            .open(open(&upper).as_fd(), &names, |_, file| {
+                refused += usize::from(file.is_err())
+            })
+            .unwrap();
+        assert_eq!(refused, names.len());
+    }
+
+    #[test]
+    fn whatever_is_there_can_be_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut deep = directory.path().to_owned();
+        for _ in 0..300 {
+            deep.push("d");
+            std::fs::create_dir(&deep).unwrap();
+            std::fs::write(deep.join("f"), "").unwrap();
+        }
+        std::os::unix::fs::symlink("/", directory.path().join("d/root")).unwrap();
+        let scanner = in_a_thread(MarkNames::User);
+        scanner
+            .remove_contents(open(directory.path()).as_fd())
+            .unwrap();
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+        assert!(std::path::Path::new("/etc").exists());
+    }
+}

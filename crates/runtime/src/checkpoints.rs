@@ -1,8 +1,6 @@
 //! Checkpoints: a name for a state, and the way back to it.
 
-use avfs_vault::{
-    ChangeKind, Checkpoint, CheckpointName, CheckpointOrigin, Principal, VaultName,
-};
+use avfs_vault::{ChangeKind, Checkpoint, CheckpointName, CheckpointOrigin, Principal, VaultName};
 
 use crate::runtime::{Runtime, Select};
 use crate::{Error, Result};

@@ -1,13 +1,17 @@
 //! The words of the command line, just as typed.
 
+mod labels;
 mod paths;
+mod search;
 mod versions;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+pub use labels::{MetaArgs, TagArgs, UntagArgs};
 pub use paths::{CatArgs, ChmodArgs, CpArgs, EditArgs, LnArgs, TouchArgs, TreeArgs, WriteArgs};
+pub use search::{FindArgs, GrepArgs, SearchArgs};
 pub use versions::{CheckoutArgs, DiffArgs, LogArgs, RevertArgs};
 
 /// Workspaces for agents: fork one in a moment, run commands in it behind a sandbox, see exactly
@@ -83,6 +87,18 @@ pub enum Verb {
     /// Name a state of the vault and go back to it
     #[command(subcommand, alias = "snapshot")]
     Checkpoint(CheckpointVerb),
+    /// Find lines that match a pattern
+    Grep(GrepArgs),
+    /// Find paths by name, kind, size, age or label
+    Find(FindArgs),
+    /// Find files by the words in them, the best first
+    Search(SearchArgs),
+    /// Label a path
+    Tag(TagArgs),
+    /// Remove a label from a path
+    Untag(UntagArgs),
+    /// Keep small facts about a path
+    Meta(MetaArgs),
     /// List the versions of the vault, or of one path
     Log(LogArgs),
     /// Bring a path back as it was in a version
@@ -400,6 +416,21 @@ mod tests {
         ("chmod", "chmod -R -x /d"),
         ("touch", "touch -c /f"),
         ("edit", "edit /f --old a --new b --all"),
+        ("grep", "grep -i -n -v -A 1 -B 2 -C 3 --glob *.rs x /d"),
+        (
+            "find",
+            "find /d --name * --type f,d --size +1k --size -2M --mtime -1 -d 3",
+        ),
+        ("search", "search two words --limit 3"),
+        ("tag", "tag /f t"),
+        ("untag", "untag /f t"),
+        ("tag_list", "tag /f --list"),
+        ("tag_list_all", "tag --list-all"),
+        ("meta_list", "meta /f --export"),
+        ("meta_get", "meta /f k"),
+        ("meta_set", "meta /f k v"),
+        ("meta_delete", "meta /f k --delete"),
+        ("meta_import", "meta /f --import {}"),
         ("import", "import . /workspace"),
         ("export", "export /workspace out"),
         ("checkpoint_save", "checkpoint save c"),

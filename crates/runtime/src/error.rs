@@ -219,6 +219,9 @@ impl Error {
             Error::NoEarlierState { path, .. } => {
                 format!("`avfs log {path}` lists its versions; `avfs rm {path}` removes it")
             }
+            Error::Vault(Vault::InvalidQuery { .. }) => {
+                "put words with signs in them between double quotes".into()
+            }
             Error::Vault(Vault::VersionNotFound { .. }) => {
                 "run `avfs log` to see the versions".into()
             }
@@ -253,6 +256,7 @@ pub(crate) fn vault_kind(error: &avfs_vault::Error) -> ErrorKind {
         | Vault::TopDirectory { .. }
         | Vault::InvalidPath { .. }
         | Vault::InvalidName { .. }
+        | Vault::InvalidQuery { .. }
         | Vault::InvalidText { .. } => ErrorKind::Invalid,
     }
 }

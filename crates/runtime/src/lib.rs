@@ -26,6 +26,7 @@ mod report;
 mod run;
 mod runtime;
 mod scratch;
+mod search;
 mod tree;
 mod vaults;
 mod versions;
@@ -55,6 +56,10 @@ pub use replace::{Occurrences, Replaced};
 pub use report::{Captured, ExecReport, ExecStatus, Timings};
 pub use run::{OutputSink, Stream};
 pub use runtime::{Activity, Config, Runtime, Select};
+pub use search::{
+    AgeTest, FindRequest, Found, FoundPath, GrepDetail, GrepFile, GrepFound, GrepLine, GrepMatch,
+    GrepRequest, KindTest, LabelTest, SizeTest, WordHit, WordHits,
+};
 pub use tree::{TreeListed, TreeNode};
 pub use vaults::{AfterFork, Family, VaultInfo};
 pub use versions::{BroughtBack, VaultVersion};

@@ -15,6 +15,7 @@ use avfs_view::Layers;
 use crate::engine::{Engine, layer_owner};
 use crate::host::{Host, HostFacts};
 use crate::live::Slot;
+use crate::search::Indexes;
 use crate::{Error, Result};
 
 /// Views that nobody used for this long are given back.
@@ -60,6 +61,7 @@ pub(crate) struct Inner {
     pub layers: Layers,
     pub host: Host,
     pub rules: Rules,
+    pub indexes: Indexes,
     engine: Mutex<Option<Arc<Engine>>>,
     slots: Mutex<HashMap<VaultId, Arc<Slot>>>,
     _home_lock: File,
@@ -78,6 +80,7 @@ impl Runtime {
         let layers = Layers::open(&config.home, layer_owner())?;
         let host = Host::survey(&config)?;
         let inner = Inner {
+            indexes: Indexes::new(&config.home),
             config,
             vaults,
             layers,

@@ -23,6 +23,7 @@ mod trees;
 mod vaults;
 mod versions;
 mod walk;
+mod words;
 
 pub use diff::{Change, ChangeKind};
 pub use edit::Edit;
@@ -43,3 +44,4 @@ pub use trees::Trees;
 pub use vaults::Vaults;
 pub use versions::PathVersion;
 pub use walk::{Step, Visit};
+pub use words::{WordIndex, WordMatch};

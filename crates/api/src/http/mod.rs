@@ -9,8 +9,10 @@ mod exec;
 mod files;
 mod items;
 mod journal;
+mod labels;
 mod paths;
 mod routes;
+mod search;
 mod vaults;
 mod versions;
 
@@ -29,6 +31,8 @@ fn all_routes() -> Routes {
     let routes = files::routes(routes);
     let routes = paths::routes(routes);
     let routes = versions::routes(routes);
+    let routes = search::routes(routes);
+    let routes = labels::routes(routes);
     let routes = checkpoints::routes(routes);
     let routes = exec::routes(routes);
     let routes = journal::routes(routes);

@@ -11,8 +11,10 @@ mod diff;
 mod exec;
 mod files;
 mod journal;
+mod labels;
 mod paths;
 mod problem;
+mod search;
 mod size;
 mod vault;
 mod versions;
@@ -40,11 +42,19 @@ pub use files::{
     Moved, Mv, Removed, Rm, Write, Written,
 };
 pub use journal::{Journal, JournalItem, JournalListing, JournalVerified, JournalVerify};
+pub use labels::{
+    AllTags, MetaChanged, MetaDelete, MetaGet, MetaImport, MetaImported, MetaList, MetaListing,
+    MetaSet, MetaValue, Tag, TagItem, TagList, TagListAll, TagListing, Tagged, Untag,
+};
 pub use paths::{
     Chmod, Copied, Cp, Edit, Edited, Linked, Ln, ModeChanged, Stat, StatItem, Touch, Touched, Tree,
     TreeEntry, TreeListing,
 };
 pub use problem::Problem;
+pub use search::{
+    Find, FindReport, FoundItem, Grep, GrepFileItem, GrepLineItem, GrepMatchItem, GrepOutput,
+    GrepReport, Search, SearchHit, SearchReport,
+};
 pub use size::human_size;
 pub use vault::{
     AncestorItem, VaultCreate, VaultCreated, VaultDelete, VaultDeleted, VaultDetails, VaultFork,
@@ -128,6 +138,18 @@ operations! {
     Chmod, "chmod", Post "/v1/vaults/{vault}/files/chmod" => ModeChanged;
     Touch, "touch", Post "/v1/vaults/{vault}/files/touch" => Touched;
     Edit, "edit", Post "/v1/vaults/{vault}/files/edit" => Edited;
+    Grep, "grep", Post "/v1/vaults/{vault}/search/grep" => GrepReport;
+    Find, "find", Post "/v1/vaults/{vault}/search/find" => FindReport;
+    Search, "search", Post "/v1/vaults/{vault}/search/words" => SearchReport;
+    Tag, "tag", Post "/v1/vaults/{vault}/labels/tag" => Tagged;
+    Untag, "untag", Post "/v1/vaults/{vault}/labels/untag" => Tagged;
+    TagList, "tag_list", Post "/v1/vaults/{vault}/labels/tags" => TagListing;
+    TagListAll, "tag_list_all", Get "/v1/vaults/{vault}/labels/tags" => AllTags;
+    MetaList, "meta_list", Post "/v1/vaults/{vault}/labels/meta" => MetaListing;
+    MetaGet, "meta_get", Post "/v1/vaults/{vault}/labels/meta/get" => MetaValue;
+    MetaSet, "meta_set", Post "/v1/vaults/{vault}/labels/meta/set" => MetaChanged;
+    MetaDelete, "meta_delete", Post "/v1/vaults/{vault}/labels/meta/delete" => MetaChanged;
+    MetaImport, "meta_import", Post "/v1/vaults/{vault}/labels/meta/import" => MetaImported;
     Import, "import", Post "/v1/vaults/{vault}/files/import" => Imported;
     Export, "export", Post "/v1/vaults/{vault}/files/export" => Exported;
     CheckpointSave, "checkpoint_save", Post "/v1/vaults/{vault}/checkpoints" => CheckpointItem;

@@ -139,7 +139,11 @@ pub enum VaultVerb {
     },
     /// List all vaults
     #[command(visible_alias = "ls")]
-    List,
+    List {
+        /// List the deleted ones that can still be brought back instead
+        #[arg(long)]
+        deleted: bool,
+    },
     /// Say all there is to say about a vault
     Info {
         /// The current one when left out
@@ -168,12 +172,24 @@ pub enum VaultVerb {
         /// What it shall be called
         new_name: String,
     },
-    /// Delete a vault
+    /// Delete a vault; until gc it can be brought back
     Delete {
         name: String,
         /// Accepted for scripts; nothing is ever asked
         #[arg(short, long)]
         yes: bool,
+    },
+    /// Bring a deleted vault back, with its versions and checkpoints
+    #[command(after_help = "\
+Examples:
+  avfs vault undelete myproject                 as it was
+  avfs vault undelete myproject --as old-one    when the name is taken by now")]
+    Undelete {
+        /// The name it had
+        name: String,
+        /// The name it gets, instead of the one it had
+        #[arg(long = "as", value_name = "NAME")]
+        to: Option<String>,
     },
     /// List the versions of a vault, newest first
     Log {

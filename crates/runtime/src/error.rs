@@ -175,6 +175,9 @@ impl Error {
             Error::Vault(Vault::VaultNotFound { .. }) => {
                 "run `avfs vault list` to see the vaults".into()
             }
+            Error::Vault(Vault::DeletedVaultNotFound { .. }) => {
+                "run `avfs vault list --deleted` to see what can be brought back".into()
+            }
             Error::Vault(Vault::VaultExists { .. }) => {
                 "choose another name, or `avfs vault use` the existing one".into()
             }
@@ -237,6 +240,7 @@ pub(crate) fn vault_kind(error: &avfs_vault::Error) -> ErrorKind {
     match error {
         Vault::VaultNotFound { .. }
         | Vault::VaultIdNotFound { .. }
+        | Vault::DeletedVaultNotFound { .. }
         | Vault::CheckpointNotFound { .. }
         | Vault::VersionNotFound { .. }
         | Vault::PathNotFound { .. } => ErrorKind::NotFound,

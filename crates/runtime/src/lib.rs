@@ -37,8 +37,9 @@ pub use avfs_policy::{Action, Category, Decision, Part};
 pub use avfs_sandbox::{Isolation, Usage};
 pub use avfs_vault::{
     Ancestor, Cause, Change, ChangeKind, Checkpoint, CheckpointName, CheckpointOrigin, Content,
-    Entry, ExecId, ForkPoint, JournalCheck, JournalEntry, JournalProblem, Kind, Lineage, Meta,
-    PathVersion, Principal, RootId, Time, Vault, VaultId, VaultName, VaultPath, Version,
+    DeletedVault, Entry, ExecId, ForkPoint, JournalCheck, JournalEntry, JournalProblem, Kind,
+    Lineage, Meta, PathVersion, Principal, Quota, RootId, Time, Vault, VaultId, VaultName,
+    VaultPath, Version,
 };
 pub use checkpoints::{CheckpointDetails, CheckpointInfo, RestorePoint, RestoredHead};
 pub use copy::{NewLink, Placed};

@@ -12,6 +12,8 @@ pub enum Error {
     VaultIdNotFound { id: VaultId },
     #[error("there is already a vault '{name}'")]
     VaultExists { name: VaultName },
+    #[error("there is no deleted vault '{name}' to bring back")]
+    DeletedVaultNotFound { name: VaultName },
     #[error("there is no checkpoint '{name}' in this vault")]
     CheckpointNotFound { name: CheckpointName },
     #[error("there is already a checkpoint '{name}' in this vault")]

@@ -10,6 +10,7 @@ mod edit;
 mod error;
 mod history;
 mod journal;
+mod lifetime;
 mod lineage;
 mod links;
 mod model;
@@ -29,7 +30,8 @@ pub use diff::{Change, ChangeKind};
 pub use edit::Edit;
 pub use error::{Error, Result};
 pub use history::{
-    Cause, Checkpoint, CheckpointOrigin, Lineage, NewVersion, Principal, Restored, Vault, Version,
+    Cause, Checkpoint, CheckpointOrigin, DeletedVault, Lineage, NewVersion, Principal, Quota,
+    Restored, Vault, Version,
 };
 pub use journal::{
     JournalCheck, JournalEntry, JournalFilter, JournalOrder, JournalProblem, NewJournalEntry,

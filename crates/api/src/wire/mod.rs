@@ -57,9 +57,10 @@ pub use search::{
 };
 pub use size::human_size;
 pub use vault::{
-    AncestorItem, VaultCreate, VaultCreated, VaultDelete, VaultDeleted, VaultDetails, VaultFork,
-    VaultForked, VaultInfo, VaultItem, VaultList, VaultLog, VaultRename, VaultRenamed, VaultUse,
-    VaultUsed, VersionItem,
+    AncestorItem, DeletedVaultItem, VaultCreate, VaultCreated, VaultDelete, VaultDeleted,
+    VaultDetails, VaultFork, VaultForked, VaultInfo, VaultItem, VaultList, VaultListDeleted,
+    VaultLog, VaultRename, VaultRenamed, VaultUndelete, VaultUndeleted, VaultUse, VaultUsed,
+    VersionItem,
 };
 pub use versions::{CheckedOut, Checkout, PathLog, PathVersionItem, Revert, Reverted};
 
@@ -121,6 +122,8 @@ operations! {
     VaultRename, "vault_rename", Post "/v1/vaults/{vault}/rename" => VaultRenamed;
     VaultFork, "vault_fork", Post "/v1/vaults/{vault}/fork" => VaultForked;
     VaultDelete, "vault_delete", Delete "/v1/vaults/{vault}" => VaultDeleted;
+    VaultListDeleted, "vault_list_deleted", Get "/v1/deleted-vaults" => Vec<DeletedVaultItem>;
+    VaultUndelete, "vault_undelete", Post "/v1/deleted-vaults/undelete" => VaultUndeleted;
     VaultLog, "vault_log", Get "/v1/vaults/{vault}/log" => Vec<VersionItem>;
     PathLog, "log", Post "/v1/vaults/{vault}/files/log" => Vec<PathVersionItem>;
     Checkout, "checkout", Post "/v1/vaults/{vault}/files/checkout" => CheckedOut;

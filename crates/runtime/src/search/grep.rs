@@ -13,7 +13,7 @@ use grep_searcher::{
 };
 
 use super::globs::Globs;
-use crate::runtime::{Runtime, Select, UNPOISONED};
+use crate::runtime::{Runtime, Select, lock};
 use crate::{Error, Result};
 
 const THREADS_MAX: usize = 8;
@@ -166,7 +166,7 @@ fn search_all(
                     continue;
                 }
             }
-            found.lock().expect(UNPOISONED).insert(at, searched);
+            lock(&found).insert(at, searched);
         }
     };
     thread::scope(|scope| {
@@ -174,7 +174,7 @@ fn search_all(
             scope.spawn(work);
         }
     });
-    let found = found.into_inner().expect(UNPOISONED);
+    let found = std::mem::take(&mut *lock(&found));
     found.into_values().collect()
 }
 

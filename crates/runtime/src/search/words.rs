@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use avfs_vault::{Vault, VaultId, WordIndex, WordMatch as Match};
 
-use crate::runtime::{Runtime, Select, UNPOISONED};
+use crate::runtime::{Runtime, Select, lock};
 use crate::{Error, Result};
 
 pub type WordHit = Match;
@@ -36,10 +36,10 @@ impl Indexes {
 
     /// Throws the index of a vault away.
     pub fn forget(&self, vault: VaultId) {
-        let lock = self.lock_of(vault);
-        let _held = lock.lock().expect(UNPOISONED);
+        let index_lock = self.lock_of(vault);
+        let _held = lock(&index_lock);
         remove(&self.file(vault));
-        self.locks.lock().expect(UNPOISONED).remove(&vault);
+        lock(&self.locks).remove(&vault);
     }
 
     fn file(&self, vault: VaultId) -> PathBuf {
@@ -47,7 +47,7 @@ impl Indexes {
     }
 
     fn lock_of(&self, vault: VaultId) -> Arc<Mutex<()>> {
-        let mut locks = self.locks.lock().expect(UNPOISONED);
+        let mut locks = lock(&self.locks);
         locks.entry(vault).or_default().clone()
     }
 
@@ -60,8 +60,8 @@ impl Indexes {
         if let Some(parent) = parent.filter(|_| !file.exists())
             && self.file(parent).exists()
         {
-            let lock = self.lock_of(parent);
-            let _held = lock.lock().expect(UNPOISONED);
+            let index_lock = self.lock_of(parent);
+            let _held = lock(&index_lock);
             let copied = WordIndex::open(&self.file(parent)).and_then(|it| it.copy_to(&file));
             if copied.is_err() {
                 // An index can always be made from the beginning.
@@ -84,8 +84,8 @@ impl Runtime {
         let query = to_fts(query)?;
         let vault = self.up_to_date(&self.vault(&vault)?)?;
         let indexes = &self.inner.indexes;
-        let lock = indexes.lock_of(vault.id);
-        let _held = lock.lock().expect(UNPOISONED);
+        let index_lock = indexes.lock_of(vault.id);
+        let _held = lock(&index_lock);
         let file = indexes.file(vault.id);
         if !file.exists() {
             self.remove_orphans();

@@ -1,1 +1,12 @@
-//! For tests only: temporary homes, the avfs binary driven as a user would, independent scans
+//! For tests only: temporary homes, the avfs binary driven as a user would, independent scans.
+//!
+//! Nothing here shares code with the product, so that a test which compares the two says
+//! something.
+
+mod home;
+mod processes;
+mod scan;
+
+pub use home::Home;
+pub use processes::{leftover_processes, process_ends, wait_for};
+pub use scan::{Node, NodeKind, Scan, scan};

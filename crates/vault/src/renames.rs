@@ -66,12 +66,22 @@ impl<'a> Pairing<'a> {
 
     /// A directory with the same tree moved with everything in it.
     fn pair_equal_trees(&mut self) {
-        for (old, new) in self.matches(tree_key) {
-            let (from, to) = (&self.changes[old].path, &self.changes[new].path);
-            for at in self.deleted.clone() {
-                let moved = self.changes[at].path.rebase(from, to);
-                let place = moved.and_then(|path| self.created_at.get(&path).copied());
-                if let Some(place) = place {
+        let mut pairs = self.matches(tree_key);
+        // Parents first: what moved with them needs no pairing of its own.
+        pairs.sort_unstable();
+        for (old, new) in pairs {
+            if self.new_of.contains_key(&old) || self.old_of.contains_key(&new) {
+                continue;
+            }
+            let changes = self.changes;
+            let (from, to) = (&changes[old].path, &changes[new].path);
+            let first = self.deleted.partition_point(|&at| changes[at].path < *from);
+            let moved: Vec<(usize, VaultPath)> = self.deleted[first..]
+                .iter()
+                .map_while(|&at| Some((at, changes[at].path.rebase(from, to)?)))
+                .collect();
+            for (at, path) in moved {
+                if let Some(&place) = self.created_at.get(&path) {
                     self.pair(at, place);
                 }
             }
@@ -146,18 +156,20 @@ impl<'a> Pairing<'a> {
         if let ([old], [new]) = (&old[..], &new[..]) {
             return vec![(*old, *new)];
         }
-        let name = |at: usize| self.changes[at].path.file_name();
-        let only = |list: &[usize], at: usize| {
-            let mut same = list
-                .iter()
-                .copied()
-                .filter(|&other| name(other) == name(at));
-            same.next().filter(|_| same.next().is_none())
+        let unique = |list: &[usize]| {
+            let mut places: HashMap<_, Option<usize>> = HashMap::new();
+            for &at in list {
+                let name = self.changes[at].path.file_name();
+                places
+                    .entry(name)
+                    .and_modify(|place| *place = None)
+                    .or_insert(Some(at));
+            }
+            places
         };
-        let pairs = old
-            .iter()
-            .filter_map(|&at| Some((only(&old, at)?, only(&new, at)?)));
-        pairs.collect()
+        let (old, new) = (unique(&old), unique(&new));
+        let pair = |(name, at): (_, Option<usize>)| Some((at?, (*new.get(&name)?)?));
+        old.into_iter().filter_map(pair).collect()
     }
 }
 

@@ -8,8 +8,8 @@ use crate::wire::{
     EnvelopeResult, Exec, OutputCounts, StatusWord, TimeoutItem, TimingItem, to_text,
 };
 use avfs_runtime::{
-    Captured, Category, Decision, ExecCommand, ExecReport, ExecRequest, ExecStatus, Part,
-    Principal, Select, VaultPath,
+    Captured, Category, Decision, ExecCommand, ExecReport, ExecRequest, ExecStatus, Principal,
+    Select, VaultPath,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -271,16 +271,16 @@ fn decision(decision: &Decision) -> DecisionItem {
         reason: decision.reason.clone(),
         rule: decision.rule.clone(),
         smallest_rule: decision.smallest_rule.clone(),
-        parts: decision.parts.iter().map(part).collect(),
-    }
-}
-
-fn part(part: &Part) -> DecisionPart {
-    DecisionPart {
-        command: part.text.clone(),
-        action: part.action.as_str().into(),
-        categories: categories(&part.categories),
-        rule: part.rule.clone(),
+        parts: decision
+            .parts
+            .iter()
+            .map(|part| DecisionPart {
+                command: part.text.clone(),
+                action: part.action.as_str().into(),
+                categories: categories(&part.categories),
+                rule: part.rule.clone(),
+            })
+            .collect(),
     }
 }
 

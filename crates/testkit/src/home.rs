@@ -1,0 +1,226 @@
+//! A temporary home with a daemon of its own, and the avfs binary to drive it.
+
+use crate::processes::wait_for;
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// An ordinary user's id that is nobody's on this machine.
+const ORDINARY_UID: u32 = 54_321;
+
+/// One installation: a home, a runtime directory, and a user. Its daemon ends with it.
+pub struct Home {
+    binary: PathBuf,
+    dir: TempDir,
+    run_as: Option<u32>,
+}
+
+impl Home {
+    /// A home of the user who runs the test. `binary` is `env!("CARGO_BIN_EXE_avfs")`; the
+    /// variable `AVFS_TEST_BIN` overrides it.
+    pub fn new(binary: &str) -> Home {
+        let binary = std::env::var_os("AVFS_TEST_BIN").unwrap_or_else(|| binary.into());
+        let dir = tempfile::Builder::new()
+            .prefix("avfs-")
+            .tempdir_in("/tmp")
+            .expect("a directory");
+        for name in ["run", "user"] {
+            let path = dir.path().join(name);
+            fs::create_dir(&path).expect("a fresh directory");
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).expect("own directory");
+        }
+        Home {
+            binary: binary.into(),
+            dir,
+            run_as: None,
+        }
+    }
+
+    /// A home of an ordinary user, when the test is run by root and can become one.
+    pub fn of_ordinary_user(binary: &str) -> Option<Home> {
+        if !rustix::process::geteuid().is_root() {
+            return None;
+        }
+        let mut home = Home::new(binary);
+        home.run_as = Some(ORDINARY_UID);
+        for path in [
+            home.path().to_owned(),
+            home.path().join("run"),
+            home.path().join("user"),
+        ] {
+            std::os::unix::fs::chown(&path, Some(ORDINARY_UID), Some(ORDINARY_UID)).expect("root");
+        }
+        home.command(&["--version"])
+            .output()
+            .ok()?
+            .status
+            .success()
+            .then_some(home)
+    }
+
+    /// A home for every kind of user this test can be: the one it is, and an ordinary one.
+    pub fn of_every_user(binary: &str) -> Vec<Home> {
+        std::iter::once(Home::new(binary))
+            .chain(Home::of_ordinary_user(binary))
+            .collect()
+    }
+
+    /// What tells this home's user from others in a failing test's message.
+    pub fn user(&self) -> String {
+        match self.run_as {
+            Some(uid) => format!("ordinary user {uid}"),
+            None => format!("uid {}", rustix::process::geteuid().as_raw()),
+        }
+    }
+
+    /// The directory of everything, the home itself included.
+    pub fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub fn avfs_home(&self) -> PathBuf {
+        self.path().join("home")
+    }
+
+    pub fn runtime_base(&self) -> PathBuf {
+        self.path().join("run")
+    }
+
+    /// The binary with words, in an environment of this home alone.
+    pub fn command<S: AsRef<OsStr>>(&self, words: &[S]) -> Command {
+        let mut command = match self.run_as {
+            None => Command::new(&self.binary),
+            Some(uid) => {
+                let mut command = Command::new("setpriv");
+                command
+                    .arg(format!("--reuid={uid}"))
+                    .arg(format!("--regid={uid}"));
+                command.args(["--clear-groups", "--"]).arg(&self.binary);
+                command
+            }
+        };
+        command
+            .args(words)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.path().join("user"))
+            .env("AVFS_HOME", self.avfs_home())
+            .env("XDG_RUNTIME_DIR", self.runtime_base())
+            .env("RUST_BACKTRACE", "1")
+            .current_dir(self.path())
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs the binary to its end.
+    pub fn avfs<S: AsRef<OsStr>>(&self, words: &[S]) -> Output {
+        self.command(words).output().expect("the binary runs")
+    }
+
+    /// Runs the binary, which must succeed; gives its standard output.
+    pub fn ok<S: AsRef<OsStr>>(&self, words: &[S]) -> String {
+        let output = self.avfs(words);
+        assert!(
+            output.status.success(),
+            "avfs {} as {}: {}\n{}{}",
+            words
+                .iter()
+                .map(|word| word.as_ref().to_string_lossy())
+                .collect::<Vec<_>>()
+                .join(" "),
+            self.user(),
+            output.status,
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr),
+        );
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Runs the binary with `--json`, however it ends; gives what it says.
+    pub fn json<S: AsRef<OsStr>>(&self, words: &[S]) -> Value {
+        let mut all: Vec<&OsStr> = vec![OsStr::new("--json")];
+        all.extend(words.iter().map(AsRef::as_ref));
+        let output = self.avfs(&all);
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+            panic!(
+                "avfs {all:?} as {} did not answer in JSON ({error}): {}\n{}",
+                self.user(),
+                String::from_utf8_lossy(&output.stdout),
+                String::from_utf8_lossy(&output.stderr),
+            )
+        })
+    }
+
+    /// Runs a command in the current vault; gives the envelope.
+    pub fn exec<S: AsRef<OsStr>>(&self, command: &[S]) -> Value {
+        let mut words: Vec<&OsStr> = ["proxy", "exec", "--"].iter().map(OsStr::new).collect();
+        words.extend(command.iter().map(AsRef::as_ref));
+        self.json(&words)
+    }
+
+    /// Runs shell text in the current vault; gives the envelope.
+    pub fn shell(&self, text: &str) -> Value {
+        self.json(&["proxy", "exec", "--shell", text])
+    }
+
+    /// The daemon's pid, if one runs.
+    pub fn daemon_pid(&self) -> Option<u32> {
+        let pid = self.json(&["daemon", "status"])["pid"].as_u64()?;
+        u32::try_from(pid).ok()
+    }
+
+    /// The socket a running daemon listens on.
+    pub fn socket(&self) -> PathBuf {
+        let status = self.json(&["daemon", "status"]);
+        PathBuf::from(
+            status["socket"]
+                .as_str()
+                .expect("a running daemon has a socket"),
+        )
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let stopped = self.command(&["daemon", "stop"]).output();
+        if !stopped.is_ok_and(|output| output.status.success()) {
+            self.kill_daemon();
+        }
+        let _ = open_up(self.path());
+    }
+}
+
+impl Home {
+    /// The last resort for a daemon that does not answer.
+    fn kill_daemon(&self) {
+        let home = self.avfs_home().to_string_lossy().into_owned();
+        for pid in crate::processes::with_environment(&format!("AVFS_HOME={home}")) {
+            if let Some(pid) = i32::try_from(pid)
+                .ok()
+                .and_then(rustix::process::Pid::from_raw)
+            {
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+            }
+        }
+        wait_for(Duration::from_secs(5), || {
+            crate::processes::with_environment(&format!("AVFS_HOME={home}")).is_empty()
+        });
+    }
+}
+
+/// Lets a directory be removed although directories in it forbid that.
+fn open_up(dir: &Path) -> std::io::Result<()> {
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o700))?;
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            open_up(&entry.path())?;
+        }
+    }
+    Ok(())
+}

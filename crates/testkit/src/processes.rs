@@ -1,0 +1,83 @@
+//! Looking at processes, and waiting for things to become so.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+/// Waits until `holds`, looking every few milliseconds; gives whether it came to hold in time.
+pub fn wait_for(limit: Duration, mut holds: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + limit;
+    loop {
+        if holds() {
+            return true;
+        }
+        if Instant::now() >= deadline {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Waits until a process has ended, whether or not somebody has collected it.
+pub fn process_ends(pid: u32, limit: Duration) -> bool {
+    wait_for(limit, || {
+        match fs::read_to_string(format!("/proc/{pid}/stat")) {
+            Err(_) => true,
+            // The state follows the name, which is in parentheses and may hold anything.
+            Ok(stat) => stat
+                .rsplit(')')
+                .next()
+                .is_some_and(|rest| rest.starts_with(" Z")),
+        }
+    })
+}
+
+/// Processes whose command line holds `marker`, this one excepted.
+pub fn leftover_processes(marker: &str) -> Vec<u32> {
+    holding("cmdline", marker)
+}
+
+/// Processes with this variable in their environment.
+pub(crate) fn with_environment(variable: &str) -> Vec<u32> {
+    holding("environ", variable)
+}
+
+fn holding(file: &str, marker: &str) -> Vec<u32> {
+    let own = std::process::id();
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok())
+        .filter(|pid| *pid != own)
+        .filter(|pid| {
+            let bytes = fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            bytes
+                .windows(marker.len())
+                .any(|window| window == marker.as_bytes())
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_process_is_found_by_its_words_until_it_ends() {
+        let marker = "98.7654321";
+        let mut child = Command::new("sleep").arg(marker).spawn().unwrap();
+        assert!(wait_for(Duration::from_secs(5), || leftover_processes(
+            marker
+        ) == [child.id()]));
+        child.kill().unwrap();
+        assert!(
+            process_ends(child.id(), Duration::from_secs(5)),
+            "before it is collected"
+        );
+        child.wait().unwrap();
+        assert!(leftover_processes(marker).is_empty());
+        assert!(!wait_for(Duration::from_millis(10), || false));
+    }
+}

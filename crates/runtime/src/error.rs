@@ -165,7 +165,7 @@ impl Error {
     }
 }
 
-fn vault_kind(error: &avfs_vault::Error) -> ErrorKind {
+pub(crate) fn vault_kind(error: &avfs_vault::Error) -> ErrorKind {
     use avfs_vault::Error as Vault;
     match error {
         Vault::VaultNotFound { .. }

@@ -1,45 +1,346 @@
-//! stand-in
-use avfs_vault::*;
-#[derive(Debug, Clone)]
-pub struct ImportReport {
+//! A directory of a vault copied to the host.
+//!
+//! Everything is made through descriptors, so that nobody can redirect a write by swapping a
+//! directory for a symlink meanwhile.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use avfs_vault::{Content, Entry, Kind, LinkId, Meta, RootId, Time, TreeId, Trees, VaultPath};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Timespec, Timestamps, XattrFlags};
+use rustix::io::Errno;
+
+use crate::error::{io_kind, vault_kind};
+use crate::{ErrorKind, Skipped};
+
+const PIECE: usize = 1 << 20;
+/// A vault's file becomes the caller's own: it must not become a way to act as the caller.
+const FILE_MODE: u32 = 0o1777;
+
+#[derive(Debug, Clone, Default)]
+pub struct ExportReport {
+    /// Names that are no directories.
     pub files: u64,
     pub directories: u64,
     pub bytes: u64,
+    /// Whose extended attributes the host's filesystem did not take.
     pub skipped: Vec<Skipped>,
 }
-#[derive(Debug, Clone)]
-pub struct Skipped {
-    pub path: Vec<u8>,
-    pub reason: String,
-}
-#[derive(Debug, Clone)]
-pub struct ExportReport {
-    pub files: u64,
-    pub directories: u64,
-    pub bytes: u64,
-}
+
+/// What can go wrong between a vault and the host's filesystem.
 #[derive(Debug, thiserror::Error)]
-#[error("x")]
-pub struct TransferError;
+pub enum TransferError {
+    #[error("cannot {action} {}: {source}", path.display())]
+    Host {
+        action: &'static str,
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error("{} is not empty", path.display())]
+    NotEmpty { path: PathBuf },
+    #[error(transparent)]
+    Vault(#[from] avfs_vault::Error),
+}
+
 impl TransferError {
-    pub fn kind(&self) -> crate::ErrorKind {
-        crate::ErrorKind::Bug
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            TransferError::Host { source, .. } => io_kind(source),
+            TransferError::NotEmpty { .. } => ErrorKind::AlreadyExists,
+            TransferError::Vault(error) => vault_kind(error),
+        }
+    }
+
+    /// For `map_err`: names what was being done to which host path.
+    pub(crate) fn host(
+        action: &'static str,
+        path: impl Into<PathBuf>,
+    ) -> impl FnOnce(Errno) -> TransferError {
+        let path = path.into();
+        move |errno| TransferError::Host {
+            action,
+            path,
+            source: errno.into(),
+        }
     }
 }
-pub fn import_directory(
-    _: &Trees,
-    _: &mut Edit,
-    _: &std::path::Path,
-    _: &VaultPath,
-    _: (u32, u32),
-) -> Result<ImportReport, TransferError> {
-    todo!()
-}
+
+/// Copies the directory at `path` to `host_dir`, which must not exist or be empty. Modes (without
+/// setuid and setgid), modification times, symlinks, hard links and extended attributes are
+/// kept; everything belongs to the caller.
 pub fn export_directory(
-    _: &Trees,
-    _: RootId,
-    _: &VaultPath,
-    _: &std::path::Path,
+    trees: &Trees,
+    root: RootId,
+    path: &VaultPath,
+    host_dir: &Path,
 ) -> Result<ExportReport, TransferError> {
-    todo!()
+    let (path, entry) = trees.resolve(root, path)?;
+    let Kind::Directory { tree, .. } = entry.kind else {
+        return Err(avfs_vault::Error::NotADirectory { path }.into());
+    };
+    let top = open_target(host_dir)?;
+    let export = Export {
+        trees,
+        host_dir,
+        links: HashMap::new(),
+        report: ExportReport::default(),
+    };
+    export.run(top, tree, &entry.meta)
+}
+
+/// Makes the directory, or finds it empty.
+fn open_target(host_dir: &Path) -> Result<OwnedFd, TransferError> {
+    match rustix::fs::mkdir(host_dir, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(errno) => return Err(TransferError::host("make", host_dir)(errno)),
+    }
+    let top = open_directory(CWD, host_dir, OFlags::empty());
+    let top = top.map_err(TransferError::host("open", host_dir))?;
+    let mut space = Vec::with_capacity(8 << 10);
+    let mut entries = rustix::fs::RawDir::new(&top, space.spare_capacity_mut());
+    while let Some(entry) = entries.next() {
+        let entry = entry.map_err(TransferError::host("list", host_dir))?;
+        if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
+            return Err(TransferError::NotEmpty {
+                path: host_dir.to_owned(),
+            });
+        }
+    }
+    Ok(top)
+}
+
+fn open_directory(
+    at: impl AsFd,
+    name: impl rustix::path::Arg,
+    more: OFlags,
+) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | more;
+    rustix::fs::openat(at, name, flags, Mode::empty())
+}
+
+struct Export<'a> {
+    trees: &'a Trees,
+    host_dir: &'a Path,
+    /// The first name of each hard-linked file, relative to the top.
+    links: HashMap<LinkId, VaultPath>,
+    report: ExportReport,
+}
+
+/// A directory whose content is being written. Its own metadata comes last: writing into it moves
+/// its times, and its mode may forbid writing.
+struct Open {
+    fd: OwnedFd,
+    path: VaultPath,
+    meta: Meta,
+    /// What is still to be made in it, the next at the end.
+    entries: Vec<(Vec<u8>, Entry)>,
+}
+
+impl Export<'_> {
+    fn run(
+        mut self,
+        fd: OwnedFd,
+        tree: TreeId,
+        meta: &Meta,
+    ) -> Result<ExportReport, TransferError> {
+        let top = OwnedFd::try_clone(&fd).map_err(|source| TransferError::Host {
+            action: "open",
+            path: self.host_dir.to_owned(),
+            source,
+        })?;
+        let mut stack = vec![self.enter(fd, VaultPath::root(), meta.clone(), tree)?];
+        while let Some(open) = stack.last_mut() {
+            let Some((name, entry)) = open.entries.pop() else {
+                self.leave(open)?;
+                stack.pop();
+                continue;
+            };
+            let path = open.path.join(&name)?;
+            match entry.kind {
+                Kind::Directory { tree, .. } => {
+                    let fd = make_directory(&open.fd, &name).map_err(self.failed("make", &path))?;
+                    self.report.directories += 1;
+                    let below = self.enter(fd, path, entry.meta, tree)?;
+                    stack.push(below);
+                }
+                _ => self.make(&top, &open.fd, &name, &path, entry)?,
+            }
+        }
+        Ok(self.report)
+    }
+
+    fn enter(
+        &self,
+        fd: OwnedFd,
+        path: VaultPath,
+        meta: Meta,
+        tree: TreeId,
+    ) -> Result<Open, TransferError> {
+        let mut entries = self.trees.list(tree)?;
+        entries.reverse();
+        Ok(Open {
+            fd,
+            path,
+            meta,
+            entries,
+        })
+    }
+
+    fn leave(&mut self, open: &Open) -> Result<(), TransferError> {
+        self.set_xattrs(&open.fd, &open.path, &open.meta)?;
+        let finish = || {
+            rustix::fs::fchmod(&open.fd, Mode::from_raw_mode(open.meta.mode & 0o7777))?;
+            rustix::fs::futimens(&open.fd, &times(&open.meta))
+        };
+        finish().map_err(self.failed("finish", &open.path))
+    }
+
+    /// Makes what is no directory.
+    fn make(
+        &mut self,
+        top: &OwnedFd,
+        dir: &OwnedFd,
+        name: &[u8],
+        path: &VaultPath,
+        entry: Entry,
+    ) -> Result<(), TransferError> {
+        self.report.files += 1;
+        match &entry.kind {
+            Kind::File {
+                content,
+                size,
+                link,
+            } => {
+                self.report.bytes += size;
+                let first = link.and_then(|link| self.links.get(&link));
+                if let Some(first) = first {
+                    return link_to(top, first, dir, name).map_err(self.failed("link", path));
+                }
+                self.links.extend(link.map(|link| (link, path.clone())));
+                self.make_file(dir, name, path, (*content, *size), &entry.meta)
+            }
+            Kind::Symlink { target } => {
+                let make = || {
+                    rustix::fs::symlinkat(&target[..], dir, name)?;
+                    let nofollow = AtFlags::SYMLINK_NOFOLLOW;
+                    rustix::fs::utimensat(dir, name, &times(&entry.meta), nofollow)
+                };
+                make().map_err(self.failed("make", path))
+            }
+            Kind::Fifo => make_fifo(dir, name, &entry.meta).map_err(self.failed("make", path)),
+            Kind::Directory { .. } => Ok(()),
+        }
+    }
+
+    fn make_file(
+        &mut self,
+        dir: &OwnedFd,
+        name: &[u8],
+        path: &VaultPath,
+        (content, size): (Content, u64),
+        meta: &Meta,
+    ) -> Result<(), TransferError> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let private = Mode::RUSR | Mode::WUSR;
+        let fd = rustix::fs::openat(dir, name, flags | OFlags::CLOEXEC, private);
+        let mut file = File::from(fd.map_err(self.failed("make", path))?);
+        let mut offset = 0;
+        while offset < size {
+            let piece = self.trees.read(content, offset, PIECE)?;
+            if piece.is_empty() {
+                let what = format!("{path} is shorter than its entry says");
+                return Err(avfs_vault::Error::Corrupt { what }.into());
+            }
+            file.write_all(&piece).map_err(|source| {
+                let path = self.host_path(path);
+                TransferError::Host {
+                    action: "write",
+                    path,
+                    source,
+                }
+            })?;
+            offset += piece.len() as u64;
+        }
+        self.set_xattrs(&file, path, meta)?;
+        let finish = || {
+            rustix::fs::fchmod(&file, Mode::from_raw_mode(meta.mode & FILE_MODE))?;
+            rustix::fs::futimens(&file, &times(meta))
+        };
+        finish().map_err(self.failed("finish", path))
+    }
+
+    fn set_xattrs(
+        &mut self,
+        fd: impl AsFd,
+        path: &VaultPath,
+        meta: &Meta,
+    ) -> Result<(), TransferError> {
+        for (name, value) in &meta.xattrs {
+            match rustix::fs::fsetxattr(&fd, &name[..], value, XattrFlags::empty()) {
+                Ok(()) => {}
+                Err(Errno::NOTSUP | Errno::PERM | Errno::NOSPC | Errno::TOOBIG) => {
+                    let name = String::from_utf8_lossy(name);
+                    let reason = format!("the host's filesystem refused its attribute {name}");
+                    let path = path.as_bytes()[1..].to_vec();
+                    self.report.skipped.push(Skipped { path, reason });
+                }
+                Err(errno) => return Err(self.failed("set an attribute of", path)(errno)),
+            }
+        }
+        Ok(())
+    }
+
+    fn failed(
+        &self,
+        action: &'static str,
+        path: &VaultPath,
+    ) -> impl FnOnce(Errno) -> TransferError + use<> {
+        TransferError::host(action, self.host_path(path))
+    }
+
+    fn host_path(&self, path: &VaultPath) -> PathBuf {
+        use std::os::unix::ffi::OsStrExt;
+        self.host_dir
+            .join(std::ffi::OsStr::from_bytes(&path.as_bytes()[1..]))
+    }
+}
+
+fn make_directory(dir: &OwnedFd, name: &[u8]) -> Result<OwnedFd, Errno> {
+    rustix::fs::mkdirat(dir, name, Mode::RWXU)?;
+    open_directory(dir, name, OFlags::NOFOLLOW)
+}
+
+fn make_fifo(dir: &OwnedFd, name: &[u8], meta: &Meta) -> Result<(), Errno> {
+    let mode = Mode::from_raw_mode(meta.mode & FILE_MODE);
+    rustix::fs::mkfifoat(dir, name, Mode::RUSR | Mode::WUSR)?;
+    rustix::fs::chmodat(dir, name, mode, AtFlags::empty())?;
+    rustix::fs::utimensat(dir, name, &times(meta), AtFlags::SYMLINK_NOFOLLOW)
+}
+
+/// One more name for the file already made at `first`.
+fn link_to(top: &OwnedFd, first: &VaultPath, dir: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
+    let parent = first.parent().unwrap_or(VaultPath::root());
+    let inside = match &parent.as_bytes()[1..] {
+        b"" => b".",
+        relative => relative,
+    };
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
+    let from = rustix::fs::openat2(top, inside, flags, Mode::empty(), resolve)?;
+    let first_name = first.file_name().unwrap_or_default();
+    rustix::fs::linkat(&from, first_name, dir, name, AtFlags::empty())
+}
+
+fn times(meta: &Meta) -> Timestamps {
+    let spec = |time: Time| Timespec {
+        tv_sec: time.secs,
+        tv_nsec: time.nanos.into(),
+    };
+    Timestamps {
+        last_access: spec(meta.mtime),
+        last_modification: spec(meta.mtime),
+    }
 }

@@ -9,8 +9,8 @@ use rustix::process::geteuid;
 use std::fs;
 use std::future::IntoFuture;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::unix::SocketAddr;
@@ -22,6 +22,9 @@ use tokio::sync::oneshot;
 const DRAIN: Duration = Duration::from_millis(50);
 /// How long clients may take to read their last answer.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
+
+/// How often a daemon nobody talks to looks whether its socket is still there.
+const LOOK_FOR_SOCKET: Duration = Duration::from_secs(5);
 
 /// What a daemon needs to know.
 pub struct ServeConfig {
@@ -73,10 +76,13 @@ fn open_runtime(config: &ServeConfig) -> Result<Runtime> {
 
 async fn listen(app: Arc<App>, ready: impl FnOnce()) -> Result<()> {
     let mut ending = Ending::watch()?;
-    let listener = bind(&app.place)?;
+    let listener = OwnUser {
+        listener: bind(&app.place)?,
+        place: app.place.clone(),
+    };
     ready();
     let (close, closed) = oneshot::channel::<()>();
-    let serving = axum::serve(OwnUser(listener), router(Arc::clone(&app)))
+    let serving = axum::serve(listener, router(Arc::clone(&app)))
         .with_graceful_shutdown(async move { closed.await.unwrap_or_default() });
     let serving = tokio::spawn(serving.into_future());
 
@@ -107,28 +113,37 @@ async fn shut_down(app: &Arc<App>) {
 
 /// Binds the socket. The home's lock is held, so a socket that is there belongs to nobody.
 fn bind(place: &Place) -> Result<UnixListener> {
+    place.prepare()?;
     let socket = place.socket();
-    let failed = |what| {
-        let path = socket.clone();
-        move |source| Error::File { what, path, source }
-    };
-    match fs::remove_file(&socket) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(failed("remove")(error));
-        }
-        _ => {}
-    }
-    let listener = UnixListener::bind(&socket).map_err(failed("listen on"))?;
-    fs::set_permissions(&socket, fs::Permissions::from_mode(0o600)).map_err(failed("guard"))?;
-    let pid = format!("{}\n", std::process::id());
-    fs::write(place.pid_file(), pid).map_err(failed("write the pid beside"))?;
+    clear(&socket)?;
+    let listener = UnixListener::bind(&socket).map_err(failed("listen on", &socket))?;
+    fs::set_permissions(&socket, fs::Permissions::from_mode(0o600))
+        .map_err(failed("guard", &socket))?;
+    let pid = place.pid_file();
+    fs::write(&pid, format!("{}\n", std::process::id())).map_err(failed("write", &pid))?;
+    let signpost = place.signpost();
+    clear(&signpost)?;
+    symlink(&socket, &signpost).map_err(failed("make", &signpost))?;
     Ok(listener)
 }
 
+fn clear(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed("remove", path)(error)),
+        _ => Ok(()),
+    }
+}
+
+fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+    let path = path.to_owned();
+    move |source| Error::File { what, path, source }
+}
+
 fn vacate(place: &Place) {
-    // Both are hints for others; the lock is what counts, so a failure changes nothing.
-    let _ = fs::remove_file(place.socket());
-    let _ = fs::remove_file(place.pid_file());
+    // All are hints for others; the lock is what counts, so a failure changes nothing.
+    for path in [place.signpost(), place.socket(), place.pid_file()] {
+        let _ = fs::remove_file(path);
+    }
 }
 
 /// Why a daemon ends.
@@ -177,8 +192,12 @@ async fn left_alone(app: &App) {
     }
 }
 
-/// A listener that serves this user and root alone.
-struct OwnUser(UnixListener);
+/// A listener that serves this user and root alone, and listens anew when its socket is gone:
+/// temporary directories get swept.
+struct OwnUser {
+    listener: UnixListener,
+    place: Place,
+}
 
 impl Listener for OwnUser {
     type Io = UnixStream;
@@ -186,17 +205,28 @@ impl Listener for OwnUser {
 
     async fn accept(&mut self) -> (UnixStream, SocketAddr) {
         loop {
-            match self.0.accept().await {
-                Ok((stream, address)) if is_own_user(&stream) => return (stream, address),
-                Ok(_) => {}
+            match tokio::time::timeout(LOOK_FOR_SOCKET, self.listener.accept()).await {
+                Ok(Ok((stream, address))) if is_own_user(&stream) => return (stream, address),
+                Ok(Ok(_)) => {}
                 // Out of descriptors, most likely: some connection will end.
-                Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+                Ok(Err(_)) => tokio::time::sleep(Duration::from_millis(50)).await,
+                Err(_) => self.listen_anew(),
             }
         }
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.0.local_addr()
+        self.listener.local_addr()
+    }
+}
+
+impl OwnUser {
+    fn listen_anew(&mut self) {
+        if !self.place.socket().exists()
+            && let Ok(listener) = bind(&self.place)
+        {
+            self.listener = listener;
+        }
     }
 }
 

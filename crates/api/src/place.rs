@@ -55,6 +55,24 @@ impl Place {
         self.dir.join("daemon.sock")
     }
 
+    /// Where the daemon says which socket it really listens on: not every caller of one user has
+    /// the same runtime directory in its environment, but all have the same home.
+    pub fn signpost(&self) -> PathBuf {
+        self.home.join("daemon.sock")
+    }
+
+    /// The socket to connect to: the one the daemon named, else the one it would choose here.
+    pub fn reachable_socket(&self) -> Result<PathBuf> {
+        let named = fs::read_link(self.signpost())
+            .ok()
+            .filter(|socket| socket.exists());
+        let socket = named.unwrap_or_else(|| self.socket());
+        if let Some(dir) = socket.parent() {
+            check_private(dir)?;
+        }
+        Ok(socket)
+    }
+
     pub fn pid_file(&self) -> PathBuf {
         self.dir.join("daemon.pid")
     }
@@ -81,43 +99,40 @@ impl Place {
                 _ => {}
             }
         }
-        self.check()
+        check_private(&self.dir)
     }
+}
 
-    /// Whether only this user can have put anything there. An absent directory is fine.
-    pub fn check(&self) -> Result<()> {
-        let parent = self
-            .dir
-            .parent()
-            .expect("a place's directory has a parent by construction");
-        for dir in [parent, &self.dir] {
-            let meta = match fs::symlink_metadata(dir) {
-                Ok(meta) => meta,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-                Err(source) => {
-                    return Err(Error::File {
-                        what: "look at",
-                        path: dir.into(),
-                        source,
-                    });
-                }
-            };
-            let reason = if !meta.is_dir() {
-                "it is not a directory"
-            } else if meta.uid() != geteuid().as_raw() {
-                "it belongs to another user"
-            } else if meta.mode() & 0o077 != 0 {
-                "others may enter it"
-            } else {
-                continue;
-            };
-            return Err(Error::Untrusted {
-                path: dir.into(),
-                reason,
-            });
-        }
-        Ok(())
+/// Whether only this user can have put anything into `dir`, a directory of a place. An absent one
+/// is fine.
+fn check_private(dir: &Path) -> Result<()> {
+    for dir in dir.parent().into_iter().chain([dir]) {
+        let meta = match fs::symlink_metadata(dir) {
+            Ok(meta) => meta,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(source) => {
+                return Err(Error::File {
+                    what: "look at",
+                    path: dir.into(),
+                    source,
+                });
+            }
+        };
+        let reason = if !meta.is_dir() {
+            "it is not a directory"
+        } else if meta.uid() != geteuid().as_raw() {
+            "it belongs to another user"
+        } else if meta.mode() & 0o077 != 0 {
+            "others may enter it"
+        } else {
+            continue;
+        };
+        return Err(Error::Untrusted {
+            path: dir.into(),
+            reason,
+        });
     }
+    Ok(())
 }
 
 /// Makes a home, readable by its owner alone; directories above it get the usual mode.
@@ -175,14 +190,32 @@ mod tests {
     fn a_directory_open_to_others_is_refused() {
         let temp = tempfile::tempdir().unwrap();
         let place = Place::new(&temp.path().join("home"), Some(temp.path())).unwrap();
-        place.check().unwrap();
+        place.reachable_socket().unwrap();
         place.prepare().unwrap();
-        place.check().unwrap();
+        place.reachable_socket().unwrap();
         fs::set_permissions(place.dir(), fs::Permissions::from_mode(0o755)).unwrap();
         assert!(matches!(place.prepare(), Err(Error::Untrusted { .. })));
         fs::remove_dir(place.dir()).unwrap();
         std::os::unix::fs::symlink(temp.path(), place.dir()).unwrap();
-        assert!(matches!(place.check(), Err(Error::Untrusted { .. })));
+        assert!(matches!(
+            place.reachable_socket(),
+            Err(Error::Untrusted { .. })
+        ));
+    }
+
+    #[test]
+    fn a_daemon_is_found_from_another_environment() {
+        let temp = tempfile::tempdir().unwrap();
+        let home = temp.path().join("home");
+        let here = Place::new(&home, Some(temp.path())).unwrap();
+        let elsewhere = Place::new(&home, Some(&temp.path().join("elsewhere"))).unwrap();
+        assert_ne!(here.socket(), elsewhere.socket());
+        here.prepare().unwrap();
+        fs::write(here.socket(), "").unwrap();
+        std::os::unix::fs::symlink(here.socket(), here.signpost()).unwrap();
+        assert_eq!(elsewhere.reachable_socket().unwrap(), here.socket());
+        fs::remove_file(here.socket()).unwrap();
+        assert_eq!(elsewhere.reachable_socket().unwrap(), elsewhere.socket());
     }
 
     #[test]

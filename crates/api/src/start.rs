@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 
 /// How long a client keeps trying while another daemon comes or goes.
 const PATIENCE: Duration = Duration::from_secs(30);
-const TRY_AGAIN: Duration = Duration::from_millis(10);
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 /// How long a daemon may take to end its commands and save their work.
 const STOP_PATIENCE: Duration = Duration::from_secs(30);
 /// A log larger than this begins anew with the next daemon.
@@ -43,6 +44,8 @@ impl Starter {
     /// daemon's command line only then.
     pub fn connect(&self, arguments: &dyn Fn() -> Vec<OsString>) -> Result<Client> {
         let deadline = Instant::now() + PATIENCE;
+        let mut command_line = None;
+        let mut pause = FIRST_PAUSE;
         loop {
             match Client::connect(&self.place) {
                 Err(Error::NoDaemon { .. }) => {}
@@ -52,10 +55,13 @@ impl Starter {
                 let reason = format!("{} is held by another daemon", self.place.home().display());
                 return Err(Error::NotStarted { reason });
             }
-            match self.start(&arguments())? {
+            match self.start(command_line.get_or_insert_with(arguments))? {
                 Started::Ready => {}
                 // It is about to listen, or about to end.
-                Started::Taken => std::thread::sleep(TRY_AGAIN),
+                Started::Taken => {
+                    std::thread::sleep(pause);
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
             }
         }
     }

@@ -317,8 +317,11 @@ impl Call {
         let trees = self.runtime.inner.vaults.trees();
         let changes = trees.diff(left.before, left.after)?.into_iter();
         let changes = changes.filter(|change| change.kind != ChangeKind::Times);
-        let (in_home, outside): (Vec<_>, Vec<_>) =
-            changes.partition(|change| change.path.starts_with(&home));
+        // The directories above it come with its first file.
+        let (in_home, outside): (Vec<_>, Vec<_>) = changes.partition(|change| {
+            change.path.starts_with(&home)
+                || (change.kind == ChangeKind::Created && home.starts_with(&change.path))
+        });
         Ok((pair_renames(outside), in_home.len()))
     }
 
@@ -345,7 +348,10 @@ impl Call {
         NewVersion {
             by: self.request.by,
             exec: Some(self.exec),
-            cause: Cause::Exec,
+            cause: match ran.status {
+                ExecStatus::Interrupted => Cause::Interrupted,
+                _ => Cause::Exec,
+            },
             details,
         }
     }

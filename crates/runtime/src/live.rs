@@ -42,6 +42,12 @@ struct LiveView {
     engine: Arc<Engine>,
 }
 
+impl LiveView {
+    fn is_alive(&self) -> bool {
+        self.sandbox.is_alive() && self.engine.keeper.is_alive()
+    }
+}
+
 /// An exec that has its sandbox; it must `leave`, or dropping it does.
 pub(crate) struct Entered {
     pub sandbox: Arc<Sandbox>,
@@ -88,11 +94,7 @@ impl Slot {
     /// Joins the vault's sandbox, opening it if there is none.
     pub fn enter(self: &Arc<Self>, runtime: &Runtime, exec: ExecId) -> Result<Entered> {
         let mut state = self.lock();
-        if state
-            .live
-            .as_ref()
-            .is_some_and(|live| !live.sandbox.is_alive())
-        {
+        if state.live.as_ref().is_some_and(|live| !live.is_alive()) {
             self.salvage(runtime, &mut state, None)?;
         }
         if !state.running.is_empty() {
@@ -178,10 +180,12 @@ impl Slot {
         let before = state.running.remove(&exec).expect("an exec leaves once");
         let shared_with: Vec<ExecId> = state.running.keys().copied().collect();
         state.used = Instant::now();
+        // Whoever watched the command may know of the sandbox's end before it shows.
+        let known = version.cause == Cause::Interrupted;
         let lost = state
             .live
             .as_ref()
-            .is_some_and(|live| !live.sandbox.is_alive());
+            .is_some_and(|live| known || !live.is_alive());
         let committed = if lost {
             self.salvage(runtime, &mut state, Some(version))?
         } else {
@@ -251,7 +255,6 @@ impl Slot {
     ) -> Result<Committed> {
         let mut live = state.live.take().expect("only called when there is a view");
         live.sandbox.kill();
-        let engine = runtime.engine()?;
         let version = match version {
             Some(version) => NewVersion {
                 cause: Cause::Interrupted,
@@ -259,18 +262,28 @@ impl Slot {
             },
             None => interrupted_version(json!({ "why": "the sandbox was lost" })),
         };
-        let (layer, cache) = (&mut live.layer, &mut live.cache);
-        let (committed, _) = commit_layer(
-            runtime,
-            &engine,
-            self.vault,
-            layer,
-            cache,
-            Writers::None,
-            version,
-        )?;
-        let LiveView { layer, .. } = live;
-        layer.retire()?.remove_in_background(engine);
+        let mut engine = runtime.engine()?;
+        let mut commit = |engine: &Engine| {
+            let (layer, cache) = (&mut live.layer, &mut live.cache);
+            commit_layer(
+                runtime,
+                engine,
+                self.vault,
+                layer,
+                cache,
+                Writers::None,
+                version.clone(),
+            )
+        };
+        let mut outcome = commit(&engine);
+        if let Err(Error::View(avfs_view::Error::ScannerLost)) = outcome {
+            // The keeper was dying, and its sandboxes before it.
+            engine.keeper.kill();
+            engine = runtime.engine()?;
+            outcome = commit(&engine);
+        }
+        let (committed, _) = outcome?;
+        live.layer.retire()?.remove_in_background(engine);
         Ok(committed)
     }
 

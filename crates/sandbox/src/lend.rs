@@ -6,8 +6,9 @@ use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use crate::confine;
 use crate::error::{During, Error, Result};
-use crate::plan::{EtcContent, EtcFile, INNER_UID, Lent};
+use crate::plan::{EtcContent, EtcFile, INNER_UID, Lent, Privilege, SANDBOX_UID};
 
 /// Directories with the host's programs and libraries.
 const SYSTEM: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/opt"];
@@ -156,12 +157,18 @@ fn children(dir: &Path) -> Vec<PathBuf> {
 }
 
 /// Makes the directory of empty mount points that lies under every vault.
+///
+/// As root, it is given to the commands, like everything else they find in their vault.
 pub fn build_skeleton(dir: &Path, lent: &[Lent]) -> Result<()> {
     let inside = lent.iter().map(|lent| lent.inside.as_path());
+    let owner = match confine::privilege()? {
+        Privilege::Root => Some(SANDBOX_UID),
+        Privilege::User => None,
+    };
     for path in FIXED.iter().map(Path::new).chain(inside) {
         let path = path.strip_prefix("/").unwrap_or(path);
         let mut place = dir.to_owned();
-        make(&place)?;
+        make(&place, owner)?;
         for part in path.components() {
             if !matches!(part, std::path::Component::Normal(_)) {
                 let reason = format!("{path:?} has a part that is no name");
@@ -171,14 +178,14 @@ pub fn build_skeleton(dir: &Path, lent: &[Lent]) -> Result<()> {
                 });
             }
             place.push(part);
-            make(&place)?;
+            make(&place, owner)?;
         }
     }
     Ok(())
 }
 
 /// A directory that everyone may enter, whatever the umask.
-fn make(dir: &Path) -> Result<()> {
+fn make(dir: &Path, owner: Option<u32>) -> Result<()> {
     let made = fs::DirBuilder::new()
         .mode(0o755)
         .recursive(true)
@@ -186,6 +193,7 @@ fn make(dir: &Path) -> Result<()> {
     made.during(|| format!("make {dir:?}"))?;
     fs::set_permissions(dir, fs::Permissions::from_mode(0o755))
         .during(|| format!("open {dir:?} to all"))?;
+    std::os::unix::fs::chown(dir, owner, owner).during(|| format!("give {dir:?} away"))?;
     Ok(())
 }
 
@@ -246,4 +254,115 @@ pub fn host_etc(name: &str) -> Vec<EtcFile> {
         })
     }));
     files
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn make_version(home: &Path, path: &str) -> PathBuf {
+        let version = home.join(path);
+        fs::create_dir_all(version.join("bin")).unwrap();
+        version
+    }
+
+    fn found(home: &Path, path: &[&str]) -> Vec<PathBuf> {
+        let path = std::env::join_paths(path.iter().map(|dir| home.join(dir))).unwrap();
+        toolchains(home, &path)
+            .into_iter()
+            .map(|toolchain| toolchain.lent.host)
+            .collect()
+    }
+
+    #[test]
+    fn rust_toolchains_come_as_versions_the_default_first() {
+        let home = tempfile::tempdir().unwrap();
+        let home = fs::canonicalize(home.path()).unwrap();
+        let nightly = make_version(&home, ".rustup/toolchains/nightly");
+        let stable = make_version(&home, ".rustup/toolchains/stable");
+        std::os::unix::fs::symlink(&stable, home.join(".rustup/toolchains/1.95")).unwrap();
+        fs::write(
+            home.join(".rustup/settings.toml"),
+            "default_toolchain = \"1.95\"\n",
+        )
+        .unwrap();
+        assert_eq!(found(&home, &[".cargo/bin"]), [stable.clone(), nightly]);
+        let path = std::ffi::OsString::new();
+        let first = &toolchains(&home, &path)[0];
+        assert_eq!(
+            (&first.lent.inside, &first.bin),
+            (&stable, &stable.join("bin"))
+        );
+    }
+
+    #[test]
+    fn only_versions_in_use_are_lent() {
+        let home = tempfile::tempdir().unwrap();
+        let home = fs::canonicalize(home.path()).unwrap();
+        let node = make_version(&home, ".nvm/versions/node/v22");
+        make_version(&home, ".nvm/versions/node/v20");
+        let python = make_version(&home, ".pyenv/versions/3.12");
+        make_version(&home, ".pyenv/versions/3.11");
+        fs::write(home.join(".pyenv/version"), "3.12\nsystem\n../../secret\n").unwrap();
+        fs::create_dir_all(home.join("secret/bin")).unwrap();
+        assert_eq!(found(&home, &[".nvm/versions/node/v22/bin"]), [node]);
+        assert_eq!(found(&home, &[".pyenv/shims"]), [python]);
+    }
+
+    #[test]
+    fn nothing_else_of_a_home_is_lent() {
+        let home = tempfile::tempdir().unwrap();
+        let home = fs::canonicalize(home.path()).unwrap();
+        for dir in ["bin", ".cargo/bin", ".local/bin", ".nvm/bin", ".config/bin"] {
+            fs::create_dir_all(home.join(dir)).unwrap();
+        }
+        // A version that is really the home, or above it.
+        fs::create_dir_all(home.join(".rustup/toolchains")).unwrap();
+        std::os::unix::fs::symlink(&home, home.join(".rustup/toolchains/all")).unwrap();
+        std::os::unix::fs::symlink("/", home.join(".rustup/toolchains/more")).unwrap();
+        let path = [
+            "bin",
+            ".",
+            ".cargo/bin",
+            ".local/bin",
+            ".nvm/bin",
+            ".config/bin",
+        ];
+        assert_eq!(found(&home, &path), Vec::<PathBuf>::new());
+    }
+
+    #[test]
+    fn skeletons_are_open_directories() {
+        let dir = tempfile::tempdir().unwrap();
+        let lent = [Lent {
+            host: "/usr".into(),
+            inside: "/home/me/.tool/v1".into(),
+        }];
+        build_skeleton(&dir.path().join("skeleton"), &lent).unwrap();
+        for path in [
+            "dev",
+            "etc",
+            "proc",
+            "run",
+            "tmp",
+            "var/tmp",
+            "home/me/.tool/v1",
+        ] {
+            let metadata = fs::metadata(dir.path().join("skeleton").join(path)).unwrap();
+            assert_eq!(metadata.permissions().mode() & 0o7777, 0o755, "{path}");
+        }
+        let bad = [Lent {
+            host: "/usr".into(),
+            inside: "/../up".into(),
+        }];
+        assert!(build_skeleton(dir.path(), &bad).is_err());
+    }
+
+    #[test]
+    fn system_directories_are_resolved() {
+        for lent in host_lent() {
+            assert_eq!(fs::canonicalize(&lent.host).unwrap(), lent.host);
+            assert!(lent.host.is_dir());
+        }
+    }
 }

@@ -22,7 +22,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{During, Error, Fault};
-use crate::plan::{Event, Isolation, Privilege};
+use crate::plan::{Isolation, Privilege};
 
 /// Both ends are the same program; this catches one that was replaced while the daemon ran.
 pub(crate) const VERSION: u32 = 1;
@@ -97,7 +97,7 @@ pub(crate) enum AgentReply {
     Processes(u32),
 }
 
-/// Daemon to supervisor; the supervisor answers with [`Event`]s.
+/// Daemon to supervisor; the supervisor answers with events.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum SupervisorRequest {
     Signal(i32),
@@ -128,7 +128,7 @@ pub(crate) enum LinkError {
 
 impl LinkError {
     /// Names the other side.
-    pub(crate) fn from_peer(self, peer: &'static str, gone: Error, limit: Duration) -> Error {
+    pub(crate) fn named(self, peer: &'static str, gone: Error, limit: Duration) -> Error {
         match self {
             LinkError::Closed => gone,
             LinkError::TimedOut => Error::NoAnswer {
@@ -224,16 +224,31 @@ impl Link {
     }
 
     /// Receives an answer that must come in time.
-    pub(crate) fn answer<T: DeserializeOwned>(
+    pub(crate) fn answer<T: DeserializeOwned>(&self, limit: Duration) -> Result<T, LinkError> {
+        self.await_frame(limit)?;
+        match self.receive(Wait::Forever)? {
+            Received::Frame(frame, _) => Ok(frame),
+            Received::Closed | Received::Nothing => Err(LinkError::Closed),
+        }
+    }
+
+    /// Receives an answer with descriptors that must come in time.
+    pub(crate) fn answer_with_descriptors<T: DeserializeOwned>(
         &self,
         limit: Duration,
     ) -> Result<(T, Vec<OwnedFd>), LinkError> {
-        if !readable_within(self.as_fd(), limit).map_err(LinkError::System)? {
-            return Err(LinkError::TimedOut);
-        }
+        self.await_frame(limit)?;
         match self.receive_with_descriptors()? {
             Received::Frame(frame, descriptors) => Ok((frame, descriptors)),
             Received::Closed | Received::Nothing => Err(LinkError::Closed),
+        }
+    }
+
+    fn await_frame(&self, limit: Duration) -> Result<(), LinkError> {
+        match readable_within(self.as_fd(), limit) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(LinkError::TimedOut),
+            Err(fault) => Err(LinkError::System(fault)),
         }
     }
 
@@ -372,7 +387,105 @@ pub(crate) fn unseal<T: DeserializeOwned>(file: BorrowedFd<'_>) -> Result<T, Fau
     decode(&bytes).ok_or_else(|| invalid("decode a memory file"))
 }
 
-/// Whether nothing follows this event.
-pub(crate) fn is_final(event: &Event) -> bool {
-    !matches!(event, Event::Started { .. })
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Command, Event, ExitStatus, Usage};
+
+    fn exited() -> Event {
+        let status = ExitStatus::Signal(9);
+        Event::Exited {
+            status,
+            usage: Usage::default(),
+            leftovers: 3,
+        }
+    }
+
+    fn raw(bytes: &[u8]) -> Result<Received<Event>, LinkError> {
+        let (ours, theirs) = Link::pair().unwrap();
+        rustix::io::write(&theirs, bytes).unwrap();
+        ours.receive(Wait::No)
+    }
+
+    #[test]
+    fn frames_arrive_as_they_were_sent() {
+        let (ours, theirs) = Link::pair().unwrap();
+        assert!(matches!(
+            ours.receive::<Event>(Wait::No),
+            Ok(Received::Nothing)
+        ));
+        theirs.send(&exited(), &[]).unwrap();
+        let Ok(Received::Frame(event, _)) = ours.receive::<Event>(Wait::No) else {
+            panic!()
+        };
+        assert_eq!(event, exited());
+        drop(theirs);
+        assert!(matches!(
+            ours.receive::<Event>(Wait::No),
+            Ok(Received::Closed)
+        ));
+        assert!(matches!(ours.send(&exited(), &[]), Err(LinkError::Closed)));
+    }
+
+    #[test]
+    fn malformed_frames_are_refused() {
+        let good = postcard::to_stdvec(&exited()).unwrap();
+        assert!(matches!(raw(&good), Ok(Received::Frame(..))));
+        let trailing = [&good[..], b"x"].concat();
+        for bytes in [
+            &trailing[..],
+            &good[..good.len() - 1],
+            b"\xff",
+            &[0; FRAME_MAX + 1],
+        ] {
+            assert!(
+                matches!(raw(bytes), Err(LinkError::Malformed(_))),
+                "{} bytes",
+                bytes.len()
+            );
+        }
+    }
+
+    #[test]
+    fn unexpected_descriptors_never_arrive() {
+        let (ours, theirs) = Link::pair().unwrap();
+        let (watched, sent) = Link::pair().unwrap();
+        theirs.send(&exited(), &[sent.as_fd()]).unwrap();
+        drop(sent);
+        assert!(
+            matches!(ours.receive::<Event>(Wait::No), Ok(Received::Frame(_, fds)) if fds.is_empty())
+        );
+        // Nobody has the other end any more.
+        assert!(matches!(
+            watched.receive::<Event>(Wait::No),
+            Ok(Received::Closed)
+        ));
+    }
+
+    #[test]
+    fn bodies_are_sealed() {
+        let command = Command {
+            argv: vec![vec![b'x'; 300_000]],
+            env: vec![(b"A".to_vec(), b"B".to_vec())],
+            cwd: b"/".to_vec(),
+        };
+        let file = seal(&command).unwrap();
+        assert_eq!(unseal::<Command>(file.as_fd()).unwrap(), command);
+        assert!(
+            rustix::io::pwrite(&file, b"y", 5).is_err(),
+            "it cannot be changed"
+        );
+        let open = memfd_create("open", MemfdFlags::ALLOW_SEALING).unwrap();
+        assert!(
+            unseal::<Command>(open.as_fd()).is_err(),
+            "it must be sealed"
+        );
+    }
+
+    #[test]
+    fn answers_must_come_in_time() {
+        let (ours, _theirs) = Link::pair().unwrap();
+        let answer = ours.answer::<Event>(Duration::from_millis(10));
+        assert!(matches!(answer, Err(LinkError::TimedOut)));
+    }
 }

@@ -2,7 +2,6 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustix::fs::{Gid, Uid, fchown, fstatfs};
@@ -12,8 +11,8 @@ use crate::error::{During, Error, Result};
 use crate::keeper::{is_alive, lock};
 use crate::plan::{Command, Event, IdMap, Isolation, Stdio};
 use crate::protocol::{
-    AgentReply, AgentRequest, Link, LinkError, Received, SupervisorRequest, Wait, is_final,
-    readable_within, seal,
+    AgentReply, AgentRequest, Link, LinkError, Received, SupervisorRequest, Wait, readable_within,
+    seal,
 };
 
 /// How long a sandbox may take to stand: its file system may be served by a busy daemon.
@@ -38,10 +37,10 @@ impl Sandbox {
     pub(crate) fn attach(control: Link, pidfd: OwnedFd) -> Result<Sandbox> {
         let life = Life(pidfd);
         let isolation = match control.answer::<AgentReply>(OPENING) {
-            Ok((AgentReply::Ready(isolation), _)) => isolation,
-            Ok((AgentReply::Failed(fault), _)) => return Err(Error::SandboxSetup(fault)),
+            Ok(AgentReply::Ready(isolation)) => isolation,
+            Ok(AgentReply::Failed(fault)) => return Err(Error::SandboxSetup(fault)),
             Ok(_) => return Err(unexpected()),
-            Err(error) => return Err(error.from_peer("agent", Error::SandboxGone, OPENING)),
+            Err(error) => return Err(error.named("agent", Error::SandboxGone, OPENING)),
         };
         Ok(Sandbox {
             control: Mutex::new(control),
@@ -67,10 +66,10 @@ impl Sandbox {
         ];
         lock(&self.control)
             .send(&AgentRequest::Exec, &descriptors)
-            .map_err(|error| error.from_peer("agent", Error::SandboxGone, ANSWER))?;
+            .map_err(|error| error.named("agent", Error::SandboxGone, ANSWER))?;
         Ok(Running {
             link: ours,
-            over: AtomicBool::new(false),
+            progress: Mutex::new(Progress::Starting),
         })
     }
 
@@ -82,13 +81,18 @@ impl Sandbox {
     /// How many processes it has, besides its own first one and the supervisors.
     pub fn processes(&self) -> Result<u32> {
         let control = lock(&self.control);
+        // An answer that once came too late must not pass for this one.
+        while matches!(
+            control.receive::<AgentReply>(Wait::No),
+            Ok(Received::Frame(..))
+        ) {}
         let answer = control
             .send(&AgentRequest::CountProcesses, &[])
             .and_then(|()| control.answer::<AgentReply>(ANSWER));
         match answer {
-            Ok((AgentReply::Processes(count), _)) => Ok(count),
+            Ok(AgentReply::Processes(count)) => Ok(count),
             Ok(_) => Err(unexpected()),
-            Err(error) => Err(error.from_peer("agent", Error::SandboxGone, ANSWER)),
+            Err(error) => Err(error.named("agent", Error::SandboxGone, ANSWER)),
         }
     }
 
@@ -107,7 +111,15 @@ impl Sandbox {
 #[derive(Debug)]
 pub struct Running {
     link: Link,
-    over: AtomicBool,
+    progress: Mutex<Progress>,
+}
+
+/// How far a command has come, by what its supervisor said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    Starting,
+    Started,
+    Over,
 }
 
 impl Running {
@@ -118,18 +130,31 @@ impl Running {
 
     /// The next event, if there is one now. Never waits; after the final event, always `None`.
     pub fn next_event(&self) -> Result<Option<Event>> {
-        if self.over.load(Ordering::Acquire) {
+        let mut progress = lock(&self.progress);
+        if *progress == Progress::Over {
             return Ok(None);
         }
         let event = match self.link.receive::<Event>(Wait::No) {
             Ok(Received::Nothing) => return Ok(None),
             Ok(Received::Frame(event, _)) => event,
             Ok(Received::Closed) | Err(LinkError::Closed) => Event::Lost,
-            Err(error) => return Err(error.from_peer("supervisor", Error::SandboxGone, ANSWER)),
+            Err(error) => {
+                *progress = Progress::Over;
+                return Err(error.named("supervisor", Error::SandboxGone, ANSWER));
+            }
         };
-        if is_final(&event) {
-            self.over.store(true, Ordering::Release);
-        }
+        *progress = match (*progress, &event) {
+            (Progress::Starting, Event::Started { .. }) => Progress::Started,
+            (_, Event::Started { .. }) => {
+                *progress = Progress::Over;
+                let reason = "a second start";
+                return Err(Error::Malformed {
+                    peer: "supervisor",
+                    reason,
+                });
+            }
+            _ => Progress::Over,
+        };
         Ok(Some(event))
     }
 
@@ -153,7 +178,7 @@ impl Running {
         match self.link.send(request, &[]) {
             // Nothing of it is left to be signalled.
             Ok(()) | Err(LinkError::Closed) => Ok(()),
-            Err(error) => Err(error.from_peer("supervisor", Error::SandboxGone, ANSWER)),
+            Err(error) => Err(error.named("supervisor", Error::SandboxGone, ANSWER)),
         }
     }
 }

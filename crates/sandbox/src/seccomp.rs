@@ -94,6 +94,9 @@ const NAMESPACE_BITS: [libc::c_int; 7] = [
     libc::CLONE_NEWNET,
 ];
 
+/// TIOCSTI and TIOCLINUX, which type on someone's terminal.
+const TYPING: [u64; 2] = [0x5412, 0x541c];
+
 /// The compiled filter.
 pub(crate) struct Filter {
     programs: [BpfProgram; 2],
@@ -138,8 +141,7 @@ fn refused() -> Result<BpfProgram, seccompiler::BackendError> {
         namespaces.into_iter().collect::<Result<_, _>>()?,
     );
     rules.insert(libc::SYS_socket, sockets()?);
-    let typing = [libc::TIOCSTI, libc::TIOCLINUX]
-        .map(|request| rule([(1, SeccompCmpOp::Eq, request as u64)]));
+    let typing = TYPING.map(|request| rule([(1, SeccompCmpOp::Eq, request)]));
     rules.insert(
         libc::SYS_ioctl,
         typing.into_iter().collect::<Result<_, _>>()?,

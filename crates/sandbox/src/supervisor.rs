@@ -7,6 +7,7 @@
 
 use std::ffi::{CString, c_char};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -193,12 +194,12 @@ impl Supervisor {
                 true
             }
             Ok(Received::Frame(SupervisorRequest::Kill, _)) => {
-                self.reach.signal(libc::SIGKILL);
+                self.reach.kill();
                 true
             }
             // The daemon is gone, or speaks nonsense.
             Ok(Received::Closed) | Err(_) => {
-                self.reach.signal(libc::SIGKILL);
+                self.reach.kill();
                 false
             }
         }
@@ -219,8 +220,9 @@ impl Supervisor {
     /// Kills all that is left, waits until it is gone, and counts it.
     fn sweep(&mut self) -> u32 {
         let mut killed = 0;
+        let deadline = Instant::now() + CHASE;
         loop {
-            self.reach.signal(libc::SIGKILL);
+            self.reach.kill();
             loop {
                 // One sweep of a whole domain is final; descendants have to be looked for again.
                 match sys::wait_any(self.reach == Reach::Domain) {
@@ -232,7 +234,11 @@ impl Supervisor {
                     Waited::NoChildren => return killed,
                 }
             }
-            std::thread::sleep(std::time::Duration::from_micros(500));
+            if Instant::now() > deadline {
+                // They multiply faster than they are found: the agent ends the whole sandbox.
+                sys::leave(1);
+            }
+            std::thread::sleep(Duration::from_micros(500));
         }
     }
 
@@ -251,6 +257,9 @@ impl Supervisor {
     }
 }
 
+/// How long strays are chased where they have to be found one by one.
+const CHASE: Duration = Duration::from_secs(5);
+const ROUNDS: u32 = 100;
 const KILLED: ExitStatus = ExitStatus::Signal(libc::SIGKILL);
 
 fn exit_status(status: i32) -> ExitStatus {
@@ -273,13 +282,27 @@ enum Reach {
 impl Reach {
     fn signal(self, signal: i32) {
         match self {
-            Reach::Domain => {
-                sys::signal_all_reachable(signal);
-            }
+            Reach::Domain => sys::signal_all_reachable(signal),
+            Reach::Descendants => sys::signal_each(&sys::descendants(), signal),
+        }
+    }
+
+    fn kill(self) {
+        match self {
+            Reach::Domain => sys::signal_all_reachable(libc::SIGKILL),
             Reach::Descendants => {
-                for pid in sys::descendants() {
-                    sys::signal_process(pid, signal);
+                // Stopped first, so that none makes another while the rest are looked for.
+                let mut found = Vec::new();
+                for _ in 0..ROUNDS {
+                    let mut new = sys::descendants();
+                    new.retain(|pid| !found.contains(pid));
+                    if new.is_empty() {
+                        break;
+                    }
+                    sys::signal_each(&new, libc::SIGSTOP);
+                    found.extend(new);
                 }
+                sys::signal_each(&found, libc::SIGKILL);
             }
         }
     }

@@ -137,11 +137,14 @@ pub(crate) fn landlock_abi() -> u32 {
     u32::try_from(version).unwrap_or(0)
 }
 
-/// Enters a new Landlock domain as `ruleset` says.
-pub(crate) fn enter_landlock_domain(ruleset: BorrowedFd<'_>) -> Result<(), Errno> {
+/// Enters a new Landlock domain as `ruleset` says; `quietly` keeps what this process itself is
+/// refused there out of the audit log.
+pub(crate) fn enter_landlock_domain(ruleset: BorrowedFd<'_>, quietly: bool) -> Result<(), Errno> {
+    const LOG_SAME_EXEC_OFF: u32 = 1;
+    let flags = if quietly { LOG_SAME_EXEC_OFF } else { 0 };
+    let ruleset = ruleset.as_raw_fd();
     // SAFETY: an operation on a descriptor.
-    check(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0) })
-        .map(drop)
+    check(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset, flags) }).map(drop)
 }
 
 /// Closes every descriptor but those in `kept`.
@@ -226,12 +229,25 @@ pub(crate) fn ignore_children() {
 
 /// Every signal unblocked and at its default, as a program expects to find them.
 pub(crate) fn reset_signals() {
-    // SAFETY: dispositions and mask of this process; setting those of SIGKILL, SIGSTOP and the
-    // C library's own fails harmlessly.
+    // What the kernel takes for an action: handler, flags, restorer, mask, each one word.
+    let default = [0_u64; 4];
+    for signal in 1..=64 {
+        // The C library hides its own two signals, which may have been inherited ignored.
+        // SAFETY: the kernel reads one action of at most that size; asking for the default of
+        // SIGKILL or SIGSTOP fails harmlessly.
+        let _ = unsafe {
+            let none = ptr::null_mut::<u64>();
+            libc::syscall(
+                libc::SYS_rt_sigaction,
+                signal,
+                default.as_ptr(),
+                none,
+                8_usize,
+            )
+        };
+    }
+    // SAFETY: the set is initialised by sigemptyset before use.
     unsafe {
-        for signal in 1..=libc::SIGRTMAX() {
-            libc::signal(signal, libc::SIG_DFL);
-        }
         let mut none = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
@@ -239,17 +255,17 @@ pub(crate) fn reset_signals() {
 }
 
 /// Sends `signal` to every process that this one may signal, in one atomic sweep.
-///
-/// Returns false when there was none.
-pub(crate) fn signal_all_reachable(signal: c_int) -> bool {
-    // SAFETY: sending a signal touches no memory.
-    unsafe { libc::kill(-1, signal) == 0 }
+pub(crate) fn signal_all_reachable(signal: c_int) {
+    // SAFETY: sending a signal touches no memory. That there is nobody is no error here.
+    let _ = unsafe { libc::kill(-1, signal) };
 }
 
-/// Sends `signal` to one process; it may be gone.
-pub(crate) fn signal_process(pid: i32, signal: c_int) {
-    // SAFETY: sending a signal touches no memory.
-    let _ = unsafe { libc::kill(pid, signal) };
+/// Sends `signal` to each of these processes; they may be gone.
+pub(crate) fn signal_each(pids: &[i32], signal: c_int) {
+    for pid in pids {
+        // SAFETY: sending a signal touches no memory.
+        let _ = unsafe { libc::kill(*pid, signal) };
+    }
 }
 
 /// Every process that /proc shows.

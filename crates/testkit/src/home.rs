@@ -1,6 +1,7 @@
 //! A temporary home with a daemon of its own, and the avfs binary to drive it.
 
-use crate::processes::wait_for;
+use crate::processes::{wait_for, with_environment};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs;
@@ -18,6 +19,7 @@ pub struct Home {
     binary: PathBuf,
     dir: TempDir,
     run_as: Option<u32>,
+    user_home: PathBuf,
 }
 
 impl Home {
@@ -36,6 +38,7 @@ impl Home {
         }
         Home {
             binary: binary.into(),
+            user_home: dir.path().join("user"),
             dir,
             run_as: None,
         }
@@ -61,6 +64,14 @@ impl Home {
             .status
             .success()
             .then_some(home)
+    }
+
+    /// The same with this user's real `HOME`, whose toolchains can then be lent.
+    pub fn with_real_user_home(mut self) -> Home {
+        if let Some(home) = std::env::var_os("HOME") {
+            self.user_home = home.into();
+        }
+        self
     }
 
     /// A home for every kind of user this test can be: the one it is, and an ordinary one.
@@ -108,7 +119,7 @@ impl Home {
             .args(words)
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .env("HOME", self.path().join("user"))
+            .env("HOME", &self.user_home)
             .env("AVFS_HOME", self.avfs_home())
             .env("XDG_RUNTIME_DIR", self.runtime_base())
             .env("RUST_BACKTRACE", "1")
@@ -187,28 +198,23 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        let stopped = self.command(&["daemon", "stop"]).output();
-        if !stopped.is_ok_and(|output| output.status.success()) {
-            self.kill_daemon();
-        }
+        let _ = self.command(&["daemon", "stop"]).output();
+        self.kill_what_is_left();
         let _ = open_up(self.path());
     }
 }
 
 impl Home {
     /// The last resort for a daemon that does not answer.
-    fn kill_daemon(&self) {
-        let home = self.avfs_home().to_string_lossy().into_owned();
-        for pid in crate::processes::with_environment(&format!("AVFS_HOME={home}")) {
-            if let Some(pid) = i32::try_from(pid)
-                .ok()
-                .and_then(rustix::process::Pid::from_raw)
-            {
-                let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    fn kill_what_is_left(&self) {
+        let variable = format!("AVFS_HOME={}\0", self.avfs_home().display());
+        for pid in with_environment(&variable) {
+            if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+                let _ = kill_process(pid, Signal::KILL);
             }
         }
         wait_for(Duration::from_secs(5), || {
-            crate::processes::with_environment(&format!("AVFS_HOME={home}")).is_empty()
+            with_environment(&variable).is_empty()
         });
     }
 }

@@ -76,8 +76,7 @@ impl Client {
 
 impl Connection {
     async fn open(place: &Place) -> Result<Connection> {
-        place.check()?;
-        let socket = place.socket();
+        let socket = place.reachable_socket()?;
         let Ok(stream) = UnixStream::connect(&socket).await else {
             return Err(Error::NoDaemon { socket });
         };

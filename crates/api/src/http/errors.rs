@@ -4,6 +4,7 @@ use crate::wire::{Problem, VERSION};
 use avfs_runtime::ErrorKind;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use std::path::Path;
 
 /// The media type of RFC 9457.
 const MEDIA_TYPE: &str = "application/problem+json";
@@ -19,6 +20,12 @@ impl Failure {
 
     pub fn invalid(detail: impl Into<String>) -> Failure {
         Failure::new(ErrorKind::Invalid, detail)
+    }
+
+    /// The code that should have answered broke down; the daemon goes on.
+    pub fn panicked(log: &Path) -> Failure {
+        let failure = Failure::new(ErrorKind::Bug, "the daemon panicked over this request");
+        failure.hint(format!("see {}, and report it", log.display()))
     }
 
     /// The client is of another version than this daemon.

@@ -6,7 +6,7 @@ use super::envelope::{self, Asked};
 use super::errors::Failure;
 use super::routes::{Reply, Routes, parse_vault, receive};
 use crate::wire::{Exec, ExecCancel, ExecCancelled, OutputChunk, StartedEvent};
-use avfs_runtime::{ErrorKind, OutputSink, Stream};
+use avfs_runtime::{OutputSink, Stream};
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, header};
 use axum::response::sse::{Event, Sse};
@@ -67,6 +67,7 @@ async fn at_once(
     call: Call,
     at_work: AtWork,
 ) -> Result<Response, Failure> {
+    let log = app.place.log();
     let sink = Silent {
         cancelled: call.cancelled(),
     };
@@ -75,9 +76,7 @@ async fn at_once(
         let report = app.runtime.exec(asked.request(), &sink)?;
         Ok::<_, Failure>(envelope::envelope(&asked, report))
     });
-    let envelope = running
-        .await
-        .map_err(|_| Failure::new(ErrorKind::Bug, "exec panicked"))?;
+    let envelope = running.await.map_err(|_| Failure::panicked(&log))?;
     drop(call);
     Ok(Json(envelope?).into_response())
 }

@@ -32,7 +32,7 @@ fn list(app: &App, request: Journal) -> Reply<Journal> {
                 vault_id,
                 exec: entry.exec.map(|exec| exec.to_string()),
                 by: entry.principal.to_string(),
-                path: entry.details["path"].as_str().map(str::to_owned),
+                path: path_in(&entry.details),
                 details: entry.details,
                 hash: entry
                     .hash
@@ -46,6 +46,14 @@ fn list(app: &App, request: Journal) -> Reply<Journal> {
         total_count: entries.len(),
         entries,
     })
+}
+
+/// The path an entry is about, or the first of several.
+fn path_in(details: &serde_json::Value) -> Option<String> {
+    let path = details["path"]
+        .as_str()
+        .or_else(|| details["paths"][0].as_str());
+    path.map(str::to_owned)
 }
 
 fn verify(app: &App, _: JournalVerify) -> Reply<JournalVerify> {

@@ -95,13 +95,12 @@ where
 {
     let at_work = app.enter();
     let request = receive::<O>(request).await?;
+    let log = app.place.log();
     let reply = tokio::task::spawn_blocking(move || {
         let _at_work = at_work;
         serve(&app, request)
     });
-    let reply = reply
-        .await
-        .map_err(|_| Failure::new(ErrorKind::Bug, "the operation panicked"))?;
+    let reply = reply.await.map_err(|_| Failure::panicked(&log))?;
     Ok((StatusCode::OK, Json(reply?)).into_response())
 }
 

@@ -22,6 +22,7 @@ impl Journal {
 pub struct JournalListing {
     /// Newest first.
     pub entries: Vec<JournalItem>,
+    /// How many are listed.
     pub total_count: usize,
 }
 

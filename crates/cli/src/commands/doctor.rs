@@ -4,6 +4,7 @@ use crate::environment;
 use crate::error::Result;
 use crate::exit;
 use crate::output::{Output, style};
+use avfs_api::Place;
 use avfs_sandbox::probe::{self, Outcome, Probe};
 use serde::Serialize;
 
@@ -26,14 +27,13 @@ struct ProbeItem {
 }
 
 pub fn run(output: Output) -> Result<u8> {
-    let report = Report::new(probe_all()?);
+    let report = Report::new(probe_all(&environment::place()?)?);
     output.answer(&report, text)?;
     Ok(if report.works { exit::OK } else { 1 })
 }
 
 /// Tries everything a command needs.
-pub fn probe_all() -> Result<Vec<Probe>> {
-    let place = environment::place()?;
+pub fn probe_all(place: &Place) -> Result<Vec<Probe>> {
     place.prepare()?;
     Ok(probe::run(place.dir(), &environment::binary()?))
 }

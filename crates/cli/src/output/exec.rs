@@ -13,7 +13,8 @@ pub fn report(envelope: &Envelope) -> String {
         lines.push(format!("  {reason}"));
     }
     if let (false, Some(rule)) = (ran(result), &result.decision.smallest_rule) {
-        lines.push(format!("  smallest rule that would allow it: {rule}"));
+        lines.push("  the smallest rule that would let it run:".into());
+        lines.extend(rule.lines().map(|line| format!("    {line}")));
     }
     if let Some(reason) = &result.reason {
         lines.push(format!("  {reason}"));

@@ -52,5 +52,5 @@ def look(path, found):
 
 
 found = {}
-scan(sys.argv[1], found)
+look(sys.argv[1], found)
 print(json.dumps(found))

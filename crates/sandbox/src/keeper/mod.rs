@@ -3,6 +3,7 @@
 mod process;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio as ChildStdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -75,7 +76,7 @@ impl Keeper {
             runtime_dir: config.runtime_dir.clone(),
         };
         let (mut waiter, control) = spawn(&config.binary, duty)?;
-        let answer = control.answer::<KeeperReply>(ANSWER);
+        let answer = control.answer_with_descriptors::<KeeperReply>(ANSWER);
         let failure = match answer {
             Ok((KeeperReply::Ready { pid, privilege }, mut fds)) if fds.len() == 1 => {
                 let pidfd = fds.remove(0);
@@ -96,7 +97,7 @@ impl Keeper {
                 peer: "keeper",
                 reason: "not the reply to this request",
             },
-            Err(error) => error.from_peer("keeper", Error::KeeperGone, ANSWER),
+            Err(error) => error.named("keeper", Error::KeeperGone, ANSWER),
         };
         // It ends by itself once the socket is closed; killing it spares the wait.
         drop(control);
@@ -190,11 +191,15 @@ impl Shared {
         let control = lock(&self.control);
         let answer = control
             .send(request, descriptors)
-            .and_then(|()| control.answer::<KeeperReply>(ANSWER));
+            .and_then(|()| control.answer_with_descriptors::<KeeperReply>(ANSWER));
         match answer {
             Ok((KeeperReply::Failed(fault), _)) => Err(Error::Keeper(fault)),
             Ok(reply) => Ok(reply),
-            Err(error) => Err(error.from_peer("keeper", Error::KeeperGone, ANSWER)),
+            Err(error) => {
+                // Its next reply could be the one to this request, so it must not live on.
+                let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
+                Err(error.named("keeper", Error::KeeperGone, ANSWER))
+            }
         }
     }
 
@@ -202,7 +207,10 @@ impl Shared {
         // Failure means that it is dead already, which is what was wanted.
         let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
         let _ = readable_within(self.pidfd.as_fd(), BURIAL);
-        let _ = lock(&self.waiter).wait();
+        // It has ended, unless the kernel itself holds the keeper; then it is not waited for.
+        let mut waiter = lock(&self.waiter);
+        let _ = waiter.kill();
+        let _ = waiter.wait();
     }
 }
 
@@ -216,6 +224,8 @@ impl Drop for Shared {
 pub(crate) fn spawn(binary: &std::path::Path, duty: Duty) -> Result<(Child, Link)> {
     let (ours, theirs) = Link::pair()?;
     let child = Command::new(binary)
+        // Commands can read the command line of their pid 1, which is a fork of this.
+        .arg0("avfs")
         .arg("__keeper")
         .env_clear()
         .current_dir("/")

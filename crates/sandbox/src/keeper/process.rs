@@ -154,6 +154,8 @@ impl<'a> Process<'a> {
         }
         // Cosmetic: a process listing shows which of the equal-looking processes this is.
         let _ = rustix::thread::set_name(c"avfs-keeper");
+        // What it makes for the commands must be readable by them.
+        rustix::process::umask(Mode::WGRP | Mode::WOTH);
         if privilege == Privilege::User {
             confine::map_ids((0, ids.0), (0, ids.1))?;
         }

@@ -209,8 +209,8 @@ fn ask(trial: Trial, binary: &Path) -> Result<std::result::Result<String, Fault>
     let _ = child.kill();
     let _ = child.wait();
     match answer {
-        Ok((outcome, _)) => Ok(outcome),
-        Err(error) => Err(error.from_peer("trial", Error::KeeperGone, LIMIT)),
+        Ok(outcome) => Ok(outcome),
+        Err(error) => Err(error.named("trial", Error::KeeperGone, LIMIT)),
     }
 }
 

@@ -2,12 +2,28 @@
 
 use std::fs;
 
-use avfs_sandbox::{Event, ExitStatus};
+use avfs_sandbox::{Event, ExitStatus, StartStep};
 
 use crate::Test;
 use crate::world::{World, command, run, shell};
 
-pub const TESTS: &[Test] = &[("runs_a_command", runs_a_command), ("timings", timings)];
+pub const TESTS: &[Test] = &[
+    ("runs_a_command", runs_a_command),
+    ("ends_are_told", ends_are_told),
+    ("what_cannot_start_says_why", what_cannot_start_says_why),
+    ("descriptors_are_the_commands", descriptors_are_the_commands),
+    ("ten_megabytes_of_output", ten_megabytes_of_output),
+    ("a_megabyte_of_arguments", a_megabyte_of_arguments),
+    ("places_to_write", places_to_write),
+    ("read_only_means_read_only", read_only_means_read_only),
+    (
+        "scripts_without_interpreter_run",
+        scripts_without_interpreter_run,
+    ),
+    ("vault_links_lead_nowhere", vault_links_lead_nowhere),
+    ("odd_paths_are_no_syntax", odd_paths_are_no_syntax),
+    ("nonsense_is_refused", nonsense_is_refused),
+];
 
 fn runs_a_command() {
     let world = World::new();
@@ -23,60 +39,236 @@ fn runs_a_command() {
     assert!(matches!(outcome.events[0], Event::Started { pid } if pid > 1));
     assert_eq!(outcome.status(), ExitStatus::Code(0));
 
-    let outcome = run(&sandbox, &shell("echo new > /made; id -u; exit 42"));
+    let outcome = run(
+        &sandbox,
+        &shell("echo new > /made; rm /hello.txt; id -u; exit 42"),
+    );
     assert_eq!(outcome.text(), "1000\n", "{}", outcome.complaint());
     assert_eq!(outcome.status(), ExitStatus::Code(42));
     assert_eq!(
         fs::read_to_string(world.path("upper/made")).expect("a new file"),
         "new\n"
     );
+    assert!(
+        world.path("lower/hello.txt").exists(),
+        "what lies below stays"
+    );
+    assert_eq!(sandbox.processes().expect("a count"), 0);
 }
 
-fn timings() {
+fn ends_are_told() {
     let world = World::new();
-    let mut opens = Vec::new();
-    for _ in 0..20 {
-        let began = std::time::Instant::now();
-        let sandbox = world.open();
-        opens.push(began.elapsed());
-        drop(sandbox);
-    }
     let sandbox = world.open();
-    let mut execs = Vec::new();
-    for _ in 0..200 {
-        let null = || {
-            std::fs::File::options()
-                .read(true)
-                .write(true)
-                .open("/dev/null")
-                .unwrap()
+    assert_eq!(
+        run(&sandbox, &shell("exit 0")).status(),
+        ExitStatus::Code(0)
+    );
+    assert_eq!(
+        run(&sandbox, &shell("exit 255")).status(),
+        ExitStatus::Code(255)
+    );
+    let outcome = run(&sandbox, &shell("kill -TERM $$"));
+    assert_eq!(outcome.status(), ExitStatus::Signal(libc::SIGTERM));
+    let outcome = run(
+        &sandbox,
+        &shell("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"),
+    );
+    let Event::Exited {
+        usage, leftovers, ..
+    } = outcome.last()
+    else {
+        panic!("no exit")
+    };
+    assert!(usage.user_us > 0 && usage.max_rss_kib > 0, "{usage:?}");
+    assert_eq!(*leftovers, 0);
+}
+
+fn what_cannot_start_says_why() {
+    let world = World::new();
+    fs::write(world.path("lower/data"), "no program").expect("a file");
+    let sandbox = world.open();
+    let mut lost = command(&["true"]);
+    lost.cwd = b"/nowhere".to_vec();
+    let cases = [
+        (command(&["no-such-program"]), StartStep::Exec, libc::ENOENT),
+        (
+            command(&["/no/such/program"]),
+            StartStep::Exec,
+            libc::ENOENT,
+        ),
+        (command(&["/data"]), StartStep::Exec, libc::EACCES),
+        (lost, StartStep::Cwd, libc::ENOENT),
+    ];
+    for (command, step, errno) in cases {
+        let outcome = run(&sandbox, &command);
+        let [Event::CouldNotStart(failure)] = outcome.events[..] else {
+            panic!("{:?}", outcome.events)
         };
+        assert_eq!((failure.step, failure.errno), (step, errno));
+    }
+}
+
+fn descriptors_are_the_commands() {
+    let world = World::new();
+    let sandbox = world.open();
+    let outcome = run(&sandbox, &shell("ls /proc/self/fd | tr '\\n' ' '"));
+    // The fourth is ls's own, open on the directory.
+    assert_eq!(outcome.text(), "0 1 2 3 ");
+    let outcome = run(
+        &sandbox,
+        &shell("echo out > /dev/stdout; echo err > /dev/stderr"),
+    );
+    assert_eq!(
+        (outcome.text().as_str(), outcome.complaint().as_str()),
+        ("out\n", "err\n")
+    );
+    let signals = "cat /proc/self/status; umask; ulimit -c";
+    let outcome = run(&sandbox, &shell(signals));
+    let text = outcome.text();
+    for field in ["SigBlk", "SigIgn", "SigCgt"] {
+        assert!(
+            text.contains(&format!("{field}:\t0000000000000000\n")),
+            "{text}"
+        );
+    }
+    assert!(text.ends_with("0022\n0\n"), "{text}");
+}
+
+fn ten_megabytes_of_output() {
+    let world = World::new();
+    let sandbox = world.open();
+    let outcome = run(
+        &sandbox,
+        &shell("head -c 10000000 /dev/zero; echo done >&2"),
+    );
+    assert_eq!(outcome.stdout.len(), 10_000_000);
+    assert_eq!(outcome.complaint(), "done\n");
+    assert_eq!(outcome.status(), ExitStatus::Code(0));
+}
+
+fn a_megabyte_of_arguments() {
+    let world = World::new();
+    let sandbox = world.open();
+    let mut long = shell("echo $#");
+    long.argv.extend(vec![vec![b'x'; 1000]; 1001]);
+    let outcome = run(&sandbox, &long);
+    assert_eq!(outcome.text(), "1000\n", "{:?}", outcome.events);
+    long.argv.push(vec![b'x'; 200_000]);
+    let outcome = run(&sandbox, &long);
+    let Event::CouldNotStart(failure) = outcome.last() else {
+        panic!("{:?}", outcome.events)
+    };
+    assert_eq!(failure.errno, libc::E2BIG);
+}
+
+fn places_to_write() {
+    let world = World::new();
+    let sandbox = world.open();
+    let text = "for d in / /tmp /run /var/tmp /dev/shm; do echo $d > $d/x || exit 1; done; \
+                mkdir -p /a/b && mv /a /c && test -d /c/b";
+    let outcome = run(&sandbox, &shell(text));
+    assert_eq!(
+        outcome.status(),
+        ExitStatus::Code(0),
+        "{}",
+        outcome.complaint()
+    );
+    assert!(
+        world.path("scratch/x").exists(),
+        "/tmp is the scratch directory"
+    );
+    assert!(world.path("upper/x").exists());
+    assert!(!world.path("upper/run/x").exists(), "/run is in memory");
+    let outcome = run(
+        &sandbox,
+        &shell("test -c /dev/ptmx && test -w /dev/ptmx && ls /dev/pts"),
+    );
+    assert_eq!(outcome.text(), "ptmx\n", "{}", outcome.complaint());
+}
+
+fn read_only_means_read_only() {
+    let world = World::new();
+    let mut plan = world.plan();
+    plan.readonly = true;
+    let sandbox = world
+        .keeper
+        .open_sandbox(&plan, Vec::new())
+        .expect("a sandbox");
+    let outcome = run(
+        &sandbox,
+        &shell("touch /tmp/fine && ! touch /x && ! mkdir /d"),
+    );
+    assert_eq!(
+        outcome.status(),
+        ExitStatus::Code(0),
+        "{}",
+        outcome.complaint()
+    );
+    assert!(outcome.complaint().contains("Read-only file system"));
+}
+
+fn scripts_without_interpreter_run() {
+    let world = World::new();
+    let script = world.path("lower/script");
+    fs::write(&script, "echo \"$0 $1\"\n").expect("a script");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    fs::set_permissions(&script, mode).expect("an executable script");
+    let sandbox = world.open();
+    let outcome = run(&sandbox, &command(&["/script", "word"]));
+    assert_eq!(outcome.text(), "/script word\n", "{:?}", outcome.events);
+}
+
+fn vault_links_lead_nowhere() {
+    let world = World::new();
+    std::os::unix::fs::symlink(world.path("scratch"), world.path("lower/usr")).expect("a link");
+    let refused = world.keeper.open_sandbox(&world.plan(), Vec::new());
+    let error = refused.expect_err("a link is no mount point").to_string();
+    assert!(error.contains("\"usr\""), "{error}");
+    assert!(world.keeper.is_alive());
+}
+
+fn odd_paths_are_no_syntax() {
+    let world = World::new();
+    let odd = world.path("odd, path:with=\\signs");
+    for name in ["lower", "upper", "work"] {
+        fs::create_dir_all(odd.join(name)).expect("a directory");
+    }
+    fs::write(odd.join("lower/here"), "here").expect("a file");
+    let mut plan = world.plan();
+    plan.overlay.lowers[0] = odd.join("lower");
+    plan.overlay.upper = odd.join("upper");
+    plan.overlay.work = odd.join("work");
+    let sandbox = world
+        .keeper
+        .open_sandbox(&plan, Vec::new())
+        .expect("a sandbox");
+    assert_eq!(run(&sandbox, &command(&["cat", "/here"])).text(), "here");
+}
+
+fn nonsense_is_refused() {
+    let world = World::new();
+    let sandbox = world.open();
+    let mut commands = vec![command(&[]), command(&[""]), command(&["a\0b"])];
+    let mut relative = command(&["true"]);
+    relative.cwd = b"tmp".to_vec();
+    let mut unnamed = command(&["true"]);
+    unnamed.env.push((b"A=B".to_vec(), b"C".to_vec()));
+    let mut huge = command(&["true"]);
+    huge.argv.push(vec![b'x'; 9_000_000]);
+    commands.extend([relative, unnamed, huge]);
+    for command in commands {
+        let null = || std::os::fd::OwnedFd::from(fs::File::open("/dev/null").expect("a device"));
         let stdio = avfs_sandbox::Stdio {
-            stdin: null().into(),
-            stdout: null().into(),
-            stderr: null().into(),
+            stdin: null(),
+            stdout: null(),
+            stderr: null(),
         };
-        let began = std::time::Instant::now();
-        let running = sandbox.exec(&command(&["/bin/true"]), stdio).unwrap();
-        crate::world::events(&running);
-        execs.push(began.elapsed());
+        let refused = sandbox.exec(&command, stdio);
+        assert!(
+            matches!(refused, Err(avfs_sandbox::Error::Invalid { .. })),
+            "{refused:?}"
+        );
     }
-    let mut spawns = Vec::new();
-    for _ in 0..200 {
-        let began = std::time::Instant::now();
-        std::process::Command::new("/bin/true").status().unwrap();
-        spawns.push(began.elapsed());
-    }
-    for (name, times) in [
-        ("open", &mut opens),
-        ("exec", &mut execs),
-        ("spawn", &mut spawns),
-    ] {
-        times.sort();
-        crate::say(&format!(
-            "{name}: min {:?} median {:?}",
-            times[0],
-            times[times.len() / 2]
-        ));
-    }
+    assert!(world.keeper.mount_fuse("../x").is_err());
+    assert!(world.keeper.spawn_helper("").is_err());
 }

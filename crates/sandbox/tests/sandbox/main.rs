@@ -3,8 +3,10 @@
 //! This program is also the keeper and the helper that it starts. Run by root, it runs its
 //! tests, and then runs itself as an ordinary user.
 
+mod attacks;
 mod basics;
 mod host;
+mod lives;
 mod world;
 
 use std::io::Write;
@@ -21,6 +23,11 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
     match arguments.get(1).map(String::as_str) {
         Some("__keeper") => return avfs_sandbox::keeper_main(),
+        Some("__helper") => return done(lives::helper),
+        Some("__attack") => return done(attacks::attack),
+        Some("__probe") => return done(host::probe),
+        Some("__bomb") => return done(lives::bomb),
+        Some("__doomed") => return done(|| lives::doomed_daemon(&arguments[2])),
         _ => {}
     }
     let filter = arguments.iter().skip(1).find(|word| !word.starts_with('-'));
@@ -35,6 +42,11 @@ fn main() -> ExitCode {
     run_as_ordinary(&arguments[1..])
 }
 
+fn done(role: impl FnOnce()) -> ExitCode {
+    role();
+    ExitCode::SUCCESS
+}
+
 fn say(line: &str) {
     writeln!(std::io::stderr(), "{line}").expect("stderr is open");
 }
@@ -43,7 +55,7 @@ fn say(line: &str) {
 fn run_all(filter: Option<&str>) -> bool {
     let user = rustix::process::geteuid().as_raw();
     let mut failed = false;
-    for (name, test) in [basics::TESTS, host::TESTS].concat() {
+    for (name, test) in [basics::TESTS, attacks::TESTS, lives::TESTS, host::TESTS].concat() {
         if filter.is_some_and(|filter| !name.contains(filter)) {
             continue;
         }
@@ -64,6 +76,9 @@ fn run_as_ordinary(arguments: &[String]) -> ExitCode {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
     std::fs::set_permissions(dir.path(), open).expect("an open directory");
+    // As every distribution has it; a bare machine may not.
+    let all = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+    std::fs::set_permissions("/dev/fuse", all).expect("a FUSE device");
     let binary = dir.path().join("sandbox-test");
     std::fs::copy(world::own_binary(), &binary).expect("a copy of this program");
     let status = Command::new(&binary)

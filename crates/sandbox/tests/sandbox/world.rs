@@ -87,10 +87,42 @@ impl World {
         }
     }
 
+    /// A plan like [`World::plan`]'s, with a layer of its own.
+    pub fn plan_beside(&self, name: &str) -> SandboxPlan {
+        let mut plan = self.plan();
+        let overlay = &mut plan.overlay;
+        for (path, kind) in [(&mut overlay.upper, "upper"), (&mut overlay.work, "work")] {
+            *path = self.path(&format!("{kind}-{name}"));
+            fs::create_dir(&*path).expect("a directory");
+        }
+        plan
+    }
+
+    pub fn open_beside(&self) -> Sandbox {
+        self.keeper
+            .open_sandbox(&self.plan_beside("beside"), Vec::new())
+            .expect("a sandbox")
+    }
+
     pub fn open(&self) -> Sandbox {
         self.keeper
             .open_sandbox(&self.plan(), Vec::new())
             .expect("a sandbox")
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.keeper.kill();
+        // Overlay leaves directories that nobody may open, so that they could not be removed.
+        for entry in fs::read_dir(self.dir.path())
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            let open = fs::Permissions::from_mode(0o700);
+            let _ = fs::set_permissions(entry.path().join("work"), open);
+        }
     }
 }
 

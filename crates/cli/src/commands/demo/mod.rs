@@ -10,7 +10,7 @@ use crate::output::table::{count, size};
 use crate::output::{changes, exec, say, style};
 use crate::session::Session;
 use avfs_api::wire::{
-    Cat, CheckpointRestore, Diff, Envelope, Exec, Import, Operation, VaultCreate, VaultFork,
+    Cat, CheckpointRestore, Daemon, Diff, Envelope, Exec, Import, Operation, VaultCreate, VaultFork,
 };
 use avfs_sandbox::probe::Outcome;
 use project::{Fix, Project};
@@ -27,16 +27,18 @@ pub fn run() -> Result<u8> {
     say(&style::strong(
         "agentvfs: a failing test, two forks, two fixes, one way back",
     ))?;
-    if !check_host()? {
-        return Ok(1);
-    }
     let stage = Stage::set()?;
-    let told = tell(&stage);
+    let told = check_host(&stage).and_then(|works| match works {
+        true => tell(&stage).map(|()| true),
+        false => Ok(false),
+    });
     stage.strike();
     if stage.was_interrupted() {
         return Ok(exit::INTERRUPTED);
     }
-    told?;
+    if !told? {
+        return Ok(1);
+    }
     let seconds = begun.elapsed().as_secs_f64();
     say(&format!(
         "\nThat took {seconds:.1} s. The demo's daemon has ended and its files are gone."
@@ -45,9 +47,9 @@ pub fn run() -> Result<u8> {
     Ok(exit::OK)
 }
 
-fn check_host() -> Result<bool> {
+fn check_host(stage: &Stage) -> Result<bool> {
     heading(1, "Can this machine hold a command?")?;
-    let probes = super::doctor::probe_all()?;
+    let probes = super::doctor::probe_all(stage.place())?;
     let mut works = true;
     for probe in &probes {
         if let Outcome::Missing { reason, fix } = &probe.outcome {
@@ -87,6 +89,8 @@ fn tell(stage: &Arc<Stage>) -> Result<()> {
 fn bring_in(stage: &Stage, project: &Project) -> Result<()> {
     heading(3, "Into a vault, and the test run behind the boundary")?;
     let mut session = stage.session(ORIGINAL)?;
+    let (_, took) = timed(&mut session, &Daemon {})?;
+    step("(the daemon starts by itself)", took, "")?;
     let created = VaultCreate {
         name: ORIGINAL.into(),
     };

@@ -51,6 +51,10 @@ impl Stage {
         self.interrupted.load(Ordering::Acquire)
     }
 
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
     pub fn project_dir(&self) -> PathBuf {
         self.dir.join("project")
     }

@@ -1,0 +1,33 @@
+//! Import beside `cp -a` of the same tree.
+
+use crate::bed::{Bed, host, make_tree, median_ms, timed};
+
+pub fn measure(bed: &Bed, files: usize) {
+    let tree = bed.path(&format!("tree-{files}"));
+    make_tree(&tree, files);
+    let tree = tree.to_str().expect("plain path").to_owned();
+    // Both read a warm cache.
+    host(&["sh", "-c", &format!("cat {tree}/*/*/* > /dev/null")]);
+    let rounds = 3;
+    let copy = median_ms(rounds, |_| {
+        let target = bed.path("copy");
+        let target = target.to_str().expect("plain path");
+        let time = timed(|| host(&["cp", "-a", &tree, target]));
+        host(&["rm", "-rf", target]);
+        time
+    });
+    // Each round into a home of its own, so that nothing is there already.
+    let import = median_ms(rounds, |round| {
+        let vault = format!("files-{files}");
+        if round > 0 {
+            bed.avfs(&["daemon", "stop"]);
+            std::fs::remove_dir_all(bed.path("home")).expect("an old home");
+        }
+        bed.avfs(&["vault", "create", &vault]);
+        bed.cli(&["--vault", &vault, "import", &tree])
+    });
+    println!(
+        "import of {files} × 4 KB: {import:.0} ms, cp -a {copy:.0} ms, ratio {:.2}",
+        import / copy
+    );
+}

@@ -1,0 +1,147 @@
+//! What is left when the daemon or the keeper is killed in the middle of a command.
+
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use avfs_testkit::{Home, process_ends, wait_for};
+use serde_json::{Value, json};
+
+const AVFS: &str = env!("CARGO_BIN_EXE_avfs");
+const SOON: Duration = Duration::from_secs(20);
+
+/// A vault in which a command writes one file after the other, until it is killed.
+fn writing(home: &Home) -> Child {
+    home.ok(&["vault", "create", "v"]);
+    home.ok(&["write", "/before", "kept"]);
+    let script =
+        "i=0; while :; do i=$((i+1)); echo $i > /f$i; echo $i > /tmp/written; sleep 0.005; done";
+    let child = home
+        .command(&["--json", "proxy", "exec", "--shell", script])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
+    assert!(
+        wait_for(SOON, || written(home) >= 20),
+        "the command writes, as {}",
+        home.user()
+    );
+    child
+}
+
+/// How many files the command says it has written.
+fn written(home: &Home) -> u64 {
+    // The scratch file is read on the host: asking the daemon would commit.
+    let layers = home.avfs_home().join("layers");
+    let Ok(vaults) = std::fs::read_dir(layers) else {
+        return 0;
+    };
+    vaults
+        .flatten()
+        .filter_map(|vault| std::fs::read_to_string(vault.path().join("tmp/written")).ok())
+        .filter_map(|text| text.trim().parse().ok())
+        .next()
+        .unwrap_or(0)
+}
+
+fn kill(pid: u64) {
+    let pid = i32::try_from(pid)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw)
+        .expect("a pid");
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it lives");
+}
+
+fn check_kept(home: &Home, count: u64) {
+    let version = &home.json(&["vault", "log"])[0];
+    assert_eq!(version["cause"], "interrupted", "{version:#}");
+    assert_eq!(home.ok(&["cat", "/before"]), "kept");
+    // The file being written at the moment of the kill may be empty; those before it are whole.
+    for number in [1, count / 2, count - 1] {
+        let path = format!("/f{number}");
+        assert_eq!(
+            home.ok(&["cat", &path]),
+            format!("{number}\n"),
+            "as {}",
+            home.user()
+        );
+    }
+    let next = home.shell("echo on; ls / | grep -c '^f'");
+    let text = next["result"]["stdout"].as_str().expect("text");
+    let seen: u64 = text
+        .lines()
+        .nth(1)
+        .expect("two lines")
+        .parse()
+        .expect("a number");
+    assert!(seen >= count, "{seen} of {count} files are seen");
+    assert_eq!(home.json(&["audit", "verify"])["valid"], true);
+}
+
+#[test]
+fn kill_of_the_daemon_during_an_exec_keeps_the_work() {
+    for home in Home::of_every_user(AVFS) {
+        let mut child = writing(&home);
+        let status = home.json(&["daemon", "status"]);
+        let keeper = status["keeper_pid"].as_u64().expect("a keeper");
+        let count = written(&home);
+        kill(status["pid"].as_u64().expect("a daemon"));
+        // Nothing hangs: the client fails, the keeper and all below it end.
+        let outcome = child.wait().expect("the client ends");
+        assert_eq!(outcome.code(), Some(125), "our failure, not the command's");
+        assert!(
+            process_ends(keeper as u32, SOON),
+            "the keeper ends with the daemon"
+        );
+        check_kept(&home, count);
+    }
+}
+
+#[test]
+fn kill_of_the_keeper_during_an_exec_keeps_the_work() {
+    for home in Home::of_every_user(AVFS) {
+        let child = writing(&home);
+        let status = home.json(&["daemon", "status"]);
+        let count = written(&home);
+        kill(status["keeper_pid"].as_u64().expect("a keeper"));
+        let output = child.wait_with_output().expect("the client ends");
+        let envelope: Value = serde_json::from_slice(&output.stdout).expect("an envelope");
+        assert_eq!(envelope["success"], false);
+        assert_eq!(envelope["result"]["status"], "interrupted", "{envelope:#}");
+        assert_eq!(envelope["result"]["exit_code"], Value::Null);
+        let changed = envelope["result"]["changed_files"]
+            .as_array()
+            .expect("a list");
+        assert!(
+            changed.contains(&json!("/f1")),
+            "the changes so far are reported"
+        );
+        let after = home.json(&["daemon", "status"]);
+        assert_eq!(after["pid"], status["pid"], "the daemon lives on");
+        check_kept(&home, count);
+    }
+}
+
+#[test]
+fn kill_of_an_idle_daemon_loses_nothing_and_leaves_nothing() {
+    for home in Home::of_every_user(AVFS) {
+        home.ok(&["vault", "create", "v"]);
+        let envelope = home.shell("echo a > /a; mkdir /d; echo b > /d/b");
+        assert_eq!(
+            envelope["result"]["changed_files"],
+            json!(["/a", "/d", "/d/b"])
+        );
+        let status = home.json(&["daemon", "status"]);
+        kill(status["pid"].as_u64().expect("a daemon"));
+        assert!(process_ends(
+            status["keeper_pid"].as_u64().expect("a keeper") as u32,
+            SOON
+        ));
+        let version = &home.json(&["vault", "log"])[0];
+        assert_eq!(
+            version["cause"], "exec",
+            "what was committed is not interrupted"
+        );
+        assert_eq!(home.shell("cat /a /d/b")["result"]["stdout"], "a\nb\n");
+    }
+}

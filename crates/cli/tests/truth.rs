@@ -1,0 +1,258 @@
+//! What a report says happened is what happened: reports against scans that share no code with them.
+
+use std::collections::BTreeMap;
+
+use avfs_testkit::Home;
+use serde_json::Value;
+
+const AVFS: &str = env!("CARGO_BIN_EXE_avfs");
+/// A part for every run; `AVFS_STORM_ROUNDS=1000 cargo test --test truth` is the whole.
+const ROUNDS: u64 = 8;
+
+fn rounds() -> u64 {
+    let asked = std::env::var("AVFS_STORM_ROUNDS")
+        .ok()
+        .and_then(|text| text.parse().ok());
+    asked.unwrap_or(ROUNDS)
+}
+
+type Scan = BTreeMap<String, Value>;
+
+fn scan(home: &Home) -> Scan {
+    let envelope = home.exec(&["/usr/bin/python3", "/scan.py", "/w"]);
+    assert_eq!(envelope["result"]["exit_code"], 0, "{envelope:#}");
+    assert_eq!(
+        envelope["result"]["changed_files"],
+        serde_json::json!([]),
+        "looking changes nothing"
+    );
+    let text = envelope["result"]["stdout"].as_str().expect("text");
+    serde_json::from_str(text).expect("the scan prints JSON")
+}
+
+/// Path → created, deleted, modified or mode, from two scans.
+fn differences(before: &Scan, after: &Scan) -> BTreeMap<String, &'static str> {
+    let mut found = BTreeMap::new();
+    for path in before.keys().chain(after.keys()) {
+        let word = match (before.get(path), after.get(path)) {
+            (None, _) => "created",
+            (_, None) => "deleted",
+            (Some(old), Some(new)) if old == new => continue,
+            (Some(old), Some(new)) if same_but_mode(old, new) => "mode",
+            _ => "modified",
+        };
+        found.insert(path.clone(), word);
+    }
+    found
+}
+
+fn same_but_mode(old: &Value, new: &Value) -> bool {
+    old[0] == new[0] && old[0] != "symlink" && (old[2] == new[2] && old[3] == new[3])
+}
+
+/// The same from a report; a rename is a deletion and a creation.
+fn reported(envelope: &Value) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for change in envelope["result"]["changes"].as_array().expect("a list") {
+        let path = change["path"].as_str().expect("text").to_owned();
+        match change["kind"].as_str().expect("text") {
+            "renamed" => {
+                let from = change["from"].as_str().expect("a rename says from where");
+                found.insert(from.to_owned(), "deleted".into());
+                found.insert(path, "created".into());
+            }
+            kind => drop(found.insert(path, kind.to_owned())),
+        }
+    }
+    found
+}
+
+#[test]
+fn reports_of_random_storms_equal_independent_scans() {
+    for home in Home::of_every_user(AVFS) {
+        home.ok(&["vault", "create", "storm"]);
+        home.ok(&["write", "/scan.py", include_str!("scripts/scan.py")]);
+        home.ok(&["write", "/storm.py", include_str!("scripts/storm.py")]);
+        home.ok(&["mkdir", "/w"]);
+        for round in 0..rounds() {
+            // Every third round starts from a fresh view, so that what changes is in the tree.
+            if round % 3 == 2 {
+                home.ok(&["write", "/elsewhere", &round.to_string()]);
+            }
+            let before = scan(&home);
+            let seed = round.to_string();
+            let envelope = home.exec(&["/usr/bin/python3", "/storm.py", "/w", &seed, "20"]);
+            assert_eq!(envelope["result"]["exit_code"], 0, "{envelope:#}");
+            let after = scan(&home);
+            let expected: BTreeMap<String, String> = differences(&before, &after)
+                .into_iter()
+                .map(|(path, word)| (path, word.to_owned()))
+                .collect();
+            assert_eq!(
+                reported(&envelope),
+                expected,
+                "seed {round} as {}",
+                home.user()
+            );
+            let listed = envelope["result"]["changed_files"]
+                .as_array()
+                .expect("a list");
+            let listed: Vec<&str> = listed.iter().filter_map(Value::as_str).collect();
+            assert_eq!(
+                listed,
+                expected.keys().collect::<Vec<_>>(),
+                "changed_files agrees"
+            );
+        }
+    }
+}
+
+#[test]
+fn forks_that_differ_in_a_mode_each_show_their_own() {
+    for home in Home::of_every_user(AVFS) {
+        home.ok(&["vault", "create", "one"]);
+        home.ok(&["write", "/script", "#!/bin/sh\necho ran\n"]);
+        home.ok(&["vault", "fork", "one", "two"]);
+        let envelope = home.json(&[
+            "--vault", "two", "proxy", "exec", "--", "chmod", "755", "/script",
+        ]);
+        assert_eq!(envelope["result"]["changes"][0]["kind"], "mode");
+        // A third fork of each, so that both modes come from trees shown at the same time.
+        home.ok(&["vault", "fork", "one", "one-again"]);
+        home.ok(&["vault", "fork", "two", "two-again"]);
+        let mode = |vault: &str| {
+            let envelope = home.json(&[
+                "--vault", vault, "proxy", "exec", "--", "stat", "-c", "%a", "/script",
+            ]);
+            envelope["result"]["stdout"]
+                .as_str()
+                .expect("text")
+                .trim()
+                .to_owned()
+        };
+        for _ in 0..2 {
+            assert_eq!(mode("one-again"), "644", "as {}", home.user());
+            assert_eq!(mode("two-again"), "755", "as {}", home.user());
+        }
+        let ran = home.json(&["--vault", "two-again", "proxy", "exec", "--", "/script"]);
+        assert_eq!(ran["result"]["stdout"], "ran\n");
+        let denied = home.json(&["--vault", "one-again", "proxy", "exec", "--", "/script"]);
+        assert_eq!(denied["result"]["status"], "could_not_start");
+    }
+}
+
+#[test]
+fn writing_one_of_two_equal_files_leaves_the_other() {
+    for home in Home::of_every_user(AVFS) {
+        home.ok(&["vault", "create", "v"]);
+        home.shell("cp -p /usr/bin/env /a; cp -p /a /b");
+        fresh_view(&home);
+        let envelope = home.shell("echo more >> /a; cmp /usr/bin/env /b && ! cmp -s /a /b");
+        assert_eq!(envelope["result"]["exit_code"], 0, "{envelope:#}");
+        assert_eq!(
+            envelope["result"]["changed_files"],
+            serde_json::json!(["/a"])
+        );
+    }
+}
+
+#[test]
+fn a_hard_link_pair_stays_a_pair() {
+    for home in Home::of_every_user(AVFS) {
+        home.ok(&["vault", "create", "v"]);
+        let made = home.shell("echo one > /a; ln /a /b; echo other > /c");
+        assert_eq!(
+            made["result"]["changed_files"],
+            serde_json::json!(["/a", "/b", "/c"])
+        );
+        fresh_view(&home);
+        let seen = home.shell("stat -c %h /a /b /c; [ /a -ef /b ] && ! [ /a -ef /c ] && echo same");
+        assert_eq!(
+            seen["result"]["stdout"],
+            "2\n2\n1\nsame\n",
+            "as {}",
+            home.user()
+        );
+        home.ok(&["vault", "fork", "v", "w"]);
+        let seen = home.json(&[
+            "--vault",
+            "w",
+            "proxy",
+            "exec",
+            "--shell",
+            "[ /a -ef /b ] && echo same",
+        ]);
+        assert_eq!(seen["result"]["stdout"], "same\n");
+        // A file verb writes through both names.
+        home.ok(&["--vault", "w", "write", "/a", "two"]);
+        assert_eq!(home.ok(&["--vault", "w", "cat", "/b"]), "two");
+    }
+}
+
+#[test]
+fn a_directory_of_the_tree_can_be_moved_and_changed_below() {
+    for home in Home::of_every_user(AVFS) {
+        home.ok(&["vault", "create", "v"]);
+        home.shell(
+            "mkdir -p /a/b/c; for i in 1 2 3; do echo $i > /a/b/f$i; done; echo deep > /a/b/c/d",
+        );
+        fresh_view(&home);
+        let moved = home.shell("mv /a/b /b2; rm /b2/f1; echo new > /b2/c/e; echo 4 > /b2/f2");
+        assert_eq!(moved["result"]["exit_code"], 0, "{moved:#}");
+        fresh_view(&home);
+        let seen = home.shell("cd /; find a b2 -type f -exec cat {} + | sort; find a b2 | sort");
+        assert_eq!(
+            seen["result"]["stdout"],
+            "3\n4\ndeep\nnew\na\nb2\nb2/c\nb2/c/d\nb2/c/e\nb2/f2\nb2/f3\n",
+            "as {}",
+            home.user()
+        );
+    }
+}
+
+#[test]
+fn touched_but_unchanged_files_are_not_reported() {
+    for home in Home::of_every_user(AVFS) {
+        home.ok(&["vault", "create", "v"]);
+        home.shell("mkdir /d; echo x > /d/f; chmod 640 /d/f");
+        fresh_view(&home);
+        let envelope = home.shell(
+            "touch /d/f; chmod 600 /d/f; chmod 640 /d/f; cat /d/f > /tmp/t; cat /tmp/t > /d/f",
+        );
+        assert_eq!(
+            envelope["result"]["changed_files"],
+            serde_json::json!([]),
+            "{envelope:#}"
+        );
+    }
+}
+
+#[test]
+fn home_and_scratch_are_not_among_the_changed_files() {
+    for home in Home::of_every_user(AVFS) {
+        home.ok(&["vault", "create", "v"]);
+        let envelope =
+            home.shell("echo x > ~/.cache-of-a-tool; echo y > /tmp/scratch; echo z > /mine");
+        assert_eq!(
+            envelope["result"]["changed_files"],
+            serde_json::json!(["/mine"])
+        );
+        // The home directory itself came with its first file.
+        assert!(
+            envelope["result"]["home_changes"]
+                .as_u64()
+                .expect("a number")
+                >= 1
+        );
+        assert_eq!(home.ok(&["cat", "/tmp/scratch"]), "y\n");
+        home.ok(&["write", "/tmp/back", "b"]);
+        let seen = home.shell("cat /tmp/back; cat ~/.cache-of-a-tool");
+        assert_eq!(seen["result"]["stdout"], "bx\n");
+    }
+}
+
+/// A change by a file verb makes the next command start over a fresh layer.
+fn fresh_view(home: &Home) {
+    home.ok(&["write", "/.fresh", "x"]);
+    home.ok(&["rm", "/.fresh"]);
+}

@@ -17,9 +17,15 @@ pub struct Bed {
 
 impl Bed {
     pub fn make() -> Bed {
-        let avfs = std::env::current_exe().expect("this program has a path").with_file_name("avfs");
-        assert!(avfs.exists(), "build it first: cargo build --release -p avfs-cli");
-        let base = std::env::var_os("AVFS_BENCH_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
+        let avfs = std::env::current_exe()
+            .expect("this program has a path")
+            .with_file_name("avfs");
+        assert!(
+            avfs.exists(),
+            "build it first: cargo build --release -p avfs-cli"
+        );
+        let base =
+            std::env::var_os("AVFS_BENCH_DIR").map_or_else(std::env::temp_dir, PathBuf::from);
         let directory = tempfile::Builder::new()
             .prefix("avfs-bench-")
             .tempdir_in(base)
@@ -81,19 +87,29 @@ impl Bed {
 
     pub fn who(&self) -> &'static str {
         let id = Command::new("id").arg("-u").output().expect("id runs");
-        if id.stdout == b"0\n" { "root" } else { "an ordinary user" }
+        if id.stdout == b"0\n" {
+            "root"
+        } else {
+            "an ordinary user"
+        }
     }
 
     pub fn machine(&self) -> String {
         let shell = |text: &str| {
-            let output = Command::new("sh").args(["-c", text]).output().expect("sh runs");
+            let output = Command::new("sh")
+                .args(["-c", text])
+                .output()
+                .expect("sh runs");
             String::from_utf8_lossy(&output.stdout).trim().to_owned()
         };
         format!(
             "kernel {}, {} cores, {} on {}, load {}\n",
             shell("uname -r"),
             shell("nproc"),
-            shell(&format!("stat -f -c %T {}", self.directory.path().display())),
+            shell(&format!(
+                "stat -f -c %T {}",
+                self.directory.path().display()
+            )),
             self.directory.path().display(),
             shell("cut -d' ' -f1-3 /proc/loadavg"),
         )
@@ -131,7 +147,9 @@ pub fn make_tree(top: &Path, files: usize) {
         // No two files alike, and none that compresses to nothing.
         let mut state = number as u64 + 1;
         for byte in content.iter_mut() {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
             *byte = b'a' + ((state >> 40) % 26) as u8;
         }
         std::fs::write(directory.join(format!("f{number}.txt")), &content).expect("a file");
@@ -151,6 +169,8 @@ pub fn host(words: &[&str]) {
 
 /// Whether the host has a program.
 pub fn has(program: &str) -> bool {
-    let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output();
+    let found = Command::new("sh")
+        .args(["-c", &format!("command -v {program}")])
+        .output();
     found.is_ok_and(|output| output.status.success())
 }

@@ -7,7 +7,9 @@ use crate::bed::{Bed, median_ms, timed};
 const ROUNDS: usize = 21;
 
 pub fn measure(bed: &Bed, sizes: &[usize]) {
-    println!("\n| pointer moves, ms | files | through the CLI | over the socket |\n|---|---|---|---|");
+    println!(
+        "\n| pointer moves, ms | files | through the CLI | over the socket |\n|---|---|---|---|"
+    );
     for &files in sizes {
         let vault = ensure_vault(bed, files);
         let mut client = bed.client();
@@ -16,24 +18,54 @@ pub fn measure(bed: &Bed, sizes: &[usize]) {
         });
         let socket = median_ms(ROUNDS, |round| {
             let name = format!("{vault}-socket-{round}");
-            timed(|| drop(client.call(&vault, &VaultFork { name, ..fork() }).expect("forks")))
+            timed(|| {
+                drop(
+                    client
+                        .call(&vault, &VaultFork { name, ..fork() })
+                        .expect("forks"),
+                )
+            })
         });
         println!("| fork | {files} | {cli:.2} | {socket:.2} |");
         let cli = median_ms(ROUNDS, |round| {
-            bed.cli(&["--vault", &vault, "checkpoint", "save", &format!("cli-{round}")])
+            bed.cli(&[
+                "--vault",
+                &vault,
+                "checkpoint",
+                "save",
+                &format!("cli-{round}"),
+            ])
         });
         let socket = median_ms(ROUNDS, |round| {
             let name = Some(format!("socket-{round}"));
-            timed(|| drop(client.call(&vault, &CheckpointSave { name }).expect("saves")))
+            timed(|| {
+                drop(
+                    client
+                        .call(&vault, &CheckpointSave { name })
+                        .expect("saves"),
+                )
+            })
         });
         println!("| checkpoint save | {files} | {cli:.2} | {socket:.2} |");
-        bed.avfs(&["--vault", &vault, "write", "/workspace/d000/e00/f0.txt", "changed"]);
+        bed.avfs(&[
+            "--vault",
+            &vault,
+            "write",
+            "/workspace/d000/e00/f0.txt",
+            "changed",
+        ]);
         let cli = median_ms(ROUNDS, |_| {
             bed.cli(&["--vault", &vault, "checkpoint", "restore", "cli-0"])
         });
         let socket = median_ms(ROUNDS, |round| {
             let name = format!("cli-{}", round % 2);
-            timed(|| drop(client.call(&vault, &CheckpointRestore { name }).expect("restores")))
+            timed(|| {
+                drop(
+                    client
+                        .call(&vault, &CheckpointRestore { name })
+                        .expect("restores"),
+                )
+            })
         });
         println!("| checkpoint restore | {files} | {cli:.2} | {socket:.2} |");
     }
@@ -46,26 +78,38 @@ pub fn ensure_vault(bed: &Bed, files: usize) -> String {
     if !String::from_utf8_lossy(&listed).contains(&format!("\"{vault}\"")) {
         bed.avfs(&["vault", "create", &vault]);
         let tree = bed.path(&format!("tree-{files}"));
-        bed.avfs(&["--vault", &vault, "import", tree.to_str().expect("plain path")]);
+        bed.avfs(&[
+            "--vault",
+            &vault,
+            "import",
+            tree.to_str().expect("plain path"),
+        ]);
     }
     vault
 }
 
 fn fork() -> VaultFork {
-    VaultFork { name: String::new(), make_current: false }
+    VaultFork {
+        name: String::new(),
+        make_current: false,
+    }
 }
 
 pub fn at_rest(bed: &Bed) {
     let mut client = bed.client();
     let list = median_ms(ROUNDS, |_| bed.cli(&["vault", "list"]));
-    let list_socket =
-        median_ms(ROUNDS, |_| timed(|| drop(client.call("", &VaultList {}).expect("lists"))));
+    let list_socket = median_ms(ROUNDS, |_| {
+        timed(|| drop(client.call("", &VaultList {}).expect("lists")))
+    });
     let version = median_ms(ROUNDS, |_| bed.cli(&["--version"]));
     println!("\nvault list: {list:.2} ms through the CLI, {list_socket:.2} ms over the socket");
     println!("avfs --version (process start alone): {version:.2} ms");
     let pid = client.daemon().expect("the daemon answers").pid;
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it lives");
-    for line in status.lines().filter(|line| line.starts_with("VmRSS") || line.starts_with("VmHWM")) {
+    for line in status
+        .lines()
+        .filter(|line| line.starts_with("VmRSS") || line.starts_with("VmHWM"))
+    {
         println!("daemon after all this: {line}");
     }
 }

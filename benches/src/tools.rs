@@ -11,27 +11,59 @@ struct Job {
 }
 
 const JOBS: [Job; 7] = [
-    Job { name: "untar", text: "tar xf \"$TAR\"" },
-    Job { name: "git init + add + commit", text: "git init -q . && git add -A && git -c user.name=a -c user.email=a@b commit -qm one" },
-    Job { name: "git status, first", text: "git status --porcelain" },
-    Job { name: "git status, warm", text: "git status --porcelain" },
-    Job { name: "grep -r, warm", text: "grep -r nosuchtext . || true" },
-    Job { name: "find + stat all", text: "find . -newer /nonexistent -o -size +1000k 2>/dev/null | wc -l" },
-    Job { name: "rm -rf", text: "rm -rf d*" },
+    Job {
+        name: "untar",
+        text: "tar xf \"$TAR\"",
+    },
+    Job {
+        name: "git init + add + commit",
+        text: "git init -q . && git add -A && git -c user.name=a -c user.email=a@b commit -qm one",
+    },
+    Job {
+        name: "git status, first",
+        text: "git status --porcelain",
+    },
+    Job {
+        name: "git status, warm",
+        text: "git status --porcelain",
+    },
+    Job {
+        name: "grep -r, warm",
+        text: "grep -r nosuchtext . || true",
+    },
+    Job {
+        name: "find + stat all",
+        text: "find . -newer /nonexistent -o -size +1000k 2>/dev/null | wc -l",
+    },
+    Job {
+        name: "rm -rf",
+        text: "rm -rf d*",
+    },
 ];
 
 pub fn measure(bed: &Bed, files: usize) {
     let source = bed.path("to-tar");
     make_tree(&source, files);
     let tar = bed.path("tree.tar");
-    let (source, tar) = (source.to_str().expect("plain"), tar.to_str().expect("plain"));
+    let (source, tar) = (
+        source.to_str().expect("plain"),
+        tar.to_str().expect("plain"),
+    );
     host(&["tar", "cf", tar, "-C", source, "."]);
     let packed = bed.path("packed");
     std::fs::create_dir(&packed).expect("a directory");
     std::fs::copy(tar, packed.join("tree.tar")).expect("a copy");
     bed.avfs(&["vault", "create", "tools"]);
-    bed.avfs(&["--vault", "tools", "import", packed.to_str().expect("plain"), "/packed"]);
-    println!("\n| {files} files × 4 KB, ms | native | in the view | ratio | commit after it |\n|---|---|---|---|---|");
+    bed.avfs(&[
+        "--vault",
+        "tools",
+        "import",
+        packed.to_str().expect("plain"),
+        "/packed",
+    ]);
+    println!(
+        "\n| {files} files × 4 KB, ms | native | in the view | ratio | commit after it |\n|---|---|---|---|---|"
+    );
     let rounds = 3;
     let mut native = vec![Vec::new(); JOBS.len()];
     let mut viewed = vec![Vec::new(); JOBS.len()];
@@ -41,7 +73,10 @@ pub fn measure(bed: &Bed, files: usize) {
         std::fs::create_dir(&directory).expect("a directory");
         for (index, job) in JOBS.iter().enumerate() {
             let script = timing(job, tar, directory.to_str().expect("plain"));
-            let output = Command::new("sh").args(["-c", &script]).output().expect("sh runs");
+            let output = Command::new("sh")
+                .args(["-c", &script])
+                .output()
+                .expect("sh runs");
             native[index].push(last_number(&String::from_utf8_lossy(&output.stdout)));
         }
         for (index, job) in JOBS.iter().enumerate() {
@@ -59,9 +94,15 @@ pub fn measure(bed: &Bed, files: usize) {
         let commit = median(&mut commits[index]);
         let ratio = viewed / native;
         product *= ratio;
-        println!("| {} | {native:.0} | {viewed:.0} | {ratio:.2} | {commit:.0} |", job.name);
+        println!(
+            "| {} | {native:.0} | {viewed:.0} | {ratio:.2} | {commit:.0} |",
+            job.name
+        );
     }
-    println!("| geometric mean | | | {:.2} | |", product.powf(1.0 / JOBS.len() as f64));
+    println!(
+        "| geometric mean | | | {:.2} | |",
+        product.powf(1.0 / JOBS.len() as f64)
+    );
 }
 
 /// The job in `directory`, printing its milliseconds last.
@@ -74,7 +115,13 @@ fn timing(job: &Job, tar: &str, directory: &str) -> String {
 }
 
 fn last_number(text: &str) -> f64 {
-    let micros: f64 = text.trim().lines().last().unwrap_or("").parse().expect("a time was printed");
+    let micros: f64 = text
+        .trim()
+        .lines()
+        .last()
+        .unwrap_or("")
+        .parse()
+        .expect("a time was printed");
     micros / 1e3
 }
 

@@ -14,6 +14,7 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Timespec, Timestamps,
 use rustix::io::Errno;
 
 use crate::error::{io_kind, vault_kind};
+use crate::progress::{Tally, Watcher};
 use crate::{ErrorKind, Skipped};
 
 const PIECE: usize = 1 << 20;
@@ -41,6 +42,22 @@ pub enum TransferError {
     },
     #[error("{} is not empty", path.display())]
     NotEmpty { path: PathBuf },
+    #[error("cannot take in {archive}: {reason}")]
+    Archive { archive: String, reason: String },
+    #[error("cannot read revision {revision} of {}: {reason}", repository.display())]
+    Revision {
+        revision: String,
+        repository: PathBuf,
+        reason: String,
+    },
+    #[error("cannot run git: {source}")]
+    NoGit { source: std::io::Error },
+    #[error("invalid pattern '{pattern}': {reason}")]
+    Pattern { pattern: String, reason: String },
+    #[error("{} is neither a directory nor a tar archive", path.display())]
+    NotASource { path: PathBuf },
+    #[error("it was cancelled; nothing has changed")]
+    Cancelled,
     #[error(transparent)]
     Vault(#[from] avfs_vault::Error),
 }
@@ -50,6 +67,11 @@ impl TransferError {
         match self {
             TransferError::Host { source, .. } => io_kind(source),
             TransferError::NotEmpty { .. } => ErrorKind::AlreadyExists,
+            TransferError::Archive { .. }
+            | TransferError::Revision { .. }
+            | TransferError::Pattern { .. }
+            | TransferError::NotASource { .. } => ErrorKind::Invalid,
+            TransferError::NoGit { .. } | TransferError::Cancelled => ErrorKind::Unavailable,
             TransferError::Vault(error) => vault_kind(error),
         }
     }
@@ -76,29 +98,72 @@ pub fn export_directory(
     root: RootId,
     path: &VaultPath,
     host_dir: &Path,
+    watcher: &dyn Watcher,
 ) -> Result<ExportReport, TransferError> {
     let (path, entry) = trees.resolve(root, path)?;
-    let Kind::Directory { tree, .. } = entry.kind else {
+    let Kind::Directory { tree, files, bytes } = entry.kind else {
         return Err(avfs_vault::Error::NotADirectory { path }.into());
     };
-    let top = open_target(host_dir)?;
+    check_target(host_dir)?;
+    // What is half done shall not stand where the whole is expected.
+    let aside = Aside::make(host_dir)?;
+    let top = open_directory(CWD, &aside.path, OFlags::NOFOLLOW);
     let export = Export {
         trees,
-        host_dir,
+        host_dir: &aside.path,
         links: HashMap::new(),
         report: ExportReport::default(),
+        tally: Tally::new(watcher, (Some(files), Some(bytes))),
     };
-    export.run(top, tree, &entry.meta)
+    let top = top.map_err(TransferError::host("open", &aside.path))?;
+    let report = export.run(top, tree, &entry.meta)?;
+    aside.take_place_of(host_dir)?;
+    Ok(report)
 }
 
-/// Makes the directory, or finds it empty.
-fn open_target(host_dir: &Path) -> Result<OwnedFd, TransferError> {
-    match rustix::fs::mkdir(host_dir, Mode::RWXU) {
-        Ok(()) | Err(Errno::EXIST) => {}
-        Err(errno) => return Err(TransferError::host("make", host_dir)(errno)),
+/// A directory beside the one that is wanted; removed unless it takes its place.
+struct Aside {
+    path: PathBuf,
+}
+
+impl Aside {
+    fn make(host_dir: &Path) -> Result<Aside, TransferError> {
+        let name = format!(".avfs-export-{}", uuid::Uuid::now_v7().simple());
+        let path = host_dir.parent().unwrap_or(Path::new("/")).join(name);
+        let made = rustix::fs::mkdir(&path, Mode::RWXU);
+        made.map_err(TransferError::host("make a directory beside", host_dir))?;
+        Ok(Aside { path })
     }
-    let top = open_directory(CWD, host_dir, OFlags::empty());
-    let top = top.map_err(TransferError::host("open", host_dir))?;
+
+    /// A directory can be renamed over an empty one.
+    fn take_place_of(self, host_dir: &Path) -> Result<(), TransferError> {
+        let renamed = rustix::fs::rename(&self.path, host_dir);
+        renamed.map_err(|errno| match errno {
+            Errno::NOTEMPTY | Errno::EXIST => TransferError::NotEmpty {
+                path: host_dir.to_owned(),
+            },
+            errno => TransferError::host("make", host_dir)(errno),
+        })
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        // Gone already if all went well. What was made may forbid its removal by its mode.
+        if self.path.exists() {
+            let _ = rustix::fs::chmod(&self.path, Mode::RWXU);
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+/// It must not be there, or be an empty directory.
+fn check_target(host_dir: &Path) -> Result<(), TransferError> {
+    let top = match open_directory(CWD, host_dir, OFlags::empty()) {
+        Ok(top) => top,
+        Err(Errno::NOENT) => return Ok(()),
+        Err(errno) => return Err(TransferError::host("open", host_dir)(errno)),
+    };
     let mut space = Vec::with_capacity(8 << 10);
     let mut entries = rustix::fs::RawDir::new(&top, space.spare_capacity_mut());
     while let Some(entry) = entries.next() {
@@ -109,7 +174,7 @@ fn open_target(host_dir: &Path) -> Result<OwnedFd, TransferError> {
             });
         }
     }
-    Ok(top)
+    Ok(())
 }
 
 fn open_directory(
@@ -127,6 +192,7 @@ struct Export<'a> {
     /// The first name of each hard-linked file, relative to the top.
     links: HashMap<LinkId, VaultPath>,
     report: ExportReport,
+    tally: Tally<'a>,
 }
 
 /// A directory whose content is being written. Its own metadata comes last: writing into it moves
@@ -208,6 +274,7 @@ impl Export<'_> {
         entry: Entry,
     ) -> Result<(), TransferError> {
         self.report.files += 1;
+        self.tally.add(1, 0)?;
         match &entry.kind {
             Kind::File {
                 content,
@@ -263,6 +330,7 @@ impl Export<'_> {
                 }
             })?;
             offset += piece.len() as u64;
+            self.tally.add(0, piece.len() as u64)?;
         }
         self.set_xattrs(&file, path, meta)?;
         let finish = || {

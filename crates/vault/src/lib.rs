@@ -8,6 +8,7 @@ mod diff;
 mod edit;
 mod error;
 mod history;
+mod imports;
 mod journal;
 mod links;
 mod model;
@@ -25,6 +26,7 @@ pub use error::{Error, Result};
 pub use history::{
     Cause, Checkpoint, CheckpointOrigin, Lineage, NewVersion, Principal, Restored, Vault, Version,
 };
+pub use imports::{ImportBase, ImportSource};
 pub use journal::{
     JournalCheck, JournalEntry, JournalFilter, JournalOrder, JournalProblem, NewJournalEntry,
 };

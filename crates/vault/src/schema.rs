@@ -5,9 +5,9 @@ use std::str::FromStr;
 use avfs_store::rusqlite::{self, Connection, Row, Transaction, types::Type};
 use avfs_store::{Durability, ObjectId, Store};
 
-use crate::{Error, Result, RootId, Time};
+use crate::{Error, Result, RootId, Time, imports};
 
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
 const TABLES: &str = "
     CREATE TABLE vault (
@@ -77,7 +77,11 @@ pub fn migrate(store: &Store) -> Result<()> {
     }
     store.write(Durability::Full, |transaction: &Transaction<'_>| {
         match user_version(transaction)? {
-            0 => transaction.execute_batch(TABLES)?,
+            0 => {
+                transaction.execute_batch(TABLES)?;
+                transaction.execute_batch(imports::TABLE)?;
+            }
+            1 => transaction.execute_batch(imports::TABLE)?,
             VERSION => {}
             found => {
                 return Err(Error::UnknownSchema {

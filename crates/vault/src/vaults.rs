@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::schema::{self, count, root, text, time};
 use crate::{
     Cause, Error, ExecId, Lineage, NewJournalEntry, NewVersion, Principal, Result, RootId, Time,
-    Trees, Vault, VaultId, VaultName, Version, journal,
+    Trees, Vault, VaultId, VaultName, Version, imports, journal,
 };
 
 /// A cheap handle on all vaults of a store.
@@ -88,6 +88,7 @@ impl Vaults {
                 "source_id": source.id.to_string(),
                 "root": source.head.to_string(),
             });
+            let source_id = source.id;
             let lineage = Lineage {
                 vault: source.id,
                 name: source.name,
@@ -95,6 +96,7 @@ impl Vaults {
             };
             let vault = new_vault(name, source.head, Some(lineage));
             insert_vault(transaction, &vault, *by, Cause::Fork)?;
+            imports::inherit(transaction, source_id, vault.id)?;
             journal::append(transaction, event(vault.id, *by, "vault.fork", details))?;
             Ok(vault)
         })
@@ -125,31 +127,43 @@ impl Vaults {
         version: NewVersion,
     ) -> Result<Version> {
         self.store().write(Durability::Relaxed, |transaction| {
-            let mut vault = by_id(transaction, vault)?;
-            let NewVersion {
-                by,
-                exec,
-                cause,
-                details,
-            } = version;
-            vault.expect_head(expected)?;
-            let published = if new == expected {
-                newest_version(transaction, vault.id)?
-            } else {
-                self.check_stored(new)?;
-                advance(transaction, &mut vault, new, by, exec, cause)?
-            };
-            let details = with_facts(details, &published);
-            let operation = cause.as_str();
-            journal::append(
-                transaction,
-                NewJournalEntry {
-                    exec,
-                    ..event(vault.id, by, operation, details)
-                },
-            )?;
-            Ok(published)
+            self.publish_in(transaction, vault, expected, new, version)
         })
+    }
+
+    /// `publish` as part of a larger transaction.
+    pub(crate) fn publish_in(
+        &self,
+        transaction: &Transaction<'_>,
+        vault: VaultId,
+        expected: RootId,
+        new: RootId,
+        version: NewVersion,
+    ) -> Result<Version> {
+        let mut vault = by_id(transaction, vault)?;
+        let NewVersion {
+            by,
+            exec,
+            cause,
+            details,
+        } = version;
+        vault.expect_head(expected)?;
+        let published = if new == expected {
+            newest_version(transaction, vault.id)?
+        } else {
+            self.check_stored(new)?;
+            advance(transaction, &mut vault, new, by, exec, cause)?
+        };
+        let details = with_facts(details, &published);
+        let operation = cause.as_str();
+        journal::append(
+            transaction,
+            NewJournalEntry {
+                exec,
+                ..event(vault.id, by, operation, details)
+            },
+        )?;
+        Ok(published)
     }
 
     /// Newest first.

@@ -27,35 +27,33 @@ pub(crate) fn harvest_archive(
     source: &mut dyn Read,
     name: &str,
 ) -> Result<Harvest, TransferError> {
-    let refuse = |reason: String| TransferError::Archive {
-        archive: name.to_owned(),
-        reason,
-    };
     let mut counted = Counted {
         source,
         intake,
         cancelled: false,
     };
-    let mut head = Vec::new();
-    (&mut counted)
-        .take(HEAD)
-        .read_to_end(&mut head)
-        .map_err(|error| refuse(error.to_string()))?;
-    let form = Form::of(&head).map_err(|reason| refuse(reason.into()))?;
-    let whole = head.as_slice().chain(&mut counted);
-    let read = match form {
-        Form::Plain => read(intake, whole),
-        Form::Gzip => read(intake, MultiGzDecoder::new(whole)),
-        Form::Zstd => match zstd::stream::read::Decoder::new(whole) {
-            Ok(decoder) => read(intake, decoder),
-            Err(error) => Err(Refusal::from(error)),
-        },
-    };
+    let read = read_any(&mut counted);
     match read {
         _ if counted.cancelled => Err(TransferError::Cancelled),
         Ok(harvest) => Ok(harvest),
-        Err(Refusal::Archive(reason)) => Err(refuse(reason)),
+        Err(Refusal::Archive(reason)) => Err(TransferError::Archive {
+            archive: name.to_owned(),
+            reason,
+        }),
         Err(Refusal::Other(error)) => Err(error),
+    }
+}
+
+fn read_any(source: &mut Counted<'_>) -> Result<Harvest, Refusal> {
+    let intake = source.intake;
+    let mut head = Vec::new();
+    (&mut *source).take(HEAD).read_to_end(&mut head)?;
+    let form = Form::of(&head).map_err(|reason| Refusal::Archive(reason.into()))?;
+    let whole = head.as_slice().chain(source);
+    match form {
+        Form::Plain => read(intake, whole),
+        Form::Gzip => read(intake, MultiGzDecoder::new(whole)),
+        Form::Zstd => read(intake, zstd::stream::read::Decoder::new(whole)?),
     }
 }
 

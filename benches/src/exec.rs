@@ -83,7 +83,7 @@ fn changed(bed: &Bed, vault: &str, files: usize) {
             "{:?}",
             envelope.result.changed_files
         );
-        let timings = serde_json::to_value(&envelope.result.timings).expect("plain data");
+        let timings = serde_json::to_value(envelope.result.timings).expect("plain data");
         Duration::from_micros(timings["commit_us"].as_u64().expect("a number"))
     });
     println!("| commit and report of 10 changed files | {files} | {commit:.2} |");

@@ -84,7 +84,7 @@ pub fn measure(bed: &Bed, files: usize) {
             let script = timing(job, "/packed/tree.tar", &directory);
             let envelope = bed.shell("tools", &format!("mkdir -p {directory}; {script}"));
             viewed[index].push(last_number(&envelope.result.stdout));
-            let timings = serde_json::to_value(&envelope.result.timings).expect("plain data");
+            let timings = serde_json::to_value(envelope.result.timings).expect("plain data");
             commits[index].push(timings["commit_us"].as_f64().expect("a number") / 1e3);
         }
     }

@@ -54,17 +54,11 @@ pub fn serve(config: ServeConfig, ready: impl FnOnce()) -> Result<()> {
 }
 
 fn open_runtime(config: &ServeConfig) -> Result<Runtime> {
-    let host = &config.host;
     let opened = Runtime::open(Config {
         home: config.place.home().into(),
         runtime_dir: config.place.dir().into(),
         binary: config.binary.clone(),
-        host: HostFacts {
-            user_home: host.user_home.clone(),
-            path: host.path.clone(),
-            git_name: host.git_name.clone(),
-            git_email: host.git_email.clone(),
-        },
+        host: config.host.clone(),
     });
     opened.map_err(|error| match error.kind() {
         ErrorKind::Conflict => Error::HomeTaken {

@@ -128,13 +128,13 @@ enum Started {
     Taken,
 }
 
-/// Asks the daemon to end, and waits until its process is gone.
+/// Asks the daemon to end, and waits until its process is gone. Needs nothing else of the daemon
+/// to work.
 pub fn stop(client: &mut Client) -> Result<u32> {
-    let pid = client.daemon()?.pid;
-    let process = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    // None means that it has ended between the two questions.
+    let process = client.daemon_pid().and_then(Pid::from_raw);
     let process = process.and_then(|process| pidfd_open(process, PidfdFlags::empty()).ok());
-    client.call("", &DaemonStop {})?;
+    let pid = client.call("", &DaemonStop {})?.pid;
+    // None means that it ended before it could be watched.
     let Some(process) = process else {
         return Ok(pid);
     };

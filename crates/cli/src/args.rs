@@ -351,4 +351,45 @@ mod tests {
         assert!(Cli::try_parse_from(["avfs", "exec", "--shell", "a", "--", "b"]).is_err());
         assert!(Cli::try_parse_from(["avfs", "exec", "--shell", "a"]).is_ok());
     }
+
+    /// How each operation of the wire is asked for in words.
+    const WORDS: [(&str, &str); 25] = [
+        ("vault_create", "vault create v"),
+        ("vault_list", "vault list"),
+        ("vault_info", "vault info v"),
+        ("vault_use", "vault use v"),
+        ("vault_fork", "vault fork v w --use"),
+        ("vault_delete", "vault delete v -y"),
+        ("vault_log", "vault log v -n 5"),
+        ("ls", "ls -l -a /d"),
+        ("cat", "cat /f"),
+        ("write", "write /f text -a"),
+        ("mkdir", "mkdir -p /d"),
+        ("rm", "rm -r -f /d"),
+        ("mv", "mv /a /b"),
+        ("import", "import . /workspace"),
+        ("export", "export /workspace out"),
+        ("checkpoint_save", "checkpoint save c"),
+        ("checkpoint_list", "snapshot list"),
+        ("checkpoint_restore", "checkpoint restore c"),
+        ("checkpoint_delete", "checkpoint delete c"),
+        ("diff", "diff BASE HEAD --patch"),
+        ("exec", "exec -- true"),
+        ("journal", "audit --limit 5"),
+        ("journal_verify", "audit verify"),
+        ("daemon", "daemon status"),
+        ("daemon_stop", "daemon stop"),
+    ];
+
+    #[test]
+    fn every_operation_can_be_asked_for() {
+        // Cancelling is asked for with Ctrl-C.
+        let listed = avfs_api::wire::OPERATIONS.iter().map(|line| line.name);
+        let listed: Vec<&str> = listed.filter(|name| *name != "exec_cancel").collect();
+        assert_eq!(WORDS.map(|(name, _)| name).as_slice(), listed);
+        for (_, words) in WORDS {
+            let words = std::iter::once("avfs").chain(words.split(' '));
+            Cli::try_parse_from(words).unwrap();
+        }
+    }
 }

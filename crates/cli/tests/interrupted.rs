@@ -44,6 +44,16 @@ fn written(home: &Home) -> u64 {
         .unwrap_or(0)
 }
 
+/// The count at a moment when the file that says it is not just being rewritten.
+fn at_least_written(home: &Home) -> u64 {
+    let mut count = 0;
+    wait_for(SOON, || {
+        count = written(home);
+        count > 0
+    });
+    count
+}
+
 fn kill(pid: u64) {
     let pid = i32::try_from(pid)
         .ok()
@@ -84,7 +94,7 @@ fn kill_of_the_daemon_during_an_exec_keeps_the_work() {
         let mut child = writing(&home);
         let status = home.json(&["daemon", "status"]);
         let keeper = status["keeper_pid"].as_u64().expect("a keeper");
-        let count = written(&home);
+        let count = at_least_written(&home);
         kill(status["pid"].as_u64().expect("a daemon"));
         // Nothing hangs: the client fails, the keeper and all below it end.
         let outcome = child.wait().expect("the client ends");
@@ -102,7 +112,7 @@ fn kill_of_the_keeper_during_an_exec_keeps_the_work() {
     for home in Home::of_every_user(AVFS) {
         let child = writing(&home);
         let status = home.json(&["daemon", "status"]);
-        let count = written(&home);
+        let count = at_least_written(&home);
         kill(status["keeper_pid"].as_u64().expect("a keeper"));
         let output = child.wait_with_output().expect("the client ends");
         let envelope: Value = serde_json::from_slice(&output.stdout).expect("an envelope");

@@ -256,3 +256,34 @@ fn fresh_view(home: &Home) {
     home.ok(&["write", "/.fresh", "x"]);
     home.ok(&["rm", "/.fresh"]);
 }
+
+/// Overlayfs keeps notes in extended attributes; a command that sets such names itself fools nobody.
+#[test]
+fn notes_that_only_look_like_the_overlays_are_ignored() {
+    for home in Home::of_every_user(AVFS) {
+        home.ok(&["vault", "create", "v"]);
+        home.shell("mkdir /secret /d; echo s > /secret/s; echo d > /d/f");
+        fresh_view(&home);
+        let script = "import os
+for name, value in [('opaque', b'y'), ('redirect', b'/secret'), ('whiteout', b'y'), ('metacopy', b'')]:
+    for path in ['/d', '/d/f']:
+        for prefix in ['user.overlay.', 'trusted.overlay.']:
+            try: os.setxattr(path, prefix + name, value)
+            except OSError: pass
+open('/d/g', 'w').write('g')
+print(sorted(os.listdir('/d')))";
+        let seen = home.exec(&["/usr/bin/python3", "-c", script]);
+        assert_eq!(seen["result"]["stdout"], "['f', 'g']\n", "{seen:#}");
+        assert_eq!(
+            seen["result"]["changed_files"],
+            serde_json::json!(["/d/g"]),
+            "as {}",
+            home.user()
+        );
+        fresh_view(&home);
+        assert_eq!(
+            home.shell("ls /d; cat /d/*")["result"]["stdout"],
+            "f\ng\nd\ng"
+        );
+    }
+}

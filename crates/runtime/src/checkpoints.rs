@@ -1,6 +1,6 @@
 //! Checkpoints: a name for a state, and the way back to it.
 
-use avfs_vault::{Checkpoint, CheckpointName, CheckpointOrigin, Principal};
+use avfs_vault::{ChangeKind, Checkpoint, CheckpointName, CheckpointOrigin, Principal};
 
 use crate::Result;
 use crate::runtime::{Runtime, Select};
@@ -44,11 +44,14 @@ impl Runtime {
             let by = &Principal::Owner;
             let restored = self.inner.vaults.restore(vault.id, vault.head, name, by)?;
             let trees = self.inner.vaults.trees();
-            let changes = trees.diff(vault.head, restored.version.root)?.len();
+            let differences = trees.diff(vault.head, restored.version.root)?;
+            let differences = differences
+                .iter()
+                .filter(|change| change.kind != ChangeKind::Times);
             Ok(RestoredHead {
                 version: restored.version.number,
                 undo: restored.undo.name,
-                changes,
+                changes: differences.count(),
             })
         })
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use avfs_sandbox::{Keeper, KeeperConfig, Privilege, SANDBOX_UID};
 use avfs_vault::{RootId, Trees};
-use avfs_view::{Lens, LensRoot, Owner, Scanner, Xattrs};
+use avfs_view::{Lens, LensRoot, MarkNames, Owner, Scanner, Xattrs};
 
 use crate::runtime::Config;
 use crate::{Error, Result};
@@ -13,7 +13,10 @@ use crate::{Error, Result};
 /// One keeper's life. When it dies, all that it held is gone, and another one is started.
 pub(crate) struct Engine {
     pub keeper: Keeper,
+    /// Reads layers.
     pub scanner: Scanner,
+    /// Removes layers: a large one takes long, and nobody should wait behind it.
+    pub sweeper: Scanner,
     plain: Served,
     with_xattrs: Served,
 }
@@ -45,10 +48,16 @@ impl Engine {
         };
         let plain = serve("lens", Xattrs::Absent)?;
         let with_xattrs = serve("lens-xattrs", Xattrs::Served)?;
-        let scanner = Scanner::new(keeper.spawn_helper("__scanner")?);
+        let marks = match keeper.privilege() {
+            Privilege::Root => MarkNames::Trusted,
+            Privilege::User => MarkNames::User,
+        };
+        let scanner = Scanner::new(keeper.spawn_helper("__scanner")?, marks);
+        let sweeper = Scanner::new(keeper.spawn_helper("__scanner")?, marks);
         Ok(Engine {
             keeper,
             scanner,
+            sweeper,
             plain,
             with_xattrs,
         })

@@ -1,7 +1,7 @@
 //! File verbs: the same paths and the same files that commands see.
 
 use avfs_vault::{
-    Cause, Edit, Entry, Kind, Meta, NewVersion, Principal, RootId, Time, Vault, VaultPath,
+    Cause, Content, Edit, Entry, Kind, Meta, NewVersion, Principal, RootId, Time, Vault, VaultPath,
 };
 use serde_json::json;
 
@@ -139,37 +139,7 @@ impl Runtime {
                 .vaults
                 .trees()
                 .write_content(&mut all.as_slice())?;
-            match existing {
-                Some(Entry {
-                    kind: Kind::File { link, .. },
-                    meta,
-                }) => {
-                    // All names of a hard-linked file are the same file.
-                    for name in edit.linked_names(&path)? {
-                        let kind = Kind::File {
-                            content,
-                            size,
-                            link,
-                        };
-                        edit.put(
-                            &name,
-                            Entry {
-                                kind,
-                                meta: touched(meta.clone()),
-                            },
-                        )?;
-                    }
-                }
-                Some(Entry {
-                    kind: Kind::Directory { .. },
-                    ..
-                }) => return Err(is_a_directory(path)),
-                Some(_) => return Err(not_a_file(&path)),
-                None => {
-                    edit.put(&path, Entry::file(content, size, new_meta(0o644)))?;
-                    touch_parent(edit, &path)?;
-                }
-            }
+            put_content(edit, &path, existing, content, size)?;
             Ok((path, size))
         })
         .map(|((path, size), version)| Written {
@@ -308,6 +278,37 @@ impl Runtime {
             return Ok(None);
         }
         Ok(Some(Scratch::open(&self.inner.layers.scratch(vault.id)?)?))
+    }
+}
+
+/// Gives the file at `path` new content; a file that is new gets mode 0644.
+fn put_content(
+    edit: &mut Edit,
+    path: &VaultPath,
+    existing: Option<Entry>,
+    content: Content,
+    size: u64,
+) -> Result<()> {
+    match existing.map(|entry| (entry.kind, entry.meta)) {
+        Some((Kind::File { link, .. }, meta)) => {
+            // All names of a hard-linked file are the same file.
+            for name in edit.linked_names(path)? {
+                let kind = Kind::File {
+                    content,
+                    size,
+                    link,
+                };
+                let meta = touched(meta.clone());
+                edit.put(&name, Entry { kind, meta })?;
+            }
+            Ok(())
+        }
+        Some((Kind::Directory { .. }, _)) => Err(is_a_directory(path.clone())),
+        Some((Kind::Symlink { .. } | Kind::Fifo, _)) => Err(not_a_file(path)),
+        None => {
+            edit.put(path, Entry::file(content, size, new_meta(0o644)))?;
+            touch_parent(edit, path)
+        }
     }
 }
 

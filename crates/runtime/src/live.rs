@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use avfs_sandbox::{OverlayPlan, Sandbox, SandboxPlan};
 use avfs_vault::{Cause, ExecId, NewVersion, Principal, RootId, Vault, VaultId};
-use avfs_view::{CommitInput, HashCache, Layer, LensRoot, Skipped, Writers};
+use avfs_view::{CommitInput, HashCache, Layer, LensRoot, Retired, Skipped, Writers};
 use serde_json::json;
 
 use crate::engine::{Engine, STORED_OWNER};
@@ -135,7 +135,9 @@ impl Slot {
                 running,
             });
         }
-        close(&mut state)?;
+        if let Some(closing) = close(&mut state)? {
+            closing.in_background();
+        }
         change(vault)
     }
 
@@ -158,8 +160,11 @@ impl Slot {
             return;
         };
         if state.running.is_empty() && state.used.elapsed() >= idle {
-            // What cannot be removed now is found and removed at the next start.
-            let _ = close(&mut state);
+            // What cannot be given up now is found at the next start.
+            if let Ok(Some(closing)) = close(&mut state) {
+                drop(state);
+                closing.finish();
+            }
         }
     }
 
@@ -167,7 +172,9 @@ impl Slot {
     pub fn shut(&self, runtime: &Runtime) {
         let mut state = self.lock();
         if state.running.is_empty() {
-            let _ = close(&mut state);
+            if let Ok(Some(closing)) = close(&mut state) {
+                closing.finish();
+            }
         } else if let Some(live) = &state.live {
             live.sandbox.kill();
             // On failure the layer stays on disk, where the next start finds it.
@@ -283,7 +290,7 @@ impl Slot {
             outcome = commit(&engine);
         }
         let (committed, _) = outcome?;
-        live.layer.retire()?.remove_in_background(engine);
+        remove_in_background(live.layer.retire()?, engine);
         Ok(committed)
     }
 
@@ -295,8 +302,11 @@ impl Slot {
                 .live
                 .as_ref()
                 .is_some_and(|live| live.entries > ROTATE_ENTRIES);
-            if !due || !state.running.is_empty() || close(&mut state).is_err() {
+            if !due || !state.running.is_empty() {
                 return;
+            }
+            if let Ok(Some(closing)) = close(&mut state) {
+                closing.in_background();
             }
             // If this fails, so will the next exec, which can say why.
             state.live = open(&runtime, slot.vault).ok();
@@ -400,27 +410,51 @@ fn open(runtime: &Runtime, vault: VaultId) -> Result<LiveView> {
             engine,
         }),
         Err(error) => {
-            layer.retire()?.remove_in_background(engine);
+            remove_in_background(layer.retire()?, engine);
             Err(error.into())
         }
     }
 }
 
-fn close(state: &mut State) -> Result<()> {
-    if let Some(live) = state.live.take() {
-        let LiveView {
-            sandbox,
-            _lens,
-            layer,
-            engine,
-            ..
-        } = live;
-        sandbox.kill();
-        drop(sandbox);
-        drop(_lens);
-        layer.retire()?.remove_in_background(engine);
+/// Gives a clean view up. Its sandbox, in which nothing runs, takes the kernel a while to end.
+fn close(state: &mut State) -> Result<Option<Closing>> {
+    let Some(live) = state.live.take() else {
+        return Ok(None);
+    };
+    let LiveView {
+        sandbox,
+        _lens,
+        layer,
+        engine,
+        ..
+    } = live;
+    let retired = layer.retire()?;
+    Ok(Some(Closing {
+        sandbox,
+        _lens,
+        retired,
+        engine,
+    }))
+}
+
+/// A view on its way out.
+struct Closing {
+    sandbox: Arc<Sandbox>,
+    _lens: LensRoot,
+    retired: Retired,
+    engine: Arc<Engine>,
+}
+
+impl Closing {
+    /// A removal that does not finish is taken up at the next start.
+    fn finish(self) {
+        self.sandbox.kill();
+        let _ = self.retired.remove(&self.engine.sweeper);
     }
-    Ok(())
+
+    fn in_background(self) {
+        std::thread::spawn(move || self.finish());
+    }
 }
 
 /// A commit in the middle of commands, because somebody looks.
@@ -442,13 +476,6 @@ pub(crate) fn interrupted_version(details: serde_json::Value) -> NewVersion {
     }
 }
 
-trait RemoveInBackground {
-    fn remove_in_background(self, engine: Arc<Engine>);
-}
-
-impl RemoveInBackground for avfs_view::Retired {
-    /// A removal that does not finish is taken up at the next start.
-    fn remove_in_background(self, engine: Arc<Engine>) {
-        std::thread::spawn(move || self.remove(&engine.scanner));
-    }
+fn remove_in_background(retired: Retired, engine: Arc<Engine>) {
+    std::thread::spawn(move || retired.remove(&engine.sweeper));
 }

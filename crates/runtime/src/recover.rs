@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use avfs_vault::{CheckpointOrigin, Principal};
+use avfs_vault::{CheckpointOrigin, NewJournalEntry, Principal, VaultId};
 use avfs_view::{CommitInput, Found, HashCache, Writers};
 use serde_json::json;
 
-use crate::Result;
 use crate::engine::{Engine, STORED_OWNER};
 use crate::live::{commit_layer, interrupted_version};
 use crate::runtime::Runtime;
+use crate::{Error, Result};
 
 /// How long the last processes of a dead daemon may take to end.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -22,13 +22,32 @@ impl Runtime {
         if found.is_empty() && rubbish.is_empty() {
             return Ok(());
         }
-        let engine = self.engine()?;
+        // A host that cannot show vaults at present still has its files; the layers wait on disk.
+        let engine = match self.engine() {
+            Ok(engine) => engine,
+            Err(error) => return self.record_failure(None, &error),
+        };
         for layer in found {
-            self.recover_layer(&engine, layer)?;
+            let vault = layer.vault;
+            if let Err(error) = self.recover_layer(&engine, layer) {
+                self.record_failure(Some(vault), &error)?;
+            }
         }
         for retired in rubbish {
-            retired.remove(&engine.scanner)?;
+            // What cannot be removed is found again the next time.
+            let _ = retired.remove(&engine.sweeper);
         }
+        Ok(())
+    }
+
+    fn record_failure(&self, vault: Option<VaultId>, error: &Error) -> Result<()> {
+        self.inner.vaults.record(NewJournalEntry {
+            vault,
+            exec: None,
+            principal: Principal::System,
+            operation: "recovery_failed".into(),
+            details: json!({ "error": error.to_string() }),
+        })?;
         Ok(())
     }
 
@@ -40,7 +59,7 @@ impl Runtime {
         } = found;
         let vaults = &self.inner.vaults;
         let Ok(vault) = vaults.by_id(vault) else {
-            return Ok(layer.retire()?.remove(&engine.scanner)?);
+            return Ok(layer.retire()?.remove(&engine.sweeper)?);
         };
         let record = layer.record().clone();
         let ours = vault.head == record.last_commit || vault.head == record.pending;
@@ -76,6 +95,6 @@ impl Runtime {
                 vaults.save_checkpoint(vault.id, None, aside.root, origin, &Principal::System)?;
             }
         }
-        Ok(layer.retire()?.remove(&engine.scanner)?)
+        Ok(layer.retire()?.remove(&engine.sweeper)?)
     }
 }

@@ -225,9 +225,9 @@ fn entry_of(stat: &rustix::fs::Stat, target: Vec<u8>) -> Entry {
     };
     let mut meta = Meta::new(
         stat.st_mode & 0o7777,
-        time(stat.st_mtime, stat.st_mtime_nsec as u64),
+        time(stat.st_mtime, stat.st_mtime_nsec),
     );
-    meta.ctime = time(stat.st_ctime, stat.st_ctime_nsec as u64);
+    meta.ctime = time(stat.st_ctime, stat.st_ctime_nsec);
     Entry { kind, meta }
 }
 

@@ -1,7 +1,8 @@
 //! Vaults as a whole: create, list, use, fork, delete, their history and the journal.
 
 use avfs_vault::{
-    JournalCheck, JournalEntry, JournalFilter, JournalOrder, Principal, Vault, VaultName, Version,
+    JournalCheck, JournalEntry, JournalFilter, JournalOrder, Principal, Vault, VaultId, VaultName,
+    Version,
 };
 
 use crate::Result;
@@ -28,19 +29,17 @@ impl Runtime {
     /// Makes an empty vault; the first one becomes current.
     pub fn vault_create(&self, name: &VaultName) -> Result<VaultInfo> {
         let vault = self.inner.vaults.create(name, &Principal::Owner)?;
-        self.describe(vault)
+        self.describe_one(vault)
     }
 
     pub fn vault_list(&self) -> Result<Vec<VaultInfo>> {
-        let vaults = self.inner.vaults.list()?;
-        vaults
-            .into_iter()
-            .map(|vault| self.describe(vault))
-            .collect()
+        let current = self.inner.vaults.current()?.map(|vault| vault.id);
+        let vaults = self.inner.vaults.list()?.into_iter();
+        vaults.map(|vault| self.describe(vault, current)).collect()
     }
 
     pub fn vault_info(&self, vault: Select) -> Result<VaultInfo> {
-        self.describe(self.vault(&vault)?)
+        self.describe_one(self.vault(&vault)?)
     }
 
     /// Makes `name` the vault that operations without a name are about.
@@ -66,7 +65,7 @@ impl Runtime {
         if then == AfterFork::Use {
             self.inner.vaults.set_current(name)?;
         }
-        self.describe(fork)
+        self.describe_one(fork)
     }
 
     /// Removes a vault in which nothing runs.
@@ -79,7 +78,7 @@ impl Runtime {
         // What remains on disk of a vault that is gone is removed now or at the next start.
         if self.inner.layers.holds(vault.id) {
             let engine = self.engine()?;
-            self.inner.layers.remove_vault(vault.id, &engine.scanner)?;
+            self.inner.layers.remove_vault(vault.id, &engine.sweeper)?;
         }
         Ok(())
     }
@@ -109,15 +108,19 @@ impl Runtime {
         Ok(self.inner.vaults.verify_journal()?)
     }
 
-    fn describe(&self, vault: Vault) -> Result<VaultInfo> {
+    fn describe(&self, vault: Vault, current: Option<VaultId>) -> Result<VaultInfo> {
         let root = self.inner.vaults.trees().root(vault.head)?;
-        let current = self.inner.vaults.current()?;
         Ok(VaultInfo {
-            current: current.is_some_and(|current| current.id == vault.id),
+            current: current == Some(vault.id),
             files: root.files(),
             bytes: root.bytes(),
-            checkpoints: self.inner.vaults.checkpoints(vault.id)?.len(),
+            checkpoints: self.inner.vaults.checkpoint_count(vault.id)?,
             vault,
         })
+    }
+
+    fn describe_one(&self, vault: Vault) -> Result<VaultInfo> {
+        let current = self.inner.vaults.current()?.map(|vault| vault.id);
+        self.describe(vault, current)
     }
 }

@@ -70,8 +70,15 @@ impl Store {
         }
         let private = std::fs::Permissions::from_mode(0o700);
         std::fs::set_permissions(home, private).map_err(Error::io("protect", home))?;
+        let database = home.join("store.db");
+        let is_new = !database.exists();
+        let engine = Engine::open(database)?;
+        if is_new {
+            // SQLite syncs what is in its files, not that they are there.
+            sync_dir(home)?;
+        }
         let inner = Inner {
-            engine: Engine::open(home.join("store.db"))?,
+            engine,
             packs: Packs::open(packs)?,
             loose: Loose::open(objects)?,
             staged: Mutex::default(),

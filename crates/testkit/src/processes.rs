@@ -22,11 +22,16 @@ pub fn process_ends(pid: u32, limit: Duration) -> bool {
     wait_for(limit, || {
         match fs::read_to_string(format!("/proc/{pid}/stat")) {
             Err(_) => true,
-            // The state follows the name, which is in parentheses and may hold anything.
-            Ok(stat) => stat
-                .rsplit(')')
-                .next()
-                .is_some_and(|rest| rest.starts_with(" Z")),
+            // The state follows the name, which is in parentheses and may hold anything. Its first
+            // thread may be dead while others still hold what it had open.
+            Ok(stat) => {
+                let dead = stat
+                    .rsplit(')')
+                    .next()
+                    .is_some_and(|rest| rest.starts_with(" Z"));
+                let threads = fs::read_dir(format!("/proc/{pid}/task"));
+                dead && threads.map_or(true, |threads| threads.count() <= 1)
+            }
         }
     })
 }

@@ -44,6 +44,16 @@ impl Vaults {
         })
     }
 
+    /// How many checkpoints a vault has.
+    pub fn checkpoint_count(&self, vault: VaultId) -> Result<usize> {
+        let sql = "SELECT COUNT(*) FROM checkpoint WHERE vault = ?1";
+        self.store().read(|connection| {
+            let mut statement = connection.prepare_cached(sql)?;
+            let count: i64 = statement.query_row([vault.as_bytes()], |row| row.get(0))?;
+            Ok(usize::try_from(count).unwrap_or(0))
+        })
+    }
+
     /// Oldest first.
     pub fn checkpoints(&self, vault: VaultId) -> Result<Vec<Checkpoint>> {
         self.store().read(|connection| {

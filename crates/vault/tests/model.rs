@@ -173,25 +173,7 @@ fn apply(trees: &Trees, edit: &mut Edit, model: &mut Model, step: Step) {
                 model.put(&to, entry, Some(number));
             }
         }
-        Step::Rename(from, to) => {
-            let apart = !from.starts_with(&to) && !to.starts_with(&from);
-            if model.entries.contains_key(&from) && apart && model.may_put(&to) {
-                edit.put(&to, edit.get(&from).unwrap().unwrap()).unwrap();
-                edit.remove(&from).unwrap();
-                let moved: Vec<_> = model
-                    .entries
-                    .iter()
-                    .filter(|(path, _)| path.starts_with(&from))
-                    .collect();
-                let moved: Vec<_> = moved
-                    .into_iter()
-                    .map(|(path, entry)| (path.rebase(&from, &to).unwrap(), entry.clone()))
-                    .collect();
-                model.remove(&to);
-                model.remove(&from);
-                model.entries.extend(moved);
-            }
-        }
+        Step::Rename(from, to) => rename(edit, model, &from, &to),
         Step::Remove(path) => {
             let done = edit.remove(&path);
             assert_eq!(done.is_ok(), model.entries.contains_key(&path));
@@ -208,6 +190,21 @@ fn apply(trees: &Trees, edit: &mut Edit, model: &mut Model, step: Step) {
         }
         Step::Finish => {}
     }
+}
+
+fn rename(edit: &mut Edit, model: &mut Model, from: &VaultPath, to: &VaultPath) {
+    let apart = !from.starts_with(to) && !to.starts_with(from);
+    if !model.entries.contains_key(from) || !apart || !model.may_put(to) {
+        return;
+    }
+    edit.put(to, edit.get(from).unwrap().unwrap()).unwrap();
+    edit.remove(from).unwrap();
+    let moved =
+        |(path, entry): (&VaultPath, &_)| Some((path.rebase(from, to)?, Clone::clone(entry)));
+    let moved: Vec<_> = model.entries.iter().filter_map(moved).collect();
+    model.remove(to);
+    model.remove(from);
+    model.entries.extend(moved);
 }
 
 fn set_meta(edit: &mut Edit, model: &mut Model, path: &VaultPath, change: impl Fn(&mut Meta)) {

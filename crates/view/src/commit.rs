@@ -312,7 +312,7 @@ struct Applied<'a> {
 impl Applied<'_> {
     fn apply(&mut self, upper: &UpperEntry, content: Hashed, link: Option<LinkId>) -> Result<()> {
         let Some(path) = vault_path(&upper.path) else {
-            return Ok(self.skip(upper, "its path is too long"));
+            return self.skip(upper, "its path is too long");
         };
         if self
             .input
@@ -345,8 +345,8 @@ impl Applied<'_> {
                 target: target.clone(),
             },
             UpperKind::Fifo => Kind::Fifo,
-            UpperKind::Socket => return Ok(self.skip(upper, "sockets are not kept")),
-            UpperKind::Device => return Ok(self.skip(upper, "devices are not kept")),
+            UpperKind::Socket => return self.skip(upper, "sockets are not kept"),
+            UpperKind::Device => return self.skip(upper, "devices are not kept"),
         };
         let meta = self.meta(upper, existing.as_ref());
         let entry = same_or(existing.as_ref(), Entry { kind, meta });
@@ -432,10 +432,11 @@ impl Applied<'_> {
         }
     }
 
-    fn skip(&mut self, upper: &UpperEntry, reason: &'static str) {
+    fn skip(&mut self, upper: &UpperEntry, reason: &'static str) -> Result<()> {
         let mut path = vec![b'/'];
         path.extend_from_slice(&upper.path);
         self.skipped.push(Skipped { path, reason });
+        Ok(())
     }
 }
 

@@ -15,5 +15,5 @@ pub use commit::{CommitInput, Committed, HashCache, Skipped, Writers, commit};
 pub use error::{Error, Result};
 pub use layer::{Found, Layer, LayerRecord, Layers, Retired};
 pub use lens::{Lens, LensRoot, Owner, Xattrs};
-pub use scan::{UpperEntry, UpperKind};
+pub use scan::{MarkNames, UpperEntry, UpperKind};
 pub use scanner::{Scanner, scanner_main};

@@ -31,7 +31,7 @@ pub struct UpperEntry {
     pub mtime: (i64, u32),
     pub ctime: (i64, u32),
     pub ino: u64,
-    pub xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
+    pub xattrs: Xattrs,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,20 +56,39 @@ pub enum UpperKind {
     Device,
 }
 
+/// Under which names overlayfs keeps its notes; under other names they are anybody's claims.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum MarkNames {
+    /// Mounted by root.
+    Trusted,
+    /// Mounted in a user namespace, with `userxattr`.
+    User,
+}
+
+impl MarkNames {
+    fn prefix(self) -> &'static [u8] {
+        match self {
+            MarkNames::Trusted => b"trusted.overlay.",
+            MarkNames::User => b"user.overlay.",
+        }
+    }
+}
+
 /// Everything in `upper`, parents before children. Leaves the process's directory changed.
-pub fn scan(upper: OwnedFd) -> io::Result<Vec<UpperEntry>> {
+pub fn scan(upper: OwnedFd, marks: MarkNames) -> io::Result<Vec<UpperEntry>> {
     let mut entries = Vec::new();
     // The daemon passes a mere path, because it may not have the right to open it.
     let opened = openat(&upper, c".", DIRECTORY, Mode::empty())?;
     rustix::process::fchdir(&opened)?;
-    entries.push(read_entry(c".", Vec::new())?);
-    scan_directory(opened, &[], &mut entries)?;
+    entries.push(read_entry(c".", Vec::new(), marks)?);
+    scan_directory(opened, &[], marks, &mut entries)?;
     Ok(entries)
 }
 
 fn scan_directory(
     directory: OwnedFd,
     path: &[u8],
+    marks: MarkNames,
     entries: &mut Vec<UpperEntry>,
 ) -> io::Result<()> {
     let mut subdirectories = Vec::new();
@@ -82,7 +101,7 @@ fn scan_directory(
         }
         let child = joined(path, name.to_bytes());
         // A name that went away since it was listed is simply not there.
-        match read_entry(name, child) {
+        match read_entry(name, child, marks) {
             Ok(entry) => {
                 let is_directory = matches!(entry.kind, UpperKind::Directory { .. });
                 if is_directory && entry.path.len() <= PATH_BYTES_MAX {
@@ -96,7 +115,7 @@ fn scan_directory(
     }
     for (name, child) in subdirectories {
         match openat(&directory, &name, DIRECTORY, Mode::empty()) {
-            Ok(opened) => scan_directory(opened, &child, entries)?,
+            Ok(opened) => scan_directory(opened, &child, marks, entries)?,
             Err(Errno::NOENT | Errno::NOTDIR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -115,7 +134,7 @@ fn joined(parent: &[u8], name: &[u8]) -> Vec<u8> {
 }
 
 /// The entry `name` of the process's directory.
-fn read_entry(name: &CStr, path: Vec<u8>) -> io::Result<UpperEntry> {
+fn read_entry(name: &CStr, path: Vec<u8>, marks: MarkNames) -> io::Result<UpperEntry> {
     let stat = statx(
         CWD,
         name,
@@ -124,7 +143,7 @@ fn read_entry(name: &CStr, path: Vec<u8>) -> io::Result<UpperEntry> {
     )?;
     let file_type = FileType::from_raw_mode(u32::from(stat.stx_mode));
     let (xattrs, marks) = match file_type {
-        FileType::RegularFile | FileType::Directory => read_xattrs(name)?,
+        FileType::RegularFile | FileType::Directory => read_xattrs(name, marks)?,
         _ => Default::default(),
     };
     Ok(UpperEntry {
@@ -167,7 +186,9 @@ struct Marks {
     redirect: Option<Vec<u8>>,
 }
 
-fn read_xattrs(name: &CStr) -> io::Result<(BTreeMap<Vec<u8>, Vec<u8>>, Marks)> {
+type Xattrs = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn read_xattrs(name: &CStr, names_of_marks: MarkNames) -> io::Result<(Xattrs, Marks)> {
     let mut xattrs = BTreeMap::new();
     let mut marks = Marks::default();
     let mut names = [0u8; 4096];
@@ -182,16 +203,14 @@ fn read_xattrs(name: &CStr) -> io::Result<(BTreeMap<Vec<u8>, Vec<u8>>, Marks)> {
         .split(|&byte| byte == 0)
         .filter(|name| !name.is_empty())
     {
-        match attribute
-            .strip_prefix(b"trusted.")
-            .or(attribute.strip_prefix(b"user."))
-        {
-            Some(b"overlay.opaque") => {
+        match attribute.strip_prefix(names_of_marks.prefix()) {
+            Some(b"opaque") => {
                 marks.opaque = read_xattr(name, attribute)?.is_some_and(|value| value == b"y");
             }
-            Some(b"overlay.redirect") => marks.redirect = read_xattr(name, attribute)?,
-            Some(other) if other.starts_with(b"overlay.") => {}
-            Some(_) if attribute.starts_with(b"user.") => {
+            Some(b"redirect") => marks.redirect = read_xattr(name, attribute)?,
+            // No view shows these, so no version needs them.
+            _ if attribute.starts_with(b"user.overlay.") => {}
+            None if attribute.starts_with(b"user.") => {
                 if let Some(value) = read_xattr(name, attribute)? {
                     xattrs.insert(attribute.to_vec(), value);
                 }
@@ -223,7 +242,10 @@ pub fn remove_contents(top: impl AsFd) -> io::Result<()> {
     loop {
         let mut directories = Vec::new();
         each_name(top, |name, kind| match kind {
-            FileType::Directory => Ok(directories.push(name.to_owned())),
+            FileType::Directory => {
+                directories.push(name.to_owned());
+                Ok(())
+            }
             _ => gone(unlinkat(top, name, AtFlags::empty())),
         })?;
         if directories.is_empty() {

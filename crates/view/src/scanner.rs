@@ -16,7 +16,7 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::scan::{self, UpperEntry};
+use crate::scan::{self, MarkNames, UpperEntry};
 use crate::{Error, Result};
 
 /// Names opened by one request: below the kernel's limit of 253 descriptors in a message.
@@ -27,7 +27,7 @@ const FRAME_MAX: usize = 128 * 1024;
 
 #[derive(Serialize, Deserialize)]
 enum Request {
-    Scan,
+    Scan(MarkNames),
     Open(Vec<Vec<u8>>),
     Remove,
 }
@@ -47,18 +47,18 @@ enum Answer {
 /// The daemon's end. One request is under way at a time.
 pub struct Scanner {
     socket: Mutex<OwnedFd>,
+    marks: MarkNames,
 }
 
 impl Scanner {
-    pub fn new(socket: OwnedFd) -> Scanner {
-        Scanner {
-            socket: Mutex::new(socket),
-        }
+    pub fn new(socket: OwnedFd, marks: MarkNames) -> Scanner {
+        let socket = Mutex::new(socket);
+        Scanner { socket, marks }
     }
 
     /// Everything in the directory `upper`, parents before children.
     pub fn scan(&self, upper: BorrowedFd<'_>) -> Result<Vec<UpperEntry>> {
-        let (answer, descriptors) = self.ask(&Request::Scan, upper)?;
+        let (answer, descriptors) = self.ask(&Request::Scan(self.marks), upper)?;
         let Answer::Scanned = answer else {
             return Err(failure("list", answer));
         };
@@ -198,8 +198,8 @@ fn answer(frame: &[u8], descriptors: Vec<OwnedFd>) -> std::io::Result<(Answer, V
     let request: Request = postcard::from_bytes(frame).map_err(|_| invalid())?;
     let [directory] = <[OwnedFd; 1]>::try_from(descriptors).map_err(|_| invalid())?;
     match request {
-        Request::Scan => {
-            let entries = scan::scan(directory)?;
+        Request::Scan(marks) => {
+            let entries = scan::scan(directory, marks)?;
             let bytes = postcard::to_stdvec(&entries).map_err(|_| invalid())?;
             let memory = memfd_create("avfs-scan", MemfdFlags::CLOEXEC)?;
             let mut file = std::fs::File::from(memory);

@@ -29,6 +29,8 @@ pub struct Client {
 
 struct Connection {
     place: Place,
+    /// The process at the other end, as the kernel knows it.
+    pid: Option<i32>,
     sender: SendRequest<Full<Bytes>>,
 }
 
@@ -58,6 +60,11 @@ impl Client {
         self.call("", &Daemon {})
     }
 
+    /// The daemon's process, as the kernel knows it.
+    pub fn daemon_pid(&self) -> Option<i32> {
+        self.connection.pid
+    }
+
     /// Runs a command and hands its output over as it arrives.
     ///
     /// The first SIGINT, SIGTERM or SIGHUP asks the daemon to end the command and waits for the
@@ -80,10 +87,12 @@ impl Connection {
         let Ok(stream) = UnixStream::connect(&socket).await else {
             return Err(Error::NoDaemon { socket });
         };
+        let pid = stream.peer_cred().ok().and_then(|peer| peer.pid());
         let (sender, driver) = handshake(TokioIo::new(stream)).await.map_err(broken)?;
         tokio::spawn(driver);
         Ok(Connection {
             place: place.clone(),
+            pid,
             sender,
         })
     }

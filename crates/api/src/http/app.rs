@@ -49,11 +49,10 @@ impl App {
         AtWork(Arc::clone(&self.busy))
     }
 
-    /// How long nothing has been asked; none while something is under way.
+    /// How long nothing has been asked; none while something is under way, an exec included.
     pub fn idle_for(&self) -> Option<Duration> {
         let busy = lock(&self.busy);
-        let resting = busy.requests == 0 && self.runtime.activity().running_execs == 0;
-        resting.then(|| busy.since.elapsed())
+        (busy.requests == 0).then(|| busy.since.elapsed())
     }
 }
 

@@ -14,7 +14,7 @@ fn kill(pid: u32, signal: &str) {
     let status = Command::new("kill")
         .args([signal, &pid.to_string()])
         .status()
-        .unwrap();
+        .expect("there is a kill");
     assert!(status.success());
 }
 
@@ -177,6 +177,30 @@ fn terminated_it_cleans_up() {
 }
 
 #[test]
+fn stopped_while_a_command_runs_it_tells_the_caller_and_keeps_the_work() {
+    for home in Home::of_every_user(AVFS) {
+        home.ok(&["vault", "create", "v"]);
+        let script = "echo work > /work; echo begun; exec sleep 88.24680";
+        let mut child = home.command(&["exec", "--shell", script]);
+        let mut child = child
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut begun = [0u8; 6];
+        child.stdout.take().unwrap().read_exact(&mut begun).unwrap();
+        home.ok(&["daemon", "stop"]);
+        assert!(
+            wait_for(SOON, || matches!(child.try_wait(), Ok(Some(_)))),
+            "the caller hangs"
+        );
+        assert!(!child.wait().unwrap().success());
+        assert!(wait_for(SOON, || leftover_processes("88.24680").is_empty()));
+        assert_eq!(home.ok(&["cat", "/work"]), "work\n", "as {}", home.user());
+    }
+}
+
+#[test]
 fn left_alone_it_ends() {
     let home = Home::new(AVFS);
     let mut server = home.command(&["serve", "--idle-timeout", "1"]);
@@ -260,7 +284,7 @@ fn its_socket_is_the_users_alone() {
 
 #[test]
 fn another_user_is_not_served() {
-    if !rustix_is_root() {
+    if !is_root() {
         return;
     }
     let home = Home::of_ordinary_user(AVFS).expect("root can become an ordinary user");
@@ -305,17 +329,23 @@ fn another_user_is_not_served() {
     assert_eq!(ask(54_399), "0", "a stranger is not");
 }
 
-fn rustix_is_root() -> bool {
+fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
-    std::fs::metadata("/proc/self").unwrap().uid() == 0
+    std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
 fn ask(home: &Home, request: &str) -> String {
-    let mut stream = UnixStream::connect(home.socket()).unwrap();
-    stream.set_read_timeout(Some(SOON)).unwrap();
-    stream.write_all(request.as_bytes()).unwrap();
+    let mut stream = UnixStream::connect(home.socket()).expect("the daemon listens");
+    stream
+        .set_read_timeout(Some(SOON))
+        .expect("a time that is not zero");
+    stream
+        .write_all(request.as_bytes())
+        .expect("the daemon reads");
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
+    stream
+        .read_to_string(&mut answer)
+        .expect("the daemon answers");
     answer
 }
 

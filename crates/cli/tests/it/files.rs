@@ -7,39 +7,36 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
-/// A directory with some of everything a vault can hold.
-fn make_tree(dir: &Path) {
-    fs::create_dir_all(dir.join("sub/empty")).unwrap();
-    fs::write(dir.join("plain"), "text").unwrap();
-    fs::write(dir.join("sub/big"), vec![7u8; 3_000_000]).unwrap();
-    fs::write(dir.join("empty"), "").unwrap();
-    fs::write(dir.join("tool"), "#!/bin/sh\n").unwrap();
-    fs::set_permissions(dir.join("tool"), fs::Permissions::from_mode(0o750)).unwrap();
-    fs::hard_link(dir.join("plain"), dir.join("sub/twin")).unwrap();
-    symlink("../plain", dir.join("sub/link")).unwrap();
-    symlink("/nowhere", dir.join("dangling")).unwrap();
+/// Makes a directory with some of everything a vault can hold.
+fn make_tree(dir: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(dir.join("sub/empty"))?;
+    fs::write(dir.join("plain"), "text")?;
+    fs::write(dir.join("sub/big"), vec![7u8; 3_000_000])?;
+    fs::write(dir.join("empty"), "")?;
+    fs::write(dir.join("tool"), "#!/bin/sh\n")?;
+    fs::set_permissions(dir.join("tool"), fs::Permissions::from_mode(0o750))?;
+    fs::hard_link(dir.join("plain"), dir.join("sub/twin"))?;
+    symlink("../plain", dir.join("sub/link"))?;
+    symlink("/nowhere", dir.join("dangling"))?;
     assert!(
         Command::new("mkfifo")
             .arg(dir.join("fifo"))
-            .status()
-            .unwrap()
+            .status()?
             .success()
     );
+    Ok(())
 }
 
 /// Lets the home's user read and write below `dir`.
 fn give(home: &Home, dir: &Path) {
     use std::os::unix::fs::MetadataExt;
-    let owner = home.path().metadata().unwrap();
+    let owner = home.path().metadata().expect("the home is there");
     let owner = format!("{}:{}", owner.uid(), owner.gid());
-    assert!(
-        Command::new("chown")
-            .args(["-hR", &owner])
-            .arg(dir)
-            .status()
-            .unwrap()
-            .success()
-    );
+    let given = Command::new("chown")
+        .args(["-hR", &owner])
+        .arg(dir)
+        .status();
+    assert!(given.is_ok_and(|status| status.success()));
 }
 
 #[test]
@@ -47,7 +44,7 @@ fn what_is_imported_comes_out_the_same() {
     with_vault(|home| {
         let source = home.path().join("source");
         fs::create_dir(&source).unwrap();
-        make_tree(&source);
+        make_tree(&source).unwrap();
         give(home, &source);
         let imported = home.json(&["import", source.to_str().unwrap()]);
         assert_eq!(imported["vfs_path"], "/workspace");

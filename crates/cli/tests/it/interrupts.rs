@@ -1,7 +1,7 @@
 //! Ctrl-C while a command runs.
 
-use crate::with_vault;
-use avfs_testkit::{leftover_processes, wait_for};
+use crate::{AVFS, with_vault};
+use avfs_testkit::{Home, leftover_processes, wait_for};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -45,4 +45,33 @@ fn an_interrupted_command_ends_and_is_reported() {
             "what was done is kept"
         );
     });
+}
+
+#[test]
+fn an_interrupted_demo_leaves_nothing() {
+    for home in Home::of_every_user(AVFS) {
+        let mut child = home.command(&["demo"]);
+        let mut child = child
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let stage = std::env::temp_dir().join(format!("avfs-demo-{}", child.id()));
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let at_work = lines.any(|line| line.unwrap().contains("Into a vault"));
+        assert!(at_work && stage.exists());
+        Command::new("kill")
+            .args(["-INT", &child.id().to_string()])
+            .status()
+            .unwrap();
+        let rest = std::thread::spawn(move || lines.count());
+        assert_eq!(
+            child.wait().unwrap().code(),
+            Some(130),
+            "as {}",
+            home.user()
+        );
+        rest.join().unwrap();
+        assert!(!stage.exists());
+    }
 }

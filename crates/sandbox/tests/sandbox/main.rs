@@ -54,7 +54,7 @@ fn say(line: &str) {
 /// Runs every test whose name contains the filter; true when one failed.
 fn run_all(filter: Option<&str>) -> bool {
     let user = rustix::process::geteuid().as_raw();
-    let mut failed = false;
+    let (mut passed, mut failed) = (0, 0);
     for (name, test) in [basics::TESTS, attacks::TESTS, lives::TESTS, host::TESTS].concat() {
         if filter.is_some_and(|filter| !name.contains(filter)) {
             continue;
@@ -66,9 +66,17 @@ fn run_all(filter: Option<&str>) -> bool {
             "uid {user} {name} ... {verdict} ({:.0?})",
             began.elapsed()
         ));
-        failed |= !good;
+        if good {
+            passed += 1;
+        } else {
+            failed += 1;
+        }
     }
-    failed
+    let verdict = if failed == 0 { "ok" } else { "FAILED" };
+    say(&format!(
+        "test result: {verdict}. {passed} passed; {failed} failed"
+    ));
+    failed > 0
 }
 
 /// Runs this program as an ordinary user, from a place which that user can reach.

@@ -16,7 +16,6 @@ use avfs_sandbox::probe::Outcome;
 use project::{Fix, Project};
 use stage::Stage;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The vault the project goes into.
@@ -28,17 +27,11 @@ pub fn run() -> Result<u8> {
         "agentvfs: a failing test, two forks, two fixes, one way back",
     ))?;
     let stage = Stage::set()?;
-    let told = check_host(&stage).and_then(|works| match works {
-        true => tell(&stage).map(|()| true),
-        false => Ok(false),
-    });
-    stage.strike();
-    if stage.was_interrupted() {
-        return Ok(exit::INTERRUPTED);
-    }
-    if !told? {
+    if !check_host(&stage)? {
         return Ok(1);
     }
+    tell(&stage)?;
+    drop(stage);
     let seconds = begun.elapsed().as_secs_f64();
     say(&format!(
         "\nThat took {seconds:.1} s. The demo's daemon has ended and its files are gone."
@@ -72,7 +65,7 @@ fn check_host(stage: &Stage) -> Result<bool> {
     Ok(works)
 }
 
-fn tell(stage: &Arc<Stage>) -> Result<()> {
+fn tell(stage: &Stage) -> Result<()> {
     heading(2, "A small project with a bug")?;
     let project = Project::choose();
     let commit = project.write(&stage.project_dir())?;
@@ -88,31 +81,27 @@ fn tell(stage: &Arc<Stage>) -> Result<()> {
 /// Makes a vault, imports the project, and sees the test fail in it.
 fn bring_in(stage: &Stage, project: &Project) -> Result<()> {
     heading(3, "Into a vault, and the test run behind the boundary")?;
-    let mut session = stage.session(ORIGINAL)?;
-    let (_, took) = timed(&mut session, &Daemon {})?;
+    let mut scene = Scene::new(stage, ORIGINAL)?;
+    let (_, took) = scene.ask(&Daemon {})?;
     step("(the daemon starts by itself)", took, "")?;
     let created = VaultCreate {
         name: ORIGINAL.into(),
     };
-    step(
-        "avfs vault create demo",
-        timed(&mut session, &created)?.1,
-        "",
-    )?;
+    step("avfs vault create demo", scene.ask(&created)?.1, "")?;
     let request = Import {
         host_dir: stage.project_dir().to_string_lossy().into_owned(),
         host_dir_b64: None,
         path: "/workspace".into(),
         path_b64: None,
     };
-    let (imported, took) = timed(&mut session, &request)?;
+    let (imported, took) = scene.ask(&request)?;
     let what = format!(
         "{}, {}",
         count(imported.files_imported, "file"),
         size(imported.total_bytes)
     );
     step("avfs import .", took, &what)?;
-    let tested = exec_in(&mut session, project, project.test)?;
+    let tested = scene.shell(project, project.test)?;
     show_exec(project.test, &tested)?;
     expect(
         tested.result.exit_code == Some(1),
@@ -122,21 +111,21 @@ fn bring_in(stage: &Stage, project: &Project) -> Result<()> {
 }
 
 /// Forks twice, and lets two fixes run at the same time.
-fn fix_twice(stage: &Arc<Stage>, project: &Project) -> Result<[Envelope; 2]> {
+fn fix_twice(stage: &Stage, project: &Project) -> Result<[Envelope; 2]> {
     heading(4, "Two forks, two fixes, at the same time")?;
-    let mut session = stage.session(ORIGINAL)?;
+    let mut scene = Scene::new(stage, ORIGINAL)?;
     for fix in &project.fixes {
         let request = VaultFork {
             name: fix.vault.into(),
             make_current: false,
         };
-        let (_, took) = timed(&mut session, &request)?;
+        let (_, took) = scene.ask(&request)?;
         step(&format!("avfs vault fork demo {}", fix.vault), took, "")?;
     }
     let begun = Instant::now();
     let [first, second] = std::thread::scope(|scope| {
         let running = project.fixes.each_ref().map(|fix| {
-            scope.spawn(move || exec_in(&mut stage.session(fix.vault)?, project, &fix.command))
+            scope.spawn(move || Scene::new(stage, fix.vault)?.shell(project, &fix.command))
         });
         running.map(|thread| match thread.join() {
             Ok(envelope) => envelope,
@@ -158,13 +147,13 @@ fn fix_twice(stage: &Arc<Stage>, project: &Project) -> Result<[Envelope; 2]> {
 fn compare(stage: &Stage, project: &Project) -> Result<()> {
     heading(5, "What each did")?;
     for fix in &project.fixes {
-        let mut session = stage.session(fix.vault)?;
+        let mut scene = Scene::new(stage, fix.vault)?;
         let request = Diff {
             from: "BASE".into(),
             to: "HEAD".into(),
             patch: true,
         };
-        let (report, took) = timed(&mut session, &request)?;
+        let (report, took) = scene.ask(&request)?;
         step(
             &format!("avfs --vault {} diff --patch", fix.vault),
             took,
@@ -174,15 +163,12 @@ fn compare(stage: &Stage, project: &Project) -> Result<()> {
             report.patch.as_deref().unwrap_or_default(),
         )))?;
     }
-    let mut session = stage.session(ORIGINAL)?;
+    let mut scene = Scene::new(stage, ORIGINAL)?;
     let path = format!("/workspace/{}", project.faulty_file());
-    let (file, took) = timed(
-        &mut session,
-        &Cat {
-            path: path.clone(),
-            path_b64: None,
-        },
-    )?;
+    let (file, took) = scene.ask(&Cat {
+        path: path.clone(),
+        path_b64: None,
+    })?;
     step(
         &format!("avfs --vault {ORIGINAL} cat {path}"),
         took,
@@ -204,20 +190,17 @@ fn go_back(stage: &Stage, project: &Project, fixed: &[Envelope; 2]) -> Result<()
             "there is a checkpoint before a command that may change things",
         ));
     };
-    let mut session = stage.session(project.fixes[0].vault)?;
-    let (restored, took) = timed(
-        &mut session,
-        &CheckpointRestore {
-            name: checkpoint.clone(),
-        },
-    )?;
+    let mut scene = Scene::new(stage, project.fixes[0].vault)?;
+    let (restored, took) = scene.ask(&CheckpointRestore {
+        name: checkpoint.clone(),
+    })?;
     let changed = format!("{} changed", count(restored.changes as u64, "path"));
     step(
         &format!("avfs checkpoint restore {checkpoint}"),
         took,
         &changed,
     )?;
-    let tested = exec_in(&mut session, project, project.test)?;
+    let tested = scene.shell(project, project.test)?;
     say(&format!("   {}", exec::report(&tested)))?;
     expect(
         tested.result.exit_code == Some(1),
@@ -225,18 +208,15 @@ fn go_back(stage: &Stage, project: &Project, fixed: &[Envelope; 2]) -> Result<()
         &tested,
     )?;
 
-    let (_, took) = timed(
-        &mut session,
-        &CheckpointRestore {
-            name: restored.undo.clone(),
-        },
-    )?;
+    let (_, took) = scene.ask(&CheckpointRestore {
+        name: restored.undo.clone(),
+    })?;
     step(
         &format!("avfs checkpoint restore {}", restored.undo),
         took,
         "undoes the restore",
     )?;
-    let tested = exec_in(&mut session, project, project.test)?;
+    let tested = scene.shell(project, project.test)?;
     say(&format!("   {}", exec::report(&tested)))?;
     expect(
         tested.success,
@@ -245,24 +225,47 @@ fn go_back(stage: &Stage, project: &Project, fixed: &[Envelope; 2]) -> Result<()
     )
 }
 
-fn exec_in(session: &mut Session, project: &Project, shell: &str) -> Result<Envelope> {
-    let request = Exec {
-        shell: Some(shell.to_owned()),
-        env: project
-            .env
-            .iter()
-            .map(|(name, value)| ((*name).into(), (*value).into()))
-            .collect(),
-        timeout_ms: Some(60_000),
-        ..Exec::default()
-    };
-    session.exec(&request, &mut |_| ControlFlow::Continue(()))
+/// A line to the demo's daemon, working on one vault.
+struct Scene<'a> {
+    stage: &'a Stage,
+    session: Session,
 }
 
-fn timed<O: Operation>(session: &mut Session, request: &O) -> Result<(O::Response, Duration)> {
-    let begun = Instant::now();
-    let answer = session.call(request)?;
-    Ok((answer, begun.elapsed()))
+impl Scene<'_> {
+    fn new<'a>(stage: &'a Stage, vault: &str) -> Result<Scene<'a>> {
+        Ok(Scene {
+            stage,
+            session: stage.session(vault)?,
+        })
+    }
+
+    /// Asks for one operation; gives how long it took, too.
+    fn ask<O: Operation>(&mut self, request: &O) -> Result<(O::Response, Duration)> {
+        self.stage.go_on()?;
+        let begun = Instant::now();
+        let answer = self.session.call(request)?;
+        Ok((answer, begun.elapsed()))
+    }
+
+    /// Runs shell text behind the boundary.
+    fn shell(&mut self, project: &Project, text: &str) -> Result<Envelope> {
+        self.stage.go_on()?;
+        let env = project
+            .env
+            .iter()
+            .map(|(name, value)| ((*name).into(), (*value).into()));
+        let request = Exec {
+            shell: Some(text.to_owned()),
+            env: env.collect(),
+            timeout_ms: Some(60_000),
+            ..Exec::default()
+        };
+        let envelope = self
+            .session
+            .exec(&request, &mut |_| ControlFlow::Continue(()))?;
+        self.stage.go_on()?;
+        Ok(envelope)
+    }
 }
 
 fn heading(number: u32, text: &str) -> Result<()> {

@@ -8,20 +8,18 @@ use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 pub struct Stage {
     dir: PathBuf,
     place: Place,
-    interrupted: AtomicBool,
-    /// Whether the stage still stands.
-    stands: Mutex<bool>,
+    interrupted: Arc<AtomicBool>,
 }
 
 impl Stage {
-    /// Sets the stage, and sees to it that it is struck if the demo is interrupted.
-    pub fn set() -> Result<Arc<Stage>> {
+    /// Sets the stage, and has an interrupt stop the story instead of the program.
+    pub fn set() -> Result<Stage> {
         let dir = std::env::temp_dir().join(format!("avfs-demo-{}", std::process::id()));
         let make = |dir: &Path| {
             DirBuilder::new()
@@ -32,23 +30,23 @@ impl Stage {
         make(&dir)?;
         let run = dir.join("run");
         make(&run)?;
-        let stage = Arc::new(Stage {
+        let stage = Stage {
             place: Place::new(&dir.join("home"), Some(&run))?,
             dir,
-            interrupted: AtomicBool::new(false),
-            stands: Mutex::new(true),
-        });
-        let watched = Arc::clone(&stage);
-        on_interrupt(move || {
-            watched.interrupted.store(true, Ordering::Release);
-            watched.strike();
-            std::process::exit(i32::from(crate::exit::INTERRUPTED));
-        })?;
+            interrupted: Arc::default(),
+        };
+        let interrupted = Arc::clone(&stage.interrupted);
+        // The story stops at its next step and strikes the stage; a running command is cancelled.
+        on_interrupt(move || interrupted.store(true, Ordering::Release))?;
         Ok(stage)
     }
 
-    pub fn was_interrupted(&self) -> bool {
-        self.interrupted.load(Ordering::Acquire)
+    /// Whether the story may go on.
+    pub fn go_on(&self) -> Result<()> {
+        if self.interrupted.load(Ordering::Acquire) {
+            return Err(avfs_api::Error::Interrupted.into());
+        }
+        Ok(())
     }
 
     pub fn place(&self) -> &Place {
@@ -66,12 +64,7 @@ impl Stage {
         Ok(Session::new(starter, Some(vault.to_owned())))
     }
 
-    /// Ends the daemon and removes everything. Whoever comes second waits for the first.
-    pub fn strike(&self) {
-        let mut stands = self.stands.lock().unwrap_or_else(PoisonError::into_inner);
-        if !*stands {
-            return;
-        }
+    fn strike(&self) {
         // Nothing more can be done about what fails here than to leave it in the temporary
         // directory.
         if let Ok(session) = self.session("") {
@@ -81,11 +74,11 @@ impl Stage {
         if !self.place.dir().starts_with(&self.dir) {
             let _ = remove_all(self.place.dir());
         }
-        *stands = false;
     }
 }
 
 impl Drop for Stage {
+    /// Ends the daemon and removes everything.
     fn drop(&mut self) {
         self.strike();
     }

@@ -1,1 +1,0 @@
-//! For developers only: tidy checks and benchmarks

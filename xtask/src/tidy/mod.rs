@@ -1,0 +1,38 @@
+//! The rules of the house, each a function from the tree to complaints.
+
+mod arrows;
+mod sources;
+mod texts;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The top of the working tree.
+pub fn top() -> PathBuf {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+    manifest
+        .parent()
+        .expect("xtask is one level down")
+        .to_owned()
+}
+
+/// Everything that is wrong, one line each.
+pub fn check(top: &Path) -> Vec<String> {
+    let files = tracked(top);
+    let mut complaints = arrows::check(top);
+    complaints.extend(sources::check(top, &files));
+    complaints.extend(texts::check(top, &files));
+    complaints
+}
+
+/// Files that git tracks or would, as paths from the top.
+fn tracked(top: &Path) -> Vec<String> {
+    let output = Command::new("git")
+        .args(["ls-files", "--cached", "--others", "--exclude-standard"])
+        .current_dir(top)
+        .output()
+        .expect("git runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let files = text.lines().map(str::to_owned);
+    files.filter(|file| top.join(file).is_file()).collect()
+}

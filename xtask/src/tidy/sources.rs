@@ -1,0 +1,129 @@
+//! Rules for Rust files: a first line that says what the file is, short functions, short files, silence.
+
+use std::path::Path;
+
+use proc_macro2::Span;
+use syn::spanned::Spanned;
+use syn::visit::{self, Visit};
+
+const FUNCTION_LINES_MAX: usize = 70;
+const FILE_LINES_MAX: usize = 500;
+/// Product files that are longer, each with its reason. The list may only shrink.
+const LONG_FILES: [(&str, &str); 0] = [];
+
+pub fn check(top: &Path, files: &[String]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for file in files.iter().filter(|file| file.ends_with(".rs")) {
+        let text = std::fs::read_to_string(top.join(file)).unwrap_or_default();
+        if !text.starts_with("//!") {
+            complaints.push(format!(
+                "{file}: does not begin with a //! sentence on what it is"
+            ));
+        }
+        for word in ["todo!(", "unimplemented!(", "#[ignore]", "allow(dead_code)"] {
+            if text.contains(word) && !file.starts_with("xtask/") {
+                complaints.push(format!("{file}: has {word}"));
+            }
+        }
+        match syn::parse_file(&text) {
+            Ok(parsed) => check_shape(file, &text, &parsed, &mut complaints),
+            Err(error) => complaints.push(format!("{file}: {error}")),
+        }
+    }
+    complaints
+}
+
+fn check_shape(file: &str, text: &str, parsed: &syn::File, complaints: &mut Vec<String>) {
+    let mut shape = Shape {
+        tests: Vec::new(),
+        long: Vec::new(),
+        prints: Vec::new(),
+    };
+    shape.visit_file(parsed);
+    for (name, lines) in shape.long {
+        complaints.push(format!("{file}: function {name} has {lines} lines"));
+    }
+    if is_test(file) {
+        return;
+    }
+    let may_print = ["crates/cli/", "benches/", "xtask/"]
+        .iter()
+        .any(|room| file.starts_with(room));
+    if !may_print {
+        complaints.extend(
+            shape
+                .prints
+                .iter()
+                .map(|line| format!("{file}:{line}: prints")),
+        );
+    }
+    let lines = text.lines().count() - shape.tests.iter().sum::<usize>();
+    if lines > FILE_LINES_MAX && !LONG_FILES.iter().any(|(name, _)| *name == file) {
+        complaints.push(format!("{file}: {lines} lines of product code"));
+    }
+}
+
+fn is_test(file: &str) -> bool {
+    file.contains("/tests/") || file.ends_with("/tests.rs")
+}
+
+/// What a file is made of, as far as the rules care.
+struct Shape {
+    tests: Vec<usize>,
+    long: Vec<(String, usize)>,
+    prints: Vec<usize>,
+}
+
+impl Shape {
+    fn function(&mut self, name: &syn::Ident, whole: Span) {
+        let lines = length(whole);
+        if lines > FUNCTION_LINES_MAX {
+            self.long.push((name.to_string(), lines));
+        }
+    }
+}
+
+impl<'a> Visit<'a> for Shape {
+    fn visit_item_mod(&mut self, module: &'a syn::ItemMod) {
+        let is_test = module.attrs.iter().any(|attribute| {
+            let meta = &attribute.meta;
+            attribute.path().is_ident("cfg")
+                && matches!(meta, syn::Meta::List(list) if list.tokens.to_string() == "test")
+        });
+        if is_test {
+            self.tests.push(length(module.span()));
+            // Tests may print; their functions still have to be short.
+            let mut inner = Shape {
+                tests: Vec::new(),
+                long: Vec::new(),
+                prints: Vec::new(),
+            };
+            visit::visit_item_mod(&mut inner, module);
+            self.long.extend(inner.long);
+        } else {
+            visit::visit_item_mod(self, module);
+        }
+    }
+
+    fn visit_item_fn(&mut self, function: &'a syn::ItemFn) {
+        self.function(&function.sig.ident, function.span());
+        visit::visit_item_fn(self, function);
+    }
+
+    fn visit_impl_item_fn(&mut self, function: &'a syn::ImplItemFn) {
+        self.function(&function.sig.ident, function.span());
+        visit::visit_impl_item_fn(self, function);
+    }
+
+    fn visit_macro(&mut self, call: &'a syn::Macro) {
+        let name = call.path.segments.last().map(|part| part.ident.to_string());
+        let prints = ["print", "println", "eprint", "eprintln", "dbg"];
+        if name.is_some_and(|name| prints.contains(&name.as_str())) {
+            self.prints.push(call.span().start().line);
+        }
+    }
+}
+
+fn length(span: Span) -> usize {
+    span.end().line - span.start().line + 1
+}

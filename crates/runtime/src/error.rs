@@ -159,6 +159,7 @@ impl Error {
             }
             Error::NotEmpty { path } => format!("`avfs rm -r {path}` removes it with its content"),
             Error::Busy { .. } => "wait until they end, or work in a fork".into(),
+            Error::Transfer(error) => return error.hint(),
             Error::Sandbox(_) => "run `avfs doctor` to see what this host lacks".into(),
             _ => return None,
         })

@@ -3,6 +3,8 @@
 //! Everything is made through descriptors, so that nobody can redirect a write by swapping a
 //! directory for a symlink meanwhile.
 
+mod archive;
+
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write;
@@ -13,13 +15,14 @@ use avfs_vault::{Content, Entry, Kind, LinkId, Meta, RootId, Time, TreeId, Trees
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Timespec, Timestamps, XattrFlags};
 use rustix::io::Errno;
 
-use crate::error::{io_kind, vault_kind};
+pub(crate) use archive::{archive_to_file, write_archive};
+
 use crate::progress::{Tally, Watcher};
-use crate::{ErrorKind, Skipped};
+use crate::{Skipped, TransferError};
 
 const PIECE: usize = 1 << 20;
 /// A vault's file becomes the caller's own: it must not become a way to act as the caller.
-const FILE_MODE: u32 = 0o1777;
+pub(crate) const FILE_MODE: u32 = 0o1777;
 
 #[derive(Debug, Clone, Default)]
 pub struct ExportReport {
@@ -29,65 +32,6 @@ pub struct ExportReport {
     pub bytes: u64,
     /// Whose extended attributes the host's filesystem did not take.
     pub skipped: Vec<Skipped>,
-}
-
-/// What can go wrong between a vault and the host's filesystem.
-#[derive(Debug, thiserror::Error)]
-pub enum TransferError {
-    #[error("cannot {action} {}: {source}", path.display())]
-    Host {
-        action: &'static str,
-        path: PathBuf,
-        source: std::io::Error,
-    },
-    #[error("{} is not empty", path.display())]
-    NotEmpty { path: PathBuf },
-    #[error("cannot take in {archive}: {reason}")]
-    Archive { archive: String, reason: String },
-    #[error("cannot read revision {revision} of {}: {reason}", repository.display())]
-    Revision {
-        revision: String,
-        repository: PathBuf,
-        reason: String,
-    },
-    #[error("cannot run git: {source}")]
-    NoGit { source: std::io::Error },
-    #[error("invalid pattern '{pattern}': {reason}")]
-    Pattern { pattern: String, reason: String },
-    #[error("{} is neither a directory nor a tar archive", path.display())]
-    NotASource { path: PathBuf },
-    #[error("it was cancelled; nothing has changed")]
-    Cancelled,
-    #[error(transparent)]
-    Vault(#[from] avfs_vault::Error),
-}
-
-impl TransferError {
-    pub fn kind(&self) -> ErrorKind {
-        match self {
-            TransferError::Host { source, .. } => io_kind(source),
-            TransferError::NotEmpty { .. } => ErrorKind::AlreadyExists,
-            TransferError::Archive { .. }
-            | TransferError::Revision { .. }
-            | TransferError::Pattern { .. }
-            | TransferError::NotASource { .. } => ErrorKind::Invalid,
-            TransferError::NoGit { .. } | TransferError::Cancelled => ErrorKind::Unavailable,
-            TransferError::Vault(error) => vault_kind(error),
-        }
-    }
-
-    /// For `map_err`: names what was being done to which host path.
-    pub(crate) fn host(
-        action: &'static str,
-        path: impl Into<PathBuf>,
-    ) -> impl FnOnce(Errno) -> TransferError {
-        let path = path.into();
-        move |errno| TransferError::Host {
-            action,
-            path,
-            source: errno.into(),
-        }
-    }
 }
 
 /// Copies the directory at `path` to `host_dir`, which must not exist or be empty. Modes (without
@@ -108,13 +52,8 @@ pub fn export_directory(
     // What is half done shall not stand where the whole is expected.
     let aside = Aside::make(host_dir)?;
     let top = open_directory(CWD, &aside.path, OFlags::NOFOLLOW);
-    let export = Export {
-        trees,
-        host_dir: &aside.path,
-        links: HashMap::new(),
-        report: ExportReport::default(),
-        tally: Tally::new(watcher, (Some(files), Some(bytes))),
-    };
+    let tally = Tally::new(watcher, (Some(files), Some(bytes)));
+    let export = Export::new(trees, &aside.path, tally);
     let top = top.map_err(TransferError::host("open", &aside.path))?;
     let report = export.run(top, tree, &entry.meta)?;
     aside.take_place_of(host_dir)?;
@@ -186,12 +125,13 @@ fn open_directory(
     rustix::fs::openat(at, name, flags, Mode::empty())
 }
 
-struct Export<'a> {
+/// Makes what a tree says, beneath a directory of the host.
+pub(crate) struct Export<'a> {
     trees: &'a Trees,
     host_dir: &'a Path,
     /// The first name of each hard-linked file, relative to the top.
     links: HashMap<LinkId, VaultPath>,
-    report: ExportReport,
+    pub report: ExportReport,
     tally: Tally<'a>,
 }
 
@@ -205,7 +145,17 @@ struct Open {
     entries: Vec<(Vec<u8>, Entry)>,
 }
 
-impl Export<'_> {
+impl<'a> Export<'a> {
+    pub fn new(trees: &'a Trees, host_dir: &'a Path, tally: Tally<'a>) -> Export<'a> {
+        Export {
+            trees,
+            host_dir,
+            links: HashMap::new(),
+            report: ExportReport::default(),
+            tally,
+        }
+    }
+
     fn run(
         mut self,
         fd: OwnedFd,
@@ -264,8 +214,8 @@ impl Export<'_> {
         finish().map_err(self.failed("finish", &open.path))
     }
 
-    /// Makes what is no directory.
-    fn make(
+    /// Makes what is no directory, as `name` in `dir`. Its `path` is counted from `top`.
+    pub fn make(
         &mut self,
         top: &OwnedFd,
         dir: &OwnedFd,

@@ -10,8 +10,6 @@ mod filter;
 mod listing;
 mod repository;
 #[cfg(test)]
-mod source_tests;
-#[cfg(test)]
 mod tests;
 mod walk;
 

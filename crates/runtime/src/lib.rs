@@ -3,6 +3,7 @@
 //! `exec.rs` tells the story of a mediated command; `live.rs` keeps the views and sandboxes that
 //! commands run in; the other files are one use case each. Nothing here knows a wire or a terminal.
 
+mod back;
 mod capture;
 mod checkpoints;
 mod diff;
@@ -30,11 +31,12 @@ pub use avfs_vault::{
     JournalCheck, JournalEntry, JournalProblem, Kind, Lineage, Meta, Principal, RootId, Time,
     Vault, VaultId, VaultName, VaultPath, Version,
 };
+pub use back::{Back, BackAction, BackMode, BackReport};
 pub use checkpoints::RestoredHead;
 pub use diff::{Diff, DiffDetail, DiffPoint};
 pub use error::{Error, ErrorKind, Result};
 pub use exec::{ExecCommand, ExecRequest};
-pub use export::{ExportReport, TransferError};
+pub use export::ExportReport;
 pub use files::{Depth, FileContent, Listed, Parents, WriteMode, Written};
 pub use host::HostFacts;
 pub use import::{Gitignores, ImportFilter, ImportReport, Skipped};
@@ -42,5 +44,5 @@ pub use progress::{Progress, Unwatched, Watcher};
 pub use report::{Captured, ExecReport, ExecStatus, Timings};
 pub use run::{OutputSink, Stream};
 pub use runtime::{Activity, Config, Runtime, Select};
-pub use transfer::{Import, ImportFrom, Imported};
+pub use transfer::{Import, ImportFrom, Imported, TransferError};
 pub use vaults::{AfterFork, VaultInfo};

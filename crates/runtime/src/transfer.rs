@@ -1,7 +1,9 @@
 //! In and out: host directories, archives and git revisions into a vault, and out of it again.
 
+mod error;
+
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -10,14 +12,15 @@ use avfs_vault::{Cause, ImportSource, Kind, NewVersion, Principal, RootId, Vault
 use serde_json::json;
 
 use crate::engine::STORED_OWNER;
-use crate::export::export_directory;
+use crate::export::{archive_to_file, export_directory, write_archive};
 use crate::import::{
     Harvest, ImportCache, Intake, Sieve, harvest_archive, harvest_directory, harvest_revision,
     plant,
 };
-use crate::progress::{Tally, Watcher};
+use crate::progress::{Tally, Unwatched, Watcher};
 use crate::runtime::{Runtime, Select};
-use crate::{Error, ExportReport, ImportFilter, ImportReport, Result, TransferError};
+use crate::{Error, ExportReport, ImportFilter, ImportReport, Result};
+pub use error::TransferError;
 
 /// What is to be brought in, and where it goes.
 pub struct Import<'a> {
@@ -176,11 +179,36 @@ impl Runtime {
         host_dir: &Path,
         watcher: &dyn Watcher,
     ) -> Result<ExportReport> {
-        let vault = self.vault(&vault)?;
-        self.inner.host.check_own(path)?;
-        let head = self.slot(vault.id).current(self, |vault| Ok(vault.head))?;
+        let head = self.head_for(vault, path)?;
         let trees = self.inner.vaults.trees();
         Ok(export_directory(trees, head, path, host_dir, watcher)?)
+    }
+
+    /// Writes a directory of the vault as a tar archive to a file that is not there yet.
+    pub fn export_archive(
+        &self,
+        vault: Select,
+        path: &VaultPath,
+        host_file: &Path,
+        watcher: &dyn Watcher,
+    ) -> Result<ExportReport> {
+        let head = self.head_for(vault, path)?;
+        let trees = self.inner.vaults.trees();
+        Ok(archive_to_file(trees, head, path, host_file, watcher)?)
+    }
+
+    /// Writes a directory of the vault as a tar archive to whoever takes it.
+    pub fn archive(&self, vault: Select, path: &VaultPath, out: &mut dyn Write) -> Result<()> {
+        let head = self.head_for(vault, path)?;
+        write_archive(self.inner.vaults.trees(), head, path, out, &Unwatched)?;
+        Ok(())
+    }
+
+    /// The vault as it is now, for something that only looks.
+    fn head_for(&self, vault: Select, path: &VaultPath) -> Result<RootId> {
+        let vault = self.vault(&vault)?;
+        self.inner.host.check_own(path)?;
+        self.slot(vault.id).current(self, |vault| Ok(vault.head))
     }
 }
 

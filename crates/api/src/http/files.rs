@@ -5,13 +5,10 @@ use super::errors::Failure;
 use super::items;
 use super::routes::{Reply, Routes};
 use crate::wire::{
-    Base64, Cat, Export, Exported, FileBody, Import, Imported, Ls, MadeDirectory, Mkdir, Moved, Mv,
-    Removed, Rm, Write, Written, from_text, to_text,
+    Base64, Cat, FileBody, Ls, MadeDirectory, Mkdir, Moved, Mv, Removed, Rm, Write, Written,
+    from_text, to_text,
 };
 use avfs_runtime::{Depth, ErrorKind, Parents, Select, VaultPath, WriteMode};
-use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
 
 pub(crate) fn routes(routes: Routes) -> Routes {
     routes
@@ -21,19 +18,17 @@ pub(crate) fn routes(routes: Routes) -> Routes {
         .on_vault::<Mkdir>(mkdir)
         .on_vault::<Rm>(rm)
         .on_vault::<Mv>(mv)
-        .on_vault::<Import>(import)
-        .on_vault::<Export>(export)
 }
 
 fn ls(app: &App, vault: Select, request: Ls) -> Reply<Ls> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
-    let listed = app.runtime.ls(vault, &path).map_err(at(&path))?;
+    let listed = app.runtime.ls(vault, &path).map_err(items::at(&path))?;
     Ok(listed.into_iter().map(items::listed).collect())
 }
 
 fn cat(app: &App, vault: Select, request: Cat) -> Reply<Cat> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
-    let file = app.runtime.cat(vault, &path).map_err(at(&path))?;
+    let file = app.runtime.cat(vault, &path).map_err(items::at(&path))?;
     let size = file.bytes.len() as u64;
     let (path, path_b64) = items::path(&file.path);
     let (content, content_b64) = to_text(file.bytes);
@@ -61,7 +56,7 @@ fn write(app: &App, vault: Select, request: Write) -> Reply<Write> {
     let written = app
         .runtime
         .write(vault, &path, bytes, mode)
-        .map_err(at(&path))?;
+        .map_err(items::at(&path))?;
     let (path, path_b64) = items::path(&written.path);
     Ok(Written {
         path,
@@ -81,7 +76,7 @@ fn mkdir(app: &App, vault: Select, request: Mkdir) -> Reply<Mkdir> {
     };
     app.runtime
         .mkdir(vault, &path, parents)
-        .map_err(at(&path))?;
+        .map_err(items::at(&path))?;
     let (path, path_b64) = items::path(&path);
     Ok(MadeDirectory {
         path,
@@ -102,7 +97,7 @@ fn rm(app: &App, vault: Select, request: Rm) -> Reply<Rm> {
     let removed = match app.runtime.rm(vault, &path, depth) {
         Ok(()) => true,
         Err(error) if request.force && error.kind() == ErrorKind::NotFound => false,
-        Err(error) => return Err(at(&path)(error)),
+        Err(error) => return Err(items::at(&path)(error)),
     };
     let (path, path_b64) = items::path(&path);
     Ok(Removed {
@@ -118,7 +113,7 @@ fn mv(app: &App, vault: Select, request: Mv) -> Reply<Mv> {
     let ended_at = app
         .runtime
         .mv(vault, &source, &destination)
-        .map_err(at(&source))?;
+        .map_err(items::at(&source))?;
     let (source, source_b64) = items::path(&source);
     let (destination, destination_b64) = items::path(&ended_at);
     Ok(Moved {
@@ -130,65 +125,9 @@ fn mv(app: &App, vault: Select, request: Mv) -> Reply<Mv> {
     })
 }
 
-fn import(app: &App, vault: Select, request: Import) -> Reply<Import> {
-    let path = vault_path(&request.path, request.path_b64.as_ref())?;
-    let host_dir = host_path(&request.host_dir, request.host_dir_b64.as_ref())?;
-    let imported = app
-        .runtime
-        .import(vault, &host_dir, &path)
-        .map_err(at(&path))?;
-    let report = imported.report;
-    let (vfs_path, vfs_path_b64) = items::path(&path);
-    Ok(Imported {
-        vfs_path,
-        vfs_path_b64,
-        files_imported: report.files,
-        dirs_created: report.directories,
-        total_bytes: report.bytes,
-        version: imported.version,
-        skipped: report.skipped.into_iter().map(items::skipped).collect(),
-    })
-}
-
-fn export(app: &App, vault: Select, request: Export) -> Reply<Export> {
-    let path = vault_path(&request.path, request.path_b64.as_ref())?;
-    let host_dir = host_path(&request.host_dir, request.host_dir_b64.as_ref())?;
-    let report = app
-        .runtime
-        .export(vault, &path, &host_dir)
-        .map_err(at(&path))?;
-    let (vfs_path, vfs_path_b64) = items::path(&path);
-    let (real_path, real_path_b64) = to_text(host_dir.as_os_str().as_bytes().to_vec());
-    Ok(Exported {
-        vfs_path,
-        vfs_path_b64,
-        real_path,
-        real_path_b64,
-        files_exported: report.files,
-        dirs_created: report.directories,
-        total_bytes: report.bytes,
-    })
-}
-
 /// A path of the vault from its text, or from its exact bytes where there are any.
 pub(crate) fn vault_path(text: &str, exact: Option<&Base64>) -> Result<VaultPath, Failure> {
     let bytes = from_text(text, exact);
     VaultPath::parse(&bytes)
         .map_err(|error| Failure::from(avfs_runtime::Error::from(error)).at(text))
-}
-
-/// The daemon's own directory means nothing to a client, so only absolute paths do.
-fn host_path(text: &str, exact: Option<&Base64>) -> Result<PathBuf, Failure> {
-    let path = PathBuf::from(OsString::from_vec(from_text(text, exact)));
-    if path.is_absolute() {
-        Ok(path)
-    } else {
-        Err(Failure::invalid(format!(
-            "the host directory {text:?} is not absolute"
-        )))
-    }
-}
-
-fn at(path: &VaultPath) -> impl Fn(avfs_runtime::Error) -> Failure {
-    move |error| Failure::from(error).at(&path.to_string())
 }

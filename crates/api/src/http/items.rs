@@ -1,5 +1,6 @@
 //! From the runtime's types to the wire's.
 
+use super::errors::Failure;
 use crate::wire::{
     Base64, ChangeItem, ChangeWord, CheckpointItem, EntryItem, ListedEntry, SkippedItem, TypeWord,
     VaultItem, VersionItem, to_text,
@@ -154,4 +155,10 @@ pub(crate) fn skipped(skipped: Skipped) -> SkippedItem {
         path_b64,
         reason: skipped.reason,
     }
+}
+
+/// For `map_err`: names the path that the request was about.
+pub(crate) fn at(path: &VaultPath) -> impl Fn(avfs_runtime::Error) -> Failure + use<> {
+    let path = path.to_string();
+    move |error| Failure::from(error).at(&path)
 }

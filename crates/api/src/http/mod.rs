@@ -10,7 +10,9 @@ mod files;
 mod items;
 mod journal;
 mod routes;
+mod transfer;
 mod vaults;
+mod watch;
 
 pub(crate) use app::App;
 use axum::Router;
@@ -25,6 +27,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
 fn all_routes() -> Routes {
     let routes = vaults::routes(Routes::new());
     let routes = files::routes(routes);
+    let routes = transfer::routes(routes);
     let routes = checkpoints::routes(routes);
     let routes = exec::routes(routes);
     let routes = journal::routes(routes);

@@ -9,7 +9,7 @@ use avfs_store::Store;
 use avfs_vault::{Kind, RootId, Trees, VaultPath};
 use tar::{Builder, EntryType, Header};
 
-use super::{
+use crate::import::{
     Gitignores, ImportCache, ImportFilter, ImportReport, Intake, Sieve, harvest_archive,
     harvest_directory, harvest_revision, plant,
 };

@@ -1,5 +1,7 @@
 //! In and out again: what the host has is what the vault gets, and what comes out is what went in.
 
+mod sources;
+
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -10,7 +12,8 @@ use avfs_store::Store;
 use avfs_vault::{Kind, Root, RootId, Time, Trees, VaultPath};
 use rustix::fs::{AtFlags, CWD, Mode, Timespec, Timestamps, XattrFlags};
 
-use crate::export::{ExportReport, TransferError, export_directory};
+use crate::TransferError;
+use crate::export::{ExportReport, export_directory};
 use crate::import::{
     ImportCache, ImportFilter, ImportReport, Intake, Sieve, harvest_directory, plant,
 };

@@ -8,7 +8,7 @@ use super::routes::{Reply, Routes, parse_vault, query};
 use super::watch::{Caller, Here};
 use crate::wire::{
     ArchiveRead, ArchiveWrite, BackItem, BackWord, Base64, Export, ExportArchive, ExportChanges,
-    Exported, ExportedChanges, Import, Imported, Operation, from_text, to_text,
+    Exported, ExportedChanges, Import, Imported, from_text, to_text,
 };
 use avfs_runtime::{
     Back, BackAction, BackMode, ExportReport, Gitignores, ImportFilter, ImportFrom, Select,

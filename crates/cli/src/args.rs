@@ -1,8 +1,14 @@
 //! The words of the command line, just as typed.
 
+mod paths;
+mod versions;
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
+
+pub use paths::{CatArgs, ChmodArgs, CpArgs, EditArgs, LnArgs, TouchArgs, TreeArgs, WriteArgs};
+pub use versions::{CheckoutArgs, DiffArgs, LogArgs, RevertArgs};
 
 /// Workspaces for agents: fork one in a moment, run commands in it behind a sandbox, see exactly
 /// what changed, and go back.
@@ -47,7 +53,7 @@ pub enum Verb {
     /// List a directory of the vault
     Ls(LsArgs),
     /// Print a file of the vault
-    Cat(PathArg),
+    Cat(CatArgs),
     /// Write a file of the vault
     Write(WriteArgs),
     /// Make a directory in the vault
@@ -56,6 +62,20 @@ pub enum Verb {
     Rm(RmArgs),
     /// Move or rename something in the vault
     Mv(MvArgs),
+    /// Copy something in the vault
+    Cp(CpArgs),
+    /// Give a file another name, or make a symbolic link
+    Ln(LnArgs),
+    /// Change permissions in the vault
+    Chmod(ChmodArgs),
+    /// Set a file's times to now, making it if need be
+    Touch(TouchArgs),
+    /// Replace one exact text in a file of the vault
+    Edit(EditArgs),
+    /// Say all there is to say about a path
+    Stat(PathArg),
+    /// Show a directory with all that is in it
+    Tree(TreeArgs),
     /// Copy a directory of this machine into the vault
     Import(ImportArgs),
     /// Copy a directory of the vault to this machine
@@ -63,6 +83,12 @@ pub enum Verb {
     /// Name a state of the vault and go back to it
     #[command(subcommand, alias = "snapshot")]
     Checkpoint(CheckpointVerb),
+    /// List the versions of the vault, or of one path
+    Log(LogArgs),
+    /// Bring a path back as it was in a version
+    Checkout(CheckoutArgs),
+    /// Take a path one step back in its own history
+    Revert(RevertArgs),
     /// Show what changed between two states
     Diff(DiffArgs),
     /// Run commands behind the boundary
@@ -109,9 +135,22 @@ pub enum VaultVerb {
     Fork {
         source: String,
         name: String,
+        /// Begin with this checkpoint of the source
+        #[arg(long, value_name = "NAME", conflicts_with = "version")]
+        checkpoint: Option<String>,
+        /// Begin with this version of the source
+        #[arg(long, value_name = "N", value_parser = version)]
+        version: Option<u64>,
         /// Make the fork the current vault
         #[arg(long = "use")]
         make_current: bool,
+    },
+    /// Give a vault another name
+    Rename {
+        /// What it is called now
+        name: String,
+        /// What it shall be called
+        new_name: String,
     },
     /// Delete a vault
     Delete {
@@ -147,18 +186,6 @@ pub struct LsArgs {
     /// Show names that begin with a dot
     #[arg(short, long)]
     pub all: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct WriteArgs {
-    /// A path of the vault; a relative one is taken from /
-    pub path: OsString,
-    /// The new content; read from standard input when left out
-    #[arg(allow_hyphen_values = true)]
-    pub content: Option<OsString>,
-    /// Add to the end of the file instead of replacing it
-    #[arg(short, long)]
-    pub append: bool,
 }
 
 #[derive(Debug, Args)]
@@ -216,31 +243,18 @@ pub enum CheckpointVerb {
     },
     /// List the vault's checkpoints
     List,
+    /// Say all there is to say about a checkpoint
+    Info { name: String },
     /// Go back to a checkpoint; the state before is kept as a checkpoint too
-    Restore { name: String },
+    Restore {
+        #[arg(required_unless_present = "undo", conflicts_with = "undo")]
+        name: Option<String>,
+        /// Go back to what the last restore replaced
+        #[arg(long)]
+        undo: bool,
+    },
     /// Forget a checkpoint
     Delete { name: String },
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "\
-A state is HEAD, BASE (where the vault was forked or created), vN (a version), vault:NAME, or a
-checkpoint's name.
-
-Examples:
-  avfs diff                     what changed in this vault since it was forked
-  avfs diff before-refactor     what changed since that checkpoint
-  avfs diff vault:main HEAD -p  how this vault differs from another, as a patch")]
-pub struct DiffArgs {
-    /// The state before
-    #[arg(default_value = "BASE")]
-    pub from: String,
-    /// The state after
-    #[arg(default_value = "HEAD")]
-    pub to: String,
-    /// Show the changed text
-    #[arg(short, long)]
-    pub patch: bool,
 }
 
 #[derive(Debug, Subcommand)]
@@ -324,6 +338,14 @@ pub enum ShellName {
     Fish,
 }
 
+/// A version's number, as `3`, `v3` or `@3`.
+fn version(text: &str) -> Result<u64, String> {
+    text.strip_prefix(['v', '@'])
+        .unwrap_or(text)
+        .parse()
+        .map_err(|_| "a version is a number, as `avfs log` shows it".into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -353,27 +375,39 @@ mod tests {
     }
 
     /// How each operation of the wire is asked for in words.
-    const WORDS: [(&str, &str); 25] = [
+    const WORDS: &[(&str, &str)] = &[
         ("vault_create", "vault create v"),
         ("vault_list", "vault list"),
         ("vault_info", "vault info v"),
         ("vault_use", "vault use v"),
-        ("vault_fork", "vault fork v w --use"),
+        ("vault_rename", "vault rename v w"),
+        ("vault_fork", "vault fork v w --checkpoint c --use"),
         ("vault_delete", "vault delete v -y"),
         ("vault_log", "vault log v -n 5"),
+        ("log", "log /f -n 3"),
+        ("checkout", "checkout /f --version v3"),
+        ("revert", "revert /f"),
         ("ls", "ls -l -a /d"),
-        ("cat", "cat /f"),
-        ("write", "write /f text -a"),
+        ("cat", "cat /f --offset 1 --limit 2 -v 3"),
+        ("write", "write /f --from-file x -a -p -m 600"),
         ("mkdir", "mkdir -p /d"),
         ("rm", "rm -r -f /d"),
         ("mv", "mv /a /b"),
+        ("stat", "stat /f"),
+        ("tree", "tree -L 2 /d"),
+        ("cp", "cp -r /a /b"),
+        ("ln", "ln -s a /b"),
+        ("chmod", "chmod -R -x /d"),
+        ("touch", "touch -c /f"),
+        ("edit", "edit /f --old a --new b --all"),
         ("import", "import . /workspace"),
         ("export", "export /workspace out"),
         ("checkpoint_save", "checkpoint save c"),
         ("checkpoint_list", "snapshot list"),
-        ("checkpoint_restore", "checkpoint restore c"),
+        ("checkpoint_info", "checkpoint info c"),
+        ("checkpoint_restore", "checkpoint restore --undo"),
         ("checkpoint_delete", "checkpoint delete c"),
-        ("diff", "diff BASE HEAD --patch"),
+        ("diff", "diff BASE HEAD /f --stat --patch"),
         ("exec", "exec -- true"),
         ("journal", "audit --limit 5"),
         ("journal_verify", "audit verify"),
@@ -386,7 +420,8 @@ mod tests {
         // Cancelling is asked for with Ctrl-C.
         let listed = avfs_api::wire::OPERATIONS.iter().map(|line| line.name);
         let listed: Vec<&str> = listed.filter(|name| *name != "exec_cancel").collect();
-        assert_eq!(WORDS.map(|(name, _)| name).as_slice(), listed);
+        let spoken: Vec<&str> = WORDS.iter().map(|(name, _)| *name).collect();
+        assert_eq!(spoken, listed);
         for (_, words) in WORDS {
             let words = std::iter::once("avfs").chain(words.split(' '));
             Cli::try_parse_from(words).unwrap();

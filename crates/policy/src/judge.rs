@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::commands::{self, Known};
+use crate::mask::Piece;
 use crate::paths::{self, forbidden, forbidden_path};
 use crate::rules::{Facts, Rules};
 use crate::shell::as_script;
@@ -62,8 +63,12 @@ pub(crate) struct Judge {
     pub vars: Vars,
     pub functions: BTreeSet<String>,
     pub mode: Mode,
+    /// What was cut out of the text being walked.
+    pub pieces: Vec<Piece>,
     depth: usize,
     nested: usize,
+    /// Bytes of shell text parsed so far.
+    pub parsed: usize,
     findings: Vec<Finding>,
 }
 
@@ -81,8 +86,10 @@ impl Judge {
             cwd: Some(cwd),
             functions: BTreeSet::new(),
             mode: Mode::Plain,
+            pieces: Vec::new(),
             depth: 0,
             nested: 0,
+            parsed: 0,
             findings: Vec::new(),
         }
     }
@@ -229,6 +236,8 @@ impl Judge {
         }
         if finding.categories.is_empty() {
             finding.add(Category::ReadOnly);
+        } else if finding.categories.len() > 1 {
+            finding.categories.remove(&Category::ReadOnly);
         }
         self.findings.insert(place, finding);
     }

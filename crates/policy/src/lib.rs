@@ -5,7 +5,7 @@
 //! parsed by a real parser, every nested command is judged, and what cannot be understood is
 //! never answered with `allow`.
 //!
-//! One request goes through the files in this order: `shell` (text to commands), `word` and
+//! One request goes through the files in this order: `mask`, `tokens` and `shell` (text to commands), `word` and
 //! `brace` (quotes and expansions), `judge` (one command), `wrappers` (commands that run
 //! commands), `commands`, `git`, `code` (what a command is), `paths` (what it reaches for), `rules`
 //! (categories to action).
@@ -15,9 +15,11 @@ mod code;
 mod commands;
 mod git;
 mod judge;
+mod mask;
 mod paths;
 mod rules;
 mod shell;
+mod tokens;
 mod tools;
 mod word;
 mod wrappers;

@@ -5,23 +5,24 @@ use brush_parser::ast::{
     CompoundCommand, CompoundList, ExtendedTestExpr, IoFileRedirectKind, IoFileRedirectTarget,
     IoRedirect, RedirectList, SimpleCommand,
 };
-use brush_parser::{ParserOptions, Token, parse_tokens, uncached_tokenize_str};
+use brush_parser::{ParserOptions, parse_tokens};
 
 use crate::Category;
 use crate::commands::may_hold_commands;
 use crate::judge::{Finding, Judge, Stdin};
+use crate::mask::{Piece, marked, mask};
+use crate::tokens::tokenize;
 use crate::word::{HOLE, Mode, Unreadable, Word, read};
 
-/// Longer text than this is not judged.
-const LONGEST_TEXT: usize = 256 * 1024;
-/// Deeper nesting of brackets and compound commands than this is not judged: the
-/// parser recurses, and on some inputs backtracks exponentially.
-const DEEPEST: usize = 20;
-const DEEPEST_PARENTHESES: usize = 8;
+/// Longer text than this is not judged, and no more than this in all nested texts together.
+const LONGEST_TEXT: usize = 512 * 1024;
+/// The same without the here-documents.
+const LONGEST_PROGRAM: usize = 32 * 1024;
 
-/// The parsed text, and whether extended patterns were needed to parse it.
+/// The parsed text, what was cut out of it, and whether extended patterns were needed to parse it.
 struct Parsed {
     program: ast::Program,
+    pieces: Vec<Piece>,
     mode: Mode,
 }
 
@@ -30,7 +31,27 @@ fn parse(text: &str) -> Option<Parsed> {
     if text.len() > LONGEST_TEXT || text.contains(['\0', HOLE]) {
         return None;
     }
-    parse_as(text, Mode::Plain).or_else(|| parse_as(text, Mode::Pattern))
+    let masked = mask(text)
+        .ok()
+        .filter(|masked| masked.text.len() <= LONGEST_PROGRAM)?;
+    let (program, mode) = [Mode::Plain, Mode::Pattern]
+        .into_iter()
+        .find_map(|mode| parse_as(&masked.text, mode).map(|program| (program, mode)))?;
+    Some(Parsed {
+        program,
+        pieces: masked.pieces,
+        mode,
+    })
+}
+
+fn parse_as(masked: &str, mode: Mode) -> Option<ast::Program> {
+    let extended = mode == Mode::Pattern;
+    let tokens = tokenize(masked, extended)?;
+    let options = ParserOptions {
+        enable_extended_globbing: extended,
+        ..ParserOptions::default()
+    };
+    parse_tokens(&tokens, &options).ok()
 }
 
 /// Whether the text reads as shell text at all.
@@ -38,92 +59,18 @@ pub(crate) fn parses(text: &str) -> bool {
     parse(text).is_some()
 }
 
-fn parse_as(text: &str, mode: Mode) -> Option<Parsed> {
-    if deepest_brackets(text) > 4 * DEEPEST {
-        return None;
-    }
-    let options = ParserOptions {
-        enable_extended_globbing: mode == Mode::Pattern,
-        ..ParserOptions::default()
-    };
-    let tokens = uncached_tokenize_str(text, &options.tokenizer_options()).ok()?;
-    if !can_be_parsed(&tokens) {
-        return None;
-    }
-    let program = parse_tokens(&tokens, &options).ok()?;
-    Some(Parsed { program, mode })
-}
-
-/// The deepest nesting of brackets, quoted or not: what the tokenizer may recurse into.
-fn deepest_brackets(text: &str) -> usize {
-    let (mut depth, mut deepest) = (0usize, 0);
-    for byte in text.bytes() {
-        match byte {
-            b'(' | b'{' | b'[' => depth += 1,
-            b')' | b'}' | b']' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        deepest = deepest.max(depth);
-    }
-    deepest
-}
-
-/// Guards the parser against what would make it panic, recurse or run without end.
-fn can_be_parsed(tokens: &[Token]) -> bool {
-    let (mut depth, mut parentheses, mut negations) = (0usize, 0usize, 0usize);
-    for (i, token) in tokens.iter().enumerate() {
-        let text = token.to_str();
-        if text == "!" || text == "coproc" {
-            negations += 1;
-        } else {
-            negations = 0;
-        }
-        match text {
-            "(" => parentheses += 1,
-            ")" => parentheses = parentheses.saturating_sub(1),
-            "{" | "if" | "while" | "until" | "for" | "case" | "select" | "function" | "[[" => {
-                depth += 1;
-            }
-            "}" | "fi" | "done" | "esac" | "]]" => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        // The parser takes a number before a redirection to be a small one.
-        let number = text.len() > 9 && text.bytes().all(|b| b.is_ascii_digit());
-        let redirected = tokens
-            .get(i + 1)
-            .is_some_and(|t| t.to_str().starts_with(['<', '>']));
-        let too_deep = depth > DEEPEST || parentheses > DEEPEST_PARENTHESES || negations > DEEPEST;
-        if too_deep || number && redirected {
-            return false;
-        }
-    }
-    true
-}
-
-/// The names a here-document may end with; stranger ones are read differently by different shells.
-fn plain_tag(tag: &str) -> bool {
-    let bare = tag
-        .strip_prefix('\'')
-        .and_then(|t| t.strip_suffix('\''))
-        .or_else(|| tag.strip_prefix('"').and_then(|t| t.strip_suffix('"')))
-        .or_else(|| tag.strip_prefix('\\'))
-        .unwrap_or(tag);
-    !bare.is_empty()
-        && bare
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "_-.!".contains(c))
-}
-
 impl Judge {
     /// Judges shell text: every simple command in it becomes a finding.
     pub(crate) fn text(&mut self, text: &str) {
-        if !self.enter() {
-            return self.unparseable(text, "it is nested too deeply");
+        self.parsed += text.len();
+        if self.parsed > LONGEST_TEXT || !self.enter() {
+            return self.unparseable(text, "it is too long or nested too deeply");
         }
         match parse(text) {
             None => self.unparseable(text, "it cannot be parsed as shell text"),
             Some(parsed) => {
                 let outer = std::mem::replace(&mut self.mode, parsed.mode);
+                let outer_pieces = std::mem::replace(&mut self.pieces, parsed.pieces);
                 if parsed.mode == Mode::Pattern {
                     self.remark(text, Category::Unknown);
                 }
@@ -133,6 +80,7 @@ impl Judge {
                     }
                 }
                 self.mode = outer;
+                self.pieces = outer_pieces;
             }
         }
         self.leave();
@@ -272,6 +220,10 @@ impl Judge {
 
     /// A word inside `[[ ]]`; arithmetic tests evaluate even quoted text.
     fn tested(&mut self, source: &str) -> Result<(), Unreadable> {
+        // A pattern may hold a process substitution, which the parser takes for plain text.
+        if source.contains("<(") || source.contains(">(") {
+            return Err(Unreadable);
+        }
         for word in self.words(source, Mode::Pattern)? {
             if may_hold_commands(&word) {
                 self.remark(source, Category::Unknown);
@@ -290,15 +242,17 @@ impl Judge {
 
     /// Reads a word and judges the commands of its substitutions.
     fn words(&mut self, source: &str, mode: Mode) -> Result<Vec<Word>, Unreadable> {
-        let reading = read(source, &self.vars, mode)?;
+        let reading = read(source, &self.pieces, &self.vars, mode)?;
         if reading.opaque {
             self.remark(source, Category::Unknown);
         }
-        let (cwd, vars) = (self.cwd.clone(), self.vars.clone());
-        for command in &reading.commands {
-            self.text(command);
+        if !reading.commands.is_empty() {
+            let (cwd, vars) = (self.cwd.clone(), self.vars.clone());
+            for command in &reading.commands {
+                self.text(command);
+            }
+            (self.cwd, self.vars) = (cwd, vars);
         }
-        (self.cwd, self.vars) = (cwd, vars);
         Ok(reading.words)
     }
 
@@ -417,23 +371,29 @@ impl Judge {
                 self.written(&target, finding);
                 Ok(())
             }
-            IoRedirect::HereString(_, word) => {
-                let text = self.single(&word.value)?;
-                *stdin = Stdin::Text(as_script(&text));
-                Ok(())
-            }
-            IoRedirect::HereDocument(_, document) => {
-                if !plain_tag(&document.here_end.value) {
-                    return Err(Unreadable);
-                }
-                let body = &document.doc.value;
-                if document.requires_expansion {
-                    self.words(body, Mode::Text)?;
-                }
-                *stdin = Stdin::Text(body.clone());
-                Ok(())
-            }
+            IoRedirect::HereString(_, word) => self.input_text(&word.value, stdin),
+            // Masked text has none of these.
+            IoRedirect::HereDocument(..) => Err(Unreadable),
         }
+    }
+
+    /// A here-string, or the mark of a here-document.
+    fn input_text(&mut self, source: &str, stdin: &mut Stdin) -> Result<(), Unreadable> {
+        let document = source
+            .chars()
+            .next()
+            .and_then(|c| marked(c, &self.pieces))
+            .cloned();
+        *stdin = Stdin::Text(match document {
+            Some(Piece::Document { body, expands }) => {
+                if expands {
+                    self.words(&body, Mode::Text)?;
+                }
+                body
+            }
+            _ => as_script(&self.single(source)?),
+        });
+        Ok(())
     }
 
     fn file_redirect(

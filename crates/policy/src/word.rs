@@ -1,14 +1,12 @@
 //! A shell word read before it runs: quotes removed, expansions followed as far as they are known.
 //!
-//! The tokenizer of the shell parser is the authority on where a substitution ends. This reader is a second
-//! opinion on it: a word in which an unquoted separator is left over was cut differently than a
-//! shell would cut it, and is refused.
+//! It is also a second opinion on the tokenizer: a word in which an unquoted separator is left over was cut
+//! differently than a shell would cut it, and is refused.
 
 use std::collections::BTreeMap;
 
-use brush_parser::{TokenizerOptions, uncached_tokenize_str};
-
 use crate::brace::{Atom, expand};
+use crate::mask::{Piece, marked, piece_at};
 
 /// Stands in a word's text for a part that is known only at run time.
 pub(crate) const HOLE: char = '\u{F8FF}';
@@ -79,11 +77,15 @@ pub(crate) struct Unreadable;
 
 /// Nested expansions inside one word beyond this depth are refused.
 const MOST_NESTING: usize = 12;
-/// Closing characters tried when looking for the end of a substitution.
-const MOST_CANDIDATES: usize = 128;
 
-pub(crate) fn read(source: &str, vars: &Vars, mode: Mode) -> Result<Reading, Unreadable> {
-    let mut reader = Reader::new(source, vars, mode, 0);
+/// Reads a word; `pieces` are what the marks in it stand for.
+pub(crate) fn read(
+    source: &str,
+    pieces: &[Piece],
+    vars: &Vars,
+    mode: Mode,
+) -> Result<Reading, Unreadable> {
+    let mut reader = Reader::new(source, pieces, vars, mode, 0);
     reader.run()?;
     Ok(reader.finish())
 }
@@ -91,6 +93,7 @@ pub(crate) fn read(source: &str, vars: &Vars, mode: Mode) -> Result<Reading, Unr
 struct Reader<'a> {
     source: &'a str,
     at: usize,
+    pieces: &'a [Piece],
     vars: &'a Vars,
     mode: Mode,
     depth: usize,
@@ -103,10 +106,11 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn new(source: &'a str, vars: &'a Vars, mode: Mode, depth: usize) -> Self {
+    fn new(source: &'a str, pieces: &'a [Piece], vars: &'a Vars, mode: Mode, depth: usize) -> Self {
         Reader {
             source,
             at: 0,
+            pieces,
             vars,
             mode,
             depth,
@@ -158,8 +162,8 @@ impl<'a> Reader<'a> {
                 self.push(escaped, true);
             }
             '$' => self.dollar(true)?,
-            '`' => self.backquote()?,
-            _ => self.push(c, true),
+            '`' => self.expansion(true)?,
+            _ => self.plain(c, true)?,
         }
         Ok(())
     }
@@ -174,16 +178,27 @@ impl<'a> Reader<'a> {
             '\'' => self.single_quoted()?,
             '"' => self.double_quoted()?,
             '$' => self.dollar(false)?,
-            '`' => self.backquote()?,
+            '`' => self.expansion(false)?,
             '(' | ')' | '|' if self.mode == Mode::Pattern => self.push(c, false),
             ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')'
                 if self.mode == Mode::Plain || self.mode == Mode::Value && self.depth == 0 =>
             {
                 return Err(Unreadable);
             }
-            _ => self.push(c, false),
+            _ => self.plain(c, false)?,
         }
         Ok(())
+    }
+
+    /// A character that means itself, or the mark of something that was cut out.
+    fn plain(&mut self, c: char, quoted: bool) -> Result<(), Unreadable> {
+        match marked(c, self.pieces) {
+            Some(piece) => self.piece(piece, quoted),
+            None => {
+                self.push(c, quoted);
+                Ok(())
+            }
+        }
     }
 
     fn single_quoted(&mut self) -> Result<(), Unreadable> {
@@ -210,43 +225,39 @@ impl<'a> Reader<'a> {
                     }
                 },
                 '$' => self.dollar(true)?,
-                '`' => self.backquote()?,
-                c => self.push(c, true),
+                '`' => self.expansion(true)?,
+                c => self.plain(c, true)?,
             }
         }
     }
 
-    fn backquote(&mut self) -> Result<(), Unreadable> {
-        let mut command = String::new();
-        loop {
-            match self.next().ok_or(Unreadable)? {
-                '`' => break,
-                '\\' => match self.next().ok_or(Unreadable)? {
-                    c @ ('$' | '`' | '\\') => command.push(c),
-                    c => {
-                        command.push('\\');
-                        command.push(c);
-                    }
-                },
-                c => command.push(c),
+    /// An expansion that was not cut out: the reader's cursor is right behind its first character.
+    fn expansion(&mut self, quoted: bool) -> Result<(), Unreadable> {
+        let start = self.at - 1;
+        let (piece, length) = piece_at(&self.source[start..], quoted)?;
+        self.at = start + length;
+        self.piece(&piece, quoted)
+    }
+
+    fn piece(&mut self, piece: &Piece, quoted: bool) -> Result<(), Unreadable> {
+        match piece {
+            Piece::Command(command) => {
+                self.substitution(command);
+                Ok(())
             }
+            Piece::Arithmetic(expression) => {
+                self.hole();
+                self.inner_text(expression)
+            }
+            Piece::Parameter(inner) => self.parameter_expression(inner, quoted),
+            Piece::Document { .. } => Err(Unreadable),
         }
-        self.substitution(command);
-        Ok(())
     }
 
     /// After a `$`: a substitution, a parameter, an ANSI-C string, or just a dollar sign.
     fn dollar(&mut self, quoted: bool) -> Result<(), Unreadable> {
         match self.peek() {
-            Some('(') => self.parenthesis(),
-            Some('[') => {
-                let inner = self.enclosed(']')?;
-                self.arithmetic(inner)
-            }
-            Some('{') => {
-                let inner = self.enclosed('}')?;
-                self.parameter_expression(inner, quoted)
-            }
+            Some('(' | '[' | '{') => self.expansion(quoted),
             Some('\'') if !quoted => self.ansi_c(),
             Some('"') if !quoted => Ok(()),
             Some(c) if c.is_ascii_alphabetic() || c == '_' => {
@@ -267,58 +278,17 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The text between the bracket at the cursor and the one that closes it.
-    fn enclosed(&mut self, close: char) -> Result<&'a str, Unreadable> {
-        let dollar = self.at - 1;
-        let options = TokenizerOptions {
-            enable_extended_globbing: false,
-            ..TokenizerOptions::default()
-        };
-        let closers = self.rest().match_indices(close).take(MOST_CANDIDATES);
-        for (offset, _) in closers {
-            let end = self.at + offset;
-            let tokens = uncached_tokenize_str(&self.source[dollar..=end], &options);
-            if tokens.is_ok_and(|tokens| tokens.len() == 1) {
-                let inner = &self.source[self.at + 1..end];
-                self.at = end + 1;
-                return Ok(inner);
-            }
-        }
-        Err(Unreadable)
-    }
-
-    fn parenthesis(&mut self) -> Result<(), Unreadable> {
-        let inner = self.enclosed(')')?;
-        match inner.strip_prefix('(').and_then(|i| i.strip_suffix(')')) {
-            Some(expression) if balanced(expression) => self.arithmetic(expression),
-            _ => {
-                self.substitution(inner.to_owned());
-                Ok(())
-            }
-        }
-    }
-
-    fn arithmetic(&mut self, expression: &str) -> Result<(), Unreadable> {
-        // A line break in here would be a here-document seen by one parser and not by the other.
-        if expression.contains('\n') {
-            return Err(Unreadable);
-        }
-        self.inner_text(expression)?;
-        self.hole();
-        Ok(())
-    }
-
     /// Reads text only for the commands it may run.
     fn inner_text(&mut self, text: &str) -> Result<(), Unreadable> {
-        let mut inner = Reader::new(text, self.vars, Mode::Text, self.depth + 1);
+        let mut inner = Reader::new(text, &[], self.vars, Mode::Text, self.depth + 1);
         inner.run()?;
         self.commands.append(&mut inner.commands);
         self.opaque |= inner.opaque;
         Ok(())
     }
 
-    fn substitution(&mut self, command: String) {
-        match echoed(&command) {
+    fn substitution(&mut self, command: &str) {
+        match echoed(command) {
             Some(value) => {
                 self.guess = true;
                 for c in value.chars() {
@@ -327,7 +297,7 @@ impl<'a> Reader<'a> {
             }
             None => self.hole(),
         }
-        self.commands.push(command);
+        self.commands.push(command.to_owned());
     }
 
     fn hole(&mut self) {
@@ -395,7 +365,7 @@ impl<'a> Reader<'a> {
 
     /// `${x:-word}` and its kin: the word is the best guess.
     fn alternative(&mut self, word: &str, quoted: bool) -> Result<(), Unreadable> {
-        let mut inner = Reader::new(word, self.vars, Mode::Value, self.depth + 1);
+        let mut inner = Reader::new(word, &[], self.vars, Mode::Value, self.depth + 1);
         inner.run()?;
         self.guess = true;
         self.commands.append(&mut inner.commands);
@@ -512,6 +482,11 @@ impl<'a> Reader<'a> {
     }
 }
 
+const CLOSING_BRACKET: Atom = Atom::Char {
+    value: ']',
+    quoted: false,
+};
+
 fn to_word(field: &[Atom]) -> Word {
     let mut word = Word::default();
     for (i, atom) in field.iter().enumerate() {
@@ -521,7 +496,8 @@ fn to_word(field: &[Atom]) -> Word {
                 if i == 0 && value == '~' && quoted {
                     word.text.push_str("./");
                 }
-                word.glob |= !quoted && matches!(value, '*' | '?' | '[');
+                let bracket = value == '[' && field[i..].contains(&CLOSING_BRACKET);
+                word.glob |= !quoted && (matches!(value, '*' | '?') || bracket);
                 word.text.push(value);
             }
             Atom::Hole => {
@@ -545,17 +521,6 @@ fn name_prefix(text: &str) -> &str {
     }
 }
 
-fn balanced(text: &str) -> bool {
-    let mut depth = 0i64;
-    for c in text.chars() {
-        depth += i64::from(c == '(') - i64::from(c == ')');
-        if depth < 0 {
-            return false;
-        }
-    }
-    depth == 0
-}
-
 /// The value of `$(echo word)`, the simplest way to hide a name.
 fn echoed(command: &str) -> Option<&str> {
     let command = command.trim();
@@ -572,7 +537,7 @@ mod tests {
 
     fn texts(source: &str) -> Vec<String> {
         let vars = Vars::from([("x".to_owned(), vec!["rm -rf".to_owned()])]);
-        let reading = read(source, &vars, Mode::Plain).unwrap();
+        let reading = read(source, &[], &vars, Mode::Plain).unwrap();
         reading
             .words
             .into_iter()
@@ -602,7 +567,7 @@ mod tests {
     #[test]
     fn commands_of_substitutions_are_found_at_any_depth() {
         let vars = Vars::new();
-        let of = |source: &str, mode| read(source, &vars, mode).unwrap().commands;
+        let of = |source: &str, mode| read(source, &[], &vars, mode).unwrap().commands;
         assert_eq!(of("\"a $(rm \")\" x) b\"", Mode::Plain), ["rm \")\" x"]);
         assert_eq!(of("${y:-$(id)}", Mode::Plain), ["id"]);
         assert_eq!(of("$((1 + $(id)))", Mode::Plain), ["id"]);
@@ -615,10 +580,10 @@ mod tests {
 
     #[test]
     fn a_word_cut_wrongly_is_refused() {
-        let refused = |source: &str| read(source, &Vars::new(), Mode::Plain).is_err();
+        let refused = |source: &str| read(source, &[], &Vars::new(), Mode::Plain).is_err();
         assert!(refused(r"\$'a\'; rm x #'"));
         assert!(refused("a b"));
         assert!(refused("'open"));
-        assert!(refused("$((1\n2))"));
+        assert!(refused("${open"));
     }
 }

@@ -1,18 +1,46 @@
 //! Checkpoints: a name for a state, and the way back to it.
 
-use avfs_vault::{ChangeKind, Checkpoint, CheckpointName, CheckpointOrigin, Principal};
+use avfs_vault::{ChangeKind, Checkpoint, CheckpointName, CheckpointOrigin, Principal, VaultName};
 
-use crate::Result;
 use crate::runtime::{Runtime, Select};
+use crate::{Error, Result};
+
+/// A checkpoint and how much it holds.
+#[derive(Debug, Clone)]
+pub struct CheckpointInfo {
+    pub checkpoint: Checkpoint,
+    pub files: u64,
+    pub bytes: u64,
+}
+
+/// A checkpoint, and what hangs together with it.
+#[derive(Debug, Clone)]
+pub struct CheckpointDetails {
+    pub info: CheckpointInfo,
+    /// The newest version of the vault with this state.
+    pub version: Option<u64>,
+    /// The vaults that were forked at this state.
+    pub forks: Vec<VaultName>,
+}
+
+/// Which state to go back to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RestorePoint {
+    Checkpoint(CheckpointName),
+    /// What the last restore replaced.
+    Undo,
+}
 
 /// What a restore did.
 #[derive(Debug, Clone)]
 pub struct RestoredHead {
+    pub checkpoint: CheckpointName,
     pub version: u64,
     /// Restoring this one undoes the restore.
     pub undo: CheckpointName,
-    /// How many paths are different now.
-    pub changes: usize,
+    /// How many paths are different now: files and whatever else is no directory.
+    pub files: usize,
+    pub directories: usize,
 }
 
 impl Runtime {
@@ -21,46 +49,103 @@ impl Runtime {
         &self,
         vault: Select,
         name: Option<&CheckpointName>,
-    ) -> Result<Checkpoint> {
+    ) -> Result<CheckpointInfo> {
         let vault = self.vault(&vault)?;
-        self.slot(vault.id).current(self, |vault| {
+        let saved = self.slot(vault.id).current(self, |vault| {
             let origin = CheckpointOrigin::Asked;
             let by = &Principal::Owner;
             Ok(self
                 .inner
                 .vaults
                 .save_checkpoint(vault.id, name, vault.head, origin, by)?)
+        })?;
+        self.describe_checkpoint(saved)
+    }
+
+    /// Oldest first.
+    pub fn checkpoint_list(&self, vault: Select) -> Result<Vec<CheckpointInfo>> {
+        let checkpoints = self.inner.vaults.checkpoints(self.vault(&vault)?.id)?;
+        checkpoints
+            .into_iter()
+            .map(|checkpoint| self.describe_checkpoint(checkpoint))
+            .collect()
+    }
+
+    pub fn checkpoint_info(
+        &self,
+        vault: Select,
+        name: &CheckpointName,
+    ) -> Result<CheckpointDetails> {
+        let vault = self.vault(&vault)?;
+        let checkpoint = self.inner.vaults.checkpoint(vault.id, name)?;
+        let forks = self.inner.vaults.forks(vault.id, Some(checkpoint.root))?;
+        Ok(CheckpointDetails {
+            version: self.inner.vaults.version_of(vault.id, checkpoint.root)?,
+            forks: forks.into_iter().map(|fork| fork.name).collect(),
+            info: self.describe_checkpoint(checkpoint)?,
         })
     }
 
-    pub fn checkpoint_list(&self, vault: Select) -> Result<Vec<Checkpoint>> {
-        Ok(self.inner.vaults.checkpoints(self.vault(&vault)?.id)?)
-    }
-
     /// Puts the vault back to a checkpoint, in one step that can itself be undone.
-    pub fn checkpoint_restore(&self, vault: Select, name: &CheckpointName) -> Result<RestoredHead> {
+    pub fn checkpoint_restore(&self, vault: Select, point: &RestorePoint) -> Result<RestoredHead> {
         let vault = self.vault(&vault)?;
         self.slot(vault.id).settled(self, |vault| {
+            let name = match point {
+                RestorePoint::Checkpoint(name) => name.clone(),
+                RestorePoint::Undo => self.newest_undo(vault.id, &vault.name)?,
+            };
             let by = &Principal::Owner;
-            let restored = self.inner.vaults.restore(vault.id, vault.head, name, by)?;
+            let restored = self.inner.vaults.restore(vault.id, vault.head, &name, by)?;
             let trees = self.inner.vaults.trees();
-            let differences = trees.diff(vault.head, restored.version.root)?;
-            let differences = differences
-                .iter()
-                .filter(|change| change.kind != ChangeKind::Times);
+            let mut changes = trees.diff(vault.head, restored.version.root)?;
+            changes.retain(|change| change.kind != ChangeKind::Times);
+            let is_directory = |change: &&avfs_vault::Change| {
+                let entry = change.after.as_ref().or(change.before.as_ref());
+                entry.is_some_and(|entry| entry.is_dir())
+            };
+            let directories = changes.iter().filter(is_directory).count();
             Ok(RestoredHead {
+                checkpoint: name,
                 version: restored.version.number,
                 undo: restored.undo.name,
-                changes: differences.count(),
+                files: changes.len() - directories,
+                directories,
             })
         })
     }
 
-    pub fn checkpoint_delete(&self, vault: Select, name: &CheckpointName) -> Result<()> {
+    /// Forgets a checkpoint. Forks that began with it are vaults of their own and stay; which
+    /// they are is told.
+    pub fn checkpoint_delete(
+        &self,
+        vault: Select,
+        name: &CheckpointName,
+    ) -> Result<Vec<VaultName>> {
         let vault = self.vault(&vault)?;
-        Ok(self
-            .inner
-            .vaults
-            .delete_checkpoint(vault.id, name, &Principal::Owner)?)
+        let vaults = &self.inner.vaults;
+        let root = vaults.checkpoint(vault.id, name)?.root;
+        let forks = vaults.forks(vault.id, Some(root))?;
+        vaults.delete_checkpoint(vault.id, name, &Principal::Owner)?;
+        Ok(forks.into_iter().map(|fork| fork.name).collect())
+    }
+
+    fn newest_undo(&self, vault: avfs_vault::VaultId, name: &VaultName) -> Result<CheckpointName> {
+        let checkpoints = self.inner.vaults.checkpoints(vault)?.into_iter();
+        let newest = checkpoints
+            .rev()
+            .find(|checkpoint| checkpoint.origin == CheckpointOrigin::BeforeRestore);
+        let newest = newest.map(|checkpoint| checkpoint.name);
+        newest.ok_or_else(|| Error::NothingToUndo {
+            vault: name.to_string(),
+        })
+    }
+
+    fn describe_checkpoint(&self, checkpoint: Checkpoint) -> Result<CheckpointInfo> {
+        let root = self.inner.vaults.trees().root(checkpoint.root)?;
+        Ok(CheckpointInfo {
+            files: root.files(),
+            bytes: root.bytes(),
+            checkpoint,
+        })
     }
 }

@@ -1,19 +1,14 @@
-//! What is different between two states, as names or as a patch.
+//! What is different between two states, as names, as counts or as a patch.
 
 use std::str::FromStr;
 
 use avfs_vault::{
-    Change, ChangeKind, CheckpointName, Entry, Kind, RootId, Vault, VaultName, pair_renames,
-};
-use imara_diff::{
-    Algorithm, BasicLineDiffPrinter, Diff as LineDiff, InternedInput, UnifiedDiffConfig,
+    Change, ChangeKind, CheckpointName, Entry, RootId, Vault, VaultName, VaultPath, pair_renames,
 };
 
+use crate::patch::{self, DiffLine, LineCounts};
 use crate::runtime::{Runtime, Select};
 use crate::{Error, Result};
-
-/// Larger files are named in a patch, not shown.
-const PATCH_BYTES_MAX: u64 = 1 << 20;
 
 /// A state to compare.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,10 +22,30 @@ pub enum DiffPoint {
     Vault(VaultName),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DiffDetail {
-    Names,
-    Patch,
+/// Which part of the states is compared.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum DiffScope {
+    #[default]
+    Whole,
+    /// One path in both.
+    Path(VaultPath),
+    /// One path before and another one after.
+    Pair(VaultPath, VaultPath),
+}
+
+/// What is told beside the changes themselves.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DiffDetail {
+    pub patch: bool,
+    pub counts: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct DiffRequest {
+    pub from: DiffPoint,
+    pub to: DiffPoint,
+    pub scope: DiffScope,
+    pub detail: DiffDetail,
 }
 
 #[derive(Debug)]
@@ -39,6 +54,27 @@ pub struct Diff {
     pub to: String,
     pub changes: Vec<Change>,
     pub patch: Option<String>,
+    /// One for each change, where they were asked for.
+    pub counts: Vec<LineCounts>,
+    /// Where the difference is that of one file.
+    pub file: Option<FileDiff>,
+}
+
+/// The difference of one file.
+#[derive(Debug)]
+pub struct FileDiff {
+    pub before: VaultPath,
+    pub after: VaultPath,
+    /// The vault's versions compared, where the states are versions.
+    pub versions: (Option<u64>, Option<u64>),
+    /// None for what has no lines.
+    pub lines: Option<Vec<DiffLine>>,
+}
+
+/// A state that was found.
+struct State {
+    root: RootId,
+    version: Option<u64>,
 }
 
 impl FromStr for DiffPoint {
@@ -78,119 +114,109 @@ impl std::fmt::Display for DiffPoint {
 
 impl Runtime {
     /// The differences between two states of (or beside) a vault.
-    pub fn diff(
-        &self,
-        vault: Select,
-        from: &DiffPoint,
-        to: &DiffPoint,
-        detail: DiffDetail,
-    ) -> Result<Diff> {
+    pub fn diff(&self, vault: Select, request: &DiffRequest) -> Result<Diff> {
         let vault = self.vault(&vault)?;
-        let before = self.point(&vault, from)?;
-        let after = self.point(&vault, to)?;
-        let changes = self.inner.vaults.trees().diff(before, after)?.into_iter();
-        let changes = changes
-            .filter(|change| change.kind != ChangeKind::Times)
-            .collect();
-        let changes = pair_renames(changes);
-        let patch = match detail {
-            DiffDetail::Names => None,
-            DiffDetail::Patch => Some(self.patch(&changes)?),
+        let before = self.state(&vault, &request.from)?;
+        let after = self.state(&vault, &request.to)?;
+        let trees = self.inner.vaults.trees();
+        let (changes, file) = match &request.scope {
+            DiffScope::Whole => (trees.diff(before.root, after.root)?, None),
+            DiffScope::Path(path) => self.diff_paths(&before, &after, path, path)?,
+            DiffScope::Pair(old, new) => self.diff_paths(&before, &after, old, new)?,
         };
+        let changes = changes
+            .into_iter()
+            .filter(|change| change.kind != ChangeKind::Times);
+        let changes = pair_renames(changes.collect());
+        let patch = match request.detail.patch {
+            true => Some(self.patch(&changes, &request.scope)?),
+            false => None,
+        };
+        let counted = changes.iter().filter(|_| request.detail.counts);
+        let counts = counted.map(|change| patch::line_counts(trees, change));
         Ok(Diff {
-            from: from.to_string(),
-            to: to.to_string(),
+            from: request.from.to_string(),
+            to: request.to.to_string(),
+            counts: counts.collect::<Result<_>>()?,
             changes,
             patch,
+            file,
         })
     }
 
-    fn point(&self, vault: &Vault, point: &DiffPoint) -> Result<RootId> {
-        let vaults = &self.inner.vaults;
-        Ok(match point {
-            DiffPoint::Head => vault.head,
-            DiffPoint::Base => match &vault.parent {
-                Some(parent) => parent.root,
-                None => vaults.trees().empty_root()?,
-            },
-            DiffPoint::Checkpoint(name) => vaults.checkpoint(vault.id, name)?.root,
-            DiffPoint::Version(number) => {
-                let versions = vaults.versions(vault.id, usize::MAX)?;
-                let found = versions.iter().find(|version| version.number == *number);
-                let vault = vault.name.to_string();
-                found
-                    .ok_or(Error::VersionNotFound {
-                        vault,
-                        number: *number,
-                    })?
-                    .root
-            }
-            DiffPoint::Vault(name) => vaults.get(name)?.head,
-        })
-    }
-
-    /// A unified patch of all text files that differ; the rest is named.
-    fn patch(&self, changes: &[Change]) -> Result<String> {
-        let mut patch = String::new();
-        for change in changes {
-            let before = change.before.as_ref();
-            let after = change.after.as_ref();
-            if before.is_some_and(Entry::is_dir) || after.is_some_and(Entry::is_dir) {
-                continue;
-            }
-            let old_path = match &change.kind {
-                ChangeKind::Renamed { from } => from,
-                _ => &change.path,
-            };
-            patch += &format!("diff --avfs a{old_path} b{}\n", change.path);
-            if let (Some(before), Some(after)) = (before, after)
-                && before.meta.mode != after.meta.mode
-            {
-                patch += &format!(
-                    "old mode {:o}\nnew mode {:o}\n",
-                    before.meta.mode, after.meta.mode
-                );
-            }
-            match (self.text(before)?, self.text(after)?) {
-                (Some(old), Some(new)) if old != new => {
-                    let old_name = before.map_or("/dev/null".into(), |_| format!("a{old_path}"));
-                    let new_name =
-                        after.map_or("/dev/null".into(), |_| format!("b{}", change.path));
-                    patch += &format!("--- {old_name}\n+++ {new_name}\n");
-                    patch += &unified(&old, &new);
-                }
-                (Some(_), Some(_)) => {}
-                _ => patch += "Binary or large files differ\n",
-            }
+    fn diff_paths(
+        &self,
+        before: &State,
+        after: &State,
+        old_path: &VaultPath,
+        new_path: &VaultPath,
+    ) -> Result<(Vec<Change>, Option<FileDiff>)> {
+        self.check_kept(old_path)?;
+        self.check_kept(new_path)?;
+        let trees = self.inner.vaults.trees();
+        let old = trees.entry(before.root, old_path)?;
+        let new = trees.entry(after.root, new_path)?;
+        if old.is_none() && (new.is_none() || old_path != new_path) {
+            let path = old_path.clone();
+            return Err(avfs_vault::Error::PathNotFound { path }.into());
         }
-        Ok(patch)
+        if new.is_none() && old_path != new_path {
+            let path = new_path.clone();
+            return Err(avfs_vault::Error::PathNotFound { path }.into());
+        }
+        let is_directory = |entry: &Option<Entry>| entry.as_ref().is_some_and(Entry::is_dir);
+        let file = match is_directory(&old) || is_directory(&new) {
+            true => None,
+            false => Some(FileDiff {
+                before: old_path.clone(),
+                after: new_path.clone(),
+                versions: (before.version, after.version),
+                lines: patch::lines(trees, old.as_ref(), new.as_ref())?,
+            }),
+        };
+        Ok((trees.diff_entries(new_path, old, new)?, file))
     }
 
-    /// The text to compare: nothing for an absent file, `None` for what cannot be shown.
-    fn text(&self, entry: Option<&Entry>) -> Result<Option<String>> {
-        Ok(match entry.map(|entry| &entry.kind) {
-            None => Some(String::new()),
-            Some(Kind::Symlink { target }) => Some(String::from_utf8_lossy(target).into_owned()),
-            Some(Kind::File { content, size, .. }) if *size <= PATCH_BYTES_MAX => {
-                let bytes = self
-                    .inner
-                    .vaults
-                    .trees()
-                    .read(*content, 0, *size as usize)?;
-                String::from_utf8(bytes)
-                    .ok()
-                    .filter(|text| !text.contains('\0'))
+    fn state(&self, vault: &Vault, point: &DiffPoint) -> Result<State> {
+        let vaults = &self.inner.vaults;
+        let state = |root, version| State { root, version };
+        Ok(match point {
+            DiffPoint::Head => {
+                let vault = self.up_to_date(vault)?;
+                state(vault.head, Some(vault.version))
             }
-            Some(_) => None,
+            DiffPoint::Base => match &vault.parent {
+                Some(parent) => state(parent.root, None),
+                None => state(vaults.trees().empty_root()?, None),
+            },
+            DiffPoint::Checkpoint(name) => {
+                let root = vaults.checkpoint(vault.id, name)?.root;
+                state(root, vaults.version_of(vault.id, root)?)
+            }
+            DiffPoint::Version(number) => {
+                state(vaults.version(vault.id, *number)?.root, Some(*number))
+            }
+            DiffPoint::Vault(name) => {
+                let vault = self.up_to_date(&vaults.get(name)?)?;
+                state(vault.head, Some(vault.version))
+            }
         })
     }
-}
 
-fn unified(old: &str, new: &str) -> String {
-    let input = InternedInput::new(old, new);
-    let mut diff = LineDiff::compute(Algorithm::Histogram, &input);
-    diff.postprocess_lines(&input);
-    let printer = BasicLineDiffPrinter(&input.interner);
-    diff.unified_diff(&printer, UnifiedDiffConfig::default(), &input)
-        .to_string()
+    fn patch(&self, changes: &[Change], scope: &DiffScope) -> Result<String> {
+        let mut text = String::new();
+        for change in changes {
+            let paired = match scope {
+                DiffScope::Pair(old, new) => change.path.rebase(new, old),
+                DiffScope::Whole | DiffScope::Path(_) => None,
+            };
+            let old_path = match (&change.kind, &paired) {
+                (ChangeKind::Renamed { from }, _) => from,
+                (_, Some(path)) => path,
+                (_, None) => &change.path,
+            };
+            text += &patch::patch(self.inner.vaults.trees(), change, old_path)?;
+        }
+        Ok(text)
+    }
 }

@@ -82,12 +82,40 @@ pub enum Error {
     PathExists { path: VaultPath },
     #[error("directory {path} is not empty")]
     NotEmpty { path: VaultPath },
-    #[error("cannot move {from} into itself ({to})")]
-    MoveIntoItself { from: VaultPath, to: VaultPath },
+    #[error("cannot put {from} into itself ({to})")]
+    IntoItself { from: VaultPath, to: VaultPath },
+    #[error("{path} is a directory, and only a file was asked for")]
+    NeedsRecursive { path: VaultPath },
+    #[error("{path} is scratch space, which has no history and is not part of the vault")]
+    Scratch { path: VaultPath },
+    #[error("{path}: the text to replace is not in it")]
+    TextNotFound { path: VaultPath },
+    #[error("{path}: the text to replace is in it {matches} times, on lines {lines:?}")]
+    TextAmbiguous {
+        path: VaultPath,
+        matches: usize,
+        lines: Vec<usize>,
+    },
+    #[error("{path} has no {what} {name:?}")]
+    LabelNotFound {
+        path: VaultPath,
+        what: &'static str,
+        name: String,
+    },
+    #[error("{path} has {size} bytes, and this works up to {limit}")]
+    TooLarge {
+        path: VaultPath,
+        size: u64,
+        limit: u64,
+    },
+    #[error("nothing was restored in vault {vault}, so there is nothing to undo")]
+    NothingToUndo { vault: String },
+    #[error("{path} is not in version {number}")]
+    NotInVersion { path: VaultPath, number: u64 },
+    #[error("{path} was never different from what it is: there is no state before version {since}")]
+    NoEarlierState { path: VaultPath, since: u64 },
     #[error("{running} command(s) are running in vault {vault}")]
     Busy { vault: String, running: usize },
-    #[error("version {number} of vault {vault} does not exist")]
-    VersionNotFound { vault: String, number: u64 },
     #[error("the head of vault {vault} moved from {expected} while this was being done")]
     HeadMoved { vault: String, expected: RootId },
     #[error("invalid {what}: {reason}")]
@@ -121,11 +149,20 @@ impl Error {
             Error::NoCurrentVault => ErrorKind::NotFound,
             Error::LentPath { .. } | Error::SandboxPath { .. } => ErrorKind::Denied,
             Error::PathExists { .. } => ErrorKind::AlreadyExists,
-            Error::NotEmpty { .. } | Error::MoveIntoItself { .. } => ErrorKind::Invalid,
+            Error::NotEmpty { .. }
+            | Error::IntoItself { .. }
+            | Error::NeedsRecursive { .. }
+            | Error::Scratch { .. }
+            | Error::TextNotFound { .. }
+            | Error::TextAmbiguous { .. }
+            | Error::TooLarge { .. } => ErrorKind::Invalid,
+            Error::NothingToUndo { .. }
+            | Error::NotInVersion { .. }
+            | Error::NoEarlierState { .. }
+            | Error::LabelNotFound { .. } => ErrorKind::NotFound,
             Error::Busy { .. } | Error::HeadMoved { .. } | Error::HomeInUse { .. } => {
                 ErrorKind::Conflict
             }
-            Error::VersionNotFound { .. } => ErrorKind::NotFound,
             Error::Invalid { .. } => ErrorKind::Invalid,
             Error::Io { source, .. } => io_kind(source),
         }
@@ -158,6 +195,33 @@ impl Error {
                 "write to /workspace, /home/agent, /tmp or a directory of your own".into()
             }
             Error::NotEmpty { path } => format!("`avfs rm -r {path}` removes it with its content"),
+            Error::NeedsRecursive { path } => {
+                format!("pass -r to copy {path} with all that is in it")
+            }
+            Error::Scratch { .. } => {
+                "run the command itself there, as in `avfs exec -- cp -r /tmp/a /workspace`".into()
+            }
+            Error::TextNotFound { path } => {
+                format!("`avfs cat {path}` shows it; spaces and line ends count")
+            }
+            Error::LabelNotFound { path, .. } => {
+                format!("`avfs tag --list {path}` and `avfs meta {path}` show what it has")
+            }
+            Error::TextAmbiguous { .. } => {
+                "give more of the text around it, or pass --all to replace every one".into()
+            }
+            Error::NothingToUndo { .. } => {
+                "`avfs checkpoint list` shows what there is to restore".into()
+            }
+            Error::NotInVersion { path, .. } => {
+                format!("`avfs log {path}` lists the versions that changed it")
+            }
+            Error::NoEarlierState { path, .. } => {
+                format!("`avfs log {path}` lists its versions; `avfs rm {path}` removes it")
+            }
+            Error::Vault(Vault::VersionNotFound { .. }) => {
+                "run `avfs log` to see the versions".into()
+            }
             Error::Busy { .. } => "wait until they end, or work in a fork".into(),
             Error::Transfer(error) => return error.hint(),
             Error::Sandbox(_) => "run `avfs doctor` to see what this host lacks".into(),
@@ -172,6 +236,7 @@ pub(crate) fn vault_kind(error: &avfs_vault::Error) -> ErrorKind {
         Vault::VaultNotFound { .. }
         | Vault::VaultIdNotFound { .. }
         | Vault::CheckpointNotFound { .. }
+        | Vault::VersionNotFound { .. }
         | Vault::PathNotFound { .. } => ErrorKind::NotFound,
         Vault::VaultExists { .. }
         | Vault::CheckpointExists { .. }
@@ -184,6 +249,7 @@ pub(crate) fn vault_kind(error: &avfs_vault::Error) -> ErrorKind {
         Vault::CheckpointNotAutomatic { .. }
         | Vault::NotADirectory { .. }
         | Vault::IsADirectory { .. }
+        | Vault::NotAFile { .. }
         | Vault::SymlinkLoop { .. }
         | Vault::TopDirectory { .. }
         | Vault::InvalidPath { .. }

@@ -1,13 +1,13 @@
 //! File verbs: the same paths and the same files that commands see.
 
 use avfs_vault::{
-    Cause, Content, Edit, Entry, Kind, Meta, NewVersion, Principal, RootId, Time, Vault, VaultPath,
+    Cause, Edit, Entry, Kind, Meta, NewVersion, Principal, RootId, Time, Vault, VaultPath,
 };
 use serde_json::json;
 
 use crate::engine::STORED_OWNER;
+use crate::locate::make_parents;
 use crate::runtime::{Runtime, Select};
-use crate::scratch::Scratch;
 use crate::{Error, Result};
 
 /// One name in a directory.
@@ -15,20 +15,6 @@ use crate::{Error, Result};
 pub struct Listed {
     pub name: Vec<u8>,
     pub entry: Entry,
-}
-
-#[derive(Debug, Clone)]
-pub struct FileContent {
-    pub path: VaultPath,
-    pub bytes: Vec<u8>,
-    pub version: u64,
-}
-
-#[derive(Debug, Clone)]
-pub struct Written {
-    pub path: VaultPath,
-    pub size: u64,
-    pub version: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,90 +58,14 @@ impl Runtime {
         })
     }
 
-    /// The bytes of a file.
-    pub fn cat(&self, vault: Select, path: &VaultPath) -> Result<FileContent> {
-        let vault = self.vault(&vault)?;
-        if let Some(scratch) = self.scratch(&vault, path)? {
-            let bytes = scratch.read(path)?;
-            return Ok(FileContent {
-                path: path.clone(),
-                bytes,
-                version: vault.version,
-            });
-        }
-        self.inner.host.check_own(path)?;
-        self.slot(vault.id).current(self, |vault| {
-            let trees = self.inner.vaults.trees();
-            let (path, entry) = trees.resolve(vault.head, path)?;
-            let bytes = match entry.kind {
-                Kind::File { content, size, .. } => trees.read(content, 0, size as usize)?,
-                Kind::Directory { .. } => return Err(is_a_directory(path)),
-                Kind::Fifo | Kind::Symlink { .. } => return Err(not_a_file(&path)),
-            };
-            Ok(FileContent {
-                path,
-                bytes,
-                version: vault.version,
-            })
-        })
-    }
-
-    /// Writes a file; one that is new gets mode 0644.
-    pub fn write(
-        &self,
-        vault: Select,
-        path: &VaultPath,
-        bytes: &[u8],
-        mode: WriteMode,
-    ) -> Result<Written> {
-        let vault = self.vault(&vault)?;
-        if let Some(scratch) = self.scratch(&vault, path)? {
-            let size = scratch.write(path, bytes, mode)?;
-            return Ok(Written {
-                path: path.clone(),
-                size,
-                version: vault.version,
-            });
-        }
-        self.change(vault, Cause::Write, &[path], |edit, head| {
-            let path = self.real_path(head, path)?;
-            let existing = edit.get(&path)?;
-            let mut all = Vec::new();
-            if mode == WriteMode::Append
-                && let Some(Entry {
-                    kind: Kind::File { content, size, .. },
-                    ..
-                }) = &existing
-            {
-                all = self
-                    .inner
-                    .vaults
-                    .trees()
-                    .read(*content, 0, *size as usize)?;
-            }
-            all.extend_from_slice(bytes);
-            let (content, size) = self
-                .inner
-                .vaults
-                .trees()
-                .write_content(&mut all.as_slice())?;
-            put_content(edit, &path, existing, content, size)?;
-            Ok((path, size))
-        })
-        .map(|((path, size), version)| Written {
-            path,
-            size,
-            version,
-        })
-    }
-
     /// Makes a directory.
     pub fn mkdir(&self, vault: Select, path: &VaultPath, parents: Parents) -> Result<()> {
         let vault = self.vault(&vault)?;
         if let Some(scratch) = self.scratch(&vault, path)? {
             return scratch.mkdir(path, parents);
         }
-        self.change(vault, Cause::Mkdir, &[path], |edit, _| {
+        self.change(vault, Cause::Mkdir, &[path], |edit, head| {
+            let path = &self.place(head, path, parents)?;
             match (edit.get(path)?, parents) {
                 (Some(entry), Parents::Make) if entry.is_dir() => return Ok(()),
                 (Some(_), _) => return Err(Error::PathExists { path: path.clone() }),
@@ -174,7 +84,8 @@ impl Runtime {
         if let Some(scratch) = self.scratch(&vault, path)? {
             return scratch.remove(path, depth);
         }
-        self.change(vault, Cause::Remove, &[path], |edit, _| {
+        self.change(vault, Cause::Remove, &[path], |edit, head| {
+            let path = &self.place(head, path, Parents::Require)?;
             let entry = edit.get(path)?.ok_or_else(|| not_found(path))?;
             if entry.is_dir() && depth == Depth::Single {
                 return Err(is_a_directory(path.clone()));
@@ -194,7 +105,9 @@ impl Runtime {
                 reason: "/tmp is not part of the vault; write the file where it belongs".into(),
             });
         }
-        self.change(vault, Cause::Move, &[from, to], |edit, _| {
+        self.change(vault, Cause::Move, &[from, to], |edit, head| {
+            let from = &self.place(head, from, Parents::Require)?;
+            let to = &self.place(head, to, Parents::Require)?;
             let entry = edit.get(from)?.ok_or_else(|| not_found(from))?;
             let target = match edit.get(to)? {
                 Some(existing) if existing.is_dir() => {
@@ -206,7 +119,7 @@ impl Runtime {
                 return Ok(target);
             }
             if target.starts_with(from) {
-                return Err(Error::MoveIntoItself {
+                return Err(Error::IntoItself {
                     from: from.clone(),
                     to: target,
                 });
@@ -222,7 +135,7 @@ impl Runtime {
     }
 
     /// Applies `edit` to the head and publishes the result as one version.
-    fn change<T>(
+    pub(crate) fn change<T>(
         &self,
         vault: Vault,
         cause: Cause,
@@ -241,7 +154,7 @@ impl Runtime {
                 by: Principal::Owner,
                 exec: None,
                 cause,
-                details: json!({ "paths": names }),
+                details: json!({ "path": names.first(), "paths": names }),
             };
             let published = self
                 .inner
@@ -249,66 +162,6 @@ impl Runtime {
                 .publish(vault.id, vault.head, root, version)?;
             Ok((value, published.number))
         })
-    }
-
-    /// Where a write to `path` really goes: symlinks are followed, the last name may be new.
-    fn real_path(&self, head: RootId, path: &VaultPath) -> Result<VaultPath> {
-        let trees = self.inner.vaults.trees();
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(is_a_directory(path.clone()));
-        };
-        let (parent, entry) = trees.resolve(head, &parent)?;
-        let Kind::Directory { tree, .. } = entry.kind else {
-            return Err(avfs_vault::Error::NotADirectory { path: parent }.into());
-        };
-        let path = parent.join(name)?;
-        if trees
-            .child(tree, name)?
-            .is_some_and(|entry| entry.is_symlink())
-        {
-            let (target, _) = trees.resolve(head, &path)?;
-            self.inner.host.check_own(&target)?;
-            return Ok(target);
-        }
-        Ok(path)
-    }
-
-    fn scratch(&self, vault: &Vault, path: &VaultPath) -> Result<Option<Scratch>> {
-        if !path.starts_with(&VaultPath::parse(b"/tmp")?) {
-            return Ok(None);
-        }
-        Ok(Some(Scratch::open(&self.inner.layers.scratch(vault.id)?)?))
-    }
-}
-
-/// Gives the file at `path` new content; a file that is new gets mode 0644.
-fn put_content(
-    edit: &mut Edit,
-    path: &VaultPath,
-    existing: Option<Entry>,
-    content: Content,
-    size: u64,
-) -> Result<()> {
-    match existing.map(|entry| (entry.kind, entry.meta)) {
-        Some((Kind::File { link, .. }, meta)) => {
-            // All names of a hard-linked file are the same file.
-            for name in edit.linked_names(path)? {
-                let kind = Kind::File {
-                    content,
-                    size,
-                    link,
-                };
-                let meta = touched(meta.clone());
-                edit.put(&name, Entry { kind, meta })?;
-            }
-            Ok(())
-        }
-        Some((Kind::Directory { .. }, _)) => Err(is_a_directory(path.clone())),
-        Some((Kind::Symlink { .. } | Kind::Fifo, _)) => Err(not_a_file(path)),
-        None => {
-            edit.put(path, Entry::file(content, size, new_meta(0o644)))?;
-            touch_parent(edit, path)
-        }
     }
 }
 
@@ -331,23 +184,7 @@ fn check_replaceable(edit: &Edit, entry: &Entry, target: &VaultPath) -> Result<(
     }
 }
 
-fn make_parents(edit: &mut Edit, path: &VaultPath) -> Result<()> {
-    let mut missing = Vec::new();
-    let mut parent = path.parent();
-    while let Some(path) = parent {
-        if edit.get(&path)?.is_some() {
-            break;
-        }
-        parent = path.parent();
-        missing.push(path);
-    }
-    for path in missing.into_iter().rev() {
-        edit.put(&path, new_directory())?;
-    }
-    Ok(())
-}
-
-fn touch_parent(edit: &mut Edit, path: &VaultPath) -> Result<()> {
+pub(crate) fn touch_parent(edit: &mut Edit, path: &VaultPath) -> Result<()> {
     let Some(parent) = path.parent() else {
         return Ok(());
     };
@@ -357,7 +194,7 @@ fn touch_parent(edit: &mut Edit, path: &VaultPath) -> Result<()> {
     Ok(())
 }
 
-fn touched(meta: Meta) -> Meta {
+pub(crate) fn touched(meta: Meta) -> Meta {
     let now = Time::now();
     Meta {
         mtime: now,
@@ -366,7 +203,7 @@ fn touched(meta: Meta) -> Meta {
     }
 }
 
-fn new_meta(mode: u32) -> Meta {
+pub(crate) fn new_meta(mode: u32) -> Meta {
     Meta {
         uid: STORED_OWNER.uid,
         gid: STORED_OWNER.gid,
@@ -374,7 +211,7 @@ fn new_meta(mode: u32) -> Meta {
     }
 }
 
-fn new_directory() -> Entry {
+pub(crate) fn new_directory() -> Entry {
     let meta = new_meta(0o755);
     Entry {
         kind: Entry::directory(0o755, meta.mtime).kind,
@@ -382,17 +219,10 @@ fn new_directory() -> Entry {
     }
 }
 
-fn not_found(path: &VaultPath) -> Error {
+pub(crate) fn not_found(path: &VaultPath) -> Error {
     avfs_vault::Error::PathNotFound { path: path.clone() }.into()
 }
 
-fn is_a_directory(path: VaultPath) -> Error {
+pub(crate) fn is_a_directory(path: VaultPath) -> Error {
     avfs_vault::Error::IsADirectory { path }.into()
-}
-
-fn not_a_file(path: &VaultPath) -> Error {
-    Error::Invalid {
-        what: "path",
-        reason: format!("{path} is not a regular file"),
-    }
 }

@@ -3,9 +3,11 @@
 //! `exec.rs` tells the story of a mediated command; `live.rs` keeps the views and sandboxes that
 //! commands run in; the other files are one use case each. Nothing here knows a wire or a terminal.
 
+mod attributes;
 mod back;
 mod capture;
 mod checkpoints;
+mod copy;
 mod diff;
 mod engine;
 mod error;
@@ -14,35 +16,52 @@ mod export;
 mod files;
 mod host;
 mod import;
+mod labels;
 mod live;
+mod locate;
+mod mode;
+mod patch;
 mod progress;
 mod recover;
+mod replace;
 mod report;
 mod run;
 mod runtime;
 mod scratch;
 mod transfer;
+mod tree;
 mod vaults;
+mod versions;
+mod write;
 
+pub use attributes::{Missing, ModeChanged, Stat, Touched};
 pub use avfs_policy::{Action, Category, Decision, Part};
 pub use avfs_sandbox::{Isolation, Usage};
 pub use avfs_vault::{
-    Cause, Change, ChangeKind, Checkpoint, CheckpointName, CheckpointOrigin, Entry, ExecId,
-    JournalCheck, JournalEntry, JournalProblem, Kind, Lineage, Meta, Principal, RootId, Time,
-    Vault, VaultId, VaultName, VaultPath, Version,
+    Ancestor, Cause, Change, ChangeKind, Checkpoint, CheckpointName, CheckpointOrigin, Content,
+    Entry, ExecId, ForkPoint, JournalCheck, JournalEntry, JournalProblem, Kind, Lineage, Meta,
+    PathVersion, Principal, RootId, Time, Vault, VaultId, VaultName, VaultPath, Version,
 };
 pub use back::{Back, BackAction, BackMode, BackReport};
-pub use checkpoints::RestoredHead;
-pub use diff::{Diff, DiffDetail, DiffPoint};
+pub use checkpoints::{CheckpointDetails, CheckpointInfo, RestorePoint, RestoredHead};
+pub use copy::{NewLink, Placed};
+pub use diff::{Diff, DiffDetail, DiffPoint, DiffRequest, DiffScope, FileDiff};
 pub use error::{Error, ErrorKind, Result};
 pub use exec::{ExecCommand, ExecRequest};
 pub use export::ExportReport;
-pub use files::{Depth, FileContent, Listed, Parents, WriteMode, Written};
+pub use files::{Depth, Listed, Parents, WriteMode};
 pub use host::HostFacts;
 pub use import::{Gitignores, ImportFilter, ImportReport, Skipped};
+pub use labels::{LabelChange, LabelName, Labelled, Labels, TagCount};
+pub use mode::ModeChange;
+pub use patch::{DiffLine, LineCounts, LineKind};
 pub use progress::{Progress, Unwatched, Watcher};
+pub use replace::{Occurrences, Replaced};
 pub use report::{Captured, ExecReport, ExecStatus, Timings};
 pub use run::{OutputSink, Stream};
 pub use runtime::{Activity, Config, Runtime, Select};
 pub use transfer::{Import, ImportFrom, Imported, TransferError};
-pub use vaults::{AfterFork, VaultInfo};
+pub use tree::{TreeListed, TreeNode};
+pub use vaults::{AfterFork, Family, VaultInfo};
+pub use versions::{BroughtBack, VaultVersion};
+pub use write::{FileContent, ReadOptions, Source, WriteOptions, Written};

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 impl Runtime {
     /// Each layer that is found becomes a version marked interrupted, or, after a reboot, a checkpoint.
     pub(crate) fn recover(&self) -> Result<()> {
-        let found = self.inner.layers.find(PATIENCE)?;
+        let found = self.inner.layers.find()?;
         let rubbish = self.inner.layers.rubbish()?;
         if found.is_empty() && rubbish.is_empty() {
             return Ok(());
@@ -52,12 +52,10 @@ impl Runtime {
     }
 
     fn recover_layer(&self, engine: &Engine, found: Found) -> Result<()> {
-        let Found {
-            vault,
-            mut layer,
-            same_boot,
-        } = found;
         let vaults = &self.inner.vaults;
+        let vault = found.vault;
+        let mut layer = found.claim(PATIENCE)?;
+        let same_boot = self.inner.layers.is_of_this_boot(&layer);
         let Ok(vault) = vaults.by_id(vault) else {
             return Ok(layer.retire()?.remove(&engine.sweeper)?);
         };

@@ -3,19 +3,22 @@
 //! What is in it was put there by commands, so every path is resolved beneath it by the kernel.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{Read, Seek, SeekFrom};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use avfs_vault::{Content, Entry, Kind, Meta, Time, TreeId, VaultPath};
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, fchown, fstat, mkdirat, openat,
-    openat2, readlinkat, statat, unlinkat,
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Timespec, Timestamps, UTIME_NOW,
+    fchmod, fchown, fstat, futimens, mkdirat, openat, openat2, readlinkat, statat, unlinkat,
 };
 use rustix::io::Errno;
 
-use crate::engine::layer_owner;
+use crate::attributes::Missing;
+use crate::engine::{STORED_OWNER, layer_owner};
 use crate::files::{Depth, Listed, Parents, WriteMode};
+use crate::mode::ModeChange;
+use crate::write::WriteOptions;
 use crate::{Error, Result};
 
 pub(crate) struct Scratch {
@@ -70,20 +73,48 @@ impl Scratch {
         Ok(listed)
     }
 
-    pub fn read(&self, path: &VaultPath) -> Result<Vec<u8>> {
+    /// What is at `path` itself.
+    pub fn stat(&self, path: &VaultPath) -> Result<Entry> {
+        if relative(path) == b"." {
+            let stat = fstat(&self.directory).map_err(at(path))?;
+            return Ok(entry_of(&stat, Vec::new()));
+        }
+        let (parent, name) = self.parent(path)?;
+        let stat = statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW).map_err(at(path))?;
+        let target = match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Symlink => readlinkat(&parent, name, Vec::new())
+                .map_err(at(path))?
+                .into_bytes(),
+            _ => Vec::new(),
+        };
+        Ok(entry_of(&stat, target))
+    }
+
+    /// A part of a file, and the size of the whole.
+    pub fn read(&self, path: &VaultPath, offset: u64, limit: u64) -> Result<(Vec<u8>, u64)> {
         let opened = self
             .beneath(path, OFlags::RDONLY | OFlags::NONBLOCK)
             .map_err(at(path))?;
         regular(&opened, path)?;
+        let failed = || Error::io(path.to_string());
+        let mut file = File::from(opened);
+        let size = file.metadata().map_err(failed())?.len();
         let mut bytes = Vec::new();
-        File::from(opened)
-            .read_to_end(&mut bytes)
-            .map_err(Error::io(path.to_string()))?;
-        Ok(bytes)
+        file.seek(SeekFrom::Start(offset)).map_err(failed())?;
+        file.take(limit).read_to_end(&mut bytes).map_err(failed())?;
+        Ok((bytes, size))
     }
 
-    pub fn write(&self, path: &VaultPath, bytes: &[u8], mode: WriteMode) -> Result<u64> {
-        let how = match mode {
+    pub fn write(
+        &self,
+        path: &VaultPath,
+        content: &mut dyn Read,
+        options: &WriteOptions,
+    ) -> Result<u64> {
+        if let (Parents::Make, Some(parent)) = (options.parents, path.parent()) {
+            self.mkdir(&parent, Parents::Make)?;
+        }
+        let how = match options.how {
             WriteMode::Replace => OFlags::TRUNC,
             WriteMode::Append => OFlags::APPEND,
         };
@@ -91,12 +122,51 @@ impl Scratch {
         let opened = self.beneath(path, flags).map_err(at(path))?;
         regular(&opened, path)?;
         give_away(&opened).map_err(at(path))?;
+        if let Some(mode) = &options.mode {
+            change_mode(&opened, mode).map_err(at(path))?;
+        }
+        let failed = || Error::io(path.to_string());
         let mut file = File::from(opened);
-        file.write_all(bytes).map_err(Error::io(path.to_string()))?;
-        Ok(file.metadata().map_err(Error::io(path.to_string()))?.len())
+        std::io::copy(content, &mut file).map_err(failed())?;
+        Ok(file.metadata().map_err(failed())?.len())
+    }
+
+    /// The bits before and after.
+    pub fn chmod(&self, path: &VaultPath, mode: &ModeChange) -> Result<(u32, u32)> {
+        let opened = self
+            .beneath(path, OFlags::RDONLY | OFlags::NONBLOCK)
+            .map_err(at(path))?;
+        change_mode(&opened, mode).map_err(at(path))
+    }
+
+    /// Whether the file is new.
+    pub fn touch(&self, path: &VaultPath, missing: Missing) -> Result<bool> {
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: UTIME_NOW,
+        };
+        let times = Timestamps {
+            last_access: now,
+            last_modification: now,
+        };
+        match self.beneath(path, OFlags::RDONLY | OFlags::NONBLOCK) {
+            Ok(opened) => {
+                futimens(&opened, &times).map_err(at(path))?;
+                Ok(false)
+            }
+            Err(Errno::NOENT) if missing == Missing::Leave => Ok(false),
+            Err(Errno::NOENT) => {
+                self.write(path, &mut std::io::empty(), &WriteOptions::default())?;
+                Ok(true)
+            }
+            Err(errno) => Err(at(path)(errno)),
+        }
     }
 
     pub fn mkdir(&self, path: &VaultPath, parents: Parents) -> Result<()> {
+        if relative(path) == b"." && parents == Parents::Make {
+            return Ok(());
+        }
         if parents == Parents::Make
             && let Some(parent) = path.parent()
             && relative(&parent) != b"."
@@ -192,15 +262,21 @@ fn give_away(made: &OwnedFd) -> rustix::io::Result<()> {
     }
 }
 
+fn change_mode(opened: &OwnedFd, mode: &ModeChange) -> rustix::io::Result<(u32, u32)> {
+    let stat = fstat(opened)?;
+    let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+    let before = stat.st_mode & 0o7777;
+    let after = mode.apply(before, is_directory);
+    fchmod(opened, Mode::from_raw_mode(after))?;
+    Ok((before, after))
+}
+
 fn regular(opened: &OwnedFd, path: &VaultPath) -> Result<()> {
     let stat = fstat(opened).map_err(at(path))?;
     match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => Ok(()),
         FileType::Directory => Err(avfs_vault::Error::IsADirectory { path: path.clone() }.into()),
-        _ => Err(Error::Invalid {
-            what: "path",
-            reason: format!("{path} is not a regular file"),
-        }),
+        _ => Err(avfs_vault::Error::NotAFile { path: path.clone() }.into()),
     }
 }
 
@@ -228,6 +304,7 @@ fn entry_of(stat: &rustix::fs::Stat, target: Vec<u8>) -> Entry {
         time(stat.st_mtime, stat.st_mtime_nsec),
     );
     meta.ctime = time(stat.st_ctime, stat.st_ctime_nsec);
+    (meta.uid, meta.gid) = (STORED_OWNER.uid, STORED_OWNER.gid);
     Entry { kind, meta }
 }
 

@@ -1,8 +1,8 @@
 //! Vaults as a whole: create, list, use, fork, delete, their history and the journal.
 
 use avfs_vault::{
-    JournalCheck, JournalEntry, JournalFilter, JournalOrder, Principal, Vault, VaultId, VaultName,
-    Version,
+    Ancestor, ForkPoint, JournalCheck, JournalEntry, JournalFilter, JournalOrder, Principal, Vault,
+    VaultId, VaultName,
 };
 
 use crate::Result;
@@ -16,6 +16,14 @@ pub struct VaultInfo {
     pub files: u64,
     pub bytes: u64,
     pub checkpoints: usize,
+}
+
+/// Where a vault comes from, and what comes from it.
+#[derive(Debug, Clone)]
+pub struct Family {
+    /// The vault it was forked from first.
+    pub ancestors: Vec<Ancestor>,
+    pub forks: Vec<VaultName>,
 }
 
 /// Which vault is current after a fork.
@@ -48,20 +56,47 @@ impl Runtime {
         self.vault_info(Select::Named(name.clone()))
     }
 
-    /// A new vault with the state of `source`, also of what its running commands have written by now.
+    /// Where a vault comes from and what was forked from it.
+    pub fn vault_family(&self, vault: &Vault) -> Result<Family> {
+        let vaults = &self.inner.vaults;
+        let forks = vaults.forks(vault.id, None)?.into_iter();
+        Ok(Family {
+            ancestors: vaults.ancestors(vault)?,
+            forks: forks.map(|fork| fork.name).collect(),
+        })
+    }
+
+    /// Gives a vault in which nothing runs another name.
+    pub fn vault_rename(&self, name: &VaultName, new: &VaultName) -> Result<VaultInfo> {
+        let vault = self.inner.vaults.get(name)?;
+        // Whatever is open shows the old name.
+        let renamed = self.slot(vault.id).settled(self, |vault| {
+            Ok(self
+                .inner
+                .vaults
+                .rename(&vault.name, new, &Principal::Owner)?)
+        })?;
+        self.describe_one(renamed)
+    }
+
+    /// A new vault with a state of `source`; its head also has what running commands have written
+    /// by now.
     pub fn vault_fork(
         &self,
         source: &VaultName,
+        point: &ForkPoint,
         name: &VaultName,
         then: AfterFork,
     ) -> Result<VaultInfo> {
         let source = self.inner.vaults.get(source)?;
-        let fork = self.slot(source.id).current(self, |source| {
-            Ok(self
-                .inner
-                .vaults
-                .fork(&source.name, name, &Principal::Owner)?)
-        })?;
+        let fork = |source: Vault| {
+            let by = &Principal::Owner;
+            Ok(self.inner.vaults.fork_at(&source.name, point, name, by)?)
+        };
+        let fork = match point {
+            ForkPoint::Head => self.slot(source.id).current(self, fork)?,
+            ForkPoint::Checkpoint(_) | ForkPoint::Version(_) => fork(source)?,
+        };
         if then == AfterFork::Use {
             self.inner.vaults.set_current(name)?;
         }
@@ -81,11 +116,6 @@ impl Runtime {
             self.inner.layers.remove_vault(vault.id, &engine.sweeper)?;
         }
         Ok(())
-    }
-
-    /// The newest versions, newest first.
-    pub fn vault_log(&self, vault: Select, limit: usize) -> Result<Vec<Version>> {
-        Ok(self.inner.vaults.versions(self.vault(&vault)?.id, limit)?)
     }
 
     /// The newest entries of the journal, newest first.

@@ -6,9 +6,11 @@ use std::path::Path;
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
+use rustix::thread::CapabilitySet;
 
 use crate::confine::{self, Fence};
 use crate::error::{During, Fault};
+use crate::mover::Mover;
 use crate::plan::{
     Event, INNER_UID, IdMap, Isolation, Namespace, Privilege, SANDBOX_UID, SandboxPlan,
     StartFailure, StartStep,
@@ -62,7 +64,7 @@ pub(crate) fn live(birth: Birth<'_>) -> ! {
     ];
     // SAFETY: everything else belonged to the keeper, whose values are never used again here.
     unsafe { sys::close_all_but(&[&own[..], &held[..]].concat()) };
-    let (fence, isolation) = match settle(&birth) {
+    let settled = match settle(&birth, &held) {
         Ok(settled) => settled,
         Err(fault) => {
             let _ = birth.control.send(&AgentReply::Failed(fault), &[]);
@@ -76,7 +78,7 @@ pub(crate) fn live(birth: Birth<'_>) -> ! {
     drop(birth.plan);
     if birth
         .control
-        .send(&AgentReply::Ready(isolation), &[])
+        .send(&AgentReply::Ready(settled.isolation), &[])
         .is_err()
     {
         sys::leave(1);
@@ -84,15 +86,23 @@ pub(crate) fn live(birth: Birth<'_>) -> ! {
     Agent {
         control: birth.control,
         children,
-        fence,
+        fence: settled.fence,
+        mover: settled.mover,
         held,
         supervisors: Vec::new(),
     }
     .serve()
 }
 
+/// What an agent has once its sandbox stands.
+struct Settled {
+    fence: Fence,
+    mover: Option<Mover>,
+    isolation: Isolation,
+}
+
 /// Builds the sandbox around this process and renounces every right.
-fn settle(birth: &Birth<'_>) -> Result<(Fence, Isolation), Fault> {
+fn settle(birth: &Birth<'_>, held: &[RawFd]) -> Result<Settled, Fault> {
     sys::null_descriptors(&[0, 1, 2]).during(|| "open /dev/null")?;
     let plan: SandboxPlan = unseal(birth.plan.as_fd())?;
     if birth.privilege == Privilege::User {
@@ -105,11 +115,21 @@ fn settle(birth: &Birth<'_>) -> Result<(Fence, Isolation), Fault> {
     if birth.privilege == Privilege::Root {
         confine::leave_root()?;
     }
-    confine::renounce()?;
+    confine::forbid_nesting()?;
+    // As root, the overlay itself can rename every directory.
+    let mover = match (birth.privilege, plan.readonly) {
+        (Privilege::User, false) => Some(Mover::start(birth.filter, held)?),
+        _ => None,
+    };
+    confine::renounce_but(CapabilitySet::empty())?;
     let fence = Fence::new()?;
     birth.filter.apply()?;
     let isolation = isolation(birth, &fence)?;
-    Ok((fence, isolation))
+    Ok(Settled {
+        fence,
+        mover,
+        isolation,
+    })
 }
 
 /// What is in force, looked up where it can be.
@@ -139,6 +159,7 @@ struct Agent {
     control: Link,
     children: OwnedFd,
     fence: Fence,
+    mover: Option<Mover>,
     /// Open as long as this process or a supervisor lives.
     held: Vec<RawFd>,
     supervisors: Vec<i32>,
@@ -196,6 +217,7 @@ impl Agent {
             link: Link::from(link),
             stdio: [stdin, stdout, stderr],
             fence: &self.fence,
+            mover: self.mover.as_ref(),
             held: &self.held,
         };
         // SAFETY: the agent has one thread.
@@ -213,16 +235,18 @@ impl Agent {
         true
     }
 
-    /// Reaps supervisors; false when one did not end by itself.
+    /// Reaps supervisors; false when one did not end by itself, or the mover ended at all.
     ///
     /// A supervisor leaves only when nothing of its command is alive. If one was killed, strays
-    /// of its command may be anywhere, and the whole sandbox has to go.
+    /// of its command may be anywhere, and the whole sandbox has to go. Without a mover,
+    /// commands could rename nothing any more.
     fn bury(&mut self) -> bool {
         sys::drain_child_events(self.children.as_fd());
         loop {
             match sys::wait_any(false) {
                 Waited::Ended(ended) => {
-                    if ended.status != 0 {
+                    let mover = self.mover.as_ref().map(|mover| mover.pid);
+                    if ended.status != 0 || mover == Some(ended.pid) {
                         return false;
                     }
                     self.supervisors.retain(|pid| *pid != ended.pid);
@@ -232,10 +256,14 @@ impl Agent {
         }
     }
 
-    /// Processes in this pid namespace that are neither this one nor a supervisor.
+    /// Processes in this pid namespace that are commands'.
     fn count(&self) -> u32 {
-        let ours = u32::try_from(self.supervisors.len() + 1).unwrap_or(u32::MAX);
-        let all = sys::process_ids().len();
-        u32::try_from(all).unwrap_or(u32::MAX).saturating_sub(ours)
+        let mover = self.mover.as_ref().map(|mover| mover.pid);
+        let own = |pid: i32| pid == 1 || self.supervisors.contains(&pid) || mover == Some(pid);
+        let commands = sys::process_ids().into_iter().filter(|pid| {
+            // The mover's children do its work.
+            !own(*pid) && (mover.is_none() || sys::parent_of(*pid) != mover)
+        });
+        u32::try_from(commands.count()).unwrap_or(u32::MAX)
     }
 }

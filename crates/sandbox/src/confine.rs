@@ -79,20 +79,28 @@ pub(crate) fn leave_root() -> Result<(), Fault> {
     map_ids((INNER_UID, SANDBOX_UID), (INNER_UID, SANDBOX_UID))
 }
 
-/// Gives up every right that remains, and closes this process's memory to its own commands.
-pub(crate) fn renounce() -> Result<(), Fault> {
-    put(NESTED, "0")?;
+/// Makes this user namespace the last: none can be made inside.
+pub(crate) fn forbid_nesting() -> Result<(), Fault> {
+    put(NESTED, "0")
+}
+
+/// Gives up every right but `kept`, and closes this process's memory to its own commands.
+pub(crate) fn renounce_but(kept: CapabilitySet) -> Result<(), Fault> {
     clear_ambient_capability_set().during(|| "drop ambient capabilities")?;
     sys::empty_bounding_set().during(|| "empty the capability bounding set")?;
-    let none = CapabilitySet::empty();
-    let nothing = CapabilitySets {
-        effective: none,
-        permitted: none,
-        inheritable: none,
-    };
-    set_capabilities(None, nothing).during(|| "drop its capabilities")?;
+    use_of(kept, kept).during(|| "drop its capabilities")?;
     set_no_new_privs(true).during(|| "renounce new privileges")?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).during(|| "become undumpable")
+}
+
+/// Puts the capabilities `used` into effect, and keeps `held` for later.
+pub(crate) fn use_of(used: CapabilitySet, held: CapabilitySet) -> Result<(), Errno> {
+    let sets = CapabilitySets {
+        effective: used,
+        permitted: held,
+        inheritable: CapabilitySet::empty(),
+    };
+    set_capabilities(None, sets)
 }
 
 /// Whether a user namespace could be made by this process.

@@ -1,7 +1,8 @@
 //! A command held in a directory: keeper, agent, namespaces, Landlock, seccomp.
 //!
 //! ```text
-//! daemon ─ keeper ─ agent (pid 1 of a sandbox) ─ supervisor (one per exec) ─ command
+//! daemon ─ keeper ─ agent (pid 1 of a sandbox) ─┬─ supervisor (one per exec) ─ command
+//!                                               └─ mover (without root only)
 //! ```
 //! The daemon holds [`Keeper`], [`Sandbox`] and [`Running`]; the other processes have one thread
 //! each and are this same program. Whichever of them dies, what is below it dies at once.
@@ -11,6 +12,8 @@ mod confine;
 mod error;
 mod keeper;
 mod lend;
+mod mover;
+mod notify;
 mod plan;
 pub mod probe;
 mod protocol;
@@ -23,6 +26,7 @@ mod sys;
 pub use error::{Error, Fault, Result};
 pub use keeper::{FuseMount, Keeper, KeeperConfig, keeper_main};
 pub use lend::{Toolchain, build_skeleton, host_etc, host_lent, toolchains};
+pub use mover::MOVING_PREFIX;
 pub use plan::{
     Command, EtcContent, EtcFile, Event, ExitStatus, INNER_UID, IdMap, Isolation, Lent, Namespace,
     OverlayPlan, Privilege, SANDBOX_UID, SandboxPlan, StartFailure, StartStep, Stdio, Usage,

@@ -104,6 +104,13 @@ pub(crate) enum SupervisorRequest {
     Kill,
 }
 
+/// Command, before it is executed, to mover.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) enum MoverRequest {
+    /// With the command's listener, and what to let go of when it has ended.
+    Serve,
+}
+
 /// One end of a packet socket.
 #[derive(Debug)]
 pub(crate) struct Link(OwnedFd);

@@ -10,11 +10,12 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Resource, Rlimit, getpid, set_child_subreaper, setrlimit, setsid};
 
 use crate::confine::Fence;
+use crate::mover::Mover;
 use crate::plan::{Command, Event, ExitStatus, StartFailure, StartStep, Usage};
 use crate::protocol::{Link, Received, SupervisorRequest, Wait, unseal};
 use crate::sys::{self, Ended, Forked, Waited};
@@ -28,6 +29,7 @@ pub(crate) struct Job<'a> {
     pub link: Link,
     pub stdio: [OwnedFd; 3],
     pub fence: &'a Fence,
+    pub mover: Option<&'a Mover>,
     pub held: &'a [RawFd],
 }
 
@@ -44,6 +46,7 @@ pub(crate) fn live(job: Job<'_>) -> ! {
     ];
     kept.extend(job.stdio.iter().map(AsRawFd::as_raw_fd));
     kept.extend(job.fence.descriptor());
+    kept.extend(job.mover.map(Mover::descriptor));
     kept.extend(job.held);
     // SAFETY: everything else belonged to the agent, whose values are never used again here.
     unsafe { sys::close_all_but(&kept) };
@@ -73,6 +76,8 @@ struct Supervisor {
     /// Brings the reason why the program could not run, or its end says that it does.
     starting: Option<OwnedFd>,
     failure: Option<StartFailure>,
+    /// At its end once the mover has nothing to do for the command any more.
+    moving: OwnedFd,
     reach: Reach,
     usage: Usage,
 }
@@ -86,11 +91,12 @@ impl Supervisor {
         let command: Command =
             unseal(job.command.as_fd()).map_err(|fault| Errno::from_raw_os_error(fault.errno))?;
         let (starting, tell) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (moving, moved) = pipe_with(PipeFlags::CLOEXEC)?;
         // SAFETY: the supervisor has one thread.
         let main = match unsafe { sys::fork(0) }? {
             Forked::Parent { pid, .. } => pid.as_raw_nonzero().get(),
             Forked::Child => {
-                let failure = become_command(&command, job);
+                let failure = become_command(&command, job, moved);
                 let mut report = [0; 5];
                 report[0] = failure.step as u8;
                 report[1..].copy_from_slice(&failure.errno.to_ne_bytes());
@@ -110,6 +116,7 @@ impl Supervisor {
             children,
             starting,
             failure: None,
+            moving,
             reach,
             usage,
         })
@@ -133,6 +140,8 @@ impl Supervisor {
         // The program may have ended before its start was heard of.
         self.hear_start(link);
         let leftovers = self.sweep();
+        // A copy that was under way is undone or finished before anyone looks at the vault.
+        let _ = retry_on_intr(|| rustix::io::read(&self.moving, &mut [0; 1]));
         match self.failure {
             Some(failure) => Event::CouldNotStart(failure),
             None => Event::Exited {
@@ -309,7 +318,7 @@ impl Reach {
 }
 
 /// Turns this process into the command; returns only why it could not.
-fn become_command(command: &Command, job: &Job<'_>) -> StartFailure {
+fn become_command(command: &Command, job: &Job<'_>, moved: OwnedFd) -> StartFailure {
     let failed = |step| {
         move |errno: Errno| StartFailure {
             step,
@@ -331,7 +340,8 @@ fn become_command(command: &Command, job: &Job<'_>) -> StartFailure {
             },
         )?;
         sys::close_on_exec_from(3);
-        job.fence.enter()
+        job.fence.enter()?;
+        job.mover.map_or(Ok(()), |mover| mover.serve_me(moved))
     };
     if let Err(failure) = prepare().map_err(failed(StartStep::Setup)) {
         return failure;

@@ -147,6 +147,70 @@ pub(crate) fn enter_landlock_domain(ruleset: BorrowedFd<'_>, quietly: bool) -> R
     check(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset, flags) }).map(drop)
 }
 
+/// Adds a seccomp filter that has a listener, and returns the listener.
+pub(crate) fn add_seccomp_filter(
+    program: &mut [libc::sock_filter],
+    flags: libc::c_ulong,
+) -> Result<OwnedFd, Errno> {
+    let program = libc::sock_fprog {
+        len: u16::try_from(program.len()).map_err(|_| Errno::TOOBIG)?,
+        filter: program.as_mut_ptr(),
+    };
+    let set = libc::SECCOMP_SET_MODE_FILTER;
+    // SAFETY: the kernel reads one `sock_fprog` and the instructions it points to.
+    let fd = unsafe { libc::syscall(libc::SYS_seccomp, set, flags, &raw const program) };
+    let fd = RawFd::try_from(check(fd)?).map_err(|_| Errno::BADF)?;
+    // SAFETY: with SECCOMP_FILTER_FLAG_NEW_LISTENER, a new descriptor is returned.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// One of the SECCOMP_IOCTL_NOTIF_* requests, with the argument it is defined for.
+pub(crate) fn notify_ioctl<T>(
+    listener: BorrowedFd<'_>,
+    request: libc::Ioctl,
+    argument: &mut T,
+) -> Result<(), Errno> {
+    // The size of the argument is part of a request's number.
+    debug_assert_eq!(request as usize >> 16 & 0x3fff, size_of::<T>());
+    // SAFETY: the argument is as large as the request says, and all its bytes may be written.
+    let done = unsafe { libc::ioctl(listener.as_raw_fd(), request, ptr::from_mut(argument)) };
+    check(c_long::from(done)).map(drop)
+}
+
+/// Has a listener and the callers it answers wake each other on one processor.
+pub(crate) fn notify_on_one_processor(listener: BorrowedFd<'_>) -> Result<(), Errno> {
+    const SYNC_WAKE_UP: libc::c_ulong = 1;
+    let request = libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS;
+    // SAFETY: whatever the request's number says, its argument is the flags themselves.
+    let done = unsafe { libc::ioctl(listener.as_raw_fd(), request, SYNC_WAKE_UP) };
+    check(c_long::from(done)).map(drop)
+}
+
+/// Copies from the memory of another thread's process; how much of it was there.
+pub(crate) fn read_memory(thread: i32, from: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
+    const PAGE: usize = 4096;
+    let here = libc::iovec {
+        iov_base: buffer.as_mut_ptr().cast(),
+        iov_len: buffer.len(),
+    };
+    let start = usize::try_from(from).map_err(|_| Errno::FAULT)?;
+    // What comes before the end of a page is read even if the next page is not there.
+    let head = buffer.len().min(PAGE - start % PAGE);
+    let there = [
+        (start, head),
+        (start.wrapping_add(head), buffer.len() - head),
+    ];
+    let there = there.map(|(base, length)| libc::iovec {
+        iov_base: ptr::without_provenance_mut(base),
+        iov_len: length,
+    });
+    // SAFETY: the kernel writes into `buffer` only, which is as long as `here` says; the other
+    // addresses are looked up in the other process.
+    let read = unsafe { libc::process_vm_readv(thread, &raw const here, 1, there.as_ptr(), 2, 0) };
+    let read = check(read as c_long)?;
+    usize::try_from(read).map_err(|_| Errno::OVERFLOW)
+}
+
 /// Closes every descriptor but those in `kept`.
 ///
 /// # Safety
@@ -276,17 +340,20 @@ pub(crate) fn process_ids() -> Vec<i32> {
         .collect()
 }
 
+/// The parent of a process, if it is there.
+pub(crate) fn parent_of(pid: i32) -> Option<i32> {
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may hold anything; state and parent follow the last one.
+    let after = stat.iter().rposition(|byte| *byte == b')')? + 1;
+    let fields = std::str::from_utf8(&stat[after..]).ok()?;
+    fields.split_whitespace().nth(1)?.parse().ok()
+}
+
 /// Every descendant of this process that /proc shows.
 pub(crate) fn descendants() -> Vec<i32> {
     let parents: Vec<(i32, i32)> = process_ids()
         .into_iter()
-        .filter_map(|pid| {
-            let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-            // The name in parentheses may hold anything; state and parent follow the last one.
-            let after = stat.iter().rposition(|byte| *byte == b')')? + 1;
-            let fields = std::str::from_utf8(&stat[after..]).ok()?;
-            Some((pid, fields.split_whitespace().nth(1)?.parse().ok()?))
-        })
+        .filter_map(|pid| Some((pid, parent_of(pid)?)))
         .collect();
     let mut found = vec![rustix::process::getpid().as_raw_nonzero().get()];
     let mut next = 0;

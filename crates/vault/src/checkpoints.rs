@@ -196,7 +196,7 @@ fn delete(
     Ok(())
 }
 
-fn find(connection: &Connection, vault: VaultId, name: &CheckpointName) -> Result<Checkpoint> {
+pub fn find(connection: &Connection, vault: VaultId, name: &CheckpointName) -> Result<Checkpoint> {
     find_optional(connection, vault, name)?
         .ok_or_else(|| Error::CheckpointNotFound { name: name.clone() })
 }

@@ -47,7 +47,7 @@ impl Trees {
         Ok(changes)
     }
 
-    fn diff_entry(
+    pub(crate) fn diff_entry(
         &self,
         path: VaultPath,
         before: Option<Entry>,

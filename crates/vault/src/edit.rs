@@ -385,6 +385,13 @@ impl Edit {
         Ok(())
     }
 
+    /// Gives the hard-linked names at and beneath `path` groups of their own.
+    pub(crate) fn part_links(&mut self, path: &VaultPath) {
+        if self.links.is_some() {
+            self.links_mut().part(path);
+        }
+    }
+
     /// The link index, read from the base when first needed.
     fn links_mut(&mut self) -> &mut Links {
         let groups = &self.base.root.links;

@@ -18,12 +18,16 @@ pub enum Error {
     CheckpointExists { name: CheckpointName },
     #[error("checkpoint '{name}' was asked for and is not dropped automatically")]
     CheckpointNotAutomatic { name: CheckpointName },
+    #[error("vault '{vault}' has no version {number}")]
+    VersionNotFound { vault: VaultName, number: u64 },
     #[error("{path}: no such file or directory")]
     PathNotFound { path: VaultPath },
     #[error("{path}: not a directory")]
     NotADirectory { path: VaultPath },
     #[error("{path}: is a directory")]
     IsADirectory { path: VaultPath },
+    #[error("{path}: not a regular file")]
+    NotAFile { path: VaultPath },
     #[error("{path}: already exists")]
     AlreadyExists { path: VaultPath },
     #[error("{path}: too many levels of symbolic links")]

@@ -115,6 +115,17 @@ words!(
         Mkdir = "mkdir",
         Remove = "remove",
         Move = "move",
+        Copy = "copy",
+        Link = "link",
+        Mode = "mode",
+        Touch = "touch",
+        Edit = "edit",
+        /// One path as it was in an older version.
+        Checkout = "checkout",
+        /// One path one step back.
+        Revert = "revert",
+        /// Tags and metadata.
+        Label = "label",
         Import = "import",
         Exec = "exec",
         Restore = "restore",

@@ -6,7 +6,8 @@ use avfs_store::{Durability, ObjectId};
 
 use crate::schema::{count, root, time};
 use crate::{
-    Content, Error, NewVersion, Result, RootId, Time, Trees, VaultId, VaultPath, Vaults, Version,
+    Content, Error, NewVersion, Result, RootId, Time, Trees, Vault, VaultId, VaultPath, Vaults,
+    Version,
 };
 
 pub const TABLE: &str = "
@@ -126,13 +127,20 @@ fn set_base(
     Ok(())
 }
 
-/// A fork came from where its source came from.
-pub fn inherit(transaction: &Transaction<'_>, source: VaultId, fork: VaultId) -> Result<()> {
+/// A fork came from where its source came from, as far as that had happened in the state that is
+/// forked. Its own versions begin with that state.
+pub fn inherit(transaction: &Transaction<'_>, source: VaultId, fork: &Vault) -> Result<()> {
     let sql = "INSERT INTO import_base (vault, host, place, root, version, secs, nanos)
-        SELECT ?2, host, place, root, version, secs, nanos FROM import_base WHERE vault = ?1";
-    transaction
-        .prepare_cached(sql)?
-        .execute((source.as_bytes(), fork.as_bytes()))?;
+        SELECT ?2, host, place, root, ?3, secs, nanos FROM import_base
+        WHERE vault = ?1 AND version <= (
+            SELECT coalesce(max(number), 0) FROM version WHERE vault = ?1 AND root = ?4
+        )";
+    transaction.prepare_cached(sql)?.execute((
+        source.as_bytes(),
+        fork.id.as_bytes(),
+        fork.version as i64,
+        fork.head.object().as_bytes(),
+    ))?;
     Ok(())
 }
 

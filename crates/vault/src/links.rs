@@ -41,22 +41,51 @@ impl Links {
         self.by_path.insert(path, id);
     }
 
-    /// Forgets `path` and everything beneath it.
-    pub fn remove(&mut self, path: &VaultPath) {
+    /// Parts the names at and beneath `path` from names elsewhere that are the same file.
+    pub fn part(&mut self, path: &VaultPath) {
+        let mut parted: BTreeMap<LinkId, LinkId> = BTreeMap::new();
+        for (name, id) in self.beneath(path) {
+            let own = match parted.get(&id) {
+                Some(own) => *own,
+                None => *parted.entry(id).or_insert(self.unused(&name)),
+            };
+            self.forget(&name, id);
+            self.insert(name, own);
+        }
+    }
+
+    /// An id that no file here has.
+    pub fn unused(&self, path: &VaultPath) -> LinkId {
+        let mut id = LinkId::of(path);
+        while self.is_used(id) {
+            id = LinkId::hash(id.as_bytes());
+        }
+        id
+    }
+
+    fn beneath(&self, path: &VaultPath) -> Vec<(VaultPath, LinkId)> {
         let subtree = self
             .by_path
             .range(path..)
             .take_while(|(name, _)| name.starts_with(path));
-        let gone: Vec<_> = subtree.map(|(name, id)| (name.clone(), *id)).collect();
-        for (name, id) in gone {
-            self.by_path.remove(&name);
-            self.touched.insert(id);
-            if let Some(group) = self.groups.get_mut(&id) {
-                group.remove(&name);
-                if group.is_empty() {
-                    self.groups.remove(&id);
-                }
+        subtree.map(|(name, id)| (name.clone(), *id)).collect()
+    }
+
+    fn forget(&mut self, name: &VaultPath, id: LinkId) {
+        self.by_path.remove(name);
+        self.touched.insert(id);
+        if let Some(group) = self.groups.get_mut(&id) {
+            group.remove(name);
+            if group.is_empty() {
+                self.groups.remove(&id);
             }
+        }
+    }
+
+    /// Forgets `path` and everything beneath it.
+    pub fn remove(&mut self, path: &VaultPath) {
+        for (name, id) in self.beneath(path) {
+            self.forget(&name, id);
         }
     }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::schema::{self, count, root, text, time};
 use crate::{
     Cause, Error, ExecId, Lineage, NewJournalEntry, NewVersion, Principal, Result, RootId, Time,
-    Trees, Vault, VaultId, VaultName, Version, imports, journal,
+    Trees, Vault, VaultId, VaultName, Version, journal,
 };
 
 /// A cheap handle on all vaults of a store.
@@ -75,30 +75,6 @@ impl Vaults {
     pub fn set_current(&self, name: &VaultName) -> Result<()> {
         self.store().write(Durability::Relaxed, |transaction| {
             make_current(transaction, by_name(transaction, name)?.id)
-        })
-    }
-
-    /// A vault that begins where `source` is now. Nothing is copied but a pointer.
-    pub fn fork(&self, source: &VaultName, name: &VaultName, by: &Principal) -> Result<Vault> {
-        self.store().write(Durability::Relaxed, |transaction| {
-            let source = by_name(transaction, source)?;
-            let details = json!({
-                "name": name.as_str(),
-                "source": source.name.as_str(),
-                "source_id": source.id.to_string(),
-                "root": source.head.to_string(),
-            });
-            let source_id = source.id;
-            let lineage = Lineage {
-                vault: source.id,
-                name: source.name,
-                root: source.head,
-            };
-            let vault = new_vault(name, source.head, Some(lineage));
-            insert_vault(transaction, &vault, *by, Cause::Fork)?;
-            imports::inherit(transaction, source_id, vault.id)?;
-            journal::append(transaction, event(vault.id, *by, "vault.fork", details))?;
-            Ok(vault)
         })
     }
 
@@ -203,7 +179,7 @@ impl Vault {
     }
 }
 
-fn new_vault(name: &VaultName, head: RootId, parent: Option<Lineage>) -> Vault {
+pub fn new_vault(name: &VaultName, head: RootId, parent: Option<Lineage>) -> Vault {
     let (id, created) = (VaultId::new(), Time::now());
     Vault {
         id,
@@ -243,7 +219,7 @@ fn with_facts(details: Value, version: &Version) -> Value {
     Value::Object(facts)
 }
 
-fn insert_vault(
+pub fn insert_vault(
     transaction: &Transaction<'_>,
     vault: &Vault,
     by: Principal,
@@ -347,7 +323,7 @@ fn make_current(transaction: &Transaction<'_>, vault: VaultId) -> Result<()> {
     Ok(())
 }
 
-fn by_name(connection: &Connection, name: &VaultName) -> Result<Vault> {
+pub fn by_name(connection: &Connection, name: &VaultName) -> Result<Vault> {
     let sql = "SELECT * FROM vault WHERE name = ?1";
     select_vault(connection, sql, [&name.as_str() as &dyn ToSql])?
         .ok_or_else(|| Error::VaultNotFound { name: name.clone() })
@@ -368,7 +344,7 @@ fn select_vault<const N: usize>(
     Ok(select.query_row(&values[..], vault_row).optional()?)
 }
 
-fn vault_row(row: &Row<'_>) -> rusqlite::Result<Vault> {
+pub fn vault_row(row: &Row<'_>) -> rusqlite::Result<Vault> {
     let parent = match row.get::<_, Option<[u8; 16]>>("parent")? {
         None => None,
         Some(id) => Some(Lineage {
@@ -387,7 +363,7 @@ fn vault_row(row: &Row<'_>) -> rusqlite::Result<Vault> {
     })
 }
 
-fn version_row(row: &Row<'_>) -> rusqlite::Result<Version> {
+pub fn version_row(row: &Row<'_>) -> rusqlite::Result<Version> {
     Ok(Version {
         number: count(row, "number")?,
         root: root(row, "root")?,

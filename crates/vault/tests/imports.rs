@@ -3,8 +3,8 @@
 
 use avfs_store::{ObjectId, Store};
 use avfs_vault::{
-    Cause, Content, Entry, Error, ImportSource, Meta, NewVersion, Principal, RootId, Time, Vault,
-    VaultName, Vaults,
+    Cause, Content, Entry, Error, ForkPoint, ImportSource, Meta, NewVersion, Principal, RootId,
+    Time, Vault, VaultName, Vaults,
 };
 
 const OWNER: &Principal = &Principal::Owner;
@@ -78,7 +78,15 @@ fn a_base_is_remembered_and_inherited() {
         .vaults
         .fork(&name("one"), &name("two"), OWNER)
         .unwrap();
-    assert_eq!(scene.vaults.import_bases(fork.id).unwrap(), bases);
+    let inherited = scene.vaults.import_bases(fork.id).unwrap();
+    assert_eq!((inherited[0].root, inherited[0].version), (root, 1));
+    assert_eq!(inherited[0].source, source());
+    let before = ForkPoint::Version(1);
+    let early = scene
+        .vaults
+        .fork_at(&name("one"), &before, &name("early"), OWNER);
+    let early = scene.vaults.import_bases(early.unwrap().id).unwrap();
+    assert_eq!(early, [], "it begins before the import");
     let empty = scene.vaults.trees().empty_root().unwrap();
     scene
         .vaults

@@ -58,11 +58,17 @@ pub struct Layer {
     record: LayerRecord,
 }
 
-/// A layer that an earlier daemon left, locked by us now.
+/// A layer that an earlier daemon left.
 pub struct Found {
     pub vault: VaultId,
-    pub layer: Layer,
-    pub same_boot: bool,
+    path: PathBuf,
+}
+
+impl Found {
+    /// Locks it; waits up to `patience` for the last of its users to end.
+    pub fn claim(self, patience: Duration) -> Result<Layer> {
+        Layer::claim(self.path, patience)
+    }
 }
 
 /// What is left of a layer after its use.
@@ -121,21 +127,16 @@ impl Layers {
         Ok(path)
     }
 
-    /// Every layer left behind, each locked; waits up to `patience` for those whose users are still dying.
-    pub fn find(&self, patience: Duration) -> Result<Vec<Found>> {
-        let mut found = Vec::new();
-        for (vault, path) in self.directories()? {
-            if is_in_use(&path) {
-                let layer = Layer::claim(path, patience)?;
-                let same_boot = layer.record.boot == self.boot;
-                found.push(Found {
-                    vault,
-                    layer,
-                    same_boot,
-                });
-            }
-        }
-        Ok(found)
+    /// Every layer that an earlier daemon left; each is to be claimed.
+    pub fn find(&self) -> Result<Vec<Found>> {
+        let directories = self.directories()?.into_iter();
+        let layers = directories.filter(|(_, path)| is_in_use(path));
+        Ok(layers.map(|(vault, path)| Found { vault, path }).collect())
+    }
+
+    /// Whether the layer was made since the machine started: else unsynced files may be missing.
+    pub fn is_of_this_boot(&self, layer: &Layer) -> bool {
+        layer.record.boot == self.boot
     }
 
     /// Directories that are no layers any more, or never became any.
@@ -384,4 +385,103 @@ fn set_mtime(path: &Path, meta: &Meta) -> io::Result<()> {
 fn at(path: &Path) -> impl FnOnce(io::Error) -> Error + use<> {
     let path = path.to_owned();
     move |source| Error::Layer { path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scan::MarkNames;
+    use crate::scanner::tests::in_a_thread;
+    use avfs_vault::Time;
+
+    fn root(digit: char) -> RootId {
+        digit.to_string().repeat(64).parse().unwrap()
+    }
+
+    fn scene() -> (tempfile::TempDir, Layers, VaultId) {
+        let home = tempfile::tempdir().unwrap();
+        let layers = Layers::open(home.path(), None).unwrap();
+        (home, layers, VaultId::new())
+    }
+
+    fn top() -> Meta {
+        Meta::new(
+            0o750,
+            Time {
+                secs: 1_000,
+                nanos: 5,
+            },
+        )
+    }
+
+    #[test]
+    fn a_layer_is_found_again_with_what_it_stands_on() {
+        let (_home, layers, vault) = scene();
+        let mut layer = layers.create(vault, root('a'), &top()).unwrap();
+        layer.begin_commit(root('b')).unwrap();
+        let (path, mode) = (layer.upper_path(), 0o750);
+        assert_eq!(
+            std::fs::metadata(&path).unwrap().permissions().mode() & 0o7777,
+            mode
+        );
+        drop(layer);
+        let [found] = <[Found; 1]>::try_from(layers.find().unwrap()).ok().unwrap();
+        assert_eq!(found.vault, vault);
+        let layer = found.claim(Duration::ZERO).unwrap();
+        assert!(layers.is_of_this_boot(&layer));
+        let record = layer.record();
+        assert_eq!(
+            (record.base, record.last_commit, record.pending),
+            (root('a'), root('a'), root('b'))
+        );
+    }
+
+    #[test]
+    fn a_layer_in_use_is_not_touched() {
+        let (_home, layers, vault) = scene();
+        let layer = layers.create(vault, root('a'), &top()).unwrap();
+        // What the first process of a sandbox would hold.
+        let held = layer.hold().unwrap();
+        drop(layer);
+        let claim = |patience| layers.find().unwrap().remove(0).claim(patience);
+        let refused = claim(Duration::from_millis(20));
+        assert!(matches!(refused, Err(Error::LayerInUse { .. })));
+        drop(held);
+        claim(Duration::ZERO).unwrap();
+    }
+
+    #[test]
+    fn what_is_retired_is_rubbish_and_can_be_swept() {
+        let (home, layers, vault) = scene();
+        let layer = layers.create(vault, root('a'), &top()).unwrap();
+        std::fs::write(layer.upper_path().join("f"), "x").unwrap();
+        drop(layer.retire().unwrap());
+        assert!(layers.find().unwrap().is_empty());
+        let scanner = in_a_thread(MarkNames::User);
+        for retired in layers.rubbish().unwrap() {
+            retired.remove(&scanner).unwrap();
+        }
+        assert!(layers.rubbish().unwrap().is_empty());
+        layers.scratch(vault).unwrap();
+        assert!(layers.holds(vault));
+        layers.remove_vault(vault, &scanner).unwrap();
+        assert!(!layers.holds(vault));
+        assert_eq!(
+            std::fs::read_dir(home.path().join("layers"))
+                .unwrap()
+                .count(),
+            0
+        );
+    }
+
+    #[test]
+    fn a_damaged_record_is_said_to_be_one() {
+        let (_home, layers, vault) = scene();
+        let layer = layers.create(vault, root('a'), &top()).unwrap();
+        let record = layer.upper_path().with_file_name(RECORD);
+        drop(layer);
+        std::fs::write(record, [9; RECORD_BYTES]).unwrap();
+        let damaged = layers.find().unwrap().remove(0).claim(Duration::ZERO);
+        assert!(matches!(damaged, Err(Error::BadLayer { .. })));
+    }
 }

@@ -161,27 +161,28 @@ pub fn scanner_main() -> ExitCode {
     // SAFETY: the keeper starts this role with its socket as descriptor 3, and nothing else owns it.
     let socket = unsafe { OwnedFd::from_raw_fd(3) };
     raise_descriptor_limit();
-    loop {
-        let (frame, descriptors) = match receive(socket.as_fd()) {
-            Ok(Some(message)) => message,
-            Ok(None) => return ExitCode::SUCCESS,
-            Err(_) => return ExitCode::FAILURE,
-        };
+    match serve(socket.as_fd()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+/// Answers until the other end closes. Changes the directory of the calling process.
+fn serve(socket: BorrowedFd<'_>) -> rustix::io::Result<()> {
+    while let Some((frame, descriptors)) = receive(socket)? {
         let (answer, passed) = match answer(&frame, descriptors) {
             Ok(done) => done,
             Err(error) => {
-                let errno = error
-                    .raw_os_error()
-                    .unwrap_or(rustix::io::Errno::INVAL.raw_os_error());
+                let unknown = rustix::io::Errno::INVAL.raw_os_error();
+                let errno = error.raw_os_error().unwrap_or(unknown);
                 (Answer::Failed { errno }, Vec::new())
             }
         };
         let frame = postcard::to_stdvec(&answer).expect("answers are plain data");
         let passed: Vec<_> = passed.iter().map(AsFd::as_fd).collect();
-        if send(socket.as_fd(), &frame, &passed).is_err() {
-            return ExitCode::FAILURE;
-        }
+        send(socket, &frame, &passed)?;
     }
+    Ok(())
 }
 
 /// A deep layer needs a descriptor for each level.
@@ -281,4 +282,99 @@ fn receive(socket: BorrowedFd<'_>) -> rustix::io::Result<Option<Message>> {
     }
     frame.truncate(received.bytes);
     Ok(Some((frame, descriptors)))
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+    /// A scanner that answers from a thread with a directory of its own.
+    pub(crate) fn in_a_thread(marks: MarkNames) -> Scanner {
+        let (ours, theirs) = socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        )
+        .unwrap();
+        std::thread::spawn(move || {
+            // SAFETY: only the directory stops being shared, and nothing in this thread minds.
+            unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::FS) }.unwrap();
+            serve(theirs.as_fd()).unwrap();
+        });
+        Scanner::new(ours, marks)
+    }
+
+    fn open(path: &std::path::Path) -> OwnedFd {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        rustix::fs::open(path, flags, Mode::empty()).unwrap()
+    }
+
+    #[test]
+    fn many_files_are_opened_in_batches() {
+        let directory = tempfile::tempdir().unwrap();
+        let names: Vec<String> = (0..1_000).map(|n| format!("{n:0>200}")).collect();
+        for name in &names {
+            std::fs::write(directory.path().join(name), name).unwrap();
+        }
+        let scanner = in_a_thread(MarkNames::User);
+        let asked: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
+        let mut seen = 0;
+        let opened = |index: usize, file: std::io::Result<OwnedFd>| {
+            let mut text = String::new();
+            std::fs::File::from(file.unwrap())
+                .read_to_string(&mut text)
+                .unwrap();
+            assert_eq!(text, names[index]);
+            seen += 1;
+        };
+        scanner
+            .open(open(directory.path()).as_fd(), &asked, opened)
+            .unwrap();
+        assert_eq!(seen, names.len());
+    }
+
+    #[test]
+    fn nothing_outside_the_directory_is_opened() {
+        let directory = tempfile::tempdir().unwrap();
+        let upper = directory.path().join("upper");
+        std::fs::create_dir(&upper).unwrap();
+        std::fs::write(directory.path().join("secret"), "s").unwrap();
+        std::os::unix::fs::symlink("../secret", upper.join("link")).unwrap();
+        std::os::unix::fs::symlink("..", upper.join("up")).unwrap();
+        let scanner = in_a_thread(MarkNames::User);
+        let names: [&[u8]; 5] = [
+            b"link",
+            b"../secret",
+            b"up/secret",
+            b"/etc/passwd",
+            b"missing",
+        ];
+        let mut refused = 0;
+        scanner
+            .open(open(&upper).as_fd(), &names, |_, file| {
+                refused += usize::from(file.is_err())
+            })
+            .unwrap();
+        assert_eq!(refused, names.len());
+    }
+
+    #[test]
+    fn whatever_is_there_can_be_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut deep = directory.path().to_owned();
+        for _ in 0..300 {
+            deep.push("d");
+            std::fs::create_dir(&deep).unwrap();
+            std::fs::write(deep.join("f"), "").unwrap();
+        }
+        std::os::unix::fs::symlink("/", directory.path().join("d/root")).unwrap();
+        let scanner = in_a_thread(MarkNames::User);
+        scanner
+            .remove_contents(open(directory.path()).as_fd())
+            .unwrap();
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+        assert!(std::path::Path::new("/etc").exists());
+    }
 }

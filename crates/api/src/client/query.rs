@@ -51,10 +51,11 @@ mod tests {
             from: "vault:a b&c".into(),
             to: "HEAD".into(),
             patch: true,
+            ..Diff::default()
         };
         assert_eq!(
             query(&diff).unwrap(),
-            "?from=vault%3Aa%20b%26c&patch=true&to=HEAD"
+            "?from=vault%3Aa%20b%26c&patch=true&stat=false&to=HEAD"
         );
         assert_eq!(query(&VaultList {}).unwrap(), "");
     }

@@ -1,18 +1,20 @@
 //! Checkpoints over HTTP.
 
 use super::App;
+use super::errors::Failure;
 use super::items;
 use super::routes::{Reply, Routes, parse};
 use crate::wire::{
-    CheckpointDelete, CheckpointDeleted, CheckpointList, CheckpointListing, CheckpointRestore,
-    CheckpointRestored, CheckpointSave,
+    CheckpointDelete, CheckpointDeleted, CheckpointDetailsItem, CheckpointInfo, CheckpointList,
+    CheckpointListing, CheckpointRestore, CheckpointRestored, CheckpointSave,
 };
-use avfs_runtime::{CheckpointName, Select};
+use avfs_runtime::{CheckpointName, RestorePoint, Select, VaultName};
 
 pub(crate) fn routes(routes: Routes) -> Routes {
     routes
         .on_vault::<CheckpointSave>(save)
         .on_vault::<CheckpointList>(list)
+        .on_vault::<CheckpointInfo>(info)
         .on_vault::<CheckpointRestore>(restore)
         .on_vault::<CheckpointDelete>(delete)
 }
@@ -31,22 +33,43 @@ fn list(app: &App, vault: Select, _: CheckpointList) -> Reply<CheckpointList> {
     })
 }
 
-fn restore(app: &App, vault: Select, request: CheckpointRestore) -> Reply<CheckpointRestore> {
+fn info(app: &App, vault: Select, request: CheckpointInfo) -> Reply<CheckpointInfo> {
     let name: CheckpointName = parse(&request.name)?;
-    let restored = app.runtime.checkpoint_restore(vault, &name)?;
+    let details = app.runtime.checkpoint_info(vault, &name)?;
+    Ok(CheckpointDetailsItem {
+        item: items::checkpoint(&details.info),
+        version: details.version,
+        forks: names(&details.forks),
+    })
+}
+
+fn restore(app: &App, vault: Select, request: CheckpointRestore) -> Reply<CheckpointRestore> {
+    let point = match (&request.name, request.undo) {
+        (Some(name), false) => RestorePoint::Checkpoint(parse(name)?),
+        (None, true) => RestorePoint::Undo,
+        _ => return Err(Failure::invalid("name a checkpoint, or ask to undo")),
+    };
+    let restored = app.runtime.checkpoint_restore(vault, &point)?;
     Ok(CheckpointRestored {
-        snapshot: name.to_string(),
+        snapshot: restored.checkpoint.to_string(),
         version: restored.version,
         undo: restored.undo.to_string(),
-        changes: restored.changes,
+        changes: restored.files + restored.directories,
+        files_restored: restored.files,
+        dirs_restored: restored.directories,
     })
 }
 
 fn delete(app: &App, vault: Select, request: CheckpointDelete) -> Reply<CheckpointDelete> {
     let name: CheckpointName = parse(&request.name)?;
-    app.runtime.checkpoint_delete(vault, &name)?;
+    let forks = app.runtime.checkpoint_delete(vault, &name)?;
     Ok(CheckpointDeleted {
         action: "delete".into(),
         name: name.to_string(),
+        dependent_forks: names(&forks),
     })
+}
+
+fn names(vaults: &[VaultName]) -> Vec<String> {
+    vaults.iter().map(ToString::to_string).collect()
 }

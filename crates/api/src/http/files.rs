@@ -3,12 +3,15 @@
 use super::App;
 use super::errors::Failure;
 use super::items;
-use super::routes::{Reply, Routes};
+use super::routes::{Reply, Routes, parse};
+use super::transfer::host_path;
 use crate::wire::{
     Base64, Cat, FileBody, Ls, MadeDirectory, Mkdir, Moved, Mv, Removed, Rm, Write, Written,
     from_text, to_text,
 };
-use avfs_runtime::{Depth, ErrorKind, Parents, Select, VaultPath, WriteMode};
+use avfs_runtime::{
+    Depth, ErrorKind, Parents, ReadOptions, Select, Source, VaultPath, WriteMode, WriteOptions,
+};
 
 pub(crate) fn routes(routes: Routes) -> Routes {
     routes
@@ -22,14 +25,19 @@ pub(crate) fn routes(routes: Routes) -> Routes {
 
 fn ls(app: &App, vault: Select, request: Ls) -> Reply<Ls> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
-    let listed = app.runtime.ls(vault, &path).map_err(items::at(&path))?;
+    let listed = app.runtime.ls(vault, &path).map_err(at(&path))?;
     Ok(listed.into_iter().map(items::listed).collect())
 }
 
 fn cat(app: &App, vault: Select, request: Cat) -> Reply<Cat> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
-    let file = app.runtime.cat(vault, &path).map_err(items::at(&path))?;
-    let size = file.bytes.len() as u64;
+    let options = ReadOptions {
+        version: request.version,
+        offset: request.offset,
+        limit: request.limit,
+    };
+    let file = app.runtime.cat(vault, &path, &options).map_err(at(&path))?;
+    let end = request.offset.saturating_add(file.bytes.len() as u64);
     let (path, path_b64) = items::path(&file.path);
     let (content, content_b64) = to_text(file.bytes);
     Ok(FileBody {
@@ -37,26 +45,37 @@ fn cat(app: &App, vault: Select, request: Cat) -> Reply<Cat> {
         path_b64,
         content,
         content_b64,
-        size,
+        size: file.size,
+        offset: request.offset,
+        more: end < file.size,
         version: file.version,
     })
 }
 
 fn write(app: &App, vault: Select, request: Write) -> Reply<Write> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
-    let bytes = match &request.content_b64 {
-        Some(exact) => exact.0.as_slice(),
-        None => request.content.as_bytes(),
+    let host_file = match &request.host_file {
+        Some(text) => Some(host_path(text, request.host_file_b64.as_ref())?),
+        None => None,
     };
-    let mode = if request.append {
-        WriteMode::Append
-    } else {
-        WriteMode::Replace
+    let source = match (&host_file, &request.content_b64) {
+        (Some(file), _) => Source::HostFile(file),
+        (None, Some(exact)) => Source::Bytes(&exact.0),
+        (None, None) => Source::Bytes(request.content.as_bytes()),
+    };
+    let options = WriteOptions {
+        how: if request.append {
+            WriteMode::Append
+        } else {
+            WriteMode::Replace
+        },
+        parents: parents(request.parents),
+        mode: request.mode.as_deref().map(parse).transpose()?,
     };
     let written = app
         .runtime
-        .write(vault, &path, bytes, mode)
-        .map_err(items::at(&path))?;
+        .write(vault, &path, source, &options)
+        .map_err(at(&path))?;
     let (path, path_b64) = items::path(&written.path);
     Ok(Written {
         path,
@@ -69,14 +88,9 @@ fn write(app: &App, vault: Select, request: Write) -> Reply<Write> {
 
 fn mkdir(app: &App, vault: Select, request: Mkdir) -> Reply<Mkdir> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
-    let parents = if request.parents {
-        Parents::Make
-    } else {
-        Parents::Require
-    };
     app.runtime
-        .mkdir(vault, &path, parents)
-        .map_err(items::at(&path))?;
+        .mkdir(vault, &path, parents(request.parents))
+        .map_err(at(&path))?;
     let (path, path_b64) = items::path(&path);
     Ok(MadeDirectory {
         path,
@@ -97,7 +111,7 @@ fn rm(app: &App, vault: Select, request: Rm) -> Reply<Rm> {
     let removed = match app.runtime.rm(vault, &path, depth) {
         Ok(()) => true,
         Err(error) if request.force && error.kind() == ErrorKind::NotFound => false,
-        Err(error) => return Err(items::at(&path)(error)),
+        Err(error) => return Err(at(&path)(error)),
     };
     let (path, path_b64) = items::path(&path);
     Ok(Removed {
@@ -113,7 +127,7 @@ fn mv(app: &App, vault: Select, request: Mv) -> Reply<Mv> {
     let ended_at = app
         .runtime
         .mv(vault, &source, &destination)
-        .map_err(items::at(&source))?;
+        .map_err(at(&source))?;
     let (source, source_b64) = items::path(&source);
     let (destination, destination_b64) = items::path(&ended_at);
     Ok(Moved {
@@ -125,9 +139,21 @@ fn mv(app: &App, vault: Select, request: Mv) -> Reply<Mv> {
     })
 }
 
+fn parents(make: bool) -> Parents {
+    if make {
+        Parents::Make
+    } else {
+        Parents::Require
+    }
+}
+
 /// A path of the vault from its text, or from its exact bytes where there are any.
 pub(crate) fn vault_path(text: &str, exact: Option<&Base64>) -> Result<VaultPath, Failure> {
     let bytes = from_text(text, exact);
     VaultPath::parse(&bytes)
         .map_err(|error| Failure::from(avfs_runtime::Error::from(error)).at(text))
+}
+
+pub(crate) fn at(path: &VaultPath) -> impl Fn(avfs_runtime::Error) -> Failure {
+    move |error| Failure::from(error).at(&path.to_string())
 }

@@ -1,13 +1,12 @@
 //! From the runtime's types to the wire's.
 
-use super::errors::Failure;
 use crate::wire::{
-    Base64, ChangeItem, ChangeWord, CheckpointItem, EntryItem, ListedEntry, SkippedItem, TypeWord,
-    VaultItem, VersionItem, to_text,
+    Base64, ChangeItem, ChangeWord, CheckpointItem, EntryItem, ListedEntry, PathVersionItem,
+    SkippedItem, TreeEntry, TypeWord, VaultItem, VersionItem, human_size, to_text,
 };
 use avfs_runtime::{
-    Change, ChangeKind, Checkpoint, CheckpointOrigin, Entry, Kind, Listed, Skipped, Time,
-    VaultInfo, VaultPath, Version,
+    Change, ChangeKind, CheckpointInfo, CheckpointOrigin, Content, Entry, Kind, Listed,
+    PathVersion, Skipped, Time, TreeNode, VaultInfo, VaultPath, VaultVersion,
 };
 
 /// What keeps the vaults; the wire names it as other tools do.
@@ -42,10 +41,13 @@ pub(crate) fn vault(info: &VaultInfo) -> VaultItem {
     }
 }
 
-pub(crate) fn version(version: &Version) -> VersionItem {
+pub(crate) fn version(described: &VaultVersion) -> VersionItem {
+    let version = &described.version;
     let root = version.root.to_string();
     VersionItem {
         version: version.number,
+        size: described.bytes,
+        files: described.files,
         created_at: time(version.time),
         hash: root.chars().take(16).collect(),
         root,
@@ -55,7 +57,31 @@ pub(crate) fn version(version: &Version) -> VersionItem {
     }
 }
 
-pub(crate) fn checkpoint(checkpoint: &Checkpoint) -> CheckpointItem {
+pub(crate) fn path_version(changed: &PathVersion) -> PathVersionItem {
+    let version = &changed.version;
+    let entry = changed.entry.as_ref();
+    let id = match entry.map(|entry| &entry.kind) {
+        Some(Kind::File { content, .. }) => {
+            let (Content::Object(id) | Content::Chunks(id)) = content;
+            id.to_string()
+        }
+        Some(Kind::Directory { tree, .. }) => tree.to_string(),
+        Some(Kind::Symlink { .. } | Kind::Fifo) | None => String::new(),
+    };
+    PathVersionItem {
+        version: version.number,
+        size: entry.map_or(0, |it| self::entry(it).size),
+        created_at: time(version.time),
+        hash: id.chars().take(16).collect(),
+        removed: entry.is_none(),
+        cause: version.cause.to_string(),
+        by: version.by.to_string(),
+        exec: version.exec.as_ref().map(ToString::to_string),
+    }
+}
+
+pub(crate) fn checkpoint(info: &CheckpointInfo) -> CheckpointItem {
+    let checkpoint = &info.checkpoint;
     let origin = match checkpoint.origin {
         CheckpointOrigin::Asked => "asked",
         CheckpointOrigin::Automatic => "automatic",
@@ -67,6 +93,9 @@ pub(crate) fn checkpoint(checkpoint: &Checkpoint) -> CheckpointItem {
         root: checkpoint.root.to_string(),
         origin: origin.into(),
         by: checkpoint.by.to_string(),
+        file_count: info.files,
+        total_size: info.bytes,
+        total_size_human: human_size(info.bytes),
     }
 }
 
@@ -93,7 +122,21 @@ pub(crate) fn listed(listed: Listed) -> ListedEntry {
     }
 }
 
-fn entry(entry: &Entry) -> EntryItem {
+pub(crate) fn tree_entry(node: TreeNode) -> TreeEntry {
+    let (name, name_b64) = to_text(node.name);
+    let item = entry(&node.entry);
+    TreeEntry {
+        depth: node.depth,
+        name,
+        name_b64,
+        kind: item.kind,
+        size: item.size,
+        target: item.target,
+        target_b64: item.target_b64,
+    }
+}
+
+pub(crate) fn entry(entry: &Entry) -> EntryItem {
     let mut item = EntryItem {
         kind: TypeWord::Fifo,
         size: 0,
@@ -145,6 +188,9 @@ pub(crate) fn change(change: &Change) -> ChangeItem {
         from_b64,
         before: change.before.as_ref().map(entry),
         after: change.after.as_ref().map(entry),
+        additions: None,
+        deletions: None,
+        binary: None,
     }
 }
 
@@ -155,10 +201,4 @@ pub(crate) fn skipped(skipped: Skipped) -> SkippedItem {
         path_b64,
         reason: skipped.reason,
     }
-}
-
-/// For `map_err`: names the path that the request was about.
-pub(crate) fn at(path: &VaultPath) -> impl Fn(avfs_runtime::Error) -> Failure + use<> {
-    let path = path.to_string();
-    move |error| Failure::from(error).at(&path)
 }

@@ -9,9 +9,11 @@ mod exec;
 mod files;
 mod items;
 mod journal;
+mod paths;
 mod routes;
 mod transfer;
 mod vaults;
+mod versions;
 mod watch;
 
 pub(crate) use app::App;
@@ -28,6 +30,8 @@ fn all_routes() -> Routes {
     let routes = vaults::routes(Routes::new());
     let routes = files::routes(routes);
     let routes = transfer::routes(routes);
+    let routes = paths::routes(routes);
+    let routes = versions::routes(routes);
     let routes = checkpoints::routes(routes);
     let routes = exec::routes(routes);
     let routes = journal::routes(routes);

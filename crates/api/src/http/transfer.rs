@@ -2,7 +2,7 @@
 
 use super::App;
 use super::errors::Failure;
-use super::files::vault_path;
+use super::files::{at, vault_path};
 use super::items;
 use super::routes::{Reply, Routes, parse_vault, query};
 use super::watch::{Caller, Here};
@@ -73,13 +73,11 @@ fn bring_in(
     import: avfs_runtime::Import<'_>,
     watcher: &dyn Watcher,
 ) -> Result<Imported, Failure> {
-    let at = import.at.clone();
-    let imported = app
-        .runtime
-        .import(import, watcher)
-        .map_err(items::at(&at))?;
+    let place = import.at.clone();
+    let imported = app.runtime.import(import, watcher);
+    let imported = imported.map_err(at(&place))?;
     let report = imported.report;
-    let (vfs_path, vfs_path_b64) = items::path(&at);
+    let (vfs_path, vfs_path_b64) = items::path(&place);
     Ok(Imported {
         vfs_path,
         vfs_path_b64,
@@ -96,7 +94,7 @@ fn export(app: &App, vault: Select, request: Export, watcher: &dyn Watcher) -> R
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     let host = host_path(&request.host_dir, request.host_dir_b64.as_ref())?;
     let report = app.runtime.export(vault, &path, &host, watcher);
-    Ok(exported(&path, host, report.map_err(items::at(&path))?))
+    Ok(exported(&path, host, report.map_err(at(&path))?))
 }
 
 fn export_archive(
@@ -108,7 +106,7 @@ fn export_archive(
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     let host = host_path(&request.host_file, request.host_file_b64.as_ref())?;
     let report = app.runtime.export_archive(vault, &path, &host, watcher);
-    Ok(exported(&path, host, report.map_err(items::at(&path))?))
+    Ok(exported(&path, host, report.map_err(at(&path))?))
 }
 
 fn exported(path: &VaultPath, host: PathBuf, report: ExportReport) -> Exported {
@@ -177,7 +175,7 @@ fn export_changes(
 }
 
 /// The daemon's own directory means nothing to a client, so only absolute paths do.
-fn host_path(text: &str, exact: Option<&Base64>) -> Result<PathBuf, Failure> {
+pub(crate) fn host_path(text: &str, exact: Option<&Base64>) -> Result<PathBuf, Failure> {
     let path = PathBuf::from(OsString::from_vec(from_text(text, exact)));
     if path.is_absolute() {
         Ok(path)
@@ -273,7 +271,7 @@ async fn archive_read(
             piece: Vec::with_capacity(PIECE),
         };
         let written = app.runtime.archive(select, &path, &mut leaving);
-        match written.map_err(items::at(&path)) {
+        match written.map_err(at(&path)) {
             Ok(()) => drop(leaving.flush()),
             Err(failure) => match leaving.begun.take() {
                 Some(begun) => drop(begun.send(Err(failure))),

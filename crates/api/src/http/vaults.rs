@@ -5,10 +5,10 @@ use super::errors::Failure;
 use super::items::{self, BACKEND};
 use super::routes::{Reply, Routes, parse};
 use crate::wire::{
-    Diff, DiffReport, VaultCreate, VaultCreated, VaultDelete, VaultDeleted, VaultDetails,
-    VaultFork, VaultForked, VaultInfo, VaultList, VaultLog, VaultUse, VaultUsed,
+    AncestorItem, VaultCreate, VaultCreated, VaultDelete, VaultDeleted, VaultDetails, VaultFork,
+    VaultForked, VaultInfo, VaultList, VaultRename, VaultRenamed, VaultUse, VaultUsed,
 };
-use avfs_runtime::{AfterFork, DiffDetail, DiffPoint, Select, VaultName};
+use avfs_runtime::{AfterFork, Ancestor, ForkPoint, Select, VaultName};
 
 pub(crate) fn routes(routes: Routes) -> Routes {
     routes
@@ -16,10 +16,9 @@ pub(crate) fn routes(routes: Routes) -> Routes {
         .plain::<VaultList>(list)
         .on_vault::<VaultInfo>(info)
         .on_vault::<VaultUse>(make_current)
+        .on_vault::<VaultRename>(rename)
         .on_vault::<VaultFork>(fork)
         .on_vault::<VaultDelete>(delete)
-        .on_vault::<VaultLog>(log)
-        .on_vault::<Diff>(diff)
 }
 
 fn create(app: &App, request: VaultCreate) -> Reply<VaultCreate> {
@@ -39,6 +38,7 @@ fn list(app: &App, _: VaultList) -> Reply<VaultList> {
 
 fn info(app: &App, vault: Select, _: VaultInfo) -> Reply<VaultInfo> {
     let info = app.runtime.vault_info(vault)?;
+    let family = app.runtime.vault_family(&info.vault)?;
     Ok(VaultDetails {
         item: items::vault(&info),
         path: home(app),
@@ -48,6 +48,34 @@ fn info(app: &App, vault: Select, _: VaultInfo) -> Reply<VaultInfo> {
             .parent
             .as_ref()
             .map(|parent| parent.root.to_string()),
+        lineage: family.ancestors.iter().map(ancestor).collect(),
+        forks: family.forks.iter().map(ToString::to_string).collect(),
+    })
+}
+
+fn ancestor(ancestor: &Ancestor) -> AncestorItem {
+    AncestorItem {
+        name: ancestor.name.to_string(),
+        id: ancestor.id.to_string(),
+        exists: ancestor.exists,
+        root: ancestor.root.to_string(),
+        version: ancestor.version,
+        checkpoints: ancestor
+            .checkpoints
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
+    }
+}
+
+fn rename(app: &App, vault: Select, request: VaultRename) -> Reply<VaultRename> {
+    let old = name_of(app, vault)?;
+    let info = app.runtime.vault_rename(&old, &parse(&request.name)?)?;
+    Ok(VaultRenamed {
+        old_name: old.to_string(),
+        name: info.vault.name.to_string(),
+        current: info.current,
+        id: info.vault.id.to_string(),
     })
 }
 
@@ -66,7 +94,15 @@ fn fork(app: &App, vault: Select, request: VaultFork) -> Reply<VaultFork> {
     } else {
         AfterFork::Stay
     };
-    let info = app.runtime.vault_fork(&source, &name, then)?;
+    let point = match (&request.checkpoint, request.version) {
+        (None, None) => ForkPoint::Head,
+        (Some(name), None) => ForkPoint::Checkpoint(parse(name)?),
+        (None, Some(number)) => ForkPoint::Version(number),
+        (Some(_), Some(_)) => {
+            return Err(Failure::invalid("name a checkpoint or a version, not both"));
+        }
+    };
+    let info = app.runtime.vault_fork(&source, &point, &name, then)?;
     Ok(VaultForked {
         source: source.to_string(),
         name: info.vault.name.to_string(),
@@ -84,33 +120,6 @@ fn delete(app: &App, vault: Select, _: VaultDelete) -> Reply<VaultDelete> {
     app.runtime.vault_delete(&name)?;
     Ok(VaultDeleted {
         deleted: name.to_string(),
-    })
-}
-
-fn log(app: &App, vault: Select, request: VaultLog) -> Reply<VaultLog> {
-    Ok(app
-        .runtime
-        .vault_log(vault, request.limit)?
-        .iter()
-        .map(items::version)
-        .collect())
-}
-
-fn diff(app: &App, vault: Select, request: Diff) -> Reply<Diff> {
-    let from: DiffPoint = parse(&request.from)?;
-    let to: DiffPoint = parse(&request.to)?;
-    let detail = if request.patch {
-        DiffDetail::Patch
-    } else {
-        DiffDetail::Names
-    };
-    let diff = app.runtime.diff(vault, &from, &to, detail)?;
-    Ok(DiffReport {
-        from: diff.from,
-        to: diff.to,
-        identical: diff.changes.is_empty(),
-        changes: diff.changes.iter().map(items::change).collect(),
-        patch: diff.patch,
     })
 }
 

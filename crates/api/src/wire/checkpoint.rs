@@ -19,6 +19,26 @@ pub struct CheckpointItem {
     /// Why it exists: asked for, made before a command, or made before a restore.
     pub origin: String,
     pub by: String,
+    pub file_count: u64,
+    pub total_size: u64,
+    pub total_size_human: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CheckpointInfo {
+    pub name: String,
+}
+
+/// A checkpoint, and what hangs together with it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CheckpointDetailsItem {
+    #[serde(flatten)]
+    pub item: CheckpointItem,
+    /// The newest version of the vault with this state.
+    pub version: Option<u64>,
+    /// The vaults that were forked at this state.
+    pub forks: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -33,7 +53,11 @@ pub struct CheckpointListing {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CheckpointRestore {
-    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub name: Option<String>,
+    /// Goes back to what the last restore replaced.
+    #[serde(default)]
+    pub undo: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -44,6 +68,9 @@ pub struct CheckpointRestored {
     pub undo: String,
     /// How many paths differ from the state before.
     pub changes: usize,
+    /// Those of them that are no directories.
+    pub files_restored: usize,
+    pub dirs_restored: usize,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -57,4 +84,7 @@ pub struct CheckpointDeleted {
     /// Always `delete`.
     pub action: String,
     pub name: String,
+    /// The vaults that were forked at this state. They stay.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub dependent_forks: Vec<String>,
 }

@@ -11,9 +11,37 @@ pub struct Diff {
     pub from: String,
     #[serde(default = "Diff::default_to")]
     pub to: String,
+    /// Only what is at this path or beneath it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub path_b64: Option<Base64>,
+    /// The path in the state after, where it is another one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub path2: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub path2_b64: Option<Base64>,
     /// Adds the text of the changes in unified form.
     #[serde(default)]
     pub patch: bool,
+    /// Adds how many lines came and went.
+    #[serde(default)]
+    pub stat: bool,
+}
+
+impl Default for Diff {
+    fn default() -> Diff {
+        Diff {
+            from: Diff::default_from(),
+            to: Diff::default_to(),
+            path: None,
+            path_b64: None,
+            path2: None,
+            path2_b64: None,
+            patch: false,
+            stat: false,
+        }
+    }
 }
 
 impl Diff {
@@ -34,6 +62,38 @@ pub struct DiffReport {
     pub changes: Vec<ChangeItem>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub patch: Option<String>,
+    /// The lines, where the difference is that of one file.
+    #[serde(flatten, skip_serializing_if = "Option::is_none", default)]
+    pub file: Option<FileDiffItem>,
+}
+
+/// The difference of one file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FileDiffItem {
+    pub path1: String,
+    pub path2: String,
+    /// The vault's versions compared, where the states are versions.
+    pub version1: Option<u64>,
+    pub version2: Option<u64>,
+    /// Whether there are no lines to show.
+    pub binary: bool,
+    pub diff: Vec<DiffLineItem>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DiffLineItem {
+    pub line_type: LineWord,
+    /// Where the line is: before for a removed one, after for the others.
+    pub line_num: u32,
+    pub content: String,
+}
+
+#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LineWord {
+    Add,
+    Remove,
+    Context,
 }
 
 /// One path that differs, and how.
@@ -52,6 +112,13 @@ pub struct ChangeItem {
     pub before: Option<EntryItem>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub after: Option<EntryItem>,
+    /// Lines that came; none when nobody asked.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub additions: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub deletions: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub binary: Option<bool>,
 }
 
 #[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]

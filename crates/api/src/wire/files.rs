@@ -41,6 +41,15 @@ pub struct Cat {
     pub path: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
+    /// The vault's version to read from; the newest when left out.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub version: Option<u64>,
+    /// The first byte wanted.
+    #[serde(default)]
+    pub offset: u64,
+    /// At most so many bytes; all of them when left out.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub limit: Option<u64>,
 }
 
 /// A file's content.
@@ -52,7 +61,14 @@ pub struct FileBody {
     pub content: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub content_b64: Option<Base64>,
+    /// Of the whole file.
     pub size: u64,
+    /// Where in the file the content begins.
+    #[serde(default)]
+    pub offset: u64,
+    /// Whether the file goes on behind the content.
+    #[serde(default)]
+    pub more: bool,
     /// The vault's version that was read.
     pub version: u64,
 }
@@ -67,8 +83,19 @@ pub struct Write {
     pub content: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub content_b64: Option<Base64>,
+    /// An absolute path of the host to read the content from instead.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub host_file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub host_file_b64: Option<Base64>,
     #[serde(default)]
     pub append: bool,
+    /// Makes missing directories above it.
+    #[serde(default)]
+    pub parents: bool,
+    /// The mode afterwards, octal or symbolic.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub mode: Option<String>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

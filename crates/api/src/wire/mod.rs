@@ -11,20 +11,26 @@ mod diff;
 mod exec;
 mod files;
 mod journal;
+mod paths;
 mod problem;
+mod size;
 mod transfer;
 mod vault;
+mod versions;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use base64::{Base64, from_text, to_text};
 pub use checkpoint::{
-    CheckpointDelete, CheckpointDeleted, CheckpointItem, CheckpointList, CheckpointListing,
-    CheckpointRestore, CheckpointRestored, CheckpointSave,
+    CheckpointDelete, CheckpointDeleted, CheckpointDetailsItem, CheckpointInfo, CheckpointItem,
+    CheckpointList, CheckpointListing, CheckpointRestore, CheckpointRestored, CheckpointSave,
 };
 pub use daemon::{Daemon, DaemonState, DaemonStop, DaemonStopping};
-pub use diff::{ChangeItem, ChangeWord, Diff, DiffReport, EntryItem, TypeWord};
+pub use diff::{
+    ChangeItem, ChangeWord, Diff, DiffLineItem, DiffReport, EntryItem, FileDiffItem, LineWord,
+    TypeWord,
+};
 pub use exec::{
     ByteCounts, CommandMode, DecisionItem, DecisionPart, Envelope, EnvelopeRequest, EnvelopeResult,
     Exec, ExecCancel, ExecCancelled, ExecEvent, OutputChunk, OutputCounts, SkippedItem,
@@ -34,15 +40,22 @@ pub use files::{
     Cat, FileBody, ListedEntry, Ls, MadeDirectory, Mkdir, Moved, Mv, Removed, Rm, Write, Written,
 };
 pub use journal::{Journal, JournalItem, JournalListing, JournalVerified, JournalVerify};
+pub use paths::{
+    Chmod, Copied, Cp, Edit, Edited, Linked, Ln, ModeChanged, Stat, StatItem, Touch, Touched, Tree,
+    TreeEntry, TreeListing,
+};
 pub use problem::Problem;
+pub use size::human_size;
 pub use transfer::{
     ArchiveRead, ArchiveWrite, BackItem, BackWord, Export, ExportArchive, ExportChanges, Exported,
     ExportedChanges, Import, Imported, ProgressEvent,
 };
 pub use vault::{
-    VaultCreate, VaultCreated, VaultDelete, VaultDeleted, VaultDetails, VaultFork, VaultForked,
-    VaultInfo, VaultItem, VaultList, VaultLog, VaultUse, VaultUsed, VersionItem,
+    AncestorItem, VaultCreate, VaultCreated, VaultDelete, VaultDeleted, VaultDetails, VaultFork,
+    VaultForked, VaultInfo, VaultItem, VaultList, VaultLog, VaultRename, VaultRenamed, VaultUse,
+    VaultUsed, VersionItem,
 };
+pub use versions::{CheckedOut, Checkout, PathLog, PathVersionItem, Revert, Reverted};
 
 /// The vault name in an address that means "the current vault".
 pub const CURRENT: &str = "@current";
@@ -101,15 +114,26 @@ operations! {
     VaultList, "vault_list", Get "/v1/vaults" => Vec<VaultItem>;
     VaultInfo, "vault_info", Get "/v1/vaults/{vault}" => VaultDetails;
     VaultUse, "vault_use", Post "/v1/vaults/{vault}/use" => VaultUsed;
+    VaultRename, "vault_rename", Post "/v1/vaults/{vault}/rename" => VaultRenamed;
     VaultFork, "vault_fork", Post "/v1/vaults/{vault}/fork" => VaultForked;
     VaultDelete, "vault_delete", Delete "/v1/vaults/{vault}" => VaultDeleted;
     VaultLog, "vault_log", Get "/v1/vaults/{vault}/log" => Vec<VersionItem>;
+    PathLog, "log", Post "/v1/vaults/{vault}/files/log" => Vec<PathVersionItem>;
+    Checkout, "checkout", Post "/v1/vaults/{vault}/files/checkout" => CheckedOut;
+    Revert, "revert", Post "/v1/vaults/{vault}/files/revert" => Reverted;
     Ls, "ls", Post "/v1/vaults/{vault}/files/ls" => Vec<ListedEntry>;
     Cat, "cat", Post "/v1/vaults/{vault}/files/cat" => FileBody;
     Write, "write", Post "/v1/vaults/{vault}/files/write" => Written;
     Mkdir, "mkdir", Post "/v1/vaults/{vault}/files/mkdir" => MadeDirectory;
     Rm, "rm", Post "/v1/vaults/{vault}/files/rm" => Removed;
     Mv, "mv", Post "/v1/vaults/{vault}/files/mv" => Moved;
+    Stat, "stat", Post "/v1/vaults/{vault}/files/stat" => StatItem;
+    Tree, "tree", Post "/v1/vaults/{vault}/files/tree" => TreeListing;
+    Cp, "cp", Post "/v1/vaults/{vault}/files/cp" => Copied;
+    Ln, "ln", Post "/v1/vaults/{vault}/files/ln" => Linked;
+    Chmod, "chmod", Post "/v1/vaults/{vault}/files/chmod" => ModeChanged;
+    Touch, "touch", Post "/v1/vaults/{vault}/files/touch" => Touched;
+    Edit, "edit", Post "/v1/vaults/{vault}/files/edit" => Edited;
     Import, "import", Post "/v1/vaults/{vault}/files/import" => Imported;
     Export, "export", Post "/v1/vaults/{vault}/files/export" => Exported;
     ExportArchive, "export_archive", Post "/v1/vaults/{vault}/files/export-archive" => Exported;
@@ -119,6 +143,8 @@ operations! {
     ArchiveRead, "archive_read", Get "/v1/vaults/{vault}/files/archive" => ();
     CheckpointSave, "checkpoint_save", Post "/v1/vaults/{vault}/checkpoints" => CheckpointItem;
     CheckpointList, "checkpoint_list", Get "/v1/vaults/{vault}/checkpoints" => CheckpointListing;
+    CheckpointInfo, "checkpoint_info", Post "/v1/vaults/{vault}/checkpoints/info"
+        => CheckpointDetailsItem;
     CheckpointRestore, "checkpoint_restore", Post "/v1/vaults/{vault}/checkpoints/restore"
         => CheckpointRestored;
     CheckpointDelete, "checkpoint_delete", Post "/v1/vaults/{vault}/checkpoints/delete"

@@ -52,6 +52,38 @@ pub struct VaultDetails {
     pub root: String,
     /// The root it was forked at.
     pub parent_root: Option<String>,
+    /// Where it comes from, the vault it was forked from first.
+    pub lineage: Vec<AncestorItem>,
+    /// The vaults forked from it.
+    pub forks: Vec<String>,
+}
+
+/// A vault that another one comes from.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AncestorItem {
+    pub name: String,
+    pub id: String,
+    /// False once it was deleted.
+    pub exists: bool,
+    /// The state that was forked.
+    pub root: String,
+    pub version: Option<u64>,
+    /// Its checkpoints of that state.
+    pub checkpoints: Vec<String>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VaultRename {
+    pub name: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct VaultRenamed {
+    pub old_name: String,
+    pub name: String,
+    pub current: bool,
+    pub id: String,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -67,6 +99,12 @@ pub struct VaultUsed {
 #[serde(deny_unknown_fields)]
 pub struct VaultFork {
     pub name: String,
+    /// Begins with this checkpoint instead of the head.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub checkpoint: Option<String>,
+    /// Begins with this version instead of the head.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub version: Option<u64>,
     /// Makes the fork the current vault.
     #[serde(rename = "use", default)]
     pub make_current: bool,
@@ -101,7 +139,7 @@ pub struct VaultLog {
 }
 
 impl VaultLog {
-    fn default_limit() -> usize {
+    pub(super) fn default_limit() -> usize {
         50
     }
 }
@@ -110,6 +148,9 @@ impl VaultLog {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct VersionItem {
     pub version: u64,
+    /// Bytes of all files in it.
+    pub size: u64,
+    pub files: u64,
     pub created_at: String,
     /// The first 16 hex digits of the root.
     pub hash: String,

@@ -3,10 +3,11 @@
 use crate::args::CheckpointVerb;
 use crate::error::Result;
 use crate::output::Output;
-use crate::output::table::{count, table, time};
+use crate::output::table::{align_right, count, table, time};
 use crate::session::Session;
 use avfs_api::wire::{
-    CheckpointDelete, CheckpointList, CheckpointListing, CheckpointRestore, CheckpointSave,
+    CheckpointDelete, CheckpointDetailsItem, CheckpointInfo, CheckpointList, CheckpointListing,
+    CheckpointRestore, CheckpointSave,
 };
 
 pub fn run(verb: CheckpointVerb, session: &mut Session, output: Output) -> Result<()> {
@@ -19,24 +20,57 @@ pub fn run(verb: CheckpointVerb, session: &mut Session, output: Output) -> Resul
             let listing = session.call(&CheckpointList {})?;
             output.answer(&listing, list_text)
         }
-        CheckpointVerb::Restore { name } => {
-            let restored = session.call(&CheckpointRestore { name })?;
+        CheckpointVerb::Info { name } => {
+            let details = session.call(&CheckpointInfo { name })?;
+            output.answer(&details, info_text)
+        }
+        CheckpointVerb::Restore { name, undo } => {
+            let restored = session.call(&CheckpointRestore { name, undo })?;
             output.answer(&restored, |restored| {
                 format!(
-                    "restored {}: {} changed\nto undo: avfs checkpoint restore {}",
+                    "restored {}: {} changed\nto undo: avfs checkpoint restore --undo",
                     restored.snapshot,
                     count(restored.changes as u64, "path"),
-                    restored.undo,
                 )
             })
         }
         CheckpointVerb::Delete { name } => {
             let deleted = session.call(&CheckpointDelete { name })?;
             output.answer(&deleted, |deleted| {
-                format!("deleted checkpoint {}", deleted.name)
+                let forks = match &deleted.dependent_forks[..] {
+                    [] => String::new(),
+                    forks => format!("; forks that began with it stay: {}", forks.join(", ")),
+                };
+                format!("deleted checkpoint {}{forks}", deleted.name)
             })
         }
     }
+}
+
+fn info_text(details: &CheckpointDetailsItem) -> String {
+    let item = &details.item;
+    let files = count(item.file_count, "file");
+    let mut rows = vec![
+        ("name", item.name.clone()),
+        ("created", time(&item.created_at)),
+        ("origin", item.origin.clone()),
+        ("files", format!("{files}, {}", item.total_size_human)),
+        ("root", item.root.clone()),
+    ];
+    rows.extend(
+        details
+            .version
+            .map(|number| ("version", format!("v{number}"))),
+    );
+    if !details.forks.is_empty() {
+        rows.push(("forks", details.forks.join(", ")));
+    }
+    let rows = rows.into_iter();
+    table(
+        &[],
+        rows.map(|(name, value)| vec![name.into(), value]).collect(),
+    )
+    .trim_fmt()
 }
 
 fn list_text(listing: &CheckpointListing) -> String {
@@ -46,7 +80,19 @@ fn list_text(listing: &CheckpointListing) -> String {
     let rows = listing
         .snapshots
         .iter()
-        .map(|it| vec![it.name.clone(), time(&it.created_at), it.origin.clone()])
+        .map(|it| {
+            vec![
+                it.name.clone(),
+                time(&it.created_at),
+                it.origin.clone(),
+                it.file_count.to_string(),
+                it.total_size_human.clone(),
+            ]
+        })
         .collect();
-    table(&["NAME", "CREATED", "ORIGIN"], rows).trim_fmt()
+    let mut table = table(&["NAME", "CREATED", "ORIGIN", "FILES", "SIZE"], rows);
+    for column in [3, 4] {
+        align_right(&mut table, column);
+    }
+    table.trim_fmt()
 }

@@ -1,24 +1,67 @@
 //! `avfs diff`: what changed between two states.
 
+use super::paths;
 use crate::args::DiffArgs;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::output::{Output, changes};
 use crate::session::Session;
 use avfs_api::wire::{Diff, DiffReport};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 
 pub fn run(args: DiffArgs, session: &mut Session, output: Output) -> Result<()> {
-    let request = Diff {
-        from: args.from,
-        to: args.to,
-        patch: args.patch,
-    };
+    let request = request(&args)?;
     let report = session.call(&request)?;
-    output.answer(&report, text)
+    output.answer(&report, |report| text(report, &args))
 }
 
-fn text(report: &DiffReport) -> String {
+fn request(args: &DiffArgs) -> Result<Diff> {
+    let is_path = |word: &&OsString| word.as_bytes().starts_with(b"/");
+    let states: Vec<&OsString> = args.what.iter().take_while(|word| !is_path(word)).collect();
+    let given: Vec<&OsString> = args.what[states.len()..].iter().collect();
+    if states.len() > 2 || given.len() > 2 || !given.iter().all(is_path) {
+        return Err(Error::Invalid {
+            text: "give up to two states, then up to two paths that begin with /".into(),
+            hint: Some("see `avfs diff --help`".into()),
+        });
+    }
+    let mut states = states.iter().map(|word| state(word));
+    let version = |number: u64| format!("v{number}");
+    // Two paths are compared as they are now, unless states are named.
+    let default = if given.len() == 2 { "HEAD" } else { "BASE" };
+    let from = states.next().or(args.v1.map(version));
+    let to = states.next().or(args.v2.map(version));
+    let mut given = given.into_iter().map(|word| paths::in_vault(word));
+    let (path, path_b64) = given.next().unzip();
+    let (path2, path2_b64) = given.next().unzip();
+    let names_only = args.name_status || args.stat;
+    Ok(Diff {
+        from: from.unwrap_or_else(|| default.into()),
+        to: to.unwrap_or_else(|| "HEAD".into()),
+        patch: args.patch || path.is_some() && !names_only,
+        stat: args.stat,
+        path,
+        path_b64: path_b64.flatten(),
+        path2,
+        path2_b64: path2_b64.flatten(),
+    })
+}
+
+fn state(word: &OsStr) -> String {
+    word.to_string_lossy().into_owned()
+}
+
+fn text(report: &DiffReport, args: &DiffArgs) -> String {
+    if args.name_status {
+        return changes::name_status(&report.changes).join("\n");
+    }
+    let mut text = String::new();
+    if args.stat {
+        text = changes::stat(&report.changes);
+    }
     match &report.patch {
-        Some(patch) => changes::patch(patch),
+        Some(patch) => text + &changes::patch(patch),
+        None if args.stat => text,
         None => changes::lines(&report.changes).join("\n"),
     }
 }

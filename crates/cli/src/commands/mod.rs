@@ -2,21 +2,30 @@
 
 mod audit;
 mod cat;
+mod checkout;
 mod checkpoint;
+mod chmod;
 mod completions;
+mod cp;
 mod daemon;
 mod demo;
 mod diff;
 mod doctor;
+mod edit;
 mod exec;
 mod export;
 mod import;
+mod ln;
+mod log;
 mod ls;
 mod mkdir;
 mod mv;
 mod paths;
 mod rm;
 mod serve;
+mod stat;
+mod touch;
+mod tree;
 mod vault;
 mod write;
 
@@ -68,9 +77,19 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Mkdir(args) => mkdir::run(args, session, output),
         Verb::Rm(args) => rm::run(args, session, output),
         Verb::Mv(args) => mv::run(args, session, output),
+        Verb::Cp(args) => cp::run(args, session, output),
+        Verb::Ln(args) => ln::run(args, session, output),
+        Verb::Chmod(args) => chmod::run(args, session, output),
+        Verb::Touch(args) => touch::run(args, session, output),
+        Verb::Edit(args) => edit::run(args, session, output),
+        Verb::Stat(args) => stat::run(args, session, output),
+        Verb::Tree(args) => tree::run(args, session, output),
         Verb::Import(args) => import::run(args, session, output),
         Verb::Export(args) => export::run(args, session, output),
         Verb::Checkpoint(verb) => checkpoint::run(verb, session, output),
+        Verb::Log(args) => log::run(args, session, output),
+        Verb::Checkout(args) => checkout::run(args, session, output),
+        Verb::Revert(args) => checkout::revert(args, session, output),
         Verb::Diff(args) => diff::run(args, session, output),
         Verb::Audit(args) => return audit::run(args, session, output),
         Verb::Proxy(ProxyVerb::Exec(args)) | Verb::Exec(args) => {

@@ -6,8 +6,8 @@ use crate::output::Output;
 use crate::output::table::{align_right, count, size, table, time};
 use crate::session::Session;
 use avfs_api::wire::{
-    VaultCreate, VaultDelete, VaultDetails, VaultFork, VaultInfo, VaultItem, VaultList, VaultLog,
-    VaultUse, VersionItem,
+    AncestorItem, VaultCreate, VaultDelete, VaultDetails, VaultFork, VaultInfo, VaultItem,
+    VaultList, VaultLog, VaultRename, VaultUse, VersionItem,
 };
 
 pub fn run(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()> {
@@ -15,12 +15,11 @@ pub fn run(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()>
         VaultVerb::Create { name } => {
             let created = session.call(&VaultCreate { name })?;
             output.answer(&created, |created| {
-                let current = if created.current {
-                    ", now the current one"
-                } else {
-                    ""
-                };
-                format!("created vault {}{current}", created.created)
+                format!(
+                    "created vault {}{}",
+                    created.created,
+                    now_current(created.current)
+                )
             })
         }
         VaultVerb::List => {
@@ -38,18 +37,29 @@ pub fn run(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()>
                 format!("{} is now the current vault", used.current)
             })
         }
+        VaultVerb::Rename { name, new_name } => {
+            let request = VaultRename { name: new_name };
+            let renamed = session.call_on(&name, &request)?;
+            output.answer(&renamed, |renamed| {
+                format!("vault {} is now called {}", renamed.old_name, renamed.name)
+            })
+        }
         VaultVerb::Fork {
             source,
             name,
+            checkpoint,
+            version,
             make_current,
         } => {
-            let forked = session.call_on(&source, &VaultFork { name, make_current })?;
+            let request = VaultFork {
+                name,
+                checkpoint,
+                version,
+                make_current,
+            };
+            let forked = session.call_on(&source, &request)?;
             output.answer(&forked, |forked| {
-                let current = if forked.current {
-                    ", now the current one"
-                } else {
-                    ""
-                };
+                let current = now_current(forked.current);
                 format!("forked {} from {}{current}", forked.name, forked.source)
             })
         }
@@ -65,6 +75,10 @@ pub fn run(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()>
             output.answer(&versions, |versions| log_text(versions))
         }
     }
+}
+
+fn now_current(current: bool) -> &'static str {
+    if current { ", now the current one" } else { "" }
 }
 
 fn list_text(vaults: &[VaultItem]) -> String {
@@ -120,8 +134,12 @@ fn info_text(details: &VaultDetails) -> String {
         ("checkpoints", item.checkpoints.to_string()),
         ("created", time(&item.created_at)),
     ];
-    if let Some(parent) = &item.parent {
-        rows.push(("forked from", parent.clone()));
+    let lineage: Vec<String> = details.lineage.iter().map(ancestor_text).collect();
+    if !lineage.is_empty() {
+        rows.push(("forked from", lineage.join(" ← ")));
+    }
+    if !details.forks.is_empty() {
+        rows.push(("forks", details.forks.join(", ")));
     }
     rows.extend([("root", details.root.clone()), ("id", item.id.clone())]);
     rows.push(("home", details.path.clone()));
@@ -132,7 +150,18 @@ fn info_text(details: &VaultDetails) -> String {
     table(&[], rows).trim_fmt()
 }
 
-fn log_text(versions: &[VersionItem]) -> String {
+/// `main at v3`, or by a checkpoint's name where it has one.
+fn ancestor_text(ancestor: &AncestorItem) -> String {
+    let state = match (&ancestor.checkpoints[..], ancestor.version) {
+        ([name, ..], _) => format!(" at {name}"),
+        ([], Some(number)) => format!(" at v{number}"),
+        ([], None) => String::new(),
+    };
+    let gone = if ancestor.exists { "" } else { " (deleted)" };
+    format!("{}{state}{gone}", ancestor.name)
+}
+
+pub fn log_text(versions: &[VersionItem]) -> String {
     let rows = versions
         .iter()
         .map(|version| {

@@ -1,7 +1,7 @@
 //! What changed, one line each, and patches.
 
 use super::style;
-use avfs_api::wire::{ChangeItem, ChangeWord, EntryItem};
+use avfs_api::wire::{ChangeItem, ChangeWord, EntryItem, TypeWord};
 
 /// How many lines a report shows before it counts the rest.
 const SHOWN: usize = 20;
@@ -36,6 +36,70 @@ fn line(change: &ChangeItem) -> String {
             format!("{} {from} → {path}", style::place("R"))
         }
     }
+}
+
+/// A letter and the path, for programs that read lines.
+pub fn name_status(changes: &[ChangeItem]) -> Vec<String> {
+    let line = |change: &ChangeItem| {
+        let path = printable(&change.path);
+        match change.kind {
+            ChangeWord::Created => format!("A\t{path}"),
+            ChangeWord::Deleted => format!("D\t{path}"),
+            ChangeWord::Modified | ChangeWord::Mode | ChangeWord::Xattrs | ChangeWord::Times => {
+                format!("M\t{path}")
+            }
+            ChangeWord::Renamed => {
+                let from = printable(change.from.as_deref().unwrap_or_default());
+                format!("R\t{from}\t{path}")
+            }
+        }
+    };
+    changes.iter().map(line).collect()
+}
+
+/// How many lines of each file came and went, and of all of them.
+pub fn stat(changes: &[ChangeItem]) -> String {
+    let counted: Vec<&ChangeItem> = changes.iter().filter(|it| !is_directory(it)).collect();
+    let name = |change: &ChangeItem| match &change.from {
+        Some(from) => format!("{} → {}", printable(from), printable(&change.path)),
+        None => printable(&change.path),
+    };
+    let width = counted.iter().map(|it| name(it).chars().count()).max();
+    let width = width.unwrap_or(0);
+    let (mut added, mut removed) = (0, 0);
+    let mut text = String::new();
+    for change in &counted {
+        let plus = change.additions.unwrap_or(0);
+        let minus = change.deletions.unwrap_or(0);
+        (added, removed) = (added + plus, removed + minus);
+        let bar = if change.binary == Some(true) {
+            "binary".to_owned()
+        } else {
+            let (long, short) = bar(plus, minus);
+            let (long, short) = ("+".repeat(long), "-".repeat(short));
+            let total = plus + minus;
+            format!("{total:>5} {}{}", style::good(long), style::bad(short))
+        };
+        text.push_str(&format!(" {:<width$} | {bar}\n", name(change)));
+    }
+    let files = super::table::count(counted.len() as u64, "file");
+    text + &format!(" {files} changed, {added}(+), {removed}(-)\n")
+}
+
+fn is_directory(change: &ChangeItem) -> bool {
+    let entry = change.after.as_ref().or(change.before.as_ref());
+    entry.is_some_and(|entry| entry.kind == TypeWord::Directory)
+}
+
+/// How many signs stand for so many lines.
+fn bar(plus: u32, minus: u32) -> (usize, usize) {
+    const LENGTH: u32 = 40;
+    let total = plus + minus;
+    if total <= LENGTH {
+        return (plus as usize, minus as usize);
+    }
+    let share = |lines: u32| (u64::from(lines) * u64::from(LENGTH)).div_ceil(u64::from(total));
+    (share(plus) as usize, share(minus) as usize)
 }
 
 fn modes(change: &ChangeItem) -> String {
@@ -96,6 +160,9 @@ mod tests {
             from_b64: None,
             before: None,
             after: None,
+            additions: None,
+            deletions: None,
+            binary: None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! Plain tables, and the small texts that go into them.
 
+pub use avfs_api::wire::human_size as size;
 use comfy_table::{CellAlignment, Table, presets};
 
 /// Rows under headings, without lines.
@@ -21,21 +22,6 @@ pub fn align_right(table: &mut Table, column: usize) {
     if let Some(column) = table.column_mut(column) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-}
-
-/// A size as people say it.
-pub fn size(bytes: u64) -> String {
-    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
-    if bytes < 1024 {
-        return format!("{bytes} B");
-    }
-    let mut value = bytes as f64 / 1024.0;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    format!("{value:.1} {}", UNITS[unit])
 }
 
 /// A time of the wire without its fraction of a second.

@@ -154,13 +154,13 @@ fn dropping_a_sandbox_kills_all() {
         &sandbox,
         &shell(&format!("setsid sleep {sleep} & sleep {sleep}")),
     );
-    eventually("it sleeps", || processes_with(&sleep).len() >= 2);
-    drop(sandbox);
-    gone(&sleep);
     assert!(matches!(
         next_event(&started.running),
         Event::Started { .. }
     ));
+    eventually("it sleeps", || processes_with(&sleep).len() >= 2);
+    drop(sandbox);
+    gone(&sleep);
     assert_eq!(next_event(&started.running), Event::Lost);
     assert!(
         started.running.next_event().expect("no error").is_none(),

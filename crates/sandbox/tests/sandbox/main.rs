@@ -7,6 +7,8 @@ mod attacks;
 mod basics;
 mod host;
 mod lives;
+mod rename_roles;
+mod renames;
 mod world;
 
 use std::io::Write;
@@ -29,6 +31,9 @@ fn main() -> ExitCode {
         Some("__bomb") => return done(lives::bomb),
         Some("__doomed") => return done(|| lives::doomed_daemon(&arguments[2])),
         _ => {}
+    }
+    if rename_roles::play(&arguments) {
+        return ExitCode::SUCCESS;
     }
     let filter = arguments.iter().skip(1).find(|word| !word.starts_with('-'));
     let failed = run_all(filter.map(String::as_str));
@@ -55,7 +60,14 @@ fn say(line: &str) {
 fn run_all(filter: Option<&str>) -> bool {
     let user = rustix::process::geteuid().as_raw();
     let (mut passed, mut failed) = (0, 0);
-    for (name, test) in [basics::TESTS, attacks::TESTS, lives::TESTS, host::TESTS].concat() {
+    let tests = [
+        basics::TESTS,
+        attacks::TESTS,
+        lives::TESTS,
+        host::TESTS,
+        renames::TESTS,
+    ];
+    for (name, test) in tests.concat() {
         if filter.is_some_and(|filter| !name.contains(filter)) {
             continue;
         }

@@ -460,3 +460,6 @@ fn same_or(existing: Option<&Entry>, new: Entry) -> Entry {
 fn same_meta(old: &Meta, new: &Meta) -> bool {
     old.mode == new.mode && old.mtime == new.mtime && old.xattrs == new.xattrs
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! Versions and differences over HTTP.
+
+use super::App;
+use super::errors::Failure;
+use super::files::{at, vault_path};
+use super::items;
+use super::routes::{Reply, Routes, parse};
+use crate::wire::{
+    CheckedOut, Checkout, Diff, DiffLineItem, DiffReport, FileDiffItem, LineWord, PathLog, Revert,
+    Reverted, VaultLog,
+};
+use avfs_runtime::{DiffDetail, DiffLine, DiffRequest, DiffScope, FileDiff, LineKind, Select};
+
+pub(crate) fn routes(routes: Routes) -> Routes {
+    routes
+        .on_vault::<VaultLog>(vault_log)
+        .on_vault::<PathLog>(path_log)
+        .on_vault::<Checkout>(checkout)
+        .on_vault::<Revert>(revert)
+        .on_vault::<Diff>(diff)
+}
+
+fn vault_log(app: &App, vault: Select, request: VaultLog) -> Reply<VaultLog> {
+    let log = app.runtime.vault_log(vault, request.limit)?;
+    Ok(log.iter().map(items::version).collect())
+}
+
+fn path_log(app: &App, vault: Select, request: PathLog) -> Reply<PathLog> {
+    let path = vault_path(&request.path, request.path_b64.as_ref())?;
+    let log = app
+        .runtime
+        .path_log(vault, &path, request.limit)
+        .map_err(at(&path))?;
+    Ok(log.iter().map(items::path_version).collect())
+}
+
+fn checkout(app: &App, vault: Select, request: Checkout) -> Reply<Checkout> {
+    let path = vault_path(&request.path, request.path_b64.as_ref())?;
+    let done = app
+        .runtime
+        .checkout(vault, &path, request.version)
+        .map_err(at(&path))?;
+    let (path, path_b64) = items::path(&done.path);
+    Ok(CheckedOut {
+        path,
+        path_b64,
+        restored_version: done.to,
+        new_version: done.version,
+    })
+}
+
+fn revert(app: &App, vault: Select, request: Revert) -> Reply<Revert> {
+    let path = vault_path(&request.path, request.path_b64.as_ref())?;
+    let done = app.runtime.revert(vault, &path).map_err(at(&path))?;
+    let (path, path_b64) = items::path(&done.path);
+    Ok(Reverted {
+        path,
+        path_b64,
+        reverted_from: done.from,
+        reverted_to: done.to,
+        new_version: done.version,
+    })
+}
+
+fn diff(app: &App, vault: Select, request: Diff) -> Reply<Diff> {
+    let asked = DiffRequest {
+        from: parse(&request.from)?,
+        to: parse(&request.to)?,
+        scope: scope(&request)?,
+        detail: DiffDetail {
+            patch: request.patch,
+            counts: request.stat,
+        },
+    };
+    let diff = app.runtime.diff(vault, &asked)?;
+    let mut changes: Vec<_> = diff.changes.iter().map(items::change).collect();
+    for (change, counts) in changes.iter_mut().zip(&diff.counts) {
+        change.additions = Some(counts.added);
+        change.deletions = Some(counts.removed);
+        change.binary = Some(counts.binary);
+    }
+    Ok(DiffReport {
+        from: diff.from,
+        to: diff.to,
+        identical: changes.is_empty(),
+        changes,
+        patch: diff.patch,
+        file: diff.file.map(file_diff),
+    })
+}
+
+fn scope(request: &Diff) -> Result<DiffScope, Failure> {
+    let Some(path) = &request.path else {
+        return Ok(DiffScope::Whole);
+    };
+    let path = vault_path(path, request.path_b64.as_ref())?;
+    Ok(match &request.path2 {
+        None => DiffScope::Path(path),
+        Some(other) => DiffScope::Pair(path, vault_path(other, request.path2_b64.as_ref())?),
+    })
+}
+
+fn file_diff(file: FileDiff) -> FileDiffItem {
+    let line = |line: DiffLine| DiffLineItem {
+        line_type: match line.kind {
+            LineKind::Added => LineWord::Add,
+            LineKind::Removed => LineWord::Remove,
+            LineKind::Context => LineWord::Context,
+        },
+        line_num: line.number,
+        content: line.text,
+    };
+    FileDiffItem {
+        path1: file.before.to_string(),
+        path2: file.after.to_string(),
+        version1: file.versions.0,
+        version2: file.versions.1,
+        binary: file.lines.is_none(),
+        diff: file
+            .lines
+            .unwrap_or_default()
+            .into_iter()
+            .map(line)
+            .collect(),
+    }
+}

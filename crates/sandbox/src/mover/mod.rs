@@ -1,0 +1,276 @@
+//! The mover: renames stored directories where the kernel cannot.
+//!
+//! An overlay mounted without root answers EXDEV to the rename of a directory that is in a lower
+//! layer. So every rename of a command is announced to this process, one for each sandbox, which
+//! leaves all but those of such directories to the kernel, and does those by copying: the tree
+//! gets a temporary name beside the new one, then the new name in one step, then the old one is
+//! removed. At every moment one of the two names has the whole tree. Others may see both names
+//! for a while, and the temporary one; what is written under the old name meanwhile goes over to
+//! the new one, but for writes through descriptors that were open before. RENAME_EXCHANGE of a
+//! stored directory stays EXDEV.
+//!
+//! It runs as the commands' user in their namespaces, so its rights are theirs; commands that
+//! restrict themselves by Landlock have less, and are left to the kernel.
+
+mod caller;
+mod tree;
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::rc::Rc;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{AtFlags, CWD, RenameFlags, Statx, renameat_with};
+use rustix::io::Errno;
+use rustix::thread::CapabilitySet;
+
+use crate::confine;
+use crate::error::{During, Fault};
+use crate::notify::{Listener, Notice};
+use crate::protocol::{Link, MoverRequest, Received};
+use crate::seccomp::Filter;
+use crate::sys::{self, Forked, Waited};
+use caller::Names;
+
+/// How temporary names begin. A crash in the middle of a copy leaves one: it is no work of
+/// anybody's.
+pub const MOVING_PREFIX: &str = ".avfs-moving-";
+
+/// How long a mover may take to be ready.
+const READY: Duration = Duration::from_secs(10);
+
+/// Reads the memory of commands where the Yama module lets only ancestors do so.
+const LOOKS: CapabilitySet = CapabilitySet::SYS_PTRACE;
+/// Copies files that their owner may not read, as a rename moves them too.
+const READS: CapabilitySet = CapabilitySet::DAC_READ_SEARCH;
+
+/// The agent's handle on its mover.
+pub(crate) struct Mover {
+    pub pid: i32,
+    door: Link,
+}
+
+impl Mover {
+    /// Forks it. The caller still has its capabilities, and one thread.
+    pub(crate) fn start(filter: &Filter, held: &[RawFd]) -> Result<Mover, Fault> {
+        let (door, inbox) = Link::pair()?;
+        // SAFETY: the agent has one thread.
+        match unsafe { sys::fork(0) }.during(|| "fork the mover")? {
+            Forked::Child => live(inbox, filter, held),
+            Forked::Parent { pid, .. } => {
+                drop(inbox);
+                let failed = |_| Fault {
+                    what: "hear from the mover".into(),
+                    errno: libc::EPIPE,
+                };
+                door.answer::<Result<(), Fault>>(READY).map_err(failed)??;
+                let pid = pid.as_raw_nonzero().get();
+                Ok(Mover { pid, door })
+            }
+        }
+    }
+
+    /// What must stay open for commands to be handed over.
+    pub(crate) fn descriptor(&self) -> RawFd {
+        self.door.as_fd().as_raw_fd()
+    }
+
+    /// Has this process and all it will start served. `done` is let go after the last of them.
+    pub(crate) fn serve_me(&self, done: OwnedFd) -> Result<(), Errno> {
+        let listener = Listener::install()?;
+        self.door
+            .send(&MoverRequest::Serve, &[listener.as_fd(), done.as_fd()])
+            .map_err(|_| Errno::PIPE)
+    }
+}
+
+/// A command that is served.
+struct Client {
+    listener: Listener,
+    /// Whether it has restricted itself beyond what this process could know.
+    restricted: Cell<bool>,
+    /// Its supervisor waits until nobody has this any more.
+    _done: OwnedFd,
+}
+
+/// A call of a client.
+type Call = (Rc<Client>, Notice);
+
+/// The mover itself.
+struct Process {
+    inbox: Link,
+    children: OwnedFd,
+    top: Statx,
+    clients: Vec<Rc<Client>>,
+    /// The copy under way. One at a time, or two could move one directory to two places.
+    copying: Option<Call>,
+    waiting: VecDeque<Call>,
+}
+
+/// The whole life of a mover.
+fn live(inbox: Link, filter: &Filter, held: &[RawFd]) -> ! {
+    // Cosmetic: a process listing shows which of the equal-looking processes this is.
+    let _ = rustix::thread::set_name(c"avfs-mover");
+    let own = [0, 1, 2, inbox.as_fd().as_raw_fd()];
+    // SAFETY: everything else belonged to the agent, whose values are never used again here.
+    unsafe { sys::close_all_but(&[&own[..], held].concat()) };
+    match settle(filter) {
+        Ok((children, top)) => {
+            if inbox.send(&Ok::<(), Fault>(()), &[]).is_err() {
+                sys::leave(1);
+            }
+            let process = Process {
+                inbox,
+                children,
+                top,
+                clients: Vec::new(),
+                copying: None,
+                waiting: VecDeque::new(),
+            };
+            process.serve()
+        }
+        Err(fault) => {
+            let _ = inbox.send(&Err::<(), Fault>(fault), &[]);
+            sys::leave(1)
+        }
+    }
+}
+
+/// Gives up what it does not need.
+fn settle(filter: &Filter) -> Result<(OwnedFd, Statx), Fault> {
+    let children = sys::child_events().during(|| "listen for the ends of children")?;
+    confine::renounce_but(LOOKS | READS)?;
+    confine::use_of(LOOKS, LOOKS | READS).during(|| "put capabilities aside")?;
+    filter.apply()?;
+    // Modes are copied as they are, and every level of a deep tree takes two descriptors.
+    rustix::process::umask(rustix::fs::Mode::empty());
+    let files = rustix::process::Resource::Nofile;
+    let mut limit = rustix::process::getrlimit(files);
+    limit.current = limit.maximum;
+    rustix::process::setrlimit(files, limit).during(|| "open more files at once")?;
+    let top = caller::look(CWD, c"/", AtFlags::empty()).during(|| "look at its root")?;
+    Ok((children, top))
+}
+
+impl Process {
+    /// Serves until the agent lets go, which it never does.
+    fn serve(mut self) -> ! {
+        loop {
+            let mut polled = vec![
+                PollFd::new(&self.inbox, PollFlags::IN),
+                PollFd::new(&self.children, PollFlags::IN),
+            ];
+            let clients = self.clients.iter();
+            polled.extend(clients.map(|client| PollFd::new(&client.listener, PollFlags::IN)));
+            match poll(&mut polled, None) {
+                Ok(_) => {}
+                Err(Errno::INTR) => continue,
+                Err(_) => sys::leave(1),
+            }
+            let ready: Vec<_> = polled.iter().map(PollFd::revents).collect();
+            for (client, events) in self.clients.clone().iter().zip(&ready[2..]) {
+                if events.contains(PollFlags::IN) {
+                    self.hear(client);
+                } else if events.intersects(PollFlags::HUP | PollFlags::ERR) {
+                    self.clients.retain(|other| !Rc::ptr_eq(other, client));
+                }
+            }
+            if !ready[1].is_empty() {
+                self.bury();
+            }
+            if !ready[0].is_empty() {
+                self.welcome();
+            }
+        }
+    }
+
+    /// Takes a new client in.
+    fn welcome(&mut self) {
+        let received = match self.inbox.receive_with_descriptors() {
+            Ok(Received::Frame(MoverRequest::Serve, descriptors)) => {
+                <[OwnedFd; 2]>::try_from(descriptors)
+            }
+            Ok(Received::Nothing) => return,
+            // The agent is gone, and with it everything here.
+            Ok(Received::Closed) | Err(_) => sys::leave(1),
+        };
+        let Ok([listener, done]) = received else {
+            return;
+        };
+        let listener = Listener::from(listener);
+        listener.hasten();
+        self.clients.push(Rc::new(Client {
+            listener,
+            restricted: Cell::new(false),
+            _done: done,
+        }));
+    }
+
+    /// Receives one call and sees to it.
+    fn hear(&mut self, client: &Rc<Client>) {
+        // There is none when the caller was killed meanwhile.
+        if let Ok(notice) = client.listener.receive() {
+            self.answer((client.clone(), notice));
+        }
+    }
+
+    fn answer(&mut self, call: Call) {
+        let (client, notice) = &call;
+        let Some(names) = self.renamed_directory(client, notice) else {
+            return client.listener.leave_to_kernel(notice.id);
+        };
+        let Names { from, to } = &names.0;
+        let done = renameat_with(&from.dir, &from.name, &to.dir, &to.name, names.1);
+        if done != Err(Errno::XDEV) {
+            return client.listener.answer(notice.id, done);
+        }
+        if self.copying.is_some() {
+            // The tree may be another one when its turn comes, so all is looked at again then.
+            return self.waiting.push_back(call);
+        }
+        // SAFETY: the mover has one thread.
+        match unsafe { sys::fork(0) } {
+            Ok(Forked::Child) => {
+                let wanted = || client.listener.waits(notice.id);
+                let done = tree::relocate(from, to, names.1, &wanted);
+                client.listener.answer(notice.id, done);
+                sys::leave(0)
+            }
+            Ok(Forked::Parent { .. }) => self.copying = Some(call),
+            Err(errno) => client.listener.answer(notice.id, Err(errno)),
+        }
+    }
+
+    /// The names of a directory that is to be renamed; nothing if the kernel is to answer.
+    fn renamed_directory(&self, client: &Client, notice: &Notice) -> Option<(Names, RenameFlags)> {
+        if notice.call == libc::SYS_landlock_restrict_self {
+            client.restricted.set(true);
+        }
+        let rename = caller::rename(notice).filter(|_| !client.restricted.get())?;
+        let known = RenameFlags::NOREPLACE.contains(rename.flags);
+        if !known || !rename.moves_directory(notice.thread) {
+            return None;
+        }
+        let names = rename.find(&client.listener, notice, &self.top)?;
+        Some((names, rename.flags))
+    }
+
+    /// Reaps a copy that has ended and goes on to the next.
+    fn bury(&mut self) {
+        sys::drain_child_events(self.children.as_fd());
+        while let Waited::Ended(ended) = sys::wait_any(false) {
+            if let Some((client, notice)) = self.copying.take()
+                && ended.status != 0
+            {
+                client.listener.answer(notice.id, Err(Errno::IO));
+            }
+        }
+        while self.copying.is_none()
+            && let Some(call) = self.waiting.pop_front()
+        {
+            self.answer(call);
+        }
+    }
+}

@@ -1,0 +1,422 @@
+//! A directory tree moved by copying it, so that one of its two names always has all of it.
+
+use std::collections::HashMap;
+use std::ffi::{CStr, CString};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{
+    AtFlags, Dev, FileType, Mode, OFlags, RawDir, RenameFlags, ResolveFlags, SeekFrom, Stat,
+    Timespec, Timestamps, XattrFlags, chmod, copy_file_range, fchmod, fgetxattr, flistxattr,
+    fsetxattr, fstat, ftruncate, futimens, linkat, mkdirat, mknodat, openat, openat2, readlinkat,
+    renameat, renameat_with, seek, statat, symlinkat, unlinkat, utimensat,
+};
+use rustix::io::{Errno, pread, pwrite};
+use rustix::thread::CapabilitySet;
+use rustix::time::{ClockId, clock_gettime};
+
+use super::caller::Place;
+use super::{MOVING_PREFIX, READS};
+use crate::confine;
+
+/// How many levels a tree may have: more than any path can name.
+const DEPTH: usize = 2100;
+/// How much is copied before anyone is asked whether it is still wanted.
+const CHUNK: usize = 8 * 1024 * 1024;
+/// How often a directory is emptied again in which others keep making new names.
+const ROUNDS: usize = 16;
+
+/// Moves the directory `from` to `to`, as renameat2(2) would, unless it ceases to be `wanted`.
+pub(super) fn relocate(
+    from: &Place,
+    to: &Place,
+    flags: RenameFlags,
+    wanted: &dyn Fn() -> bool,
+) -> Result<(), Errno> {
+    // Far cheaper to find out now; the last step finds it out for certain.
+    match names_in(&to.dir, &to.name) {
+        Ok(names) if !names.is_empty() => return Err(Errno::NOTEMPTY),
+        Ok(_) | Err(Errno::NOENT | Errno::ACCESS) => {}
+        Err(errno) => return Err(errno),
+    }
+    let temporary = Temporary::make(to.dir.as_fd())?;
+    let since = fstat(&temporary.top)?;
+    let since = (since.st_mtime, since.st_mtime_nsec);
+    // Owners may move what they may not read. All names below are single and lead nowhere else.
+    confine::use_of(READS, READS)?;
+    let source = open_child(from.dir.as_fd(), &from.name, OFlags::DIRECTORY)?;
+    let copied = Copy::new(temporary.top.as_fd(), wanted).whole(source.as_fd());
+    confine::use_of(CapabilitySet::empty(), CapabilitySet::empty())?;
+    copied?;
+    let new = temporary.top.try_clone().map_err(|_| Errno::MFILE)?;
+    renameat_with(&to.dir, &temporary.name, &to.dir, &to.name, flags)?;
+    temporary.keep();
+    let rest = Some(Rest {
+        new: new.as_fd(),
+        since,
+    });
+    remove(from.dir.as_fd(), &from.name, rest, DEPTH)
+}
+
+/// A copy under way; removed when dropped.
+struct Temporary<'a> {
+    parent: BorrowedFd<'a>,
+    name: CString,
+    top: OwnedFd,
+    unfinished: bool,
+}
+
+impl<'a> Temporary<'a> {
+    fn make(parent: BorrowedFd<'a>) -> Result<Temporary<'a>, Errno> {
+        let now = clock_gettime(ClockId::Realtime);
+        let name = format!("{MOVING_PREFIX}{:x}{:08x}", now.tv_sec, now.tv_nsec);
+        let name = CString::new(name).map_err(|_| Errno::INVAL)?;
+        mkdirat(parent, &name, Mode::RWXU)?;
+        let top = open_child(parent, &name, OFlags::DIRECTORY)?;
+        Ok(Temporary {
+            parent,
+            name,
+            top,
+            unfinished: true,
+        })
+    }
+
+    fn keep(mut self) {
+        self.unfinished = false;
+    }
+}
+
+impl Drop for Temporary<'_> {
+    fn drop(&mut self) {
+        if self.unfinished {
+            // What cannot be removed is known by its name.
+            let _ = remove(self.parent, &self.name, None, DEPTH);
+        }
+    }
+}
+
+/// The copying of one tree.
+struct Copy<'a> {
+    top: BorrowedFd<'a>,
+    wanted: &'a dyn Fn() -> bool,
+    /// Where below the top it is.
+    path: Vec<u8>,
+    depth: usize,
+    /// The first copy of each file that has several names.
+    linked: HashMap<(Dev, u64), Vec<u8>>,
+}
+
+impl<'a> Copy<'a> {
+    fn new(top: BorrowedFd<'a>, wanted: &'a dyn Fn() -> bool) -> Copy<'a> {
+        Copy {
+            top,
+            wanted,
+            path: Vec::new(),
+            depth: 0,
+            linked: HashMap::new(),
+        }
+    }
+
+    fn whole(mut self, source: BorrowedFd<'_>) -> Result<(), Errno> {
+        self.directory(source, self.top)
+    }
+
+    /// Copies what is in a directory, then what is said about it.
+    fn directory(&mut self, source: BorrowedFd<'_>, target: BorrowedFd<'_>) -> Result<(), Errno> {
+        if self.depth == DEPTH {
+            return Err(Errno::NAMETOOLONG);
+        }
+        self.depth += 1;
+        let length = self.path.len();
+        for name in names(source)? {
+            if !(self.wanted)() {
+                return Err(Errno::INTR);
+            }
+            if length > 0 {
+                self.path.push(b'/');
+            }
+            self.path.extend(name.to_bytes());
+            self.entry(source, target, &name)?;
+            self.path.truncate(length);
+        }
+        self.depth -= 1;
+        describe(source, target)
+    }
+
+    fn entry(
+        &mut self,
+        source: BorrowedFd<'_>,
+        target: BorrowedFd<'_>,
+        name: &CStr,
+    ) -> Result<(), Errno> {
+        let found = match statat(source, name, AtFlags::SYMLINK_NOFOLLOW) {
+            // Somebody has removed it since the directory was read.
+            Err(Errno::NOENT) => return Ok(()),
+            found => found?,
+        };
+        let kind = FileType::from_raw_mode(found.st_mode);
+        match kind {
+            FileType::Directory => {
+                mkdirat(target, name, Mode::RWXU)?;
+                let source = open_child(source, name, OFlags::DIRECTORY)?;
+                let target = open_child(target, name, OFlags::DIRECTORY)?;
+                return self.directory(source.as_fd(), target.as_fd());
+            }
+            FileType::RegularFile => return self.file(source, target, name),
+            FileType::Symlink => {
+                let goal = readlinkat(source, name, Vec::new())?;
+                symlinkat(goal, target, name)?;
+            }
+            FileType::Fifo | FileType::Socket => {
+                mknodat(target, name, kind, mode(&found), 0)?;
+            }
+            _ => return Err(Errno::PERM),
+        }
+        utimensat(target, name, &times(&found), AtFlags::SYMLINK_NOFOLLOW)
+    }
+
+    fn file(
+        &mut self,
+        source: BorrowedFd<'_>,
+        target: BorrowedFd<'_>,
+        name: &CStr,
+    ) -> Result<(), Errno> {
+        let source = open_child(source, name, OFlags::NONBLOCK)?;
+        let found = fstat(&source)?;
+        if !FileType::from_raw_mode(found.st_mode).is_file() {
+            return Err(Errno::BUSY);
+        }
+        let key = (found.st_dev, found.st_ino);
+        if found.st_nlink > 1 {
+            if let Some(first) = self.linked.get(&key)
+                && linkat(self.top, first.as_slice(), target, name, AtFlags::empty()).is_ok()
+            {
+                return Ok(());
+            }
+            self.linked.insert(key, self.path.clone());
+        }
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let target = openat(target, name, flags, Mode::RUSR | Mode::WUSR)?;
+        self.content(source.as_fd(), target.as_fd(), size(&found))?;
+        describe(source.as_fd(), target.as_fd())
+    }
+
+    /// Copies the bytes of a file, and leaves its holes out.
+    fn content(
+        &self,
+        source: BorrowedFd<'_>,
+        target: BorrowedFd<'_>,
+        size: u64,
+    ) -> Result<(), Errno> {
+        let mut at = 0;
+        while at < size {
+            let data = match seek(source, SeekFrom::Data(at)) {
+                // Nothing but a hole up to the end.
+                Err(Errno::NXIO) => break,
+                // Not every file system can tell.
+                Err(_) => at,
+                Ok(data) => data,
+            };
+            let end = seek(source, SeekFrom::Hole(data)).unwrap_or(size);
+            at = data;
+            while at < end {
+                let length = usize::try_from(end - at).unwrap_or(CHUNK).min(CHUNK);
+                match piece(source, target, at, length)? {
+                    // It has become shorter meanwhile.
+                    0 => return Ok(()),
+                    copied => at += copied as u64,
+                }
+                if !(self.wanted)() {
+                    return Err(Errno::INTR);
+                }
+            }
+        }
+        ftruncate(target, size.max(at))
+    }
+}
+
+/// Copies up to `length` bytes at `at`, by sharing them where the file system can; how many.
+fn piece(
+    source: BorrowedFd<'_>,
+    target: BorrowedFd<'_>,
+    at: u64,
+    length: usize,
+) -> Result<usize, Errno> {
+    let (mut read_at, mut write_at) = (at, at);
+    match copy_file_range(
+        source,
+        Some(&mut read_at),
+        target,
+        Some(&mut write_at),
+        length,
+    ) {
+        Err(Errno::XDEV | Errno::NOSYS | Errno::OPNOTSUPP | Errno::INVAL) => {}
+        done => return done,
+    }
+    let mut buffer = vec![0; length.min(256 * 1024)];
+    let read = pread(source, &mut buffer, at)?;
+    let mut rest = &buffer[..read];
+    while !rest.is_empty() {
+        let written = pwrite(target, rest, at + (read - rest.len()) as u64)?;
+        rest = &rest[written..];
+    }
+    Ok(read)
+}
+
+/// Gives a copy the attributes, mode and times of its original.
+fn describe(source: BorrowedFd<'_>, target: BorrowedFd<'_>) -> Result<(), Errno> {
+    for name in attributes(source)? {
+        let mut value = vec![0; 64 * 1024];
+        let length = match fgetxattr(source, &name, &mut value[..]) {
+            Err(Errno::NODATA) => continue,
+            length => length?,
+        };
+        fsetxattr(target, &name, &value[..length], XattrFlags::empty())?;
+    }
+    let found = fstat(source)?;
+    fchmod(target, mode(&found))?;
+    futimens(target, &times(&found))
+}
+
+/// The extended attributes that a user may set.
+fn attributes(file: BorrowedFd<'_>) -> Result<Vec<CString>, Errno> {
+    let mut list = vec![0; 64 * 1024];
+    let length = match flistxattr(file, &mut list[..]) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => 0,
+        length => length?,
+    };
+    let names = list[..length].split(|byte| *byte == 0);
+    let kept =
+        names.filter(|name| name.starts_with(b"user.") || name.starts_with(b"system.posix_acl_"));
+    kept.map(|name| CString::new(name).map_err(|_| Errno::INVAL))
+        .collect()
+}
+
+/// Where that which came to an old tree since its copy was begun has to go.
+#[derive(Clone, Copy)]
+struct Rest<'a> {
+    new: BorrowedFd<'a>,
+    since: (i64, u64),
+}
+
+/// Removes the directory `name` with all that is in it, but for a rest that is moved.
+fn remove(
+    parent: BorrowedFd<'_>,
+    name: &CStr,
+    rest: Option<Rest<'_>>,
+    depth: usize,
+) -> Result<(), Errno> {
+    let depth = depth.checked_sub(1).ok_or(Errno::NAMETOOLONG)?;
+    let dir = open_for_removal(parent, name)?;
+    for _ in 0..ROUNDS {
+        for name in names(dir.as_fd())? {
+            match remove_entry(dir.as_fd(), &name, rest, depth) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        match unlinkat(parent, name, AtFlags::REMOVEDIR) {
+            Err(Errno::NOTEMPTY) => {}
+            done => return done,
+        }
+    }
+    Err(Errno::NOTEMPTY)
+}
+
+fn remove_entry(
+    dir: BorrowedFd<'_>,
+    name: &CStr,
+    rest: Option<Rest<'_>>,
+    depth: usize,
+) -> Result<(), Errno> {
+    let found = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let is_directory = FileType::from_raw_mode(found.st_mode).is_dir();
+    let Some(Rest { new, since }) = rest else {
+        if is_directory {
+            return remove(dir, name, None, depth);
+        }
+        return unlinkat(dir, name, AtFlags::empty());
+    };
+    if is_directory {
+        return match open_child(new, name, OFlags::PATH | OFlags::DIRECTORY) {
+            Ok(new) => {
+                let new = new.as_fd();
+                remove(dir, name, Some(Rest { new, since }), depth)
+            }
+            Err(_) => renameat(dir, name, new, name),
+        };
+    }
+    let copied = !matches!(
+        statat(new, name, AtFlags::SYMLINK_NOFOLLOW),
+        Err(Errno::NOENT)
+    );
+    let changed = (found.st_mtime, found.st_mtime_nsec) >= since;
+    if copied && !changed {
+        unlinkat(dir, name, AtFlags::empty())
+    } else {
+        renameat(dir, name, new, name)
+    }
+}
+
+/// Opens a directory whose content its owner may not be allowed to change yet.
+fn open_for_removal(parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
+    let dir = open_child(parent, name, OFlags::PATH | OFlags::DIRECTORY)?;
+    let mode = mode(&fstat(&dir)?);
+    if !mode.contains(Mode::RWXU) {
+        // A descriptor of this kind has a name only.
+        chmod(
+            format!("/proc/self/fd/{}", dir.as_raw_fd()),
+            mode | Mode::RWXU,
+        )?;
+    }
+    open_child(parent, name, OFlags::DIRECTORY)
+}
+
+/// Opens what a name means in a directory, if it is no link and nothing is mounted there.
+fn open_child(dir: BorrowedFd<'_>, name: &CStr, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let flags = flags | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
+    match openat2(dir, name, flags, Mode::empty(), resolve) {
+        Err(Errno::XDEV) => Err(Errno::BUSY),
+        opened => opened,
+    }
+}
+
+/// What is in the directory `name`.
+fn names_in(dir: &OwnedFd, name: &CStr) -> Result<Vec<CString>, Errno> {
+    names(open_child(dir.as_fd(), name, OFlags::DIRECTORY)?.as_fd())
+}
+
+/// What is in a directory, from its beginning.
+fn names(dir: BorrowedFd<'_>) -> Result<Vec<CString>, Errno> {
+    seek(dir, SeekFrom::Start(0))?;
+    let mut buffer = vec![MaybeUninit::uninit(); 32 * 1024];
+    let mut entries = RawDir::new(dir, &mut buffer);
+    let mut names = Vec::new();
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
+            names.push(entry.file_name().to_owned());
+        }
+    }
+    Ok(names)
+}
+
+fn mode(found: &Stat) -> Mode {
+    Mode::from_raw_mode(found.st_mode & 0o7777)
+}
+
+fn size(found: &Stat) -> u64 {
+    found.st_size.cast_unsigned()
+}
+
+fn times(found: &Stat) -> Timestamps {
+    let time = |seconds, nanos: u64| Timespec {
+        tv_sec: seconds,
+        tv_nsec: nanos.cast_signed(),
+    };
+    Timestamps {
+        last_access: time(found.st_atime, found.st_atime_nsec),
+        last_modification: time(found.st_mtime, found.st_mtime_nsec),
+    }
+}

@@ -1,0 +1,270 @@
+//! Uppers made by hand, in the way that overlayfs makes them, and what they amount to.
+
+use super::*;
+use crate::scan::MarkNames;
+use crate::scanner::tests::in_a_thread;
+use avfs_store::Store;
+use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+
+struct Scene {
+    _directory: tempfile::TempDir,
+    upper: PathBuf,
+    trees: Trees,
+    base: RootId,
+    scanner: Scanner,
+    cache: HashCache,
+}
+
+impl Scene {
+    /// A base with `/a/f`, `/a/g` (both "one"), `/a/sub/h` and an empty upper like its top.
+    fn new() -> Scene {
+        let directory = tempfile::tempdir().unwrap();
+        let upper = directory.path().join("upper");
+        std::fs::create_dir(&upper).unwrap();
+        let trees = Trees::new(Store::open(&directory.path().join("home")).unwrap());
+        let mut edit = trees.edit(trees.empty_root().unwrap()).unwrap();
+        let (content, size) = trees.write_content(&mut b"one".as_slice()).unwrap();
+        let time = Time {
+            secs: 1_000,
+            nanos: 0,
+        };
+        for path in ["/a", "/a/sub"] {
+            edit.put(&path.parse().unwrap(), Entry::directory(0o755, time))
+                .unwrap();
+        }
+        for path in ["/a/f", "/a/g", "/a/sub/h"] {
+            let entry = Entry::file(content, size, Meta::new(0o644, time));
+            edit.put(&path.parse().unwrap(), entry).unwrap();
+        }
+        let base = edit.finish().unwrap();
+        let scanner = in_a_thread(MarkNames::User);
+        let cache = HashCache::default();
+        Scene {
+            _directory: directory,
+            upper,
+            trees,
+            base,
+            scanner,
+            cache,
+        }
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.upper.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+
+    fn mark(&self, path: &str, name: &str, value: &str) {
+        let path = self.upper.join(path);
+        std::fs::create_dir_all(&path).unwrap();
+        let name = format!("user.overlay.{name}");
+        let flags = rustix::fs::XattrFlags::empty();
+        rustix::fs::setxattr(&path, name, value.as_bytes(), flags).unwrap();
+    }
+
+    fn commit(&mut self, writers: Writers) -> Committed {
+        let mount_points = BTreeSet::from(["/usr".parse().unwrap(), "/var/tmp".parse().unwrap()]);
+        let input = CommitInput {
+            trees: &self.trees,
+            base: self.base,
+            mount_points: &mount_points,
+            owner: Owner {
+                uid: 1000,
+                gid: 1000,
+            },
+            writers,
+        };
+        let upper = std::fs::File::open(&self.upper).unwrap();
+        commit(&input, &self.scanner, upper.as_fd(), &mut self.cache).unwrap()
+    }
+
+    /// Path and text of every file of a root.
+    fn files(&self, root: RootId) -> Vec<(String, String)> {
+        let mut found = Vec::new();
+        let mut pending = vec![VaultPath::root()];
+        while let Some(path) = pending.pop() {
+            let entry = self.trees.entry(root, &path).unwrap().unwrap();
+            match entry.kind {
+                Kind::Directory { tree, .. } => {
+                    let names = self.trees.list(tree).unwrap().into_iter();
+                    pending.extend(names.map(|(name, _)| path.join(&name).unwrap()));
+                }
+                Kind::File { content, size, .. } => {
+                    let bytes = self.trees.read(content, 0, size as usize).unwrap();
+                    found.push((path.to_string(), String::from_utf8(bytes).unwrap()));
+                }
+                _ => found.push((path.to_string(), "special".into())),
+            }
+        }
+        found.sort();
+        found
+    }
+}
+
+fn pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
+    list.iter()
+        .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()))
+        .collect()
+}
+
+#[test]
+fn what_the_upper_says_wins_and_the_rest_shows_through() {
+    let mut scene = Scene::new();
+    scene.write("a/f", "two");
+    scene.write("new/x", "three");
+    let committed = scene.commit(Writers::None);
+    let expected = [
+        ("/a/f", "two"),
+        ("/a/g", "one"),
+        ("/a/sub/h", "one"),
+        ("/new/x", "three"),
+    ];
+    assert_eq!(scene.files(committed.root), pairs(&expected));
+    let new = scene
+        .trees
+        .entry(committed.root, &"/new/x".parse().unwrap())
+        .unwrap()
+        .unwrap();
+    assert_eq!(
+        (new.meta.uid, new.meta.gid),
+        (1000, 1000),
+        "new names get the default owner"
+    );
+}
+
+#[test]
+fn an_opaque_directory_hides_what_was_below() {
+    let mut scene = Scene::new();
+    scene.mark("a", "opaque", "y");
+    scene.write("a/only", "x");
+    let committed = scene.commit(Writers::None);
+    assert_eq!(scene.files(committed.root), pairs(&[("/a/only", "x")]));
+}
+
+#[test]
+fn a_redirected_directory_brings_its_origin_along() {
+    let mut scene = Scene::new();
+    // Moved to another parent: the redirect is a path from the top.
+    scene.mark("moved", "redirect", "/a");
+    // Moved within a moved directory: the redirect is a name beside its origin.
+    scene.mark("moved/renamed", "redirect", "sub");
+    scene.write("moved/f", "changed");
+    let committed = scene.commit(Writers::None);
+    let expected = [
+        ("/a/f", "one"),
+        ("/a/g", "one"),
+        ("/a/sub/h", "one"),
+        ("/moved/f", "changed"),
+        ("/moved/g", "one"),
+        ("/moved/renamed/h", "one"),
+        // Without a whiteout, which only the kernel can make here, the old name stays.
+        ("/moved/sub/h", "one"),
+    ];
+    assert_eq!(scene.files(committed.root), pairs(&expected));
+}
+
+#[test]
+fn a_redirect_to_nowhere_is_an_error() {
+    let mut scene = Scene::new();
+    scene.mark("moved", "redirect", "/nowhere");
+    let mount_points = BTreeSet::new();
+    let input = CommitInput {
+        trees: &scene.trees,
+        base: scene.base,
+        mount_points: &mount_points,
+        owner: Owner { uid: 0, gid: 0 },
+        writers: Writers::None,
+    };
+    let upper = std::fs::File::open(&scene.upper).unwrap();
+    let refused = commit(&input, &scene.scanner, upper.as_fd(), &mut scene.cache);
+    assert!(matches!(refused, Err(Error::LostRedirect { .. })));
+}
+
+#[test]
+fn mount_points_and_what_trees_do_not_hold_are_left_out() {
+    let mut scene = Scene::new();
+    scene.write("usr/x", "not the vault's");
+    scene.write("var/tmp/x", "nor this");
+    scene.write("var/kept", "but this");
+    let socket = std::os::unix::net::UnixListener::bind(scene.upper.join("s")).unwrap();
+    let committed = scene.commit(Writers::None);
+    drop(socket);
+    let files = scene.files(committed.root);
+    assert!(files.contains(&("/var/kept".into(), "but this".into())));
+    assert!(
+        !files
+            .iter()
+            .any(|(path, _)| path.starts_with("/usr") || path.contains("tmp"))
+    );
+    let skipped = Skipped {
+        path: b"/s".to_vec(),
+        reason: "sockets are not kept",
+    };
+    assert_eq!(committed.skipped, [skipped]);
+}
+
+#[test]
+fn names_of_one_file_share_a_link_and_others_do_not() {
+    let mut scene = Scene::new();
+    scene.write("x", "linked");
+    std::fs::hard_link(scene.upper.join("x"), scene.upper.join("y")).unwrap();
+    scene.write("z", "linked");
+    let committed = scene.commit(Writers::None);
+    let link = |path: &str| {
+        let entry = scene
+            .trees
+            .entry(committed.root, &path.parse().unwrap())
+            .unwrap();
+        entry.unwrap().link()
+    };
+    assert!(link("/x").is_some());
+    assert_eq!(link("/x"), link("/y"));
+    assert_eq!(link("/z"), None);
+    let root = scene.trees.root(committed.root).unwrap();
+    assert_eq!(root.link_count(link("/x").unwrap()), 2);
+}
+
+#[test]
+fn committing_again_gives_the_same_root_and_hashes_only_what_changed() {
+    let mut scene = Scene::new();
+    for number in 0..50 {
+        scene.write(&format!("many/{number}"), &number.to_string());
+    }
+    std::thread::sleep(RACY * 2);
+    let first = scene.commit(Writers::None);
+    assert_eq!(scene.cache.known.len(), 50, "all are settled");
+    assert_eq!(scene.commit(Writers::None).root, first.root);
+    scene.write("many/7", "seven");
+    let second = scene.commit(Writers::None);
+    assert_eq!(
+        scene.cache.known.len(),
+        49,
+        "one is too fresh to be trusted"
+    );
+    let files = scene.files(second.root);
+    assert!(files.contains(&("/many/7".into(), "seven".into())));
+    // With a writer about, nothing is trusted the next time.
+    scene.commit(Writers::Some);
+    assert!(scene.cache.known.is_empty());
+}
+
+#[test]
+fn a_file_that_cannot_be_told_from_the_bases_stays_the_bases() {
+    let mut scene = Scene::new();
+    scene.write("a/f", "one");
+    let file = std::fs::File::options()
+        .write(true)
+        .open(scene.upper.join("a/f"))
+        .unwrap();
+    let time = std::time::UNIX_EPOCH + Duration::from_secs(1_000);
+    file.set_modified(time).unwrap();
+    file.set_permissions(std::fs::Permissions::from_mode(0o644))
+        .unwrap();
+    let committed = scene.commit(Writers::None);
+    let path = "/a/f".parse().unwrap();
+    let before = scene.trees.entry(scene.base, &path).unwrap();
+    assert_eq!(scene.trees.entry(committed.root, &path).unwrap(), before);
+}

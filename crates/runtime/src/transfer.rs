@@ -19,7 +19,7 @@ use crate::import::{
 };
 use crate::progress::{Tally, Unwatched, Watcher};
 use crate::runtime::{Runtime, Select};
-use crate::{Error, ExportReport, ImportFilter, ImportReport, Result};
+use crate::{Error, ExportReport, Gitignores, ImportFilter, ImportReport, Result};
 pub use error::TransferError;
 
 /// What is to be brought in, and where it goes.
@@ -57,6 +57,12 @@ impl Runtime {
         self.slot(vault.id)
             .settled(self, |vault| self.check_place(&vault, &import.at))?;
         let Some(host_dir) = source_directory(&import.from)? else {
+            if import.filter.gitignores == Gitignores::Heeded {
+                return Err(Error::Invalid {
+                    what: "option",
+                    reason: "only directories have .gitignore files to heed".into(),
+                });
+            }
             let cache = ImportCache::empty();
             return self.import_once(&vault, &mut import, None, &cache, watcher);
         };

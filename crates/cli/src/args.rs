@@ -1,14 +1,18 @@
 //! The words of the command line, just as typed.
 
 mod examples;
+mod labels;
 mod paths;
+mod search;
 mod transfer;
 mod versions;
 
 use clap::{Args, Command, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 
+pub use labels::{MetaArgs, TagArgs, UntagArgs};
 pub use paths::{CatArgs, ChmodArgs, CpArgs, EditArgs, LnArgs, TouchArgs, TreeArgs, WriteArgs};
+pub use search::{FindArgs, GrepArgs, SearchArgs};
 pub use transfer::{ExportArgs, ImportArgs};
 pub use versions::{CheckoutArgs, DiffArgs, LogArgs, RevertArgs};
 
@@ -90,6 +94,18 @@ pub enum Verb {
     /// Name a state of the vault and go back to it
     #[command(subcommand, alias = "snapshot")]
     Checkpoint(CheckpointVerb),
+    /// Find lines that match a pattern
+    Grep(GrepArgs),
+    /// Find paths by name, kind, size, age or label
+    Find(FindArgs),
+    /// Find files by the words in them, the best first
+    Search(SearchArgs),
+    /// Label a path
+    Tag(TagArgs),
+    /// Remove a label from a path
+    Untag(UntagArgs),
+    /// Keep small facts about a path
+    Meta(MetaArgs),
     /// List the versions of the vault, or of one path
     Log(LogArgs),
     /// Bring a path back as it was in a version
@@ -133,7 +149,11 @@ pub enum VaultVerb {
     },
     /// List all vaults
     #[command(visible_alias = "ls")]
-    List,
+    List {
+        /// List the deleted ones that can still be brought back instead
+        #[arg(long)]
+        deleted: bool,
+    },
     /// Say all there is to say about a vault
     Info {
         /// The current one when left out
@@ -162,12 +182,24 @@ pub enum VaultVerb {
         /// What it shall be called
         new_name: String,
     },
-    /// Delete a vault
+    /// Delete a vault; until gc it can be brought back
     Delete {
         name: String,
         /// Accepted for scripts; nothing is ever asked
         #[arg(short, long)]
         yes: bool,
+    },
+    /// Bring a deleted vault back, with its versions and checkpoints
+    #[command(after_help = "\
+Examples:
+  avfs vault undelete myproject                 as it was
+  avfs vault undelete myproject --as old-one    when the name is taken by now")]
+    Undelete {
+        /// The name it had
+        name: String,
+        /// The name it gets, instead of the one it had
+        #[arg(long = "as", value_name = "NAME")]
+        to: Option<String>,
     },
     /// List the versions of a vault, newest first
     Log {
@@ -404,6 +436,21 @@ mod tests {
         ("chmod", "chmod -R -x /d"),
         ("touch", "touch -c /f"),
         ("edit", "edit /f --old a --new b --all"),
+        ("grep", "grep -i -n -v -A 1 -B 2 -C 3 --glob *.rs x /d"),
+        (
+            "find",
+            "find /d --name * --type f,d --size +1k --size -2M --mtime -1 -d 3",
+        ),
+        ("search", "search two words --limit 3"),
+        ("tag", "tag /f t"),
+        ("untag", "untag /f t"),
+        ("tag_list", "tag /f --list"),
+        ("tag_list_all", "tag --list-all"),
+        ("meta_list", "meta /f --export"),
+        ("meta_get", "meta /f k"),
+        ("meta_set", "meta /f k v"),
+        ("meta_delete", "meta /f k --delete"),
+        ("meta_import", "meta /f --import {}"),
         ("import", "import . /workspace --exclude *.o --gitignore"),
         ("export", "export /workspace out"),
         ("export_archive", "export /workspace --tar out.tar"),

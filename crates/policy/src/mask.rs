@@ -5,6 +5,8 @@
 //! mark is left in its place; the grammar is left to the parser, and what was cut out is judged in its turn. Where
 //! the rules are doubtful the text is refused.
 
+use std::cell::Cell;
+
 use crate::word::Unreadable;
 
 /// Something cut out of the text.
@@ -32,6 +34,8 @@ const FIRST_MARK: u32 = 0xF0000;
 const MARKS: std::ops::RangeInclusive<u32> = FIRST_MARK..=0xFFFFD;
 /// Deeper nesting than this is refused.
 const DEEPEST: usize = 24;
+/// Nested texts are tried in several ways; more tries than this are refused.
+const MOST_TRIES: u32 = 2000;
 /// Ends a word for the shell.
 const SEPARATORS: &str = " \t\n;&|<>()";
 
@@ -46,7 +50,8 @@ pub(crate) fn mask(text: &str) -> Result<Masked, Unreadable> {
     if text.chars().any(|c| MARKS.contains(&u32::from(c))) {
         return Err(Unreadable);
     }
-    let mut cursor = Cursor::new(text, 0)?;
+    let tries = Cell::new(0);
+    let mut cursor = Cursor::new(text, 0, &tries)?;
     cursor.program(None)?;
     Ok(cursor.masked)
 }
@@ -54,7 +59,8 @@ pub(crate) fn mask(text: &str) -> Result<Masked, Unreadable> {
 /// Reads the expansion that begins at the start of `text`, a `$(`, `${`, `$[` or a backquote: the piece, and
 /// how many bytes it takes.
 pub(crate) fn piece_at(text: &str, quoted: bool) -> Result<(Piece, usize), Unreadable> {
-    let mut cursor = Cursor::new(text, 0)?;
+    let tries = Cell::new(0);
+    let mut cursor = Cursor::new(text, 0, &tries)?;
     let piece = cursor.piece(quoted)?;
     Ok((piece, cursor.at))
 }
@@ -70,6 +76,7 @@ struct Cursor<'a> {
     source: &'a str,
     at: usize,
     depth: usize,
+    tries: &'a Cell<u32>,
     masked: Masked,
     /// What stands before the cursor, as far as a comment is concerned.
     before: Before,
@@ -86,14 +93,16 @@ enum Before {
 }
 
 impl<'a> Cursor<'a> {
-    fn new(source: &'a str, depth: usize) -> Result<Self, Unreadable> {
-        if depth > DEEPEST {
+    fn new(source: &'a str, depth: usize, tries: &'a Cell<u32>) -> Result<Self, Unreadable> {
+        tries.set(tries.get() + 1);
+        if depth > DEEPEST || tries.get() > MOST_TRIES {
             return Err(Unreadable);
         }
         Ok(Cursor {
             source,
             at: 0,
             depth,
+            tries,
             masked: Masked::default(),
             before: Before::Gap,
             pending: Vec::new(),
@@ -130,6 +139,9 @@ impl<'a> Cursor<'a> {
                 '(' if self.rest().starts_with("((") && self.arithmetic_command()? => {}
                 '(' => {
                     parentheses += 1;
+                    if parentheses > DEEPEST {
+                        return Err(Unreadable);
+                    }
                     // The parser would read `( (` as arithmetic; a line break says that it is not.
                     if self.masked.text.trim_end().ends_with('(') {
                         self.masked.text.push('\n');
@@ -335,14 +347,14 @@ impl<'a> Cursor<'a> {
 
     /// How long a command is up to its closing parenthesis.
     fn command_length(&self, inner: &str) -> Result<usize, Unreadable> {
-        let mut cursor = Cursor::new(inner, self.depth + 1)?;
+        let mut cursor = Cursor::new(inner, self.depth + 1, self.tries)?;
         cursor.program(Some(')'))?;
         Ok(cursor.at)
     }
 
     /// How long the inside of `${…}` is.
     fn braces_length(&self, inner: &str, quoted: bool) -> Result<usize, Unreadable> {
-        let mut cursor = Cursor::new(inner, self.depth + 1)?;
+        let mut cursor = Cursor::new(inner, self.depth + 1, self.tries)?;
         while let Some(c) = cursor.peek() {
             match c {
                 '}' => return Ok(cursor.at),
@@ -357,7 +369,7 @@ impl<'a> Cursor<'a> {
 
     /// How long an arithmetic expression is up to its `))`; `None` when it is a command after all.
     fn arithmetic_length(&self, inner: &str) -> Result<Option<usize>, Unreadable> {
-        let mut cursor = Cursor::new(inner, self.depth + 1)?;
+        let mut cursor = Cursor::new(inner, self.depth + 1, self.tries)?;
         let mut parentheses = 0usize;
         while let Some(c) = cursor.peek() {
             match c {
@@ -366,6 +378,7 @@ impl<'a> Cursor<'a> {
                     return Ok(closed.then_some(cursor.at));
                 }
                 ')' => parentheses -= 1,
+                '(' if parentheses == DEEPEST => return Ok(None),
                 '(' => parentheses += 1,
                 // A line break is where an expression and a here-document could be confused.
                 '\n' => return Ok(None),
@@ -386,6 +399,13 @@ impl<'a> Cursor<'a> {
             return Ok(false);
         };
         let end = self.at + 2 + length;
+        // In `[[ x =~ ((…)) ]]` this is a pattern and no arithmetic, and `<(…)` runs something.
+        if ["<(", ">("]
+            .iter()
+            .any(|open| self.source[self.at..end].contains(open))
+        {
+            return Ok(false);
+        }
         self.at += 2;
         self.masked.text.push_str("((");
         while self.at < end {
@@ -486,7 +506,7 @@ impl<'a> Cursor<'a> {
                 part
             });
             let slashes = part.len() - part.trim_end_matches('\\').len();
-            if !expands || slashes % 2 == 0 {
+            if !expands || slashes.is_multiple_of(2) {
                 return Ok(line);
             }
             line.pop();

@@ -140,9 +140,15 @@ fn files_after(text: &str, directory: &Path) -> Vec<String> {
         status.is_ok(),
         "this test needs bash and timeout: {status:?}"
     );
-    let names = std::fs::read_dir(directory).unwrap();
+    let names = std::fs::read_dir(directory).expect("the directory was just made");
     names
-        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .map(|entry| {
+            entry
+                .expect("a readable entry")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
         .collect()
 }
 

@@ -138,7 +138,7 @@ fn texts() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 20_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 12_000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_bytes_are_decided(bytes in prop::collection::vec(any::<u8>(), 0..200)) {

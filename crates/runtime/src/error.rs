@@ -175,6 +175,9 @@ impl Error {
             Error::Vault(Vault::VaultNotFound { .. }) => {
                 "run `avfs vault list` to see the vaults".into()
             }
+            Error::Vault(Vault::DeletedVaultNotFound { .. }) => {
+                "run `avfs vault list --deleted` to see what can be brought back".into()
+            }
             Error::Vault(Vault::VaultExists { .. }) => {
                 "choose another name, or `avfs vault use` the existing one".into()
             }
@@ -219,6 +222,9 @@ impl Error {
             Error::NoEarlierState { path, .. } => {
                 format!("`avfs log {path}` lists its versions; `avfs rm {path}` removes it")
             }
+            Error::Vault(Vault::InvalidQuery { .. }) => {
+                "put words with signs in them between double quotes".into()
+            }
             Error::Vault(Vault::VersionNotFound { .. }) => {
                 "run `avfs log` to see the versions".into()
             }
@@ -235,6 +241,7 @@ pub(crate) fn vault_kind(error: &avfs_vault::Error) -> ErrorKind {
     match error {
         Vault::VaultNotFound { .. }
         | Vault::VaultIdNotFound { .. }
+        | Vault::DeletedVaultNotFound { .. }
         | Vault::CheckpointNotFound { .. }
         | Vault::VersionNotFound { .. }
         | Vault::PathNotFound { .. } => ErrorKind::NotFound,
@@ -254,6 +261,7 @@ pub(crate) fn vault_kind(error: &avfs_vault::Error) -> ErrorKind {
         | Vault::TopDirectory { .. }
         | Vault::InvalidPath { .. }
         | Vault::InvalidName { .. }
+        | Vault::InvalidQuery { .. }
         | Vault::InvalidText { .. } => ErrorKind::Invalid,
     }
 }

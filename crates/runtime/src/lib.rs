@@ -28,6 +28,7 @@ mod report;
 mod run;
 mod runtime;
 mod scratch;
+mod search;
 mod transfer;
 mod tree;
 mod vaults;
@@ -39,8 +40,9 @@ pub use avfs_policy::{Action, Category, Decision, Part};
 pub use avfs_sandbox::{Isolation, Usage};
 pub use avfs_vault::{
     Ancestor, Cause, Change, ChangeKind, Checkpoint, CheckpointName, CheckpointOrigin, Content,
-    Entry, ExecId, ForkPoint, JournalCheck, JournalEntry, JournalProblem, Kind, Lineage, Meta,
-    PathVersion, Principal, RootId, Time, Vault, VaultId, VaultName, VaultPath, Version,
+    DeletedVault, Entry, ExecId, ForkPoint, JournalCheck, JournalEntry, JournalProblem, Kind,
+    Lineage, Meta, PathVersion, Principal, Quota, RootId, Time, Vault, VaultId, VaultName,
+    VaultPath, Version,
 };
 pub use back::{Back, BackAction, BackMode, BackReport};
 pub use checkpoints::{CheckpointDetails, CheckpointInfo, RestorePoint, RestoredHead};
@@ -60,6 +62,10 @@ pub use replace::{Occurrences, Replaced};
 pub use report::{Captured, ExecReport, ExecStatus, Timings};
 pub use run::{OutputSink, Stream};
 pub use runtime::{Activity, Config, Runtime, Select};
+pub use search::{
+    AgeTest, FindRequest, Found, FoundPath, GrepDetail, GrepFile, GrepFound, GrepLine, GrepMatch,
+    GrepRequest, KindTest, LabelTest, SizeTest, WordHit, WordHits,
+};
 pub use transfer::{Import, ImportFrom, Imported, TransferError};
 pub use tree::{TreeListed, TreeNode};
 pub use vaults::{AfterFork, Family, VaultInfo};

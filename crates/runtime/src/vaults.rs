@@ -1,8 +1,8 @@
 //! Vaults as a whole: create, list, use, fork, delete, their history and the journal.
 
 use avfs_vault::{
-    Ancestor, ForkPoint, JournalCheck, JournalEntry, JournalFilter, JournalOrder, Principal, Vault,
-    VaultId, VaultName,
+    Ancestor, DeletedVault, ForkPoint, JournalCheck, JournalEntry, JournalFilter, JournalOrder,
+    Principal, Vault, VaultId, VaultName,
 };
 
 use crate::Result;
@@ -103,19 +103,32 @@ impl Runtime {
         self.describe_one(fork)
     }
 
-    /// Removes a vault in which nothing runs.
+    /// Puts a vault away in which nothing runs. Until gc it can be had back.
     pub fn vault_delete(&self, name: &VaultName) -> Result<()> {
         let vault = self.inner.vaults.get(name)?;
         self.slot(vault.id).settled(self, |vault| {
             Ok(self.inner.vaults.delete(&vault.name, &Principal::Owner)?)
         })?;
         self.forget_slot(vault.id);
+        self.inner.indexes.forget(vault.id);
         // What remains on disk of a vault that is gone is removed now or at the next start.
         if self.inner.layers.holds(vault.id) {
             let engine = self.engine()?;
             self.inner.layers.remove_vault(vault.id, &engine.sweeper)?;
         }
         Ok(())
+    }
+
+    /// Deleted vaults that can still be had back, the last deleted first.
+    pub fn vault_deleted(&self) -> Result<Vec<DeletedVault>> {
+        Ok(self.inner.vaults.deleted()?)
+    }
+
+    /// Brings a deleted vault back with its history, as `to` or under the name it had. What it had
+    /// in /tmp is gone.
+    pub fn vault_undelete(&self, name: &VaultName, to: Option<&VaultName>) -> Result<VaultInfo> {
+        let vault = self.inner.vaults.undelete(name, to, &Principal::Owner)?;
+        self.describe_one(vault)
     }
 
     /// The newest entries of the journal, newest first.

@@ -207,7 +207,8 @@ impl Agent {
         }
     }
 
-    fn exec(&mut self, descriptors: Vec<OwnedFd>) -> bool {
+    fn exec(&mut self, mut descriptors: Vec<OwnedFd>) -> bool {
+        let doors = descriptors.split_off(descriptors.len().min(5));
         let Ok([command, link, stdin, stdout, stderr]) = <[OwnedFd; 5]>::try_from(descriptors)
         else {
             return false;
@@ -216,6 +217,7 @@ impl Agent {
             command,
             link: Link::from(link),
             stdio: [stdin, stdout, stderr],
+            doors,
             fence: &self.fence,
             mover: self.mover.as_ref(),
             held: &self.held,

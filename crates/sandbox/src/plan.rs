@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::limits::{Enforced, Limits};
+
 /// Host uid and gid of everything that runs in a sandbox when the daemon is root.
 ///
 /// Outside every range that distributions hand out to people, services or subordinate ids.
@@ -90,7 +92,7 @@ pub enum EtcContent {
 }
 
 /// A command to run. Its environment is exactly `env`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Command {
     /// The program and its arguments; a program without `/` is looked up in `env`'s PATH.
     pub argv: Vec<Vec<u8>>,
@@ -98,6 +100,8 @@ pub struct Command {
     pub env: Vec<(Vec<u8>, Vec<u8>)>,
     /// The absolute directory inside where it starts.
     pub cwd: Vec<u8>,
+    /// What it may use.
+    pub limits: Limits,
 }
 
 /// The descriptors that become 0, 1 and 2 of a command.
@@ -129,6 +133,8 @@ pub enum Event {
         usage: Usage,
         /// Processes it left behind, which were killed.
         leftovers: u32,
+        /// The limit for which it, or a process it started, was killed.
+        cause: Option<Enforced>,
     },
     /// The sandbox or the keeper died with the command in it.
     Lost,
@@ -150,6 +156,8 @@ pub enum StartStep {
     Cwd,
     /// Finding and executing the program.
     Exec,
+    /// Putting it under its limits.
+    Limits,
     /// Everything before that.
     Setup,
 }

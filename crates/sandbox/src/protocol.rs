@@ -84,7 +84,8 @@ pub(crate) enum KeeperReply {
 /// Daemon to agent.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum AgentRequest {
-    /// With the command, the supervisor's socket, stdin, stdout and stderr.
+    /// With the command and its orders, the supervisor's socket, stdin, stdout, stderr, and the
+    /// doors of its control groups.
     Exec,
     CountProcesses,
 }
@@ -405,6 +406,7 @@ mod tests {
             status,
             usage: Usage::default(),
             leftovers: 3,
+            cause: None,
         }
     }
 
@@ -475,6 +477,7 @@ mod tests {
             argv: vec![vec![b'x'; 300_000]],
             env: vec![(b"A".to_vec(), b"B".to_vec())],
             cwd: b"/".to_vec(),
+            ..Command::default()
         };
         let file = seal(&command).unwrap();
         assert_eq!(unseal::<Command>(file.as_fd()).unwrap(), command);

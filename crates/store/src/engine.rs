@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, TransactionBehavior};
 
+use crate::packs::Place;
 use crate::{Durability, Error, ObjectId, Result, StoreStats};
 
 /// Older ones may corrupt a WAL that several connections share.
@@ -41,6 +42,15 @@ pub struct Row {
     pub offset: u64,
     pub stored: u64,
     pub size: u64,
+}
+
+impl Row {
+    pub fn place(&self) -> Place {
+        Place {
+            pack: self.pack,
+            offset: self.offset,
+        }
+    }
 }
 
 pub struct Engine {
@@ -119,19 +129,10 @@ impl Engine {
 
     pub fn find(&self, id: ObjectId) -> Result<Option<Row>> {
         self.read(|connection| {
-            let sql = "SELECT pack, offset, stored, size FROM object WHERE id = ?1";
+            let sql = "SELECT pack, offset, stored, size, id FROM object WHERE id = ?1";
             let mut select = connection.prepare_cached(sql)?;
-            let row = select.query_row([id.as_bytes()], |row| {
-                let count = |column| Ok::<_, rusqlite::Error>(row.get::<_, i64>(column)? as u64);
-                let (offset, stored, size) = (count(1)?, count(2)?, count(3)?);
-                Ok(Row {
-                    pack: row.get(0)?,
-                    offset,
-                    stored,
-                    size,
-                })
-            });
-            Ok(row.optional()?)
+            let row = select.query_row([id.as_bytes()], index_row).optional()?;
+            Ok(row.map(|(_, row)| row))
         })
     }
 
@@ -145,6 +146,21 @@ impl Engine {
                 bytes_stored: counts.1 as u64,
             })
         })
+    }
+
+    /// The database and its log.
+    pub fn database_bytes(&self) -> Result<u64> {
+        let mut bytes = 0;
+        for suffix in ["", "-wal"] {
+            let mut path = self.path.clone().into_os_string();
+            path.push(suffix);
+            match std::fs::metadata(&path) {
+                Ok(meta) => bytes += meta.len(),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(Error::io("measure", path)(error)),
+            }
+        }
+        Ok(bytes)
     }
 
     fn writer(&self) -> MutexGuard<'_, Writer> {
@@ -184,17 +200,38 @@ pub fn insert(transaction: &Transaction<'_>, rows: &mut [(ObjectId, Row)]) -> Re
     let sql = "INSERT OR IGNORE INTO object (id, pack, offset, stored, size)
                VALUES (?1, ?2, ?3, ?4, ?5)";
     let mut insert = transaction.prepare_cached(sql)?;
+    // Stored twice at once: the younger record is the one that leases know.
+    let sql = "UPDATE object SET pack = ?2, offset = ?3 WHERE id = ?1 AND stored = ?4";
+    let mut update = transaction.prepare_cached(sql)?;
     for (id, row) in rows.iter() {
         let (offset, stored, size) = (row.offset as i64, row.stored as i64, row.size as i64);
         let values = (id.as_bytes(), row.pack, offset, stored, size);
         if insert.execute(values)? == 1 {
             objects += 1;
             bytes += stored;
+        } else {
+            update.execute((id.as_bytes(), row.pack, offset, stored))?;
         }
     }
+    add_totals(transaction, (objects, bytes))?;
+    Ok(objects as u64)
+}
+
+pub fn add_totals(transaction: &Transaction<'_>, (objects, bytes): (i64, i64)) -> Result<()> {
     let sql = "UPDATE store SET objects = objects + ?1, bytes = bytes + ?2";
     transaction.prepare_cached(sql)?.execute((objects, bytes))?;
-    Ok(objects as u64)
+    Ok(())
+}
+
+pub fn index_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<(ObjectId, Row)> {
+    let count = |column: usize| Ok::<_, rusqlite::Error>(row.get::<_, i64>(column)? as u64);
+    let found = Row {
+        pack: row.get(0)?,
+        offset: count(1)?,
+        stored: count(2)?,
+        size: count(3)?,
+    };
+    Ok((ObjectId::from_bytes(row.get(4)?), found))
 }
 
 fn connect(path: &Path) -> Result<Connection> {

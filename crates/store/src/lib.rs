@@ -4,14 +4,18 @@ mod cache;
 mod engine;
 mod error;
 mod id;
+mod leases;
 mod loose;
 mod packs;
 mod record;
 mod store;
+mod sweep;
 
 pub use cache::Cache;
 pub use error::{Error, Result};
 pub use id::ObjectId;
+pub use leases::Lease;
 /// The engine's own types, which appear in the closures of [`Store::write`] and [`Store::read`].
 pub use rusqlite;
 pub use store::{Durability, Store, StoreStats};
+pub use sweep::{Compacted, DiskUsage, Mark, Stored, Swept};

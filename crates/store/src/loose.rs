@@ -58,7 +58,22 @@ impl Loose {
         }
     }
 
-    /// The ids of all loose objects, for rebuilding the index.
+    pub fn length(&self, id: ObjectId) -> Result<u64> {
+        let path = self.path(id);
+        let length = || Ok(std::fs::metadata(&path)?.len());
+        length().map_err(Error::io("measure", &path))
+    }
+
+    pub fn remove(&self, id: ObjectId) -> Result<()> {
+        match std::fs::remove_file(self.path(id)) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::io("remove", self.path(id))(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The ids of all loose objects.
     pub fn ids(&self) -> Result<Vec<ObjectId>> {
         let mut ids = Vec::new();
         for entry in std::fs::read_dir(&self.dir).map_err(Error::io("list", &self.dir))? {

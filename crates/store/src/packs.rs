@@ -16,11 +16,20 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// Read handles kept open.
 const OPEN_PACKS: usize = 64;
 
-/// Where a record lies. Pack numbers begin at 1.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+/// Where a record lies. Pack numbers begin at 1; later records lie behind earlier ones.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     pub pack: u32,
     pub offset: u64,
+}
+
+impl Place {
+    /// In a file of its own instead of a pack.
+    pub const LOOSE: Place = Place { pack: 0, offset: 0 };
+
+    pub fn is_loose(self) -> bool {
+        self.pack == Place::LOOSE.pack
+    }
 }
 
 pub struct Packs {
@@ -86,13 +95,18 @@ impl Packs {
         Ok(place)
     }
 
-    /// Reads the record at `place`, header and all. A record that is not wholly there is `None`.
+    /// Reads the record at `place`, header and all. One that is not, or not wholly, there is `None`.
     pub fn read(&self, place: Place, stored: u64) -> Result<Option<Vec<u8>>> {
         let length = HEADER + usize::try_from(stored).expect("records fit in memory");
         if let Some(record) = self.read_buffered(place, length) {
             return Ok(Some(record));
         }
-        let file = self.reader(place.pack)?;
+        let file = match self.reader(place.pack) {
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                return Ok(None);
+            }
+            opened => opened?,
+        };
         let mut record = vec![0; length];
         match file.read_exact_at(&mut record, place.offset) {
             Ok(()) => Ok(Some(record)),
@@ -131,6 +145,52 @@ impl Packs {
         Ok(())
     }
 
+    /// Where the next record will lie.
+    pub fn end(&self) -> Place {
+        let tail = self.tail();
+        Place {
+            pack: tail.pack,
+            offset: tail.written + tail.buffer.len() as u64,
+        }
+    }
+
+    /// Every pack and its length, oldest first.
+    pub fn lengths(&self) -> Result<Vec<(u32, u64)>> {
+        let end = self.end();
+        let mut lengths = Vec::new();
+        for pack in pack_numbers(&self.dir)? {
+            let path = pack_path(&self.dir, pack);
+            let length = || Ok(std::fs::metadata(&path)?.len());
+            let length = length().map_err(Error::io("measure", &path))?;
+            let buffered = if pack == end.pack { end.offset } else { 0 };
+            lengths.push((pack, length.max(buffered)));
+        }
+        Ok(lengths)
+    }
+
+    /// Makes sure that nothing more is appended to `pack`.
+    pub fn seal(&self, pack: u32) -> Result<()> {
+        let mut tail = self.tail();
+        if tail.pack != pack {
+            return Ok(());
+        }
+        self.write_out(&mut tail)?;
+        self.next_pack(&mut tail)
+    }
+
+    /// Removes a sealed pack that nothing refers to any more.
+    pub fn remove(&self, pack: u32) -> Result<()> {
+        self.readers().remove(&pack);
+        self.tail().unsynced.retain(|(number, _)| *number != pack);
+        let path = pack_path(&self.dir, pack);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::io("remove", &path)(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The bytes of every pack, for rebuilding the index.
     pub fn for_each_pack(&self, mut f: impl FnMut(u32, &[u8]) -> Result<()>) -> Result<()> {
         self.write_out(&mut self.tail())?;
@@ -145,6 +205,10 @@ impl Packs {
     fn tail(&self) -> MutexGuard<'_, Tail> {
         // The buffer and the lengths change together only after the fallible part has succeeded.
         self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn readers(&self) -> MutexGuard<'_, HashMap<u32, Arc<File>>> {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn read_buffered(&self, place: Place, length: usize) -> Option<Vec<u8>> {
@@ -185,7 +249,7 @@ impl Packs {
     }
 
     fn reader(&self, pack: u32) -> Result<Arc<File>> {
-        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut readers = self.readers();
         if let Some(file) = readers.get(&pack) {
             return Ok(file.clone());
         }

@@ -1,5 +1,6 @@
 //! The store: objects go in and come out by hash, and transactions make them last.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::fs::DirBuilder;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -10,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rusqlite::{Connection, Transaction};
 
 use crate::engine::{self, Engine, Row};
+use crate::leases::{Lease, Leases};
 use crate::loose::Loose;
 use crate::packs::{Packs, Place, sync_dir};
 use crate::record::{self, HEADER, Header};
@@ -19,8 +21,6 @@ use crate::{Cache, Error, ObjectId, Result};
 const LOOSE_ABOVE: usize = 4 << 20;
 /// Lets sequential reads of one large object decompress it once.
 const CACHE_BYTES: usize = 8 << 20;
-const LOOSE: u32 = 0;
-
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
 pub enum Durability {
     /// Survives kill -9 of this process; a power cut may lose it.
@@ -39,23 +39,26 @@ pub struct StoreStats {
 /// A cheap handle. The caller holds the home's lock: one process, one open store per home.
 #[derive(Clone)]
 pub struct Store {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
 }
 
-struct Inner {
-    engine: Engine,
-    packs: Packs,
-    loose: Loose,
+pub(crate) struct Inner {
+    pub engine: Engine,
+    pub packs: Packs,
+    pub loose: Loose,
     staged: Mutex<Staged>,
-    cache: Cache<ObjectId, Arc<[u8]>>,
+    pub leases: Arc<Leases>,
+    /// Held while a loose file is made or removed.
+    pub loose_files: Mutex<()>,
+    pub cache: Cache<ObjectId, Arc<[u8]>>,
     /// After a failed sync nobody knows what is on the disk, and a second sync may lie.
     sync_failed: AtomicBool,
 }
 
 /// Objects that are written but not yet in the index.
 #[derive(Default)]
-struct Staged {
-    rows: HashMap<ObjectId, Row>,
+pub(crate) struct Staged {
+    pub rows: HashMap<ObjectId, Row>,
     /// Whether a loose file was renamed since its directory was synced.
     loose: bool,
 }
@@ -82,6 +85,8 @@ impl Store {
             packs: Packs::open(packs)?,
             loose: Loose::open(objects)?,
             staged: Mutex::default(),
+            leases: Arc::default(),
+            loose_files: Mutex::default(),
             cache: Cache::new(CACHE_BYTES),
             sync_failed: AtomicBool::new(false),
         };
@@ -94,27 +99,47 @@ impl Store {
     /// transaction on. May be called from many threads: only a copy happens under a lock.
     pub fn put(&self, bytes: &[u8]) -> Result<ObjectId> {
         let id = ObjectId::of(bytes);
-        if self.contains(id)? {
+        if self.reuse(id)? {
             return Ok(id);
         }
         self.inner.check_health()?;
         record::with_record(id, bytes, |header, record| {
-            let large = bytes.len() > LOOSE_ABOVE;
-            let place = if large {
+            if bytes.len() > LOOSE_ABOVE {
+                let _files = self.inner.loose_files();
                 self.inner.loose.write(id, record)?;
-                Place {
-                    pack: LOOSE,
-                    offset: 0,
-                }
-            } else {
-                self.inner.packs.append(record)?
-            };
+                let mut staged = self.inner.staged();
+                staged.loose = true;
+                staged.rows.insert(id, row(Place::LOOSE, header));
+                return Ok(id);
+            }
+            // Placed and listed in one step: a sealed pack gets no more rows.
             let mut staged = self.inner.staged();
-            staged.loose |= large;
-            // Another thread may have been faster; its record is as good and ours is only bytes.
-            staged.rows.entry(id).or_insert(row(place, header));
+            // Another thread may have been faster.
+            if let Entry::Vacant(vacant) = staged.rows.entry(id) {
+                vacant.insert(row(self.inner.packs.append(record)?, header));
+            }
             Ok(id)
         })
+    }
+
+    /// Whether the object is there, and will be for as long as the leases that are held.
+    fn reuse(&self, id: ObjectId) -> Result<bool> {
+        loop {
+            let Some(seen) = self.inner.leases.look(id) else {
+                return Ok(false);
+            };
+            if !self.contains(id)? {
+                return Ok(false);
+            }
+            if self.inner.leases.reuse(id, seen) {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Keeps what is stored from now on, and not yet referred to, from being swept.
+    pub fn lease(&self) -> Lease {
+        self.inner.leases.begin(self.inner.packs.end())
     }
 
     /// The object's bytes, proven to have its hash.
@@ -122,24 +147,20 @@ impl Store {
         if let Some(bytes) = self.inner.cache.get(id) {
             return Ok(bytes);
         }
-        let row = self.inner.find(id)?.ok_or(Error::Missing { id })?;
-        let record = match row.pack {
-            LOOSE => self.inner.loose.read(id)?,
-            pack => self.inner.packs.read(
-                Place {
-                    pack,
-                    offset: row.offset,
-                },
-                row.stored,
-            )?,
-        };
-        let torn = || Error::Corrupt {
-            id,
-            reason: "its record is gone or cut short".to_owned(),
-        };
-        let bytes = record::open_record(id, &record.ok_or_else(torn)?)?;
+        let bytes = self.inner.load(id)?;
         self.inner.cache.insert(id, bytes.clone(), bytes.len());
         Ok(bytes)
+    }
+
+    /// Reads the object from the disk, whether it is in a cache or not.
+    pub fn verify(&self, id: ObjectId) -> Result<()> {
+        let bytes = self.inner.load(id)?;
+        let size = self.inner.find(id)?.map(|row| row.size);
+        if size.is_some_and(|size| size != bytes.len() as u64) {
+            let reason = "the index has another size".to_owned();
+            return Err(Error::Corrupt { id, reason });
+        }
+        Ok(())
     }
 
     pub fn contains(&self, id: ObjectId) -> Result<bool> {
@@ -208,18 +229,7 @@ impl Store {
             let record = inner.loose.read(id)?.unwrap_or_default();
             let header = Header::decode(&record);
             let whole = header.filter(|h| h.stored == (record.len() - HEADER) as u64);
-            rows.extend(whole.map(|h| {
-                (
-                    id,
-                    row(
-                        Place {
-                            pack: LOOSE,
-                            offset: 0,
-                        },
-                        h,
-                    ),
-                )
-            }));
+            rows.extend(whole.map(|h| (id, row(Place::LOOSE, h))));
         }
         self.write(Durability::Full, |transaction| {
             engine::insert(transaction, &mut rows)
@@ -227,7 +237,7 @@ impl Store {
     }
 }
 
-fn row(place: Place, header: Header) -> Row {
+pub(crate) fn row(place: Place, header: Header) -> Row {
     Row {
         pack: place.pack,
         offset: place.offset,
@@ -237,8 +247,28 @@ fn row(place: Place, header: Header) -> Row {
 }
 
 impl Inner {
+    /// Finds, reads and checks an object. Its record may be moved between finding and reading.
+    fn load(&self, id: ObjectId) -> Result<Arc<[u8]>> {
+        let mut missed = None;
+        loop {
+            let row = self.find(id)?.ok_or(Error::Missing { id })?;
+            if missed == Some(row) {
+                let reason = "its record is gone or cut short".to_owned();
+                return Err(Error::Corrupt { id, reason });
+            }
+            let record = match row.place() {
+                place if place.is_loose() => self.loose.read(id)?,
+                place => self.packs.read(place, row.stored)?,
+            };
+            match record {
+                Some(record) => return record::open_record(id, &record),
+                None => missed = Some(row),
+            }
+        }
+    }
+
     /// The staged rows are asked first: a row leaves them only after it is in the index.
-    fn find(&self, id: ObjectId) -> Result<Option<Row>> {
+    pub fn find(&self, id: ObjectId) -> Result<Option<Row>> {
         let staged = self.staged().rows.get(&id).copied();
         match staged {
             Some(row) => Ok(Some(row)),
@@ -266,6 +296,14 @@ impl Inner {
             return Ok(());
         }
         // What is listed above was written before, so this covers it.
+        self.sync(loose)?;
+        engine::insert(transaction, &mut rows)?;
+        indexed.extend(rows.iter().map(|(id, _)| *id));
+        Ok(())
+    }
+
+    /// Puts on the disk what is in the packs and, if asked, what was renamed beside them.
+    pub fn sync(&self, loose: bool) -> Result<()> {
         let mut synced = self.packs.sync();
         if loose && synced.is_ok() {
             synced = sync_dir(self.loose.dir());
@@ -273,20 +311,23 @@ impl Inner {
         if let Err(Error::Io { action: "sync", .. }) = &synced {
             self.sync_failed.store(true, Ordering::Release);
         }
-        synced?;
-        engine::insert(transaction, &mut rows)?;
-        indexed.extend(rows.iter().map(|(id, _)| *id));
-        Ok(())
+        synced
     }
 
-    fn check_health(&self) -> Result<()> {
+    pub fn loose_files(&self) -> MutexGuard<'_, ()> {
+        self.loose_files
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn check_health(&self) -> Result<()> {
         match self.sync_failed.load(Ordering::Acquire) {
             true => Err(Error::SyncFailed),
             false => Ok(()),
         }
     }
 
-    fn staged(&self) -> MutexGuard<'_, Staged> {
+    pub fn staged(&self) -> MutexGuard<'_, Staged> {
         // Every change to the map is a single step.
         self.staged.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -12,6 +12,8 @@ pub enum Error {
     VaultIdNotFound { id: VaultId },
     #[error("there is already a vault '{name}'")]
     VaultExists { name: VaultName },
+    #[error("there is no deleted vault '{name}' to bring back")]
+    DeletedVaultNotFound { name: VaultName },
     #[error("there is no checkpoint '{name}' in this vault")]
     CheckpointNotFound { name: CheckpointName },
     #[error("there is already a checkpoint '{name}' in this vault")]
@@ -45,6 +47,8 @@ pub enum Error {
         text: String,
         reason: &'static str,
     },
+    #[error("invalid search {query:?}: {reason}")]
+    InvalidQuery { query: String, reason: String },
     #[error("invalid {what} '{text}'")]
     InvalidText { what: &'static str, text: String },
     #[error("the vault has moved on: expected root {expected}, found {actual}")]

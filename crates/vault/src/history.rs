@@ -15,6 +15,26 @@ pub struct Vault {
     pub version: u64,
     pub parent: Option<Lineage>,
     pub created: Time,
+    pub quota: Quota,
+}
+
+/// What a vault may grow to; nothing is a limit that is not set.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Quota {
+    /// The sum of all file sizes.
+    pub bytes: Option<u64>,
+    /// Names that are no directories.
+    pub files: Option<u64>,
+    /// The size of any one file.
+    pub file_bytes: Option<u64>,
+}
+
+/// A vault that was deleted and can still be had back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeletedVault {
+    /// As it was, its name included.
+    pub vault: Vault,
+    pub deleted: Time,
 }
 
 /// What a fork was made from. The source may since have been renamed or deleted.

@@ -11,6 +11,7 @@ mod error;
 mod history;
 mod imports;
 mod journal;
+mod lifetime;
 mod lineage;
 mod links;
 mod model;
@@ -24,12 +25,14 @@ mod trees;
 mod vaults;
 mod versions;
 mod walk;
+mod words;
 
 pub use diff::{Change, ChangeKind};
 pub use edit::Edit;
 pub use error::{Error, Result};
 pub use history::{
-    Cause, Checkpoint, CheckpointOrigin, Lineage, NewVersion, Principal, Restored, Vault, Version,
+    Cause, Checkpoint, CheckpointOrigin, DeletedVault, Lineage, NewVersion, Principal, Quota,
+    Restored, Vault, Version,
 };
 pub use imports::{ImportBase, ImportSource};
 pub use journal::{
@@ -45,3 +48,4 @@ pub use trees::Trees;
 pub use vaults::Vaults;
 pub use versions::PathVersion;
 pub use walk::{Step, Visit};
+pub use words::{WordIndex, WordMatch};

@@ -5,7 +5,9 @@ use avfs_store::rusqlite::{self, Transaction};
 use serde_json::json;
 
 use crate::checkpoints::find as find_checkpoint;
-use crate::vaults::{by_id, by_name, event, insert_vault, new_vault, vault_row, version_row};
+use crate::vaults::{
+    by_id, by_name, check_free, event, insert_vault, new_vault, vault_row, version_row,
+};
 use crate::{
     Cause, CheckpointName, Error, Lineage, Principal, Result, RootId, Vault, VaultId, VaultName,
     Vaults, imports, journal,
@@ -69,7 +71,8 @@ impl Vaults {
                 name: source.name,
                 root,
             };
-            let vault = new_vault(name, root, Some(lineage));
+            let mut vault = new_vault(name, root, Some(lineage));
+            vault.quota = source.quota;
             insert_vault(transaction, &vault, *by, Cause::Fork)?;
             imports::inherit(transaction, source_id, &vault)?;
             journal::append(transaction, event(vault.id, *by, "vault.fork", details))?;
@@ -81,9 +84,7 @@ impl Vaults {
     pub fn rename(&self, name: &VaultName, new: &VaultName, by: &Principal) -> Result<Vault> {
         self.store().write(Durability::Relaxed, |transaction| {
             let mut vault = by_name(transaction, name)?;
-            if by_name(transaction, new).is_ok() {
-                return Err(Error::VaultExists { name: new.clone() });
-            }
+            check_free(transaction, new)?;
             let update = "UPDATE vault SET name = ?2 WHERE id = ?1";
             transaction
                 .prepare_cached(update)?
@@ -98,7 +99,8 @@ impl Vaults {
     /// The vaults forked from this one, by name; with a root, those that begin with it.
     pub fn forks(&self, vault: VaultId, root: Option<RootId>) -> Result<Vec<Vault>> {
         self.store().read(|connection| {
-            let sql = "SELECT * FROM vault WHERE parent = ?1 ORDER BY name";
+            let sql = "SELECT * FROM vault
+                WHERE parent = ?1 AND deleted_name IS NULL ORDER BY name";
             let mut select = connection.prepare_cached(sql)?;
             let rows = select.query_map([vault.as_bytes()], vault_row)?;
             let forks = rows.collect::<rusqlite::Result<Vec<Vault>>>()?;

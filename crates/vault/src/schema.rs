@@ -7,7 +7,9 @@ use avfs_store::{Durability, ObjectId, Store};
 
 use crate::{Error, Result, RootId, Time, imports};
 
-const VERSION: i64 = 2;
+/// Every step from nothing to the present schema; the number of steps taken is stored.
+const STEPS: &[&str] = &[TABLES, DELETED_AND_QUOTA, imports::TABLE];
+const VERSION: i64 = STEPS.len() as i64;
 
 const TABLES: &str = "
     CREATE TABLE vault (
@@ -69,6 +71,17 @@ const TABLES: &str = "
     INSERT INTO journal_head (one, seq, hash) VALUES (1, 0, zeroblob(32));
 ";
 
+/// A deleted vault keeps its row under a name that no vault can have, and its own one beside it.
+const DELETED_AND_QUOTA: &str = "
+    ALTER TABLE vault ADD COLUMN deleted_name TEXT;
+    ALTER TABLE vault ADD COLUMN deleted_secs INTEGER;
+    ALTER TABLE vault ADD COLUMN deleted_nanos INTEGER;
+    ALTER TABLE vault ADD COLUMN max_bytes INTEGER;
+    ALTER TABLE vault ADD COLUMN max_files INTEGER;
+    ALTER TABLE vault ADD COLUMN max_file_bytes INTEGER;
+    CREATE INDEX vault_parent ON vault (parent) WHERE parent IS NOT NULL;
+";
+
 /// Brings the tables to the newest schema.
 pub fn migrate(store: &Store) -> Result<()> {
     let found = store.read(user_version)?;
@@ -76,19 +89,15 @@ pub fn migrate(store: &Store) -> Result<()> {
         return Ok(());
     }
     store.write(Durability::Full, |transaction: &Transaction<'_>| {
-        match user_version(transaction)? {
-            0 => {
-                transaction.execute_batch(TABLES)?;
-                transaction.execute_batch(imports::TABLE)?;
-            }
-            1 => transaction.execute_batch(imports::TABLE)?,
-            VERSION => {}
-            found => {
-                return Err(Error::UnknownSchema {
-                    found,
-                    known: VERSION,
-                });
-            }
+        let found = user_version(transaction)?;
+        let taken = usize::try_from(found).ok();
+        let steps = taken.and_then(|taken| STEPS.get(taken..));
+        let steps = steps.ok_or(Error::UnknownSchema {
+            found,
+            known: VERSION,
+        })?;
+        for step in steps {
+            transaction.execute_batch(step)?;
         }
         Ok(transaction.pragma_update(None, "user_version", VERSION)?)
     })
@@ -116,6 +125,17 @@ pub fn time(row: &Row<'_>) -> rusqlite::Result<Time> {
         secs: row.get("secs")?,
         nanos: row.get("nanos")?,
     })
+}
+
+/// A time whose columns may be null, both or none.
+pub fn optional_time(row: &Row<'_>, prefix: &str) -> rusqlite::Result<Option<Time>> {
+    let secs: Option<i64> = row.get(&*format!("{prefix}_secs"))?;
+    let nanos: Option<u32> = row.get(&*format!("{prefix}_nanos"))?;
+    Ok(secs.zip(nanos).map(|(secs, nanos)| Time { secs, nanos }))
+}
+
+pub fn optional_count(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<u64>> {
+    Ok(row.get::<_, Option<i64>>(column)?.map(|count| count as u64))
 }
 
 /// SQLite's integers are signed; counts never come near the sign.

@@ -4,10 +4,10 @@ use avfs_store::rusqlite::{self, Connection, OptionalExtension, Row, ToSql, Tran
 use avfs_store::{Durability, Store, StoreStats};
 use serde_json::{Value, json};
 
-use crate::schema::{self, count, root, text, time};
+use crate::schema::{self, count, optional_count, root, text, time};
 use crate::{
-    Cause, Error, ExecId, Lineage, NewJournalEntry, NewVersion, Principal, Result, RootId, Time,
-    Trees, Vault, VaultId, VaultName, Version, journal,
+    Cause, Error, ExecId, Lineage, NewJournalEntry, NewVersion, Principal, Quota, Result, RootId,
+    Time, Trees, Vault, VaultId, VaultName, Version, journal,
 };
 
 /// A cheap handle on all vaults of a store.
@@ -39,7 +39,7 @@ impl Vaults {
         self.store().write(Durability::Relaxed, |transaction| {
             let vault = new_vault(name, head, None);
             insert_vault(transaction, &vault, *by, Cause::Create)?;
-            let others = "SELECT count(*) FROM vault";
+            let others = "SELECT count(*) FROM vault WHERE deleted_name IS NULL";
             if transaction.query_row(others, [], |row| row.get::<_, i64>(0))? == 1 {
                 make_current(transaction, vault.id)?;
             }
@@ -52,7 +52,8 @@ impl Vaults {
     /// Sorted by name.
     pub fn list(&self) -> Result<Vec<Vault>> {
         self.store().read(|connection| {
-            let mut select = connection.prepare_cached("SELECT * FROM vault ORDER BY name")?;
+            let mut select = connection
+                .prepare_cached("SELECT * FROM vault WHERE deleted_name IS NULL ORDER BY name")?;
             let rows = select.query_map([], vault_row)?;
             Ok(rows.collect::<rusqlite::Result<_>>()?)
         })
@@ -75,21 +76,6 @@ impl Vaults {
     pub fn set_current(&self, name: &VaultName) -> Result<()> {
         self.store().write(Durability::Relaxed, |transaction| {
             make_current(transaction, by_name(transaction, name)?.id)
-        })
-    }
-
-    /// Forgets the vault, its versions and checkpoints. If it was current, none is.
-    pub fn delete(&self, name: &VaultName, by: &Principal) -> Result<()> {
-        self.store().write(Durability::Relaxed, |transaction| {
-            let vault = by_name(transaction, name)?;
-            transaction.execute("DELETE FROM vault WHERE id = ?1", [vault.id.as_bytes()])?;
-            let details = json!({
-                "name": name.as_str(),
-                "root": vault.head.to_string(),
-                "version": vault.version,
-            });
-            journal::append(transaction, event(vault.id, *by, "vault.delete", details))?;
-            Ok(())
         })
     }
 
@@ -188,6 +174,7 @@ pub fn new_vault(name: &VaultName, head: RootId, parent: Option<Lineage>) -> Vau
         version: 1,
         parent,
         created,
+        quota: Quota::default(),
     }
 }
 
@@ -225,19 +212,13 @@ pub fn insert_vault(
     by: Principal,
     cause: Cause,
 ) -> Result<()> {
-    let taken = "SELECT 1 FROM vault WHERE name = ?1";
-    if transaction
-        .prepare_cached(taken)?
-        .exists([vault.name.as_str()])?
-    {
-        return Err(Error::VaultExists {
-            name: vault.name.clone(),
-        });
-    }
+    check_free(transaction, &vault.name)?;
     let insert = "INSERT INTO vault
-        (id, name, head, version, parent, parent_name, parent_root, secs, nanos)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+        (id, name, head, version, parent, parent_name, parent_root, secs, nanos,
+         max_bytes, max_files, max_file_bytes)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
     let parent = vault.parent.as_ref();
+    let limit = |limit: Option<u64>| limit.map(|limit| limit as i64);
     transaction.prepare_cached(insert)?.execute((
         vault.id.as_bytes(),
         vault.name.as_str(),
@@ -248,6 +229,9 @@ pub fn insert_vault(
         parent.map(|lineage| *lineage.root.object().as_bytes()),
         vault.created.secs,
         vault.created.nanos,
+        limit(vault.quota.bytes),
+        limit(vault.quota.files),
+        limit(vault.quota.file_bytes),
     ))?;
     let (number, root, time) = (vault.version, vault.head, vault.created);
     insert_version(
@@ -262,6 +246,15 @@ pub fn insert_vault(
             time,
         },
     )
+}
+
+/// Refuses a name that a vault has.
+pub fn check_free(connection: &Connection, name: &VaultName) -> Result<()> {
+    let taken = "SELECT 1 FROM vault WHERE name = ?1";
+    match connection.prepare_cached(taken)?.exists([name.as_str()])? {
+        true => Err(Error::VaultExists { name: name.clone() }),
+        false => Ok(()),
+    }
 }
 
 /// Gives `vault` a new head and the version that tells of it.
@@ -330,7 +323,7 @@ pub fn by_name(connection: &Connection, name: &VaultName) -> Result<Vault> {
 }
 
 pub fn by_id(connection: &Connection, id: VaultId) -> Result<Vault> {
-    let sql = "SELECT * FROM vault WHERE id = ?1";
+    let sql = "SELECT * FROM vault WHERE id = ?1 AND deleted_name IS NULL";
     select_vault(connection, sql, [&id.as_bytes() as &dyn ToSql])?
         .ok_or(Error::VaultIdNotFound { id })
 }
@@ -353,9 +346,20 @@ pub fn vault_row(row: &Row<'_>) -> rusqlite::Result<Vault> {
             root: root(row, "parent_root")?,
         }),
     };
+    // A deleted vault is called by the name it had.
+    let name = match row.get::<_, Option<String>>("deleted_name")? {
+        Some(_) => "deleted_name",
+        None => "name",
+    };
+    let quota = Quota {
+        bytes: optional_count(row, "max_bytes")?,
+        files: optional_count(row, "max_files")?,
+        file_bytes: optional_count(row, "max_file_bytes")?,
+    };
     Ok(Vault {
         id: VaultId::from_bytes(row.get("id")?),
-        name: text(row, "name")?,
+        name: text(row, name)?,
+        quota,
         head: root(row, "head")?,
         version: count(row, "version")?,
         parent,

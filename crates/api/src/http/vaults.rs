@@ -5,10 +5,11 @@ use super::errors::Failure;
 use super::items::{self, BACKEND};
 use super::routes::{Reply, Routes, parse};
 use crate::wire::{
-    AncestorItem, VaultCreate, VaultCreated, VaultDelete, VaultDeleted, VaultDetails, VaultFork,
-    VaultForked, VaultInfo, VaultList, VaultRename, VaultRenamed, VaultUse, VaultUsed,
+    AncestorItem, DeletedVaultItem, VaultCreate, VaultCreated, VaultDelete, VaultDeleted,
+    VaultDetails, VaultFork, VaultForked, VaultInfo, VaultList, VaultListDeleted, VaultRename,
+    VaultRenamed, VaultUndelete, VaultUndeleted, VaultUse, VaultUsed,
 };
-use avfs_runtime::{AfterFork, Ancestor, ForkPoint, Select, VaultName};
+use avfs_runtime::{AfterFork, Ancestor, DeletedVault, ForkPoint, Select, VaultName};
 
 pub(crate) fn routes(routes: Routes) -> Routes {
     routes
@@ -19,6 +20,8 @@ pub(crate) fn routes(routes: Routes) -> Routes {
         .on_vault::<VaultRename>(rename)
         .on_vault::<VaultFork>(fork)
         .on_vault::<VaultDelete>(delete)
+        .plain::<VaultListDeleted>(list_deleted)
+        .plain::<VaultUndelete>(undelete)
 }
 
 fn create(app: &App, request: VaultCreate) -> Reply<VaultCreate> {
@@ -120,6 +123,29 @@ fn delete(app: &App, vault: Select, _: VaultDelete) -> Reply<VaultDelete> {
     app.runtime.vault_delete(&name)?;
     Ok(VaultDeleted {
         deleted: name.to_string(),
+    })
+}
+
+fn list_deleted(app: &App, _: VaultListDeleted) -> Reply<VaultListDeleted> {
+    let deleted = app.runtime.vault_deleted()?;
+    let item = |it: &DeletedVault| DeletedVaultItem {
+        name: it.vault.name.to_string(),
+        id: it.vault.id.to_string(),
+        version: it.vault.version,
+        deleted_at: items::time(it.deleted),
+    };
+    Ok(deleted.iter().map(item).collect())
+}
+
+fn undelete(app: &App, request: VaultUndelete) -> Reply<VaultUndelete> {
+    let name = parse(&request.name)?;
+    let to: Option<VaultName> = request.to.as_deref().map(parse).transpose()?;
+    let info = app.runtime.vault_undelete(&name, to.as_ref())?;
+    Ok(VaultUndeleted {
+        undeleted: info.vault.name.to_string(),
+        id: info.vault.id.to_string(),
+        version: info.vault.version,
+        root: info.vault.head.to_string(),
     })
 }
 

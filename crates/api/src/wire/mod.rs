@@ -11,8 +11,10 @@ mod diff;
 mod exec;
 mod files;
 mod journal;
+mod labels;
 mod paths;
 mod problem;
+mod search;
 mod size;
 mod transfer;
 mod vault;
@@ -40,20 +42,29 @@ pub use files::{
     Cat, FileBody, ListedEntry, Ls, MadeDirectory, Mkdir, Moved, Mv, Removed, Rm, Write, Written,
 };
 pub use journal::{Journal, JournalItem, JournalListing, JournalVerified, JournalVerify};
+pub use labels::{
+    AllTags, MetaChanged, MetaDelete, MetaGet, MetaImport, MetaImported, MetaList, MetaListing,
+    MetaSet, MetaValue, Tag, TagItem, TagList, TagListAll, TagListing, Tagged, Untag,
+};
 pub use paths::{
     Chmod, Copied, Cp, Edit, Edited, Linked, Ln, ModeChanged, Stat, StatItem, Touch, Touched, Tree,
     TreeEntry, TreeListing,
 };
 pub use problem::Problem;
+pub use search::{
+    Find, FindReport, FoundItem, Grep, GrepFileItem, GrepLineItem, GrepMatchItem, GrepOutput,
+    GrepReport, Search, SearchHit, SearchReport,
+};
 pub use size::human_size;
 pub use transfer::{
     ArchiveRead, ArchiveWrite, BackItem, BackWord, Export, ExportArchive, ExportChanges, Exported,
     ExportedChanges, Import, Imported, ProgressEvent,
 };
 pub use vault::{
-    AncestorItem, VaultCreate, VaultCreated, VaultDelete, VaultDeleted, VaultDetails, VaultFork,
-    VaultForked, VaultInfo, VaultItem, VaultList, VaultLog, VaultRename, VaultRenamed, VaultUse,
-    VaultUsed, VersionItem,
+    AncestorItem, DeletedVaultItem, VaultCreate, VaultCreated, VaultDelete, VaultDeleted,
+    VaultDetails, VaultFork, VaultForked, VaultInfo, VaultItem, VaultList, VaultListDeleted,
+    VaultLog, VaultRename, VaultRenamed, VaultUndelete, VaultUndeleted, VaultUse, VaultUsed,
+    VersionItem,
 };
 pub use versions::{CheckedOut, Checkout, PathLog, PathVersionItem, Revert, Reverted};
 
@@ -117,6 +128,8 @@ operations! {
     VaultRename, "vault_rename", Post "/v1/vaults/{vault}/rename" => VaultRenamed;
     VaultFork, "vault_fork", Post "/v1/vaults/{vault}/fork" => VaultForked;
     VaultDelete, "vault_delete", Delete "/v1/vaults/{vault}" => VaultDeleted;
+    VaultListDeleted, "vault_list_deleted", Get "/v1/deleted-vaults" => Vec<DeletedVaultItem>;
+    VaultUndelete, "vault_undelete", Post "/v1/deleted-vaults/undelete" => VaultUndeleted;
     VaultLog, "vault_log", Get "/v1/vaults/{vault}/log" => Vec<VersionItem>;
     PathLog, "log", Post "/v1/vaults/{vault}/files/log" => Vec<PathVersionItem>;
     Checkout, "checkout", Post "/v1/vaults/{vault}/files/checkout" => CheckedOut;
@@ -134,6 +147,18 @@ operations! {
     Chmod, "chmod", Post "/v1/vaults/{vault}/files/chmod" => ModeChanged;
     Touch, "touch", Post "/v1/vaults/{vault}/files/touch" => Touched;
     Edit, "edit", Post "/v1/vaults/{vault}/files/edit" => Edited;
+    Grep, "grep", Post "/v1/vaults/{vault}/search/grep" => GrepReport;
+    Find, "find", Post "/v1/vaults/{vault}/search/find" => FindReport;
+    Search, "search", Post "/v1/vaults/{vault}/search/words" => SearchReport;
+    Tag, "tag", Post "/v1/vaults/{vault}/labels/tag" => Tagged;
+    Untag, "untag", Post "/v1/vaults/{vault}/labels/untag" => Tagged;
+    TagList, "tag_list", Post "/v1/vaults/{vault}/labels/tags" => TagListing;
+    TagListAll, "tag_list_all", Get "/v1/vaults/{vault}/labels/tags" => AllTags;
+    MetaList, "meta_list", Post "/v1/vaults/{vault}/labels/meta" => MetaListing;
+    MetaGet, "meta_get", Post "/v1/vaults/{vault}/labels/meta/get" => MetaValue;
+    MetaSet, "meta_set", Post "/v1/vaults/{vault}/labels/meta/set" => MetaChanged;
+    MetaDelete, "meta_delete", Post "/v1/vaults/{vault}/labels/meta/delete" => MetaChanged;
+    MetaImport, "meta_import", Post "/v1/vaults/{vault}/labels/meta/import" => MetaImported;
     Import, "import", Post "/v1/vaults/{vault}/files/import" => Imported;
     Export, "export", Post "/v1/vaults/{vault}/files/export" => Exported;
     ExportArchive, "export_archive", Post "/v1/vaults/{vault}/files/export-archive" => Exported;

@@ -131,6 +131,37 @@ pub struct VaultDeleted {
     pub deleted: String,
 }
 
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VaultListDeleted {}
+
+/// A vault that was deleted and can still be had back.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DeletedVaultItem {
+    pub name: String,
+    pub id: String,
+    pub version: u64,
+    pub deleted_at: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VaultUndelete {
+    /// The name it had.
+    pub name: String,
+    /// The name it gets; the one it had when left out.
+    #[serde(rename = "as", skip_serializing_if = "Option::is_none", default)]
+    pub to: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct VaultUndeleted {
+    pub undeleted: String,
+    pub id: String,
+    pub version: u64,
+    pub root: String,
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VaultLog {

@@ -15,7 +15,10 @@ mod doctor;
 mod edit;
 mod exec;
 mod export;
+mod find;
+mod grep;
 mod import;
+mod labels;
 mod ln;
 mod log;
 mod ls;
@@ -23,6 +26,7 @@ mod mkdir;
 mod mv;
 mod paths;
 mod rm;
+mod search;
 mod serve;
 mod stat;
 mod touch;
@@ -89,6 +93,12 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Import(args) => import::run(args, session, output),
         Verb::Export(args) => export::run(args, session, output),
         Verb::Checkpoint(verb) => checkpoint::run(verb, session, output),
+        Verb::Grep(args) => grep::run(args, session, output),
+        Verb::Find(args) => find::run(args, session, output),
+        Verb::Search(args) => search::run(args, session, output),
+        Verb::Tag(args) => labels::tag(args, session, output),
+        Verb::Untag(args) => labels::untag(args, session, output),
+        Verb::Meta(args) => labels::meta(args, session, output),
         Verb::Log(args) => log::run(args, session, output),
         Verb::Checkout(args) => checkout::run(args, session, output),
         Verb::Revert(args) => checkout::revert(args, session, output),

@@ -6,8 +6,9 @@ use crate::output::Output;
 use crate::output::table::{align_right, count, size, table, time};
 use crate::session::Session;
 use avfs_api::wire::{
-    AncestorItem, VaultCreate, VaultDelete, VaultDetails, VaultFork, VaultInfo, VaultItem,
-    VaultList, VaultLog, VaultRename, VaultUse, VersionItem,
+    AncestorItem, DeletedVaultItem, VaultCreate, VaultDelete, VaultDetails, VaultFork, VaultInfo,
+    VaultItem, VaultList, VaultListDeleted, VaultLog, VaultRename, VaultUndelete, VaultUse,
+    VersionItem,
 };
 
 pub fn run(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()> {
@@ -22,7 +23,11 @@ pub fn run(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()>
                 )
             })
         }
-        VaultVerb::List => {
+        VaultVerb::List { deleted: true } => {
+            let deleted = session.call(&VaultListDeleted {})?;
+            output.answer(&deleted, |deleted| deleted_text(deleted))
+        }
+        VaultVerb::List { deleted: false } => {
             let vaults = session.call(&VaultList {})?;
             output.answer(&vaults, |vaults| list_text(vaults))
         }
@@ -66,7 +71,17 @@ pub fn run(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()>
         VaultVerb::Delete { name, yes: _ } => {
             let deleted = session.call_on(&name, &VaultDelete {})?;
             output.answer(&deleted, |deleted| {
-                format!("deleted vault {}", deleted.deleted)
+                let name = &deleted.deleted;
+                format!("deleted vault {name}\nto bring it back: avfs vault undelete {name}")
+            })
+        }
+        VaultVerb::Undelete { name, to } => {
+            let back = session.call(&VaultUndelete { name, to })?;
+            output.answer(&back, |back| {
+                format!(
+                    "vault {} is back, at version {}",
+                    back.undeleted, back.version
+                )
             })
         }
         VaultVerb::Log { name, limit } => {
@@ -113,6 +128,22 @@ fn list_text(vaults: &[VaultItem]) -> String {
         align_right(&mut table, column);
     }
     table.trim_fmt()
+}
+
+fn deleted_text(deleted: &[DeletedVaultItem]) -> String {
+    if deleted.is_empty() {
+        return "there are no deleted vaults to bring back".into();
+    }
+    let row = |it: &DeletedVaultItem| {
+        vec![
+            it.name.clone(),
+            time(&it.deleted_at),
+            format!("v{}", it.version),
+            it.id.clone(),
+        ]
+    };
+    let rows = deleted.iter().map(row).collect();
+    table(&["NAME", "DELETED", "VERSION", "ID"], rows).trim_fmt()
 }
 
 fn info_text(details: &VaultDetails) -> String {

@@ -304,6 +304,7 @@ fn witness(sandbox: &Sandbox) -> Result<()> {
         argv: vec![b"/bin/sh".to_vec(), b"-c".to_vec(), text.into_bytes()],
         env: vec![(b"PATH".to_vec(), b"/usr/bin:/bin".to_vec())],
         cwd: b"/".to_vec(),
+        ..Command::default()
     };
     let open = |path| File::options().read(true).write(true).open(path);
     let null = || open("/dev/null").during(|| "open /dev/null");

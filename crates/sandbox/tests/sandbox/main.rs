@@ -6,6 +6,7 @@
 mod attacks;
 mod basics;
 mod host;
+mod limits;
 mod lives;
 mod rename_roles;
 mod renames;
@@ -32,7 +33,7 @@ fn main() -> ExitCode {
         Some("__doomed") => return done(|| lives::doomed_daemon(&arguments[2])),
         _ => {}
     }
-    if rename_roles::play(&arguments) {
+    if rename_roles::play(&arguments) || limits::play(&arguments) {
         return ExitCode::SUCCESS;
     }
     let filter = arguments.iter().skip(1).find(|word| !word.starts_with('-'));
@@ -66,6 +67,7 @@ fn run_all(filter: Option<&str>) -> bool {
         lives::TESTS,
         host::TESTS,
         renames::TESTS,
+        limits::TESTS,
     ];
     for (name, test) in tests.concat() {
         if filter.is_some_and(|filter| !name.contains(filter)) {

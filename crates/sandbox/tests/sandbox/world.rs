@@ -136,6 +136,7 @@ pub fn command(argv: &[&str]) -> Command {
         argv: argv.iter().map(|word| word.as_bytes().to_vec()).collect(),
         env: vec![(b"PATH".to_vec(), b"/usr/local/bin:/usr/bin:/bin".to_vec())],
         cwd: b"/".to_vec(),
+        ..Command::default()
     }
 }
 

@@ -1,0 +1,265 @@
+//! Letting go: rows of dead objects are deleted, and packs that are mostly dead are written anew.
+//!
+//! Bytes are removed only after a synced transaction in which no row refers to them.
+
+use std::collections::HashMap;
+
+use rusqlite::{Transaction, params_from_iter, types::Value};
+
+use crate::engine::{self, Row, index_row};
+use crate::leases::Leases;
+use crate::packs::Place;
+use crate::store::Inner;
+use crate::{Durability, Error, ObjectId, Result, Store, record};
+
+/// Where the packs ended when a mark began: nothing stored since then is swept.
+#[derive(Copy, Clone, Debug)]
+pub struct Mark(Place);
+
+/// An object in the index.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Stored {
+    pub id: ObjectId,
+    /// After compression.
+    pub stored: u64,
+    pub size: u64,
+}
+
+/// What a sweep took out of the index.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    pub objects: u64,
+    /// After compression.
+    pub bytes: u64,
+}
+
+/// What a compaction gave back.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Compacted {
+    pub packs: u64,
+    pub bytes: u64,
+}
+
+/// What lies on the disk.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct DiskUsage {
+    pub packs: u64,
+    pub pack_bytes: u64,
+    pub loose: u64,
+    pub loose_bytes: u64,
+    pub database_bytes: u64,
+}
+
+impl Store {
+    /// To be taken before the first root is read that a sweep goes by.
+    pub fn mark(&self) -> Mark {
+        Mark(self.inner.packs.end())
+    }
+
+    /// Whether anything can have gone since this store was opened.
+    pub fn any_sweep(&self) -> bool {
+        self.inner.leases.any_sweep()
+    }
+
+    /// Indexed objects in the order of their ids, from behind `after`.
+    pub fn list(&self, after: Option<ObjectId>, limit: usize) -> Result<Vec<Stored>> {
+        self.read(|connection| {
+            let sql = "SELECT pack, offset, stored, size, id FROM object
+                WHERE id > ?1 ORDER BY id LIMIT ?2";
+            let after: &[u8] = after.as_ref().map_or(&[], |id| id.as_bytes());
+            let mut select = connection.prepare_cached(sql)?;
+            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+            let rows = select.query_map((after, limit), index_row)?;
+            let stored = |(id, row): (ObjectId, Row)| Stored {
+                id,
+                stored: row.stored,
+                size: row.size,
+            };
+            Ok(rows.map(|row| row.map(stored)).collect::<Result<_, _>>()?)
+        })
+    }
+
+    /// Deletes those of `dead` that `still_dead` confirms in the transaction itself, and that
+    /// neither the mark nor a lease protects. Nobody can publish in between.
+    pub fn sweep<E: From<Error>>(
+        &self,
+        mark: Mark,
+        dead: Vec<ObjectId>,
+        still_dead: impl FnOnce(&Transaction<'_>, Vec<ObjectId>) -> Result<Vec<ObjectId>, E>,
+    ) -> Result<Swept, E> {
+        let inner = &*self.inner;
+        let sweep = Sweep(&inner.leases);
+        let (swept, doomed) = inner.engine.write(Durability::Full, |transaction| {
+            let dead = still_dead(transaction, dead)?;
+            let mut places = places(transaction, &dead)?;
+            let staged = inner.staged();
+            // Its row is about to leave the staged ones, and until then it counts as there.
+            places.retain(|(id, _)| !staged.rows.contains_key(id));
+            drop(staged);
+            let doomed = inner.leases.doom(&places, mark.0);
+            Ok::<_, E>((delete(transaction, &doomed)?, doomed))
+        })?;
+        drop(sweep);
+        for id in doomed {
+            inner.forget(id)?;
+        }
+        Ok(swept)
+    }
+
+    /// Removes packs without live records, and writes those anew of which half or more is dead.
+    pub fn compact(&self) -> Result<Compacted> {
+        let inner = &*self.inner;
+        let live = inner.live_bytes()?;
+        let mut done = Compacted::default();
+        for (pack, length) in inner.packs.lengths()? {
+            let live = live.get(&pack).copied().unwrap_or(0);
+            if length > 0 && live <= length / 2 && inner.rewrite(pack)? {
+                done.packs += 1;
+                done.bytes += length - live;
+            }
+        }
+        let files = inner.loose_files();
+        for id in inner.loose.ids()? {
+            if inner.find(id)?.is_none() {
+                inner.loose.remove(id)?;
+            }
+        }
+        drop(files);
+        Ok(done)
+    }
+
+    /// What the store takes on the disk, dead bytes included.
+    pub fn disk_usage(&self) -> Result<DiskUsage> {
+        let inner = &*self.inner;
+        let mut usage = DiskUsage::default();
+        for (_, length) in inner.packs.lengths()? {
+            usage.packs += 1;
+            usage.pack_bytes += length;
+        }
+        for id in inner.loose.ids()? {
+            usage.loose += 1;
+            usage.loose_bytes += inner.loose.length(id)?;
+        }
+        usage.database_bytes = inner.engine.database_bytes()?;
+        Ok(usage)
+    }
+}
+
+/// Ends a sweep also when it fails.
+struct Sweep<'a>(&'a Leases);
+
+impl Drop for Sweep<'_> {
+    fn drop(&mut self) {
+        self.0.swept();
+    }
+}
+
+impl Inner {
+    /// Removes what is left of an object whose row is gone, unless it has been stored anew.
+    fn forget(&self, id: ObjectId) -> Result<()> {
+        self.cache.remove(id);
+        let _files = self.loose_files();
+        match self.find(id)? {
+            Some(_) => Ok(()),
+            None => self.loose.remove(id),
+        }
+    }
+
+    /// Bytes of live records in each pack.
+    fn live_bytes(&self) -> Result<HashMap<u32, u64>> {
+        self.engine.read(|connection| {
+            let sql = "SELECT pack, sum(stored) + count(*) * ?1 FROM object GROUP BY pack";
+            let mut select = connection.prepare(sql)?;
+            let rows = select.query_map([record::HEADER as i64], |row| {
+                Ok((row.get(0)?, row.get::<_, i64>(1)? as u64))
+            })?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+    }
+
+    /// Moves the live records of a pack behind the others, then removes it. A pack with a damaged
+    /// record is left as it is.
+    fn rewrite(&self, pack: u32) -> Result<bool> {
+        self.check_health()?;
+        let staged = self.staged();
+        self.packs.seal(pack)?;
+        let awaited = staged.rows.values().any(|row| row.pack == pack);
+        drop(staged);
+        if awaited {
+            return Ok(false);
+        }
+        let mut moved = Vec::new();
+        for (id, row) in self.rows_of(pack)? {
+            let record = self.packs.read(row.place(), row.stored)?;
+            let whole = record.filter(|record| record::open_record(id, record).is_ok());
+            let Some(record) = whole else {
+                return Ok(false);
+            };
+            moved.push((id, row.place(), self.packs.append(&record)?));
+        }
+        self.sync(false)?;
+        let left = self.engine.write(Durability::Full, |transaction| {
+            relocate(transaction, &moved)?;
+            let sql = "SELECT count(*) FROM object WHERE pack = ?1";
+            Ok::<i64, Error>(transaction.query_row(sql, [pack], |row| row.get(0))?)
+        })?;
+        if left == 0 {
+            self.packs.remove(pack)?;
+        }
+        Ok(left == 0)
+    }
+
+    fn rows_of(&self, pack: u32) -> Result<Vec<(ObjectId, Row)>> {
+        self.engine.read(|connection| {
+            let sql = "SELECT pack, offset, stored, size, id FROM object
+                WHERE pack = ?1 ORDER BY offset";
+            let mut select = connection.prepare_cached(sql)?;
+            let rows = select.query_map([pack], index_row)?;
+            Ok(rows.collect::<Result<_, _>>()?)
+        })
+    }
+}
+
+/// Where those of `ids` lie that are in the index.
+fn places(transaction: &Transaction<'_>, ids: &[ObjectId]) -> Result<Vec<(ObjectId, Place)>> {
+    let mut found = Vec::with_capacity(ids.len());
+    for ids in ids.chunks(500) {
+        let marks = vec!["?"; ids.len()].join(",");
+        let sql =
+            format!("SELECT pack, offset, stored, size, id FROM object WHERE id IN ({marks})");
+        let mut select = transaction.prepare_cached(&sql)?;
+        let values = ids.iter().map(|id| Value::Blob(id.as_bytes().to_vec()));
+        let rows = select.query_map(params_from_iter(values), index_row)?;
+        for row in rows {
+            let (id, row) = row?;
+            found.push((id, row.place()));
+        }
+    }
+    Ok(found)
+}
+
+fn delete(transaction: &Transaction<'_>, ids: &[ObjectId]) -> Result<Swept> {
+    let mut swept = Swept::default();
+    let sql = "DELETE FROM object WHERE id = ?1 RETURNING stored";
+    let mut delete = transaction.prepare_cached(sql)?;
+    for id in ids {
+        let stored: i64 = delete.query_row([id.as_bytes()], |row| row.get(0))?;
+        swept.objects += 1;
+        swept.bytes += stored as u64;
+    }
+    let totals = (-(swept.objects as i64), -(swept.bytes as i64));
+    engine::add_totals(transaction, totals)?;
+    Ok(swept)
+}
+
+fn relocate(transaction: &Transaction<'_>, moved: &[(ObjectId, Place, Place)]) -> Result<()> {
+    let sql = "UPDATE object SET pack = ?4, offset = ?5
+        WHERE id = ?1 AND pack = ?2 AND offset = ?3";
+    let mut update = transaction.prepare_cached(sql)?;
+    for (id, from, to) in moved {
+        let (old, new) = (from.offset as i64, to.offset as i64);
+        update.execute((id.as_bytes(), from.pack, old, to.pack, new))?;
+    }
+    // Also with nothing to move, something is written, so that all before it is synced.
+    engine::add_totals(transaction, (0, 0))
+}

@@ -26,4 +26,5 @@ fn main() {
     exec::measure(&bed, sizes);
     tools::measure(&bed, if quick { 2_000 } else { 20_000 });
     pointers::at_rest(&bed);
+    pointers::many_forks(&bed, sizes[sizes.len() - 1]);
 }

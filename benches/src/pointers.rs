@@ -62,7 +62,13 @@ pub fn measure(bed: &Bed, sizes: &[usize]) {
             timed(|| {
                 drop(
                     client
-                        .call(&vault, &CheckpointRestore { name })
+                        .call(
+                            &vault,
+                            &CheckpointRestore {
+                                name: Some(name),
+                                undo: false,
+                            },
+                        )
                         .expect("restores"),
                 )
             })
@@ -91,6 +97,8 @@ pub fn ensure_vault(bed: &Bed, files: usize) -> String {
 fn fork() -> VaultFork {
     VaultFork {
         name: String::new(),
+        checkpoint: None,
+        version: None,
         make_current: false,
     }
 }
@@ -112,4 +120,60 @@ pub fn at_rest(bed: &Bed) {
     {
         println!("daemon after all this: {line}");
     }
+}
+
+/// What a hundred forks with ten small changes each cost on disk and in memory.
+pub fn many_forks(bed: &Bed, files: usize) {
+    let vault = ensure_vault(bed, files);
+    let pid = bed.client().daemon().expect("the daemon answers").pid;
+    // The way to a fork's first change should not count as a fork's cost.
+    bed.shell(&vault, "true");
+    let (disk, memory) = (stored(bed), resident_kib(pid));
+    for number in 0..100 {
+        let fork = format!("{vault}-many-{number}");
+        bed.avfs(&["vault", "fork", &vault, &fork]);
+        for change in 0..10 {
+            let path = format!("/workspace/d000/e00/f{change}.txt");
+            bed.avfs(&[
+                "--vault",
+                &fork,
+                "write",
+                &path,
+                &format!("{number} {change}"),
+            ]);
+        }
+    }
+    let (disk_after, memory_after) = (stored(bed), resident_kib(pid));
+    println!(
+        "100 forks of {files} files, 10 small changes each: disk × {:.3}, {:.1} KiB of memory each",
+        disk_after as f64 / disk as f64,
+        memory_after.saturating_sub(memory) as f64 / 100.0
+    );
+}
+
+/// Bytes of the home on disk.
+fn stored(bed: &Bed) -> u64 {
+    let home = bed.path("home");
+    let output = std::process::Command::new("du")
+        .args(["-s", "-B1"])
+        .arg(home)
+        .output()
+        .expect("du runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.split_whitespace()
+        .next()
+        .and_then(|number| number.parse().ok())
+        .expect("a number")
+}
+
+fn resident_kib(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it lives");
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmRSS"))
+        .expect("every process has it");
+    line.split_whitespace()
+        .nth(1)
+        .and_then(|number| number.parse().ok())
+        .expect("a number")
 }

@@ -10,17 +10,18 @@ struct Job {
     text: &'static str,
 }
 
-const JOBS: [Job; 7] = [
+const JOBS: [Job; 10] = [
     Job {
         name: "untar",
         text: "tar xf \"$TAR\"",
     },
     Job {
         name: "git init + add + commit",
-        text: "git init -q . && git add -A && git -c user.name=a -c user.email=a@b commit -qm one",
+        text: "git init -q . && git add -A && \
+               git -c user.name=a -c user.email=a@b commit -qm one",
     },
     Job {
-        name: "git status, first",
+        name: "git status, first after it",
         text: "git status --porcelain",
     },
     Job {
@@ -28,16 +29,29 @@ const JOBS: [Job; 7] = [
         text: "git status --porcelain",
     },
     Job {
+        name: "grep -r, first",
+        text: "grep -r nosuchtext . || true",
+    },
+    Job {
         name: "grep -r, warm",
         text: "grep -r nosuchtext . || true",
     },
     Job {
-        name: "find + stat all",
-        text: "find . -newer /nonexistent -o -size +1000k 2>/dev/null | wc -l",
+        name: "find + stat all, warm",
+        text: "find . -size +1000k",
+    },
+    Job {
+        name: "sqlite, 1000 commits",
+        text: "python3 -c 'import sqlite3\nc = sqlite3.connect(\"db\")\nc.execute(\"create table t(a)\")\n\
+               for i in range(1000): c.execute(\"insert into t values (1)\") and c.commit()'",
     },
     Job {
         name: "rm -rf",
         text: "rm -rf d*",
+    },
+    Job {
+        name: "256 MB written and synced",
+        text: "dd if=/dev/zero of=big bs=1M count=256 conv=fsync 2>&1; rm big",
     },
 ];
 

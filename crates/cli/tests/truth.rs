@@ -287,3 +287,54 @@ print(sorted(os.listdir('/d')))";
         );
     }
 }
+
+/// `mv` would copy where rename(2) fails; git and os.rename would not.
+#[test]
+fn a_stored_directory_is_renamed_by_tools_that_do_not_copy() {
+    for home in Home::of_every_user(AVFS) {
+        home.ok(&["vault", "create", "v"]);
+        let made = home.shell(
+            "mkdir -p /r/src/deep && cd /r && echo 1 > src/a && echo 2 > src/deep/b && ln -s a src/l && \
+             git init -q . && git add -A && git -c user.name=a -c user.email=a@b commit -qm one",
+        );
+        assert_eq!(made["result"]["exit_code"], 0, "{made:#}");
+        fresh_view(&home);
+        let moved = home.shell("cd /r && git mv src lib && git status --porcelain");
+        assert_eq!(
+            moved["result"]["exit_code"],
+            0,
+            "as {}: {moved:#}",
+            home.user()
+        );
+        let text = moved["result"]["stdout"].as_str().expect("text");
+        assert!(
+            text.lines().all(|line| line.starts_with("R  src/")),
+            "{text}"
+        );
+        fresh_view(&home);
+        let script = "import os; os.rename('/r/lib', '/r/again'); print(sorted(os.listdir('/r')))";
+        let renamed = home.exec(&["/usr/bin/python3", "-c", script]);
+        assert_eq!(
+            renamed["result"]["stdout"],
+            "['.git', 'again']\n",
+            "as {}",
+            home.user()
+        );
+        let changes = reported(&renamed);
+        for name in ["", "/a", "/deep", "/deep/b", "/l"] {
+            assert_eq!(
+                changes.get(&format!("/r/lib{name}")).map(String::as_str),
+                Some("deleted")
+            );
+            assert_eq!(
+                changes.get(&format!("/r/again{name}")).map(String::as_str),
+                Some("created")
+            );
+        }
+        fresh_view(&home);
+        assert_eq!(
+            home.shell("cat /r/again/l /r/again/deep/b")["result"]["stdout"],
+            "1\n2\n"
+        );
+    }
+}

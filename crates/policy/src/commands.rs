@@ -2,6 +2,7 @@
 
 use crate::Category::{self, *};
 use crate::brace::glob_matches;
+use crate::vocabulary::{DESTROYERS, ESCAPERS, NETWORKERS, READERS, TALKERS, WRITERS, listed};
 use crate::word::{HOLE, Word};
 use crate::{code, git, tools};
 
@@ -25,136 +26,6 @@ impl Known {
     }
 }
 
-/// Programs that only read, whatever their options.
-const READERS: &[&str] = &[
-    ":",
-    "[",
-    "ag",
-    "alias",
-    "arch",
-    "b2sum",
-    "base32",
-    "base64",
-    "basename",
-    "bc",
-    "bg",
-    "break",
-    "cal",
-    "cat",
-    "cd",
-    "cksum",
-    "cmp",
-    "column",
-    "comm",
-    "command",
-    "compgen",
-    "continue",
-    "cut",
-    "declare",
-    "df",
-    "diff",
-    "diff3",
-    "dir",
-    "dirname",
-    "dirs",
-    "du",
-    "echo",
-    "egrep",
-    "exit",
-    "export",
-    "expr",
-    "factor",
-    "false",
-    "fg",
-    "fgrep",
-    "fmt",
-    "fold",
-    "free",
-    "getconf",
-    "getopts",
-    "grep",
-    "groups",
-    "hash",
-    "head",
-    "hexdump",
-    "id",
-    "jobs",
-    "join",
-    "jq",
-    "let",
-    "local",
-    "locale",
-    "ls",
-    "lsblk",
-    "lscpu",
-    "lsof",
-    "mapfile",
-    "md5sum",
-    "nl",
-    "nm",
-    "nproc",
-    "numfmt",
-    "objdump",
-    "od",
-    "paste",
-    "pathchk",
-    "pgrep",
-    "pidof",
-    "popd",
-    "printenv",
-    "printf",
-    "ps",
-    "pushd",
-    "pwd",
-    "read",
-    "readarray",
-    "readelf",
-    "readlink",
-    "readonly",
-    "realpath",
-    "return",
-    "rev",
-    "seq",
-    "set",
-    "sha1sum",
-    "sha224sum",
-    "sha256sum",
-    "sha384sum",
-    "sha512sum",
-    "shift",
-    "shopt",
-    "size",
-    "sleep",
-    "stat",
-    "strings",
-    "sum",
-    "tac",
-    "tail",
-    "test",
-    "times",
-    "tr",
-    "true",
-    "tsort",
-    "tty",
-    "type",
-    "typeset",
-    "ulimit",
-    "umask",
-    "uname",
-    "unset",
-    "uptime",
-    "vdir",
-    "wait",
-    "wc",
-    "whatis",
-    "whereis",
-    "which",
-    "who",
-    "whoami",
-    "zcat",
-    "zgrep",
-];
-
 /// Programs that read unless one of these options is given, or an argument that may be one.
 const READERS_BUT: &[(&str, &[&str])] = &[
     ("date", &["-s", "--set"]),
@@ -171,213 +42,8 @@ const READERS_BUT: &[(&str, &[&str])] = &[
     ("yq", &["-i", "--inplace"]),
 ];
 
-/// Programs that change files in the vault, or run code that may.
-const WRITERS: &[&str] = &[
-    "ant",
-    "ar",
-    "as",
-    "awk",
-    "bazel",
-    "black",
-    "bzip2",
-    "c++",
-    "cargo",
-    "cc",
-    "chgrp",
-    "chmod",
-    "chown",
-    "clang",
-    "clang++",
-    "clang-format",
-    "cmake",
-    "cp",
-    "csplit",
-    "ctest",
-    "deno",
-    "dotnet",
-    "ed",
-    "esbuild",
-    "eslint",
-    "ex",
-    "ffmpeg",
-    "flake8",
-    "g++",
-    "gawk",
-    "gcc",
-    "gdb",
-    "gem",
-    "go",
-    "gofmt",
-    "gpg",
-    "gradle",
-    "gunzip",
-    "gzip",
-    "install",
-    "isort",
-    "java",
-    "javac",
-    "jest",
-    "just",
-    "kill",
-    "killall",
-    "ld",
-    "ln",
-    "lua",
-    "make",
-    "mawk",
-    "meson",
-    "mkdir",
-    "mkfifo",
-    "mktemp",
-    "mocha",
-    "mv",
-    "mvn",
-    "mypy",
-    "ninja",
-    "node",
-    "nodejs",
-    "nox",
-    "openssl",
-    "patch",
-    "perl",
-    "php",
-    "pkill",
-    "playwright",
-    "pre-commit",
-    "prettier",
-    "pylint",
-    "pyright",
-    "pytest",
-    "python",
-    "python2",
-    "python3",
-    "rake",
-    "renice",
-    "rmdir",
-    "ruby",
-    "ruff",
-    "rustc",
-    "rustfmt",
-    "sed",
-    "split",
-    "sqlite3",
-    "strip",
-    "swift",
-    "swiftc",
-    "tar",
-    "tee",
-    "touch",
-    "tox",
-    "truncate",
-    "ts-node",
-    "tsc",
-    "tsx",
-    "unxz",
-    "unzip",
-    "valgrind",
-    "vite",
-    "vitest",
-    "webpack",
-    "xz",
-    "zip",
-    "zstd",
-];
-
-/// Programs whose purpose is the network.
-const NETWORKERS: &[&str] = &[
-    "apk",
-    "apt",
-    "apt-get",
-    "aptitude",
-    "aria2c",
-    "az",
-    "brew",
-    "curl",
-    "dig",
-    "dnf",
-    "ftp",
-    "gcloud",
-    "host",
-    "http",
-    "https",
-    "lynx",
-    "mysql",
-    "nc",
-    "ncat",
-    "netcat",
-    "nmap",
-    "nslookup",
-    "pacman",
-    "ping",
-    "ping6",
-    "psql",
-    "redis-cli",
-    "scp",
-    "sftp",
-    "snap",
-    "socat",
-    "ssh",
-    "ssh-copy-id",
-    "telnet",
-    "tracepath",
-    "traceroute",
-    "w3m",
-    "wget",
-    "whois",
-    "yum",
-    "zypper",
-];
-
-/// Programs that wait for a person.
-const TALKERS: &[&str] = &[
-    "btop", "dialog", "emacs", "htop", "less", "lldb", "man", "micro", "more", "mutt", "nano",
-    "nvim", "screen", "tig", "tmux", "top", "vi", "view", "vim", "vimdiff", "whiptail",
-];
-
-/// Programs whose only purpose is to change the boundary.
-const ESCAPERS: &[&str] = &[
-    "avfs",
-    "bpftool",
-    "bwrap",
-    "capsh",
-    "chroot",
-    "containerd",
-    "ctr",
-    "debugfs",
-    "depmod",
-    "firejail",
-    "fusermount",
-    "fusermount3",
-    "insmod",
-    "kexec",
-    "losetup",
-    "mount",
-    "newgidmap",
-    "newuidmap",
-    "nsenter",
-    "pivot_root",
-    "rmmod",
-    "modprobe",
-    "runc",
-    "setcap",
-    "swapoff",
-    "swapon",
-    "switch_root",
-    "systemd-nspawn",
-    "umount",
-    "unshare",
-];
-
-/// Programs that destroy by purpose.
-const DESTROYERS: &[&str] = &[
-    "blkdiscard",
-    "fdisk",
-    "mkfs",
-    "mkswap",
-    "parted",
-    "shred",
-    "wipefs",
-];
+/// Programs that `special` and the wrappers know.
+const SPECIAL: &str = "awk bash dd env git gsed nawk rm rsync scp sed sh sudo tar unlink";
 
 /// Classifies a command that runs no other command.
 pub(crate) fn classify(name: &str, args: &[Word]) -> Known {
@@ -388,7 +54,7 @@ pub(crate) fn classify(name: &str, args: &[Word]) -> Known {
         return known;
     }
     let name = unversioned(name);
-    let categories: &[Category] = if READERS.contains(&name) {
+    let categories: &[Category] = if listed(READERS, name) {
         &[ReadOnly]
     } else if let Some((_, options)) = READERS_BUT.iter().find(|(n, _)| *n == name) {
         return Known::is(if changes(name, args, options) {
@@ -396,15 +62,15 @@ pub(crate) fn classify(name: &str, args: &[Word]) -> Known {
         } else {
             &[ReadOnly]
         });
-    } else if WRITERS.contains(&name) {
+    } else if listed(WRITERS, name) {
         &[Mutating]
-    } else if NETWORKERS.contains(&name) {
+    } else if listed(NETWORKERS, name) {
         &[Networked]
-    } else if TALKERS.contains(&name) {
+    } else if listed(TALKERS, name) {
         &[Interactive]
-    } else if ESCAPERS.contains(&name) {
+    } else if listed(ESCAPERS, name) {
         &[HostEscapeRisk]
-    } else if DESTROYERS.contains(&name) {
+    } else if listed(DESTROYERS, name) {
         &[Destructive]
     } else {
         &[Unknown]
@@ -555,12 +221,12 @@ fn asks_for_help(name: &str, args: &[Word]) -> bool {
         only.text.as_str(),
         "--version" | "--help" | "-V" | "version"
     ) || only.text == "-v" && matches!(name, "node" | "npm" | "yarn" | "pnpm");
-    asks && !only.dynamic && is_known(name) && !ESCAPERS.contains(&name)
+    asks && !only.dynamic && is_known(name) && !listed(ESCAPERS, name)
 }
 
 /// Every name this crate knows something about.
 fn names() -> impl Iterator<Item = &'static str> {
-    let plain = [
+    let lists = [
         READERS,
         WRITERS,
         NETWORKERS,
@@ -568,16 +234,10 @@ fn names() -> impl Iterator<Item = &'static str> {
         ESCAPERS,
         DESTROYERS,
         tools::NAMES,
+        SPECIAL,
     ];
-    let special = [
-        "git", "rm", "dd", "sed", "awk", "rsync", "scp", "tar", "bash", "sh", "env", "sudo",
-    ];
-    plain
-        .into_iter()
-        .flatten()
-        .copied()
-        .chain(special)
-        .chain(READERS_BUT.iter().map(|(n, _)| *n))
+    let plain = lists.into_iter().flat_map(str::split_ascii_whitespace);
+    plain.chain(READERS_BUT.iter().map(|(name, _)| *name))
 }
 
 pub(crate) fn is_known(name: &str) -> bool {
@@ -591,11 +251,8 @@ pub(crate) fn names_like(pattern: &str) -> Vec<&'static str> {
     if pattern.chars().all(|c| c == HOLE || "*?[]".contains(c)) {
         return Vec::new();
     }
-    let strict = [ESCAPERS, NETWORKERS, tools::NAMES]
-        .into_iter()
-        .flatten()
-        .copied()
-        .chain(["git"]);
+    let strict = [ESCAPERS, NETWORKERS, tools::NAMES, "git"];
+    let strict = strict.into_iter().flat_map(str::split_ascii_whitespace);
     strict
         .filter(|name| glob_matches(pattern, name, HOLE))
         .take(8)
@@ -694,84 +351,6 @@ pub(crate) fn is_program_directory(normalised: &str, given: &str) -> bool {
 /// Builtins and arithmetic evaluate substitutions even in quoted text.
 pub(crate) fn may_hold_commands(word: &Word) -> bool {
     word.text.contains("$(") || word.text.contains('`')
-}
-
-/// Variables that change what other programs do.
-pub(crate) fn changes_meaning(name: &str) -> bool {
-    const PREFIXES: &[&str] = &[
-        "LD_",
-        "DYLD_",
-        "GIT_CONFIG",
-        "BASH_FUNC_",
-        "GIT_SSH",
-        "CARGO_TARGET_",
-    ];
-    const NAMES: &[&str] = &[
-        "BASHOPTS",
-        "CARGO_BUILD_RUSTC_WRAPPER",
-        "CLASSPATH",
-        "ENV",
-        "GCONV_PATH",
-        "GIT_DIR",
-        "GIT_EXEC_PATH",
-        "GIT_TEMPLATE_DIR",
-        "HOME",
-        "IFS",
-        "JAVA_TOOL_OPTIONS",
-        "JDK_JAVA_OPTIONS",
-        "MAKEFLAGS",
-        "NODE_OPTIONS",
-        "NODE_PATH",
-        "PATH",
-        "PERL5DB",
-        "PERL5LIB",
-        "PERL5OPT",
-        "PS4",
-        "PYTHONHOME",
-        "PYTHONINSPECT",
-        "PYTHONPATH",
-        "PYTHONSTARTUP",
-        "RUBYLIB",
-        "RUBYOPT",
-        "RUSTC_WORKSPACE_WRAPPER",
-        "RUSTC_WRAPPER",
-        "SHELL",
-        "SHELLOPTS",
-        "TAR_OPTIONS",
-        "XDG_CONFIG_HOME",
-        "ZDOTDIR",
-        "_JAVA_OPTIONS",
-    ];
-    PREFIXES.iter().any(|p| name.starts_with(p))
-        || NAMES.contains(&name)
-        || is_command_variable(name)
-}
-
-/// Variables whose value is a command.
-pub(crate) fn is_command_variable(name: &str) -> bool {
-    matches!(
-        name,
-        "BASH_ENV"
-            | "BROWSER"
-            | "EDITOR"
-            | "GIT_ASKPASS"
-            | "GIT_EDITOR"
-            | "GIT_EXTERNAL_DIFF"
-            | "GIT_PAGER"
-            | "GIT_PROXY_COMMAND"
-            | "GIT_SEQUENCE_EDITOR"
-            | "GIT_SSH"
-            | "GIT_SSH_COMMAND"
-            | "LESSCLOSE"
-            | "LESSOPEN"
-            | "MANPAGER"
-            | "PAGER"
-            | "PROMPT_COMMAND"
-            | "RSYNC_RSH"
-            | "SSH_ASKPASS"
-            | "SUDO_ASKPASS"
-            | "VISUAL"
-    )
 }
 
 #[cfg(test)]

@@ -2,50 +2,16 @@
 
 use crate::Category::{self, *};
 use crate::commands::{Known, is_option};
+use crate::vocabulary::listed;
 use crate::word::Word;
 
 /// Subcommands that only read, unless an option below says otherwise.
-const READERS: &[&str] = &[
-    "annotate",
-    "blame",
-    "cat-file",
-    "check-attr",
-    "check-ignore",
-    "check-ref-format",
-    "cherry",
-    "count-objects",
-    "describe",
-    "diff",
-    "diff-files",
-    "diff-index",
-    "diff-tree",
-    "for-each-ref",
-    "fsck",
-    "get-tar-commit-id",
-    "grep",
-    "help",
-    "log",
-    "ls-files",
-    "ls-tree",
-    "merge-base",
-    "merge-tree",
-    "name-rev",
-    "range-diff",
-    "rev-list",
-    "rev-parse",
-    "shortlog",
-    "show",
-    "show-branch",
-    "show-index",
-    "show-ref",
-    "status",
-    "var",
-    "verify-commit",
-    "verify-pack",
-    "verify-tag",
-    "version",
-    "whatchanged",
-];
+const READERS: &str = "\
+    annotate blame cat-file check-attr check-ignore check-ref-format cherry count-objects \
+    describe diff diff-files diff-index diff-tree for-each-ref fsck get-tar-commit-id grep \
+    help log ls-files ls-tree merge-base merge-tree name-rev range-diff rev-list rev-parse \
+    shortlog show show-branch show-index show-ref status var verify-commit verify-pack \
+    verify-tag version whatchanged";
 
 /// Options with which even a reader writes a file or runs a program.
 const READERS_NOT_WITH: &[&str] = &[
@@ -56,90 +22,20 @@ const READERS_NOT_WITH: &[&str] = &[
     "--output-directory",
 ];
 
-const WRITERS: &[&str] = &[
-    "add",
-    "am",
-    "apply",
-    "archive",
-    "bisect",
-    "bundle",
-    "checkout-index",
-    "cherry-pick",
-    "commit",
-    "commit-graph",
-    "commit-tree",
-    "config",
-    "fast-import",
-    "format-patch",
-    "gc",
-    "hash-object",
-    "index-pack",
-    "init",
-    "interpret-trailers",
-    "maintenance",
-    "merge",
-    "merge-file",
-    "mergetool",
-    "mktag",
-    "mktree",
-    "multi-pack-index",
-    "mv",
-    "notes",
-    "pack-objects",
-    "pack-refs",
-    "read-tree",
-    "rebase",
-    "repack",
-    "replace",
-    "rerere",
-    "revert",
-    "rm",
-    "sparse-checkout",
-    "stage",
-    "stash",
-    "stripspace",
-    "submodule",
-    "symbolic-ref",
-    "tag",
-    "update-index",
-    "update-server-info",
-    "worktree",
-    "write-tree",
-    "branch",
-    "remote",
-    "reflog",
-    "lfs",
-    "subtree",
-];
+const WRITERS: &str = "\
+    add am apply archive bisect branch bundle checkout-index cherry-pick commit commit-graph \
+    commit-tree config fast-import format-patch gc hash-object index-pack init \
+    interpret-trailers lfs maintenance merge merge-file mergetool mktag mktree \
+    multi-pack-index mv notes pack-objects pack-refs read-tree rebase reflog remote repack \
+    replace rerere revert rm sparse-checkout stage stash stripspace submodule subtree \
+    symbolic-ref tag update-index update-server-info worktree write-tree";
 
 /// Configuration that may be set for one command without changing what it runs.
-const HARMLESS_CONFIG: &[&str] = &[
-    "advice.",
-    "author.",
-    "color.",
-    "column.",
-    "committer.",
-    "core.abbrev",
-    "core.autocrlf",
-    "core.filemode",
-    "core.longpaths",
-    "core.quotepath",
-    "diff.algorithm",
-    "diff.context",
-    "diff.renames",
-    "fetch.",
-    "i18n.",
-    "init.defaultbranch",
-    "log.",
-    "merge.conflictstyle",
-    "pull.",
-    "push.default",
-    "rebase.",
-    "safe.directory",
-    "status.",
-    "user.email",
-    "user.name",
-];
+const HARMLESS_CONFIG: &str = "\
+    advice. author. color. column. committer. core.abbrev core.autocrlf core.filemode \
+    core.longpaths core.quotepath diff.algorithm diff.context diff.renames fetch. i18n. \
+    init.defaultbranch log. merge.conflictstyle pull. push.default rebase. safe.directory \
+    status. user.email user.name";
 
 pub(crate) fn classify(args: &[Word]) -> Known {
     let mut known = Known::default();
@@ -197,7 +93,7 @@ fn configured(setting: &str, known: &mut Known) {
     let (key, value) = setting.split_once('=').unwrap_or((setting, "true"));
     let key = key.to_ascii_lowercase();
     if HARMLESS_CONFIG
-        .iter()
+        .split_ascii_whitespace()
         .any(|harmless| key.starts_with(harmless))
     {
         return;
@@ -236,22 +132,8 @@ fn by_subcommand(subcommand: &str, args: &[Word]) -> &'static [Category] {
         .find(|t| !t.starts_with('-'));
     let open = args.iter().any(Word::starts_unknown);
     match subcommand {
-        "push"
-            if has(&[
-                "-f",
-                "--force",
-                "--force-with-lease",
-                "--mirror",
-                "-d",
-                "--delete",
-            ]) =>
-        {
-            &[Publishing, Networked, Destructive]
-        }
-        "push" if args.iter().any(|w| w.text.starts_with(['+', ':'])) => {
-            &[Publishing, Networked, Destructive]
-        }
-        "push" | "send-email" | "svn" | "p4" | "request-pull" => &[Publishing, Networked],
+        "push" => push(args),
+        "send-email" | "svn" | "p4" | "request-pull" => &[Publishing, Networked],
         "clone" if args.iter().any(is_local) && !args.iter().any(is_remote) => &[Mutating],
         "clone" | "fetch" | "pull" => &[Networked, Mutating],
         "ls-remote" => &[Networked],
@@ -288,7 +170,7 @@ fn by_subcommand(subcommand: &str, args: &[Word]) -> &'static [Category] {
         },
         "symbolic-ref" if args.len() == 1 && !open => &[ReadOnly],
         "rm" if has(&["-r", "-f", "--force"]) => &[Destructive],
-        reader if READERS.contains(&reader) => {
+        reader if listed(READERS, reader) => {
             let pager = reader == "grep" && has(&["-O"]);
             if has(READERS_NOT_WITH) || pager {
                 &[Mutating, Unknown]
@@ -296,8 +178,26 @@ fn by_subcommand(subcommand: &str, args: &[Word]) -> &'static [Category] {
                 &[ReadOnly]
             }
         }
-        writer if WRITERS.contains(&writer) => &[Mutating],
+        writer if listed(WRITERS, writer) => &[Mutating],
         _ => &[Unknown],
+    }
+}
+
+/// A push that can take commits away from the other side is destructive too.
+fn push(args: &[Word]) -> &'static [Category] {
+    let options = [
+        "-f",
+        "--force",
+        "--force-with-lease",
+        "--mirror",
+        "-d",
+        "--delete",
+    ];
+    let takes_away = |w: &Word| is_option(w, &options) || w.text.starts_with(['+', ':']);
+    if args.iter().any(takes_away) {
+        &[Publishing, Networked, Destructive]
+    } else {
+        &[Publishing, Networked]
     }
 }
 

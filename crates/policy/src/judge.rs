@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::commands::{self, Known};
+use crate::finding::{Finding, conclude};
 use crate::mask::Piece;
 use crate::paths::{self, forbidden, forbidden_path};
-use crate::rules::{Facts, Rules};
+use crate::rules::Rules;
 use crate::shell::as_script;
+use crate::vocabulary;
 use crate::word::{HOLE, Mode, Vars, Word};
 use crate::wrappers::{self, Unwrapped};
-use crate::{Action, Category, CommandForm, Decision, Network, Part, Request};
+use crate::{Category, CommandForm, Decision, Request};
 
 /// Nested commands (substitutions, wrappers, scripts in arguments) beyond this depth are refused.
 const DEEPEST: usize = 16;
@@ -27,34 +29,6 @@ pub(crate) enum Stdin {
     Piped,
     /// A here-document, a here-string, or the output of an `echo`.
     Text(String),
-}
-
-/// What was found out about one simple command.
-#[derive(Debug, Default)]
-pub(crate) struct Finding {
-    text: String,
-    words: Vec<String>,
-    categories: BTreeSet<Category>,
-    unparseable: bool,
-    dynamic: bool,
-    place: Option<String>,
-    notes: Vec<String>,
-}
-
-impl Finding {
-    pub fn add(&mut self, category: Category) {
-        self.categories.insert(category);
-    }
-
-    pub fn note(&mut self, note: impl Into<String>) {
-        self.notes.push(note.into());
-    }
-
-    fn reaches(&mut self, place: String) {
-        self.add(Category::HostEscapeRisk);
-        self.note(format!("{place} belongs to the host, not to the vault"));
-        self.place = Some(place);
-    }
 }
 
 pub(crate) struct Judge {
@@ -207,13 +181,13 @@ impl Judge {
     /// A variable set before or beside a command.
     pub fn assigned(&mut self, name: &str, value: Word, words: &[Word], finding: &mut Finding) {
         let reads_fields = words.first().is_some_and(|w| w.text == "read") && name == "IFS";
-        if commands::changes_meaning(name) && !reads_fields {
+        if vocabulary::changes_meaning(name) && !reads_fields {
             let script = value.text.trim();
             if !matches!(script, "" | "cat" | "true" | "less") || name == "PATH" {
                 finding.add(Category::Unknown);
                 finding.note(format!("{name} changes what other commands do"));
             }
-            if commands::is_command_variable(name) && !script.is_empty() {
+            if vocabulary::is_command_variable(name) && !script.is_empty() {
                 self.text(&as_script(&value));
             }
         } else if let Some(place) = forbidden(&value, None) {
@@ -426,109 +400,4 @@ fn shown(text: &str) -> String {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
-}
-
-/// The findings under the rules: the strictest decides, the categories add up.
-fn conclude(findings: &[Finding], rules: &Rules, network: Network) -> Decision {
-    let mut parts = Vec::with_capacity(findings.len());
-    let mut categories = BTreeSet::new();
-    let mut deciding: Option<usize> = None;
-    for (i, finding) in findings.iter().enumerate() {
-        let (action, rule) = rules.verdict(Facts {
-            categories: &finding.categories,
-            network,
-            unparseable: finding.unparseable,
-            dynamic: finding.dynamic,
-        });
-        categories.extend(finding.categories.iter().copied());
-        parts.push(Part {
-            text: finding.text.clone(),
-            action,
-            categories: finding.categories.clone(),
-            rule,
-        });
-        if deciding.is_none_or(|d| action > parts[d].action) {
-            deciding = Some(i);
-        }
-    }
-    let Some(deciding) = deciding else {
-        // Text without any command, such as a comment, does nothing.
-        let categories = BTreeSet::from([Category::ReadOnly]);
-        let facts = Facts {
-            categories: &categories,
-            network,
-            unparseable: false,
-            dynamic: false,
-        };
-        let (action, rule) = rules.verdict(facts);
-        return Decision {
-            action,
-            categories,
-            reason: None,
-            rule,
-            parts,
-            smallest_rule: None,
-        };
-    };
-    let Part { action, rule, .. } = parts[deciding].clone();
-    Decision {
-        action,
-        reason: reason(findings, deciding, action, network),
-        rule,
-        categories,
-        parts,
-        smallest_rule: smallest_rule(&findings[deciding], action),
-    }
-}
-
-fn reason(findings: &[Finding], at: usize, action: Action, network: Network) -> Option<String> {
-    let mut said: Vec<String> = Vec::new();
-    let deciding = &findings[at];
-    let has = |category| deciding.categories.contains(&category);
-    if action == Action::RequireApproval && has(Category::Publishing) {
-        said.push("it publishes beyond the vault".to_owned());
-    } else if action == Action::RequireApproval && has(Category::Networked) {
-        said.push("it uses the network".to_owned());
-    }
-    let others = findings
-        .iter()
-        .enumerate()
-        .filter(|(i, _)| *i != at)
-        .map(|(_, f)| f);
-    let strict = action >= Action::RequireApproval;
-    for finding in [deciding].into_iter().chain(others.filter(|_| !strict)) {
-        said.extend(
-            finding
-                .notes
-                .iter()
-                .filter(|n| !said.contains(n))
-                .cloned()
-                .collect::<Vec<_>>(),
-        );
-    }
-    let networked = findings
-        .iter()
-        .any(|f| f.categories.contains(&Category::Networked));
-    if networked && network == Network::None && !strict {
-        said.push("the network is off: what needs it will fail (--network host)".to_owned());
-    }
-    (!said.is_empty()).then(|| said.join("; "))
-}
-
-/// The narrowest rule that would let the deciding part run.
-fn smallest_rule(finding: &Finding, action: Action) -> Option<String> {
-    if action < Action::RequireApproval {
-        return None;
-    }
-    let key = if let Some(place) = &finding.place {
-        format!("path = {place:?}")
-    } else if finding.unparseable || finding.words.is_empty() {
-        format!("text = {:?}", finding.text)
-    } else {
-        let named = finding.words.iter().take(2).filter(|w| !w.starts_with('-'));
-        format!("command = {:?}", named.collect::<Vec<_>>())
-    };
-    Some(format!(
-        "[[rule]]\n{key}\naction = \"allow_with_checkpoint\""
-    ))
 }

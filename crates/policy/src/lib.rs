@@ -5,22 +5,27 @@
 //! parsed by a real parser, every nested command is judged, and what cannot be understood is
 //! never answered with `allow`.
 //!
-//! One request goes through the files in this order: `mask`, `tokens` and `shell` (text to commands), `word` and
-//! `brace` (quotes and expansions), `judge` (one command), `wrappers` (commands that run
-//! commands), `commands`, `git`, `code` (what a command is), `paths` (what it reaches for), `rules`
-//! (categories to action).
+//! One request goes through the files in this order: `mask`, `documents`, `tokens` and `shell` (text to commands), `word`, `escape`
+//! and `brace` (quotes and expansions), `judge` (one command), `wrappers` and `runners` (commands that run commands),
+//! `commands`, `vocabulary`, `tools`, `git`, `code` (what a command is), `paths` (what it reaches for), `finding` and
+//! `rules` (the decision).
 
 mod brace;
 mod code;
 mod commands;
+mod documents;
+mod escape;
+mod finding;
 mod git;
 mod judge;
 mod mask;
 mod paths;
 mod rules;
+mod runners;
 mod shell;
 mod tokens;
 mod tools;
+mod vocabulary;
 mod word;
 mod wrappers;
 

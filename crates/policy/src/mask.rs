@@ -5,6 +5,9 @@
 //! mark is left in its place; the grammar is left to the parser, and what was cut out is judged in its turn. Where
 //! the rules are doubtful the text is refused.
 
+use std::cell::Cell;
+
+use crate::documents::Pending;
 use crate::word::Unreadable;
 
 /// Something cut out of the text.
@@ -32,8 +35,10 @@ const FIRST_MARK: u32 = 0xF0000;
 const MARKS: std::ops::RangeInclusive<u32> = FIRST_MARK..=0xFFFFD;
 /// Deeper nesting than this is refused.
 const DEEPEST: usize = 24;
+/// Nested texts are tried in several ways; more tries than this are refused.
+const MOST_TRIES: u32 = 2000;
 /// Ends a word for the shell.
-const SEPARATORS: &str = " \t\n;&|<>()";
+pub(crate) const SEPARATORS: &str = " \t\n;&|<>()";
 
 /// The piece that a mark stands for.
 pub(crate) fn marked(c: char, pieces: &[Piece]) -> Option<&Piece> {
@@ -46,7 +51,8 @@ pub(crate) fn mask(text: &str) -> Result<Masked, Unreadable> {
     if text.chars().any(|c| MARKS.contains(&u32::from(c))) {
         return Err(Unreadable);
     }
-    let mut cursor = Cursor::new(text, 0)?;
+    let tries = Cell::new(0);
+    let mut cursor = Cursor::new(text, 0, &tries)?;
     cursor.program(None)?;
     Ok(cursor.masked)
 }
@@ -54,30 +60,26 @@ pub(crate) fn mask(text: &str) -> Result<Masked, Unreadable> {
 /// Reads the expansion that begins at the start of `text`, a `$(`, `${`, `$[` or a backquote: the piece, and
 /// how many bytes it takes.
 pub(crate) fn piece_at(text: &str, quoted: bool) -> Result<(Piece, usize), Unreadable> {
-    let mut cursor = Cursor::new(text, 0)?;
+    let tries = Cell::new(0);
+    let mut cursor = Cursor::new(text, 0, &tries)?;
     let piece = cursor.piece(quoted)?;
     Ok((piece, cursor.at))
 }
 
-/// A here-document whose body has not come yet.
-struct Pending {
-    tag: String,
-    strips_tabs: bool,
-    piece: usize,
-}
-
-struct Cursor<'a> {
-    source: &'a str,
-    at: usize,
+/// Walks over shell text and masks it.
+pub(crate) struct Cursor<'a> {
+    pub source: &'a str,
+    pub at: usize,
     depth: usize,
-    masked: Masked,
+    tries: &'a Cell<u32>,
+    pub masked: Masked,
     /// What stands before the cursor, as far as a comment is concerned.
-    before: Before,
-    pending: Vec<Pending>,
+    pub before: Before,
+    pub pending: Vec<Pending>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Before {
+pub(crate) enum Before {
     /// Nothing, a blank, or the end of a command: here a comment may begin.
     Gap,
     /// A bracket or a redirection: after it, shells disagree.
@@ -86,21 +88,23 @@ enum Before {
 }
 
 impl<'a> Cursor<'a> {
-    fn new(source: &'a str, depth: usize) -> Result<Self, Unreadable> {
-        if depth > DEEPEST {
+    fn new(source: &'a str, depth: usize, tries: &'a Cell<u32>) -> Result<Self, Unreadable> {
+        tries.set(tries.get() + 1);
+        if depth > DEEPEST || tries.get() > MOST_TRIES {
             return Err(Unreadable);
         }
         Ok(Cursor {
             source,
             at: 0,
             depth,
+            tries,
             masked: Masked::default(),
             before: Before::Gap,
             pending: Vec::new(),
         })
     }
 
-    fn rest(&self) -> &'a str {
+    pub fn rest(&self) -> &'a str {
         &self.source[self.at..]
     }
 
@@ -130,6 +134,9 @@ impl<'a> Cursor<'a> {
                 '(' if self.rest().starts_with("((") && self.arithmetic_command()? => {}
                 '(' => {
                     parentheses += 1;
+                    if parentheses > DEEPEST {
+                        return Err(Unreadable);
+                    }
                     // The parser would read `( (` as arithmetic; a line break says that it is not.
                     if self.masked.text.trim_end().ends_with('(') {
                         self.masked.text.push('\n');
@@ -268,7 +275,7 @@ impl<'a> Cursor<'a> {
         self.leave_mark(piece)
     }
 
-    fn leave_mark(&mut self, piece: Piece) -> Result<(), Unreadable> {
+    pub fn leave_mark(&mut self, piece: Piece) -> Result<(), Unreadable> {
         let index = u32::try_from(self.masked.pieces.len()).map_err(|_| Unreadable)?;
         let mark = FIRST_MARK + index;
         self.masked.text.push(
@@ -335,14 +342,14 @@ impl<'a> Cursor<'a> {
 
     /// How long a command is up to its closing parenthesis.
     fn command_length(&self, inner: &str) -> Result<usize, Unreadable> {
-        let mut cursor = Cursor::new(inner, self.depth + 1)?;
+        let mut cursor = Cursor::new(inner, self.depth + 1, self.tries)?;
         cursor.program(Some(')'))?;
         Ok(cursor.at)
     }
 
     /// How long the inside of `${…}` is.
     fn braces_length(&self, inner: &str, quoted: bool) -> Result<usize, Unreadable> {
-        let mut cursor = Cursor::new(inner, self.depth + 1)?;
+        let mut cursor = Cursor::new(inner, self.depth + 1, self.tries)?;
         while let Some(c) = cursor.peek() {
             match c {
                 '}' => return Ok(cursor.at),
@@ -357,7 +364,7 @@ impl<'a> Cursor<'a> {
 
     /// How long an arithmetic expression is up to its `))`; `None` when it is a command after all.
     fn arithmetic_length(&self, inner: &str) -> Result<Option<usize>, Unreadable> {
-        let mut cursor = Cursor::new(inner, self.depth + 1)?;
+        let mut cursor = Cursor::new(inner, self.depth + 1, self.tries)?;
         let mut parentheses = 0usize;
         while let Some(c) = cursor.peek() {
             match c {
@@ -366,6 +373,7 @@ impl<'a> Cursor<'a> {
                     return Ok(closed.then_some(cursor.at));
                 }
                 ')' => parentheses -= 1,
+                '(' if parentheses == DEEPEST => return Ok(None),
                 '(' => parentheses += 1,
                 // A line break is where an expression and a here-document could be confused.
                 '\n' => return Ok(None),
@@ -386,6 +394,13 @@ impl<'a> Cursor<'a> {
             return Ok(false);
         };
         let end = self.at + 2 + length;
+        // In `[[ x =~ ((…)) ]]` this is a pattern and no arithmetic, and `<(…)` runs something.
+        if ["<(", ">("]
+            .iter()
+            .any(|open| self.source[self.at..end].contains(open))
+        {
+            return Ok(false);
+        }
         self.at += 2;
         self.masked.text.push_str("((");
         while self.at < end {
@@ -401,103 +416,6 @@ impl<'a> Cursor<'a> {
         self.before = Before::Bracket;
         Ok(true)
     }
-
-    /// A here-document's operator and tag become a here-string with a mark.
-    fn document(&mut self) -> Result<(), Unreadable> {
-        self.at += 2;
-        let strips_tabs = self.rest().starts_with('-');
-        self.at += usize::from(strips_tabs);
-        self.at += self.rest().len() - self.rest().trim_start_matches([' ', '\t']).len();
-        let rest = self.rest();
-        let (tag, length, quoted) = match rest.chars().next().ok_or(Unreadable)? {
-            quote @ ('\'' | '"') => {
-                let tag = rest[1..].split(quote).next().ok_or(Unreadable)?;
-                (tag, tag.len() + 2, true)
-            }
-            '\\' => (
-                plain_prefix(&rest[1..]),
-                plain_prefix(&rest[1..]).len() + 1,
-                true,
-            ),
-            _ => (plain_prefix(rest), plain_prefix(rest).len(), false),
-        };
-        let after = rest.get(length..).ok_or(Unreadable)?;
-        let ends = after.is_empty() || after.starts_with(|c| SEPARATORS.contains(c));
-        if tag.is_empty() || tag.contains(['\n', '$', '`', '\\']) || !ends {
-            return Err(Unreadable);
-        }
-        self.at += length;
-        self.masked.text.push_str("<<< ");
-        self.before = Before::Word;
-        let piece = self.masked.pieces.len();
-        self.pending.push(Pending {
-            tag: tag.to_owned(),
-            strips_tabs,
-            piece,
-        });
-        self.leave_mark(Piece::Document {
-            body: String::new(),
-            expands: !quoted,
-        })
-    }
-
-    /// Reads the bodies that begin after this line.
-    fn documents(&mut self) -> Result<(), Unreadable> {
-        for Pending {
-            tag,
-            strips_tabs,
-            piece,
-        } in std::mem::take(&mut self.pending)
-        {
-            let Some(Piece::Document { expands, .. }) = self.masked.pieces.get(piece) else {
-                return Err(Unreadable);
-            };
-            let expands = *expands;
-            let mut text = String::new();
-            loop {
-                let line = self.body_line(strips_tabs, expands)?;
-                if line == tag {
-                    break;
-                }
-                text.push_str(&line);
-                text.push('\n');
-            }
-            self.masked.pieces[piece] = Piece::Document {
-                body: text,
-                expands,
-            };
-        }
-        Ok(())
-    }
-
-    /// One line of a body; an escaped line break in an expanded body does not end it.
-    fn body_line(&mut self, strips_tabs: bool, expands: bool) -> Result<String, Unreadable> {
-        let mut line = String::new();
-        loop {
-            if self.rest().is_empty() {
-                return Err(Unreadable);
-            }
-            let end = self.rest().find('\n').unwrap_or(self.rest().len());
-            let part = &self.rest()[..end];
-            self.at = (self.at + end + 1).min(self.source.len());
-            line.push_str(if strips_tabs {
-                part.trim_start_matches('\t')
-            } else {
-                part
-            });
-            let slashes = part.len() - part.trim_end_matches('\\').len();
-            if !expands || slashes % 2 == 0 {
-                return Ok(line);
-            }
-            line.pop();
-        }
-    }
-}
-
-/// The leading characters that mean nothing to the shell.
-fn plain_prefix(text: &str) -> &str {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-.!@%+:,~^=".contains(c);
-    &text[..text.find(|c| !plain(c)).unwrap_or(text.len())]
 }
 
 #[cfg(test)]

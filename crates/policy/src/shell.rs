@@ -9,7 +9,8 @@ use brush_parser::{ParserOptions, parse_tokens};
 
 use crate::Category;
 use crate::commands::may_hold_commands;
-use crate::judge::{Finding, Judge, Stdin};
+use crate::finding::Finding;
+use crate::judge::{Judge, Stdin};
 use crate::mask::{Piece, marked, mask};
 use crate::tokens::tokenize;
 use crate::word::{HOLE, Mode, Unreadable, Word, read};

@@ -2,203 +2,111 @@
 
 use crate::Category::{self, *};
 use crate::commands::Known;
+use crate::vocabulary::listed;
 use crate::word::Word;
 
 /// A tool, and what its subcommands are; the rest of them are `otherwise`.
 struct Tool {
-    names: &'static [&'static str],
-    publishing: &'static [&'static str],
-    networked: &'static [&'static str],
-    reading: &'static [&'static str],
+    names: &'static str,
+    /// Subcommands; `-` stands for none at all.
+    publishing: &'static str,
+    networked: &'static str,
+    reading: &'static str,
     otherwise: &'static [Category],
 }
 
 /// All names of `TOOLS`.
-pub(crate) const NAMES: &[&str] = &[
-    "aws",
-    "bun",
-    "bundle",
-    "cargo",
-    "conda",
-    "docker",
-    "firebase",
-    "flit",
-    "fly",
-    "flyctl",
-    "gem",
-    "gh",
-    "glab",
-    "go",
-    "goreleaser",
-    "gradle",
-    "hatch",
-    "helm",
-    "heroku",
-    "hg",
-    "jj",
-    "kubectl",
-    "lerna",
-    "mamba",
-    "mvn",
-    "netlify",
-    "npm",
-    "nuget",
-    "nvm",
-    "pip",
-    "pip3",
-    "pipenv",
-    "pipx",
-    "pnpm",
-    "podman",
-    "poetry",
-    "rustup",
-    "semantic-release",
-    "svn",
-    "terraform",
-    "tofu",
-    "twine",
-    "uv",
-    "vercel",
-    "wrangler",
-    "yarn",
-];
+pub(crate) const NAMES: &str = "\
+    aws bun bundle cargo conda docker firebase flit fly flyctl gem gh glab go goreleaser \
+    gradle hatch helm heroku hg jj kubectl lerna mamba mvn netlify npm nuget nvm pip pip3 \
+    pipenv pipx pnpm podman poetry rustup semantic-release svn terraform tofu twine uv \
+    vercel wrangler yarn";
 
 const TOOLS: &[Tool] = &[
     Tool {
-        names: &["cargo"],
-        publishing: &[
-            "publish", "yank", "owner", "login", "logout", "release", "dist",
-        ],
-        networked: &[
-            "add", "fetch", "install", "search", "update", "vendor", "binstall", "audit",
-        ],
-        reading: &["--list", "locate-project", "pkgid", "help"],
+        names: "cargo",
+        publishing: "dist login logout owner publish release yank",
+        networked: "add audit binstall fetch install search update vendor",
+        reading: "--list help locate-project pkgid",
         otherwise: &[Mutating],
     },
     Tool {
-        names: &["npm", "pnpm", "yarn", "bun"],
-        publishing: &[
-            "access",
-            "adduser",
-            "deprecate",
-            "dist-tag",
-            "login",
-            "owner",
-            "publish",
-            "team",
-            "token",
-            "unpublish",
-        ],
-        networked: &[
-            "add", "audit", "ci", "create", "dedupe", "dlx", "exec", "i", "in", "info", "init",
-            "install", "it", "outdated", "ping", "search", "update", "up", "upgrade", "view", "x",
-        ],
-        reading: &["bin", "help", "list", "ls", "prefix", "root", "why"],
+        names: "bun npm pnpm yarn",
+        publishing: "access adduser deprecate dist-tag login owner publish team token unpublish",
+        networked: "\
+            add audit ci create dedupe dlx exec i in info init install it outdated ping \
+            search up update upgrade view x",
+        reading: "bin help list ls prefix root why",
         otherwise: &[Mutating],
     },
     Tool {
-        names: &["pip", "pip3", "pipx", "pipenv", "conda", "mamba"],
-        publishing: &["upload"],
-        networked: &[
-            "create", "download", "index", "install", "lock", "run-pip", "search", "sync",
-            "update", "upgrade", "wheel",
-        ],
-        reading: &[
-            "check", "debug", "freeze", "help", "inspect", "list", "show",
-        ],
+        names: "conda mamba pip pip3 pipenv pipx",
+        publishing: "upload",
+        networked: "create download index install lock run-pip search sync update upgrade wheel",
+        reading: "check debug freeze help inspect list show",
         otherwise: &[Mutating],
     },
     Tool {
-        names: &["uv", "poetry", "hatch", "flit", "bundle"],
-        publishing: &["publish", "self-publish"],
-        networked: &[
-            "add", "install", "lock", "pip", "python", "self", "sync", "tool", "update",
-        ],
-        reading: &["check", "help", "show", "tree"],
+        names: "bundle flit hatch poetry uv",
+        publishing: "publish self-publish",
+        networked: "add install lock pip python self sync tool update",
+        reading: "check help show tree",
         otherwise: &[Mutating],
     },
     Tool {
-        names: &["go"],
-        publishing: &[],
-        networked: &["get", "install", "mod"],
-        reading: &["doc", "env", "help", "list", "version"],
+        names: "go",
+        publishing: "",
+        networked: "get install mod",
+        reading: "doc env help list version",
         otherwise: &[Mutating],
     },
     Tool {
-        names: &["rustup", "nvm"],
-        publishing: &[],
-        networked: &[
-            "component",
-            "install",
-            "self",
-            "target",
-            "toolchain",
-            "update",
-        ],
-        reading: &["show", "which", "current", "ls", "help"],
+        names: "nvm rustup",
+        publishing: "",
+        networked: "component install self target toolchain update",
+        reading: "current help ls show which",
         otherwise: &[Mutating],
     },
     Tool {
-        names: &[
-            "gem",
-            "nuget",
-            "twine",
-            "goreleaser",
-            "lerna",
-            "semantic-release",
-            "helm",
-        ],
-        publishing: &[
-            "push", "yank", "upload", "release", "publish", "", "owner", "register",
-        ],
-        networked: &[
-            "install", "update", "fetch", "pull", "repo", "upgrade", "version",
-        ],
-        reading: &["list", "check", "help", "environment", "lint", "template"],
+        names: "gem goreleaser helm lerna nuget semantic-release twine",
+        publishing: "- owner publish push register release upload yank",
+        networked: "fetch install pull repo update upgrade version",
+        reading: "check environment help lint list template",
         otherwise: &[Mutating],
     },
     Tool {
-        names: &["mvn", "gradle"],
-        publishing: &["deploy", "publish", "uploadArchives", "release:perform"],
-        networked: &[],
-        reading: &[],
+        names: "gradle mvn",
+        publishing: "deploy publish release:perform uploadArchives",
+        networked: "",
+        reading: "",
         otherwise: &[Mutating],
     },
     Tool {
-        names: &["docker", "podman"],
-        publishing: &["push", "login"],
-        networked: &["pull", "build", "buildx", "search", "compose", "run"],
-        reading: &[],
+        names: "docker podman",
+        publishing: "login push",
+        networked: "build buildx compose pull run search",
+        reading: "",
         otherwise: &[Unknown],
     },
     Tool {
-        names: &["hg", "jj", "svn"],
-        publishing: &["push", "ci", "phase"],
-        networked: &[
-            "checkout", "clone", "co", "in", "incoming", "out", "outgoing", "pull", "up",
-        ],
-        reading: &[
-            "annotate", "blame", "cat", "diff", "info", "log", "st", "status",
-        ],
+        names: "hg jj svn",
+        publishing: "ci phase push",
+        networked: "checkout clone co in incoming out outgoing pull up",
+        reading: "annotate blame cat diff info log st status",
         otherwise: &[Mutating],
     },
     Tool {
-        names: &["kubectl", "terraform", "tofu", "aws", "heroku"],
-        publishing: &[
-            "apply", "create", "delete", "destroy", "drain", "patch", "push", "replace", "rollout",
-            "scale",
-        ],
-        networked: &[],
-        reading: &["help", "version", "fmt", "validate"],
+        names: "aws heroku kubectl terraform tofu",
+        publishing: "apply create delete destroy drain patch push replace rollout scale",
+        networked: "",
+        reading: "fmt help validate version",
         otherwise: &[Networked],
     },
     Tool {
-        names: &["fly", "flyctl", "vercel", "netlify", "wrangler", "firebase"],
-        publishing: &[
-            "", "deploy", "publish", "launch", "promote", "alias", "rollback",
-        ],
-        networked: &[],
-        reading: &["help", "version"],
+        names: "firebase fly flyctl netlify vercel wrangler",
+        publishing: "- alias deploy launch promote publish rollback",
+        networked: "",
+        reading: "help version",
         otherwise: &[Networked],
     },
 ];
@@ -213,22 +121,22 @@ pub(crate) fn classify(name: &str, args: &[Word]) -> Option<Known> {
     if name == "gh" || name == "glab" {
         return Some(forge(args));
     }
-    let tool = TOOLS.iter().find(|tool| tool.names.contains(&name))?;
+    let tool = TOOLS.iter().find(|tool| listed(tool.names, name))?;
     let Some(subcommand) = subcommand(args) else {
         return Some(Known::is(&[Unknown, Networked]));
     };
     // `yarn` alone installs, `cargo` alone prints help.
-    let subcommand = if subcommand.is_empty() && name == "yarn" {
+    let subcommand = if subcommand == "-" && name == "yarn" {
         "install"
     } else {
         subcommand
     };
     let remote_commit = name == "svn" && subcommand == "commit";
-    Some(if remote_commit || tool.publishing.contains(&subcommand) {
+    Some(if remote_commit || listed(tool.publishing, subcommand) {
         Known::is(&[Publishing, Networked])
-    } else if tool.networked.contains(&subcommand) {
+    } else if listed(tool.networked, subcommand) {
         Known::is(&[Networked, Mutating])
-    } else if tool.reading.contains(&subcommand) || args.is_empty() {
+    } else if listed(tool.reading, subcommand) || args.is_empty() {
         Known::is(&[ReadOnly])
     } else if args
         .iter()
@@ -242,7 +150,7 @@ pub(crate) fn classify(name: &str, args: &[Word]) -> Option<Known> {
 
 /// Build tools take several goals: `mvn clean deploy`.
 fn tool_goal(tool: &Tool, word: &str) -> bool {
-    tool.names.contains(&"mvn") && tool.publishing.contains(&word)
+    listed(tool.names, "mvn") && listed(tool.publishing, word)
 }
 
 /// The first argument that is not an option; `None` when it is known only at run time.
@@ -256,7 +164,7 @@ fn subcommand(args: &[Word]) -> Option<&str> {
             return Some(&word.text);
         }
     }
-    Some("")
+    Some("-")
 }
 
 /// `gh` and `glab`: looking is networked, the rest publishes.
@@ -286,9 +194,12 @@ mod tests {
 
     #[test]
     fn every_tool_is_among_the_names() {
-        for name in TOOLS.iter().flat_map(|tool| tool.names) {
-            assert!(NAMES.contains(name), "{name}");
+        for name in TOOLS
+            .iter()
+            .flat_map(|tool| tool.names.split_ascii_whitespace())
+        {
+            assert!(listed(NAMES, name), "{name}");
         }
-        assert!(NAMES.is_sorted());
+        assert!(NAMES.split_ascii_whitespace().is_sorted());
     }
 }

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::brace::{Atom, expand};
+use crate::escape::ansi_c;
 use crate::mask::{Piece, marked, piece_at};
 
 /// Stands in a word's text for a part that is known only at run time.
@@ -403,53 +404,13 @@ impl<'a> Reader<'a> {
             match self.next().ok_or(Unreadable)? {
                 '\'' => return Ok(()),
                 '\\' => {
-                    let c = self.next().ok_or(Unreadable)?;
-                    let value = self.ansi_escape(c)?;
+                    let (value, length) = ansi_c(self.rest()).ok_or(Unreadable)?;
+                    self.at += length;
                     self.push(value, true);
                 }
                 c => self.push(c, true),
             }
         }
-    }
-
-    fn ansi_escape(&mut self, c: char) -> Result<char, Unreadable> {
-        Ok(match c {
-            'n' => '\n',
-            't' => '\t',
-            'r' => '\r',
-            'a' => '\x07',
-            'b' => '\x08',
-            'v' => '\x0b',
-            'f' => '\x0c',
-            'e' | 'E' => '\x1b',
-            'x' => self.code(16, 2)?,
-            'u' => self.code(16, 4)?,
-            'U' => self.code(16, 8)?,
-            'c' => {
-                let control = self.next().ok_or(Unreadable)?;
-                char::from_u32(u32::from(control) & 0x1f).ok_or(Unreadable)?
-            }
-            '0'..='7' => {
-                self.at -= 1;
-                self.code(8, 3)?
-            }
-            other => other,
-        })
-    }
-
-    fn code(&mut self, radix: u32, most: usize) -> Result<char, Unreadable> {
-        let digits: String = self
-            .rest()
-            .chars()
-            .take(most)
-            .take_while(|c| c.is_digit(radix))
-            .collect();
-        self.at += digits.len();
-        let code = u32::from_str_radix(&digits, radix).map_err(|_| Unreadable)?;
-        // A NUL would end the string in a shell: nothing honest needs it.
-        char::from_u32(code)
-            .filter(|&c| c != '\0')
-            .ok_or(Unreadable)
     }
 
     fn finish(self) -> Reading {

@@ -1,8 +1,9 @@
-//! Programs that run other programs: what they would run.
+//! Programs whose purpose is to run another program: what they would run.
 
 use crate::Category::{self, *};
 use crate::commands::is_option;
 use crate::judge::Stdin;
+use crate::runners;
 use crate::word::Word;
 
 /// A wrapper taken apart.
@@ -23,7 +24,7 @@ pub(crate) struct Unwrapped {
 }
 
 impl Unwrapped {
-    fn new(stdin: &Stdin) -> Unwrapped {
+    pub fn new(stdin: &Stdin) -> Unwrapped {
         Unwrapped {
             categories: Vec::new(),
             note: None,
@@ -35,12 +36,12 @@ impl Unwrapped {
         }
     }
 
-    fn is(mut self, categories: &[Category]) -> Unwrapped {
+    pub fn is(mut self, categories: &[Category]) -> Unwrapped {
         self.categories.extend_from_slice(categories);
         self
     }
 
-    fn script(mut self, script: Word) -> Unwrapped {
+    pub fn script(mut self, script: Word) -> Unwrapped {
         self.scripts.push(script);
         self
     }
@@ -187,21 +188,6 @@ const LAYOUTS: &[Layout] = &[
     },
 ];
 
-/// Wrappers that are a tool's subcommand: `poetry run pytest`.
-const RUNNERS: &[(&str, &str, usize)] = &[
-    ("bundle", "exec", 0),
-    ("cargo", "watch", 0),
-    ("conda", "run", 0),
-    ("direnv", "exec", 1),
-    ("hatch", "run", 0),
-    ("nvm", "exec", 1),
-    ("pipenv", "run", 0),
-    ("pipx", "run", 0),
-    ("poetry", "run", 0),
-    ("rustup", "run", 1),
-    ("uv", "run", 0),
-];
-
 /// Takes a wrapper apart; `None` when the program runs no other that it names.
 pub(crate) fn unwrap(name: &str, args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
     let new = || Unwrapped::new(stdin);
@@ -215,19 +201,10 @@ pub(crate) fn unwrap(name: &str, args: &[Word], stdin: &Stdin) -> Option<Unwrapp
         "command" => after_options(&plain("command"), args, stdin),
         "su" | "runuser" => su(args, stdin),
         "busybox" | "toybox" => Some(inner(new(), args, 0)),
-        "find" => find(args, stdin),
-        "tar" | "bsdtar" => tar(args, stdin),
-        "ssh" | "sftp" | "scp" | "rsync" => remote(args, stdin),
-        "vim" | "vi" | "nvim" | "ex" | "view" => editor(args, stdin),
-        "trap" => first_script(args, stdin, &[]),
-        "alias" => aliases(args, stdin),
-        "script" | "flock" => with_dash_c(args, stdin),
-        "make" | "gmake" | "ninja" | "just" => make(args, stdin),
-        "python" | "python3" => module(args, stdin),
         _ if name.starts_with("ld-linux") || name.starts_with("ld-musl") => {
             Some(inner(new().is(&[Unknown]), args, 0))
         }
-        _ => runner(name, args, stdin).or_else(|| {
+        _ => runners::unwrap(name, args, stdin).or_else(|| {
             let layout = LAYOUTS.iter().find(|layout| layout.name == name)?;
             after_options(layout, args, stdin)
         }),
@@ -235,7 +212,7 @@ pub(crate) fn unwrap(name: &str, args: &[Word], stdin: &Stdin) -> Option<Unwrapp
 }
 
 /// The command that begins at `start`; an open place if there may be one that is not seen.
-fn inner(mut unwrapped: Unwrapped, args: &[Word], start: usize) -> Unwrapped {
+pub(crate) fn inner(mut unwrapped: Unwrapped, args: &[Word], start: usize) -> Unwrapped {
     unwrapped.own_arguments = start;
     if start < args.len() {
         unwrapped.commands.push(args[start..].to_vec());
@@ -256,7 +233,7 @@ fn joined(args: &[Word]) -> Word {
 }
 
 /// Where the options of a wrapper end.
-fn options_end(valued: &[&str], args: &[Word]) -> usize {
+pub(crate) fn options_end(valued: &[&str], args: &[Word]) -> usize {
     let mut at = 0;
     while let Some(word) = args.get(at) {
         let text = word.text.as_str();
@@ -343,7 +320,7 @@ fn after_options(layout: &Layout, args: &[Word], stdin: &Stdin) -> Option<Unwrap
     Some(unwrapped)
 }
 
-fn is_assignment(word: &Word) -> bool {
+pub(crate) fn is_assignment(word: &Word) -> bool {
     word.text.split_once('=').is_some_and(|(name, _)| {
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
     })
@@ -473,204 +450,4 @@ fn su(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
         unwrapped.categories.push(Interactive);
     }
     Some(unwrapped)
-}
-
-/// `find`: it reads, unless it deletes, writes or runs something.
-fn find(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
-    let mut unwrapped = Unwrapped::new(stdin);
-    let mut at = 0;
-    while let Some(word) = args.get(at) {
-        match word.text.as_str() {
-            "-delete" => unwrapped.categories.push(Destructive),
-            "-fprint" | "-fprint0" | "-fprintf" | "-fls" => unwrapped.categories.push(Mutating),
-            "-exec" | "-execdir" | "-ok" | "-okdir" => {
-                let rest = &args[at + 1..];
-                let end = rest
-                    .iter()
-                    .position(|w| matches!(w.text.as_str(), ";" | "+"));
-                let mut command = rest[..end.unwrap_or(rest.len())].to_vec();
-                if word.text.starts_with("-ok") {
-                    unwrapped.categories.push(Interactive);
-                }
-                at += command.len() + 1;
-                if command.is_empty() {
-                    unwrapped.categories.push(Unknown);
-                }
-                // The name that was found takes the place of the braces.
-                for word in command.iter_mut().filter(|w| w.text == "{}") {
-                    word.text = "./found".to_owned();
-                }
-                unwrapped.commands.push(command);
-            }
-            _ if word.starts_unknown() => unwrapped.categories.push(Mutating),
-            _ => {}
-        }
-        at += 1;
-    }
-    let first_exec = args
-        .iter()
-        .position(|w| w.text.starts_with("-exec") || w.text.starts_with("-ok"));
-    unwrapped.own_arguments = first_exec.unwrap_or(args.len());
-    if unwrapped.categories.is_empty() {
-        unwrapped.categories.push(ReadOnly);
-    }
-    Some(unwrapped)
-}
-
-/// `tar` with an option that runs a program; plain archives are ordinary commands.
-fn tar(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
-    let mut unwrapped = Unwrapped::new(stdin).is(&[Mutating]);
-    for (i, word) in args.iter().enumerate() {
-        let text = word.text.as_str();
-        let value = text.split_once('=').map(|(_, v)| v.to_owned());
-        let value = value
-            .or_else(|| args.get(i + 1).map(|w| w.text.clone()))
-            .unwrap_or_default();
-        if text.starts_with("--checkpoint-action") {
-            let script = value.strip_prefix("exec=").unwrap_or_default();
-            unwrapped.scripts.push(Word::fixed(script));
-        } else if [
-            "--to-command",
-            "--use-compress-program",
-            "--info-script",
-            "--rsh-command",
-        ]
-        .iter()
-        .any(|option| text.starts_with(option))
-            || text == "-I"
-            || text == "-F"
-        {
-            unwrapped.scripts.push(Word::fixed(value));
-        }
-    }
-    (!unwrapped.scripts.is_empty()).then_some(unwrapped)
-}
-
-/// `ssh` and its kin with a proxy or a shell of their own.
-fn remote(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
-    let mut unwrapped = Unwrapped::new(stdin).is(&[Networked, Mutating]);
-    for (i, word) in args.iter().enumerate() {
-        let next = args.get(i + 1).map(|w| w.text.as_str()).unwrap_or_default();
-        let text = word.text.as_str();
-        let option = if text == "-o" {
-            next
-        } else {
-            text.strip_prefix("-o").unwrap_or(text)
-        };
-        let lower = option.to_ascii_lowercase();
-        if lower.starts_with("proxycommand") || lower.starts_with("localcommand") {
-            let value = option.split_once(['=', ' ']).map_or("", |(_, v)| v);
-            unwrapped.scripts.push(Word::fixed(value));
-        } else if matches!(text, "-e" | "--rsh") {
-            unwrapped.scripts.push(Word::fixed(next));
-        } else if let Some(value) = text.strip_prefix("--rsh=") {
-            unwrapped.scripts.push(Word::fixed(value));
-        }
-    }
-    (!unwrapped.scripts.is_empty()).then_some(unwrapped)
-}
-
-/// An editor told to run something: `vim -c ':!cmd'`.
-fn editor(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
-    let mut unwrapped = Unwrapped::new(stdin).is(&[Interactive, Mutating]);
-    for (i, word) in args.iter().enumerate() {
-        let text = word.text.as_str();
-        let command = match text {
-            "-c" | "--cmd" | "-S" => args.get(i + 1).map(|w| w.text.as_str()),
-            _ => text.strip_prefix("+").or_else(|| text.strip_prefix("-c")),
-        };
-        let shell = command
-            .map(|c| c.trim_start_matches([':', ' ']))
-            .and_then(|c| {
-                c.strip_prefix('!')
-                    .or_else(|| c.strip_prefix("r!"))
-                    .or_else(|| c.strip_prefix("r !"))
-            });
-        unwrapped.scripts.extend(shell.map(Word::fixed));
-    }
-    (!unwrapped.scripts.is_empty()).then_some(unwrapped)
-}
-
-fn first_script(args: &[Word], stdin: &Stdin, adds: &[Category]) -> Option<Unwrapped> {
-    let script = args
-        .iter()
-        .find(|w| !w.text.starts_with('-') || w.text == "-")?;
-    let unwrapped = Unwrapped::new(stdin).is(adds);
-    Some(if script.text == "-" {
-        unwrapped.is(&[ReadOnly])
-    } else {
-        unwrapped.script(script.clone())
-    })
-}
-
-fn aliases(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
-    let mut unwrapped = Unwrapped::new(stdin).is(&[ReadOnly]);
-    for word in args {
-        if let Some((_, value)) = word.text.split_once('=') {
-            unwrapped.scripts.push(Word {
-                text: value.to_owned(),
-                ..word.clone()
-            });
-        }
-    }
-    Some(unwrapped)
-}
-
-/// `script -c text` and `flock file -c text`, or `flock file command`.
-fn with_dash_c(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
-    let unwrapped = Unwrapped::new(stdin).is(&[Mutating]);
-    match args.iter().position(|w| is_option(w, &["-c", "--command"])) {
-        Some(at) => Some(match args.get(at + 1) {
-            Some(script) => unwrapped.script(script.clone()),
-            None => unwrapped.is(&[Unknown]),
-        }),
-        None => {
-            let start = options_end(&["-w", "-E", "--timeout"], args) + 1;
-            Some(inner(unwrapped, args, start))
-        }
-    }
-}
-
-/// `make SHELL=…` and `make --eval=…` change what every recipe means.
-fn make(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
-    let changed = args.iter().any(|w| {
-        w.text.starts_with("SHELL=")
-            || w.text.starts_with(".SHELLFLAGS=")
-            || w.text.contains("--eval")
-    });
-    changed.then(|| {
-        let mut unwrapped = Unwrapped::new(stdin).is(&[Mutating, Unknown]);
-        unwrapped.assignments = args.iter().filter(|w| is_assignment(w)).cloned().collect();
-        let shells = args.iter().filter_map(|w| w.text.strip_prefix("SHELL="));
-        unwrapped.scripts.extend(shells.map(Word::fixed));
-        unwrapped
-    })
-}
-
-/// `python -m pip …` is `pip …`.
-fn module(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
-    let at = args.iter().position(|w| w.text == "-m")?;
-    let mut unwrapped = Unwrapped::new(stdin).is(&[Mutating]);
-    unwrapped.own_arguments = at;
-    let tool = matches!(
-        args.get(at + 1)?.text.as_str(),
-        "pip" | "pipx" | "twine" | "poetry" | "uv" | "hatch" | "flit" | "build" | "virtualenv"
-    );
-    if tool && args[..at].iter().all(|w| w.text.starts_with('-')) {
-        unwrapped.commands.push(args[at + 1..].to_vec());
-        return Some(unwrapped);
-    }
-    None
-}
-
-fn runner(name: &str, args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
-    let (_, _, positionals) = RUNNERS
-        .iter()
-        .find(|(tool, verb, _)| *tool == name && args.first().is_some_and(|w| w.text == *verb))?;
-    let options = options_end(
-        &["-n", "--name", "--with", "--python", "-p", "-x"],
-        &args[1..],
-    );
-    let unwrapped = Unwrapped::new(stdin).is(&[Mutating]);
-    Some(inner(unwrapped, args, 1 + options + positionals))
 }

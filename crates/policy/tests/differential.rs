@@ -140,14 +140,28 @@ fn files_after(text: &str, directory: &Path) -> Vec<String> {
         status.is_ok(),
         "this test needs bash and timeout: {status:?}"
     );
-    let names = std::fs::read_dir(directory).unwrap();
+    let names = std::fs::read_dir(directory).expect("the directory was just made");
     names
-        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .map(|entry| {
+            entry
+                .expect("a readable entry")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
         .collect()
 }
 
+/// How many texts to try; `AVFS_TEST_CASES` asks for a longer run.
+fn cases(usual: u32) -> u32 {
+    let asked = std::env::var("AVFS_TEST_CASES")
+        .ok()
+        .and_then(|cases| cases.parse().ok());
+    asked.unwrap_or(usual)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 10_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(10_000), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn what_is_allowed_does_no_more_in_bash_than_we_saw(text in texts()) {

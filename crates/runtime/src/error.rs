@@ -222,10 +222,14 @@ impl Error {
             Error::NoEarlierState { path, .. } => {
                 format!("`avfs log {path}` lists its versions; `avfs rm {path}` removes it")
             }
+            Error::Vault(Vault::InvalidQuery { .. }) => {
+                "put words with signs in them between double quotes".into()
+            }
             Error::Vault(Vault::VersionNotFound { .. }) => {
                 "run `avfs log` to see the versions".into()
             }
             Error::Busy { .. } => "wait until they end, or work in a fork".into(),
+            Error::Transfer(error) => return error.hint(),
             Error::Sandbox(_) => "run `avfs doctor` to see what this host lacks".into(),
             _ => return None,
         })
@@ -257,6 +261,7 @@ pub(crate) fn vault_kind(error: &avfs_vault::Error) -> ErrorKind {
         | Vault::TopDirectory { .. }
         | Vault::InvalidPath { .. }
         | Vault::InvalidName { .. }
+        | Vault::InvalidQuery { .. }
         | Vault::InvalidText { .. } => ErrorKind::Invalid,
     }
 }

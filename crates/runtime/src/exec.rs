@@ -249,6 +249,7 @@ impl Checkpointed {
                 .host
                 .environment(&call.vault.name, &call.request.env),
             cwd: call.cwd.as_bytes().to_vec(),
+            limits: avfs_sandbox::Limits::default(),
         };
         let limits = Limits {
             timeout: call.request.timeout,

@@ -13,7 +13,7 @@ use avfs_view::{CommitInput, HashCache, Layer, LensRoot, Retired, Skipped, Write
 use serde_json::json;
 
 use crate::engine::{Engine, STORED_OWNER};
-use crate::runtime::{Runtime, UNPOISONED};
+use crate::runtime::{Runtime, lock};
 use crate::{Error, Result};
 
 /// A layer with more names than this is exchanged for a fresh one once nothing runs in it.
@@ -314,7 +314,7 @@ impl Slot {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect(UNPOISONED)
+        lock(&self.state)
     }
 }
 
@@ -399,6 +399,7 @@ fn open(runtime: &Runtime, vault: VaultId) -> Result<LiveView> {
         lent: inner.host.lent.clone(),
         etc: inner.host.etc(&vault.name),
         readonly: false,
+        network: avfs_sandbox::Network::None,
     };
     match engine.keeper.open_sandbox(&plan, vec![layer.hold()?]) {
         Ok(sandbox) => Ok(LiveView {

@@ -143,6 +143,7 @@ impl Watch<'_> {
                     status,
                     usage,
                     leftovers,
+                    cause: _,
                 }) => {
                     // Nothing of the command lives, so what is in the pipes is all there will be.
                     self.read_output();
@@ -291,6 +292,10 @@ fn could_not_start(failure: StartFailure) -> ExecStatus {
         StartStep::Exec => ExecStatus::CouldNotStart {
             reason: format!("cannot execute: {error}"),
             not_found,
+        },
+        StartStep::Limits => ExecStatus::CouldNotStart {
+            reason: format!("cannot put the command under its limits: {error}"),
+            not_found: false,
         },
         StartStep::Setup => ExecStatus::CouldNotStart {
             reason: format!("cannot confine the command: {error}"),

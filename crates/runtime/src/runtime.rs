@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs::{DirBuilder, File, TryLockError};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use avfs_policy::Rules;
@@ -12,9 +12,11 @@ use avfs_store::Store;
 use avfs_vault::{Vault, VaultId, VaultName, Vaults};
 use avfs_view::Layers;
 
+use crate::back::put_back_unfinished;
 use crate::engine::{Engine, layer_owner};
 use crate::host::{Host, HostFacts};
 use crate::live::Slot;
+use crate::search::Indexes;
 use crate::{Error, Result};
 
 /// Views that nobody used for this long are given back.
@@ -60,6 +62,7 @@ pub(crate) struct Inner {
     pub layers: Layers,
     pub host: Host,
     pub rules: Rules,
+    pub indexes: Indexes,
     engine: Mutex<Option<Arc<Engine>>>,
     slots: Mutex<HashMap<VaultId, Arc<Slot>>>,
     _home_lock: File,
@@ -78,6 +81,7 @@ impl Runtime {
         let layers = Layers::open(&config.home, layer_owner())?;
         let host = Host::survey(&config)?;
         let inner = Inner {
+            indexes: Indexes::new(&config.home),
             config,
             vaults,
             layers,
@@ -90,6 +94,7 @@ impl Runtime {
         let runtime = Runtime {
             inner: Arc::new(inner),
         };
+        put_back_unfinished(&runtime.inner.config.home);
         runtime.recover()?;
         runtime.tidy_in_background();
         Ok(runtime)
@@ -100,7 +105,7 @@ impl Runtime {
         for slot in self.slots() {
             slot.shut(self);
         }
-        if let Some(engine) = self.inner.engine.lock().expect(UNPOISONED).take() {
+        if let Some(engine) = lock(&self.inner.engine).take() {
             engine.keeper.kill();
         }
     }
@@ -125,7 +130,7 @@ impl Runtime {
 
     /// The one place where the vault's view is opened, committed and closed.
     pub(crate) fn slot(&self, vault: VaultId) -> Arc<Slot> {
-        let mut slots = self.inner.slots.lock().expect(UNPOISONED);
+        let mut slots = lock(&self.inner.slots);
         slots
             .entry(vault)
             .or_insert_with(|| Arc::new(Slot::new(vault)))
@@ -133,12 +138,12 @@ impl Runtime {
     }
 
     pub(crate) fn forget_slot(&self, vault: VaultId) {
-        self.inner.slots.lock().expect(UNPOISONED).remove(&vault);
+        lock(&self.inner.slots).remove(&vault);
     }
 
     /// The keeper and what it serves; started when first needed, and anew when it died.
     pub(crate) fn engine(&self) -> Result<Arc<Engine>> {
-        let mut held = self.inner.engine.lock().expect(UNPOISONED);
+        let mut held = lock(&self.inner.engine);
         if let Some(engine) = held.as_ref().filter(|engine| engine.keeper.is_alive()) {
             return Ok(engine.clone());
         }
@@ -151,15 +156,14 @@ impl Runtime {
     }
 
     fn running_engine(&self) -> Option<Arc<Engine>> {
-        let held = self.inner.engine.lock().expect(UNPOISONED);
+        let held = lock(&self.inner.engine);
         held.as_ref()
             .filter(|engine| engine.keeper.is_alive())
             .cloned()
     }
 
-    fn slots(&self) -> MutexValues {
-        let slots: MutexGuard<'_, _> = self.inner.slots.lock().expect(UNPOISONED);
-        slots.values().cloned().collect()
+    fn slots(&self) -> Vec<Arc<Slot>> {
+        lock(&self.inner.slots).values().cloned().collect()
     }
 
     fn tidy_in_background(&self) {
@@ -177,10 +181,12 @@ impl Runtime {
     }
 }
 
-type MutexValues = Vec<Arc<Slot>>;
-
-/// A panic while one of these locks is held would be a bug of ours that has already been reported.
-pub(crate) const UNPOISONED: &str = "no holder of this lock panics";
+/// Locks even after a holder panicked: one failed request must not take its vault, or all of them, along.
+///
+/// What these locks guard is changed in single steps, and an exec that unwinds leaves its slot by `Drop`.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn lock_home(config: &Config) -> Result<File> {
     let path = config.home.join("lock");

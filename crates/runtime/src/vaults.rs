@@ -110,6 +110,7 @@ impl Runtime {
             Ok(self.inner.vaults.delete(&vault.name, &Principal::Owner)?)
         })?;
         self.forget_slot(vault.id);
+        self.inner.indexes.forget(vault.id);
         // What remains on disk of a vault that is gone is removed now or at the next start.
         if self.inner.layers.holds(vault.id) {
             let engine = self.engine()?;

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::limits::Limit;
+
 /// The result of everything here.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -56,6 +58,14 @@ pub enum Error {
         /// What was given.
         what: &'static str,
         /// Why it cannot be.
+        reason: String,
+    },
+    /// A limit that nothing on this host holds a command to.
+    #[error("the limit on {} cannot be enforced here: {reason}", limit.name())]
+    Unenforceable {
+        /// Which one.
+        limit: Limit,
+        /// Why not.
         reason: String,
     },
     /// A system call on this side failed.

@@ -8,10 +8,14 @@
 //! each and are this same program. Whichever of them dies, what is below it dies at once.
 
 mod agent;
+mod cgroup;
+mod command;
 mod confine;
 mod error;
 mod keeper;
 mod lend;
+mod limits;
+mod memory;
 mod mover;
 mod notify;
 mod plan;
@@ -26,9 +30,11 @@ mod sys;
 pub use error::{Error, Fault, Result};
 pub use keeper::{FuseMount, Keeper, KeeperConfig, keeper_main};
 pub use lend::{Toolchain, build_skeleton, host_etc, host_lent, toolchains};
+pub use limits::{Enforced, Limit, Limits, Mechanism};
 pub use mover::MOVING_PREFIX;
 pub use plan::{
     Command, EtcContent, EtcFile, Event, ExitStatus, INNER_UID, IdMap, Isolation, Lent, Namespace,
-    OverlayPlan, Privilege, SANDBOX_UID, SandboxPlan, StartFailure, StartStep, Stdio, Usage,
+    Network, OverlayPlan, Privilege, SANDBOX_UID, SandboxPlan, StartFailure, StartStep, Stdio,
+    Usage,
 };
 pub use sandbox::{Running, Sandbox};

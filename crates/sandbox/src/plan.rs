@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::limits::{Enforced, Limits};
+
 /// Host uid and gid of everything that runs in a sandbox when the daemon is root.
 ///
 /// Outside every range that distributions hand out to people, services or subordinate ids.
@@ -47,6 +49,28 @@ pub struct SandboxPlan {
     pub etc: Vec<EtcFile>,
     /// Whether `/` refuses writes (`/tmp`, `/run` and `/var/tmp` never do).
     pub readonly: bool,
+    /// What its commands can reach.
+    pub network: Network,
+}
+
+/// What the commands of a sandbox can reach.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Network {
+    /// Each other, by a loopback interface of their own.
+    #[default]
+    None,
+    /// Whatever the host can, its own services included. Names are looked up as `etc` says.
+    Host,
+}
+
+impl Network {
+    /// Its short name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Network::None => "none",
+            Network::Host => "host",
+        }
+    }
 }
 
 /// The layers of the root file system.
@@ -90,7 +114,7 @@ pub enum EtcContent {
 }
 
 /// A command to run. Its environment is exactly `env`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Command {
     /// The program and its arguments; a program without `/` is looked up in `env`'s PATH.
     pub argv: Vec<Vec<u8>>,
@@ -98,6 +122,8 @@ pub struct Command {
     pub env: Vec<(Vec<u8>, Vec<u8>)>,
     /// The absolute directory inside where it starts.
     pub cwd: Vec<u8>,
+    /// What it may use.
+    pub limits: Limits,
 }
 
 /// The descriptors that become 0, 1 and 2 of a command.
@@ -129,6 +155,8 @@ pub enum Event {
         usage: Usage,
         /// Processes it left behind, which were killed.
         leftovers: u32,
+        /// The limit for which it, or a process it started, was killed.
+        cause: Option<Enforced>,
     },
     /// The sandbox or the keeper died with the command in it.
     Lost,
@@ -150,6 +178,8 @@ pub enum StartStep {
     Cwd,
     /// Finding and executing the program.
     Exec,
+    /// Putting it under its limits.
+    Limits,
     /// Everything before that.
     Setup,
 }
@@ -183,6 +213,8 @@ pub struct Usage {
 pub struct Isolation {
     /// The namespaces of its own.
     pub namespaces: Vec<Namespace>,
+    /// What its commands can reach.
+    pub network: Network,
     /// The Landlock version in force; 0 when the kernel has none.
     pub landlock_abi: u32,
     /// Whether Landlock keeps signals and abstract sockets within one exec.
@@ -228,7 +260,7 @@ pub enum Namespace {
 }
 
 impl Namespace {
-    /// Every kind that a sandbox has of its own.
+    /// Every kind that a sandbox can have of its own.
     pub const ALL: [Namespace; 6] = [
         Namespace::User,
         Namespace::Mount,

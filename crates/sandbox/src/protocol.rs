@@ -22,10 +22,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{During, Error, Fault};
-use crate::plan::{Isolation, Privilege};
+use crate::plan::{Isolation, Network, Privilege};
 
 /// Both ends are the same program; this catches one that was replaced while the daemon ran.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 /// The largest frame.
 const FRAME_MAX: usize = 16 * 1024;
 /// The most descriptors in one frame.
@@ -60,7 +60,9 @@ pub(crate) enum KeeperRequest {
         role: String,
     },
     /// With the plan, the agent's socket, and what the agent holds open.
-    OpenSandbox,
+    OpenSandbox {
+        network: Network,
+    },
 }
 
 /// Keeper to daemon; one for every request, and one at the start.
@@ -84,7 +86,8 @@ pub(crate) enum KeeperReply {
 /// Daemon to agent.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum AgentRequest {
-    /// With the command, the supervisor's socket, stdin, stdout and stderr.
+    /// With the command and its orders, the supervisor's socket, stdin, stdout, stderr, and the
+    /// doors of its control groups.
     Exec,
     CountProcesses,
 }
@@ -405,6 +408,7 @@ mod tests {
             status,
             usage: Usage::default(),
             leftovers: 3,
+            cause: None,
         }
     }
 
@@ -475,6 +479,7 @@ mod tests {
             argv: vec![vec![b'x'; 300_000]],
             env: vec![(b"A".to_vec(), b"B".to_vec())],
             cwd: b"/".to_vec(),
+            ..Command::default()
         };
         let file = seal(&command).unwrap();
         assert_eq!(unseal::<Command>(file.as_fd()).unwrap(), command);

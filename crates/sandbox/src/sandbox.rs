@@ -9,6 +9,7 @@ use rustix::process::{Signal, geteuid, pidfd_send_signal};
 
 use crate::error::{During, Error, Result};
 use crate::keeper::{is_alive, lock};
+use crate::limits::{Bounds, Enforced};
 use crate::plan::{Command, Event, IdMap, Isolation, Stdio};
 use crate::protocol::{
     AgentReply, AgentRequest, Link, LinkError, Received, SupervisorRequest, Wait, readable_within,
@@ -55,21 +56,25 @@ impl Sandbox {
         for fd in [&stdio.stdin, &stdio.stdout, &stdio.stderr] {
             give_pipe(fd.as_fd(), self.isolation.ids)?;
         }
-        let body = seal(command)?;
+        let bounds = Bounds::set(&command.limits)?;
+        let body = seal(&(command, bounds.orders))?;
         let (ours, theirs) = Link::pair()?;
-        let descriptors = [
+        let mut descriptors = vec![
             body.as_fd(),
             theirs.as_fd(),
             stdio.stdin.as_fd(),
             stdio.stdout.as_fd(),
             stdio.stderr.as_fd(),
         ];
+        descriptors.extend(bounds.doors());
         lock(&self.control)
             .send(&AgentRequest::Exec, &descriptors)
             .map_err(|error| error.named("agent", Error::SandboxGone, ANSWER))?;
         Ok(Running {
             link: ours,
             progress: Mutex::new(Progress::Starting),
+            limits: bounds.enforced.clone(),
+            bounds: Mutex::new(Some(bounds)),
         })
     }
 
@@ -112,6 +117,9 @@ impl Sandbox {
 pub struct Running {
     link: Link,
     progress: Mutex<Progress>,
+    limits: Vec<Enforced>,
+    /// There until the command has ended.
+    bounds: Mutex<Option<Bounds>>,
 }
 
 /// How far a command has come, by what its supervisor said.
@@ -136,7 +144,7 @@ impl Running {
         }
         let event = match self.link.receive::<Event>(Wait::No) {
             Ok(Received::Nothing) => return Ok(None),
-            Ok(Received::Frame(event, _)) => event,
+            Ok(Received::Frame(event, _)) => self.conclude(event),
             Ok(Received::Closed) | Err(LinkError::Closed) => Event::Lost,
             Err(error) => {
                 *progress = Progress::Over;
@@ -156,6 +164,33 @@ impl Running {
             _ => Progress::Over,
         };
         Ok(Some(event))
+    }
+
+    /// The limits it is under, and what enforces each.
+    pub fn limits(&self) -> &[Enforced] {
+        &self.limits
+    }
+
+    /// Adds to a last event what only this side knows, and lets go of what held the command.
+    fn conclude(&self, event: Event) -> Event {
+        if matches!(event, Event::Started { .. }) {
+            return event;
+        }
+        let bounds = lock(&self.bounds).take();
+        match event {
+            Event::Exited {
+                status,
+                usage,
+                leftovers,
+                cause: None,
+            } => Event::Exited {
+                status,
+                usage,
+                leftovers,
+                cause: bounds.and_then(|bounds| bounds.cause(status)),
+            },
+            event => event,
+        }
     }
 
     /// Sends a signal to every process of this command, however far it has strayed.

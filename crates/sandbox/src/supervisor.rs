@@ -5,29 +5,30 @@
 //! the command cannot signal it, while `kill(-1)` from here reaches exactly the command's
 //! processes, all in one sweep that no fork can outrun.
 
-use std::ffi::{CString, c_char};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Resource, Rlimit, getpid, set_child_subreaper, setrlimit, setsid};
+use rustix::process::{getpid, set_child_subreaper};
 
+use crate::command;
 use crate::confine::Fence;
+use crate::limits::{Enforced, Limit, Mechanism, Orders};
+use crate::memory::MemoryWatch;
 use crate::mover::Mover;
 use crate::plan::{Command, Event, ExitStatus, StartFailure, StartStep, Usage};
 use crate::protocol::{Link, Received, SupervisorRequest, Wait, unseal};
 use crate::sys::{self, Ended, Forked, Waited};
-
-/// Where programs are looked up when the environment has no PATH.
-const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
 
 /// One command to run.
 pub(crate) struct Job<'a> {
     pub command: OwnedFd,
     pub link: Link,
     pub stdio: [OwnedFd; 3],
+    /// Of the control groups that the command is to be in.
+    pub doors: Vec<OwnedFd>,
     pub fence: &'a Fence,
     pub mover: Option<&'a Mover>,
     pub held: &'a [RawFd],
@@ -44,7 +45,8 @@ pub(crate) fn live(job: Job<'_>) -> ! {
         job.command.as_raw_fd(),
         job.link.as_fd().as_raw_fd(),
     ];
-    kept.extend(job.stdio.iter().map(AsRawFd::as_raw_fd));
+    let passed = job.stdio.iter().chain(&job.doors);
+    kept.extend(passed.map(AsRawFd::as_raw_fd));
     kept.extend(job.fence.descriptor());
     kept.extend(job.mover.map(Mover::descriptor));
     kept.extend(job.held);
@@ -52,7 +54,7 @@ pub(crate) fn live(job: Job<'_>) -> ! {
     unsafe { sys::close_all_but(&kept) };
     let last = match Supervisor::start(&job) {
         Ok(supervisor) => {
-            drop(job.stdio);
+            drop((job.stdio, job.doors));
             supervisor.watch(&job.link)
         }
         Err(errno) => could_not_start(StartStep::Setup, errno),
@@ -78,6 +80,9 @@ struct Supervisor {
     failure: Option<StartFailure>,
     /// At its end once the mover has nothing to do for the command any more.
     moving: OwnedFd,
+    memory: Option<MemoryWatch>,
+    /// The limit for which all was killed.
+    cause: Option<Enforced>,
     reach: Reach,
     usage: Usage,
 }
@@ -88,15 +93,16 @@ impl Supervisor {
         set_child_subreaper(Some(getpid()))?;
         job.fence.enter()?;
         let children = sys::child_events()?;
-        let command: Command =
+        let (command, orders): (Command, Orders) =
             unseal(job.command.as_fd()).map_err(|fault| Errno::from_raw_os_error(fault.errno))?;
+        let memory = orders.memory.map(MemoryWatch::new);
         let (starting, tell) = pipe_with(PipeFlags::CLOEXEC)?;
         let (moving, moved) = pipe_with(PipeFlags::CLOEXEC)?;
         // SAFETY: the supervisor has one thread.
         let main = match unsafe { sys::fork(0) }? {
             Forked::Parent { pid, .. } => pid.as_raw_nonzero().get(),
             Forked::Child => {
-                let failure = become_command(&command, job, moved);
+                let failure = command::become_one(&command, &orders, job, moved);
                 let mut report = [0; 5];
                 report[0] = failure.step as u8;
                 report[1..].copy_from_slice(&failure.errno.to_ne_bytes());
@@ -117,6 +123,8 @@ impl Supervisor {
             starting,
             failure: None,
             moving,
+            memory,
+            cause: None,
             reach,
             usage,
         })
@@ -130,6 +138,7 @@ impl Supervisor {
             if started {
                 self.hear_start(link);
             }
+            self.look_at_memory();
             if asked {
                 listening = self.obey(link);
             }
@@ -148,6 +157,7 @@ impl Supervisor {
                 status,
                 usage: self.usage,
                 leftovers,
+                cause: self.cause,
             },
         }
     }
@@ -161,12 +171,24 @@ impl Supervisor {
         if let Some(starting) = &self.starting {
             polled.push(PollFd::new(starting, PollFlags::IN));
         }
+        let pause = self.memory.as_ref().map(MemoryWatch::pause);
         // Interrupted or not, what is ready is looked at and the rest waited for again.
-        let _ = poll(&mut polled, None);
+        let _ = poll(&mut polled, pause.as_ref());
         let mut ready = polled.iter().map(|fd| !fd.revents().is_empty());
         let ended = ready.next().unwrap_or(false);
         let asked = listening && ready.next().unwrap_or(false);
         [asked, ended, ready.next().unwrap_or(false)]
+    }
+
+    /// Kills everything when it has used its memory up.
+    fn look_at_memory(&mut self) {
+        if self.cause.is_none() && self.memory.as_mut().is_some_and(MemoryWatch::is_exceeded) {
+            self.reach.kill();
+            self.cause = Some(Enforced {
+                limit: Limit::Memory,
+                by: Mechanism::Poll,
+            });
+        }
     }
 
     /// Tells the daemon that the program runs, or keeps why it does not.
@@ -181,6 +203,7 @@ impl Supervisor {
                 let step = match step {
                     step if step == StartStep::Cwd as u8 => StartStep::Cwd,
                     step if step == StartStep::Exec as u8 => StartStep::Exec,
+                    step if step == StartStep::Limits as u8 => StartStep::Limits,
                     _ => StartStep::Setup,
                 };
                 self.failure = Some(StartFailure {
@@ -314,116 +337,5 @@ impl Reach {
                 sys::signal_each(&found, libc::SIGKILL);
             }
         }
-    }
-}
-
-/// Turns this process into the command; returns only why it could not.
-fn become_command(command: &Command, job: &Job<'_>, moved: OwnedFd) -> StartFailure {
-    let failed = |step| {
-        move |errno: Errno| StartFailure {
-            step,
-            errno: errno.raw_os_error(),
-        }
-    };
-    let prepare = || -> Result<(), Errno> {
-        for (number, fd) in (0..).zip(&job.stdio) {
-            sys::become_descriptor(fd.as_fd(), number)?;
-        }
-        setsid()?;
-        sys::reset_signals();
-        rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
-        setrlimit(
-            Resource::Core,
-            Rlimit {
-                current: Some(0),
-                maximum: Some(0),
-            },
-        )?;
-        sys::close_on_exec_from(3);
-        job.fence.enter()?;
-        job.mover.map_or(Ok(()), |mover| mover.serve_me(moved))
-    };
-    if let Err(failure) = prepare().map_err(failed(StartStep::Setup)) {
-        return failure;
-    }
-    let cwd = rustix::process::chdir(command.cwd.as_slice());
-    if let Err(failure) = cwd.map_err(failed(StartStep::Cwd)) {
-        return failure;
-    }
-    failed(StartStep::Exec)(execute(command))
-}
-
-/// Executes the program, looked up as execvp(3) would in the command's own PATH.
-fn execute(command: &Command) -> Errno {
-    let Some(image) = Image::new(command) else {
-        return Errno::INVAL;
-    };
-    let program = &command.argv[0];
-    if program.contains(&b'/') {
-        return image.execute(program);
-    }
-    let path = command.env.iter().find(|(key, _)| key == b"PATH");
-    let path = path.map_or(DEFAULT_PATH, |(_, value)| value);
-    let mut answer = Errno::NOENT;
-    for dir in path.split(|byte| *byte == b':') {
-        let dir = if dir.is_empty() { b"." } else { dir };
-        match image.execute(&[dir, b"/", program].concat()) {
-            Errno::NOENT | Errno::NOTDIR => {}
-            // There is one that may not be run; another may follow.
-            Errno::ACCESS => answer = Errno::ACCESS,
-            errno => return errno,
-        }
-    }
-    answer
-}
-
-/// Arguments and environment as the kernel wants them.
-struct Image {
-    arguments: Vec<CString>,
-    environment: Vec<CString>,
-}
-
-impl Image {
-    fn new(command: &Command) -> Option<Image> {
-        let arguments = command
-            .argv
-            .iter()
-            .map(|word| CString::new(word.as_slice()));
-        let environment = command
-            .env
-            .iter()
-            .map(|(key, value)| CString::new([key.as_slice(), b"=", value.as_slice()].concat()));
-        let arguments = arguments.collect::<Result<Vec<_>, _>>().ok()?;
-        let environment = environment.collect::<Result<_, _>>().ok()?;
-        (!arguments.is_empty()).then_some(Image {
-            arguments,
-            environment,
-        })
-    }
-
-    fn execute(&self, program: &[u8]) -> Errno {
-        let Ok(program) = CString::new(program) else {
-            return Errno::INVAL;
-        };
-        let arguments: Vec<_> = self.arguments.iter().map(|word| word.as_ptr()).collect();
-        let errno = self.replace(&program, &arguments);
-        if errno != Errno::NOEXEC {
-            return errno;
-        }
-        // A script without a first line that names its interpreter.
-        let shell = c"/bin/sh";
-        let script = [shell.as_ptr(), program.as_ptr()].into_iter();
-        let arguments: Vec<_> = script.chain(arguments.into_iter().skip(1)).collect();
-        self.replace(shell, &arguments)
-    }
-
-    fn replace(&self, program: &std::ffi::CStr, arguments: &[*const c_char]) -> Errno {
-        let end = std::iter::once(std::ptr::null());
-        let arguments: Vec<_> = arguments.iter().copied().chain(end.clone()).collect();
-        let environment = self.environment.iter().map(|word| word.as_ptr());
-        let environment: Vec<_> = environment.chain(end).collect();
-        // SAFETY: C strings and null-terminated arrays that outlive the call.
-        unsafe { libc::execve(program.as_ptr(), arguments.as_ptr(), environment.as_ptr()) };
-        Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
     }
 }

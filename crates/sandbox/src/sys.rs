@@ -340,6 +340,13 @@ pub(crate) fn process_ids() -> Vec<i32> {
         .collect()
 }
 
+/// How many threads all processes have that /proc shows.
+pub(crate) fn count_tasks() -> u64 {
+    let tasks =
+        |pid: &i32| std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+    process_ids().iter().map(|pid| tasks(pid) as u64).sum()
+}
+
 /// The parent of a process, if it is there.
 pub(crate) fn parent_of(pid: i32) -> Option<i32> {
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;

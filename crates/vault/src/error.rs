@@ -47,6 +47,8 @@ pub enum Error {
         text: String,
         reason: &'static str,
     },
+    #[error("invalid search {query:?}: {reason}")]
+    InvalidQuery { query: String, reason: String },
     #[error("invalid {what} '{text}'")]
     InvalidText { what: &'static str, text: String },
     #[error("the vault has moved on: expected root {expected}, found {actual}")]

@@ -60,6 +60,8 @@ pub struct RootCounts {
     pub checkpoints: u64,
     /// Where forks began.
     pub beginnings: u64,
+    /// What a host directory was when it was imported.
+    pub imports: u64,
     /// Of deleted vaults that can still be had back, all of the above.
     pub deleted: u64,
     /// Held by views and other work under way.
@@ -172,6 +174,7 @@ impl Collection<'_> {
                 "head" => &mut counts.heads,
                 "version" => &mut counts.versions,
                 "checkpoint" => &mut counts.checkpoints,
+                "import" => &mut counts.imports,
                 _ => &mut counts.beginnings,
             };
             *count += 1;

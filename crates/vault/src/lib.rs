@@ -13,6 +13,7 @@ mod fsck;
 mod gc;
 mod history;
 mod holds;
+mod imports;
 mod journal;
 mod lifetime;
 mod lineage;
@@ -31,6 +32,7 @@ mod trees;
 mod vaults;
 mod versions;
 mod walk;
+mod words;
 
 pub use diff::{Change, ChangeKind};
 pub use edit::Edit;
@@ -42,6 +44,7 @@ pub use history::{
     Restored, Vault, Version,
 };
 pub use holds::Hold;
+pub use imports::{ImportBase, ImportSource};
 pub use journal::{
     JournalCheck, JournalEntry, JournalFilter, JournalOrder, JournalProblem, NewJournalEntry,
 };
@@ -57,3 +60,4 @@ pub use trees::Trees;
 pub use vaults::Vaults;
 pub use versions::PathVersion;
 pub use walk::{Step, Visit};
+pub use words::{WordIndex, WordMatch};

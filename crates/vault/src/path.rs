@@ -157,6 +157,13 @@ fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// The root.
+impl Default for VaultPath {
+    fn default() -> VaultPath {
+        VaultPath::root()
+    }
+}
+
 impl FromStr for VaultPath {
     type Err = Error;
 

@@ -9,10 +9,14 @@ mod exec;
 mod files;
 mod items;
 mod journal;
+mod labels;
 mod paths;
 mod routes;
+mod search;
+mod transfer;
 mod vaults;
 mod versions;
+mod watch;
 
 pub(crate) use app::App;
 use axum::Router;
@@ -27,8 +31,11 @@ pub(crate) fn router(app: Arc<App>) -> Router {
 fn all_routes() -> Routes {
     let routes = vaults::routes(Routes::new());
     let routes = files::routes(routes);
+    let routes = transfer::routes(routes);
     let routes = paths::routes(routes);
     let routes = versions::routes(routes);
+    let routes = search::routes(routes);
+    let routes = labels::routes(routes);
     let routes = checkpoints::routes(routes);
     let routes = exec::routes(routes);
     let routes = journal::routes(routes);

@@ -11,9 +11,12 @@ mod diff;
 mod exec;
 mod files;
 mod journal;
+mod labels;
 mod paths;
 mod problem;
+mod search;
 mod size;
+mod transfer;
 mod vault;
 mod versions;
 
@@ -36,16 +39,27 @@ pub use exec::{
     StartedEvent, StatusWord, TimeoutItem, TimingItem,
 };
 pub use files::{
-    Cat, Export, Exported, FileBody, Import, Imported, ListedEntry, Ls, MadeDirectory, Mkdir,
-    Moved, Mv, Removed, Rm, Write, Written,
+    Cat, FileBody, ListedEntry, Ls, MadeDirectory, Mkdir, Moved, Mv, Removed, Rm, Write, Written,
 };
 pub use journal::{Journal, JournalItem, JournalListing, JournalVerified, JournalVerify};
+pub use labels::{
+    AllTags, MetaChanged, MetaDelete, MetaGet, MetaImport, MetaImported, MetaList, MetaListing,
+    MetaSet, MetaValue, Tag, TagItem, TagList, TagListAll, TagListing, Tagged, Untag,
+};
 pub use paths::{
     Chmod, Copied, Cp, Edit, Edited, Linked, Ln, ModeChanged, Stat, StatItem, Touch, Touched, Tree,
     TreeEntry, TreeListing,
 };
 pub use problem::Problem;
+pub use search::{
+    Find, FindReport, FoundItem, Grep, GrepFileItem, GrepLineItem, GrepMatchItem, GrepOutput,
+    GrepReport, Search, SearchHit, SearchReport,
+};
 pub use size::human_size;
+pub use transfer::{
+    ArchiveRead, ArchiveWrite, BackItem, BackWord, Export, ExportArchive, ExportChanges, Exported,
+    ExportedChanges, Import, Imported, ProgressEvent,
+};
 pub use vault::{
     AncestorItem, DeletedVaultItem, VaultCreate, VaultCreated, VaultDelete, VaultDeleted,
     VaultDetails, VaultFork, VaultForked, VaultInfo, VaultItem, VaultList, VaultListDeleted,
@@ -63,11 +77,13 @@ pub const VERSION_HEADER: &str = "avfs-version";
 /// The version both sides compare.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// How a request travels: `Get` puts its fields into the query, the others into a JSON body.
+/// How a request travels: `Get` and `Put` put its fields into the query, the others into a JSON
+/// body. The body of a `Put` is a stream of bytes.
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
 pub enum Method {
     Get,
     Post,
+    Put,
     Delete,
 }
 
@@ -131,8 +147,25 @@ operations! {
     Chmod, "chmod", Post "/v1/vaults/{vault}/files/chmod" => ModeChanged;
     Touch, "touch", Post "/v1/vaults/{vault}/files/touch" => Touched;
     Edit, "edit", Post "/v1/vaults/{vault}/files/edit" => Edited;
+    Grep, "grep", Post "/v1/vaults/{vault}/search/grep" => GrepReport;
+    Find, "find", Post "/v1/vaults/{vault}/search/find" => FindReport;
+    Search, "search", Post "/v1/vaults/{vault}/search/words" => SearchReport;
+    Tag, "tag", Post "/v1/vaults/{vault}/labels/tag" => Tagged;
+    Untag, "untag", Post "/v1/vaults/{vault}/labels/untag" => Tagged;
+    TagList, "tag_list", Post "/v1/vaults/{vault}/labels/tags" => TagListing;
+    TagListAll, "tag_list_all", Get "/v1/vaults/{vault}/labels/tags" => AllTags;
+    MetaList, "meta_list", Post "/v1/vaults/{vault}/labels/meta" => MetaListing;
+    MetaGet, "meta_get", Post "/v1/vaults/{vault}/labels/meta/get" => MetaValue;
+    MetaSet, "meta_set", Post "/v1/vaults/{vault}/labels/meta/set" => MetaChanged;
+    MetaDelete, "meta_delete", Post "/v1/vaults/{vault}/labels/meta/delete" => MetaChanged;
+    MetaImport, "meta_import", Post "/v1/vaults/{vault}/labels/meta/import" => MetaImported;
     Import, "import", Post "/v1/vaults/{vault}/files/import" => Imported;
     Export, "export", Post "/v1/vaults/{vault}/files/export" => Exported;
+    ExportArchive, "export_archive", Post "/v1/vaults/{vault}/files/export-archive" => Exported;
+    ExportChanges, "export_changes", Post "/v1/vaults/{vault}/files/export-changes"
+        => ExportedChanges;
+    ArchiveWrite, "archive_write", Put "/v1/vaults/{vault}/files/archive" => Imported;
+    ArchiveRead, "archive_read", Get "/v1/vaults/{vault}/files/archive" => ();
     CheckpointSave, "checkpoint_save", Post "/v1/vaults/{vault}/checkpoints" => CheckpointItem;
     CheckpointList, "checkpoint_list", Get "/v1/vaults/{vault}/checkpoints" => CheckpointListing;
     CheckpointInfo, "checkpoint_info", Post "/v1/vaults/{vault}/checkpoints/info"

@@ -10,11 +10,15 @@ mod cp;
 mod daemon;
 mod demo;
 mod diff;
+mod docs;
 mod doctor;
 mod edit;
 mod exec;
 mod export;
+mod find;
+mod grep;
 mod import;
+mod labels;
 mod ln;
 mod log;
 mod ls;
@@ -22,6 +26,7 @@ mod mkdir;
 mod mv;
 mod paths;
 mod rm;
+mod search;
 mod serve;
 mod stat;
 mod touch;
@@ -58,7 +63,8 @@ fn dispatch(cli: Cli, output: Output) -> Result<u8> {
     let done = match cli.verb {
         // These need no daemon, or choose one themselves.
         Verb::Serve(args) => serve::run(args),
-        Verb::Completions { shell } => completions::run(shell),
+        Verb::Completions { shell } => completions::run(shell, output),
+        Verb::Docs => docs::run(output),
         Verb::Doctor => return doctor::run(output),
         Verb::Demo => return demo::run(),
         Verb::Daemon(verb) => return daemon::run(verb, output),
@@ -87,6 +93,12 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Import(args) => import::run(args, session, output),
         Verb::Export(args) => export::run(args, session, output),
         Verb::Checkpoint(verb) => checkpoint::run(verb, session, output),
+        Verb::Grep(args) => grep::run(args, session, output),
+        Verb::Find(args) => find::run(args, session, output),
+        Verb::Search(args) => search::run(args, session, output),
+        Verb::Tag(args) => labels::tag(args, session, output),
+        Verb::Untag(args) => labels::untag(args, session, output),
+        Verb::Meta(args) => labels::meta(args, session, output),
         Verb::Log(args) => log::run(args, session, output),
         Verb::Checkout(args) => checkout::run(args, session, output),
         Verb::Revert(args) => checkout::revert(args, session, output),
@@ -95,9 +107,12 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Proxy(ProxyVerb::Exec(args)) | Verb::Exec(args) => {
             return exec::run(args, session, output);
         }
-        Verb::Serve(_) | Verb::Completions { .. } | Verb::Doctor | Verb::Demo | Verb::Daemon(_) => {
-            unreachable!("answered before a session is opened")
-        }
+        Verb::Serve(_)
+        | Verb::Completions { .. }
+        | Verb::Docs
+        | Verb::Doctor
+        | Verb::Demo
+        | Verb::Daemon(_) => unreachable!("answered before a session is opened"),
     };
     done.map(|()| exit::OK)
 }

@@ -16,12 +16,11 @@ pub fn run(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()>
         VaultVerb::Create { name } => {
             let created = session.call(&VaultCreate { name })?;
             output.answer(&created, |created| {
-                let current = if created.current {
-                    ", now the current one"
-                } else {
-                    ""
-                };
-                format!("created vault {}{current}", created.created)
+                format!(
+                    "created vault {}{}",
+                    created.created,
+                    now_current(created.current)
+                )
             })
         }
         VaultVerb::List { deleted: true } => {
@@ -65,11 +64,7 @@ pub fn run(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()>
             };
             let forked = session.call_on(&source, &request)?;
             output.answer(&forked, |forked| {
-                let current = if forked.current {
-                    ", now the current one"
-                } else {
-                    ""
-                };
+                let current = now_current(forked.current);
                 format!("forked {} from {}{current}", forked.name, forked.source)
             })
         }
@@ -95,6 +90,10 @@ pub fn run(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()>
             output.answer(&versions, |versions| log_text(versions))
         }
     }
+}
+
+fn now_current(current: bool) -> &'static str {
+    if current { ", now the current one" } else { "" }
 }
 
 fn list_text(vaults: &[VaultItem]) -> String {

@@ -71,7 +71,7 @@ def link(rng):
 
 
 def symlink(rng):
-    os.symlink(rng.choice(["nowhere", "../n1", "/etc/passwd", "."]), fresh(rng))
+    os.symlink(rng.choice(["nowhere", "n1", "/etc/passwd", "."]), fresh(rng))
 
 
 def mode(rng):

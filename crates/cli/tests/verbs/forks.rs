@@ -109,7 +109,7 @@ fn a_restore_can_be_undone_and_that_too() {
     let restored = home.json(&["checkpoint", "restore", "cp"]);
     assert_eq!(
         (&restored["snapshot"], &restored["dirs_restored"]),
-        (&"cp".into(), &2.into())
+        (&"cp".into(), &1.into())
     );
     assert_eq!(restored["files_restored"], 1);
     assert_eq!(home.ok(&["cat", "/d/a"]), "one");

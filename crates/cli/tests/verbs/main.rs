@@ -3,7 +3,9 @@
 
 mod files;
 mod forks;
+mod labels;
 mod refusals;
+mod search;
 mod versions;
 
 use avfs_testkit::Home;

@@ -23,6 +23,14 @@ const VERBS: &[&[&str]] = &[
     &["edit", "PATH", "--old", "a", "--new", "b"],
     &["stat", "PATH"],
     &["tree", "PATH"],
+    &["log", "PATH"],
+    &["checkout", "PATH", "--version", "2"],
+    &["revert", "PATH"],
+    &["grep", "x", "PATH"],
+    &["find", "PATH"],
+    &["tag", "PATH", "t"],
+    &["untag", "PATH", "t"],
+    &["meta", "PATH", "k", "v"],
 ];
 
 fn with(verb: &[&str], path: &OsStr) -> Vec<OsString> {

@@ -6,6 +6,7 @@
 mod attacks;
 mod basics;
 mod host;
+mod limits;
 mod lives;
 mod rename_roles;
 mod renames;
@@ -26,13 +27,14 @@ fn main() -> ExitCode {
     match arguments.get(1).map(String::as_str) {
         Some("__keeper") => return avfs_sandbox::keeper_main(),
         Some("__helper") => return done(lives::helper),
+        Some("__connect") => return done(|| attacks::connect(&arguments[2])),
         Some("__attack") => return done(attacks::attack),
         Some("__probe") => return done(host::probe),
         Some("__bomb") => return done(lives::bomb),
         Some("__doomed") => return done(|| lives::doomed_daemon(&arguments[2])),
         _ => {}
     }
-    if rename_roles::play(&arguments) {
+    if rename_roles::play(&arguments) || limits::play(&arguments) {
         return ExitCode::SUCCESS;
     }
     let filter = arguments.iter().skip(1).find(|word| !word.starts_with('-'));
@@ -66,6 +68,7 @@ fn run_all(filter: Option<&str>) -> bool {
         lives::TESTS,
         host::TESTS,
         renames::TESTS,
+        limits::TESTS,
     ];
     for (name, test) in tests.concat() {
         if filter.is_some_and(|filter| !name.contains(filter)) {

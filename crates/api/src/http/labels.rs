@@ -1,0 +1,175 @@
+//! Tags and metadata over HTTP.
+
+use super::App;
+use super::errors::Failure;
+use super::files::{at, vault_path};
+use super::items;
+use super::routes::{Reply, Routes, parse};
+use crate::wire::{
+    AllTags, Base64, MetaChanged, MetaDelete, MetaGet, MetaImport, MetaImported, MetaList,
+    MetaListing, MetaSet, MetaValue, Tag, TagItem, TagList, TagListAll, TagListing, Tagged, Untag,
+};
+use avfs_runtime::{LabelChange, LabelName, Labelled, Select};
+
+pub(crate) fn routes(routes: Routes) -> Routes {
+    routes
+        .on_vault::<Tag>(tag)
+        .on_vault::<Untag>(untag)
+        .on_vault::<TagList>(tag_list)
+        .on_vault::<TagListAll>(tag_list_all)
+        .on_vault::<MetaList>(meta_list)
+        .on_vault::<MetaGet>(meta_get)
+        .on_vault::<MetaSet>(meta_set)
+        .on_vault::<MetaDelete>(meta_delete)
+        .on_vault::<MetaImport>(meta_import)
+}
+
+fn tag(app: &App, vault: Select, request: Tag) -> Reply<Tag> {
+    let change = LabelChange::Tag(parse(&request.tag)?);
+    let path = (&request.path[..], request.path_b64.as_ref());
+    let labelled = change_labels(app, vault, path, &[change])?;
+    Ok(tagged(labelled, request.tag, "added"))
+}
+
+fn untag(app: &App, vault: Select, request: Untag) -> Reply<Untag> {
+    let change = LabelChange::Untag(parse(&request.tag)?);
+    let path = (&request.path[..], request.path_b64.as_ref());
+    let labelled = change_labels(app, vault, path, &[change])?;
+    Ok(tagged(labelled, request.tag, "removed"))
+}
+
+fn tagged(labelled: Labelled, tag: String, action: &str) -> Tagged {
+    let (path, path_b64) = items::path(&labelled.path);
+    Tagged {
+        path,
+        path_b64,
+        tag,
+        action: action.into(),
+        version: labelled.version,
+    }
+}
+
+fn tag_list(app: &App, vault: Select, request: TagList) -> Reply<TagList> {
+    let labelled = labels(app, vault, (&request.path, request.path_b64.as_ref()))?;
+    let (path, path_b64) = items::path(&labelled.path);
+    Ok(TagListing {
+        path,
+        path_b64,
+        tags: labelled.labels.tags,
+    })
+}
+
+fn tag_list_all(app: &App, vault: Select, _: TagListAll) -> Reply<TagListAll> {
+    let tags = app.runtime.tags(vault)?;
+    Ok(AllTags {
+        count: tags.len(),
+        tags: tags
+            .into_iter()
+            .map(|tag| TagItem {
+                name: tag.name,
+                file_count: tag.paths,
+            })
+            .collect(),
+    })
+}
+
+fn meta_list(app: &App, vault: Select, request: MetaList) -> Reply<MetaList> {
+    let labelled = labels(app, vault, (&request.path, request.path_b64.as_ref()))?;
+    let (path, path_b64) = items::path(&labelled.path);
+    Ok(MetaListing {
+        path,
+        path_b64,
+        metadata: labelled.labels.metadata,
+    })
+}
+
+fn meta_get(app: &App, vault: Select, request: MetaGet) -> Reply<MetaGet> {
+    let key: LabelName = parse(&request.key)?;
+    let labelled = labels(app, vault, (&request.path, request.path_b64.as_ref()))?;
+    let value = labelled.labels.metadata.get(key.as_str()).cloned();
+    let value = value.ok_or_else(|| {
+        let lost = avfs_runtime::Error::LabelNotFound {
+            path: labelled.path.clone(),
+            what: "metadata",
+            name: request.key.clone(),
+        };
+        at(&labelled.path)(lost)
+    })?;
+    let (path, path_b64) = items::path(&labelled.path);
+    Ok(MetaValue {
+        path,
+        path_b64,
+        key: request.key,
+        value,
+    })
+}
+
+fn meta_set(app: &App, vault: Select, request: MetaSet) -> Reply<MetaSet> {
+    let change = LabelChange::Set(parse(&request.key)?, request.value.clone());
+    let path = (&request.path[..], request.path_b64.as_ref());
+    let labelled = change_labels(app, vault, path, &[change])?;
+    Ok(meta_changed(
+        labelled,
+        request.key,
+        Some(request.value),
+        "set",
+    ))
+}
+
+fn meta_delete(app: &App, vault: Select, request: MetaDelete) -> Reply<MetaDelete> {
+    let change = LabelChange::Unset(parse(&request.key)?);
+    let path = (&request.path[..], request.path_b64.as_ref());
+    let labelled = change_labels(app, vault, path, &[change])?;
+    Ok(meta_changed(labelled, request.key, None, "deleted"))
+}
+
+fn meta_changed(
+    labelled: Labelled,
+    key: String,
+    value: Option<String>,
+    action: &str,
+) -> MetaChanged {
+    let (path, path_b64) = items::path(&labelled.path);
+    MetaChanged {
+        path,
+        path_b64,
+        key,
+        value,
+        action: action.into(),
+        version: labelled.version,
+    }
+}
+
+fn meta_import(app: &App, vault: Select, request: MetaImport) -> Reply<MetaImport> {
+    let set = |(key, value): (&String, &String)| {
+        Ok::<_, Failure>(LabelChange::Set(parse(key)?, value.clone()))
+    };
+    let changes: Vec<LabelChange> = request.metadata.iter().map(set).collect::<Result<_, _>>()?;
+    let path = (&request.path[..], request.path_b64.as_ref());
+    let labelled = change_labels(app, vault, path, &changes)?;
+    let (path, path_b64) = items::path(&labelled.path);
+    Ok(MetaImported {
+        path,
+        path_b64,
+        imported: changes.len(),
+        action: "imported".into(),
+        version: labelled.version,
+    })
+}
+
+type PathText<'a> = (&'a str, Option<&'a Base64>);
+
+fn labels(app: &App, vault: Select, path: PathText<'_>) -> Result<Labelled, Failure> {
+    let path = vault_path(path.0, path.1)?;
+    app.runtime.labels(vault, &path).map_err(at(&path))
+}
+
+fn change_labels(
+    app: &App,
+    vault: Select,
+    path: PathText<'_>,
+    changes: &[LabelChange],
+) -> Result<Labelled, Failure> {
+    let path = vault_path(path.0, path.1)?;
+    app.runtime.label(vault, &path, changes).map_err(at(&path))
+}

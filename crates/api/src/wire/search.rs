@@ -1,0 +1,194 @@
+//! Finding things in a vault.
+
+use super::{Base64, TypeWord};
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Grep {
+    /// A regular expression.
+    pub pattern: String,
+    #[serde(default = "top")]
+    pub path: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub path_b64: Option<Base64>,
+    #[serde(default)]
+    pub ignore_case: bool,
+    /// Takes the pattern as text.
+    #[serde(default)]
+    pub fixed_strings: bool,
+    /// Lines that do not match.
+    #[serde(default)]
+    pub invert: bool,
+    /// Lines to show before and after each match.
+    #[serde(default)]
+    pub before_context: usize,
+    #[serde(default)]
+    pub after_context: usize,
+    /// Only files that match one of these; with `!` in front, none that do.
+    #[serde(default)]
+    pub globs: Vec<String>,
+    #[serde(default)]
+    pub output: GrepOutput,
+    #[serde(default = "Grep::default_limit")]
+    pub limit: usize,
+}
+
+impl Grep {
+    fn default_limit() -> usize {
+        10_000
+    }
+}
+
+/// What is told about each file with matches.
+#[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GrepOutput {
+    #[default]
+    Lines,
+    Counts,
+    Files,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct GrepReport {
+    pub pattern: String,
+    /// How many lines match; with `files`, how many files have one.
+    pub count: usize,
+    pub matches: Vec<GrepMatchItem>,
+    /// Each file with matches and how many, unless lines were asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub files: Vec<GrepFileItem>,
+    /// Whether there are more than were asked for.
+    pub truncated: bool,
+    pub files_searched: usize,
+    pub version: u64,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct GrepMatchItem {
+    pub path: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub path_b64: Option<Base64>,
+    #[serde(flatten)]
+    pub line: GrepLineItem,
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub before: Vec<GrepLineItem>,
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub after: Vec<GrepLineItem>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct GrepLineItem {
+    pub line_number: u64,
+    pub line: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub line_b64: Option<Base64>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct GrepFileItem {
+    pub path: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub path_b64: Option<Base64>,
+    pub count: usize,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Find {
+    #[serde(default = "top")]
+    pub path: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub path_b64: Option<Base64>,
+    /// A glob of the last name.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub name: Option<String>,
+    #[serde(default)]
+    pub ignore_case: bool,
+    /// Any of `f`, `d`, `l`, `p`.
+    #[serde(default)]
+    pub types: Vec<String>,
+    /// Such as `+10k`, `-2M`, `100`.
+    #[serde(default)]
+    pub sizes: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub min_size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub max_size: Option<u64>,
+    /// Such as `-1` (day), `+2w`, `-30m`.
+    #[serde(default)]
+    pub mtimes: Vec<String>,
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// `key=value`, or `key` alone.
+    #[serde(default)]
+    pub meta: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub depth: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub limit: Option<usize>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FindReport {
+    pub count: usize,
+    pub results: Vec<FoundItem>,
+    /// Whether there are more than were asked for.
+    pub truncated: bool,
+    pub version: u64,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FoundItem {
+    pub path: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub path_b64: Option<Base64>,
+    pub file_type: TypeWord,
+    pub size: u64,
+    pub mode: String,
+    pub modified: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Search {
+    /// Words, or FTS5's language.
+    pub query: String,
+    #[serde(default = "Search::default_limit")]
+    pub limit: usize,
+    /// Makes the index from the beginning.
+    #[serde(default)]
+    pub rebuild: bool,
+}
+
+impl Search {
+    fn default_limit() -> usize {
+        20
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SearchReport {
+    pub query: String,
+    pub count: usize,
+    /// The best first.
+    pub results: Vec<SearchHit>,
+    pub files_indexed: u64,
+    pub version: u64,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SearchHit {
+    pub path: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub path_b64: Option<Base64>,
+    /// The text around the words, each between `>>>>` and `<<<<`.
+    pub snippet: String,
+    /// The smaller, the better.
+    pub rank: f64,
+}
+
+fn top() -> String {
+    "/".into()
+}

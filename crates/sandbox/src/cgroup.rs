@@ -1,0 +1,428 @@
+//! Control groups: where on this host a command's could be, and one that is there.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::fs::{Access, access};
+
+use crate::error::{During, Fault};
+use crate::limits::{Limit, Limits, Mechanism};
+
+/// How the name of a group begins; the id of the process that made it and a number follow.
+const PREFIX: &str = "avfs-";
+/// The time over which processor time is shared out, in microseconds.
+const PERIOD: u64 = 100_000;
+/// How long the dead may keep a group busy.
+const BURIAL: Duration = Duration::from_secs(10);
+
+/// What a control group can limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Controller {
+    Memory,
+    Pids,
+    Cpu,
+}
+
+impl Controller {
+    fn name(self) -> &'static str {
+        match self {
+            Controller::Memory => "memory",
+            Controller::Pids => "pids",
+            Controller::Cpu => "cpu",
+        }
+    }
+
+    pub(crate) fn limit(self) -> Limit {
+        match self {
+            Controller::Memory => Limit::Memory,
+            Controller::Pids => Limit::Pids,
+            Controller::Cpu => Limit::Cpus,
+        }
+    }
+
+    /// The files to write, and whether each has to be there.
+    fn settings(self, by: Mechanism, limits: &Limits) -> Vec<(&'static str, String, bool)> {
+        let memory = limits.memory_bytes.unwrap_or(u64::MAX).to_string();
+        let pids = limits.pids.unwrap_or(u32::MAX).to_string();
+        let quota = ((limits.cpus.unwrap_or(0.0) * PERIOD as f64) as u64).max(1000);
+        match (self, by) {
+            (Controller::Memory, Mechanism::CgroupV2) => vec![
+                ("memory.max", memory, true),
+                ("memory.swap.max", "0".into(), false),
+            ],
+            (Controller::Memory, _) => vec![
+                ("memory.limit_in_bytes", memory.clone(), true),
+                ("memory.memsw.limit_in_bytes", memory, false),
+            ],
+            (Controller::Pids, _) => vec![("pids.max", pids, true)],
+            (Controller::Cpu, Mechanism::CgroupV2) => {
+                vec![("cpu.max", format!("{quota} {PERIOD}"), true)]
+            }
+            (Controller::Cpu, _) => vec![
+                ("cpu.cfs_period_us", PERIOD.to_string(), true),
+                ("cpu.cfs_quota_us", quota.to_string(), true),
+            ],
+        }
+    }
+}
+
+/// A directory in which a group can be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    dir: PathBuf,
+    by: Mechanism,
+}
+
+/// The control groups that this process is in.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Host {
+    /// Of the controllers that have a hierarchy of their own.
+    apart: BTreeMap<Controller, PathBuf>,
+    /// In the unified hierarchy: its top and the group below it.
+    unified: Option<(PathBuf, PathBuf)>,
+}
+
+impl Host {
+    /// Looks where this process is.
+    pub(crate) fn look() -> Result<Host, Fault> {
+        let read = |path: &str| fs::read_to_string(path).during(|| format!("read {path}"));
+        Ok(Host::parse(
+            &read("/proc/self/mountinfo")?,
+            &read("/proc/self/cgroup")?,
+        ))
+    }
+
+    fn parse(mounts: &str, memberships: &str) -> Host {
+        let mut host = Host::default();
+        for line in mounts.lines() {
+            let Some((mount, system)) = line.split_once(" - ") else {
+                continue;
+            };
+            let mount: Vec<&str> = mount.split(' ').collect();
+            let system: Vec<&str> = system.split(' ').collect();
+            let (&[_, _, _, root, point, ..], &[kind, _, options, ..]) = (&mount[..], &system[..])
+            else {
+                continue;
+            };
+            let options: Vec<&str> = options.split(',').collect();
+            let own = |path: &str| {
+                let below = Path::new(path).strip_prefix(root).unwrap_or(Path::new(""));
+                Path::new(point).join(below)
+            };
+            for membership in memberships.lines() {
+                let parts: Vec<&str> = membership.splitn(3, ':').collect();
+                let &[_, controllers, path] = &parts[..] else {
+                    continue;
+                };
+                if kind == "cgroup2" && controllers.is_empty() {
+                    host.unified = Some((point.into(), own(path)));
+                }
+                for controller in [Controller::Memory, Controller::Pids, Controller::Cpu] {
+                    let has = |mut names: std::slice::Iter<'_, &str>| {
+                        names.any(|name| *name == controller.name())
+                    };
+                    let listed: Vec<&str> = controllers.split(',').collect();
+                    if kind == "cgroup" && has(options.iter()) && has(listed.iter()) {
+                        host.apart.insert(controller, own(path));
+                    }
+                }
+            }
+        }
+        host
+    }
+
+    /// Where each of these controllers can hold a new group, or why none can.
+    pub(crate) fn places(&self, wanted: &[Controller]) -> Vec<(Controller, Result<Place, String>)> {
+        let unified = self.unified_place(wanted);
+        let place = |controller: Controller| {
+            if let Some(dir) = &unified
+                && offers(dir, controller)
+            {
+                let (dir, by) = (dir.clone(), Mechanism::CgroupV2);
+                return Ok(Place { dir, by });
+            }
+            let (dir, by) = (self.apart.get(&controller).cloned(), Mechanism::CgroupV1);
+            dir.map(|dir| Place { dir, by }).ok_or_else(|| {
+                let name = controller.name();
+                format!("no control group with the {name} controller is this user's to divide")
+            })
+        };
+        wanted
+            .iter()
+            .map(|controller| (*controller, place(*controller)))
+            .collect()
+    }
+
+    /// The nearest group around this process that offers the most of what is wanted.
+    ///
+    /// A process moves between groups by right of the group around both.
+    fn unified_place(&self, wanted: &[Controller]) -> Option<PathBuf> {
+        let (top, own) = self.unified.as_ref()?;
+        let mut best: Option<(usize, PathBuf)> = None;
+        for dir in own.ancestors().take_while(|dir| dir.starts_with(top)) {
+            if access(dir.join("cgroup.procs"), Access::WRITE_OK).is_err() {
+                continue;
+            }
+            let offered = wanted
+                .iter()
+                .filter(|controller| offers(dir, **controller))
+                .count();
+            if offered > best.as_ref().map_or(0, |(most, _)| *most) {
+                best = Some((offered, dir.to_owned()));
+            }
+        }
+        best.map(|(_, dir)| dir)
+    }
+}
+
+/// Whether the groups in `dir` have a controller, or now do because they were given it.
+fn offers(dir: &Path, controller: Controller) -> bool {
+    let file = dir.join("cgroup.subtree_control");
+    let has = || {
+        let given = fs::read_to_string(&file).unwrap_or_default();
+        given
+            .split_whitespace()
+            .any(|name| name == controller.name())
+    };
+    // Refused where the group itself has processes, or is somebody else's.
+    has() || (fs::write(&file, format!("+{}", controller.name())).is_ok() && has())
+}
+
+/// The control groups of one command, one for each hierarchy; removed when dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Group {
+    dirs: Vec<(PathBuf, OwnedFd)>,
+    /// The file that counts the processes killed for want of memory.
+    kills: Option<PathBuf>,
+}
+
+impl Group {
+    /// Makes the group at `place`, if it is not there yet, and limits it.
+    pub(crate) fn hold(
+        &mut self,
+        place: &Place,
+        controller: Controller,
+        limits: &Limits,
+    ) -> Result<Mechanism, String> {
+        let reason = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
+        let known = self
+            .dirs
+            .iter()
+            .find(|(dir, _)| dir.parent() == Some(&place.dir));
+        let dir = match known {
+            Some((dir, _)) => dir.clone(),
+            None => {
+                let dir = place.dir.join(name());
+                sweep(&place.dir);
+                fs::create_dir(&dir).map_err(|error| reason(&dir, error))?;
+                let file = dir.join("cgroup.procs");
+                let door = File::options()
+                    .write(true)
+                    .create(true)
+                    .truncate(false)
+                    .open(&file);
+                match door {
+                    Ok(door) => self.dirs.push((dir.clone(), door.into())),
+                    Err(error) => {
+                        let _ = fs::remove_dir(&dir);
+                        return Err(reason(&file, error));
+                    }
+                }
+                dir
+            }
+        };
+        for (file, value, required) in controller.settings(place.by, limits) {
+            let file = dir.join(file);
+            match fs::write(&file, value) {
+                Err(error) if required => return Err(reason(&file, error)),
+                _ => {}
+            }
+        }
+        if controller == Controller::Memory {
+            let file = match place.by {
+                Mechanism::CgroupV2 => "memory.events",
+                _ => "memory.oom_control",
+            };
+            self.kills = Some(dir.join(file));
+        }
+        Ok(place.by)
+    }
+
+    /// A process that writes "0" to each of these is in the group.
+    pub(crate) fn doors(&self) -> Vec<BorrowedFd<'_>> {
+        self.dirs.iter().map(|(_, door)| door.as_fd()).collect()
+    }
+
+    /// Whether a process in it was killed because it had used its memory up.
+    pub(crate) fn ran_out_of_memory(&self) -> bool {
+        let counts = self
+            .kills
+            .as_ref()
+            .and_then(|file| fs::read_to_string(file).ok());
+        let count = counts.as_deref().and_then(|counts| {
+            counts
+                .lines()
+                .find_map(|line| line.strip_prefix("oom_kill "))
+        });
+        count.is_some_and(|count| count.trim() != "0")
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let mut dirs: Vec<PathBuf> = self.dirs.drain(..).map(|(dir, _)| dir).collect();
+        remove(&mut dirs);
+        if !dirs.is_empty() {
+            // Its processes are being killed; nobody needs to wait for that.
+            std::thread::spawn(move || {
+                let deadline = Instant::now() + BURIAL;
+                while !dirs.is_empty() && Instant::now() < deadline {
+                    std::thread::sleep(Duration::from_millis(5));
+                    remove(&mut dirs);
+                }
+            });
+        }
+    }
+}
+
+/// Removes the groups in which nothing lives; the others stay in the list.
+fn remove(dirs: &mut Vec<PathBuf>) {
+    dirs.retain(|dir| {
+        let error = fs::remove_dir(dir).err().map(|error| error.kind());
+        error == Some(io::ErrorKind::ResourceBusy)
+    });
+}
+
+/// A name that no other group of any process has.
+fn name() -> String {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    format!("{PREFIX}{}-{number}", std::process::id())
+}
+
+/// Removes groups of processes that are no more.
+fn sweep(dir: &Path) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let owner = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(PREFIX)?.split_once('-'));
+        if let Some((pid, _)) = owner
+            && pid.parse::<u32>().is_ok()
+            && !Path::new("/proc").join(pid).exists()
+        {
+            // One in which something lives stays.
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Controller; 3] = [Controller::Memory, Controller::Pids, Controller::Cpu];
+
+    #[test]
+    fn both_kinds_of_hierarchies_are_found() {
+        let mounts = "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755\n\
+            32 31 0:29 / /cg/cpu,cpuacct rw,relatime - cgroup cgroup rw,cpu,cpuacct\n\
+            35 31 0:32 /box /cg/memory rw,relatime shared:9 - cgroup cgroup rw,memory\n\
+            41 31 0:38 / /cg/unified rw,relatime - cgroup2 cgroup2 rw\n";
+        let memberships = "4:memory:/box/inner\n2:cpu,cpuacct:/\n0::/user.slice/me\n";
+        let host = Host::parse(mounts, memberships);
+        let apart = [
+            (Controller::Memory, PathBuf::from("/cg/memory/inner")),
+            (Controller::Cpu, PathBuf::from("/cg/cpu,cpuacct/")),
+        ];
+        assert_eq!(host.apart, BTreeMap::from(apart));
+        let unified = ("/cg/unified".into(), "/cg/unified/user.slice/me".into());
+        assert_eq!(host.unified, Some(unified));
+        let places = host.places(&ALL);
+        assert!(
+            places[0]
+                .1
+                .as_ref()
+                .is_ok_and(|place| place.by == Mechanism::CgroupV1)
+        );
+        assert!(
+            places[1]
+                .1
+                .as_ref()
+                .is_err_and(|reason| reason.contains("pids"))
+        );
+    }
+
+    /// A directory that looks like a unified hierarchy of which a user was given a part.
+    fn delegated() -> (tempfile::TempDir, Host) {
+        let dir = tempfile::tempdir().unwrap();
+        let own = dir.path().join("given/app");
+        fs::create_dir_all(&own).unwrap();
+        for group in [dir.path().join("given"), own.clone()] {
+            fs::write(group.join("cgroup.procs"), "").unwrap();
+        }
+        let given = dir.path().join("given/cgroup.subtree_control");
+        fs::write(given, "memory pids\n").unwrap();
+        // A directory cannot be written to, like the file of a group that has processes.
+        fs::create_dir(own.join("cgroup.subtree_control")).unwrap();
+        let host = Host {
+            apart: BTreeMap::new(),
+            unified: Some((dir.path().to_owned(), own)),
+        };
+        (dir, host)
+    }
+
+    #[test]
+    fn a_delegated_group_is_divided() {
+        let (dir, host) = delegated();
+        let limits = Limits {
+            memory_bytes: Some(1 << 26),
+            pids: Some(9),
+            cpus: Some(0.5),
+            ..Limits::default()
+        };
+        let mut group = Group::default();
+        for (controller, place) in host.places(&[Controller::Memory, Controller::Pids]) {
+            let place = place.unwrap();
+            assert_eq!(place.dir, dir.path().join("given"));
+            assert_eq!(
+                group.hold(&place, controller, &limits),
+                Ok(Mechanism::CgroupV2)
+            );
+        }
+        assert_eq!(group.doors().len(), 1, "one group for both");
+        let made = group.dirs[0].0.clone();
+        let read = |file: &str| fs::read_to_string(made.join(file)).unwrap();
+        assert_eq!(
+            (read("memory.max"), read("pids.max")),
+            ("67108864".into(), "9".into())
+        );
+        assert!(!group.ran_out_of_memory());
+        fs::write(made.join("memory.events"), "low 0\noom 3\noom_kill 2\n").unwrap();
+        assert!(group.ran_out_of_memory());
+        let place = Place {
+            dir: dir.path().join("given"),
+            by: Mechanism::CgroupV2,
+        };
+        group.hold(&place, Controller::Cpu, &limits).unwrap();
+        assert_eq!(read("cpu.max"), "50000 100000");
+    }
+
+    #[test]
+    fn groups_of_the_dead_are_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = format!("{PREFIX}{}-1", std::process::id());
+        for name in ["avfs-999999999-1", &own, "avfs-mine", "other"] {
+            fs::create_dir(dir.path().join(name)).unwrap();
+        }
+        sweep(dir.path());
+        let left = |name: &str| dir.path().join(name).exists();
+        assert!(!left("avfs-999999999-1"));
+        assert!(left(&own) && left("avfs-mine") && left("other"));
+    }
+}

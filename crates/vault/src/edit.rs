@@ -359,7 +359,7 @@ impl Edit {
     }
 
     fn parent_mut(&mut self, path: &VaultPath) -> Result<&mut Folder> {
-        self.folder_mut(&path.parent().unwrap_or(VaultPath::root()))
+        self.folder_mut(&path.parent().unwrap_or_default())
     }
 
     fn set(&mut self, path: &VaultPath, pending: Pending) -> Result<()> {

@@ -38,6 +38,8 @@ pub enum Error {
     Runtime(#[from] avfs_runtime::Error),
     #[error("interrupted")]
     Interrupted,
+    #[error("cannot write what arrives")]
+    Output(#[source] io::Error),
 }
 
 impl Error {
@@ -51,7 +53,9 @@ impl Error {
             Error::Nonsense { .. } => ErrorKind::Bug,
             Error::OtherVersion { .. } | Error::HomeTaken { .. } => ErrorKind::Conflict,
             Error::Untrusted { .. } => ErrorKind::Denied,
-            Error::File { .. } | Error::Setup(_) | Error::Interrupted => ErrorKind::Unavailable,
+            Error::File { .. } | Error::Setup(_) | Error::Interrupted | Error::Output(_) => {
+                ErrorKind::Unavailable
+            }
             Error::Runtime(error) => error.kind(),
         }
     }
@@ -74,7 +78,8 @@ impl Error {
             | Error::HomeTaken { .. }
             | Error::File { .. }
             | Error::Setup(_)
-            | Error::Interrupted => None,
+            | Error::Interrupted
+            | Error::Output(_) => None,
         }
     }
 

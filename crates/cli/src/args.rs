@@ -1,17 +1,19 @@
 //! The words of the command line, just as typed.
 
+mod examples;
 mod labels;
 mod paths;
 mod search;
+mod transfer;
 mod versions;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Command, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 pub use labels::{MetaArgs, TagArgs, UntagArgs};
 pub use paths::{CatArgs, ChmodArgs, CpArgs, EditArgs, LnArgs, TouchArgs, TreeArgs, WriteArgs};
 pub use search::{FindArgs, GrepArgs, SearchArgs};
+pub use transfer::{ExportArgs, ImportArgs};
 pub use versions::{CheckoutArgs, DiffArgs, LogArgs, RevertArgs};
 
 /// Workspaces for agents: fork one in a moment, run commands in it behind a sandbox, see exactly
@@ -23,6 +25,11 @@ pub struct Cli {
     pub global: Global,
     #[command(subcommand)]
     pub verb: Verb,
+}
+
+/// The whole command line, with examples for every verb.
+pub fn command() -> Command {
+    examples::with_examples(Cli::command())
 }
 
 const EXAMPLES: &str = "\
@@ -80,9 +87,9 @@ pub enum Verb {
     Stat(PathArg),
     /// Show a directory with all that is in it
     Tree(TreeArgs),
-    /// Copy a directory of this machine into the vault
+    /// Bring a directory, an archive or a git revision into the vault
     Import(ImportArgs),
-    /// Copy a directory of the vault to this machine
+    /// Copy a directory of the vault to this machine, or bring back what changed
     Export(ExportArgs),
     /// Name a state of the vault and go back to it
     #[command(subcommand, alias = "snapshot")]
@@ -128,6 +135,9 @@ pub enum Verb {
         /// Which shell
         shell: ShellName,
     },
+    /// Print the reference of all verbs
+    #[command(name = "__docs", hide = true)]
+    Docs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -249,23 +259,6 @@ pub struct MvArgs {
     pub destination: OsString,
 }
 
-#[derive(Debug, Args)]
-pub struct ImportArgs {
-    /// A directory of this machine
-    pub host_dir: PathBuf,
-    /// Where it goes in the vault
-    #[arg(default_value = "/workspace")]
-    pub path: OsString,
-}
-
-#[derive(Debug, Args)]
-pub struct ExportArgs {
-    /// A directory of the vault
-    pub path: OsString,
-    /// Where it goes on this machine
-    pub host_dir: PathBuf,
-}
-
 #[derive(Debug, Subcommand)]
 pub enum CheckpointVerb {
     /// Name the vault's state as it is now, in a moment whatever its size
@@ -345,6 +338,15 @@ pub enum DaemonVerb {
     Status,
     /// End it, and every command it runs
     Stop,
+    /// Print what it had to say
+    Logs {
+        /// How many lines, the newest last
+        #[arg(short = 'n', long, default_value_t = 100)]
+        lines: usize,
+        /// Go on as more comes
+        #[arg(short, long, conflicts_with = "json")]
+        follow: bool,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -358,6 +360,9 @@ pub struct ServeArgs {
     /// The address that commits made in vaults carry
     #[arg(long, value_name = "ADDRESS")]
     pub git_email: Option<String>,
+    /// Accepted for scripts; it always stays in the foreground
+    #[arg(long, conflicts_with = "detached")]
+    pub foreground: bool,
     /// Leave the session, and greet on standard output as a starting client expects
     #[arg(long, hide = true)]
     pub detached: bool,
@@ -381,11 +386,10 @@ fn version(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_words_fit_together() {
-        Cli::command().debug_assert();
+        command().debug_assert();
     }
 
     #[test]
@@ -449,8 +453,12 @@ mod tests {
         ("meta_set", "meta /f k v"),
         ("meta_delete", "meta /f k --delete"),
         ("meta_import", "meta /f --import {}"),
-        ("import", "import . /workspace"),
+        ("import", "import . /workspace --exclude *.o --gitignore"),
         ("export", "export /workspace out"),
+        ("export_archive", "export /workspace --tar out.tar"),
+        ("export_changes", "export --changed-only . --dry-run"),
+        ("archive_write", "import - /workspace"),
+        ("archive_read", "export /workspace --tar -"),
         ("checkpoint_save", "checkpoint save c"),
         ("checkpoint_list", "snapshot list"),
         ("checkpoint_info", "checkpoint info c"),

@@ -9,7 +9,7 @@ mod output;
 mod session;
 
 use args::Cli;
-use clap::Parser;
+use clap::FromArgMatches;
 use clap::error::ErrorKind as UsageError;
 use output::Output;
 use std::process::ExitCode;
@@ -25,7 +25,8 @@ fn main() -> ExitCode {
         Some("__scanner") => return avfs_view::scanner_main(),
         _ => {}
     }
-    match Cli::try_parse() {
+    let parsed = args::command().try_get_matches();
+    match parsed.and_then(|words| Cli::from_arg_matches(&words)) {
         Ok(cli) => ExitCode::from(commands::run(cli)),
         Err(error) => refuse(&error),
     }

@@ -2,11 +2,31 @@
 
 use crate::environment;
 use crate::error::Result;
+use crate::output::Output;
+use crate::output::progress::Bar;
 use avfs_api::start::{self, Starter};
 use avfs_api::wire::{CURRENT, Envelope, Exec, ExecEvent, Operation};
 use avfs_api::{Client, Error};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::ops::ControlFlow;
+
+/// Bytes on their way out, shown as they go.
+struct Counted<R> {
+    bytes: R,
+    bar: Option<Bar>,
+    read: u64,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.bytes.read(buffer)?;
+        self.read += read as u64;
+        if let Some(bar) = &mut self.bar {
+            bar.show_bytes(self.read);
+        }
+        Ok(read)
+    }
+}
 
 /// A connection made at the first call.
 pub struct Session {
@@ -44,6 +64,52 @@ impl Session {
     /// Asks for an operation on a vault by name.
     pub fn call_on<O: Operation>(&mut self, vault: &str, request: &O) -> Result<O::Response> {
         self.with_client(|client| client.call(vault, request))
+    }
+
+    /// Asks for an operation that may take long, with a bar for whoever waits.
+    pub fn call_watched<O: Operation>(
+        &mut self,
+        request: &O,
+        output: Output,
+        label: &'static str,
+    ) -> Result<O::Response> {
+        let Some(mut bar) = Bar::wanted(output, label) else {
+            return self.call(request);
+        };
+        let vault = self.vault.clone();
+        self.with_client(|client| {
+            client.call_watched(&vault, request, &mut |progress| bar.show(progress))
+        })
+    }
+
+    /// Asks for an operation whose request carries bytes. They can be sent only once, so the daemon
+    /// should have been asked something before.
+    pub fn upload<O: Operation>(
+        &mut self,
+        request: &O,
+        bytes: impl Read + Send + 'static,
+        output: Output,
+        label: &'static str,
+    ) -> Result<O::Response> {
+        let vault = self.vault.clone();
+        let bytes = Counted {
+            bytes,
+            bar: Bar::wanted(output, label),
+            read: 0,
+        };
+        Ok(self.client()?.upload(&vault, request, bytes)?)
+    }
+
+    /// Asks for an operation whose answer is bytes, which go to standard output.
+    pub fn download<O: Operation>(&mut self, request: &O) -> Result<()> {
+        let vault = self.vault.clone();
+        let mut out = std::io::stdout().lock();
+        match self.with_client(|client| client.download(&vault, request, &mut out)) {
+            Err(crate::error::Error::Api(Error::Output(error))) => {
+                Err(crate::error::Error::output(error))
+            }
+            done => done.map(drop),
+        }
     }
 
     /// Runs a command in the vault this session works on.

@@ -233,6 +233,7 @@ impl Error {
                 "run `avfs log` to see the versions".into()
             }
             Error::Busy { .. } => "wait until they end, or work in a fork".into(),
+            Error::Transfer(error) => return error.hint(),
             Error::Sandbox(_) => "run `avfs doctor` to see what this host lacks".into(),
             _ => return None,
         })

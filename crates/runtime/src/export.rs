@@ -3,6 +3,8 @@
 //! Everything is made through descriptors, so that nobody can redirect a write by swapping a
 //! directory for a symlink meanwhile.
 
+mod archive;
+
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write;
@@ -13,12 +15,14 @@ use avfs_vault::{Content, Entry, Kind, LinkId, Meta, RootId, Time, TreeId, Trees
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Timespec, Timestamps, XattrFlags};
 use rustix::io::Errno;
 
-use crate::error::{io_kind, vault_kind};
-use crate::{ErrorKind, Skipped};
+pub(crate) use archive::{archive_to_file, write_archive};
+
+use crate::progress::{Tally, Watcher};
+use crate::{Skipped, TransferError};
 
 const PIECE: usize = 1 << 20;
 /// A vault's file becomes the caller's own: it must not become a way to act as the caller.
-const FILE_MODE: u32 = 0o1777;
+pub(crate) const FILE_MODE: u32 = 0o1777;
 
 #[derive(Debug, Clone, Default)]
 pub struct ExportReport {
@@ -30,44 +34,6 @@ pub struct ExportReport {
     pub skipped: Vec<Skipped>,
 }
 
-/// What can go wrong between a vault and the host's filesystem.
-#[derive(Debug, thiserror::Error)]
-pub enum TransferError {
-    #[error("cannot {action} {}: {source}", path.display())]
-    Host {
-        action: &'static str,
-        path: PathBuf,
-        source: std::io::Error,
-    },
-    #[error("{} is not empty", path.display())]
-    NotEmpty { path: PathBuf },
-    #[error(transparent)]
-    Vault(#[from] avfs_vault::Error),
-}
-
-impl TransferError {
-    pub fn kind(&self) -> ErrorKind {
-        match self {
-            TransferError::Host { source, .. } => io_kind(source),
-            TransferError::NotEmpty { .. } => ErrorKind::AlreadyExists,
-            TransferError::Vault(error) => vault_kind(error),
-        }
-    }
-
-    /// For `map_err`: names what was being done to which host path.
-    pub(crate) fn host(
-        action: &'static str,
-        path: impl Into<PathBuf>,
-    ) -> impl FnOnce(Errno) -> TransferError {
-        let path = path.into();
-        move |errno| TransferError::Host {
-            action,
-            path,
-            source: errno.into(),
-        }
-    }
-}
-
 /// Copies the directory at `path` to `host_dir`, which must not exist or be empty. Modes (without
 /// setuid and setgid), modification times, symlinks, hard links and extended attributes are
 /// kept; everything belongs to the caller.
@@ -76,29 +42,67 @@ pub fn export_directory(
     root: RootId,
     path: &VaultPath,
     host_dir: &Path,
+    watcher: &dyn Watcher,
 ) -> Result<ExportReport, TransferError> {
     let (path, entry) = trees.resolve(root, path)?;
-    let Kind::Directory { tree, .. } = entry.kind else {
+    let Kind::Directory { tree, files, bytes } = entry.kind else {
         return Err(avfs_vault::Error::NotADirectory { path }.into());
     };
-    let top = open_target(host_dir)?;
-    let export = Export {
-        trees,
-        host_dir,
-        links: HashMap::new(),
-        report: ExportReport::default(),
-    };
-    export.run(top, tree, &entry.meta)
+    check_target(host_dir)?;
+    // What is half done shall not stand where the whole is expected.
+    let aside = Aside::make(host_dir)?;
+    let top = open_directory(CWD, &aside.path, OFlags::NOFOLLOW);
+    let tally = Tally::new(watcher, (Some(files), Some(bytes)));
+    let export = Export::new(trees, &aside.path, tally);
+    let top = top.map_err(TransferError::host("open", &aside.path))?;
+    let report = export.run(top, tree, &entry.meta)?;
+    aside.take_place_of(host_dir)?;
+    Ok(report)
 }
 
-/// Makes the directory, or finds it empty.
-fn open_target(host_dir: &Path) -> Result<OwnedFd, TransferError> {
-    match rustix::fs::mkdir(host_dir, Mode::RWXU) {
-        Ok(()) | Err(Errno::EXIST) => {}
-        Err(errno) => return Err(TransferError::host("make", host_dir)(errno)),
+/// A directory beside the one that is wanted; removed unless it takes its place.
+struct Aside {
+    path: PathBuf,
+}
+
+impl Aside {
+    fn make(host_dir: &Path) -> Result<Aside, TransferError> {
+        let name = format!(".avfs-export-{}", uuid::Uuid::now_v7().simple());
+        let path = host_dir.parent().unwrap_or(Path::new("/")).join(name);
+        let made = rustix::fs::mkdir(&path, Mode::RWXU);
+        made.map_err(TransferError::host("make a directory beside", host_dir))?;
+        Ok(Aside { path })
     }
-    let top = open_directory(CWD, host_dir, OFlags::empty());
-    let top = top.map_err(TransferError::host("open", host_dir))?;
+
+    /// A directory can be renamed over an empty one.
+    fn take_place_of(self, host_dir: &Path) -> Result<(), TransferError> {
+        let renamed = rustix::fs::rename(&self.path, host_dir);
+        renamed.map_err(|errno| match errno {
+            Errno::NOTEMPTY | Errno::EXIST => TransferError::NotEmpty {
+                path: host_dir.to_owned(),
+            },
+            errno => TransferError::host("make", host_dir)(errno),
+        })
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        // Gone already if all went well. What was made may forbid its removal by its mode.
+        if self.path.exists() {
+            let _ = rustix::fs::chmod(&self.path, Mode::RWXU);
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+/// It must not be there, or be an empty directory.
+fn check_target(host_dir: &Path) -> Result<(), TransferError> {
+    let top = match open_directory(CWD, host_dir, OFlags::empty()) {
+        Ok(top) => top,
+        Err(Errno::NOENT) => return Ok(()),
+        Err(errno) => return Err(TransferError::host("open", host_dir)(errno)),
+    };
     let mut space = Vec::with_capacity(8 << 10);
     let mut entries = rustix::fs::RawDir::new(&top, space.spare_capacity_mut());
     while let Some(entry) = entries.next() {
@@ -109,7 +113,7 @@ fn open_target(host_dir: &Path) -> Result<OwnedFd, TransferError> {
             });
         }
     }
-    Ok(top)
+    Ok(())
 }
 
 fn open_directory(
@@ -121,12 +125,14 @@ fn open_directory(
     rustix::fs::openat(at, name, flags, Mode::empty())
 }
 
-struct Export<'a> {
+/// Makes what a tree says, beneath a directory of the host.
+pub(crate) struct Export<'a> {
     trees: &'a Trees,
     host_dir: &'a Path,
     /// The first name of each hard-linked file, relative to the top.
     links: HashMap<LinkId, VaultPath>,
-    report: ExportReport,
+    pub report: ExportReport,
+    tally: Tally<'a>,
 }
 
 /// A directory whose content is being written. Its own metadata comes last: writing into it moves
@@ -139,7 +145,17 @@ struct Open {
     entries: Vec<(Vec<u8>, Entry)>,
 }
 
-impl Export<'_> {
+impl<'a> Export<'a> {
+    pub fn new(trees: &'a Trees, host_dir: &'a Path, tally: Tally<'a>) -> Export<'a> {
+        Export {
+            trees,
+            host_dir,
+            links: HashMap::new(),
+            report: ExportReport::default(),
+            tally,
+        }
+    }
+
     fn run(
         mut self,
         fd: OwnedFd,
@@ -198,8 +214,8 @@ impl Export<'_> {
         finish().map_err(self.failed("finish", &open.path))
     }
 
-    /// Makes what is no directory.
-    fn make(
+    /// Makes what is no directory, as `name` in `dir`. Its `path` is counted from `top`.
+    pub fn make(
         &mut self,
         top: &OwnedFd,
         dir: &OwnedFd,
@@ -208,6 +224,7 @@ impl Export<'_> {
         entry: Entry,
     ) -> Result<(), TransferError> {
         self.report.files += 1;
+        self.tally.add(1, 0)?;
         match &entry.kind {
             Kind::File {
                 content,
@@ -263,6 +280,7 @@ impl Export<'_> {
                 }
             })?;
             offset += piece.len() as u64;
+            self.tally.add(0, piece.len() as u64)?;
         }
         self.set_xattrs(&file, path, meta)?;
         let finish = || {

@@ -1,30 +1,20 @@
 //! File verbs: the same paths and the same files that commands see.
 
-use std::path::Path;
-
 use avfs_vault::{
     Cause, Edit, Entry, Kind, Meta, NewVersion, Principal, RootId, Time, Vault, VaultPath,
 };
 use serde_json::json;
 
 use crate::engine::STORED_OWNER;
-use crate::export::export_directory;
-use crate::import::import_directory;
 use crate::locate::make_parents;
 use crate::runtime::{Runtime, Select};
-use crate::{Error, ExportReport, ImportReport, Result};
+use crate::{Error, Result};
 
 /// One name in a directory.
 #[derive(Debug, Clone)]
 pub struct Listed {
     pub name: Vec<u8>,
     pub entry: Entry,
-}
-
-#[derive(Debug, Clone)]
-pub struct Imported {
-    pub report: ImportReport,
-    pub version: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,32 +132,6 @@ impl Runtime {
             Ok(target)
         })
         .map(|(target, _)| target)
-    }
-
-    /// Copies a host directory into the vault.
-    pub fn import(&self, vault: Select, host_dir: &Path, at: &VaultPath) -> Result<Imported> {
-        let vault = self.vault(&vault)?;
-        let owner = (STORED_OWNER.uid, STORED_OWNER.gid);
-        let (report, version) = self.change(vault, Cause::Import, &[at], |edit, _| {
-            Ok(import_directory(
-                self.inner.vaults.trees(),
-                edit,
-                host_dir,
-                at,
-                owner,
-            )?)
-        })?;
-        Ok(Imported { report, version })
-    }
-
-    /// Copies a directory of the vault to a host directory that is new or empty.
-    pub fn export(&self, vault: Select, path: &VaultPath, host_dir: &Path) -> Result<ExportReport> {
-        let vault = self.vault(&vault)?;
-        self.inner.host.check_own(path)?;
-        self.slot(vault.id).current(self, |vault| {
-            let trees = self.inner.vaults.trees();
-            Ok(export_directory(trees, vault.head, path, host_dir)?)
-        })
     }
 
     /// Applies `edit` to the head and publishes the result as one version.

@@ -1,21 +1,32 @@
-//! A host directory copied into a tree that is being edited.
+//! What comes from the host becomes part of a tree: directories, archives, git revisions.
 //!
-//! Everything beneath the directory is reached through descriptors, never by a path that somebody
-//! could redirect meanwhile. Several threads read and hash; the edit is made at the end, by one.
+//! Each source is harvested first, which may take long and touches no vault; the harvest is then
+//! planted into an edit, by one thread, whatever it came from.
 
+mod archive;
+mod bodies;
+mod cache;
+mod filter;
+mod listing;
+mod repository;
 #[cfg(test)]
 mod tests;
 mod walk;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use std::sync::Arc;
 
 use avfs_vault::{Edit, Entry, Kind, LinkId, Meta, Time, Trees, VaultPath};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode, OFlags, Stat};
 
 use crate::TransferError;
-use walk::{Found, Walk, user_xattrs};
+use crate::progress::Tally;
+pub(crate) use archive::harvest_archive;
+pub(crate) use cache::ImportCache;
+pub(crate) use filter::Sieve;
+pub use filter::{Gitignores, ImportFilter};
+pub(crate) use repository::harvest_revision;
+use walk::{Walk, user_xattrs};
 
 #[derive(Debug, Clone, Default)]
 pub struct ImportReport {
@@ -23,6 +34,8 @@ pub struct ImportReport {
     pub files: u64,
     pub directories: u64,
     pub bytes: u64,
+    /// Files that had not changed since an earlier import and were not read again.
+    pub reused: u64,
     /// Sorted by path.
     pub skipped: Vec<Skipped>,
 }
@@ -35,31 +48,113 @@ pub struct Skipped {
     pub reason: String,
 }
 
-/// Copies what is in `host_dir` to `at`. Missing directories above are made; a directory that is
-/// there already is merged into, anything else replaced. Sockets, devices and what cannot be
-/// read are skipped and listed. Everything is stored as owned by `owner`.
-pub fn import_directory(
-    trees: &Trees,
-    edit: &mut Edit,
+/// One thing found on the host, ready to be put.
+pub(crate) struct Found {
+    pub path: VaultPath,
+    pub entry: Entry,
+    /// Of a file with several names: which file it is.
+    pub inode: Option<(u64, u64)>,
+}
+
+/// All that was found on the host.
+#[derive(Default)]
+pub(crate) struct Harvest {
+    /// Of the directory that holds everything, where the source has one.
+    pub top: Option<Meta>,
+    pub found: Vec<Found>,
+    pub skipped: Vec<Skipped>,
+    /// The sizes of all files found.
+    pub bytes: u64,
+}
+
+impl Harvest {
+    fn push(&mut self, found: Found) {
+        if found.entry.is_file() {
+            self.bytes += found.entry.size();
+        }
+        self.found.push(found);
+    }
+}
+
+/// How things are brought in.
+pub(crate) struct Intake<'a> {
+    pub trees: &'a Trees,
+    /// Where they go.
+    pub at: &'a VaultPath,
+    /// Whom everything is stored as belonging to.
+    pub owner: (u32, u32),
+    pub sieve: Sieve,
+    pub cache: &'a ImportCache,
+    pub tally: Tally<'a>,
+}
+
+impl Intake<'_> {
+    fn meta(&self, stat: &Stat, xattrs: BTreeMap<Vec<u8>, Vec<u8>>) -> Meta {
+        let time = |secs, nanos| Time {
+            secs,
+            nanos: nanos as u32,
+        };
+        Meta {
+            mode: stat.st_mode & 0o7777,
+            uid: self.owner.0,
+            gid: self.owner.1,
+            mtime: time(stat.st_mtime, stat.st_mtime_nsec),
+            ctime: time(stat.st_ctime, stat.st_ctime_nsec),
+            xattrs,
+        }
+    }
+
+    /// The place in the vault of what is `path` from the top of the source.
+    fn place(&self, path: &VaultPath) -> VaultPath {
+        let placed = path.rebase(&VaultPath::root(), self.at);
+        placed.expect("everything is beneath the top")
+    }
+
+    /// Metadata of something that has no inode to tell it.
+    fn plain_meta(&self, mode: u32, time: Time) -> Meta {
+        Meta {
+            uid: self.owner.0,
+            gid: self.owner.1,
+            ..Meta::new(mode, time)
+        }
+    }
+}
+
+/// Reads all that is in `host_dir`, with several threads and through descriptors, never by a path
+/// that somebody could redirect meanwhile. Sockets, devices and what cannot be read are skipped
+/// and listed.
+pub(crate) fn harvest_directory(
+    intake: &Intake<'_>,
     host_dir: &Path,
-    at: &VaultPath,
-    owner: (u32, u32),
-) -> Result<ImportReport, TransferError> {
+) -> Result<Harvest, TransferError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = rustix::fs::open(host_dir, flags, Mode::empty());
-    let top = Arc::new(opened.map_err(TransferError::host("open", host_dir))?);
+    let top = opened.map_err(TransferError::host("open", host_dir))?;
     let stat = rustix::fs::fstat(&top).map_err(TransferError::host("read", host_dir))?;
     let xattrs = user_xattrs(&top).map_err(TransferError::host("read", host_dir))?;
+    let mut harvest = Walk::new(intake).run(top)?;
+    harvest.top = Some(intake.meta(&stat, xattrs));
+    Ok(harvest)
+}
 
-    let walk = Walk::new(trees, at, owner);
-    let mut harvest = walk.run(top)?;
-    harvest.found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-    harvest.skipped.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-
-    make_directories(edit, at, &walk.meta(&stat, xattrs))?;
+/// Puts a harvest at `at`. Missing directories above are made; a directory that is there already is
+/// merged into, anything else replaced.
+pub(crate) fn plant(
+    edit: &mut Edit,
+    intake: &Intake<'_>,
+    mut harvest: Harvest,
+) -> Result<ImportReport, TransferError> {
+    harvest.found.sort_by(|a, b| a.path.cmp(&b.path));
+    harvest.skipped.sort_by(|a, b| a.path.cmp(&b.path));
+    let top = harvest
+        .top
+        .unwrap_or_else(|| intake.plain_meta(0o755, Time::now()));
+    make_directories(edit, intake.at, &top)?;
     let links = link_ids(edit, &harvest.found);
     let mut report = ImportReport {
         skipped: harvest.skipped,
+        bytes: harvest.bytes,
+        reused: intake.cache.reused(),
         ..ImportReport::default()
     };
     for Found {
@@ -78,9 +173,6 @@ pub fn import_directory(
             // Read once per name; if the file changed in between, the first reading counts.
             entry = first.clone();
             set_link(&mut entry, *link);
-        }
-        if let Kind::File { size, .. } = entry.kind {
-            report.bytes += size;
         }
         edit.put(&path, entry)?;
     }

@@ -4,6 +4,7 @@
 //! commands run in; the other files are one use case each. Nothing here knows a wire or a terminal.
 
 mod attributes;
+mod back;
 mod capture;
 mod checkpoints;
 mod copy;
@@ -20,6 +21,7 @@ mod live;
 mod locate;
 mod mode;
 mod patch;
+mod progress;
 mod recover;
 mod replace;
 mod report;
@@ -27,6 +29,7 @@ mod run;
 mod runtime;
 mod scratch;
 mod search;
+mod transfer;
 mod tree;
 mod vaults;
 mod versions;
@@ -41,18 +44,20 @@ pub use avfs_vault::{
     Lineage, Meta, PathVersion, Principal, Quota, RootId, Time, Vault, VaultId, VaultName,
     VaultPath, Version,
 };
+pub use back::{Back, BackAction, BackMode, BackReport};
 pub use checkpoints::{CheckpointDetails, CheckpointInfo, RestorePoint, RestoredHead};
 pub use copy::{NewLink, Placed};
 pub use diff::{Diff, DiffDetail, DiffPoint, DiffRequest, DiffScope, FileDiff};
 pub use error::{Error, ErrorKind, Result};
 pub use exec::{ExecCommand, ExecRequest};
-pub use export::{ExportReport, TransferError};
-pub use files::{Depth, Imported, Listed, Parents, WriteMode};
+pub use export::ExportReport;
+pub use files::{Depth, Listed, Parents, WriteMode};
 pub use host::HostFacts;
-pub use import::{ImportReport, Skipped};
+pub use import::{Gitignores, ImportFilter, ImportReport, Skipped};
 pub use labels::{LabelChange, LabelName, Labelled, Labels, TagCount};
 pub use mode::ModeChange;
 pub use patch::{DiffLine, LineCounts, LineKind};
+pub use progress::{Progress, Unwatched, Watcher};
 pub use replace::{Occurrences, Replaced};
 pub use report::{Captured, ExecReport, ExecStatus, Timings};
 pub use run::{OutputSink, Stream};
@@ -61,6 +66,7 @@ pub use search::{
     AgeTest, FindRequest, Found, FoundPath, GrepDetail, GrepFile, GrepFound, GrepLine, GrepMatch,
     GrepRequest, KindTest, LabelTest, SizeTest, WordHit, WordHits,
 };
+pub use transfer::{Import, ImportFrom, Imported, TransferError};
 pub use tree::{TreeListed, TreeNode};
 pub use vaults::{AfterFork, Family, VaultInfo};
 pub use versions::{BroughtBack, VaultVersion};

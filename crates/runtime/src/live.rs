@@ -399,6 +399,7 @@ fn open(runtime: &Runtime, vault: VaultId) -> Result<LiveView> {
         lent: inner.host.lent.clone(),
         etc: inner.host.etc(&vault.name),
         readonly: false,
+        network: avfs_sandbox::Network::None,
     };
     match engine.keeper.open_sandbox(&plan, vec![layer.hold()?]) {
         Ok(sandbox) => Ok(LiveView {

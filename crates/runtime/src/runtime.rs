@@ -12,6 +12,7 @@ use avfs_store::Store;
 use avfs_vault::{Vault, VaultId, VaultName, Vaults};
 use avfs_view::Layers;
 
+use crate::back::put_back_unfinished;
 use crate::engine::{Engine, layer_owner};
 use crate::host::{Host, HostFacts};
 use crate::live::Slot;
@@ -93,6 +94,7 @@ impl Runtime {
         let runtime = Runtime {
             inner: Arc::new(inner),
         };
+        put_back_unfinished(&runtime.inner.config.home);
         runtime.recover()?;
         runtime.tidy_in_background();
         Ok(runtime)

@@ -19,7 +19,7 @@ const CHUNK_MAX: usize = 1 << 20;
 /// Where each chunk of a file begins.
 pub struct Chunks {
     /// (begin, object, length), in order and without gaps.
-    parts: Vec<(u64, ObjectId, u64)>,
+    pub(crate) parts: Vec<(u64, ObjectId, u64)>,
 }
 
 impl Trees {
@@ -101,7 +101,7 @@ impl Trees {
         ))
     }
 
-    fn chunks(&self, id: ObjectId) -> Result<Arc<Chunks>> {
+    pub(crate) fn chunks(&self, id: ObjectId) -> Result<Arc<Chunks>> {
         let load = || {
             let bytes = self.store().get(id)?;
             let list = codec::decode_chunks(&bytes).ok_or_else(|| Error::Corrupt {

@@ -9,6 +9,7 @@ mod diff;
 mod edit;
 mod error;
 mod history;
+mod imports;
 mod journal;
 mod lifetime;
 mod lineage;
@@ -34,6 +35,7 @@ pub use history::{
     Cause, Checkpoint, CheckpointOrigin, DeletedVault, Lineage, NewVersion, Principal, Quota,
     Restored, Vault, Version,
 };
+pub use imports::{ImportBase, ImportSource};
 pub use journal::{
     JournalCheck, JournalEntry, JournalFilter, JournalOrder, JournalProblem, NewJournalEntry,
 };

@@ -10,7 +10,7 @@ use crate::vaults::{
 };
 use crate::{
     Cause, CheckpointName, Error, Lineage, Principal, Result, RootId, Vault, VaultId, VaultName,
-    Vaults, journal,
+    Vaults, imports, journal,
 };
 
 /// Which state of a vault a fork begins with.
@@ -65,6 +65,7 @@ impl Vaults {
                 ForkPoint::Checkpoint(name) => details["checkpoint"] = name.as_str().into(),
                 ForkPoint::Version(number) => details["source_version"] = (*number).into(),
             }
+            let source_id = source.id;
             let lineage = Lineage {
                 vault: source.id,
                 name: source.name,
@@ -73,6 +74,7 @@ impl Vaults {
             let mut vault = new_vault(name, root, Some(lineage));
             vault.quota = source.quota;
             insert_vault(transaction, &vault, *by, Cause::Fork)?;
+            imports::inherit(transaction, source_id, &vault)?;
             journal::append(transaction, event(vault.id, *by, "vault.fork", details))?;
             Ok(vault)
         })

@@ -89,31 +89,43 @@ impl Vaults {
         version: NewVersion,
     ) -> Result<Version> {
         self.store().write(Durability::Relaxed, |transaction| {
-            let mut vault = by_id(transaction, vault)?;
-            let NewVersion {
-                by,
-                exec,
-                cause,
-                details,
-            } = version;
-            vault.expect_head(expected)?;
-            let published = if new == expected {
-                newest_version(transaction, vault.id)?
-            } else {
-                self.check_stored(new)?;
-                advance(transaction, &mut vault, new, by, exec, cause)?
-            };
-            let details = with_facts(details, &published);
-            let operation = cause.as_str();
-            journal::append(
-                transaction,
-                NewJournalEntry {
-                    exec,
-                    ..event(vault.id, by, operation, details)
-                },
-            )?;
-            Ok(published)
+            self.publish_in(transaction, vault, expected, new, version)
         })
+    }
+
+    /// `publish` as part of a larger transaction.
+    pub(crate) fn publish_in(
+        &self,
+        transaction: &Transaction<'_>,
+        vault: VaultId,
+        expected: RootId,
+        new: RootId,
+        version: NewVersion,
+    ) -> Result<Version> {
+        let mut vault = by_id(transaction, vault)?;
+        let NewVersion {
+            by,
+            exec,
+            cause,
+            details,
+        } = version;
+        vault.expect_head(expected)?;
+        let published = if new == expected {
+            newest_version(transaction, vault.id)?
+        } else {
+            self.check_stored(new)?;
+            advance(transaction, &mut vault, new, by, exec, cause)?
+        };
+        let details = with_facts(details, &published);
+        let operation = cause.as_str();
+        journal::append(
+            transaction,
+            NewJournalEntry {
+                exec,
+                ..event(vault.id, by, operation, details)
+            },
+        )?;
+        Ok(published)
     }
 
     /// Newest first.

@@ -2,6 +2,7 @@
 
 mod query;
 mod sse;
+mod streams;
 
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupts;
@@ -10,6 +11,7 @@ use crate::wire::{
     Daemon, DaemonState, Envelope, Exec, ExecCancel, ExecEvent, Method, Operation, Problem,
     VERSION, VERSION_HEADER,
 };
+use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::{SendRequest, handshake};
@@ -21,6 +23,9 @@ use sse::Parser;
 use std::ops::ControlFlow;
 use tokio::net::UnixStream;
 
+/// What a request carries.
+type Body = UnsyncBoxBody<Bytes, std::io::Error>;
+
 /// A connection to the daemon of one place.
 pub struct Client {
     event_loop: tokio::runtime::Runtime,
@@ -31,7 +36,7 @@ struct Connection {
     place: Place,
     /// The process at the other end, as the kernel knows it.
     pid: Option<i32>,
-    sender: SendRequest<Full<Bytes>>,
+    sender: SendRequest<Body>,
 }
 
 impl Client {
@@ -119,7 +124,12 @@ impl Connection {
             // The daemon closed a connection that lay unused: nothing of this request was sent.
             *self = Connection::open(&self.place).await?;
         }
-        let request = http_request(vault, request, accept)?;
+        let request = http_request(vault, request, accept, None)?;
+        self.send_made(request).await
+    }
+
+    /// Sends what is ready to be sent.
+    async fn send_made(&mut self, request: Request<Body>) -> Result<Response<Incoming>> {
         let answer = self.sender.send_request(request).await.map_err(broken)?;
         if answer.status().is_success() {
             return Ok(answer);
@@ -219,12 +229,17 @@ fn http_request<O: Operation>(
     vault: &str,
     request: &O,
     accept: &str,
-) -> Result<Request<Full<Bytes>>> {
+    stream: Option<Body>,
+) -> Result<Request<Body>> {
     let mut address = O::ROUTE.replace("{vault}", &query::escape(vault));
     let (method, body) = match O::METHOD {
         Method::Get => {
             address.push_str(&query::query(request)?);
             (hyper::Method::GET, Bytes::new())
+        }
+        Method::Put => {
+            address.push_str(&query::query(request)?);
+            (hyper::Method::PUT, Bytes::new())
         }
         Method::Post => (hyper::Method::POST, json_body(request)?),
         Method::Delete => (hyper::Method::DELETE, json_body(request)?),
@@ -236,10 +251,15 @@ fn http_request<O: Operation>(
         .header(VERSION_HEADER, VERSION)
         .header(ACCEPT, accept)
         .header(CONTENT_TYPE, "application/json")
-        .body(Full::new(body))
+        .body(stream.unwrap_or_else(|| whole(body)))
         .map_err(|error| Error::Nonsense {
             what: error.to_string(),
         })
+}
+
+fn whole(bytes: Bytes) -> Body {
+    let never = |error: std::convert::Infallible| match error {};
+    Full::new(bytes).map_err(never).boxed_unsync()
 }
 
 fn json_body(request: &impl serde::Serialize) -> Result<Bytes> {

@@ -52,7 +52,7 @@ async fn exec(
     }
 }
 
-fn accepts_events(headers: &HeaderMap) -> bool {
+pub(crate) fn accepts_events(headers: &HeaderMap) -> bool {
     headers
         .get(header::ACCEPT)
         .and_then(|value| value.to_str().ok())
@@ -104,7 +104,7 @@ fn with_events(app: Arc<App>, asked: Asked, call: Call, at_work: AtWork) -> Resp
     Sse::new(ReceiverStream::new(queue).map(Ok::<_, Infallible>)).into_response()
 }
 
-fn event(name: &str, data: &impl Serialize) -> Event {
+pub(crate) fn event(name: &str, data: &impl Serialize) -> Event {
     let data = serde_json::to_string(data).expect("wire types are plain data");
     Event::default().event(name).data(data)
 }

@@ -4,16 +4,14 @@ use super::App;
 use super::errors::Failure;
 use super::items;
 use super::routes::{Reply, Routes, parse};
+use super::transfer::host_path;
 use crate::wire::{
-    Base64, Cat, Export, Exported, FileBody, Import, Imported, Ls, MadeDirectory, Mkdir, Moved, Mv,
-    Removed, Rm, Write, Written, from_text, to_text,
+    Base64, Cat, FileBody, Ls, MadeDirectory, Mkdir, Moved, Mv, Removed, Rm, Write, Written,
+    from_text, to_text,
 };
 use avfs_runtime::{
     Depth, ErrorKind, Parents, ReadOptions, Select, Source, VaultPath, WriteMode, WriteOptions,
 };
-use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
 
 pub(crate) fn routes(routes: Routes) -> Routes {
     routes
@@ -23,8 +21,6 @@ pub(crate) fn routes(routes: Routes) -> Routes {
         .on_vault::<Mkdir>(mkdir)
         .on_vault::<Rm>(rm)
         .on_vault::<Mv>(mv)
-        .on_vault::<Import>(import)
-        .on_vault::<Export>(export)
 }
 
 fn ls(app: &App, vault: Select, request: Ls) -> Reply<Ls> {
@@ -143,46 +139,6 @@ fn mv(app: &App, vault: Select, request: Mv) -> Reply<Mv> {
     })
 }
 
-fn import(app: &App, vault: Select, request: Import) -> Reply<Import> {
-    let path = vault_path(&request.path, request.path_b64.as_ref())?;
-    let host_dir = host_path(&request.host_dir, request.host_dir_b64.as_ref())?;
-    let imported = app
-        .runtime
-        .import(vault, &host_dir, &path)
-        .map_err(at(&path))?;
-    let report = imported.report;
-    let (vfs_path, vfs_path_b64) = items::path(&path);
-    Ok(Imported {
-        vfs_path,
-        vfs_path_b64,
-        files_imported: report.files,
-        dirs_created: report.directories,
-        total_bytes: report.bytes,
-        version: imported.version,
-        skipped: report.skipped.into_iter().map(items::skipped).collect(),
-    })
-}
-
-fn export(app: &App, vault: Select, request: Export) -> Reply<Export> {
-    let path = vault_path(&request.path, request.path_b64.as_ref())?;
-    let host_dir = host_path(&request.host_dir, request.host_dir_b64.as_ref())?;
-    let report = app
-        .runtime
-        .export(vault, &path, &host_dir)
-        .map_err(at(&path))?;
-    let (vfs_path, vfs_path_b64) = items::path(&path);
-    let (real_path, real_path_b64) = to_text(host_dir.as_os_str().as_bytes().to_vec());
-    Ok(Exported {
-        vfs_path,
-        vfs_path_b64,
-        real_path,
-        real_path_b64,
-        files_exported: report.files,
-        dirs_created: report.directories,
-        total_bytes: report.bytes,
-    })
-}
-
 fn parents(make: bool) -> Parents {
     if make {
         Parents::Make
@@ -196,18 +152,6 @@ pub(crate) fn vault_path(text: &str, exact: Option<&Base64>) -> Result<VaultPath
     let bytes = from_text(text, exact);
     VaultPath::parse(&bytes)
         .map_err(|error| Failure::from(avfs_runtime::Error::from(error)).at(text))
-}
-
-/// The daemon's own directory means nothing to a client, so only absolute paths do.
-fn host_path(text: &str, exact: Option<&Base64>) -> Result<PathBuf, Failure> {
-    let path = PathBuf::from(OsString::from_vec(from_text(text, exact)));
-    if path.is_absolute() {
-        Ok(path)
-    } else {
-        Err(Failure::invalid(format!(
-            "the host directory {text:?} is not absolute"
-        )))
-    }
 }
 
 pub(crate) fn at(path: &VaultPath) -> impl Fn(avfs_runtime::Error) -> Failure {

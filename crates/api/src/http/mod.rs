@@ -13,8 +13,10 @@ mod labels;
 mod paths;
 mod routes;
 mod search;
+mod transfer;
 mod vaults;
 mod versions;
+mod watch;
 
 pub(crate) use app::App;
 use axum::Router;
@@ -29,6 +31,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
 fn all_routes() -> Routes {
     let routes = vaults::routes(Routes::new());
     let routes = files::routes(routes);
+    let routes = transfer::routes(routes);
     let routes = paths::routes(routes);
     let routes = versions::routes(routes);
     let routes = search::routes(routes);

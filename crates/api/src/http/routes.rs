@@ -7,9 +7,9 @@ use avfs_runtime::{ErrorKind, Select};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Path, Query, Request, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Json, Response};
-use axum::routing::{MethodRouter, delete, get, post};
+use axum::routing::{MethodRouter, delete, get, post, put};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ impl Routes {
     }
 }
 
-fn by_method<O, H, T>(handler: H) -> MethodRouter<Arc<App>>
+pub(crate) fn by_method<O, H, T>(handler: H) -> MethodRouter<Arc<App>>
 where
     O: Operation,
     H: axum::handler::Handler<T, Arc<App>>,
@@ -83,6 +83,7 @@ where
     match O::METHOD {
         Method::Get => get(handler),
         Method::Post => post(handler),
+        Method::Put => put(handler),
         Method::Delete => delete(handler),
     }
 }
@@ -112,11 +113,22 @@ pub(crate) async fn receive<O: Operation>(request: Request) -> Result<O, Failure
         admit(&parts.headers)?;
     }
     match O::METHOD {
-        Method::Get => match Query::<O>::try_from_uri(&parts.uri) {
-            Ok(Query(request)) => Ok(request),
-            Err(error) => Err(Failure::invalid(error.body_text())),
-        },
+        Method::Get | Method::Put => parse_query(&parts.uri),
         Method::Post | Method::Delete => parse_body(body).await,
+    }
+}
+
+/// The same for an operation whose request is in the address, with the body as it comes.
+pub(crate) fn query<O: Operation>(request: Request) -> Result<(O, Body), Failure> {
+    let (parts, body) = request.into_parts();
+    admit(&parts.headers)?;
+    Ok((parse_query(&parts.uri)?, body))
+}
+
+fn parse_query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Failure> {
+    match Query::<T>::try_from_uri(uri) {
+        Ok(Query(request)) => Ok(request),
+        Err(error) => Err(Failure::invalid(error.body_text())),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Files in a vault: reading and changing them, and moving directories in and out.
+//! Files in a vault: reading and changing them.
 
 use super::{Base64, TypeWord};
 use serde::{Deserialize, Serialize};
@@ -170,54 +170,4 @@ pub struct Moved {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub destination_b64: Option<Base64>,
     pub moved: bool,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Import {
-    /// An absolute directory of the host.
-    pub host_dir: String,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub host_dir_b64: Option<Base64>,
-    pub path: String,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub path_b64: Option<Base64>,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Imported {
-    pub vfs_path: String,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub vfs_path_b64: Option<Base64>,
-    pub files_imported: u64,
-    pub dirs_created: u64,
-    pub total_bytes: u64,
-    pub version: u64,
-    /// Sockets, devices and whatever else a vault does not hold.
-    pub skipped: Vec<super::SkippedItem>,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Export {
-    pub path: String,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub path_b64: Option<Base64>,
-    /// An absolute directory of the host.
-    pub host_dir: String,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub host_dir_b64: Option<Base64>,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Exported {
-    pub vfs_path: String,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub vfs_path_b64: Option<Base64>,
-    pub real_path: String,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub real_path_b64: Option<Base64>,
-    pub files_exported: u64,
-    pub dirs_created: u64,
-    pub total_bytes: u64,
 }

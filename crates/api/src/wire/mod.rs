@@ -16,6 +16,7 @@ mod paths;
 mod problem;
 mod search;
 mod size;
+mod transfer;
 mod vault;
 mod versions;
 
@@ -38,8 +39,7 @@ pub use exec::{
     StartedEvent, StatusWord, TimeoutItem, TimingItem,
 };
 pub use files::{
-    Cat, Export, Exported, FileBody, Import, Imported, ListedEntry, Ls, MadeDirectory, Mkdir,
-    Moved, Mv, Removed, Rm, Write, Written,
+    Cat, FileBody, ListedEntry, Ls, MadeDirectory, Mkdir, Moved, Mv, Removed, Rm, Write, Written,
 };
 pub use journal::{Journal, JournalItem, JournalListing, JournalVerified, JournalVerify};
 pub use labels::{
@@ -57,6 +57,10 @@ pub use search::{
     GrepReport, Search, SearchHit, SearchReport,
 };
 pub use size::human_size;
+pub use transfer::{
+    ArchiveRead, ArchiveWrite, BackItem, BackWord, Export, ExportArchive, ExportChanges, Exported,
+    ExportedChanges, Import, Imported, ProgressEvent,
+};
 pub use vault::{
     AncestorItem, DeletedVaultItem, VaultCreate, VaultCreated, VaultDelete, VaultDeleted,
     VaultDetails, VaultFork, VaultForked, VaultInfo, VaultItem, VaultList, VaultListDeleted,
@@ -74,11 +78,13 @@ pub const VERSION_HEADER: &str = "avfs-version";
 /// The version both sides compare.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// How a request travels: `Get` puts its fields into the query, the others into a JSON body.
+/// How a request travels: `Get` and `Put` put its fields into the query, the others into a JSON
+/// body. The body of a `Put` is a stream of bytes.
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
 pub enum Method {
     Get,
     Post,
+    Put,
     Delete,
 }
 
@@ -158,6 +164,11 @@ operations! {
     MetaImport, "meta_import", Post "/v1/vaults/{vault}/labels/meta/import" => MetaImported;
     Import, "import", Post "/v1/vaults/{vault}/files/import" => Imported;
     Export, "export", Post "/v1/vaults/{vault}/files/export" => Exported;
+    ExportArchive, "export_archive", Post "/v1/vaults/{vault}/files/export-archive" => Exported;
+    ExportChanges, "export_changes", Post "/v1/vaults/{vault}/files/export-changes"
+        => ExportedChanges;
+    ArchiveWrite, "archive_write", Put "/v1/vaults/{vault}/files/archive" => Imported;
+    ArchiveRead, "archive_read", Get "/v1/vaults/{vault}/files/archive" => ();
     CheckpointSave, "checkpoint_save", Post "/v1/vaults/{vault}/checkpoints" => CheckpointItem;
     CheckpointList, "checkpoint_list", Get "/v1/vaults/{vault}/checkpoints" => CheckpointListing;
     CheckpointInfo, "checkpoint_info", Post "/v1/vaults/{vault}/checkpoints/info"

@@ -1,18 +1,31 @@
 //! `avfs completions`: completions for a shell.
 
-use crate::args::{Cli, ShellName};
+use crate::args::{ShellName, command};
 use crate::error::Result;
-use crate::output::raw;
-use clap::CommandFactory;
+use crate::output::{Output, raw};
 use clap_complete::{Shell, generate};
+use serde::Serialize;
 
-pub fn run(shell: ShellName) -> Result<()> {
+#[derive(Serialize)]
+struct Script {
+    shell: String,
+    script: String,
+}
+
+pub fn run(shell: ShellName, output: Output) -> Result<()> {
     let shell = match shell {
         ShellName::Bash => Shell::Bash,
         ShellName::Zsh => Shell::Zsh,
         ShellName::Fish => Shell::Fish,
     };
     let mut script = Vec::new();
-    generate(shell, &mut Cli::command(), "avfs", &mut script);
+    generate(shell, &mut command(), "avfs", &mut script);
+    if output.is_json() {
+        let script = String::from_utf8_lossy(&script).into_owned();
+        return output.value(&Script {
+            shell: shell.to_string(),
+            script,
+        });
+    }
     raw(&script)
 }

@@ -2,14 +2,17 @@
 
 use crate::args::DaemonVerb;
 use crate::environment;
-use crate::error::Result;
+use crate::error::{Error as Failure, Result};
 use crate::exit;
-use crate::output::Output;
 use crate::output::table::table;
+use crate::output::{Output, raw};
 use crate::session::Session;
 use avfs_api::wire::DaemonState;
 use avfs_api::{Client, Error};
 use serde::Serialize;
+use std::fs::File;
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::time::Duration;
 
 /// The daemon's state, or that there is none.
 #[derive(Serialize)]
@@ -17,6 +20,15 @@ struct Status {
     running: bool,
     #[serde(flatten)]
     state: Option<DaemonState>,
+}
+
+/// How often a log is looked at for more.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+#[derive(Serialize)]
+struct Log {
+    path: String,
+    lines: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -29,6 +41,7 @@ pub fn run(verb: DaemonVerb, output: Output) -> Result<u8> {
     match verb {
         DaemonVerb::Status => status(output),
         DaemonVerb::Stop => stop(output),
+        DaemonVerb::Logs { lines, follow } => logs(lines, follow, output),
     }
 }
 
@@ -69,6 +82,41 @@ fn text(status: &Status) -> String {
         .map(|(name, value)| vec![name.into(), value])
         .collect();
     table(&[], rows).trim_fmt()
+}
+
+/// What the daemons of this home wrote; also of one that has ended.
+fn logs(lines: usize, follow: bool, output: Output) -> Result<u8> {
+    let path = environment::place()?.log();
+    let failed = || Failure::io(format!("cannot read {}", path.display()));
+    let text = match std::fs::read(&path) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(failed()(error)),
+    };
+    let all: Vec<&str> = text.lines().collect();
+    let newest = &all[all.len().saturating_sub(lines)..];
+    let log = Log {
+        path: path.display().to_string(),
+        lines: newest.iter().map(|line| (*line).to_owned()).collect(),
+    };
+    output.answer(&log, |log| log.lines.join("\n"))?;
+    let mut read = text.len() as u64;
+    while follow {
+        std::thread::sleep(LOOK_AGAIN);
+        let Ok(mut file) = File::open(&path) else {
+            continue;
+        };
+        if file.metadata().map_err(failed())?.len() < read {
+            // A new daemon began it anew.
+            read = 0;
+        }
+        file.seek(SeekFrom::Start(read)).map_err(failed())?;
+        let mut more = Vec::new();
+        file.read_to_end(&mut more).map_err(failed())?;
+        read += more.len() as u64;
+        raw(&more)?;
+    }
+    Ok(exit::OK)
 }
 
 fn stop(output: Output) -> Result<u8> {

@@ -1,28 +1,137 @@
-//! `avfs export`: copy a directory of the vault to this machine.
+//! `avfs export`: copy a directory of the vault to this machine, or bring back what changed.
 
 use super::paths;
 use crate::args::ExportArgs;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::output::Output;
+use crate::output::changes::printable;
 use crate::output::table::{count, size};
 use crate::session::Session;
-use avfs_api::wire::Export;
+use avfs_api::wire::{
+    ArchiveRead, BackWord, Export, ExportArchive, ExportChanges, Exported, ExportedChanges,
+    SkippedItem,
+};
+use std::ffi::OsString;
+use std::io::IsTerminal;
+use std::path::Path;
+
+/// How many names of what the host did not take are printed.
+const SHOWN: usize = 10;
 
 pub fn run(args: ExportArgs, session: &mut Session, output: Output) -> Result<()> {
-    let (path, path_b64) = paths::in_vault(&args.path);
-    let (host_dir, host_dir_b64) = paths::on_host(&args.host_dir)?;
-    let exported = session.call(&Export {
-        path,
-        path_b64,
+    if let Some(host_dir) = &args.changed_only {
+        return changes(host_dir, &args, session, output);
+    }
+    let (path, path_b64) = paths::in_vault(&args.path.unwrap_or_else(|| OsString::from("/")));
+    match (args.tar, args.host_dir) {
+        (Some(file), _) if file.as_os_str() == "-" => {
+            check_stream(output)?;
+            session.download(&ArchiveRead { path, path_b64 })
+        }
+        (Some(file), _) => {
+            let (host_file, host_file_b64) = paths::on_host(&file)?;
+            let request = ExportArchive {
+                path,
+                path_b64,
+                host_file,
+                host_file_b64,
+            };
+            let exported = session.call_watched(&request, output, "exporting")?;
+            output.answer(&exported, text)
+        }
+        (None, host_dir) => {
+            let (host_dir, host_dir_b64) = paths::on_host(&host_dir.unwrap_or_default())?;
+            let request = Export {
+                path,
+                path_b64,
+                host_dir,
+                host_dir_b64,
+            };
+            let exported = session.call_watched(&request, output, "exporting")?;
+            output.answer(&exported, text)
+        }
+    }
+}
+
+fn check_stream(output: Output) -> Result<()> {
+    let text = if output.is_json() {
+        "an archive on standard output leaves no room for JSON"
+    } else if std::io::stdout().is_terminal() {
+        "standard output is a terminal"
+    } else {
+        return Ok(());
+    };
+    Err(Error::Invalid {
+        text: text.into(),
+        hint: Some("name a file: `avfs export PATH --tar FILE`".into()),
+    })
+}
+
+fn text(exported: &Exported) -> String {
+    let mut lines = vec![format!(
+        "exported {} ({}) to {}",
+        count(exported.files_exported, "file"),
+        size(exported.total_bytes),
+        printable(&exported.real_path),
+    )];
+    lines.extend(skipped_lines(&exported.skipped));
+    lines.join("\n")
+}
+
+fn changes(
+    host_dir: &Path,
+    args: &ExportArgs,
+    session: &mut Session,
+    output: Output,
+) -> Result<()> {
+    let (host_dir, host_dir_b64) = paths::on_host(host_dir)?;
+    let (path, path_b64) = match &args.path {
+        Some(path) => {
+            let (path, path_b64) = paths::in_vault(path);
+            (Some(path), path_b64)
+        }
+        None => (None, None),
+    };
+    let request = ExportChanges {
         host_dir,
         host_dir_b64,
-    })?;
-    output.answer(&exported, |exported| {
-        format!(
-            "exported {} ({}) to {}",
-            count(exported.files_exported, "file"),
-            size(exported.total_bytes),
-            exported.real_path,
-        )
-    })
+        path,
+        path_b64,
+        dry_run: args.dry_run,
+    };
+    let exported = session.call_watched(&request, output, "exporting")?;
+    output.answer(&exported, changes_text)
+}
+
+fn changes_text(exported: &ExportedChanges) -> String {
+    let word = |action| match action {
+        BackWord::Created => 'A',
+        BackWord::Replaced => 'M',
+        BackWord::Deleted => 'D',
+        BackWord::Mode => 'T',
+    };
+    let mut lines: Vec<String> = exported
+        .changes
+        .iter()
+        .map(|change| format!("{} {}", word(change.action), printable(&change.path)))
+        .collect();
+    lines.extend(skipped_lines(&exported.skipped));
+    let host = printable(&exported.real_path);
+    lines.push(match (exported.changes.len(), exported.dry_run) {
+        (0, _) => format!("{host} is as {} is", exported.vfs_path),
+        (_, true) => format!("this would change {host}; without --dry-run it is done"),
+        (paths, false) => format!("{} of {host} changed", count(paths as u64, "path")),
+    });
+    lines.join("\n")
+}
+
+fn skipped_lines(skipped: &[SkippedItem]) -> Vec<String> {
+    let shown = skipped.iter().take(SHOWN);
+    let mut lines: Vec<String> = shown
+        .map(|item| format!("  {}: {}", printable(&item.path), item.reason))
+        .collect();
+    if skipped.len() > SHOWN {
+        lines.push(format!("  … and {} more", skipped.len() - SHOWN));
+    }
+    lines
 }

@@ -1,35 +1,76 @@
-//! `avfs import`: copy a directory of this machine into the vault.
+//! `avfs import`: bring a directory, an archive or a git revision into the vault.
 
 use super::paths;
 use crate::args::ImportArgs;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::output::Output;
 use crate::output::changes::printable;
 use crate::output::table::{count, size};
 use crate::session::Session;
-use avfs_api::wire::{Import, Imported};
+use avfs_api::wire::{ArchiveWrite, Import, Imported, VaultInfo};
+use std::io::IsTerminal;
 
 /// How many names of what was left out are printed.
 const SHOWN: usize = 10;
 
 pub fn run(args: ImportArgs, session: &mut Session, output: Output) -> Result<()> {
-    let (host_dir, host_dir_b64) = paths::on_host(&args.host_dir)?;
     let (path, path_b64) = paths::in_vault(&args.path);
-    let imported = session.call(&Import {
+    if args.source.as_os_str() == "-" {
+        check_stream(&args)?;
+        // Says what is wrong with the vault while nothing has been read yet.
+        session.call(&VaultInfo {})?;
+        let request = ArchiveWrite {
+            path,
+            path_b64,
+            exclude: args.exclude.join("\n"),
+        };
+        let imported = session.upload(&request, std::io::stdin(), output, "importing")?;
+        return output.answer(&imported, text);
+    }
+    let (host_dir, host_dir_b64) = paths::on_host(&args.source)?;
+    let request = Import {
         host_dir,
         host_dir_b64,
         path,
         path_b64,
-    })?;
+        exclude: args.exclude,
+        gitignore: args.gitignore,
+        git_rev: args.git_rev,
+    };
+    let imported = session.call_watched(&request, output, "importing")?;
     output.answer(&imported, text)
 }
 
+fn check_stream(args: &ImportArgs) -> Result<()> {
+    let refuse = |text: &str, hint: &str| Error::Invalid {
+        text: text.into(),
+        hint: Some(hint.into()),
+    };
+    if args.gitignore || args.git_rev.is_some() {
+        return Err(refuse(
+            "standard input is an archive, not a directory or a repository",
+            "leave out --gitignore and --git-rev, or name a directory",
+        ));
+    }
+    if std::io::stdin().is_terminal() {
+        return Err(refuse(
+            "standard input is a terminal",
+            "pipe an archive in: `tar c . | avfs import -`",
+        ));
+    }
+    Ok(())
+}
+
 fn text(imported: &Imported) -> String {
+    let reused = match imported.files_reused {
+        0 => String::new(),
+        reused => format!(", {reused} of them unchanged"),
+    };
     let mut lines = vec![format!(
-        "imported {} ({}) into {}",
+        "imported {} ({}{reused}) into {}",
         count(imported.files_imported, "file"),
         size(imported.total_bytes),
-        imported.vfs_path,
+        printable(&imported.vfs_path),
     )];
     for skipped in imported.skipped.iter().take(SHOWN) {
         lines.push(format!(
@@ -40,7 +81,7 @@ fn text(imported: &Imported) -> String {
     }
     if imported.skipped.len() > SHOWN {
         lines.push(format!(
-            "  … and {} more left out",
+            "  … and {} more left out; --json lists them all",
             imported.skipped.len() - SHOWN
         ));
     }

@@ -2,6 +2,7 @@
 
 pub mod changes;
 pub mod exec;
+pub mod progress;
 pub mod style;
 pub mod table;
 

@@ -8,12 +8,13 @@ use std::num::NonZero;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use avfs_vault::{Entry, Kind, Meta, Time, Trees, VaultPath};
+use avfs_vault::{Entry, Kind, Time, VaultPath};
 use rustix::buffer::spare_capacity;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat};
 use rustix::io::Errno;
 
-use super::Skipped;
+use super::filter::Rules;
+use super::{Found, Harvest, Intake, Skipped};
 use crate::TransferError;
 
 /// Names handed to a thread at once.
@@ -21,40 +22,30 @@ const BATCH: usize = 256;
 /// Files up to this size are read in one go; larger ones are streamed.
 const WHOLE: u64 = 1 << 20;
 
-/// One thing found on the host, ready to be put.
-pub struct Found {
-    pub path: VaultPath,
-    pub entry: Entry,
-    /// Of a file with several names: which file it is.
-    pub inode: Option<(u64, u64)>,
-}
-
-#[derive(Default)]
-pub struct Harvest {
-    pub found: Vec<Found>,
-    pub skipped: Vec<Skipped>,
-}
-
 enum Job {
     /// List the directory called `name`.
     Directory {
-        parent: Arc<OwnedFd>,
+        above: Arc<Listed>,
         name: CString,
         path: VaultPath,
     },
     /// Read these names of a directory.
     Names {
-        dir: Arc<OwnedFd>,
-        path: VaultPath,
+        dir: Arc<Listed>,
         names: Vec<(CString, FileType)>,
     },
 }
 
+/// A directory whose names are being read.
+struct Listed {
+    fd: OwnedFd,
+    path: VaultPath,
+    rules: Option<Arc<Rules>>,
+}
+
 /// What all threads share.
 pub struct Walk<'a> {
-    trees: &'a Trees,
-    at: &'a VaultPath,
-    owner: (u32, u32),
+    intake: &'a Intake<'a>,
     queue: Mutex<Queue>,
     changed: Condvar,
 }
@@ -68,19 +59,17 @@ struct Queue {
 }
 
 impl<'a> Walk<'a> {
-    pub fn new(trees: &'a Trees, at: &'a VaultPath, owner: (u32, u32)) -> Walk<'a> {
+    pub fn new(intake: &'a Intake<'a>) -> Walk<'a> {
         Walk {
-            trees,
-            at,
-            owner,
+            intake,
             queue: Mutex::default(),
             changed: Condvar::new(),
         }
     }
 
-    pub fn run(&self, top: Arc<OwnedFd>) -> Result<Harvest, TransferError> {
+    pub fn run(&self, top: OwnedFd) -> Result<Harvest, TransferError> {
         let mut harvest = Harvest::default();
-        let first = self.list(top, self.at, &mut harvest);
+        let first = self.list(top, self.intake.at.clone(), None, &mut harvest);
         self.queue().jobs = first;
         let threads = std::thread::available_parallelism()
             .map_or(2, NonZero::get)
@@ -92,6 +81,7 @@ impl<'a> Walk<'a> {
                     Ok(part) => {
                         harvest.found.extend(part.found);
                         harvest.skipped.extend(part.skipped);
+                        harvest.bytes += part.bytes;
                     }
                     Err(panic) => std::panic::resume_unwind(panic),
                 }
@@ -144,11 +134,11 @@ impl<'a> Walk<'a> {
         buffer: &mut Vec<u8>,
     ) -> Result<Vec<Job>, TransferError> {
         match job {
-            Job::Directory { parent, name, path } => {
-                match self.open_directory(&parent, &name, &path) {
+            Job::Directory { above, name, path } => {
+                match self.open_directory(&above.fd, &name, &path) {
                     Ok((dir, found)) => {
-                        harvest.found.push(found);
-                        Ok(self.list(Arc::new(dir), &path, harvest))
+                        harvest.push(found);
+                        Ok(self.list(dir, path, above.rules.clone(), harvest))
                     }
                     Err(errno) => {
                         harvest.skipped.push(self.skipped(&path, errno));
@@ -156,10 +146,12 @@ impl<'a> Walk<'a> {
                     }
                 }
             }
-            Job::Names { dir, path, names } => {
+            Job::Names { dir, names } => {
                 let mut more = Vec::new();
                 for (name, kind) in names {
-                    more.extend(self.take_in(&dir, &path, name, kind, harvest, buffer)?);
+                    let before = harvest.bytes;
+                    more.extend(self.take_in(&dir, name, kind, harvest, buffer)?);
+                    self.intake.tally.add(1, harvest.bytes - before)?;
                 }
                 Ok(more)
             }
@@ -175,7 +167,9 @@ impl<'a> Walk<'a> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let dir = rustix::fs::openat(parent, name, flags, Mode::empty())?;
         let mut entry = Entry::directory(0, Time::EPOCH);
-        entry.meta = self.meta(&rustix::fs::fstat(&dir)?, user_xattrs(&dir)?);
+        entry.meta = self
+            .intake
+            .meta(&rustix::fs::fstat(&dir)?, user_xattrs(&dir)?);
         Ok((
             dir,
             Found {
@@ -187,27 +181,34 @@ impl<'a> Walk<'a> {
     }
 
     /// The names in a directory, in batches.
-    fn list(&self, dir: Arc<OwnedFd>, path: &VaultPath, harvest: &mut Harvest) -> Vec<Job> {
+    fn list(
+        &self,
+        fd: OwnedFd,
+        path: VaultPath,
+        rules: Option<Arc<Rules>>,
+        harvest: &mut Harvest,
+    ) -> Vec<Job> {
+        let rules = self
+            .intake
+            .sieve
+            .rules_in(&fd, &self.from_top(&path), rules);
+        let dir = Arc::new(Listed { fd, path, rules });
         let mut names = Vec::new();
         let mut space = Vec::with_capacity(32 << 10);
-        let mut entries = RawDir::new(&*dir, space.spare_capacity_mut());
+        let mut entries = RawDir::new(&dir.fd, space.spare_capacity_mut());
         while let Some(entry) = entries.next() {
             match entry {
                 Ok(entry) if matches!(entry.file_name().to_bytes(), b"." | b"..") => {}
                 Ok(entry) => names.push((entry.file_name().to_owned(), entry.file_type())),
                 Err(errno) => {
-                    harvest.skipped.push(self.skipped(path, errno));
+                    harvest.skipped.push(self.skipped(&dir.path, errno));
                     break;
                 }
             }
         }
-        let batch = |names: &[(CString, FileType)]| {
-            let (dir, path) = (dir.clone(), path.clone());
-            Job::Names {
-                dir,
-                path,
-                names: names.to_vec(),
-            }
+        let batch = |names: &[(CString, FileType)]| Job::Names {
+            dir: dir.clone(),
+            names: names.to_vec(),
         };
         names.chunks(BATCH).map(batch).collect()
     }
@@ -216,50 +217,64 @@ impl<'a> Walk<'a> {
     /// storing it is an error.
     fn take_in(
         &self,
-        dir: &Arc<OwnedFd>,
-        above: &VaultPath,
+        dir: &Arc<Listed>,
         name: CString,
         kind: FileType,
         harvest: &mut Harvest,
         buffer: &mut Vec<u8>,
     ) -> Result<Option<Job>, TransferError> {
-        let path = match above.join(name.to_bytes()) {
+        let path = match dir.path.join(name.to_bytes()) {
             Ok(path) => path,
             Err(error) => {
-                let mut skipped = self.skipped(above, Errno::NAMETOOLONG);
+                let mut skipped = self.skipped(&dir.path, Errno::NAMETOOLONG);
                 skipped.path = [&skipped.path[..], name.to_bytes()].join(&b'/');
                 skipped.reason = error.to_string();
                 harvest.skipped.push(skipped);
                 return Ok(None);
             }
         };
-        let taken = match kind {
-            FileType::Unknown => self.stat(dir, &name).and_then(|stat| {
-                let kind = FileType::from_raw_mode(stat.st_mode);
-                self.read(dir, &name, &path, kind, buffer)
-            }),
-            kind => self.read(dir, &name, &path, kind, buffer),
-        };
+        let taken = self.take(dir, &name, kind, &path, buffer);
         match taken {
-            Ok(Taken::Found(found)) => harvest.found.push(found),
+            Ok(Taken::Found(found)) => harvest.push(found),
             Ok(Taken::Directory) => {
                 return Ok(Some(Job::Directory {
-                    parent: dir.clone(),
+                    above: dir.clone(),
                     name,
                     path,
                 }));
             }
             Ok(Taken::Refused(reason)) => {
-                let skipped = Skipped {
-                    path: self.relative(&path),
-                    reason: reason.to_owned(),
-                };
-                harvest.skipped.push(skipped);
+                let path = self.relative(&path);
+                harvest.skipped.push(Skipped { path, reason });
             }
             Err(Trouble::Host(errno)) => harvest.skipped.push(self.skipped(&path, errno)),
             Err(Trouble::Vault(error)) => return Err(error.into()),
         }
         Ok(None)
+    }
+
+    fn take(
+        &self,
+        dir: &Listed,
+        name: &CString,
+        kind: FileType,
+        path: &VaultPath,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Taken, Trouble> {
+        let kind = match kind {
+            FileType::Unknown => FileType::from_raw_mode(self.stat(&dir.fd, name)?.st_mode),
+            kind => kind,
+        };
+        let is_dir = kind == FileType::Directory;
+        let rules = dir.rules.as_ref();
+        match self
+            .intake
+            .sieve
+            .refuses(&self.from_top(path), is_dir, rules)
+        {
+            Some(reason) => Ok(Taken::Refused(reason)),
+            None => self.read(&dir.fd, name, path, kind, buffer),
+        }
     }
 
     fn read(
@@ -280,13 +295,13 @@ impl<'a> Walk<'a> {
                 }
             }
             FileType::Fifo => Kind::Fifo,
-            FileType::Socket => return Ok(Taken::Refused("it is a socket")),
+            FileType::Socket => return Ok(Taken::Refused("it is a socket".into())),
             FileType::BlockDevice | FileType::CharacterDevice => {
-                return Ok(Taken::Refused("it is a device"));
+                return Ok(Taken::Refused("it is a device".into()));
             }
-            FileType::Unknown => return Ok(Taken::Refused("its kind is not known")),
+            FileType::Unknown => return Ok(Taken::Refused("its kind is not known".into())),
         };
-        let meta = self.meta(&self.stat(dir, name)?, BTreeMap::new());
+        let meta = self.intake.meta(&self.stat(dir, name)?, BTreeMap::new());
         let entry = Entry { kind, meta };
         Ok(Taken::Found(Found {
             path: path.clone(),
@@ -302,50 +317,54 @@ impl<'a> Walk<'a> {
         path: &VaultPath,
         buffer: &mut Vec<u8>,
     ) -> Result<Taken, Trouble> {
+        if let Some(found) = self.recall(dir, name, path)? {
+            return Ok(Taken::Found(found));
+        }
         // Without NONBLOCK, a FIFO that has taken the name meanwhile would hold us for ever.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let fd = rustix::fs::openat(dir, name, flags | OFlags::NOCTTY, Mode::empty())?;
         let stat = rustix::fs::fstat(&fd)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Ok(Taken::Refused("it changed its kind while it was read"));
+            let reason = "it changed its kind while it was read";
+            return Ok(Taken::Refused(reason.into()));
         }
-        let meta = self.meta(&stat, user_xattrs(&fd)?);
+        let meta = self.intake.meta(&stat, user_xattrs(&fd)?);
         // What is appended while we read is not waited for: it might never end.
         let length = u64::try_from(stat.st_size).unwrap_or(0);
         let (content, size) = if length <= WHOLE {
             read_whole(&fd, length as usize, buffer)?;
-            self.trees.write_bytes(buffer)?
+            self.intake.trees.write_bytes(buffer)?
         } else {
-            self.trees.write_content(&mut File::from(fd).take(length))?
+            let mut file = File::from(fd).take(length);
+            self.intake.trees.write_content(&mut file)?
         };
-        let inode = (stat.st_nlink > 1).then_some((stat.st_dev, stat.st_ino));
+        self.intake.cache.learn(&stat, content, &meta.xattrs);
         let entry = Entry::file(content, size, meta);
-        Ok(Taken::Found(Found {
-            path: path.clone(),
-            entry,
-            inode,
+        Ok(Taken::Found(found_file(path, entry, &stat)))
+    }
+
+    /// The file as an earlier import read it, if it is still the same.
+    fn recall(
+        &self,
+        dir: &OwnedFd,
+        name: &CString,
+        path: &VaultPath,
+    ) -> Result<Option<Found>, Trouble> {
+        if self.intake.cache.is_empty() {
+            return Ok(None);
+        }
+        let stat = self.stat(dir, name)?;
+        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        let known = self.intake.cache.find(&stat).filter(|_| is_file);
+        Ok(known.map(|known| {
+            let meta = self.intake.meta(&stat, known.xattrs.clone());
+            let entry = Entry::file(known.content(), stat.st_size as u64, meta);
+            found_file(path, entry, &stat)
         }))
     }
 
     fn stat(&self, dir: &OwnedFd, name: &CString) -> Result<Stat, Trouble> {
         Ok(rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?)
-    }
-
-    pub fn meta(&self, stat: &Stat, xattrs: BTreeMap<Vec<u8>, Vec<u8>>) -> Meta {
-        Meta {
-            mode: stat.st_mode & 0o7777,
-            uid: self.owner.0,
-            gid: self.owner.1,
-            mtime: Time {
-                secs: stat.st_mtime,
-                nanos: stat.st_mtime_nsec as u32,
-            },
-            ctime: Time {
-                secs: stat.st_ctime,
-                nanos: stat.st_ctime_nsec as u32,
-            },
-            xattrs,
-        }
     }
 
     fn skipped(&self, path: &VaultPath, errno: Errno) -> Skipped {
@@ -361,15 +380,28 @@ impl<'a> Walk<'a> {
     }
 
     fn relative(&self, path: &VaultPath) -> Vec<u8> {
-        let relative = path.rebase(self.at, &VaultPath::root());
-        relative.map_or_else(Vec::new, |path| path.as_bytes()[1..].to_vec())
+        self.from_top(path).as_bytes()[1..].to_vec()
+    }
+
+    /// `path` counted from the top of what is walked.
+    fn from_top(&self, path: &VaultPath) -> VaultPath {
+        let relative = path.rebase(self.intake.at, &VaultPath::root());
+        relative.unwrap_or(VaultPath::root())
+    }
+}
+
+fn found_file(path: &VaultPath, entry: Entry, stat: &Stat) -> Found {
+    Found {
+        path: path.clone(),
+        entry,
+        inode: (stat.st_nlink > 1).then_some((stat.st_dev, stat.st_ino)),
     }
 }
 
 enum Taken {
     Found(Found),
     Directory,
-    Refused(&'static str),
+    Refused(String),
 }
 
 enum Trouble {

@@ -93,6 +93,7 @@ fn bring_in(stage: &Stage, project: &Project) -> Result<()> {
         host_dir_b64: None,
         path: "/workspace".into(),
         path_b64: None,
+        ..Import::default()
     };
     let (imported, took) = scene.ask(&request)?;
     let what = format!(

@@ -1,5 +1,7 @@
 //! In and out again: what the host has is what the vault gets, and what comes out is what went in.
 
+mod sources;
+
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -10,10 +12,33 @@ use avfs_store::Store;
 use avfs_vault::{Kind, Root, RootId, Time, Trees, VaultPath};
 use rustix::fs::{AtFlags, CWD, Mode, Timespec, Timestamps, XattrFlags};
 
-use crate::export::{ExportReport, TransferError, export_directory};
-use crate::import::{ImportReport, import_directory};
+use crate::TransferError;
+use crate::export::{ExportReport, export_directory};
+use crate::import::{
+    ImportCache, ImportFilter, ImportReport, Intake, Sieve, harvest_directory, plant,
+};
+use crate::progress::{Tally, Unwatched};
 
 const OWNER: (u32, u32) = (1000, 1001);
+
+fn import_directory(
+    trees: &Trees,
+    edit: &mut avfs_vault::Edit,
+    host_dir: &Path,
+    at: &VaultPath,
+    owner: (u32, u32),
+) -> Result<ImportReport, TransferError> {
+    let cache = ImportCache::empty();
+    let intake = Intake {
+        trees,
+        at,
+        owner,
+        sieve: Sieve::new(&ImportFilter::default())?,
+        cache: &cache,
+        tally: Tally::new(&Unwatched, (None, None)),
+    };
+    plant(edit, &intake, harvest_directory(&intake, host_dir)?)
+}
 
 struct Scene {
     dir: tempfile::TempDir,
@@ -50,7 +75,8 @@ impl Scene {
 
     fn export(&self, path: &str, to: &str) -> Result<ExportReport, TransferError> {
         let path = path.parse().unwrap();
-        export_directory(&self.trees, self.root, &path, &self.dir.path().join(to))
+        let to = self.dir.path().join(to);
+        export_directory(&self.trees, self.root, &path, &to, &Unwatched)
     }
 
     fn entry(&self, path: &str) -> Option<avfs_vault::Entry> {

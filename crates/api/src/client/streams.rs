@@ -1,0 +1,141 @@
+//! Calls that take long or carry much: progress while they last, bytes in, bytes out.
+
+use super::{Body, Client, Connection, broken, http_request, parse, sse::Parser};
+use crate::error::{Error, Result};
+use crate::wire::{Operation, ProgressEvent};
+use http_body_util::{BodyExt, StreamBody};
+use hyper::body::{Bytes, Frame};
+use std::io::{self, Read, Write};
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+
+/// Pieces of a stream that may wait for the other side.
+const QUEUE: usize = 4;
+const PIECE: usize = 256 << 10;
+
+impl Client {
+    /// Asks for one operation that may take long, and hears how far it is. Going away ends it.
+    pub fn call_watched<O: Operation>(
+        &mut self,
+        vault: &str,
+        request: &O,
+        on_progress: &mut dyn FnMut(ProgressEvent),
+    ) -> Result<O::Response> {
+        self.event_loop
+            .block_on(self.connection.call_watched(vault, request, on_progress))
+    }
+
+    /// Asks for one operation whose request carries bytes.
+    pub fn upload<O: Operation>(
+        &mut self,
+        vault: &str,
+        request: &O,
+        bytes: impl Read + Send + 'static,
+    ) -> Result<O::Response> {
+        self.event_loop
+            .block_on(self.connection.upload(vault, request, bytes))
+    }
+
+    /// Asks for one operation whose answer is bytes; gives how many there were.
+    pub fn download<O: Operation>(
+        &mut self,
+        vault: &str,
+        request: &O,
+        out: &mut dyn Write,
+    ) -> Result<u64> {
+        self.event_loop
+            .block_on(self.connection.download(vault, request, out))
+    }
+}
+
+impl Connection {
+    async fn call_watched<O: Operation>(
+        &mut self,
+        vault: &str,
+        request: &O,
+        on_progress: &mut dyn FnMut(ProgressEvent),
+    ) -> Result<O::Response> {
+        let answer = self.send(vault, request, "text/event-stream").await?;
+        let mut body = answer.into_body();
+        let mut parser = Parser::default();
+        while let Some(frame) = body.frame().await {
+            let Ok(data) = frame.map_err(broken)?.into_data() else {
+                continue;
+            };
+            for message in parser.push(&data) {
+                let data = message.data.as_bytes();
+                match message.event.as_str() {
+                    "progress" => on_progress(parse(data)?),
+                    "result" => return parse(data),
+                    "error" => return Err(Error::Refused(Box::new(parse(data)?))),
+                    // A later daemon may tell more than this client knows.
+                    _ => {}
+                }
+            }
+        }
+        Err(Error::Broken {
+            what: "it ended before the work did".into(),
+        })
+    }
+
+    async fn upload<O: Operation>(
+        &mut self,
+        vault: &str,
+        request: &O,
+        bytes: impl Read + Send + 'static,
+    ) -> Result<O::Response> {
+        if self.sender.ready().await.is_err() {
+            *self = Connection::open(&self.place).await?;
+        }
+        let request = http_request(vault, request, "application/json", Some(stream(bytes)))?;
+        let answer = self.send_made(request).await?;
+        let bytes = answer.into_body().collect().await.map_err(broken)?;
+        parse(&bytes.to_bytes())
+    }
+
+    async fn download<O: Operation>(
+        &mut self,
+        vault: &str,
+        request: &O,
+        out: &mut dyn Write,
+    ) -> Result<u64> {
+        let mut body = self.send(vault, request, "*/*").await?.into_body();
+        let mut size = 0;
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|_| Error::Broken {
+                what: "the stream broke off; what has arrived is not whole".into(),
+            })?;
+            if let Ok(data) = frame.into_data() {
+                out.write_all(&data).map_err(Error::Output)?;
+                size += data.len() as u64;
+            }
+        }
+        out.flush().map_err(Error::Output)?;
+        Ok(size)
+    }
+}
+
+/// What a reader yields, read by a thread of its own.
+fn stream(mut bytes: impl Read + Send + 'static) -> Body {
+    let (pieces, queue) = mpsc::channel::<io::Result<Frame<Bytes>>>(QUEUE);
+    std::thread::spawn(move || {
+        loop {
+            let mut piece = vec![0; PIECE];
+            let read = match bytes.read(&mut piece) {
+                Ok(0) => return,
+                Ok(size) => {
+                    piece.truncate(size);
+                    Ok(Frame::data(Bytes::from(piece)))
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => Err(error),
+            };
+            let failed = read.is_err();
+            // Nobody takes it: the request has ended.
+            if pieces.blocking_send(read).is_err() || failed {
+                return;
+            }
+        }
+    });
+    StreamBody::new(ReceiverStream::new(queue)).boxed_unsync()
+}

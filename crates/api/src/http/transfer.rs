@@ -1,0 +1,319 @@
+//! In and out over HTTP: by a path of the host, or as a stream of bytes.
+
+use super::App;
+use super::errors::Failure;
+use super::files::{at, vault_path};
+use super::items;
+use super::routes::{Reply, Routes, parse_vault, query};
+use super::watch::{Caller, Here};
+use crate::wire::{
+    ArchiveRead, ArchiveWrite, BackItem, BackWord, Base64, Export, ExportArchive, ExportChanges,
+    Exported, ExportedChanges, Import, Imported, from_text, to_text,
+};
+use avfs_runtime::{
+    Back, BackAction, BackMode, ExportReport, Gitignores, ImportFilter, ImportFrom, Select,
+    VaultPath, Watcher,
+};
+use axum::body::Body;
+use axum::extract::{Path, Request, State};
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Json, Response};
+use axum::routing::{get, put};
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio_stream::StreamExt;
+use tokio_stream::wrappers::ReceiverStream;
+
+/// Pieces of a stream that may wait for the other side.
+const QUEUE: usize = 8;
+const PIECE: usize = 256 << 10;
+
+pub(crate) fn routes(routes: Routes) -> Routes {
+    routes
+        .watched::<Import>(import)
+        .watched::<Export>(export)
+        .watched::<ExportArchive>(export_archive)
+        .watched::<ExportChanges>(export_changes)
+        .add::<ArchiveWrite>(put(archive_write))
+        .add::<ArchiveRead>(get(archive_read))
+}
+
+fn import(app: &App, vault: Select, request: Import, watcher: &dyn Watcher) -> Reply<Import> {
+    let at = vault_path(&request.path, request.path_b64.as_ref())?;
+    let host = host_path(&request.host_dir, request.host_dir_b64.as_ref())?;
+    let from = match request.git_rev {
+        Some(revision) => ImportFrom::Revision {
+            repository: host,
+            revision,
+        },
+        None => ImportFrom::Host(host),
+    };
+    let filter = ImportFilter {
+        exclude: request.exclude,
+        gitignores: match request.gitignore {
+            true => Gitignores::Heeded,
+            false => Gitignores::Taken,
+        },
+    };
+    let import = avfs_runtime::Import {
+        vault,
+        at,
+        from,
+        filter,
+    };
+    bring_in(app, import, watcher)
+}
+
+fn bring_in(
+    app: &App,
+    import: avfs_runtime::Import<'_>,
+    watcher: &dyn Watcher,
+) -> Result<Imported, Failure> {
+    let place = import.at.clone();
+    let imported = app.runtime.import(import, watcher);
+    let imported = imported.map_err(at(&place))?;
+    let report = imported.report;
+    let (vfs_path, vfs_path_b64) = items::path(&place);
+    Ok(Imported {
+        vfs_path,
+        vfs_path_b64,
+        files_imported: report.files,
+        dirs_created: report.directories,
+        total_bytes: report.bytes,
+        files_reused: report.reused,
+        version: imported.version,
+        skipped: report.skipped.into_iter().map(items::skipped).collect(),
+    })
+}
+
+fn export(app: &App, vault: Select, request: Export, watcher: &dyn Watcher) -> Reply<Export> {
+    let path = vault_path(&request.path, request.path_b64.as_ref())?;
+    let host = host_path(&request.host_dir, request.host_dir_b64.as_ref())?;
+    let report = app.runtime.export(vault, &path, &host, watcher);
+    Ok(exported(&path, host, report.map_err(at(&path))?))
+}
+
+fn export_archive(
+    app: &App,
+    vault: Select,
+    request: ExportArchive,
+    watcher: &dyn Watcher,
+) -> Reply<ExportArchive> {
+    let path = vault_path(&request.path, request.path_b64.as_ref())?;
+    let host = host_path(&request.host_file, request.host_file_b64.as_ref())?;
+    let report = app.runtime.export_archive(vault, &path, &host, watcher);
+    Ok(exported(&path, host, report.map_err(at(&path))?))
+}
+
+fn exported(path: &VaultPath, host: PathBuf, report: ExportReport) -> Exported {
+    let (vfs_path, vfs_path_b64) = items::path(path);
+    let (real_path, real_path_b64) = to_text(host.into_os_string().into_vec());
+    Exported {
+        vfs_path,
+        vfs_path_b64,
+        real_path,
+        real_path_b64,
+        files_exported: report.files,
+        dirs_created: report.directories,
+        total_bytes: report.bytes,
+        skipped: report.skipped.into_iter().map(items::skipped).collect(),
+    }
+}
+
+fn export_changes(
+    app: &App,
+    vault: Select,
+    request: ExportChanges,
+    watcher: &dyn Watcher,
+) -> Reply<ExportChanges> {
+    let host = host_path(&request.host_dir, request.host_dir_b64.as_ref())?;
+    let path = request.path.as_deref();
+    let path = path.map(|path| vault_path(path, request.path_b64.as_ref()));
+    let back = Back {
+        vault,
+        host_dir: host,
+        at: path.transpose()?,
+        mode: match request.dry_run {
+            true => BackMode::Plan,
+            false => BackMode::Apply,
+        },
+    };
+    let report = app.runtime.export_changes(back, watcher)?;
+    let changes = report.changes.into_iter().map(|(path, action)| {
+        let (path, path_b64) = to_text(path);
+        let action = match action {
+            BackAction::Created => BackWord::Created,
+            BackAction::Replaced => BackWord::Replaced,
+            BackAction::Deleted => BackWord::Deleted,
+            BackAction::Mode => BackWord::Mode,
+        };
+        BackItem {
+            path,
+            path_b64,
+            action,
+        }
+    });
+    let (vfs_path, vfs_path_b64) = items::path(&report.at);
+    let (real_path, real_path_b64) = to_text(report.host_dir.as_os_str().as_bytes().to_vec());
+    Ok(ExportedChanges {
+        vfs_path,
+        vfs_path_b64,
+        real_path,
+        real_path_b64,
+        files_exported: report.files,
+        files_deleted: report.deleted,
+        dirs_created: report.directories,
+        total_bytes: report.bytes,
+        dry_run: request.dry_run,
+        changes: changes.collect(),
+        skipped: report.skipped.into_iter().map(items::skipped).collect(),
+    })
+}
+
+/// The daemon's own directory means nothing to a client, so only absolute paths do.
+pub(crate) fn host_path(text: &str, exact: Option<&Base64>) -> Result<PathBuf, Failure> {
+    let path = PathBuf::from(OsString::from_vec(from_text(text, exact)));
+    if path.is_absolute() {
+        Ok(path)
+    } else {
+        Err(Failure::invalid(format!(
+            "the host path {text:?} is not absolute"
+        )))
+    }
+}
+
+async fn archive_write(
+    State(app): State<Arc<App>>,
+    Path(vault): Path<String>,
+    request: Request,
+) -> Result<Response, Failure> {
+    let (at_work, log) = (app.enter(), app.place.log());
+    let select = parse_vault(&vault)?;
+    let (asked, body) = query::<ArchiveWrite>(request)?;
+    let at = vault_path(&asked.path, asked.path_b64.as_ref())?;
+    let here = Here::default();
+    let gone = here.0.clone();
+    let (pieces, queue) = mpsc::channel(QUEUE);
+    let work = tokio::task::spawn_blocking(move || {
+        let _at_work = at_work;
+        let mut arriving = Arriving {
+            queue,
+            piece: Vec::new().into(),
+        };
+        let exclude = asked.exclude.lines().map(str::to_owned).collect();
+        let import = avfs_runtime::Import {
+            vault: select,
+            at,
+            from: ImportFrom::Stream(&mut arriving),
+            filter: ImportFilter {
+                exclude,
+                gitignores: Gitignores::Taken,
+            },
+        };
+        bring_in(&app, import, &Caller { gone })
+    });
+    let mut body = body.into_data_stream();
+    while let Some(piece) = body.next().await {
+        let broken = piece.is_err();
+        let piece = piece.map_err(|error| io::Error::other(error.to_string()));
+        // Nobody takes it: the work has ended, and says why.
+        if pieces.send(piece).await.is_err() || broken {
+            break;
+        }
+    }
+    drop(pieces);
+    let answer = work.await;
+    drop(here);
+    let answer = answer.map_err(|_| Failure::panicked(&log))?;
+    Ok(Json(answer?).into_response())
+}
+
+/// A request's body, for a thread that may wait.
+struct Arriving {
+    queue: mpsc::Receiver<io::Result<axum::body::Bytes>>,
+    piece: axum::body::Bytes,
+}
+
+impl Read for Arriving {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.piece.is_empty() {
+            match self.queue.blocking_recv() {
+                Some(piece) => self.piece = piece?,
+                None => return Ok(0),
+            }
+        }
+        let size = buffer.len().min(self.piece.len());
+        buffer[..size].copy_from_slice(&self.piece.split_to(size));
+        Ok(size)
+    }
+}
+
+async fn archive_read(
+    State(app): State<Arc<App>>,
+    Path(vault): Path<String>,
+    request: Request,
+) -> Result<Response, Failure> {
+    let (at_work, log) = (app.enter(), app.place.log());
+    let select = parse_vault(&vault)?;
+    let (asked, _) = query::<ArchiveRead>(request)?;
+    let path = vault_path(&asked.path, asked.path_b64.as_ref())?;
+    let (begun, first) = tokio::sync::oneshot::channel();
+    let (pieces, queue) = mpsc::channel::<io::Result<Vec<u8>>>(QUEUE);
+    tokio::task::spawn_blocking(move || {
+        let _at_work = at_work;
+        let mut leaving = Leaving {
+            pieces: pieces.clone(),
+            begun: Some(begun),
+            piece: Vec::with_capacity(PIECE),
+        };
+        let written = app.runtime.archive(select, &path, &mut leaving);
+        match written.map_err(at(&path)) {
+            Ok(()) => drop(leaving.flush()),
+            Err(failure) => match leaving.begun.take() {
+                Some(begun) => drop(begun.send(Err(failure))),
+                // Too late for an answer: the stream breaks, and the client sees that.
+                None => {
+                    let detail = failure.problem().detail.clone();
+                    drop(pieces.blocking_send(Err(io::Error::other(detail))));
+                }
+            },
+        }
+    });
+    match first.await {
+        Ok(Ok(())) => {}
+        Ok(Err(failure)) => return Err(failure),
+        Err(_) => return Err(Failure::panicked(&log)),
+    }
+    let body = Body::from_stream(ReceiverStream::new(queue));
+    Ok(([(CONTENT_TYPE, "application/x-tar")], body).into_response())
+}
+
+/// An answer's body, from a thread that may wait. The answer begins with the first piece.
+struct Leaving {
+    pieces: mpsc::Sender<io::Result<Vec<u8>>>,
+    begun: Option<tokio::sync::oneshot::Sender<Result<(), Failure>>>,
+    piece: Vec<u8>,
+}
+
+impl Write for Leaving {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.piece.extend_from_slice(bytes);
+        if self.piece.len() >= PIECE {
+            self.flush()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if let Some(begun) = self.begun.take() {
+            let _ = begun.send(Ok(()));
+        }
+        let piece = std::mem::take(&mut self.piece);
+        let sent = self.pieces.blocking_send(Ok(piece));
+        sent.map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+}

@@ -1,0 +1,120 @@
+//! Long work over HTTP: one answer at the end, or events that tell how far it is. Whoever goes away
+//! ends it.
+
+use super::App;
+use super::errors::Failure;
+use super::exec::{accepts_events, event};
+use super::routes::{Reply, Routes, by_method, parse_vault, receive};
+use crate::wire::{Operation, ProgressEvent};
+use avfs_runtime::{Progress, Select, Watcher};
+use axum::extract::{Path, Request, State};
+use axum::response::sse::{Event, Sse};
+use axum::response::{IntoResponse, Json, Response};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::mpsc;
+use tokio_stream::StreamExt;
+use tokio_stream::wrappers::ReceiverStream;
+
+/// A reader who is slower than this misses some steps, not the end.
+const QUEUE: usize = 16;
+
+/// Does an operation on a vault for somebody who may watch.
+pub(crate) type Serve<O> = fn(&App, Select, O, &dyn Watcher) -> Reply<O>;
+
+impl Routes {
+    /// An operation that may take long.
+    pub fn watched<O: Operation>(self, serve: Serve<O>) -> Routes {
+        let handler = move |State(app): State<Arc<App>>,
+                            Path(vault): Path<String>,
+                            request: Request| async move {
+            let (at_work, log) = (app.enter(), app.place.log());
+            let wants_events = accepts_events(request.headers());
+            let select = parse_vault(&vault)?;
+            let request = receive::<O>(request).await?;
+            let work = move |watcher: &dyn Watcher| {
+                let _at_work = at_work;
+                serve(&app, select, request, watcher)
+            };
+            if wants_events {
+                Ok(with_events::<O>(work))
+            } else {
+                at_once::<O>(work, &log).await
+            }
+        };
+        self.add::<O>(by_method::<O, _, _>(handler))
+    }
+}
+
+async fn at_once<O: Operation>(
+    work: impl FnOnce(&dyn Watcher) -> Reply<O> + Send + 'static,
+    log: &std::path::Path,
+) -> Result<Response, Failure> {
+    let here = Here::default();
+    let caller = Caller {
+        gone: here.0.clone(),
+    };
+    let answer = tokio::task::spawn_blocking(move || work(&caller)).await;
+    let answer = answer.map_err(|_| Failure::panicked(log))?;
+    drop(here);
+    Ok(Json(answer?).into_response())
+}
+
+fn with_events<O: Operation>(
+    work: impl FnOnce(&dyn Watcher) -> Reply<O> + Send + 'static,
+) -> Response {
+    let (events, queue) = mpsc::channel::<Event>(QUEUE);
+    tokio::task::spawn_blocking(move || {
+        let last = match work(&Listener(events.clone())) {
+            Ok(answer) => event("result", &answer),
+            Err(failure) => event("error", failure.problem()),
+        };
+        // An error here means that nobody is left to be told.
+        let _ = events.blocking_send(last);
+    });
+    Sse::new(ReceiverStream::new(queue).map(Ok::<_, Infallible>)).into_response()
+}
+
+/// Lives as long as the request is waited for.
+#[derive(Default)]
+pub(crate) struct Here(pub Arc<AtomicBool>);
+
+impl Drop for Here {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
+/// Waits for the answer alone.
+pub(crate) struct Caller {
+    pub gone: Arc<AtomicBool>,
+}
+
+impl Watcher for Caller {
+    fn progress(&self, _: Progress) {}
+
+    fn cancelled(&self) -> bool {
+        self.gone.load(Ordering::Acquire)
+    }
+}
+
+/// Wants to know how far it is.
+struct Listener(mpsc::Sender<Event>);
+
+impl Watcher for Listener {
+    fn progress(&self, progress: Progress) {
+        let told = ProgressEvent {
+            files: progress.files,
+            bytes: progress.bytes,
+            total_files: progress.total_files,
+            total_bytes: progress.total_bytes,
+        };
+        // A full queue means that the last step has not even been read.
+        let _ = self.0.try_send(event("progress", &told));
+    }
+
+    fn cancelled(&self) -> bool {
+        self.0.is_closed()
+    }
+}

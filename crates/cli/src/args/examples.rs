@@ -1,0 +1,109 @@
+//! Examples for `--help`, by verb, for those that do not bring their own.
+
+use clap::Command;
+
+const EXAMPLES: &[(&str, &str)] = &[
+    (
+        "vault",
+        "  avfs vault create myproject\n  avfs vault fork myproject try-1 --use",
+    ),
+    ("vault create", "  avfs vault create myproject"),
+    (
+        "vault list",
+        "  avfs vault list\n  avfs vault list --json | jq -r '.[].name'",
+    ),
+    (
+        "vault info",
+        "  avfs vault info                 the current vault\n  avfs vault info try-1",
+    ),
+    ("vault use", "  avfs vault use myproject"),
+    (
+        "vault fork",
+        "  avfs vault fork myproject try-1 --use\n  \
+         avfs vault fork myproject old --checkpoint before-refactor\n  \
+         avfs vault fork myproject older --version 3",
+    ),
+    ("vault rename", "  avfs vault rename try-1 winner"),
+    ("vault delete", "  avfs vault delete try-2"),
+    (
+        "vault undelete",
+        "  avfs vault undelete try-2       until the next gc",
+    ),
+    ("vault log", "  avfs vault log myproject -n 5"),
+    ("ls", "  avfs ls /workspace\n  avfs ls -la /workspace/src"),
+    ("mkdir", "  avfs mkdir -p /workspace/a/b"),
+    (
+        "rm",
+        "  avfs rm /workspace/old.txt\n  avfs rm -rf /workspace/build",
+    ),
+    ("mv", "  avfs mv /workspace/a.txt /workspace/b.txt"),
+    ("stat", "  avfs stat /workspace/run.sh"),
+    ("revert", "  avfs revert /src/main.py"),
+    (
+        "checkpoint",
+        "  avfs checkpoint save before-refactor\n  avfs checkpoint restore before-refactor",
+    ),
+    (
+        "checkpoint save",
+        "  avfs checkpoint save before-refactor\n  avfs checkpoint save                 with a name made up",
+    ),
+    ("checkpoint list", "  avfs checkpoint list"),
+    ("checkpoint info", "  avfs checkpoint info before-refactor"),
+    (
+        "checkpoint restore",
+        "  avfs checkpoint restore before-refactor\n  avfs checkpoint restore --undo",
+    ),
+    (
+        "checkpoint delete",
+        "  avfs checkpoint delete before-refactor",
+    ),
+    ("proxy", "  avfs proxy exec -- make test"),
+    (
+        "audit",
+        "  avfs audit -n 20\n  avfs --vault try-1 audit\n  avfs audit verify",
+    ),
+    ("audit verify", "  avfs audit verify"),
+    ("daemon", "  avfs daemon status\n  avfs daemon logs -n 50"),
+    (
+        "daemon status",
+        "  avfs daemon status\n  avfs daemon status --json | jq .running_execs",
+    ),
+    ("daemon stop", "  avfs daemon stop"),
+    (
+        "daemon logs",
+        "  avfs daemon logs -n 50\n  avfs daemon logs --follow",
+    ),
+    (
+        "serve",
+        "  avfs serve --foreground\n  avfs serve --idle-timeout 0          for a service manager",
+    ),
+    ("doctor", "  avfs doctor"),
+    ("demo", "  avfs demo"),
+    (
+        "completions",
+        "  avfs completions bash > ~/.local/share/bash-completion/completions/avfs\n  \
+         avfs completions zsh > ~/.zfunc/_avfs\n  \
+         avfs completions fish > ~/.config/fish/completions/avfs.fish",
+    ),
+];
+
+/// The command line, each verb with its examples.
+pub fn with_examples(command: Command) -> Command {
+    decorate(command, "")
+}
+
+fn decorate(command: Command, words: &str) -> Command {
+    let found = EXAMPLES.iter().find(|(verb, _)| *verb == words);
+    let command = match (found, command.get_after_help()) {
+        (Some((_, examples)), None) => command.after_help(format!("Examples:\n{examples}")),
+        _ => command,
+    };
+    let below: Vec<String> = command
+        .get_subcommands()
+        .map(|verb| verb.get_name().to_owned())
+        .collect();
+    below.into_iter().fold(command, |command, name| {
+        let words = format!("{words} {name}");
+        command.mut_subcommand(name, |verb| decorate(verb, words.trim_start()))
+    })
+}

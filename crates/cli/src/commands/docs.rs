@@ -1,0 +1,114 @@
+//! The reference of all verbs, made from the command line itself (`docs/cli.md`).
+
+use crate::args;
+use crate::error::Result;
+use crate::output::{Output, raw};
+use clap::{Arg, Command};
+use serde::Serialize;
+use std::fmt::Write;
+
+const HEAD: &str = "\
+# The command line
+
+Made from the program by `avfs __docs`; a test fails when it is out of date.
+
+";
+
+#[derive(Serialize)]
+struct Verbs {
+    /// Every verb, as typed behind `avfs`.
+    verbs: Vec<String>,
+}
+
+pub fn run(output: Output) -> Result<()> {
+    let mut command = args::command();
+    command.build();
+    if output.is_json() {
+        let mut verbs = Vec::new();
+        list(&command, "", &mut verbs);
+        return output.value(&Verbs { verbs });
+    }
+    let mut text = HEAD.to_owned();
+    describe(&command, "avfs", &mut text);
+    raw(format!("{}\n", text.trim_end()).as_bytes())
+}
+
+fn below(command: &Command) -> impl Iterator<Item = &Command> {
+    let shown = command.get_subcommands().filter(|verb| !verb.is_hide_set());
+    shown.filter(|verb| verb.get_name() != "help")
+}
+
+fn list(command: &Command, words: &str, verbs: &mut Vec<String>) {
+    for verb in below(command) {
+        let words = format!("{words} {}", verb.get_name()).trim().to_owned();
+        list(verb, &words, verbs);
+        verbs.push(words);
+    }
+}
+
+fn describe(command: &Command, words: &str, text: &mut String) {
+    let _ = writeln!(text, "## {words}\n");
+    let about = command.get_long_about().or(command.get_about());
+    if let Some(about) = about {
+        let _ = writeln!(text, "{about}\n");
+    }
+    let usage = command.clone().render_usage().to_string();
+    let usage = usage.strip_prefix("Usage: ").unwrap_or(&usage);
+    let _ = writeln!(text, "```text\n{usage}\n```\n");
+    let aliases: Vec<&str> = command.get_all_aliases().collect();
+    if !aliases.is_empty() {
+        let _ = writeln!(text, "Also: `{}`\n", aliases.join("`, `"));
+    }
+    // Those of the top hold everywhere and are told once.
+    let is_top = words == "avfs";
+    let shown = |arg: &&Arg| {
+        let is_help = ["help", "version"].contains(&arg.get_id().as_str()) && arg.is_global_set();
+        !arg.is_hide_set() && !is_help && (is_top || !arg.is_global_set())
+    };
+    let arguments: Vec<&Arg> = command.get_arguments().filter(shown).collect();
+    if !arguments.is_empty() {
+        text.push_str("| argument | meaning |\n|---|---|\n");
+        for arg in arguments {
+            let _ = writeln!(text, "| `{}` | {} |", shape(arg), meaning(arg));
+        }
+        text.push('\n');
+    }
+    if let Some(examples) = command.get_after_help() {
+        let _ = writeln!(text, "```text\n{}\n```\n", examples.to_string().trim_end());
+    }
+    for verb in below(command) {
+        describe(verb, &format!("{words} {}", verb.get_name()), text);
+    }
+}
+
+/// `-l, --limit <LIMIT>`, or `PATH`.
+fn shape(arg: &Arg) -> String {
+    if arg.is_positional() {
+        return arg.to_string();
+    }
+    let short = arg.get_short().map(|short| format!("-{short}, "));
+    let long = arg.get_long().map(|long| format!("--{long}"));
+    let takes = arg.get_action().takes_values();
+    let names = arg.get_value_names().filter(|_| takes);
+    let value = names.map(|names| format!(" <{}>", names.join("> <")));
+    [short, long, value].into_iter().flatten().collect()
+}
+
+fn meaning(arg: &Arg) -> String {
+    let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+    let mut meaning = help.replace('|', "\\|").replace('\n', " ");
+    let defaults: Vec<_> = arg
+        .get_default_values()
+        .iter()
+        .map(|value| value.to_string_lossy())
+        .collect();
+    if !defaults.is_empty() && arg.get_action().takes_values() {
+        let _ = write!(meaning, " (default `{}`)", defaults.join(" "));
+    }
+    let possible = arg.get_possible_values();
+    let names: Vec<_> = possible.iter().map(|value| value.get_name()).collect();
+    if !names.is_empty() && arg.get_action().takes_values() {
+        let _ = write!(meaning, " (one of `{}`)", names.join("`, `"));
+    }
+    meaning
+}

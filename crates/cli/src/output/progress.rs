@@ -1,0 +1,88 @@
+//! A bar for what takes longer than a second, where somebody sits at a terminal.
+
+use super::Output;
+use avfs_api::wire::ProgressEvent;
+use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+/// Nobody wants to be told about less.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How far long work is. It clears itself away.
+pub struct Bar {
+    label: &'static str,
+    begun: Instant,
+    bar: Option<ProgressBar>,
+}
+
+impl Bar {
+    /// A bar, if there is anybody to look at it.
+    pub fn wanted(output: Output, label: &'static str) -> Option<Bar> {
+        let visible = !output.is_json() && std::io::stderr().is_terminal();
+        visible.then(|| Bar {
+            label,
+            begun: Instant::now(),
+            bar: None,
+        })
+    }
+
+    pub fn show(&mut self, progress: ProgressEvent) {
+        if self.begun.elapsed() < PATIENCE {
+            return;
+        }
+        let bar = self
+            .bar
+            .get_or_insert_with(|| new_bar(self.label, progress.total_bytes));
+        bar.set_position(progress.bytes);
+        let files = match progress.total_files {
+            _ if progress.files == 0 => HumanBytes(progress.bytes).to_string(),
+            Some(total) => format!("{} of {total} files", progress.files),
+            None => format!("{} files, {}", progress.files, HumanBytes(progress.bytes)),
+        };
+        bar.set_message(files);
+    }
+
+    /// For work that is known only by its bytes.
+    pub fn show_bytes(&mut self, bytes: u64) {
+        self.show(ProgressEvent {
+            bytes,
+            ..ProgressEvent::default()
+        });
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn new_bar(label: &'static str, total: Option<u64>) -> ProgressBar {
+    let (bar, template) = match total {
+        Some(total) => (
+            ProgressBar::new(total),
+            "{prefix} [{bar:30}] {bytes}/{total_bytes}, {msg}, {eta} left",
+        ),
+        None => (ProgressBar::new_spinner(), "{prefix} {spinner} {msg}"),
+    };
+    let style = ProgressStyle::with_template(template).expect("the template is a constant");
+    bar.set_style(style.progress_chars("=> "));
+    bar.set_prefix(label);
+    bar
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_are_well_formed_and_json_gets_no_bar() {
+        for total in [None, Some(10)] {
+            drop(new_bar("importing", total));
+        }
+        assert!(Bar::wanted(Output::json(), "importing").is_none());
+    }
+}

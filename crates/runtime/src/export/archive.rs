@@ -1,0 +1,341 @@
+//! A directory of a vault as a tar archive: ustar, with extended headers only where they are needed.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use avfs_vault::{Content, Entry, Kind, LinkId, RootId, TreeId, Trees, VaultPath};
+use flate2::write::GzEncoder;
+use tar::{Builder, EntryType, Header};
+
+use rustix::fs::CWD;
+
+use super::{ExportReport, FILE_MODE, PIECE};
+use crate::back::rename_new;
+use crate::progress::{Tally, Watcher};
+use crate::{Skipped, TransferError};
+
+/// What the old header has room for.
+const NAME_MAX: usize = 100;
+const NUMBER_MAX: u64 = 0o77_777_777_777;
+
+/// Writes the archive to a new file; its ending says how it is compressed.
+pub(crate) fn archive_to_file(
+    trees: &Trees,
+    root: RootId,
+    path: &VaultPath,
+    host_file: &Path,
+    watcher: &dyn Watcher,
+) -> Result<ExportReport, TransferError> {
+    let failed = |action: &'static str| {
+        let path = host_file.to_owned();
+        move |source| TransferError::Host {
+            action,
+            path,
+            source,
+        }
+    };
+    if host_file.symlink_metadata().is_ok() {
+        let path = host_file.to_owned();
+        return Err(TransferError::Exists { path });
+    }
+    let aside = Aside::beside(host_file);
+    let file = File::create_new(&aside.0).map_err(failed("make"))?;
+    let out = BufWriter::with_capacity(PIECE, file);
+    let name = host_file.to_string_lossy();
+    let (report, file) = if name.ends_with(".gz") || name.ends_with(".tgz") {
+        let mut out = GzEncoder::new(out, flate2::Compression::default());
+        let report = write_archive(trees, root, path, &mut out, watcher)?;
+        (report, out.finish())
+    } else if name.ends_with(".zst") || name.ends_with(".tzst") {
+        let mut out = zstd::stream::write::Encoder::new(out, 0).map_err(failed("write"))?;
+        let report = write_archive(trees, root, path, &mut out, watcher)?;
+        (report, out.finish())
+    } else {
+        let mut out = out;
+        let report = write_archive(trees, root, path, &mut out, watcher)?;
+        (report, Ok(out))
+    };
+    let file = file.and_then(|out| out.into_inner().map_err(io::IntoInnerError::into_error));
+    file.and_then(|file| file.sync_all())
+        .map_err(failed("write"))?;
+    match rename_new(CWD, &aside.0, CWD, host_file) {
+        Ok(()) => Ok(report),
+        Err(errno) => Err(failed("make")(errno.into())),
+    }
+}
+
+/// A name beside the one that is wanted, gone at the end.
+struct Aside(PathBuf);
+
+impl Aside {
+    fn beside(file: &Path) -> Aside {
+        let name = format!(".avfs-export-{}", uuid::Uuid::now_v7().simple());
+        Aside(file.parent().unwrap_or(Path::new("/")).join(name))
+    }
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        // If it cannot be removed, it says by its name what it is.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+/// Writes the archive as it is, without compression.
+pub(crate) fn write_archive(
+    trees: &Trees,
+    root: RootId,
+    path: &VaultPath,
+    out: &mut dyn Write,
+    watcher: &dyn Watcher,
+) -> Result<ExportReport, TransferError> {
+    let (path, entry) = trees.resolve(root, path)?;
+    let Kind::Directory { tree, files, bytes } = entry.kind else {
+        return Err(avfs_vault::Error::NotADirectory { path }.into());
+    };
+    let mut writing = Writing {
+        trees,
+        builder: Builder::new(out),
+        links: HashMap::new(),
+        tally: Tally::new(watcher, (Some(files), Some(bytes))),
+        report: ExportReport::default(),
+    };
+    writing.add(b"./", &entry)?;
+    writing.directory(tree, &VaultPath::root())?;
+    writing.builder.finish().map_err(lost)?;
+    writing.builder.get_mut().flush().map_err(lost)?;
+    Ok(writing.report)
+}
+
+struct Writing<'a> {
+    trees: &'a Trees,
+    builder: Builder<&'a mut dyn Write>,
+    /// The first name of each hard-linked file.
+    links: HashMap<LinkId, Vec<u8>>,
+    tally: Tally<'a>,
+    report: ExportReport,
+}
+
+impl Writing<'_> {
+    /// What is in a directory; `path` is counted from the top of the archive.
+    fn directory(&mut self, tree: TreeId, path: &VaultPath) -> Result<(), TransferError> {
+        let mut ahead = vec![(path.clone(), tree)];
+        while let Some((path, tree)) = ahead.pop() {
+            let mut below = Vec::new();
+            for (name, entry) in self.trees.list(tree)? {
+                let path = path.join(&name)?;
+                let mut shown = path.as_bytes()[1..].to_vec();
+                if let Kind::Directory { tree, .. } = entry.kind {
+                    shown.push(b'/');
+                    self.report.directories += 1;
+                    below.push((path, tree));
+                } else {
+                    self.report.files += 1;
+                    self.tally.add(1, 0)?;
+                }
+                self.add(&shown, &entry)?;
+            }
+            below.reverse();
+            ahead.extend(below);
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, name: &[u8], entry: &Entry) -> Result<(), TransferError> {
+        let mut header = Header::new_ustar();
+        let mut link_name: &[u8] = b"";
+        let mut size = 0;
+        let linked = entry.link().and_then(|link| self.links.get(&link).cloned());
+        let kind = match (&entry.kind, &linked) {
+            (_, Some(first)) => {
+                link_name = first;
+                EntryType::Link
+            }
+            (Kind::File { size: bytes, .. }, None) => {
+                size = *bytes;
+                EntryType::Regular
+            }
+            (Kind::Directory { .. }, None) => EntryType::Directory,
+            (Kind::Symlink { target }, None) => {
+                link_name = target;
+                EntryType::Symlink
+            }
+            (Kind::Fifo, None) => EntryType::Fifo,
+        };
+        if let Some(link) = entry.link().filter(|_| linked.is_none()) {
+            self.links.insert(link, name.to_vec());
+        }
+        let extended = self.extended(name, link_name, size, entry);
+        if !extended.is_empty() {
+            let pairs = extended.iter().map(|(key, value)| (&key[..], &value[..]));
+            self.builder.append_pax_extensions(pairs).map_err(lost)?;
+        }
+        fill(&mut header.as_old_mut().name, name);
+        fill(&mut header.as_old_mut().linkname, link_name);
+        header.set_entry_type(kind);
+        header.set_mode(match kind {
+            EntryType::Directory => entry.meta.mode & 0o7777,
+            _ => entry.meta.mode & FILE_MODE,
+        });
+        header.set_uid(entry.meta.uid.into());
+        header.set_gid(entry.meta.gid.into());
+        let secs = u64::try_from(entry.meta.mtime.secs).unwrap_or(0);
+        header.set_mtime(secs.min(NUMBER_MAX));
+        header.set_size(size.min(NUMBER_MAX));
+        header.set_cksum();
+        let content = match entry.kind {
+            Kind::File { content, .. } if linked.is_none() => content,
+            _ => Content::EMPTY,
+        };
+        self.append(&header, content, size)
+    }
+
+    fn append(
+        &mut self,
+        header: &Header,
+        content: Content,
+        size: u64,
+    ) -> Result<(), TransferError> {
+        let mut body = Body {
+            trees: self.trees,
+            content,
+            size,
+            offset: 0,
+            piece: Vec::new(),
+            taken: 0,
+            tally: &self.tally,
+            failed: None,
+        };
+        let appended = self.builder.append(header, &mut body);
+        match body.failed {
+            Some(error) => Err(error),
+            None => {
+                self.report.bytes += size;
+                appended.map_err(lost)
+            }
+        }
+    }
+
+    /// What the old header cannot tell.
+    fn extended(
+        &mut self,
+        name: &[u8],
+        link_name: &[u8],
+        size: u64,
+        entry: &Entry,
+    ) -> Vec<(String, Vec<u8>)> {
+        let mut pairs = Vec::new();
+        let is_text = std::str::from_utf8(name).is_ok() && std::str::from_utf8(link_name).is_ok();
+        if !is_text && (name.len() > NAME_MAX || link_name.len() > NAME_MAX) {
+            pairs.push(("hdrcharset".to_owned(), b"BINARY".to_vec()));
+        }
+        if name.len() > NAME_MAX {
+            pairs.push(("path".to_owned(), name.to_vec()));
+        }
+        if link_name.len() > NAME_MAX {
+            pairs.push(("linkpath".to_owned(), link_name.to_vec()));
+        }
+        if size > NUMBER_MAX {
+            pairs.push(("size".to_owned(), size.to_string().into_bytes()));
+        }
+        let (secs, nanos) = (entry.meta.mtime.secs, entry.meta.mtime.nanos);
+        if nanos > 0 || !(0..=NUMBER_MAX as i64).contains(&secs) {
+            pairs.push(("mtime".to_owned(), time_text(secs, nanos).into_bytes()));
+        }
+        for (key, value) in &entry.meta.xattrs {
+            match std::str::from_utf8(key) {
+                Ok(key) if !key.contains('=') => {
+                    pairs.push((format!("SCHILY.xattr.{key}"), value.clone()));
+                }
+                _ => self.report.skipped.push(Skipped {
+                    path: name.to_vec(),
+                    reason: "an archive cannot hold the name of one of its attributes".into(),
+                }),
+            }
+        }
+        pairs
+    }
+}
+
+fn fill(field: &mut [u8], bytes: &[u8]) {
+    let length = field.len().min(bytes.len());
+    field[..length].copy_from_slice(&bytes[..length]);
+}
+
+/// Decimal seconds; those before the epoch count backwards.
+fn time_text(secs: i64, nanos: u32) -> String {
+    match (secs < 0 && nanos > 0, nanos) {
+        (_, 0) => secs.to_string(),
+        (false, nanos) => format!("{secs}.{nanos:09}"),
+        (true, nanos) => format!("-{}.{:09}", -(secs + 1), 1_000_000_000 - nanos),
+    }
+}
+
+fn lost(source: io::Error) -> TransferError {
+    TransferError::Host {
+        action: "write",
+        path: "the archive".into(),
+        source,
+    }
+}
+
+/// The content of a file, piece by piece.
+struct Body<'a> {
+    trees: &'a Trees,
+    content: Content,
+    size: u64,
+    offset: u64,
+    piece: Vec<u8>,
+    /// How much of the piece has been handed on.
+    taken: usize,
+    tally: &'a Tally<'a>,
+    failed: Option<TransferError>,
+}
+
+impl Body<'_> {
+    fn next_piece(&mut self) -> Result<(), TransferError> {
+        self.piece = self.trees.read(self.content, self.offset, PIECE)?;
+        self.taken = 0;
+        if self.piece.is_empty() {
+            let what = "a file is shorter than its entry says".to_owned();
+            return Err(avfs_vault::Error::Corrupt { what }.into());
+        }
+        self.offset += self.piece.len() as u64;
+        self.tally.add(0, self.piece.len() as u64)
+    }
+}
+
+impl Read for Body<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.taken == self.piece.len() {
+            if self.offset >= self.size {
+                return Ok(0);
+            }
+            if let Err(error) = self.next_piece() {
+                let told = io::Error::other(error.to_string());
+                self.failed = Some(error);
+                return Err(told);
+            }
+        }
+        let ahead = &self.piece[self.taken..];
+        let length = buffer.len().min(ahead.len());
+        buffer[..length].copy_from_slice(&ahead[..length]);
+        self.taken += length;
+        Ok(length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_before_the_epoch_count_backwards() {
+        assert_eq!(time_text(12, 0), "12");
+        assert_eq!(time_text(12, 5), "12.000000005");
+        assert_eq!(time_text(-2, 750_000_000), "-1.250000000");
+        assert_eq!(time_text(-1, 500_000_000), "-0.500000000");
+    }
+}

@@ -1,0 +1,122 @@
+//! The contents of an archive: read by one thread, hashed and stored by several.
+
+use std::io::Read;
+use std::num::NonZero;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::{cell::RefCell, mem};
+
+use avfs_vault::{Content, Trees};
+
+use crate::TransferError;
+
+/// Longer ones are streamed by the reading thread itself.
+const HANDED_ON: u64 = 1 << 20;
+/// How many contents may wait to be hashed.
+const WAITING: usize = 32;
+
+/// Where the contents of an archive go. Each gets a number.
+pub struct Bodies<'a> {
+    trees: &'a Trees,
+    stored: RefCell<Vec<Option<(Content, u64)>>>,
+    queue: SyncSender<(usize, Vec<u8>)>,
+}
+
+type Stored = Vec<(usize, Content, u64)>;
+
+impl Bodies<'_> {
+    /// Runs `read`, which takes contents in; gives what they became, by number.
+    pub fn gather<E: From<TransferError>>(
+        trees: &Trees,
+        read: impl FnOnce(&Bodies<'_>) -> Result<(), E>,
+    ) -> Result<Vec<(Content, u64)>, E> {
+        let (queue, waiting) = sync_channel(WAITING);
+        let waiting = Mutex::new(waiting);
+        let threads = std::thread::available_parallelism().map_or(2, NonZero::get);
+        std::thread::scope(|scope| {
+            let worker = || store_all(trees, &waiting);
+            let workers: Vec<_> = (0..threads.clamp(1, 8))
+                .map(|_| scope.spawn(worker))
+                .collect();
+            let bodies = Bodies {
+                trees,
+                stored: RefCell::default(),
+                queue,
+            };
+            let read = read(&bodies);
+            let mut stored = mem::take(&mut *bodies.stored.borrow_mut());
+            // Without it the workers would wait for more.
+            drop(bodies);
+            for worker in workers {
+                let part = match worker.join() {
+                    Ok(part) => part?,
+                    Err(panic) => std::panic::resume_unwind(panic),
+                };
+                for (number, content, size) in part {
+                    stored[number] = Some((content, size));
+                }
+            }
+            read?;
+            let whole = stored
+                .into_iter()
+                .map(|body| body.unwrap_or((Content::EMPTY, 0)));
+            Ok(whole.collect())
+        })
+    }
+
+    /// Takes one content in; gives its number.
+    pub fn take<R: Read, E>(&self, entry: &mut tar::Entry<'_, R>) -> Result<usize, E>
+    where
+        E: From<TransferError> + From<std::io::Error>,
+    {
+        let size = entry.size();
+        let cut_short = || std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
+        let number = self.stored.borrow().len();
+        if size > HANDED_ON {
+            let stored = self.trees.write_content(entry);
+            let (content, read) = stored.map_err(|error| match error {
+                avfs_vault::Error::Read(source) => E::from(source),
+                other => E::from(TransferError::from(other)),
+            })?;
+            if read != size {
+                return Err(cut_short().into());
+            }
+            self.stored.borrow_mut().push(Some((content, size)));
+            return Ok(number);
+        }
+        let mut bytes = Vec::with_capacity(size as usize);
+        entry.read_to_end(&mut bytes)?;
+        if bytes.len() as u64 != size {
+            return Err(cut_short().into());
+        }
+        self.stored.borrow_mut().push(None);
+        // The receiver outlives this: it belongs to whoever made both.
+        let sent = self.queue.send((number, bytes));
+        sent.map_err(|_| TransferError::Cancelled)?;
+        Ok(number)
+    }
+}
+
+/// Stores what comes until nothing more does. After a failure it only takes, so that whoever gives
+/// is not kept waiting.
+fn store_all(
+    trees: &Trees,
+    waiting: &Mutex<Receiver<(usize, Vec<u8>)>>,
+) -> Result<Stored, TransferError> {
+    let mut stored = Ok(Stored::new());
+    loop {
+        let next = waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .recv();
+        let Ok((number, bytes)) = next else {
+            return stored;
+        };
+        if let Ok(list) = &mut stored {
+            match trees.write_bytes(&bytes) {
+                Ok((content, size)) => list.push((number, content, size)),
+                Err(error) => stored = Err(error.into()),
+            }
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! In and out: host directories, archives and git revisions into a vault, and out of it again.
+
+mod error;
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use avfs_store::ObjectId;
+use avfs_vault::{Cause, ImportSource, Kind, NewVersion, Principal, RootId, Vault, VaultPath};
+use serde_json::json;
+
+use crate::engine::STORED_OWNER;
+use crate::export::{archive_to_file, export_directory, write_archive};
+use crate::import::{
+    Harvest, ImportCache, Intake, Sieve, harvest_archive, harvest_directory, harvest_revision,
+    plant,
+};
+use crate::progress::{Tally, Unwatched, Watcher};
+use crate::runtime::{Runtime, Select};
+use crate::{Error, ExportReport, Gitignores, ImportFilter, ImportReport, Result};
+pub use error::TransferError;
+
+/// What is to be brought in, and where it goes.
+pub struct Import<'a> {
+    pub vault: Select,
+    pub at: VaultPath,
+    pub from: ImportFrom<'a>,
+    pub filter: ImportFilter,
+}
+
+pub enum ImportFrom<'a> {
+    /// A directory of the host, or a tar archive.
+    Host(PathBuf),
+    /// What a git repository holds at a revision.
+    Revision {
+        repository: PathBuf,
+        revision: String,
+    },
+    /// A tar archive as it arrives.
+    Stream(&'a mut dyn Read),
+}
+
+#[derive(Debug, Clone)]
+pub struct Imported {
+    pub report: ImportReport,
+    pub version: u64,
+}
+
+impl Runtime {
+    /// Brings something of the host into the vault as one version, or not at all.
+    pub fn import(&self, mut import: Import<'_>, watcher: &dyn Watcher) -> Result<Imported> {
+        let vault = self.vault(&import.vault)?;
+        self.inner.host.check_own(&import.at)?;
+        // Reading may take long; what forbids the import is better said before.
+        self.slot(vault.id)
+            .settled(self, |vault| self.check_place(&vault, &import.at))?;
+        let Some(host_dir) = source_directory(&import.from)? else {
+            if import.filter.gitignores == Gitignores::Heeded {
+                return Err(Error::Invalid {
+                    what: "option",
+                    reason: "only directories have .gitignore files to heed".into(),
+                });
+            }
+            let cache = ImportCache::empty();
+            return self.import_once(&vault, &mut import, None, &cache, watcher);
+        };
+        let memory = self.inner.config.home.join("cache/imports");
+        let cache = ImportCache::load(&memory, &host_dir);
+        let source = ImportSource {
+            host_dir: host_dir.as_os_str().as_bytes().to_vec(),
+            at: import.at.clone(),
+        };
+        let mut tried = self.import_once(&vault, &mut import, Some(&source), &cache, watcher);
+        let mut used = cache;
+        if used.reused() > 0 && tried.as_ref().is_err_and(is_missing) {
+            // What was remembered has been collected meanwhile: read everything again.
+            used = ImportCache::empty();
+            tried = self.import_once(&vault, &mut import, Some(&source), &used, watcher);
+        }
+        let imported = tried?;
+        // Without it the next import takes longer, and that is all.
+        let _ = used.save(&memory, &host_dir);
+        Ok(imported)
+    }
+
+    fn import_once(
+        &self,
+        vault: &Vault,
+        import: &mut Import<'_>,
+        source: Option<&ImportSource>,
+        cache: &ImportCache,
+        watcher: &dyn Watcher,
+    ) -> Result<Imported> {
+        let trees = self.inner.vaults.trees();
+        let at = import.at.clone();
+        let intake = Intake {
+            trees,
+            at: &at,
+            owner: (STORED_OWNER.uid, STORED_OWNER.gid),
+            sieve: Sieve::new(&import.filter)?,
+            cache,
+            tally: Tally::new(watcher, (None, None)),
+        };
+        let harvest = self.harvest(&intake, &mut import.from)?;
+        intake.tally.check()?;
+        let details = json!({ "paths": [at.to_string()], "source": describe(&import.from) });
+        let version = NewVersion {
+            by: Principal::Owner,
+            exec: None,
+            cause: Cause::Import,
+            details,
+        };
+        self.slot(vault.id).settled(self, |vault| {
+            let mut edit = trees.edit(vault.head)?;
+            let report = plant(&mut edit, &intake, harvest)?;
+            let root = edit.finish()?;
+            let relied_on = self.relied_on(vault.head, root, cache)?;
+            let published = self
+                .inner
+                .vaults
+                .publish_import(vault.id, vault.head, root, version, source, &relied_on)?;
+            let version = published.number;
+            Ok(Imported { report, version })
+        })
+    }
+
+    fn harvest(
+        &self,
+        intake: &Intake<'_>,
+        from: &mut ImportFrom<'_>,
+    ) -> Result<Harvest, TransferError> {
+        match from {
+            ImportFrom::Revision {
+                repository,
+                revision,
+            } => harvest_revision(intake, &self.inner.config.host, repository, revision),
+            ImportFrom::Stream(stream) => harvest_archive(intake, *stream, "the archive"),
+            ImportFrom::Host(path) if path.is_dir() => harvest_directory(intake, path),
+            ImportFrom::Host(path) => {
+                let opened = File::open(&*path).map_err(failed("open", path))?;
+                harvest_archive(intake, &mut { opened }, &path.display().to_string())
+            }
+        }
+    }
+
+    /// Whether something can be brought in at `at`.
+    fn check_place(&self, vault: &Vault, at: &VaultPath) -> Result<()> {
+        let trees = self.inner.vaults.trees();
+        let mut here = VaultPath::root();
+        for name in at.components() {
+            here = here.join(name)?;
+            match trees.entry(vault.head, &here)? {
+                None => return Ok(()),
+                Some(entry) if entry.is_dir() => {}
+                Some(_) => return Err(avfs_vault::Error::NotADirectory { path: here }.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// The objects that the new root needs and nobody has just written.
+    fn relied_on(&self, head: RootId, root: RootId, cache: &ImportCache) -> Result<Vec<ObjectId>> {
+        let mut objects = Vec::new();
+        if cache.reused() == 0 {
+            return Ok(objects);
+        }
+        let trees = self.inner.vaults.trees();
+        for change in trees.diff(head, root)? {
+            if let Some(Kind::File { content, .. }) = change.after.map(|entry| entry.kind)
+                && cache.took_over(content)
+            {
+                objects.extend(trees.content_objects(content)?);
+            }
+        }
+        Ok(objects)
+    }
+
+    /// Copies a directory of the vault to a host directory that is new or empty.
+    pub fn export(
+        &self,
+        vault: Select,
+        path: &VaultPath,
+        host_dir: &Path,
+        watcher: &dyn Watcher,
+    ) -> Result<ExportReport> {
+        let head = self.head_for(vault, path)?;
+        let trees = self.inner.vaults.trees();
+        Ok(export_directory(trees, head, path, host_dir, watcher)?)
+    }
+
+    /// Writes a directory of the vault as a tar archive to a file that is not there yet.
+    pub fn export_archive(
+        &self,
+        vault: Select,
+        path: &VaultPath,
+        host_file: &Path,
+        watcher: &dyn Watcher,
+    ) -> Result<ExportReport> {
+        let head = self.head_for(vault, path)?;
+        let trees = self.inner.vaults.trees();
+        Ok(archive_to_file(trees, head, path, host_file, watcher)?)
+    }
+
+    /// Writes a directory of the vault as a tar archive to whoever takes it.
+    pub fn archive(&self, vault: Select, path: &VaultPath, out: &mut dyn Write) -> Result<()> {
+        let head = self.head_for(vault, path)?;
+        write_archive(self.inner.vaults.trees(), head, path, out, &Unwatched)?;
+        Ok(())
+    }
+
+    /// The vault as it is now, for something that only looks.
+    fn head_for(&self, vault: Select, path: &VaultPath) -> Result<RootId> {
+        let vault = self.vault(&vault)?;
+        self.inner.host.check_own(path)?;
+        self.slot(vault.id).current(self, |vault| Ok(vault.head))
+    }
+}
+
+/// The real path of the directory that is imported; none when the source is something else.
+fn source_directory(from: &ImportFrom<'_>) -> Result<Option<PathBuf>> {
+    let (path, wants_directory) = match from {
+        ImportFrom::Host(path) => (path, false),
+        ImportFrom::Revision { repository, .. } => (repository, true),
+        ImportFrom::Stream(_) => return Ok(None),
+    };
+    let real = path.canonicalize().map_err(failed("open", path))?;
+    let kind = real.metadata().map_err(failed("open", path))?.file_type();
+    match (kind.is_dir(), wants_directory) {
+        (true, false) => Ok(Some(real)),
+        (true, true) => Ok(None),
+        (false, false) if kind.is_file() => Ok(None),
+        (false, _) => Err(TransferError::NotASource { path: path.clone() }.into()),
+    }
+}
+
+fn describe(from: &ImportFrom<'_>) -> String {
+    match from {
+        ImportFrom::Host(path) => path.display().to_string(),
+        ImportFrom::Revision {
+            repository,
+            revision,
+        } => format!("{} at {revision}", repository.display()),
+        ImportFrom::Stream(_) => "a stream".into(),
+    }
+}
+
+fn failed(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> TransferError {
+    let path = path.to_owned();
+    move |source| TransferError::Host {
+        action,
+        path,
+        source,
+    }
+}
+
+/// Whether an object that was counted on is gone.
+fn is_missing(error: &Error) -> bool {
+    let store = match error {
+        Error::Vault(avfs_vault::Error::Store(error)) | Error::Store(error) => error,
+        _ => return false,
+    };
+    matches!(store, avfs_store::Error::Missing { .. })
+}

@@ -448,6 +448,8 @@ mod tests {
         ("untag", "untag /f t"),
         ("tag_list", "tag /f --list"),
         ("tag_list_all", "tag --list-all"),
+        ("tag_delete", "tag --delete t"),
+        ("tag_rename", "tag --rename t:u"),
         ("meta_list", "meta /f --export"),
         ("meta_get", "meta /f k"),
         ("meta_set", "meta /f k v"),

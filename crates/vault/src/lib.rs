@@ -21,6 +21,7 @@ mod path;
 mod reader;
 mod renames;
 mod schema;
+mod similar;
 mod trees;
 mod vaults;
 mod versions;

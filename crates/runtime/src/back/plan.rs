@@ -213,24 +213,27 @@ impl Planning<'_> {
             }
             _ => {}
         }
-        match after {
-            Some(after) if after.is_dir() => {
-                let (from, to) = (after.meta.mode | 0o700, after.meta.mode);
-                if from != to {
-                    // First it must be possible to write into it.
-                    let path = path.clone();
-                    self.parts.modes.push(Step::Chmod { path, from, to });
-                }
-                let made = Step::MakeDirectory { path, mode: from };
-                self.parts.directories.push(made);
-            }
-            Some(after) => {
-                let number = self.number();
-                self.plan.entries.insert(number, after);
-                self.parts.files.push(Step::Create { path, number });
-            }
-            None => {}
+        if let Some(after) = after {
+            self.make(path, after);
         }
+    }
+
+    /// The steps that bring a new name about.
+    fn make(&mut self, path: VaultPath, after: Entry) {
+        if !after.is_dir() {
+            let number = self.number();
+            self.plan.entries.insert(number, after);
+            self.parts.files.push(Step::Create { path, number });
+            return;
+        }
+        let (from, to) = (after.meta.mode | 0o700, after.meta.mode);
+        if from != to {
+            // First it must be possible to write into it.
+            let path = path.clone();
+            self.parts.modes.push(Step::Chmod { path, from, to });
+        }
+        let made = Step::MakeDirectory { path, mode: from };
+        self.parts.directories.push(made);
     }
 
     fn number(&mut self) -> usize {

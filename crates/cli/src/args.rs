@@ -135,9 +135,6 @@ pub enum Verb {
         /// Which shell
         shell: ShellName,
     },
-    /// Print the reference of all verbs
-    #[command(name = "__docs", hide = true)]
-    Docs,
 }
 
 #[derive(Debug, Subcommand)]

@@ -419,6 +419,8 @@ mod tests {
         ("vault_rename", "vault rename v w"),
         ("vault_fork", "vault fork v w --checkpoint c --use"),
         ("vault_delete", "vault delete v -y"),
+        ("vault_list_deleted", "vault list --deleted"),
+        ("vault_undelete", "vault undelete v"),
         ("vault_log", "vault log v -n 5"),
         ("log", "log /f -n 3"),
         ("checkout", "checkout /f --version v3"),

@@ -101,7 +101,11 @@ fn logs(lines: usize, follow: bool, output: Output) -> Result<u8> {
     };
     output.answer(&log, |log| log.lines.join("\n"))?;
     let mut read = text.len() as u64;
-    while follow {
+    if !follow {
+        return Ok(exit::OK);
+    }
+    // Until the reader has had enough and interrupts.
+    loop {
         std::thread::sleep(LOOK_AGAIN);
         let Ok(mut file) = File::open(&path) else {
             continue;
@@ -116,7 +120,6 @@ fn logs(lines: usize, follow: bool, output: Output) -> Result<u8> {
         read += more.len() as u64;
         raw(&more)?;
     }
-    Ok(exit::OK)
 }
 
 fn stop(output: Output) -> Result<u8> {

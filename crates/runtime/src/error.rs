@@ -252,7 +252,8 @@ pub(crate) fn vault_kind(error: &avfs_vault::Error) -> ErrorKind {
         Vault::VaultExists { .. }
         | Vault::CheckpointExists { .. }
         | Vault::AlreadyExists { .. } => ErrorKind::AlreadyExists,
-        Vault::Conflict { .. } => ErrorKind::Conflict,
+        Vault::Conflict { .. } | Vault::Swept { .. } => ErrorKind::Conflict,
+        Vault::QuotaExceeded { .. } => ErrorKind::Quota,
         Vault::Corrupt { .. } => ErrorKind::Corrupt,
         Vault::UnknownSchema { .. } => ErrorKind::Unavailable,
         Vault::Read(source) => io_kind(source),

@@ -39,6 +39,9 @@ pub fn of_error(kind: ErrorKind, owner: Owner) -> u8 {
 /// The exit code that tells what became of a command.
 pub fn of_envelope(envelope: &Envelope) -> u8 {
     let result = &envelope.result;
+    if result.uncommitted.is_some() {
+        return of_error(ErrorKind::Quota, Owner::Command);
+    }
     match result.status {
         StatusWord::Exited => low_byte(result.exit_code.unwrap_or(125)),
         StatusWord::Signaled => low_byte(128 + result.signal.unwrap_or(0)),

@@ -72,6 +72,8 @@ pub enum Error {
     Sandbox(#[from] avfs_sandbox::Error),
     #[error(transparent)]
     Transfer(#[from] crate::TransferError),
+    #[error("what was last written in vault {vault} is kept but not committed: {source}")]
+    Uncommitted { vault: String, source: Box<Error> },
     #[error("no vault is selected")]
     NoCurrentVault,
     #[error("{path} is lent by the host, read-only")]
@@ -148,6 +150,7 @@ impl Error {
             Error::View(_) => ErrorKind::Unavailable,
             Error::Sandbox(_) => ErrorKind::Unavailable,
             Error::Transfer(error) => error.kind(),
+            Error::Uncommitted { source, .. } => source.kind(),
             Error::NoCurrentVault => ErrorKind::NotFound,
             Error::LentPath { .. } | Error::SandboxPath { .. } => ErrorKind::Denied,
             Error::PathExists { .. } => ErrorKind::AlreadyExists,
@@ -191,6 +194,17 @@ impl Error {
             Error::Vault(Vault::IsADirectory { path }) => {
                 format!("`avfs ls {path}` lists it; `avfs rm -r {path}` removes it")
             }
+            Error::Uncommitted { source, .. } if source.kind() == ErrorKind::Quota => {
+                "remove something with `avfs exec -- rm …`, or raise the limit with \
+                 `avfs quota set`; then it is committed"
+                    .into()
+            }
+            Error::Uncommitted { source, .. } => return source.hint(),
+            Error::Vault(Vault::QuotaExceeded { .. }) => {
+                "remove something, or see `avfs quota` and raise the limit with `avfs quota set`"
+                    .into()
+            }
+            Error::Vault(Vault::Swept { .. }) => "try again".into(),
             Error::Vault(Vault::Conflict { .. }) | Error::HeadMoved { .. } => {
                 "somebody else changed the vault; look at it and try again".into()
             }

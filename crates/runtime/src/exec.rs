@@ -15,7 +15,7 @@ use serde_json::json;
 
 use crate::host::{HOME, shell};
 use crate::live::{Entered, Left};
-use crate::report::{Captured, ExecReport, ExecStatus, Timings};
+use crate::report::{Captured, ExecReport, ExecStatus, Timings, Uncommitted};
 use crate::run::{Limits, OutputSink, Ran, run};
 use crate::runtime::{Runtime, Select};
 use crate::{Result, Skipped};
@@ -191,6 +191,7 @@ impl Refused {
             changes: Vec::new(),
             home_changes: 0,
             version: None,
+            uncommitted: None,
             skipped: Vec::new(),
             isolation: None,
             usage: None,
@@ -283,9 +284,17 @@ impl Finished {
             entered,
         } = viewed;
         let isolation = entered.sandbox.isolation().clone();
-        let left = entered.leave(call.version(&decision, &ran))?;
+        let before = entered.before;
+        let (left, uncommitted) = match entered.leave(call.version(&decision, &ran)) {
+            Ok(left) => {
+                let aside = left.aside.clone().map(Uncommitted::aside);
+                (left, aside)
+            }
+            // It ran, and what it wrote is still there: that is to be told, not thrown.
+            Err(error) => (Left::nothing(before), Some(Uncommitted::because(&error))),
+        };
         let (changes, home_changes) = call.changes(&left)?;
-        let changed = left.before != left.after;
+        let changed = left.before != left.after || uncommitted.is_some();
         let checkpoint = call.keep_checkpoint(checkpoint, changed)?;
         timings.commit_us = micros(started);
         Ok(ExecReport {
@@ -301,6 +310,7 @@ impl Finished {
             changes,
             home_changes,
             version: left.version,
+            uncommitted,
             skipped: left.skipped.into_iter().map(skipped).collect(),
             isolation: Some(isolation),
             usage: ran.usage,

@@ -20,6 +20,7 @@ mod labels;
 mod live;
 mod locate;
 mod mode;
+mod opened;
 mod patch;
 mod progress;
 mod recover;
@@ -59,7 +60,7 @@ pub use mode::ModeChange;
 pub use patch::{DiffLine, LineCounts, LineKind};
 pub use progress::{Progress, Unwatched, Watcher};
 pub use replace::{Occurrences, Replaced};
-pub use report::{Captured, ExecReport, ExecStatus, Timings};
+pub use report::{Captured, ExecReport, ExecStatus, Timings, Uncommitted};
 pub use run::{OutputSink, Stream};
 pub use runtime::{Activity, Config, Runtime, Select};
 pub use search::{

@@ -7,14 +7,17 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use avfs_sandbox::{OverlayPlan, Sandbox, SandboxPlan};
-use avfs_vault::{Cause, ExecId, NewVersion, Principal, RootId, Vault, VaultId};
-use avfs_view::{CommitInput, HashCache, Layer, LensRoot, Retired, Skipped, Writers};
+use avfs_sandbox::Sandbox;
+use avfs_vault::{Cause, CheckpointName, ExecId, NewVersion, Principal, RootId, Vault, VaultId};
+use avfs_view::{Skipped, Writers};
 use serde_json::json;
 
-use crate::engine::{Engine, STORED_OWNER};
+use crate::engine::Engine;
+use crate::opened::{
+    CommitPlan, Committed, LiveView, Otherwise, commit_layer, open, remove_in_background,
+};
 use crate::runtime::{Runtime, lock};
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// A layer with more names than this is exchanged for a fresh one once nothing runs in it.
 const ROTATE_ENTRIES: usize = 300;
@@ -30,22 +33,6 @@ struct State {
     /// The execs under way, each with the root that it started from.
     running: BTreeMap<ExecId, RootId>,
     used: Instant,
-}
-
-/// Fields go in this order: the sandbox ends before the lens stops showing its base.
-struct LiveView {
-    sandbox: Arc<Sandbox>,
-    _lens: LensRoot,
-    layer: Layer,
-    cache: HashCache,
-    entries: usize,
-    engine: Arc<Engine>,
-}
-
-impl LiveView {
-    fn is_alive(&self) -> bool {
-        self.sandbox.is_alive() && self.engine.keeper.is_alive()
-    }
 }
 
 /// An exec that has its sandbox; it must `leave`, or dropping it does.
@@ -68,6 +55,22 @@ pub(crate) struct Left {
     pub skipped: Vec<Skipped>,
     /// Other execs whose changes may be among these.
     pub shared_with: Vec<ExecId>,
+    /// The checkpoint that holds what the quota kept out of the vault.
+    pub aside: Option<CheckpointName>,
+}
+
+impl Left {
+    /// For a commit that did not come about.
+    pub fn nothing(before: RootId) -> Left {
+        Left {
+            before,
+            after: before,
+            version: None,
+            skipped: Vec::new(),
+            shared_with: Vec::new(),
+            aside: None,
+        }
+    }
 }
 
 impl Slot {
@@ -98,13 +101,18 @@ impl Slot {
             self.salvage(runtime, &mut state, None)?;
         }
         if !state.running.is_empty() {
-            self.commit(runtime, &mut state, partial_version())?;
+            match self.commit(runtime, &mut state, partial_version()) {
+                // The command may be the one that makes room.
+                Err(error) if error.kind() == ErrorKind::Quota => {}
+                committed => drop(committed?),
+            }
         }
         let before = runtime.inner.vaults.by_id(self.vault)?.head;
         if state.live.is_none() {
             state.live = Some(open(runtime, self.vault)?);
         }
-        let live = state.live.as_ref().expect("opened just now");
+        let live = state.live.as_mut().expect("opened just now");
+        live.unsaved = true;
         let sandbox = live.sandbox.clone();
         state.running.insert(exec, before);
         state.used = Instant::now();
@@ -135,10 +143,32 @@ impl Slot {
                 running,
             });
         }
-        if let Some(closing) = close(&mut state)? {
-            closing.in_background();
+        self.save(runtime, &mut state)?;
+        if let Some(live) = state.live.take() {
+            live.close()?.in_background();
         }
-        change(vault)
+        let _lease = runtime.inner.vaults.lease();
+        change(runtime.inner.vaults.by_id(self.vault)?)
+    }
+
+    /// Commits what an earlier commit was refused for, or says once more why it cannot be.
+    fn save(&self, runtime: &Runtime, state: &mut State) -> Result<()> {
+        if !state.live.as_ref().is_some_and(|live| live.unsaved) {
+            return Ok(());
+        }
+        let version = interrupted_version(json!({ "why": "an earlier commit was refused" }));
+        let saved = self.commit(runtime, state, version);
+        saved
+            .map(drop)
+            .map_err(|error| self.uncommitted(runtime, error))
+    }
+
+    fn uncommitted(&self, runtime: &Runtime, error: Error) -> Error {
+        let vault = runtime.inner.vaults.by_id(self.vault);
+        Error::Uncommitted {
+            vault: vault.map_or_else(|_| self.vault.to_string(), |vault| vault.name.to_string()),
+            source: Box::new(error),
+        }
     }
 
     /// Runs `look` on a head that holds all that was written until now, also by running commands.
@@ -149,20 +179,26 @@ impl Slot {
     ) -> Result<T> {
         let mut state = self.lock();
         if !state.running.is_empty() {
-            self.commit(runtime, &mut state, partial_version())?;
+            let committed = self.commit(runtime, &mut state, partial_version());
+            committed.map_err(|error| self.uncommitted(runtime, error))?;
+        } else {
+            self.save(runtime, &mut state)?;
         }
         look(runtime.inner.vaults.by_id(self.vault)?)
     }
 
-    /// Closes a view that has not been used for `idle`.
-    pub fn close_if_idle(&self, _runtime: &Runtime, idle: Duration) {
+    /// Closes a view that has not been used for `idle`, unless it holds what could not be committed.
+    pub fn close_if_idle(&self, idle: Duration) {
         let Ok(mut state) = self.state.try_lock() else {
             return;
         };
-        if state.running.is_empty() && state.used.elapsed() >= idle {
+        if !state.running.is_empty() || state.used.elapsed() < idle {
+            return;
+        }
+        if let Some(live) = state.live.take_if(|live| !live.unsaved) {
+            drop(state);
             // What cannot be given up now is found at the next start.
-            if let Ok(Some(closing)) = close(&mut state) {
-                drop(state);
+            if let Ok(closing) = live.close() {
                 closing.finish();
             }
         }
@@ -171,14 +207,11 @@ impl Slot {
     /// Ends whatever runs and closes the view, keeping what was written.
     pub fn shut(&self, runtime: &Runtime) {
         let mut state = self.lock();
-        if state.running.is_empty() {
-            if let Ok(Some(closing)) = close(&mut state) {
-                closing.finish();
-            }
-        } else if let Some(live) = &state.live {
-            live.sandbox.kill();
+        if state.live.as_ref().is_some_and(|live| live.unsaved) {
             // On failure the layer stays on disk, where the next start finds it.
             let _ = self.salvage(runtime, &mut state, None);
+        } else if let Some(Ok(closing)) = state.live.take().map(LiveView::close) {
+            closing.finish();
         }
     }
 
@@ -194,10 +227,11 @@ impl Slot {
             .as_ref()
             .is_some_and(|live| known || !live.is_alive());
         let committed = if lost {
-            self.salvage(runtime, &mut state, Some(version))?
+            self.salvage(runtime, &mut state, Some(version))
         } else {
-            self.commit(runtime, &mut state, version)?
+            self.commit(runtime, &mut state, version)
         };
+        let committed = committed.map_err(|error| self.uncommitted(runtime, error))?;
         if state.running.is_empty()
             && state
                 .live
@@ -210,6 +244,7 @@ impl Slot {
             after,
             version,
             skipped,
+            aside,
         } = committed;
         Ok(Left {
             before,
@@ -217,6 +252,7 @@ impl Slot {
             version,
             skipped,
             shared_with,
+            aside,
         })
     }
 
@@ -238,18 +274,20 @@ impl Slot {
                 after,
                 version: None,
                 skipped: Vec::new(),
+                aside: None,
             });
         };
-        let (committed, entries) = commit_layer(
-            runtime,
-            &live.engine,
-            self.vault,
-            &mut live.layer,
-            &mut live.cache,
+        let plan = CommitPlan {
+            vault: self.vault,
+            layer: &mut live.layer,
+            cache: &mut live.cache,
             writers,
             version,
-        )?;
+            otherwise: Otherwise::Refuse,
+        };
+        let (committed, entries) = commit_layer(runtime, &live.engine, plan)?;
         live.entries = entries;
+        live.unsaved = writers == Writers::Some;
         Ok(committed)
     }
 
@@ -271,16 +309,15 @@ impl Slot {
         };
         let mut engine = runtime.engine()?;
         let mut commit = |engine: &Engine| {
-            let (layer, cache) = (&mut live.layer, &mut live.cache);
-            commit_layer(
-                runtime,
-                engine,
-                self.vault,
-                layer,
-                cache,
-                Writers::None,
-                version.clone(),
-            )
+            let plan = CommitPlan {
+                vault: self.vault,
+                layer: &mut live.layer,
+                cache: &mut live.cache,
+                writers: Writers::None,
+                version: version.clone(),
+                otherwise: Otherwise::KeepAside,
+            };
+            commit_layer(runtime, engine, plan)
         };
         let mut outcome = commit(&engine);
         if let Err(Error::View(avfs_view::Error::ScannerLost)) = outcome {
@@ -301,11 +338,11 @@ impl Slot {
             let due = state
                 .live
                 .as_ref()
-                .is_some_and(|live| live.entries > ROTATE_ENTRIES);
+                .is_some_and(|live| live.entries > ROTATE_ENTRIES && !live.unsaved);
             if !due || !state.running.is_empty() {
                 return;
             }
-            if let Ok(Some(closing)) = close(&mut state) {
+            if let Some(Ok(closing)) = state.live.take().map(LiveView::close) {
                 closing.in_background();
             }
             // If this fails, so will the next exec, which can say why.
@@ -336,129 +373,6 @@ impl Drop for Entered {
     }
 }
 
-/// The outcome of a commit.
-pub(crate) struct Committed {
-    pub after: RootId,
-    pub version: Option<u64>,
-    pub skipped: Vec<Skipped>,
-}
-
-/// Publishes base + layer as the head, and how many names the layer holds.
-pub(crate) fn commit_layer(
-    runtime: &Runtime,
-    engine: &Engine,
-    vault: VaultId,
-    layer: &mut Layer,
-    cache: &mut HashCache,
-    writers: Writers,
-    version: NewVersion,
-) -> Result<(Committed, usize)> {
-    let input = CommitInput {
-        trees: runtime.inner.vaults.trees(),
-        base: layer.record().base,
-        mount_points: &runtime.inner.host.mount_points,
-        unfinished_prefix: avfs_sandbox::MOVING_PREFIX.as_bytes(),
-        owner: STORED_OWNER,
-        writers,
-    };
-    let committed = avfs_view::commit(&input, &engine.scanner, layer.upper(), cache)?;
-    let expected = layer.record().last_commit;
-    layer.begin_commit(committed.root)?;
-    let published = runtime
-        .inner
-        .vaults
-        .publish(vault, expected, committed.root, version)?;
-    layer.finish_commit()?;
-    let version = (committed.root != expected).then_some(published.number);
-    let after = committed.root;
-    Ok((
-        Committed {
-            after,
-            version,
-            skipped: committed.skipped,
-        },
-        committed.entries,
-    ))
-}
-
-fn open(runtime: &Runtime, vault: VaultId) -> Result<LiveView> {
-    let inner = &runtime.inner;
-    let engine = runtime.engine()?;
-    let vault = inner.vaults.by_id(vault)?;
-    let trees = inner.vaults.trees();
-    let top = trees.root(vault.head)?.top.meta.clone();
-    let layer = inner.layers.create(vault.id, vault.head, &top)?;
-    let (lens, lower) = engine.show(trees, vault.head)?;
-    let plan = SandboxPlan {
-        name: vault.name.to_string(),
-        overlay: OverlayPlan {
-            lowers: vec![lower, inner.host.skeleton.clone()],
-            upper: layer.upper_path(),
-            work: layer.work_path(),
-        },
-        scratch: inner.layers.scratch(vault.id)?,
-        lent: inner.host.lent.clone(),
-        etc: inner.host.etc(&vault.name),
-        readonly: false,
-        network: avfs_sandbox::Network::None,
-    };
-    match engine.keeper.open_sandbox(&plan, vec![layer.hold()?]) {
-        Ok(sandbox) => Ok(LiveView {
-            sandbox: Arc::new(sandbox),
-            _lens: lens,
-            layer,
-            cache: HashCache::default(),
-            entries: 0,
-            engine,
-        }),
-        Err(error) => {
-            remove_in_background(layer.retire()?, engine);
-            Err(error.into())
-        }
-    }
-}
-
-/// Gives a clean view up. Its sandbox, in which nothing runs, takes the kernel a while to end.
-fn close(state: &mut State) -> Result<Option<Closing>> {
-    let Some(live) = state.live.take() else {
-        return Ok(None);
-    };
-    let LiveView {
-        sandbox,
-        _lens,
-        layer,
-        engine,
-        ..
-    } = live;
-    let retired = layer.retire()?;
-    Ok(Some(Closing {
-        sandbox,
-        _lens,
-        retired,
-        engine,
-    }))
-}
-
-/// A view on its way out.
-struct Closing {
-    sandbox: Arc<Sandbox>,
-    _lens: LensRoot,
-    retired: Retired,
-    engine: Arc<Engine>,
-}
-
-impl Closing {
-    /// A removal that does not finish is taken up at the next start.
-    fn finish(self) {
-        self.sandbox.kill();
-        let _ = self.retired.remove(&self.engine.sweeper);
-    }
-
-    fn in_background(self) {
-        std::thread::spawn(move || self.finish());
-    }
-}
-
 /// A commit in the middle of commands, because somebody looks.
 fn partial_version() -> NewVersion {
     NewVersion {
@@ -476,8 +390,4 @@ pub(crate) fn interrupted_version(details: serde_json::Value) -> NewVersion {
         cause: Cause::Interrupted,
         details,
     }
-}
-
-fn remove_in_background(retired: Retired, engine: Arc<Engine>) {
-    std::thread::spawn(move || retired.remove(&engine.sweeper));
 }

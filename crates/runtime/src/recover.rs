@@ -7,7 +7,8 @@ use avfs_view::{CommitInput, Found, HashCache, Writers};
 use serde_json::json;
 
 use crate::engine::{Engine, STORED_OWNER};
-use crate::live::{commit_layer, interrupted_version};
+use crate::live::interrupted_version;
+use crate::opened::{CommitPlan, Otherwise, commit_layer};
 use crate::runtime::Runtime;
 use crate::{Error, Result};
 
@@ -67,18 +68,18 @@ impl Runtime {
                 layer.finish_commit()?;
             }
             let version = interrupted_version(json!({ "why": "the daemon was lost" }));
-            let cache = &mut HashCache::default();
-            commit_layer(
-                self,
-                engine,
-                vault.id,
-                &mut layer,
-                cache,
-                Writers::None,
+            let plan = CommitPlan {
+                vault: vault.id,
+                layer: &mut layer,
+                cache: &mut HashCache::default(),
+                writers: Writers::None,
                 version,
-            )?;
+                otherwise: Otherwise::KeepAside,
+            };
+            commit_layer(self, engine, plan)?;
         } else {
             // Unsynced files may be missing: kept aside, and the head stays.
+            let _lease = vaults.lease();
             let input = CommitInput {
                 trees: vaults.trees(),
                 base: record.base,

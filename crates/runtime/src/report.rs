@@ -6,7 +6,7 @@ use avfs_policy::Decision;
 use avfs_sandbox::{Isolation, Usage};
 use avfs_vault::{Change, ChangeKind, CheckpointName, ExecId, VaultName, VaultPath};
 
-use crate::Skipped;
+use crate::{Error, ErrorKind, Skipped};
 
 /// Everything that is known about one exec once it is over.
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub struct ExecReport {
     pub home_changes: usize,
     /// The version that holds the changes.
     pub version: Option<u64>,
+    /// Why what the command wrote is in no version, and what to do about it.
+    pub uncommitted: Option<Uncommitted>,
     /// Sockets and devices that the command left, which no version holds.
     pub skipped: Vec<Skipped>,
     pub isolation: Option<Isolation>,
@@ -35,6 +37,40 @@ pub struct ExecReport {
     /// Execs that ran in the same vault meanwhile: their changes may be among these.
     pub shared_with: Vec<ExecId>,
     pub timings: Timings,
+}
+
+/// What a command wrote, when it is kept but not in the vault.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Uncommitted {
+    pub kind: ErrorKind,
+    pub message: String,
+    pub hint: Option<String>,
+    /// The checkpoint that holds it; without one, the vault's sandbox still does.
+    pub checkpoint: Option<CheckpointName>,
+}
+
+impl Uncommitted {
+    pub(crate) fn because(error: &Error) -> Uncommitted {
+        Uncommitted {
+            kind: error.kind(),
+            message: error.to_string(),
+            hint: error.hint(),
+            checkpoint: None,
+        }
+    }
+
+    pub(crate) fn aside(checkpoint: CheckpointName) -> Uncommitted {
+        Uncommitted {
+            kind: ErrorKind::Quota,
+            message: format!(
+                "what was written is beyond the vault's quota; checkpoint {checkpoint} holds it"
+            ),
+            hint: Some(format!(
+                "to have it: `avfs checkpoint restore {checkpoint}`"
+            )),
+            checkpoint: Some(checkpoint),
+        }
+    }
 }
 
 /// What became of a command.

@@ -174,7 +174,7 @@ impl Runtime {
                 let Some(inner) = inner.upgrade() else { return };
                 let runtime = Runtime { inner };
                 for slot in runtime.slots() {
-                    slot.close_if_idle(&runtime, VIEW_IDLE);
+                    slot.close_if_idle(VIEW_IDLE);
                 }
             }
         });

@@ -93,6 +93,7 @@ impl Runtime {
         cache: &ImportCache,
         watcher: &dyn Watcher,
     ) -> Result<Imported> {
+        let _lease = self.inner.vaults.lease();
         let trees = self.inner.vaults.trees();
         let at = import.at.clone();
         let intake = Intake {
@@ -258,6 +259,7 @@ fn failed(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> T
 /// Whether an object that was counted on is gone.
 fn is_missing(error: &Error) -> bool {
     let store = match error {
+        Error::Vault(avfs_vault::Error::Swept { .. }) => return true,
         Error::Vault(avfs_vault::Error::Store(error)) | Error::Store(error) => error,
         _ => return false,
     };

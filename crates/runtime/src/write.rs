@@ -129,6 +129,7 @@ impl Runtime {
         }
         self.inner.host.check_own(path)?;
         let trees = self.inner.vaults.trees();
+        let _lease = self.inner.vaults.lease();
         // Stored before the vault is held: a large file must not make others wait.
         let (content, size) = trees.write_content(&mut *reader)?;
         self.change(vault, Cause::Write, &[path], |edit, head| {

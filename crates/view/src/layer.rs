@@ -146,6 +146,23 @@ impl Layers {
         Ok(rubbish.map(|path| Retired { path }).collect())
     }
 
+    /// The roots that layers on the disk stand on, have published, or were about to.
+    pub fn roots(&self) -> Result<Vec<RootId>> {
+        let mut roots = Vec::new();
+        for (_, path) in self.directories()? {
+            let Ok(bytes) = std::fs::read(path.join(RECORD)) else {
+                continue;
+            };
+            let record = bytes.first_chunk().and_then(LayerRecord::decode);
+            roots.extend(
+                record
+                    .iter()
+                    .flat_map(|it| [it.base, it.last_commit, it.pending]),
+            );
+        }
+        Ok(roots)
+    }
+
     fn directories(&self) -> Result<Vec<(VaultId, PathBuf)>> {
         let mut directories = Vec::new();
         for vault in subdirectories(&self.directory)? {

@@ -5,11 +5,12 @@ use super::files::vault_path;
 use super::items;
 use crate::wire::{
     Base64, ByteCounts, CommandMode, DecisionItem, DecisionPart, Envelope, EnvelopeRequest,
-    EnvelopeResult, Exec, OutputCounts, StatusWord, TimeoutItem, TimingItem, to_text,
+    EnvelopeResult, Exec, OutputCounts, StatusWord, TimeoutItem, TimingItem, UncommittedItem,
+    to_text,
 };
 use avfs_runtime::{
     Captured, Category, Decision, ExecCommand, ExecReport, ExecRequest, ExecStatus, Principal,
-    Select, VaultPath,
+    Select, Uncommitted, VaultPath,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -123,7 +124,7 @@ pub(crate) fn envelope(asked: &Asked, report: ExecReport) -> Envelope {
     Envelope {
         schema_version: Envelope::SCHEMA_VERSION,
         kind: Envelope::KIND.into(),
-        success: result.exit_code == Some(0),
+        success: result.exit_code == Some(0) && result.uncommitted.is_none(),
         request,
         result,
     }
@@ -194,6 +195,7 @@ fn result_item(command: String, report: ExecReport) -> EnvelopeResult {
         changes: report.changes.iter().map(items::change).collect(),
         home_changes: report.home_changes,
         version: report.version,
+        uncommitted: report.uncommitted.map(uncommitted),
         decision: decision(&report.decision),
         state: if ended.ran { "completed" } else { "failed" }.into(),
         timed_out: ended.status == StatusWord::TimedOut,
@@ -209,6 +211,15 @@ fn result_item(command: String, report: ExecReport) -> EnvelopeResult {
             run_us: report.timings.run_us,
             commit_us: report.timings.commit_us,
         },
+    }
+}
+
+fn uncommitted(uncommitted: Uncommitted) -> UncommittedItem {
+    UncommittedItem {
+        error: uncommitted.kind.as_str().into(),
+        message: uncommitted.message,
+        hint: uncommitted.hint,
+        checkpoint: uncommitted.checkpoint.map(|name| name.to_string()),
     }
 }
 

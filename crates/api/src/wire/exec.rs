@@ -212,6 +212,9 @@ pub struct EnvelopeResult {
     pub home_changes: usize,
     /// The version this exec made; null when it changed nothing.
     pub version: Option<u64>,
+    /// Why what the command wrote is kept but in no version.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub uncommitted: Option<UncommittedItem>,
     pub decision: DecisionItem,
     /// `completed` when the command ran to an end, else `failed`.
     pub state: String,
@@ -224,6 +227,19 @@ pub struct EnvelopeResult {
     /// Execs that ran in the same vault meanwhile, whose changes may be among these.
     pub shared_with: Vec<String>,
     pub timings: TimingItem,
+}
+
+/// What a command wrote that is not in the vault, and how to go on.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct UncommittedItem {
+    /// The kind of error, such as `Quota`.
+    pub error: String,
+    pub message: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub hint: Option<String>,
+    /// The checkpoint that holds it; without one, the vault's sandbox still does.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub checkpoint: Option<String>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -36,7 +36,7 @@ pub use diff::{
 pub use exec::{
     ByteCounts, CommandMode, DecisionItem, DecisionPart, Envelope, EnvelopeRequest, EnvelopeResult,
     Exec, ExecCancel, ExecCancelled, ExecEvent, OutputChunk, OutputCounts, SkippedItem,
-    StartedEvent, StatusWord, TimeoutItem, TimingItem,
+    StartedEvent, StatusWord, TimeoutItem, TimingItem, UncommittedItem,
 };
 pub use files::{
     Cat, FileBody, ListedEntry, Ls, MadeDirectory, Mkdir, Moved, Mv, Removed, Rm, Write, Written,

@@ -23,6 +23,15 @@ pub fn report(envelope: &Envelope) -> String {
             .into_iter()
             .map(|line| format!("  {line}")),
     );
+    if let Some(uncommitted) = &result.uncommitted {
+        lines.push(format!(
+            "  {} {}",
+            style::bad("error:"),
+            uncommitted.message
+        ));
+        let hint = uncommitted.hint.iter();
+        lines.extend(hint.map(|hint| format!("  {} {hint}", style::good("hint:"))));
+    }
     lines.extend(
         asides(result)
             .into_iter()
@@ -36,7 +45,7 @@ fn headline(result: &EnvelopeResult) -> String {
     if let Some(checkpoint) = &result.checkpoint {
         parts.push(format!("checkpoint {checkpoint}"));
     }
-    if ran(result) {
+    if ran(result) && result.uncommitted.is_none() {
         parts.push(match result.changes.len() {
             0 => "nothing changed".into(),
             changes => format!("{} changed", count(changes as u64, "path")),

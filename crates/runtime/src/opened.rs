@@ -1,0 +1,196 @@
+//! One view of a vault: how it is opened, committed and given up.
+
+use std::sync::Arc;
+
+use avfs_sandbox::{OverlayPlan, Sandbox, SandboxPlan};
+use avfs_vault::{
+    CheckpointName, CheckpointOrigin, ExecId, Hold, NewVersion, Principal, RootId, VaultId,
+};
+use avfs_view::{CommitInput, HashCache, Layer, LensRoot, Retired, Skipped, Writers};
+
+use crate::Result;
+use crate::engine::{Engine, STORED_OWNER};
+use crate::runtime::Runtime;
+
+/// Fields go in this order: the sandbox ends before the lens stops showing its base.
+pub(crate) struct LiveView {
+    pub sandbox: Arc<Sandbox>,
+    _lens: LensRoot,
+    pub layer: Layer,
+    pub cache: HashCache,
+    pub entries: usize,
+    /// Whether the layer may hold what no commit has taken in: commands run in it, or the last
+    /// commit was refused.
+    pub unsaved: bool,
+    pub engine: Arc<Engine>,
+    /// Versions may be forgotten; what the layer stands on may not.
+    _base: Hold,
+}
+
+impl LiveView {
+    pub fn is_alive(&self) -> bool {
+        self.sandbox.is_alive() && self.engine.keeper.is_alive()
+    }
+}
+
+/// The outcome of a commit.
+pub(crate) struct Committed {
+    pub after: RootId,
+    pub version: Option<u64>,
+    pub skipped: Vec<Skipped>,
+    /// The checkpoint that holds what the quota kept out of the head.
+    pub aside: Option<CheckpointName>,
+}
+
+/// Which layer is committed, and how.
+pub(crate) struct CommitPlan<'a> {
+    pub vault: VaultId,
+    pub layer: &'a mut Layer,
+    pub cache: &'a mut HashCache,
+    pub writers: Writers,
+    pub version: NewVersion,
+    pub otherwise: Otherwise,
+}
+
+/// What becomes of a commit that the vault's quota refuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Otherwise {
+    /// It is an error, and the layer stays as it is.
+    Refuse,
+    /// The layer cannot stay: what it holds becomes a checkpoint, and the head stays.
+    KeepAside,
+}
+
+/// Publishes base + layer as the head; gives how many names the layer holds, too.
+pub(crate) fn commit_layer(
+    runtime: &Runtime,
+    engine: &Engine,
+    plan: CommitPlan<'_>,
+) -> Result<(Committed, usize)> {
+    let vaults = &runtime.inner.vaults;
+    let _lease = vaults.lease();
+    let CommitPlan { layer, cache, .. } = plan;
+    let input = CommitInput {
+        trees: vaults.trees(),
+        base: layer.record().base,
+        mount_points: &runtime.inner.host.mount_points,
+        unfinished_prefix: avfs_sandbox::MOVING_PREFIX.as_bytes(),
+        owner: STORED_OWNER,
+        writers: plan.writers,
+    };
+    let committed = avfs_view::commit(&input, &engine.scanner, layer.upper(), cache)?;
+    let expected = layer.record().last_commit;
+    layer.begin_commit(committed.root)?;
+    let published = vaults.publish(plan.vault, expected, committed.root, plan.version);
+    let mut outcome = Committed {
+        after: committed.root,
+        version: None,
+        skipped: committed.skipped,
+        aside: None,
+    };
+    match published {
+        Ok(published) => {
+            layer.finish_commit()?;
+            outcome.version = (committed.root != expected).then_some(published.number);
+        }
+        Err(error) => {
+            // What it remembers is in no vault, and may go.
+            *cache = HashCache::default();
+            let quota = matches!(error, avfs_vault::Error::QuotaExceeded { .. });
+            if !quota || plan.otherwise == Otherwise::Refuse {
+                return Err(error.into());
+            }
+            outcome.aside = Some(keep_aside(runtime, plan.vault, committed.root)?);
+            outcome.after = expected;
+        }
+    }
+    Ok((outcome, committed.entries))
+}
+
+fn keep_aside(runtime: &Runtime, vault: VaultId, root: RootId) -> Result<CheckpointName> {
+    let name: CheckpointName = format!("uncommitted-{}", ExecId::new()).parse()?;
+    let origin = CheckpointOrigin::Automatic;
+    let by = &Principal::System;
+    runtime
+        .inner
+        .vaults
+        .save_checkpoint(vault, Some(&name), root, origin, by)?;
+    Ok(name)
+}
+
+pub(crate) fn open(runtime: &Runtime, vault: VaultId) -> Result<LiveView> {
+    let inner = &runtime.inner;
+    let engine = runtime.engine()?;
+    let vault = inner.vaults.by_id(vault)?;
+    let trees = inner.vaults.trees();
+    let base = inner.vaults.hold(vault.head);
+    let top = trees.root(vault.head)?.top.meta.clone();
+    let layer = inner.layers.create(vault.id, vault.head, &top)?;
+    let (lens, lower) = engine.show(trees, vault.head)?;
+    let plan = SandboxPlan {
+        name: vault.name.to_string(),
+        overlay: OverlayPlan {
+            lowers: vec![lower, inner.host.skeleton.clone()],
+            upper: layer.upper_path(),
+            work: layer.work_path(),
+        },
+        scratch: inner.layers.scratch(vault.id)?,
+        lent: inner.host.lent.clone(),
+        etc: inner.host.etc(&vault.name),
+        readonly: false,
+        network: avfs_sandbox::Network::None,
+    };
+    match engine.keeper.open_sandbox(&plan, vec![layer.hold()?]) {
+        Ok(sandbox) => Ok(LiveView {
+            sandbox: Arc::new(sandbox),
+            _lens: lens,
+            layer,
+            cache: HashCache::default(),
+            entries: 0,
+            unsaved: false,
+            engine,
+            _base: base,
+        }),
+        Err(error) => {
+            remove_in_background(layer.retire()?, engine);
+            Err(error.into())
+        }
+    }
+}
+
+impl LiveView {
+    /// Gives a clean view up. Its sandbox, in which nothing runs, takes the kernel a while to end.
+    pub fn close(self) -> Result<Closing> {
+        let retired = self.layer.retire()?;
+        Ok(Closing {
+            sandbox: self.sandbox,
+            _lens: self._lens,
+            retired,
+            engine: self.engine,
+        })
+    }
+}
+
+/// A view on its way out.
+pub(crate) struct Closing {
+    sandbox: Arc<Sandbox>,
+    _lens: LensRoot,
+    retired: Retired,
+    engine: Arc<Engine>,
+}
+
+impl Closing {
+    /// A removal that does not finish is taken up at the next start.
+    pub fn finish(self) {
+        self.sandbox.kill();
+        let _ = self.retired.remove(&self.engine.sweeper);
+    }
+
+    pub fn in_background(self) {
+        std::thread::spawn(move || self.finish());
+    }
+}
+
+pub(crate) fn remove_in_background(retired: Retired, engine: Arc<Engine>) {
+    std::thread::spawn(move || retired.remove(&engine.sweeper));
+}

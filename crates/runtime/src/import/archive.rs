@@ -77,7 +77,7 @@ impl Form {
                 Err("it is compressed with bzip2; pipe it through `bzip2 -dc` and import -")
             }
             [b'P', b'K', 3, 4, ..] => Err("it is a zip archive; only tar archives are read"),
-            [head @ ..] if head.len() < HEAD as usize => Err("it is no tar archive"),
+            head if head.len() < HEAD as usize => Err("it is no tar archive"),
             _ => Ok(Form::Plain),
         }
     }

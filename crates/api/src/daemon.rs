@@ -36,6 +36,9 @@ pub struct ServeConfig {
     pub idle_timeout: Option<Duration>,
 }
 
+/// Trees are walked by recursion, and may be as deep as paths are long. Only what is used is taken.
+const THREAD_STACK: usize = 64 << 20;
+
 /// Serves a home until it is time to end. `ready` is called once clients can connect.
 ///
 /// [`Error::HomeTaken`] means that another daemon serves this home, which is as good.
@@ -45,6 +48,7 @@ pub fn serve(config: ServeConfig, ready: impl FnOnce()) -> Result<()> {
     let app = Arc::new(App::new(runtime, config.place, config.idle_timeout));
     let event_loop = tokio::runtime::Builder::new_current_thread()
         .enable_all()
+        .thread_stack_size(THREAD_STACK)
         .build()
         .map_err(Error::Setup)?;
     let served = event_loop.block_on(listen(Arc::clone(&app), ready));

@@ -132,22 +132,8 @@ fn by_subcommand(subcommand: &str, args: &[Word]) -> &'static [Category] {
         .find(|t| !t.starts_with('-'));
     let open = args.iter().any(Word::starts_unknown);
     match subcommand {
-        "push"
-            if has(&[
-                "-f",
-                "--force",
-                "--force-with-lease",
-                "--mirror",
-                "-d",
-                "--delete",
-            ]) =>
-        {
-            &[Publishing, Networked, Destructive]
-        }
-        "push" if args.iter().any(|w| w.text.starts_with(['+', ':'])) => {
-            &[Publishing, Networked, Destructive]
-        }
-        "push" | "send-email" | "svn" | "p4" | "request-pull" => &[Publishing, Networked],
+        "push" => push(args),
+        "send-email" | "svn" | "p4" | "request-pull" => &[Publishing, Networked],
         "clone" if args.iter().any(is_local) && !args.iter().any(is_remote) => &[Mutating],
         "clone" | "fetch" | "pull" => &[Networked, Mutating],
         "ls-remote" => &[Networked],
@@ -194,6 +180,24 @@ fn by_subcommand(subcommand: &str, args: &[Word]) -> &'static [Category] {
         }
         writer if listed(WRITERS, writer) => &[Mutating],
         _ => &[Unknown],
+    }
+}
+
+/// A push that can take commits away from the other side is destructive too.
+fn push(args: &[Word]) -> &'static [Category] {
+    let options = [
+        "-f",
+        "--force",
+        "--force-with-lease",
+        "--mirror",
+        "-d",
+        "--delete",
+    ];
+    let takes_away = |w: &Word| is_option(w, &options) || w.text.starts_with(['+', ':']);
+    if args.iter().any(takes_away) {
+        &[Publishing, Networked, Destructive]
+    } else {
+        &[Publishing, Networked]
     }
 }
 

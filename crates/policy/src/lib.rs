@@ -5,7 +5,7 @@
 //! parsed by a real parser, every nested command is judged, and what cannot be understood is
 //! never answered with `allow`.
 //!
-//! One request goes through the files in this order: `mask`, `tokens` and `shell` (text to commands), `word`, `escape`
+//! One request goes through the files in this order: `mask`, `documents`, `tokens` and `shell` (text to commands), `word`, `escape`
 //! and `brace` (quotes and expansions), `judge` (one command), `wrappers` and `runners` (commands that run commands),
 //! `commands`, `vocabulary`, `tools`, `git`, `code` (what a command is), `paths` (what it reaches for), `finding` and
 //! `rules` (the decision).
@@ -13,6 +13,7 @@
 mod brace;
 mod code;
 mod commands;
+mod documents;
 mod escape;
 mod finding;
 mod git;

@@ -152,8 +152,16 @@ fn files_after(text: &str, directory: &Path) -> Vec<String> {
         .collect()
 }
 
+/// How many texts to try; `AVFS_TEST_CASES` asks for a longer run.
+fn cases(usual: u32) -> u32 {
+    let asked = std::env::var("AVFS_TEST_CASES")
+        .ok()
+        .and_then(|cases| cases.parse().ok());
+    asked.unwrap_or(usual)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 10_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(10_000), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn what_is_allowed_does_no_more_in_bash_than_we_saw(text in texts()) {

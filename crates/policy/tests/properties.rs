@@ -137,8 +137,16 @@ fn texts() -> impl Strategy<Value = String> {
     prop::collection::vec(spaced, 0..24).prop_map(|pieces| pieces.concat())
 }
 
+/// How many texts to try; `AVFS_TEST_CASES` asks for a longer run.
+fn cases(usual: u32) -> u32 {
+    let asked = std::env::var("AVFS_TEST_CASES")
+        .ok()
+        .and_then(|cases| cases.parse().ok());
+    asked.unwrap_or(usual)
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(12_000), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_bytes_are_decided(bytes in prop::collection::vec(any::<u8>(), 0..200)) {

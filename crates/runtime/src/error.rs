@@ -102,6 +102,8 @@ pub enum Error {
         what: &'static str,
         name: String,
     },
+    #[error("no path has the tag {name:?}")]
+    TagNotFound { name: String },
     #[error("{path} has {size} bytes, and this works up to {limit}")]
     TooLarge {
         path: VaultPath,
@@ -157,6 +159,7 @@ impl Error {
             | Error::TextAmbiguous { .. }
             | Error::TooLarge { .. } => ErrorKind::Invalid,
             Error::NothingToUndo { .. }
+            | Error::TagNotFound { .. }
             | Error::NotInVersion { .. }
             | Error::NoEarlierState { .. }
             | Error::LabelNotFound { .. } => ErrorKind::NotFound,
@@ -210,6 +213,7 @@ impl Error {
             Error::LabelNotFound { path, .. } => {
                 format!("`avfs tag --list {path}` and `avfs meta {path}` show what it has")
             }
+            Error::TagNotFound { .. } => "run `avfs tag --list-all` to see the tags".into(),
             Error::TextAmbiguous { .. } => {
                 "give more of the text around it, or pass --all to replace every one".into()
             }
@@ -248,7 +252,8 @@ pub(crate) fn vault_kind(error: &avfs_vault::Error) -> ErrorKind {
         Vault::VaultExists { .. }
         | Vault::CheckpointExists { .. }
         | Vault::AlreadyExists { .. } => ErrorKind::AlreadyExists,
-        Vault::Conflict { .. } => ErrorKind::Conflict,
+        Vault::Conflict { .. } | Vault::Swept { .. } => ErrorKind::Conflict,
+        Vault::QuotaExceeded { .. } => ErrorKind::Quota,
         Vault::Corrupt { .. } => ErrorKind::Corrupt,
         Vault::UnknownSchema { .. } => ErrorKind::Unavailable,
         Vault::Read(source) => io_kind(source),

@@ -357,6 +357,7 @@ pub(crate) fn commit_layer(
         trees: runtime.inner.vaults.trees(),
         base: layer.record().base,
         mount_points: &runtime.inner.host.mount_points,
+        unfinished_prefix: avfs_sandbox::MOVING_PREFIX.as_bytes(),
         owner: STORED_OWNER,
         writers,
     };
@@ -399,6 +400,7 @@ fn open(runtime: &Runtime, vault: VaultId) -> Result<LiveView> {
         lent: inner.host.lent.clone(),
         etc: inner.host.etc(&vault.name),
         readonly: false,
+        network: avfs_sandbox::Network::None,
     };
     match engine.keeper.open_sandbox(&plan, vec![layer.hold()?]) {
         Ok(sandbox) => Ok(LiveView {

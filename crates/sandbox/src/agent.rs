@@ -12,7 +12,7 @@ use crate::confine::{self, Fence};
 use crate::error::{During, Fault};
 use crate::mover::Mover;
 use crate::plan::{
-    Event, INNER_UID, IdMap, Isolation, Namespace, Privilege, SANDBOX_UID, SandboxPlan,
+    Event, INNER_UID, IdMap, Isolation, Namespace, Network, Privilege, SANDBOX_UID, SandboxPlan,
     StartFailure, StartStep,
 };
 use crate::protocol::{AgentReply, AgentRequest, Link, Received, unseal};
@@ -38,16 +38,17 @@ pub(crate) struct Birth<'a> {
 /// The namespaces a new agent is forked into.
 ///
 /// Root enters its user namespace only when the mounts are made: there they need root's rights.
-pub(crate) fn namespaces(privilege: Privilege) -> i32 {
-    let common = libc::CLONE_NEWNS
-        | libc::CLONE_NEWPID
-        | libc::CLONE_NEWNET
-        | libc::CLONE_NEWIPC
-        | libc::CLONE_NEWUTS;
-    match privilege {
-        Privilege::Root => common,
-        Privilege::User => common | libc::CLONE_NEWUSER,
-    }
+pub(crate) fn namespaces(privilege: Privilege, network: Network) -> i32 {
+    let common = libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
+    let users = match privilege {
+        Privilege::Root => 0,
+        Privilege::User => libc::CLONE_NEWUSER,
+    };
+    let net = match network {
+        Network::None => libc::CLONE_NEWNET,
+        Network::Host => 0,
+    };
+    common | users | net
 }
 
 /// The whole life of an agent.
@@ -110,7 +111,9 @@ fn settle(birth: &Birth<'_>, held: &[RawFd]) -> Result<Settled, Fault> {
     }
     rustix::system::sethostname(plan.name.as_bytes())
         .during(|| format!("call itself {:?}", plan.name))?;
-    sys::loopback_up().during(|| "switch the loopback interface on")?;
+    if plan.network == Network::None {
+        sys::loopback_up().during(|| "switch the loopback interface on")?;
+    }
     rootfs::enter(&plan, birth.privilege, &birth.keeper_dir.join(ROOT))?;
     if birth.privilege == Privilege::Root {
         confine::leave_root()?;
@@ -124,7 +127,7 @@ fn settle(birth: &Birth<'_>, held: &[RawFd]) -> Result<Settled, Fault> {
     confine::renounce_but(CapabilitySet::empty())?;
     let fence = Fence::new()?;
     birth.filter.apply()?;
-    let isolation = isolation(birth, &fence)?;
+    let isolation = isolation(birth, plan.network, &fence)?;
     Ok(Settled {
         fence,
         mover,
@@ -133,14 +136,17 @@ fn settle(birth: &Birth<'_>, held: &[RawFd]) -> Result<Settled, Fault> {
 }
 
 /// What is in force, looked up where it can be.
-fn isolation(birth: &Birth<'_>, fence: &Fence) -> Result<Isolation, Fault> {
+fn isolation(birth: &Birth<'_>, network: Network, fence: &Fence) -> Result<Isolation, Fault> {
     let (host_uid, host_gid) = match birth.privilege {
         Privilege::Root => (SANDBOX_UID, SANDBOX_UID),
         Privilege::User => birth.host_ids,
     };
     let seccomp = rustix::thread::secure_computing_mode();
+    let mut namespaces = Namespace::ALL.to_vec();
+    namespaces.retain(|kind| *kind != Namespace::Net || network == Network::None);
     Ok(Isolation {
-        namespaces: Namespace::ALL.to_vec(),
+        namespaces,
+        network,
         landlock_abi: fence.abi(),
         signals_scoped: fence.bounds_signals(),
         seccomp: matches!(seccomp, Ok(rustix::thread::SecureComputingMode::Filter)),

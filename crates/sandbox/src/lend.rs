@@ -198,9 +198,8 @@ fn make(dir: &Path, owner: Option<u32>) -> Result<()> {
 }
 
 /// Names in the host's `/etc` that tell nothing about its users and that programs need.
-const PUBLIC: [&str; 18] = [
+const PUBLIC: [&str; 17] = [
     "alternatives",
-    "bash.bashrc",
     "ca-certificates",
     "ca-certificates.conf",
     "debian_version",

@@ -34,6 +34,7 @@ pub use limits::{Enforced, Limit, Limits, Mechanism};
 pub use mover::MOVING_PREFIX;
 pub use plan::{
     Command, EtcContent, EtcFile, Event, ExitStatus, INNER_UID, IdMap, Isolation, Lent, Namespace,
-    OverlayPlan, Privilege, SANDBOX_UID, SandboxPlan, StartFailure, StartStep, Stdio, Usage,
+    Network, OverlayPlan, Privilege, SANDBOX_UID, SandboxPlan, StartFailure, StartStep, Stdio,
+    Usage,
 };
 pub use sandbox::{Running, Sandbox};

@@ -49,6 +49,28 @@ pub struct SandboxPlan {
     pub etc: Vec<EtcFile>,
     /// Whether `/` refuses writes (`/tmp`, `/run` and `/var/tmp` never do).
     pub readonly: bool,
+    /// What its commands can reach.
+    pub network: Network,
+}
+
+/// What the commands of a sandbox can reach.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Network {
+    /// Each other, by a loopback interface of their own.
+    #[default]
+    None,
+    /// Whatever the host can, its own services included. Names are looked up as `etc` says.
+    Host,
+}
+
+impl Network {
+    /// Its short name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Network::None => "none",
+            Network::Host => "host",
+        }
+    }
 }
 
 /// The layers of the root file system.
@@ -191,6 +213,8 @@ pub struct Usage {
 pub struct Isolation {
     /// The namespaces of its own.
     pub namespaces: Vec<Namespace>,
+    /// What its commands can reach.
+    pub network: Network,
     /// The Landlock version in force; 0 when the kernel has none.
     pub landlock_abi: u32,
     /// Whether Landlock keeps signals and abstract sockets within one exec.
@@ -236,7 +260,7 @@ pub enum Namespace {
 }
 
 impl Namespace {
-    /// Every kind that a sandbox has of its own.
+    /// Every kind that a sandbox can have of its own.
     pub const ALL: [Namespace; 6] = [
         Namespace::User,
         Namespace::Mount,

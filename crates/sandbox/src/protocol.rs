@@ -22,10 +22,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{During, Error, Fault};
-use crate::plan::{Isolation, Privilege};
+use crate::plan::{Isolation, Network, Privilege};
 
 /// Both ends are the same program; this catches one that was replaced while the daemon ran.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 /// The largest frame.
 const FRAME_MAX: usize = 16 * 1024;
 /// The most descriptors in one frame.
@@ -60,7 +60,9 @@ pub(crate) enum KeeperRequest {
         role: String,
     },
     /// With the plan, the agent's socket, and what the agent holds open.
-    OpenSandbox,
+    OpenSandbox {
+        network: Network,
+    },
 }
 
 /// Keeper to daemon; one for every request, and one at the start.

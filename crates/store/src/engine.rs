@@ -148,6 +148,27 @@ impl Engine {
         })
     }
 
+    pub fn check(&self) -> Result<Vec<String>> {
+        self.read(|connection| {
+            let snapshot = connection.unchecked_transaction()?;
+            let mut check = snapshot.prepare("PRAGMA integrity_check(20)")?;
+            let lines = check.query_map([], |row| row.get::<_, String>(0))?;
+            let mut problems = lines.collect::<rusqlite::Result<Vec<_>>>()?;
+            problems.retain(|line| line != "ok");
+            let sql = "SELECT count(*), coalesce(sum(stored), 0) FROM object";
+            let pair = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
+            let found = snapshot.query_row(sql, [], pair)?;
+            let noted = snapshot.query_row("SELECT objects, bytes FROM store", [], pair)?;
+            if found != noted {
+                problems.push(format!(
+                    "the index has {} objects of {} bytes, its totals say {} of {}",
+                    found.0, found.1, noted.0, noted.1
+                ));
+            }
+            Ok(problems)
+        })
+    }
+
     /// The database and its log.
     pub fn database_bytes(&self) -> Result<u64> {
         let mut bytes = 0;

@@ -167,6 +167,11 @@ impl Store {
         Ok(self.inner.find(id)?.is_some())
     }
 
+    /// What the database says is wrong with itself, and whether the totals are those of the index.
+    pub fn check_database(&self) -> Result<Vec<String>> {
+        self.inner.engine.check()
+    }
+
     /// Of what transactions have indexed so far.
     pub fn stats(&self) -> Result<StoreStats> {
         self.inner.engine.stats()

@@ -27,8 +27,8 @@ impl Vaults {
             CheckpointOrigin::Asked | CheckpointOrigin::BeforeRestore => Durability::Full,
         };
         self.store().write(durability, |transaction| {
-            by_id(transaction, vault)?;
-            self.check_stored(root)?;
+            let head = by_id(transaction, vault)?.head;
+            self.check_stored(head, root)?;
             let name = match name {
                 Some(name) => name.clone(),
                 None => free_name(transaction, vault, "checkpoint")?,
@@ -115,7 +115,6 @@ impl Vaults {
             let mut vault = by_id(transaction, vault)?;
             vault.expect_head(expected)?;
             let checkpoint = find(transaction, vault.id, name)?;
-            self.check_stored(checkpoint.root)?;
             let undo = free_name(transaction, vault.id, "before-restore")?;
             let origin = CheckpointOrigin::BeforeRestore;
             let undo = insert(transaction, vault.id, undo, vault.head, origin, *by)?;

@@ -1,6 +1,6 @@
 //! What can go wrong with vaults and the trees in them.
 
-use crate::{CheckpointName, RootId, VaultId, VaultName, VaultPath};
+use crate::{CheckpointName, QuotaLimit, RootId, VaultId, VaultName, VaultPath};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -53,6 +53,20 @@ pub enum Error {
     InvalidText { what: &'static str, text: String },
     #[error("the vault has moved on: expected root {expected}, found {actual}")]
     Conflict { expected: RootId, actual: RootId },
+    #[error(
+        "vault '{vault}' may hold {most} {limit}; this would be {wanted}{}",
+        at(path)
+    )]
+    QuotaExceeded {
+        vault: VaultName,
+        limit: QuotaLimit,
+        most: u64,
+        wanted: u64,
+        /// The file that is too large by itself.
+        path: Option<VaultPath>,
+    },
+    #[error("object {id} went with a gc while this was under way")]
+    Swept { id: avfs_store::ObjectId },
     #[error("corrupt: {what}")]
     Corrupt { what: String },
     #[error("the vaults were written by schema {found}, this program knows {known}")]
@@ -67,4 +81,9 @@ impl From<avfs_store::rusqlite::Error> for Error {
     fn from(error: avfs_store::rusqlite::Error) -> Error {
         Error::Store(error.into())
     }
+}
+
+fn at(path: &Option<VaultPath>) -> String {
+    path.as_ref()
+        .map_or(String::new(), |path| format!(" at {path}"))
 }

@@ -5,6 +5,7 @@ use avfs_store::rusqlite::{self, Row, Transaction};
 use avfs_store::{Durability, ObjectId};
 
 use crate::schema::{count, root, time};
+use crate::vaults::by_id;
 use crate::{
     Content, Error, NewVersion, Result, RootId, Time, Trees, Vault, VaultId, VaultPath, Vaults,
     Version,
@@ -85,6 +86,8 @@ impl Vaults {
         version: u64,
     ) -> Result<()> {
         self.store().write(Durability::Relaxed, |transaction| {
+            let head = by_id(transaction, vault)?.head;
+            self.check_stored(head, root)?;
             set_base(transaction, vault, source, root, version)
         })
     }

@@ -5,10 +5,14 @@ mod checkpoints;
 mod codec;
 mod content;
 mod copy;
+mod delta;
 mod diff;
 mod edit;
 mod error;
+mod fsck;
+mod gc;
 mod history;
+mod holds;
 mod imports;
 mod journal;
 mod lifetime;
@@ -18,9 +22,13 @@ mod model;
 mod names;
 mod node;
 mod path;
+mod prune;
+mod quota;
+mod reach;
 mod reader;
 mod renames;
 mod schema;
+mod similar;
 mod trees;
 mod vaults;
 mod versions;
@@ -30,10 +38,13 @@ mod words;
 pub use diff::{Change, ChangeKind};
 pub use edit::Edit;
 pub use error::{Error, Result};
+pub use fsck::{Damage, FsckReport, Sighting};
+pub use gc::{GcMode, GcOptions, GcReport, RootCounts};
 pub use history::{
     Cause, Checkpoint, CheckpointOrigin, DeletedVault, Lineage, NewVersion, Principal, Quota,
     Restored, Vault, Version,
 };
+pub use holds::Hold;
 pub use imports::{ImportBase, ImportSource};
 pub use journal::{
     JournalCheck, JournalEntry, JournalFilter, JournalOrder, JournalProblem, NewJournalEntry,
@@ -42,6 +53,8 @@ pub use lineage::{Ancestor, ForkPoint};
 pub use model::{Content, Entry, Kind, LinkId, Meta, Root, RootId, Time, TreeId};
 pub use names::{CheckpointName, ExecId, VaultId, VaultName};
 pub use path::VaultPath;
+pub use prune::{Keep, Pruned};
+pub use quota::QuotaLimit;
 pub use reader::ContentReader;
 pub use renames::pair_renames;
 pub use trees::Trees;

@@ -53,7 +53,6 @@ impl Vaults {
         self.store().write(Durability::Relaxed, |transaction| {
             let source = by_name(transaction, source)?;
             let root = point_root(transaction, &source, point)?;
-            self.check_stored(root)?;
             let mut details = json!({
                 "name": name.as_str(),
                 "source": source.name.as_str(),

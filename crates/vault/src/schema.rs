@@ -82,6 +82,17 @@ const DELETED_AND_QUOTA: &str = "
     CREATE INDEX vault_parent ON vault (parent) WHERE parent IS NOT NULL;
 ";
 
+/// Every root that a row names: (vault, what it is, root, which one in words). A column that holds roots and is not here
+/// would let gc take what it names; a test looks for such.
+pub const ROOTS: &str = "
+    SELECT id, 'head', head, 'head' FROM vault
+    UNION ALL SELECT id, 'beginning', parent_root, 'beginning' FROM vault
+        WHERE parent_root IS NOT NULL
+    UNION ALL SELECT vault, 'version', root, 'v' || number FROM version
+    UNION ALL SELECT vault, 'checkpoint', root, 'checkpoint ' || name FROM checkpoint
+    UNION ALL SELECT vault, 'import', root, 'import' FROM import_base
+";
+
 /// Brings the tables to the newest schema.
 pub fn migrate(store: &Store) -> Result<()> {
     let found = store.read(user_version)?;
@@ -141,4 +152,36 @@ pub fn optional_count(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<u6
 /// SQLite's integers are signed; counts never come near the sign.
 pub fn count(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
     Ok(row.get::<_, i64>(column)? as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_column_of_roots_is_known_to_gc() {
+        let home = tempfile::tempdir().unwrap();
+        let store = Store::open(home.path()).unwrap();
+        migrate(&store).unwrap();
+        let sql = "SELECT tables.name, columns.name FROM sqlite_master AS tables
+            JOIN pragma_table_info(tables.name) AS columns
+            WHERE tables.type = 'table' AND columns.name IN ('head', 'root', 'parent_root')
+            ORDER BY 1, 2";
+        let found: Vec<(String, String)> = store
+            .read(|connection| {
+                let mut select = connection.prepare(sql)?;
+                let rows = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                Ok::<_, Error>(rows.collect::<rusqlite::Result<_>>()?)
+            })
+            .unwrap();
+        assert!(found.len() >= 4);
+        for (table, column) in found {
+            let is_in = |part: &str| {
+                part.contains(&format!(", {column},"))
+                    && part.split_whitespace().any(|word| word == table)
+            };
+            let known = ROOTS.split("UNION ALL").any(is_in);
+            assert!(known, "{column} of {table} is not among the roots of gc");
+        }
+    }
 }

@@ -1,9 +1,12 @@
 //! Vaults by name: each change is one transaction together with its journal entry.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use avfs_store::rusqlite::{self, Connection, OptionalExtension, Row, ToSql, Transaction};
-use avfs_store::{Durability, Store, StoreStats};
+use avfs_store::{Durability, Lease, Store, StoreStats};
 use serde_json::{Value, json};
 
+use crate::holds::Holds;
 use crate::schema::{self, count, optional_count, root, text, time};
 use crate::{
     Cause, Error, ExecId, Lineage, NewJournalEntry, NewVersion, Principal, Quota, Result, RootId,
@@ -14,6 +17,23 @@ use crate::{
 #[derive(Clone)]
 pub struct Vaults {
     trees: Trees,
+    shared: Arc<Shared>,
+}
+
+/// What all handles have in common beside the trees.
+#[derive(Default)]
+pub struct Shared {
+    pub holds: Arc<Holds>,
+    /// Held by whoever removes objects, or must see none removed.
+    collecting: Mutex<()>,
+}
+
+impl Shared {
+    pub fn collecting(&self) -> MutexGuard<'_, ()> {
+        self.collecting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Vaults {
@@ -22,6 +42,7 @@ impl Vaults {
         schema::migrate(&store)?;
         Ok(Vaults {
             trees: Trees::new(store),
+            shared: Arc::default(),
         })
     }
 
@@ -35,8 +56,9 @@ impl Vaults {
 
     /// An empty vault. The first one becomes current.
     pub fn create(&self, name: &VaultName, by: &Principal) -> Result<Vault> {
-        let head = self.trees.empty_root()?;
         self.store().write(Durability::Relaxed, |transaction| {
+            // Inside, so that no sweep can come in between.
+            let head = self.trees.empty_root()?;
             let vault = new_vault(name, head, None);
             insert_vault(transaction, &vault, *by, Cause::Create)?;
             let others = "SELECT count(*) FROM vault WHERE deleted_name IS NULL";
@@ -113,7 +135,8 @@ impl Vaults {
         let published = if new == expected {
             newest_version(transaction, vault.id)?
         } else {
-            self.check_stored(new)?;
+            self.check_stored(expected, new)?;
+            self.check_quota(&vault, new)?;
             advance(transaction, &mut vault, new, by, exec, cause)?
         };
         let details = with_facts(details, &published);
@@ -140,12 +163,24 @@ impl Vaults {
         })
     }
 
+    /// Keeps what is stored from now on, and not yet published, from being swept.
+    pub fn lease(&self) -> Lease {
+        self.store().lease()
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
     pub(crate) fn store(&self) -> &Store {
         self.trees.store()
     }
 
-    /// Nothing may come to refer to a root that is not there.
-    pub(crate) fn check_stored(&self, root: RootId) -> Result<()> {
+    /// Nothing may come to refer to a root that is not there, with all that it refers to.
+    pub(crate) fn check_stored(&self, head: RootId, root: RootId) -> Result<()> {
+        if self.store().any_sweep() {
+            return self.trees.check_unswept(head, root);
+        }
         match self.store().contains(root.object())? {
             true => Ok(()),
             false => Err(avfs_store::Error::Missing { id: root.object() }.into()),

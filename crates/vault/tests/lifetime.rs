@@ -3,8 +3,8 @@
 
 use avfs_store::Store;
 use avfs_vault::{
-    Cause, CheckpointName, CheckpointOrigin, Content, Entry, Error, ForkPoint, JournalFilter, Meta,
-    NewVersion, Principal, RootId, Time, Vault, VaultName, Vaults,
+    Cause, CheckpointName, CheckpointOrigin, Content, Entry, Error, Meta, NewVersion, Principal,
+    RootId, Time, Vault, VaultName, Vaults,
 };
 use serde_json::json;
 

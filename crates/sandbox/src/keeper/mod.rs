@@ -168,11 +168,14 @@ impl Keeper {
                 reason,
             });
         }
+        let request = KeeperRequest::OpenSandbox {
+            network: plan.network,
+        };
         let plan = seal(plan)?;
         let (ours, theirs) = Link::pair()?;
         let mut descriptors = vec![plan.as_fd(), theirs.as_fd()];
         descriptors.extend(held.iter().map(AsFd::as_fd));
-        let pidfd = match self.shared.ask(&KeeperRequest::OpenSandbox, &descriptors)? {
+        let pidfd = match self.shared.ask(&request, &descriptors)? {
             (KeeperReply::Opening, mut fds) if fds.len() == 1 => fds.remove(0),
             _ => return Err(unexpected()),
         };

@@ -15,7 +15,9 @@ use crate::confine::{self, Fence};
 use crate::error::{During, Error, Fault, Result};
 use crate::keeper::{self, Keeper, KeeperConfig, mount_fuse_detached};
 use crate::lend::{build_skeleton, host_etc, host_lent};
-use crate::plan::{Command, Event, ExitStatus, OverlayPlan, Privilege, SandboxPlan, Stdio};
+use crate::plan::{
+    Command, Event, ExitStatus, Network, OverlayPlan, Privilege, SandboxPlan, Stdio,
+};
 use crate::protocol::{Duty, Link, readable_within};
 use crate::sandbox::Sandbox;
 use crate::seccomp::Filter;
@@ -287,6 +289,7 @@ fn whole(dir: &Path, binary: &Path) -> Result<String> {
         lent,
         etc: host_etc("doctor"),
         readonly: false,
+        network: Network::None,
     };
     let outcome = keeper
         .open_sandbox(&plan, Vec::new())

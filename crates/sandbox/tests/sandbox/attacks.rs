@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_int, c_long};
 use std::fs;
 use std::io::Write;
 
-use avfs_sandbox::{ExitStatus, SANDBOX_UID, Sandbox};
+use avfs_sandbox::{ExitStatus, Namespace, Network, SANDBOX_UID, Sandbox};
 
 use crate::Test;
 use crate::world::{World, command, next_event, own_binary, run, shell, start};
@@ -20,6 +20,8 @@ pub const TESTS: &[Test] = &[
     ("identity_is_never_the_hosts", identity_is_never_the_hosts),
     ("lent_is_read_only", lent_is_read_only),
     ("network_is_loopback", network_is_loopback),
+    ("the_hosts_network_is_named", the_hosts_network_is_named),
+    ("startup_files_stay_outside", startup_files_stay_outside),
 ];
 
 /// An argument of a system call.
@@ -337,4 +339,61 @@ fn network_is_loopback() {
         outcome.text().split_whitespace().collect::<Vec<_>>(),
         ["lo", "1"]
     );
+}
+
+fn the_hosts_network_is_named() {
+    let world = World::new();
+    fs::copy(own_binary(), world.path("lower/attack")).expect("a copy of this program");
+    let mut plan = world.plan_beside("online");
+    plan.network = Network::Host;
+    let online = world
+        .keeper
+        .open_sandbox(&plan, Vec::new())
+        .expect("a sandbox");
+    let (offline, isolation) = (world.open(), online.isolation());
+    assert_eq!(isolation.network, Network::Host);
+    assert!(!isolation.namespaces.contains(&Namespace::Net));
+    assert_eq!(offline.isolation().network, Network::None);
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let abstracted = abstract_socket();
+    let reach = format!(
+        "exec 2>/dev/null; bash -c 'echo > /dev/tcp/127.0.0.1/{port}' && echo tcp; \
+         /attack __connect {abstracted} && echo abstract; echo end"
+    );
+    assert_eq!(run(&offline, &shell(&reach)).text(), "end\n");
+    // Landlock keeps the sockets without a path to the host, whatever the network.
+    let expected = if isolation.signals_scoped {
+        "tcp\nend\n"
+    } else {
+        "tcp\nabstract\nend\n"
+    };
+    assert_eq!(run(&online, &shell(&reach)).text(), expected);
+}
+
+/// Listens at an abstract address of the host, until this process ends.
+fn abstract_socket() -> String {
+    use std::os::linux::net::SocketAddrExt;
+    let name = format!("avfs-test-{}", std::process::id());
+    let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).expect("a name");
+    let listener = std::os::unix::net::UnixListener::bind_addr(&address).expect("a socket");
+    std::mem::forget(listener);
+    name
+}
+
+/// Connects to an abstract address.
+pub fn connect(name: &str) {
+    use std::os::linux::net::SocketAddrExt;
+    let address = std::os::unix::net::SocketAddr::from_abstract_name(name).expect("a name");
+    std::os::unix::net::UnixStream::connect_addr(&address).expect("a connection");
+}
+
+fn startup_files_stay_outside() {
+    let world = World::new();
+    let sandbox = world.open();
+    let outcome = run(
+        &sandbox,
+        &shell("ls -A /etc | grep -E 'bashrc|profile|zsh|environment'"),
+    );
+    assert_eq!(outcome.text(), "");
 }

@@ -1,11 +1,13 @@
 //! A command runs, sees its vault, and its end is told truly.
 
 use std::fs;
+use std::io::Write;
 
-use avfs_sandbox::{Event, ExitStatus, StartStep};
+use avfs_sandbox::{Event, ExitStatus, Sandbox, StartStep};
+use rustix::pipe::PipeFlags;
 
 use crate::Test;
-use crate::world::{World, command, run, shell};
+use crate::world::{Started, World, command, events, eventually, run, shell, start, start_with};
 
 pub const TESTS: &[Test] = &[
     ("runs_a_command", runs_a_command),
@@ -14,6 +16,8 @@ pub const TESTS: &[Test] = &[
     ("descriptors_are_the_commands", descriptors_are_the_commands),
     ("ten_megabytes_of_output", ten_megabytes_of_output),
     ("a_megabyte_of_arguments", a_megabyte_of_arguments),
+    ("standard_input_is_a_pipe", standard_input_is_a_pipe),
+    ("a_pipe_ends_with_its_reader", a_pipe_ends_with_its_reader),
     ("places_to_write", places_to_write),
     ("read_only_means_read_only", read_only_means_read_only),
     (
@@ -159,6 +163,63 @@ fn a_megabyte_of_arguments() {
         panic!("{:?}", outcome.events)
     };
     assert_eq!(failure.errno, libc::E2BIG);
+}
+
+/// Starts a command and returns the writing end of its standard input.
+fn with_input(sandbox: &Sandbox, text: &str) -> (Started, fs::File) {
+    let (stdin, input) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).expect("a pipe");
+    (start_with(sandbox, &shell(text), stdin), input.into())
+}
+
+fn standard_input_is_a_pipe() {
+    let world = World::new();
+    let sandbox = world.open();
+    // More than any pipe holds, there and back, and its end is seen.
+    let (started, mut input) = with_input(&sandbox, "tr a b; echo end");
+    let writer = std::thread::spawn(move || input.write_all(&vec![b'a'; 3_000_000]));
+    let outcome = started.finish();
+    writer.join().expect("no panic").expect("all is read");
+    assert_eq!(outcome.stdout.len(), 3_000_004);
+    assert!(outcome.stdout.ends_with(b"bbend\n"));
+    // It can be opened by name, and nobody else's end keeps it open.
+    let (started, input) = with_input(&sandbox, "cat /dev/stdin");
+    drop(input);
+    assert_eq!(started.finish().status(), ExitStatus::Code(0));
+    // What a process was left with ends like what it was given.
+    let (started, mut input) = with_input(&sandbox, "read a; echo \"$a\"; cat");
+    input.write_all(b"one\n").expect("it is read");
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    input.write_all(b"two\n").expect("it is read");
+    drop(input);
+    assert_eq!(started.finish().text(), "one\ntwo\n");
+}
+
+fn a_pipe_ends_with_its_reader() {
+    let world = World::new();
+    let sandbox = world.open();
+    // The command lives on, but reads no more.
+    let (started, mut input) = with_input(&sandbox, "head -c 1; exec <&-; echo; sleep 20");
+    input.write_all(b"x").expect("it is read");
+    eventually("nobody reads", || {
+        let broken = input.write_all(b"more").err();
+        broken.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+    });
+    started.running.kill().expect("a kill");
+    assert_eq!(started.finish().text(), "x\n");
+    // The command is gone with its reader.
+    let (started, mut input) = with_input(&sandbox, "exit 3");
+    assert_eq!(started.finish().status(), ExitStatus::Code(3));
+    let broken = input.write_all(b"late").expect_err("nobody reads");
+    assert_eq!(broken.kind(), std::io::ErrorKind::BrokenPipe);
+    // And the other way round: a command that writes to nobody is ended by SIGPIPE.
+    let started = start(&sandbox, &shell("exec head -c 10000000 /dev/zero"));
+    drop((started.stdout, started.stderr));
+    let last = events(&started.running).pop();
+    let signal = ExitStatus::Signal(libc::SIGPIPE);
+    assert!(
+        matches!(last, Some(Event::Exited { status, .. }) if status == signal),
+        "{last:?}"
+    );
 }
 
 fn places_to_write() {

@@ -173,7 +173,7 @@ fn dropping_a_sandbox_kills_all() {
 }
 
 /// A process's parent, as the host numbers them.
-fn parent(process: &Path) -> PathBuf {
+pub fn parent(process: &Path) -> PathBuf {
     let status = fs::read_to_string(process.join("status")).expect("a living process");
     let parent = status.lines().find_map(|line| line.strip_prefix("PPid:\t"));
     Path::new("/proc").join(parent.expect("every process has a parent"))

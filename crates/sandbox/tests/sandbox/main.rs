@@ -27,6 +27,7 @@ fn main() -> ExitCode {
     match arguments.get(1).map(String::as_str) {
         Some("__keeper") => return avfs_sandbox::keeper_main(),
         Some("__helper") => return done(lives::helper),
+        Some("__connect") => return done(|| attacks::connect(&arguments[2])),
         Some("__attack") => return done(attacks::attack),
         Some("__probe") => return done(host::probe),
         Some("__bomb") => return done(lives::bomb),

@@ -2,13 +2,14 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, lchown, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use avfs_sandbox::{ExitStatus, MOVING_PREFIX, SANDBOX_UID, Sandbox};
+use avfs_sandbox::{Event, ExitStatus, MOVING_PREFIX, SANDBOX_UID, Sandbox};
 
 use crate::Test;
 use crate::attacks::armed;
+use crate::lives::parent;
 use crate::rename_roles::{EXCHANGE, NOREPLACE};
 use crate::world::{Outcome, World, command, eventually, run, shell, start};
 
@@ -25,6 +26,11 @@ pub const TESTS: &[Test] = &[
     (
         "a_killed_rename_leaves_one_name",
         a_killed_rename_leaves_one_name,
+    ),
+    ("a_crash_leaves_a_whole_tree", a_crash_leaves_a_whole_tree),
+    (
+        "a_dead_mover_takes_its_sandbox",
+        a_dead_mover_takes_its_sandbox,
     ),
     ("renames_keep_to_own_rights", renames_keep_to_own_rights),
     ("debuggers_see_renames", debuggers_see_renames),
@@ -352,15 +358,7 @@ fn a_killed_rename_leaves_one_name() {
     };
     let all = count("/big");
     let (mut here, mut there, mut killed) = ("/big", "/moved", 0);
-    let moving = || {
-        let entries = fs::read_dir(world.path("upper")).expect("the layer");
-        entries.flatten().any(|entry| {
-            entry
-                .file_name()
-                .to_string_lossy()
-                .starts_with(MOVING_PREFIX)
-        })
-    };
+    let moving = || is_moving(&world);
     for _ in 0..if is_root() { 0 } else { 6 } {
         // Once it has been moved it is all in the upper layer, where the kernel renames it.
         if there == "/big" {
@@ -385,6 +383,71 @@ fn a_killed_rename_leaves_one_name() {
         assert_eq!(run(&sandbox, &shell(&format!("ls {there}"))).text(), "");
     }
     assert!(is_root() || killed > 0, "none was killed in the middle");
+}
+
+/// Whether a temporary name is in the layer.
+fn is_moving(world: &World) -> bool {
+    let entries = fs::read_dir(world.path("upper"))
+        .expect("the layer")
+        .flatten();
+    let mut names = entries.map(|entry| entry.file_name());
+    names.any(|name| name.to_string_lossy().starts_with(MOVING_PREFIX))
+}
+
+fn a_crash_leaves_a_whole_tree() {
+    for delay in if is_root() { 0..0 } else { 0..4 } {
+        let (world, sandbox) = filled(fill_with_many);
+        let count = |sandbox: &Sandbox, dir: &str| {
+            let text = run(sandbox, &shell(&format!("find {dir} | wc -l"))).text();
+            text.trim().parse::<u32>().expect("a number")
+        };
+        let all = count(&sandbox, "/big");
+        let _moving = start(
+            &sandbox,
+            &command(&["/attack", "__rename", "/big", "/moved", "0"]),
+        );
+        eventually("it is being copied, or has been", || {
+            is_moving(&world) || world.path("upper/moved").exists()
+        });
+        std::thread::sleep(Duration::from_millis(delay * delay * 20));
+        drop(sandbox);
+        let again = world.open();
+        let (old, new) = (count(&again, "/big"), count(&again, "/moved"));
+        assert!(old == all || new == all, "{old} and {new} of {all}");
+        assert!(new == all || new == 0, "the new name is whole or not there");
+    }
+}
+
+fn a_dead_mover_takes_its_sandbox() {
+    if is_root() {
+        return;
+    }
+    let (world, sandbox) = filled(|_| {});
+    let find = shell("grep -lx avfs-mover /proc/[0-9]*/comm; sleep 30");
+    let started = start(&sandbox, &find);
+    // As the host numbers them, it is a child of the agent, which is one of the keeper's.
+    let named = |pid: &Path| fs::read_to_string(pid.join("comm")).unwrap_or_default();
+    let keeper = Path::new("/proc").join(world.keeper.pid().to_string());
+    let movers = || -> Vec<_> {
+        let all = fs::read_dir("/proc")
+            .expect("a /proc")
+            .flatten()
+            .map(|entry| entry.path());
+        let ours = |path: &PathBuf| parent(&parent(path)) == keeper;
+        all.filter(|path| named(path) == "avfs-mover\n")
+            .filter(ours)
+            .collect()
+    };
+    let [mover] = &movers()[..] else {
+        panic!("there is one mover")
+    };
+    let pid = mover
+        .file_name()
+        .and_then(|name| name.to_str()?.parse().ok());
+    let pid = pid.and_then(rustix::process::Pid::from_raw).expect("a pid");
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("a kill");
+    eventually("the sandbox is gone", || !sandbox.is_alive());
+    assert_eq!(started.finish().last(), &Event::Lost);
 }
 
 fn renames_keep_to_own_rights() {

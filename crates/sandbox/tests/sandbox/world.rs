@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use avfs_sandbox::{
-    Command, Event, ExitStatus, Keeper, KeeperConfig, OverlayPlan, Running, Sandbox, SandboxPlan,
-    Stdio, build_skeleton, host_etc, host_lent,
+    Command, Event, ExitStatus, Keeper, KeeperConfig, Network, OverlayPlan, Running, Sandbox,
+    SandboxPlan, Stdio, build_skeleton, host_etc, host_lent,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -84,6 +84,7 @@ impl World {
             lent: host_lent(),
             etc: host_etc("testvault"),
             readonly: false,
+            network: Network::None,
         }
     }
 
@@ -152,11 +153,15 @@ pub struct Started {
 }
 
 pub fn start(sandbox: &Sandbox, command: &Command) -> Started {
+    let null = File::open("/dev/null").expect("the null device");
+    start_with(sandbox, command, null.into())
+}
+
+pub fn start_with(sandbox: &Sandbox, command: &Command, stdin: OwnedFd) -> Started {
     let pipe = || rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).expect("a pipe");
     let ((stdout, out), (stderr, err)) = (pipe(), pipe());
-    let null: OwnedFd = File::open("/dev/null").expect("the null device").into();
     let stdio = Stdio {
-        stdin: null,
+        stdin,
         stdout: out,
         stderr: err,
     };

@@ -1,0 +1,255 @@
+//! Garbage collection: what no vault can come to need any more is swept.
+//!
+//! Kept is what can be reached from heads, versions, checkpoints, the beginnings of forks, deleted
+//! vaults within their grace, roots that somebody holds, and whatever is being stored meanwhile.
+
+use std::time::Duration;
+
+use avfs_store::rusqlite::{self, Connection, Transaction};
+use avfs_store::{Compacted, Durability, Mark, ObjectId, Swept};
+use serde_json::json;
+
+use crate::lifetime::deleted_row;
+use crate::reach::Reach;
+use crate::schema::ROOTS;
+use crate::vaults::event;
+use crate::{
+    DeletedVault, NewJournalEntry, Principal, Result, RootId, Time, VaultId, Vaults, journal,
+};
+
+/// Objects that are looked at, and swept, in one go.
+const PAGE: usize = 10_000;
+
+#[derive(Clone, Debug)]
+pub struct GcOptions {
+    pub mode: GcMode,
+    /// How long a deleted vault can be had back.
+    pub grace: Duration,
+    /// Roots in use that no vault needs to name: those of layers on the disk.
+    pub roots: Vec<RootId>,
+}
+
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum GcMode {
+    Collect,
+    /// Only tells what would go.
+    DryRun,
+}
+
+/// What a collection found and did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GcReport {
+    /// Deleted vaults that can no longer be had back.
+    pub forgotten: Vec<DeletedVault>,
+    /// Deleted vaults that still can.
+    pub recoverable: Vec<DeletedVault>,
+    pub roots: RootCounts,
+    /// Objects that can be reached.
+    pub live: u64,
+    /// Objects that cannot, whether they could go already or not.
+    pub dead: Swept,
+    pub swept: Swept,
+    pub compacted: Compacted,
+}
+
+/// Why objects are kept: how many roots of each kind.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct RootCounts {
+    pub heads: u64,
+    pub versions: u64,
+    pub checkpoints: u64,
+    /// Where forks began.
+    pub beginnings: u64,
+    /// What a host directory was when it was imported.
+    pub imports: u64,
+    /// Of deleted vaults that can still be had back, all of the above.
+    pub deleted: u64,
+    /// Held by views and other work under way.
+    pub held: u64,
+}
+
+/// Everything that takes part in one collection.
+struct Collection<'a> {
+    vaults: &'a Vaults,
+    options: &'a GcOptions,
+    mark: Mark,
+    reach: Reach,
+    report: GcReport,
+}
+
+impl Vaults {
+    /// Keeps `root` and all it refers to until the hold is dropped, whatever vaults do.
+    pub fn hold(&self, root: RootId) -> crate::Hold {
+        self.shared().holds.hold(root)
+    }
+
+    /// Finds, and unless it is a dry run removes, what nothing can come to need any more. Others
+    /// may write, import, fork, restore and delete meanwhile.
+    pub fn gc(&self, options: &GcOptions, by: &Principal) -> Result<GcReport> {
+        let _alone = self.shared().collecting();
+        let mut collection = Collection {
+            vaults: self,
+            options,
+            // Before anything else, so that all that comes meanwhile counts as young.
+            mark: self.store().mark(),
+            reach: Reach::new(self.trees().clone()),
+            report: GcReport::default(),
+        };
+        collection.forget_deleted(*by)?;
+        collection.reach_roots()?;
+        collection.sweep()?;
+        let mut report = collection.report;
+        if options.mode == GcMode::Collect {
+            report.compacted = self.store().compact()?;
+            self.record_gc(&report, *by)?;
+        }
+        Ok(report)
+    }
+
+    fn record_gc(&self, report: &GcReport, by: Principal) -> Result<()> {
+        let details = json!({
+            "objects": report.swept.objects,
+            "bytes": report.swept.bytes,
+            "vaults": report.forgotten.len(),
+            "packs": report.compacted.packs,
+        });
+        self.record(NewJournalEntry {
+            vault: None,
+            exec: None,
+            principal: by,
+            operation: "gc".to_owned(),
+            details,
+        })?;
+        Ok(())
+    }
+}
+
+impl Collection<'_> {
+    fn forget_deleted(&mut self, by: Principal) -> Result<()> {
+        let grace = i64::try_from(self.options.grace.as_secs()).unwrap_or(i64::MAX);
+        let since = Time::now().secs.saturating_sub(grace);
+        let store = self.vaults.store();
+        let split = |connection: &Connection| {
+            let sql = "SELECT * FROM vault WHERE deleted_name IS NOT NULL ORDER BY deleted_secs";
+            let mut select = connection.prepare_cached(sql)?;
+            let rows = select.query_map([], deleted_row)?;
+            let all = rows.collect::<rusqlite::Result<Vec<DeletedVault>>>()?;
+            Ok::<_, crate::Error>(all.into_iter().partition(|it| it.deleted.secs <= since))
+        };
+        let (forgotten, recoverable) = match self.options.mode {
+            GcMode::DryRun => store.read(split)?,
+            GcMode::Collect => store.write(Durability::Relaxed, |transaction| {
+                let (forgotten, recoverable): (Vec<DeletedVault>, _) = split(transaction)?;
+                for it in &forgotten {
+                    let vault = &it.vault;
+                    let delete = "DELETE FROM vault WHERE id = ?1";
+                    transaction.execute(delete, [vault.id.as_bytes()])?;
+                    let details = json!({ "name": vault.name.as_str() });
+                    journal::append(transaction, event(vault.id, by, "vault.forget", details))?;
+                }
+                Ok::<_, crate::Error>((forgotten, recoverable))
+            })?,
+        };
+        (self.report.forgotten, self.report.recoverable) = (forgotten, recoverable);
+        Ok(())
+    }
+
+    fn reach_roots(&mut self) -> Result<()> {
+        let roots = self.vaults.store().read(all_roots)?;
+        let forgotten: Vec<VaultId> = self.report.forgotten.iter().map(|it| it.vault.id).collect();
+        let recoverable: Vec<_> = self
+            .report
+            .recoverable
+            .iter()
+            .map(|it| it.vault.id)
+            .collect();
+        let counts = &mut self.report.roots;
+        for (vault, kind, root) in roots {
+            // In a dry run they are still there.
+            if forgotten.contains(&vault) {
+                continue;
+            }
+            let count = match &*kind {
+                _ if recoverable.contains(&vault) => &mut counts.deleted,
+                "head" => &mut counts.heads,
+                "version" => &mut counts.versions,
+                "checkpoint" => &mut counts.checkpoints,
+                "import" => &mut counts.imports,
+                _ => &mut counts.beginnings,
+            };
+            *count += 1;
+            self.reach.add(root)?;
+        }
+        for root in self.held()? {
+            self.report.roots.held += 1;
+            self.reach.add(root)?;
+        }
+        self.report.live = self.reach.len() as u64;
+        Ok(())
+    }
+
+    /// Roots that no row needs to name. A layer may record one that never came to be stored.
+    fn held(&self) -> Result<Vec<RootId>> {
+        let mut roots = self.vaults.shared().holds.roots();
+        for root in &self.options.roots {
+            if self.vaults.store().contains(root.object())? {
+                roots.push(*root);
+            }
+        }
+        Ok(roots)
+    }
+
+    fn sweep(&mut self) -> Result<()> {
+        let store = self.vaults.store().clone();
+        let mut after = None;
+        loop {
+            let page = store.list(after, PAGE)?;
+            let Some(last) = page.last() else {
+                return Ok(());
+            };
+            after = Some(last.id);
+            let dead = page.iter().filter(|stored| !self.reach.contains(stored.id));
+            let mut ids = Vec::new();
+            for stored in dead {
+                self.report.dead.objects += 1;
+                self.report.dead.bytes += stored.stored;
+                ids.push(stored.id);
+            }
+            if ids.is_empty() || self.options.mode == GcMode::DryRun {
+                continue;
+            }
+            let mark = self.mark;
+            let swept =
+                store.sweep(mark, ids, |transaction, ids| self.confirm(transaction, ids))?;
+            self.report.swept.objects += swept.objects;
+            self.report.swept.bytes += swept.bytes;
+        }
+    }
+
+    /// Of `ids`, those that are still dead when nobody else can change anything.
+    fn confirm(
+        &mut self,
+        transaction: &Transaction<'_>,
+        mut ids: Vec<ObjectId>,
+    ) -> Result<Vec<ObjectId>> {
+        for (_, _, root) in all_roots(transaction)? {
+            self.reach.add(root)?;
+        }
+        for root in self.held()? {
+            self.reach.add(root)?;
+        }
+        ids.retain(|id| !self.reach.contains(*id));
+        Ok(ids)
+    }
+}
+
+/// Every root that a row names, with the vault it belongs to and what it is.
+fn all_roots(connection: &Connection) -> Result<Vec<(VaultId, String, RootId)>> {
+    let mut select = connection.prepare_cached(ROOTS)?;
+    let rows = select.query_map([], |row| {
+        let vault = VaultId::from_bytes(row.get(0)?);
+        let root = RootId::new(ObjectId::from_bytes(row.get(2)?));
+        Ok((vault, row.get(1)?, root))
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}

@@ -1,0 +1,153 @@
+//! Quotas: what a vault may grow to. Whatever moves a head forward is held to them.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use avfs_store::Durability;
+use serde_json::json;
+
+use crate::delta::{Delta, NewFile};
+use crate::vaults::{by_id, event};
+use crate::{
+    Content, Error, Principal, Quota, Result, RootId, Vault, VaultId, VaultPath, Vaults, journal,
+};
+
+/// Which of a vault's limits.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum QuotaLimit {
+    Bytes,
+    Files,
+    FileBytes,
+}
+
+impl QuotaLimit {
+    pub const ALL: [QuotaLimit; 3] = [QuotaLimit::Bytes, QuotaLimit::Files, QuotaLimit::FileBytes];
+}
+
+impl fmt::Display for QuotaLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            QuotaLimit::Bytes => "bytes",
+            QuotaLimit::Files => "files",
+            QuotaLimit::FileBytes => "bytes in one file",
+        })
+    }
+}
+
+impl Quota {
+    pub fn get(&self, limit: QuotaLimit) -> Option<u64> {
+        match limit {
+            QuotaLimit::Bytes => self.bytes,
+            QuotaLimit::Files => self.files,
+            QuotaLimit::FileBytes => self.file_bytes,
+        }
+    }
+
+    /// With another value for one limit.
+    pub fn with(mut self, limit: QuotaLimit, value: Option<u64>) -> Quota {
+        match limit {
+            QuotaLimit::Bytes => self.bytes = value,
+            QuotaLimit::Files => self.files = value,
+            QuotaLimit::FileBytes => self.file_bytes = value,
+        }
+        self
+    }
+}
+
+impl Vaults {
+    /// Sets or clears one limit. A vault that is above it already stays as it is, and may shrink.
+    pub fn set_quota(
+        &self,
+        vault: VaultId,
+        limit: QuotaLimit,
+        value: Option<u64>,
+        by: &Principal,
+    ) -> Result<Vault> {
+        self.store().write(Durability::Relaxed, |transaction| {
+            let mut vault = by_id(transaction, vault)?;
+            vault.quota = vault.quota.with(limit, value);
+            let update = "UPDATE vault SET max_bytes = ?2, max_files = ?3, max_file_bytes = ?4
+                WHERE id = ?1";
+            // SQLite's integers are signed; no vault comes near the sign.
+            let value_of =
+                |value: Option<u64>| value.map(|value| value.min(i64::MAX as u64) as i64);
+            let quota = vault.quota;
+            transaction.prepare_cached(update)?.execute((
+                vault.id.as_bytes(),
+                value_of(quota.bytes),
+                value_of(quota.files),
+                value_of(quota.file_bytes),
+            ))?;
+            let details = json!({
+                "bytes": quota.bytes,
+                "files": quota.files,
+                "file_bytes": quota.file_bytes,
+            });
+            journal::append(transaction, event(vault.id, *by, "quota", details))?;
+            Ok(vault)
+        })
+    }
+
+    /// Refuses a root that grows the vault beyond a limit. What grows nothing is never refused.
+    pub(crate) fn check_quota(&self, vault: &Vault, new: RootId) -> Result<()> {
+        let quota = vault.quota;
+        if quota == Quota::default() {
+            return Ok(());
+        }
+        let (before, after) = (self.trees().root(vault.head)?, self.trees().root(new)?);
+        let totals = [
+            (QuotaLimit::Bytes, before.bytes(), after.bytes()),
+            (QuotaLimit::Files, before.files(), after.files()),
+        ];
+        for (limit, before, after) in totals {
+            if let Some(most) = quota.get(limit)
+                && after > most
+                && after > before
+            {
+                return Err(exceeded(vault, limit, most, after, None));
+            }
+        }
+        match quota.file_bytes {
+            Some(most) => self.check_file_sizes(vault, new, most),
+            None => Ok(()),
+        }
+    }
+
+    fn check_file_sizes(&self, vault: &Vault, new: RootId, most: u64) -> Result<()> {
+        let delta = Delta::between(self.trees(), vault.head, new)?;
+        let grown = |file: &&NewFile| {
+            file.size > most && file.size_before.is_none_or(|before| before < file.size)
+        };
+        if !delta.files.iter().any(|file| grown(&file)) {
+            return Ok(());
+        }
+        // A file that was there under another name has only been moved.
+        let gone = Delta::between(self.trees(), new, vault.head)?;
+        let gone: HashSet<Content> = gone.files.iter().map(|file| file.content).collect();
+        let mut large = delta.files.iter().filter(grown);
+        match large.find(|file| !gone.contains(&file.content)) {
+            None => Ok(()),
+            Some(file) => {
+                let path = Some(file.path.clone());
+                let limit = QuotaLimit::FileBytes;
+                Err(exceeded(vault, limit, most, file.size, path))
+            }
+        }
+    }
+}
+
+fn exceeded(
+    vault: &Vault,
+    limit: QuotaLimit,
+    most: u64,
+    wanted: u64,
+    path: Option<VaultPath>,
+) -> Error {
+    Error::QuotaExceeded {
+        vault: vault.name.clone(),
+        limit,
+        most,
+        wanted,
+        path,
+    }
+}

@@ -1,0 +1,69 @@
+//! What the tests of vaults have in common.
+
+use avfs_store::Store;
+use avfs_vault::{
+    Cause, Checkpoint, CheckpointOrigin, Entry, Meta, NewVersion, Principal, Result, RootId, Time,
+    Vault, VaultName, Vaults, Version,
+};
+use serde_json::json;
+
+pub const OWNER: &Principal = &Principal::Owner;
+
+pub fn open() -> (tempfile::TempDir, Vaults) {
+    let home = tempfile::tempdir().unwrap();
+    let vaults = Vaults::open(Store::open(home.path()).unwrap()).unwrap();
+    (home, vaults)
+}
+
+pub fn name(text: &str) -> VaultName {
+    text.parse().unwrap()
+}
+
+/// Bytes that do not compress, different for each seed.
+pub fn noise(seed: u64, length: usize) -> Vec<u8> {
+    let mut bytes = vec![0; length];
+    let mut hasher = blake3::Hasher::new();
+    let seeded = hasher.update(&seed.to_le_bytes());
+    seeded.finalize_xof().fill(&mut bytes);
+    bytes
+}
+
+pub fn head(vaults: &Vaults, vault: &Vault) -> RootId {
+    vaults.by_id(vault.id).unwrap().head
+}
+
+/// `base` with a file in it.
+pub fn edit_file(vaults: &Vaults, base: RootId, path: &str, bytes: &[u8]) -> RootId {
+    let (content, size) = vaults.trees().write_bytes(bytes).unwrap();
+    let mut edit = vaults.trees().edit(base).unwrap();
+    let entry = Entry::file(content, size, Meta::new(0o644, Time::EPOCH));
+    edit.put(&path.parse().unwrap(), entry).unwrap();
+    edit.finish().unwrap()
+}
+
+pub fn publish(vaults: &Vaults, vault: &Vault, root: RootId) -> Result<Version> {
+    let version = NewVersion {
+        by: Principal::Owner,
+        exec: None,
+        cause: Cause::Write,
+        details: json!({}),
+    };
+    vaults.publish(vault.id, head(vaults, vault), root, version)
+}
+
+/// Writes a file and publishes it.
+pub fn add_file(vaults: &Vaults, vault: &Vault, path: &str, bytes: &[u8]) -> RootId {
+    let _lease = vaults.lease();
+    let root = edit_file(vaults, head(vaults, vault), path, bytes);
+    publish(vaults, vault, root).unwrap();
+    root
+}
+
+pub fn checkpoint(vaults: &Vaults, vault: &Vault, label: &str) -> Checkpoint {
+    let label = label.parse().unwrap();
+    let asked = CheckpointOrigin::Asked;
+    let root = head(vaults, vault);
+    vaults
+        .save_checkpoint(vault.id, Some(&label), root, asked, OWNER)
+        .unwrap()
+}

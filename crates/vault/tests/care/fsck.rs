@@ -1,0 +1,227 @@
+//! fsck finds what is damaged and says whom it concerns.
+
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use avfs_store::rusqlite::{Error as Sql, Transaction};
+use avfs_store::{Durability, ObjectId, Store};
+use avfs_vault::{FsckReport, JournalCheck, Kind, RootId, Vaults};
+
+use crate::common::{OWNER, add_file, checkpoint, edit_file, head, name, noise, open, publish};
+
+fn content_of(vaults: &Vaults, root: RootId, path: &str) -> ObjectId {
+    let entry = vaults.trees().entry(root, &path.parse().unwrap()).unwrap();
+    match entry.unwrap().kind {
+        Kind::File { content, .. } => match content {
+            avfs_vault::Content::Object(id) | avfs_vault::Content::Chunks(id) => id,
+        },
+        other => panic!("{path} is {other:?}"),
+    }
+}
+
+fn pack(home: &Path) -> PathBuf {
+    home.join("packs/00000001.pack")
+}
+
+/// Changes a byte of the record that holds `id`, wherever it lies.
+fn damage(home: &Path, id: ObjectId) {
+    let bytes = std::fs::read(pack(home)).unwrap();
+    let at = bytes
+        .windows(32)
+        .position(|window| window == id.as_bytes())
+        .unwrap();
+    let file = std::fs::File::options()
+        .write(true)
+        .open(pack(home))
+        .unwrap();
+    // Behind the header, which ends eight bytes after the id.
+    file.write_all_at(&[bytes[at + 40] ^ 1], at as u64 + 40)
+        .unwrap();
+}
+
+fn sql(vaults: &Vaults, text: &str) {
+    let run = |transaction: &Transaction<'_>| {
+        Ok::<_, avfs_store::Error>(transaction.execute_batch(text)?)
+    };
+    vaults.trees().store().write(Durability::Full, run).unwrap();
+}
+
+fn reopen(home: &Path, vaults: Vaults) -> Vaults {
+    drop(vaults);
+    Vaults::open(Store::open(home).unwrap()).unwrap()
+}
+
+/// `vault path: states` of every sighting.
+fn seen(report: &FsckReport) -> Vec<String> {
+    let sightings = report.damaged.iter().flat_map(|damage| &damage.seen);
+    let mut texts: Vec<_> = sightings
+        .map(|it| format!("{} {}: {}", it.vault, it.path, it.states.join(", ")))
+        .collect();
+    texts.sort();
+    texts
+}
+
+#[test]
+fn a_whole_home_is_clean() {
+    let (_home, vaults) = open();
+    let vault = vaults.create(&name("v"), OWNER).unwrap();
+    add_file(&vaults, &vault, "/small", b"x");
+    add_file(&vaults, &vault, "/large", &noise(1, 3 << 20));
+    let report = vaults.fsck();
+    assert!(report.is_clean(), "{report:#?}");
+    assert_eq!(report.objects, vaults.stats().unwrap().objects);
+    assert!(report.bytes > 3 << 20);
+}
+
+/// Deeper than any stack, as moving one deep directory into another can make it.
+#[test]
+fn a_very_deep_tree_is_checked_and_collected() {
+    let (_home, vaults) = open();
+    let vault = vaults.create(&name("v"), OWNER).unwrap();
+    let mut root = edit_file(&vaults, head(&vaults, &vault), "/f", b"at the bottom");
+    for _ in 0..12_000 {
+        let top = vaults.trees().root(root).unwrap().top.clone();
+        let mut edit = vaults.trees().edit(vault.head).unwrap();
+        edit.put(&"/d".parse().unwrap(), top).unwrap();
+        root = edit.finish().unwrap();
+    }
+    publish(&vaults, &vault, root).unwrap();
+    let options = avfs_vault::GcOptions {
+        mode: avfs_vault::GcMode::Collect,
+        grace: std::time::Duration::ZERO,
+        roots: Vec::new(),
+    };
+    vaults.gc(&options, OWNER).unwrap();
+    let changed = edit_file(&vaults, root, "/other", b"x");
+    publish(&vaults, &vault, changed).unwrap();
+    let report = vaults.fsck();
+    assert!(report.is_clean(), "{:?}", report.damaged.len());
+}
+
+#[test]
+fn damaged_content_is_found_with_all_whom_it_concerns() {
+    let (home, vaults) = open();
+    let vault = vaults.create(&name("v"), OWNER).unwrap();
+    let root = add_file(&vaults, &vault, "/f", &noise(1, 5000));
+    checkpoint(&vaults, &vault, "point");
+    vaults.fork(&name("v"), &name("fork"), OWNER).unwrap();
+    add_file(&vaults, &vault, "/f", &noise(2, 5000));
+    let good = content_of(&vaults, head(&vaults, &vault), "/f");
+    let bad = content_of(&vaults, root, "/f");
+    let vaults = reopen(home.path(), vaults);
+    damage(home.path(), bad);
+    let report = vaults.fsck();
+    assert!(!report.is_clean());
+    assert_eq!(report.damaged.len(), 1);
+    assert_eq!(report.damaged[0].object, bad);
+    assert_ne!(bad, good);
+    let expected = ["fork /f: head, beginning, v1", "v /f: v2, checkpoint point"];
+    assert_eq!(seen(&report), expected);
+}
+
+#[test]
+fn a_damaged_chunk_directory_or_root_is_found() {
+    let (home, vaults) = open();
+    let vault = vaults.create(&name("v"), OWNER).unwrap();
+    let one = add_file(&vaults, &vault, "/large", &noise(1, 3 << 20));
+    let stored = vaults.trees().store().list(None, 100).unwrap();
+    let chunk = stored.into_iter().max_by_key(|stored| stored.size);
+    let chunk = chunk.unwrap().id;
+    let tree = vaults.trees().root(one).unwrap().tree();
+    let two = add_file(&vaults, &vault, "/other", b"other");
+    let vaults = reopen(home.path(), vaults);
+    damage(home.path(), chunk);
+    assert_eq!(seen(&vaults.fsck()), ["v /large: head, v2, v3"]);
+    damage(home.path(), tree.object());
+    damage(home.path(), two.object());
+    let vaults = reopen(home.path(), vaults);
+    let report = vaults.fsck();
+    let objects: Vec<_> = report.damaged.iter().map(|damage| damage.object).collect();
+    for id in [chunk, tree.object(), two.object()] {
+        assert!(objects.contains(&id), "{id}");
+    }
+    assert!(
+        seen(&report).contains(&"v /: v2".to_owned()),
+        "{:?}",
+        seen(&report)
+    );
+    assert!(
+        seen(&report).contains(&"v /: head, v3".to_owned()),
+        "{:?}",
+        seen(&report)
+    );
+}
+
+#[test]
+fn missing_objects_and_wrong_totals_are_found() {
+    let (home, vaults) = open();
+    let vault = vaults.create(&name("v"), OWNER).unwrap();
+    let root = add_file(&vaults, &vault, "/f", &noise(1, 5000));
+    let id = content_of(&vaults, root, "/f");
+    sql(&vaults, &format!("DELETE FROM object WHERE id = x'{id}'"));
+    let vaults = reopen(home.path(), vaults);
+    let report = vaults.fsck();
+    assert_eq!(report.damaged[0].problem, "it is missing");
+    assert_eq!(seen(&report), ["v /f: head, v2"]);
+    assert_eq!(report.database.len(), 1, "{:?}", report.database);
+    // The record is still in the pack.
+    assert_eq!(vaults.trees().store().reindex().unwrap(), 1);
+    assert_eq!(vaults.fsck().damaged, []);
+}
+
+#[test]
+fn what_nothing_refers_to_is_checked_as_well() {
+    let (home, vaults) = open();
+    let vault = vaults.create(&name("v"), OWNER).unwrap();
+    let root = edit_file(&vaults, head(&vaults, &vault), "/f", &noise(1, 5000));
+    vaults.trees().flush().unwrap();
+    let id = content_of(&vaults, root, "/f");
+    let vaults = reopen(home.path(), vaults);
+    damage(home.path(), id);
+    let report = vaults.fsck();
+    assert_eq!((report.damaged.len(), report.damaged[0].seen.len()), (1, 0));
+}
+
+#[test]
+fn a_changed_journal_is_found() {
+    let (_home, vaults) = open();
+    vaults.create(&name("v"), OWNER).unwrap();
+    vaults.create(&name("w"), OWNER).unwrap();
+    sql(&vaults, "UPDATE journal SET details = '{}' WHERE seq = 1");
+    let report = vaults.fsck();
+    assert!(!report.is_clean());
+    assert!(matches!(
+        report.journal,
+        Some(JournalCheck::Broken { seq: 1, .. })
+    ));
+}
+
+#[test]
+fn a_damaged_page_of_the_database_is_told_and_brings_nothing_down() {
+    let (home, vaults) = open();
+    let vault = vaults.create(&name("v"), OWNER).unwrap();
+    for n in 0..400 {
+        add_file(&vaults, &vault, "/f", &noise(n, 100));
+    }
+    let page: i64 = vaults
+        .trees()
+        .store()
+        .read(|connection| {
+            let sql = "SELECT rootpage FROM sqlite_master WHERE name = 'journal'";
+            connection
+                .query_row(sql, [], |row| row.get(0))
+                .map_err(|error: Sql| avfs_store::Error::from(error))
+        })
+        .unwrap();
+    drop(vaults);
+    let file = std::fs::File::options()
+        .write(true)
+        .open(home.path().join("store.db"))
+        .unwrap();
+    file.write_all_at(&[0xa5; 4096], (page as u64 - 1) * 4096)
+        .unwrap();
+    let vaults = Vaults::open(Store::open(home.path()).unwrap()).unwrap();
+    let report = vaults.fsck();
+    assert!(!report.database.is_empty());
+    assert!(report.objects > 400, "the rest is looked at all the same");
+}

@@ -149,9 +149,6 @@ pub enum Verb {
         /// Which shell
         shell: ShellName,
     },
-    /// Print the reference of all verbs
-    #[command(name = "__docs", hide = true)]
-    Docs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -417,6 +414,8 @@ mod tests {
         ("vault_rename", "vault rename v w"),
         ("vault_fork", "vault fork v w --checkpoint c --use"),
         ("vault_delete", "vault delete v -y"),
+        ("vault_list_deleted", "vault list --deleted"),
+        ("vault_undelete", "vault undelete v"),
         ("vault_log", "vault log v -n 5"),
         ("log", "log /f -n 3"),
         ("checkout", "checkout /f --version v3"),
@@ -444,6 +443,8 @@ mod tests {
         ("untag", "untag /f t"),
         ("tag_list", "tag /f --list"),
         ("tag_list_all", "tag --list-all"),
+        ("tag_delete", "tag --delete t"),
+        ("tag_rename", "tag --rename t:u"),
         ("meta_list", "meta /f --export"),
         ("meta_get", "meta /f k"),
         ("meta_set", "meta /f k v"),

@@ -23,12 +23,25 @@ fn main() -> ExitCode {
     {
         Some("__keeper") => return avfs_sandbox::keeper_main(),
         Some("__scanner") => return avfs_view::scanner_main(),
+        // For those who write the documentation: no verb, so that nobody is offered it.
+        Some("__docs") => return print_reference(),
         _ => {}
     }
     let parsed = args::command().try_get_matches();
     match parsed.and_then(|words| Cli::from_arg_matches(&words)) {
         Ok(cli) => ExitCode::from(commands::run(cli)),
         Err(error) => refuse(&error),
+    }
+}
+
+fn print_reference() -> ExitCode {
+    let output = Output::new(std::env::args_os().any(|word| word == "--json"));
+    match commands::docs::run(output) {
+        Ok(()) => ExitCode::from(exit::OK),
+        Err(error) => {
+            output.error(&error);
+            ExitCode::FAILURE
+        }
     }
 }
 
@@ -43,14 +56,9 @@ fn refuse(error: &clap::Error) -> ExitCode {
         .any(|word| word == "--json");
     if in_json && !asked_for {
         let text = error.render().to_string();
-        let message = text.lines().next().unwrap_or_default();
-        let message = message
-            .strip_prefix("error: ")
-            .unwrap_or(message)
-            .to_owned();
         let error = error::Error::Invalid {
-            text: message,
-            hint: Some("see `avfs --help`".into()),
+            text: what_is_wrong(&text),
+            hint: Some(format!("see `{} --help`", verb_in(&text))),
         };
         Output::json().error(&error);
     } else {
@@ -58,4 +66,35 @@ fn refuse(error: &clap::Error) -> ExitCode {
         let _ = error.print();
     }
     ExitCode::from(if asked_for { exit::OK } else { exit::USAGE })
+}
+
+/// The first paragraph of a usage error, in one line.
+fn what_is_wrong(text: &str) -> String {
+    let lines = text.lines().map(str::trim);
+    let paragraph: Vec<&str> = lines.take_while(|line| !line.is_empty()).collect();
+    let paragraph = paragraph.join(" ");
+    let message = paragraph.strip_prefix("error: ").unwrap_or(&paragraph);
+    message.to_owned()
+}
+
+/// The verb a usage error is about, from the usage it shows.
+fn verb_in(text: &str) -> String {
+    let usage = text.lines().find_map(|line| line.strip_prefix("Usage: "));
+    let words = usage.unwrap_or("avfs").split(' ');
+    let is_word = |word: &&str| word.starts_with(|first: char| first.is_ascii_lowercase());
+    words.take_while(is_word).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_usage_error_is_one_line_and_names_its_verb() {
+        let text =
+            "error: these are missing:\n  <A>\n  <B>\n\nUsage: avfs vault fork <A> <B>\n\nFor";
+        assert_eq!(what_is_wrong(text), "these are missing: <A> <B>");
+        assert_eq!(verb_in(text), "avfs vault fork");
+        assert_eq!(verb_in("error: what?"), "avfs");
+    }
 }

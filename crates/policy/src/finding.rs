@@ -117,7 +117,7 @@ fn reason(findings: &[Finding], at: usize, action: Action, network: Network) -> 
         .iter()
         .any(|f| f.categories.contains(&Category::Networked));
     if networked && network == Network::None && !strict {
-        said.push("the network is off: what needs it will fail (--network host)".to_owned());
+        said.push("the network is off: what needs it will fail".to_owned());
     }
     (!said.is_empty()).then(|| said.join("; "))
 }

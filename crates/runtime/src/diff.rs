@@ -127,7 +127,7 @@ impl Runtime {
         let changes = changes
             .into_iter()
             .filter(|change| change.kind != ChangeKind::Times);
-        let changes = pair_renames(changes.collect());
+        let changes = trees.pair_similar(pair_renames(changes.collect()))?;
         let patch = match request.detail.patch {
             true => Some(self.patch(&changes, &request.scope)?),
             false => None,

@@ -104,6 +104,8 @@ pub enum Error {
         what: &'static str,
         name: String,
     },
+    #[error("no path has the tag {name:?}")]
+    TagNotFound { name: String },
     #[error("{path} has {size} bytes, and this works up to {limit}")]
     TooLarge {
         path: VaultPath,
@@ -160,6 +162,7 @@ impl Error {
             | Error::TextAmbiguous { .. }
             | Error::TooLarge { .. } => ErrorKind::Invalid,
             Error::NothingToUndo { .. }
+            | Error::TagNotFound { .. }
             | Error::NotInVersion { .. }
             | Error::NoEarlierState { .. }
             | Error::LabelNotFound { .. } => ErrorKind::NotFound,
@@ -173,38 +176,15 @@ impl Error {
 
     /// The one thing to do next, where there is one.
     pub fn hint(&self) -> Option<String> {
-        use avfs_vault::Error as Vault;
         Some(match self {
-            Error::Vault(Vault::VaultNotFound { .. }) => {
-                "run `avfs vault list` to see the vaults".into()
-            }
-            Error::Vault(Vault::DeletedVaultNotFound { .. }) => {
-                "run `avfs vault list --deleted` to see what can be brought back".into()
-            }
-            Error::Vault(Vault::VaultExists { .. }) => {
-                "choose another name, or `avfs vault use` the existing one".into()
-            }
-            Error::Vault(Vault::CheckpointNotFound { .. }) => {
-                "run `avfs checkpoint list` to see the checkpoints".into()
-            }
-            Error::Vault(Vault::CheckpointExists { .. }) => "choose another name".into(),
-            Error::Vault(Vault::IsADirectory { path }) => {
-                format!("`avfs ls {path}` lists it; `avfs rm -r {path}` removes it")
-            }
             Error::Uncommitted { source, .. } if source.kind() == ErrorKind::Quota => {
                 "remove something with `avfs exec -- rm …`, or raise the limit with \
                  `avfs quota set`; then it is committed"
                     .into()
             }
             Error::Uncommitted { source, .. } => return source.hint(),
-            Error::Vault(Vault::QuotaExceeded { .. }) => {
-                "remove something, or see `avfs quota` and raise the limit with `avfs quota set`"
-                    .into()
-            }
-            Error::Vault(Vault::Swept { .. }) => "try again".into(),
-            Error::Vault(Vault::Conflict { .. }) | Error::HeadMoved { .. } => {
-                "somebody else changed the vault; look at it and try again".into()
-            }
+            Error::Vault(error) => return vault_hint(error),
+            Error::HeadMoved { .. } => MOVED_ON.into(),
             Error::NoCurrentVault => {
                 "run `avfs vault create NAME`, or `avfs vault use NAME`, or pass --vault".into()
             }
@@ -224,6 +204,7 @@ impl Error {
             Error::LabelNotFound { path, .. } => {
                 format!("`avfs tag --list {path}` and `avfs meta {path}` show what it has")
             }
+            Error::TagNotFound { .. } => "run `avfs tag --list-all` to see the tags".into(),
             Error::TextAmbiguous { .. } => {
                 "give more of the text around it, or pass --all to replace every one".into()
             }
@@ -236,18 +217,42 @@ impl Error {
             Error::NoEarlierState { path, .. } => {
                 format!("`avfs log {path}` lists its versions; `avfs rm {path}` removes it")
             }
-            Error::Vault(Vault::InvalidQuery { .. }) => {
-                "put words with signs in them between double quotes".into()
-            }
-            Error::Vault(Vault::VersionNotFound { .. }) => {
-                "run `avfs log` to see the versions".into()
-            }
             Error::Busy { .. } => "wait until they end, or work in a fork".into(),
             Error::Transfer(error) => return error.hint(),
             Error::Sandbox(_) => "run `avfs doctor` to see what this host lacks".into(),
             _ => return None,
         })
     }
+}
+
+const MOVED_ON: &str = "somebody else changed the vault; look at it and try again";
+
+fn vault_hint(error: &avfs_vault::Error) -> Option<String> {
+    use avfs_vault::Error as Vault;
+    Some(match error {
+        Vault::VaultNotFound { .. } => "run `avfs vault list` to see the vaults".into(),
+        Vault::DeletedVaultNotFound { .. } => {
+            "run `avfs vault list --deleted` to see what can be brought back".into()
+        }
+        Vault::VaultExists { .. } => {
+            "choose another name, or `avfs vault use` the existing one".into()
+        }
+        Vault::CheckpointNotFound { .. } => {
+            "run `avfs checkpoint list` to see the checkpoints".into()
+        }
+        Vault::CheckpointExists { .. } => "choose another name".into(),
+        Vault::IsADirectory { path } => {
+            format!("`avfs ls {path}` lists it; `avfs rm -r {path}` removes it")
+        }
+        Vault::QuotaExceeded { .. } => {
+            "remove something, or see `avfs quota` and raise the limit with `avfs quota set`".into()
+        }
+        Vault::Swept { .. } => "try again".into(),
+        Vault::InvalidQuery { .. } => "put words with signs in them between double quotes".into(),
+        Vault::VersionNotFound { .. } => "run `avfs log` to see the versions".into(),
+        Vault::Conflict { .. } => MOVED_ON.into(),
+        _ => return None,
+    })
 }
 
 pub(crate) fn vault_kind(error: &avfs_vault::Error) -> ErrorKind {

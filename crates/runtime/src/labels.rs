@@ -143,6 +143,42 @@ impl Runtime {
         })
     }
 
+    /// Takes a tag from every path that has it, or gives them another one instead, as one version.
+    /// Says how many paths that were.
+    pub fn retag(&self, vault: Select, tag: &LabelName, new: Option<&LabelName>) -> Result<usize> {
+        let vault = self.vault(&vault)?;
+        let trees = self.inner.vaults.trees();
+        let (old, new) = (tag.key(TAG), new.map(|name| name.key(TAG)));
+        let retagged = self.change(vault, Cause::Label, &[], |edit, head| {
+            let mut tagged = Vec::new();
+            trees.walk::<Error>(head, &VaultPath::root(), &mut |visit| {
+                if visit.entry.meta.xattrs.contains_key(&old) {
+                    tagged.push((visit.path.clone(), visit.entry.meta.clone()));
+                }
+                Ok(if visit.has_xattrs {
+                    Step::Into
+                } else {
+                    Step::Past
+                })
+            })?;
+            if tagged.is_empty() {
+                return Err(Error::TagNotFound {
+                    name: tag.0.clone(),
+                });
+            }
+            let count = tagged.len();
+            for (path, mut meta) in tagged {
+                meta.xattrs.remove(&old);
+                meta.xattrs
+                    .extend(new.iter().map(|key| (key.clone(), Vec::new())));
+                meta.ctime = avfs_vault::Time::now();
+                edit.set_meta(&path, meta)?;
+            }
+            Ok(count)
+        });
+        retagged.map(|(count, _)| count)
+    }
+
     /// Every tag in the vault, by name, and how many paths have it.
     pub fn tags(&self, vault: Select) -> Result<Vec<TagCount>> {
         let vault = self.up_to_date(&self.vault(&vault)?)?;

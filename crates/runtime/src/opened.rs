@@ -74,6 +74,7 @@ pub(crate) fn commit_layer(
         trees: vaults.trees(),
         base: layer.record().base,
         mount_points: &runtime.inner.host.mount_points,
+        unfinished_prefix: avfs_sandbox::MOVING_PREFIX.as_bytes(),
         owner: STORED_OWNER,
         writers: plan.writers,
     };

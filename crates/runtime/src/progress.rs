@@ -90,17 +90,17 @@ impl<'a> Tally<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::UNPOISONED;
+    use crate::runtime::lock;
 
     struct Recorder(Mutex<Vec<Progress>>);
 
     impl Watcher for Recorder {
         fn progress(&self, progress: Progress) {
-            self.0.lock().expect(UNPOISONED).push(progress);
+            lock(&self.0).push(progress);
         }
 
         fn cancelled(&self) -> bool {
-            self.0.lock().expect(UNPOISONED).len() >= 2
+            lock(&self.0).len() >= 2
         }
     }
 
@@ -117,7 +117,7 @@ mod tests {
         };
         assert!(matches!(ended, TransferError::Cancelled));
         assert!(begun.elapsed() >= 2 * TELL_EVERY);
-        let told = recorder.0.lock().expect(UNPOISONED);
+        let told = lock(&recorder.0);
         assert_eq!(told.len(), 2);
         assert!(told[1].files > told[0].files && told[1].bytes == 2 * told[1].files);
         assert_eq!(told[0].total_bytes, Some(100));

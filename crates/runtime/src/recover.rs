@@ -84,6 +84,7 @@ impl Runtime {
                 trees: vaults.trees(),
                 base: record.base,
                 mount_points: &self.inner.host.mount_points,
+                unfinished_prefix: avfs_sandbox::MOVING_PREFIX.as_bytes(),
                 owner: STORED_OWNER,
                 writers: Writers::None,
             };

@@ -93,6 +93,7 @@ impl Runtime {
         cache: &ImportCache,
         watcher: &dyn Watcher,
     ) -> Result<Imported> {
+        // Until it is published, nothing refers to what is stored.
         let _lease = self.inner.vaults.lease();
         let trees = self.inner.vaults.trees();
         let at = import.at.clone();

@@ -6,7 +6,9 @@
 mod home;
 mod processes;
 mod scan;
+mod terminal;
 
 pub use home::Home;
 pub use processes::{leftover_processes, process_ends, wait_for};
 pub use scan::{Node, NodeKind, Scan, scan};
+pub use terminal::Terminal;

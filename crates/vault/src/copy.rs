@@ -11,8 +11,7 @@ impl Edit {
             .get(from)?
             .ok_or_else(|| Error::PathNotFound { path: from.clone() })?;
         self.put(to, entry)?;
-        self.part_links(to);
-        Ok(())
+        self.part_links(to)
     }
 
     /// Makes the file at `to` one more name of the file at `from`.

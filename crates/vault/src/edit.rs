@@ -359,7 +359,7 @@ impl Edit {
     }
 
     fn parent_mut(&mut self, path: &VaultPath) -> Result<&mut Folder> {
-        self.folder_mut(&path.parent().unwrap_or(VaultPath::root()))
+        self.folder_mut(&path.parent().unwrap_or_default())
     }
 
     fn set(&mut self, path: &VaultPath, pending: Pending) -> Result<()> {
@@ -386,10 +386,17 @@ impl Edit {
     }
 
     /// Gives the hard-linked names at and beneath `path` groups of their own.
-    pub(crate) fn part_links(&mut self, path: &VaultPath) {
-        if self.links.is_some() {
-            self.links_mut().part(path);
+    pub(crate) fn part_links(&mut self, path: &VaultPath) -> Result<()> {
+        let parted = match &mut self.links {
+            Some(links) => links.part(path),
+            None => Vec::new(),
+        };
+        for (name, link) in parted {
+            if let Some(Found::Item(item)) = self.find(&name)? {
+                self.set_link(&name, &item.entry, Some(link))?;
+            }
         }
+        Ok(())
     }
 
     /// The link index, read from the base when first needed.

@@ -28,6 +28,7 @@ mod reach;
 mod reader;
 mod renames;
 mod schema;
+mod similar;
 mod trees;
 mod usage;
 mod vaults;

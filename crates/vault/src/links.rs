@@ -42,16 +42,20 @@ impl Links {
     }
 
     /// Parts the names at and beneath `path` from names elsewhere that are the same file.
-    pub fn part(&mut self, path: &VaultPath) {
+    /// Says which id each has now.
+    pub fn part(&mut self, path: &VaultPath) -> Vec<(VaultPath, LinkId)> {
+        let mut names = self.beneath(path);
         let mut parted: BTreeMap<LinkId, LinkId> = BTreeMap::new();
-        for (name, id) in self.beneath(path) {
-            let own = match parted.get(&id) {
+        for (name, id) in &mut names {
+            let own = match parted.get(id) {
                 Some(own) => *own,
-                None => *parted.entry(id).or_insert(self.unused(&name)),
+                None => *parted.entry(*id).or_insert(self.unused(name)),
             };
-            self.forget(&name, id);
-            self.insert(name, own);
+            self.forget(name, *id);
+            self.insert(name.clone(), own);
+            *id = own;
         }
+        names
     }
 
     /// An id that no file here has.

@@ -134,3 +134,39 @@ fn a_directory_that_left_something_behind_was_not_renamed() {
         ["+/new", "/old/f>/new/f", "-/old", "-/old/lost"]
     );
 }
+
+#[test]
+fn a_file_that_moved_and_changed_is_told_by_its_lines() {
+    let scene = Scene::new();
+    let body = |lines: &[u32]| {
+        let lines = lines.iter().map(|i| format!("line number {i}\n"));
+        lines.collect::<String>()
+    };
+    let before = [
+        format!("/old={}", body(&[1, 2, 3, 4, 5])),
+        format!("/other={}", body(&[10, 11, 12])),
+        "/gone=nothing like the rest\n".to_owned(),
+    ];
+    let after = [
+        format!("/new={}", body(&[1, 2, 3, 4, 6])),
+        format!("/twin={}", body(&[10, 11, 12, 13])),
+        "/come=entirely different\n".to_owned(),
+    ];
+    let text = |list: &[String; 3]| scene.root(&list.each_ref().map(String::as_str));
+    let changes = scene.trees.diff(text(&before), text(&after)).unwrap();
+    let changes = scene.trees.pair_similar(pair_renames(changes)).unwrap();
+    let told: Vec<String> = changes
+        .iter()
+        .map(|change| match &change.kind {
+            ChangeKind::Renamed { from } => format!("{from} -> {}", change.path),
+            kind => format!("{kind:?} {}", change.path),
+        })
+        .collect();
+    let expected = [
+        "Created /come",
+        "Deleted /gone",
+        "/old -> /new",
+        "/other -> /twin",
+    ];
+    assert_eq!(told, expected);
+}

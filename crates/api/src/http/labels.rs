@@ -7,7 +7,8 @@ use super::items;
 use super::routes::{Reply, Routes, parse};
 use crate::wire::{
     AllTags, Base64, MetaChanged, MetaDelete, MetaGet, MetaImport, MetaImported, MetaList,
-    MetaListing, MetaSet, MetaValue, Tag, TagItem, TagList, TagListAll, TagListing, Tagged, Untag,
+    MetaListing, MetaSet, MetaValue, Tag, TagDelete, TagDeleted, TagItem, TagList, TagListAll,
+    TagListing, TagRename, TagRenamed, Tagged, Untag,
 };
 use avfs_runtime::{LabelChange, LabelName, Labelled, Select};
 
@@ -17,6 +18,8 @@ pub(crate) fn routes(routes: Routes) -> Routes {
         .on_vault::<Untag>(untag)
         .on_vault::<TagList>(tag_list)
         .on_vault::<TagListAll>(tag_list_all)
+        .on_vault::<TagDelete>(tag_delete)
+        .on_vault::<TagRename>(tag_rename)
         .on_vault::<MetaList>(meta_list)
         .on_vault::<MetaGet>(meta_get)
         .on_vault::<MetaSet>(meta_set)
@@ -70,6 +73,27 @@ fn tag_list_all(app: &App, vault: Select, _: TagListAll) -> Reply<TagListAll> {
                 file_count: tag.paths,
             })
             .collect(),
+    })
+}
+
+fn tag_delete(app: &App, vault: Select, request: TagDelete) -> Reply<TagDelete> {
+    let file_count = app.runtime.retag(vault, &parse(&request.tag)?, None)?;
+    Ok(TagDeleted {
+        tag: request.tag,
+        action: "deleted".into(),
+        file_count,
+    })
+}
+
+fn tag_rename(app: &App, vault: Select, request: TagRename) -> Reply<TagRename> {
+    let new: LabelName = parse(&request.new_name)?;
+    let old = parse(&request.old_name)?;
+    let file_count = app.runtime.retag(vault, &old, Some(&new))?;
+    Ok(TagRenamed {
+        old_name: request.old_name,
+        new_name: request.new_name,
+        action: "renamed".into(),
+        file_count,
     })
 }
 

@@ -68,6 +68,38 @@ pub struct TagItem {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+pub struct TagDelete {
+    pub tag: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TagDeleted {
+    pub tag: String,
+    /// Always `deleted`.
+    pub action: String,
+    /// How many paths had it.
+    pub file_count: usize,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TagRename {
+    pub old_name: String,
+    pub new_name: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TagRenamed {
+    pub old_name: String,
+    pub new_name: String,
+    /// Always `renamed`.
+    pub action: String,
+    /// How many paths have it.
+    pub file_count: usize,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct MetaList {
     pub path: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]

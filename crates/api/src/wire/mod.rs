@@ -50,7 +50,8 @@ pub use files::{
 pub use journal::{Journal, JournalItem, JournalListing, JournalVerified, JournalVerify};
 pub use labels::{
     AllTags, MetaChanged, MetaDelete, MetaGet, MetaImport, MetaImported, MetaList, MetaListing,
-    MetaSet, MetaValue, Tag, TagItem, TagList, TagListAll, TagListing, Tagged, Untag,
+    MetaSet, MetaValue, Tag, TagDelete, TagDeleted, TagItem, TagList, TagListAll, TagListing,
+    TagRename, TagRenamed, Tagged, Untag,
 };
 pub use paths::{
     Chmod, Copied, Cp, Edit, Edited, Linked, Ln, ModeChanged, Stat, StatItem, Touch, Touched, Tree,
@@ -160,6 +161,8 @@ operations! {
     Untag, "untag", Post "/v1/vaults/{vault}/labels/untag" => Tagged;
     TagList, "tag_list", Post "/v1/vaults/{vault}/labels/tags" => TagListing;
     TagListAll, "tag_list_all", Get "/v1/vaults/{vault}/labels/tags" => AllTags;
+    TagDelete, "tag_delete", Post "/v1/vaults/{vault}/labels/tags/delete" => TagDeleted;
+    TagRename, "tag_rename", Post "/v1/vaults/{vault}/labels/tags/rename" => TagRenamed;
     MetaList, "meta_list", Post "/v1/vaults/{vault}/labels/meta" => MetaListing;
     MetaGet, "meta_get", Post "/v1/vaults/{vault}/labels/meta/get" => MetaValue;
     MetaSet, "meta_set", Post "/v1/vaults/{vault}/labels/meta/set" => MetaChanged;

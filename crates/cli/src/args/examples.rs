@@ -1,4 +1,4 @@
-//! Examples for `--help`, by verb, for those that do not bring their own.
+//! Examples for `--help`, by verb, for those whose arguments do not bring their own.
 
 use clap::Command;
 
@@ -38,6 +38,12 @@ const EXAMPLES: &[(&str, &str)] = &[
     ),
     ("mv", "  avfs mv /workspace/a.txt /workspace/b.txt"),
     ("stat", "  avfs stat /workspace/run.sh"),
+    (
+        "touch",
+        "  avfs touch /workspace/marker\n  avfs touch -c /workspace/Makefile    only if it is there",
+    ),
+    ("tree", "  avfs tree /workspace -L 2"),
+    ("untag", "  avfs untag /src/main.py reviewed"),
     ("revert", "  avfs revert /src/main.py"),
     (
         "checkpoint",
@@ -103,9 +109,11 @@ pub fn with_examples(command: Command) -> Command {
 
 fn decorate(command: Command, words: &str) -> Command {
     let found = EXAMPLES.iter().find(|(verb, _)| *verb == words);
-    let command = match (found, command.get_after_help()) {
-        (Some((_, examples)), None) => command.after_help(format!("Examples:\n{examples}")),
-        _ => command,
+    let own = command.get_after_help().map(ToString::to_string);
+    let own = own.map_or_else(String::new, |own| format!("{own}\n\n"));
+    let command = match found {
+        Some((_, examples)) => command.after_help(format!("{own}Examples:\n{examples}")),
+        None => command,
     };
     let below: Vec<String> = command
         .get_subcommands()

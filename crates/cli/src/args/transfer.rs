@@ -14,7 +14,7 @@ Examples:
   avfs import .                                      this directory becomes /workspace
   avfs import . --gitignore --exclude '*.log'        without what git ignores, and without logs
   avfs import ~/project /src --git-rev v1.2          a repository as it was at a revision
-  avfs import release.tar.zst /opt/release           an archive: plain, gzip or zstd
+  avfs import release.tar.zst /release               an archive: plain, gzip or zstd
   curl -s https://host/x.tgz | avfs import - /x      an archive from standard input")]
 pub struct ImportArgs {
     /// A directory of this machine, a tar archive, or - for an archive on standard input
@@ -62,6 +62,6 @@ pub struct ExportArgs {
     #[arg(long, value_name = "HOST_DIR", conflicts_with_all = ["host_dir", "tar"])]
     pub changed_only: Option<PathBuf>,
     /// Only say what would be written back
-    #[arg(long, requires = "changed_only")]
+    #[arg(long, requires = "changed_only", conflicts_with_all = ["host_dir", "tar"])]
     pub dry_run: bool,
 }

@@ -12,6 +12,7 @@ use avfs_api::{Client, Error};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::path::Path;
 use std::time::Duration;
 
 /// The daemon's state, or that there is none.
@@ -100,10 +101,18 @@ fn logs(lines: usize, follow: bool, output: Output) -> Result<u8> {
         lines: newest.iter().map(|line| (*line).to_owned()).collect(),
     };
     output.answer(&log, |log| log.lines.join("\n"))?;
-    let mut read = text.len() as u64;
-    while follow {
+    if follow {
+        follow_log(&path, text.len() as u64)?;
+    }
+    Ok(exit::OK)
+}
+
+/// Prints what comes after the first `read` bytes, until somebody ends it.
+fn follow_log(path: &Path, mut read: u64) -> Result<()> {
+    let failed = || Failure::io(format!("cannot read {}", path.display()));
+    loop {
         std::thread::sleep(LOOK_AGAIN);
-        let Ok(mut file) = File::open(&path) else {
+        let Ok(mut file) = File::open(path) else {
             continue;
         };
         if file.metadata().map_err(failed())?.len() < read {
@@ -116,7 +125,6 @@ fn logs(lines: usize, follow: bool, output: Output) -> Result<u8> {
         read += more.len() as u64;
         raw(&more)?;
     }
-    Ok(exit::OK)
 }
 
 fn stop(output: Output) -> Result<u8> {

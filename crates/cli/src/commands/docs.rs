@@ -3,7 +3,7 @@
 use crate::args;
 use crate::error::Result;
 use crate::output::{Output, raw};
-use clap::{Arg, Command};
+use clap::{Arg, ArgAction, Command};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -62,8 +62,11 @@ fn describe(command: &Command, words: &str, text: &mut String) {
     // Those of the top hold everywhere and are told once.
     let is_top = words == "avfs";
     let shown = |arg: &&Arg| {
-        let is_help = ["help", "version"].contains(&arg.get_id().as_str()) && arg.is_global_set();
-        !arg.is_hide_set() && !is_help && (is_top || !arg.is_global_set())
+        let is_help = matches!(
+            arg.get_action(),
+            ArgAction::Help | ArgAction::HelpShort | ArgAction::HelpLong | ArgAction::Version
+        );
+        !arg.is_hide_set() && (is_top || !is_help && !arg.is_global_set())
     };
     let arguments: Vec<&Arg> = command.get_arguments().filter(shown).collect();
     if !arguments.is_empty() {

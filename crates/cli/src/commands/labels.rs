@@ -5,15 +5,25 @@ use crate::args::{MetaArgs, TagArgs, UntagArgs};
 use crate::error::{Error, Result};
 use crate::output::Output;
 use crate::output::changes::printable;
-use crate::output::table::{align_right, table};
+use crate::output::table::{align_right, count, table};
 use crate::session::Session;
 use avfs_api::wire::{
     AllTags, MetaChanged, MetaDelete, MetaGet, MetaImport, MetaList, MetaListing, MetaSet, Tag,
-    TagList, TagListAll, Tagged, Untag,
+    TagDelete, TagList, TagListAll, TagRename, Tagged, Untag,
 };
 use std::collections::BTreeMap;
 
 pub fn tag(args: TagArgs, session: &mut Session, output: Output) -> Result<()> {
+    if let Some(tag) = args.delete {
+        let deleted = session.call(&TagDelete { tag })?;
+        return output.answer(&deleted, |deleted| {
+            let paths = count(deleted.file_count as u64, "path");
+            format!("deleted tag {} from {paths}", printable(&deleted.tag))
+        });
+    }
+    if let Some(names) = &args.rename {
+        return rename(names, session, output);
+    }
     let Some(path) = args.path else {
         let all = session.call(&TagListAll {})?;
         return output.answer(&all, all_text);
@@ -29,6 +39,24 @@ pub fn tag(args: TagArgs, session: &mut Session, output: Output) -> Result<()> {
         tag,
     })?;
     output.answer(&tagged, tagged_text)
+}
+
+fn rename(names: &str, session: &mut Session, output: Output) -> Result<()> {
+    let Some((old, new)) = names.split_once(':') else {
+        return Err(Error::Invalid {
+            text: format!("{names:?} does not say what to rename to what"),
+            hint: Some("write it as OLD:NEW".into()),
+        });
+    };
+    let renamed = session.call(&TagRename {
+        old_name: old.into(),
+        new_name: new.into(),
+    })?;
+    output.answer(&renamed, |renamed| {
+        let (old, new) = (printable(&renamed.old_name), printable(&renamed.new_name));
+        let paths = count(renamed.file_count as u64, "path");
+        format!("renamed tag {old} to {new} on {paths}")
+    })
 }
 
 pub fn untag(args: UntagArgs, session: &mut Session, output: Output) -> Result<()> {
@@ -55,7 +83,7 @@ pub fn meta(args: MetaArgs, session: &mut Session, output: Output) -> Result<()>
             format!(
                 "{}: {} set",
                 printable(&imported.path),
-                values(imported.imported)
+                count(imported.imported as u64, "value")
             )
         });
     }
@@ -127,8 +155,4 @@ fn all_text(all: &AllTags) -> String {
     let mut table = table(&["TAG", "PATHS"], rows.collect());
     align_right(&mut table, 1);
     table.trim_fmt()
-}
-
-fn values(number: usize) -> String {
-    crate::output::table::count(number as u64, "value")
 }

@@ -11,7 +11,7 @@ mod cp;
 mod daemon;
 mod demo;
 mod diff;
-mod docs;
+pub mod docs;
 mod doctor;
 mod edit;
 mod exec;
@@ -63,11 +63,10 @@ fn dispatch(cli: Cli, output: Output) -> Result<u8> {
     let vault = cli.global.vault;
     let done = match cli.verb {
         // These need no daemon, or choose one themselves.
-        Verb::Serve(args) => serve::run(args),
+        Verb::Serve(args) => serve::run(args, output),
         Verb::Completions { shell } => completions::run(shell, output),
-        Verb::Docs => docs::run(output),
         Verb::Doctor => return doctor::run(output),
-        Verb::Demo => return demo::run(),
+        Verb::Demo => return demo::run(output),
         Verb::Daemon(verb) => return daemon::run(verb, output),
         verb => return with_session(verb, Session::from_environment(vault)?, output),
     };
@@ -114,12 +113,9 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Proxy(ProxyVerb::Exec(args)) | Verb::Exec(args) => {
             return exec::run(args, session, output);
         }
-        Verb::Serve(_)
-        | Verb::Completions { .. }
-        | Verb::Docs
-        | Verb::Doctor
-        | Verb::Demo
-        | Verb::Daemon(_) => unreachable!("answered before a session is opened"),
+        Verb::Serve(_) | Verb::Completions { .. } | Verb::Doctor | Verb::Demo | Verb::Daemon(_) => {
+            unreachable!("answered before a session is opened")
+        }
     };
     done.map(|()| exit::OK)
 }

@@ -3,15 +3,22 @@
 use crate::args::ServeArgs;
 use crate::environment;
 use crate::error::{Error, Result};
-use crate::output::{note, raw};
+use crate::output::{Output, note, raw};
 use avfs_api::daemon::{ServeConfig, serve};
 use avfs_api::start::greeting;
 use avfs_runtime::HostFacts;
 use rustix::fs::Mode;
+use serde::Serialize;
 use std::fs::OpenOptions;
 use std::time::Duration;
 
-pub fn run(args: ServeArgs) -> Result<()> {
+#[derive(Serialize)]
+struct Listening {
+    pid: u32,
+    socket: String,
+}
+
+pub fn run(args: ServeArgs, output: Output) -> Result<()> {
     if args.detached {
         // Fails only if this is the first of its session already, which is as good.
         let _ = rustix::process::setsid();
@@ -32,7 +39,15 @@ pub fn run(args: ServeArgs) -> Result<()> {
     };
     if !args.detached {
         let ready = || {
-            let _ = note(&format!("listening on {}", socket.display()));
+            let listening = Listening {
+                pid: std::process::id(),
+                socket: socket.display().to_string(),
+            };
+            // Whoever started this may not be listening; those who come next are served.
+            let _ = match output.is_json() {
+                true => output.value(&listening),
+                false => note(&format!("listening on {}", listening.socket)),
+            };
         };
         return Ok(serve(config, ready)?);
     }

@@ -6,22 +6,16 @@ use crate::output::Output;
 use crate::output::table::{align_right, count, size, table, time};
 use crate::session::Session;
 use avfs_api::wire::{
-    AncestorItem, DeletedVaultItem, VaultCreate, VaultDelete, VaultDetails, VaultFork, VaultInfo,
-    VaultItem, VaultList, VaultListDeleted, VaultLog, VaultRename, VaultUndelete, VaultUse,
-    VersionItem,
+    AncestorItem, DeletedVaultItem, VaultCreate, VaultCreated, VaultDelete, VaultDetails,
+    VaultFork, VaultForked, VaultInfo, VaultItem, VaultList, VaultListDeleted, VaultLog,
+    VaultRename, VaultUndelete, VaultUse, VersionItem,
 };
 
 pub fn run(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()> {
     match verb {
         VaultVerb::Create { name } => {
             let created = session.call(&VaultCreate { name })?;
-            output.answer(&created, |created| {
-                format!(
-                    "created vault {}{}",
-                    created.created,
-                    now_current(created.current)
-                )
-            })
+            output.answer(&created, create_text)
         }
         VaultVerb::List { deleted: true } => {
             let deleted = session.call(&VaultListDeleted {})?;
@@ -63,10 +57,7 @@ pub fn run(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()>
                 make_current,
             };
             let forked = session.call_on(&source, &request)?;
-            output.answer(&forked, |forked| {
-                let current = now_current(forked.current);
-                format!("forked {} from {}{current}", forked.name, forked.source)
-            })
+            output.answer(&forked, fork_text)
         }
         VaultVerb::Delete { name, yes: _ } => {
             let deleted = session.call_on(&name, &VaultDelete {})?;
@@ -78,10 +69,8 @@ pub fn run(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()>
         VaultVerb::Undelete { name, to } => {
             let back = session.call(&VaultUndelete { name, to })?;
             output.answer(&back, |back| {
-                format!(
-                    "vault {} is back, at version {}",
-                    back.undeleted, back.version
-                )
+                let (name, version) = (&back.undeleted, back.version);
+                format!("vault {name} is back, at version {version}")
             })
         }
         VaultVerb::Log { name, limit } => {
@@ -94,6 +83,16 @@ pub fn run(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()>
 
 fn now_current(current: bool) -> &'static str {
     if current { ", now the current one" } else { "" }
+}
+
+fn create_text(created: &VaultCreated) -> String {
+    let current = now_current(created.current);
+    format!("created vault {}{current}", created.created)
+}
+
+fn fork_text(forked: &VaultForked) -> String {
+    let current = now_current(forked.current);
+    format!("forked {} from {}{current}", forked.name, forked.source)
 }
 
 fn list_text(vaults: &[VaultItem]) -> String {

@@ -12,9 +12,8 @@ pub fn report(envelope: &Envelope) -> String {
     if let Some(reason) = &result.decision.reason {
         lines.push(format!("  {reason}"));
     }
-    if let (false, Some(rule)) = (ran(result), &result.decision.smallest_rule) {
-        lines.push("  the smallest rule that would let it run:".into());
-        lines.extend(rule.lines().map(|line| format!("    {line}")));
+    if result.status == StatusWord::NeedsApproval {
+        lines.push("  nobody can approve it yet: take the work out with `avfs export`".into());
     }
     if let Some(reason) = &result.reason {
         lines.push(format!("  {reason}"));

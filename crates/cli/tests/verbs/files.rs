@@ -55,6 +55,7 @@ fn bytes_of_every_kind_and_size_come_back() {
     let mut child = home
         .command(&["write", "/stdin"])
         .stdin(Stdio::piped())
+        .stdout(Stdio::null())
         .spawn()
         .unwrap();
     child.stdin.take().unwrap().write_all(&bytes).unwrap();

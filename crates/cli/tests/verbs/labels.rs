@@ -33,6 +33,26 @@ fn tags_come_and_go() {
     let found = home.json(&["find", "--tag", "todo", "--tag", "reviewed"]);
     assert_eq!(texts(&found["results"], "path"), ["/d/a"]);
     assert_eq!(home.json(&["find", "--tag", "unknown"])["count"], 0);
+    let renamed = home.json(&["tag", "--rename", "todo:later"]);
+    assert_eq!(
+        (
+            &renamed["old_name"],
+            &renamed["new_name"],
+            &renamed["file_count"]
+        ),
+        (&"todo".into(), &"later".into(), &2.into())
+    );
+    home.ok(&["tag", "--rename", "later:todo"]);
+    home.ok(&["tag", "/b", "passing"]);
+    assert_eq!(
+        home.json(&["tag", "--delete", "passing"])["action"],
+        "deleted"
+    );
+    assert_eq!(
+        refused(&home, &["tag", "--delete", "passing"]).0,
+        "NotFound"
+    );
+    assert_eq!(refused(&home, &["tag", "--rename", "todo"]).0, "Invalid");
     assert_eq!(home.json(&["untag", "/d/a", "todo"])["action"], "removed");
     assert_eq!(refused(&home, &["untag", "/d/a", "todo"]).0, "NotFound");
     assert_eq!(home.ok(&["tag", "/d/a", "-l"]), "reviewed\n");

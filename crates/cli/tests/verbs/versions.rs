@@ -3,6 +3,7 @@
 use super::{home, refused, texts};
 use avfs_testkit::Home;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
 fn write(home: &Home, path: &str, text: &str) -> u64 {
@@ -241,93 +242,97 @@ fn renames_counts_and_binaries_are_noticed() {
     );
 }
 
-/// The patch is right when another program makes the one state from the other with it.
-#[test]
-fn git_applies_the_patch() {
-    let home = home();
-    write(
-        &home,
-        "/w/edited",
-        "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n",
-    );
-    write(&home, "/w/no newline", "a\nb");
-    write(&home, "/w/gone", "bye\n");
-    write(&home, "/w/moved", "moved\ncontent\n");
-    write(&home, "/w/quo\"ted\t", "x\n");
-    home.ok(&["ln", "-s", "edited", "/w/link"]);
-    home.ok(&["ln", "-s", "edited", "/w/becomes"]);
+/// What the vault holds before, which is also written by hand for git.
+const BEFORE: [(&str, &str); 6] = [
+    ("edited", "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n"),
+    ("no newline", "a\nb"),
+    ("gone", "bye\n"),
+    ("moved", "moved\ncontent\n"),
+    ("both", "one\ntwo\nthree\nfour\n"),
+    ("quo\"ted\t", "x\n"),
+];
+
+/// Makes a state, changes it in every way, and gives the patch.
+fn patch_of_everything(home: &Home) -> String {
+    for (name, text) in BEFORE {
+        write(home, &format!("/w/{name}"), text);
+    }
+    for link in ["/w/link", "/w/becomes"] {
+        home.ok(&["ln", "-s", "edited", link]);
+    }
     home.ok(&["checkpoint", "save", "cp"]);
-    write(
-        &home,
-        "/w/edited",
-        "0\n2\n3\n4\n5\n6\n7\n8\n9\n10\n12\n13\n",
-    );
-    write(&home, "/w/no newline", "a\nc");
+    write(home, "/w/edited", "0\n2\n3\n4\n5\n6\n7\n8\n9\n10\n12\n13\n");
+    write(home, "/w/no newline", "a\nc");
     home.ok(&["rm", "/w/gone"]);
     home.ok(&["mv", "/w/moved", "/w/there"]);
-    write(&home, "/w/quo\"ted\t", "y\n");
-    write(&home, "/w/new/file", "n");
-    write(&home, "/w/empty", "");
+    home.ok(&["mv", "/w/both", "/w/changed"]);
+    home.ok(&["edit", "/w/changed", "--old", "two", "--new", "2"]);
+    write(home, "/w/quo\"ted\t", "y\n");
+    write(home, "/w/new/file", "n");
+    write(home, "/w/empty", "");
     home.ok(&["chmod", "755", "/w/edited"]);
     home.ok(&["rm", "/w/link"]);
     home.ok(&["ln", "-s", "there", "/w/link"]);
     home.ok(&["rm", "/w/becomes"]);
-    write(&home, "/w/becomes", "a file\n");
+    write(home, "/w/becomes", "a file\n");
     let patch = home.json(&["diff", "cp", "-p", "/w"])["patch"].clone();
+    patch.as_str().unwrap().to_owned()
+}
 
-    let repo = home.path().join("repo");
-    let git = |words: &[&str]| {
-        let mut command = Command::new("git");
-        command.arg("-C").arg(&repo).args(words);
-        command.env("GIT_CONFIG_GLOBAL", "/dev/null");
-        command
-    };
-    // The state before, without avfs: the same files written by hand.
-    let before = repo.join("w");
-    std::fs::create_dir_all(&before).unwrap();
-    let put = |name: &str, text: &str| std::fs::write(before.join(name), text).unwrap();
-    put("edited", "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n");
-    put("no newline", "a\nb");
-    put("gone", "bye\n");
-    put("moved", "moved\ncontent\n");
-    put("quo\"ted\t", "x\n");
-    for link in ["link", "becomes"] {
-        std::os::unix::fs::symlink("edited", before.join(link)).unwrap();
+/// The patch is right when another program makes the one state from the other with it.
+#[test]
+fn git_applies_the_patch() {
+    let home = home();
+    let patch = patch_of_everything(&home);
+    let w = home.path().join("repo/w");
+    std::fs::create_dir_all(&w).unwrap();
+    for (name, text) in BEFORE {
+        std::fs::write(w.join(name), text).unwrap();
     }
-    let mut apply = git(&["apply", "--no-index", "-"])
+    for link in ["link", "becomes"] {
+        std::os::unix::fs::symlink("edited", w.join(link)).unwrap();
+    }
+    let mut apply = Command::new("git")
+        .args(["apply", "--no-index", "-"])
+        .current_dir(home.path().join("repo"))
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .stdin(Stdio::piped())
         .spawn()
         .unwrap();
     let mut stdin = apply.stdin.take().unwrap();
-    stdin.write_all(patch.as_str().unwrap().as_bytes()).unwrap();
+    stdin.write_all(patch.as_bytes()).unwrap();
     drop(stdin);
     assert!(apply.wait().unwrap().success(), "{patch}");
-    let read = |name: &str| std::fs::read_to_string(before.join(name)).unwrap();
-    for name in [
+    assert!(
+        patch.contains("rename from w/both\nrename to w/changed\n---"),
+        "{patch}"
+    );
+    let text = |name: &str| std::fs::read_to_string(w.join(name)).unwrap();
+    let texts = [
         "edited",
         "no newline",
         "there",
+        "changed",
         "quo\"ted\t",
         "new/file",
         "empty",
         "becomes",
-    ] {
+    ];
+    for name in texts {
         assert_eq!(
-            read(name),
+            text(name),
             home.ok(&["cat", &format!("/w/{name}")]),
             "{name}"
         );
     }
-    assert!(!before.join("gone").exists() && !before.join("moved").exists());
-    assert_eq!(
-        std::fs::read_link(before.join("link")).unwrap().to_str(),
-        Some("there")
-    );
+    assert!(!w.join("gone").exists() && !w.join("moved").exists());
+    let target = std::fs::read_link(w.join("link")).unwrap();
+    assert_eq!(target.to_str(), Some("there"));
     assert!(
-        std::fs::symlink_metadata(before.join("becomes"))
+        std::fs::symlink_metadata(w.join("becomes"))
             .unwrap()
             .is_file()
     );
-    let mode = std::fs::metadata(before.join("edited")).unwrap();
-    assert!(std::os::unix::fs::PermissionsExt::mode(&mode.permissions()) & 0o100 != 0);
+    let mode = std::fs::metadata(w.join("edited")).unwrap().permissions();
+    assert!(mode.mode() & 0o100 != 0);
 }

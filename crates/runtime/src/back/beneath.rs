@@ -39,7 +39,7 @@ impl Stamp {
             device: stat.st_dev,
             inode: stat.st_ino,
             size: stat.st_size as u64,
-            mtime: (stat.st_mtime, stat.st_mtime_nsec as u64),
+            mtime: (stat.st_mtime, stat.st_mtime_nsec),
         }
     }
 }

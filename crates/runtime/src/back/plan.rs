@@ -165,7 +165,6 @@ impl Planning<'_> {
         after: Option<Entry>,
         stat: Option<&Stat>,
     ) {
-        let stamp = stat.map(Stamp::of);
         let shown = path.as_bytes()[1..].to_vec();
         let action = match (&before, &after) {
             (None, _) => BackAction::Created,
@@ -182,7 +181,7 @@ impl Planning<'_> {
             });
             return;
         }
-        if let (Some(before), Some(after), Some(stamp)) = (&before, &after, stamp)
+        if let (Some(before), Some(after), Some(stat)) = (&before, &after, stat)
             && !before.is_dir()
             && !after.is_dir()
         {
@@ -191,46 +190,53 @@ impl Planning<'_> {
             self.parts.files.push(Step::Replace {
                 path,
                 number,
-                stamp,
+                stamp: Stamp::of(stat),
             });
             return;
         }
-        let replaced = after.as_ref().is_some_and(|after| !after.is_dir());
-        match (before.map(|before| before.is_dir()), stamp) {
-            (Some(true), _) => self.parts.removals.push(Step::RemoveDirectory {
-                path: path.clone(),
-                mode: stat.map_or(0o755, |stat| stat.st_mode & 0o7777),
-                must_go: replaced,
-            }),
-            (Some(false), Some(stamp)) => {
-                let number = self.number();
-                let path = path.clone();
-                self.parts.removals.push(Step::Remove {
-                    path,
-                    number,
-                    stamp,
-                });
-            }
-            _ => {}
+        if let (Some(before), Some(stat)) = (before, stat) {
+            let must_go = after.as_ref().is_some_and(|after| !after.is_dir());
+            self.make_room(&path, &before, stat, must_go);
         }
-        match after {
-            Some(after) if after.is_dir() => {
-                let (from, to) = (after.meta.mode | 0o700, after.meta.mode);
-                if from != to {
-                    // First it must be possible to write into it.
-                    let path = path.clone();
-                    self.parts.modes.push(Step::Chmod { path, from, to });
-                }
-                let made = Step::MakeDirectory { path, mode: from };
-                self.parts.directories.push(made);
-            }
-            Some(after) => {
-                let number = self.number();
-                self.plan.entries.insert(number, after);
-                self.parts.files.push(Step::Create { path, number });
-            }
-            None => {}
+        if let Some(after) = after {
+            self.fill(path, after);
         }
+    }
+
+    /// What is there goes.
+    fn make_room(&mut self, path: &VaultPath, before: &Entry, stat: &Stat, must_go: bool) {
+        let path = path.clone();
+        let step = match before.is_dir() {
+            true => Step::RemoveDirectory {
+                path,
+                mode: stat.st_mode & 0o7777,
+                must_go,
+            },
+            false => Step::Remove {
+                path,
+                number: self.number(),
+                stamp: Stamp::of(stat),
+            },
+        };
+        self.parts.removals.push(step);
+    }
+
+    /// Where nothing is, something comes.
+    fn fill(&mut self, path: VaultPath, after: Entry) {
+        if !after.is_dir() {
+            let number = self.number();
+            self.plan.entries.insert(number, after);
+            self.parts.files.push(Step::Create { path, number });
+            return;
+        }
+        let (from, to) = (after.meta.mode | 0o700, after.meta.mode);
+        if from != to {
+            // First it must be possible to write into it.
+            let path = path.clone();
+            self.parts.modes.push(Step::Chmod { path, from, to });
+        }
+        let made = Step::MakeDirectory { path, mode: from };
+        self.parts.directories.push(made);
     }
 
     fn number(&mut self) -> usize {

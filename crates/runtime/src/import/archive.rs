@@ -77,7 +77,7 @@ impl Form {
                 Err("it is compressed with bzip2; pipe it through `bzip2 -dc` and import -")
             }
             [b'P', b'K', 3, 4, ..] => Err("it is a zip archive; only tar archives are read"),
-            [head @ ..] if head.len() < HEAD as usize => Err("it is no tar archive"),
+            head if head.len() < HEAD as usize => Err("it is no tar archive"),
             _ => Ok(Form::Plain),
         }
     }
@@ -94,10 +94,17 @@ impl From<io::Error> for Refusal {
     fn from(error: io::Error) -> Refusal {
         let reason = match error.kind() {
             io::ErrorKind::UnexpectedEof => "it is cut short".to_owned(),
-            _ => error.to_string(),
+            _ => sober(&error.to_string()),
         };
         Refusal::Archive(reason)
     }
+}
+
+/// Errors quote what they read, which may be anything.
+fn sober(text: &str) -> String {
+    let shown = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let plain = shown.chars().filter(|letter| !letter.is_control());
+    plain.take(120).collect()
 }
 
 impl From<TransferError> for Refusal {

@@ -191,7 +191,7 @@ impl<'a> Walk<'a> {
         let rules = self
             .intake
             .sieve
-            .rules_in(&fd, &self.from_top(&path), rules);
+            .rules_in(&fd, &self.path_from_top(&path), rules);
         let dir = Arc::new(Listed { fd, path, rules });
         let mut names = Vec::new();
         let mut space = Vec::with_capacity(32 << 10);
@@ -270,7 +270,7 @@ impl<'a> Walk<'a> {
         match self
             .intake
             .sieve
-            .refuses(&self.from_top(path), is_dir, rules)
+            .refuses(&self.path_from_top(path), is_dir, rules)
         {
             Some(reason) => Ok(Taken::Refused(reason)),
             None => self.read(&dir.fd, name, path, kind, buffer),
@@ -380,11 +380,11 @@ impl<'a> Walk<'a> {
     }
 
     fn relative(&self, path: &VaultPath) -> Vec<u8> {
-        self.from_top(path).as_bytes()[1..].to_vec()
+        self.path_from_top(path).as_bytes()[1..].to_vec()
     }
 
     /// `path` counted from the top of what is walked.
-    fn from_top(&self, path: &VaultPath) -> VaultPath {
+    fn path_from_top(&self, path: &VaultPath) -> VaultPath {
         let relative = path.rebase(self.intake.at, &VaultPath::root());
         relative.unwrap_or(VaultPath::root())
     }

@@ -27,6 +27,8 @@ pub struct CommitInput<'a> {
     pub base: RootId,
     /// Paths that belong to the sandbox, not to the vault.
     pub mount_points: &'a BTreeSet<VaultPath>,
+    /// Names that begin so belong to work of the sandbox's own that is not finished.
+    pub unfinished_prefix: &'a [u8],
     /// The stored owner of paths that are new.
     pub owner: Owner,
     /// Whether a process might still be writing: then no hash is trusted the next time.
@@ -319,6 +321,13 @@ impl Applied<'_> {
             .mount_points
             .iter()
             .any(|point| path.starts_with(point))
+        {
+            return Ok(());
+        }
+        let unfinished = self.input.unfinished_prefix;
+        if path
+            .components()
+            .any(|name| !unfinished.is_empty() && name.starts_with(unfinished))
         {
             return Ok(());
         }

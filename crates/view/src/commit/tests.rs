@@ -71,6 +71,7 @@ impl Scene {
             trees: &self.trees,
             base: self.base,
             mount_points: &mount_points,
+            unfinished_prefix: b".unfinished-",
             owner: Owner {
                 uid: 1000,
                 gid: 1000,
@@ -175,6 +176,7 @@ fn a_redirect_to_nowhere_is_an_error() {
         trees: &scene.trees,
         base: scene.base,
         mount_points: &mount_points,
+        unfinished_prefix: b"",
         owner: Owner { uid: 0, gid: 0 },
         writers: Writers::None,
     };
@@ -189,6 +191,7 @@ fn mount_points_and_what_trees_do_not_hold_are_left_out() {
     scene.write("usr/x", "not the vault's");
     scene.write("var/tmp/x", "nor this");
     scene.write("var/kept", "but this");
+    scene.write("a/.unfinished-1/f", "half a copy");
     let socket = std::os::unix::net::UnixListener::bind(scene.upper.join("s")).unwrap();
     let committed = scene.commit(Writers::None);
     drop(socket);

@@ -7,7 +7,7 @@ mod stage;
 use crate::error::{Error, Result};
 use crate::exit;
 use crate::output::table::{count, size};
-use crate::output::{changes, exec, say, style};
+use crate::output::{Output, changes, exec, say, style};
 use crate::session::Session;
 use avfs_api::wire::{
     Cat, CheckpointRestore, Daemon, Diff, Envelope, Exec, Import, Operation, VaultCreate, VaultFork,
@@ -21,7 +21,13 @@ use std::time::{Duration, Instant};
 /// The vault the project goes into.
 const ORIGINAL: &str = "demo";
 
-pub fn run() -> Result<u8> {
+pub fn run(output: Output) -> Result<u8> {
+    if output.is_json() {
+        return Err(Error::Invalid {
+            text: "the demo is for people to look at".into(),
+            hint: Some("run `avfs demo` without --json".into()),
+        });
+    }
     let begun = Instant::now();
     say(&style::strong(
         "agentvfs: a failing test, two forks, two fixes, one way back",

@@ -1,0 +1,81 @@
+//! Taking things out.
+
+use crate::{at, host, project, refused, with_vault};
+use avfs_testkit::scan;
+use std::fs;
+
+#[test]
+fn an_archive_is_what_tar_understands() {
+    with_vault(|home| {
+        let dir = project(home);
+        let long = "n/".repeat(80) + "long-name";
+        crate::write(&dir, &long, "long");
+        crate::give(home, &dir);
+        home.ok(&["import", "project"]);
+        home.ok(&["export", "/workspace", "direct"]);
+        let wanted = scan(&at(home, "direct"));
+        for name in ["plain.tar", "a.tar.gz", "a.tzst"] {
+            let exported = home.json(&["export", "/workspace", "--tar", name]);
+            assert_eq!(exported["files_exported"], 10, "{exported}");
+            let out = at(home, &format!("from-{name}"));
+            fs::create_dir(&out).unwrap();
+            let archive = at(home, name);
+            host(&out, &["tar", "xpf", archive.to_str().unwrap()]);
+            assert_eq!(scan(&out), wanted, "{name}");
+        }
+        let piped = home.avfs(&["export", "/workspace", "--tar", "-"]);
+        assert!(piped.status.success());
+        assert_eq!(piped.stdout, fs::read(at(home, "plain.tar")).unwrap());
+    });
+}
+
+#[test]
+fn nothing_is_overwritten_and_nothing_is_half_done() {
+    with_vault(|home| {
+        let dir = project(home);
+        home.ok(&["import", "project"]);
+        home.ok(&["write", "/file", "x"]);
+        fs::write(at(home, "there.tar"), "mine").unwrap();
+        fs::write(at(home, "file"), "mine").unwrap();
+        let before = scan(home.path()).nodes.len();
+        for (words, kind) in [
+            (&["export", "/workspace", "project"][..], "AlreadyExists"),
+            (&["export", "/workspace", "file"], "Invalid"),
+            (
+                &["export", "/workspace", "--tar", "there.tar"],
+                "AlreadyExists",
+            ),
+            (&["export", "/workspace", "no/such/dir"], "NotFound"),
+            (
+                &["export", "/workspace", "--tar", "no/such/file.tar"],
+                "NotFound",
+            ),
+            (&["export", "/nope", "new"], "NotFound"),
+            (&["export", "/nope", "--tar", "new.tar"], "NotFound"),
+            (&["export", "/file", "new"], "Invalid"),
+            (&["export", "/etc", "new"], "Denied"),
+            (&["export", "/../x", "new"], "Invalid"),
+            (&["export", "/workspace", "--tar", "-"], "Invalid"),
+        ] {
+            assert_eq!(refused(home, words).0, kind, "{words:?}");
+        }
+        let broken = home.avfs(&["export", "/nope", "--tar", "-"]);
+        assert_eq!((broken.status.code(), broken.stdout.len()), (Some(1), 0));
+        assert_eq!(
+            scan(home.path()).nodes.len(),
+            before,
+            "nothing is left behind"
+        );
+        assert_eq!(fs::read(at(home, "there.tar")).unwrap(), b"mine");
+        assert_eq!(fs::read_to_string(dir.join("README")).unwrap(), "read me\n");
+        for words in [
+            &["export"][..],
+            &["export", "/workspace"],
+            &["export", "/workspace", "out", "--tar", "x"],
+            &["export", "/workspace", "out", "--changed-only", "project"],
+            &["export", "/workspace", "out", "--dry-run"],
+        ] {
+            assert_eq!(home.avfs(words).status.code(), Some(2), "{words:?}");
+        }
+    });
+}

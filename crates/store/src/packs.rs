@@ -168,6 +168,16 @@ impl Packs {
         Ok(lengths)
     }
 
+    /// Gives up what is only in memory. Gives where that began.
+    pub fn discard(&self) -> Place {
+        let mut tail = self.tail();
+        tail.buffer.clear();
+        Place {
+            pack: tail.pack,
+            offset: tail.written,
+        }
+    }
+
     /// Makes sure that nothing more is appended to `pack`.
     pub fn seal(&self, pack: u32) -> Result<()> {
         let mut tail = self.tail();

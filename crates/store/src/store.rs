@@ -1,11 +1,10 @@
 //! The store: objects go in and come out by hash, and transactions make them last.
 
-use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::fs::DirBuilder;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::{Connection, Transaction};
@@ -53,6 +52,8 @@ pub(crate) struct Inner {
     pub cache: Cache<ObjectId, Arc<[u8]>>,
     /// After a failed sync nobody knows what is on the disk, and a second sync may lie.
     sync_failed: AtomicBool,
+    /// How often staged objects were given up because the disk was full.
+    given_up: AtomicU64,
 }
 
 /// Objects that are written but not yet in the index.
@@ -89,6 +90,7 @@ impl Store {
             loose_files: Mutex::default(),
             cache: Cache::new(CACHE_BYTES),
             sync_failed: AtomicBool::new(false),
+            given_up: AtomicU64::new(0),
         };
         Ok(Store {
             inner: Arc::new(inner),
@@ -112,12 +114,7 @@ impl Store {
                 staged.rows.insert(id, row(Place::LOOSE, header));
                 return Ok(id);
             }
-            // Placed and listed in one step: a sealed pack gets no more rows.
-            let mut staged = self.inner.staged();
-            // Another thread may have been faster.
-            if let Entry::Vacant(vacant) = staged.rows.entry(id) {
-                vacant.insert(row(self.inner.packs.append(record)?, header));
-            }
+            self.inner.stage(id, header, record)?;
             Ok(id)
         })
     }
@@ -187,12 +184,17 @@ impl Store {
     ) -> Result<T, E> {
         let inner = &*self.inner;
         let mut indexed = HashSet::new();
+        let given_up = inner.given_up.load(Ordering::Acquire);
         let result = inner
             .engine
             .write(durability, |transaction| -> Result<T, E> {
                 inner.index_staged(transaction, &mut indexed)?;
                 let value = f(transaction)?;
                 inner.index_staged(transaction, &mut indexed)?;
+                // Something that this refers to may never have come to the disk.
+                if inner.given_up.load(Ordering::Acquire) != given_up {
+                    return Err(Error::Full.into());
+                }
                 Ok(value)
             })?;
         let mut staged = inner.staged();
@@ -307,14 +309,53 @@ impl Inner {
         Ok(())
     }
 
+    /// Places and lists a record in one step: a sealed pack gets no more rows.
+    fn stage(&self, id: ObjectId, header: Header, record: &[u8]) -> Result<()> {
+        let mut staged = self.staged();
+        // Another thread may have been faster.
+        if staged.rows.contains_key(&id) {
+            return Ok(());
+        }
+        match self.packs.append(record) {
+            Ok(place) => {
+                staged.rows.insert(id, row(place, header));
+                Ok(())
+            }
+            Err(error) => {
+                drop(staged);
+                self.give_up_after(&error);
+                Err(error)
+            }
+        }
+    }
+
+    /// When the disk is full, what was not yet written is given up: kept, it would have to be
+    /// written before anything else could be, also before a removal. Whoever has counted on it
+    /// finds out when it is published, as after a sweep.
+    fn give_up_after(&self, error: &Error) {
+        if !error.is_full() {
+            return;
+        }
+        let mut staged = self.staged();
+        self.given_up.fetch_add(1, Ordering::AcqRel);
+        let end = self.packs.discard();
+        staged
+            .rows
+            .retain(|_, row| row.place().is_loose() || row.place() < end);
+        self.leases.swept();
+    }
+
     /// Puts on the disk what is in the packs and, if asked, what was renamed beside them.
     pub fn sync(&self, loose: bool) -> Result<()> {
         let mut synced = self.packs.sync();
         if loose && synced.is_ok() {
             synced = sync_dir(self.loose.dir());
         }
-        if let Err(Error::Io { action: "sync", .. }) = &synced {
-            self.sync_failed.store(true, Ordering::Release);
+        if let Err(error) = &synced {
+            if matches!(error, Error::Io { action: "sync", .. }) {
+                self.sync_failed.store(true, Ordering::Release);
+            }
+            self.give_up_after(error);
         }
         synced
     }

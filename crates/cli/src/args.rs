@@ -1,5 +1,6 @@
 //! The words of the command line, just as typed.
 
+mod care;
 mod examples;
 mod labels;
 mod paths;
@@ -10,6 +11,7 @@ mod versions;
 use clap::{Args, Command, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 
+pub use care::{AuditArgs, AuditVerb, GcArgs, MaintainArgs, PruneArgs, QuotaArgs, QuotaVerb};
 pub use labels::{MetaArgs, TagArgs, UntagArgs};
 pub use paths::{CatArgs, ChmodArgs, CpArgs, EditArgs, LnArgs, TouchArgs, TreeArgs, WriteArgs};
 pub use search::{FindArgs, GrepArgs, SearchArgs};
@@ -121,6 +123,18 @@ pub enum Verb {
     Exec(ExecArgs),
     /// Read the journal of all that happened
     Audit(AuditArgs),
+    /// Show how much there is of everything
+    Stats,
+    /// Limit what a vault may grow to
+    Quota(QuotaArgs),
+    /// Remove what no vault can come to need any more
+    Gc(GcArgs),
+    /// Forget old versions, and old checkpoints nobody asked for
+    Prune(PruneArgs),
+    /// Prune, collect garbage and compact in one go
+    Maintain(MaintainArgs),
+    /// Check every stored byte and every reference
+    Fsck,
     /// Look after the daemon, which starts by itself
     #[command(subcommand)]
     Daemon(DaemonVerb),
@@ -311,22 +325,6 @@ pub struct ExecArgs {
     /// The command and its arguments
     #[arg(last = true, required_unless_present = "shell", value_name = "COMMAND")]
     pub command: Vec<OsString>,
-}
-
-#[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
-pub struct AuditArgs {
-    /// How many entries to show, newest first
-    #[arg(short = 'n', long, default_value_t = 50)]
-    pub limit: usize,
-    #[command(subcommand)]
-    pub verb: Option<AuditVerb>,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum AuditVerb {
-    /// Check that no entry was edited, moved or removed
-    Verify,
 }
 
 #[derive(Debug, Subcommand)]

@@ -6,6 +6,7 @@
 mod attributes;
 mod back;
 mod capture;
+mod care;
 mod checkpoints;
 mod copy;
 mod diff;
@@ -41,11 +42,15 @@ pub use avfs_policy::{Action, Category, Decision, Part};
 pub use avfs_sandbox::{Isolation, Usage};
 pub use avfs_vault::{
     Ancestor, Cause, Change, ChangeKind, Checkpoint, CheckpointName, CheckpointOrigin, Content,
-    DeletedVault, Entry, ExecId, ForkPoint, JournalCheck, JournalEntry, JournalProblem, Kind,
-    Lineage, Meta, PathVersion, Principal, Quota, RootId, Time, Vault, VaultId, VaultName,
-    VaultPath, Version,
+    Damage, DeletedVault, Entry, ExecId, ForkPoint, FsckReport, GcReport, HomeUsage, JournalCheck,
+    JournalEntry, JournalProblem, Keep, Kind, Lineage, Meta, PathVersion, Principal, Pruned, Quota,
+    QuotaLimit, RootCounts, RootId, Sighting, Time, Vault, VaultId, VaultName, VaultPath,
+    VaultUsage, Version,
 };
 pub use back::{Back, BackAction, BackMode, BackReport};
+pub use care::{
+    GRACE, JournalQuery, MaintainOptions, MaintainReport, PruneReport, PruneScope, QuotaState, Run,
+};
 pub use checkpoints::{CheckpointDetails, CheckpointInfo, RestorePoint, RestoredHead};
 pub use copy::{NewLink, Placed};
 pub use diff::{Diff, DiffDetail, DiffPoint, DiffRequest, DiffScope, FileDiff};

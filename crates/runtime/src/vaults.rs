@@ -1,8 +1,7 @@
 //! Vaults as a whole: create, list, use, fork, delete, their history and the journal.
 
 use avfs_vault::{
-    Ancestor, DeletedVault, ForkPoint, JournalCheck, JournalEntry, JournalFilter, JournalOrder,
-    Principal, Vault, VaultId, VaultName,
+    Ancestor, DeletedVault, ForkPoint, JournalCheck, Principal, Vault, VaultId, VaultName,
 };
 
 use crate::Result;
@@ -129,21 +128,6 @@ impl Runtime {
     pub fn vault_undelete(&self, name: &VaultName, to: Option<&VaultName>) -> Result<VaultInfo> {
         let vault = self.inner.vaults.undelete(name, to, &Principal::Owner)?;
         self.describe_one(vault)
-    }
-
-    /// The newest entries of the journal, newest first.
-    pub fn journal(&self, vault: Option<&VaultName>, limit: usize) -> Result<Vec<JournalEntry>> {
-        let vault = match vault {
-            Some(name) => Some(self.inner.vaults.get(name)?.id),
-            None => None,
-        };
-        let filter = JournalFilter {
-            vault,
-            limit: Some(limit),
-            order: JournalOrder::NewestFirst,
-            ..JournalFilter::default()
-        };
-        Ok(self.inner.vaults.journal(&filter)?)
     }
 
     /// Whether nobody edited, removed or reordered entries of the journal.

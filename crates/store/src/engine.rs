@@ -169,6 +169,14 @@ impl Engine {
         })
     }
 
+    /// Gives free pages back to the disk, and empties the log.
+    pub fn vacuum(&self) -> Result<()> {
+        let writer = self.writer();
+        writer.connection.execute_batch("VACUUM")?;
+        let log = "PRAGMA wal_checkpoint(TRUNCATE)";
+        Ok(writer.connection.query_row(log, [], |_| Ok(()))?)
+    }
+
     /// The database and its log.
     pub fn database_bytes(&self) -> Result<u64> {
         let mut bytes = 0;

@@ -128,6 +128,11 @@ impl Store {
         Ok(done)
     }
 
+    /// Gives free pages of the database back to the disk.
+    pub fn vacuum(&self) -> Result<()> {
+        self.inner.engine.vacuum()
+    }
+
     /// What the store takes on the disk, dead bytes included.
     pub fn disk_usage(&self) -> Result<DiskUsage> {
         let inner = &*self.inner;

@@ -5,7 +5,7 @@ use avfs_store::rusqlite::types::Value;
 use avfs_store::rusqlite::{self, OptionalExtension, Row, Transaction, params_from_iter};
 
 use crate::schema::{count, text, time};
-use crate::{Error, ExecId, Principal, Result, Time, VaultId, Vaults};
+use crate::{Error, ExecId, Principal, Result, Time, VaultId, VaultPath, Vaults};
 
 /// One line of the journal. `hash` covers everything else, and the next entry's `prev` is it.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,7 +36,14 @@ pub struct NewJournalEntry {
 pub struct JournalFilter {
     pub vault: Option<VaultId>,
     pub exec: Option<ExecId>,
+    /// This one, or all of a kind: `vault` is `vault.create`, `vault.fork`…
     pub operation: Option<String>,
+    /// Only entries that name this path, or one beneath it.
+    pub path: Option<VaultPath>,
+    /// Only entries from then on.
+    pub since: Option<Time>,
+    /// Only entries up to then.
+    pub until: Option<Time>,
     /// Only entries with a larger `seq`.
     pub after: Option<u64>,
     /// At most this many.
@@ -77,24 +84,7 @@ impl Vaults {
     }
 
     pub fn journal(&self, filter: &JournalFilter) -> Result<Vec<JournalEntry>> {
-        let mut sql = "SELECT * FROM journal WHERE true".to_owned();
-        let mut values: Vec<Value> = Vec::new();
-        let mut restrict = |condition: &str, value: Option<Value>| {
-            if let Some(value) = value {
-                values.push(value);
-                sql.push_str(&format!(" AND {condition} ?{}", values.len()));
-            }
-        };
-        restrict(
-            "vault =",
-            filter.vault.map(|id| Value::Blob(id.as_bytes().to_vec())),
-        );
-        restrict(
-            "exec =",
-            filter.exec.map(|id| Value::Blob(id.as_bytes().to_vec())),
-        );
-        restrict("operation =", filter.operation.clone().map(Value::Text));
-        restrict("seq >", filter.after.map(|seq| Value::Integer(seq as i64)));
+        let (mut sql, mut values) = conditions(filter);
         sql.push_str(match filter.order {
             JournalOrder::OldestFirst => " ORDER BY seq",
             JournalOrder::NewestFirst => " ORDER BY seq DESC",
@@ -157,6 +147,58 @@ impl Vaults {
             })
         })
     }
+}
+
+/// The part of a query that comes before the order, and its values.
+fn conditions(filter: &JournalFilter) -> (String, Vec<Value>) {
+    let mut sql = "SELECT * FROM journal WHERE true".to_owned();
+    let mut values: Vec<Value> = Vec::new();
+    // In a condition, `?` stands for the value, `?+` for a second one.
+    let mut restrict = |condition: &str, given: Vec<Value>| {
+        let first = values.len() + 1;
+        values.extend(given);
+        let condition = condition.replace("?+", &format!("?{}", first + 1));
+        let condition = condition.replace("? ", &format!("?{first} "));
+        sql.push_str(&format!(" AND ({condition})"));
+    };
+    if let Some(id) = filter.vault {
+        restrict("vault = ? ", vec![Value::Blob(id.as_bytes().to_vec())]);
+    }
+    if let Some(id) = filter.exec {
+        restrict("exec = ? ", vec![Value::Blob(id.as_bytes().to_vec())]);
+    }
+    if let Some(operation) = &filter.operation {
+        let kind = format!("{operation}.");
+        let condition = "operation = ? OR substr(operation, 1, length(?+)) = ?+";
+        let given = vec![Value::Text(operation.clone()), Value::Text(kind)];
+        restrict(condition, given);
+    }
+    if let Some(path) = &filter.path {
+        let beneath = match path.is_root() {
+            true => "/".to_owned(),
+            false => format!("{path}/"),
+        };
+        let condition = "json_valid(details) AND EXISTS (
+            SELECT 1 FROM json_each(json_array(json_extract(details, '$.path')))
+                WHERE value = ? OR substr(value, 1, length(?+)) = ?+
+            UNION ALL SELECT 1 FROM json_each(details, '$.paths')
+                WHERE value = ? OR substr(value, 1, length(?+)) = ?+)";
+        restrict(
+            condition,
+            vec![Value::Text(path.to_string()), Value::Text(beneath)],
+        );
+    }
+    let moment = |time: Time| vec![time.secs.into(), i64::from(time.nanos).into()];
+    if let Some(since) = filter.since {
+        restrict("(secs, nanos) >= (? , ?+)", moment(since));
+    }
+    if let Some(until) = filter.until {
+        restrict("(secs, nanos) <= (? , ?+)", moment(until));
+    }
+    if let Some(seq) = filter.after {
+        restrict("seq > ? ", vec![Value::Integer(seq as i64)]);
+    }
+    (sql, values)
 }
 
 /// Adds an entry inside the transaction that does what it tells of.

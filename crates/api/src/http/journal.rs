@@ -1,10 +1,14 @@
 //! The journal over HTTP.
 
 use super::App;
+use super::errors::Failure;
 use super::items;
 use super::routes::{Reply, Routes, parse};
 use crate::wire::{Journal, JournalItem, JournalListing, JournalVerified, JournalVerify};
-use avfs_runtime::{JournalCheck, JournalProblem, VaultName};
+use avfs_runtime::{JournalCheck, JournalProblem, JournalQuery, Time, VaultName, VaultPath};
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use std::collections::HashMap;
 
 pub(crate) fn routes(routes: Routes) -> Routes {
@@ -13,7 +17,15 @@ pub(crate) fn routes(routes: Routes) -> Routes {
 
 fn list(app: &App, request: Journal) -> Reply<Journal> {
     let vault: Option<VaultName> = request.vault.as_deref().map(parse).transpose()?;
-    let entries = app.runtime.journal(vault.as_ref(), request.limit)?;
+    let path: Option<VaultPath> = request.path.as_deref().map(parse).transpose()?;
+    let entries = app.runtime.journal(&JournalQuery {
+        vault,
+        operation: request.operation,
+        path,
+        since: request.since.as_deref().map(moment).transpose()?,
+        until: request.until.as_deref().map(moment).transpose()?,
+        limit: request.limit,
+    })?;
     let names: HashMap<String, String> = app
         .runtime
         .vault_list()?
@@ -48,6 +60,45 @@ fn list(app: &App, request: Journal) -> Reply<Journal> {
     })
 }
 
+/// A time as people write it: RFC 3339, a date, seconds since 1970, or an age such as `2h`.
+fn moment(text: &str) -> Result<Time, Failure> {
+    let at = |stamp: Timestamp| Time {
+        secs: stamp.as_second(),
+        nanos: stamp.subsec_nanosecond().unsigned_abs(),
+    };
+    if let Ok(secs) = text.parse::<i64>() {
+        return Ok(Time { secs, nanos: 0 });
+    }
+    if let Ok(stamp) = text.parse::<Timestamp>() {
+        return Ok(at(stamp));
+    }
+    if let Some(stamp) = text
+        .parse::<Date>()
+        .ok()
+        .and_then(|date| date.to_zoned(TimeZone::UTC).ok())
+    {
+        return Ok(at(stamp.timestamp()));
+    }
+    let unit = match text.chars().last() {
+        Some('s') => 1,
+        Some('m') => 60,
+        Some('h') => 3600,
+        Some('d') => 24 * 3600,
+        _ => 0,
+    };
+    let number = text.get(..text.len().saturating_sub(1));
+    match number.and_then(|number| number.parse::<i64>().ok()) {
+        Some(number) if unit > 0 => {
+            let now = Time::now();
+            let age = number.saturating_mul(unit);
+            let secs = now.secs.saturating_sub(age);
+            Ok(Time { secs, ..now })
+        }
+        _ => Err(Failure::invalid(format!("{text:?} is no time"))
+            .hint("for example 2026-01-31, 2026-01-31T12:00:00Z, 90m, 2h or 7d")),
+    }
+}
+
 /// The path an entry is about, or the first of several.
 fn path_in(details: &serde_json::Value) -> Option<String> {
     let path = details["path"]
@@ -63,17 +114,39 @@ fn verify(app: &App, _: JournalVerify) -> Reply<JournalVerify> {
             entries,
             problem: None,
         },
-        JournalCheck::Broken { seq, problem } => {
-            let problem = match problem {
-                JournalProblem::Edited => "was edited",
-                JournalProblem::OutOfOrder => "does not follow the one before it",
-                JournalProblem::Removed => "is gone",
-            };
-            JournalVerified {
-                valid: false,
-                entries: seq,
-                problem: Some(format!("entry {seq} {problem}")),
-            }
-        }
+        JournalCheck::Broken { seq, problem } => JournalVerified {
+            valid: false,
+            entries: seq,
+            problem: Some(problem_text(seq, problem)),
+        },
     })
+}
+
+pub(crate) fn problem_text(seq: u64, problem: JournalProblem) -> String {
+    let problem = match problem {
+        JournalProblem::Edited => "was edited",
+        JournalProblem::OutOfOrder => "does not follow the one before it",
+        JournalProblem::Removed => "is gone",
+    };
+    format!("entry {seq} {problem}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_as_people_write_them() {
+        let secs = |text: &str| moment(text).unwrap().secs;
+        assert_eq!(secs("1700000000"), 1_700_000_000);
+        assert_eq!(secs("2026-01-02"), 1_767_312_000);
+        assert_eq!(secs("2026-01-02T00:00:01Z"), 1_767_312_001);
+        let now = Time::now().secs;
+        for (text, age) in [("5s", 5), ("2m", 120), ("3h", 10_800), ("1d", 86_400)] {
+            assert!((now - age - secs(text)).abs() <= 1, "{text}");
+        }
+        for wrong in ["", "yesterday", "d", "5x", "2026-13-01", "ä"] {
+            assert!(moment(wrong).is_err(), "{wrong}");
+        }
+    }
 }

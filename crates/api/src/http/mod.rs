@@ -1,6 +1,7 @@
 //! The HTTP face: every operation of the wire's table as a route, answered by the runtime.
 
 mod app;
+mod care;
 mod checkpoints;
 mod daemon;
 mod envelope;
@@ -39,6 +40,7 @@ fn all_routes() -> Routes {
     let routes = checkpoints::routes(routes);
     let routes = exec::routes(routes);
     let routes = journal::routes(routes);
+    let routes = care::routes(routes);
     daemon::routes(routes)
 }
 

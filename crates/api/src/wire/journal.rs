@@ -8,6 +8,17 @@ pub struct Journal {
     /// Only what concerns this vault.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub vault: Option<String>,
+    /// Only this operation, or all of a kind: `vault` is `vault.create`, `vault.fork`…
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub operation: Option<String>,
+    /// Only what names this path, or one beneath it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub path: Option<String>,
+    /// Only from then on: RFC 3339, a date, seconds since 1970, or an age such as `2h`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub since: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub until: Option<String>,
     #[serde(default = "Journal::default_limit")]
     pub limit: usize,
 }

@@ -5,6 +5,7 @@
 //! under `<key>_b64`; whoever reads prefers the latter.
 
 mod base64;
+mod care;
 mod checkpoint;
 mod daemon;
 mod diff;
@@ -24,6 +25,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use base64::{Base64, from_text, to_text};
+pub use care::{
+    Collected, DamageItem, Fsck, FsckFindings, Gc, Maintain, Maintained, Prune, PruneFindings,
+    QuotaChanged, QuotaItem, QuotaSet, QuotaShow, RecoverableItem, RootItem, SightingItem, Stats,
+    StatsItem, VaultStatsItem,
+};
 pub use checkpoint::{
     CheckpointDelete, CheckpointDeleted, CheckpointDetailsItem, CheckpointInfo, CheckpointItem,
     CheckpointList, CheckpointListing, CheckpointRestore, CheckpointRestored, CheckpointSave,
@@ -182,6 +188,13 @@ operations! {
     ExecCancel, "exec_cancel", Post "/v1/exec/cancel" => ExecCancelled;
     Journal, "journal", Get "/v1/journal" => JournalListing;
     JournalVerify, "journal_verify", Get "/v1/journal/verify" => JournalVerified;
+    Gc, "gc", Post "/v1/gc" => Collected;
+    Fsck, "fsck", Post "/v1/fsck" => FsckFindings;
+    Stats, "stats", Get "/v1/stats" => StatsItem;
+    Maintain, "maintain", Post "/v1/maintain" => Maintained;
+    Prune, "prune", Post "/v1/vaults/{vault}/prune" => PruneFindings;
+    QuotaShow, "quota", Get "/v1/vaults/{vault}/quota" => QuotaItem;
+    QuotaSet, "quota_set", Post "/v1/vaults/{vault}/quota" => QuotaChanged;
     Daemon, "daemon", Get "/v1/daemon" => DaemonState;
     DaemonStop, "daemon_stop", Post "/v1/daemon/stop" => DaemonStopping;
 }

@@ -64,11 +64,20 @@ const EXAMPLES: &[(&str, &str)] = &[
         "  avfs checkpoint delete before-refactor",
     ),
     ("proxy", "  avfs proxy exec -- make test"),
-    (
-        "audit",
-        "  avfs audit -n 20\n  avfs --vault try-1 audit\n  avfs audit verify",
-    ),
     ("audit verify", "  avfs audit verify"),
+    (
+        "stats",
+        "  avfs stats\n  avfs stats --json | jq .dedup_ratio",
+    ),
+    (
+        "quota set",
+        "  avfs quota set max_size_mb 500\n  avfs quota set max_files 20000",
+    ),
+    ("quota clear", "  avfs quota clear max_size_mb"),
+    (
+        "fsck",
+        "  avfs fsck\n  avfs fsck --json | jq '.damaged[].seen'",
+    ),
     ("daemon", "  avfs daemon status\n  avfs daemon logs -n 50"),
     (
         "daemon status",

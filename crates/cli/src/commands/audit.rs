@@ -1,5 +1,6 @@
 //! `avfs audit`: the journal of all that happened.
 
+use super::paths;
 use crate::args::{AuditArgs, AuditVerb};
 use crate::error::Result;
 use crate::exit;
@@ -19,6 +20,10 @@ pub fn run(args: AuditArgs, session: &mut Session, output: Output) -> Result<u8>
             let vault = Some(session.vault().to_owned()).filter(|vault| vault != CURRENT);
             let listing = session.call(&Journal {
                 vault,
+                operation: args.operation,
+                path: args.path.as_deref().map(|path| paths::in_vault(path).0),
+                since: args.since,
+                until: args.until,
                 limit: args.limit,
             })?;
             output.answer(&listing, list_text)?;

@@ -1,6 +1,7 @@
 //! One file per verb, and the door they all go through.
 
 mod audit;
+mod care;
 mod cat;
 mod checkout;
 mod checkpoint;
@@ -103,6 +104,12 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Revert(args) => checkout::revert(args, session, output),
         Verb::Diff(args) => diff::run(args, session, output),
         Verb::Audit(args) => return audit::run(args, session, output),
+        Verb::Stats => care::stats(session, output),
+        Verb::Quota(args) => care::quota(args, session, output),
+        Verb::Gc(args) => care::gc(args, session, output),
+        Verb::Prune(args) => care::prune(args, session, output),
+        Verb::Maintain(args) => care::maintain(args, session, output),
+        Verb::Fsck => return care::fsck(session, output),
         Verb::Proxy(ProxyVerb::Exec(args)) | Verb::Exec(args) => {
             return exec::run(args, session, output);
         }

@@ -2,7 +2,11 @@
 //! damaged is named.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod collect;
+mod damage;
+mod journal;
 mod lifetime;
+mod limits;
 
 /// The binary under test.
 const AVFS: &str = env!("CARGO_BIN_EXE_avfs");

@@ -1,0 +1,263 @@
+//! Care of a home over HTTP.
+
+use super::App;
+use super::errors::Failure;
+use super::items;
+use super::journal::problem_text;
+use super::routes::{Reply, Routes};
+use crate::wire::{
+    Collected, DamageItem, Fsck, FsckFindings, Gc, Maintain, Maintained, Prune, PruneFindings,
+    QuotaChanged, QuotaItem, QuotaSet, QuotaShow, RecoverableItem, RootItem, SightingItem, Stats,
+    StatsItem, VaultStatsItem, human_size,
+};
+use avfs_runtime::{
+    Damage, GRACE, GcReport, HomeUsage, JournalCheck, Keep, MaintainOptions, PruneScope,
+    QuotaLimit, QuotaState, Run, Select, Time,
+};
+use std::time::Duration;
+
+const MB: u64 = 1 << 20;
+const DAY: u64 = 24 * 3600;
+
+/// The names of limits, what they limit, and in what unit.
+const LIMITS: [(&str, QuotaLimit, u64); 3] = [
+    ("max_size_mb", QuotaLimit::Bytes, MB),
+    ("max_files", QuotaLimit::Files, 1),
+    ("max_file_size_mb", QuotaLimit::FileBytes, MB),
+];
+
+pub(crate) fn routes(routes: Routes) -> Routes {
+    routes
+        .plain::<Gc>(gc)
+        .plain::<Fsck>(fsck)
+        .plain::<Stats>(stats)
+        .plain::<Maintain>(maintain)
+        .on_vault::<Prune>(prune)
+        .on_vault::<QuotaShow>(quota)
+        .on_vault::<QuotaSet>(set_quota)
+}
+
+fn gc(app: &App, request: Gc) -> Reply<Gc> {
+    let grace = request.grace.map_or(GRACE, Duration::from_secs);
+    let report = app.runtime.gc(grace, run(request.dry_run))?;
+    Ok(collected(&report, request.dry_run))
+}
+
+fn run(dry: bool) -> Run {
+    if dry { Run::Dry } else { Run::Real }
+}
+
+fn collected(report: &GcReport, dry_run: bool) -> Collected {
+    let freed = if dry_run { report.dead } else { report.swept };
+    let roots = report.roots;
+    let forgotten = report.forgotten.iter();
+    let recoverable = report.recoverable.iter();
+    Collected {
+        orphans_found: report.dead.objects,
+        orphans_deleted: report.swept.objects,
+        bytes_freed: freed.bytes,
+        bytes_freed_human: human_size(freed.bytes),
+        dry_run,
+        live_objects: report.live,
+        roots: RootItem {
+            heads: roots.heads,
+            versions: roots.versions,
+            checkpoints: roots.checkpoints,
+            fork_points: roots.beginnings,
+            imports: roots.imports,
+            deleted_vaults: roots.deleted,
+            held: roots.held,
+        },
+        vaults_forgotten: forgotten.map(|it| it.vault.name.to_string()).collect(),
+        vaults_recoverable: recoverable
+            .map(|it| RecoverableItem {
+                name: it.vault.name.to_string(),
+                deleted_at: items::time(it.deleted),
+            })
+            .collect(),
+        packs_rewritten: report.compacted.packs,
+        pack_bytes_freed: report.compacted.bytes,
+    }
+}
+
+fn fsck(app: &App, _: Fsck) -> Reply<Fsck> {
+    let report = app.runtime.fsck();
+    let journal_problem = match &report.journal {
+        Some(JournalCheck::Intact { .. }) => None,
+        Some(JournalCheck::Broken { seq, problem }) => Some(problem_text(*seq, *problem)),
+        None => Some("it cannot be read".to_owned()),
+    };
+    Ok(FsckFindings {
+        clean: report.is_clean(),
+        objects: report.objects,
+        bytes: report.bytes,
+        roots: report.roots,
+        damaged: report.damaged.iter().map(damage).collect(),
+        database: report.database,
+        journal_valid: journal_problem.is_none(),
+        journal_problem,
+    })
+}
+
+fn damage(damage: &Damage) -> DamageItem {
+    let seen = damage.seen.iter().map(|sighting| SightingItem {
+        vault: sighting.vault.to_string(),
+        path: sighting.path.to_string(),
+        states: sighting.states.clone(),
+    });
+    DamageItem {
+        object: damage.object.to_string(),
+        problem: damage.problem.clone(),
+        seen: seen.collect(),
+    }
+}
+
+fn quota(app: &App, vault: Select, _: QuotaShow) -> Reply<QuotaShow> {
+    Ok(quota_item(&app.runtime.quota(vault)?))
+}
+
+fn set_quota(app: &App, vault: Select, request: QuotaSet) -> Reply<QuotaSet> {
+    let known = LIMITS.iter().find(|(key, _, _)| *key == request.key);
+    let Some((key, limit, unit)) = known else {
+        let keys: Vec<_> = LIMITS.iter().map(|(key, _, _)| *key).collect();
+        let problem = format!("there is no limit {:?}", request.key);
+        return Err(Failure::invalid(problem).hint(format!("one of {}", keys.join(", "))));
+    };
+    let value = request.value.map(|value| value.saturating_mul(*unit));
+    app.runtime.set_quota(vault, *limit, value)?;
+    let action = if value.is_some() { "set" } else { "clear" };
+    Ok(QuotaChanged {
+        action: action.into(),
+        key: (*key).into(),
+        value: request.value,
+    })
+}
+
+fn quota_item(state: &QuotaState) -> QuotaItem {
+    let percent = |used: u64, limit: Option<u64>| {
+        let share = |limit: u64| used as f64 * 100.0 / limit.max(1) as f64;
+        limit.map(|limit| (share(limit) * 10.0).round() / 10.0)
+    };
+    let quota = state.quota;
+    QuotaItem {
+        vault: state.vault.to_string(),
+        current_size_bytes: state.bytes,
+        current_size_human: human_size(state.bytes),
+        current_files: state.files,
+        max_size_mb: quota.bytes.map(|bytes| bytes / MB),
+        max_files: quota.files,
+        max_file_size_mb: quota.file_bytes.map(|bytes| bytes / MB),
+        size_usage_percent: percent(state.bytes, quota.bytes),
+        files_usage_percent: percent(state.files, quota.files),
+    }
+}
+
+/// Which versions stay, by number or by age.
+fn keep(keep: Option<u64>, days: Option<u64>) -> Result<Option<Keep>, Failure> {
+    match (keep, days) {
+        (Some(_), Some(_)) => Err(Failure::invalid(
+            "versions stay by number or by age, not both",
+        )),
+        (Some(0), None) => Err(Failure::invalid(
+            "the newest version always stays: keep 1 or more",
+        )),
+        (Some(newest), None) => Ok(Some(Keep::Newest(newest))),
+        (None, Some(days)) => {
+            let now = Time::now();
+            let age = i64::try_from(days.saturating_mul(DAY)).unwrap_or(i64::MAX);
+            let secs = now.secs.saturating_sub(age);
+            Ok(Some(Keep::Since(Time { secs, ..now })))
+        }
+        (None, None) => Ok(None),
+    }
+}
+
+fn prune(app: &App, vault: Select, request: Prune) -> Reply<Prune> {
+    let Some(keep) = keep(request.keep, request.older_than_days)? else {
+        let hint = "for example --keep 50, or --older-than 30";
+        return Err(Failure::invalid("nothing says which versions stay").hint(hint));
+    };
+    let scope = match request.all {
+        true => PruneScope::All,
+        false => PruneScope::One(vault),
+    };
+    let report = app.runtime.prune(&scope, keep, run(request.dry_run))?;
+    Ok(PruneFindings {
+        files_processed: report.files,
+        vaults_processed: report.vaults,
+        versions_deleted: report.pruned.versions,
+        checkpoints_deleted: report.pruned.checkpoints,
+        dry_run: request.dry_run,
+    })
+}
+
+fn stats(app: &App, _: Stats) -> Reply<Stats> {
+    let usage = app.runtime.stats()?;
+    let (total, stored) = (usage.logical_bytes(), usage.store.bytes_stored);
+    let ratio = total as f64 / stored.max(1) as f64;
+    Ok(StatsItem {
+        files: usage.vaults.iter().map(|vault| vault.files).sum(),
+        directories: usage.vaults.iter().map(|vault| vault.directories).sum(),
+        total_versions: versions(&usage),
+        content_blobs: usage.store.objects,
+        total_size_bytes: total,
+        total_size_human: human_size(total),
+        stored_bytes: stored,
+        stored_human: human_size(stored),
+        dedup_ratio: (ratio * 100.0).round() / 100.0,
+        orphaned_blobs: usage.dead.objects,
+        orphaned_bytes: usage.dead.bytes,
+        orphaned_human: human_size(usage.dead.bytes),
+        packs: usage.disk.packs,
+        pack_bytes: usage.disk.pack_bytes,
+        large_objects: usage.disk.loose,
+        large_object_bytes: usage.disk.loose_bytes,
+        disk_bytes: usage.on_disk(),
+        db_size_bytes: usage.disk.database_bytes,
+        db_size_human: human_size(usage.disk.database_bytes),
+        vaults: usage.vaults.iter().map(vault_item).collect(),
+    })
+}
+
+fn vault_item(usage: &avfs_runtime::VaultUsage) -> VaultStatsItem {
+    VaultStatsItem {
+        name: usage.vault.name.to_string(),
+        files: usage.files,
+        directories: usage.directories,
+        size: usage.bytes,
+        versions: usage.versions,
+        checkpoints: usage.checkpoints,
+    }
+}
+
+fn versions(usage: &HomeUsage) -> u64 {
+    usage.vaults.iter().map(|vault| vault.versions).sum()
+}
+
+fn files(usage: &HomeUsage) -> u64 {
+    usage.vaults.iter().map(|vault| vault.files).sum()
+}
+
+fn maintain(app: &App, request: Maintain) -> Reply<Maintain> {
+    let report = app.runtime.maintain(MaintainOptions {
+        keep: keep(request.keep, request.older_than_days)?,
+        gc: !request.skip_gc,
+        compact: !request.skip_compact,
+    })?;
+    let swept = report.gc.map(|gc| gc.swept).unwrap_or_default();
+    let (before, after) = (&report.before, &report.after);
+    Ok(Maintained {
+        initial_files: files(before),
+        initial_versions: versions(before),
+        initial_blobs: before.store.objects,
+        initial_size_bytes: before.on_disk(),
+        versions_pruned: report.pruned.versions,
+        orphans_deleted: swept.objects,
+        bytes_freed_gc: swept.bytes,
+        bytes_freed_compact: report.compacted,
+        final_files: files(after),
+        final_versions: versions(after),
+        final_blobs: after.store.objects,
+        final_size_bytes: after.on_disk(),
+    })
+}

@@ -1,0 +1,291 @@
+//! `avfs stats`, `quota`, `gc`, `prune`, `maintain` and `fsck`: looking after a home.
+
+use crate::args::{GcArgs, MaintainArgs, PruneArgs, QuotaArgs, QuotaVerb};
+use crate::error::Result;
+use crate::exit;
+use crate::output::Output;
+use crate::output::changes::printable;
+use crate::output::table::{align_right, count, size, table, time};
+use crate::session::Session;
+use avfs_api::wire::{
+    Collected, DamageItem, Fsck, FsckFindings, Gc, Maintain, Prune, QuotaItem, QuotaSet, QuotaShow,
+    RootItem, Stats, StatsItem,
+};
+
+/// Places of one damage that are shown; the rest is counted.
+const SEEN_MAX: usize = 10;
+
+pub fn stats(session: &mut Session, output: Output) -> Result<()> {
+    let stats = session.call(&Stats {})?;
+    output.answer(&stats, stats_text)
+}
+
+fn stats_text(stats: &StatsItem) -> String {
+    let rows = [
+        ("vaults", stats.vaults.len().to_string()),
+        (
+            "files",
+            format!("{}, {}", stats.files, stats.total_size_human),
+        ),
+        ("directories", stats.directories.to_string()),
+        ("versions", stats.total_versions.to_string()),
+        (
+            "objects",
+            format!("{}, {} stored", stats.content_blobs, stats.stored_human),
+        ),
+        (
+            "shared",
+            format!("{:.2} times what is stored", stats.dedup_ratio),
+        ),
+        (
+            "dead",
+            format!("{}, {}", stats.orphaned_blobs, stats.orphaned_human),
+        ),
+        (
+            "packs",
+            format!("{}, {}", stats.packs, size(stats.pack_bytes)),
+        ),
+        ("database", stats.db_size_human.clone()),
+        ("on disk", size(stats.disk_bytes)),
+    ];
+    let rows = rows
+        .into_iter()
+        .map(|(name, value)| vec![name.into(), value]);
+    let mut text = table(&[], rows.collect()).trim_fmt();
+    if stats.vaults.is_empty() {
+        return text;
+    }
+    let row = |vault: &avfs_api::wire::VaultStatsItem| {
+        vec![
+            vault.name.clone(),
+            vault.files.to_string(),
+            vault.directories.to_string(),
+            size(vault.size),
+            vault.versions.to_string(),
+            vault.checkpoints.to_string(),
+        ]
+    };
+    let headings = [
+        "VAULT",
+        "FILES",
+        "DIRECTORIES",
+        "SIZE",
+        "VERSIONS",
+        "CHECKPOINTS",
+    ];
+    let mut vaults = table(&headings, stats.vaults.iter().map(row).collect());
+    (1..headings.len()).for_each(|column| align_right(&mut vaults, column));
+    text += "\n\n";
+    text += &vaults.trim_fmt();
+    text
+}
+
+pub fn quota(args: QuotaArgs, session: &mut Session, output: Output) -> Result<()> {
+    let (key, value) = match args.verb {
+        None => {
+            let quota = session.call(&QuotaShow {})?;
+            return output.answer(&quota, quota_text);
+        }
+        Some(QuotaVerb::Set { key, value }) => (key, Some(value)),
+        Some(QuotaVerb::Clear { key }) => (key, None),
+    };
+    let key = key.word().to_owned();
+    let changed = session.call(&QuotaSet { key, value })?;
+    output.answer(&changed, |changed| match changed.value {
+        Some(value) => format!("{} is {value} now", changed.key),
+        None => format!("{} is lifted", changed.key),
+    })
+}
+
+fn quota_text(quota: &QuotaItem) -> String {
+    let line = |used: String, limit: Option<String>, percent: Option<f64>| match limit {
+        None => format!("{used}, no limit"),
+        Some(limit) => match percent {
+            Some(percent) => format!("{used} of {limit} ({percent}%)"),
+            None => limit,
+        },
+    };
+    let mib = |mb: Option<u64>| mb.map(|mb| format!("{mb} MiB"));
+    let used = quota.current_size_human.clone();
+    let files = quota.current_files.to_string();
+    let most = quota.max_files.map(|most| most.to_string());
+    let rows = [
+        ("vault", quota.vault.clone()),
+        (
+            "size",
+            line(used, mib(quota.max_size_mb), quota.size_usage_percent),
+        ),
+        ("files", line(files, most, quota.files_usage_percent)),
+        (
+            "any one file",
+            mib(quota.max_file_size_mb).unwrap_or("no limit".into()),
+        ),
+    ];
+    let rows = rows
+        .into_iter()
+        .map(|(name, value)| vec![name.into(), value]);
+    table(&[], rows.collect()).trim_fmt()
+}
+
+pub fn gc(args: GcArgs, session: &mut Session, output: Output) -> Result<()> {
+    let collected = session.call(&Gc {
+        dry_run: args.dry_run,
+        grace: args.grace,
+    })?;
+    output.answer(&collected, |collected| {
+        let mut text = gc_text(collected);
+        if args.explain {
+            text += "\n";
+            text += &explain_text(collected);
+        }
+        text
+    })
+}
+
+fn gc_text(collected: &Collected) -> String {
+    let freed = &collected.bytes_freed_human;
+    let mut text = if collected.dry_run {
+        let found = count(collected.orphans_found, "object");
+        format!("{found}, {freed}, would go")
+    } else {
+        let gone = count(collected.orphans_deleted, "object");
+        format!("{gone} removed, {freed}")
+    };
+    if collected.packs_rewritten > 0 {
+        let packs = count(collected.packs_rewritten, "pack");
+        text += &format!("; {packs} compacted, {}", size(collected.pack_bytes_freed));
+    }
+    if !collected.vaults_forgotten.is_empty() {
+        let names = collected.vaults_forgotten.join(", ");
+        let how = if collected.dry_run { "would be" } else { "are" };
+        text += &format!("\ndeleted vaults that {how} beyond recovery: {names}");
+    }
+    if !collected.vaults_recoverable.is_empty() {
+        let vaults = count(collected.vaults_recoverable.len() as u64, "deleted vault");
+        text += &format!("\n{vaults} can still be brought back; `avfs gc --grace 0` gives them up");
+    }
+    text
+}
+
+fn explain_text(collected: &Collected) -> String {
+    let RootItem {
+        heads,
+        versions,
+        checkpoints,
+        fork_points,
+        imports,
+        deleted_vaults,
+        held,
+    } = collected.roots;
+    let rows = [
+        ("vaults as they are now", heads),
+        ("versions (`avfs prune` forgets old ones)", versions),
+        ("checkpoints", checkpoints),
+        ("states that forks began with", fork_points),
+        ("states that host directories were imported in", imports),
+        ("all of these of deleted vaults", deleted_vaults),
+        ("held by commands under way", held),
+    ];
+    let rows = rows
+        .into_iter()
+        .filter(|(_, number)| *number > 0)
+        .map(|(name, number)| vec![format!("  {number}"), name.to_owned()]);
+    let mut table = table(&[], rows.collect());
+    align_right(&mut table, 0);
+    let young = collected.orphans_found - collected.orphans_deleted.min(collected.orphans_found);
+    let mut text = format!(
+        "{} stay because of:\n{}",
+        count(collected.live_objects, "object"),
+        table.trim_fmt()
+    );
+    for vault in &collected.vaults_recoverable {
+        let (name, when) = (&vault.name, time(&vault.deleted_at));
+        text += &format!("\n  deleted vault {name}, since {when}");
+    }
+    if young > 0 && !collected.dry_run {
+        let objects = count(young, "object");
+        text += &format!("\n{objects} of work under way stay for now");
+    }
+    text
+}
+
+pub fn prune(args: PruneArgs, session: &mut Session, output: Output) -> Result<()> {
+    let pruned = session.call(&Prune {
+        keep: args.keep,
+        older_than_days: args.older_than,
+        all: args.all,
+        dry_run: args.dry_run,
+    })?;
+    output.answer(&pruned, |pruned| {
+        let versions = count(pruned.versions_deleted, "version");
+        let checkpoints = count(pruned.checkpoints_deleted, "checkpoint");
+        let how = if pruned.dry_run {
+            "would be forgotten"
+        } else {
+            "forgotten"
+        };
+        format!("{versions} and {checkpoints} {how}")
+    })
+}
+
+pub fn maintain(args: MaintainArgs, session: &mut Session, output: Output) -> Result<()> {
+    let done = session.call(&Maintain {
+        keep: args.keep,
+        older_than_days: args.older_than,
+        skip_gc: args.skip_gc,
+        skip_compact: args.skip_compact,
+    })?;
+    output.answer(&done, |done| {
+        format!(
+            "{} forgotten, {} removed; {} on disk, {} before",
+            count(done.versions_pruned, "version"),
+            count(done.orphans_deleted, "object"),
+            size(done.final_size_bytes),
+            size(done.initial_size_bytes),
+        )
+    })
+}
+
+pub fn fsck(session: &mut Session, output: Output) -> Result<u8> {
+    let findings = session.call(&Fsck {})?;
+    output.answer(&findings, fsck_text)?;
+    Ok(if findings.clean { exit::OK } else { 1 })
+}
+
+fn fsck_text(findings: &FsckFindings) -> String {
+    let looked = format!(
+        "{}, {}, in {}",
+        count(findings.objects, "object"),
+        size(findings.bytes),
+        count(findings.roots, "state"),
+    );
+    if findings.clean {
+        return format!("clean: {looked}, and the journal");
+    }
+    let mut text = format!("damaged: {looked}");
+    for problem in &findings.database {
+        text += &format!("\ndatabase: {}", printable(problem));
+    }
+    if let Some(problem) = &findings.journal_problem {
+        text += &format!("\njournal: {problem}");
+    }
+    for damage in &findings.damaged {
+        text += &damage_text(damage);
+    }
+    text
+}
+
+fn damage_text(damage: &DamageItem) -> String {
+    let mut text = format!("\nobject {}: {}", damage.object, damage.problem);
+    if damage.seen.is_empty() {
+        text += "\n  nothing refers to it";
+    }
+    for place in damage.seen.iter().take(SEEN_MAX) {
+        let (vault, path) = (&place.vault, printable(&place.path));
+        text += &format!("\n  vault {vault}, {path} ({})", place.states.join(", "));
+    }
+    if damage.seen.len() > SEEN_MAX {
+        text += &format!("\n  and {} more", damage.seen.len() - SEEN_MAX);
+    }
+    text
+}

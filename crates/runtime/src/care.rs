@@ -1,0 +1,203 @@
+//! Care of a home: gc, fsck, quotas, pruning, figures.
+
+use std::time::Duration;
+
+use avfs_vault::{
+    FsckReport, GcMode, GcOptions, GcReport, HomeUsage, JournalEntry, JournalFilter, JournalOrder,
+    Keep, Principal, Pruned, Quota, QuotaLimit, Time, Vault, VaultId, VaultName, VaultPath,
+};
+
+use crate::Result;
+use crate::runtime::{Runtime, Select};
+
+/// How long a deleted vault can be had back unless something else is said.
+pub const GRACE: Duration = Duration::from_secs(24 * 3600);
+
+/// A vault's limits and how much of them is used.
+#[derive(Debug, Clone)]
+pub struct QuotaState {
+    pub vault: VaultName,
+    pub quota: Quota,
+    pub bytes: u64,
+    pub files: u64,
+}
+
+/// Whether something is done, or only said to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Run {
+    Real,
+    Dry,
+}
+
+/// What was pruned in all.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PruneReport {
+    pub vaults: u64,
+    /// In the vaults that were looked at.
+    pub files: u64,
+    pub pruned: Pruned,
+}
+
+/// Which vaults to prune.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PruneScope {
+    One(Select),
+    All,
+}
+
+/// What `maintain` shall do.
+#[derive(Debug, Clone, Copy)]
+pub struct MaintainOptions {
+    /// Prunes nothing when left out.
+    pub keep: Option<Keep>,
+    pub gc: bool,
+    pub compact: bool,
+}
+
+#[derive(Debug, Clone)]
+pub struct MaintainReport {
+    pub before: HomeUsage,
+    pub pruned: Pruned,
+    pub gc: Option<GcReport>,
+    /// Bytes that the home takes less on the disk after compaction.
+    pub compacted: u64,
+    pub after: HomeUsage,
+}
+
+/// Which entries of the journal are wanted.
+#[derive(Debug, Clone, Default)]
+pub struct JournalQuery {
+    pub vault: Option<VaultName>,
+    pub operation: Option<String>,
+    pub path: Option<VaultPath>,
+    pub since: Option<Time>,
+    pub until: Option<Time>,
+    pub limit: usize,
+}
+
+impl Runtime {
+    /// Removes what no vault can come to need, while others go on with their work.
+    pub fn gc(&self, grace: Duration, run: Run) -> Result<GcReport> {
+        let options = GcOptions {
+            mode: match run {
+                Run::Real => GcMode::Collect,
+                Run::Dry => GcMode::DryRun,
+            },
+            grace,
+            roots: self.inner.layers.roots()?,
+        };
+        Ok(self.inner.vaults.gc(&options, &Principal::Owner)?)
+    }
+
+    /// Checks every byte and every reference.
+    pub fn fsck(&self) -> FsckReport {
+        self.inner.vaults.fsck()
+    }
+
+    pub fn stats(&self) -> Result<HomeUsage> {
+        Ok(self.inner.vaults.usage(self.inner.layers.roots()?)?)
+    }
+
+    pub fn quota(&self, vault: Select) -> Result<QuotaState> {
+        self.quota_state(self.vault(&vault)?)
+    }
+
+    /// Sets a limit, or lifts it.
+    pub fn set_quota(
+        &self,
+        vault: Select,
+        limit: QuotaLimit,
+        value: Option<u64>,
+    ) -> Result<QuotaState> {
+        let vault = self.vault(&vault)?;
+        let by = &Principal::Owner;
+        self.quota_state(self.inner.vaults.set_quota(vault.id, limit, value, by)?)
+    }
+
+    fn quota_state(&self, vault: Vault) -> Result<QuotaState> {
+        let root = self.inner.vaults.trees().root(vault.head)?;
+        Ok(QuotaState {
+            vault: vault.name,
+            quota: vault.quota,
+            bytes: root.bytes(),
+            files: root.files(),
+        })
+    }
+
+    /// Forgets old versions, and old checkpoints nobody asked for.
+    pub fn prune(&self, scope: &PruneScope, keep: Keep, run: Run) -> Result<PruneReport> {
+        let vaults = &self.inner.vaults;
+        let chosen = match scope {
+            PruneScope::One(select) => vec![self.vault(select)?],
+            PruneScope::All => vaults.list()?,
+        };
+        let mut report = PruneReport::default();
+        for vault in chosen {
+            let pruned = match run {
+                Run::Real => vaults.prune(vault.id, keep, &Principal::Owner)?,
+                Run::Dry => vaults.prune_dry_run(vault.id, keep)?,
+            };
+            report.vaults += 1;
+            report.files += vaults.trees().root(vault.head)?.files();
+            report.pruned.versions += pruned.versions;
+            report.pruned.checkpoints += pruned.checkpoints;
+        }
+        Ok(report)
+    }
+
+    /// Prunes, collects and compacts in one go.
+    pub fn maintain(&self, options: MaintainOptions) -> Result<MaintainReport> {
+        let before = self.stats()?;
+        let pruned = match options.keep {
+            Some(keep) => self.prune(&PruneScope::All, keep, Run::Real)?.pruned,
+            None => Pruned::default(),
+        };
+        let gc = match options.gc {
+            true => Some(self.gc(GRACE, Run::Real)?),
+            false => None,
+        };
+        let mut compacted = 0;
+        if options.compact {
+            let large = self.stats()?.on_disk();
+            self.inner.vaults.compact()?;
+            compacted = large.saturating_sub(self.stats()?.on_disk());
+        }
+        Ok(MaintainReport {
+            before,
+            pruned,
+            gc,
+            compacted,
+            after: self.stats()?,
+        })
+    }
+
+    /// Entries of the journal, newest first.
+    pub fn journal(&self, query: &JournalQuery) -> Result<Vec<JournalEntry>> {
+        let vault = match &query.vault {
+            Some(name) => Some(self.vault_or_deleted(name)?),
+            None => None,
+        };
+        let filter = JournalFilter {
+            vault,
+            operation: query.operation.clone(),
+            path: query.path.clone(),
+            since: query.since,
+            until: query.until,
+            limit: Some(query.limit),
+            order: JournalOrder::NewestFirst,
+            ..JournalFilter::default()
+        };
+        Ok(self.inner.vaults.journal(&filter)?)
+    }
+
+    /// The vault of this name, also when it was deleted.
+    fn vault_or_deleted(&self, name: &VaultName) -> Result<VaultId> {
+        let missing = match self.inner.vaults.get(name) {
+            Ok(vault) => return Ok(vault.id),
+            Err(error) => error,
+        };
+        let mut deleted = self.inner.vaults.deleted()?.into_iter();
+        let found = deleted.find(|deleted| deleted.vault.name == *name);
+        found.map(|deleted| deleted.vault.id).ok_or(missing.into())
+    }
+}

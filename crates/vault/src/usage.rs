@@ -1,0 +1,125 @@
+//! What a home holds: objects, bytes, and what each vault is about.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use avfs_store::{Compacted, DiskUsage, ObjectId, StoreStats, Swept};
+
+use crate::node::Node;
+use crate::{GcMode, GcOptions, Kind, Principal, Result, RootId, TreeId, Vault, Vaults};
+
+#[derive(Clone, Debug)]
+pub struct HomeUsage {
+    pub store: StoreStats,
+    pub disk: DiskUsage,
+    /// What a gc without grace would find dead now.
+    pub dead: Swept,
+    pub vaults: Vec<VaultUsage>,
+}
+
+#[derive(Clone, Debug)]
+pub struct VaultUsage {
+    pub vault: Vault,
+    pub files: u64,
+    pub directories: u64,
+    /// Of all files, as a reader would count them.
+    pub bytes: u64,
+    pub versions: u64,
+    pub checkpoints: u64,
+}
+
+impl HomeUsage {
+    /// What all vaults would take if none shared anything.
+    pub fn logical_bytes(&self) -> u64 {
+        let bytes = self.vaults.iter().map(|usage| usage.bytes);
+        bytes.fold(0, u64::saturating_add)
+    }
+
+    /// What the home takes on the disk, layers excepted.
+    pub fn on_disk(&self) -> u64 {
+        let disk = &self.disk;
+        disk.pack_bytes + disk.loose_bytes + disk.database_bytes
+    }
+}
+
+impl Vaults {
+    /// Counts everything. `roots` are those in use that no vault needs to name.
+    pub fn usage(&self, roots: Vec<RootId>) -> Result<HomeUsage> {
+        let options = GcOptions {
+            mode: GcMode::DryRun,
+            grace: Duration::from_secs(u64::MAX),
+            roots,
+        };
+        let dead = self.gc(&options, &Principal::System)?.dead;
+        let mut known = HashMap::new();
+        let mut vaults = Vec::new();
+        for vault in self.list()? {
+            let root = self.trees().root(vault.head)?;
+            vaults.push(VaultUsage {
+                files: root.files(),
+                directories: self.directories(root.tree(), &mut known)?,
+                bytes: root.bytes(),
+                versions: self.versions(vault.id, usize::MAX)?.len() as u64,
+                checkpoints: self.checkpoints(vault.id)?.len() as u64,
+                vault,
+            });
+        }
+        Ok(HomeUsage {
+            store: self.stats()?,
+            disk: self.store().disk_usage()?,
+            dead,
+            vaults,
+        })
+    }
+
+    /// Gives back what is dead on the disk: in packs, and in the database.
+    pub fn compact(&self) -> Result<Compacted> {
+        let _alone = self.shared().collecting();
+        let compacted = self.store().compact()?;
+        self.store().vacuum()?;
+        Ok(compacted)
+    }
+
+    /// Directories beneath a tree. Each node is read once, however often it appears, and without
+    /// recursion: a small store can hold a tree of any size and depth.
+    fn directories(&self, tree: TreeId, known: &mut HashMap<ObjectId, u64>) -> Result<u64> {
+        let mut ahead = vec![Visit::Enter(tree.object())];
+        while let Some(visit) = ahead.pop() {
+            match visit {
+                Visit::Enter(id) if known.contains_key(&id) => {}
+                Visit::Enter(id) => {
+                    let (own, below) = self.look_into(id)?;
+                    ahead.push(Visit::Leave(id, own, below.clone()));
+                    ahead.extend(below.into_iter().map(Visit::Enter));
+                }
+                Visit::Leave(id, own, below) => {
+                    let count = |id: &ObjectId| known.get(id).copied().unwrap_or(0);
+                    let total = below.iter().map(count).fold(own, u64::saturating_add);
+                    known.insert(id, total);
+                }
+            }
+        }
+        Ok(known.get(&tree.object()).copied().unwrap_or(0))
+    }
+
+    /// The directories named in a node, and the nodes below it.
+    fn look_into(&self, id: ObjectId) -> Result<(u64, Vec<ObjectId>)> {
+        let tree = TreeId::new(id);
+        Ok(match &*self.trees().node(tree)? {
+            Node::Branch { children, .. } => (0, children.iter().map(|child| child.id).collect()),
+            Node::Leaf(items) => {
+                let below = items.iter().filter_map(|item| match item.entry.kind {
+                    Kind::Directory { tree, .. } => Some(tree.object()),
+                    _ => None,
+                });
+                let below: Vec<_> = below.collect();
+                (below.len() as u64, below)
+            }
+        })
+    }
+}
+
+enum Visit {
+    Enter(ObjectId),
+    Leave(ObjectId, u64, Vec<ObjectId>),
+}

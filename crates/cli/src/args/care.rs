@@ -87,22 +87,24 @@ pub enum QuotaVerb {
 
 /// Which limit.
 #[derive(Copy, Clone, Debug, ValueEnum)]
-#[value(rename_all = "snake_case")]
 pub enum QuotaKey {
     /// All files together, in MiB
-    MaxSizeMb,
+    #[value(name = "max_size_mb")]
+    Size,
     /// How many files
-    MaxFiles,
+    #[value(name = "max_files")]
+    Files,
     /// Any one file, in MiB
-    MaxFileSizeMb,
+    #[value(name = "max_file_size_mb")]
+    FileSize,
 }
 
 impl QuotaKey {
     pub fn word(self) -> &'static str {
         match self {
-            QuotaKey::MaxSizeMb => "max_size_mb",
-            QuotaKey::MaxFiles => "max_files",
-            QuotaKey::MaxFileSizeMb => "max_file_size_mb",
+            QuotaKey::Size => "max_size_mb",
+            QuotaKey::Files => "max_files",
+            QuotaKey::FileSize => "max_file_size_mb",
         }
     }
 }

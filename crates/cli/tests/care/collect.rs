@@ -41,7 +41,7 @@ fn what_is_pruned_goes_with_the_next_gc() {
         let gone = home.json(&["gc"]);
         assert_eq!(gone["bytes_freed"], dry["bytes_freed"]);
         assert_eq!(gone["orphans_deleted"], dry["orphans_found"]);
-        assert_eq!(home.ok(&["cat", "/f"]).is_empty(), false);
+        assert!(!home.ok(&["cat", "/f"]).is_empty());
         assert_eq!(home.json(&["fsck"])["clean"], true);
         let stats = home.json(&["stats"]);
         assert_eq!(

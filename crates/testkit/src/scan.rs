@@ -20,6 +20,8 @@ pub struct Node {
     pub mode: u32,
     /// For a file with several names in the scan: the first of them.
     pub same_as: Option<Vec<u8>>,
+    /// Extended attributes that users give.
+    pub xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -103,8 +105,23 @@ fn walk(
             kind: node_kind,
             mode,
             same_as: None,
+            xattrs: user_xattrs(path),
         },
     );
+}
+
+/// The attributes of a path itself; a filesystem that knows none has none.
+fn user_xattrs(path: &Path) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let (mut names, mut value) = (vec![0; 65_536], vec![0; 65_536]);
+    let length = rustix::fs::llistxattr(path, &mut names[..]).unwrap_or(0);
+    let names = names[..length].split(|byte| *byte == 0);
+    let mut xattrs = BTreeMap::new();
+    for name in names.filter(|name| name.starts_with(b"user.")) {
+        let length = rustix::fs::lgetxattr(path, name, &mut value[..]);
+        let length = length.unwrap_or_else(|error| panic!("{path:?}: {error}"));
+        xattrs.insert(name.to_vec(), value[..length].to_vec());
+    }
+    xattrs
 }
 
 impl Scan {

@@ -1,12 +1,13 @@
 //! Prints every figure of the product in one run, beside what the host does by itself.
 //!
-//! `cargo run --release -p avfs-benches [-- --quick]`, with `target/release/avfs` built. Run it as root and
+//! `cargo run --release -p avfs-benches [-- --quick|--million]`, with `target/release/avfs` built. Run it as root and
 //! as an ordinary user: the two take different ways through the kernel. Medians; ratios are against the
 //! same work on the host's filesystem in the same run.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod bed;
 mod exec;
+mod files;
 mod pointers;
 mod tools;
 mod transfer;
@@ -15,7 +16,11 @@ use bed::Bed;
 
 fn main() {
     let quick = std::env::args().any(|word| word == "--quick");
-    let sizes: &[usize] = if quick { &[1_000] } else { &[1_000, 50_000] };
+    let sizes: &[usize] = match quick {
+        true => &[1_000],
+        false if std::env::args().any(|word| word == "--million") => &[1_000, 50_000, 1_000_000],
+        false => &[1_000, 50_000],
+    };
     let bed = Bed::make();
     println!("# avfs {} as {}", env!("CARGO_PKG_VERSION"), bed.who());
     println!("{}", bed.machine());
@@ -25,6 +30,7 @@ fn main() {
     pointers::measure(&bed, sizes);
     exec::measure(&bed, sizes);
     tools::measure(&bed, if quick { 2_000 } else { 20_000 });
+    files::measure(&bed);
     pointers::at_rest(&bed);
     pointers::many_forks(&bed, sizes[sizes.len() - 1]);
 }

@@ -465,6 +465,13 @@ mod tests {
         ("exec", "exec -- true"),
         ("journal", "audit --limit 5"),
         ("journal_verify", "audit verify"),
+        ("gc", "gc --dry-run"),
+        ("fsck", "fsck"),
+        ("stats", "stats"),
+        ("maintain", "maintain"),
+        ("prune", "prune --keep 5 --dry-run"),
+        ("quota", "quota"),
+        ("quota_set", "quota set max_files 10"),
         ("daemon", "daemon status"),
         ("daemon_stop", "daemon stop"),
     ];

@@ -425,6 +425,9 @@ fn a_dead_mover_takes_its_sandbox() {
     let (world, sandbox) = filled(|_| {});
     let find = shell("grep -lx avfs-mover /proc/[0-9]*/comm; sleep 30");
     let started = start(&sandbox, &find);
+    // Killed earlier, the mover would keep the command from starting at all.
+    let event = crate::world::next_event(&started.running);
+    assert!(matches!(event, Event::Started { .. }), "{event:?}");
     // As the host numbers them, it is a child of the agent, which is one of the keeper's.
     let named = |pid: &Path| fs::read_to_string(pid.join("comm")).unwrap_or_default();
     let keeper = Path::new("/proc").join(world.keeper.pid().to_string());

@@ -1,7 +1,8 @@
 //! The live view of a vault: its layer, its sandbox, and who runs in it.
 //!
 //! All that moves a vault's head goes through its slot, one at a time. After each exec the layer is
-//! committed, so a view in which nothing runs is always clean, and closing it loses nothing.
+//! committed, so a view in which nothing runs is clean, and closing it loses nothing. A commit that is
+//! refused leaves the view unsaved: it stays until a later commit succeeds.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};

@@ -152,6 +152,20 @@ impl Slot {
         change(runtime.inner.vaults.by_id(self.vault)?)
     }
 
+    /// Makes way for what needs no commit: what a quota keeps out becomes a checkpoint.
+    pub fn put_aside(&self, runtime: &Runtime) -> Result<()> {
+        let mut state = self.lock();
+        if !state.running.is_empty() {
+            return Ok(());
+        }
+        match self.save(runtime, &mut state) {
+            Err(error) if error.kind() == ErrorKind::Quota => {
+                self.salvage(runtime, &mut state, None).map(drop)
+            }
+            saved => saved,
+        }
+    }
+
     /// Commits what an earlier commit was refused for, or says once more why it cannot be.
     fn save(&self, runtime: &Runtime, state: &mut State) -> Result<()> {
         if !state.live.as_ref().is_some_and(|live| live.unsaved) {

@@ -18,7 +18,7 @@ use crate::live::{Entered, Left};
 use crate::report::{Captured, ExecReport, ExecStatus, Timings, Uncommitted};
 use crate::run::{Limits, OutputSink, Ran, run};
 use crate::runtime::{Runtime, Select};
-use crate::{Result, Skipped};
+use crate::{Error, Result, Skipped};
 
 /// One top-level command that somebody wants run.
 #[derive(Debug, Clone)]
@@ -291,7 +291,11 @@ impl Finished {
                 (left, aside)
             }
             // It ran, and what it wrote is still there: that is to be told, not thrown.
-            Err(error) => (Left::nothing(before), Some(Uncommitted::because(&error))),
+            Err(error) => {
+                // On a full disk not even this can be recorded; the report says it too.
+                let _ = call.record_uncommitted(&decision, &ran, &error);
+                (Left::nothing(before), Some(Uncommitted::because(&error)))
+            }
         };
         let (changes, home_changes) = call.changes(&left)?;
         let changed = left.before != left.after || uncommitted.is_some();
@@ -368,12 +372,22 @@ impl Call {
     }
 
     fn record(&self, operation: &str, decision: &Decision) -> Result<()> {
+        self.record_with(operation, self.details(decision))
+    }
+
+    fn record_uncommitted(&self, decision: &Decision, ran: &Ran, error: &Error) -> Result<()> {
+        let mut details = self.version(decision, ran).details;
+        details["error"] = json!(error.to_string());
+        self.record_with("exec_uncommitted", details)
+    }
+
+    fn record_with(&self, operation: &str, details: serde_json::Value) -> Result<()> {
         self.runtime.inner.vaults.record(NewJournalEntry {
             vault: Some(self.vault.id),
             exec: Some(self.exec),
             principal: self.request.by,
             operation: operation.into(),
-            details: self.details(decision),
+            details,
         })?;
         Ok(())
     }

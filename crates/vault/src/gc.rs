@@ -196,6 +196,8 @@ impl Collection<'_> {
                 roots.push(*root);
             }
         }
+        roots.sort_unstable();
+        roots.dedup();
         Ok(roots)
     }
 

@@ -98,6 +98,8 @@ fn a_command_beyond_the_quota_loses_nothing_and_is_told_how_to_go_on() {
                 .contains("avfs quota set")
         );
         assert_eq!(result["version"], serde_json::Value::Null);
+        let journal = home.json(&["audit", "--operation", "exec_uncommitted"]);
+        assert_eq!(journal["entries"][0]["exec"], result["exec"], "{journal}");
         let output = home.avfs(&["exec", "--", "true"]);
         assert_eq!(
             output.status.code(),

@@ -168,10 +168,11 @@ impl Slot {
 
     /// Commits what an earlier commit was refused for, or says once more why it cannot be.
     fn save(&self, runtime: &Runtime, state: &mut State) -> Result<()> {
-        if !state.live.as_ref().is_some_and(|live| live.unsaved) {
+        let Some(live) = state.live.as_mut().filter(|live| live.unsaved) else {
             return Ok(());
-        }
-        let version = interrupted_version(json!({ "why": "an earlier commit was refused" }));
+        };
+        let unknown = || interrupted_version(json!({ "why": "an earlier commit was refused" }));
+        let version = live.refused.take().unwrap_or_else(unknown);
         let saved = self.commit(runtime, state, version);
         saved
             .map(drop)
@@ -300,10 +301,21 @@ impl Slot {
             version,
             otherwise: Otherwise::Refuse,
         };
-        let (committed, entries) = commit_layer(runtime, &live.engine, plan)?;
-        live.entries = entries;
-        live.unsaved = writers == Writers::Some;
-        Ok(committed)
+        let refused = plan.version.clone();
+        match commit_layer(runtime, &live.engine, plan) {
+            Ok((committed, entries)) => {
+                live.entries = entries;
+                live.unsaved = writers == Writers::Some;
+                live.refused = None;
+                Ok(committed)
+            }
+            Err(error) => {
+                if writers == Writers::None {
+                    live.refused = Some(refused);
+                }
+                Err(error)
+            }
+        }
     }
 
     /// The sandbox died with commands in it: what they wrote becomes a version marked interrupted.

@@ -22,6 +22,8 @@ pub(crate) struct LiveView {
     /// Whether the layer may hold what no commit has taken in: commands run in it, or the last
     /// commit was refused.
     pub unsaved: bool,
+    /// Whose commit was refused: the version it gets when it succeeds after all.
+    pub refused: Option<NewVersion>,
     pub engine: Arc<Engine>,
     /// Versions may be forgotten; what the layer stands on may not.
     _base: Hold,
@@ -148,6 +150,7 @@ pub(crate) fn open(runtime: &Runtime, vault: VaultId) -> Result<LiveView> {
             cache: HashCache::default(),
             entries: 0,
             unsaved: false,
+            refused: None,
             engine,
             _base: base,
         }),

@@ -126,10 +126,15 @@ fn a_command_beyond_the_quota_loses_nothing_and_is_told_how_to_go_on() {
         assert_eq!(home.ok(&["cat", "/small"]), "small\n");
 
         // The other: raise the limit.
-        home.shell("head -c 3000000 /dev/zero > /large");
+        let envelope = home.shell("head -c 3000000 /dev/zero > /large");
         refused(&home.json(&["ls", "/"]));
         home.ok(&["quota", "set", "max_size_mb", "10"]);
         assert_eq!(home.json(&["stat", "/large"])["size"], 3_000_000);
+        let log = home.json(&["vault", "log"]);
+        assert_eq!(
+            log[0]["exec"], envelope["result"]["exec"],
+            "the version is that command's"
+        );
         assert_eq!(home.json(&["fsck"])["clean"], true);
     });
 }

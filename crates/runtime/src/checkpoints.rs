@@ -89,6 +89,7 @@ impl Runtime {
     /// Puts the vault back to a checkpoint, in one step that can itself be undone.
     pub fn checkpoint_restore(&self, vault: Select, point: &RestorePoint) -> Result<RestoredHead> {
         let vault = self.vault(&vault)?;
+        self.slot(vault.id).put_aside(self)?;
         self.slot(vault.id).settled(self, |vault| {
             let name = match point {
                 RestorePoint::Checkpoint(name) => name.clone(),

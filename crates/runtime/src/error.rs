@@ -1,5 +1,6 @@
 //! What can go wrong in a use case, and the closed list of kinds that every surface maps.
 
+use avfs_store::rusqlite::ErrorCode;
 use avfs_vault::{RootId, VaultPath};
 
 /// The one list of error kinds; exit codes, HTTP statuses and errnos are tables over it.
@@ -291,6 +292,7 @@ fn store_kind(error: &avfs_store::Error) -> ErrorKind {
     match error {
         Store::Missing { .. } | Store::Corrupt { .. } => ErrorKind::Corrupt,
         Store::InvalidId { .. } => ErrorKind::Invalid,
+        Store::Full => ErrorKind::Quota,
         Store::Io { source, .. } => match io_kind(source) {
             // A file of ours that is missing is damage, not somebody's wrong name.
             ErrorKind::NotFound | ErrorKind::AlreadyExists | ErrorKind::Invalid => {
@@ -301,7 +303,11 @@ fn store_kind(error: &avfs_store::Error) -> ErrorKind {
         Store::SyncFailed | Store::UnknownFormat { .. } | Store::OldSqlite { .. } => {
             ErrorKind::Unavailable
         }
-        Store::Database(_) => ErrorKind::Unavailable,
+        Store::Database(database) => match database.sqlite_error_code() {
+            _ if error.is_full() => ErrorKind::Quota,
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => ErrorKind::Corrupt,
+            _ => ErrorKind::Unavailable,
+        },
     }
 }
 

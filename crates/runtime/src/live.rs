@@ -1,7 +1,8 @@
 //! The live view of a vault: its layer, its sandbox, and who runs in it.
 //!
 //! All that moves a vault's head goes through its slot, one at a time. After each exec the layer is
-//! committed, so a view in which nothing runs is always clean, and closing it loses nothing.
+//! committed, so a view in which nothing runs is clean, and closing it loses nothing. A commit that is
+//! refused leaves the view unsaved: it stays until a later commit succeeds.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -149,6 +150,20 @@ impl Slot {
         }
         let _lease = runtime.inner.vaults.lease();
         change(runtime.inner.vaults.by_id(self.vault)?)
+    }
+
+    /// Makes way for what needs no commit: what a quota keeps out becomes a checkpoint.
+    pub fn put_aside(&self, runtime: &Runtime) -> Result<()> {
+        let mut state = self.lock();
+        if !state.running.is_empty() {
+            return Ok(());
+        }
+        match self.save(runtime, &mut state) {
+            Err(error) if error.kind() == ErrorKind::Quota => {
+                self.salvage(runtime, &mut state, None).map(drop)
+            }
+            saved => saved,
+        }
     }
 
     /// Commits what an earlier commit was refused for, or says once more why it cannot be.

@@ -105,6 +105,7 @@ impl Runtime {
     /// Puts a vault away in which nothing runs. Until gc it can be had back.
     pub fn vault_delete(&self, name: &VaultName) -> Result<()> {
         let vault = self.inner.vaults.get(name)?;
+        self.slot(vault.id).put_aside(self)?;
         self.slot(vault.id).settled(self, |vault| {
             Ok(self.inner.vaults.delete(&vault.name, &Principal::Owner)?)
         })?;

@@ -1,366 +1,67 @@
-//! SQLite: the index of objects, transactions, read connections, and the timer that syncs.
+//! What a store stands on: somewhere to append records, and to read them again.
+//!
+//! The index of objects and all other rows are in the database; an engine knows nothing of them. It
+//! keeps small records one behind another in numbered *packs* and large ones by themselves.
 
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use crate::{ObjectId, Result};
 
-use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, TransactionBehavior};
-
-use crate::packs::Place;
-use crate::{Durability, Error, ObjectId, Result, StoreStats};
-
-/// Older ones may corrupt a WAL that several connections share.
-const SQLITE_REQUIRED: (i32, &str) = (3_051_003, "3.51.3");
-const FORMAT: i64 = 1;
-const IDLE_READERS: usize = 4;
-/// What was committed without a sync is on the disk after about this long.
-const SYNC_DELAY: Duration = Duration::from_secs(2);
-/// Only when the timer does not keep up does a commit move the log itself.
-const LOG_PAGES: u32 = 8192;
-
-const SCHEMA: &str = "
-    CREATE TABLE IF NOT EXISTS object (
-        id BLOB PRIMARY KEY NOT NULL,
-        pack INTEGER NOT NULL,
-        offset INTEGER NOT NULL,
-        stored INTEGER NOT NULL,
-        size INTEGER NOT NULL
-    ) WITHOUT ROWID;
-    CREATE TABLE IF NOT EXISTS store (
-        one INTEGER PRIMARY KEY CHECK (one = 1),
-        format INTEGER NOT NULL,
-        objects INTEGER NOT NULL,
-        bytes INTEGER NOT NULL
-    );
-";
-
-/// One row of the index: where an object's record lies. Pack 0 means a loose file.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+/// Where a record lies. Pack numbers begin at 1; later records lie behind earlier ones.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
     pub pack: u32,
     pub offset: u64,
-    pub stored: u64,
-    pub size: u64,
 }
 
-impl Row {
-    pub fn place(&self) -> Place {
-        Place {
-            pack: self.pack,
-            offset: self.offset,
-        }
-    }
-}
+impl Place {
+    /// In a file of its own instead of a pack.
+    pub const LOOSE: Place = Place { pack: 0, offset: 0 };
 
-pub struct Engine {
-    path: PathBuf,
-    writer: Mutex<Writer>,
-    readers: Mutex<Vec<Connection>>,
-    timer: Timer,
-}
-
-struct Writer {
-    connection: Connection,
-    durability: Durability,
-}
-
-impl Engine {
-    pub fn open(path: PathBuf) -> Result<Engine> {
-        if rusqlite::version_number() < SQLITE_REQUIRED.0 {
-            let found = rusqlite::version().to_owned();
-            return Err(Error::OldSqlite {
-                found,
-                required: SQLITE_REQUIRED.1,
-            });
-        }
-        let connection = connect(&path)?;
-        connection.pragma_update(None, "journal_mode", "wal")?;
-        connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
-        connection.pragma_update(None, "journal_size_limit", 4 << 20)?;
-        connection.pragma_update(None, "cache_size", -8192)?;
-        prepare_schema(&connection, &path)?;
-        let writer = Writer {
-            connection,
-            durability: Durability::Relaxed,
-        };
-        let timer = Timer::start(&path)?;
-        Ok(Engine {
-            path,
-            writer: Mutex::new(writer),
-            readers: Mutex::new(Vec::new()),
-            timer,
-        })
-    }
-
-    /// Holds back all other writers until `f` is done and committed, or has failed.
-    pub fn write<T, E: From<Error>>(
-        &self,
-        durability: Durability,
-        f: impl FnOnce(&Transaction<'_>) -> Result<T, E>,
-    ) -> Result<T, E> {
-        let mut writer = self.writer();
-        writer.set_durability(durability)?;
-        let begun = Transaction::new(&mut writer.connection, TransactionBehavior::Immediate);
-        let transaction = begun.map_err(Error::from)?;
-        let value = f(&transaction)?;
-        transaction.commit().map_err(Error::from)?;
-        drop(writer);
-        self.timer.committed();
-        Ok(value)
-    }
-
-    pub fn read<T, E: From<Error>>(
-        &self,
-        f: impl FnOnce(&Connection) -> Result<T, E>,
-    ) -> Result<T, E> {
-        let idle = self.readers().pop();
-        let connection = match idle {
-            Some(connection) => connection,
-            None => connect(&self.path)?,
-        };
-        let result = f(&connection);
-        let mut readers = self.readers();
-        if readers.len() < IDLE_READERS {
-            readers.push(connection);
-        }
-        result
-    }
-
-    pub fn find(&self, id: ObjectId) -> Result<Option<Row>> {
-        self.read(|connection| {
-            let sql = "SELECT pack, offset, stored, size, id FROM object WHERE id = ?1";
-            let mut select = connection.prepare_cached(sql)?;
-            let row = select.query_row([id.as_bytes()], index_row).optional()?;
-            Ok(row.map(|(_, row)| row))
-        })
-    }
-
-    pub fn stats(&self) -> Result<StoreStats> {
-        self.read(|connection| {
-            let sql = "SELECT objects, bytes FROM store";
-            let counts: (i64, i64) =
-                connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            Ok(StoreStats {
-                objects: counts.0 as u64,
-                bytes_stored: counts.1 as u64,
-            })
-        })
-    }
-
-    pub fn check(&self) -> Result<Vec<String>> {
-        self.read(|connection| {
-            let snapshot = connection.unchecked_transaction()?;
-            let mut check = snapshot.prepare("PRAGMA integrity_check(20)")?;
-            let lines = check.query_map([], |row| row.get::<_, String>(0))?;
-            let mut problems = lines.collect::<rusqlite::Result<Vec<_>>>()?;
-            problems.retain(|line| line != "ok");
-            let sql = "SELECT count(*), coalesce(sum(stored), 0) FROM object";
-            let pair = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
-            let found = snapshot.query_row(sql, [], pair)?;
-            let noted = snapshot.query_row("SELECT objects, bytes FROM store", [], pair)?;
-            if found != noted {
-                problems.push(format!(
-                    "the index has {} objects of {} bytes, its totals say {} of {}",
-                    found.0, found.1, noted.0, noted.1
-                ));
-            }
-            Ok(problems)
-        })
-    }
-
-    /// Gives free pages back to the disk, and empties the log.
-    pub fn vacuum(&self) -> Result<()> {
-        let writer = self.writer();
-        writer.connection.execute_batch("VACUUM")?;
-        let log = "PRAGMA wal_checkpoint(TRUNCATE)";
-        Ok(writer.connection.query_row(log, [], |_| Ok(()))?)
-    }
-
-    /// The database and its log.
-    pub fn database_bytes(&self) -> Result<u64> {
-        let mut bytes = 0;
-        for suffix in ["", "-wal"] {
-            let mut path = self.path.clone().into_os_string();
-            path.push(suffix);
-            match std::fs::metadata(&path) {
-                Ok(meta) => bytes += meta.len(),
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => return Err(Error::io("measure", path)(error)),
-            }
-        }
-        Ok(bytes)
-    }
-
-    fn writer(&self) -> MutexGuard<'_, Writer> {
-        // A transaction that panicked has been rolled back by its drop.
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn readers(&self) -> MutexGuard<'_, Vec<Connection>> {
-        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn is_loose(self) -> bool {
+        self.pack == Place::LOOSE.pack
     }
 }
 
-impl Writer {
-    fn set_durability(&mut self, durability: Durability) -> Result<()> {
-        if self.durability != durability {
-            let synchronous = match durability {
-                Durability::Relaxed => "normal",
-                Durability::Full => "full",
-            };
-            self.connection
-                .pragma_update(None, "synchronous", synchronous)?;
-            self.durability = durability;
-        }
-        Ok(())
-    }
-}
+/// One way to keep records. Every method may be called from many threads.
+///
+/// `tests/engines` holds what any engine must do; a new one is added to the list there.
+pub trait Engine: Send + Sync + 'static {
+    /// Takes a record in behind all others. It can be read at once, and lasts from the next `sync`
+    /// on; an engine that is opened again may or may not have what was not synced.
+    fn append(&self, record: &[u8]) -> Result<Place>;
 
-/// Adds rows in the order of the index, which is what makes thousands of them cheap.
-/// Returns how many were new.
-pub fn insert(transaction: &Transaction<'_>, rows: &mut [(ObjectId, Row)]) -> Result<u64> {
-    if rows.is_empty() {
-        return Ok(0);
-    }
-    rows.sort_unstable_by_key(|(id, _)| *id);
-    // SQLite's integers are signed; no length comes near the sign.
-    let (mut objects, mut bytes) = (0_i64, 0_i64);
-    let sql = "INSERT OR IGNORE INTO object (id, pack, offset, stored, size)
-               VALUES (?1, ?2, ?3, ?4, ?5)";
-    let mut insert = transaction.prepare_cached(sql)?;
-    // Stored twice at once: the younger record is the one that leases know.
-    let sql = "UPDATE object SET pack = ?2, offset = ?3 WHERE id = ?1 AND stored = ?4";
-    let mut update = transaction.prepare_cached(sql)?;
-    for (id, row) in rows.iter() {
-        let (offset, stored, size) = (row.offset as i64, row.stored as i64, row.size as i64);
-        let values = (id.as_bytes(), row.pack, offset, stored, size);
-        if insert.execute(values)? == 1 {
-            objects += 1;
-            bytes += stored;
-        } else {
-            update.execute((id.as_bytes(), row.pack, offset, stored))?;
-        }
-    }
-    add_totals(transaction, (objects, bytes))?;
-    Ok(objects as u64)
-}
+    /// Takes a large record in by itself, whole or not at all, in place of one with the same id.
+    fn keep(&self, id: ObjectId, record: &[u8]) -> Result<()>;
 
-pub fn add_totals(transaction: &Transaction<'_>, (objects, bytes): (i64, i64)) -> Result<()> {
-    let sql = "UPDATE store SET objects = objects + ?1, bytes = bytes + ?2";
-    transaction.prepare_cached(sql)?.execute((objects, bytes))?;
-    Ok(())
-}
+    /// The record of `length` bytes at `place`, or of `id` if it was kept by itself. One that is
+    /// not, or not wholly, there is none; whether it is the right one is for others to see.
+    fn read(&self, id: ObjectId, place: Place, length: u64) -> Result<Option<Vec<u8>>>;
 
-pub fn index_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<(ObjectId, Row)> {
-    let count = |column: usize| Ok::<_, rusqlite::Error>(row.get::<_, i64>(column)? as u64);
-    let found = Row {
-        pack: row.get(0)?,
-        offset: count(1)?,
-        stored: count(2)?,
-        size: count(3)?,
-    };
-    Ok((ObjectId::from_bytes(row.get(4)?), found))
-}
+    /// Makes all that was taken in so far last. Only a failure of the sync itself is an error with
+    /// the action `sync`: after that nobody knows what is on the disk.
+    fn sync(&self) -> Result<()>;
 
-fn connect(path: &Path) -> Result<Connection> {
-    let connection = Connection::open(path)?;
-    connection.busy_timeout(Duration::from_secs(10))?;
-    connection.pragma_update(None, "foreign_keys", true)?;
-    connection.pragma_update(None, "synchronous", "normal")?;
-    connection.set_prepared_statement_cache_capacity(64);
-    Ok(connection)
-}
+    /// Where the next record will lie. It never comes to lie before an earlier one.
+    fn end(&self) -> Place;
 
-fn prepare_schema(connection: &Connection, path: &Path) -> Result<()> {
-    connection.execute_batch(SCHEMA)?;
-    let sql = "INSERT OR IGNORE INTO store (one, format, objects, bytes) VALUES (1, ?1, 0, 0)";
-    connection.execute(sql, [FORMAT])?;
-    let found = connection.query_row("SELECT format FROM store", [], |row| row.get(0))?;
-    if found != FORMAT {
-        return Err(Error::UnknownFormat {
-            path: path.to_owned(),
-            found,
-            known: FORMAT,
-        });
-    }
-    Ok(())
-}
+    /// Gives up appended records that are only in memory; tells where they began. Their places may be
+    /// used again.
+    fn discard(&self) -> Place;
 
-/// Moves the log into the database, with the syncs this takes, off the path of any commit.
-struct Timer {
-    shared: Arc<(Mutex<TimerState>, Condvar)>,
-    thread: Option<JoinHandle<()>>,
-}
+    /// Every pack and its length, oldest first.
+    fn packs(&self) -> Result<Vec<(u32, u64)>>;
 
-#[derive(Copy, Clone, PartialEq, Eq)]
-enum TimerState {
-    Idle,
-    Committed,
-    Stopped,
-}
+    /// All bytes of a pack.
+    fn pack(&self, pack: u32) -> Result<Vec<u8>>;
 
-impl Timer {
-    fn start(path: &Path) -> Result<Timer> {
-        let connection = connect(path)?;
-        let shared = Arc::new((Mutex::new(TimerState::Idle), Condvar::new()));
-        let theirs = shared.clone();
-        let run = move || run_timer(&connection, &theirs);
-        let thread = std::thread::Builder::new()
-            .name("avfs-sync".to_owned())
-            .spawn(run);
-        let thread = Some(thread.map_err(Error::io("start the sync timer of", path))?);
-        Ok(Timer { shared, thread })
-    }
+    /// Makes sure that nothing more is appended to `pack`.
+    fn seal(&self, pack: u32) -> Result<()>;
 
-    fn committed(&self) {
-        self.set(TimerState::Committed);
-    }
+    /// Removes a sealed pack.
+    fn remove(&self, pack: u32) -> Result<()>;
 
-    fn set(&self, state: TimerState) {
-        let (lock, changed) = &*self.shared;
-        let previous = {
-            let mut held = lock.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut *held, state)
-        };
-        if previous != state {
-            changed.notify_one();
-        }
-    }
-}
+    /// Large records and their lengths.
+    fn kept(&self) -> Result<Vec<(ObjectId, u64)>>;
 
-impl Drop for Timer {
-    fn drop(&mut self) {
-        self.set(TimerState::Stopped);
-        if let Some(thread) = self.thread.take() {
-            // A timer that panicked has nothing left to tell.
-            let _ = thread.join();
-        }
-    }
-}
-
-fn run_timer(connection: &Connection, shared: &(Mutex<TimerState>, Condvar)) {
-    let (lock, changed) = shared;
-    let mut state = lock.lock().unwrap_or_else(PoisonError::into_inner);
-    loop {
-        state = changed
-            .wait_while(state, |state| *state == TimerState::Idle)
-            .unwrap_or_else(PoisonError::into_inner);
-        let stopping = |state: &mut TimerState| *state != TimerState::Stopped;
-        (state, _) = changed
-            .wait_timeout_while(state, SYNC_DELAY, stopping)
-            .unwrap_or_else(PoisonError::into_inner);
-        if *state == TimerState::Stopped {
-            return;
-        }
-        *state = TimerState::Idle;
-        drop(state);
-        let moved = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
-        state = lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let busy = Some(ErrorCode::DatabaseBusy);
-        let again = moved.is_err_and(|error| error.sqlite_error_code() == busy);
-        if again && *state == TimerState::Idle {
-            *state = TimerState::Committed;
-        }
-    }
+    /// Removes a large record; one that is not there is as good.
+    fn remove_kept(&self, id: ObjectId) -> Result<()>;
 }

@@ -20,6 +20,8 @@ pub enum Error {
         path: PathBuf,
         source: std::io::Error,
     },
+    #[error("the disk is full")]
+    Full,
     #[error("the store refuses writes since a sync failed; reopen it")]
     SyncFailed,
     #[error("the store at {path} has format {found}, this program knows {known}")]
@@ -38,6 +40,21 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether there is no room left on the disk.
+    pub fn is_full(&self) -> bool {
+        match self {
+            Error::Full => true,
+            Error::Io { source, .. } => matches!(
+                source.kind(),
+                std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded
+            ),
+            Error::Database(error) => {
+                error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull)
+            }
+            _ => false,
+        }
+    }
+
     /// For `map_err`: names what was being done to which file.
     pub(crate) fn io(
         action: &'static str,

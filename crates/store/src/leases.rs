@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::ObjectId;
-use crate::packs::Place;
+use crate::engine::Place;
 
 /// Beyond this many found objects no sweep takes anything until the leases have ended.
 const REUSED_MAX: usize = 1 << 18;

@@ -1,8 +1,10 @@
 //! Bytes by hash, named roots, transactions: packs, SQLite, the on-disk format.
 
 mod cache;
+mod database;
 mod engine;
 mod error;
+mod files;
 mod id;
 mod leases;
 mod loose;
@@ -12,7 +14,9 @@ mod store;
 mod sweep;
 
 pub use cache::Cache;
+pub use engine::{Engine, Place};
 pub use error::{Error, Result};
+pub use files::Files;
 pub use id::ObjectId;
 pub use leases::Lease;
 /// The engine's own types, which appear in the closures of [`Store::write`] and [`Store::read`].

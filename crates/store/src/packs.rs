@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::record::HEADER;
+use crate::engine::Place;
 use crate::{Error, Result};
 
 /// A pack that has reached this length is left alone and the next one begun.
@@ -15,22 +15,6 @@ const PACK_BYTES: u64 = 256 << 20;
 const BUFFER_BYTES: usize = 1 << 20;
 /// Read handles kept open.
 const OPEN_PACKS: usize = 64;
-
-/// Where a record lies. Pack numbers begin at 1; later records lie behind earlier ones.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    pub pack: u32,
-    pub offset: u64,
-}
-
-impl Place {
-    /// In a file of its own instead of a pack.
-    pub const LOOSE: Place = Place { pack: 0, offset: 0 };
-
-    pub fn is_loose(self) -> bool {
-        self.pack == Place::LOOSE.pack
-    }
-}
 
 pub struct Packs {
     dir: PathBuf,
@@ -95,9 +79,9 @@ impl Packs {
         Ok(place)
     }
 
-    /// Reads the record at `place`, header and all. One that is not, or not wholly, there is `None`.
-    pub fn read(&self, place: Place, stored: u64) -> Result<Option<Vec<u8>>> {
-        let length = HEADER + usize::try_from(stored).expect("records fit in memory");
+    /// The bytes at `place`. What is not, or not wholly, there is `None`.
+    pub fn read(&self, place: Place, length: u64) -> Result<Option<Vec<u8>>> {
+        let length = usize::try_from(length).expect("records fit in memory");
         if let Some(record) = self.read_buffered(place, length) {
             return Ok(Some(record));
         }
@@ -168,6 +152,16 @@ impl Packs {
         Ok(lengths)
     }
 
+    /// Gives up what is only in memory. Gives where that began.
+    pub fn discard(&self) -> Place {
+        let mut tail = self.tail();
+        tail.buffer.clear();
+        Place {
+            pack: tail.pack,
+            offset: tail.written,
+        }
+    }
+
     /// Makes sure that nothing more is appended to `pack`.
     pub fn seal(&self, pack: u32) -> Result<()> {
         let mut tail = self.tail();
@@ -191,15 +185,11 @@ impl Packs {
         }
     }
 
-    /// The bytes of every pack, for rebuilding the index.
-    pub fn for_each_pack(&self, mut f: impl FnMut(u32, &[u8]) -> Result<()>) -> Result<()> {
+    /// The bytes of a pack, for rebuilding the index.
+    pub fn bytes(&self, pack: u32) -> Result<Vec<u8>> {
         self.write_out(&mut self.tail())?;
-        for pack in pack_numbers(&self.dir)? {
-            let path = pack_path(&self.dir, pack);
-            let bytes = std::fs::read(&path).map_err(Error::io("read", &path))?;
-            f(pack, &bytes)?;
-        }
-        Ok(())
+        let path = pack_path(&self.dir, pack);
+        std::fs::read(&path).map_err(Error::io("read", &path))
     }
 
     fn tail(&self) -> MutexGuard<'_, Tail> {

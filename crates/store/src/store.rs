@@ -1,19 +1,19 @@
 //! The store: objects go in and come out by hash, and transactions make them last.
 
-use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::fs::DirBuilder;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::{Connection, Transaction};
 
-use crate::engine::{self, Engine, Row};
+use crate::database::{self, Database, Row};
+use crate::engine::{Engine, Place};
+use crate::files::Files;
 use crate::leases::{Lease, Leases};
-use crate::loose::Loose;
-use crate::packs::{Packs, Place, sync_dir};
+use crate::packs::sync_dir;
 use crate::record::{self, HEADER, Header};
 use crate::{Cache, Error, ObjectId, Result};
 
@@ -43,9 +43,8 @@ pub struct Store {
 }
 
 pub(crate) struct Inner {
-    pub engine: Engine,
-    pub packs: Packs,
-    pub loose: Loose,
+    pub database: Database,
+    pub engine: Box<dyn Engine>,
     staged: Mutex<Staged>,
     pub leases: Arc<Leases>,
     /// Held while a loose file is made or removed.
@@ -53,42 +52,42 @@ pub(crate) struct Inner {
     pub cache: Cache<ObjectId, Arc<[u8]>>,
     /// After a failed sync nobody knows what is on the disk, and a second sync may lie.
     sync_failed: AtomicBool,
+    /// How often staged objects were given up because the disk was full.
+    given_up: AtomicU64,
 }
 
 /// Objects that are written but not yet in the index.
 #[derive(Default)]
 pub(crate) struct Staged {
     pub rows: HashMap<ObjectId, Row>,
-    /// Whether a loose file was renamed since its directory was synced.
-    loose: bool,
 }
 
 impl Store {
-    /// Makes `home` (0700) and what belongs in it where missing.
+    /// Makes `home` (0700) and what belongs in it where missing. Records are kept in files.
     pub fn open(home: &Path) -> Result<Store> {
-        let (packs, objects) = (home.join("packs"), home.join("objects"));
-        for dir in [home, &packs, &objects] {
-            let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
-            made.map_err(Error::io("make", dir))?;
-        }
-        let private = std::fs::Permissions::from_mode(0o700);
-        std::fs::set_permissions(home, private).map_err(Error::io("protect", home))?;
-        let database = home.join("store.db");
-        let is_new = !database.exists();
-        let engine = Engine::open(database)?;
+        make_home(home)?;
+        Store::with_engine(home, Box::new(Files::open(home)?))
+    }
+
+    /// The same with records kept elsewhere.
+    pub fn with_engine(home: &Path, engine: Box<dyn Engine>) -> Result<Store> {
+        make_home(home)?;
+        let path = home.join("store.db");
+        let is_new = !path.exists();
+        let database = Database::open(path)?;
         if is_new {
             // SQLite syncs what is in its files, not that they are there.
             sync_dir(home)?;
         }
         let inner = Inner {
+            database,
             engine,
-            packs: Packs::open(packs)?,
-            loose: Loose::open(objects)?,
             staged: Mutex::default(),
             leases: Arc::default(),
             loose_files: Mutex::default(),
             cache: Cache::new(CACHE_BYTES),
             sync_failed: AtomicBool::new(false),
+            given_up: AtomicU64::new(0),
         };
         Ok(Store {
             inner: Arc::new(inner),
@@ -106,18 +105,12 @@ impl Store {
         record::with_record(id, bytes, |header, record| {
             if bytes.len() > LOOSE_ABOVE {
                 let _files = self.inner.loose_files();
-                self.inner.loose.write(id, record)?;
+                self.inner.engine.keep(id, record)?;
                 let mut staged = self.inner.staged();
-                staged.loose = true;
                 staged.rows.insert(id, row(Place::LOOSE, header));
                 return Ok(id);
             }
-            // Placed and listed in one step: a sealed pack gets no more rows.
-            let mut staged = self.inner.staged();
-            // Another thread may have been faster.
-            if let Entry::Vacant(vacant) = staged.rows.entry(id) {
-                vacant.insert(row(self.inner.packs.append(record)?, header));
-            }
+            self.inner.stage(id, header, record)?;
             Ok(id)
         })
     }
@@ -139,7 +132,7 @@ impl Store {
 
     /// Keeps what is stored from now on, and not yet referred to, from being swept.
     pub fn lease(&self) -> Lease {
-        self.inner.leases.begin(self.inner.packs.end())
+        self.inner.leases.begin(self.inner.engine.end())
     }
 
     /// The object's bytes, proven to have its hash.
@@ -169,12 +162,12 @@ impl Store {
 
     /// What the database says is wrong with itself, and whether the totals are those of the index.
     pub fn check_database(&self) -> Result<Vec<String>> {
-        self.inner.engine.check()
+        self.inner.database.check()
     }
 
     /// Of what transactions have indexed so far.
     pub fn stats(&self) -> Result<StoreStats> {
-        self.inner.engine.stats()
+        self.inner.database.stats()
     }
 
     /// Runs `f` in a transaction that also makes every object `put` so far (also by `f`) last.
@@ -187,12 +180,17 @@ impl Store {
     ) -> Result<T, E> {
         let inner = &*self.inner;
         let mut indexed = HashSet::new();
+        let given_up = inner.given_up.load(Ordering::Acquire);
         let result = inner
-            .engine
+            .database
             .write(durability, |transaction| -> Result<T, E> {
                 inner.index_staged(transaction, &mut indexed)?;
                 let value = f(transaction)?;
                 inner.index_staged(transaction, &mut indexed)?;
+                // Something that this refers to may never have come to the disk.
+                if inner.given_up.load(Ordering::Acquire) != given_up {
+                    return Err(Error::Full.into());
+                }
                 Ok(value)
             })?;
         let mut staged = inner.staged();
@@ -200,7 +198,8 @@ impl Store {
             staged.rows.remove(id);
         }
         if staged.rows.is_empty() {
-            *staged = Staged::default();
+            // Thousands of rows may have been here.
+            staged.rows.shrink_to_fit();
         }
         Ok(result)
     }
@@ -210,7 +209,7 @@ impl Store {
         &self,
         f: impl FnOnce(&Connection) -> Result<T, E>,
     ) -> Result<T, E> {
-        self.inner.engine.read(f)
+        self.inner.database.read(f)
     }
 
     /// Indexes what is staged, so that long work neither fills memory nor starts again.
@@ -223,23 +222,32 @@ impl Store {
     pub fn reindex(&self) -> Result<u64> {
         let inner = &*self.inner;
         let mut rows = Vec::new();
-        inner.packs.for_each_pack(|pack, bytes| {
-            let found = record::scan(bytes).into_iter();
-            rows.extend(
-                found.map(|(offset, header)| (header.id, row(Place { pack, offset }, header))),
-            );
-            Ok(())
-        })?;
-        for id in inner.loose.ids()? {
-            let record = inner.loose.read(id)?.unwrap_or_default();
+        for (pack, _) in inner.engine.packs()? {
+            let found = record::scan(&inner.engine.pack(pack)?).into_iter();
+            let placed =
+                |(offset, header): (u64, Header)| (header.id, row(Place { pack, offset }, header));
+            rows.extend(found.map(placed));
+        }
+        for (id, length) in inner.engine.kept()? {
+            let record = inner
+                .engine
+                .read(id, Place::LOOSE, length)?
+                .unwrap_or_default();
             let header = Header::decode(&record);
             let whole = header.filter(|h| h.stored == (record.len() - HEADER) as u64);
             rows.extend(whole.map(|h| (id, row(Place::LOOSE, h))));
         }
         self.write(Durability::Full, |transaction| {
-            engine::insert(transaction, &mut rows)
+            database::insert(transaction, &mut rows)
         })
     }
+}
+
+fn make_home(home: &Path) -> Result<()> {
+    let made = DirBuilder::new().recursive(true).mode(0o700).create(home);
+    made.map_err(Error::io("make", home))?;
+    let private = std::fs::Permissions::from_mode(0o700);
+    std::fs::set_permissions(home, private).map_err(Error::io("protect", home))
 }
 
 pub(crate) fn row(place: Place, header: Header) -> Row {
@@ -261,11 +269,8 @@ impl Inner {
                 let reason = "its record is gone or cut short".to_owned();
                 return Err(Error::Corrupt { id, reason });
             }
-            let record = match row.place() {
-                place if place.is_loose() => self.loose.read(id)?,
-                place => self.packs.read(place, row.stored)?,
-            };
-            match record {
+            let length = row.stored + HEADER as u64;
+            match self.engine.read(id, row.place(), length)? {
                 Some(record) => return record::open_record(id, &record),
                 None => missed = Some(row),
             }
@@ -277,7 +282,7 @@ impl Inner {
         let staged = self.staged().rows.get(&id).copied();
         match staged {
             Some(row) => Ok(Some(row)),
-            None => self.engine.find(id),
+            None => self.database.find(id),
         }
     }
 
@@ -289,32 +294,65 @@ impl Inner {
         indexed: &mut HashSet<ObjectId>,
     ) -> Result<()> {
         self.check_health()?;
-        let (mut rows, loose) = {
+        let mut rows: Vec<_> = {
             let staged = self.staged();
             let new = staged.rows.iter().filter(|(id, _)| !indexed.contains(id));
-            (
-                new.map(|(id, row)| (*id, *row)).collect::<Vec<_>>(),
-                staged.loose,
-            )
+            new.map(|(id, row)| (*id, *row)).collect()
         };
         if rows.is_empty() {
             return Ok(());
         }
         // What is listed above was written before, so this covers it.
-        self.sync(loose)?;
-        engine::insert(transaction, &mut rows)?;
+        self.sync()?;
+        database::insert(transaction, &mut rows)?;
         indexed.extend(rows.iter().map(|(id, _)| *id));
         Ok(())
     }
 
-    /// Puts on the disk what is in the packs and, if asked, what was renamed beside them.
-    pub fn sync(&self, loose: bool) -> Result<()> {
-        let mut synced = self.packs.sync();
-        if loose && synced.is_ok() {
-            synced = sync_dir(self.loose.dir());
+    /// Places and lists a record in one step: a sealed pack gets no more rows.
+    fn stage(&self, id: ObjectId, header: Header, record: &[u8]) -> Result<()> {
+        let mut staged = self.staged();
+        // Another thread may have been faster.
+        if staged.rows.contains_key(&id) {
+            return Ok(());
         }
-        if let Err(Error::Io { action: "sync", .. }) = &synced {
-            self.sync_failed.store(true, Ordering::Release);
+        match self.engine.append(record) {
+            Ok(place) => {
+                staged.rows.insert(id, row(place, header));
+                Ok(())
+            }
+            Err(error) => {
+                drop(staged);
+                self.give_up_after(&error);
+                Err(error)
+            }
+        }
+    }
+
+    /// When the disk is full, what was not yet written is given up: kept, it would have to be
+    /// written before anything else could be, also before a removal. Whoever has counted on it
+    /// finds out when it is published, as after a sweep.
+    fn give_up_after(&self, error: &Error) {
+        if !error.is_full() {
+            return;
+        }
+        let mut staged = self.staged();
+        self.given_up.fetch_add(1, Ordering::AcqRel);
+        let end = self.engine.discard();
+        staged
+            .rows
+            .retain(|_, row| row.place().is_loose() || row.place() < end);
+        self.leases.swept();
+    }
+
+    /// Makes all records last, or remembers that nobody knows.
+    pub fn sync(&self) -> Result<()> {
+        let synced = self.engine.sync();
+        if let Err(error) = &synced {
+            if matches!(error, Error::Io { action: "sync", .. }) {
+                self.sync_failed.store(true, Ordering::Release);
+            }
+            self.give_up_after(error);
         }
         synced
     }

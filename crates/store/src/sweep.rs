@@ -6,9 +6,9 @@ use std::collections::HashMap;
 
 use rusqlite::{Transaction, params_from_iter, types::Value};
 
-use crate::engine::{self, Row, index_row};
+use crate::database::{self, Row, index_row};
+use crate::engine::Place;
 use crate::leases::Leases;
-use crate::packs::Place;
 use crate::store::Inner;
 use crate::{Durability, Error, ObjectId, Result, Store, record};
 
@@ -53,7 +53,7 @@ pub struct DiskUsage {
 impl Store {
     /// To be taken before the first root is read that a sweep goes by.
     pub fn mark(&self) -> Mark {
-        Mark(self.inner.packs.end())
+        Mark(self.inner.engine.end())
     }
 
     /// Whether anything can have gone since this store was opened.
@@ -89,7 +89,7 @@ impl Store {
     ) -> Result<Swept, E> {
         let inner = &*self.inner;
         let sweep = Sweep(&inner.leases);
-        let (swept, doomed) = inner.engine.write(Durability::Full, |transaction| {
+        let (swept, doomed) = inner.database.write(Durability::Full, |transaction| {
             let dead = still_dead(transaction, dead)?;
             let mut places = places(transaction, &dead)?;
             let staged = inner.staged();
@@ -111,7 +111,7 @@ impl Store {
         let inner = &*self.inner;
         let live = inner.live_bytes()?;
         let mut done = Compacted::default();
-        for (pack, length) in inner.packs.lengths()? {
+        for (pack, length) in inner.engine.packs()? {
             let live = live.get(&pack).copied().unwrap_or(0);
             if length > 0 && live <= length / 2 && inner.rewrite(pack)? {
                 done.packs += 1;
@@ -119,9 +119,9 @@ impl Store {
             }
         }
         let files = inner.loose_files();
-        for id in inner.loose.ids()? {
+        for (id, _) in inner.engine.kept()? {
             if inner.find(id)?.is_none() {
-                inner.loose.remove(id)?;
+                inner.engine.remove_kept(id)?;
             }
         }
         drop(files);
@@ -130,22 +130,22 @@ impl Store {
 
     /// Gives free pages of the database back to the disk.
     pub fn vacuum(&self) -> Result<()> {
-        self.inner.engine.vacuum()
+        self.inner.database.vacuum()
     }
 
     /// What the store takes on the disk, dead bytes included.
     pub fn disk_usage(&self) -> Result<DiskUsage> {
         let inner = &*self.inner;
         let mut usage = DiskUsage::default();
-        for (_, length) in inner.packs.lengths()? {
+        for (_, length) in inner.engine.packs()? {
             usage.packs += 1;
             usage.pack_bytes += length;
         }
-        for id in inner.loose.ids()? {
+        for (_, length) in inner.engine.kept()? {
             usage.loose += 1;
-            usage.loose_bytes += inner.loose.length(id)?;
+            usage.loose_bytes += length;
         }
-        usage.database_bytes = inner.engine.database_bytes()?;
+        usage.database_bytes = inner.database.database_bytes()?;
         Ok(usage)
     }
 }
@@ -166,13 +166,13 @@ impl Inner {
         let _files = self.loose_files();
         match self.find(id)? {
             Some(_) => Ok(()),
-            None => self.loose.remove(id),
+            None => self.engine.remove_kept(id),
         }
     }
 
     /// Bytes of live records in each pack.
     fn live_bytes(&self) -> Result<HashMap<u32, u64>> {
-        self.engine.read(|connection| {
+        self.database.read(|connection| {
             let sql = "SELECT pack, sum(stored) + count(*) * ?1 FROM object GROUP BY pack";
             let mut select = connection.prepare(sql)?;
             let rows = select.query_map([record::HEADER as i64], |row| {
@@ -187,7 +187,7 @@ impl Inner {
     fn rewrite(&self, pack: u32) -> Result<bool> {
         self.check_health()?;
         let staged = self.staged();
-        self.packs.seal(pack)?;
+        self.engine.seal(pack)?;
         let awaited = staged.rows.values().any(|row| row.pack == pack);
         drop(staged);
         if awaited {
@@ -195,27 +195,28 @@ impl Inner {
         }
         let mut moved = Vec::new();
         for (id, row) in self.rows_of(pack)? {
-            let record = self.packs.read(row.place(), row.stored)?;
+            let length = row.stored + record::HEADER as u64;
+            let record = self.engine.read(id, row.place(), length)?;
             let whole = record.filter(|record| record::open_record(id, record).is_ok());
             let Some(record) = whole else {
                 return Ok(false);
             };
-            moved.push((id, row.place(), self.packs.append(&record)?));
+            moved.push((id, row.place(), self.engine.append(&record)?));
         }
-        self.sync(false)?;
-        let left = self.engine.write(Durability::Full, |transaction| {
+        self.sync()?;
+        let left = self.database.write(Durability::Full, |transaction| {
             relocate(transaction, &moved)?;
             let sql = "SELECT count(*) FROM object WHERE pack = ?1";
             Ok::<i64, Error>(transaction.query_row(sql, [pack], |row| row.get(0))?)
         })?;
         if left == 0 {
-            self.packs.remove(pack)?;
+            self.engine.remove(pack)?;
         }
         Ok(left == 0)
     }
 
     fn rows_of(&self, pack: u32) -> Result<Vec<(ObjectId, Row)>> {
-        self.engine.read(|connection| {
+        self.database.read(|connection| {
             let sql = "SELECT pack, offset, stored, size, id FROM object
                 WHERE pack = ?1 ORDER BY offset";
             let mut select = connection.prepare_cached(sql)?;
@@ -253,7 +254,7 @@ fn delete(transaction: &Transaction<'_>, ids: &[ObjectId]) -> Result<Swept> {
         swept.bytes += stored as u64;
     }
     let totals = (-(swept.objects as i64), -(swept.bytes as i64));
-    engine::add_totals(transaction, totals)?;
+    database::add_totals(transaction, totals)?;
     Ok(swept)
 }
 
@@ -266,5 +267,5 @@ fn relocate(transaction: &Transaction<'_>, moved: &[(ObjectId, Place, Place)]) -
         update.execute((id.as_bytes(), from.pack, old, to.pack, new))?;
     }
     // Also with nothing to move, something is written, so that all before it is synced.
-    engine::add_totals(transaction, (0, 0))
+    database::add_totals(transaction, (0, 0))
 }

@@ -198,3 +198,28 @@ fn one_insert_writes_a_path_and_not_the_directory() {
         before.bytes_stored
     );
 }
+
+/// Objects that ten inserts write, each into a directory of `size` entries.
+fn objects_for_ten_inserts(size: u32) -> u64 {
+    let (_home, trees) = trees();
+    let all: Vec<_> = (0..size).map(|n| (n, Some(0o644))).collect();
+    let root = edit(&trees, trees.empty_root().unwrap(), &all);
+    trees.flush().unwrap();
+    let before = trees.store().stats().unwrap().objects;
+    for n in scatter(7, 1 << 30).take(10) {
+        edit(&trees, root, &[(size + n, Some(0o644))]);
+    }
+    trees.flush().unwrap();
+    trees.store().stats().unwrap().objects - before
+}
+
+#[test]
+fn an_insert_into_a_hundred_thousand_writes_one_level_more_than_into_a_thousand() {
+    let (small, large) = (
+        objects_for_ten_inserts(1_000),
+        objects_for_ten_inserts(100_000),
+    );
+    // A root, a leaf and a branch; now and then a cut moves and a leaf becomes two.
+    assert!((30..=35).contains(&small), "{small}");
+    assert!(large <= small + 10 + 5, "{large} after {small}");
+}

@@ -149,3 +149,25 @@ fn what_was_beyond_the_quota_survives_the_daemon() {
         assert_eq!(home.json(&["stat", "/large"])["size"], 3_000_000);
     });
 }
+
+#[test]
+fn going_back_and_deleting_are_ways_on_too() {
+    with_vault(|home| {
+        home.ok(&["write", "/kept", "kept"]);
+        home.ok(&["checkpoint", "save", "good"]);
+        home.ok(&["quota", "set", "max_size_mb", "1"]);
+        home.shell("head -c 3000000 /dev/zero > /large; rm /kept");
+        home.ok(&["checkpoint", "restore", "good"]);
+        assert_eq!(home.ok(&["cat", "/kept"]), "kept");
+        let listed = home.json(&["checkpoint", "list"]).to_string();
+        assert!(
+            listed.contains("uncommitted-"),
+            "what was given up is kept: {listed}"
+        );
+
+        home.shell("head -c 3000000 /dev/zero > /large");
+        home.ok(&["vault", "delete", "v"]);
+        home.ok(&["vault", "undelete", "v"]);
+        assert_eq!(home.json(&["fsck"])["clean"], true);
+    });
+}

@@ -112,7 +112,7 @@ impl Root {
             ("metacopy", "off"),
             ("index", "off"),
             ("nfs_export", "off"),
-            ("xino", "off"),
+            ("xino", "on"),
         ];
         let mut flags = Vec::new();
         match privilege {

@@ -68,4 +68,36 @@ test_tools() {
         /usr/bin/python3 -m pip download --quiet --only-binary :all: --dest "$AVFS_TEST_TOOLS/wheels.new" pytest==8.4.2
         mv "$AVFS_TEST_TOOLS/wheels.new" "$AVFS_TEST_TOOLS/wheels"
     fi
+    if [ ! -d "$AVFS_TEST_TOOLS/crate" ]; then
+        say "vendoring a crate's dependencies, once"
+        vendored_crate "$AVFS_TEST_TOOLS/crate.new"
+        mv "$AVFS_TEST_TOOLS/crate.new" "$AVFS_TEST_TOOLS/crate"
+    fi
+}
+
+# vendored_crate DIR: the manifest, lock file and dependencies of a crate that can be built offline.
+vendored_crate() {
+    rm -rf "$1"
+    mkdir -p "$1/src" "$1/.cargo"
+    cat > "$1/Cargo.toml" << 'END'
+[package]
+name = "counter"
+version = "0.1.0"
+edition = "2021"
+
+[workspace]
+
+[dependencies]
+libc = "=0.2.191"
+shlex = "=2.0.1"
+END
+    touch "$1/src/lib.rs"
+    (cd "$1" && cargo vendor --quiet)
+    cat > "$1/.cargo/config.toml" << 'END'
+[source.crates-io]
+replace-with = "vendored-sources"
+
+[source.vendored-sources]
+directory = "vendor"
+END
 }

@@ -12,5 +12,5 @@ mod terminal;
 pub use home::Home;
 pub use processes::{leftover_processes, process_ends, wait_for};
 pub use scan::{Node, NodeKind, Scan, scan};
-pub use shown::{Ran, Shown, Way, tools};
+pub use shown::{Ran, Shown, Way, skip, tools};
 pub use terminal::Terminal;

@@ -3,6 +3,7 @@
 use crate::Home;
 use serde_json::Value;
 use std::ffi::OsStr;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// More than any program of the tests says.
@@ -126,7 +127,7 @@ impl Shown {
 
 /// Programs and packages that tests use and no system package brings; `scripts/test` puts them there.
 ///
-/// Nothing when they are not there and nobody said that they are.
+/// Nothing, and a word about it, when they are not there and nobody said that they are.
 pub fn tools(manifest_dir: &str) -> Option<PathBuf> {
     if let Some(told) = std::env::var_os("AVFS_TEST_TOOLS") {
         return Some(told.into());
@@ -134,7 +135,12 @@ pub fn tools(manifest_dir: &str) -> Option<PathBuf> {
     let beside = Path::new(manifest_dir).join("../../target/tools");
     let found = beside.canonicalize().ok();
     if found.is_none() {
-        eprintln!("SKIPPED: there is no target/tools; scripts/test makes it");
+        skip("there is no target/tools; scripts/test makes it");
     }
     found
+}
+
+/// Says that something is not tried, and why, past what keeps the words of passing tests to itself.
+pub fn skip(why: &str) {
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
 }

@@ -488,6 +488,12 @@ def names_from_before_stay_one_file(file):
 
 
 @check
+def a_removed_name_from_before_counts_no_more(file):
+    os.unlink(file + TWIN)
+    equal(os.stat(file).st_nlink, 1)
+
+
+@check
 def the_inode_number_survives_the_first_write(file):
     before = os.stat(file)
     opened = os.open(file, os.O_RDWR)
@@ -560,6 +566,7 @@ def one_directory_is_one_filesystem(file):
 
 @check
 def extended_attributes_are_kept(file):
+    equal(os.listxattr(file) + os.listxattr(os.path.dirname(file)), [])
     os.setxattr(file, "user.one", b"1")
     os.setxattr(file, "user.two", b"2")
     os.setxattr(os.path.dirname(file), "user.three", b"3")
@@ -569,6 +576,11 @@ def extended_attributes_are_kept(file):
     fails(errno.ENODATA, os.getxattr, file, "user.one")
     equal(os.getxattr(file, "user.two"), b"2")
     equal(os.listxattr(os.path.dirname(file)), ["user.three"])
+
+
+@check
+def an_attribute_that_is_not_there_is_missing(file):
+    fails(errno.ENODATA, os.getxattr, file, "user.none")
 
 
 @check
@@ -644,8 +656,9 @@ def prepare(top):
     for name in CHECKS:
         os.mkdir(os.path.join(top, name))
         write(os.path.join(top, name, "file"), CONTENT)
-    one = os.path.join(top, names_from_before_stay_one_file.__name__, "file")
-    os.link(one, one + TWIN)
+    for function in (names_from_before_stay_one_file, a_removed_name_from_before_counts_no_more):
+        file = os.path.join(top, function.__name__, "file")
+        os.link(file, file + TWIN)
 
 
 def run(function, file):

@@ -235,6 +235,8 @@ impl Slot {
             if let Ok(closing) = live.close() {
                 closing.finish();
             }
+            // Only memory: it is tried again after the next work.
+            let _ = runtime.rest();
         }
     }
 

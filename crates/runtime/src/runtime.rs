@@ -17,6 +17,7 @@ use crate::engine::{Engine, layer_owner};
 use crate::host::{Host, HostFacts};
 use crate::live::Slot;
 use crate::search::Indexes;
+use crate::spill::Spills;
 use crate::{Error, Result};
 
 /// Views that nobody used for this long are given back.
@@ -63,6 +64,7 @@ pub(crate) struct Inner {
     pub host: Host,
     pub rules: Rules,
     pub indexes: Indexes,
+    pub spills: Spills,
     engine: Mutex<Option<Arc<Engine>>>,
     slots: Mutex<HashMap<VaultId, Arc<Slot>>>,
     _home_lock: File,
@@ -82,6 +84,7 @@ impl Runtime {
         let host = Host::survey(&config)?;
         let inner = Inner {
             indexes: Indexes::new(&config.home),
+            spills: Spills::new(&config.home),
             config,
             vaults,
             layers,
@@ -96,6 +99,7 @@ impl Runtime {
         };
         put_back_unfinished(&runtime.inner.config.home);
         runtime.recover()?;
+        runtime.remove_throwaway_forks()?;
         runtime.tidy_in_background();
         Ok(runtime)
     }
@@ -186,6 +190,7 @@ impl Runtime {
                 for slot in runtime.slots() {
                     slot.tidy(&runtime, VIEW_IDLE);
                 }
+                runtime.sweep_output(None);
             }
         });
     }

@@ -2,6 +2,7 @@
 
 use avfs_vault::{ChangeKind, Checkpoint, CheckpointName, CheckpointOrigin, Principal, VaultName};
 
+use crate::live::WhileRunning;
 use crate::runtime::{Runtime, Select};
 use crate::{Error, Result};
 
@@ -87,8 +88,16 @@ impl Runtime {
     }
 
     /// Puts the vault back to a checkpoint, in one step that can itself be undone.
-    pub fn checkpoint_restore(&self, vault: Select, point: &RestorePoint) -> Result<RestoredHead> {
+    pub fn checkpoint_restore(
+        &self,
+        vault: Select,
+        point: &RestorePoint,
+        running: WhileRunning,
+    ) -> Result<RestoredHead> {
         let vault = self.vault(&vault)?;
+        if running == WhileRunning::End {
+            self.slot(vault.id).end_commands(self)?;
+        }
         self.slot(vault.id).put_aside(self)?;
         self.slot(vault.id).settled(self, |vault| {
             let name = match point {

@@ -17,6 +17,8 @@ pub(crate) struct Engine {
     pub scanner: Scanner,
     /// Removes layers: a large one takes long, and nobody should wait behind it.
     pub sweeper: Scanner,
+    /// Changes what views show.
+    pub writer: Scanner,
     plain: Served,
     with_xattrs: Served,
 }
@@ -54,10 +56,12 @@ impl Engine {
         };
         let scanner = Scanner::new(keeper.spawn_helper("__scanner")?, marks);
         let sweeper = Scanner::new(keeper.spawn_helper("__scanner")?, marks);
+        let writer = Scanner::new(keeper.spawn_helper("__scanner")?, marks);
         Ok(Engine {
             keeper,
             scanner,
             sweeper,
+            writer,
             plain,
             with_xattrs,
         })

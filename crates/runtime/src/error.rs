@@ -121,6 +121,8 @@ pub enum Error {
     NoEarlierState { path: VaultPath, since: u64 },
     #[error("{running} command(s) are running in vault {vault}")]
     Busy { vault: String, running: usize },
+    #[error("a running command keeps changing the same files of vault {vault}")]
+    Overtaken { vault: String },
     #[error("the head of vault {vault} moved from {expected} while this was being done")]
     HeadMoved { vault: String, expected: RootId },
     #[error("invalid {what}: {reason}")]
@@ -167,9 +169,10 @@ impl Error {
             | Error::NotInVersion { .. }
             | Error::NoEarlierState { .. }
             | Error::LabelNotFound { .. } => ErrorKind::NotFound,
-            Error::Busy { .. } | Error::HeadMoved { .. } | Error::HomeInUse { .. } => {
-                ErrorKind::Conflict
-            }
+            Error::Busy { .. }
+            | Error::Overtaken { .. }
+            | Error::HeadMoved { .. }
+            | Error::HomeInUse { .. } => ErrorKind::Conflict,
             Error::Invalid { .. } => ErrorKind::Invalid,
             Error::Io { source, .. } => io_kind(source),
         }
@@ -218,7 +221,10 @@ impl Error {
             Error::NoEarlierState { path, .. } => {
                 format!("`avfs log {path}` lists its versions; `avfs rm {path}` removes it")
             }
-            Error::Busy { .. } => "wait until they end, or work in a fork".into(),
+            Error::Busy { .. } => {
+                "wait until they end, work in a fork, or pass --force to end them".into()
+            }
+            Error::Overtaken { .. } => "try again, or wait until it ends".into(),
             Error::Transfer(error) => return error.hint(),
             Error::Sandbox(_) => "run `avfs doctor` to see what this host lacks".into(),
             _ => return None,

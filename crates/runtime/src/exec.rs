@@ -315,7 +315,7 @@ impl Finished {
             home_changes,
             version: left.version,
             uncommitted,
-            skipped: left.skipped.into_iter().map(skipped).collect(),
+            skipped: left.skipped.into_iter().map(Skipped::from).collect(),
             isolation: Some(isolation),
             usage: ran.usage,
             leftovers: ran.leftovers,
@@ -430,13 +430,6 @@ impl ExecCommand {
                 words.join(" ")
             }
         }
-    }
-}
-
-fn skipped(skipped: avfs_view::Skipped) -> Skipped {
-    Skipped {
-        path: skipped.path,
-        reason: skipped.reason.to_owned(),
     }
 }
 

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use avfs_sandbox::{OverlayPlan, Sandbox, SandboxPlan};
 use avfs_vault::{
-    CheckpointName, CheckpointOrigin, ExecId, Hold, NewVersion, Principal, RootId, VaultId,
+    CheckpointName, CheckpointOrigin, ExecId, Hold, NewVersion, Principal, RootId, Trees, VaultId,
 };
 use avfs_view::{CommitInput, HashCache, Layer, LensRoot, Retired, Skipped, Writers};
 
 use crate::Result;
-use crate::engine::{Engine, STORED_OWNER};
+use crate::engine::{Engine, STORED_OWNER, layer_owner};
 use crate::runtime::Runtime;
+use crate::through::Through;
 
 /// Fields go in this order: the sandbox ends before the lens stops showing its base.
 pub(crate) struct LiveView {
@@ -33,6 +34,16 @@ impl LiveView {
     pub fn is_alive(&self) -> bool {
         self.sandbox.is_alive() && self.engine.keeper.is_alive()
     }
+
+    /// The way to change what it shows.
+    pub fn through<'a>(&'a self, trees: &'a Trees) -> Through<'a> {
+        Through {
+            trees,
+            writer: &self.engine.writer,
+            top: self.sandbox.top(),
+            owner: layer_owner(),
+        }
+    }
 }
 
 /// The outcome of a commit.
@@ -42,6 +53,17 @@ pub(crate) struct Committed {
     pub skipped: Vec<Skipped>,
     /// The checkpoint that holds what the quota kept out of the head.
     pub aside: Option<CheckpointName>,
+}
+
+impl Committed {
+    pub fn unchanged(head: RootId) -> Committed {
+        Committed {
+            after: head,
+            version: None,
+            skipped: Vec::new(),
+            aside: None,
+        }
+    }
 }
 
 /// Which layer is committed, and how.

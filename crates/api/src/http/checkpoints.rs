@@ -3,7 +3,7 @@
 use super::App;
 use super::errors::Failure;
 use super::items;
-use super::routes::{Reply, Routes, parse};
+use super::routes::{self, Reply, Routes, parse};
 use crate::wire::{
     CheckpointDelete, CheckpointDeleted, CheckpointDetailsItem, CheckpointInfo, CheckpointList,
     CheckpointListing, CheckpointRestore, CheckpointRestored, CheckpointSave,
@@ -49,7 +49,9 @@ fn restore(app: &App, vault: Select, request: CheckpointRestore) -> Reply<Checkp
         (None, true) => RestorePoint::Undo,
         _ => return Err(Failure::invalid("name a checkpoint, or ask to undo")),
     };
-    let restored = app.runtime.checkpoint_restore(vault, &point)?;
+    let restored = app
+        .runtime
+        .checkpoint_restore(vault, &point, routes::running(request.force))?;
     Ok(CheckpointRestored {
         snapshot: restored.checkpoint.to_string(),
         version: restored.version,

@@ -58,6 +58,9 @@ pub struct CheckpointRestore {
     /// Goes back to what the last restore replaced.
     #[serde(default)]
     pub undo: bool,
+    /// Ends the commands that run in the vault.
+    #[serde(default)]
+    pub force: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -13,6 +13,7 @@ mod exec;
 mod files;
 mod journal;
 mod labels;
+mod mounts;
 mod paths;
 mod problem;
 mod search;
@@ -53,6 +54,7 @@ pub use labels::{
     MetaSet, MetaValue, Tag, TagDelete, TagDeleted, TagItem, TagList, TagListAll, TagListing,
     TagRename, TagRenamed, Tagged, Untag,
 };
+pub use mounts::{Commit, CommitItem};
 pub use paths::{
     Chmod, Copied, Cp, Edit, Edited, Linked, Ln, ModeChanged, Stat, StatItem, Touch, Touched, Tree,
     TreeEntry, TreeListing,
@@ -195,6 +197,7 @@ operations! {
     Prune, "prune", Post "/v1/vaults/{vault}/prune" => PruneFindings;
     QuotaShow, "quota", Get "/v1/vaults/{vault}/quota" => QuotaItem;
     QuotaSet, "quota_set", Post "/v1/vaults/{vault}/quota" => QuotaChanged;
+    Commit, "commit", Post "/v1/vaults/{vault}/commit" => CommitItem;
     Daemon, "daemon", Get "/v1/daemon" => DaemonState;
     DaemonStop, "daemon_stop", Post "/v1/daemon/stop" => DaemonStopping;
 }

@@ -57,11 +57,16 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("checkpoint info", "  avfs checkpoint info before-refactor"),
     (
         "checkpoint restore",
-        "  avfs checkpoint restore before-refactor\n  avfs checkpoint restore --undo",
+        "  avfs checkpoint restore before-refactor\n  avfs checkpoint restore --undo\n  \
+         avfs checkpoint restore before-refactor --force",
     ),
     (
         "checkpoint delete",
         "  avfs checkpoint delete before-refactor",
+    ),
+    (
+        "commit",
+        "  avfs commit                     what running commands and open mounts have written",
     ),
     ("proxy", "  avfs proxy exec -- make test"),
     ("audit verify", "  avfs audit verify"),

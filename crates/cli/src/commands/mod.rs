@@ -6,6 +6,7 @@ mod cat;
 mod checkout;
 mod checkpoint;
 mod chmod;
+mod commit;
 mod completions;
 mod cp;
 mod daemon;
@@ -102,6 +103,7 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Log(args) => log::run(args, session, output),
         Verb::Checkout(args) => checkout::run(args, session, output),
         Verb::Revert(args) => checkout::revert(args, session, output),
+        Verb::Commit => commit::run(session, output),
         Verb::Diff(args) => diff::run(args, session, output),
         Verb::Audit(args) => return audit::run(args, session, output),
         Verb::Stats => care::stats(session, output),

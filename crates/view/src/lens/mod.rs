@@ -17,7 +17,7 @@ use filesystem::LensFilesystem;
 use nodes::Nodes;
 
 /// The user and group that every entry is shown as, in the numbers of the lens's user namespace.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Owner {
     pub uid: u32,
     pub gid: u32,

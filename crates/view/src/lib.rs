@@ -9,6 +9,7 @@ mod commit;
 mod error;
 mod layer;
 mod lens;
+mod readwrite;
 mod scan;
 mod scanner;
 
@@ -17,5 +18,6 @@ pub use commit::{CommitInput, Committed, HashCache, Skipped, Writers, commit};
 pub use error::{Error, Result};
 pub use layer::{Found, Layer, LayerRecord, Layers, Retired};
 pub use lens::{Lens, LensRoot, Owner, Xattrs};
+pub use readwrite::{Access, Owners, Quiet, ReadWrite, ReadWritePlan, Room};
 pub use scan::{MarkNames, UpperEntry, UpperKind};
 pub use scanner::{Scanner, scanner_main};

@@ -4,6 +4,8 @@
 //! committed, so a view in which nothing runs is clean, and closing it loses nothing. A commit that is
 //! refused leaves the view unsaved: it stays until a later commit succeeds.
 
+mod change;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -18,34 +20,17 @@ use crate::opened::{
     CommitPlan, Committed, LiveView, Otherwise, commit_layer, open, remove_in_background,
 };
 use crate::runtime::{Runtime, lock};
-use crate::through::{Applied, Draft};
 use crate::{Error, ErrorKind, Result};
+pub(crate) use change::HeadChange;
+pub use change::WhileRunning;
 
-/// A layer with more names than this is exchanged for a fresh one once nothing runs in it.
-const ROTATE_ENTRIES: usize = 300;
-
-/// How often a change is tried anew that a command was faster than.
-const CHANGE_TRIES: usize = 10;
-/// How long commands may take to be gone once they are killed.
-const ENDING: Duration = Duration::from_secs(30);
-
-/// What becomes of commands that are in the way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WhileRunning {
-    /// They go on, and what would disturb them is refused.
-    Refuse,
-    /// They are killed; what they wrote becomes a version first.
-    End,
-}
-
-/// A change of a vault's head by somebody who is no command.
-pub(crate) struct HeadChange<'a, T> {
-    pub version: NewVersion,
-    /// What the head is to become; asked again when a command was faster.
-    pub draft: &'a mut dyn FnMut(&Vault) -> Result<Draft<T>>,
-    /// Makes a root the head and gives the number of its version, where no view is in use.
-    pub publish: &'a dyn Fn(&Vault, RootId, NewVersion) -> Result<u64>,
-}
+/// A layer with more names than this is exchanged for a fresh one: every commit looks at all of them.
+const GROWN: usize = 300;
+/// But not between two commands of one piece of work. What the first one wrote is in the page cache
+/// under its own files, and would have to be fetched through the lens, one file at a time.
+const ROTATE_AFTER: Duration = Duration::from_secs(2);
+/// Unless looking at them has by then cost as much as fetching them would.
+const ROTATE_COMMITS: u32 = 20;
 
 /// One vault's place for a live view.
 pub(crate) struct Slot {
@@ -95,6 +80,12 @@ impl Left {
             shared_with: Vec::new(),
             aside: None,
         }
+    }
+}
+
+impl State {
+    fn has_grown(&self) -> bool {
+        self.live.as_ref().is_some_and(|live| live.entries > GROWN)
     }
 }
 
@@ -176,78 +167,6 @@ impl Slot {
         change(runtime.inner.vaults.by_id(self.vault)?)
     }
 
-    /// Makes somebody's change: on the head itself, or, where commands are at work, through their view.
-    pub fn change<T>(&self, runtime: &Runtime, change: HeadChange<'_, T>) -> Result<(T, u64)> {
-        let mut state = self.lock();
-        if state.running.is_empty() {
-            drop(state);
-            return self.settled(runtime, |vault| {
-                let draft = (change.draft)(&vault)?;
-                let number = (change.publish)(&vault, draft.root, change.version)?;
-                Ok((draft.value, number))
-            });
-        }
-        for _ in 0..CHANGE_TRIES {
-            let committed = self.commit(runtime, &mut state, partial_version());
-            committed.map_err(|error| self.uncommitted(runtime, error))?;
-            let vaults = &runtime.inner.vaults;
-            let _lease = vaults.lease();
-            let vault = vaults.by_id(self.vault)?;
-            let draft = (change.draft)(&vault)?;
-            vaults.check_quota(&vault, draft.root)?;
-            let live = state.live.as_ref().expect("commands run in a view");
-            let through = live.through(vaults.trees());
-            if through.apply(vault.head, draft.root, draft.gesture.as_ref())? == Applied::All {
-                let committed = self.commit(runtime, &mut state, change.version);
-                let committed = committed.map_err(|error| self.uncommitted(runtime, error))?;
-                return Ok((draft.value, committed.version.unwrap_or(vault.version)));
-            }
-        }
-        let vault = runtime.inner.vaults.by_id(self.vault)?.name.to_string();
-        Err(Error::Overtaken { vault })
-    }
-
-    /// Takes in what the view holds by now, and says what the head was before. In the journal it
-    /// stands whether or not there was anything to take in.
-    pub fn commit_now(
-        &self,
-        runtime: &Runtime,
-        version: NewVersion,
-    ) -> Result<(RootId, Committed)> {
-        let mut state = self.lock();
-        let before = runtime.inner.vaults.by_id(self.vault)?.head;
-        let committed = if state.live.is_some() {
-            self.commit(runtime, &mut state, version)
-                .map_err(|error| self.uncommitted(runtime, error))?
-        } else {
-            let vaults = &runtime.inner.vaults;
-            vaults.publish(self.vault, before, before, version)?;
-            Committed::unchanged(before)
-        };
-        Ok((before, committed))
-    }
-
-    /// Ends all commands; what they wrote is committed as they leave.
-    pub fn end_commands(&self, runtime: &Runtime) -> Result<()> {
-        let deadline = Instant::now() + ENDING;
-        loop {
-            let state = self.lock();
-            if state.running.is_empty() {
-                return Ok(());
-            }
-            if let Some(live) = &state.live {
-                live.sandbox.kill();
-            }
-            let running = state.running.len();
-            drop(state);
-            if Instant::now() > deadline {
-                let vault = runtime.inner.vaults.by_id(self.vault)?.name.to_string();
-                return Err(Error::Busy { vault, running });
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-
     /// Makes way for what needs no commit: what a quota keeps out becomes a checkpoint.
     pub fn put_aside(&self, runtime: &Runtime) -> Result<()> {
         let mut state = self.lock();
@@ -299,12 +218,19 @@ impl Slot {
         look(runtime.inner.vaults.by_id(self.vault)?)
     }
 
-    /// Closes a view that has not been used for `idle`, unless it holds what could not be committed.
-    pub fn close_if_idle(&self, idle: Duration) {
+    /// Closes a view that has not been used for `idle`, unless it holds what could not be committed;
+    /// one that has rested a little while gets a fresh layer.
+    pub fn tidy(&self, runtime: &Runtime, idle: Duration) {
         let Ok(mut state) = self.state.try_lock() else {
             return;
         };
-        if !state.running.is_empty() || state.used.elapsed() < idle {
+        if !state.running.is_empty() {
+            return;
+        }
+        if state.used.elapsed() < idle {
+            if state.used.elapsed() >= ROTATE_AFTER && state.has_grown() {
+                self.rotate_in_background(runtime);
+            }
             return;
         }
         if let Some(live) = state.live.take_if(|live| !live.unsaved) {
@@ -322,8 +248,15 @@ impl Slot {
         if state.live.as_ref().is_some_and(|live| live.unsaved) {
             // On failure the layer stays on disk, where the next start finds it.
             let _ = self.salvage(runtime, &mut state, None);
-        } else if let Some(Ok(closing)) = state.live.take().map(LiveView::close) {
-            closing.finish();
+        } else {
+            let has_grown = state.has_grown();
+            match state.live.take().map(LiveView::close) {
+                // The next start has the time to remove it.
+                Some(Ok(closing)) if has_grown => closing.leave(),
+                Some(Ok(closing)) => closing.finish(),
+                // The next start finds it, too.
+                Some(Err(_)) | None => {}
+            }
         }
     }
 
@@ -344,13 +277,12 @@ impl Slot {
             self.commit(runtime, &mut state, version)
         };
         let committed = committed.map_err(|error| self.uncommitted(runtime, error))?;
-        if state.running.is_empty()
-            && state
-                .live
-                .as_ref()
-                .is_some_and(|live| live.entries > ROTATE_ENTRIES)
-        {
-            self.rotate_in_background(runtime);
+        if state.running.is_empty() && state.has_grown() {
+            let live = state.live.as_mut().expect("it has grown");
+            live.commits_grown += 1;
+            if live.commits_grown > ROTATE_COMMITS {
+                self.rotate_in_background(runtime);
+            }
         }
         let Committed {
             after,
@@ -453,18 +385,25 @@ impl Slot {
         let (slot, runtime) = (runtime.slot(self.vault), runtime.clone());
         std::thread::spawn(move || {
             let mut state = slot.lock();
-            let due = state
-                .live
-                .as_ref()
-                .is_some_and(|live| live.entries > ROTATE_ENTRIES && !live.unsaved);
-            if !due || !state.running.is_empty() {
+            let unsaved = state.live.as_ref().is_some_and(|live| live.unsaved);
+            if unsaved || !state.has_grown() || !state.running.is_empty() {
                 return;
             }
-            if let Some(Ok(closing)) = state.live.take().map(LiveView::close) {
-                closing.in_background();
-            }
+            let closing = state.live.take().map(LiveView::close);
             // If this fails, so will the next exec, which can say why.
             state.live = open(&runtime, slot.vault).ok();
+            let fresh = state
+                .live
+                .as_ref()
+                .map(|live| (live.engine.clone(), live.shown.clone()));
+            drop(state);
+            if let Some((engine, shown)) = fresh {
+                // Only a help to the next command.
+                let _ = engine.sweeper.warm(&shown);
+            }
+            if let Some(Ok(closing)) = closing {
+                closing.finish();
+            }
         });
     }
 

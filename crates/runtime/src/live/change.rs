@@ -1,0 +1,108 @@
+//! Changes of a vault by somebody who is no command, whatever is at work in it.
+
+use std::time::{Duration, Instant};
+
+use avfs_vault::{NewVersion, RootId, Vault};
+
+use super::{Slot, partial_version};
+use crate::opened::Committed;
+use crate::runtime::Runtime;
+use crate::through::{Applied, Draft};
+use crate::{Error, Result};
+
+/// How often a change is tried anew that a command was faster than.
+const CHANGE_TRIES: usize = 10;
+/// How long commands may take to be gone once they are killed.
+const ENDING: Duration = Duration::from_secs(30);
+
+/// What becomes of commands that are in the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhileRunning {
+    /// They go on, and what would disturb them is refused.
+    Refuse,
+    /// They are killed; what they wrote becomes a version first.
+    End,
+}
+
+/// A change of a vault's head by somebody who is no command.
+pub(crate) struct HeadChange<'a, T> {
+    pub version: NewVersion,
+    /// What the head is to become; asked again when a command was faster.
+    pub draft: &'a mut dyn FnMut(&Vault) -> Result<Draft<T>>,
+    /// Makes a root the head and gives the number of its version, where no view is in use.
+    pub publish: &'a dyn Fn(&Vault, RootId, NewVersion) -> Result<u64>,
+}
+
+impl Slot {
+    /// Makes somebody's change: on the head itself, or, where commands are at work, through their view.
+    pub fn change<T>(&self, runtime: &Runtime, change: HeadChange<'_, T>) -> Result<(T, u64)> {
+        let mut state = self.lock();
+        if state.running.is_empty() {
+            drop(state);
+            return self.settled(runtime, |vault| {
+                let draft = (change.draft)(&vault)?;
+                let number = (change.publish)(&vault, draft.root, change.version)?;
+                Ok((draft.value, number))
+            });
+        }
+        for _ in 0..CHANGE_TRIES {
+            let committed = self.commit(runtime, &mut state, partial_version());
+            committed.map_err(|error| self.uncommitted(runtime, error))?;
+            let vaults = &runtime.inner.vaults;
+            let _lease = vaults.lease();
+            let vault = vaults.by_id(self.vault)?;
+            let draft = (change.draft)(&vault)?;
+            vaults.check_quota(&vault, draft.root)?;
+            let live = state.live.as_ref().expect("commands run in a view");
+            let through = live.through(vaults.trees());
+            if through.apply(vault.head, draft.root, draft.gesture.as_ref())? == Applied::All {
+                let committed = self.commit(runtime, &mut state, change.version);
+                let committed = committed.map_err(|error| self.uncommitted(runtime, error))?;
+                return Ok((draft.value, committed.version.unwrap_or(vault.version)));
+            }
+        }
+        let vault = runtime.inner.vaults.by_id(self.vault)?.name.to_string();
+        Err(Error::Overtaken { vault })
+    }
+
+    /// Takes in what the view holds by now, and says what the head was before. In the journal it
+    /// stands whether or not there was anything to take in.
+    pub fn commit_now(
+        &self,
+        runtime: &Runtime,
+        version: NewVersion,
+    ) -> Result<(RootId, Committed)> {
+        let mut state = self.lock();
+        let before = runtime.inner.vaults.by_id(self.vault)?.head;
+        let committed = if state.live.is_some() {
+            self.commit(runtime, &mut state, version)
+                .map_err(|error| self.uncommitted(runtime, error))?
+        } else {
+            let vaults = &runtime.inner.vaults;
+            vaults.publish(self.vault, before, before, version)?;
+            Committed::unchanged(before)
+        };
+        Ok((before, committed))
+    }
+
+    /// Ends all commands; what they wrote is committed as they leave.
+    pub fn end_commands(&self, runtime: &Runtime) -> Result<()> {
+        let deadline = Instant::now() + ENDING;
+        loop {
+            let state = self.lock();
+            if state.running.is_empty() {
+                return Ok(());
+            }
+            if let Some(live) = &state.live {
+                live.sandbox.kill();
+            }
+            let running = state.running.len();
+            drop(state);
+            if Instant::now() > deadline {
+                let vault = runtime.inner.vaults.by_id(self.vault)?.name.to_string();
+                return Err(Error::Busy { vault, running });
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}

@@ -3,6 +3,7 @@
 mod care;
 mod examples;
 mod labels;
+mod mounts;
 mod paths;
 mod search;
 mod transfer;
@@ -14,6 +15,7 @@ use std::ffi::OsString;
 
 pub use care::{AuditArgs, AuditVerb, GcArgs, MaintainArgs, PruneArgs, QuotaArgs, QuotaVerb};
 pub use labels::{MetaArgs, TagArgs, UntagArgs};
+pub use mounts::{DoctorArgs, DriverName, MountArgs, UnmountArgs};
 pub use paths::{CatArgs, ChmodArgs, CpArgs, EditArgs, LnArgs, TouchArgs, TreeArgs, WriteArgs};
 pub use search::{FindArgs, GrepArgs, SearchArgs};
 pub use transfer::{ExportArgs, ImportArgs};
@@ -118,6 +120,13 @@ pub enum Verb {
     Revert(RevertArgs),
     /// Show what changed between two states
     Diff(DiffArgs),
+    /// Show the vault as a directory of this machine
+    Mount(MountArgs),
+    /// Take a mount away; what was written in it becomes a version
+    #[command(visible_alias = "umount")]
+    Unmount(UnmountArgs),
+    /// List what is mounted
+    Mounts,
     /// Make a version of what was written in a view by now
     Commit,
     /// Run commands behind the boundary
@@ -145,7 +154,7 @@ pub enum Verb {
     /// Serve this home in the foreground
     Serve(ServeArgs),
     /// Try what this machine offers, and say how to mend what is missing
-    Doctor,
+    Doctor(DoctorArgs),
     /// See it at work: a failing test, two forks, two fixes, one way back
     Demo,
     /// Print completions for a shell
@@ -383,6 +392,9 @@ mod tests {
         ("quota", "quota"),
         ("quota_set", "quota set max_files 10"),
         ("commit", "commit"),
+        ("mount", "mount d --readonly --at v3 --foreground"),
+        ("unmount", "unmount d --force"),
+        ("mounts", "mounts"),
         ("daemon", "daemon status"),
         ("daemon_stop", "daemon stop"),
     ];

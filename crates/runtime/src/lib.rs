@@ -22,6 +22,7 @@ mod labels;
 mod live;
 mod locate;
 mod mode;
+mod mounts;
 mod opened;
 mod patch;
 mod progress;
@@ -41,6 +42,7 @@ mod write;
 
 pub use attributes::{Missing, ModeChanged, Stat, Touched};
 pub use avfs_policy::{Action, Category, Decision, Part};
+pub use avfs_sandbox::onhost::InUse;
 pub use avfs_sandbox::{Isolation, Usage};
 pub use avfs_vault::{
     Ancestor, Cause, Change, ChangeKind, Checkpoint, CheckpointName, CheckpointOrigin, Content,
@@ -66,6 +68,9 @@ pub use import::{Gitignores, ImportFilter, ImportReport, Skipped};
 pub use labels::{LabelChange, LabelName, Labelled, Labels, TagCount};
 pub use live::WhileRunning;
 pub use mode::ModeChange;
+pub use mounts::{
+    MountAccess, MountDriver, MountInfo, MountRequest, UnmountTarget, Unmounted, mount_namespace,
+};
 pub use patch::{DiffLine, LineCounts, LineKind};
 pub use progress::{Progress, Unwatched, Watcher};
 pub use replace::{Occurrences, Replaced};

@@ -5,6 +5,7 @@
 //! refused leaves the view unsaved: it stays until a later commit succeeds.
 
 mod change;
+mod mount;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -15,9 +16,10 @@ use avfs_vault::{Cause, CheckpointName, ExecId, NewVersion, Principal, RootId, V
 use avfs_view::{Skipped, Writers};
 use serde_json::json;
 
+use crate::commit::commit_version;
 use crate::engine::Engine;
 use crate::opened::{
-    CommitPlan, Committed, LiveView, Otherwise, commit_layer, open, remove_in_background,
+    CommitPlan, Committed, LiveView, Otherwise, Stage, commit_layer, open, remove_in_background,
 };
 use crate::runtime::{Runtime, lock};
 use crate::{Error, ErrorKind, Result};
@@ -112,12 +114,13 @@ impl Slot {
 
     /// Joins the vault's sandbox, opening it if there is none.
     pub fn enter(self: &Arc<Self>, runtime: &Runtime, exec: ExecId) -> Result<Entered> {
-        let mut state = self.lock();
+        let mut state = self.ready(runtime)?;
+        state.check_unmounted()?;
         if state.live.as_ref().is_some_and(|live| !live.is_alive()) {
             self.salvage(runtime, &mut state, None)?;
         }
         if !state.running.is_empty() {
-            match self.commit(runtime, &mut state, partial_version()) {
+            match self.commit_partly(runtime, &mut state) {
                 // The command may be the one that makes room.
                 Err(error) if error.kind() == ErrorKind::Quota => {}
                 committed => drop(committed?),
@@ -129,7 +132,10 @@ impl Slot {
         }
         let live = state.live.as_mut().expect("opened just now");
         live.unsaved = true;
-        let sandbox = live.sandbox.clone();
+        let Stage::Sandbox(sandbox) = &live.stage else {
+            unreachable!("a mounted vault was refused above");
+        };
+        let sandbox = sandbox.clone();
         state.running.insert(exec, before);
         state.used = Instant::now();
         drop(state);
@@ -150,15 +156,9 @@ impl Slot {
         runtime: &Runtime,
         change: impl FnOnce(Vault) -> Result<T>,
     ) -> Result<T> {
-        let mut state = self.lock();
-        let vault = runtime.inner.vaults.by_id(self.vault)?;
-        if !state.running.is_empty() {
-            let running = state.running.len();
-            return Err(Error::Busy {
-                vault: vault.name.to_string(),
-                running,
-            });
-        }
+        let mut state = self.ready(runtime)?;
+        self.check_idle(&state, &runtime.inner.vaults.by_id(self.vault)?)?;
+        state.check_unmounted()?;
         self.save(runtime, &mut state)?;
         if let Some(live) = state.live.take() {
             live.close()?.in_background();
@@ -167,10 +167,21 @@ impl Slot {
         change(runtime.inner.vaults.by_id(self.vault)?)
     }
 
+    /// Refuses what cannot be while commands run.
+    fn check_idle(&self, state: &State, vault: &Vault) -> Result<()> {
+        match state.running.len() {
+            0 => Ok(()),
+            running => Err(Error::Busy {
+                vault: vault.name.to_string(),
+                running,
+            }),
+        }
+    }
+
     /// Makes way for what needs no commit: what a quota keeps out becomes a checkpoint.
     pub fn put_aside(&self, runtime: &Runtime) -> Result<()> {
-        let mut state = self.lock();
-        if !state.running.is_empty() {
+        let mut state = self.ready(runtime)?;
+        if state.is_in_use() {
             return Ok(());
         }
         match self.save(runtime, &mut state) {
@@ -208,9 +219,9 @@ impl Slot {
         runtime: &Runtime,
         look: impl FnOnce(Vault) -> Result<T>,
     ) -> Result<T> {
-        let mut state = self.lock();
-        if !state.running.is_empty() {
-            let committed = self.commit(runtime, &mut state, partial_version());
+        let mut state = self.ready(runtime)?;
+        if state.is_in_use() {
+            let committed = self.commit_partly(runtime, &mut state);
             committed.map_err(|error| self.uncommitted(runtime, error))?;
         } else {
             self.save(runtime, &mut state)?;
@@ -224,7 +235,7 @@ impl Slot {
         let Ok(mut state) = self.state.try_lock() else {
             return;
         };
-        if !state.running.is_empty() {
+        if state.is_in_use() {
             return;
         }
         if state.used.elapsed() < idle {
@@ -245,7 +256,10 @@ impl Slot {
     /// Ends whatever runs and closes the view, keeping what was written.
     pub fn shut(&self, runtime: &Runtime) {
         let mut state = self.lock();
-        if state.live.as_ref().is_some_and(|live| live.unsaved) {
+        if state.mount().is_some() {
+            // On failure the layer stays on disk, where the next start finds it.
+            let _ = self.finish_mount(runtime, &mut state, mount::last_version());
+        } else if state.live.as_ref().is_some_and(|live| live.unsaved) {
             // On failure the layer stays on disk, where the next start finds it.
             let _ = self.salvage(runtime, &mut state, None);
         } else {
@@ -307,14 +321,15 @@ impl Slot {
         state: &mut State,
         version: NewVersion,
     ) -> Result<Committed> {
-        let writers = if state.running.is_empty() {
-            Writers::None
-        } else {
-            Writers::Some
-        };
         let Some(live) = &mut state.live else {
             let after = runtime.inner.vaults.by_id(self.vault)?.head;
             return Ok(Committed::unchanged(after));
+        };
+        let quiet = live.stage.quiesce()?;
+        let writers = match &live.stage {
+            Stage::Sandbox(_) if state.running.is_empty() => Writers::None,
+            Stage::Mount(_) if quiet.is_some() => Writers::None,
+            Stage::Sandbox(_) | Stage::Mount(_) => Writers::Some,
         };
         let plan = CommitPlan {
             vault: self.vault,
@@ -328,17 +343,28 @@ impl Slot {
         match commit_layer(runtime, &live.engine, plan) {
             Ok((committed, entries)) => {
                 live.entries = entries;
-                live.unsaved = writers == Writers::Some;
+                drop(quiet);
                 live.refused = None;
+                live.unsaved = match &live.stage {
+                    Stage::Sandbox(_) => writers == Writers::Some,
+                    Stage::Mount(_) => true,
+                };
+                live.stage.set_room(runtime, self.vault)?;
                 Ok(committed)
             }
             Err(error) => {
-                if writers == Writers::None {
+                let is_sandbox = matches!(live.stage, Stage::Sandbox(_));
+                if writers == Writers::None && is_sandbox {
                     live.refused = Some(refused);
                 }
                 Err(error)
             }
         }
+    }
+
+    fn commit_partly(&self, runtime: &Runtime, state: &mut State) -> Result<Committed> {
+        let version = partial_version(state);
+        self.commit(runtime, state, version)
     }
 
     /// The sandbox died with commands in it: what they wrote becomes a version marked interrupted.
@@ -349,7 +375,7 @@ impl Slot {
         version: Option<NewVersion>,
     ) -> Result<Committed> {
         let mut live = state.live.take().expect("only called when there is a view");
-        live.sandbox.kill();
+        live.stage.end();
         let version = match version {
             Some(version) => NewVersion {
                 cause: Cause::Interrupted,
@@ -430,13 +456,17 @@ impl Drop for Entered {
     }
 }
 
-/// A commit in the middle of commands, because somebody looks.
-fn partial_version() -> NewVersion {
+/// A commit in the middle of somebody's work, because somebody else looks.
+fn partial_version(state: &State) -> NewVersion {
+    let details = json!({ "partial": true });
+    if state.mount().is_some() {
+        return commit_version(Principal::System, details);
+    }
     NewVersion {
         by: Principal::System,
         exec: None,
         cause: Cause::Exec,
-        details: json!({ "partial": true }),
+        details,
     }
 }
 

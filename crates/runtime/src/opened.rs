@@ -1,23 +1,38 @@
 //! One view of a vault: how it is opened, committed and given up.
 
+use std::collections::BTreeSet;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use avfs_sandbox::{OverlayPlan, Sandbox, SandboxPlan};
 use avfs_vault::{
     CheckpointName, CheckpointOrigin, ExecId, Hold, NewVersion, Principal, RootId, Trees, VaultId,
+    VaultPath,
 };
-use avfs_view::{CommitInput, HashCache, Layer, LensRoot, Retired, Skipped, Writers};
+use avfs_view::{
+    CommitInput, HashCache, Layer, LayerUse, LensRoot, Quiet, Retired, Skipped, Writers,
+};
 
-use crate::Result;
 use crate::engine::{Engine, STORED_OWNER, layer_owner};
+use crate::mounts::{HostMount, room};
 use crate::runtime::Runtime;
 use crate::through::Through;
+use crate::{Error, Result};
+
+/// Who works in a view.
+pub(crate) enum Stage {
+    /// Commands.
+    Sandbox(Arc<Sandbox>),
+    /// Programs of the host.
+    Mount(HostMount),
+}
 
 /// Fields go in this order: the sandbox ends before the lens stops showing its base.
 pub(crate) struct LiveView {
-    pub sandbox: Arc<Sandbox>,
-    _lens: LensRoot,
+    pub stage: Stage,
+    /// None where the base is shown by other means.
+    pub lens: Option<LensRoot>,
     pub layer: Layer,
     pub cache: HashCache,
     pub entries: usize,
@@ -32,21 +47,65 @@ pub(crate) struct LiveView {
     pub refused: Option<NewVersion>,
     pub engine: Arc<Engine>,
     /// Versions may be forgotten; what the layer stands on may not.
-    _base: Hold,
+    pub _base: Hold,
 }
 
 impl LiveView {
     pub fn is_alive(&self) -> bool {
-        self.sandbox.is_alive() && self.engine.keeper.is_alive()
+        let stage = match &self.stage {
+            Stage::Sandbox(sandbox) => sandbox.is_alive(),
+            Stage::Mount(mount) => mount.is_alive(),
+        };
+        stage && self.engine.keeper.is_alive()
     }
 
     /// The way to change what it shows.
-    pub fn through<'a>(&'a self, trees: &'a Trees) -> Through<'a> {
+    pub fn through<'a>(&'a self, trees: &'a Trees, top: BorrowedFd<'a>) -> Through<'a> {
         Through {
             trees,
             writer: &self.engine.writer,
-            top: self.sandbox.top(),
-            owner: layer_owner(),
+            top,
+            owner: match self.stage {
+                Stage::Sandbox(_) => layer_owner(),
+                Stage::Mount(_) => None,
+            },
+        }
+    }
+}
+
+impl Stage {
+    /// The top of what is shown, as a mere path, to be let go of soon.
+    pub fn top(&self) -> Result<OwnedFd> {
+        match self {
+            Stage::Sandbox(sandbox) => {
+                let copied = sandbox.top().try_clone_to_owned();
+                copied.map_err(Error::io("the sandbox's top"))
+            }
+            Stage::Mount(mount) => mount.top(),
+        }
+    }
+
+    /// Holds writers still, where that can be done.
+    pub fn quiesce(&self) -> Result<Option<Quiet<'_>>> {
+        match self {
+            Stage::Sandbox(_) => Ok(None),
+            Stage::Mount(mount) => mount.quiesce(),
+        }
+    }
+
+    /// Has a mount know what the quota leaves after a commit.
+    pub fn set_room(&self, runtime: &Runtime, vault: VaultId) -> Result<()> {
+        if let Stage::Mount(mount) = self {
+            mount.set_room(room(runtime, &runtime.inner.vaults.by_id(vault)?)?);
+        }
+        Ok(())
+    }
+
+    /// Ends whoever works in it.
+    pub fn end(&mut self) {
+        match self {
+            Stage::Sandbox(sandbox) => sandbox.kill(),
+            Stage::Mount(mount) => mount.take_away(),
         }
     }
 }
@@ -102,7 +161,7 @@ pub(crate) fn commit_layer(
     let input = CommitInput {
         trees: vaults.trees(),
         base: layer.record().base,
-        mount_points: &runtime.inner.host.mount_points,
+        mount_points: hidden_places(runtime, layer.record().used_by),
         unfinished_prefix: avfs_sandbox::MOVING_PREFIX.as_bytes(),
         owner: STORED_OWNER,
         writers: plan.writers,
@@ -136,6 +195,15 @@ pub(crate) fn commit_layer(
     Ok((outcome, committed.entries))
 }
 
+/// Where the host's own files lie over the vault's, so that what a layer has there means nothing.
+pub(crate) fn hidden_places(runtime: &Runtime, used_by: LayerUse) -> &BTreeSet<VaultPath> {
+    static NONE: BTreeSet<VaultPath> = BTreeSet::new();
+    match used_by {
+        LayerUse::Sandbox => &runtime.inner.host.mount_points,
+        LayerUse::Host => &NONE,
+    }
+}
+
 fn keep_aside(runtime: &Runtime, vault: VaultId, root: RootId) -> Result<CheckpointName> {
     let name: CheckpointName = format!("uncommitted-{}", ExecId::new()).parse()?;
     let origin = CheckpointOrigin::Automatic;
@@ -154,7 +222,9 @@ pub(crate) fn open(runtime: &Runtime, vault: VaultId) -> Result<LiveView> {
     let trees = inner.vaults.trees();
     let base = inner.vaults.hold(vault.head);
     let top = trees.root(vault.head)?.top.meta.clone();
-    let layer = inner.layers.create(vault.id, vault.head, &top)?;
+    let layer = inner
+        .layers
+        .create(vault.id, vault.head, &top, LayerUse::Sandbox)?;
     let (lens, lower) = engine.show(trees, vault.head)?;
     let plan = SandboxPlan {
         name: vault.name.to_string(),
@@ -171,8 +241,8 @@ pub(crate) fn open(runtime: &Runtime, vault: VaultId) -> Result<LiveView> {
     };
     match engine.keeper.open_sandbox(&plan, vec![layer.hold()?]) {
         Ok(sandbox) => Ok(LiveView {
-            sandbox: Arc::new(sandbox),
-            _lens: lens,
+            stage: Stage::Sandbox(Arc::new(sandbox)),
+            lens: Some(lens),
             layer,
             cache: HashCache::default(),
             entries: 0,
@@ -195,8 +265,8 @@ impl LiveView {
     pub fn close(self) -> Result<Closing> {
         let retired = self.layer.retire()?;
         Ok(Closing {
-            sandbox: self.sandbox,
-            _lens: self._lens,
+            stage: self.stage,
+            _lens: self.lens,
             retired,
             engine: self.engine,
         })
@@ -205,22 +275,22 @@ impl LiveView {
 
 /// A view on its way out.
 pub(crate) struct Closing {
-    sandbox: Arc<Sandbox>,
-    _lens: LensRoot,
+    stage: Stage,
+    _lens: Option<LensRoot>,
     retired: Retired,
     engine: Arc<Engine>,
 }
 
 impl Closing {
     /// A removal that does not finish is taken up at the next start.
-    pub fn finish(self) {
-        self.sandbox.kill();
+    pub fn finish(mut self) {
+        self.stage.end();
         let _ = self.retired.remove(&self.engine.sweeper);
     }
 
     /// Ends the sandbox and leaves the layer where the next start finds and removes it.
-    pub fn leave(self) {
-        self.sandbox.kill();
+    pub fn leave(mut self) {
+        self.stage.end();
     }
 
     pub fn in_background(self) {

@@ -16,7 +16,7 @@ mod scanner;
 pub use acts::{Act, NewMeta, Opening, Over};
 pub use commit::{CommitInput, Committed, HashCache, Skipped, Writers, commit};
 pub use error::{Error, Result};
-pub use layer::{Found, Layer, LayerRecord, Layers, Retired};
+pub use layer::{Found, Layer, LayerRecord, LayerUse, Layers, Retired};
 pub use lens::{Lens, LensRoot, Owner, Xattrs};
 pub use readwrite::{Access, Owners, Quiet, ReadWrite, ReadWritePlan, Room};
 pub use scan::{MarkNames, UpperEntry, UpperKind};

@@ -54,7 +54,10 @@ pub use labels::{
     MetaSet, MetaValue, Tag, TagDelete, TagDeleted, TagItem, TagList, TagListAll, TagListing,
     TagRename, TagRenamed, Tagged, Untag,
 };
-pub use mounts::{Commit, CommitItem};
+pub use mounts::{
+    Commit, CommitItem, DriverWord, Mount, MountItem, MountListing, Mounts, Unmount,
+    UnmountListing, UnmountedItem,
+};
 pub use paths::{
     Chmod, Copied, Cp, Edit, Edited, Linked, Ln, ModeChanged, Stat, StatItem, Touch, Touched, Tree,
     TreeEntry, TreeListing,
@@ -198,6 +201,9 @@ operations! {
     QuotaShow, "quota", Get "/v1/vaults/{vault}/quota" => QuotaItem;
     QuotaSet, "quota_set", Post "/v1/vaults/{vault}/quota" => QuotaChanged;
     Commit, "commit", Post "/v1/vaults/{vault}/commit" => CommitItem;
+    Mount, "mount", Post "/v1/vaults/{vault}/mount" => MountItem;
+    Unmount, "unmount", Post "/v1/unmount" => UnmountListing;
+    Mounts, "mounts", Get "/v1/mounts" => MountListing;
     Daemon, "daemon", Get "/v1/daemon" => DaemonState;
     DaemonStop, "daemon_stop", Post "/v1/daemon/stop" => DaemonStopping;
 }

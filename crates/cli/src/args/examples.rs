@@ -68,6 +68,10 @@ const EXAMPLES: &[(&str, &str)] = &[
         "commit",
         "  avfs commit                     what running commands and open mounts have written",
     ),
+    (
+        "mounts",
+        "  avfs mounts\n  avfs mounts --json | jq -r '.mounts[].dir'",
+    ),
     ("proxy", "  avfs proxy exec -- make test"),
     ("audit verify", "  avfs audit verify"),
     (
@@ -97,7 +101,6 @@ const EXAMPLES: &[(&str, &str)] = &[
         "serve",
         "  avfs serve --foreground\n  avfs serve --idle-timeout 0          for a service manager",
     ),
-    ("doctor", "  avfs doctor"),
     ("demo", "  avfs demo"),
     (
         "completions",

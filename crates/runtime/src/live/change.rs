@@ -1,10 +1,11 @@
 //! Changes of a vault by somebody who is no command, whatever is at work in it.
 
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use avfs_vault::{NewVersion, RootId, Vault};
 
-use super::{Slot, partial_version};
+use super::Slot;
 use crate::opened::Committed;
 use crate::runtime::Runtime;
 use crate::through::{Applied, Draft};
@@ -36,8 +37,8 @@ pub(crate) struct HeadChange<'a, T> {
 impl Slot {
     /// Makes somebody's change: on the head itself, or, where commands are at work, through their view.
     pub fn change<T>(&self, runtime: &Runtime, change: HeadChange<'_, T>) -> Result<(T, u64)> {
-        let mut state = self.lock();
-        if state.running.is_empty() {
+        let mut state = self.ready(runtime)?;
+        if !state.is_in_use() {
             drop(state);
             return self.settled(runtime, |vault| {
                 let draft = (change.draft)(&vault)?;
@@ -46,15 +47,16 @@ impl Slot {
             });
         }
         for _ in 0..CHANGE_TRIES {
-            let committed = self.commit(runtime, &mut state, partial_version());
+            let committed = self.commit_partly(runtime, &mut state);
             committed.map_err(|error| self.uncommitted(runtime, error))?;
             let vaults = &runtime.inner.vaults;
             let _lease = vaults.lease();
             let vault = vaults.by_id(self.vault)?;
             let draft = (change.draft)(&vault)?;
             vaults.check_quota(&vault, draft.root)?;
-            let live = state.live.as_ref().expect("commands run in a view");
-            let through = live.through(vaults.trees());
+            let live = state.live.as_ref().expect("what is in use is a view");
+            let top = live.stage.top()?;
+            let through = live.through(vaults.trees(), top.as_fd());
             if through.apply(vault.head, draft.root, draft.gesture.as_ref())? == Applied::All {
                 let committed = self.commit(runtime, &mut state, change.version);
                 let committed = committed.map_err(|error| self.uncommitted(runtime, error))?;
@@ -72,7 +74,7 @@ impl Slot {
         runtime: &Runtime,
         version: NewVersion,
     ) -> Result<(RootId, Committed)> {
-        let mut state = self.lock();
+        let mut state = self.ready(runtime)?;
         let before = runtime.inner.vaults.by_id(self.vault)?.head;
         let committed = if state.live.is_some() {
             self.commit(runtime, &mut state, version)
@@ -85,16 +87,19 @@ impl Slot {
         Ok((before, committed))
     }
 
-    /// Ends all commands; what they wrote is committed as they leave.
+    /// Ends all commands, and takes a mount away; what was written is committed.
     pub fn end_commands(&self, runtime: &Runtime) -> Result<()> {
         let deadline = Instant::now() + ENDING;
         loop {
-            let state = self.lock();
+            let mut state = self.ready(runtime)?;
+            if state.mount().is_some() {
+                self.finish_mount(runtime, &mut state, super::mount::last_version())?;
+            }
             if state.running.is_empty() {
                 return Ok(());
             }
-            if let Some(live) = &state.live {
-                live.sandbox.kill();
+            if let Some(live) = &mut state.live {
+                live.stage.end();
             }
             let running = state.running.len();
             drop(state);

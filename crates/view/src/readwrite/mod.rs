@@ -3,19 +3,36 @@
 //! What is written goes at once into the layer's upper directory, in the format that overlayfs would
 //! leave there, so that one commit serves both. Nothing that a caller was told is done is kept in memory.
 
+mod attributes;
+mod change;
+mod copyup;
+mod files;
 mod filesystem;
 mod gate;
+mod host;
+mod links;
+mod listing;
+mod nodes;
+mod rename;
+mod reply;
+mod room;
+mod view;
+mod whole;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use avfs_vault::{RootId, Trees, VaultPath};
-use fuser::{BackgroundSession, Config, Notifier, Session, SessionACL};
+use fuser::{BackgroundSession, Config, Session, SessionACL};
 
 use crate::scan::MarkNames;
 use crate::{Error, Owner, Result};
 use filesystem::ViewFilesystem;
 pub use gate::Quiet;
+use view::View;
+
+/// Event loops: while some copy a large file up, others go on answering.
+const THREADS: usize = 4;
 
 /// Whether a read-write view may be written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,8 +87,7 @@ pub struct ReadWritePlan {
 /// Unmount first, then drop: dropping alone answers every further request with ENOTCONN, but the threads
 /// end only with the mount, which belongs to whoever made it.
 pub struct ReadWrite {
-    filesystem: Arc<filesystem::Shared>,
-    notifier: Notifier,
+    view: Arc<View>,
     session: BackgroundSession,
 }
 
@@ -82,24 +98,23 @@ impl ReadWrite {
 
     /// Answers requests on `fuse`, a fresh /dev/fuse descriptor that is already mounted somewhere.
     pub fn serve(fuse: OwnedFd, plan: ReadWritePlan) -> Result<ReadWrite> {
-        let filesystem = Arc::new(filesystem::Shared::new(plan)?);
+        let view = Arc::new(View::new(plan)?);
         let mut config = Config::default();
         // A clone of the device for each loop would need /dev/fuse once more.
-        config.n_threads = Some(4);
-        let served = ViewFilesystem::new(filesystem.clone());
+        config.n_threads = Some(THREADS);
+        let served = ViewFilesystem::new(view.clone());
         let session = Session::from_fd(served, fuse, SessionACL::All, config)
             .and_then(Session::spawn)
             .map_err(Error::View)?;
-        Ok(ReadWrite {
-            filesystem,
-            notifier: session.notifier(),
-            session,
-        })
+        // The first and only time that it is set.
+        let _ = view.notifier.set(session.notifier());
+        Ok(ReadWrite { view, session })
     }
 
     /// Holds all writers until the returned guard is dropped, so that a commit reads one state.
     pub fn quiesce(&self) -> Result<Quiet<'_>> {
-        Ok(self.filesystem.gate.close())
+        self.view.flush_mappings();
+        Ok(self.view.gate.close())
     }
 
     /// False once the kernel's side was unmounted.
@@ -107,13 +122,32 @@ impl ReadWrite {
         !self.session.guard.is_finished()
     }
 
+    /// How many nodes the kernel holds at present.
+    pub fn nodes(&self) -> usize {
+        self.view.nodes()
+    }
+
     /// Something at or beneath `path` was changed in the upper directory by somebody else.
     pub fn changed(&self, path: &VaultPath) {
-        self.filesystem.changed(path, &self.notifier);
+        self.view.changed(path);
+    }
+
+    /// What is left of the quota.
+    pub fn room(&self) -> Room {
+        self.view.room()
     }
 
     /// Replaces what is left of the quota, for example after a commit has counted exactly.
     pub fn set_room(&self, room: Room) {
-        self.filesystem.set_room(room);
+        self.view.set_room(room);
     }
 }
+
+impl Drop for ReadWrite {
+    fn drop(&mut self) {
+        self.view.stop();
+    }
+}
+
+#[cfg(test)]
+mod tests;

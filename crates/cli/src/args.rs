@@ -2,6 +2,7 @@
 
 mod care;
 mod examples;
+mod exec;
 mod labels;
 mod mounts;
 mod paths;
@@ -14,8 +15,9 @@ use clap::{Args, Command, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 
 pub use care::{AuditArgs, AuditVerb, GcArgs, MaintainArgs, PruneArgs, QuotaArgs, QuotaVerb};
+pub use exec::{DriverName, ExecArgs, NetworkName, ProfileName};
 pub use labels::{MetaArgs, TagArgs, UntagArgs};
-pub use mounts::{DoctorArgs, DriverName, MountArgs, UnmountArgs};
+pub use mounts::{DoctorArgs, MountArgs, MountDriverName, UnmountArgs};
 pub use paths::{CatArgs, ChmodArgs, CpArgs, EditArgs, LnArgs, TouchArgs, TreeArgs, WriteArgs};
 pub use search::{FindArgs, GrepArgs, SearchArgs};
 pub use transfer::{ExportArgs, ImportArgs};
@@ -218,34 +220,6 @@ pub enum ProxyVerb {
     Exec(ExecArgs),
 }
 
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  avfs proxy exec -- python3 /src/main.py
-  avfs proxy exec --cwd /workspace --timeout 60000 -- cargo test
-  avfs proxy exec --env CI=1 --shell 'make && make check'
-  avfs --json proxy exec -- true                  the envelope, for programs")]
-pub struct ExecArgs {
-    /// Where to run it [default: /workspace if there is one, else /]
-    #[arg(long, value_name = "DIR")]
-    pub cwd: Option<OsString>,
-    /// End it after so long; 0 means never
-    #[arg(long, value_name = "MS", default_value_t = 300_000)]
-    pub timeout: u64,
-    /// Set a variable in the command's environment
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub env: Vec<OsString>,
-    /// Run this text in a shell instead of a command
-    #[arg(long, value_name = "TEXT", conflicts_with = "command")]
-    pub shell: Option<String>,
-    /// Keep so many bytes of each output stream in the report
-    #[arg(long, value_name = "BYTES")]
-    pub output_limit: Option<usize>,
-    /// The command and its arguments
-    #[arg(last = true, required_unless_present = "shell", value_name = "COMMAND")]
-    pub command: Vec<OsString>,
-}
-
 #[derive(Debug, Subcommand)]
 pub enum DaemonVerb {
     /// Say whether it runs, and what it does
@@ -314,7 +288,7 @@ mod tests {
             panic!("another verb")
         };
         assert_eq!(exec.command, ["ls", "--json"]);
-        assert_eq!(exec.timeout, 300_000);
+        assert_eq!(exec.timeout, None);
     }
 
     #[test]
@@ -335,6 +309,8 @@ mod tests {
         ("vault_delete", "vault delete v -y --force"),
         ("vault_list_deleted", "vault list --deleted"),
         ("vault_undelete", "vault undelete v"),
+        ("vault_set", "vault set env.A=b memory=1g"),
+        ("vault_unset", "vault unset env.A memory"),
         ("vault_log", "vault log v -n 5"),
         ("log", "log /f -n 3"),
         ("checkout", "checkout /f --version v3"),
@@ -382,6 +358,7 @@ mod tests {
         ("checkpoint_delete", "checkpoint delete c"),
         ("diff", "diff BASE HEAD /f --stat --patch"),
         ("exec", "exec -- true"),
+        ("exec_input", "exec --stdin -- cat"),
         ("journal", "audit --limit 5"),
         ("journal_verify", "audit verify"),
         ("gc", "gc --dry-run"),

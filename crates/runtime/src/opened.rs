@@ -1,32 +1,26 @@
 //! One view of a vault: how it is opened, committed and given up.
 
 use std::collections::BTreeSet;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use avfs_sandbox::{OverlayPlan, Sandbox, SandboxPlan};
+use avfs_sandbox::{OverlayPlan, SandboxPlan};
 use avfs_vault::{
     CheckpointName, CheckpointOrigin, ExecId, Hold, NewVersion, Principal, RootId, Trees, VaultId,
     VaultPath,
 };
-use avfs_view::{
-    CommitInput, HashCache, Layer, LayerUse, LensRoot, Quiet, Retired, Skipped, Writers,
-};
+use avfs_view::{CommitInput, HashCache, Layer, LayerUse, LensRoot, Retired, Skipped, Writers};
+use rustix::fs::{Mode, OFlags};
 
 use crate::engine::{Engine, STORED_OWNER, layer_owner};
-use crate::mounts::{HostMount, room};
+use crate::gauge::Gauge;
+use crate::live::Shape;
+use crate::options::Access;
 use crate::runtime::Runtime;
+use crate::stage::Stage;
 use crate::through::Through;
 use crate::{Error, Result};
-
-/// Who works in a view.
-pub(crate) enum Stage {
-    /// Commands.
-    Sandbox(Arc<Sandbox>),
-    /// Programs of the host.
-    Mount(HostMount),
-}
 
 /// Fields go in this order: the sandbox ends before the lens stops showing its base.
 pub(crate) struct LiveView {
@@ -45,18 +39,26 @@ pub(crate) struct LiveView {
     pub unsaved: bool,
     /// Whose commit was refused: the version it gets when it succeeds after all.
     pub refused: Option<NewVersion>,
+    pub shape: Shape,
     pub engine: Arc<Engine>,
     /// Versions may be forgotten; what the layer stands on may not.
     pub _base: Hold,
 }
 
 impl LiveView {
+    /// Watches how much is written in it.
+    pub fn gauge(&self, runtime: &Runtime, vault: VaultId, growth: u64) -> Result<Gauge> {
+        let opening = || Error::io("opening what a command writes to");
+        let layer = self.layer.upper().try_clone_to_owned();
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let scratch = rustix::fs::open(runtime.inner.layers.scratch(vault)?, flags, Mode::empty());
+        let scratch = scratch.map_err(std::io::Error::from).map_err(opening())?;
+        let places = [layer.map_err(opening())?, scratch];
+        Gauge::new(self.engine.clone(), places, growth)
+    }
+
     pub fn is_alive(&self) -> bool {
-        let stage = match &self.stage {
-            Stage::Sandbox(sandbox) => sandbox.is_alive(),
-            Stage::Mount(mount) => mount.is_alive(),
-        };
-        stage && self.engine.keeper.is_alive()
+        self.stage.is_alive() && self.engine.keeper.is_alive()
     }
 
     /// The way to change what it shows.
@@ -69,43 +71,6 @@ impl LiveView {
                 Stage::Sandbox(_) => layer_owner(),
                 Stage::Mount(_) => None,
             },
-        }
-    }
-}
-
-impl Stage {
-    /// The top of what is shown, as a mere path, to be let go of soon.
-    pub fn top(&self) -> Result<OwnedFd> {
-        match self {
-            Stage::Sandbox(sandbox) => {
-                let copied = sandbox.top().try_clone_to_owned();
-                copied.map_err(Error::io("the sandbox's top"))
-            }
-            Stage::Mount(mount) => mount.top(),
-        }
-    }
-
-    /// Holds writers still, where that can be done.
-    pub fn quiesce(&self) -> Result<Option<Quiet<'_>>> {
-        match self {
-            Stage::Sandbox(_) => Ok(None),
-            Stage::Mount(mount) => mount.quiesce(),
-        }
-    }
-
-    /// Has a mount know what the quota leaves after a commit.
-    pub fn set_room(&self, runtime: &Runtime, vault: VaultId) -> Result<()> {
-        if let Stage::Mount(mount) = self {
-            mount.set_room(room(runtime, &runtime.inner.vaults.by_id(vault)?)?);
-        }
-        Ok(())
-    }
-
-    /// Ends whoever works in it.
-    pub fn end(&mut self) {
-        match self {
-            Stage::Sandbox(sandbox) => sandbox.kill(),
-            Stage::Mount(mount) => mount.take_away(),
         }
     }
 }
@@ -215,7 +180,12 @@ fn keep_aside(runtime: &Runtime, vault: VaultId, root: RootId) -> Result<Checkpo
     Ok(name)
 }
 
-pub(crate) fn open(runtime: &Runtime, vault: VaultId) -> Result<LiveView> {
+pub(crate) fn open(
+    runtime: &Runtime,
+    vault: VaultId,
+    shape: Shape,
+    access: Access,
+) -> Result<LiveView> {
     let inner = &runtime.inner;
     let engine = runtime.engine()?;
     let vault = inner.vaults.by_id(vault)?;
@@ -235,9 +205,9 @@ pub(crate) fn open(runtime: &Runtime, vault: VaultId) -> Result<LiveView> {
         },
         scratch: inner.layers.scratch(vault.id)?,
         lent: inner.host.lent.clone(),
-        etc: inner.host.etc(&vault.name),
-        readonly: false,
-        network: avfs_sandbox::Network::None,
+        etc: inner.host.etc(&vault.name, shape.network),
+        readonly: access == Access::ReadOnly,
+        network: shape.network,
     };
     match engine.keeper.open_sandbox(&plan, vec![layer.hold()?]) {
         Ok(sandbox) => Ok(LiveView {
@@ -250,6 +220,7 @@ pub(crate) fn open(runtime: &Runtime, vault: VaultId) -> Result<LiveView> {
             shown: lower,
             unsaved: false,
             refused: None,
+            shape,
             engine,
             _base: base,
         }),
@@ -283,13 +254,13 @@ pub(crate) struct Closing {
 
 impl Closing {
     /// A removal that does not finish is taken up at the next start.
-    pub fn finish(mut self) {
+    pub fn finish(self) {
         self.stage.end();
         let _ = self.retired.remove(&self.engine.sweeper);
     }
 
     /// Ends the sandbox and leaves the layer where the next start finds and removes it.
-    pub fn leave(mut self) {
+    pub fn leave(self) {
         self.stage.end();
     }
 

@@ -18,6 +18,7 @@ use crate::host::{Host, HostFacts};
 use crate::live::Slot;
 use crate::mounts::{Window, heal};
 use crate::search::Indexes;
+use crate::spill::Spills;
 use crate::{Error, Result};
 
 /// Views that nobody used for this long are given back.
@@ -65,6 +66,7 @@ pub(crate) struct Inner {
     pub host: Host,
     pub rules: Rules,
     pub indexes: Indexes,
+    pub spills: Spills,
     engine: Mutex<Option<Arc<Engine>>>,
     slots: Mutex<HashMap<VaultId, Arc<Slot>>>,
     /// Older states that are mounted.
@@ -88,6 +90,7 @@ impl Runtime {
         let host = Host::survey(&config)?;
         let inner = Inner {
             indexes: Indexes::new(&config.home),
+            spills: Spills::new(&config.home),
             config,
             vaults,
             layers,
@@ -105,6 +108,7 @@ impl Runtime {
         put_back_unfinished(&runtime.inner.config.home);
         heal(&runtime.inner.config.home);
         runtime.recover()?;
+        runtime.remove_throwaway_forks()?;
         runtime.tidy_in_background();
         Ok(runtime)
     }
@@ -198,6 +202,7 @@ impl Runtime {
                 for slot in runtime.slots() {
                     slot.tidy(&runtime, VIEW_IDLE);
                 }
+                runtime.sweep_output(None);
             }
         });
     }

@@ -3,12 +3,12 @@
 use super::App;
 use super::errors::Failure;
 use super::items;
-use super::routes::{self, Reply, Routes, parse};
+use super::routes::{Reply, Routes, parse};
 use crate::wire::{
     CheckpointDelete, CheckpointDeleted, CheckpointDetailsItem, CheckpointInfo, CheckpointList,
     CheckpointListing, CheckpointRestore, CheckpointRestored, CheckpointSave,
 };
-use avfs_runtime::{CheckpointName, RestorePoint, Select, VaultName};
+use avfs_runtime::{CheckpointName, RestorePoint, Running, Select, VaultName};
 
 pub(crate) fn routes(routes: Routes) -> Routes {
     routes
@@ -49,9 +49,12 @@ fn restore(app: &App, vault: Select, request: CheckpointRestore) -> Reply<Checkp
         (None, true) => RestorePoint::Undo,
         _ => return Err(Failure::invalid("name a checkpoint, or ask to undo")),
     };
-    let restored = app
-        .runtime
-        .checkpoint_restore(vault, &point, routes::running(request.force))?;
+    let running = if request.force {
+        Running::End
+    } else {
+        Running::Respect
+    };
+    let restored = app.runtime.checkpoint_restore(vault, &point, running)?;
     Ok(CheckpointRestored {
         snapshot: restored.checkpoint.to_string(),
         version: restored.version,

@@ -6,7 +6,7 @@ use super::items;
 use super::routes::{Reply, Routes, parse, parse_vault};
 use super::transfer::host_path;
 use crate::wire::{
-    Commit, CommitItem, DriverWord, Mount, MountItem, MountListing, Mounts, Unmount,
+    Commit, CommitItem, Mount, MountDriverWord, MountItem, MountListing, Mounts, Unmount,
     UnmountListing, UnmountedItem, to_text,
 };
 use avfs_runtime::{
@@ -51,8 +51,8 @@ fn mount(app: &App, vault: Select, request: Mount) -> Reply<Mount> {
         },
         at: request.at.as_deref().map(parse).transpose()?,
         driver: request.driver.map(|word| match word {
-            DriverWord::Overlay => MountDriver::Overlay,
-            DriverWord::Fuse => MountDriver::Fuse,
+            MountDriverWord::Overlay => MountDriver::Overlay,
+            MountDriverWord::Fuse => MountDriver::Fuse,
         }),
         autocommit: request.autocommit_s.map(Duration::from_secs),
         namespace: request.mount_namespace,
@@ -92,8 +92,8 @@ fn item(info: MountInfo) -> MountItem {
         dir,
         dir_b64,
         driver: match info.driver {
-            MountDriver::Overlay => DriverWord::Overlay,
-            MountDriver::Fuse => DriverWord::Fuse,
+            MountDriver::Overlay => MountDriverWord::Overlay,
+            MountDriver::Fuse => MountDriverWord::Fuse,
         },
         readonly: info.access == MountAccess::ReadOnly,
         version: info.version,

@@ -3,7 +3,7 @@
 use super::App;
 use super::errors::Failure;
 use crate::wire::{CURRENT, Method, Operation, VERSION, VERSION_HEADER};
-use avfs_runtime::{ErrorKind, Select, WhileRunning};
+use avfs_runtime::{ErrorKind, Running, Select};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Path, Query, Request, State};
@@ -170,10 +170,10 @@ where
 }
 
 /// What `force` means for commands that are in the way.
-pub(crate) fn running(force: bool) -> WhileRunning {
+pub(crate) fn running(force: bool) -> Running {
     if force {
-        WhileRunning::End
+        Running::End
     } else {
-        WhileRunning::Refuse
+        Running::Respect
     }
 }

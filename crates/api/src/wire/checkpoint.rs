@@ -58,7 +58,7 @@ pub struct CheckpointRestore {
     /// Goes back to what the last restore replaced.
     #[serde(default)]
     pub undo: bool,
-    /// Ends the commands that run in the vault.
+    /// Ends commands that are in the way; otherwise they are a conflict.
     #[serde(default)]
     pub force: bool,
 }

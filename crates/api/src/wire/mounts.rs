@@ -35,7 +35,7 @@ pub struct Mount {
     pub at: Option<String>,
     /// The best there is when left out.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub driver: Option<DriverWord>,
+    pub driver: Option<MountDriverWord>,
     /// Seconds after which what was written becomes a version by itself.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub autocommit_s: Option<u64>,
@@ -45,7 +45,7 @@ pub struct Mount {
 
 #[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum DriverWord {
+pub enum MountDriverWord {
     Overlay,
     Fuse,
 }
@@ -57,7 +57,7 @@ pub struct MountItem {
     pub dir: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub dir_b64: Option<Base64>,
-    pub driver: DriverWord,
+    pub driver: MountDriverWord,
     pub readonly: bool,
     /// The version that is shown, or was last made.
     pub version: u64,

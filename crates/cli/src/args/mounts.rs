@@ -31,12 +31,12 @@ pub struct MountArgs {
     pub autocommit: Option<u64>,
     /// What serves it [default: overlay as root, else fuse]
     #[arg(long, conflicts_with_all = ["readonly", "at"])]
-    pub driver: Option<DriverName>,
+    pub driver: Option<MountDriverName>,
 }
 
 /// What serves a mount.
 #[derive(Copy, Clone, Debug, ValueEnum)]
-pub enum DriverName {
+pub enum MountDriverName {
     /// The kernel alone, at native speed; needs root
     Overlay,
     /// The daemon

@@ -68,6 +68,18 @@ Examples:
         #[arg(long = "as", value_name = "NAME")]
         to: Option<String>,
     },
+    /// Say something about every command that runs in a vault
+    Set {
+        /// env.NAME=VALUE, memory=2g, cpus=1.5, pids=100, disk=1g, profile=moderate, timeout=90s
+        #[arg(required = true, value_name = "KEY=VALUE")]
+        settings: Vec<String>,
+    },
+    /// Unsay it
+    Unset {
+        /// env.NAME, memory, cpus, pids, disk, profile, timeout
+        #[arg(required = true, value_name = "KEY")]
+        keys: Vec<String>,
+    },
     /// List the versions of a vault, newest first
     Log {
         /// The current one when left out

@@ -1,12 +1,12 @@
 //! `avfs mount`, `avfs unmount`, `avfs mounts`: vaults as directories of this machine.
 
-use crate::args::{DriverName, MountArgs, UnmountArgs};
+use crate::args::{MountArgs, MountDriverName, UnmountArgs};
 use crate::error::{Error, Result};
 use crate::output::Output;
 use crate::output::table::table;
 use crate::session::Session;
 use avfs_api::wire::{
-    Base64, DriverWord, Mount, MountItem, MountListing, Mounts, Unmount, UnmountListing,
+    Base64, Mount, MountDriverWord, MountItem, MountListing, Mounts, Unmount, UnmountListing,
     UnmountedItem, to_text,
 };
 use std::io::ErrorKind;
@@ -34,8 +34,8 @@ pub fn run(args: MountArgs, session: &mut Session, output: Output) -> Result<()>
         readonly: args.readonly,
         at: args.at,
         driver: args.driver.map(|name| match name {
-            DriverName::Overlay => DriverWord::Overlay,
-            DriverName::Fuse => DriverWord::Fuse,
+            MountDriverName::Overlay => MountDriverWord::Overlay,
+            MountDriverName::Fuse => MountDriverWord::Fuse,
         }),
         autocommit_s: args.autocommit,
         mount_namespace,
@@ -150,8 +150,8 @@ fn list_text(listing: &MountListing) -> String {
             (false, Some(every)) => format!("read-write, committed every {every} s"),
         };
         let driver = match mount.driver {
-            DriverWord::Overlay => "overlay",
-            DriverWord::Fuse => "fuse",
+            MountDriverWord::Overlay => "overlay",
+            MountDriverWord::Fuse => "fuse",
         };
         let version = format!("v{}", mount.version);
         vec![

@@ -1,7 +1,6 @@
 //! Changes of a vault by somebody who is no command, whatever is at work in it.
 
 use std::os::fd::AsFd;
-use std::time::{Duration, Instant};
 
 use avfs_vault::{NewVersion, RootId, Vault};
 
@@ -13,18 +12,6 @@ use crate::{Error, Result};
 
 /// How often a change is tried anew that a command was faster than.
 const CHANGE_TRIES: usize = 10;
-/// How long commands may take to be gone once they are killed.
-const ENDING: Duration = Duration::from_secs(30);
-
-/// What becomes of commands that are in the way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WhileRunning {
-    /// They go on, and what would disturb them is refused.
-    Refuse,
-    /// They are killed; what they wrote becomes a version first.
-    End,
-}
-
 /// A change of a vault's head by somebody who is no command.
 pub(crate) struct HeadChange<'a, T> {
     pub version: NewVersion,
@@ -85,29 +72,5 @@ impl Slot {
             Committed::unchanged(before)
         };
         Ok((before, committed))
-    }
-
-    /// Ends all commands, and takes a mount away; what was written is committed.
-    pub fn end_commands(&self, runtime: &Runtime) -> Result<()> {
-        let deadline = Instant::now() + ENDING;
-        loop {
-            let mut state = self.ready(runtime)?;
-            if state.mount().is_some() {
-                self.finish_mount(runtime, &mut state, super::mount::last_version())?;
-            }
-            if state.running.is_empty() {
-                return Ok(());
-            }
-            if let Some(live) = &mut state.live {
-                live.stage.end();
-            }
-            let running = state.running.len();
-            drop(state);
-            if Instant::now() > deadline {
-                let vault = runtime.inner.vaults.by_id(self.vault)?.name.to_string();
-                return Err(Error::Busy { vault, running });
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
     }
 }

@@ -12,9 +12,10 @@ use super::{Slot, State};
 use crate::commit::commit_version;
 use crate::mounts::{HostMount, MountInfo, Showing, Unmounted, open_on_host};
 use crate::opened::{
-    CommitPlan, Committed, LiveView, Otherwise, Stage, commit_layer, remove_in_background,
+    CommitPlan, Committed, LiveView, Otherwise, commit_layer, remove_in_background,
 };
 use crate::runtime::Runtime;
+use crate::stage::Stage;
 use crate::{Error, Result};
 
 impl State {
@@ -34,10 +35,7 @@ impl State {
     pub(super) fn check_unmounted(&self) -> Result<()> {
         match self.mount() {
             None => Ok(()),
-            Some(mount) => Err(Error::Mounted {
-                vault: mount.vault.to_string(),
-                dir: mount.dir.clone(),
-            }),
+            Some(mount) => Err(mount.in_the_way()),
         }
     }
 }
@@ -61,7 +59,11 @@ impl Slot {
                 dir: mount.dir.clone(),
             });
         }
-        self.check_idle(&state, &vault)?;
+        if !state.running.is_empty() {
+            let running = state.running.len();
+            let vault = vault.name.to_string();
+            return Err(Error::Busy { vault, running });
+        }
         self.save(runtime, &mut state)?;
         if let Some(live) = state.live.take() {
             live.close()?.in_background();

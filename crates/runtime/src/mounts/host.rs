@@ -17,8 +17,10 @@ use rustix::io::Errno;
 use super::registry::{self, Noted};
 use super::{MountDriver, MountInfo};
 use crate::engine::Engine;
-use crate::opened::{LiveView, Stage, remove_in_background};
+use crate::live::Shape;
+use crate::opened::{LiveView, remove_in_background};
 use crate::runtime::Runtime;
+use crate::stage::Stage;
 use crate::{Error, Result};
 
 /// What is mounted, and whoever serves it.
@@ -55,6 +57,14 @@ impl HostMount {
                 Served::Overlay => true,
                 Served::Fuse(served) => served.is_alive(),
             }
+    }
+
+    /// Why something cannot be while this is mounted.
+    pub fn in_the_way(&self) -> Error {
+        Error::Mounted {
+            vault: self.vault.to_string(),
+            dir: self.dir.clone(),
+        }
     }
 
     /// Its top, as a mere path. It must not be kept: a mount that is held cannot be unmounted.
@@ -168,6 +178,7 @@ pub(crate) fn open_on_host(
                 shown,
                 unsaved: true,
                 refused: None,
+                shape: Shape::default(),
                 engine,
                 _base: base,
             })

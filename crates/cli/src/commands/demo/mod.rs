@@ -275,7 +275,7 @@ impl Scene<'_> {
         };
         let envelope = self
             .session
-            .exec(&request, &mut |_| ControlFlow::Continue(()))?;
+            .exec(&request, None, &mut |_| ControlFlow::Continue(()))?;
         self.stage.go_on()?;
         Ok(envelope)
     }

@@ -151,6 +151,29 @@ impl Scene {
         committed
     }
 
+    pub fn paths(&self, root: RootId) -> Vec<String> {
+        let paths = self.tree(root).into_keys();
+        paths.map(|path| String::from_utf8(path).unwrap()).collect()
+    }
+
+    pub fn entry(&self, root: RootId, path: &str) -> Entry {
+        let path = path.parse().unwrap();
+        self.trees.entry(root, &path).unwrap().unwrap()
+    }
+
+    pub fn content(&self, root: RootId, path: &str) -> Vec<u8> {
+        match self.entry(root, path).kind {
+            Kind::File { content, size, .. } => self.trees.read(content, 0, size as usize).unwrap(),
+            _ => panic!("{path} is no file"),
+        }
+    }
+
+    pub fn mode(&self, path: &str) -> u32 {
+        use std::os::unix::fs::PermissionsExt;
+        let metadata = std::fs::symlink_metadata(self.path(path)).unwrap();
+        metadata.permissions().mode() & 0o7777
+    }
+
     /// What a root holds: for each path, all that can be told about it.
     pub fn tree(&self, root: RootId) -> BTreeMap<Vec<u8>, String> {
         let mut told = BTreeMap::new();

@@ -1,5 +1,6 @@
 //! One view of a vault: how it is opened, committed and given up.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use avfs_sandbox::{OverlayPlan, Sandbox, SandboxPlan};
@@ -8,9 +9,14 @@ use avfs_vault::{
 };
 use avfs_view::{CommitInput, HashCache, Layer, LensRoot, Retired, Skipped, Writers};
 
-use crate::Result;
+use rustix::fs::{Mode, OFlags};
+
 use crate::engine::{Engine, STORED_OWNER};
+use crate::gauge::Gauge;
+use crate::live::Shape;
+use crate::options::Access;
 use crate::runtime::Runtime;
+use crate::{Error, Result};
 
 /// Fields go in this order: the sandbox ends before the lens stops showing its base.
 pub(crate) struct LiveView {
@@ -19,17 +25,33 @@ pub(crate) struct LiveView {
     pub layer: Layer,
     pub cache: HashCache,
     pub entries: usize,
+    /// How many commits have looked at more of them than is good.
+    pub commits_grown: u32,
+    /// Where the keeper and its helpers see what the layer stands on.
+    pub shown: PathBuf,
     /// Whether the layer may hold what no commit has taken in: commands run in it, or the last
     /// commit was refused.
     pub unsaved: bool,
     /// Whose commit was refused: the version it gets when it succeeds after all.
     pub refused: Option<NewVersion>,
+    pub shape: Shape,
     pub engine: Arc<Engine>,
     /// Versions may be forgotten; what the layer stands on may not.
     _base: Hold,
 }
 
 impl LiveView {
+    /// Watches how much is written in it.
+    pub fn gauge(&self, runtime: &Runtime, vault: VaultId, growth: u64) -> Result<Gauge> {
+        let opening = || Error::io("opening what a command writes to");
+        let layer = self.layer.upper().try_clone_to_owned();
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let scratch = rustix::fs::open(runtime.inner.layers.scratch(vault)?, flags, Mode::empty());
+        let scratch = scratch.map_err(std::io::Error::from).map_err(opening())?;
+        let places = [layer.map_err(opening())?, scratch];
+        Gauge::new(self.engine.clone(), places, growth)
+    }
+
     pub fn is_alive(&self) -> bool {
         self.sandbox.is_alive() && self.engine.keeper.is_alive()
     }
@@ -120,7 +142,12 @@ fn keep_aside(runtime: &Runtime, vault: VaultId, root: RootId) -> Result<Checkpo
     Ok(name)
 }
 
-pub(crate) fn open(runtime: &Runtime, vault: VaultId) -> Result<LiveView> {
+pub(crate) fn open(
+    runtime: &Runtime,
+    vault: VaultId,
+    shape: Shape,
+    access: Access,
+) -> Result<LiveView> {
     let inner = &runtime.inner;
     let engine = runtime.engine()?;
     let vault = inner.vaults.by_id(vault)?;
@@ -132,15 +159,15 @@ pub(crate) fn open(runtime: &Runtime, vault: VaultId) -> Result<LiveView> {
     let plan = SandboxPlan {
         name: vault.name.to_string(),
         overlay: OverlayPlan {
-            lowers: vec![lower, inner.host.skeleton.clone()],
+            lowers: vec![lower.clone(), inner.host.skeleton.clone()],
             upper: layer.upper_path(),
             work: layer.work_path(),
         },
         scratch: inner.layers.scratch(vault.id)?,
         lent: inner.host.lent.clone(),
-        etc: inner.host.etc(&vault.name),
-        readonly: false,
-        network: avfs_sandbox::Network::None,
+        etc: inner.host.etc(&vault.name, shape.network),
+        readonly: access == Access::ReadOnly,
+        network: shape.network,
     };
     match engine.keeper.open_sandbox(&plan, vec![layer.hold()?]) {
         Ok(sandbox) => Ok(LiveView {
@@ -149,8 +176,11 @@ pub(crate) fn open(runtime: &Runtime, vault: VaultId) -> Result<LiveView> {
             layer,
             cache: HashCache::default(),
             entries: 0,
+            commits_grown: 0,
+            shown: lower,
             unsaved: false,
             refused: None,
+            shape,
             engine,
             _base: base,
         }),
@@ -187,6 +217,11 @@ impl Closing {
     pub fn finish(self) {
         self.sandbox.kill();
         let _ = self.retired.remove(&self.engine.sweeper);
+    }
+
+    /// Ends the sandbox and leaves the layer where the next start finds and removes it.
+    pub fn leave(self) {
+        self.sandbox.kill();
     }
 
     pub fn in_background(self) {

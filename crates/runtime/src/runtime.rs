@@ -17,11 +17,12 @@ use crate::engine::{Engine, layer_owner};
 use crate::host::{Host, HostFacts};
 use crate::live::Slot;
 use crate::search::Indexes;
+use crate::spill::Spills;
 use crate::{Error, Result};
 
 /// Views that nobody used for this long are given back.
 const VIEW_IDLE: Duration = Duration::from_secs(300);
-const TIDY_EVERY: Duration = Duration::from_secs(20);
+const TIDY_EVERY: Duration = Duration::from_secs(1);
 
 /// Where a runtime lives and what it may know of its host.
 #[derive(Debug, Clone)]
@@ -63,6 +64,7 @@ pub(crate) struct Inner {
     pub host: Host,
     pub rules: Rules,
     pub indexes: Indexes,
+    pub spills: Spills,
     engine: Mutex<Option<Arc<Engine>>>,
     slots: Mutex<HashMap<VaultId, Arc<Slot>>>,
     _home_lock: File,
@@ -82,6 +84,7 @@ impl Runtime {
         let host = Host::survey(&config)?;
         let inner = Inner {
             indexes: Indexes::new(&config.home),
+            spills: Spills::new(&config.home),
             config,
             vaults,
             layers,
@@ -96,6 +99,7 @@ impl Runtime {
         };
         put_back_unfinished(&runtime.inner.config.home);
         runtime.recover()?;
+        runtime.remove_throwaway_forks()?;
         runtime.tidy_in_background();
         Ok(runtime)
     }
@@ -108,6 +112,16 @@ impl Runtime {
         if let Some(engine) = lock(&self.inner.engine).take() {
             engine.keeper.kill();
         }
+    }
+
+    /// Gives back the memory that only speed needs: for when nothing is asked for a while.
+    pub fn rest(&self) -> Result<()> {
+        self.inner.vaults.trees().rest()?;
+        if let Some(engine) = self.running_engine() {
+            engine.rest();
+        }
+        give_back_memory();
+        Ok(())
     }
 
     /// What is going on at the moment.
@@ -174,8 +188,9 @@ impl Runtime {
                 let Some(inner) = inner.upgrade() else { return };
                 let runtime = Runtime { inner };
                 for slot in runtime.slots() {
-                    slot.close_if_idle(VIEW_IDLE);
+                    slot.tidy(&runtime, VIEW_IDLE);
                 }
+                runtime.sweep_output(None);
             }
         });
     }
@@ -204,4 +219,13 @@ fn lock_home(config: &Config) -> Result<File> {
         }),
         Err(TryLockError::Error(source)) => Err(failed()(source)),
     }
+}
+
+/// The allocator keeps what was freed between blocks still in use, unless it is told.
+fn give_back_memory() {
+    // SAFETY: takes and touches nothing of ours.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::malloc_trim(0)
+    };
 }

@@ -5,10 +5,10 @@ use std::str::FromStr;
 use avfs_store::rusqlite::{self, Connection, Row, Transaction, types::Type};
 use avfs_store::{Durability, ObjectId, Store};
 
-use crate::{Error, Result, RootId, Time, imports};
+use crate::{Error, Result, RootId, Time, imports, settings};
 
 /// Every step from nothing to the present schema; the number of steps taken is stored.
-const STEPS: &[&str] = &[TABLES, DELETED_AND_QUOTA, imports::TABLE];
+const STEPS: &[&str] = &[TABLES, DELETED_AND_QUOTA, imports::TABLE, settings::TABLE];
 const VERSION: i64 = STEPS.len() as i64;
 
 const TABLES: &str = "

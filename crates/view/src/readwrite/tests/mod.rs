@@ -2,6 +2,7 @@
 
 mod files;
 mod links;
+mod many;
 mod model;
 mod names;
 mod space;

@@ -16,7 +16,7 @@ const NAMES: [&str; 4] = ["a", "b", "c", "d"];
 const HELD: usize = 3;
 
 #[derive(Debug, Clone)]
-enum Step {
+pub enum Step {
     Write(String, Vec<u8>),
     Overwrite(String, u64, Vec<u8>),
     Append(String, Vec<u8>),
@@ -44,7 +44,7 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(any::<u8>(), 0..50)
 }
 
-fn step() -> impl Strategy<Value = Step> {
+pub fn step() -> impl Strategy<Value = Step> {
     let pair = || (path(), path());
     prop_oneof![
         3 => (path(), bytes()).prop_map(|(p, b)| Step::Write(p, b)),
@@ -67,20 +67,20 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 /// One of the two directories, with its open files.
-struct Side {
+pub struct Side {
     top: PathBuf,
     held: [Option<File>; HELD],
 }
 
 impl Side {
-    fn new(top: &Path) -> Side {
+    pub fn new(top: &Path) -> Side {
         Side {
             top: top.to_owned(),
             held: Default::default(),
         }
     }
 
-    fn run(&mut self, step: &Step) -> io::Result<()> {
+    pub fn run(&mut self, step: &Step) -> io::Result<()> {
         let at = |path: &String| self.top.join(path);
         let both = |path: &String| File::options().read(true).write(true).open(at(path));
         let rename = |from: &String, to: &String, flags| {
@@ -128,7 +128,7 @@ impl Side {
     }
 
     /// For each path, all that a commit should know of it.
-    fn tree(&self) -> BTreeMap<Vec<u8>, String> {
+    pub fn tree(&self) -> BTreeMap<Vec<u8>, String> {
         let mut told = BTreeMap::new();
         let mut pending = vec![(self.top.clone(), String::from("/"))];
         while let Some((path, shown)) = pending.pop() {
@@ -172,7 +172,7 @@ fn attributes(path: &Path, metadata: &fs::Metadata) -> BTreeMap<Vec<u8>, Vec<u8>
     attributes
 }
 
-fn scene() -> Scene {
+pub fn scene() -> Scene {
     Scene::of(|base| {
         base.directory("/a")
             .directory("/a/a")

@@ -33,6 +33,7 @@ pub struct Scene {
 
 pub struct Wishes {
     pub access: Access,
+    pub owner: Owner,
     pub owners: Owners,
     pub room: Room,
     pub with_upper: bool,
@@ -42,6 +43,7 @@ impl Default for Wishes {
     fn default() -> Wishes {
         Wishes {
             access: Access::ReadWrite,
+            owner: me(),
             owners: Owners::One,
             room: Room::default(),
             with_upper: true,
@@ -53,6 +55,14 @@ pub fn me() -> Owner {
     Owner {
         uid: rustix::process::getuid().as_raw(),
         gid: rustix::process::getgid().as_raw(),
+    }
+}
+
+/// Each kind of user has marks of its own.
+fn marks() -> MarkNames {
+    match rustix::process::getuid().is_root() {
+        true => MarkNames::Trusted,
+        false => MarkNames::User,
     }
 }
 
@@ -85,7 +95,7 @@ impl Scene {
             base,
             top,
             upper,
-            scanner: in_a_thread(MarkNames::User),
+            scanner: in_a_thread(marks()),
             cache: HashCache::default(),
             is_mounted: false,
             _directory: directory,
@@ -108,9 +118,9 @@ impl Scene {
             trees: self.trees.clone(),
             base: self.base,
             upper: wishes.with_upper.then_some(upper),
-            marks: MarkNames::User,
+            marks: marks(),
             unfinished_prefix: PREFIX.to_vec(),
-            owner: me(),
+            owner: wishes.owner,
             owners: wishes.owners,
             access: wishes.access,
             room: wishes.room,

@@ -2,12 +2,13 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, chown};
 use std::sync::mpsc;
 use std::time::Duration;
 
 use super::support::{Scene, Wishes};
-use crate::readwrite::Access;
+use crate::Owner;
+use crate::readwrite::{Access, Owners};
 
 fn errno<T>(outcome: std::io::Result<T>) -> Option<i32> {
     outcome.err().and_then(|error| error.raw_os_error())
@@ -145,4 +146,57 @@ fn what_is_dropped_answers_no_more() {
         Some(libc::ENOTCONN)
     );
     assert_eq!(fs::read(scene.upper.join("new")).unwrap(), b"before");
+}
+
+/// Only root can give files away.
+fn owned(owners: Owners) -> Option<Scene> {
+    if !rustix::process::getuid().is_root() {
+        return None;
+    }
+    let wishes = Wishes {
+        owner: Owner { uid: 7, gid: 8 },
+        owners,
+        ..Wishes::default()
+    };
+    Some(Scene::with(wishes, |base| {
+        base.directory("/d").file("/d/f", "stored");
+    }))
+}
+
+fn owner(path: std::path::PathBuf) -> (u32, u32) {
+    let metadata = fs::symlink_metadata(path).unwrap();
+    (metadata.uid(), metadata.gid())
+}
+
+#[test]
+fn everything_belongs_to_one_owner() {
+    let Some(scene) = owned(Owners::One) else {
+        return;
+    };
+    fs::write(scene.path("/new"), "").unwrap();
+    fs::create_dir(scene.path("/directory")).unwrap();
+    std::os::unix::fs::symlink("x", scene.path("/link")).unwrap();
+    fs::write(scene.path("/d/f"), "changed").unwrap();
+    for path in ["new", "directory", "link", "d", "d/f"] {
+        assert_eq!(owner(scene.path(path)), (7, 8), "{path}");
+        assert_eq!(owner(scene.upper.join(path)), (7, 8), "{path} on the host");
+    }
+    let given = chown(scene.path("/new"), Some(9), None);
+    assert_eq!(errno(given), Some(libc::EPERM));
+    chown(scene.path("/new"), Some(7), Some(8)).unwrap();
+}
+
+#[test]
+fn owners_are_kept_until_the_commit() {
+    let Some(scene) = owned(Owners::Each) else {
+        return;
+    };
+    fs::write(scene.path("/new"), "").unwrap();
+    assert_eq!(owner(scene.path("/new")), (0, 0));
+    assert_eq!(owner(scene.path("/d/f")), (7, 8));
+    chown(scene.path("/d/f"), Some(9), Some(10)).unwrap();
+    chown(scene.path("/new"), Some(9), None).unwrap();
+    assert_eq!(owner(scene.path("/d/f")), (9, 10));
+    assert_eq!(owner(scene.path("/new")), (9, 0));
+    assert_eq!(owner(scene.path("/d")), (7, 8));
 }

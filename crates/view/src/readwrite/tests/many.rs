@@ -82,7 +82,8 @@ fn a_commit_between_changes_sees_them_in_order() {
                 fs::rename(&new, &second).unwrap();
             }
         });
-        for _ in 0..20 {
+        // However close the commits follow each other, the writer gets on.
+        while seen < 10 {
             let root = scene.commit().root;
             let number = |path| -> u64 {
                 let text = String::from_utf8(scene.content(root, path)).unwrap();
@@ -98,5 +99,4 @@ fn a_commit_between_changes_sees_them_in_order() {
         }
         stop.store(true, Ordering::Relaxed);
     });
-    assert!(seen > 0);
 }

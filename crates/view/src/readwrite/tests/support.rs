@@ -28,7 +28,7 @@ pub struct Scene {
     scanner: Scanner,
     cache: HashCache,
     is_mounted: bool,
-    _directory: tempfile::TempDir,
+    _directories: [tempfile::TempDir; 2],
 }
 
 pub struct Wishes {
@@ -78,7 +78,10 @@ impl Scene {
 
     pub fn with(wishes: Wishes, build: impl FnOnce(&mut Builder)) -> Scene {
         let directory = tempfile::tempdir().unwrap();
-        let trees = Trees::new(Store::open(&directory.path().join("home")).unwrap());
+        // What is stored is not what is tested: memory does, where there is a filesystem of it.
+        let home = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+        let home = home.unwrap();
+        let trees = Trees::new(Store::open(home.path()).unwrap());
         let edit = trees.edit(trees.empty_root().unwrap()).unwrap();
         let mut builder = Builder {
             trees: trees.clone(),
@@ -98,7 +101,7 @@ impl Scene {
             scanner: in_a_thread(marks()),
             cache: HashCache::default(),
             is_mounted: false,
-            _directory: directory,
+            _directories: [home, directory],
         };
         scene.mount(wishes);
         scene

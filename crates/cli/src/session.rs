@@ -161,7 +161,8 @@ impl Session {
         let Some(mut connected) = self.client.take() else {
             return Ok(());
         };
-        if connected.daemon()?.running_execs > 0 {
+        let state = connected.daemon()?;
+        if state.running_execs > 0 || state.mounts > 0 {
             return Err(Error::OtherVersion { daemon, client }.into());
         }
         // A note that cannot be written is no reason to stop.

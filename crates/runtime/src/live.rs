@@ -4,6 +4,10 @@
 //! committed, so a view in which nothing runs is clean, and closing it loses nothing. A commit that is
 //! refused leaves the view unsaved: it stays until a later commit succeeds.
 
+mod change;
+mod mount;
+mod salvage;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,15 +18,15 @@ use avfs_vault::{Cause, ExecId, NewVersion, Principal, RootId, Vault, VaultId};
 use avfs_view::Writers;
 use serde_json::json;
 
-use crate::engine::Engine;
+use crate::commit::commit_version;
 use crate::entered::{Entered, Left, Place};
 use crate::gauge::Gauge;
-use crate::opened::{
-    CommitPlan, Committed, LiveView, Otherwise, commit_layer, open, remove_in_background,
-};
+use crate::opened::{CommitPlan, Committed, LiveView, Otherwise, commit_layer, open};
 use crate::options::{Access, Driver, ExecOptions};
 use crate::runtime::{Runtime, lock};
+use crate::stage::Stage;
 use crate::{Error, ErrorKind, Result};
+pub(crate) use change::HeadChange;
 
 /// A layer with more names than this is exchanged for a fresh one: every commit looks at all of them.
 const GROWN: usize = 300;
@@ -119,7 +123,8 @@ impl Slot {
         exec: ExecId,
         shape: Shape,
     ) -> Result<Entered> {
-        let mut state = self.lock();
+        let mut state = self.ready(runtime)?;
+        state.check_unmounted()?;
         self.make_way(runtime, &mut state, shape)?;
         let before = runtime.inner.vaults.by_id(self.vault)?.head;
         if state.live.is_none() {
@@ -127,7 +132,7 @@ impl Slot {
         }
         let live = state.live.as_mut().expect("opened just now");
         live.unsaved = true;
-        let sandbox = live.sandbox.clone();
+        let sandbox = live.stage.sandbox()?;
         let ending = Arc::new(AtomicBool::new(false));
         let beside: BTreeSet<ExecId> = state.running.keys().copied().collect();
         for other in state.running.values_mut() {
@@ -152,7 +157,7 @@ impl Slot {
     pub fn look(self: &Arc<Self>, runtime: &Runtime, shape: Shape) -> Result<Entered> {
         self.current(runtime, |_| Ok(()))?;
         let view = open(runtime, self.vault, shape, Access::ReadOnly)?;
-        let (sandbox, before) = (view.sandbox.clone(), view.layer.record().base);
+        let (sandbox, before) = (view.stage.sandbox()?, view.layer.record().base);
         let place = Place::Apart {
             view: Box::new(view),
             vault: self.vault,
@@ -190,8 +195,7 @@ impl Slot {
             }
         }
         if !state.running.is_empty() {
-            let version = partial_version(state);
-            match self.commit(runtime, state, version) {
+            match self.commit_partly(runtime, state) {
                 // The command may be the one that makes room.
                 Err(error) if error.kind() == ErrorKind::Quota => {}
                 committed => drop(committed?),
@@ -217,6 +221,10 @@ impl Slot {
         change: impl FnOnce(Vault) -> Result<T>,
     ) -> Result<T> {
         let mut state = self.without_commands(runtime, running)?;
+        if running == Running::End && state.mount().is_some() {
+            self.finish_mount(runtime, &mut state, mount::last_version())?;
+        }
+        state.check_unmounted()?;
         self.save(runtime, &mut state)?;
         if let Some(live) = state.live.take() {
             live.close()?.in_background();
@@ -231,7 +239,7 @@ impl Slot {
         runtime: &Runtime,
         running: Running,
     ) -> Result<MutexGuard<'_, State>> {
-        let mut state = self.lock();
+        let mut state = self.ready(runtime)?;
         let deadline = Instant::now() + ENDING;
         while !state.running.is_empty() {
             if running == Running::Respect || Instant::now() >= deadline {
@@ -252,8 +260,8 @@ impl Slot {
 
     /// Makes way for what needs no commit: what a quota keeps out becomes a checkpoint.
     pub fn put_aside(&self, runtime: &Runtime) -> Result<()> {
-        let mut state = self.lock();
-        if !state.running.is_empty() {
+        let mut state = self.ready(runtime)?;
+        if state.is_in_use() {
             return Ok(());
         }
         match self.save(runtime, &mut state) {
@@ -291,10 +299,9 @@ impl Slot {
         runtime: &Runtime,
         look: impl FnOnce(Vault) -> Result<T>,
     ) -> Result<T> {
-        let mut state = self.lock();
-        if !state.running.is_empty() {
-            let version = partial_version(&state);
-            let committed = self.commit(runtime, &mut state, version);
+        let mut state = self.ready(runtime)?;
+        if state.is_in_use() {
+            let committed = self.commit_partly(runtime, &mut state);
             committed.map_err(|error| self.uncommitted(runtime, error))?;
         } else {
             self.save(runtime, &mut state)?;
@@ -308,7 +315,7 @@ impl Slot {
         let Ok(mut state) = self.state.try_lock() else {
             return;
         };
-        if !state.running.is_empty() {
+        if state.is_in_use() {
             return;
         }
         if state.used.elapsed() < idle {
@@ -331,7 +338,9 @@ impl Slot {
     /// Ends whatever runs and closes the view, keeping what was written.
     pub fn shut(&self, runtime: &Runtime) {
         let mut state = self.lock();
-        if state.live.as_ref().is_some_and(|live| live.unsaved) {
+        if state.mount().is_some() {
+            let _ = self.finish_mount(runtime, &mut state, mount::last_version());
+        } else if state.live.as_ref().is_some_and(|live| live.unsaved) {
             // On failure the layer stays on disk, where the next start finds it.
             let _ = self.salvage(runtime, &mut state, None);
         } else {
@@ -399,19 +408,15 @@ impl Slot {
         state: &mut State,
         version: NewVersion,
     ) -> Result<Committed> {
-        let writers = if state.running.is_empty() {
-            Writers::None
-        } else {
-            Writers::Some
-        };
         let Some(live) = &mut state.live else {
             let after = runtime.inner.vaults.by_id(self.vault)?.head;
-            return Ok(Committed {
-                after,
-                version: None,
-                skipped: Vec::new(),
-                aside: None,
-            });
+            return Ok(Committed::unchanged(after));
+        };
+        let quiet = live.stage.quiesce()?;
+        let writers = match &live.stage {
+            Stage::Sandbox(_) if state.running.is_empty() => Writers::None,
+            Stage::Mount(_) if quiet.is_some() => Writers::None,
+            Stage::Sandbox(_) | Stage::Mount(_) => Writers::Some,
         };
         let plan = CommitPlan {
             vault: self.vault,
@@ -425,12 +430,14 @@ impl Slot {
         match commit_layer(runtime, &live.engine, plan) {
             Ok((committed, entries)) => {
                 live.entries = entries;
-                live.unsaved = writers == Writers::Some;
+                drop(quiet);
+                live.unsaved = writers == Writers::Some || live.stage.is_mount();
                 live.refused = None;
+                live.stage.set_room(runtime, self.vault)?;
                 Ok(committed)
             }
             Err(error) => {
-                if writers == Writers::None {
+                if writers == Writers::None && !live.stage.is_mount() {
                     live.refused = Some(refused);
                 }
                 Err(error)
@@ -438,77 +445,9 @@ impl Slot {
         }
     }
 
-    /// The sandbox died with commands in it: what they wrote becomes a version marked interrupted.
-    fn salvage(
-        &self,
-        runtime: &Runtime,
-        state: &mut State,
-        version: Option<NewVersion>,
-    ) -> Result<Committed> {
-        let mut live = state.live.take().expect("only called when there is a view");
-        live.sandbox.kill();
-        let version = match version {
-            Some(version) => NewVersion {
-                cause: Cause::Interrupted,
-                ..version
-            },
-            None => interrupted_version(json!({ "why": "the sandbox was lost" })),
-        };
-        let mut engine = runtime.engine()?;
-        let mut commit = |engine: &Engine| {
-            let plan = CommitPlan {
-                vault: self.vault,
-                layer: &mut live.layer,
-                cache: &mut live.cache,
-                writers: Writers::None,
-                version: version.clone(),
-                otherwise: Otherwise::KeepAside,
-            };
-            commit_layer(runtime, engine, plan)
-        };
-        let mut outcome = commit(&engine);
-        if let Err(Error::View(avfs_view::Error::ScannerLost)) = outcome {
-            // The keeper was dying, and its sandboxes before it.
-            engine.keeper.kill();
-            engine = runtime.engine()?;
-            outcome = commit(&engine);
-        }
-        let (committed, _) = outcome?;
-        remove_in_background(live.layer.retire()?, engine);
-        Ok(committed)
-    }
-
-    fn rotate_in_background(&self, runtime: &Runtime) {
-        let (slot, runtime) = (runtime.slot(self.vault), runtime.clone());
-        std::thread::spawn(move || {
-            let mut state = slot.lock();
-            let unsaved = state.live.as_ref().is_some_and(|live| live.unsaved);
-            if unsaved || !state.has_grown() || !state.running.is_empty() {
-                return;
-            }
-            let shape = state.live.as_ref().map(|live| live.shape);
-            let closing = state.live.take().map(LiveView::close);
-            // If this fails, so will the next exec, which can say why.
-            state.live = open(
-                &runtime,
-                slot.vault,
-                shape.unwrap_or_default(),
-                Access::ReadWrite,
-            )
-            .ok();
-            let fresh = state
-                .live
-                .as_ref()
-                .map(|live| (live.engine.clone(), live.shown.clone()));
-            drop(state);
-            if let Some((engine, shown)) = fresh {
-                // Only a help to the next command.
-                let _ = engine.sweeper.warm(&shown);
-            }
-            if let Some(Ok(closing)) = closing {
-                closing.finish();
-            }
-        });
+    fn commit_partly(&self, runtime: &Runtime, state: &mut State) -> Result<Committed> {
+        let version = partial_version(state);
+        self.commit(runtime, state, version)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -516,8 +455,11 @@ impl Slot {
     }
 }
 
-/// A commit in the middle of commands, because somebody looks.
+/// A commit in the middle of somebody's work, because somebody else looks.
 fn partial_version(state: &State) -> NewVersion {
+    if state.mount().is_some() {
+        return commit_version(Principal::System, json!({ "partial": true }));
+    }
     NewVersion {
         by: Principal::System,
         exec: None,

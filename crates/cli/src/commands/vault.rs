@@ -59,8 +59,12 @@ pub fn run(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()>
             let forked = session.call_on(&source, &request)?;
             output.answer(&forked, fork_text)
         }
-        VaultVerb::Delete { name, yes: _ } => {
-            let deleted = session.call_on(&name, &VaultDelete {})?;
+        VaultVerb::Delete {
+            name,
+            yes: _,
+            force,
+        } => {
+            let deleted = session.call_on(&name, &VaultDelete { force })?;
             output.answer(&deleted, |deleted| {
                 let name = &deleted.deleted;
                 format!("deleted vault {name}\nto bring it back: avfs vault undelete {name}")

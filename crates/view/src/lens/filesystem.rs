@@ -394,7 +394,7 @@ fn answer_xattr(value: &[u8], size: u32, reply: ReplyXattr) {
     }
 }
 
-fn system_time(time: Time) -> SystemTime {
+pub fn system_time(time: Time) -> SystemTime {
     let nanos = Duration::from_nanos(u64::from(time.nanos));
     match u64::try_from(time.secs) {
         Ok(secs) => UNIX_EPOCH + Duration::from_secs(secs) + nanos,

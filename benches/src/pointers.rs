@@ -2,7 +2,7 @@
 
 use avfs_api::wire::{CheckpointRestore, CheckpointSave, VaultFork, VaultList};
 
-use crate::bed::{Bed, median_ms, timed};
+use crate::bed::{Bed, make_tree, median_ms, timed};
 
 const ROUNDS: usize = 21;
 
@@ -85,6 +85,9 @@ pub fn ensure_vault(bed: &Bed, files: usize) -> String {
     if !String::from_utf8_lossy(&listed).contains(&format!("\"{vault}\"")) {
         bed.avfs(&["vault", "create", &vault]);
         let tree = bed.path(&format!("tree-{files}"));
+        if !tree.exists() {
+            make_tree(&tree, files);
+        }
         bed.avfs(&[
             "--vault",
             &vault,

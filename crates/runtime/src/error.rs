@@ -272,6 +272,9 @@ impl Error {
             Error::OtherNamespace => {
                 "run `avfs daemon stop` where it lives; the next command starts one here".into()
             }
+            Error::Sandbox(avfs_sandbox::Error::Refused { .. }) => {
+                "it serves users whom /etc/passwd knows, on directories of their own".into()
+            }
             Error::Sandbox(avfs_sandbox::Error::NoProgram { package, .. }) => {
                 format!("install it with `apt-get install {package}`")
             }

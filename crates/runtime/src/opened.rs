@@ -63,14 +63,17 @@ impl LiveView {
 
     /// The way to change what it shows.
     pub fn through<'a>(&'a self, trees: &'a Trees, top: BorrowedFd<'a>) -> Through<'a> {
+        let (owner, unfinished) = match self.stage {
+            Stage::Sandbox(_) => (layer_owner(), avfs_sandbox::MOVING_PREFIX),
+            // A mount shows and takes no names that stand for unfinished work.
+            Stage::Mount(_) => (None, ".avfs-writing"),
+        };
         Through {
             trees,
             writer: &self.engine.writer,
             top,
-            owner: match self.stage {
-                Stage::Sandbox(_) => layer_owner(),
-                Stage::Mount(_) => None,
-            },
+            owner,
+            unfinished,
         }
     }
 }

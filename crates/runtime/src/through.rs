@@ -49,6 +49,8 @@ pub(crate) struct Through<'a> {
     pub top: BorrowedFd<'a>,
     /// Whom new things belong to, where that is not the writer.
     pub owner: Option<Owner>,
+    /// What a file is called until it is complete.
+    pub unfinished: &'static str,
 }
 
 /// Why a step was not done.
@@ -250,11 +252,10 @@ impl Through<'_> {
         (content, size): (Content, u64),
         over: Over,
     ) -> Result<(), Halt> {
-        let aside = format!("{}verb", avfs_sandbox::MOVING_PREFIX);
         let aside = path
             .parent()
             .unwrap_or_else(VaultPath::root)
-            .join(aside.as_bytes())?;
+            .join(self.unfinished.as_bytes())?;
         let leftover = Act::Remove {
             path: beneath(&aside),
         };

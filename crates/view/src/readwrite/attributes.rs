@@ -37,6 +37,8 @@ impl View {
     }
 
     pub fn attr(&self, number: u64) -> Io<FileAttr> {
+        // Else the name by which it is reached might become another file's.
+        let _looking = self.looking();
         let body = {
             let table = self.table();
             let node = table.get(number).ok_or(Errno::STALE)?;
@@ -54,8 +56,7 @@ impl View {
                 Ok(stat) => Ok(self.attr_of_stat(number, &stat, &body)),
                 Err(error) => {
                     let table = self.table();
-                    let gone = table.get(number).and_then(|node| node.gone);
-                    gone.ok_or(error)
+                    table.get(number).and_then(|node| node.gone).ok_or(error)
                 }
             },
         }
@@ -149,6 +150,18 @@ impl View {
             None => Data::Whole,
         };
         self.copy_up(number, data)?;
+        self.set_in_upper(request, number, writable, new)?;
+        self.attr(number)
+    }
+
+    fn set_in_upper(
+        &self,
+        request: &Request,
+        number: u64,
+        writable: Option<Arc<std::fs::File>>,
+        new: &NewAttributes,
+    ) -> Io<()> {
+        let _looking = self.looking();
         let reach = self.reach(number)?;
         if let Some(size) = new.size {
             self.truncate(&reach, writable, size)?;
@@ -168,7 +181,7 @@ impl View {
                 last_modification: timespec(new.mtime),
             })?;
         }
-        self.attr(number)
+        Ok(())
     }
 
     fn change_owner(&self, reach: &Reach, new: &NewAttributes) -> Io<()> {
@@ -193,6 +206,7 @@ impl View {
         if !is_shown(name) {
             return Err(Errno::NODATA);
         }
+        let _looking = self.looking();
         match self.stored_meta(number)? {
             Some(meta) => meta.xattrs.get(name).cloned().ok_or(Errno::NODATA),
             None => self.reach(number)?.get_xattr(name),
@@ -200,6 +214,7 @@ impl View {
     }
 
     pub fn list_xattrs(&self, number: u64) -> Io<Vec<u8>> {
+        let _looking = self.looking();
         let names: Vec<Vec<u8>> = match self.stored_meta(number)? {
             Some(meta) => meta.xattrs.into_keys().collect(),
             None => {
@@ -221,6 +236,7 @@ impl View {
             return Err(Errno::NOTSUP);
         }
         self.copy_up(number, Data::Whole)?;
+        let _looking = self.looking();
         let flags = XattrFlags::from_bits_retain(flags as u32);
         self.reach(number)?.set_xattr(name, value, flags)
     }
@@ -230,6 +246,7 @@ impl View {
             return Err(Errno::NODATA);
         }
         self.copy_up(number, Data::Whole)?;
+        let _looking = self.looking();
         self.reach(number)?.remove_xattr(name)
     }
 
@@ -246,6 +263,7 @@ impl View {
     }
 
     pub fn read_link(&self, number: u64) -> Io<Vec<u8>> {
+        let _looking = self.looking();
         match self.body(number)? {
             Body::Stored { entry, .. } => match &entry.kind {
                 Kind::Symlink { target } => Ok(target.clone()),

@@ -76,6 +76,8 @@ impl View {
                 self.link_other_names(link, copy)?;
             }
             let stat = host::stat(&*parent, &name.name)?;
+            let cut_off = entry.size().saturating_sub(stat.stx_size);
+            self.refund_bytes(cut_off.saturating_mul(stat.stx_nlink.into()));
             self.table().rekey(number, Key::Upper(stat.stx_ino));
         }
         let kind = match entry.kind {

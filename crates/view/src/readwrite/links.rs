@@ -12,6 +12,9 @@ use super::host::{self, Io};
 use super::nodes::{Body, Found, Origin, TOP};
 use super::view::{Place, View};
 
+/// Directories from the top of the view down, each with its name.
+type Trail = Vec<(Vec<u8>, Place)>;
+
 impl View {
     /// How many names of the stored file still show it.
     pub fn names_left(&self, link: LinkId) -> Io<u32> {
@@ -42,7 +45,7 @@ impl View {
     }
 
     /// The directories from the top of the view to where the base's directory `origin` is shown now.
-    fn trail_of(&self, origin: &VaultPath) -> Io<Option<Vec<(Vec<u8>, Place)>>> {
+    fn trail_of(&self, origin: &VaultPath) -> Io<Option<Trail>> {
         let mut trail = vec![(Vec::new(), self.place(TOP)?)];
         let mut expected = VaultPath::root();
         for name in origin.components() {
@@ -78,7 +81,7 @@ impl View {
     }
 
     /// Looks through the whole upper for the directory that was renamed from `origin`.
-    fn moved(&self, origin: &VaultPath) -> Io<Option<Vec<(Vec<u8>, Place)>>> {
+    fn moved(&self, origin: &VaultPath) -> Io<Option<Trail>> {
         let mut pending = vec![vec![(Vec::new(), self.place(TOP)?)]];
         while let Some(trail) = pending.pop() {
             let place = &trail.last().expect("a trail begins at the top").1;
@@ -124,7 +127,7 @@ impl View {
     }
 
     /// Copies up every directory of a trail.
-    fn trail_in_upper(&self, trail: Vec<(Vec<u8>, Place)>) -> Io<Arc<OwnedFd>> {
+    fn trail_in_upper(&self, trail: Trail) -> Io<Arc<OwnedFd>> {
         let mut above = self.directory(TOP)?;
         for (name, place) in trail.into_iter().skip(1) {
             above = match (place.upper, place.origin) {

@@ -75,6 +75,10 @@ impl View {
         lock(&self.room).add(1, clamped(size));
     }
 
+    pub fn refund_bytes(&self, bytes: u64) {
+        lock(&self.room).add(0, clamped(bytes));
+    }
+
     /// Takes room for a file that is about to have the size `new`.
     pub fn charge_size(&self, file: impl AsFd, new: u64) -> Io<Charge<'_>> {
         let room = self.room();

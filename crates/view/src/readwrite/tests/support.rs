@@ -28,11 +28,12 @@ pub struct Scene {
     scanner: Scanner,
     cache: HashCache,
     is_mounted: bool,
-    _directory: tempfile::TempDir,
+    _directories: [tempfile::TempDir; 2],
 }
 
 pub struct Wishes {
     pub access: Access,
+    pub owner: Owner,
     pub owners: Owners,
     pub room: Room,
     pub with_upper: bool,
@@ -42,6 +43,7 @@ impl Default for Wishes {
     fn default() -> Wishes {
         Wishes {
             access: Access::ReadWrite,
+            owner: me(),
             owners: Owners::One,
             room: Room::default(),
             with_upper: true,
@@ -53,6 +55,14 @@ pub fn me() -> Owner {
     Owner {
         uid: rustix::process::getuid().as_raw(),
         gid: rustix::process::getgid().as_raw(),
+    }
+}
+
+/// Each kind of user has marks of its own.
+fn marks() -> MarkNames {
+    match rustix::process::getuid().is_root() {
+        true => MarkNames::Trusted,
+        false => MarkNames::User,
     }
 }
 
@@ -68,7 +78,10 @@ impl Scene {
 
     pub fn with(wishes: Wishes, build: impl FnOnce(&mut Builder)) -> Scene {
         let directory = tempfile::tempdir().unwrap();
-        let trees = Trees::new(Store::open(&directory.path().join("home")).unwrap());
+        // What is stored is not what is tested: memory does, where there is a filesystem of it.
+        let home = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+        let home = home.unwrap();
+        let trees = Trees::new(Store::open(home.path()).unwrap());
         let edit = trees.edit(trees.empty_root().unwrap()).unwrap();
         let mut builder = Builder {
             trees: trees.clone(),
@@ -85,10 +98,10 @@ impl Scene {
             base,
             top,
             upper,
-            scanner: in_a_thread(MarkNames::User),
+            scanner: in_a_thread(marks()),
             cache: HashCache::default(),
             is_mounted: false,
-            _directory: directory,
+            _directories: [home, directory],
         };
         scene.mount(wishes);
         scene
@@ -108,9 +121,9 @@ impl Scene {
             trees: self.trees.clone(),
             base: self.base,
             upper: wishes.with_upper.then_some(upper),
-            marks: MarkNames::User,
+            marks: marks(),
             unfinished_prefix: PREFIX.to_vec(),
-            owner: me(),
+            owner: wishes.owner,
             owners: wishes.owners,
             access: wishes.access,
             room: wishes.room,
@@ -149,6 +162,29 @@ impl Scene {
         let committed = commit(&input, &self.scanner, upper.as_fd(), &mut self.cache).unwrap();
         drop(quiet);
         committed
+    }
+
+    pub fn paths(&self, root: RootId) -> Vec<String> {
+        let paths = self.tree(root).into_keys();
+        paths.map(|path| String::from_utf8(path).unwrap()).collect()
+    }
+
+    pub fn entry(&self, root: RootId, path: &str) -> Entry {
+        let path = path.parse().unwrap();
+        self.trees.entry(root, &path).unwrap().unwrap()
+    }
+
+    pub fn content(&self, root: RootId, path: &str) -> Vec<u8> {
+        match self.entry(root, path).kind {
+            Kind::File { content, size, .. } => self.trees.read(content, 0, size as usize).unwrap(),
+            _ => panic!("{path} is no file"),
+        }
+    }
+
+    pub fn mode(&self, path: &str) -> u32 {
+        use std::os::unix::fs::PermissionsExt;
+        let metadata = std::fs::symlink_metadata(self.path(path)).unwrap();
+        metadata.permissions().mode() & 0o7777
     }
 
     /// What a root holds: for each path, all that can be told about it.

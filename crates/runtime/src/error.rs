@@ -215,8 +215,8 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Error::Uncommitted { source, .. } if source.kind() == ErrorKind::Quota => {
-                "remove something with `avfs exec -- rm …`, or raise the limit with \
-                 `avfs quota set`; then it is committed"
+                "remove something with `avfs exec -- rm …`, or in its mount, or raise the limit \
+                 with `avfs quota set`; then it is committed"
                     .into()
             }
             Error::Uncommitted { source, .. } => return source.hint(),
@@ -257,6 +257,21 @@ impl Error {
             Error::Busy { .. } => {
                 "wait until they end, work in a fork, or pass --force to end them".into()
             }
+            Error::Overtaken { .. } => "try again, or wait until it ends".into(),
+            Error::OtherShape { .. } => "wait until they end, or run it with --fork".into(),
+            Error::OwnerOnly { .. } => "ask the owner to run it, or leave that option out".into(),
+            Error::NoOutput { .. } => {
+                "only output beyond --output-limit is kept, for a week; the rest is in the envelope"
+                    .into()
+            }
+            Error::Sandbox(error) => return sandbox_hint(error),
+            Error::Transfer(error) => return error.hint(),
+            _ => return self.mount_hint(),
+        })
+    }
+
+    fn mount_hint(&self) -> Option<String> {
+        Some(match self {
             Error::Mounted { dir, .. } | Error::AlreadyMounted { dir, .. } => {
                 format!("`avfs unmount {}` takes it away", dir.display())
             }
@@ -272,30 +287,28 @@ impl Error {
             Error::OtherNamespace => {
                 "run `avfs daemon stop` where it lives; the next command starts one here".into()
             }
-            Error::Sandbox(avfs_sandbox::Error::Refused { .. }) => {
-                "it serves users whom /etc/passwd knows, on directories of their own".into()
-            }
-            Error::Sandbox(avfs_sandbox::Error::NoProgram { package, .. }) => {
-                format!("install it with `apt-get install {package}`")
-            }
-            Error::Overtaken { .. } => "try again, or wait until it ends".into(),
-            Error::OtherShape { .. } => "wait until they end, or run it with --fork".into(),
-            Error::OwnerOnly { .. } => "ask the owner to run it, or leave that option out".into(),
-            Error::NoOutput { .. } => {
-                "only output beyond --output-limit is kept, for a week; the rest is in the envelope"
-                    .into()
-            }
-            Error::Sandbox(avfs_sandbox::Error::Unenforceable { .. }) => {
-                "run the daemon where it has a control group of its own, as `systemd-run --user \
-                 --scope -p Delegate=yes avfs serve` does, or leave that limit out"
-                    .into()
-            }
-            Error::Sandbox(avfs_sandbox::Error::Invalid { .. }) => return None,
-            Error::Transfer(error) => return error.hint(),
-            Error::Sandbox(_) => "run `avfs doctor` to see what this host lacks".into(),
             _ => return None,
         })
     }
+}
+
+fn sandbox_hint(error: &avfs_sandbox::Error) -> Option<String> {
+    use avfs_sandbox::Error as Sandbox;
+    Some(match error {
+        Sandbox::Unenforceable { .. } => {
+            "run the daemon where it has a control group of its own, as `systemd-run --user \
+             --scope -p Delegate=yes avfs serve` does, or leave that limit out"
+                .into()
+        }
+        Sandbox::Refused { .. } => {
+            "it serves users whom /etc/passwd knows, on directories of their own".into()
+        }
+        Sandbox::NoProgram { package, .. } => {
+            format!("install it with `apt-get install {package}`")
+        }
+        Sandbox::Invalid { .. } => return None,
+        _ => "run `avfs doctor` to see what this host lacks".into(),
+    })
 }
 
 const MOVED_ON: &str = "somebody else changed the vault; look at it and try again";

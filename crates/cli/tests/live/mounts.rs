@@ -26,7 +26,7 @@ fn scenes() -> Vec<Scene> {
     }
     let found = Command::new("fusermount3").arg("--version").output();
     if found.is_err() {
-        println!("SKIPPED: mounts of ordinary users, because fusermount3 is not installed");
+        skip("mounts of ordinary users, because fusermount3 is not installed");
         scenes.retain(|scene| scene.home.user() == "uid 0");
     }
     for scene in &scenes {
@@ -73,6 +73,12 @@ impl std::fmt::Display for Scene {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} as {}", self.driver, self.home.user())
     }
+}
+
+/// Says aloud what was not tried.
+fn skip(what: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {what}");
 }
 
 fn text(path: &Path) -> &str {
@@ -416,7 +422,7 @@ fn a_quota_is_felt_while_writing_or_keeps_the_mount() {
 #[test]
 fn without_fusermount3_the_package_is_named() {
     let Some(home) = Home::of_named_user(AVFS) else {
-        println!("SKIPPED: only root can become another user");
+        skip("only root can become another user");
         return;
     };
     // A PATH on which the daemon finds nothing of the sort.
@@ -444,7 +450,7 @@ fn a_caller_elsewhere_is_told() {
         .flatten()
     {
         if !rustix::process::geteuid().is_root() {
-            println!("SKIPPED: only root makes a mount namespace without more ado");
+            skip("only root makes a mount namespace without more ado");
             return;
         }
         home.ok(&["vault", "create", "v"]);

@@ -123,6 +123,11 @@ impl Home {
         self.dir.path()
     }
 
+    /// What its user has as `HOME`.
+    pub fn user_home(&self) -> &Path {
+        &self.user_home
+    }
+
     pub fn avfs_home(&self) -> PathBuf {
         self.path().join("home")
     }

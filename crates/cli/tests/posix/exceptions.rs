@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 const DOCUMENT: &str = include_str!("../../../../docs/posix.md");
 
-/// The names listed for a view in the table below a heading. A row is the name, the views it is about,
+/// The names listed for a view in the table below a heading. A row is some names, the views it is about,
 /// and the reason.
 pub fn listed(heading: &str, way: Way) -> BTreeSet<String> {
     let start = DOCUMENT
@@ -16,12 +16,13 @@ pub fn listed(heading: &str, way: Way) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for row in rows {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-        let [_, name, ways, reason, _] = cells[..] else {
-            panic!("{row}: a row has a name, the views and a reason");
+        let [_, names, ways, reason, _] = cells[..] else {
+            panic!("{row}: a row has names, the views and a reason");
         };
         assert!(reason.len() > 10, "{row}: says no reason");
         if ways.split(", ").any(|word| word == way.word()) {
-            found.insert(name.trim_matches('`').to_owned());
+            let names = names.split(", ").map(|name| name.trim_matches('`'));
+            found.extend(names.map(str::to_owned));
         }
     }
     found

@@ -3,7 +3,7 @@
 use crate::AVFS;
 use avfs_testkit::{Ran, Shown};
 use serde_json::{Map, Value};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::process::Command;
 
 const SCAN: &str = include_str!("../scripts/scan.py");
@@ -41,16 +41,8 @@ impl Bench {
         let ran = self.shown.shell(cwd, text);
         let after = walk(&self.shown, "v");
         let expected = differences(&self.last, &after);
-        assert_eq!(
-            reported(&ran.report["changes"]),
-            expected,
-            "{:?}: {text}",
-            self.shown.way()
-        );
-        let listed = ran.report["changed_files"].as_array().expect("a list");
-        let listed: BTreeSet<&str> = listed.iter().filter_map(Value::as_str).collect();
-        let paths: BTreeSet<&str> = expected.keys().map(String::as_str).collect();
-        assert_eq!(listed, paths, "{:?}: {text}", self.shown.way());
+        let told = reported(&ran.changes);
+        assert_eq!(told, expected, "{:?}: {text}", self.shown.way());
         self.last = after;
         ran
     }
@@ -73,15 +65,16 @@ impl Bench {
         let out = home.path().join("out");
         home.ok(&["export", TOP, out.to_str().expect("a path of ours is text")]);
         self.same("an export", &walk_of_host(&out));
-        home.ok(&["daemon", "stop"]);
+        self.shown.restart();
         self.same("another daemon", &walk(&self.shown, "v"));
         for text in uses {
             self.shown.shell(cwd, text);
-            let words = ["/bin/bash", "-ec", text];
-            let mut all = vec!["--vault", "fork", "exec", "--cwd", cwd, "--"];
-            all.extend(words);
-            let envelope = home.json(&all);
-            assert_eq!(envelope["result"]["exit_code"], 0, "{text}: {envelope:#}");
+            // What tools have noted by its full path is elsewhere for a command in a sandbox.
+            if !self.shown.is_mounted() {
+                let words = ["--vault", "fork", "exec", "--cwd", cwd, "--"];
+                let envelope = home.json(&[&words[..], &["/bin/bash", "-ec", text]].concat());
+                assert_eq!(envelope["result"]["exit_code"], 0, "{text}: {envelope:#}");
+            }
         }
     }
 
@@ -108,6 +101,9 @@ impl Bench {
 }
 
 fn walk(shown: &Shown, vault: &str) -> Walk {
+    if shown.is_mounted() && vault == "v" {
+        return walk_of_host(shown.at(TOP).as_ref());
+    }
     let command = "exec python3 /scan.py /workspace --all > /tmp/walk";
     let envelope = shown
         .home

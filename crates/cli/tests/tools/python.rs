@@ -34,12 +34,9 @@ fn pip_installs_wheels_and_pytest_runs() {
         bench.step("/workspace", "python3 -m venv .venv");
         bench.stored_step(
             "/workspace",
-            ".venv/bin/python -m pip install -q --disable-pip-version-check --no-index --find-links /wheels pytest",
+            ".venv/bin/python -m pip install -q --disable-pip-version-check --no-index --find-links ../wheels pytest",
         );
-        let tested = bench.stored_step(
-            "/workspace",
-            ".venv/bin/pytest -q --basetemp=/workspace/temp",
-        );
+        let tested = bench.stored_step("/workspace", ".venv/bin/pytest -q --basetemp=temp");
         assert!(tested.stdout.contains("2 passed"), "{}", tested.stdout);
         bench.still_there(
             "/workspace",

@@ -46,14 +46,14 @@ fn sqlite_keeps_what_was_committed() {
         for _ in 0..2 {
             count += 100;
             for mode in ["delete", "wal"] {
-                let text = format!("python3 /writers.py {mode}.db {mode}");
+                let text = format!("python3 ../writers.py {mode}.db {mode}");
                 let ran = bench.stored_step("/workspace", &text);
                 assert_eq!(ran.stdout, format!("({count}, 4)\n"));
             }
         }
         bench.stored_step(
             "/workspace",
-            "python3 /left_open.py wal.db; test -s wal.db-wal",
+            "python3 ../left_open.py wal.db; test -s wal.db-wal",
         );
         bench.still_there(
             "/workspace",

@@ -275,7 +275,7 @@ pub(crate) fn new_overlay(
         ("metacopy", "off"),
         ("index", "off"),
         ("nfs_export", "off"),
-        ("xino", "off"),
+        ("xino", "on"),
     ];
     let mut flags = Vec::new();
     match privilege {

@@ -113,9 +113,19 @@ impl Home {
         }
     }
 
+    /// Whether its daemon is root's.
+    pub fn is_root(&self) -> bool {
+        self.run_as.is_none() && rustix::process::geteuid().is_root()
+    }
+
     /// The directory of everything, the home itself included.
     pub fn path(&self) -> &Path {
         self.dir.path()
+    }
+
+    /// What its user has as `HOME`.
+    pub fn user_home(&self) -> &Path {
+        &self.user_home
     }
 
     pub fn avfs_home(&self) -> PathBuf {

@@ -7,8 +7,7 @@ use avfs_view::{CommitInput, Found, HashCache, Writers};
 use serde_json::json;
 
 use crate::engine::{Engine, STORED_OWNER};
-use crate::live::interrupted_version;
-use crate::opened::{CommitPlan, Otherwise, commit_layer};
+use crate::opened::{CommitPlan, Otherwise, commit_layer, interrupted_version};
 use crate::runtime::Runtime;
 use crate::{Error, Result};
 

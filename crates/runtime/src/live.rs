@@ -4,28 +4,31 @@
 //! committed, so a view in which nothing runs is clean, and closing it loses nothing. A commit that is
 //! refused leaves the view unsaved: it stays until a later commit succeeds.
 
+mod commits;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use avfs_vault::{Cause, ExecId, NewVersion, Principal, RootId, Vault, VaultId};
-use avfs_view::Writers;
+use avfs_vault::{Cause, ExecId, NewVersion, RootId, Vault, VaultId};
 use serde_json::json;
 
-use crate::engine::Engine;
+use self::commits::{names, partial_version};
 use crate::entered::{Entered, Freeze, Left, Place, Running, Stillness};
 use crate::gauge::Gauge;
-use crate::opened::{
-    CommitPlan, Committed, LiveView, Otherwise, Shape, commit_layer, interrupted_version, open,
-    remove_in_background,
-};
+use crate::opened::{Committed, LiveView, Shape, open};
 use crate::options::Access;
 use crate::runtime::{Runtime, lock};
 use crate::{Error, ErrorKind, Result};
 
-/// A layer with more names than this is exchanged for a fresh one once nothing runs in it.
-const ROTATE_ENTRIES: usize = 300;
+/// A layer with more names than this is exchanged for a fresh one: every commit looks at all of them.
+const GROWN: usize = 300;
+/// But not between two commands of one piece of work. What the first one wrote is in the page cache
+/// under its own files, and would have to be fetched through the lens, one file at a time.
+const ROTATE_AFTER: Duration = Duration::from_secs(2);
+/// Unless looking at them has by then cost as much as fetching them would.
+const ROTATE_COMMITS: u32 = 20;
 /// How long commands that are ended may take; each has its grace and then none.
 const ENDING: Duration = Duration::from_secs(15);
 const ENDING_POLL: Duration = Duration::from_millis(50);
@@ -52,6 +55,12 @@ struct Under {
     beside: BTreeSet<ExecId>,
     /// Set to have it ended.
     ending: Arc<AtomicBool>,
+}
+
+impl State {
+    fn has_grown(&self) -> bool {
+        self.live.as_ref().is_some_and(|live| live.entries > GROWN)
+    }
 }
 
 impl Slot {
@@ -228,27 +237,6 @@ impl Slot {
         }
     }
 
-    /// Commits what an earlier commit was refused for, or says once more why it cannot be.
-    fn save(&self, runtime: &Runtime, state: &mut State) -> Result<()> {
-        let Some(live) = state.live.as_mut().filter(|live| live.unsaved) else {
-            return Ok(());
-        };
-        let unknown = || interrupted_version(json!({ "why": "an earlier commit was refused" }));
-        let version = live.refused.take().unwrap_or_else(unknown);
-        let saved = self.commit(runtime, state, version);
-        saved
-            .map(drop)
-            .map_err(|error| self.uncommitted(runtime, error))
-    }
-
-    fn uncommitted(&self, runtime: &Runtime, error: Error) -> Error {
-        let vault = runtime.inner.vaults.by_id(self.vault);
-        Error::Uncommitted {
-            vault: vault.map_or_else(|_| self.vault.to_string(), |vault| vault.name.to_string()),
-            source: Box::new(error),
-        }
-    }
-
     /// Runs `look` on a head that holds all that was written until now, also by running commands.
     pub fn current<T>(
         &self,
@@ -294,12 +282,19 @@ impl Slot {
         Ok((looked, Some(stillness)))
     }
 
-    /// Closes a view that has not been used for `idle`, unless it holds what could not be committed.
-    pub fn close_if_idle(&self, idle: Duration) {
+    /// Closes a view that has not been used for `idle`, unless it holds what could not be committed;
+    /// one that has rested a little while gets a fresh layer.
+    pub fn tidy(&self, runtime: &Runtime, idle: Duration) {
         let Ok(mut state) = self.state.try_lock() else {
             return;
         };
-        if !state.running.is_empty() || state.used.elapsed() < idle {
+        if !state.running.is_empty() {
+            return;
+        }
+        if state.used.elapsed() < idle {
+            if state.used.elapsed() >= ROTATE_AFTER && state.has_grown() {
+                self.rotate_in_background(runtime);
+            }
             return;
         }
         if let Some(live) = state.live.take_if(|live| !live.unsaved) {
@@ -308,6 +303,8 @@ impl Slot {
             if let Ok(closing) = live.close() {
                 closing.finish();
             }
+            // Only memory: it is tried again after the next work.
+            let _ = runtime.rest();
         }
     }
 
@@ -317,8 +314,15 @@ impl Slot {
         if state.live.as_ref().is_some_and(|live| live.unsaved) {
             // On failure the layer stays on disk, where the next start finds it.
             let _ = self.salvage(runtime, &mut state, None);
-        } else if let Some(Ok(closing)) = state.live.take().map(LiveView::close) {
-            closing.finish();
+        } else {
+            let has_grown = state.has_grown();
+            match state.live.take().map(LiveView::close) {
+                // The next start has the time to remove it.
+                Some(Ok(closing)) if has_grown => closing.leave(),
+                Some(Ok(closing)) => closing.finish(),
+                // The next start finds it, too.
+                Some(Err(_)) | None => {}
+            }
         }
     }
 
@@ -345,13 +349,12 @@ impl Slot {
             self.commit(runtime, &mut state, version)
         };
         let committed = committed.map_err(|error| self.uncommitted(runtime, error))?;
-        if state.running.is_empty()
-            && state
-                .live
-                .as_ref()
-                .is_some_and(|live| live.entries > ROTATE_ENTRIES)
-        {
-            self.rotate_in_background(runtime);
+        if state.running.is_empty() && state.has_grown() {
+            let live = state.live.as_mut().expect("it has grown");
+            live.commits_grown += 1;
+            if live.commits_grown > ROTATE_COMMITS {
+                self.rotate_in_background(runtime);
+            }
         }
         let Committed {
             after,
@@ -369,129 +372,40 @@ impl Slot {
         })
     }
 
-    /// Base and layer become the head; without a view the head is what it is.
-    fn commit(
-        &self,
-        runtime: &Runtime,
-        state: &mut State,
-        version: NewVersion,
-    ) -> Result<Committed> {
-        let writers = if state.running.is_empty() {
-            Writers::None
-        } else {
-            Writers::Some
-        };
-        let Some(live) = &mut state.live else {
-            let after = runtime.inner.vaults.by_id(self.vault)?.head;
-            return Ok(Committed {
-                after,
-                version: None,
-                skipped: Vec::new(),
-                aside: None,
-            });
-        };
-        let plan = CommitPlan {
-            vault: self.vault,
-            layer: &mut live.layer,
-            cache: &mut live.cache,
-            writers,
-            version,
-            otherwise: Otherwise::Refuse,
-        };
-        let refused = plan.version.clone();
-        match commit_layer(runtime, &live.engine, plan) {
-            Ok((committed, entries)) => {
-                live.entries = entries;
-                live.unsaved = writers == Writers::Some;
-                live.refused = None;
-                Ok(committed)
-            }
-            Err(error) => {
-                if writers == Writers::None {
-                    live.refused = Some(refused);
-                }
-                Err(error)
-            }
-        }
-    }
-
-    /// The sandbox died with commands in it: what they wrote becomes a version marked interrupted.
-    fn salvage(
-        &self,
-        runtime: &Runtime,
-        state: &mut State,
-        version: Option<NewVersion>,
-    ) -> Result<Committed> {
-        let mut live = state.live.take().expect("only called when there is a view");
-        live.sandbox.kill();
-        let version = match version {
-            Some(version) => NewVersion {
-                cause: Cause::Interrupted,
-                ..version
-            },
-            None => interrupted_version(json!({ "why": "the sandbox was lost" })),
-        };
-        let mut engine = runtime.engine()?;
-        let mut commit = |engine: &Engine| {
-            let plan = CommitPlan {
-                vault: self.vault,
-                layer: &mut live.layer,
-                cache: &mut live.cache,
-                writers: Writers::None,
-                version: version.clone(),
-                otherwise: Otherwise::KeepAside,
-            };
-            commit_layer(runtime, engine, plan)
-        };
-        let mut outcome = commit(&engine);
-        if let Err(Error::View(avfs_view::Error::ScannerLost)) = outcome {
-            // The keeper was dying, and its sandboxes before it.
-            engine.keeper.kill();
-            engine = runtime.engine()?;
-            outcome = commit(&engine);
-        }
-        let (committed, _) = outcome?;
-        remove_in_background(live.layer.retire()?, engine);
-        Ok(committed)
-    }
-
     fn rotate_in_background(&self, runtime: &Runtime) {
         let (slot, runtime) = (runtime.slot(self.vault), runtime.clone());
         std::thread::spawn(move || {
             let mut state = slot.lock();
-            let due = state
-                .live
-                .as_ref()
-                .is_some_and(|live| live.entries > ROTATE_ENTRIES && !live.unsaved);
-            if !due || !state.running.is_empty() {
+            let unsaved = state.live.as_ref().is_some_and(|live| live.unsaved);
+            if unsaved || !state.has_grown() || !state.running.is_empty() {
                 return;
             }
             let shape = state.live.as_ref().map(|live| live.shape);
-            let shape = shape.unwrap_or_default();
-            if let Some(Ok(closing)) = state.live.take().map(LiveView::close) {
-                closing.in_background();
-            }
+            let closing = state.live.take().map(LiveView::close);
             // If this fails, so will the next exec, which can say why.
-            state.live = open(&runtime, slot.vault, shape, Access::ReadWrite).ok();
+            state.live = open(
+                &runtime,
+                slot.vault,
+                shape.unwrap_or_default(),
+                Access::ReadWrite,
+            )
+            .ok();
+            let fresh = state
+                .live
+                .as_ref()
+                .map(|live| (live.engine.clone(), live.shown.clone()));
+            drop(state);
+            if let Some((engine, shown)) = fresh {
+                // Only a help to the next command.
+                let _ = engine.sweeper.warm(&shown);
+            }
+            if let Some(Ok(closing)) = closing {
+                closing.finish();
+            }
         });
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
-}
-
-/// A commit in the middle of commands, because somebody looks.
-fn partial_version(state: &State) -> NewVersion {
-    NewVersion {
-        by: Principal::System,
-        exec: None,
-        cause: Cause::Exec,
-        details: json!({ "partial": true, "execs": names(state.running.keys()) }),
-    }
-}
-
-/// Whose changes a version may hold.
-fn names<'a>(execs: impl Iterator<Item = &'a ExecId>) -> Vec<String> {
-    execs.map(ToString::to_string).collect()
 }

@@ -1,5 +1,6 @@
 //! What an earlier daemon left behind becomes history before anything else happens.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use avfs_vault::{CheckpointOrigin, NewJournalEntry, Principal, VaultId};
@@ -7,7 +8,9 @@ use avfs_view::{CommitInput, Found, HashCache, Writers};
 use serde_json::json;
 
 use crate::engine::{Engine, STORED_OWNER};
-use crate::opened::{CommitPlan, Otherwise, commit_layer, interrupted_version};
+use crate::opened::{
+    CommitPlan, Otherwise, commit_layer, interrupted_version, remove_in_background,
+};
 use crate::runtime::Runtime;
 use crate::{Error, Result};
 
@@ -34,8 +37,7 @@ impl Runtime {
             }
         }
         for retired in rubbish {
-            // What cannot be removed is found again the next time.
-            let _ = retired.remove(&engine.sweeper);
+            remove_in_background(retired, engine.clone());
         }
         Ok(())
     }
@@ -51,13 +53,14 @@ impl Runtime {
         Ok(())
     }
 
-    fn recover_layer(&self, engine: &Engine, found: Found) -> Result<()> {
+    fn recover_layer(&self, engine: &Arc<Engine>, found: Found) -> Result<()> {
         let vaults = &self.inner.vaults;
         let vault = found.vault;
         let mut layer = found.claim(PATIENCE)?;
         let same_boot = self.inner.layers.is_of_this_boot(&layer);
         let Ok(vault) = vaults.by_id(vault) else {
-            return Ok(layer.retire()?.remove(&engine.sweeper)?);
+            remove_in_background(layer.retire()?, engine.clone());
+            return Ok(());
         };
         let record = layer.record().clone();
         let ours = vault.head == record.last_commit || vault.head == record.pending;
@@ -94,6 +97,7 @@ impl Runtime {
                 vaults.save_checkpoint(vault.id, None, aside.root, origin, &Principal::System)?;
             }
         }
-        Ok(layer.retire()?.remove(&engine.sweeper)?)
+        remove_in_background(layer.retire()?, engine.clone());
+        Ok(())
     }
 }

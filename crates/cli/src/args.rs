@@ -13,7 +13,9 @@ use clap::{Args, Command, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 
 pub use care::{AuditArgs, AuditVerb, GcArgs, MaintainArgs, PruneArgs, QuotaArgs, QuotaVerb};
-pub use exec::{DriverName, ExecArgs, NetworkName, OutputArgs, ProfileName, StreamName};
+pub use exec::{
+    DoctorArgs, DriverName, ExecArgs, NetworkName, OutputArgs, ProfileName, StreamName,
+};
 pub use labels::{MetaArgs, TagArgs, UntagArgs};
 pub use paths::{CatArgs, ChmodArgs, CpArgs, EditArgs, LnArgs, TouchArgs, TreeArgs, WriteArgs};
 pub use search::{FindArgs, GrepArgs, SearchArgs};
@@ -145,7 +147,7 @@ pub enum Verb {
     /// Serve this home in the foreground
     Serve(ServeArgs),
     /// Try what this machine offers, and say how to mend what is missing
-    Doctor,
+    Doctor(DoctorArgs),
     /// See it at work: a failing test, two forks, two fixes, one way back
     Demo,
     /// Print completions for a shell

@@ -98,7 +98,10 @@ const EXAMPLES: &[(&str, &str)] = &[
         "serve",
         "  avfs serve --foreground\n  avfs serve --idle-timeout 0          for a service manager",
     ),
-    ("doctor", "  avfs doctor"),
+    (
+        "doctor",
+        "  avfs doctor\n  avfs doctor --attack             try to get out of the sandbox, here",
+    ),
     ("demo", "  avfs demo"),
     (
         "completions",

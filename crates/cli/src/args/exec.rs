@@ -1,4 +1,4 @@
-//! The words of `proxy exec`.
+//! The words of `proxy exec`, and of what goes with it.
 
 use avfs_runtime::{parse_duration, parse_size};
 use clap::{Args, ValueEnum};
@@ -138,6 +138,13 @@ pub struct OutputArgs {
     /// Bytes FROM up to, but not including, TO; `FROM-` for the rest
     #[arg(long, value_name = "FROM-TO", value_parser = range, default_value = "0-")]
     pub range: (u64, Option<u64>),
+}
+
+#[derive(Debug, Args)]
+pub struct DoctorArgs {
+    /// Try what a hostile command would try, and say what stopped it
+    #[arg(long)]
+    pub attack: bool,
 }
 
 #[derive(Copy, Clone, Debug, ValueEnum)]

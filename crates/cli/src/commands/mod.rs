@@ -1,5 +1,6 @@
 //! One file per verb, and the door they all go through.
 
+pub mod attack;
 mod audit;
 mod care;
 mod cat;
@@ -37,7 +38,7 @@ mod tree;
 mod vault;
 mod write;
 
-use crate::args::{Cli, ProxyVerb, Verb};
+use crate::args::{Cli, DoctorArgs, ProxyVerb, Verb};
 use crate::error::{Error, Result};
 use crate::exit::{self, Owner};
 use crate::output::Output;
@@ -67,7 +68,8 @@ fn dispatch(cli: Cli, output: Output) -> Result<u8> {
         // These need no daemon, or choose one themselves.
         Verb::Serve(args) => serve::run(args, output),
         Verb::Completions { shell } => completions::run(shell, output),
-        Verb::Doctor => return doctor::run(output),
+        Verb::Doctor(DoctorArgs { attack: true }) => return attack::run(output),
+        Verb::Doctor(DoctorArgs { attack: false }) => return doctor::run(output),
         Verb::Demo => return demo::run(output),
         Verb::Daemon(verb) => return daemon::run(verb, output),
         verb => return with_session(verb, Session::from_environment(vault)?, output),
@@ -116,7 +118,11 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Proxy(ProxyVerb::Exec(args)) | Verb::Exec(args) => {
             return exec::run(args, session, output);
         }
-        Verb::Serve(_) | Verb::Completions { .. } | Verb::Doctor | Verb::Demo | Verb::Daemon(_) => {
+        Verb::Serve(_)
+        | Verb::Completions { .. }
+        | Verb::Doctor(_)
+        | Verb::Demo
+        | Verb::Daemon(_) => {
             unreachable!("answered before a session is opened")
         }
     };

@@ -15,7 +15,7 @@ use clap::{Args, Command, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 
 pub use care::{AuditArgs, AuditVerb, GcArgs, MaintainArgs, PruneArgs, QuotaArgs, QuotaVerb};
-pub use exec::{DriverName, ExecArgs, NetworkName, ProfileName};
+pub use exec::{DriverName, ExecArgs, NetworkName, OutputArgs, ProfileName, StreamName};
 pub use labels::{MetaArgs, TagArgs, UntagArgs};
 pub use mounts::{DoctorArgs, MountArgs, MountDriverName, UnmountArgs};
 pub use paths::{CatArgs, ChmodArgs, CpArgs, EditArgs, LnArgs, TouchArgs, TreeArgs, WriteArgs};
@@ -136,6 +136,8 @@ pub enum Verb {
     Proxy(ProxyVerb),
     /// Short for `proxy exec`
     Exec(ExecArgs),
+    /// Read what a command wrote beyond what its report kept
+    Output(OutputArgs),
     /// Read the journal of all that happened
     Audit(AuditArgs),
     /// Show how much there is of everything
@@ -359,6 +361,10 @@ mod tests {
         ("diff", "diff BASE HEAD /f --stat --patch"),
         ("exec", "exec -- true"),
         ("exec_input", "exec --stdin -- cat"),
+        (
+            "output",
+            "output 01a1de36-3b62-77b2-8258-ad8380643645 --range 0-9",
+        ),
         ("journal", "audit --limit 5"),
         ("journal_verify", "audit verify"),
         ("gc", "gc --dry-run"),

@@ -255,7 +255,9 @@ impl Error {
                 format!("`avfs log {path}` lists its versions; `avfs rm {path}` removes it")
             }
             Error::Busy { .. } => {
-                "wait until they end, work in a fork, or pass --force to end them".into()
+                "wait until they end, or work in a fork; `checkpoint restore` and `vault delete` \
+                 end them with --force"
+                    .into()
             }
             Error::Overtaken { .. } => "try again, or wait until it ends".into(),
             Error::OtherShape { .. } => "wait until they end, or run it with --fork".into(),

@@ -68,6 +68,7 @@ pub use checkpoints::{CheckpointDetails, CheckpointInfo, RestorePoint, RestoredH
 pub use commit::CommitReport;
 pub use copy::{NewLink, Placed};
 pub use diff::{Diff, DiffDetail, DiffPoint, DiffRequest, DiffScope, FileDiff};
+pub use entered::{Freeze, Running, Stillness};
 pub use error::{Error, ErrorKind, Result};
 pub use exec::ExecRequest;
 pub use export::ExportReport;
@@ -75,7 +76,6 @@ pub use files::{Depth, Listed, Parents, WriteMode};
 pub use host::HostFacts;
 pub use import::{Gitignores, ImportFilter, ImportReport, Skipped};
 pub use labels::{LabelChange, LabelName, Labelled, Labels, TagCount};
-pub use live::Running;
 pub use mode::ModeChange;
 pub use mounts::{
     MountAccess, MountDriver, MountInfo, MountRequest, UnmountTarget, Unmounted, mount_namespace,

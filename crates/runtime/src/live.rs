@@ -5,6 +5,7 @@
 //! refused leaves the view unsaved: it stays until a later commit succeeds.
 
 mod change;
+mod commits;
 mod mount;
 mod salvage;
 
@@ -13,18 +14,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use avfs_sandbox::Network;
-use avfs_vault::{Cause, ExecId, NewVersion, Principal, RootId, Vault, VaultId};
-use avfs_view::Writers;
+use avfs_vault::{Cause, ExecId, NewVersion, RootId, Vault, VaultId};
 use serde_json::json;
 
-use crate::commit::commit_version;
-use crate::entered::{Entered, Left, Place};
+use self::commits::names;
+use crate::entered::{Entered, Freeze, Left, Place, Running, Stillness};
 use crate::gauge::Gauge;
-use crate::opened::{CommitPlan, Committed, LiveView, Otherwise, commit_layer, open};
-use crate::options::{Access, Driver, ExecOptions};
+use crate::opened::{Committed, LiveView, Shape, open};
+use crate::options::Access;
 use crate::runtime::{Runtime, lock};
-use crate::stage::Stage;
 use crate::{Error, ErrorKind, Result};
 pub(crate) use change::HeadChange;
 
@@ -63,35 +61,10 @@ struct Under {
     ending: Arc<AtomicBool>,
 }
 
-/// Of what kind a sandbox is. Commands share one if they want the same kind.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Shape {
-    pub network: Network,
-    pub driver: Driver,
-}
-
-impl Shape {
-    pub fn of(options: &ExecOptions) -> Shape {
-        Shape {
-            network: options.network,
-            driver: options.driver,
-        }
-    }
-}
-
 impl State {
     fn has_grown(&self) -> bool {
         self.live.as_ref().is_some_and(|live| live.entries > GROWN)
     }
-}
-
-/// What becomes of commands that are in the way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Running {
-    /// They are let be, and nothing is done.
-    Respect,
-    /// They are ended first.
-    End,
 }
 
 impl Slot {
@@ -132,7 +105,7 @@ impl Slot {
         }
         let live = state.live.as_mut().expect("opened just now");
         live.unsaved = true;
-        let sandbox = live.stage.sandbox()?;
+        let inside = live.inside()?;
         let ending = Arc::new(AtomicBool::new(false));
         let beside: BTreeSet<ExecId> = state.running.keys().copied().collect();
         for other in state.running.values_mut() {
@@ -150,20 +123,20 @@ impl Slot {
             slot: self.clone(),
             exec,
         };
-        Ok(Entered::new(runtime, sandbox, before, ending, place))
+        Ok(Entered::new(runtime, inside, before, ending, place))
     }
 
     /// Opens a view of its own on the vault as it is now, which nothing can change.
     pub fn look(self: &Arc<Self>, runtime: &Runtime, shape: Shape) -> Result<Entered> {
         self.current(runtime, |_| Ok(()))?;
         let view = open(runtime, self.vault, shape, Access::ReadOnly)?;
-        let (sandbox, before) = (view.stage.sandbox()?, view.layer.record().base);
+        let (inside, before) = (view.inside()?, view.layer.record().base);
         let place = Place::Apart {
             view: Box::new(view),
             vault: self.vault,
         };
         let ending = Arc::default();
-        Ok(Entered::new(runtime, sandbox, before, ending, place))
+        Ok(Entered::new(runtime, inside, before, ending, place))
     }
 
     /// How the bytes of the live view are watched.
@@ -272,27 +245,6 @@ impl Slot {
         }
     }
 
-    /// Commits what an earlier commit was refused for, or says once more why it cannot be.
-    fn save(&self, runtime: &Runtime, state: &mut State) -> Result<()> {
-        let Some(live) = state.live.as_mut().filter(|live| live.unsaved) else {
-            return Ok(());
-        };
-        let unknown = || interrupted_version(json!({ "why": "an earlier commit was refused" }));
-        let version = live.refused.take().unwrap_or_else(unknown);
-        let saved = self.commit(runtime, state, version);
-        saved
-            .map(drop)
-            .map_err(|error| self.uncommitted(runtime, error))
-    }
-
-    fn uncommitted(&self, runtime: &Runtime, error: Error) -> Error {
-        let vault = runtime.inner.vaults.by_id(self.vault);
-        Error::Uncommitted {
-            vault: vault.map_or_else(|_| self.vault.to_string(), |vault| vault.name.to_string()),
-            source: Box::new(error),
-        }
-    }
-
     /// Runs `look` on a head that holds all that was written until now, also by running commands.
     pub fn current<T>(
         &self,
@@ -307,6 +259,36 @@ impl Slot {
             self.save(runtime, &mut state)?;
         }
         look(runtime.inner.vaults.by_id(self.vault)?)
+    }
+
+    /// The same, with running commands held still while all that they wrote is taken in.
+    pub fn still<T>(
+        &self,
+        runtime: &Runtime,
+        look: impl FnOnce(Vault) -> Result<T>,
+    ) -> Result<(T, Option<Stillness>)> {
+        let mut state = self.ready(runtime)?;
+        if state.running.is_empty() {
+            drop(state);
+            return Ok((self.current(runtime, look)?, None));
+        }
+        let sandbox = state
+            .live
+            .as_ref()
+            .and_then(|live| live.stage.sandbox().ok());
+        let frozen = sandbox.as_ref().and_then(|sandbox| sandbox.freeze().ok());
+        let stillness = Stillness {
+            commands: state.running.len(),
+            method: match &frozen {
+                Some(_) => Freeze::SigStop,
+                None => Freeze::None,
+            },
+        };
+        let committed = self.commit_partly(runtime, &mut state);
+        drop(frozen);
+        committed.map_err(|error| self.uncommitted(runtime, error))?;
+        let looked = look(runtime.inner.vaults.by_id(self.vault)?)?;
+        Ok((looked, Some(stillness)))
     }
 
     /// Closes a view that has not been used for `idle`, unless it holds what could not be committed;
@@ -401,83 +383,7 @@ impl Slot {
         })
     }
 
-    /// Base and layer become the head; without a view the head is what it is.
-    fn commit(
-        &self,
-        runtime: &Runtime,
-        state: &mut State,
-        version: NewVersion,
-    ) -> Result<Committed> {
-        let Some(live) = &mut state.live else {
-            let after = runtime.inner.vaults.by_id(self.vault)?.head;
-            return Ok(Committed::unchanged(after));
-        };
-        let quiet = live.stage.quiesce()?;
-        let writers = match &live.stage {
-            Stage::Sandbox(_) if state.running.is_empty() => Writers::None,
-            Stage::Mount(_) if quiet.is_some() => Writers::None,
-            Stage::Sandbox(_) | Stage::Mount(_) => Writers::Some,
-        };
-        let plan = CommitPlan {
-            vault: self.vault,
-            layer: &mut live.layer,
-            cache: &mut live.cache,
-            writers,
-            version,
-            otherwise: Otherwise::Refuse,
-        };
-        let refused = plan.version.clone();
-        match commit_layer(runtime, &live.engine, plan) {
-            Ok((committed, entries)) => {
-                live.entries = entries;
-                drop(quiet);
-                live.unsaved = writers == Writers::Some || live.stage.is_mount();
-                live.refused = None;
-                live.stage.set_room(runtime, self.vault)?;
-                Ok(committed)
-            }
-            Err(error) => {
-                if writers == Writers::None && !live.stage.is_mount() {
-                    live.refused = Some(refused);
-                }
-                Err(error)
-            }
-        }
-    }
-
-    fn commit_partly(&self, runtime: &Runtime, state: &mut State) -> Result<Committed> {
-        let version = partial_version(state);
-        self.commit(runtime, state, version)
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
-    }
-}
-
-/// A commit in the middle of somebody's work, because somebody else looks.
-fn partial_version(state: &State) -> NewVersion {
-    if state.mount().is_some() {
-        return commit_version(Principal::System, json!({ "partial": true }));
-    }
-    NewVersion {
-        by: Principal::System,
-        exec: None,
-        cause: Cause::Exec,
-        details: json!({ "partial": true, "execs": names(state.running.keys()) }),
-    }
-}
-
-/// Whose changes a version may hold.
-fn names<'a>(execs: impl Iterator<Item = &'a ExecId>) -> Vec<String> {
-    execs.map(ToString::to_string).collect()
-}
-
-pub(crate) fn interrupted_version(details: serde_json::Value) -> NewVersion {
-    NewVersion {
-        by: Principal::System,
-        exec: None,
-        cause: Cause::Interrupted,
-        details,
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::io;
+use std::io::{self, Read, Write};
 use std::os::fd::{BorrowedFd, OwnedFd};
 
 use avfs_vault::{Change, Content, Entry, Kind, LinkId, RootId, Trees, VaultPath};
@@ -12,6 +12,9 @@ use rustix::io::Errno;
 
 use crate::locate::file_content;
 use crate::{Error, Result};
+
+/// Content up to this size is written in one piece.
+const AT_ONCE: u64 = 16 << 20;
 
 /// How a change is done where the two roots alone would not tell.
 #[derive(Debug, Clone)]
@@ -282,8 +285,17 @@ impl Through<'_> {
         content: Content,
         size: u64,
     ) -> Result<(), Halt> {
+        let failed = || Error::io(path.to_string());
+        let mut file = File::from(opened);
         let mut reader = self.trees.reader(content, size);
-        io::copy(&mut reader, &mut File::from(opened)).map_err(Error::io(path.to_string()))?;
+        if size > AT_ONCE {
+            io::copy(&mut reader, &mut file).map_err(failed())?;
+            return Ok(());
+        }
+        // In one piece, so that nothing a command appends comes to stand in the middle.
+        let mut bytes = Vec::new();
+        reader.read_to_end(&mut bytes).map_err(failed())?;
+        file.write_all(&bytes).map_err(failed())?;
         Ok(())
     }
 

@@ -143,10 +143,8 @@ fn open(
         give(&parent, name, owner)?;
         return Ok(opened);
     }
-    let flags = match how {
-        Opening::Append => flags | OFlags::APPEND,
-        _ => flags,
-    };
+    // Also into an emptied file: what a command appends meanwhile must not be written over.
+    let flags = flags | OFlags::APPEND;
     let opened = openat2(&parent, name, flags, Mode::empty(), BENEATH)?;
     let stat = fstat(&opened)?;
     if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
@@ -290,4 +288,124 @@ fn set_xattrs(opened: &OwnedFd, wanted: &BTreeMap<Vec<u8>, Vec<u8>>) -> io::Resu
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    use std::path::Path;
+
+    fn top(path: &Path) -> OwnedFd {
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        rustix::fs::open(path, flags, Mode::empty()).unwrap()
+    }
+
+    fn done(view: &Path, change: Act) -> io::Result<Option<OwnedFd>> {
+        act(top(view).as_fd(), &change, None)
+    }
+
+    fn opened(view: &Path, path: &str, how: Opening) -> io::Result<std::fs::File> {
+        let path = path.as_bytes().to_vec();
+        let descriptor = done(view, Act::Open { path, how })?;
+        Ok(descriptor.expect("a descriptor").into())
+    }
+
+    #[test]
+    fn no_link_and_no_dots_lead_out() {
+        let place = tempfile::tempdir().unwrap();
+        let view = place.path().join("view");
+        std::fs::create_dir(&view).unwrap();
+        std::fs::write(place.path().join("secret"), "s").unwrap();
+        symlink("..", view.join("up")).unwrap();
+        symlink("../secret", view.join("link")).unwrap();
+        for path in ["up/secret", "link", "../secret", "/etc/passwd"] {
+            assert!(opened(&view, path, Opening::Empty).is_err(), "{path}");
+            assert!(opened(&view, path, Opening::Append).is_err(), "{path}");
+            let path = path.as_bytes().to_vec();
+            let meta = NewMeta {
+                mode: Some(0),
+                ..NewMeta::default()
+            };
+            // Of a link only the link itself is touched.
+            let _ = done(&view, Act::Meta { path, meta });
+        }
+        assert!(opened(&view, "up/new", Opening::New).is_err());
+        let removed = Act::Remove {
+            path: b"up/secret".to_vec(),
+        };
+        assert!(done(&view, removed).is_err());
+        let secret = std::fs::metadata(place.path().join("secret")).unwrap();
+        assert_eq!((secret.len(), secret.mode() & 0o777 != 0), (1, true));
+    }
+
+    #[test]
+    fn a_file_is_emptied_only_if_it_is_the_known_one() {
+        let view = tempfile::tempdir().unwrap();
+        let file = view.path().join("f");
+        std::fs::write(&file, "abc").unwrap();
+        let stat = std::fs::metadata(&file).unwrap();
+        let mtime = (stat.mtime(), stat.mtime_nsec() as u32);
+        let stale = Opening::EmptyIf { size: 4, mtime };
+        let error = opened(view.path(), "f", stale).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ESTALE));
+        assert_eq!(std::fs::read(&file).unwrap(), b"abc");
+        let known = Opening::EmptyIf { size: 3, mtime };
+        let mut known = opened(view.path(), "f", known).unwrap();
+        // Somebody appends before the new content is there: both are kept.
+        let mut other = std::fs::File::options().append(true).open(&file).unwrap();
+        other.write_all(b"other").unwrap();
+        known.write_all(b"new").unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), b"othernew");
+    }
+
+    #[test]
+    fn names_are_made_moved_and_removed() {
+        let view = tempfile::tempdir().unwrap();
+        let path = |text: &str| text.as_bytes().to_vec();
+        let at = |text: &str| view.path().join(text);
+        done(view.path(), Act::Directory { path: path("d") }).unwrap();
+        let mut made = opened(view.path(), "d/f", Opening::New).unwrap();
+        made.write_all(b"x").unwrap();
+        let (from, to) = (path("d/f"), path("d/g"));
+        done(view.path(), Act::Link { from, to }).unwrap();
+        let (from, to, over) = (path("d/g"), path("d/f"), Over::Nothing);
+        let taken = done(view.path(), Act::Rename { from, to, over });
+        assert_eq!(taken.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        let target = path("nowhere");
+        done(
+            view.path(),
+            Act::Symlink {
+                path: path("d/s"),
+                target,
+            },
+        )
+        .unwrap();
+        done(view.path(), Act::Fifo { path: path("d/p") }).unwrap();
+        let meta = NewMeta {
+            mode: Some(0o640),
+            mtime: Some((1_000, 7)),
+            xattrs: None,
+        };
+        let path_of = path("d/f");
+        done(
+            view.path(),
+            Act::Meta {
+                path: path_of,
+                meta,
+            },
+        )
+        .unwrap();
+        let stat = std::fs::metadata(at("d/g")).unwrap();
+        assert_eq!(
+            (stat.mode() & 0o7777, stat.mtime(), stat.nlink()),
+            (0o640, 1_000, 2)
+        );
+        std::fs::create_dir(at("d/deep")).unwrap();
+        std::fs::write(at("d/deep/f"), "").unwrap();
+        std::fs::set_permissions(at("d/g"), std::fs::Permissions::from_mode(0o000)).unwrap();
+        done(view.path(), Act::Remove { path: path("d") }).unwrap();
+        assert_eq!(std::fs::read_dir(view.path()).unwrap().count(), 0);
+    }
 }

@@ -65,9 +65,13 @@ pub struct UnmountArgs {
 #[command(after_help = "\
 Examples:
   avfs doctor
-  avfs doctor --fix                take away mounts whose daemon was killed")]
+  avfs doctor --fix                take away mounts whose daemon was killed
+  avfs doctor --attack             try to get out of the sandbox, here")]
 pub struct DoctorArgs {
     /// Mend what can be mended from here
     #[arg(long)]
     pub fix: bool,
+    /// Try what a hostile command would try, and say what stopped it
+    #[arg(long, conflicts_with = "fix")]
+    pub attack: bool,
 }

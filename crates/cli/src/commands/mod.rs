@@ -1,5 +1,6 @@
 //! One file per verb, and the door they all go through.
 
+pub mod attack;
 mod audit;
 mod care;
 mod cat;
@@ -28,6 +29,7 @@ mod ls;
 mod mkdir;
 mod mount;
 mod mv;
+mod output;
 mod paths;
 mod rm;
 mod search;
@@ -38,7 +40,7 @@ mod tree;
 mod vault;
 mod write;
 
-use crate::args::{Cli, ProxyVerb, Verb};
+use crate::args::{Cli, DoctorArgs, ProxyVerb, Verb};
 use crate::error::{Error, Result};
 use crate::exit::{self, Owner};
 use crate::output::Output;
@@ -68,6 +70,7 @@ fn dispatch(cli: Cli, output: Output) -> Result<u8> {
         // These need no daemon, or choose one themselves.
         Verb::Serve(args) => serve::run(args, output),
         Verb::Completions { shell } => completions::run(shell, output),
+        Verb::Doctor(DoctorArgs { attack: true, .. }) => return attack::run(output),
         Verb::Doctor(args) => return doctor::run(args, output),
         Verb::Demo => return demo::run(output),
         Verb::Daemon(verb) => return daemon::run(verb, output),
@@ -110,6 +113,7 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Mounts => mount::list(session, output),
         Verb::Commit => commit::run(session, output),
         Verb::Diff(args) => diff::run(args, session, output),
+        Verb::Output(args) => output::run(args, session, output),
         Verb::Audit(args) => return audit::run(args, session, output),
         Verb::Stats => care::stats(session, output),
         Verb::Quota(args) => care::quota(args, session, output),

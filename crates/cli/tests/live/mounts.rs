@@ -146,6 +146,34 @@ fn a_mount_and_the_vault_are_the_same() {
     }
 }
 
+/// A program and the verbs append to one file while commits go on: every line is there at the end.
+#[test]
+fn a_program_and_verbs_write_at_the_same_time() {
+    for scene in scenes() {
+        let home = &scene.home;
+        let dir = scene.mount();
+        let script = "cd $M; i=0; while [ ! -e stop ]; do i=$((i+1)); echo host $i >> log; \
+                      echo $i > f$((i % 7)); sleep 0.002; done; echo $i";
+        let mut writer = home.host_command("sh");
+        let writer = writer.args(["-c", script]).env("M", &dir);
+        let writer = writer.stdout(std::process::Stdio::piped());
+        let writer = writer.spawn().expect("it runs");
+        assert!(wait_for(SOON, || scene.there("log")), "{scene}");
+        for number in 0..15 {
+            home.ok(&["write", "-a", "/log", &format!("verb {number}\n")]);
+            home.ok(&["write", &format!("/w{number}"), "w"]);
+        }
+        home.ok(&["write", "/stop", ""]);
+        let turns = writer.wait_with_output().expect("it ends").stdout;
+        let turns: usize = String::from_utf8_lossy(&turns).trim().parse().unwrap();
+        home.ok(&["unmount", text(&dir)]);
+        let log = home.ok(&["cat", "/log"]);
+        let count = |who: &str| log.lines().filter(|line| line.starts_with(who)).count();
+        assert_eq!((count("host "), count("verb ")), (turns, 15), "{scene}");
+        assert_eq!(log.lines().count(), turns + 15, "{scene}");
+    }
+}
+
 #[test]
 fn whoever_reads_the_head_reads_what_was_written_before() {
     for scene in scenes() {

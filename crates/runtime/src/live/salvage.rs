@@ -4,10 +4,11 @@ use avfs_vault::{Cause, NewVersion};
 use avfs_view::Writers;
 use serde_json::json;
 
-use super::{Slot, State, interrupted_version};
+use super::{Slot, State};
 use crate::engine::Engine;
 use crate::opened::{
-    CommitPlan, Committed, LiveView, Otherwise, commit_layer, open, remove_in_background,
+    CommitPlan, Committed, LiveView, Otherwise, commit_layer, interrupted_version, open,
+    remove_in_background,
 };
 use crate::options::Access;
 use crate::runtime::Runtime;

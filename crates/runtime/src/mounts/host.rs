@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use super::registry::{self, Noted};
 use super::{MountDriver, MountInfo};
 use crate::engine::Engine;
-use crate::live::Shape;
+use crate::opened::Shape;
 use crate::opened::{LiveView, remove_in_background};
 use crate::runtime::Runtime;
 use crate::stage::Stage;

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use super::Owners;
 use super::copyup::Data;
+use super::files::Handle;
 use super::host::{self, Io, Reach};
 use super::nodes::{Body, Found, TOP};
 use super::view::View;
@@ -136,7 +137,7 @@ impl View {
         &self,
         request: &Request,
         number: u64,
-        writable: Option<Arc<std::fs::File>>,
+        handle: Option<&Handle>,
         new: &NewAttributes,
     ) -> Io<FileAttr> {
         if self.owners == Owners::One {
@@ -150,7 +151,7 @@ impl View {
             None => Data::Whole,
         };
         self.copy_up(number, data)?;
-        self.set_in_upper(request, number, writable, new)?;
+        self.set_in_upper(request, number, handle, new)?;
         self.attr(number)
     }
 
@@ -158,13 +159,13 @@ impl View {
         &self,
         request: &Request,
         number: u64,
-        writable: Option<Arc<std::fs::File>>,
+        handle: Option<&Handle>,
         new: &NewAttributes,
     ) -> Io<()> {
         let _looking = self.looking();
         let reach = self.reach(number)?;
         if let Some(size) = new.size {
-            self.truncate(&reach, writable, size)?;
+            self.truncate(&reach, handle, size)?;
             if request.uid() != 0 {
                 clear_privileges(&reach)?;
             }
@@ -191,8 +192,12 @@ impl View {
         }
     }
 
-    fn truncate(&self, reach: &Reach, file: Option<Arc<std::fs::File>>, size: u64) -> Io<()> {
-        let file = match file {
+    fn truncate(&self, reach: &Reach, handle: Option<&Handle>, size: u64) -> Io<()> {
+        let opened = match handle {
+            Some(Handle::File(open)) => open.writable().cloned(),
+            _ => None,
+        };
+        let file = match opened {
             Some(file) => file,
             None => Arc::new(reach.reopen(OFlags::WRONLY | OFlags::NONBLOCK)?),
         };

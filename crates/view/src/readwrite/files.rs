@@ -28,8 +28,26 @@ pub struct OpenFile {
     node: u64,
     opened: Arc<Opened>,
     source: Source,
-    /// Whether it can be the way of a shared, writable mapping.
-    is_mappable: bool,
+    access: OpenAccess,
+}
+
+/// What a descriptor was opened for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OpenAccess {
+    Read,
+    Write,
+    /// Then there may be a shared, writable mapping of it, too.
+    Both,
+}
+
+impl OpenAccess {
+    fn of(flags: i32) -> OpenAccess {
+        match flags & libc::O_ACCMODE {
+            libc::O_RDONLY => OpenAccess::Read,
+            libc::O_WRONLY => OpenAccess::Write,
+            _ => OpenAccess::Both,
+        }
+    }
 }
 
 enum Source {
@@ -69,7 +87,7 @@ impl Handles {
     pub fn maybe_mapped(&self) -> Vec<INodeNo> {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         let files = open.values().filter_map(|handle| match &**handle {
-            Handle::File(file) if file.is_mappable => Some(file.node),
+            Handle::File(file) if file.access == OpenAccess::Both => Some(file.node),
             _ => None,
         });
         let mut nodes: Vec<u64> = files.collect();
@@ -88,32 +106,28 @@ impl OpenFile {
         }
     }
 
-    /// The file in the upper, if this descriptor may write to it.
-    pub fn writable(&self) -> Option<Arc<File>> {
-        match &self.source {
-            Source::Host(file) => Some(file.clone()),
-            Source::Stored(_) => None,
+    /// The file in the upper, if it is there and this descriptor may write to it.
+    pub fn writable(&self) -> Option<&Arc<File>> {
+        match self.access {
+            OpenAccess::Read => None,
+            // The copy of a stored file is open for both.
+            OpenAccess::Write | OpenAccess::Both => self.host(),
         }
     }
 }
 
 impl View {
-    /// Opens the node's file with the access of `flags`.
+    /// Opens the node's file with the access of `flags`. What is stored is copied by the first change.
     pub fn open_file(&self, number: u64, flags: i32) -> Io<FileHandle> {
-        let access = flags & libc::O_ACCMODE;
-        let truncate = flags & libc::O_TRUNC != 0;
-        let writes = access != libc::O_RDONLY || truncate;
-        if writes {
-            let data = if truncate { Data::UpTo(0) } else { Data::Whole };
-            self.copy_up(number, data)?;
-        }
         let _looking = self.looking();
         let opened = self.opened(number)?;
         let source = match self.body(number)? {
             Body::Stored { entry, .. } => Source::Stored(entry),
             Body::Upper { .. } => {
-                let wanted = OFlags::from_bits_retain(access as u32);
-                let file = self.open_in_upper(number, wanted, truncate)?;
+                let access = OFlags::from_bits_retain((flags & libc::O_ACCMODE) as u32);
+                // A FIFO is the kernel's own affair and never comes here; not waiting costs nothing.
+                let file = self.reach(number)?.reopen(access | OFlags::NONBLOCK)?;
+                let file = Arc::new(file);
                 opened.file.get_or_init(|| file.clone());
                 Source::Host(file)
             }
@@ -123,23 +137,8 @@ impl View {
             node: number,
             opened,
             source,
-            is_mappable: access == libc::O_RDWR,
+            access: OpenAccess::of(flags),
         })))
-    }
-
-    fn open_in_upper(&self, number: u64, access: OFlags, truncate: bool) -> Io<Arc<File>> {
-        let reach = self.reach(number)?;
-        // A FIFO is the kernel's own affair and never comes here; not waiting costs nothing.
-        let file = Arc::new(reach.reopen(access | OFlags::NONBLOCK)?);
-        if truncate {
-            let charge = self.charge_size(&file, 0)?;
-            if rustix::fs::ftruncate(&file, 0) == Err(Errno::INVAL) {
-                // Opened to read, yet to be cut off: Linux allows it.
-                reach.reopen(OFlags::WRONLY | OFlags::TRUNC)?;
-            }
-            charge.keep();
-        }
-        Ok(file)
     }
 
     /// Remembers a file that was just made as an open one.
@@ -150,7 +149,7 @@ impl View {
             node: number,
             opened,
             source: Source::Host(file),
-            is_mappable: flags & libc::O_ACCMODE == libc::O_RDWR,
+            access: OpenAccess::of(flags),
         })))
     }
 
@@ -172,6 +171,14 @@ impl View {
             Handle::File(_) => Ok(handle),
             Handle::Directory(_) => Err(Errno::ISDIR),
         }
+    }
+
+    /// The file in the upper that a descriptor writes to; it comes there now if it was only stored.
+    fn to_write<'a>(&self, open: &'a OpenFile) -> Io<&'a Arc<File>> {
+        if open.host().is_none() {
+            self.copy_up(open.node, Data::Whole)?;
+        }
+        open.writable().ok_or(Errno::BADF)
     }
 
     pub fn read(&self, number: u64, handle: FileHandle, offset: u64, size: u32) -> Io<Vec<u8>> {
@@ -230,7 +237,7 @@ impl View {
         let Handle::File(open) = &*handle else {
             return Err(Errno::BADF);
         };
-        let file = open.host().ok_or(Errno::BADF)?;
+        let file = self.to_write(open)?;
         if kill {
             self.drop_privileges(open.node, file)?;
         }
@@ -281,14 +288,14 @@ impl View {
         let Handle::File(open) = &*handle else {
             return Err(Errno::BADF);
         };
-        let file = open.writable().ok_or(Errno::BADF)?;
+        let file = self.to_write(open)?;
         let mode = FallocateFlags::from_bits_retain(mode as u32);
         let charge = if mode.contains(FallocateFlags::KEEP_SIZE) {
             self.charge(0, 0)?
         } else {
-            self.charge_end(&file, offset + length)?
+            self.charge_end(file, offset + length)?
         };
-        rustix::fs::fallocate(&file, mode, offset, length)?;
+        rustix::fs::fallocate(file, mode, offset, length)?;
         charge.keep();
         Ok(())
     }
@@ -324,18 +331,19 @@ impl View {
             return Err(Errno::BADF);
         };
         // The kernel then copies by reading and writing.
-        let (Some(source), Some(target)) = (from.host(), to.writable()) else {
+        let Some(source) = from.host() else {
             return Err(Errno::XDEV);
         };
+        let target = self.to_write(to)?;
         let length = length.min(1 << 30);
         let available = super::host::stat_open(source)?.stx_size;
         let length = length.min(available.saturating_sub(from_offset)) as usize;
-        let charge = self.charge_end(&target, to_offset + length as u64)?;
+        let charge = self.charge_end(target, to_offset + length as u64)?;
         let (mut read_at, mut write_at) = (from_offset, to_offset);
         let copied = rustix::fs::copy_file_range(
             source,
             Some(&mut read_at),
-            &target,
+            target,
             Some(&mut write_at),
             length,
         )?;

@@ -9,14 +9,13 @@ use std::time::SystemTime;
 
 use fuser::{
     BsdFileFlags, CopyFileRangeFlags, Errno, FileHandle, Filesystem, FopenFlags, INodeNo,
-    KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
-    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs,
-    ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    KernelConfig, LockOwner, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate,
+    ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen,
+    ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
 use super::Access;
 use super::attributes::NewAttributes;
-use super::files::Handle;
 use super::host::Io;
 use super::listing::DOTS;
 use super::nodes::Name;
@@ -108,11 +107,7 @@ impl Filesystem for ViewFilesystem {
         };
         let changed = self.change(|view| {
             let handle = fh.and_then(|fh| view.file_handle(fh).ok());
-            let file = handle.and_then(|handle| match &*handle {
-                Handle::File(open) => open.writable(),
-                Handle::Directory(_) => None,
-            });
-            view.set_attributes(req, ino.0, file, &new)
+            view.set_attributes(req, ino.0, handle.as_deref(), &new)
         });
         reply::answer_attr(changed, reply);
     }
@@ -207,11 +202,9 @@ impl Filesystem for ViewFilesystem {
             // "Not implemented" makes the kernel open and close files without telling us.
             return reply.error(Errno::ENOSYS);
         }
-        let writes = flags.0 & (libc::O_ACCMODE | libc::O_TRUNC) != libc::O_RDONLY;
-        let opened = if writes {
-            self.change(|view| view.open_file(ino.0, flags.0))
-        } else {
-            self.ask(|view| view.open_file(ino.0, flags.0))
+        let opened = match flags.acc_mode() {
+            OpenAccMode::O_RDONLY => self.ask(|view| view.open_file(ino.0, flags.0)),
+            _ => self.change(|view| view.open_file(ino.0, flags.0)),
         };
         match opened {
             Ok(handle) => reply.opened(handle, FopenFlags::FOPEN_KEEP_CACHE),

@@ -1,7 +1,7 @@
 //! Operations on single names and open files of the upper directory, all through descriptors.
 
 use std::fs::File;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -312,13 +312,12 @@ pub fn remove_directory(parent: &OwnedFd, name: &[u8]) -> Io<()> {
 }
 
 /// Names in a directory of the upper, with what the filesystem says about each.
-pub fn names(directory: BorrowedFd<'_>) -> Io<Vec<(Vec<u8>, FileType, u64)>> {
-    let opened = open(
-        directory,
-        b".",
-        OFlags::RDONLY | OFlags::DIRECTORY,
-        Mode::empty(),
-    )?;
+pub fn names(directory: &OwnedFd) -> Io<Vec<(Vec<u8>, FileType, u64)>> {
+    // Emptiness is asked about directories that their owner may not read.
+    let opened = overriding(directory, || {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        open(directory, b".", flags, Mode::empty())
+    })?;
     let mut names = Vec::new();
     for item in rustix::fs::Dir::new(opened)? {
         let item = item?;

@@ -86,7 +86,7 @@ impl View {
         while let Some(trail) = pending.pop() {
             let place = &trail.last().expect("a trail begins at the top").1;
             let Some(upper) = &place.upper else { continue };
-            for (name, kind, _) in host::names(std::os::fd::AsFd::as_fd(&**upper))? {
+            for (name, kind, _) in host::names(upper)? {
                 if kind != FileType::Directory || self.is_hidden(&name) {
                     continue;
                 }

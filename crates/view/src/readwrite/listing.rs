@@ -5,7 +5,6 @@
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hasher};
-use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use fuser::{FileHandle, FileType};
@@ -70,7 +69,7 @@ impl View {
         let mut items = Vec::new();
         let mut covered = HashSet::new();
         if let Some(upper) = &place.upper {
-            for (name, kind, inode) in host::names(upper.as_fd())? {
+            for (name, kind, inode) in host::names(upper)? {
                 if let Some(item) = self.upper_item(&place, &name, kind, inode)? {
                     items.push(item);
                 }
@@ -143,7 +142,7 @@ impl View {
     pub fn is_empty(&self, place: &Place) -> Io<bool> {
         let mut covered = HashSet::new();
         if let Some(upper) = &place.upper {
-            for (name, kind, inode) in host::names(upper.as_fd())? {
+            for (name, kind, inode) in host::names(upper)? {
                 if self.upper_item(place, &name, kind, inode)?.is_some() {
                     return Ok(false);
                 }

@@ -18,7 +18,8 @@ use super::view::View;
 pub const FOREVER: Duration = Duration::from_secs(1 << 30);
 pub const GENERATION: Generation = Generation(0);
 
-/// Asks for what makes it fast; a fixed view is one that nothing ever changes.
+/// Asks for what makes it fast. Not for truncation while opening: the kernel would find out only
+/// afterwards that the file is a program that runs.  a fixed view is one that nothing ever changes.
 pub fn configure(config: &mut KernelConfig, is_fixed: bool) {
     let mut wanted = vec![
         InitFlags::FUSE_ASYNC_READ,
@@ -30,8 +31,6 @@ pub fn configure(config: &mut KernelConfig, is_fixed: bool) {
         InitFlags::FUSE_EXPLICIT_INVAL_DATA,
         InitFlags::FUSE_DO_READDIRPLUS,
         InitFlags::FUSE_READDIRPLUS_AUTO,
-        // A stored file that is overwritten need not be copied first.
-        InitFlags::FUSE_ATOMIC_O_TRUNC,
         // Else the kernel asks for a file's capabilities before each write.
         InitFlags::FUSE_HANDLE_KILLPRIV_V2,
     ];

@@ -248,14 +248,22 @@ impl View {
     fn origin_of(&self, place: &Place, upper: &OwnedFd, name: &[u8]) -> Io<Option<Arc<Origin>>> {
         let opened = host::open(upper, name, OFlags::PATH, Mode::empty())?;
         let path = host::again(&opened);
-        let mut value = [0; 4096];
-        let mark = |name: &str, value: &mut [u8]| match rustix::fs::getxattr(&path, name, value) {
-            Ok(length) => Ok(Some(length)),
+        // Its owner may be forbidden to read it, and so are we then.
+        let read = |name: &str| {
+            host::overriding(&opened, || {
+                let mut value = vec![0; 4096];
+                let length = rustix::fs::getxattr(&path, name, value.as_mut_slice())?;
+                value.truncate(length);
+                Ok(value)
+            })
+        };
+        let mark = |name: &str| match read(name) {
+            Ok(value) => Ok(Some(value)),
             Err(Errno::NODATA | Errno::NOTSUP) => Ok(None),
             Err(error) => Err(error),
         };
-        if let Some(length) = mark(self.marks.redirect, &mut value)? {
-            return self.redirected(place, &value[..length]).map(Some);
+        if let Some(redirect) = mark(self.marks.redirect)? {
+            return self.redirected(place, &redirect).map(Some);
         }
         let Some(origin) = &place.origin else {
             return Ok(None);
@@ -263,8 +271,8 @@ impl View {
         let Some(entry) = self.stored_child(origin, name)?.filter(Entry::is_dir) else {
             return Ok(None);
         };
-        match mark(self.marks.opaque, &mut value)? {
-            Some(1) if value[0] == b'y' => Ok(None),
+        match mark(self.marks.opaque)? {
+            Some(value) if value == b"y" => Ok(None),
             _ => Ok(Some(Arc::new(origin_below(origin, name, entry)?))),
         }
     }

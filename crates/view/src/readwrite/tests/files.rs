@@ -309,3 +309,40 @@ fn reading_and_writing_at_any_place_keeps_the_rest() {
     assert_eq!(bytes.len(), 3 << 20);
     assert_eq!(&bytes[(1 << 20) - 2..(1 << 20) + 3], [7, 1, 2, 3, 7]);
 }
+
+#[test]
+fn a_program_that_runs_cannot_be_changed() {
+    let sleep = fs::read("/bin/sleep").unwrap();
+    let scene = Scene::of(|base| {
+        let meta = avfs_vault::Meta::new(0o755, super::support::time(1));
+        base.file_with("/stored", &sleep, meta);
+    });
+    fs::copy("/bin/sleep", scene.path("/copied")).unwrap();
+    for path in ["/stored", "/copied"] {
+        let path = scene.path(path);
+        let mut running = Command::new(&path).arg("1000").spawn().unwrap();
+        let mut truncating = File::options();
+        // Not even when nothing but reading is asked for besides.
+        truncating.read(true).custom_flags(libc::O_TRUNC);
+        for refused in [File::create(&path), truncating.open(&path)] {
+            let errno = refused.unwrap_err().raw_os_error();
+            assert_eq!(errno, Some(libc::ETXTBSY));
+        }
+        assert!(running.try_wait().unwrap().is_none(), "it runs on");
+        running.kill().unwrap();
+        running.wait().unwrap();
+        assert!(fs::read(&path).unwrap() == sleep, "and is whole");
+    }
+}
+
+#[test]
+fn opening_to_write_copies_nothing_until_something_is_written() {
+    let scene = scene();
+    let file = both(&scene, "/d/large");
+    assert!(!scene.upper.join("d").exists());
+    file.write_all_at(&[1], 5).unwrap();
+    assert_eq!(
+        fs::metadata(scene.upper.join("d/large")).unwrap().len(),
+        3 << 20
+    );
+}

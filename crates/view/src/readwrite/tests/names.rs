@@ -279,3 +279,37 @@ fn attributes_are_kept_and_marks_are_not_shown() {
         [(b"user.one".to_vec(), b"1".to_vec())]
     );
 }
+
+#[test]
+fn directories_that_their_owner_may_not_read_can_be_kept_and_removed() {
+    let mut scene = scene();
+    fs::create_dir(scene.path("/closed")).unwrap();
+    for path in ["/closed", "/a/sub", "/b"] {
+        let closed = fs::Permissions::from_mode(0);
+        fs::set_permissions(scene.path(path), closed).unwrap();
+        assert_eq!(scene.mode(path), 0);
+    }
+    fs::rename(scene.path("/a/sub"), scene.path("/a/moved")).unwrap();
+    scene.remount(scene.base);
+    assert_eq!(scene.mode("/a/moved"), 0);
+    fs::remove_dir(scene.path("/closed")).unwrap();
+    let full = fs::remove_dir(scene.path("/b"));
+    assert_eq!(errno(full), Some(libc::ENOTEMPTY));
+    for path in ["/a/moved", "/b"] {
+        let opened = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(scene.path(path), opened).unwrap();
+    }
+    assert_eq!(names(&scene, "/a/moved"), ["h"]);
+    let root = scene.commit().root;
+    let expected = [
+        "/",
+        "/a",
+        "/a/f",
+        "/a/g",
+        "/a/moved",
+        "/a/moved/h",
+        "/b",
+        "/b/x",
+    ];
+    assert_eq!(scene.paths(root), expected);
+}

@@ -4,25 +4,27 @@
 //! committed, so a view in which nothing runs is clean, and closing it loses nothing. A commit that is
 //! refused leaves the view unsaved: it stays until a later commit succeeds.
 
+mod change;
+mod commits;
+mod mount;
+mod salvage;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use avfs_sandbox::Network;
-use avfs_vault::{Cause, ExecId, NewVersion, Principal, RootId, Vault, VaultId};
-use avfs_view::Writers;
+use avfs_vault::{Cause, ExecId, NewVersion, RootId, Vault, VaultId};
 use serde_json::json;
 
-use crate::engine::Engine;
-use crate::entered::{Entered, Left, Place};
+use self::commits::names;
+use crate::entered::{Entered, Freeze, Left, Place, Running, Stillness};
 use crate::gauge::Gauge;
-use crate::opened::{
-    CommitPlan, Committed, LiveView, Otherwise, commit_layer, open, remove_in_background,
-};
-use crate::options::{Access, Driver, ExecOptions};
+use crate::opened::{Committed, LiveView, Shape, open};
+use crate::options::Access;
 use crate::runtime::{Runtime, lock};
 use crate::{Error, ErrorKind, Result};
+pub(crate) use change::HeadChange;
 
 /// A layer with more names than this is exchanged for a fresh one: every commit looks at all of them.
 const GROWN: usize = 300;
@@ -59,35 +61,10 @@ struct Under {
     ending: Arc<AtomicBool>,
 }
 
-/// Of what kind a sandbox is. Commands share one if they want the same kind.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Shape {
-    pub network: Network,
-    pub driver: Driver,
-}
-
-impl Shape {
-    pub fn of(options: &ExecOptions) -> Shape {
-        Shape {
-            network: options.network,
-            driver: options.driver,
-        }
-    }
-}
-
 impl State {
     fn has_grown(&self) -> bool {
         self.live.as_ref().is_some_and(|live| live.entries > GROWN)
     }
-}
-
-/// What becomes of commands that are in the way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Running {
-    /// They are let be, and nothing is done.
-    Respect,
-    /// They are ended first.
-    End,
 }
 
 impl Slot {
@@ -119,7 +96,8 @@ impl Slot {
         exec: ExecId,
         shape: Shape,
     ) -> Result<Entered> {
-        let mut state = self.lock();
+        let mut state = self.ready(runtime)?;
+        state.check_unmounted()?;
         self.make_way(runtime, &mut state, shape)?;
         let before = runtime.inner.vaults.by_id(self.vault)?.head;
         if state.live.is_none() {
@@ -127,7 +105,7 @@ impl Slot {
         }
         let live = state.live.as_mut().expect("opened just now");
         live.unsaved = true;
-        let sandbox = live.sandbox.clone();
+        let inside = live.inside()?;
         let ending = Arc::new(AtomicBool::new(false));
         let beside: BTreeSet<ExecId> = state.running.keys().copied().collect();
         for other in state.running.values_mut() {
@@ -145,20 +123,20 @@ impl Slot {
             slot: self.clone(),
             exec,
         };
-        Ok(Entered::new(runtime, sandbox, before, ending, place))
+        Ok(Entered::new(runtime, inside, before, ending, place))
     }
 
     /// Opens a view of its own on the vault as it is now, which nothing can change.
     pub fn look(self: &Arc<Self>, runtime: &Runtime, shape: Shape) -> Result<Entered> {
         self.current(runtime, |_| Ok(()))?;
         let view = open(runtime, self.vault, shape, Access::ReadOnly)?;
-        let (sandbox, before) = (view.sandbox.clone(), view.layer.record().base);
+        let (inside, before) = (view.inside()?, view.layer.record().base);
         let place = Place::Apart {
             view: Box::new(view),
             vault: self.vault,
         };
         let ending = Arc::default();
-        Ok(Entered::new(runtime, sandbox, before, ending, place))
+        Ok(Entered::new(runtime, inside, before, ending, place))
     }
 
     /// How the bytes of the live view are watched.
@@ -190,8 +168,7 @@ impl Slot {
             }
         }
         if !state.running.is_empty() {
-            let version = partial_version(state);
-            match self.commit(runtime, state, version) {
+            match self.commit_partly(runtime, state) {
                 // The command may be the one that makes room.
                 Err(error) if error.kind() == ErrorKind::Quota => {}
                 committed => drop(committed?),
@@ -217,6 +194,10 @@ impl Slot {
         change: impl FnOnce(Vault) -> Result<T>,
     ) -> Result<T> {
         let mut state = self.without_commands(runtime, running)?;
+        if running == Running::End && state.mount().is_some() {
+            self.finish_mount(runtime, &mut state, mount::last_version())?;
+        }
+        state.check_unmounted()?;
         self.save(runtime, &mut state)?;
         if let Some(live) = state.live.take() {
             live.close()?.in_background();
@@ -231,7 +212,7 @@ impl Slot {
         runtime: &Runtime,
         running: Running,
     ) -> Result<MutexGuard<'_, State>> {
-        let mut state = self.lock();
+        let mut state = self.ready(runtime)?;
         let deadline = Instant::now() + ENDING;
         while !state.running.is_empty() {
             if running == Running::Respect || Instant::now() >= deadline {
@@ -252,8 +233,8 @@ impl Slot {
 
     /// Makes way for what needs no commit: what a quota keeps out becomes a checkpoint.
     pub fn put_aside(&self, runtime: &Runtime) -> Result<()> {
-        let mut state = self.lock();
-        if !state.running.is_empty() {
+        let mut state = self.ready(runtime)?;
+        if state.is_in_use() {
             return Ok(());
         }
         match self.save(runtime, &mut state) {
@@ -264,42 +245,50 @@ impl Slot {
         }
     }
 
-    /// Commits what an earlier commit was refused for, or says once more why it cannot be.
-    fn save(&self, runtime: &Runtime, state: &mut State) -> Result<()> {
-        let Some(live) = state.live.as_mut().filter(|live| live.unsaved) else {
-            return Ok(());
-        };
-        let unknown = || interrupted_version(json!({ "why": "an earlier commit was refused" }));
-        let version = live.refused.take().unwrap_or_else(unknown);
-        let saved = self.commit(runtime, state, version);
-        saved
-            .map(drop)
-            .map_err(|error| self.uncommitted(runtime, error))
-    }
-
-    fn uncommitted(&self, runtime: &Runtime, error: Error) -> Error {
-        let vault = runtime.inner.vaults.by_id(self.vault);
-        Error::Uncommitted {
-            vault: vault.map_or_else(|_| self.vault.to_string(), |vault| vault.name.to_string()),
-            source: Box::new(error),
-        }
-    }
-
     /// Runs `look` on a head that holds all that was written until now, also by running commands.
     pub fn current<T>(
         &self,
         runtime: &Runtime,
         look: impl FnOnce(Vault) -> Result<T>,
     ) -> Result<T> {
-        let mut state = self.lock();
-        if !state.running.is_empty() {
-            let version = partial_version(&state);
-            let committed = self.commit(runtime, &mut state, version);
+        let mut state = self.ready(runtime)?;
+        if state.is_in_use() {
+            let committed = self.commit_partly(runtime, &mut state);
             committed.map_err(|error| self.uncommitted(runtime, error))?;
         } else {
             self.save(runtime, &mut state)?;
         }
         look(runtime.inner.vaults.by_id(self.vault)?)
+    }
+
+    /// The same, with running commands held still while all that they wrote is taken in.
+    pub fn still<T>(
+        &self,
+        runtime: &Runtime,
+        look: impl FnOnce(Vault) -> Result<T>,
+    ) -> Result<(T, Option<Stillness>)> {
+        let mut state = self.ready(runtime)?;
+        if state.running.is_empty() {
+            drop(state);
+            return Ok((self.current(runtime, look)?, None));
+        }
+        let sandbox = state
+            .live
+            .as_ref()
+            .and_then(|live| live.stage.sandbox().ok());
+        let frozen = sandbox.as_ref().and_then(|sandbox| sandbox.freeze().ok());
+        let stillness = Stillness {
+            commands: state.running.len(),
+            method: match &frozen {
+                Some(_) => Freeze::SigStop,
+                None => Freeze::None,
+            },
+        };
+        let committed = self.commit_partly(runtime, &mut state);
+        drop(frozen);
+        committed.map_err(|error| self.uncommitted(runtime, error))?;
+        let looked = look(runtime.inner.vaults.by_id(self.vault)?)?;
+        Ok((looked, Some(stillness)))
     }
 
     /// Closes a view that has not been used for `idle`, unless it holds what could not be committed;
@@ -308,7 +297,7 @@ impl Slot {
         let Ok(mut state) = self.state.try_lock() else {
             return;
         };
-        if !state.running.is_empty() {
+        if state.is_in_use() {
             return;
         }
         if state.used.elapsed() < idle {
@@ -331,7 +320,9 @@ impl Slot {
     /// Ends whatever runs and closes the view, keeping what was written.
     pub fn shut(&self, runtime: &Runtime) {
         let mut state = self.lock();
-        if state.live.as_ref().is_some_and(|live| live.unsaved) {
+        if state.mount().is_some() {
+            let _ = self.finish_mount(runtime, &mut state, mount::last_version());
+        } else if state.live.as_ref().is_some_and(|live| live.unsaved) {
             // On failure the layer stays on disk, where the next start finds it.
             let _ = self.salvage(runtime, &mut state, None);
         } else {
@@ -392,150 +383,7 @@ impl Slot {
         })
     }
 
-    /// Base and layer become the head; without a view the head is what it is.
-    fn commit(
-        &self,
-        runtime: &Runtime,
-        state: &mut State,
-        version: NewVersion,
-    ) -> Result<Committed> {
-        let writers = if state.running.is_empty() {
-            Writers::None
-        } else {
-            Writers::Some
-        };
-        let Some(live) = &mut state.live else {
-            let after = runtime.inner.vaults.by_id(self.vault)?.head;
-            return Ok(Committed {
-                after,
-                version: None,
-                skipped: Vec::new(),
-                aside: None,
-            });
-        };
-        let plan = CommitPlan {
-            vault: self.vault,
-            layer: &mut live.layer,
-            cache: &mut live.cache,
-            writers,
-            version,
-            otherwise: Otherwise::Refuse,
-        };
-        let refused = plan.version.clone();
-        match commit_layer(runtime, &live.engine, plan) {
-            Ok((committed, entries)) => {
-                live.entries = entries;
-                live.unsaved = writers == Writers::Some;
-                live.refused = None;
-                Ok(committed)
-            }
-            Err(error) => {
-                if writers == Writers::None {
-                    live.refused = Some(refused);
-                }
-                Err(error)
-            }
-        }
-    }
-
-    /// The sandbox died with commands in it: what they wrote becomes a version marked interrupted.
-    fn salvage(
-        &self,
-        runtime: &Runtime,
-        state: &mut State,
-        version: Option<NewVersion>,
-    ) -> Result<Committed> {
-        let mut live = state.live.take().expect("only called when there is a view");
-        live.sandbox.kill();
-        let version = match version {
-            Some(version) => NewVersion {
-                cause: Cause::Interrupted,
-                ..version
-            },
-            None => interrupted_version(json!({ "why": "the sandbox was lost" })),
-        };
-        let mut engine = runtime.engine()?;
-        let mut commit = |engine: &Engine| {
-            let plan = CommitPlan {
-                vault: self.vault,
-                layer: &mut live.layer,
-                cache: &mut live.cache,
-                writers: Writers::None,
-                version: version.clone(),
-                otherwise: Otherwise::KeepAside,
-            };
-            commit_layer(runtime, engine, plan)
-        };
-        let mut outcome = commit(&engine);
-        if let Err(Error::View(avfs_view::Error::ScannerLost)) = outcome {
-            // The keeper was dying, and its sandboxes before it.
-            engine.keeper.kill();
-            engine = runtime.engine()?;
-            outcome = commit(&engine);
-        }
-        let (committed, _) = outcome?;
-        remove_in_background(live.layer.retire()?, engine);
-        Ok(committed)
-    }
-
-    fn rotate_in_background(&self, runtime: &Runtime) {
-        let (slot, runtime) = (runtime.slot(self.vault), runtime.clone());
-        std::thread::spawn(move || {
-            let mut state = slot.lock();
-            let unsaved = state.live.as_ref().is_some_and(|live| live.unsaved);
-            if unsaved || !state.has_grown() || !state.running.is_empty() {
-                return;
-            }
-            let shape = state.live.as_ref().map(|live| live.shape);
-            let closing = state.live.take().map(LiveView::close);
-            // If this fails, so will the next exec, which can say why.
-            state.live = open(
-                &runtime,
-                slot.vault,
-                shape.unwrap_or_default(),
-                Access::ReadWrite,
-            )
-            .ok();
-            let fresh = state
-                .live
-                .as_ref()
-                .map(|live| (live.engine.clone(), live.shown.clone()));
-            drop(state);
-            if let Some((engine, shown)) = fresh {
-                // Only a help to the next command.
-                let _ = engine.sweeper.warm(&shown);
-            }
-            if let Some(Ok(closing)) = closing {
-                closing.finish();
-            }
-        });
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
-    }
-}
-
-/// A commit in the middle of commands, because somebody looks.
-fn partial_version(state: &State) -> NewVersion {
-    NewVersion {
-        by: Principal::System,
-        exec: None,
-        cause: Cause::Exec,
-        details: json!({ "partial": true, "execs": names(state.running.keys()) }),
-    }
-}
-
-/// Whose changes a version may hold.
-fn names<'a>(execs: impl Iterator<Item = &'a ExecId>) -> Vec<String> {
-    execs.map(ToString::to_string).collect()
-}
-
-pub(crate) fn interrupted_version(details: serde_json::Value) -> NewVersion {
-    NewVersion {
-        by: Principal::System,
-        exec: None,
-        cause: Cause::Interrupted,
-        details,
     }
 }

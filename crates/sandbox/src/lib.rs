@@ -8,16 +8,19 @@
 //! each and are this same program. Whichever of them dies, what is below it dies at once.
 
 mod agent;
+pub mod attack;
 mod cgroup;
 mod command;
 mod confine;
 mod error;
+mod freeze;
 mod keeper;
 mod lend;
 mod limits;
 mod memory;
 mod mover;
 mod notify;
+pub mod onhost;
 mod plan;
 pub mod probe;
 mod protocol;
@@ -33,8 +36,8 @@ pub use lend::{Toolchain, build_skeleton, host_etc, host_lent, toolchains};
 pub use limits::{Enforced, Limit, Limits, Mechanism};
 pub use mover::MOVING_PREFIX;
 pub use plan::{
-    Command, EtcContent, EtcFile, Event, ExitStatus, INNER_UID, IdMap, Isolation, Lent, Namespace,
-    Network, OverlayPlan, Privilege, SANDBOX_UID, SandboxPlan, StartFailure, StartStep, Stdio,
-    Usage,
+    Command, Confinement, EtcContent, EtcFile, Event, ExitStatus, INNER_UID, IdMap, Isolation,
+    Lent, Namespace, Network, OverlayPlan, Privilege, SANDBOX_UID, SandboxPlan, StartFailure,
+    StartStep, Stdio, Usage,
 };
-pub use sandbox::{Running, Sandbox};
+pub use sandbox::{Frozen, Running, Sandbox};

@@ -31,15 +31,20 @@ pub struct Sandbox {
     control: Mutex<Link>,
     life: Life,
     isolation: Isolation,
+    /// Its `/`, as a mere path.
+    top: OwnedFd,
 }
 
 impl Sandbox {
     /// Waits for a newborn agent to say that its sandbox stands.
     pub(crate) fn attach(control: Link, pidfd: OwnedFd) -> Result<Sandbox> {
         let life = Life(pidfd);
-        let isolation = match control.answer::<AgentReply>(OPENING) {
-            Ok(AgentReply::Ready(isolation)) => isolation,
-            Ok(AgentReply::Failed(fault)) => return Err(Error::SandboxSetup(fault)),
+        let answer = control.answer_with_descriptors::<AgentReply>(OPENING);
+        let (isolation, top) = match answer {
+            Ok((AgentReply::Ready(isolation), mut fds)) if fds.len() == 1 => {
+                (isolation, fds.remove(0))
+            }
+            Ok((AgentReply::Failed(fault), _)) => return Err(Error::SandboxSetup(fault)),
             Ok(_) => return Err(unexpected()),
             Err(error) => return Err(error.named("agent", Error::SandboxGone, OPENING)),
         };
@@ -47,6 +52,7 @@ impl Sandbox {
             control: Mutex::new(control),
             life,
             isolation,
+            top,
         })
     }
 
@@ -85,6 +91,23 @@ impl Sandbox {
 
     /// How many processes it has, besides its own first one and the supervisors.
     pub fn processes(&self) -> Result<u32> {
+        match self.ask(&AgentRequest::CountProcesses)? {
+            AgentReply::Processes(count) => Ok(count),
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// Stops every process of every command until the guard goes.
+    pub fn freeze(&self) -> Result<Frozen<'_>> {
+        // Made first: whatever is answered, they shall go on.
+        let frozen = Frozen { sandbox: self };
+        match self.ask(&AgentRequest::Freeze)? {
+            AgentReply::Frozen(_) => Ok(frozen),
+            _ => Err(unexpected()),
+        }
+    }
+
+    fn ask(&self, request: &AgentRequest) -> Result<AgentReply> {
         let control = lock(&self.control);
         // An answer that once came too late must not pass for this one.
         while matches!(
@@ -92,13 +115,9 @@ impl Sandbox {
             Ok(Received::Frame(..))
         ) {}
         let answer = control
-            .send(&AgentRequest::CountProcesses, &[])
+            .send(request, &[])
             .and_then(|()| control.answer::<AgentReply>(ANSWER));
-        match answer {
-            Ok(AgentReply::Processes(count)) => Ok(count),
-            Ok(_) => Err(unexpected()),
-            Err(error) => Err(error.named("agent", Error::SandboxGone, ANSWER)),
-        }
+        answer.map_err(|error| error.named("agent", Error::SandboxGone, ANSWER))
     }
 
     /// Kills everything in it, and waits until it is gone.
@@ -106,9 +125,27 @@ impl Sandbox {
         self.life.end();
     }
 
+    /// Its `/` as its commands see it: the vault, with other mounts on it. Opens nothing by itself.
+    pub fn top(&self) -> BorrowedFd<'_> {
+        self.top.as_fd()
+    }
+
     /// What holds its commands.
     pub fn isolation(&self) -> &Isolation {
         &self.isolation
+    }
+}
+
+/// Commands that stand still. Dropping it lets them go on.
+#[derive(Debug)]
+pub struct Frozen<'a> {
+    sandbox: &'a Sandbox,
+}
+
+impl Drop for Frozen<'_> {
+    fn drop(&mut self) {
+        // A sandbox that does not answer is dead, with all that stood still in it.
+        let _ = self.sandbox.ask(&AgentRequest::Thaw);
     }
 }
 

@@ -1,12 +1,12 @@
 //! From the runtime's types to the wire's.
 
 use crate::wire::{
-    Base64, ChangeItem, ChangeWord, CheckpointItem, EntryItem, ListedEntry, PathVersionItem,
-    SkippedItem, TreeEntry, TypeWord, VaultItem, VersionItem, human_size, to_text,
+    Base64, ChangeItem, ChangeWord, CheckpointItem, EntryItem, FreezeItem, ListedEntry,
+    PathVersionItem, SkippedItem, TreeEntry, TypeWord, VaultItem, VersionItem, human_size, to_text,
 };
 use avfs_runtime::{
-    Change, ChangeKind, CheckpointInfo, CheckpointOrigin, Content, Entry, Kind, Listed,
-    PathVersion, Skipped, Time, TreeNode, VaultInfo, VaultPath, VaultVersion,
+    Change, ChangeKind, CheckpointInfo, CheckpointOrigin, Content, Entry, Freeze, Kind, Listed,
+    PathVersion, Skipped, Stillness, Time, TreeNode, VaultInfo, VaultPath, VaultVersion,
 };
 
 /// What keeps the vaults; the wire names it as other tools do.
@@ -96,6 +96,19 @@ pub(crate) fn checkpoint(info: &CheckpointInfo) -> CheckpointItem {
         file_count: info.files,
         total_size: info.bytes,
         total_size_human: human_size(info.bytes),
+        freeze: None,
+    }
+}
+
+pub(crate) fn freeze(stillness: Stillness) -> FreezeItem {
+    let (method, consistency) = match stillness.method {
+        Freeze::SigStop => ("sigstop", "moment"),
+        Freeze::None => ("none", "per_file"),
+    };
+    FreezeItem {
+        method: method.into(),
+        commands: stillness.commands,
+        consistency: consistency.into(),
     }
 }
 
@@ -141,13 +154,16 @@ pub(crate) fn entry(entry: &Entry) -> EntryItem {
         kind: TypeWord::Fifo,
         size: 0,
         mode: format!("{:04o}", entry.meta.mode & 0o7777),
+        hash: None,
         target: None,
         target_b64: None,
     };
     match &entry.kind {
-        Kind::File { size, .. } => {
+        Kind::File { size, content, .. } => {
             item.kind = TypeWord::File;
             item.size = *size;
+            let (Content::Object(id) | Content::Chunks(id)) = content;
+            item.hash = Some(id.to_string());
         }
         Kind::Directory { bytes, .. } => {
             item.kind = TypeWord::Directory;

@@ -14,6 +14,7 @@ mod exec_options;
 mod files;
 mod journal;
 mod labels;
+mod mounts;
 mod paths;
 mod problem;
 mod search;
@@ -47,7 +48,8 @@ pub use exec::{
     TimingItem, UncommittedItem, UsageItem,
 };
 pub use exec_options::{
-    CheckpointAsk, DriverWord, ForkWord, LimitsAsk, NetworkWord, ProfileWord, StdinItem,
+    CheckpointAsk, DriverWord, ForkWord, FreezeItem, LimitsAsk, NetworkWord, Output, OutputPart,
+    ProfileWord, StdinItem, StreamWord,
 };
 pub use files::{
     Cat, FileBody, ListedEntry, Ls, MadeDirectory, Mkdir, Moved, Mv, Removed, Rm, Write, Written,
@@ -57,6 +59,10 @@ pub use labels::{
     AllTags, MetaChanged, MetaDelete, MetaGet, MetaImport, MetaImported, MetaList, MetaListing,
     MetaSet, MetaValue, Tag, TagDelete, TagDeleted, TagItem, TagList, TagListAll, TagListing,
     TagRename, TagRenamed, Tagged, Untag,
+};
+pub use mounts::{
+    Commit, CommitItem, Mount, MountDriverWord, MountItem, MountListing, Mounts, Unmount,
+    UnmountListing, UnmountedItem,
 };
 pub use paths::{
     Chmod, Copied, Cp, Edit, Edited, Linked, Ln, ModeChanged, Stat, StatItem, Touch, Touched, Tree,
@@ -193,6 +199,7 @@ operations! {
     Diff, "diff", Get "/v1/vaults/{vault}/diff" => DiffReport;
     Exec, "exec", Post "/v1/vaults/{vault}/exec" => Envelope;
     ExecInput, "exec_input", Put "/v1/exec/input" => ExecInputTaken;
+    Output, "output", Get "/v1/output" => OutputPart;
     ExecCancel, "exec_cancel", Post "/v1/exec/cancel" => ExecCancelled;
     Journal, "journal", Get "/v1/journal" => JournalListing;
     JournalVerify, "journal_verify", Get "/v1/journal/verify" => JournalVerified;
@@ -203,6 +210,10 @@ operations! {
     Prune, "prune", Post "/v1/vaults/{vault}/prune" => PruneFindings;
     QuotaShow, "quota", Get "/v1/vaults/{vault}/quota" => QuotaItem;
     QuotaSet, "quota_set", Post "/v1/vaults/{vault}/quota" => QuotaChanged;
+    Commit, "commit", Post "/v1/vaults/{vault}/commit" => CommitItem;
+    Mount, "mount", Post "/v1/vaults/{vault}/mount" => MountItem;
+    Unmount, "unmount", Post "/v1/unmount" => UnmountListing;
+    Mounts, "mounts", Get "/v1/mounts" => MountListing;
     Daemon, "daemon", Get "/v1/daemon" => DaemonState;
     DaemonStop, "daemon_stop", Post "/v1/daemon/stop" => DaemonStopping;
 }

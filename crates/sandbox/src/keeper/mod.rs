@@ -15,7 +15,7 @@ pub use process::keeper_main;
 pub(crate) use process::mount_fuse_detached;
 
 use crate::error::{Error, Result};
-use crate::plan::{Privilege, SandboxPlan};
+use crate::plan::{OverlayPlan, Privilege, SandboxPlan};
 use crate::protocol::{
     Boot, DESCRIPTORS_MAX, Duty, KeeperReply, KeeperRequest, Link, VERSION, readable_within, seal,
 };
@@ -53,6 +53,7 @@ struct Shared {
     pidfd: OwnedFd,
     pid: u32,
     privilege: Privilege,
+    runtime_dir: PathBuf,
 }
 
 /// A FUSE file system mounted in the keeper's mount namespace.
@@ -87,6 +88,7 @@ impl Keeper {
                     pidfd,
                     pid,
                     privilege,
+                    runtime_dir: config.runtime_dir,
                 };
                 return Ok(Keeper {
                     shared: Arc::new(shared),
@@ -159,6 +161,30 @@ impl Keeper {
         }
     }
 
+    /// An overlay over directories that the keeper sees, attached nowhere yet. As root, whoever
+    /// has it can attach it in the host's mount namespace.
+    pub fn mount_overlay(&self, plan: &OverlayPlan) -> Result<OwnedFd> {
+        let plan = seal(plan)?;
+        let (ours, theirs) = Link::pair()?;
+        let request = KeeperRequest::MountOverlay;
+        self.shared.ask(&request, &[plan.as_fd(), theirs.as_fd()])?;
+        drop(theirs);
+        match ours.answer_with_descriptors::<KeeperReply>(ANSWER) {
+            Ok((KeeperReply::Spawned, mut fds)) if fds.len() == 1 => Ok(fds.remove(0)),
+            Ok((KeeperReply::Failed(fault), _)) => Err(Error::Keeper(fault)),
+            Ok(_) => Err(unexpected()),
+            Err(error) => Err(error.named("keeper", Error::KeeperGone, ANSWER)),
+        }
+    }
+
+    /// Where a sandbox that is not confined has its overlay.
+    pub fn view_of_unconfined(&self) -> PathBuf {
+        self.shared
+            .runtime_dir
+            .join("keeper")
+            .join(crate::agent::ROOT)
+    }
+
     /// Opens a sandbox. Its first process keeps `held` open as long as anything lives in it.
     pub fn open_sandbox(&self, plan: &SandboxPlan, held: Vec<OwnedFd>) -> Result<Sandbox> {
         if held.len() > DESCRIPTORS_MAX - 2 {
@@ -170,6 +196,7 @@ impl Keeper {
         }
         let request = KeeperRequest::OpenSandbox {
             network: plan.network,
+            confinement: plan.confinement,
         };
         let plan = seal(plan)?;
         let (ours, theirs) = Link::pair()?;

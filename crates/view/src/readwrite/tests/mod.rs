@@ -8,5 +8,4 @@ mod model;
 mod names;
 mod space;
 mod support;
-mod user;
 mod whole;

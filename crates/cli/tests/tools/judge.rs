@@ -99,11 +99,29 @@ impl Bench {
 
     #[track_caller]
     fn same(&self, who: &str, found: &Walk) {
+        let way = self.shown.way();
         for path in self.last.keys().chain(found.keys()) {
             let (live, stored) = (self.last.get(path), found.get(path));
-            assert_eq!(live, stored, "{:?}: {path} in {who}", self.shown.way());
+            if way == Way::ExecUser {
+                // A new name of a stored file shows another inode there (docs/posix.md).
+                let (live, stored) = (
+                    live.map(|it| without_links(it)),
+                    stored.map(|it| without_links(it)),
+                );
+                assert_eq!(live, stored, "{way:?}: {path} in {who}");
+            } else {
+                assert_eq!(live, stored, "{way:?}: {path} in {who}");
+            }
         }
     }
+}
+
+fn without_links(entry: &[Value]) -> Vec<Value> {
+    let mut entry = entry.to_owned();
+    if let Some(Value::Object(more)) = entry.last_mut() {
+        more.remove("same_as");
+    }
+    entry
 }
 
 /// Leaves root's overlay mount out, which shows programs what commands of root's daemon see, unless all

@@ -11,8 +11,8 @@ use crate::{code, git, tools};
 pub(crate) struct Known {
     pub categories: Vec<Category>,
     pub note: Option<String>,
-    /// A place of the host that it names.
-    pub place: Option<String>,
+    /// Places of the host that it names.
+    pub places: Vec<String>,
     /// Shell text that it would run.
     pub scripts: Vec<String>,
 }

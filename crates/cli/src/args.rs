@@ -4,6 +4,7 @@ mod care;
 mod examples;
 mod labels;
 mod paths;
+mod policy;
 mod search;
 mod transfer;
 mod versions;
@@ -14,6 +15,7 @@ use std::ffi::OsString;
 pub use care::{AuditArgs, AuditVerb, GcArgs, MaintainArgs, PruneArgs, QuotaArgs, QuotaVerb};
 pub use labels::{MetaArgs, TagArgs, UntagArgs};
 pub use paths::{CatArgs, ChmodArgs, CpArgs, EditArgs, LnArgs, TouchArgs, TreeArgs, WriteArgs};
+pub use policy::{LevelName, NetworkName, PolicyVerb, QuestionArgs};
 pub use search::{FindArgs, GrepArgs, SearchArgs};
 pub use transfer::{ExportArgs, ImportArgs};
 pub use versions::{CheckoutArgs, DiffArgs, LogArgs, RevertArgs};
@@ -121,6 +123,9 @@ pub enum Verb {
     Proxy(ProxyVerb),
     /// Short for `proxy exec`
     Exec(ExecArgs),
+    /// See, try and change the rules for commands
+    #[command(subcommand)]
+    Policy(PolicyVerb),
     /// Read the journal of all that happened
     Audit(AuditArgs),
     /// Show how much there is of everything
@@ -463,6 +468,11 @@ mod tests {
         ("checkpoint_delete", "checkpoint delete c"),
         ("diff", "diff BASE HEAD /f --stat --patch"),
         ("exec", "exec -- true"),
+        ("policy_list", "policy list"),
+        ("policy_explain", "policy explain -- git push"),
+        ("policy_test", "policy test"),
+        ("policy_set", "policy edit --from x"),
+        ("policy_validate", "policy edit --level user"),
         ("journal", "audit --limit 5"),
         ("journal_verify", "audit verify"),
         ("gc", "gc --dry-run"),

@@ -11,7 +11,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// All that a daemon gets from the environment of whoever starts it.
-const PASSED_ON: [&str; 6] = ["HOME", "PATH", "LANG", "TZ", "USER", "RUST_BACKTRACE"];
+const PASSED_ON: [&str; 7] = [
+    "HOME",
+    "PATH",
+    "LANG",
+    "TZ",
+    "USER",
+    "XDG_CONFIG_HOME",
+    "RUST_BACKTRACE",
+];
 
 /// The place of the home this environment names.
 pub fn place() -> Result<Place> {
@@ -63,6 +71,16 @@ pub fn starter_with_base(place: Place, base: Option<&Path>) -> Result<Starter> {
     })
 }
 
+/// The editor this user wants.
+pub fn editor() -> String {
+    let named = ["VISUAL", "EDITOR"]
+        .into_iter()
+        .find_map(|name| env::var(name).ok());
+    named
+        .filter(|editor| !editor.is_empty())
+        .unwrap_or_else(|| "vi".into())
+}
+
 /// This program.
 pub fn binary() -> Result<PathBuf> {
     env::current_exe().map_err(Error::io("cannot find this program's own file"))
@@ -97,6 +115,12 @@ pub fn daemon_arguments() -> Vec<OsString> {
 /// What a vault's command may be lent of this host.
 pub fn host_path() -> OsString {
     env::var_os("PATH").unwrap_or_default()
+}
+
+/// The user's own rules: `agentvfs/policy.toml` among the user's configuration.
+pub fn user_policy() -> Option<PathBuf> {
+    let dirs = etcetera::base_strategy::Xdg::new().ok()?;
+    Some(dirs.config_dir().join("agentvfs/policy.toml"))
 }
 
 pub fn user_home() -> Option<PathBuf> {

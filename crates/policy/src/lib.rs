@@ -38,7 +38,7 @@ use std::fmt;
 
 pub use error::Error;
 pub use file::{Example, RuleFile};
-pub use rules::{Level, Listed, RuleOrigin, Rules};
+pub use rules::{Level, ListedRule, RuleOrigin, Rules};
 
 /// What is asked: a command, where it would run, and what it would be given.
 #[derive(Debug, Clone)]

@@ -67,7 +67,7 @@ impl Level {
 
 /// A rule as a list shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedRule {
     /// `FILE:LINE`, or `default:NAME`.
     pub rule: String,
     /// None for a default.
@@ -153,14 +153,14 @@ impl Rules {
     }
 
     /// Every rule, the written ones first.
-    pub fn list(&self) -> Vec<Listed> {
-        let written = self.written.iter().map(|rule| Listed {
+    pub fn list(&self) -> Vec<ListedRule> {
+        let written = self.written.iter().map(|rule| ListedRule {
             rule: rule.origin.to_string(),
             origin: Some(rule.origin.clone()),
             action: rule.action,
             when: rule.when.to_string(),
         });
-        let defaults = self.defaults.iter().map(|rule| Listed {
+        let defaults = self.defaults.iter().map(|rule| ListedRule {
             rule: format!("default:{}", rule.name),
             origin: None,
             action: rule.action,

@@ -252,6 +252,14 @@ fn vault_hint(error: &avfs_vault::Error) -> Option<String> {
         Vault::InvalidQuery { .. } => "put words with signs in them between double quotes".into(),
         Vault::VersionNotFound { .. } => "run `avfs log` to see the versions".into(),
         Vault::Conflict { .. } => MOVED_ON.into(),
+        Vault::PolicyChanged { .. } => "look at them with `avfs policy list`, and try again".into(),
+        Vault::ApprovalNotFound { .. } => "run `avfs approval list` to see what waits".into(),
+        Vault::ApprovalUnfit { .. } => {
+            "run the command again without --approval to ask once more".into()
+        }
+        Vault::TooManyApprovals { .. } => {
+            "wait until the owner has answered some: `avfs approval list` shows them".into()
+        }
         _ => return None,
     })
 }
@@ -264,11 +272,17 @@ pub(crate) fn vault_kind(error: &avfs_vault::Error) -> ErrorKind {
         | Vault::DeletedVaultNotFound { .. }
         | Vault::CheckpointNotFound { .. }
         | Vault::VersionNotFound { .. }
+        | Vault::ApprovalNotFound { .. }
         | Vault::PathNotFound { .. } => ErrorKind::NotFound,
         Vault::VaultExists { .. }
         | Vault::CheckpointExists { .. }
         | Vault::AlreadyExists { .. } => ErrorKind::AlreadyExists,
-        Vault::Conflict { .. } | Vault::Swept { .. } => ErrorKind::Conflict,
+        Vault::Conflict { .. }
+        | Vault::Swept { .. }
+        | Vault::PolicyChanged { .. }
+        | Vault::ApprovalAnswered { .. } => ErrorKind::Conflict,
+        Vault::ApprovalUnfit { reason, .. } => unfit_kind(*reason),
+        Vault::TooManyApprovals { .. } => ErrorKind::Quota,
         Vault::QuotaExceeded { .. } => ErrorKind::Quota,
         Vault::Corrupt { .. } => ErrorKind::Corrupt,
         Vault::UnknownSchema { .. } => ErrorKind::Unavailable,
@@ -284,6 +298,17 @@ pub(crate) fn vault_kind(error: &avfs_vault::Error) -> ErrorKind {
         | Vault::InvalidName { .. }
         | Vault::InvalidQuery { .. }
         | Vault::InvalidText { .. } => ErrorKind::Invalid,
+    }
+}
+
+fn unfit_kind(reason: avfs_vault::Unfit) -> ErrorKind {
+    use avfs_vault::Unfit;
+    match reason {
+        Unfit::Pending => ErrorKind::NeedsApproval,
+        Unfit::VaultMoved => ErrorKind::Conflict,
+        Unfit::Denied | Unfit::Used | Unfit::Expired | Unfit::OtherVault | Unfit::OtherRequest => {
+            ErrorKind::Denied
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use avfs_policy::{Action, CommandForm, Decision, Network, Request};
+use avfs_policy::{Action, Decision, Network, Request};
 use avfs_sandbox::Command;
 use avfs_vault::{
     Cause, Change, ChangeKind, Checkpoint, CheckpointOrigin, ExecId, NewJournalEntry, NewVersion,
@@ -47,7 +47,7 @@ impl Runtime {
     /// denial and failure to start included, is a report.
     pub fn exec(&self, request: ExecRequest, sink: &dyn OutputSink) -> Result<ExecReport> {
         let resolved = self.resolve(request)?; // which vault, and where in it
-        let permitted = match resolved.decide() {
+        let permitted = match resolved.decide()? {
             Verdict::Permitted(permitted) => permitted, // it may run
             Verdict::Refused(refused) => return refused.report(), // it may not: recorded, and said why
         };
@@ -73,7 +73,7 @@ impl Runtime {
         Ok(Resolved { call })
     }
 
-    fn default_cwd(&self, head: RootId) -> Result<VaultPath> {
+    pub(crate) fn default_cwd(&self, head: RootId) -> Result<VaultPath> {
         let workspace = VaultPath::parse(b"/workspace")?;
         let entry = self.inner.vaults.trees().entry(head, &workspace)?;
         Ok(if entry.is_some_and(|entry| entry.is_dir()) {
@@ -132,40 +132,37 @@ struct Finished {
 }
 
 impl Resolved {
-    fn decide(self) -> Verdict {
+    fn decide(self) -> Result<Verdict> {
         let started = Instant::now();
         let Resolved { call } = self;
         let request = Request {
-            command: match &call.request.command {
-                ExecCommand::Argv(argv) => CommandForm::Argv(argv),
-                ExecCommand::Shell(text) => CommandForm::Shell(text),
-            },
+            command: call.request.command.form(),
             cwd: call.cwd.as_bytes(),
             network: Network::None,
             env: &call.request.env,
         };
-        let decision = avfs_policy::decide(&call.runtime.inner.rules, &request);
+        let decision = call.runtime.decision(&call.vault, &request)?;
         let timings = Timings {
             decide_us: micros(started),
             ..Timings::default()
         };
         let status = match decision.action {
             Action::Allow | Action::AllowWithCheckpoint => {
-                return Verdict::Permitted(Permitted {
+                return Ok(Verdict::Permitted(Permitted {
                     call,
                     decision,
                     timings,
-                });
+                }));
             }
             Action::RequireApproval => ExecStatus::NeedsApproval,
             Action::Deny => ExecStatus::Denied,
         };
-        Verdict::Refused(Refused {
+        Ok(Verdict::Refused(Refused {
             call,
             decision,
             status,
             timings,
-        })
+        }))
     }
 }
 

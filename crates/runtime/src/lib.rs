@@ -23,6 +23,7 @@ mod locate;
 mod mode;
 mod opened;
 mod patch;
+mod policy;
 mod progress;
 mod recover;
 mod replace;
@@ -38,7 +39,9 @@ mod versions;
 mod write;
 
 pub use attributes::{Missing, ModeChanged, Stat, Touched};
-pub use avfs_policy::{Action, Category, Decision, Part};
+pub use avfs_policy::{
+    Action, Category, Decision, Error as PolicyError, Example, Level, ListedRule, Network, Part,
+};
 pub use avfs_sandbox::{Isolation, Usage};
 pub use avfs_vault::{
     Ancestor, Cause, Change, ChangeKind, Checkpoint, CheckpointName, CheckpointOrigin, Content,
@@ -63,6 +66,7 @@ pub use import::{Gitignores, ImportFilter, ImportReport, Skipped};
 pub use labels::{LabelChange, LabelName, Labelled, Labels, TagCount};
 pub use mode::ModeChange;
 pub use patch::{DiffLine, LineCounts, LineKind};
+pub use policy::{PolicyListing, PolicyQuestion, PolicySource};
 pub use progress::{Progress, Unwatched, Watcher};
 pub use replace::{Occurrences, Replaced};
 pub use report::{Captured, ExecReport, ExecStatus, Timings, Uncommitted};

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use avfs_policy::Rules;
 use avfs_store::Store;
 use avfs_vault::{Vault, VaultId, VaultName, Vaults};
 use avfs_view::Layers;
@@ -16,6 +15,7 @@ use crate::back::put_back_unfinished;
 use crate::engine::{Engine, layer_owner};
 use crate::host::{Host, HostFacts};
 use crate::live::Slot;
+use crate::policy::PolicyFiles;
 use crate::search::Indexes;
 use crate::{Error, Result};
 
@@ -61,7 +61,7 @@ pub(crate) struct Inner {
     pub vaults: Vaults,
     pub layers: Layers,
     pub host: Host,
-    pub rules: Rules,
+    pub policy: PolicyFiles,
     pub indexes: Indexes,
     engine: Mutex<Option<Arc<Engine>>>,
     slots: Mutex<HashMap<VaultId, Arc<Slot>>>,
@@ -80,13 +80,14 @@ impl Runtime {
         let vaults = Vaults::open(Store::open(&config.home)?)?;
         let layers = Layers::open(&config.home, layer_owner())?;
         let host = Host::survey(&config)?;
+        let policy = PolicyFiles::new(config.host.user_policy.clone());
         let inner = Inner {
             indexes: Indexes::new(&config.home),
             config,
             vaults,
             layers,
             host,
-            rules: Rules::defaults(),
+            policy,
             engine: Mutex::default(),
             slots: Mutex::default(),
             _home_lock: home_lock,

@@ -275,7 +275,7 @@ fn counts(captured: &Captured) -> ByteCounts {
     }
 }
 
-fn decision(decision: &Decision) -> DecisionItem {
+pub(crate) fn decision(decision: &Decision) -> DecisionItem {
     DecisionItem {
         action: decision.action.as_str().into(),
         categories: categories(&decision.categories),

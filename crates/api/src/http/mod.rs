@@ -12,6 +12,7 @@ mod items;
 mod journal;
 mod labels;
 mod paths;
+mod policy;
 mod routes;
 mod search;
 mod transfer;
@@ -39,6 +40,7 @@ fn all_routes() -> Routes {
     let routes = labels::routes(routes);
     let routes = checkpoints::routes(routes);
     let routes = exec::routes(routes);
+    let routes = policy::routes(routes);
     let routes = journal::routes(routes);
     let routes = care::routes(routes);
     daemon::routes(routes)

@@ -14,6 +14,7 @@ mod files;
 mod journal;
 mod labels;
 mod paths;
+mod policy;
 mod problem;
 mod search;
 mod size;
@@ -56,6 +57,10 @@ pub use labels::{
 pub use paths::{
     Chmod, Copied, Cp, Edit, Edited, Linked, Ln, ModeChanged, Stat, StatItem, Touch, Touched, Tree,
     TreeEntry, TreeListing,
+};
+pub use policy::{
+    ExampleItem, PolicyChanged, PolicyExplain, PolicyExplained, PolicyList, PolicyListing,
+    PolicySet, PolicySourceItem, PolicyTest, PolicyTested, PolicyValidate, RuleItem,
 };
 pub use problem::Problem;
 pub use search::{
@@ -186,6 +191,11 @@ operations! {
     Diff, "diff", Get "/v1/vaults/{vault}/diff" => DiffReport;
     Exec, "exec", Post "/v1/vaults/{vault}/exec" => Envelope;
     ExecCancel, "exec_cancel", Post "/v1/exec/cancel" => ExecCancelled;
+    PolicyList, "policy_list", Get "/v1/vaults/{vault}/policy" => PolicyListing;
+    PolicyExplain, "policy_explain", Post "/v1/vaults/{vault}/policy/explain" => PolicyExplained;
+    PolicyTest, "policy_test", Post "/v1/vaults/{vault}/policy/test" => PolicyTested;
+    PolicySet, "policy_set", Post "/v1/vaults/{vault}/policy" => PolicyChanged;
+    PolicyValidate, "policy_validate", Post "/v1/policy/validate" => PolicyTested;
     Journal, "journal", Get "/v1/journal" => JournalListing;
     JournalVerify, "journal_verify", Get "/v1/journal/verify" => JournalVerified;
     Gc, "gc", Post "/v1/gc" => Collected;

@@ -64,6 +64,10 @@ const EXAMPLES: &[(&str, &str)] = &[
         "  avfs checkpoint delete before-refactor",
     ),
     ("proxy", "  avfs proxy exec -- make test"),
+    (
+        "policy",
+        "  avfs policy explain -- git push origin main\n  avfs policy edit --level user",
+    ),
     ("audit verify", "  avfs audit verify"),
     (
         "stats",

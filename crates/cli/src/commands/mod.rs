@@ -26,6 +26,7 @@ mod ls;
 mod mkdir;
 mod mv;
 mod paths;
+mod policy;
 mod rm;
 mod search;
 mod serve;
@@ -103,6 +104,7 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Checkout(args) => checkout::run(args, session, output),
         Verb::Revert(args) => checkout::revert(args, session, output),
         Verb::Diff(args) => diff::run(args, session, output),
+        Verb::Policy(verb) => return policy::run(verb, session, output),
         Verb::Audit(args) => return audit::run(args, session, output),
         Verb::Stats => care::stats(session, output),
         Verb::Quota(args) => care::quota(args, session, output),

@@ -37,6 +37,15 @@ impl Bed {
         self.directory.path().join(name)
     }
 
+    pub fn binary(&self) -> PathBuf {
+        self.avfs.clone()
+    }
+
+    /// The directory of the archive that tools unpack.
+    pub fn packed(&self) -> String {
+        self.path("packed").to_str().expect("plain path").to_owned()
+    }
+
     fn command(&self) -> Command {
         let mut command = Command::new(&self.avfs);
         command

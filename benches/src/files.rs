@@ -1,6 +1,9 @@
-//! Files over the socket, by one client and by sixteen at once.
+//! Files over the socket and in process, by one client and by sixteen at once.
 
 use avfs_api::wire::{Cat, Write};
+use avfs_runtime::{
+    Config, HostFacts, ReadOptions, Runtime, Select, Source, VaultPath, WriteOptions,
+};
 
 use crate::bed::{Bed, median_ms, timed};
 
@@ -11,7 +14,10 @@ const WRITES_EACH: usize = 25;
 pub fn measure(bed: &Bed) {
     bed.avfs(&["vault", "create", "files"]);
     let mut client = bed.client();
-    println!("\n| one file over the socket, ms | write | read |\n|---|---|---|");
+    let runtime = in_process(bed);
+    println!(
+        "\n| one file, ms | write over the socket | read | write in process | read |\n|---|---|---|---|---|"
+    );
     for (name, bytes) in SIZES {
         let write = median_ms(31, |round| {
             let request = write(format!("/f{bytes}-{round}"), content(bytes, round));
@@ -21,9 +27,45 @@ pub fn measure(bed: &Bed) {
             let request = cat(format!("/f{bytes}-{round}"));
             timed(|| drop(client.call("files", &request).expect("reads")))
         });
-        println!("| {name} | {write:.2} | {read:.2} |");
+        let path = |round: usize| {
+            VaultPath::parse(format!("/f{bytes}-{round}").as_bytes()).expect("a path")
+        };
+        let write_here = median_ms(31, |round| {
+            let content = content(bytes, round);
+            let source = Source::Bytes(content.as_bytes());
+            let options = WriteOptions::default();
+            timed(|| {
+                let written = runtime.write(Select::Current, &path(round), source, &options);
+                drop(written.expect("writes"));
+            })
+        });
+        let read_here = median_ms(31, |round| {
+            let options = ReadOptions::default();
+            timed(|| {
+                let read = runtime.cat(Select::Current, &path(round), &options);
+                drop(read.expect("reads"));
+            })
+        });
+        println!("| {name} | {write:.2} | {read:.2} | {write_here:.2} | {read_here:.2} |");
     }
+    runtime.shutdown();
     sixteen(bed);
+}
+
+/// A home of its own, served by nobody.
+fn in_process(bed: &Bed) -> Runtime {
+    let runtime_dir = bed.path("in-process-run");
+    std::fs::create_dir(&runtime_dir).expect("a directory");
+    let runtime = Runtime::open(Config {
+        home: bed.path("in-process"),
+        runtime_dir,
+        binary: bed.binary(),
+        host: HostFacts::default(),
+    });
+    let runtime = runtime.expect("a fresh home opens");
+    let name = "files".parse().expect("a name");
+    runtime.vault_create(&name).expect("a fresh vault");
+    runtime
 }
 
 /// Everyone writes into one vault: each write is a version, and none may be lost.

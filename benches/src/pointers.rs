@@ -118,8 +118,19 @@ pub fn at_rest(bed: &Bed) {
         .lines()
         .filter(|line| line.starts_with("VmRSS") || line.starts_with("VmHWM"))
     {
-        println!("daemon after all this: {line}");
+        println!("daemon right after all this: {line}");
     }
+    // At rest: nothing was asked for a while, so memory that only speed needs is given back.
+    std::thread::sleep(std::time::Duration::from_secs(12));
+    println!(
+        "daemon at rest, {} views of what was used still open: {} KiB",
+        client.daemon().expect("the daemon answers").live_views,
+        resident_kib(pid)
+    );
+    bed.avfs(&["daemon", "stop"]);
+    bed.avfs(&["vault", "list"]);
+    let pid = bed.client().daemon().expect("the daemon answers").pid;
+    println!("a daemon that has just started: {} KiB", resident_kib(pid));
 }
 
 /// What a hundred forks with ten small changes each cost on disk and in memory.

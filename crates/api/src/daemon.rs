@@ -36,6 +36,8 @@ pub struct ServeConfig {
     pub idle_timeout: Option<Duration>,
 }
 
+/// So long without a request, and what is kept for speed alone is given back.
+const REST_AFTER: Duration = Duration::from_secs(5);
 /// Trees are walked by recursion, and may be as deep as paths are long. Only what is used is taken.
 const THREAD_STACK: usize = 64 << 20;
 
@@ -84,7 +86,9 @@ async fn listen(app: Arc<App>, ready: impl FnOnce()) -> Result<()> {
         .with_graceful_shutdown(async move { closed.await.unwrap_or_default() });
     let serving = tokio::spawn(serving.into_future());
 
+    let resting = tokio::spawn(rest_when_idle(Arc::clone(&app)));
     let why = ending.wait(&app).await;
+    resting.abort();
     // New clients now find no socket and start the next daemon, which waits for the home's lock.
     vacate(&app.place);
     tokio::time::sleep(DRAIN).await;
@@ -172,6 +176,21 @@ impl Ending {
             () = app.stop.notified() => Why::Asked,
             () = left_alone(app) => Why::Idle,
         }
+    }
+}
+
+/// Gives back memory each time that nothing has been asked for a while.
+async fn rest_when_idle(app: Arc<App>) {
+    let mut rested = false;
+    loop {
+        tokio::time::sleep(REST_AFTER).await;
+        let is_idle = app.idle_for().is_some_and(|idle| idle >= REST_AFTER);
+        if is_idle && !rested {
+            let app = Arc::clone(&app);
+            // What could not be given back is only memory.
+            let _ = tokio::task::spawn_blocking(move || app.runtime.rest()).await;
+        }
+        rested = is_idle;
     }
 }
 

@@ -63,6 +63,12 @@ impl Engine {
         })
     }
 
+    /// Gives back the memory that only speed needs.
+    pub fn rest(&self) {
+        self.plain.lens.rest();
+        self.with_xattrs.lens.rest();
+    }
+
     /// Shows `root` for as long as the guard lives, and where.
     pub fn show(&self, trees: &Trees, root: RootId) -> Result<(LensRoot, PathBuf)> {
         let has_xattrs = trees.root(root)?.has_xattrs;

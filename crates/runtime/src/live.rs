@@ -20,8 +20,13 @@ use crate::opened::{
 use crate::runtime::{Runtime, lock};
 use crate::{Error, ErrorKind, Result};
 
-/// A layer with more names than this is exchanged for a fresh one once nothing runs in it.
-const ROTATE_ENTRIES: usize = 300;
+/// A layer with more names than this is exchanged for a fresh one: every commit looks at all of them.
+const GROWN: usize = 300;
+/// But not between two commands of one piece of work. What the first one wrote is in the page cache
+/// under its own files, and would have to be fetched through the lens, one file at a time.
+const ROTATE_AFTER: Duration = Duration::from_secs(2);
+/// Unless looking at them has by then cost as much as fetching them would.
+const ROTATE_COMMITS: u32 = 20;
 
 /// One vault's place for a live view.
 pub(crate) struct Slot {
@@ -71,6 +76,12 @@ impl Left {
             shared_with: Vec::new(),
             aside: None,
         }
+    }
+}
+
+impl State {
+    fn has_grown(&self) -> bool {
+        self.live.as_ref().is_some_and(|live| live.entries > GROWN)
     }
 }
 
@@ -203,12 +214,19 @@ impl Slot {
         look(runtime.inner.vaults.by_id(self.vault)?)
     }
 
-    /// Closes a view that has not been used for `idle`, unless it holds what could not be committed.
-    pub fn close_if_idle(&self, idle: Duration) {
+    /// Closes a view that has not been used for `idle`, unless it holds what could not be committed;
+    /// one that has rested a little while gets a fresh layer.
+    pub fn tidy(&self, runtime: &Runtime, idle: Duration) {
         let Ok(mut state) = self.state.try_lock() else {
             return;
         };
-        if !state.running.is_empty() || state.used.elapsed() < idle {
+        if !state.running.is_empty() {
+            return;
+        }
+        if state.used.elapsed() < idle {
+            if state.used.elapsed() >= ROTATE_AFTER && state.has_grown() {
+                self.rotate_in_background(runtime);
+            }
             return;
         }
         if let Some(live) = state.live.take_if(|live| !live.unsaved) {
@@ -217,6 +235,8 @@ impl Slot {
             if let Ok(closing) = live.close() {
                 closing.finish();
             }
+            // Only memory: it is tried again after the next work.
+            let _ = runtime.rest();
         }
     }
 
@@ -226,8 +246,15 @@ impl Slot {
         if state.live.as_ref().is_some_and(|live| live.unsaved) {
             // On failure the layer stays on disk, where the next start finds it.
             let _ = self.salvage(runtime, &mut state, None);
-        } else if let Some(Ok(closing)) = state.live.take().map(LiveView::close) {
-            closing.finish();
+        } else {
+            let has_grown = state.has_grown();
+            match state.live.take().map(LiveView::close) {
+                // The next start has the time to remove it.
+                Some(Ok(closing)) if has_grown => closing.leave(),
+                Some(Ok(closing)) => closing.finish(),
+                // The next start finds it, too.
+                Some(Err(_)) | None => {}
+            }
         }
     }
 
@@ -248,13 +275,12 @@ impl Slot {
             self.commit(runtime, &mut state, version)
         };
         let committed = committed.map_err(|error| self.uncommitted(runtime, error))?;
-        if state.running.is_empty()
-            && state
-                .live
-                .as_ref()
-                .is_some_and(|live| live.entries > ROTATE_ENTRIES)
-        {
-            self.rotate_in_background(runtime);
+        if state.running.is_empty() && state.has_grown() {
+            let live = state.live.as_mut().expect("it has grown");
+            live.commits_grown += 1;
+            if live.commits_grown > ROTATE_COMMITS {
+                self.rotate_in_background(runtime);
+            }
         }
         let Committed {
             after,
@@ -362,18 +388,25 @@ impl Slot {
         let (slot, runtime) = (runtime.slot(self.vault), runtime.clone());
         std::thread::spawn(move || {
             let mut state = slot.lock();
-            let due = state
-                .live
-                .as_ref()
-                .is_some_and(|live| live.entries > ROTATE_ENTRIES && !live.unsaved);
-            if !due || !state.running.is_empty() {
+            let unsaved = state.live.as_ref().is_some_and(|live| live.unsaved);
+            if unsaved || !state.has_grown() || !state.running.is_empty() {
                 return;
             }
-            if let Some(Ok(closing)) = state.live.take().map(LiveView::close) {
-                closing.in_background();
-            }
+            let closing = state.live.take().map(LiveView::close);
             // If this fails, so will the next exec, which can say why.
             state.live = open(&runtime, slot.vault).ok();
+            let fresh = state
+                .live
+                .as_ref()
+                .map(|live| (live.engine.clone(), live.shown.clone()));
+            drop(state);
+            if let Some((engine, shown)) = fresh {
+                // Only a help to the next command.
+                let _ = engine.sweeper.warm(&shown);
+            }
+            if let Some(Ok(closing)) = closing {
+                closing.finish();
+            }
         });
     }
 

@@ -1,5 +1,6 @@
 //! One view of a vault: how it is opened, committed and given up.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use avfs_sandbox::{OverlayPlan, Sandbox, SandboxPlan};
@@ -19,6 +20,10 @@ pub(crate) struct LiveView {
     pub layer: Layer,
     pub cache: HashCache,
     pub entries: usize,
+    /// How many commits have looked at more of them than is good.
+    pub commits_grown: u32,
+    /// Where the keeper and its helpers see what the layer stands on.
+    pub shown: PathBuf,
     /// Whether the layer may hold what no commit has taken in: commands run in it, or the last
     /// commit was refused.
     pub unsaved: bool,
@@ -132,7 +137,7 @@ pub(crate) fn open(runtime: &Runtime, vault: VaultId) -> Result<LiveView> {
     let plan = SandboxPlan {
         name: vault.name.to_string(),
         overlay: OverlayPlan {
-            lowers: vec![lower, inner.host.skeleton.clone()],
+            lowers: vec![lower.clone(), inner.host.skeleton.clone()],
             upper: layer.upper_path(),
             work: layer.work_path(),
         },
@@ -149,6 +154,8 @@ pub(crate) fn open(runtime: &Runtime, vault: VaultId) -> Result<LiveView> {
             layer,
             cache: HashCache::default(),
             entries: 0,
+            commits_grown: 0,
+            shown: lower,
             unsaved: false,
             refused: None,
             engine,
@@ -187,6 +194,11 @@ impl Closing {
     pub fn finish(self) {
         self.sandbox.kill();
         let _ = self.retired.remove(&self.engine.sweeper);
+    }
+
+    /// Ends the sandbox and leaves the layer where the next start finds and removes it.
+    pub fn leave(self) {
+        self.sandbox.kill();
     }
 
     pub fn in_background(self) {

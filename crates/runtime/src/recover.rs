@@ -1,5 +1,6 @@
 //! What an earlier daemon left behind becomes history before anything else happens.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use avfs_vault::{CheckpointOrigin, NewJournalEntry, Principal, VaultId};
@@ -8,7 +9,7 @@ use serde_json::json;
 
 use crate::engine::{Engine, STORED_OWNER};
 use crate::live::interrupted_version;
-use crate::opened::{CommitPlan, Otherwise, commit_layer};
+use crate::opened::{CommitPlan, Otherwise, commit_layer, remove_in_background};
 use crate::runtime::Runtime;
 use crate::{Error, Result};
 
@@ -35,8 +36,7 @@ impl Runtime {
             }
         }
         for retired in rubbish {
-            // What cannot be removed is found again the next time.
-            let _ = retired.remove(&engine.sweeper);
+            remove_in_background(retired, engine.clone());
         }
         Ok(())
     }
@@ -52,13 +52,14 @@ impl Runtime {
         Ok(())
     }
 
-    fn recover_layer(&self, engine: &Engine, found: Found) -> Result<()> {
+    fn recover_layer(&self, engine: &Arc<Engine>, found: Found) -> Result<()> {
         let vaults = &self.inner.vaults;
         let vault = found.vault;
         let mut layer = found.claim(PATIENCE)?;
         let same_boot = self.inner.layers.is_of_this_boot(&layer);
         let Ok(vault) = vaults.by_id(vault) else {
-            return Ok(layer.retire()?.remove(&engine.sweeper)?);
+            remove_in_background(layer.retire()?, engine.clone());
+            return Ok(());
         };
         let record = layer.record().clone();
         let ours = vault.head == record.last_commit || vault.head == record.pending;
@@ -95,6 +96,7 @@ impl Runtime {
                 vaults.save_checkpoint(vault.id, None, aside.root, origin, &Principal::System)?;
             }
         }
-        Ok(layer.retire()?.remove(&engine.sweeper)?)
+        remove_in_background(layer.retire()?, engine.clone());
+        Ok(())
     }
 }

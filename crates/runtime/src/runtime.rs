@@ -21,7 +21,7 @@ use crate::{Error, Result};
 
 /// Views that nobody used for this long are given back.
 const VIEW_IDLE: Duration = Duration::from_secs(300);
-const TIDY_EVERY: Duration = Duration::from_secs(20);
+const TIDY_EVERY: Duration = Duration::from_secs(1);
 
 /// Where a runtime lives and what it may know of its host.
 #[derive(Debug, Clone)]
@@ -111,6 +111,16 @@ impl Runtime {
         }
     }
 
+    /// Gives back the memory that only speed needs: for when nothing is asked for a while.
+    pub fn rest(&self) -> Result<()> {
+        self.inner.vaults.trees().rest()?;
+        if let Some(engine) = self.running_engine() {
+            engine.rest();
+        }
+        give_back_memory();
+        Ok(())
+    }
+
     /// What is going on at the moment.
     pub fn activity(&self) -> Activity {
         let slots = self.slots();
@@ -175,7 +185,7 @@ impl Runtime {
                 let Some(inner) = inner.upgrade() else { return };
                 let runtime = Runtime { inner };
                 for slot in runtime.slots() {
-                    slot.close_if_idle(VIEW_IDLE);
+                    slot.tidy(&runtime, VIEW_IDLE);
                 }
             }
         });
@@ -205,4 +215,13 @@ fn lock_home(config: &Config) -> Result<File> {
         }),
         Err(TryLockError::Error(source)) => Err(failed()(source)),
     }
+}
+
+/// The allocator keeps what was freed between blocks still in use, unless it is told.
+fn give_back_memory() {
+    // SAFETY: takes and touches nothing of ours.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::malloc_trim(0)
+    };
 }

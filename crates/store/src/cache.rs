@@ -57,6 +57,13 @@ impl<K: Eq + Hash + Copy, V: Clone> Cache<K, V> {
         }
     }
 
+    pub fn clear(&self) {
+        let mut generations = self.lock();
+        generations.young = HashMap::new();
+        generations.old = HashMap::new();
+        generations.young_bytes = 0;
+    }
+
     fn insert_young(&self, generations: &mut Generations<K, V>, key: K, value: V, bytes: usize) {
         if generations.young_bytes + bytes > self.half {
             generations.old = std::mem::take(&mut generations.young);
@@ -110,5 +117,8 @@ mod tests {
         assert_eq!((cache.get(2), bytes_held(&cache)), (Some(3), 400));
         cache.remove(2);
         assert_eq!((cache.get(2), bytes_held(&cache)), (None, 0));
+        cache.insert(3, 3, 400);
+        cache.clear();
+        assert_eq!((cache.get(3), bytes_held(&cache)), (None, 0));
     }
 }

@@ -127,6 +127,12 @@ impl Database {
         result
     }
 
+    /// Gives back the memory that only speed needs.
+    pub fn rest(&self) -> Result<()> {
+        self.readers().clear();
+        Ok(self.writer().connection.release_memory()?)
+    }
+
     pub fn find(&self, id: ObjectId) -> Result<Option<Row>> {
         self.read(|connection| {
             let sql = "SELECT pack, offset, stored, size, id FROM object WHERE id = ?1";

@@ -145,6 +145,12 @@ impl Store {
         Ok(bytes)
     }
 
+    /// Gives back the memory that only speed needs: for when nothing is asked for a while.
+    pub fn rest(&self) -> Result<()> {
+        self.inner.cache.clear();
+        self.inner.database.rest()
+    }
+
     /// Reads the object from the disk, whether it is in a cache or not.
     pub fn verify(&self, id: ObjectId) -> Result<()> {
         let bytes = self.inner.load(id)?;

@@ -58,12 +58,25 @@ impl Home {
         ] {
             std::os::unix::fs::chown(&path, Some(ORDINARY_UID), Some(ORDINARY_UID)).expect("root");
         }
-        home.command(&["--version"])
-            .output()
-            .ok()?
-            .status
-            .success()
-            .then_some(home)
+        if !home.starts() {
+            // Root's own directories may keep others out.
+            home.binary = home.binary_within_reach();
+            assert!(home.starts(), "the binary runs as uid {ORDINARY_UID}");
+        }
+        Some(home)
+    }
+
+    fn starts(&self) -> bool {
+        self.avfs(&["--version"]).status.success()
+    }
+
+    /// Another name, or else a copy, of the binary in this home.
+    fn binary_within_reach(&self) -> PathBuf {
+        let reachable = self.path().join("avfs");
+        if fs::hard_link(&self.binary, &reachable).is_err() {
+            fs::copy(&self.binary, &reachable).expect("a copy of the binary");
+        }
+        reachable
     }
 
     /// The same with this user's real `HOME`, whose toolchains can then be lent.

@@ -2,10 +2,12 @@
 //!
 //! Runs in the scanner process, which is single-threaded and may therefore change its directory.
 
-use std::collections::BTreeMap;
-use std::ffi::CStr;
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::{CStr, OsStr};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Mode, OFlags, Statx, StatxFlags, lgetxattr, llistxattr, openat,
@@ -20,6 +22,8 @@ const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::CLOEXEC);
 /// Deeper names cannot be vault paths; they are reported, and what is in them is not looked at.
 const PATH_BYTES_MAX: usize = 4094;
+/// Names that are worth learning ahead; each costs the kernel about a kilobyte.
+const WARM_MAX: usize = 50_000;
 
 /// One name in an upper directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -266,6 +270,28 @@ pub fn remove_contents(top: impl AsFd) -> io::Result<()> {
             gone(unlinkat(top, &name, AtFlags::REMOVEDIR))?;
         }
     }
+}
+
+/// Lists what is beneath `top`, breadth first, for the sake of the kernel's caches alone.
+pub fn warm(top: &Path) -> io::Result<()> {
+    let mut names = 0;
+    let mut waiting = VecDeque::from([top.to_owned()]);
+    while let Some(path) = waiting.pop_front() {
+        let opened = openat(CWD, &path, DIRECTORY, Mode::empty())?;
+        each_name(opened.as_fd(), |name, kind| {
+            names += 1;
+            // A path that is too long to be opened from the top is not worth more trouble.
+            let below = path.join(OsStr::from_bytes(name.to_bytes()));
+            if kind == FileType::Directory && below.as_os_str().len() < PATH_BYTES_MAX {
+                waiting.push_back(below);
+            }
+            Ok(())
+        })?;
+        if names > WARM_MAX {
+            break;
+        }
+    }
+    Ok(())
 }
 
 fn each_name(

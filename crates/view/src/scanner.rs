@@ -1,11 +1,13 @@
 //! The scanner: a helper process in the keeper's user namespace that may read whatever a command left.
 //!
 //! A command's files can have modes that keep the daemon out; the scanner overrides them, lists layers,
-//! opens files for the daemon to hash, and removes layers. It is given descriptors, never host paths.
+//! opens files for the daemon to hash, and removes layers. It is given descriptors, never host paths; only
+//! the lens, which the daemon does not see, is named to it by where the keeper mounted it.
 
 use std::io::{IoSlice, IoSliceMut, Read, Seek, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 
@@ -30,6 +32,7 @@ enum Request {
     Scan(MarkNames),
     Open(Vec<Vec<u8>>),
     Remove,
+    Warm(PathBuf),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -39,6 +42,7 @@ enum Answer {
     /// For each name: opened (its descriptor comes along, in order) or why not.
     Opened(Vec<Option<i32>>),
     Removed,
+    Warmed,
     Failed {
         errno: i32,
     },
@@ -113,10 +117,22 @@ impl Scanner {
         }
     }
 
+    /// Has the kernel learn the names beneath `shown`, a directory of the lens, before somebody asks.
+    pub fn warm(&self, shown: &Path) -> Result<()> {
+        match self.send(&Request::Warm(shown.to_owned()), &[])? {
+            (Answer::Warmed, _) => Ok(()),
+            (answer, _) => Err(failure("look through", answer)),
+        }
+    }
+
     fn ask(&self, request: &Request, about: BorrowedFd<'_>) -> Result<(Answer, Vec<OwnedFd>)> {
+        self.send(request, &[about])
+    }
+
+    fn send(&self, request: &Request, passed: &[BorrowedFd<'_>]) -> Result<(Answer, Vec<OwnedFd>)> {
         let socket = self.socket.lock().expect("no holder of this lock panics");
         let frame = postcard::to_stdvec(request).expect("requests are plain data");
-        send(socket.as_fd(), &frame, &[about]).map_err(|_| Error::ScannerLost)?;
+        send(socket.as_fd(), &frame, passed).map_err(|_| Error::ScannerLost)?;
         let (frame, descriptors) = receive(socket.as_fd())
             .map_err(|_| Error::ScannerLost)?
             .ok_or(Error::ScannerLost)?;
@@ -197,10 +213,17 @@ fn raise_descriptor_limit() {
 fn answer(frame: &[u8], descriptors: Vec<OwnedFd>) -> std::io::Result<(Answer, Vec<OwnedFd>)> {
     let invalid = || std::io::Error::from(std::io::ErrorKind::InvalidInput);
     let request: Request = postcard::from_bytes(frame).map_err(|_| invalid())?;
-    let [directory] = <[OwnedFd; 1]>::try_from(descriptors).map_err(|_| invalid())?;
+    let directory = || -> std::io::Result<OwnedFd> {
+        let [directory] = <[OwnedFd; 1]>::try_from(descriptors).map_err(|_| invalid())?;
+        Ok(directory)
+    };
     match request {
+        Request::Warm(shown) => {
+            scan::warm(&shown)?;
+            Ok((Answer::Warmed, Vec::new()))
+        }
         Request::Scan(marks) => {
-            let entries = scan::scan(directory, marks)?;
+            let entries = scan::scan(directory()?, marks)?;
             let bytes = postcard::to_stdvec(&entries).map_err(|_| invalid())?;
             let memory = memfd_create("avfs-scan", MemfdFlags::CLOEXEC)?;
             let mut file = std::fs::File::from(memory);
@@ -208,6 +231,7 @@ fn answer(frame: &[u8], descriptors: Vec<OwnedFd>) -> std::io::Result<(Answer, V
             Ok((Answer::Scanned, vec![file.into()]))
         }
         Request::Open(names) => {
+            let directory = directory()?;
             let mut opened = Vec::new();
             let mut outcomes = Vec::new();
             for name in &names {
@@ -222,7 +246,7 @@ fn answer(frame: &[u8], descriptors: Vec<OwnedFd>) -> std::io::Result<(Answer, V
             Ok((Answer::Opened(outcomes), opened))
         }
         Request::Remove => {
-            scan::remove_contents(&directory)?;
+            scan::remove_contents(directory()?)?;
             Ok((Answer::Removed, Vec::new()))
         }
     }

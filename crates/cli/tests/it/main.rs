@@ -6,6 +6,7 @@ mod daemon;
 mod files;
 mod interrupts;
 mod manners;
+mod memory;
 mod shapes;
 mod sharing;
 mod tools;

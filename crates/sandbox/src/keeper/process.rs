@@ -307,7 +307,9 @@ pub(crate) fn mount_fuse_detached() -> Result<(OwnedFd, OwnedFd), Fault> {
     let mount = new_mount(
         "fuse",
         &options,
-        &["default_permissions", "allow_other"],
+        // Read-only as a file system too, not only as a mount: else the kernel takes each read for a
+        // change of the access time, and asks for the attributes anew.
+        &["default_permissions", "allow_other", "ro"],
         attributes,
     )?;
     Ok((device, mount))

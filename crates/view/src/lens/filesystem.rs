@@ -1,9 +1,8 @@
 //! Kernel requests in, tree reads out.
 
-use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use avfs_vault::{Entry, Kind, Meta, RootId, Time, Trees};
@@ -14,7 +13,7 @@ use fuser::{
 };
 
 use super::nodes::{self, Node, Place, TOP};
-use super::{Owner, Shared, Xattrs};
+use super::{Listing, Owner, Shared, Xattrs};
 
 /// What is shown never changes, so what the kernel caches never expires.
 const FOREVER: Duration = Duration::from_secs(1 << 30);
@@ -24,14 +23,11 @@ const GENERATION: Generation = Generation(0);
 /// Listings kept, so that reading a large directory in many requests decodes it once.
 const LISTINGS_MAX: usize = 8;
 
-type Listing = Arc<Vec<(Vec<u8>, Entry)>>;
-
 pub struct LensFilesystem {
     shared: Arc<Shared>,
     trees: Trees,
     owner: Owner,
     xattrs: Xattrs,
-    listings: Mutex<VecDeque<(u64, Listing)>>,
 }
 
 impl LensFilesystem {
@@ -41,7 +37,6 @@ impl LensFilesystem {
             trees,
             owner,
             xattrs,
-            listings: Mutex::default(),
         }
     }
 
@@ -84,7 +79,7 @@ impl LensFilesystem {
         let Node::Directory { place, tree, .. } = self.node(ino)? else {
             return Err(Errno::ENOTDIR);
         };
-        let mut listings = self.listings.lock().expect("no holder of this lock panics");
+        let mut listings = self.shared.lock_listings();
         if let Some((_, listing)) = listings.iter().find(|(held, _)| *held == ino.0) {
             return Ok((place, listing.clone()));
         }

@@ -3,13 +3,13 @@
 mod filesystem;
 mod nodes;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use avfs_vault::{RootId, Trees};
+use avfs_vault::{Entry, RootId, Trees};
 use fuser::{BackgroundSession, Config, INodeNo, Notifier, Session, SessionACL};
 
 use crate::{Error, Result};
@@ -43,7 +43,11 @@ pub struct Lens {
 struct Shared {
     open_roots: Mutex<HashMap<RootId, usize>>,
     nodes: Nodes,
+    /// Of the large directories that were listed last, by their numbers.
+    listings: Mutex<VecDeque<(u64, Listing)>>,
 }
+
+type Listing = Arc<Vec<(Vec<u8>, Entry)>>;
 
 impl Lens {
     /// Answers requests on `fuse`, a fresh /dev/fuse descriptor that is already mounted somewhere.
@@ -51,6 +55,7 @@ impl Lens {
         let shared = Arc::new(Shared {
             open_roots: Mutex::default(),
             nodes: Nodes::default(),
+            listings: Mutex::default(),
         });
         let filesystem = LensFilesystem::new(shared.clone(), trees, owner, xattrs);
         let mut config = Config::default();
@@ -70,6 +75,12 @@ impl Lens {
     /// Whether this lens answers extended attribute calls.
     pub fn xattrs(&self) -> Xattrs {
         self.xattrs
+    }
+
+    /// Gives back the memory that only speed needs.
+    pub fn rest(&self) {
+        self.shared.lock_listings().clear();
+        self.shared.nodes.shrink();
     }
 
     /// How many nodes the kernel holds at present.
@@ -103,7 +114,7 @@ impl Lens {
         let _ = self.notifier.inval_entry(INodeNo::ROOT, &name);
     }
 
-    fn lock_roots(&self) -> std::sync::MutexGuard<'_, HashMap<RootId, usize>> {
+    fn lock_roots(&self) -> MutexGuard<'_, HashMap<RootId, usize>> {
         self.shared
             .open_roots
             .lock()
@@ -131,6 +142,10 @@ impl Drop for LensRoot {
 }
 
 impl Shared {
+    fn lock_listings(&self) -> MutexGuard<'_, VecDeque<(u64, Listing)>> {
+        self.listings.lock().expect("no holder of this lock panics")
+    }
+
     fn is_open(&self, root: RootId) -> bool {
         self.open_roots
             .lock()

@@ -66,6 +66,11 @@ impl Nodes {
         }
     }
 
+    /// The table keeps the size it once had, unless it is told.
+    pub fn shrink(&self) {
+        self.lock().shrink_to_fit();
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, (Node, u64)>> {
         self.table.lock().expect("no holder of this lock panics")
     }

@@ -67,6 +67,7 @@ pub fn measure(bed: &Bed, sizes: &[usize]) {
                             &CheckpointRestore {
                                 name: Some(name),
                                 undo: false,
+                                force: false,
                             },
                         )
                         .expect("restores"),

@@ -16,14 +16,22 @@ impl Interrupts {
         ]))
     }
 
-    pub async fn next(&mut self) {
+    pub async fn next(&mut self) -> Interrupt {
         let [interrupt, terminate, hangup] = &mut self.0;
         tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
+            _ = interrupt.recv() => Interrupt::CtrlC,
+            _ = terminate.recv() => Interrupt::End,
+            _ = hangup.recv() => Interrupt::End,
         }
     }
+}
+
+/// Which of them came.
+#[derive(Copy, Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Interrupt {
+    /// What a terminal sends on Ctrl-C.
+    CtrlC,
+    End,
 }
 
 /// Calls `then` on a thread of its own when the program is asked to end, instead of ending it.

@@ -2,6 +2,7 @@
 
 mod care;
 mod examples;
+mod exec;
 mod labels;
 mod paths;
 mod policy;
@@ -13,9 +14,10 @@ use clap::{Args, Command, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 
 pub use care::{AuditArgs, AuditVerb, GcArgs, MaintainArgs, PruneArgs, QuotaArgs, QuotaVerb};
+pub use exec::{DriverName, ExecArgs, NetworkName, ProfileName};
 pub use labels::{MetaArgs, TagArgs, UntagArgs};
 pub use paths::{CatArgs, ChmodArgs, CpArgs, EditArgs, LnArgs, TouchArgs, TreeArgs, WriteArgs};
-pub use policy::{LevelName, NetworkName, PolicyVerb, QuestionArgs};
+pub use policy::{LevelName, PolicyVerb, QuestionArgs};
 pub use search::{FindArgs, GrepArgs, SearchArgs};
 pub use transfer::{ExportArgs, ImportArgs};
 pub use versions::{CheckoutArgs, DiffArgs, LogArgs, RevertArgs};
@@ -217,6 +219,18 @@ Examples:
         #[arg(long = "as", value_name = "NAME")]
         to: Option<String>,
     },
+    /// Say something about every command that runs in a vault
+    Set {
+        /// env.NAME=VALUE, memory=2g, cpus=1.5, pids=100, disk=1g, profile=moderate, timeout=90s
+        #[arg(required = true, value_name = "KEY=VALUE")]
+        settings: Vec<String>,
+    },
+    /// Unsay it
+    Unset {
+        /// env.NAME, memory, cpus, pids, disk, profile, timeout
+        #[arg(required = true, value_name = "KEY")]
+        keys: Vec<String>,
+    },
     /// List the versions of a vault, newest first
     Log {
         /// The current one when left out
@@ -293,6 +307,9 @@ pub enum CheckpointVerb {
         /// Go back to what the last restore replaced
         #[arg(long)]
         undo: bool,
+        /// End the commands that run in the vault first
+        #[arg(long)]
+        force: bool,
     },
     /// Forget a checkpoint
     Delete { name: String },
@@ -302,34 +319,6 @@ pub enum CheckpointVerb {
 pub enum ProxyVerb {
     /// Run a command in the vault's sandbox and report what it changed
     Exec(ExecArgs),
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  avfs proxy exec -- python3 /src/main.py
-  avfs proxy exec --cwd /workspace --timeout 60000 -- cargo test
-  avfs proxy exec --env CI=1 --shell 'make && make check'
-  avfs --json proxy exec -- true                  the envelope, for programs")]
-pub struct ExecArgs {
-    /// Where to run it [default: /workspace if there is one, else /]
-    #[arg(long, value_name = "DIR")]
-    pub cwd: Option<OsString>,
-    /// End it after so long; 0 means never
-    #[arg(long, value_name = "MS", default_value_t = 300_000)]
-    pub timeout: u64,
-    /// Set a variable in the command's environment
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub env: Vec<OsString>,
-    /// Run this text in a shell instead of a command
-    #[arg(long, value_name = "TEXT", conflicts_with = "command")]
-    pub shell: Option<String>,
-    /// Keep so many bytes of each output stream in the report
-    #[arg(long, value_name = "BYTES")]
-    pub output_limit: Option<usize>,
-    /// The command and its arguments
-    #[arg(last = true, required_unless_present = "shell", value_name = "COMMAND")]
-    pub command: Vec<OsString>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -400,7 +389,7 @@ mod tests {
             panic!("another verb")
         };
         assert_eq!(exec.command, ["ls", "--json"]);
-        assert_eq!(exec.timeout, 300_000);
+        assert_eq!(exec.timeout, None);
     }
 
     #[test]
@@ -421,6 +410,8 @@ mod tests {
         ("vault_delete", "vault delete v -y"),
         ("vault_list_deleted", "vault list --deleted"),
         ("vault_undelete", "vault undelete v"),
+        ("vault_set", "vault set env.A=b memory=1g"),
+        ("vault_unset", "vault unset env.A memory"),
         ("vault_log", "vault log v -n 5"),
         ("log", "log /f -n 3"),
         ("checkout", "checkout /f --version v3"),
@@ -468,6 +459,7 @@ mod tests {
         ("checkpoint_delete", "checkpoint delete c"),
         ("diff", "diff BASE HEAD /f --stat --patch"),
         ("exec", "exec -- true"),
+        ("exec_input", "exec --stdin -- cat"),
         ("policy_list", "policy list"),
         ("policy_explain", "policy explain -- git push"),
         ("policy_test", "policy test"),

@@ -44,7 +44,9 @@ pub fn of_envelope(envelope: &Envelope) -> u8 {
     }
     match result.status {
         StatusWord::Exited => low_byte(result.exit_code.unwrap_or(125)),
-        StatusWord::Signaled => low_byte(128 + result.signal.unwrap_or(0)),
+        StatusWord::Signaled | StatusWord::OutOfMemory | StatusWord::LimitExceeded => {
+            low_byte(128 + result.signal.unwrap_or(0))
+        }
         StatusWord::TimedOut => 124,
         StatusWord::Cancelled => INTERRUPTED,
         StatusWord::Denied | StatusWord::NeedsApproval | StatusWord::CouldNotStart => 126,

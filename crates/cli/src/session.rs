@@ -4,6 +4,7 @@ use crate::environment;
 use crate::error::Result;
 use crate::output::Output;
 use crate::output::progress::Bar;
+use avfs_api::client::Input;
 use avfs_api::start::{self, Starter};
 use avfs_api::wire::{CURRENT, Envelope, Exec, ExecEvent, Operation};
 use avfs_api::{Client, Error};
@@ -112,14 +113,16 @@ impl Session {
         }
     }
 
-    /// Runs a command in the vault this session works on.
+    /// Runs a command in the vault this session works on; `input` is for a request with live input.
     pub fn exec(
         &mut self,
         request: &Exec,
+        mut input: Option<Input>,
         on_event: &mut dyn FnMut(ExecEvent) -> ControlFlow<()>,
     ) -> Result<Envelope> {
         let vault = self.vault.clone();
-        self.with_client(|client| client.exec(&vault, request, on_event))
+        // A daemon of another version refuses before it takes any input.
+        self.with_client(|client| client.exec_with_input(&vault, request, &mut input, on_event))
     }
 
     /// Ends the daemon if one runs; gives its pid.

@@ -3,27 +3,35 @@
 use std::collections::VecDeque;
 
 use crate::report::Captured;
+use crate::spill::Spill;
 
-/// Keeps at most `limit` bytes of a stream of any length.
+/// Keeps at most `limit` bytes of a stream of any length; the whole of a longer one is spilled.
 pub(crate) struct Capture {
     limit: usize,
     head: Vec<u8>,
     tail: VecDeque<u8>,
     total: u64,
+    spill: Spill,
 }
 
 impl Capture {
-    pub fn new(limit: usize) -> Capture {
+    pub fn new(limit: usize, spill: Spill) -> Capture {
         Capture {
             limit,
             head: Vec::new(),
             tail: VecDeque::new(),
             total: 0,
+            spill,
         }
     }
 
     pub fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
+        if self.total > self.limit as u64 {
+            // Until now head and tail were all there was.
+            let (first, second) = self.tail.as_slices();
+            self.spill.add(&[&self.head, first, second], bytes);
+        }
         let head_room = self.head_limit().saturating_sub(self.head.len());
         let (to_head, rest) = bytes.split_at(head_room.min(bytes.len()));
         self.head.extend_from_slice(to_head);
@@ -42,6 +50,7 @@ impl Capture {
             bytes,
             total: self.total,
             truncated,
+            spilled: self.spill.written(),
         }
     }
 
@@ -56,7 +65,8 @@ mod tests {
     use super::*;
 
     fn captured(limit: usize, pieces: &[&[u8]]) -> Captured {
-        let mut capture = Capture::new(limit);
+        let nowhere = Spill::Over { written: 0 };
+        let mut capture = Capture::new(limit, nowhere);
         pieces.iter().for_each(|piece| capture.push(piece));
         capture.finish()
     }

@@ -2,6 +2,7 @@
 
 use avfs_vault::{ChangeKind, Checkpoint, CheckpointName, CheckpointOrigin, Principal, VaultName};
 
+use crate::live::Running;
 use crate::runtime::{Runtime, Select};
 use crate::{Error, Result};
 
@@ -86,11 +87,18 @@ impl Runtime {
         })
     }
 
-    /// Puts the vault back to a checkpoint, in one step that can itself be undone.
-    pub fn checkpoint_restore(&self, vault: Select, point: &RestorePoint) -> Result<RestoredHead> {
+    /// Puts the vault back to a checkpoint, in one step that can itself be undone. What commands
+    /// that are ended for it had written is in the undo.
+    pub fn checkpoint_restore(
+        &self,
+        vault: Select,
+        point: &RestorePoint,
+        running: Running,
+    ) -> Result<RestoredHead> {
         let vault = self.vault(&vault)?;
-        self.slot(vault.id).put_aside(self)?;
-        self.slot(vault.id).settled(self, |vault| {
+        let slot = self.slot(vault.id);
+        slot.put_aside(self)?;
+        slot.settled_after(self, running, |vault| {
             let name = match point {
                 RestorePoint::Checkpoint(name) => name.clone(),
                 RestorePoint::Undo => self.newest_undo(vault.id, &vault.name)?,

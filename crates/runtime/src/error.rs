@@ -1,7 +1,9 @@
 //! What can go wrong in a use case, and the closed list of kinds that every surface maps.
 
 use avfs_store::rusqlite::ErrorCode;
-use avfs_vault::{RootId, VaultPath};
+use avfs_vault::{ExecId, RootId, VaultPath};
+
+use crate::run::Stream;
 
 /// The one list of error kinds; exit codes, HTTP statuses and errnos are tables over it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -121,6 +123,12 @@ pub enum Error {
     NoEarlierState { path: VaultPath, since: u64 },
     #[error("{running} command(s) are running in vault {vault}")]
     Busy { vault: String, running: usize },
+    #[error("{running} command(s) are running in vault {vault} with another network or driver")]
+    OtherShape { vault: String, running: usize },
+    #[error("{what} is for the owner to allow")]
+    OwnerOnly { what: &'static str },
+    #[error("no {} of {exec} is kept", stream.name())]
+    NoOutput { exec: ExecId, stream: Stream },
     #[error("the head of vault {vault} moved from {expected} while this was being done")]
     HeadMoved { vault: String, expected: RootId },
     #[error("invalid {what}: {reason}")]
@@ -149,6 +157,7 @@ impl Error {
             Error::Store(error) => store_kind(error),
             Error::View(avfs_view::Error::Vault(error)) => vault_kind(error),
             Error::View(_) => ErrorKind::Unavailable,
+            Error::Sandbox(avfs_sandbox::Error::Invalid { .. }) => ErrorKind::Invalid,
             Error::Sandbox(_) => ErrorKind::Unavailable,
             Error::Transfer(error) => error.kind(),
             Error::Uncommitted { source, .. } => source.kind(),
@@ -167,9 +176,13 @@ impl Error {
             | Error::NotInVersion { .. }
             | Error::NoEarlierState { .. }
             | Error::LabelNotFound { .. } => ErrorKind::NotFound,
-            Error::Busy { .. } | Error::HeadMoved { .. } | Error::HomeInUse { .. } => {
-                ErrorKind::Conflict
-            }
+            Error::Busy { .. }
+            | Error::OtherShape { .. }
+            | Error::HeadMoved { .. }
+            | Error::HomeInUse { .. } => ErrorKind::Conflict,
+            Error::OwnerOnly { .. } => ErrorKind::Denied,
+            Error::NoOutput { .. } => ErrorKind::NotFound,
+
             Error::Invalid { .. } => ErrorKind::Invalid,
             Error::Io { source, .. } => io_kind(source),
         }
@@ -218,6 +231,18 @@ impl Error {
             Error::NoEarlierState { path, .. } => {
                 format!("`avfs log {path}` lists its versions; `avfs rm {path}` removes it")
             }
+            Error::OtherShape { .. } => "wait until they end, or run it with --fork".into(),
+            Error::OwnerOnly { .. } => "ask the owner to run it, or leave that option out".into(),
+            Error::NoOutput { .. } => {
+                "only output beyond --output-limit is kept, for a week; the rest is in the envelope"
+                    .into()
+            }
+            Error::Sandbox(avfs_sandbox::Error::Unenforceable { .. }) => {
+                "run the daemon where it has a control group of its own, as `systemd-run --user \
+                 --scope -p Delegate=yes avfs serve` does, or leave that limit out"
+                    .into()
+            }
+            Error::Sandbox(avfs_sandbox::Error::Invalid { .. }) => return None,
             Error::Busy { .. } => "wait until they end, or work in a fork".into(),
             Error::Transfer(error) => return error.hint(),
             Error::Sandbox(_) => "run `avfs doctor` to see what this host lacks".into(),

@@ -5,39 +5,31 @@
 
 use std::time::{Duration, Instant};
 
-use avfs_policy::{Action, Decision, Network, Request};
+use avfs_policy::{Action, Decision, Request};
 use avfs_sandbox::Command;
-use avfs_vault::{
-    Cause, Change, ChangeKind, Checkpoint, CheckpointOrigin, ExecId, NewJournalEntry, NewVersion,
-    Principal, RootId, Vault, VaultPath, pair_renames,
-};
-use serde_json::json;
+use avfs_vault::{Checkpoint, CheckpointOrigin, ExecId, Principal, RootId, VaultPath};
 
-use crate::host::{HOME, shell};
-use crate::live::{Entered, Left};
-use crate::report::{Captured, ExecReport, ExecStatus, Timings, Uncommitted};
-use crate::run::{Limits, OutputSink, Ran, run};
+use crate::Result;
+use crate::branch::Fork;
+use crate::call::{Call, Changes, ExecCommand};
+use crate::entered::{Entered, Left};
+use crate::live::Shape;
+use crate::options::{Access, Branch, CheckpointMode, ExecOptions, Stdin, Terms};
+use crate::report::{ExecReport, ExecStatus, Timings, Uncommitted};
+use crate::run::{Assignment, OutputSink, Ran, run};
 use crate::runtime::{Runtime, Select};
-use crate::{Error, Result, Skipped};
 
 /// One top-level command that somebody wants run.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct ExecRequest {
     pub vault: Select,
     pub command: ExecCommand,
     /// Where it starts; without one, `/workspace` if there is one, else `/`.
     pub cwd: Option<VaultPath>,
     pub env: Vec<(Vec<u8>, Vec<u8>)>,
-    pub timeout: Option<Duration>,
-    /// Bytes of each output stream that the report keeps.
-    pub output_limit: usize,
+    pub stdin: Stdin,
+    pub options: ExecOptions,
     pub by: Principal,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ExecCommand {
-    Argv(Vec<Vec<u8>>),
-    Shell(String),
 }
 
 impl Runtime {
@@ -46,19 +38,22 @@ impl Runtime {
     /// An error means that the request itself could not be handled; whatever becomes of a command,
     /// denial and failure to start included, is a report.
     pub fn exec(&self, request: ExecRequest, sink: &dyn OutputSink) -> Result<ExecReport> {
-        let resolved = self.resolve(request)?; // which vault, and where in it
+        let resolved = self.resolve(request)?; // which vault, where in it, on what terms
         let permitted = match resolved.decide()? {
             Verdict::Permitted(permitted) => permitted, // it may run
             Verdict::Refused(refused) => return refused.report(), // it may not: recorded, and said why
         };
-        let viewed = permitted.view()?; // the vault as a directory, in a sandbox, at root R0
-        let checkpointed = viewed.checkpoint()?; // the way back to R0, if the decision asks for one
+        let branched = permitted.branch()?; // a fork of its own, if the caller wants one
+        let viewed = branched.view()?; // the vault as a directory, in a sandbox, at root R0
+        let checkpointed = viewed.checkpoint()?; // the way back to R0, if somebody asks for one
         let ran = checkpointed.run(sink)?; // the hostile part
         ran.finish() // base + layer = R1: published, recorded, compared with R0
     }
 
     fn resolve(&self, request: ExecRequest) -> Result<Resolved> {
         let vault = self.vault(&request.vault)?;
+        let settings = self.vault_settings(&vault)?;
+        request.options.check(request.by, &settings)?;
         let cwd = match &request.cwd {
             Some(cwd) => cwd.clone(),
             None => self.default_cwd(vault.head)?,
@@ -66,8 +61,11 @@ impl Runtime {
         let call = Call {
             runtime: self.clone(),
             exec: ExecId::new(),
+            asked: vault.name.clone(),
             vault,
             cwd,
+            terms: Terms::new(&request.options, &settings),
+            env: settings.with_environment(&request.env),
             request,
         };
         Ok(Resolved { call })
@@ -82,15 +80,6 @@ impl Runtime {
             VaultPath::root()
         })
     }
-}
-
-/// What every step carries along.
-struct Call {
-    runtime: Runtime,
-    exec: ExecId,
-    vault: Vault,
-    cwd: VaultPath,
-    request: ExecRequest,
 }
 
 struct Resolved {
@@ -115,8 +104,13 @@ struct Refused {
     timings: Timings,
 }
 
-struct Viewed {
+struct Branched {
     permitted: Permitted,
+    fork: Option<Fork>,
+}
+
+struct Viewed {
+    branched: Branched,
     entered: Entered,
 }
 
@@ -138,8 +132,8 @@ impl Resolved {
         let request = Request {
             command: call.request.command.form(),
             cwd: call.cwd.as_bytes(),
-            network: Network::None,
-            env: &call.request.env,
+            network: call.policy_network(),
+            env: &call.env,
         };
         let decision = call.runtime.decision(&call.vault, &request)?;
         let timings = Timings {
@@ -168,46 +162,44 @@ impl Resolved {
 
 impl Refused {
     fn report(self) -> Result<ExecReport> {
-        let Refused {
-            call,
-            decision,
-            status,
-            timings,
-        } = self;
-        call.record("exec_refused", &decision)?;
-        Ok(ExecReport {
-            exec: call.exec,
-            vault: call.vault.name.clone(),
-            cwd: call.cwd,
-            decision,
-            checkpoint: None,
-            status,
-            stdout: Captured::default(),
-            stderr: Captured::default(),
-            duration: Duration::ZERO,
-            changes: Vec::new(),
-            home_changes: 0,
-            version: None,
-            uncommitted: None,
-            skipped: Vec::new(),
-            isolation: None,
-            usage: None,
-            leftovers: 0,
-            shared_with: Vec::new(),
-            timings,
-        })
+        self.call.record("exec_refused", &self.decision)?;
+        Ok(self
+            .call
+            .never_ran(self.decision, self.status, self.timings))
     }
 }
 
 impl Permitted {
+    fn branch(mut self) -> Result<Branched> {
+        let fork = match self.call.request.options.branch {
+            Branch::Here => None,
+            Branch::Throwaway | Branch::KeepOnSuccess => {
+                let fork = Fork::of(&self.call.runtime, &self.call.vault, self.call.exec)?;
+                self.call.vault = fork.vault.clone();
+                Some(fork)
+            }
+        };
+        Ok(Branched {
+            permitted: self,
+            fork,
+        })
+    }
+}
+
+impl Branched {
     fn view(mut self) -> Result<Viewed> {
         let started = Instant::now();
-        self.call.record("exec_requested", &self.decision)?;
-        let slot = self.call.runtime.slot(self.call.vault.id);
-        let entered = slot.enter(&self.call.runtime, self.call.exec)?;
-        self.timings.view_us = micros(started);
+        let Permitted { call, decision, .. } = &self.permitted;
+        call.record("exec_requested", decision)?;
+        let slot = call.runtime.slot(call.vault.id);
+        let shape = Shape::of(&call.request.options);
+        let entered = match call.request.options.access {
+            Access::ReadWrite => slot.enter(&call.runtime, call.exec, shape)?,
+            Access::ReadOnly => slot.look(&call.runtime, shape)?,
+        };
+        self.permitted.timings.view_us = micros(started);
         Ok(Viewed {
-            permitted: self,
+            branched: self,
             entered,
         })
     }
@@ -216,18 +208,20 @@ impl Permitted {
 impl Viewed {
     fn checkpoint(mut self) -> Result<Checkpointed> {
         let started = Instant::now();
-        let call = &self.permitted.call;
-        let checkpoint = match self.permitted.decision.action {
-            Action::AllowWithCheckpoint => Some(call.runtime.inner.vaults.save_checkpoint(
-                call.vault.id,
-                None,
-                self.entered.before,
-                CheckpointOrigin::Automatic,
-                &call.request.by,
-            )?),
-            _ => None,
+        let Permitted { call, decision, .. } = &self.branched.permitted;
+        let (name, origin) = match (&call.request.options.checkpoint, decision.action) {
+            (CheckpointMode::Named(name), _) => (Some(name), Some(CheckpointOrigin::Asked)),
+            (CheckpointMode::Auto, Action::AllowWithCheckpoint) => {
+                (None, Some(CheckpointOrigin::Automatic))
+            }
+            (CheckpointMode::Auto | CheckpointMode::Never, _) => (None, None),
         };
-        self.permitted.timings.checkpoint_us = micros(started);
+        let save = |origin| {
+            let (vaults, by) = (&call.runtime.inner.vaults, &call.request.by);
+            vaults.save_checkpoint(call.vault.id, name, self.entered.before, origin, by)
+        };
+        let checkpoint = origin.map(save).transpose()?;
+        self.branched.permitted.timings.checkpoint_us = micros(started);
         Ok(Checkpointed {
             viewed: self,
             checkpoint,
@@ -238,23 +232,30 @@ impl Viewed {
 impl Checkpointed {
     fn run(mut self, sink: &dyn OutputSink) -> Result<Finished> {
         let started = Instant::now();
-        let call = &self.viewed.permitted.call;
+        let entered = &self.viewed.entered;
+        let call = &mut self.viewed.branched.permitted.call;
         let command = Command {
             argv: call.request.command.argv(),
             env: call
                 .runtime
                 .inner
                 .host
-                .environment(&call.vault.name, &call.request.env),
+                .environment(&call.vault.name, &call.env),
             cwd: call.cwd.as_bytes().to_vec(),
-            limits: avfs_sandbox::Limits::default(),
+            limits: call.sandbox_limits(),
         };
-        let limits = Limits {
-            timeout: call.request.timeout,
-            output_limit: call.request.output_limit,
+        let gauge = call.terms.limits.disk.map(|disk| entered.gauge(disk));
+        let assignment = Assignment {
+            command,
+            stdin: std::mem::take(&mut call.request.stdin),
+            timeout: call.terms.timeout,
+            output_limit: call.terms.output_limit,
+            spills: call.runtime.inner.spills.of(call.exec),
+            gauge: gauge.transpose()?.flatten(),
+            ending: entered.ending.clone(),
         };
-        let ran = run(&self.viewed.entered.sandbox, &command, &limits, sink)?;
-        self.viewed.permitted.timings.run_us = micros(started);
+        let ran = run(&entered.sandbox, assignment, sink)?;
+        self.viewed.branched.permitted.timings.run_us = micros(started);
         Ok(Finished {
             checkpointed: self,
             ran,
@@ -271,15 +272,13 @@ impl Finished {
             ran,
             duration,
         } = self;
-        let Viewed {
-            permitted:
-                Permitted {
-                    call,
-                    decision,
-                    mut timings,
-                },
-            entered,
-        } = viewed;
+        let Viewed { branched, entered } = viewed;
+        let Branched { permitted, fork } = branched;
+        let Permitted {
+            call,
+            decision,
+            mut timings,
+        } = permitted;
         let isolation = entered.sandbox.isolation().clone();
         let before = entered.before;
         let (left, uncommitted) = match entered.leave(call.version(&decision, &ran)) {
@@ -294,146 +293,34 @@ impl Finished {
                 (Left::nothing(before), Some(Uncommitted::because(&error)))
             }
         };
-        let (changes, home_changes) = call.changes(&left)?;
+        let Changes { outside, in_home } = call.changes(&left)?;
         let changed = left.before != left.after || uncommitted.is_some();
         let checkpoint = call.keep_checkpoint(checkpoint, changed)?;
+        let fork = fork
+            .map(|fork| fork.end(call.keeps_fork(&ran)))
+            .transpose()?;
         timings.commit_us = micros(started);
         Ok(ExecReport {
-            exec: call.exec,
-            vault: call.vault.name.clone(),
-            cwd: call.cwd,
-            decision,
             checkpoint: checkpoint.map(|checkpoint| checkpoint.name),
-            status: ran.status,
-            stdout: ran.stdout,
-            stderr: ran.stderr,
             duration,
-            changes,
-            home_changes,
+            patch: call.patch(&outside)?,
+            changes: outside,
+            home_changes: in_home.len(),
+            home_change_list: call.request.options.detail.home.then_some(in_home),
             version: left.version,
             uncommitted,
-            skipped: left.skipped.into_iter().map(skipped).collect(),
+            skipped: left.skipped.into_iter().map(crate::call::skipped).collect(),
             isolation: Some(isolation),
             usage: ran.usage,
+            limits: ran.limits,
+            limit_hit: ran.limit_hit,
             leftovers: ran.leftovers,
             shared_with: left.shared_with,
-            timings,
+            stdout: ran.stdout,
+            stderr: ran.stderr,
+            fork,
+            ..call.never_ran(decision, ran.status, timings)
         })
-    }
-}
-
-impl Call {
-    /// What happened between two roots: what the vault shows, and how much in the home.
-    fn changes(&self, left: &Left) -> Result<(Vec<Change>, usize)> {
-        let home = VaultPath::parse(HOME.as_bytes())?;
-        let trees = self.runtime.inner.vaults.trees();
-        let changes = trees.diff(left.before, left.after)?.into_iter();
-        let changes = changes.filter(|change| change.kind != ChangeKind::Times);
-        // The directories above it come with its first file.
-        let (in_home, outside): (Vec<_>, Vec<_>) = changes.partition(|change| {
-            change.path.starts_with(&home)
-                || (change.kind == ChangeKind::Created && home.starts_with(&change.path))
-        });
-        Ok((pair_renames(outside), in_home.len()))
-    }
-
-    /// An automatic checkpoint before a command that changed nothing is of no use to anyone.
-    fn keep_checkpoint(
-        &self,
-        checkpoint: Option<Checkpoint>,
-        changed: bool,
-    ) -> Result<Option<Checkpoint>> {
-        let Some(checkpoint) = checkpoint else {
-            return Ok(None);
-        };
-        if changed {
-            return Ok(Some(checkpoint));
-        }
-        let vaults = &self.runtime.inner.vaults;
-        vaults.drop_automatic_checkpoint(self.vault.id, &checkpoint.name, &self.request.by)?;
-        Ok(None)
-    }
-
-    fn version(&self, decision: &Decision, ran: &Ran) -> NewVersion {
-        let mut details = self.details(decision);
-        details["status"] = json!(format!("{:?}", ran.status));
-        NewVersion {
-            by: self.request.by,
-            exec: Some(self.exec),
-            cause: match ran.status {
-                ExecStatus::Interrupted => Cause::Interrupted,
-                _ => Cause::Exec,
-            },
-            details,
-        }
-    }
-
-    fn record(&self, operation: &str, decision: &Decision) -> Result<()> {
-        self.record_with(operation, self.details(decision))
-    }
-
-    fn record_uncommitted(&self, decision: &Decision, ran: &Ran, error: &Error) -> Result<()> {
-        let mut details = self.version(decision, ran).details;
-        details["error"] = json!(error.to_string());
-        self.record_with("exec_uncommitted", details)
-    }
-
-    fn record_with(&self, operation: &str, details: serde_json::Value) -> Result<()> {
-        self.runtime.inner.vaults.record(NewJournalEntry {
-            vault: Some(self.vault.id),
-            exec: Some(self.exec),
-            principal: self.request.by,
-            operation: operation.into(),
-            details,
-        })?;
-        Ok(())
-    }
-
-    fn details(&self, decision: &Decision) -> serde_json::Value {
-        let categories: Vec<_> = decision
-            .categories
-            .iter()
-            .map(|category| category.as_str())
-            .collect();
-        json!({
-            "command": self.request.command.text(),
-            "cwd": self.cwd.to_string(),
-            "decision": decision.action.as_str(),
-            "categories": categories,
-            "rule": decision.rule,
-        })
-    }
-}
-
-impl ExecCommand {
-    fn argv(&self) -> Vec<Vec<u8>> {
-        match self {
-            ExecCommand::Argv(argv) => argv.clone(),
-            ExecCommand::Shell(text) => {
-                vec![shell().into(), b"-c".to_vec(), text.clone().into_bytes()]
-            }
-        }
-    }
-
-    /// The command on one line, for people.
-    pub fn text(&self) -> String {
-        match self {
-            ExecCommand::Shell(text) => text.clone(),
-            ExecCommand::Argv(argv) => {
-                let words: Vec<_> = argv
-                    .iter()
-                    .map(|word| String::from_utf8_lossy(word))
-                    .collect();
-                words.join(" ")
-            }
-        }
-    }
-}
-
-fn skipped(skipped: avfs_view::Skipped) -> Skipped {
-    Skipped {
-        path: skipped.path,
-        reason: skipped.reason.to_owned(),
     }
 }
 

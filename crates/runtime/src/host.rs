@@ -6,7 +6,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::lchown;
 use std::path::{Path, PathBuf};
 
-use avfs_sandbox::{EtcContent, EtcFile, Lent, build_skeleton, host_etc, host_lent, toolchains};
+use avfs_sandbox::{
+    EtcContent, EtcFile, Lent, Network, build_skeleton, host_etc, host_lent, toolchains,
+};
 use avfs_vault::{VaultName, VaultPath};
 
 use crate::engine::layer_owner;
@@ -70,8 +72,11 @@ impl Host {
     }
 
     /// The whole of `/etc` in the vault's sandbox.
-    pub fn etc(&self, vault: &VaultName) -> Vec<EtcFile> {
+    pub fn etc(&self, vault: &VaultName, network: Network) -> Vec<EtcFile> {
         let mut files = host_etc(vault.as_str());
+        if network == Network::Host {
+            lend_resolver(&mut files);
+        }
         files.push(EtcFile {
             path: "gitconfig".into(),
             content: EtcContent::Bytes(self.git.clone()),
@@ -171,6 +176,15 @@ fn give_away(path: &Path, owner: u32) -> std::io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Names are looked up where the host looks them up.
+fn lend_resolver(files: &mut [EtcFile]) {
+    let resolver = std::fs::read("/etc/resolv.conf");
+    let place = files.iter_mut().find(|file| file.path == "resolv.conf");
+    if let (Ok(bytes), Some(file)) = (resolver, place) {
+        file.content = EtcContent::Bytes(bytes);
+    }
 }
 
 /// Who commits are by; nothing else of the caller's configuration is for a sandbox to see.

@@ -5,16 +5,20 @@
 
 mod attributes;
 mod back;
+mod branch;
+mod call;
 mod capture;
 mod care;
 mod checkpoints;
 mod copy;
 mod diff;
 mod engine;
+mod entered;
 mod error;
 mod exec;
 mod export;
 mod files;
+mod gauge;
 mod host;
 mod import;
 mod labels;
@@ -22,6 +26,7 @@ mod live;
 mod locate;
 mod mode;
 mod opened;
+mod options;
 mod patch;
 mod policy;
 mod progress;
@@ -32,6 +37,8 @@ mod run;
 mod runtime;
 mod scratch;
 mod search;
+mod settings;
+mod spill;
 mod transfer;
 mod tree;
 mod vaults;
@@ -40,9 +47,10 @@ mod write;
 
 pub use attributes::{Missing, ModeChanged, Stat, Touched};
 pub use avfs_policy::{
-    Action, Category, Decision, Error as PolicyError, Example, Level, ListedRule, Network, Part,
+    Action, Category, Decision, Error as PolicyError, Example, Level, ListedRule,
+    Network as PolicyNetwork, Part,
 };
-pub use avfs_sandbox::{Isolation, Usage};
+pub use avfs_sandbox::{Enforced, Isolation, Limit, Mechanism, Network, Usage};
 pub use avfs_vault::{
     Ancestor, Cause, Change, ChangeKind, Checkpoint, CheckpointName, CheckpointOrigin, Content,
     Damage, DeletedVault, Entry, ExecId, ForkPoint, FsckReport, GcReport, HomeUsage, JournalCheck,
@@ -51,6 +59,7 @@ pub use avfs_vault::{
     VaultUsage, Version,
 };
 pub use back::{Back, BackAction, BackMode, BackReport};
+pub use call::ExecCommand;
 pub use care::{
     GRACE, JournalQuery, MaintainOptions, MaintainReport, PruneReport, PruneScope, QuotaState, Run,
 };
@@ -58,24 +67,31 @@ pub use checkpoints::{CheckpointDetails, CheckpointInfo, RestorePoint, RestoredH
 pub use copy::{NewLink, Placed};
 pub use diff::{Diff, DiffDetail, DiffPoint, DiffRequest, DiffScope, FileDiff};
 pub use error::{Error, ErrorKind, Result};
-pub use exec::{ExecCommand, ExecRequest};
+pub use exec::ExecRequest;
 pub use export::ExportReport;
 pub use files::{Depth, Listed, Parents, WriteMode};
 pub use host::HostFacts;
 pub use import::{Gitignores, ImportFilter, ImportReport, Skipped};
 pub use labels::{LabelChange, LabelName, Labelled, Labels, TagCount};
+pub use live::Running;
 pub use mode::ModeChange;
+pub use options::{
+    Access, Branch, CheckpointMode, DEFAULT_OUTPUT_LIMIT, DEFAULT_TIMEOUT, Driver, ExecDetail,
+    ExecOptions, Limits, Profile, Stdin, Timeout,
+};
 pub use patch::{DiffLine, LineCounts, LineKind};
 pub use policy::{PolicyListing, PolicyQuestion, PolicySource};
 pub use progress::{Progress, Unwatched, Watcher};
 pub use replace::{Occurrences, Replaced};
-pub use report::{Captured, ExecReport, ExecStatus, Timings, Uncommitted};
-pub use run::{OutputSink, Stream};
+pub use report::{Captured, ExecReport, ExecStatus, ExecTerms, ForkReport, Timings, Uncommitted};
+pub use run::{Cancel, OutputSink, Stream};
 pub use runtime::{Activity, Config, Runtime, Select};
 pub use search::{
     AgeTest, FindRequest, Found, FoundPath, GrepDetail, GrepFile, GrepFound, GrepLine, GrepMatch,
     GrepRequest, KindTest, LabelTest, SizeTest, WordHit, WordHits,
 };
+pub use settings::{SettingKey, Settings, parse_duration, parse_size};
+pub use spill::{OutputPart, SweptOutput};
 pub use transfer::{Import, ImportFrom, Imported, TransferError};
 pub use tree::{TreeListed, TreeNode};
 pub use vaults::{AfterFork, Family, VaultInfo};

@@ -4,19 +4,23 @@
 //! committed, so a view in which nothing runs is clean, and closing it loses nothing. A commit that is
 //! refused leaves the view unsaved: it stays until a later commit succeeds.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use avfs_sandbox::Sandbox;
-use avfs_vault::{Cause, CheckpointName, ExecId, NewVersion, Principal, RootId, Vault, VaultId};
-use avfs_view::{Skipped, Writers};
+use avfs_sandbox::Network;
+use avfs_vault::{Cause, ExecId, NewVersion, Principal, RootId, Vault, VaultId};
+use avfs_view::Writers;
 use serde_json::json;
 
 use crate::engine::Engine;
+use crate::entered::{Entered, Left, Place};
+use crate::gauge::Gauge;
 use crate::opened::{
     CommitPlan, Committed, LiveView, Otherwise, commit_layer, open, remove_in_background,
 };
+use crate::options::{Access, Driver, ExecOptions};
 use crate::runtime::{Runtime, lock};
 use crate::{Error, ErrorKind, Result};
 
@@ -27,54 +31,46 @@ const GROWN: usize = 300;
 const ROTATE_AFTER: Duration = Duration::from_secs(2);
 /// Unless looking at them has by then cost as much as fetching them would.
 const ROTATE_COMMITS: u32 = 20;
+/// How long commands that are ended may take; each has its grace and then none.
+const ENDING: Duration = Duration::from_secs(15);
+const ENDING_POLL: Duration = Duration::from_millis(50);
 
 /// One vault's place for a live view.
 pub(crate) struct Slot {
     vault: VaultId,
     state: Mutex<State>,
+    /// Told when an exec has left.
+    left: Condvar,
 }
 
 struct State {
     live: Option<LiveView>,
-    /// The execs under way, each with the root that it started from.
-    running: BTreeMap<ExecId, RootId>,
+    running: BTreeMap<ExecId, Under>,
     used: Instant,
 }
 
-/// An exec that has its sandbox; it must `leave`, or dropping it does.
-pub(crate) struct Entered {
-    pub sandbox: Arc<Sandbox>,
-    /// The vault's state when the exec began.
-    pub before: RootId,
-    slot: Arc<Slot>,
-    runtime: Runtime,
-    exec: ExecId,
-    left: bool,
+/// An exec under way.
+struct Under {
+    /// The root that it started from.
+    before: RootId,
+    /// Execs that ran at the same time for a while.
+    beside: BTreeSet<ExecId>,
+    /// Set to have it ended.
+    ending: Arc<AtomicBool>,
 }
 
-/// What an exec left behind.
-pub(crate) struct Left {
-    pub before: RootId,
-    pub after: RootId,
-    /// The new version, where the state differs from the one before the commit.
-    pub version: Option<u64>,
-    pub skipped: Vec<Skipped>,
-    /// Other execs whose changes may be among these.
-    pub shared_with: Vec<ExecId>,
-    /// The checkpoint that holds what the quota kept out of the vault.
-    pub aside: Option<CheckpointName>,
+/// Of what kind a sandbox is. Commands share one if they want the same kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub network: Network,
+    pub driver: Driver,
 }
 
-impl Left {
-    /// For a commit that did not come about.
-    pub fn nothing(before: RootId) -> Left {
-        Left {
-            before,
-            after: before,
-            version: None,
-            skipped: Vec::new(),
-            shared_with: Vec::new(),
-            aside: None,
+impl Shape {
+    pub fn of(options: &ExecOptions) -> Shape {
+        Shape {
+            network: options.network,
+            driver: options.driver,
         }
     }
 }
@@ -83,6 +79,15 @@ impl State {
     fn has_grown(&self) -> bool {
         self.live.as_ref().is_some_and(|live| live.entries > GROWN)
     }
+}
+
+/// What becomes of commands that are in the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Running {
+    /// They are let be, and nothing is done.
+    Respect,
+    /// They are ended first.
+    End,
 }
 
 impl Slot {
@@ -95,6 +100,7 @@ impl Slot {
         Slot {
             vault,
             state: Mutex::new(state),
+            left: Condvar::new(),
         }
     }
 
@@ -107,37 +113,91 @@ impl Slot {
     }
 
     /// Joins the vault's sandbox, opening it if there is none.
-    pub fn enter(self: &Arc<Self>, runtime: &Runtime, exec: ExecId) -> Result<Entered> {
+    pub fn enter(
+        self: &Arc<Self>,
+        runtime: &Runtime,
+        exec: ExecId,
+        shape: Shape,
+    ) -> Result<Entered> {
         let mut state = self.lock();
+        self.make_way(runtime, &mut state, shape)?;
+        let before = runtime.inner.vaults.by_id(self.vault)?.head;
+        if state.live.is_none() {
+            state.live = Some(open(runtime, self.vault, shape, Access::ReadWrite)?);
+        }
+        let live = state.live.as_mut().expect("opened just now");
+        live.unsaved = true;
+        let sandbox = live.sandbox.clone();
+        let ending = Arc::new(AtomicBool::new(false));
+        let beside: BTreeSet<ExecId> = state.running.keys().copied().collect();
+        for other in state.running.values_mut() {
+            other.beside.insert(exec);
+        }
+        let under = Under {
+            before,
+            beside,
+            ending: ending.clone(),
+        };
+        state.running.insert(exec, under);
+        state.used = Instant::now();
+        drop(state);
+        let place = Place::Shared {
+            slot: self.clone(),
+            exec,
+        };
+        Ok(Entered::new(runtime, sandbox, before, ending, place))
+    }
+
+    /// Opens a view of its own on the vault as it is now, which nothing can change.
+    pub fn look(self: &Arc<Self>, runtime: &Runtime, shape: Shape) -> Result<Entered> {
+        self.current(runtime, |_| Ok(()))?;
+        let view = open(runtime, self.vault, shape, Access::ReadOnly)?;
+        let (sandbox, before) = (view.sandbox.clone(), view.layer.record().base);
+        let place = Place::Apart {
+            view: Box::new(view),
+            vault: self.vault,
+        };
+        let ending = Arc::default();
+        Ok(Entered::new(runtime, sandbox, before, ending, place))
+    }
+
+    /// How the bytes of the live view are watched.
+    pub fn gauge(&self, runtime: &Runtime, growth: u64) -> Result<Gauge> {
+        let state = self.lock();
+        let Some(live) = &state.live else {
+            return Err(Error::Sandbox(avfs_sandbox::Error::SandboxGone));
+        };
+        live.gauge(runtime, self.vault, growth)
+    }
+
+    /// Leaves nothing in the slot that a new exec cannot join.
+    fn make_way(&self, runtime: &Runtime, state: &mut State, shape: Shape) -> Result<()> {
         if state.live.as_ref().is_some_and(|live| !live.is_alive()) {
-            self.salvage(runtime, &mut state, None)?;
+            self.salvage(runtime, state, None)?;
+        }
+        let other = state.live.as_ref().is_some_and(|live| live.shape != shape);
+        if other && !state.running.is_empty() {
+            let vault = runtime.inner.vaults.by_id(self.vault)?;
+            return Err(Error::OtherShape {
+                vault: vault.name.to_string(),
+                running: state.running.len(),
+            });
+        }
+        if other {
+            self.save(runtime, state)?;
+            if let Some(live) = state.live.take() {
+                live.close()?.in_background();
+            }
         }
         if !state.running.is_empty() {
-            match self.commit(runtime, &mut state, partial_version()) {
+            let version = partial_version(state);
+            match self.commit(runtime, state, version) {
                 // The command may be the one that makes room.
                 Err(error) if error.kind() == ErrorKind::Quota => {}
                 committed => drop(committed?),
             }
         }
-        let before = runtime.inner.vaults.by_id(self.vault)?.head;
-        if state.live.is_none() {
-            state.live = Some(open(runtime, self.vault)?);
-        }
-        let live = state.live.as_mut().expect("opened just now");
-        live.unsaved = true;
-        let sandbox = live.sandbox.clone();
-        state.running.insert(exec, before);
-        state.used = Instant::now();
-        drop(state);
-        let (slot, runtime) = (self.clone(), runtime.clone());
-        Ok(Entered {
-            sandbox,
-            before,
-            slot,
-            runtime,
-            exec,
-            left: false,
-        })
+        Ok(())
     }
 
     /// Runs `change` while nothing else can move the head and no view shows the old one.
@@ -146,21 +206,48 @@ impl Slot {
         runtime: &Runtime,
         change: impl FnOnce(Vault) -> Result<T>,
     ) -> Result<T> {
-        let mut state = self.lock();
-        let vault = runtime.inner.vaults.by_id(self.vault)?;
-        if !state.running.is_empty() {
-            let running = state.running.len();
-            return Err(Error::Busy {
-                vault: vault.name.to_string(),
-                running,
-            });
-        }
+        self.settled_after(runtime, Running::Respect, change)
+    }
+
+    /// The same, also when commands are in the way, if they shall be ended.
+    pub fn settled_after<T>(
+        &self,
+        runtime: &Runtime,
+        running: Running,
+        change: impl FnOnce(Vault) -> Result<T>,
+    ) -> Result<T> {
+        let mut state = self.without_commands(runtime, running)?;
         self.save(runtime, &mut state)?;
         if let Some(live) = state.live.take() {
             live.close()?.in_background();
         }
         let _lease = runtime.inner.vaults.lease();
         change(runtime.inner.vaults.by_id(self.vault)?)
+    }
+
+    /// The slot while nothing runs in it.
+    fn without_commands(
+        &self,
+        runtime: &Runtime,
+        running: Running,
+    ) -> Result<MutexGuard<'_, State>> {
+        let mut state = self.lock();
+        let deadline = Instant::now() + ENDING;
+        while !state.running.is_empty() {
+            if running == Running::Respect || Instant::now() >= deadline {
+                let vault = runtime.inner.vaults.by_id(self.vault)?;
+                return Err(Error::Busy {
+                    vault: vault.name.to_string(),
+                    running: state.running.len(),
+                });
+            }
+            for under in state.running.values() {
+                under.ending.store(true, Ordering::Release);
+            }
+            let waited = self.left.wait_timeout(state, ENDING_POLL);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        Ok(state)
     }
 
     /// Makes way for what needs no commit: what a quota keeps out becomes a checkpoint.
@@ -206,7 +293,8 @@ impl Slot {
     ) -> Result<T> {
         let mut state = self.lock();
         if !state.running.is_empty() {
-            let committed = self.commit(runtime, &mut state, partial_version());
+            let version = partial_version(&state);
+            let committed = self.commit(runtime, &mut state, version);
             committed.map_err(|error| self.uncommitted(runtime, error))?;
         } else {
             self.save(runtime, &mut state)?;
@@ -258,10 +346,16 @@ impl Slot {
         }
     }
 
-    fn leave(&self, runtime: &Runtime, exec: ExecId, version: NewVersion) -> Result<Left> {
+    /// Commits what the layer holds once `exec` has ended.
+    pub fn leave(&self, runtime: &Runtime, exec: ExecId, mut version: NewVersion) -> Result<Left> {
         let mut state = self.lock();
-        let before = state.running.remove(&exec).expect("an exec leaves once");
-        let shared_with: Vec<ExecId> = state.running.keys().copied().collect();
+        let under = state.running.remove(&exec).expect("an exec leaves once");
+        let shared_with: Vec<ExecId> = under.beside.into_iter().collect();
+        self.left.notify_all();
+        if !state.running.is_empty() {
+            // Theirs is in it too, as far as they have come.
+            version.details["execs"] = json!(names(state.running.keys().chain([&exec])));
+        }
         state.used = Instant::now();
         // Whoever watched the command may know of the sandbox's end before it shows.
         let known = version.cause == Cause::Interrupted;
@@ -289,7 +383,7 @@ impl Slot {
             aside,
         } = committed;
         Ok(Left {
-            before,
+            before: under.before,
             after,
             version,
             skipped,
@@ -392,9 +486,11 @@ impl Slot {
             if unsaved || !state.has_grown() || !state.running.is_empty() {
                 return;
             }
+            let shape = state.live.as_ref().map(|live| live.shape);
+            let shape = shape.unwrap_or_default();
             let closing = state.live.take().map(LiveView::close);
             // If this fails, so will the next exec, which can say why.
-            state.live = open(&runtime, slot.vault).ok();
+            state.live = open(&runtime, slot.vault, shape, Access::ReadWrite).ok();
             let fresh = state
                 .live
                 .as_ref()
@@ -415,32 +511,19 @@ impl Slot {
     }
 }
 
-impl Entered {
-    /// Commits what the layer holds by now.
-    pub fn leave(mut self, version: NewVersion) -> Result<Left> {
-        self.left = true;
-        self.slot.leave(&self.runtime, self.exec, version)
-    }
-}
-
-impl Drop for Entered {
-    fn drop(&mut self) {
-        if !self.left {
-            // Only after an error of ours: what the command may have written is still kept.
-            let version = interrupted_version(json!({ "why": "the exec failed" }));
-            let _ = self.slot.leave(&self.runtime, self.exec, version);
-        }
-    }
-}
-
 /// A commit in the middle of commands, because somebody looks.
-fn partial_version() -> NewVersion {
+fn partial_version(state: &State) -> NewVersion {
     NewVersion {
         by: Principal::System,
         exec: None,
         cause: Cause::Exec,
-        details: json!({ "partial": true }),
+        details: json!({ "partial": true, "execs": names(state.running.keys()) }),
     }
+}
+
+/// Whose changes a version may hold.
+fn names<'a>(execs: impl Iterator<Item = &'a ExecId>) -> Vec<String> {
+    execs.map(ToString::to_string).collect()
 }
 
 pub(crate) fn interrupted_version(details: serde_json::Value) -> NewVersion {

@@ -9,9 +9,14 @@ use avfs_vault::{
 };
 use avfs_view::{CommitInput, HashCache, Layer, LensRoot, Retired, Skipped, Writers};
 
-use crate::Result;
+use rustix::fs::{Mode, OFlags};
+
 use crate::engine::{Engine, STORED_OWNER};
+use crate::gauge::Gauge;
+use crate::live::Shape;
+use crate::options::Access;
 use crate::runtime::Runtime;
+use crate::{Error, Result};
 
 /// Fields go in this order: the sandbox ends before the lens stops showing its base.
 pub(crate) struct LiveView {
@@ -29,12 +34,24 @@ pub(crate) struct LiveView {
     pub unsaved: bool,
     /// Whose commit was refused: the version it gets when it succeeds after all.
     pub refused: Option<NewVersion>,
+    pub shape: Shape,
     pub engine: Arc<Engine>,
     /// Versions may be forgotten; what the layer stands on may not.
     _base: Hold,
 }
 
 impl LiveView {
+    /// Watches how much is written in it.
+    pub fn gauge(&self, runtime: &Runtime, vault: VaultId, growth: u64) -> Result<Gauge> {
+        let opening = || Error::io("opening what a command writes to");
+        let layer = self.layer.upper().try_clone_to_owned();
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let scratch = rustix::fs::open(runtime.inner.layers.scratch(vault)?, flags, Mode::empty());
+        let scratch = scratch.map_err(std::io::Error::from).map_err(opening())?;
+        let places = [layer.map_err(opening())?, scratch];
+        Gauge::new(self.engine.clone(), places, growth)
+    }
+
     pub fn is_alive(&self) -> bool {
         self.sandbox.is_alive() && self.engine.keeper.is_alive()
     }
@@ -125,7 +142,12 @@ fn keep_aside(runtime: &Runtime, vault: VaultId, root: RootId) -> Result<Checkpo
     Ok(name)
 }
 
-pub(crate) fn open(runtime: &Runtime, vault: VaultId) -> Result<LiveView> {
+pub(crate) fn open(
+    runtime: &Runtime,
+    vault: VaultId,
+    shape: Shape,
+    access: Access,
+) -> Result<LiveView> {
     let inner = &runtime.inner;
     let engine = runtime.engine()?;
     let vault = inner.vaults.by_id(vault)?;
@@ -143,9 +165,9 @@ pub(crate) fn open(runtime: &Runtime, vault: VaultId) -> Result<LiveView> {
         },
         scratch: inner.layers.scratch(vault.id)?,
         lent: inner.host.lent.clone(),
-        etc: inner.host.etc(&vault.name),
-        readonly: false,
-        network: avfs_sandbox::Network::None,
+        etc: inner.host.etc(&vault.name, shape.network),
+        readonly: access == Access::ReadOnly,
+        network: shape.network,
     };
     match engine.keeper.open_sandbox(&plan, vec![layer.hold()?]) {
         Ok(sandbox) => Ok(LiveView {
@@ -158,6 +180,7 @@ pub(crate) fn open(runtime: &Runtime, vault: VaultId) -> Result<LiveView> {
             shown: lower,
             unsaved: false,
             refused: None,
+            shape,
             engine,
             _base: base,
         }),

@@ -16,7 +16,7 @@ use avfs_policy::{
 };
 use avfs_vault::{Principal, Vault, VaultId, VaultName, VaultPath};
 
-use crate::exec::ExecCommand;
+use crate::call::ExecCommand;
 use crate::runtime::{Runtime, Select, lock};
 use crate::{Error, Result};
 

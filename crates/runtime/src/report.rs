@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use avfs_policy::Decision;
-use avfs_sandbox::{Isolation, Usage};
+use avfs_sandbox::{Enforced, Isolation, Limit, Network, Usage};
 use avfs_vault::{Change, ChangeKind, CheckpointName, ExecId, VaultName, VaultPath};
 
+use crate::options::{Driver, Limits, Profile};
 use crate::{Error, ErrorKind, Skipped};
 
 /// Everything that is known about one exec once it is over.
@@ -22,21 +23,50 @@ pub struct ExecReport {
     pub duration: Duration,
     /// What is different in the vault, its home directory excepted; renames are paired.
     pub changes: Vec<Change>,
+    /// The changes as a patch, when it was asked for.
+    pub patch: Option<String>,
     /// How many names differ in the home directory.
     pub home_changes: usize,
+    /// Which, when it was asked for.
+    pub home_change_list: Option<Vec<Change>>,
     /// The version that holds the changes.
     pub version: Option<u64>,
     /// Why what the command wrote is in no version, and what to do about it.
     pub uncommitted: Option<Uncommitted>,
     /// Sockets and devices that the command left, which no version holds.
     pub skipped: Vec<Skipped>,
+    pub driver: Driver,
+    pub network: Network,
+    /// None for a command that never ran, or that nothing held.
     pub isolation: Option<Isolation>,
+    /// The limits it ran under, and what enforced each.
+    pub limits: Vec<Enforced>,
+    /// The limit for which it, or something it started, was killed.
+    pub limit_hit: Option<Enforced>,
     pub usage: Option<Usage>,
+    pub fork: Option<ForkReport>,
     /// Processes that outlived the command and were ended with it.
     pub leftovers: u32,
     /// Execs that ran in the same vault meanwhile: their changes may be among these.
     pub shared_with: Vec<ExecId>,
+    pub terms: ExecTerms,
     pub timings: Timings,
+}
+
+/// What a command was to run under, settings and defaults included.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ExecTerms {
+    pub timeout: Option<Duration>,
+    pub output_limit: usize,
+    pub limits: Limits,
+    pub profile: Option<Profile>,
+}
+
+/// The fork a command ran in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForkReport {
+    pub name: VaultName,
+    pub kept: bool,
 }
 
 /// What a command wrote, when it is kept but not in the vault.
@@ -78,6 +108,11 @@ impl Uncommitted {
 pub enum ExecStatus {
     Exited(i32),
     Signaled(i32),
+    /// Killed for going beyond a limit.
+    LimitExceeded {
+        limit: Limit,
+        signal: i32,
+    },
     TimedOut {
         signal: i32,
     },
@@ -98,6 +133,8 @@ pub struct Captured {
     pub bytes: Vec<u8>,
     pub total: u64,
     pub truncated: bool,
+    /// How many bytes, from the first, are kept on disk.
+    pub spilled: u64,
 }
 
 /// Where the time went, in microseconds.

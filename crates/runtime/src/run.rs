@@ -1,18 +1,25 @@
 //! One command in a sandbox: its output, its time, its end.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use avfs_sandbox::{
-    Command, Event, ExitStatus, Running, Sandbox, StartFailure, StartStep, Stdio, Usage,
+    Command, Enforced, Event, ExitStatus, Limit, Mechanism, Running, Sandbox, StartFailure,
+    StartStep, Stdio, Usage,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::Signal;
 
 use crate::capture::Capture;
+use crate::gauge::Gauge;
+use crate::options::Stdin;
 use crate::report::{Captured, ExecStatus};
+use crate::spill::ExecSpills;
 use crate::{Error, Result};
 
 /// Between asking a command to end and ending it.
@@ -26,13 +33,41 @@ pub enum Stream {
     Stderr,
 }
 
+impl Stream {
+    pub fn name(self) -> &'static str {
+        match self {
+            Stream::Stdout => "stdout",
+            Stream::Stderr => "stderr",
+        }
+    }
+}
+
+/// How a caller ends a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cancel {
+    /// As Ctrl-C does.
+    Interrupt,
+    /// By going away.
+    Leave,
+}
+
+impl Cancel {
+    fn signal(self) -> Signal {
+        match self {
+            Cancel::Interrupt => Signal::INT,
+            Cancel::Leave => Signal::TERM,
+        }
+    }
+}
+
 /// Where output goes while the command runs.
 pub trait OutputSink: Sync {
-    fn output(&self, stream: Stream, bytes: &[u8]);
+    /// Takes output. It may make the command wait, as a full pipe would, but not beyond `until`.
+    fn output(&self, stream: Stream, bytes: &[u8], until: Option<Instant>);
 
     /// Whether the caller has gone away or wants the command ended.
-    fn cancelled(&self) -> bool {
-        false
+    fn cancelled(&self) -> Option<Cancel> {
+        None
     }
 }
 
@@ -42,27 +77,36 @@ pub(crate) struct Ran {
     pub stdout: Captured,
     pub stderr: Captured,
     pub usage: Option<Usage>,
+    pub limits: Vec<Enforced>,
+    pub limit_hit: Option<Enforced>,
     pub leftovers: u32,
 }
 
-pub(crate) struct Limits {
+/// One command, and what it runs under.
+pub(crate) struct Assignment {
+    pub command: Command,
+    pub stdin: Stdin,
     pub timeout: Option<Duration>,
     pub output_limit: usize,
+    pub spills: ExecSpills,
+    /// Holds it to its limit on the disk, if there is one.
+    pub gauge: Option<Gauge>,
+    /// Whether somebody who may wants all commands of the vault ended.
+    pub ending: Arc<AtomicBool>,
 }
 
-/// Runs `command` to its end, whatever end that is.
-pub(crate) fn run(
-    sandbox: &Sandbox,
-    command: &Command,
-    limits: &Limits,
-    sink: &dyn OutputSink,
-) -> Result<Ran> {
+/// Runs a command to its end, whatever end that is.
+pub(crate) fn run(sandbox: &Sandbox, task: Assignment, sink: &dyn OutputSink) -> Result<Ran> {
     let failed = |errno: Errno| Error::Io {
         what: "preparing the command".into(),
         source: errno.into(),
     };
-    let stdin =
-        open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(failed)?;
+    let stdin = match task.stdin {
+        Stdin::From(stdin) => stdin,
+        Stdin::Empty => {
+            open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(failed)?
+        }
+    };
     let (stdout, stdout_end) = output_pipe().map_err(failed)?;
     let (stderr, stderr_end) = output_pipe().map_err(failed)?;
     let stdio = Stdio {
@@ -70,16 +114,22 @@ pub(crate) fn run(
         stdout: stdout_end,
         stderr: stderr_end,
     };
-    let running = sandbox.exec(command, stdio)?;
+    let running = sandbox.exec(&task.command, stdio)?;
+    let output = |stream, pipe| {
+        let capture = Capture::new(task.output_limit, task.spills.stream(stream));
+        Output::new(stream, pipe, capture)
+    };
     let mut watch = Watch {
         running: &running,
         outputs: [
-            Output::new(Stream::Stdout, stdout, limits.output_limit),
-            Output::new(Stream::Stderr, stderr, limits.output_limit),
+            output(Stream::Stdout, stdout),
+            output(Stream::Stderr, stderr),
         ],
         sink,
+        gauge: task.gauge,
+        all_ending: &task.ending,
         ending: Ending::NotYet {
-            deadline: limits.timeout.map(|timeout| Instant::now() + timeout),
+            deadline: task.timeout.map(|timeout| Instant::now() + timeout),
         },
         buffer: vec![0; 64 * 1024],
     };
@@ -98,6 +148,8 @@ struct Watch<'a> {
     running: &'a Running,
     outputs: [Output; 2],
     sink: &'a dyn OutputSink,
+    gauge: Option<Gauge>,
+    all_ending: &'a AtomicBool,
     ending: Ending,
     buffer: Vec<u8>,
 }
@@ -118,8 +170,27 @@ enum Ending {
 #[derive(Clone, Copy)]
 enum Why {
     Timeout,
-    Cancelled,
+    Cancelled(Cancel),
+    /// It wrote more than it may.
+    Disk,
 }
+
+impl Why {
+    /// How the command is asked to end; too much is too much at once.
+    fn asked_by(self) -> Option<Signal> {
+        match self {
+            Why::Timeout => Some(Signal::TERM),
+            Why::Cancelled(cancel) => Some(cancel.signal()),
+            Why::Disk => None,
+        }
+    }
+}
+
+/// What holds a command to its limit on the disk.
+const DISK: Enforced = Enforced {
+    limit: Limit::Disk,
+    by: Mechanism::Poll,
+};
 
 enum End {
     CouldNotStart(StartFailure),
@@ -127,6 +198,7 @@ enum End {
         status: ExitStatus,
         usage: Usage,
         leftovers: u32,
+        cause: Option<Enforced>,
     },
     Lost,
 }
@@ -143,7 +215,7 @@ impl Watch<'_> {
                     status,
                     usage,
                     leftovers,
-                    cause: _,
+                    cause,
                 }) => {
                     // Nothing of the command lives, so what is in the pipes is all there will be.
                     self.read_output();
@@ -151,6 +223,7 @@ impl Watch<'_> {
                         status,
                         usage,
                         leftovers,
+                        cause,
                     });
                 }
                 Some(Event::Lost) => {
@@ -179,6 +252,8 @@ impl Watch<'_> {
             Ending::Asked { kill_at, .. } => Some(*kill_at),
             _ => None,
         };
+        let look = self.gauge.as_ref().map(Gauge::next);
+        let next = next.into_iter().chain(look).min();
         let until_next = next.map_or(CANCEL_POLL, |at| {
             at.saturating_duration_since(Instant::now())
         });
@@ -198,45 +273,74 @@ impl Watch<'_> {
     }
 
     fn read_output(&mut self) {
+        let until = match &self.ending {
+            Ending::NotYet { deadline } => *deadline,
+            // It is over: what nobody takes now is in the report.
+            Ending::Asked { kill_at, .. } => Some(*kill_at),
+            Ending::Killed { .. } => Some(Instant::now()),
+        };
         for output in &mut self.outputs {
-            output.read(&mut self.buffer, self.sink);
+            output.read(&mut self.buffer, self.sink, until);
         }
     }
 
     fn end_if_due(&mut self) -> Result<()> {
         let now = Instant::now();
-        match &self.ending {
+        match self.ending {
             Ending::NotYet { deadline } => {
-                let why = if deadline.is_some_and(|deadline| now >= deadline) {
-                    Why::Timeout
-                } else if self.sink.cancelled() {
-                    Why::Cancelled
-                } else {
+                let Some(why) = self.due(deadline.is_some_and(|deadline| now >= deadline))? else {
                     return Ok(());
                 };
-                self.running
-                    .signal(rustix::process::Signal::TERM.as_raw())?;
-                self.ending = Ending::Asked {
-                    why,
-                    kill_at: now + GRACE,
+                self.ending = match why.asked_by() {
+                    Some(signal) => {
+                        self.running.signal(signal.as_raw())?;
+                        let kill_at = now + GRACE;
+                        Ending::Asked { why, kill_at }
+                    }
+                    None => {
+                        self.running.kill()?;
+                        Ending::Killed { why }
+                    }
                 };
             }
-            Ending::Asked { why, kill_at } if now >= *kill_at => {
+            Ending::Asked { why, kill_at } if now >= kill_at => {
                 self.running.kill()?;
-                self.ending = Ending::Killed { why: *why };
+                self.ending = Ending::Killed { why };
             }
             Ending::Asked { .. } | Ending::Killed { .. } => {}
         }
         Ok(())
     }
 
+    /// Why the command has to end now, if it has to.
+    fn due(&mut self, late: bool) -> Result<Option<Why>> {
+        if late {
+            return Ok(Some(Why::Timeout));
+        }
+        if let Some(gauge) = &mut self.gauge
+            && gauge.is_exceeded()?
+        {
+            return Ok(Some(Why::Disk));
+        }
+        if self.all_ending.load(Ordering::Acquire) {
+            return Ok(Some(Why::Cancelled(Cancel::Leave)));
+        }
+        Ok(self.sink.cancelled().map(Why::Cancelled))
+    }
+
     fn conclude(self, end: End) -> Ran {
-        let (usage, leftovers) = match &end {
+        let (usage, leftovers, cause) = match &end {
             End::Exited {
-                usage, leftovers, ..
-            } => (Some(*usage), *leftovers),
-            End::CouldNotStart(_) | End::Lost => (None, 0),
+                usage,
+                leftovers,
+                cause,
+                ..
+            } => (Some(*usage), *leftovers, *cause),
+            End::CouldNotStart(_) | End::Lost => (None, 0, None),
         };
+        let mut limits = self.running.limits().to_vec();
+        limits.extend(self.gauge.as_ref().map(|_| DISK));
+        let too_much = matches!(self.ending, Ending::Killed { why: Why::Disk });
         let status = status_of(&self.ending, end);
         let [stdout, stderr] = self.outputs.map(|output| output.capture.finish());
         Ran {
@@ -244,36 +348,39 @@ impl Watch<'_> {
             stdout,
             stderr,
             usage,
+            limits,
+            limit_hit: cause.or(too_much.then_some(DISK)),
             leftovers,
         }
     }
 }
 
 fn status_of(ending: &Ending, end: End) -> ExecStatus {
-    let (why, signal) = match ending {
-        Ending::NotYet { .. } => (None, 0),
-        Ending::Asked { why, .. } => (Some(*why), rustix::process::Signal::TERM.as_raw()),
-        Ending::Killed { why } => (Some(*why), rustix::process::Signal::KILL.as_raw()),
+    let (status, cause) = match end {
+        End::Lost => return ExecStatus::Interrupted,
+        End::CouldNotStart(failure) => return could_not_start(failure),
+        End::Exited { status, cause, .. } => (status, cause),
     };
-    match (end, why) {
-        (End::Lost, _) => ExecStatus::Interrupted,
-        (End::CouldNotStart(failure), _) => could_not_start(failure),
-        (End::Exited { .. }, Some(Why::Timeout)) => ExecStatus::TimedOut { signal },
-        (End::Exited { .. }, Some(Why::Cancelled)) => ExecStatus::Cancelled,
-        (
-            End::Exited {
-                status: ExitStatus::Code(code),
-                ..
-            },
-            None,
-        ) => ExecStatus::Exited(code),
-        (
-            End::Exited {
-                status: ExitStatus::Signal(signal),
-                ..
-            },
-            None,
-        ) => ExecStatus::Signaled(signal),
+    let (why, signal) = match ending {
+        Ending::NotYet { .. } => (None, Signal::KILL),
+        Ending::Asked { why, .. } => (Some(*why), why.asked_by().unwrap_or(Signal::KILL)),
+        Ending::Killed { why } => (Some(*why), Signal::KILL),
+    };
+    match (why, status, cause) {
+        (Some(Why::Timeout), ..) => ExecStatus::TimedOut {
+            signal: signal.as_raw(),
+        },
+        (Some(Why::Cancelled(_)), ..) => ExecStatus::Cancelled,
+        (Some(Why::Disk), ..) => ExecStatus::LimitExceeded {
+            limit: Limit::Disk,
+            signal: signal.as_raw(),
+        },
+        (None, ExitStatus::Code(code), _) => ExecStatus::Exited(code),
+        (None, ExitStatus::Signal(signal), Some(held)) => ExecStatus::LimitExceeded {
+            limit: held.limit,
+            signal,
+        },
+        (None, ExitStatus::Signal(signal), None) => ExecStatus::Signaled(signal),
     }
 }
 
@@ -305,16 +412,16 @@ fn could_not_start(failure: StartFailure) -> ExecStatus {
 }
 
 impl Output {
-    fn new(stream: Stream, pipe: OwnedFd, limit: usize) -> Output {
+    fn new(stream: Stream, pipe: OwnedFd, capture: Capture) -> Output {
         Output {
             stream,
             pipe: Some(pipe),
-            capture: Capture::new(limit),
+            capture,
         }
     }
 
     /// Takes what there is; a pipe at its end is let go.
-    fn read(&mut self, buffer: &mut [u8], sink: &dyn OutputSink) {
+    fn read(&mut self, buffer: &mut [u8], sink: &dyn OutputSink, until: Option<Instant>) {
         // Bounded, so that one flooding stream does not starve the other or the deadline.
         for _ in 0..16 {
             let Some(pipe) = &self.pipe else { return };
@@ -322,7 +429,7 @@ impl Output {
                 Ok(0) => self.pipe = None,
                 Ok(count) => {
                     self.capture.push(&buffer[..count]);
-                    sink.output(self.stream, &buffer[..count]);
+                    sink.output(self.stream, &buffer[..count], until);
                 }
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return,

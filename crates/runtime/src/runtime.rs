@@ -17,6 +17,7 @@ use crate::host::{Host, HostFacts};
 use crate::live::Slot;
 use crate::policy::PolicyFiles;
 use crate::search::Indexes;
+use crate::spill::Spills;
 use crate::{Error, Result};
 
 /// Views that nobody used for this long are given back.
@@ -63,6 +64,7 @@ pub(crate) struct Inner {
     pub host: Host,
     pub policy: PolicyFiles,
     pub indexes: Indexes,
+    pub spills: Spills,
     engine: Mutex<Option<Arc<Engine>>>,
     slots: Mutex<HashMap<VaultId, Arc<Slot>>>,
     _home_lock: File,
@@ -83,6 +85,7 @@ impl Runtime {
         let policy = PolicyFiles::new(config.host.user_policy.clone());
         let inner = Inner {
             indexes: Indexes::new(&config.home),
+            spills: Spills::new(&config.home),
             config,
             vaults,
             layers,
@@ -97,6 +100,7 @@ impl Runtime {
         };
         put_back_unfinished(&runtime.inner.config.home);
         runtime.recover()?;
+        runtime.remove_throwaway_forks()?;
         runtime.tidy_in_background();
         Ok(runtime)
     }
@@ -187,6 +191,7 @@ impl Runtime {
                 for slot in runtime.slots() {
                     slot.tidy(&runtime, VIEW_IDLE);
                 }
+                runtime.sweep_output(None);
             }
         });
     }

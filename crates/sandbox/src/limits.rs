@@ -40,6 +40,8 @@ pub enum Limit {
     OpenFiles,
     /// Size of one file.
     FileSize,
+    /// Bytes written to the disk; for whoever owns it to watch.
+    Disk,
 }
 
 impl Limit {
@@ -51,6 +53,7 @@ impl Limit {
             Limit::Pids => "pids",
             Limit::OpenFiles => "nofile",
             Limit::FileSize => "file_size",
+            Limit::Disk => "disk",
         }
     }
 }

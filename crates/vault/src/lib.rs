@@ -30,6 +30,7 @@ mod reach;
 mod reader;
 mod renames;
 mod schema;
+mod settings;
 mod similar;
 mod trees;
 mod usage;

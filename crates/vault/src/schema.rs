@@ -5,13 +5,14 @@ use std::str::FromStr;
 use avfs_store::rusqlite::{self, Connection, Row, Transaction, types::Type};
 use avfs_store::{Durability, ObjectId, Store};
 
-use crate::{Error, Result, RootId, Time, approvals, imports, policy};
+use crate::{Error, Result, RootId, Time, approvals, imports, policy, settings};
 
 /// Every step from nothing to the present schema; the number of steps taken is stored.
 const STEPS: &[&str] = &[
     TABLES,
     DELETED_AND_QUOTA,
     imports::TABLE,
+    settings::TABLE,
     policy::TABLE,
     approvals::TABLES,
 ];

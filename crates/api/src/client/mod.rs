@@ -5,11 +5,11 @@ mod sse;
 mod streams;
 
 use crate::error::{Error, Result};
-use crate::interrupt::Interrupts;
+use crate::interrupt::{Interrupt, Interrupts};
 use crate::place::Place;
 use crate::wire::{
-    Daemon, DaemonState, Envelope, Exec, ExecCancel, ExecEvent, Method, Operation, Problem,
-    VERSION, VERSION_HEADER,
+    Daemon, DaemonState, Envelope, Exec, ExecCancel, ExecEvent, ExecInput, Method, Operation,
+    Problem, VERSION, VERSION_HEADER,
 };
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
@@ -25,6 +25,9 @@ use tokio::net::UnixStream;
 
 /// What a request carries.
 type Body = UnsyncBoxBody<Bytes, std::io::Error>;
+
+/// What a command reads.
+pub type Input = Box<dyn std::io::Read + Send>;
 
 /// A connection to the daemon of one place.
 pub struct Client {
@@ -81,8 +84,19 @@ impl Client {
         request: &Exec,
         on_event: &mut dyn FnMut(ExecEvent) -> ControlFlow<()>,
     ) -> Result<Envelope> {
+        self.exec_with_input(vault, request, &mut None, on_event)
+    }
+
+    /// The same, for a request whose input is live: `input` is read as the command takes it.
+    pub fn exec_with_input(
+        &mut self,
+        vault: &str,
+        request: &Exec,
+        input: &mut Option<Input>,
+        on_event: &mut dyn FnMut(ExecEvent) -> ControlFlow<()>,
+    ) -> Result<Envelope> {
         self.event_loop
-            .block_on(self.connection.exec(vault, request, on_event))
+            .block_on(self.connection.exec(vault, request, input, on_event))
     }
 }
 
@@ -159,24 +173,26 @@ impl Connection {
         &mut self,
         vault: &str,
         request: &Exec,
+        input: &mut Option<Input>,
         on_event: &mut dyn FnMut(ExecEvent) -> ControlFlow<()>,
     ) -> Result<Envelope> {
         let mut interrupts = Interrupts::watch()?;
         let place = self.place.clone();
         let mut body = tokio::select! {
             answer = self.send(vault, request, "text/event-stream") => answer?.into_body(),
-            () = interrupts.next() => return Err(Error::Interrupted),
+            _ = interrupts.next() => return Err(Error::Interrupted),
         };
         let mut parser = Parser::default();
         let mut call = None;
         loop {
             let frame = tokio::select! {
                 frame = body.frame() => frame,
-                () = interrupts.next() => {
+                interrupt = interrupts.next() => {
                     // Asked once: the envelope still comes. Asked again: leave.
                     let Some(asked) = call.take() else { return Err(Error::Interrupted) };
                     let mut second = Connection::open(&place).await?;
-                    second.call("", &ExecCancel { call: asked }).await?;
+                    let interrupt = interrupt == Interrupt::CtrlC;
+                    second.call("", &ExecCancel { call: asked, interrupt }).await?;
                     continue;
                 }
             };
@@ -194,6 +210,7 @@ impl Connection {
                     Message::Event(event) => {
                         if let ExecEvent::Started(started) = &event {
                             call = Some(started.call);
+                            bring_input(&place, started.call, input.take());
                         }
                         if on_event(event).is_break() {
                             return Err(Error::Interrupted);
@@ -204,6 +221,18 @@ impl Connection {
             }
         }
     }
+}
+
+/// Brings a command its input over a connection of its own, for as long as it reads.
+fn bring_input(place: &Place, call: u64, input: Option<Input>) {
+    let Some(input) = input else { return };
+    let place = place.clone();
+    tokio::spawn(async move {
+        // If it cannot be brought, the command finds its input at the end, or ends with this one.
+        if let Ok(mut second) = Connection::open(&place).await {
+            let _ = second.upload("", &ExecInput { call }, input).await;
+        }
+    });
 }
 
 enum Message {

@@ -78,7 +78,7 @@ impl Connection {
         })
     }
 
-    async fn upload<O: Operation>(
+    pub(super) async fn upload<O: Operation>(
         &mut self,
         vault: &str,
         request: &O,

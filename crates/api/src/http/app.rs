@@ -1,9 +1,10 @@
 //! What every handler shares: the runtime, the daemon's place, and who is at work.
 
 use crate::place::Place;
-use avfs_runtime::Runtime;
+use avfs_runtime::{Cancel, Runtime};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -67,40 +68,74 @@ impl Drop for AtWork {
     }
 }
 
-/// The execs under way, each with the flag that ends it.
+/// The execs under way, each with what its caller can still do to it.
 #[derive(Default)]
 pub(crate) struct Calls {
     next: AtomicU64,
-    open: Mutex<HashMap<u64, Arc<AtomicBool>>>,
+    open: Mutex<HashMap<u64, Arc<Wishes>>>,
+}
+
+/// What the caller of an exec wants of it by now.
+#[derive(Default)]
+pub(crate) struct Wishes {
+    cancel: Mutex<Option<Cancel>>,
+    /// Where the command's input goes, until somebody takes it to bring it.
+    input: Mutex<Option<OwnedFd>>,
+}
+
+impl Wishes {
+    pub fn cancelled(&self) -> Option<Cancel> {
+        *lock(&self.cancel)
+    }
+
+    fn cancel(&self, how: Cancel) {
+        lock(&self.cancel).get_or_insert(how);
+    }
+
+    fn take_input(&self) -> Option<OwnedFd> {
+        lock(&self.input).take()
+    }
+
+    /// Makes the pipe through which the command is brought its input.
+    pub fn open_input(&self) -> std::io::Result<OwnedFd> {
+        let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+        *lock(&self.input) = Some(write);
+        Ok(read)
+    }
 }
 
 impl Calls {
     pub fn begin(self: &Arc<Calls>) -> Call {
         let id = self.next.fetch_add(1, Ordering::Relaxed) + 1;
-        let cancelled = Arc::new(AtomicBool::new(false));
-        lock(&self.open).insert(id, Arc::clone(&cancelled));
+        let wishes = Arc::<Wishes>::default();
+        lock(&self.open).insert(id, Arc::clone(&wishes));
         Call {
             id,
-            cancelled,
+            wishes,
             calls: Arc::clone(self),
         }
     }
 
     /// Whether there was such an exec to cancel.
-    pub fn cancel(&self, id: u64) -> bool {
-        let open = lock(&self.open);
-        let found = open.get(&id);
-        if let Some(cancelled) = found {
-            cancelled.store(true, Ordering::Release);
+    pub fn cancel(&self, id: u64, how: Cancel) -> bool {
+        let found = lock(&self.open).get(&id).cloned();
+        if let Some(wishes) = &found {
+            wishes.cancel(how);
         }
         found.is_some()
+    }
+
+    /// Where the input of an exec goes: none when it wants none, or somebody brings it already.
+    pub fn take_input(&self, id: u64) -> Option<OwnedFd> {
+        let wishes = lock(&self.open).get(&id).cloned()?;
+        wishes.take_input()
     }
 }
 
 /// One exec under way. Dropping it cancels the exec, so a caller that goes away ends its command.
 pub(crate) struct Call {
     id: u64,
-    cancelled: Arc<AtomicBool>,
+    wishes: Arc<Wishes>,
     calls: Arc<Calls>,
 }
 
@@ -109,14 +144,20 @@ impl Call {
         self.id
     }
 
-    pub fn cancelled(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.cancelled)
+    pub fn wishes(&self) -> Arc<Wishes> {
+        Arc::clone(&self.wishes)
+    }
+
+    /// Where its input goes, for whoever brings it.
+    pub fn take_input(&self) -> Option<OwnedFd> {
+        self.wishes.take_input()
     }
 }
 
 impl Drop for Call {
     fn drop(&mut self) {
-        self.cancelled.store(true, Ordering::Release);
+        self.wishes.cancel(Cancel::Leave);
+        self.wishes.take_input();
         lock(&self.calls.open).remove(&self.id);
     }
 }
@@ -135,15 +176,23 @@ mod tests {
         let calls = Arc::new(Calls::default());
         let first = calls.begin();
         let second = calls.begin();
-        assert!(calls.cancel(second.id()));
-        assert!(second.cancelled().load(Ordering::Acquire));
-        assert!(!first.cancelled().load(Ordering::Acquire));
-        let (id, flag) = (first.id(), first.cancelled());
+        assert!(calls.cancel(second.id(), Cancel::Interrupt));
+        assert_eq!(second.wishes().cancelled(), Some(Cancel::Interrupt));
+        assert_eq!(first.wishes().cancelled(), None);
+        let (id, wishes) = (first.id(), first.wishes());
         drop(first);
-        assert!(
-            flag.load(Ordering::Acquire),
-            "a call that goes away ends its command"
-        );
-        assert!(!calls.cancel(id));
+        let leave = Some(Cancel::Leave);
+        assert_eq!(wishes.cancelled(), leave, "who goes away ends its command");
+        assert!(!calls.cancel(id, Cancel::Interrupt));
+    }
+
+    #[test]
+    fn input_is_brought_by_one() {
+        let calls = Arc::new(Calls::default());
+        let call = calls.begin();
+        assert!(calls.take_input(call.id()).is_none(), "it wants none");
+        let _read = call.wishes().open_input().unwrap();
+        assert!(calls.take_input(call.id()).is_some());
+        assert!(calls.take_input(call.id()).is_none());
     }
 }

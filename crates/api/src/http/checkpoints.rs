@@ -8,7 +8,7 @@ use crate::wire::{
     CheckpointDelete, CheckpointDeleted, CheckpointDetailsItem, CheckpointInfo, CheckpointList,
     CheckpointListing, CheckpointRestore, CheckpointRestored, CheckpointSave,
 };
-use avfs_runtime::{CheckpointName, RestorePoint, Select, VaultName};
+use avfs_runtime::{CheckpointName, RestorePoint, Running, Select, VaultName};
 
 pub(crate) fn routes(routes: Routes) -> Routes {
     routes
@@ -49,7 +49,12 @@ fn restore(app: &App, vault: Select, request: CheckpointRestore) -> Reply<Checkp
         (None, true) => RestorePoint::Undo,
         _ => return Err(Failure::invalid("name a checkpoint, or ask to undo")),
     };
-    let restored = app.runtime.checkpoint_restore(vault, &point)?;
+    let running = if request.force {
+        Running::End
+    } else {
+        Running::Respect
+    };
+    let restored = app.runtime.checkpoint_restore(vault, &point, running)?;
     Ok(CheckpointRestored {
         snapshot: restored.checkpoint.to_string(),
         version: restored.version,

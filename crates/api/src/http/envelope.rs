@@ -1,19 +1,19 @@
 //! The request of an exec as the runtime wants it, and its report as the envelope tells it.
 
 use super::errors::Failure;
+use super::exec_options;
 use super::files::vault_path;
 use super::items;
 use crate::wire::{
     Base64, ByteCounts, CommandMode, DecisionItem, DecisionPart, Envelope, EnvelopeRequest,
-    EnvelopeResult, Exec, OutputCounts, StatusWord, TimeoutItem, TimingItem, UncommittedItem,
-    to_text,
+    EnvelopeResult, Exec, ForkItem, OutputCounts, StatusWord, StdinItem, TimeoutItem, TimingItem,
+    UncommittedItem, to_text,
 };
 use avfs_runtime::{
-    Captured, Category, Decision, ExecCommand, ExecReport, ExecRequest, ExecStatus, Principal,
-    Select, Uncommitted, VaultPath,
+    Access, Captured, Category, Decision, ExecCommand, ExecOptions, ExecReport, ExecRequest,
+    ExecStatus, Limit, Principal, Select, Stdin, Uncommitted, VaultPath,
 };
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 /// Variables and their values.
 type Environment = Vec<(Vec<u8>, Vec<u8>)>;
@@ -24,8 +24,8 @@ pub(crate) struct Asked {
     command: ExecCommand,
     cwd: Option<VaultPath>,
     env: Environment,
-    timeout: Option<Duration>,
-    output_limit: usize,
+    options: ExecOptions,
+    stdin: Option<StdinItem>,
 }
 
 impl Asked {
@@ -37,34 +37,30 @@ impl Asked {
                 exact.as_ref(),
             )?),
         };
-        let timeout = match exec.timeout_ms.unwrap_or(Exec::DEFAULT_TIMEOUT_MS) {
-            0 => None,
-            millis => Some(Duration::from_millis(millis)),
-        };
         Ok(Asked {
             vault,
             env: environment(&exec)?,
-            output_limit: exec.output_limit.unwrap_or(Exec::DEFAULT_OUTPUT_LIMIT),
+            options: exec_options::options(&exec)?,
+            stdin: exec.stdin.clone(),
             command: command(exec)?,
             cwd,
-            timeout,
         })
     }
 
-    pub fn request(&self) -> ExecRequest {
+    pub fn request(&self, stdin: Stdin) -> ExecRequest {
         ExecRequest {
             vault: self.vault.clone(),
             command: self.command.clone(),
             cwd: self.cwd.clone(),
             env: self.env.clone(),
-            timeout: self.timeout,
-            output_limit: self.output_limit,
+            stdin,
+            options: self.options.clone(),
             by: Principal::Owner,
         }
     }
 
-    pub fn timeout(&self) -> Option<Duration> {
-        self.timeout
+    pub fn stdin(&self) -> Option<&StdinItem> {
+        self.stdin.as_ref()
     }
 }
 
@@ -120,7 +116,7 @@ fn environment(exec: &Exec) -> Result<Environment, Failure> {
 /// What the caller is told in the end.
 pub(crate) fn envelope(asked: &Asked, report: ExecReport) -> Envelope {
     let request = request_item(asked, &report);
-    let result = result_item(request.command.clone(), report);
+    let result = result_item(&request, report);
     Envelope {
         schema_version: Envelope::SCHEMA_VERSION,
         kind: Envelope::KIND.into(),
@@ -141,24 +137,30 @@ fn request_item(asked: &Asked, report: &ExecReport) -> EnvelopeRequest {
     EnvelopeRequest {
         vault: report.vault.to_string(),
         cwd: report.cwd.to_string(),
-        readonly: false,
+        readonly: asked.options.access == Access::ReadOnly,
         keep_mount: false,
         mountpoint: None,
-        checkpoint_mode: "auto".into(),
+        checkpoint_mode: exec_options::checkpoint_mode(&asked.options.checkpoint).into(),
         command,
         command_mode,
-        timeout: match asked.timeout {
+        timeout: match report.terms.timeout {
             Some(timeout) => TimeoutItem::After {
                 millis: timeout.as_millis() as u64,
             },
             None => TimeoutItem::NONE,
         },
+        driver: exec_options::driver_word(report.driver),
+        network: exec_options::network_word(report.network),
+        profile: report.terms.profile.map(exec_options::profile_word),
+        limits: exec_options::limits_item(report.terms.limits),
+        fork: exec_options::fork_word(asked.options.branch),
+        output_limit: report.terms.output_limit,
         argv,
         argv_b64,
     }
 }
 
-fn result_item(command: String, report: ExecReport) -> EnvelopeResult {
+fn result_item(request: &EnvelopeRequest, report: ExecReport) -> EnvelopeResult {
     let ended = Ended::of(&report.status);
     let changed = report.changed_files();
     let (changed_files, changed_files_b64) = to_texts(changed.iter().map(VaultPath::as_bytes));
@@ -176,7 +178,7 @@ fn result_item(command: String, report: ExecReport) -> EnvelopeResult {
         mountpoint: "/".into(),
         cwd,
         cwd_b64,
-        command,
+        command: request.command.clone(),
         status: ended.status,
         exit_code,
         signal: ended.signal,
@@ -186,22 +188,33 @@ fn result_item(command: String, report: ExecReport) -> EnvelopeResult {
         stderr,
         stderr_b64,
         output,
-        readonly: false,
+        readonly: request.readonly,
         kept_mounted: false,
         duration_ms: report.duration.as_millis() as u64,
         checkpoint: report.checkpoint.as_ref().map(ToString::to_string),
         changed_files,
         changed_files_b64,
         changes: report.changes.iter().map(items::change).collect(),
+        patch: report.patch,
         home_changes: report.home_changes,
+        home_change_list: report
+            .home_change_list
+            .map(|changes| changes.iter().map(items::change).collect()),
         version: report.version,
         uncommitted: report.uncommitted.map(uncommitted),
         decision: decision(&report.decision),
         state: if ended.ran { "completed" } else { "failed" }.into(),
         timed_out: ended.status == StatusWord::TimedOut,
         skipped: report.skipped.into_iter().map(items::skipped).collect(),
-        isolation: report.isolation.map(|isolation| json(&isolation)),
-        usage: report.usage.map(|usage| json(&usage)),
+        driver: request.driver,
+        isolation: exec_options::isolation(report.driver, report.isolation),
+        limits: exec_options::limits_in_force(&report.terms.limits, &report.limits),
+        limit_hit: report.limit_hit.map(exec_options::limit_hit),
+        usage: report.usage.map(exec_options::usage),
+        fork: report.fork.map(|fork| ForkItem {
+            name: fork.name.to_string(),
+            kept: fork.kept,
+        }),
         leftovers: report.leftovers,
         shared_with: report.shared_with.iter().map(ToString::to_string).collect(),
         timings: TimingItem {
@@ -245,6 +258,17 @@ impl Ended {
                 signal: Some(*signal),
                 ..ended(StatusWord::Signaled, true)
             },
+            ExecStatus::LimitExceeded { limit, signal } => {
+                let status = match limit {
+                    Limit::Memory => StatusWord::OutOfMemory,
+                    _ => StatusWord::LimitExceeded,
+                };
+                Ended {
+                    signal: Some(*signal),
+                    reason: Some(format!("it went beyond its limit on {}", limit.name())),
+                    ..ended(status, true)
+                }
+            }
             ExecStatus::TimedOut { signal } => Ended {
                 signal: Some(*signal),
                 ..ended(StatusWord::TimedOut, true)
@@ -272,6 +296,7 @@ fn counts(captured: &Captured) -> ByteCounts {
     ByteCounts {
         bytes: captured.total,
         truncated: captured.truncated,
+        spilled: captured.spilled,
     }
 }
 
@@ -300,10 +325,6 @@ fn categories(categories: &BTreeSet<Category>) -> Vec<String> {
         .iter()
         .map(|category| category.as_str().to_owned())
         .collect()
-}
-
-fn json(value: &impl serde::Serialize) -> serde_json::Value {
-    serde_json::to_value(value).unwrap_or(serde_json::Value::Null)
 }
 
 /// Texts, and the exact bytes of all of them when one cannot be told as text.
@@ -338,6 +359,7 @@ fn shell_words(argv: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use avfs_runtime::Timeout;
 
     fn refusal(exec: Exec) -> String {
         match Asked::new(Select::Current, exec) {
@@ -363,20 +385,21 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_of_zero_is_none_and_the_default_is_five_minutes() {
+    fn a_timeout_of_zero_is_none() {
         let argv = vec!["a".to_owned()];
         let zero = Exec {
             argv: argv.clone(),
             timeout_ms: Some(0),
             ..Exec::default()
         };
-        assert_eq!(Asked::new(Select::Current, zero).unwrap().timeout(), None);
+        let asked = Asked::new(Select::Current, zero).unwrap();
+        assert_eq!(asked.options.timeout, Timeout::Never);
         let left_out = Exec {
             argv,
             ..Exec::default()
         };
         let asked = Asked::new(Select::Current, left_out).unwrap();
-        assert_eq!(asked.timeout(), Some(Duration::from_secs(300)));
+        assert_eq!(asked.options.timeout, Timeout::Unsaid);
     }
 
     #[test]

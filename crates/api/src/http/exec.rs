@@ -1,12 +1,13 @@
 //! Exec over HTTP: one envelope at the end, or events while the command runs.
 
 use super::App;
-use super::app::{AtWork, Call};
+use super::app::{AtWork, Call, Wishes};
 use super::envelope::{self, Asked};
 use super::errors::Failure;
+use super::exec_input;
 use super::routes::{Reply, Routes, parse_vault, receive};
 use crate::wire::{Exec, ExecCancel, ExecCancelled, OutputChunk, StartedEvent};
-use avfs_runtime::{OutputSink, Stream};
+use avfs_runtime::{Cancel, OutputSink, Stream};
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, header};
 use axum::response::sse::{Event, Sse};
@@ -15,7 +16,7 @@ use axum::routing::post;
 use serde::Serialize;
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio_stream::StreamExt;
@@ -31,8 +32,13 @@ pub(crate) fn routes(routes: Routes) -> Routes {
 }
 
 fn cancel(app: &App, request: ExecCancel) -> Reply<ExecCancel> {
+    let how = if request.interrupt {
+        Cancel::Interrupt
+    } else {
+        Cancel::Leave
+    };
     Ok(ExecCancelled {
-        cancelled: app.calls.cancel(request.call),
+        cancelled: app.calls.cancel(request.call, how),
     })
 }
 
@@ -46,7 +52,7 @@ async fn exec(
     let asked = Asked::new(parse_vault(&vault)?, receive::<Exec>(request).await?)?;
     let call = app.calls.begin();
     if wants_events {
-        Ok(with_events(app, asked, call, at_work))
+        with_events(app, asked, call, at_work)
     } else {
         at_once(app, asked, call, at_work).await
     }
@@ -68,12 +74,13 @@ async fn at_once(
     at_work: AtWork,
 ) -> Result<Response, Failure> {
     let log = app.place.log();
+    let stdin = exec_input::prepare(&asked, &call)?;
     let sink = Silent {
-        cancelled: call.cancelled(),
+        wishes: call.wishes(),
     };
     let running = tokio::task::spawn_blocking(move || {
         let _at_work = at_work;
-        let report = app.runtime.exec(asked.request(), &sink)?;
+        let report = app.runtime.exec(asked.request(stdin), &sink)?;
         Ok::<_, Failure>(envelope::envelope(&asked, report))
     });
     let envelope = running.await.map_err(|_| Failure::panicked(&log))?;
@@ -83,25 +90,31 @@ async fn at_once(
 
 /// Answers with events. If the caller goes away the stream is dropped, the sink's queue closes,
 /// and the command is ended.
-fn with_events(app: Arc<App>, asked: Asked, call: Call, at_work: AtWork) -> Response {
+fn with_events(
+    app: Arc<App>,
+    asked: Asked,
+    call: Call,
+    at_work: AtWork,
+) -> Result<Response, Failure> {
+    let stdin = exec_input::prepare(&asked, &call)?;
     let (events, queue) = mpsc::channel(QUEUE);
     tokio::task::spawn_blocking(move || {
         let _at_work = at_work;
         let sink = Live {
             events,
-            cancelled: call.cancelled(),
+            wishes: call.wishes(),
             seq: AtomicU64::new(0),
-            deadline: asked.timeout().map(|timeout| Instant::now() + timeout),
         };
-        sink.send(event("started", &StartedEvent { call: call.id() }));
-        let last = match app.runtime.exec(asked.request(), &sink) {
+        let started = StartedEvent { call: call.id() };
+        sink.send(event("started", &started), None);
+        let last = match app.runtime.exec(asked.request(stdin), &sink) {
             Ok(report) => event("result", &envelope::envelope(&asked, report)),
             Err(error) => event("error", Failure::from(error).problem()),
         };
         // An error here means that nobody is left to be told.
         let _ = sink.events.blocking_send(last);
     });
-    Sse::new(ReceiverStream::new(queue).map(Ok::<_, Infallible>)).into_response()
+    Ok(Sse::new(ReceiverStream::new(queue).map(Ok::<_, Infallible>)).into_response())
 }
 
 pub(crate) fn event(name: &str, data: &impl Serialize) -> Event {
@@ -111,14 +124,14 @@ pub(crate) fn event(name: &str, data: &impl Serialize) -> Event {
 
 /// The sink of a caller who waits for the envelope.
 struct Silent {
-    cancelled: Arc<AtomicBool>,
+    wishes: Arc<Wishes>,
 }
 
 impl OutputSink for Silent {
-    fn output(&self, _: Stream, _: &[u8]) {}
+    fn output(&self, _: Stream, _: &[u8], _: Option<Instant>) {}
 
-    fn cancelled(&self) -> bool {
-        self.cancelled.load(Ordering::Acquire)
+    fn cancelled(&self) -> Option<Cancel> {
+        self.wishes.cancelled()
     }
 }
 
@@ -126,19 +139,16 @@ impl OutputSink for Silent {
 /// but not beyond the command's own time limit: what is written after that is in the envelope.
 struct Live {
     events: mpsc::Sender<Event>,
-    cancelled: Arc<AtomicBool>,
+    wishes: Arc<Wishes>,
     seq: AtomicU64,
-    deadline: Option<Instant>,
 }
 
 impl Live {
-    fn send(&self, event: Event) {
+    fn send(&self, event: Event, until: Option<Instant>) {
         let mut waiting = event;
         while let Err(TrySendError::Full(event)) = self.events.try_send(waiting) {
-            let late = self
-                .deadline
-                .is_some_and(|deadline| Instant::now() >= deadline);
-            if late || self.cancelled() {
+            let late = until.is_some_and(|until| Instant::now() >= until);
+            if late || self.cancelled().is_some() {
                 return;
             }
             waiting = event;
@@ -148,16 +158,13 @@ impl Live {
 }
 
 impl OutputSink for Live {
-    fn output(&self, stream: Stream, bytes: &[u8]) {
+    fn output(&self, stream: Stream, bytes: &[u8], until: Option<Instant>) {
         let seq = self.seq.fetch_add(1, Ordering::Relaxed) + 1;
-        let name = match stream {
-            Stream::Stdout => "stdout",
-            Stream::Stderr => "stderr",
-        };
-        self.send(event(name, &OutputChunk::new(seq, bytes)));
+        self.send(event(stream.name(), &OutputChunk::new(seq, bytes)), until);
     }
 
-    fn cancelled(&self) -> bool {
-        self.cancelled.load(Ordering::Acquire) || self.events.is_closed()
+    fn cancelled(&self) -> Option<Cancel> {
+        let gone = self.events.is_closed().then_some(Cancel::Leave);
+        self.wishes.cancelled().or(gone)
     }
 }

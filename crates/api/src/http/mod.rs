@@ -7,6 +7,8 @@ mod daemon;
 mod envelope;
 mod errors;
 mod exec;
+mod exec_input;
+mod exec_options;
 mod files;
 mod items;
 mod journal;
@@ -39,7 +41,7 @@ fn all_routes() -> Routes {
     let routes = search::routes(routes);
     let routes = labels::routes(routes);
     let routes = checkpoints::routes(routes);
-    let routes = exec::routes(routes);
+    let routes = exec_input::routes(exec::routes(routes));
     let routes = policy::routes(routes);
     let routes = journal::routes(routes);
     let routes = care::routes(routes);

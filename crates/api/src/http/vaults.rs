@@ -7,9 +7,13 @@ use super::routes::{Reply, Routes, parse};
 use crate::wire::{
     AncestorItem, DeletedVaultItem, VaultCreate, VaultCreated, VaultDelete, VaultDeleted,
     VaultDetails, VaultFork, VaultForked, VaultInfo, VaultList, VaultListDeleted, VaultRename,
-    VaultRenamed, VaultUndelete, VaultUndeleted, VaultUse, VaultUsed,
+    VaultRenamed, VaultSet, VaultSettings, VaultUndelete, VaultUndeleted, VaultUnset, VaultUse,
+    VaultUsed,
 };
-use avfs_runtime::{AfterFork, Ancestor, DeletedVault, ForkPoint, Select, VaultName};
+use avfs_runtime::{
+    AfterFork, Ancestor, DeletedVault, ForkPoint, Select, SettingKey, Settings, VaultName,
+};
+use std::collections::BTreeMap;
 
 pub(crate) fn routes(routes: Routes) -> Routes {
     routes
@@ -22,6 +26,38 @@ pub(crate) fn routes(routes: Routes) -> Routes {
         .on_vault::<VaultDelete>(delete)
         .plain::<VaultListDeleted>(list_deleted)
         .plain::<VaultUndelete>(undelete)
+        .on_vault::<VaultSet>(set)
+        .on_vault::<VaultUnset>(unset)
+}
+
+fn set(app: &App, vault: Select, request: VaultSet) -> Reply<VaultSet> {
+    let settings = request.settings.into_iter();
+    change_settings(app, vault, settings.map(|(key, value)| (key, Some(value))))
+}
+
+fn unset(app: &App, vault: Select, request: VaultUnset) -> Reply<VaultUnset> {
+    change_settings(app, vault, request.keys.into_iter().map(|key| (key, None)))
+}
+
+fn change_settings(
+    app: &App,
+    vault: Select,
+    changes: impl Iterator<Item = (String, Option<String>)>,
+) -> Result<VaultSettings, Failure> {
+    let vault = Select::Named(name_of(app, vault)?);
+    let changes: Result<Vec<(SettingKey, _)>, Failure> = changes
+        .map(|(key, value)| Ok((parse(&key)?, value)))
+        .collect();
+    let settings = app.runtime.vault_set(vault.clone(), &changes?)?;
+    Ok(VaultSettings {
+        vault: name_of(app, vault)?.to_string(),
+        settings: settings_item(&settings),
+    })
+}
+
+fn settings_item(settings: &Settings) -> BTreeMap<String, String> {
+    let items = settings.items().into_iter();
+    items.map(|(key, value)| (key.to_string(), value)).collect()
 }
 
 fn create(app: &App, request: VaultCreate) -> Reply<VaultCreate> {
@@ -53,6 +89,7 @@ fn info(app: &App, vault: Select, _: VaultInfo) -> Reply<VaultInfo> {
             .map(|parent| parent.root.to_string()),
         lineage: family.ancestors.iter().map(ancestor).collect(),
         forks: family.forks.iter().map(ToString::to_string).collect(),
+        settings: settings_item(&app.runtime.vault_settings(&info.vault)?),
     })
 }
 

@@ -58,6 +58,9 @@ pub struct CheckpointRestore {
     /// Goes back to what the last restore replaced.
     #[serde(default)]
     pub undo: bool,
+    /// Ends commands that are in the way; otherwise they are a conflict.
+    #[serde(default)]
+    pub force: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -1,5 +1,8 @@
 //! One command through the boundary: the request, the events while it runs, and the envelope.
 
+use super::exec_options::{
+    CheckpointAsk, DriverWord, ForkWord, LimitsAsk, NetworkWord, ProfileWord, StdinItem,
+};
 use super::{Base64, ChangeItem};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -25,17 +28,43 @@ pub struct Exec {
     /// Variables whose value is not UTF-8.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub env_b64: BTreeMap<String, Base64>,
-    /// Left out: five minutes. 0: no limit.
+    /// Left out: as the vault's settings say, else five minutes. 0: no limit.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub timeout_ms: Option<u64>,
     /// How many bytes of each stream the envelope keeps. Left out: 1 MiB.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub output_limit: Option<usize>,
+    /// What the command reads: all of it here, or as [`ExecInput`] brings it. Left out: nothing.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub stdin: Option<StdinItem>,
+    /// `/` refuses writes.
+    #[serde(skip_serializing_if = "is_false", default)]
+    pub readonly: bool,
+    /// Left out: as policy decides.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub checkpoint: Option<CheckpointAsk>,
+    /// Runs it in a fork made for it. Left out: in the vault itself.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub fork: Option<ForkWord>,
+    /// What it may use; what is left out is as the profile or the vault's settings say.
+    #[serde(skip_serializing_if = "LimitsAsk::is_empty", default)]
+    pub limits: LimitsAsk,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub profile: Option<ProfileWord>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub driver: Option<DriverWord>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub network: Option<NetworkWord>,
+    /// Adds the changes as a patch.
+    #[serde(skip_serializing_if = "is_false", default)]
+    pub patch: bool,
+    /// Adds what changed in the home directory, name by name.
+    #[serde(skip_serializing_if = "is_false", default)]
+    pub list_home_changes: bool,
 }
 
-impl Exec {
-    pub const DEFAULT_TIMEOUT_MS: u64 = 300_000;
-    pub const DEFAULT_OUTPUT_LIMIT: usize = 1 << 20;
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// What a client that asked for events is told, in order.
@@ -89,11 +118,27 @@ impl OutputChunk {
     }
 }
 
+/// Brings a running exec what it reads, as the body of the request; its end is the end of the input.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExecInput {
+    pub call: u64,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ExecInputTaken {
+    /// How much the command was given before it ended or stopped reading.
+    pub bytes: u64,
+}
+
 /// Asks for a running exec to be ended; its envelope still arrives where it was asked for.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExecCancel {
     pub call: u64,
+    /// As Ctrl-C would; otherwise as if its caller had gone away.
+    #[serde(default)]
+    pub interrupt: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -129,6 +174,12 @@ pub struct EnvelopeRequest {
     pub command: String,
     pub command_mode: CommandMode,
     pub timeout: TimeoutItem,
+    pub driver: DriverWord,
+    pub network: NetworkWord,
+    pub profile: Option<ProfileWord>,
+    pub limits: LimitsAsk,
+    pub fork: Option<ForkWord>,
+    pub output_limit: usize,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub argv: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -166,6 +217,10 @@ pub enum Never {
 pub enum StatusWord {
     Exited,
     Signaled,
+    /// Killed because it, or something it started, used its memory up.
+    OutOfMemory,
+    /// Killed for going beyond another limit.
+    LimitExceeded,
     TimedOut,
     Cancelled,
     Denied,
@@ -209,7 +264,13 @@ pub struct EnvelopeResult {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub changed_files_b64: Option<Vec<Base64>>,
     pub changes: Vec<ChangeItem>,
+    /// The changes in unified form, when it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub patch: Option<String>,
     pub home_changes: usize,
+    /// Which they are, when it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub home_change_list: Option<Vec<ChangeItem>>,
     /// The version this exec made; null when it changed nothing.
     pub version: Option<u64>,
     /// Why what the command wrote is kept but in no version.
@@ -220,8 +281,17 @@ pub struct EnvelopeResult {
     pub state: String,
     pub timed_out: bool,
     pub skipped: Vec<SkippedItem>,
+    pub driver: DriverWord,
+    /// What held the command: an object, or `"none"`; null when it never ran.
     pub isolation: Option<serde_json::Value>,
-    pub usage: Option<serde_json::Value>,
+    /// The limits in force, and what enforced each.
+    pub limits: Vec<LimitItem>,
+    /// The limit for which the command, or something it started, was killed.
+    pub limit_hit: Option<LimitHit>,
+    pub usage: Option<UsageItem>,
+    /// The fork it ran in.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub fork: Option<ForkItem>,
     /// Processes the command left behind, which were ended.
     pub leftovers: u32,
     /// Execs that ran in the same vault meanwhile, whose changes may be among these.
@@ -252,6 +322,43 @@ pub struct OutputCounts {
 pub struct ByteCounts {
     pub bytes: u64,
     pub truncated: bool,
+    /// How many bytes, from the first, `avfs output` can give back.
+    pub spilled: u64,
+}
+
+/// A limit in force.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LimitItem {
+    pub limit: String,
+    pub value: f64,
+    pub enforced_by: String,
+}
+
+/// The limit that ended something.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LimitHit {
+    pub limit: String,
+    pub enforced_by: String,
+}
+
+/// What the command and all it started used.
+#[derive(Copy, Clone, Debug, Serialize, Deserialize)]
+pub struct UsageItem {
+    pub user_us: u64,
+    pub system_us: u64,
+    /// The largest resident set of one process.
+    pub max_rss_kib: u64,
+    /// From and to devices; what the page cache answers is not in it.
+    pub read_bytes: u64,
+    pub written_bytes: u64,
+}
+
+/// The fork a command ran in.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ForkItem {
+    pub name: String,
+    /// Whether it is still there.
+    pub kept: bool,
 }
 
 /// What policy said, and why.

@@ -10,6 +10,7 @@ mod checkpoint;
 mod daemon;
 mod diff;
 mod exec;
+mod exec_options;
 mod files;
 mod journal;
 mod labels;
@@ -42,8 +43,12 @@ pub use diff::{
 };
 pub use exec::{
     ByteCounts, CommandMode, DecisionItem, DecisionPart, Envelope, EnvelopeRequest, EnvelopeResult,
-    Exec, ExecCancel, ExecCancelled, ExecEvent, OutputChunk, OutputCounts, SkippedItem,
-    StartedEvent, StatusWord, TimeoutItem, TimingItem, UncommittedItem,
+    Exec, ExecCancel, ExecCancelled, ExecEvent, ExecInput, ExecInputTaken, ForkItem, LimitHit,
+    LimitItem, OutputChunk, OutputCounts, SkippedItem, StartedEvent, StatusWord, TimeoutItem,
+    TimingItem, UncommittedItem, UsageItem,
+};
+pub use exec_options::{
+    CheckpointAsk, DriverWord, ForkWord, LimitsAsk, NetworkWord, ProfileWord, StdinItem,
 };
 pub use files::{
     Cat, FileBody, ListedEntry, Ls, MadeDirectory, Mkdir, Moved, Mv, Removed, Rm, Write, Written,
@@ -75,8 +80,8 @@ pub use transfer::{
 pub use vault::{
     AncestorItem, DeletedVaultItem, VaultCreate, VaultCreated, VaultDelete, VaultDeleted,
     VaultDetails, VaultFork, VaultForked, VaultInfo, VaultItem, VaultList, VaultListDeleted,
-    VaultLog, VaultRename, VaultRenamed, VaultUndelete, VaultUndeleted, VaultUse, VaultUsed,
-    VersionItem,
+    VaultLog, VaultRename, VaultRenamed, VaultSet, VaultSettings, VaultUndelete, VaultUndeleted,
+    VaultUnset, VaultUse, VaultUsed, VersionItem,
 };
 pub use versions::{CheckedOut, Checkout, PathLog, PathVersionItem, Revert, Reverted};
 
@@ -142,6 +147,8 @@ operations! {
     VaultDelete, "vault_delete", Delete "/v1/vaults/{vault}" => VaultDeleted;
     VaultListDeleted, "vault_list_deleted", Get "/v1/deleted-vaults" => Vec<DeletedVaultItem>;
     VaultUndelete, "vault_undelete", Post "/v1/deleted-vaults/undelete" => VaultUndeleted;
+    VaultSet, "vault_set", Post "/v1/vaults/{vault}/settings" => VaultSettings;
+    VaultUnset, "vault_unset", Post "/v1/vaults/{vault}/settings/unset" => VaultSettings;
     VaultLog, "vault_log", Get "/v1/vaults/{vault}/log" => Vec<VersionItem>;
     PathLog, "log", Post "/v1/vaults/{vault}/files/log" => Vec<PathVersionItem>;
     Checkout, "checkout", Post "/v1/vaults/{vault}/files/checkout" => CheckedOut;
@@ -190,6 +197,7 @@ operations! {
         => CheckpointDeleted;
     Diff, "diff", Get "/v1/vaults/{vault}/diff" => DiffReport;
     Exec, "exec", Post "/v1/vaults/{vault}/exec" => Envelope;
+    ExecInput, "exec_input", Put "/v1/exec/input" => ExecInputTaken;
     ExecCancel, "exec_cancel", Post "/v1/exec/cancel" => ExecCancelled;
     PolicyList, "policy_list", Get "/v1/vaults/{vault}/policy" => PolicyListing;
     PolicyExplain, "policy_explain", Post "/v1/vaults/{vault}/policy/explain" => PolicyExplained;

@@ -1,6 +1,7 @@
 //! Vaults: making, listing, forking, deleting, and their history.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -56,6 +57,30 @@ pub struct VaultDetails {
     pub lineage: Vec<AncestorItem>,
     /// The vaults forked from it.
     pub forks: Vec<String>,
+    /// What it says about every command that runs in it.
+    pub settings: BTreeMap<String, String>,
+}
+
+/// Says something about every command that runs in a vault: `env.NAME`, `memory`, `cpus`, `pids`,
+/// `disk`, `profile`, `timeout`. All of it or nothing is taken.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VaultSet {
+    pub settings: BTreeMap<String, String>,
+}
+
+/// Unsays it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VaultUnset {
+    pub keys: Vec<String>,
+}
+
+/// What a vault says now.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct VaultSettings {
+    pub vault: String,
+    pub settings: BTreeMap<String, String>,
 }
 
 /// A vault that another one comes from.

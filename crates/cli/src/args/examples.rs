@@ -29,6 +29,12 @@ const EXAMPLES: &[(&str, &str)] = &[
         "vault undelete",
         "  avfs vault undelete try-2       until the next gc",
     ),
+    (
+        "vault set",
+        "  avfs vault set env.CI=1 timeout=10m\n  \
+         avfs vault set profile=restrictive memory=1g    a limit goes before a profile",
+    ),
+    ("vault unset", "  avfs vault unset env.CI memory"),
     ("vault log", "  avfs vault log myproject -n 5"),
     ("ls", "  avfs ls /workspace\n  avfs ls -la /workspace/src"),
     ("mkdir", "  avfs mkdir -p /workspace/a/b"),

@@ -1,5 +1,6 @@
 //! The words of `avfs policy`.
 
+use super::NetworkName;
 use clap::{Args, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -68,12 +69,6 @@ pub struct QuestionArgs {
     /// The command and its arguments
     #[arg(last = true, required_unless_present = "shell", value_name = "COMMAND")]
     pub command: Vec<OsString>,
-}
-
-#[derive(Copy, Clone, Debug, Eq, PartialEq, ValueEnum)]
-pub enum NetworkName {
-    None,
-    Host,
 }
 
 #[derive(Copy, Clone, Debug, Eq, PartialEq, ValueEnum)]

@@ -24,8 +24,8 @@ pub fn run(verb: CheckpointVerb, session: &mut Session, output: Output) -> Resul
             let details = session.call(&CheckpointInfo { name })?;
             output.answer(&details, info_text)
         }
-        CheckpointVerb::Restore { name, undo } => {
-            let restored = session.call(&CheckpointRestore { name, undo })?;
+        CheckpointVerb::Restore { name, undo, force } => {
+            let restored = session.call(&CheckpointRestore { name, undo, force })?;
             output.answer(&restored, |restored| {
                 format!(
                     "restored {}: {} changed\nto undo: avfs checkpoint restore --undo",

@@ -1,23 +1,38 @@
 //! `avfs proxy exec`: run a command in the vault's sandbox and report what it changed.
 
-use super::paths;
-use crate::args::ExecArgs;
+use super::{env_file, paths};
+use crate::args::{DriverName, ExecArgs, NetworkName, ProfileName};
 use crate::error::{Error, Result};
 use crate::exit;
 use crate::output::{self, Output, note};
 use crate::session::Session;
-use avfs_api::wire::{Base64, Exec, ExecEvent, to_text};
+use avfs_api::client::Input;
+use avfs_api::wire::{
+    Base64, CheckpointAsk, DriverWord, Exec, ExecEvent, ForkWord, LimitsAsk, NetworkWord,
+    ProfileWord, StdinItem, to_text,
+};
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-pub fn run(args: ExecArgs, session: &mut Session, output: Output) -> Result<u8> {
-    let request = request(args)?;
+pub fn run(mut args: ExecArgs, session: &mut Session, output: Output) -> Result<u8> {
+    refuse(&args)?;
+    let input = input(&args)?;
+    let teller = match (args.stream, output.is_json()) {
+        (true, _) => Teller::Lines,
+        (false, true) => Teller::Envelope,
+        (false, false) => Teller::Streams,
+    };
+    let env_files = std::mem::take(&mut args.env_file);
+    let mut request = request(args)?;
+    env_file::add(&mut request, &env_files)?;
     let mut output_closed = false;
-    let envelope = session.exec(&request, &mut |event| {
-        if output.is_json() || pass_on(&event).is_ok() {
+    let envelope = session.exec(&request, input, &mut |event| {
+        if teller.tell(&event).is_ok() {
             return ControlFlow::Continue(());
         }
         output_closed = true;
@@ -27,12 +42,86 @@ pub fn run(args: ExecArgs, session: &mut Session, output: Output) -> Result<u8> 
         return Err(Error::OutputClosed);
     }
     let envelope = envelope?;
-    if output.is_json() {
-        output.value(&envelope)?;
-    } else {
-        note(&output::exec::report(&envelope))?;
+    match teller {
+        Teller::Lines => line("result", &envelope).map_err(Error::output)?,
+        Teller::Envelope => output.value(&envelope)?,
+        Teller::Streams => note(&output::exec::report(&envelope))?,
     }
     Ok(exit::of_envelope(&envelope))
+}
+
+/// What other tools offer and this one does otherwise.
+fn refuse(args: &ExecArgs) -> Result<()> {
+    let refuse = |text: &str, hint: &str| {
+        Err(Error::Invalid {
+            text: text.into(),
+            hint: Some(hint.into()),
+        })
+    };
+    if args.keep_mount {
+        return refuse(
+            "--keep-mount: there is no mount to keep; a vault's view stays while it is used",
+            "`avfs mount` shows a vault as a directory of this machine",
+        );
+    }
+    if args.mountpoint.is_some() {
+        return refuse(
+            "--mountpoint: inside the sandbox the vault is always at /",
+            "`avfs mount` shows a vault at a directory of this machine; --cwd says where to run",
+        );
+    }
+    Ok(())
+}
+
+/// What the command reads, while it runs.
+fn input(args: &ExecArgs) -> Result<Option<Input>> {
+    Ok(match &args.stdin_file {
+        Some(path) => Some(Box::new(File::open(path).map_err(|error| {
+            Error::Invalid {
+                text: format!("{} cannot be read: {error}", path.display()),
+                hint: None,
+            }
+        })?)),
+        None if args.stdin => Some(Box::new(std::io::stdin())),
+        None => None,
+    })
+}
+
+/// How what happens is told.
+#[derive(Copy, Clone, Debug, Eq, PartialEq)]
+enum Teller {
+    /// The command's own output, as it comes.
+    Streams,
+    /// Only the envelope, at the end.
+    Envelope,
+    /// Every event as a line of JSON, as it comes.
+    Lines,
+}
+
+impl Teller {
+    fn tell(self, event: &ExecEvent) -> std::io::Result<()> {
+        match (self, event) {
+            (Teller::Envelope, _) => Ok(()),
+            (Teller::Streams, event) => pass_on(event),
+            (Teller::Lines, ExecEvent::Started(started)) => line("started", started),
+            (Teller::Lines, ExecEvent::Stdout(chunk)) => line("stdout", chunk),
+            (Teller::Lines, ExecEvent::Stderr(chunk)) => line("stderr", chunk),
+        }
+    }
+}
+
+/// Prints an event as one line of JSON.
+fn line(event: &str, data: &impl Serialize) -> std::io::Result<()> {
+    #[derive(Serialize)]
+    struct Line<'a, T> {
+        event: &'a str,
+        #[serde(flatten)]
+        data: &'a T,
+    }
+    let mut text = serde_json::to_vec(&Line { event, data })?;
+    text.push(b'\n');
+    let mut out = std::io::stdout().lock();
+    out.write_all(&text).and_then(|()| out.flush())
 }
 
 /// Gives the command's output to whoever started us, as it comes.
@@ -75,8 +164,43 @@ fn request(args: ExecArgs) -> Result<Exec> {
         cwd_b64,
         env,
         env_b64,
-        timeout_ms: Some(args.timeout),
-        output_limit: args.output_limit,
+        timeout_ms: args.timeout,
+        output_limit: args
+            .output_limit
+            .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
+        stdin: (args.stdin || args.stdin_file.is_some()).then_some(StdinItem::Live),
+        readonly: args.readonly,
+        checkpoint: match (args.checkpoint, args.no_checkpoint) {
+            (Some(name), _) => Some(CheckpointAsk::Named(name)),
+            (None, true) => Some(CheckpointAsk::Never),
+            (None, false) => None,
+        },
+        fork: match (args.fork, args.keep_on_success) {
+            (true, true) => Some(ForkWord::KeepOnSuccess),
+            (true, false) => Some(ForkWord::Discard),
+            (false, _) => None,
+        },
+        limits: LimitsAsk {
+            memory: args.memory,
+            cpus: args.cpus,
+            pids: args.pids,
+            disk: args.disk,
+        },
+        profile: args.profile.map(|profile| match profile {
+            ProfileName::Restrictive => ProfileWord::Restrictive,
+            ProfileName::Moderate => ProfileWord::Moderate,
+            ProfileName::Permissive => ProfileWord::Permissive,
+        }),
+        driver: args.driver.map(|driver| match driver {
+            DriverName::Namespace => DriverWord::Namespace,
+            DriverName::Process => DriverWord::Process,
+        }),
+        network: args.network.map(|network| match network {
+            NetworkName::None => NetworkWord::None,
+            NetworkName::Host => NetworkWord::Host,
+        }),
+        patch: args.patch,
+        list_home_changes: args.home_changes,
     })
 }
 

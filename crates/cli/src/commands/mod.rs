@@ -14,6 +14,7 @@ mod diff;
 pub mod docs;
 mod doctor;
 mod edit;
+mod env_file;
 mod exec;
 mod export;
 mod find;

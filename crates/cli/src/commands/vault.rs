@@ -1,14 +1,14 @@
 //! `avfs vault`: make, list, fork and delete vaults.
 
 use crate::args::VaultVerb;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::output::Output;
 use crate::output::table::{align_right, count, size, table, time};
 use crate::session::Session;
 use avfs_api::wire::{
     AncestorItem, DeletedVaultItem, VaultCreate, VaultCreated, VaultDelete, VaultDetails,
     VaultFork, VaultForked, VaultInfo, VaultItem, VaultList, VaultListDeleted, VaultLog,
-    VaultRename, VaultUndelete, VaultUse, VersionItem,
+    VaultRename, VaultSet, VaultSettings, VaultUndelete, VaultUnset, VaultUse, VersionItem,
 };
 
 pub fn run(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()> {
@@ -73,12 +73,39 @@ pub fn run(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()>
                 format!("vault {name} is back, at version {version}")
             })
         }
+        VaultVerb::Set { settings } => {
+            let settings = settings.iter().map(|pair| key_value(pair));
+            let settings = settings.collect::<Result<_>>()?;
+            let changed = session.call(&VaultSet { settings })?;
+            output.answer(&changed, settings_text)
+        }
+        VaultVerb::Unset { keys } => {
+            let changed = session.call(&VaultUnset { keys })?;
+            output.answer(&changed, settings_text)
+        }
         VaultVerb::Log { name, limit } => {
             let vault = name.unwrap_or_else(|| session.vault().to_owned());
             let versions = session.call_on(&vault, &VaultLog { limit })?;
             output.answer(&versions, |versions| log_text(versions))
         }
     }
+}
+
+fn key_value(pair: &str) -> Result<(String, String)> {
+    let (key, value) = pair.split_once('=').ok_or_else(|| Error::Invalid {
+        text: format!("{pair:?} is not KEY=VALUE"),
+        hint: Some("for example memory=2g, or env.CI=1".into()),
+    })?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+fn settings_text(changed: &VaultSettings) -> String {
+    if changed.settings.is_empty() {
+        return format!("vault {} says nothing about its commands", changed.vault);
+    }
+    let lines = changed.settings.iter();
+    let lines: Vec<String> = lines.map(|(key, value)| format!("{key}={value}")).collect();
+    lines.join("\n")
 }
 
 fn now_current(current: bool) -> &'static str {
@@ -170,6 +197,13 @@ fn info_text(details: &VaultDetails) -> String {
     }
     if !details.forks.is_empty() {
         rows.push(("forks", details.forks.join(", ")));
+    }
+    let settings = details.settings.iter();
+    let settings: Vec<String> = settings
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    if !settings.is_empty() {
+        rows.push(("settings", settings.join(", ")));
     }
     rows.extend([("root", details.root.clone()), ("id", item.id.clone())]);
     rows.push(("home", details.path.clone()));

@@ -63,6 +63,8 @@ fn outcome(result: &EnvelopeResult) -> String {
         StatusWord::Exited if code == 0 => style::good("exited 0").to_string(),
         StatusWord::Exited => style::bad(format!("exited {code}")).to_string(),
         StatusWord::Signaled => style::bad(format!("ended by signal {signal}")).to_string(),
+        StatusWord::OutOfMemory => style::bad("out of memory").to_string(),
+        StatusWord::LimitExceeded => style::bad("beyond a limit").to_string(),
         StatusWord::TimedOut => style::bad("timed out").to_string(),
         StatusWord::Cancelled => style::bad("cancelled").to_string(),
         StatusWord::Denied => style::bad("denied").to_string(),
@@ -78,6 +80,8 @@ fn ran(result: &EnvelopeResult) -> bool {
     match result.status {
         StatusWord::Exited
         | StatusWord::Signaled
+        | StatusWord::OutOfMemory
+        | StatusWord::LimitExceeded
         | StatusWord::TimedOut
         | StatusWord::Cancelled
         | StatusWord::Interrupted => true,

@@ -207,6 +207,7 @@ fn go_back(stage: &Stage, project: &Project, fixed: &[Envelope; 2]) -> Result<()
     let (restored, took) = scene.ask(&CheckpointRestore {
         name: Some(checkpoint.clone()),
         undo: false,
+        force: false,
     })?;
     let changed = format!("{} changed", count(restored.changes as u64, "path"));
     step(
@@ -225,6 +226,7 @@ fn go_back(stage: &Stage, project: &Project, fixed: &[Envelope; 2]) -> Result<()
     let (_, took) = scene.ask(&CheckpointRestore {
         name: None,
         undo: true,
+        force: false,
     })?;
     step("avfs checkpoint restore --undo", took, "")?;
     let tested = scene.shell(project, project.test)?;
@@ -273,7 +275,7 @@ impl Scene<'_> {
         };
         let envelope = self
             .session
-            .exec(&request, &mut |_| ControlFlow::Continue(()))?;
+            .exec(&request, None, &mut |_| ControlFlow::Continue(()))?;
         self.stage.go_on()?;
         Ok(envelope)
     }

@@ -1,0 +1,158 @@
+//! What a caller chose, between the wire's words and the runtime's.
+
+use super::errors::Failure;
+use super::routes::parse;
+use crate::wire::{
+    CheckpointAsk, DriverWord, Exec, ForkWord, LimitHit, LimitItem, LimitsAsk, NetworkWord,
+    ProfileWord, UsageItem,
+};
+use avfs_runtime::{
+    Access, Branch, CheckpointMode, Driver, Enforced, ExecDetail, ExecOptions, Isolation, Limit,
+    Limits, Network, Profile, Timeout, Usage,
+};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Usage is told in blocks of this size.
+const BLOCK: u64 = 512;
+
+pub(crate) fn options(exec: &Exec) -> Result<ExecOptions, Failure> {
+    let checkpoint = match &exec.checkpoint {
+        None | Some(CheckpointAsk::Auto) => CheckpointMode::Auto,
+        Some(CheckpointAsk::Named(name)) => CheckpointMode::Named(parse(name)?),
+        Some(CheckpointAsk::Never) => CheckpointMode::Never,
+    };
+    Ok(ExecOptions {
+        timeout: match exec.timeout_ms {
+            None => Timeout::Unsaid,
+            Some(0) => Timeout::Never,
+            Some(millis) => Timeout::After(Duration::from_millis(millis)),
+        },
+        output_limit: exec.output_limit,
+        access: if exec.readonly {
+            Access::ReadOnly
+        } else {
+            Access::ReadWrite
+        },
+        checkpoint,
+        branch: match exec.fork {
+            None => Branch::Here,
+            Some(ForkWord::Discard) => Branch::Throwaway,
+            Some(ForkWord::KeepOnSuccess) => Branch::KeepOnSuccess,
+        },
+        limits: Limits {
+            memory: exec.limits.memory,
+            cpus: exec.limits.cpus,
+            pids: exec.limits.pids,
+            disk: exec.limits.disk,
+        },
+        profile: exec.profile.map(|word| match word {
+            ProfileWord::Restrictive => Profile::Restrictive,
+            ProfileWord::Moderate => Profile::Moderate,
+            ProfileWord::Permissive => Profile::Permissive,
+        }),
+        driver: match exec.driver.unwrap_or_default() {
+            DriverWord::Namespace => Driver::Namespace,
+            DriverWord::Process => Driver::Process,
+        },
+        network: match exec.network.unwrap_or_default() {
+            NetworkWord::None => Network::None,
+            NetworkWord::Host => Network::Host,
+        },
+        detail: ExecDetail {
+            patch: exec.patch,
+            home: exec.list_home_changes,
+        },
+    })
+}
+
+pub(crate) fn checkpoint_mode(mode: &CheckpointMode) -> &'static str {
+    match mode {
+        CheckpointMode::Auto => "auto",
+        CheckpointMode::Named(_) => "named",
+        CheckpointMode::Never => "never",
+    }
+}
+
+pub(crate) fn driver_word(driver: Driver) -> DriverWord {
+    match driver {
+        Driver::Namespace => DriverWord::Namespace,
+        Driver::Process => DriverWord::Process,
+    }
+}
+
+pub(crate) fn network_word(network: Network) -> NetworkWord {
+    match network {
+        Network::None => NetworkWord::None,
+        Network::Host => NetworkWord::Host,
+    }
+}
+
+pub(crate) fn profile_word(profile: Profile) -> ProfileWord {
+    match profile {
+        Profile::Restrictive => ProfileWord::Restrictive,
+        Profile::Moderate => ProfileWord::Moderate,
+        Profile::Permissive => ProfileWord::Permissive,
+    }
+}
+
+pub(crate) fn fork_word(branch: Branch) -> Option<ForkWord> {
+    match branch {
+        Branch::Here => None,
+        Branch::Throwaway => Some(ForkWord::Discard),
+        Branch::KeepOnSuccess => Some(ForkWord::KeepOnSuccess),
+    }
+}
+
+pub(crate) fn limits_item(limits: Limits) -> LimitsAsk {
+    LimitsAsk {
+        memory: limits.memory,
+        cpus: limits.cpus,
+        pids: limits.pids,
+        disk: limits.disk,
+    }
+}
+
+/// What held the command, or the word that nothing did.
+pub(crate) fn isolation(driver: Driver, isolation: Option<Isolation>) -> Option<Value> {
+    match (driver, isolation) {
+        (_, None) => None,
+        (Driver::Process, Some(_)) => Some(json!("none")),
+        (Driver::Namespace, Some(isolation)) => serde_json::to_value(isolation).ok(),
+    }
+}
+
+pub(crate) fn limits_in_force(asked: &Limits, enforced: &[Enforced]) -> Vec<LimitItem> {
+    let value = |limit: Limit| match limit {
+        Limit::Memory => asked.memory.map(|bytes| bytes as f64),
+        Limit::Cpus => asked.cpus,
+        Limit::Pids => asked.pids.map(f64::from),
+        Limit::Disk => asked.disk.map(|bytes| bytes as f64),
+        Limit::OpenFiles | Limit::FileSize => None,
+    };
+    let items = enforced.iter().filter_map(|held| {
+        Some(LimitItem {
+            limit: held.limit.name().into(),
+            value: value(held.limit)?,
+            enforced_by: held.by.name().into(),
+        })
+    });
+    items.collect()
+}
+
+pub(crate) fn limit_hit(held: Enforced) -> LimitHit {
+    LimitHit {
+        limit: held.limit.name().into(),
+        enforced_by: held.by.name().into(),
+    }
+}
+
+pub(crate) fn usage(usage: Usage) -> UsageItem {
+    UsageItem {
+        user_us: usage.user_us,
+        system_us: usage.system_us,
+        max_rss_kib: usage.max_rss_kib,
+        read_bytes: usage.read_blocks * BLOCK,
+        written_bytes: usage.write_blocks * BLOCK,
+    }
+}

@@ -1,0 +1,142 @@
+//! The words of `proxy exec`.
+
+use avfs_runtime::{parse_duration, parse_size};
+use clap::{Args, ValueEnum};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  avfs proxy exec -- python3 /src/main.py
+  avfs proxy exec --cwd /workspace --timeout 60s -- cargo test
+  avfs proxy exec --env CI=1 --shell 'make && make check'
+  avfs proxy exec --memory 512m --pids 100 -- ./untrusted
+  avfs proxy exec --fork --keep-on-success -- npm test    in a copy, kept if it works
+  cat data | avfs proxy exec --stdin -- sort              forwarded as it comes
+  avfs proxy exec --stream -- make                        one JSON object per line, as it happens
+  avfs --json proxy exec -- true                          the envelope, for programs")]
+#[command(group = clap::ArgGroup::new("input"))]
+pub struct ExecArgs {
+    /// Where to run it [default: /workspace if there is one, else /]
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<OsString>,
+    /// End it after so long, as 90s or 1500 (milliseconds); 0 means never [default: 5 minutes]
+    #[arg(long, value_name = "TIME", value_parser = timeout)]
+    pub timeout: Option<u64>,
+    /// Set a variable in the command's environment
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub env: Vec<OsString>,
+    /// Set the variables in this file of the host, one NAME=VALUE on a line
+    #[arg(long, value_name = "FILE")]
+    pub env_file: Vec<PathBuf>,
+    /// Run this text in a shell instead of a command
+    #[arg(long, value_name = "TEXT", conflicts_with = "command")]
+    pub shell: Option<String>,
+    /// Let it read what comes on standard input
+    #[arg(long, group = "input")]
+    pub stdin: bool,
+    /// Let it read this file of the host
+    #[arg(long, value_name = "FILE", group = "input")]
+    pub stdin_file: Option<PathBuf>,
+    /// Let it change nothing: it sees the vault as it is when it begins
+    #[arg(long)]
+    pub readonly: bool,
+    /// Keep the state before it under this name
+    #[arg(long, value_name = "NAME", conflicts_with = "no_checkpoint")]
+    pub checkpoint: Option<String>,
+    /// Make no checkpoint before it
+    #[arg(long)]
+    pub no_checkpoint: bool,
+    /// Run it in a fork made for it, which goes away afterwards
+    #[arg(long)]
+    pub fork: bool,
+    /// Keep that fork if the command exits with 0
+    #[arg(long, requires = "fork")]
+    pub keep_on_success: bool,
+    /// Keep so many bytes of each output stream in the report
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    pub output_limit: Option<u64>,
+    /// Let it use so much memory, as 512m or 2g
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub memory: Option<u64>,
+    /// Let it use so many processors, as 1.5
+    #[arg(long, value_name = "NUMBER")]
+    pub cpus: Option<f64>,
+    /// Let it have so many processes and threads
+    #[arg(long, value_name = "NUMBER")]
+    pub pids: Option<u32>,
+    /// Let it write so much, as 100m
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    pub disk: Option<u64>,
+    /// A named set of limits
+    #[arg(long, value_name = "NAME")]
+    pub profile: Option<ProfileName>,
+    /// What holds it: the sandbox, or nothing but policy and timeouts
+    #[arg(long, value_name = "NAME")]
+    pub driver: Option<DriverName>,
+    /// What it can reach: nothing, or whatever this machine can
+    #[arg(long, value_name = "NAME")]
+    pub network: Option<NetworkName>,
+    /// Print each event as one line of JSON while it runs, the envelope last
+    #[arg(long)]
+    pub stream: bool,
+    /// Add the changes as a patch to the report
+    #[arg(long)]
+    pub patch: bool,
+    /// List what changed in its home directory, too
+    #[arg(long)]
+    pub home_changes: bool,
+    /// Refused: a view is closed when it is no longer used, and lives until then
+    #[arg(long, hide = true)]
+    pub keep_mount: bool,
+    /// Refused: inside, the vault is always at /
+    #[arg(long, hide = true, value_name = "DIR")]
+    pub mountpoint: Option<OsString>,
+    /// The command and its arguments
+    #[arg(last = true, required_unless_present = "shell", value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Copy, Clone, Debug, ValueEnum)]
+pub enum ProfileName {
+    /// 512 MiB of memory, 128 processes, 256 MiB written, one minute
+    Restrictive,
+    /// 4 GiB of memory, 2048 processes, 8 GiB written
+    Moderate,
+    /// No limits but the sandbox itself
+    Permissive,
+}
+
+#[derive(Copy, Clone, Debug, ValueEnum)]
+pub enum DriverName {
+    /// Namespaces, Landlock, seccomp
+    Namespace,
+    /// Nothing holds it: the owner's choice
+    Process,
+}
+
+#[derive(Copy, Clone, Debug, ValueEnum)]
+pub enum NetworkName {
+    /// Loopback of its own
+    None,
+    /// Whatever this machine can reach: the owner's choice
+    Host,
+}
+
+/// Milliseconds; 0 is allowed, and means never.
+fn timeout(text: &str) -> Result<u64, String> {
+    if text == "0" {
+        return Ok(0);
+    }
+    let duration = parse_duration(text).map_err(|error| error.to_string())?;
+    u64::try_from(duration.as_millis()).map_err(|error| error.to_string())
+}
+
+/// A size; nothing at all is one.
+fn bytes(text: &str) -> Result<u64, String> {
+    if text == "0" {
+        return Ok(0);
+    }
+    parse_size(text).map_err(|error| error.to_string())
+}

@@ -1,0 +1,71 @@
+//! A fork made for one command.
+
+use avfs_vault::{ExecId, ForkPoint, Principal, Vault, VaultName};
+
+use crate::Result;
+use crate::report::ForkReport;
+use crate::runtime::Runtime;
+use crate::vaults::AfterFork;
+
+/// Marks a fork that goes away with its command, whatever becomes of the daemon.
+const THROWAWAY: &str = "own.throwaway";
+
+/// A fork that goes away when this is dropped.
+pub(crate) struct Fork {
+    pub vault: Vault,
+    runtime: Runtime,
+    stays: bool,
+}
+
+impl Fork {
+    /// Forks `source` as it is now, also with what running commands have written.
+    pub fn of(runtime: &Runtime, source: &Vault, exec: ExecId) -> Result<Fork> {
+        let name: VaultName = format!("fork-{exec}").parse()?;
+        let forked = runtime.vault_fork(&source.name, &ForkPoint::Head, &name, AfterFork::Stay)?;
+        let fork = Fork {
+            vault: forked.vault,
+            runtime: runtime.clone(),
+            stays: false,
+        };
+        fork.mark(Some(exec.to_string()))?;
+        Ok(fork)
+    }
+
+    /// Gives the fork up, or to whoever wants it.
+    pub fn end(mut self, keep: bool) -> Result<ForkReport> {
+        let name = self.vault.name.clone();
+        if keep {
+            self.mark(None)?;
+        } else {
+            self.runtime.vault_delete(&name)?;
+        }
+        self.stays = true;
+        Ok(ForkReport { name, kept: keep })
+    }
+
+    fn mark(&self, exec: Option<String>) -> Result<()> {
+        let change = [(THROWAWAY.to_owned(), exec)];
+        let vaults = &self.runtime.inner.vaults;
+        Ok(vaults.change_settings(self.vault.id, &change, &Principal::System)?)
+    }
+}
+
+impl Drop for Fork {
+    fn drop(&mut self) {
+        if !self.stays {
+            // Only after an error of ours. If this fails too, the next start finds the mark.
+            let _ = self.runtime.vault_delete(&self.vault.name);
+        }
+    }
+}
+
+impl Runtime {
+    /// Removes the forks of commands that an earlier daemon did not see end.
+    pub(crate) fn remove_throwaway_forks(&self) -> Result<()> {
+        for id in self.inner.vaults.with_setting(THROWAWAY)? {
+            let vault = self.inner.vaults.by_id(id)?;
+            self.vault_delete(&vault.name)?;
+        }
+        Ok(())
+    }
+}

@@ -1,6 +1,7 @@
 //! Where a home's daemon is found: a private directory of the host, keyed by the home.
 
 use crate::error::{Error, Result};
+use crate::wire::Class;
 use rustix::process::geteuid;
 use std::fs;
 use std::io;
@@ -16,6 +17,7 @@ const SOCKET_PATH_MAX: usize = 107;
 pub struct Place {
     home: PathBuf,
     dir: PathBuf,
+    class: Class,
 }
 
 impl Place {
@@ -34,13 +36,26 @@ impl Place {
             // Too long to bind a socket in: both sides come to the same second choice.
             _ => Place::at(&home, Path::new("/tmp")),
         };
-        Ok(Place { home, dir })
+        Ok(Place {
+            home,
+            dir,
+            class: Class::Owner,
+        })
     }
 
     fn at(home: &Path, base: &Path) -> PathBuf {
         let key = fnv1a(home.as_os_str().as_bytes());
         base.join(format!("agentvfs-{}", geteuid().as_raw()))
             .join(format!("{key:016x}"))
+    }
+
+    /// The same place for a client that gives up the owner's class.
+    pub fn as_class(self, class: Class) -> Place {
+        Place { class, ..self }
+    }
+
+    pub fn class(&self) -> Class {
+        self.class
     }
 
     pub fn home(&self) -> &Path {

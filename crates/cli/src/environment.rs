@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use avfs_api::Place;
 use avfs_api::start::Starter;
+use avfs_api::wire::Class;
 use etcetera::BaseStrategy;
 use std::env;
 use std::ffi::OsString;
@@ -23,7 +24,20 @@ const PASSED_ON: [&str; 7] = [
 
 /// The place of the home this environment names.
 pub fn place() -> Result<Place> {
-    Ok(Place::new(&home()?, runtime_base().as_deref())?)
+    let place = Place::new(&home()?, runtime_base().as_deref())?;
+    Ok(place.as_class(class()?))
+}
+
+/// `AVFS_CLASS`: a program that runs this one for an agent can give up what is the owner's.
+fn class() -> Result<Class> {
+    let Some(word) = env::var_os("AVFS_CLASS").filter(|word| !word.is_empty()) else {
+        return Ok(Class::Owner);
+    };
+    let word = word.to_string_lossy();
+    Class::parse(&word).ok_or_else(|| Error::Invalid {
+        text: format!("AVFS_CLASS is {word:?}, which is neither owner nor agent"),
+        hint: None,
+    })
 }
 
 /// `AVFS_HOME`, or `agentvfs` among the user's data.

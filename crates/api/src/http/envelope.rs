@@ -23,13 +23,14 @@ pub(crate) struct Asked {
     vault: Select,
     command: ExecCommand,
     cwd: Option<VaultPath>,
+    by: Principal,
     env: Environment,
     options: ExecOptions,
     stdin: Option<StdinItem>,
 }
 
 impl Asked {
-    pub fn new(vault: Select, exec: Exec) -> Result<Asked, Failure> {
+    pub fn new(vault: Select, exec: Exec, by: Principal) -> Result<Asked, Failure> {
         let cwd = match (&exec.cwd, &exec.cwd_b64) {
             (None, None) => None,
             (text, exact) => Some(vault_path(
@@ -44,6 +45,7 @@ impl Asked {
             stdin: exec.stdin.clone(),
             command: command(exec)?,
             cwd,
+            by,
         })
     }
 
@@ -55,7 +57,7 @@ impl Asked {
             env: self.env.clone(),
             stdin,
             options: self.options.clone(),
-            by: Principal::Owner,
+            by: self.by,
         }
     }
 
@@ -362,7 +364,7 @@ mod tests {
     use avfs_runtime::Timeout;
 
     fn refusal(exec: Exec) -> String {
-        match Asked::new(Select::Current, exec) {
+        match Asked::new(Select::Current, exec, Principal::Owner) {
             Err(failure) => failure.problem().detail.clone(),
             Ok(_) => panic!("it was accepted"),
         }
@@ -392,13 +394,13 @@ mod tests {
             timeout_ms: Some(0),
             ..Exec::default()
         };
-        let asked = Asked::new(Select::Current, zero).unwrap();
+        let asked = Asked::new(Select::Current, zero, Principal::Owner).unwrap();
         assert_eq!(asked.options.timeout, Timeout::Never);
         let left_out = Exec {
             argv,
             ..Exec::default()
         };
-        let asked = Asked::new(Select::Current, left_out).unwrap();
+        let asked = Asked::new(Select::Current, left_out, Principal::Owner).unwrap();
         assert_eq!(asked.options.timeout, Timeout::Unsaid);
     }
 

@@ -49,7 +49,8 @@ async fn exec(
 ) -> Result<Response, Failure> {
     let at_work = app.enter();
     let wants_events = accepts_events(request.headers());
-    let asked = Asked::new(parse_vault(&vault)?, receive::<Exec>(request).await?)?;
+    let (caller, exec) = receive::<Exec>(request).await?;
+    let asked = Asked::new(parse_vault(&vault)?, exec, caller.principal())?;
     let call = app.calls.begin();
     if wants_events {
         with_events(app, asked, call, at_work)

@@ -1,6 +1,7 @@
 //! The HTTP face: every operation of the wire's table as a route, answered by the runtime.
 
 mod app;
+mod caller;
 mod care;
 mod checkpoints;
 mod daemon;
@@ -24,6 +25,7 @@ mod watch;
 
 pub(crate) use app::App;
 use axum::Router;
+pub(crate) use caller::Peer;
 use routes::Routes;
 use std::sync::Arc;
 

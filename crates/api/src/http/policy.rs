@@ -9,7 +9,9 @@ use crate::wire::{
     ExampleItem, PolicyChanged, PolicyExplain, PolicyExplained, PolicyList, PolicyListing,
     PolicySet, PolicySourceItem, PolicyTest, PolicyTested, PolicyValidate, RuleItem,
 };
-use avfs_runtime::{Example, ExecCommand, Level, ListedRule, PolicyNetwork as Network, PolicyQuestion, Select};
+use avfs_runtime::{
+    Example, ExecCommand, Level, ListedRule, PolicyNetwork as Network, PolicyQuestion, Select,
+};
 
 pub(crate) fn routes(routes: Routes) -> Routes {
     routes

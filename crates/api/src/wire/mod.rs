@@ -7,6 +7,7 @@
 mod base64;
 mod care;
 mod checkpoint;
+mod class;
 mod daemon;
 mod diff;
 mod exec;
@@ -36,6 +37,7 @@ pub use checkpoint::{
     CheckpointDelete, CheckpointDeleted, CheckpointDetailsItem, CheckpointInfo, CheckpointItem,
     CheckpointList, CheckpointListing, CheckpointRestore, CheckpointRestored, CheckpointSave,
 };
+pub use class::{CLASS_HEADER, Class};
 pub use daemon::{Daemon, DaemonState, DaemonStop, DaemonStopping};
 pub use diff::{
     ChangeItem, ChangeWord, Diff, DiffLineItem, DiffReport, EntryItem, FileDiffItem, LineWord,

@@ -49,7 +49,10 @@ fn a_users_rules_hold_at_once_and_a_broken_file_stops_everything() {
         let denied = home.exec(&["true"])["result"].clone();
         assert_eq!(denied["status"], "denied");
         let reason = text(&denied["decision"], "reason");
-        assert!(reason.contains("policy.toml:2") && reason.contains("actoin"), "{reason}");
+        assert!(
+            reason.contains("policy.toml:2") && reason.contains("actoin"),
+            "{reason}"
+        );
         ends_with(&home, 1, &["policy", "list"]);
 
         fs::remove_file(&path).unwrap();
@@ -61,14 +64,24 @@ fn a_users_rules_hold_at_once_and_a_broken_file_stops_everything() {
 fn a_workspace_is_never_read_for_rules() {
     let home = home();
     home.ok(&["vault", "create", "v"]);
-    for path in ["/policy.toml", "/workspace/policy.toml", "/home/agent/.config/agentvfs/policy.toml"] {
+    for path in [
+        "/policy.toml",
+        "/workspace/policy.toml",
+        "/home/agent/.config/agentvfs/policy.toml",
+    ] {
         let source = user_file(&home, "rules.toml", PUSH);
         home.ok(&["write", "-p", path, "--from-file", source.to_str().unwrap()]);
     }
-    assert_eq!(home.exec(&["git", "push", "origin"])["result"]["status"], "needs_approval");
+    assert_eq!(
+        home.exec(&["git", "push", "origin"])["result"]["status"],
+        "needs_approval"
+    );
     let listed = home.json(&["policy", "list"]);
     let written = listed["sources"].as_array().unwrap();
-    assert!(written.iter().all(|source| source["text"].is_null()), "{listed:#}");
+    assert!(
+        written.iter().all(|source| source["text"].is_null()),
+        "{listed:#}"
+    );
 }
 
 #[test]
@@ -76,36 +89,68 @@ fn a_vaults_rules_are_edited_checked_and_inherited() {
     let home = home();
     home.ok(&["vault", "create", "v"]);
     let good = user_file(&home, "good.toml", PUSH);
-    let bad = user_file(&home, "bad.toml", "[[rule]]\ncommand = \"ls\"\naction = \"allow\"\nmatch = [\"cat\"]\n");
-    let refused = ends_with(&home, 1, &["policy", "edit", "--from", bad.to_str().unwrap()]);
-    assert!(refused.contains("vault:1") && refused.contains("\"cat\""), "{refused}");
+    let bad = user_file(
+        &home,
+        "bad.toml",
+        "[[rule]]\ncommand = \"ls\"\naction = \"allow\"\nmatch = [\"cat\"]\n",
+    );
+    let refused = ends_with(
+        &home,
+        1,
+        &["policy", "edit", "--from", bad.to_str().unwrap()],
+    );
+    assert!(
+        refused.contains("vault:1") && refused.contains("\"cat\""),
+        "{refused}"
+    );
     home.ok(&["policy", "edit", "--from", good.to_str().unwrap()]);
     let pushed = home.exec(&["git", "push", "origin"])["result"]["decision"].clone();
     assert_eq!(pushed["rule"], "vault v:2");
 
     home.ok(&["vault", "fork", "v", "w", "--use"]);
-    assert_eq!(home.exec(&["git", "push", "origin"])["result"]["decision"]["rule"], "vault w:2");
+    assert_eq!(
+        home.exec(&["git", "push", "origin"])["result"]["decision"]["rule"],
+        "vault w:2"
+    );
 
     // The editor gets a copy; what it leaves broken replaces nothing.
     let edit = |script: &str| {
         let mut command = home.command(&["policy", "edit"]);
-        command.env("EDITOR", format!("sh -c '{script}'")).output().unwrap()
+        command
+            .env("EDITOR", format!("sh -c '{script}'"))
+            .output()
+            .unwrap()
     };
     assert!(!edit("echo x >> \"$0\"").status.success());
     assert!(!edit("exit 3").status.success());
     assert_eq!(home.json(&["policy", "list"])["sources"][2]["text"], PUSH);
     assert!(edit("sed -i s/origin/mirror/ \"$0\"").status.success());
-    assert_eq!(home.exec(&["git", "push", "origin"])["result"]["status"], "needs_approval");
-    assert_eq!(home.exec(&["git", "push", "mirror"])["result"]["status"], "exited");
+    assert_eq!(
+        home.exec(&["git", "push", "origin"])["result"]["status"],
+        "needs_approval"
+    );
+    assert_eq!(
+        home.exec(&["git", "push", "mirror"])["result"]["status"],
+        "exited"
+    );
     let journal = home.json(&["audit", "--operation", "policy"]);
-    assert_eq!(journal["entries"].as_array().unwrap().len(), 2, "{journal:#}");
+    assert_eq!(
+        journal["entries"].as_array().unwrap().len(),
+        2,
+        "{journal:#}"
+    );
 }
 
 #[test]
 fn explain_shows_the_parse_the_rule_and_the_way_out() {
     let home = home();
     home.ok(&["vault", "create", "v"]);
-    let words = ["policy", "explain", "--shell", "ls && bash -c 'git push origin main'"];
+    let words = [
+        "policy",
+        "explain",
+        "--shell",
+        "ls && bash -c 'git push origin main'",
+    ];
     let said = ends_with(&home, 126, &words);
     for wanted in [
         "read_only",
@@ -122,9 +167,16 @@ fn explain_shows_the_parse_the_rule_and_the_way_out() {
     ends_with(&home, 126, &["policy", "check", "--", "git", "push"]);
     let host = ["policy", "check", "--network", "host", "--", "curl", "x"];
     ends_with(&home, 126, &host);
-    ends_with(&home, 126, &["policy", "check", "--env", "PAGER=git push", "--", "ls"]);
+    ends_with(
+        &home,
+        126,
+        &["policy", "check", "--env", "PAGER=git push", "--", "ls"],
+    );
     let tested = home.json(&["policy", "test"]);
     assert_eq!(tested["failed"], 0);
     // Asking runs nothing.
-    assert_eq!(home.json(&["audit", "--operation", "exec"])["total_count"], 0);
+    assert_eq!(
+        home.json(&["audit", "--operation", "exec"])["total_count"],
+        0
+    );
 }

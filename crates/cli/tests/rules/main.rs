@@ -25,5 +25,7 @@ fn ends_with(home: &Home, code: i32, words: &[&str]) -> String {
 }
 
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
-    value[key].as_str().unwrap_or_else(|| panic!("{key} in {value:#}"))
+    value[key]
+        .as_str()
+        .unwrap_or_else(|| panic!("{key} in {value:#}"))
 }

@@ -14,7 +14,7 @@ use clap::{Args, Command, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 
 pub use care::{AuditArgs, AuditVerb, GcArgs, MaintainArgs, PruneArgs, QuotaArgs, QuotaVerb};
-pub use exec::{DriverName, ExecArgs, NetworkName, ProfileName};
+pub use exec::{DriverName, ExecArgs, NetworkName, OutputArgs, ProfileName, StreamName};
 pub use labels::{MetaArgs, TagArgs, UntagArgs};
 pub use paths::{CatArgs, ChmodArgs, CpArgs, EditArgs, LnArgs, TouchArgs, TreeArgs, WriteArgs};
 pub use policy::{LevelName, PolicyVerb, QuestionArgs};
@@ -125,6 +125,8 @@ pub enum Verb {
     Proxy(ProxyVerb),
     /// Short for `proxy exec`
     Exec(ExecArgs),
+    /// Read what a command wrote beyond what its report kept
+    Output(OutputArgs),
     /// See, try and change the rules for commands
     #[command(subcommand)]
     Policy(PolicyVerb),
@@ -460,6 +462,10 @@ mod tests {
         ("diff", "diff BASE HEAD /f --stat --patch"),
         ("exec", "exec -- true"),
         ("exec_input", "exec --stdin -- cat"),
+        (
+            "output",
+            "output 01a1de36-3b62-77b2-8258-ad8380643645 --range 0-9",
+        ),
         ("policy_list", "policy list"),
         ("policy_explain", "policy explain -- git push"),
         ("policy_test", "policy test"),

@@ -21,7 +21,8 @@ impl Fork {
     /// Forks `source` as it is now, also with what running commands have written.
     pub fn of(runtime: &Runtime, source: &Vault, exec: ExecId) -> Result<Fork> {
         let name: VaultName = format!("fork-{exec}").parse()?;
-        let forked = runtime.vault_fork(&source.name, &ForkPoint::Head, &name, AfterFork::Stay)?;
+        let (forked, _) =
+            runtime.vault_fork(&source.name, &ForkPoint::Head, &name, AfterFork::Stay)?;
         let fork = Fork {
             vault: forked.vault,
             runtime: runtime.clone(),

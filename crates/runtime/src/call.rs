@@ -1,5 +1,6 @@
 //! One exec as every step of its story knows it: the request, the terms, and how it is recorded.
 
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::Duration;
 
 use avfs_policy::Decision;
@@ -9,7 +10,7 @@ use avfs_vault::{
 };
 use serde_json::json;
 
-use crate::entered::Left;
+use crate::entered::{Inside, Left};
 use crate::exec::ExecRequest;
 use crate::host::{HOME, shell};
 use crate::options::{Access, Branch, CheckpointMode, Driver, Terms};
@@ -124,6 +125,24 @@ impl Call {
             (Driver::Namespace, avfs_sandbox::Network::None) => avfs_policy::Network::None,
             _ => avfs_policy::Network::Host,
         }
+    }
+
+    /// The whole environment, as it has to be where the vault is.
+    pub fn environment(&self, inside: &Inside) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let host = &self.runtime.inner.host;
+        let mut environment = host.environment(&self.vault.name, &self.env);
+        if self.request.options.driver == Driver::Process {
+            let root = inside.root.as_os_str().as_bytes().to_vec();
+            let home = inside.root.join(&HOME[1..]).into_os_string().into_vec();
+            for (name, value) in &mut environment {
+                match name.as_slice() {
+                    b"AVFS_MOUNTPOINT" => *value = root.clone(),
+                    b"HOME" => *value = home.clone(),
+                    _ => {}
+                }
+            }
+        }
+        environment
     }
 
     pub fn sandbox_limits(&self) -> avfs_sandbox::Limits {

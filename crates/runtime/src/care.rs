@@ -78,6 +78,9 @@ pub struct JournalQuery {
 impl Runtime {
     /// Removes what no vault can come to need, while others go on with their work.
     pub fn gc(&self, grace: Duration, run: Run) -> Result<GcReport> {
+        if run == Run::Real {
+            self.sweep_output(Some(grace));
+        }
         let options = GcOptions {
             mode: match run {
                 Run::Real => GcMode::Collect,

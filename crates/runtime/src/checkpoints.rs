@@ -2,7 +2,7 @@
 
 use avfs_vault::{ChangeKind, Checkpoint, CheckpointName, CheckpointOrigin, Principal, VaultName};
 
-use crate::live::Running;
+use crate::entered::{Running, Stillness};
 use crate::runtime::{Runtime, Select};
 use crate::{Error, Result};
 
@@ -45,14 +45,15 @@ pub struct RestoredHead {
 }
 
 impl Runtime {
-    /// Names the state of the vault as it is now, also what running commands have written.
+    /// Names the state of the vault as it is now, also what running commands have written, which are
+    /// held still meanwhile.
     pub fn checkpoint_save(
         &self,
         vault: Select,
         name: Option<&CheckpointName>,
-    ) -> Result<CheckpointInfo> {
+    ) -> Result<(CheckpointInfo, Option<Stillness>)> {
         let vault = self.vault(&vault)?;
-        let saved = self.slot(vault.id).current(self, |vault| {
+        let (saved, stillness) = self.slot(vault.id).still(self, |vault| {
             let origin = CheckpointOrigin::Asked;
             let by = &Principal::Owner;
             Ok(self
@@ -60,7 +61,7 @@ impl Runtime {
                 .vaults
                 .save_checkpoint(vault.id, name, vault.head, origin, by)?)
         })?;
-        self.describe_checkpoint(saved)
+        Ok((self.describe_checkpoint(saved)?, stillness))
     }
 
     /// Oldest first.

@@ -1,22 +1,25 @@
 //! An exec in its sandbox, until it leaves.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use avfs_sandbox::Sandbox;
-use avfs_vault::{CheckpointName, ExecId, NewJournalEntry, NewVersion, RootId, VaultId};
+use avfs_vault::{CheckpointName, ExecId, NewJournalEntry, NewVersion, RootId, VaultId, VaultPath};
 use avfs_view::Skipped;
 use serde_json::json;
 
 use crate::Result;
 use crate::gauge::Gauge;
-use crate::live::{Slot, interrupted_version};
-use crate::opened::LiveView;
+use crate::live::Slot;
+use crate::opened::{LiveView, interrupted_version};
 use crate::runtime::Runtime;
 
 /// An exec that has its sandbox; it must `leave`, or dropping it does.
 pub(crate) struct Entered {
-    pub sandbox: Arc<Sandbox>,
+    pub inside: Inside,
     /// The vault's state when the exec began.
     pub before: RootId,
     /// Set when somebody wants the commands of the vault ended.
@@ -24,6 +27,47 @@ pub(crate) struct Entered {
     runtime: Runtime,
     /// There until it leaves.
     place: Option<Place>,
+}
+
+/// A sandbox, and where in it the vault is.
+pub(crate) struct Inside {
+    pub sandbox: Arc<Sandbox>,
+    pub root: PathBuf,
+}
+
+impl Inside {
+    /// A path of the vault as a command there has to call it.
+    pub fn path(&self, path: &VaultPath) -> Vec<u8> {
+        let relative = path.as_bytes().strip_prefix(b"/").unwrap_or_default();
+        let inside = self.root.join(OsStr::from_bytes(relative));
+        inside.into_os_string().into_vec()
+    }
+}
+
+/// How running commands were held still.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Freeze {
+    /// Each of their processes was stopped.
+    SigStop,
+    /// They could not be: each file is as it was when it was read.
+    None,
+}
+
+/// What running commands did while a state was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stillness {
+    /// Execs that were running.
+    pub commands: usize,
+    pub method: Freeze,
+}
+
+/// What becomes of commands that are in the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Running {
+    /// They are let be, and nothing is done.
+    Respect,
+    /// They are ended first.
+    End,
 }
 
 /// Where an exec runs.
@@ -64,13 +108,13 @@ impl Left {
 impl Entered {
     pub fn new(
         runtime: &Runtime,
-        sandbox: Arc<Sandbox>,
+        inside: Inside,
         before: RootId,
         ending: Arc<AtomicBool>,
         place: Place,
     ) -> Entered {
         Entered {
-            sandbox,
+            inside,
             before,
             ending,
             runtime: runtime.clone(),

@@ -243,7 +243,7 @@ impl Error {
                     .into()
             }
             Error::Sandbox(avfs_sandbox::Error::Invalid { .. }) => return None,
-            Error::Busy { .. } => "wait until they end, or work in a fork".into(),
+            Error::Busy { .. } => "wait until they end, or work in a fork; `checkpoint restore --force` ends them".into(),
             Error::Transfer(error) => return error.hint(),
             Error::Sandbox(_) => "run `avfs doctor` to see what this host lacks".into(),
             _ => return None,

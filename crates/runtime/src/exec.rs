@@ -13,7 +13,7 @@ use crate::Result;
 use crate::branch::Fork;
 use crate::call::{Call, Changes, ExecCommand};
 use crate::entered::{Entered, Left};
-use crate::live::Shape;
+use crate::opened::Shape;
 use crate::options::{Access, Branch, CheckpointMode, ExecOptions, Stdin, Terms};
 use crate::report::{ExecReport, ExecStatus, Timings, Uncommitted};
 use crate::run::{Assignment, OutputSink, Ran, run};
@@ -236,12 +236,8 @@ impl Checkpointed {
         let call = &mut self.viewed.branched.permitted.call;
         let command = Command {
             argv: call.request.command.argv(),
-            env: call
-                .runtime
-                .inner
-                .host
-                .environment(&call.vault.name, &call.env),
-            cwd: call.cwd.as_bytes().to_vec(),
+            env: call.environment(&entered.inside),
+            cwd: entered.inside.path(&call.cwd),
             limits: call.sandbox_limits(),
         };
         let gauge = call.terms.limits.disk.map(|disk| entered.gauge(disk));
@@ -254,7 +250,7 @@ impl Checkpointed {
             gauge: gauge.transpose()?.flatten(),
             ending: entered.ending.clone(),
         };
-        let ran = run(&entered.sandbox, assignment, sink)?;
+        let ran = run(&entered.inside.sandbox, assignment, sink)?;
         self.viewed.branched.permitted.timings.run_us = micros(started);
         Ok(Finished {
             checkpointed: self,
@@ -279,7 +275,7 @@ impl Finished {
             decision,
             mut timings,
         } = permitted;
-        let isolation = entered.sandbox.isolation().clone();
+        let isolation = entered.inside.sandbox.isolation().clone();
         let before = entered.before;
         let (left, uncommitted) = match entered.leave(call.version(&decision, &ran)) {
             Ok(left) => {

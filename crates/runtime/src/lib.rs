@@ -66,6 +66,7 @@ pub use care::{
 pub use checkpoints::{CheckpointDetails, CheckpointInfo, RestorePoint, RestoredHead};
 pub use copy::{NewLink, Placed};
 pub use diff::{Diff, DiffDetail, DiffPoint, DiffRequest, DiffScope, FileDiff};
+pub use entered::{Freeze, Running, Stillness};
 pub use error::{Error, ErrorKind, Result};
 pub use exec::ExecRequest;
 pub use export::ExportReport;
@@ -73,7 +74,6 @@ pub use files::{Depth, Listed, Parents, WriteMode};
 pub use host::HostFacts;
 pub use import::{Gitignores, ImportFilter, ImportReport, Skipped};
 pub use labels::{LabelChange, LabelName, Labelled, Labels, TagCount};
-pub use live::Running;
 pub use mode::ModeChange;
 pub use options::{
     Access, Branch, CheckpointMode, DEFAULT_OUTPUT_LIMIT, DEFAULT_TIMEOUT, Driver, ExecDetail,

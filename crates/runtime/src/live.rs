@@ -9,18 +9,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use avfs_sandbox::Network;
 use avfs_vault::{Cause, ExecId, NewVersion, Principal, RootId, Vault, VaultId};
 use avfs_view::Writers;
 use serde_json::json;
 
 use crate::engine::Engine;
-use crate::entered::{Entered, Left, Place};
+use crate::entered::{Entered, Freeze, Left, Place, Running, Stillness};
 use crate::gauge::Gauge;
 use crate::opened::{
-    CommitPlan, Committed, LiveView, Otherwise, commit_layer, open, remove_in_background,
+    CommitPlan, Committed, LiveView, Otherwise, Shape, commit_layer, interrupted_version, open,
+    remove_in_background,
 };
-use crate::options::{Access, Driver, ExecOptions};
+use crate::options::Access;
 use crate::runtime::{Runtime, lock};
 use crate::{Error, ErrorKind, Result};
 
@@ -59,35 +59,10 @@ struct Under {
     ending: Arc<AtomicBool>,
 }
 
-/// Of what kind a sandbox is. Commands share one if they want the same kind.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Shape {
-    pub network: Network,
-    pub driver: Driver,
-}
-
-impl Shape {
-    pub fn of(options: &ExecOptions) -> Shape {
-        Shape {
-            network: options.network,
-            driver: options.driver,
-        }
-    }
-}
-
 impl State {
     fn has_grown(&self) -> bool {
         self.live.as_ref().is_some_and(|live| live.entries > GROWN)
     }
-}
-
-/// What becomes of commands that are in the way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Running {
-    /// They are let be, and nothing is done.
-    Respect,
-    /// They are ended first.
-    End,
 }
 
 impl Slot {
@@ -127,7 +102,7 @@ impl Slot {
         }
         let live = state.live.as_mut().expect("opened just now");
         live.unsaved = true;
-        let sandbox = live.sandbox.clone();
+        let inside = live.inside();
         let ending = Arc::new(AtomicBool::new(false));
         let beside: BTreeSet<ExecId> = state.running.keys().copied().collect();
         for other in state.running.values_mut() {
@@ -145,20 +120,20 @@ impl Slot {
             slot: self.clone(),
             exec,
         };
-        Ok(Entered::new(runtime, sandbox, before, ending, place))
+        Ok(Entered::new(runtime, inside, before, ending, place))
     }
 
     /// Opens a view of its own on the vault as it is now, which nothing can change.
     pub fn look(self: &Arc<Self>, runtime: &Runtime, shape: Shape) -> Result<Entered> {
         self.current(runtime, |_| Ok(()))?;
         let view = open(runtime, self.vault, shape, Access::ReadOnly)?;
-        let (sandbox, before) = (view.sandbox.clone(), view.layer.record().base);
+        let (inside, before) = (view.inside(), view.layer.record().base);
         let place = Place::Apart {
             view: Box::new(view),
             vault: self.vault,
         };
         let ending = Arc::default();
-        Ok(Entered::new(runtime, sandbox, before, ending, place))
+        Ok(Entered::new(runtime, inside, before, ending, place))
     }
 
     /// How the bytes of the live view are watched.
@@ -300,6 +275,34 @@ impl Slot {
             self.save(runtime, &mut state)?;
         }
         look(runtime.inner.vaults.by_id(self.vault)?)
+    }
+
+    /// The same, with running commands held still while all that they wrote is taken in.
+    pub fn still<T>(
+        &self,
+        runtime: &Runtime,
+        look: impl FnOnce(Vault) -> Result<T>,
+    ) -> Result<(T, Option<Stillness>)> {
+        let mut state = self.lock();
+        if state.running.is_empty() {
+            self.save(runtime, &mut state)?;
+            return Ok((look(runtime.inner.vaults.by_id(self.vault)?)?, None));
+        }
+        let sandbox = state.live.as_ref().map(|live| live.sandbox.clone());
+        let frozen = sandbox.as_ref().and_then(|sandbox| sandbox.freeze().ok());
+        let stillness = Stillness {
+            commands: state.running.len(),
+            method: match &frozen {
+                Some(_) => Freeze::SigStop,
+                None => Freeze::None,
+            },
+        };
+        let version = partial_version(&state);
+        let committed = self.commit(runtime, &mut state, version);
+        drop(frozen);
+        committed.map_err(|error| self.uncommitted(runtime, error))?;
+        let looked = look(runtime.inner.vaults.by_id(self.vault)?)?;
+        Ok((looked, Some(stillness)))
     }
 
     /// Closes a view that has not been used for `idle`, unless it holds what could not be committed;
@@ -524,13 +527,4 @@ fn partial_version(state: &State) -> NewVersion {
 /// Whose changes a version may hold.
 fn names<'a>(execs: impl Iterator<Item = &'a ExecId>) -> Vec<String> {
     execs.map(ToString::to_string).collect()
-}
-
-pub(crate) fn interrupted_version(details: serde_json::Value) -> NewVersion {
-    NewVersion {
-        by: Principal::System,
-        exec: None,
-        cause: Cause::Interrupted,
-        details,
-    }
 }

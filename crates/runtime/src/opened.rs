@@ -3,18 +3,18 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use avfs_sandbox::{OverlayPlan, Sandbox, SandboxPlan};
+use avfs_sandbox::{Confinement, Network, OverlayPlan, Sandbox, SandboxPlan};
 use avfs_vault::{
-    CheckpointName, CheckpointOrigin, ExecId, Hold, NewVersion, Principal, RootId, VaultId,
+    Cause, CheckpointName, CheckpointOrigin, ExecId, Hold, NewVersion, Principal, RootId, VaultId,
 };
 use avfs_view::{CommitInput, HashCache, Layer, LensRoot, Retired, Skipped, Writers};
 
 use rustix::fs::{Mode, OFlags};
 
 use crate::engine::{Engine, STORED_OWNER};
+use crate::entered::Inside;
 use crate::gauge::Gauge;
-use crate::live::Shape;
-use crate::options::Access;
+use crate::options::{Access, Driver, ExecOptions};
 use crate::runtime::Runtime;
 use crate::{Error, Result};
 
@@ -41,6 +41,17 @@ pub(crate) struct LiveView {
 }
 
 impl LiveView {
+    /// What a command needs to know of it.
+    pub fn inside(&self) -> Inside {
+        Inside {
+            sandbox: self.sandbox.clone(),
+            root: match self.shape.driver {
+                Driver::Namespace => PathBuf::from("/"),
+                Driver::Process => self.engine.keeper.view_of_unconfined(),
+            },
+        }
+    }
+
     /// Watches how much is written in it.
     pub fn gauge(&self, runtime: &Runtime, vault: VaultId, growth: u64) -> Result<Gauge> {
         let opening = || Error::io("opening what a command writes to");
@@ -54,6 +65,22 @@ impl LiveView {
 
     pub fn is_alive(&self) -> bool {
         self.sandbox.is_alive() && self.engine.keeper.is_alive()
+    }
+}
+
+/// Of what kind a sandbox is. Commands share one if they want the same kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub network: Network,
+    pub driver: Driver,
+}
+
+impl Shape {
+    pub fn of(options: &ExecOptions) -> Shape {
+        Shape {
+            network: options.network,
+            driver: options.driver,
+        }
     }
 }
 
@@ -168,6 +195,10 @@ pub(crate) fn open(
         etc: inner.host.etc(&vault.name, shape.network),
         readonly: access == Access::ReadOnly,
         network: shape.network,
+        confinement: match shape.driver {
+            Driver::Namespace => Confinement::Full,
+            Driver::Process => Confinement::ViewOnly,
+        },
     };
     match engine.keeper.open_sandbox(&plan, vec![layer.hold()?]) {
         Ok(sandbox) => Ok(LiveView {
@@ -231,4 +262,13 @@ impl Closing {
 
 pub(crate) fn remove_in_background(retired: Retired, engine: Arc<Engine>) {
     std::thread::spawn(move || retired.remove(&engine.sweeper));
+}
+
+pub(crate) fn interrupted_version(details: serde_json::Value) -> NewVersion {
+    NewVersion {
+        by: Principal::System,
+        exec: None,
+        cause: Cause::Interrupted,
+        details,
+    }
 }

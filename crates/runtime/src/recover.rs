@@ -8,8 +8,9 @@ use avfs_view::{CommitInput, Found, HashCache, Writers};
 use serde_json::json;
 
 use crate::engine::{Engine, STORED_OWNER};
-use crate::live::interrupted_version;
-use crate::opened::{CommitPlan, Otherwise, commit_layer, remove_in_background};
+use crate::opened::{
+    CommitPlan, Otherwise, commit_layer, interrupted_version, remove_in_background,
+};
 use crate::runtime::Runtime;
 use crate::{Error, Result};
 

@@ -5,6 +5,7 @@ use avfs_vault::{
 };
 
 use crate::Result;
+use crate::entered::Stillness;
 use crate::runtime::{Runtime, Select};
 
 /// A vault and what there is to say about it.
@@ -79,27 +80,27 @@ impl Runtime {
     }
 
     /// A new vault with a state of `source`; its head also has what running commands have written
-    /// by now.
+    /// by now, and they are held still meanwhile.
     pub fn vault_fork(
         &self,
         source: &VaultName,
         point: &ForkPoint,
         name: &VaultName,
         then: AfterFork,
-    ) -> Result<VaultInfo> {
+    ) -> Result<(VaultInfo, Option<Stillness>)> {
         let source = self.inner.vaults.get(source)?;
         let fork = |source: Vault| {
             let by = &Principal::Owner;
             Ok(self.inner.vaults.fork_at(&source.name, point, name, by)?)
         };
-        let fork = match point {
-            ForkPoint::Head => self.slot(source.id).current(self, fork)?,
-            ForkPoint::Checkpoint(_) | ForkPoint::Version(_) => fork(source)?,
+        let (fork, stillness) = match point {
+            ForkPoint::Head => self.slot(source.id).still(self, fork)?,
+            ForkPoint::Checkpoint(_) | ForkPoint::Version(_) => (fork(source)?, None),
         };
         if then == AfterFork::Use {
             self.inner.vaults.set_current(name)?;
         }
-        self.describe_one(fork)
+        Ok((self.describe_one(fork)?, stillness))
     }
 
     /// Puts a vault away in which nothing runs. Until gc it can be had back.

@@ -10,10 +10,11 @@ use rustix::thread::CapabilitySet;
 
 use crate::confine::{self, Fence};
 use crate::error::{During, Fault};
+use crate::freeze;
 use crate::mover::Mover;
 use crate::plan::{
-    Event, INNER_UID, IdMap, Isolation, Namespace, Network, Privilege, SANDBOX_UID, SandboxPlan,
-    StartFailure, StartStep,
+    Confinement, Event, INNER_UID, IdMap, Isolation, Namespace, Network, Privilege, SANDBOX_UID,
+    SandboxPlan, StartFailure, StartStep,
 };
 use crate::protocol::{AgentReply, AgentRequest, Link, Received, unseal};
 use crate::rootfs;
@@ -38,8 +39,8 @@ pub(crate) struct Birth<'a> {
 /// The namespaces a new agent is forked into.
 ///
 /// Root enters its user namespace only when the mounts are made: there they need root's rights.
-pub(crate) fn namespaces(privilege: Privilege, network: Network) -> i32 {
-    let common = libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
+pub(crate) fn namespaces(privilege: Privilege, network: Network, confinement: Confinement) -> i32 {
+    let common = libc::CLONE_NEWNS | libc::CLONE_NEWPID;
     let users = match privilege {
         Privilege::Root => 0,
         Privilege::User => libc::CLONE_NEWUSER,
@@ -48,7 +49,11 @@ pub(crate) fn namespaces(privilege: Privilege, network: Network) -> i32 {
         Network::None => libc::CLONE_NEWNET,
         Network::Host => 0,
     };
-    common | users | net
+    match confinement {
+        Confinement::Full => common | users | net | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS,
+        // What shows the view, and what ends everything in it for sure.
+        Confinement::ViewOnly => common | users,
+    }
 }
 
 /// The whole life of an agent.
@@ -91,6 +96,7 @@ pub(crate) fn live(birth: Birth<'_>) -> ! {
         mover: settled.mover,
         held,
         supervisors: Vec::new(),
+        stopped: Vec::new(),
     }
     .serve()
 }
@@ -108,6 +114,9 @@ fn settle(birth: &Birth<'_>, held: &[RawFd]) -> Result<Settled, Fault> {
     let plan: SandboxPlan = unseal(birth.plan.as_fd())?;
     if birth.privilege == Privilege::User {
         confine::map_ids((INNER_UID, 0), (INNER_UID, 0))?;
+    }
+    if plan.confinement == Confinement::ViewOnly {
+        return settle_beside_the_host(birth, &plan);
     }
     rustix::system::sethostname(plan.name.as_bytes())
         .during(|| format!("call itself {:?}", plan.name))?;
@@ -132,6 +141,24 @@ fn settle(birth: &Birth<'_>, held: &[RawFd]) -> Result<Settled, Fault> {
         fence,
         mover,
         isolation,
+    })
+}
+
+/// Shows the view beside all that the host has; nothing is given up but what a process may gain.
+fn settle_beside_the_host(birth: &Birth<'_>, plan: &SandboxPlan) -> Result<Settled, Fault> {
+    rootfs::stand_beside(plan, birth.privilege, &birth.keeper_dir.join(ROOT))?;
+    // Without it no fence could be had, which keeps the signals of one exec from the others.
+    rustix::thread::set_no_new_privs(true).during(|| "renounce new privileges")?;
+    let fence = Fence::new()?;
+    let isolation = isolation(birth, plan.network, &fence)?;
+    Ok(Settled {
+        fence,
+        mover: None,
+        isolation: Isolation {
+            namespaces: vec![Namespace::Mount, Namespace::Pid],
+            network: Network::Host,
+            ..isolation
+        },
     })
 }
 
@@ -169,6 +196,8 @@ struct Agent {
     /// Open as long as this process or a supervisor lives.
     held: Vec<RawFd>,
     supervisors: Vec<i32>,
+    /// Processes that stand still until further notice.
+    stopped: Vec<i32>,
 }
 
 impl Agent {
@@ -207,6 +236,15 @@ impl Agent {
             Ok(Received::Frame(AgentRequest::CountProcesses, _)) => {
                 let reply = AgentReply::Processes(self.count());
                 self.control.send(&reply, &[]).is_ok()
+            }
+            Ok(Received::Frame(AgentRequest::Freeze, _)) => {
+                self.stopped.extend(freeze::stand_still(|| self.commands()));
+                let count = u32::try_from(self.stopped.len()).unwrap_or(u32::MAX);
+                self.control.send(&AgentReply::Frozen(count), &[]).is_ok()
+            }
+            Ok(Received::Frame(AgentRequest::Thaw, _)) => {
+                freeze::go_on(&std::mem::take(&mut self.stopped));
+                self.control.send(&AgentReply::Thawed, &[]).is_ok()
             }
             Ok(Received::Nothing) => true,
             Ok(Received::Closed) | Err(_) => false,
@@ -264,14 +302,17 @@ impl Agent {
         }
     }
 
-    /// Processes in this pid namespace that are commands'.
     fn count(&self) -> u32 {
+        u32::try_from(self.commands().len()).unwrap_or(u32::MAX)
+    }
+
+    /// Processes in this pid namespace that are commands'.
+    fn commands(&self) -> Vec<i32> {
         let mover = self.mover.as_ref().map(|mover| mover.pid);
         let own = |pid: i32| pid == 1 || self.supervisors.contains(&pid) || mover == Some(pid);
-        let commands = sys::process_ids().into_iter().filter(|pid| {
-            // The mover's children do its work.
-            !own(*pid) && (mover.is_none() || sys::parent_of(*pid) != mover)
-        });
-        u32::try_from(commands.count()).unwrap_or(u32::MAX)
+        let mut commands = sys::process_ids();
+        // The mover's children do its work.
+        commands.retain(|pid| !own(*pid) && (mover.is_none() || sys::parent_of(*pid) != mover));
+        commands
     }
 }

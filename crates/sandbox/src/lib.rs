@@ -12,6 +12,7 @@ mod cgroup;
 mod command;
 mod confine;
 mod error;
+mod freeze;
 mod keeper;
 mod lend;
 mod limits;
@@ -33,8 +34,8 @@ pub use lend::{Toolchain, build_skeleton, host_etc, host_lent, toolchains};
 pub use limits::{Enforced, Limit, Limits, Mechanism};
 pub use mover::MOVING_PREFIX;
 pub use plan::{
-    Command, EtcContent, EtcFile, Event, ExitStatus, INNER_UID, IdMap, Isolation, Lent, Namespace,
-    Network, OverlayPlan, Privilege, SANDBOX_UID, SandboxPlan, StartFailure, StartStep, Stdio,
-    Usage,
+    Command, Confinement, EtcContent, EtcFile, Event, ExitStatus, INNER_UID, IdMap, Isolation,
+    Lent, Namespace, Network, OverlayPlan, Privilege, SANDBOX_UID, SandboxPlan, StartFailure,
+    StartStep, Stdio, Usage,
 };
-pub use sandbox::{Running, Sandbox};
+pub use sandbox::{Frozen, Running, Sandbox};

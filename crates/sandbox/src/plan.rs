@@ -51,6 +51,18 @@ pub struct SandboxPlan {
     pub readonly: bool,
     /// What its commands can reach.
     pub network: Network,
+    /// What holds its commands.
+    pub confinement: Confinement,
+}
+
+/// What holds the commands of a sandbox.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Confinement {
+    /// All there is.
+    #[default]
+    Full,
+    /// Nothing: they see the host, and the overlay at a directory of it.
+    ViewOnly,
 }
 
 /// What the commands of a sandbox can reach.

@@ -22,10 +22,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{During, Error, Fault};
-use crate::plan::{Isolation, Network, Privilege};
+use crate::plan::{Confinement, Isolation, Network, Privilege};
 
 /// Both ends are the same program; this catches one that was replaced while the daemon ran.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 /// The largest frame.
 const FRAME_MAX: usize = 16 * 1024;
 /// The most descriptors in one frame.
@@ -62,6 +62,7 @@ pub(crate) enum KeeperRequest {
     /// With the plan, the agent's socket, and what the agent holds open.
     OpenSandbox {
         network: Network,
+        confinement: Confinement,
     },
 }
 
@@ -90,6 +91,10 @@ pub(crate) enum AgentRequest {
     /// doors of its control groups.
     Exec,
     CountProcesses,
+    /// Stops every process of every command.
+    Freeze,
+    /// Lets them go on.
+    Thaw,
 }
 
 /// Agent to daemon. `Exec` is answered by the supervisor, on its own socket.
@@ -98,6 +103,9 @@ pub(crate) enum AgentReply {
     Ready(Isolation),
     Failed(Fault),
     Processes(u32),
+    /// How many processes stand still.
+    Frozen(u32),
+    Thawed,
 }
 
 /// Daemon to supervisor; the supervisor answers with events.

@@ -85,6 +85,26 @@ pub(crate) fn enter(plan: &SandboxPlan, privilege: Privilege, at: &Path) -> Resu
     sys::enter_root().during(|| "enter the new root")
 }
 
+/// Mounts the overlay of `plan` at `at`, beside all that is there already.
+pub(crate) fn stand_beside(
+    plan: &SandboxPlan,
+    privilege: Privilege,
+    at: &Path,
+) -> Result<(), Fault> {
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    mount_change("/", private).during(|| "detach its mounts from the keeper's")?;
+    let root = Root::overlay(&plan.overlay, plan.readonly, privilege, at)?;
+    let scratch = open_directory(&plan.scratch)?;
+    give(scratch.as_fd(), privilege, || {
+        format!("own {:?}", plan.scratch)
+    })?;
+    root.show(scratch.as_fd(), Path::new("tmp"), NOSUID_NODEV)?;
+    // The agent finds its commands there, and they each other.
+    let attributes = NOSUID_NODEV | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    let mount = new_mount("proc", &[("source", "proc")], &[], attributes)?;
+    attach(mount.as_fd(), open_mount_point(Path::new("/proc"))?.as_fd())
+}
+
 impl Root {
     /// Mounts the overlay at `at`.
     ///

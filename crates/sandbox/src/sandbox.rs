@@ -85,6 +85,23 @@ impl Sandbox {
 
     /// How many processes it has, besides its own first one and the supervisors.
     pub fn processes(&self) -> Result<u32> {
+        match self.ask(&AgentRequest::CountProcesses)? {
+            AgentReply::Processes(count) => Ok(count),
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// Stops every process of every command until the guard goes.
+    pub fn freeze(&self) -> Result<Frozen<'_>> {
+        // Made first: whatever is answered, they shall go on.
+        let frozen = Frozen { sandbox: self };
+        match self.ask(&AgentRequest::Freeze)? {
+            AgentReply::Frozen(_) => Ok(frozen),
+            _ => Err(unexpected()),
+        }
+    }
+
+    fn ask(&self, request: &AgentRequest) -> Result<AgentReply> {
         let control = lock(&self.control);
         // An answer that once came too late must not pass for this one.
         while matches!(
@@ -92,13 +109,9 @@ impl Sandbox {
             Ok(Received::Frame(..))
         ) {}
         let answer = control
-            .send(&AgentRequest::CountProcesses, &[])
+            .send(request, &[])
             .and_then(|()| control.answer::<AgentReply>(ANSWER));
-        match answer {
-            Ok(AgentReply::Processes(count)) => Ok(count),
-            Ok(_) => Err(unexpected()),
-            Err(error) => Err(error.named("agent", Error::SandboxGone, ANSWER)),
-        }
+        answer.map_err(|error| error.named("agent", Error::SandboxGone, ANSWER))
     }
 
     /// Kills everything in it, and waits until it is gone.
@@ -109,6 +122,19 @@ impl Sandbox {
     /// What holds its commands.
     pub fn isolation(&self) -> &Isolation {
         &self.isolation
+    }
+}
+
+/// Commands that stand still. Dropping it lets them go on.
+#[derive(Debug)]
+pub struct Frozen<'a> {
+    sandbox: &'a Sandbox,
+}
+
+impl Drop for Frozen<'_> {
+    fn drop(&mut self) {
+        // A sandbox that does not answer is dead, with all that stood still in it.
+        let _ = self.sandbox.ask(&AgentRequest::Thaw);
     }
 }
 

@@ -347,6 +347,13 @@ pub(crate) fn count_tasks() -> u64 {
     process_ids().iter().map(|pid| tasks(pid) as u64).sum()
 }
 
+/// The letter by which the kernel tells what a process does, if it is there.
+pub(crate) fn state_of(pid: i32) -> Option<u8> {
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let after = stat.iter().rposition(|byte| *byte == b')')? + 2;
+    stat.get(after).copied()
+}
+
 /// The parent of a process, if it is there.
 pub(crate) fn parent_of(pid: i32) -> Option<i32> {
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;

@@ -5,8 +5,8 @@ use super::errors::Failure;
 use super::items;
 use super::routes::{Reply, Routes, parse};
 use crate::wire::{
-    CheckpointDelete, CheckpointDeleted, CheckpointDetailsItem, CheckpointInfo, CheckpointList,
-    CheckpointListing, CheckpointRestore, CheckpointRestored, CheckpointSave,
+    CheckpointDelete, CheckpointDeleted, CheckpointDetailsItem, CheckpointInfo, CheckpointItem,
+    CheckpointList, CheckpointListing, CheckpointRestore, CheckpointRestored, CheckpointSave,
 };
 use avfs_runtime::{CheckpointName, RestorePoint, Running, Select, VaultName};
 
@@ -21,9 +21,11 @@ pub(crate) fn routes(routes: Routes) -> Routes {
 
 fn save(app: &App, vault: Select, request: CheckpointSave) -> Reply<CheckpointSave> {
     let name: Option<CheckpointName> = request.name.as_deref().map(parse).transpose()?;
-    Ok(items::checkpoint(
-        &app.runtime.checkpoint_save(vault, name.as_ref())?,
-    ))
+    let (info, stillness) = app.runtime.checkpoint_save(vault, name.as_ref())?;
+    Ok(CheckpointItem {
+        freeze: stillness.map(items::freeze),
+        ..items::checkpoint(&info)
+    })
 }
 
 fn list(app: &App, vault: Select, _: CheckpointList) -> Reply<CheckpointList> {

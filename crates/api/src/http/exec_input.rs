@@ -1,12 +1,13 @@
-//! What a command reads: nothing, what came with the request, or what a second request brings.
+//! What a command reads (nothing, what came with the request, or what a second request brings), and
+//! what it wrote beyond its envelope.
 
 use super::App;
 use super::app::Call;
 use super::envelope::Asked;
 use super::errors::Failure;
-use super::routes::{Routes, by_method, query};
-use crate::wire::{ExecInput, ExecInputTaken, StdinItem};
-use avfs_runtime::{ErrorKind, Stdin};
+use super::routes::{Reply, Routes, by_method, parse, query};
+use crate::wire::{ExecInput, ExecInputTaken, Output, OutputPart, StdinItem, StreamWord, to_text};
+use avfs_runtime::{ErrorKind, ExecId, Stdin, Stream};
 use axum::body::BodyDataStream;
 use axum::extract::{Request, State};
 use axum::response::Json;
@@ -17,7 +18,30 @@ use std::sync::Arc;
 use tokio_stream::StreamExt;
 
 pub(crate) fn routes(routes: Routes) -> Routes {
-    routes.add::<ExecInput>(by_method::<ExecInput, _, _>(input))
+    routes
+        .add::<ExecInput>(by_method::<ExecInput, _, _>(input))
+        .plain::<Output>(output)
+}
+
+fn output(app: &App, request: Output) -> Reply<Output> {
+    let stream = match request.stream {
+        StreamWord::Stdout => Stream::Stdout,
+        StreamWord::Stderr => Stream::Stderr,
+    };
+    let exec: ExecId = parse(&request.exec)?;
+    let to = request.to.unwrap_or(u64::MAX);
+    let part = app.runtime.output(exec, stream, request.from, to)?;
+    let to = part.from + part.bytes.len() as u64;
+    let (data, data_b64) = to_text(part.bytes);
+    Ok(OutputPart {
+        exec: exec.to_string(),
+        stream: request.stream,
+        from: part.from,
+        to,
+        kept: part.kept,
+        data,
+        data_b64,
+    })
 }
 
 /// The command's end of its input.

@@ -1,12 +1,12 @@
 //! From the runtime's types to the wire's.
 
 use crate::wire::{
-    Base64, ChangeItem, ChangeWord, CheckpointItem, EntryItem, ListedEntry, PathVersionItem,
-    SkippedItem, TreeEntry, TypeWord, VaultItem, VersionItem, human_size, to_text,
+    Base64, ChangeItem, ChangeWord, CheckpointItem, EntryItem, FreezeItem, ListedEntry,
+    PathVersionItem, SkippedItem, TreeEntry, TypeWord, VaultItem, VersionItem, human_size, to_text,
 };
 use avfs_runtime::{
-    Change, ChangeKind, CheckpointInfo, CheckpointOrigin, Content, Entry, Kind, Listed,
-    PathVersion, Skipped, Time, TreeNode, VaultInfo, VaultPath, VaultVersion,
+    Change, ChangeKind, CheckpointInfo, CheckpointOrigin, Content, Entry, Freeze, Kind, Listed,
+    PathVersion, Skipped, Stillness, Time, TreeNode, VaultInfo, VaultPath, VaultVersion,
 };
 
 /// What keeps the vaults; the wire names it as other tools do.
@@ -96,6 +96,19 @@ pub(crate) fn checkpoint(info: &CheckpointInfo) -> CheckpointItem {
         file_count: info.files,
         total_size: info.bytes,
         total_size_human: human_size(info.bytes),
+        freeze: None,
+    }
+}
+
+pub(crate) fn freeze(stillness: Stillness) -> FreezeItem {
+    let (method, consistency) = match stillness.method {
+        Freeze::SigStop => ("sigstop", "moment"),
+        Freeze::None => ("none", "per_file"),
+    };
+    FreezeItem {
+        method: method.into(),
+        commands: stillness.commands,
+        consistency: consistency.into(),
     }
 }
 

@@ -142,7 +142,7 @@ fn fork(app: &App, vault: Select, request: VaultFork) -> Reply<VaultFork> {
             return Err(Failure::invalid("name a checkpoint or a version, not both"));
         }
     };
-    let info = app.runtime.vault_fork(&source, &point, &name, then)?;
+    let (info, stillness) = app.runtime.vault_fork(&source, &point, &name, then)?;
     Ok(VaultForked {
         source: source.to_string(),
         name: info.vault.name.to_string(),
@@ -150,6 +150,7 @@ fn fork(app: &App, vault: Select, request: VaultFork) -> Reply<VaultFork> {
         backend: BACKEND.into(),
         path: home(app),
         copy_on_write: true,
+        freeze: stillness.map(items::freeze),
         id: info.vault.id.to_string(),
         root: info.vault.head.to_string(),
     })

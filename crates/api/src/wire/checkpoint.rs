@@ -1,5 +1,6 @@
 //! Checkpoints: naming a state of a vault and going back to it.
 
+use super::FreezeItem;
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -22,6 +23,9 @@ pub struct CheckpointItem {
     pub file_count: u64,
     pub total_size: u64,
     pub total_size_human: String,
+    /// How commands that ran in the vault were held still when it was made; only told then.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub freeze: Option<FreezeItem>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

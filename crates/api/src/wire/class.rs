@@ -90,6 +90,7 @@ const AGENT: &[&str] = &[
     "exec",
     "exec_cancel",
     "exec_input",
+    "output",
     "policy_list",
     "policy_explain",
     "policy_test",

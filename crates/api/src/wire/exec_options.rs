@@ -89,3 +89,50 @@ impl LimitsAsk {
         *self == LimitsAsk::default()
     }
 }
+
+/// Asks for a part of what a command wrote beyond what its envelope holds.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Output {
+    pub exec: String,
+    pub stream: StreamWord,
+    /// The first byte.
+    #[serde(default)]
+    pub from: u64,
+    /// The byte after the last one. Left out: as much as fits one answer.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub to: Option<u64>,
+}
+
+#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StreamWord {
+    Stdout,
+    Stderr,
+}
+
+/// A part of what a command wrote. It may be shorter than what was asked for: ask again from its end.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct OutputPart {
+    pub exec: String,
+    pub stream: StreamWord,
+    pub from: u64,
+    /// The byte after the last one of this part.
+    pub to: u64,
+    /// How many bytes are kept.
+    pub kept: u64,
+    pub data: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub data_b64: Option<Base64>,
+}
+
+/// How commands were held still while the state was taken.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FreezeItem {
+    /// `sigstop`, or `none` when they could not be stopped.
+    pub method: String,
+    /// Execs that were running.
+    pub commands: usize,
+    /// `moment`: all files as they were at one moment. `per_file`: each as it was when it was read.
+    pub consistency: String,
+}

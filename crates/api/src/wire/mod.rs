@@ -50,7 +50,8 @@ pub use exec::{
     TimingItem, UncommittedItem, UsageItem,
 };
 pub use exec_options::{
-    CheckpointAsk, DriverWord, ForkWord, LimitsAsk, NetworkWord, ProfileWord, StdinItem,
+    CheckpointAsk, DriverWord, ForkWord, FreezeItem, LimitsAsk, NetworkWord, Output, OutputPart,
+    ProfileWord, StdinItem, StreamWord,
 };
 pub use files::{
     Cat, FileBody, ListedEntry, Ls, MadeDirectory, Mkdir, Moved, Mv, Removed, Rm, Write, Written,
@@ -200,6 +201,7 @@ operations! {
     Diff, "diff", Get "/v1/vaults/{vault}/diff" => DiffReport;
     Exec, "exec", Post "/v1/vaults/{vault}/exec" => Envelope;
     ExecInput, "exec_input", Put "/v1/exec/input" => ExecInputTaken;
+    Output, "output", Get "/v1/output" => OutputPart;
     ExecCancel, "exec_cancel", Post "/v1/exec/cancel" => ExecCancelled;
     PolicyList, "policy_list", Get "/v1/vaults/{vault}/policy" => PolicyListing;
     PolicyExplain, "policy_explain", Post "/v1/vaults/{vault}/policy/explain" => PolicyExplained;

@@ -1,5 +1,6 @@
 //! Vaults: making, listing, forking, deleting, and their history.
 
+use super::FreezeItem;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -143,6 +144,9 @@ pub struct VaultForked {
     pub backend: String,
     pub path: String,
     pub copy_on_write: bool,
+    /// How commands that ran in the source were held still.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub freeze: Option<FreezeItem>,
     pub id: String,
     pub root: String,
 }

@@ -124,6 +124,39 @@ pub enum NetworkName {
     Host,
 }
 
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  avfs output 01a1de36-3b62-77b2-8258-ad8380643645
+  avfs output 01a1de36-3b62-77b2-8258-ad8380643645 --stream stderr --range 0-4096")]
+pub struct OutputArgs {
+    /// The exec, as its report names it
+    pub exec: String,
+    /// Which of its streams
+    #[arg(long, default_value = "stdout", value_name = "NAME")]
+    pub stream: StreamName,
+    /// Bytes FROM up to, but not including, TO; `FROM-` for the rest
+    #[arg(long, value_name = "FROM-TO", value_parser = range, default_value = "0-")]
+    pub range: (u64, Option<u64>),
+}
+
+#[derive(Copy, Clone, Debug, ValueEnum)]
+pub enum StreamName {
+    Stdout,
+    Stderr,
+}
+
+fn range(text: &str) -> Result<(u64, Option<u64>), String> {
+    let wrong = || "a range is like 0-4096 or 4096-".to_owned();
+    let (from, to) = text.split_once('-').ok_or_else(wrong)?;
+    let number = |text: &str| text.parse::<u64>().map_err(|_| wrong());
+    let to = match to {
+        "" => None,
+        to => Some(number(to)?),
+    };
+    Ok((number(from)?, to))
+}
+
 /// Milliseconds; 0 is allowed, and means never.
 fn timeout(text: &str) -> Result<u64, String> {
     if text == "0" {

@@ -26,6 +26,7 @@ mod log;
 mod ls;
 mod mkdir;
 mod mv;
+mod output;
 mod paths;
 mod policy;
 mod rm;
@@ -105,6 +106,7 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Checkout(args) => checkout::run(args, session, output),
         Verb::Revert(args) => checkout::revert(args, session, output),
         Verb::Diff(args) => diff::run(args, session, output),
+        Verb::Output(args) => output::run(args, session, output),
         Verb::Policy(verb) => return policy::run(verb, session, output),
         Verb::Audit(args) => return audit::run(args, session, output),
         Verb::Stats => care::stats(session, output),

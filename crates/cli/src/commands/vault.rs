@@ -59,6 +59,12 @@ pub fn run(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()>
             let forked = session.call_on(&source, &request)?;
             output.answer(&forked, fork_text)
         }
+        verb => run_further(verb, session, output),
+    }
+}
+
+fn run_further(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()> {
+    match verb {
         VaultVerb::Delete { name, yes: _ } => {
             let deleted = session.call_on(&name, &VaultDelete {})?;
             output.answer(&deleted, |deleted| {
@@ -88,6 +94,7 @@ pub fn run(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()>
             let versions = session.call_on(&vault, &VaultLog { limit })?;
             output.answer(&versions, |versions| log_text(versions))
         }
+        verb => unreachable!("answered before: {verb:?}"),
     }
 }
 
@@ -119,7 +126,16 @@ fn create_text(created: &VaultCreated) -> String {
 
 fn fork_text(forked: &VaultForked) -> String {
     let current = now_current(forked.current);
-    format!("forked {} from {}{current}", forked.name, forked.source)
+    let (name, source) = (&forked.name, &forked.source);
+    match &forked.freeze {
+        None => format!("forked {name} from {source}{current}"),
+        Some(freeze) => format!(
+            "forked {name} from {source}{current}\n{} held still by {}; consistency: {}",
+            count(freeze.commands as u64, "command"),
+            freeze.method,
+            freeze.consistency
+        ),
+    }
 }
 
 fn list_text(vaults: &[VaultItem]) -> String {

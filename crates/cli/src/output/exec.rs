@@ -96,9 +96,21 @@ fn asides(result: &EnvelopeResult) -> Vec<String> {
     let mut asides = Vec::new();
     if result.home_changes > 0 {
         asides.push(format!(
-            "{} in its home",
+            "{} in its home; --home-changes lists them",
             count(result.home_changes as u64, "change")
         ));
+    }
+    if let Some(changes) = &result.home_change_list {
+        asides.extend(first_lines(changes));
+    }
+    if result.output.stdout.spilled > 0 || result.output.stderr.spilled > 0 {
+        asides.push(format!("all of its output: avfs output {}", result.exec));
+    }
+    if let Some(fork) = &result.fork {
+        asides.push(match fork.kept {
+            true => format!("kept its fork: {}", fork.name),
+            false => "in a fork that is gone now".into(),
+        });
     }
     if result.leftovers > 0 {
         asides.push(format!(

@@ -53,6 +53,7 @@ struct Shared {
     pidfd: OwnedFd,
     pid: u32,
     privilege: Privilege,
+    runtime_dir: PathBuf,
 }
 
 /// A FUSE file system mounted in the keeper's mount namespace.
@@ -87,6 +88,7 @@ impl Keeper {
                     pidfd,
                     pid,
                     privilege,
+                    runtime_dir: config.runtime_dir,
                 };
                 return Ok(Keeper {
                     shared: Arc::new(shared),
@@ -159,6 +161,14 @@ impl Keeper {
         }
     }
 
+    /// Where a sandbox that is not confined has its overlay.
+    pub fn view_of_unconfined(&self) -> PathBuf {
+        self.shared
+            .runtime_dir
+            .join("keeper")
+            .join(crate::agent::ROOT)
+    }
+
     /// Opens a sandbox. Its first process keeps `held` open as long as anything lives in it.
     pub fn open_sandbox(&self, plan: &SandboxPlan, held: Vec<OwnedFd>) -> Result<Sandbox> {
         if held.len() > DESCRIPTORS_MAX - 2 {
@@ -170,6 +180,7 @@ impl Keeper {
         }
         let request = KeeperRequest::OpenSandbox {
             network: plan.network,
+            confinement: plan.confinement,
         };
         let plan = seal(plan)?;
         let (ours, theirs) = Link::pair()?;

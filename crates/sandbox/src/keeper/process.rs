@@ -19,7 +19,7 @@ use rustix::process::{
 use crate::agent;
 use crate::confine;
 use crate::error::{During, Fault};
-use crate::plan::{Network, Privilege};
+use crate::plan::Privilege;
 use crate::probe;
 use crate::protocol::{
     Boot, Duty, KeeperReply, KeeperRequest, Link, Received, VERSION, readable_within,
@@ -240,20 +240,23 @@ impl<'a> Process<'a> {
                 spawn_helper(&role, socket)?;
                 Ok((KeeperReply::Spawned, None))
             }
-            KeeperRequest::OpenSandbox { network } => {
-                let pidfd = self.open_sandbox(network, descriptors)?;
+            KeeperRequest::OpenSandbox {
+                network,
+                confinement,
+            } => {
+                let flags = agent::namespaces(self.privilege, network, confinement);
+                let pidfd = self.open_sandbox(flags, descriptors)?;
                 Ok((KeeperReply::Opening, Some(pidfd)))
             }
         }
     }
 
     /// Forks an agent, which sets its sandbox up by itself and speaks to the daemon.
-    fn open_sandbox(&self, network: Network, descriptors: Vec<OwnedFd>) -> Result<OwnedFd, Fault> {
+    fn open_sandbox(&self, flags: i32, descriptors: Vec<OwnedFd>) -> Result<OwnedFd, Fault> {
         let mut descriptors = descriptors.into_iter();
         let plan = descriptors.next().ok_or_else(incomplete)?;
         let control = Link::from(descriptors.next().ok_or_else(incomplete)?);
         let held: Vec<OwnedFd> = descriptors.collect();
-        let flags = agent::namespaces(self.privilege, network);
         // SAFETY: the keeper has one thread.
         match unsafe { sys::fork(flags) }.during(|| "make a sandbox's namespaces")? {
             Forked::Parent { pidfd, .. } => Ok(pidfd),

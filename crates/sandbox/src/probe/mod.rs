@@ -16,7 +16,7 @@ use crate::error::{During, Error, Fault, Result};
 use crate::keeper::{self, Keeper, KeeperConfig, mount_fuse_detached};
 use crate::lend::{build_skeleton, host_etc, host_lent};
 use crate::plan::{
-    Command, Event, ExitStatus, Network, OverlayPlan, Privilege, SandboxPlan, Stdio,
+    Command, Confinement, Event, ExitStatus, Network, OverlayPlan, Privilege, SandboxPlan, Stdio,
 };
 use crate::protocol::{Duty, Link, readable_within};
 use crate::sandbox::Sandbox;
@@ -290,6 +290,7 @@ fn whole(dir: &Path, binary: &Path) -> Result<String> {
         etc: host_etc("doctor"),
         readonly: false,
         network: Network::None,
+        confinement: Confinement::Full,
     };
     let outcome = keeper
         .open_sandbox(&plan, Vec::new())

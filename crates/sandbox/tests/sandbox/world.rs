@@ -85,6 +85,7 @@ impl World {
             etc: host_etc("testvault"),
             readonly: false,
             network: Network::None,
+            confinement: avfs_sandbox::Confinement::Full,
         }
     }
 

@@ -1,0 +1,42 @@
+//! Commands held still for a moment, by stopping each of their processes.
+
+use std::time::{Duration, Instant};
+
+use crate::sys;
+
+/// New processes are looked for so often at most.
+const ROUNDS: u32 = 100;
+/// How long all may take to stand still.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Stops every process of `commands` that is not stopped already; gives those, for [`go_on`].
+///
+/// A process that is made while the others are being stopped is found in the next round.
+pub(crate) fn stand_still(commands: impl Fn() -> Vec<i32>) -> Vec<i32> {
+    let mut stopped: Vec<i32> = Vec::new();
+    let mut seen: Vec<i32> = Vec::new();
+    for _ in 0..ROUNDS {
+        let mut new = commands();
+        new.retain(|pid| !seen.contains(pid));
+        if new.is_empty() {
+            break;
+        }
+        seen.extend(&new);
+        // Who stopped it otherwise also wants to continue it.
+        new.retain(|pid| sys::state_of(*pid).is_some_and(|state| !b"TtZX".contains(&state)));
+        sys::signal_each(&new, libc::SIGSTOP);
+        stopped.extend(new);
+    }
+    let deadline = Instant::now() + PATIENCE;
+    // One that waits in the kernel for another that stands still does not move either.
+    let moves = |pid: &i32| sys::state_of(*pid).is_some_and(|state| b"RS".contains(&state));
+    while stopped.iter().any(moves) && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    stopped
+}
+
+/// Lets them go on.
+pub(crate) fn go_on(stopped: &[i32]) {
+    sys::signal_each(stopped, libc::SIGCONT);
+}

@@ -1,5 +1,6 @@
 //! The words of the command line, just as typed.
 
+mod approval;
 mod care;
 mod examples;
 mod exec;
@@ -13,7 +14,10 @@ mod versions;
 use clap::{Args, Command, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 
-pub use care::{AuditArgs, AuditVerb, GcArgs, MaintainArgs, PruneArgs, QuotaArgs, QuotaVerb};
+pub use approval::ApprovalVerb;
+pub use care::{
+    AuditArgs, AuditFilter, AuditVerb, GcArgs, MaintainArgs, PruneArgs, QuotaArgs, QuotaVerb,
+};
 pub use exec::{DriverName, ExecArgs, NetworkName, OutputArgs, ProfileName, StreamName};
 pub use labels::{MetaArgs, TagArgs, UntagArgs};
 pub use paths::{CatArgs, ChmodArgs, CpArgs, EditArgs, LnArgs, TouchArgs, TreeArgs, WriteArgs};
@@ -130,6 +134,9 @@ pub enum Verb {
     /// See, try and change the rules for commands
     #[command(subcommand)]
     Policy(PolicyVerb),
+    /// See and answer what needs the owner's approval
+    #[command(subcommand)]
+    Approval(ApprovalVerb),
     /// Read the journal of all that happened
     Audit(AuditArgs),
     /// Show how much there is of everything
@@ -471,6 +478,11 @@ mod tests {
         ("policy_test", "policy test"),
         ("policy_set", "policy edit --from x"),
         ("policy_validate", "policy edit --level user"),
+        ("approval_setup", "approval setup"),
+        ("approval_list", "approval list --all"),
+        ("approval_show", "approval show x"),
+        ("approval_approve", "approval approve x --expires 5m"),
+        ("approval_deny", "approval deny x"),
         ("journal", "audit --limit 5"),
         ("journal_verify", "audit verify"),
         ("gc", "gc --dry-run"),

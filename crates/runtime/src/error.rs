@@ -129,6 +129,13 @@ pub enum Error {
     OwnerOnly { what: &'static str },
     #[error("no {} of {exec} is kept", stream.name())]
     NoOutput { exec: ExecId, stream: Stream },
+    #[error("only somebody who may can approve: {why}")]
+    NotApprover {
+        why: &'static str,
+        hint: &'static str,
+    },
+    #[error("nobody can approve it: {why}")]
+    CannotBind { why: String },
     #[error("the head of vault {vault} moved from {expected} while this was being done")]
     HeadMoved { vault: String, expected: RootId },
     #[error("invalid {what}: {reason}")]
@@ -180,7 +187,8 @@ impl Error {
             | Error::OtherShape { .. }
             | Error::HeadMoved { .. }
             | Error::HomeInUse { .. } => ErrorKind::Conflict,
-            Error::OwnerOnly { .. } => ErrorKind::Denied,
+            Error::OwnerOnly { .. } | Error::NotApprover { .. } => ErrorKind::Denied,
+            Error::CannotBind { .. } => ErrorKind::NeedsApproval,
             Error::NoOutput { .. } => ErrorKind::NotFound,
 
             Error::Invalid { .. } => ErrorKind::Invalid,
@@ -232,6 +240,11 @@ impl Error {
                 format!("`avfs log {path}` lists its versions; `avfs rm {path}` removes it")
             }
             Error::OtherShape { .. } => "wait until they end, or run it with --fork".into(),
+            Error::NotApprover { hint, .. } => (*hint).into(),
+            Error::CannotBind { .. } => {
+                "put what it needs into the vault, and leave /tmp and standard input out of it"
+                    .into()
+            }
             Error::OwnerOnly { .. } => "ask the owner to run it, or leave that option out".into(),
             Error::NoOutput { .. } => {
                 "only output beyond --output-limit is kept, for a week; the rest is in the envelope"
@@ -243,7 +256,10 @@ impl Error {
                     .into()
             }
             Error::Sandbox(avfs_sandbox::Error::Invalid { .. }) => return None,
-            Error::Busy { .. } => "wait until they end, or work in a fork; `checkpoint restore --force` ends them".into(),
+            Error::Busy { .. } => {
+                "wait until they end, or work in a fork; `checkpoint restore --force` ends them"
+                    .into()
+            }
             Error::Transfer(error) => return error.hint(),
             Error::Sandbox(_) => "run `avfs doctor` to see what this host lacks".into(),
             _ => return None,

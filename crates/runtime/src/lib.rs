@@ -3,6 +3,7 @@
 //! `exec.rs` tells the story of a mediated command; `live.rs` keeps the views and sandboxes that
 //! commands run in; the other files are one use case each. Nothing here knows a wire or a terminal.
 
+mod approvals;
 mod attributes;
 mod back;
 mod branch;
@@ -45,6 +46,7 @@ mod vaults;
 mod versions;
 mod write;
 
+pub use approvals::{APPROVAL_LIFETIME, ApprovalInfo, Proof, SpeculationDetails, safe};
 pub use attributes::{Missing, ModeChanged, Stat, Touched};
 pub use avfs_policy::{
     Action, Category, Decision, Error as PolicyError, Example, Level, ListedRule,
@@ -52,11 +54,11 @@ pub use avfs_policy::{
 };
 pub use avfs_sandbox::{Enforced, Isolation, Limit, Mechanism, Network, Usage};
 pub use avfs_vault::{
-    Ancestor, Cause, Change, ChangeKind, Checkpoint, CheckpointName, CheckpointOrigin, Content,
-    Damage, DeletedVault, Entry, ExecId, ForkPoint, FsckReport, GcReport, HomeUsage, JournalCheck,
-    JournalEntry, JournalProblem, Keep, Kind, Lineage, Meta, PathVersion, Principal, Pruned, Quota,
-    QuotaLimit, RootCounts, RootId, Sighting, Time, Vault, VaultId, VaultName, VaultPath,
-    VaultUsage, Version,
+    Ancestor, Approval, ApprovalId, ApprovalState, Cause, Change, ChangeKind, Checkpoint,
+    CheckpointName, CheckpointOrigin, Content, Damage, DeletedVault, Entry, ExecId, ForkPoint,
+    FsckReport, GcReport, HomeUsage, JournalCheck, JournalEntry, JournalOrder, JournalProblem,
+    Keep, Kind, Lineage, Meta, PathVersion, Principal, Pruned, Quota, QuotaLimit, RootCounts,
+    RootId, Sighting, Time, Vault, VaultId, VaultName, VaultPath, VaultUsage, Version,
 };
 pub use back::{Back, BackAction, BackMode, BackReport};
 pub use call::ExecCommand;
@@ -76,14 +78,17 @@ pub use import::{Gitignores, ImportFilter, ImportReport, Skipped};
 pub use labels::{LabelChange, LabelName, Labelled, Labels, TagCount};
 pub use mode::ModeChange;
 pub use options::{
-    Access, Branch, CheckpointMode, DEFAULT_OUTPUT_LIMIT, DEFAULT_TIMEOUT, Driver, ExecDetail,
-    ExecOptions, Limits, Profile, Stdin, Timeout,
+    Access, Approving, Branch, CheckpointMode, DEFAULT_OUTPUT_LIMIT, DEFAULT_TIMEOUT, Driver,
+    ExecDetail, ExecOptions, Limits, Profile, Stdin, Timeout,
 };
 pub use patch::{DiffLine, LineCounts, LineKind};
 pub use policy::{PolicyListing, PolicyQuestion, PolicySource};
 pub use progress::{Progress, Unwatched, Watcher};
 pub use replace::{Occurrences, Replaced};
-pub use report::{Captured, ExecReport, ExecStatus, ExecTerms, ForkReport, Timings, Uncommitted};
+pub use report::{
+    ApprovalReport, Captured, ExecReport, ExecStatus, ExecTerms, ForkReport, SpeculationReport,
+    Timings, Uncommitted,
+};
 pub use run::{Cancel, OutputSink, Stream};
 pub use runtime::{Activity, Config, Runtime, Select};
 pub use search::{

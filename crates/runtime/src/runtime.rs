@@ -11,6 +11,7 @@ use avfs_store::Store;
 use avfs_vault::{Vault, VaultId, VaultName, Vaults};
 use avfs_view::Layers;
 
+use crate::approvals::Attempts;
 use crate::back::put_back_unfinished;
 use crate::engine::{Engine, layer_owner};
 use crate::host::{Host, HostFacts};
@@ -63,6 +64,7 @@ pub(crate) struct Inner {
     pub layers: Layers,
     pub host: Host,
     pub policy: PolicyFiles,
+    pub attempts: Attempts,
     pub indexes: Indexes,
     pub spills: Spills,
     engine: Mutex<Option<Arc<Engine>>>,
@@ -91,6 +93,7 @@ impl Runtime {
             layers,
             host,
             policy,
+            attempts: Attempts::default(),
             engine: Mutex::default(),
             slots: Mutex::default(),
             _home_lock: home_lock,

@@ -4,11 +4,13 @@
 //! something.
 
 mod home;
+mod person;
 mod processes;
 mod scan;
 mod terminal;
 
 pub use home::Home;
+pub use person::Person;
 pub use processes::{leftover_processes, process_ends, wait_for};
 pub use scan::{Node, NodeKind, Scan, scan};
 pub use terminal::Terminal;

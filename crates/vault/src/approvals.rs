@@ -162,7 +162,7 @@ impl Vaults {
                 return Err(Error::TooManyApprovals { vault, pending });
             }
             let approval = insert(transaction, &new)?;
-            let details = json!({ "approval": approval.id.to_string(), "request": new.request,
+            let details = json!({ "approval": approval.id.to_string(), "request": new.request["summary"],
                 "speculated": new.speculation.is_some() });
             journal::append(transaction, told(&approval, new.by, "requested", details))?;
             Ok(approval)
@@ -218,7 +218,7 @@ impl Vaults {
             approval.expires = answer.expires;
             update(transaction, &approval)?;
             let details = json!({ "approval": id.to_string(), "proof": answer.proof,
-                "expires": answer.expires, "request": approval.request });
+                "expires": answer.expires, "request": approval.request["summary"] });
             let event = told(&approval, Principal::Owner, answer.state.as_str(), details);
             journal::append(transaction, event)?;
             Ok(approval)

@@ -250,6 +250,7 @@ fn read_message(message: &sse::Message) -> Result<Message> {
         "started" => Message::Event(ExecEvent::Started(parse(data)?)),
         "stdout" => Message::Event(ExecEvent::Stdout(parse(data)?)),
         "stderr" => Message::Event(ExecEvent::Stderr(parse(data)?)),
+        "waiting" => Message::Event(ExecEvent::Waiting(parse(data)?)),
         "result" => Message::Done(Box::new(parse(data)?)),
         "error" => return Err(Error::Refused(Box::new(parse(data)?))),
         _ => Message::Unknown,

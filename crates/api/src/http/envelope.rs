@@ -1,5 +1,6 @@
 //! The request of an exec as the runtime wants it, and its report as the envelope tells it.
 
+use super::envelope_approval;
 use super::errors::Failure;
 use super::exec_options;
 use super::files::vault_path;
@@ -172,6 +173,8 @@ fn result_item(request: &EnvelopeRequest, report: ExecReport) -> EnvelopeResult 
         stderr: counts(&report.stderr),
     };
     let exit_code = report.exit_code();
+    let approval_id = envelope_approval::id(&report);
+    let asked = envelope_approval::reason(&report);
     let (stdout, stdout_b64) = to_text(report.stdout.bytes);
     let (stderr, stderr_b64) = to_text(report.stderr.bytes);
     EnvelopeResult {
@@ -184,7 +187,7 @@ fn result_item(request: &EnvelopeRequest, report: ExecReport) -> EnvelopeResult 
         status: ended.status,
         exit_code,
         signal: ended.signal,
-        reason: ended.reason,
+        reason: ended.reason.or(asked),
         stdout,
         stdout_b64,
         stderr,
@@ -205,6 +208,8 @@ fn result_item(request: &EnvelopeRequest, report: ExecReport) -> EnvelopeResult 
         version: report.version,
         uncommitted: report.uncommitted.map(uncommitted),
         decision: decision(&report.decision),
+        approval_id,
+        speculation: report.speculation.map(envelope_approval::speculation),
         state: if ended.ran { "completed" } else { "failed" }.into(),
         timed_out: ended.status == StatusWord::TimedOut,
         skipped: report.skipped.into_iter().map(items::skipped).collect(),
@@ -239,15 +244,15 @@ fn uncommitted(uncommitted: Uncommitted) -> UncommittedItem {
 }
 
 /// How a command ended, in the wire's words.
-struct Ended {
-    status: StatusWord,
-    signal: Option<i32>,
-    reason: Option<String>,
-    ran: bool,
+pub(crate) struct Ended {
+    pub status: StatusWord,
+    pub signal: Option<i32>,
+    pub reason: Option<String>,
+    pub ran: bool,
 }
 
 impl Ended {
-    fn of(status: &ExecStatus) -> Ended {
+    pub fn of(status: &ExecStatus) -> Ended {
         let ended = |status, ran| Ended {
             status,
             signal: None,

@@ -1,11 +1,13 @@
 //! The HTTP face: every operation of the wire's table as a route, answered by the runtime.
 
 mod app;
+mod approvals;
 mod caller;
 mod care;
 mod checkpoints;
 mod daemon;
 mod envelope;
+mod envelope_approval;
 mod errors;
 mod exec;
 mod exec_input;
@@ -44,7 +46,7 @@ fn all_routes() -> Routes {
     let routes = labels::routes(routes);
     let routes = checkpoints::routes(routes);
     let routes = exec_input::routes(exec::routes(routes));
-    let routes = policy::routes(routes);
+    let routes = approvals::routes(policy::routes(routes));
     let routes = journal::routes(routes);
     let routes = care::routes(routes);
     daemon::routes(routes)

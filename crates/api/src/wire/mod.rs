@@ -4,6 +4,7 @@
 //! arrives, never here. Bytes that are not UTF-8 travel lossily under their key and exactly
 //! under `<key>_b64`; whoever reads prefers the latter.
 
+mod approval;
 mod base64;
 mod care;
 mod checkpoint;
@@ -27,6 +28,10 @@ mod versions;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+pub use approval::{
+    ApprovalApprove, ApprovalDeny, ApprovalDetails, ApprovalItem, ApprovalList, ApprovalListing,
+    ApprovalReady, ApprovalSetup, ApprovalShow, TriedItem,
+};
 pub use base64::{Base64, from_text, to_text};
 pub use care::{
     Collected, DamageItem, Fsck, FsckFindings, Gc, Maintain, Maintained, Prune, PruneFindings,
@@ -46,8 +51,8 @@ pub use diff::{
 pub use exec::{
     ByteCounts, CommandMode, DecisionItem, DecisionPart, Envelope, EnvelopeRequest, EnvelopeResult,
     Exec, ExecCancel, ExecCancelled, ExecEvent, ExecInput, ExecInputTaken, ForkItem, LimitHit,
-    LimitItem, OutputChunk, OutputCounts, SkippedItem, StartedEvent, StatusWord, TimeoutItem,
-    TimingItem, UncommittedItem, UsageItem,
+    LimitItem, OutputChunk, OutputCounts, SkippedItem, SpeculationItem, StartedEvent, StatusWord,
+    TimeoutItem, TimingItem, UncommittedItem, UsageItem, WaitingEvent,
 };
 pub use exec_options::{
     CheckpointAsk, DriverWord, ForkWord, FreezeItem, LimitsAsk, NetworkWord, Output, OutputPart,
@@ -208,6 +213,11 @@ operations! {
     PolicyTest, "policy_test", Post "/v1/vaults/{vault}/policy/test" => PolicyTested;
     PolicySet, "policy_set", Post "/v1/vaults/{vault}/policy" => PolicyChanged;
     PolicyValidate, "policy_validate", Post "/v1/policy/validate" => PolicyTested;
+    ApprovalSetup, "approval_setup", Post "/v1/approvals/setup" => ApprovalReady;
+    ApprovalList, "approval_list", Get "/v1/approvals" => ApprovalListing;
+    ApprovalShow, "approval_show", Post "/v1/approvals/show" => ApprovalDetails;
+    ApprovalApprove, "approval_approve", Post "/v1/approvals/approve" => ApprovalItem;
+    ApprovalDeny, "approval_deny", Post "/v1/approvals/deny" => ApprovalItem;
     Journal, "journal", Get "/v1/journal" => JournalListing;
     JournalVerify, "journal_verify", Get "/v1/journal/verify" => JournalVerified;
     Gc, "gc", Post "/v1/gc" => Collected;

@@ -74,6 +74,7 @@ const EXAMPLES: &[(&str, &str)] = &[
         "policy",
         "  avfs policy explain -- git push origin main\n  avfs policy edit --level user",
     ),
+    ("approval", "  avfs approval setup\n  avfs approval watch"),
     ("audit verify", "  avfs audit verify"),
     (
         "stats",

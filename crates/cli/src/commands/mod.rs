@@ -1,5 +1,6 @@
 //! One file per verb, and the door they all go through.
 
+mod approval;
 mod audit;
 mod care;
 mod cat;
@@ -107,6 +108,7 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Revert(args) => checkout::revert(args, session, output),
         Verb::Diff(args) => diff::run(args, session, output),
         Verb::Output(args) => output::run(args, session, output),
+        Verb::Approval(verb) => approval::run(verb, session, output),
         Verb::Policy(verb) => return policy::run(verb, session, output),
         Verb::Audit(args) => return audit::run(args, session, output),
         Verb::Stats => care::stats(session, output),

@@ -56,7 +56,7 @@ fn an_approval_is_for_one_command_directory_and_environment() {
     ] {
         refused(&home, &id, &words, "Denied", "another command");
     }
-    home.ok(&["vault", "set", "env.A", "b"]);
+    home.ok(&["vault", "set", "env.A=b"]);
     refused(&home, &id, &DEPLOY, "Denied", "another command");
     home.ok(&["vault", "unset", "env.A"]);
     // What was approved still can be had.
@@ -122,8 +122,10 @@ fn while_an_approved_command_runs_nothing_else_begins() {
     let id = approved(&home);
     let mut running = home.command(&["proxy", "exec", "--approval", &id, "--", "sh", "deploy.sh"]);
     let mut running = running.stdout(std::process::Stdio::null()).spawn().unwrap();
-    let busy = || home.json(&["proxy", "exec", "--", "true"])["error"] == "Conflict";
-    assert!(avfs_testkit::wait_for(Duration::from_secs(30), busy));
+    let runs = || home.json(&["daemon", "status"])["running_execs"] == 1;
+    assert!(avfs_testkit::wait_for(Duration::from_secs(30), runs));
+    let other = home.json(&["proxy", "exec", "--", "true"]);
+    assert_eq!(other["error"], "Conflict", "{other:#}");
     running.kill().unwrap();
     running.wait().unwrap();
     let free = || home.json(&["proxy", "exec", "--", "true"])["success"] == true;

@@ -1,7 +1,10 @@
 //! Who can approve, and what an agent's surface cannot do.
 
 use super::{BIN, DEPLOY, approved, asks, guarded, home, text, with_approval};
+use avfs_api::wire::{Class, OPERATIONS};
 use avfs_testkit::Home;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::process::Command;
 
 fn said(command: &mut Command) -> (bool, String) {
@@ -36,10 +39,11 @@ fn nobody_approves_in_the_agents_class_or_without_a_terminal() {
     let home = home();
     guarded(&home);
     let id = asks(&home, &DEPLOY);
+    std::fs::write(home.path().join("other.toml"), "").unwrap();
     for words in [
         &["approval", "approve", &id][..],
         &["approval", "deny", &id],
-        &["policy", "edit", "--from", "rules.toml"],
+        &["policy", "edit", "--from", "other.toml"],
         &["quota", "set", "max_files", "1"],
         &["export", "/workspace", "out"],
         &["daemon", "stop"],
@@ -76,6 +80,42 @@ fn nobody_approves_in_the_agents_class_or_without_a_terminal() {
         home.json(&["approval", "list"])["approvals"][0]["state"],
         "pending"
     );
+}
+
+/// Every operation of the owner's class, asked for in the agent's.
+#[test]
+fn the_agents_class_gets_nothing_that_is_the_owners() {
+    let home = home();
+    home.ok(&["vault", "create", "v"]);
+    let socket = home.socket();
+    let mut asked = 0;
+    for line in OPERATIONS {
+        if Class::needed(line.name) != Class::Owner {
+            continue;
+        }
+        let method = format!("{:?}", line.method).to_uppercase();
+        let route = line.route.replace("{vault}", "v");
+        let mut stream = UnixStream::connect(&socket).unwrap();
+        let head = format!(
+            "{method} {route} HTTP/1.1\r\nhost: avfs\r\navfs-class: agent\r\n\
+             connection: close\r\ncontent-length: 2\r\n\r\n{{}}"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(
+            answer.starts_with("HTTP/1.1 403"),
+            "{}: {answer}",
+            line.name
+        );
+        assert!(
+            answer.contains("for the owner alone"),
+            "{}: {answer}",
+            line.name
+        );
+        asked += 1;
+    }
+    assert!(asked >= 10);
 }
 
 /// Sends a request for approval from a process of its own.

@@ -9,6 +9,7 @@ mod bed;
 mod exec;
 mod files;
 mod pointers;
+mod policy;
 mod tools;
 mod transfer;
 
@@ -31,6 +32,7 @@ fn main() {
     exec::measure(&bed, sizes);
     tools::measure(&bed, if quick { 2_000 } else { 20_000 });
     files::measure(&bed);
+    policy::measure();
     pointers::at_rest(&bed);
     pointers::many_forks(&bed, sizes[sizes.len() - 1]);
 }

@@ -125,7 +125,16 @@ pub(crate) fn normalise(path: &str) -> String {
     format!("/{}", parts.join("/"))
 }
 
+/// The first names of all that is refused, for a quick answer about everything else.
+const FIRST: &[&str] = &[
+    "boot", "dev", "etc", "home", "proc", "root", "run", "sys", "var",
+];
+
 fn is_forbidden(path: &str, glob: bool) -> bool {
+    let first = path[1..].split('/').next().unwrap_or_default();
+    if !glob && !FIRST.contains(&first) {
+        return false;
+    }
     if LENT.iter().any(|lent| format!("{path}/").contains(lent)) {
         return false;
     }
@@ -223,6 +232,14 @@ mod tests {
             "/root/.rustup/toolchains/../../.ssh/id_rsa",
         ] {
             assert!(refused(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn the_quick_answer_knows_every_place() {
+        for place in PLACES.split_ascii_whitespace() {
+            let first = place[1..].split('/').next().unwrap();
+            assert!(FIRST.contains(&first), "{place}");
         }
     }
 

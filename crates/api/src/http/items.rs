@@ -154,13 +154,16 @@ pub(crate) fn entry(entry: &Entry) -> EntryItem {
         kind: TypeWord::Fifo,
         size: 0,
         mode: format!("{:04o}", entry.meta.mode & 0o7777),
+        hash: None,
         target: None,
         target_b64: None,
     };
     match &entry.kind {
-        Kind::File { size, .. } => {
+        Kind::File { size, content, .. } => {
             item.kind = TypeWord::File;
             item.size = *size;
+            let (Content::Object(id) | Content::Chunks(id)) = content;
+            item.hash = Some(id.to_string());
         }
         Kind::Directory { bytes, .. } => {
             item.kind = TypeWord::Directory;

@@ -142,6 +142,9 @@ pub struct EntryItem {
     pub size: u64,
     /// Permission bits in octal.
     pub mode: String,
+    /// Names a file's content: BLAKE3 of its bytes, or of the list of its parts when it is large.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub hash: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub target: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", default)]

@@ -9,13 +9,16 @@ mod bed;
 mod exec;
 mod files;
 mod pointers;
+mod policy;
 mod tools;
 mod transfer;
 
 use bed::Bed;
 
 /// The parts of a run, in order; words on the command line choose among them.
-const PARTS: [&str; 6] = ["import", "pointers", "exec", "tools", "files", "forks"];
+const PARTS: [&str; 7] = [
+    "import", "pointers", "exec", "tools", "files", "policy", "forks",
+];
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -47,6 +50,7 @@ fn main() {
             "exec" => exec::measure(&bed, sizes),
             "tools" => tools::measure(&bed, if has("--quick") { 2_000 } else { 20_000 }),
             "files" => files::measure(&bed),
+            "policy" => policy::measure(),
             _ => {
                 pointers::at_rest(&bed);
                 pointers::many_forks(&bed, sizes[sizes.len() - 1]);

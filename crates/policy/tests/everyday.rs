@@ -333,14 +333,17 @@ fn a_networked_command_without_network_runs_with_a_hint() {
 fn a_refusal_names_the_rule_that_would_allow_it() {
     let decision = shell("ls; git push origin main", Network::None);
     let rule = decision.smallest_rule.unwrap();
-    assert!(rule.contains("command = [\"git\", \"push\"]"), "{rule}");
+    assert!(
+        rule.contains("command = [\"git\", \"push\", \"origin\", \"main\"]"),
+        "{rule}"
+    );
     let decision = shell("cat /root/.ssh/id_rsa", Network::None);
     assert_eq!(decision.rule, "default:host_escape_risk");
     assert!(
         decision
             .smallest_rule
             .unwrap()
-            .contains("path = \"/root/.ssh/id_rsa\"")
+            .contains("path = [\"/root/.ssh/id_rsa\"]")
     );
     assert!(decision.reason.unwrap().contains("belongs to the host"));
 }

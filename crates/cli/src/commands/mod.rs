@@ -1,5 +1,6 @@
 //! One file per verb, and the door they all go through.
 
+mod approval;
 pub mod attack;
 mod audit;
 mod care;
@@ -31,6 +32,7 @@ mod mount;
 mod mv;
 mod output;
 mod paths;
+mod policy;
 mod rm;
 mod search;
 mod serve;
@@ -114,6 +116,8 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Commit => commit::run(session, output),
         Verb::Diff(args) => diff::run(args, session, output),
         Verb::Output(args) => output::run(args, session, output),
+        Verb::Approval(verb) => approval::run(verb, session, output),
+        Verb::Policy(verb) => return policy::run(verb, session, output),
         Verb::Audit(args) => return audit::run(args, session, output),
         Verb::Stats => care::stats(session, output),
         Verb::Quota(args) => care::quota(args, session, output),

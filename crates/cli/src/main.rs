@@ -24,6 +24,8 @@ fn main() -> ExitCode {
     {
         Some("__keeper") => return avfs_sandbox::keeper_main(),
         Some("__scanner") => return avfs_view::scanner_main(),
+        // In a sandbox, by `avfs doctor --attack`.
+        Some("__attack") => return commands::attack::from_inside(),
         // For those who write the documentation: no verb, so that nobody is offered it.
         Some("__docs") => return print_reference(),
         _ => {}

@@ -4,7 +4,10 @@
 //! committed, so a view in which nothing runs is clean, and closing it loses nothing. A commit that is
 //! refused leaves the view unsaved: it stays until a later commit succeeds.
 
+mod change;
 mod commits;
+mod mount;
+mod salvage;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,13 +17,14 @@ use std::time::{Duration, Instant};
 use avfs_vault::{Cause, ExecId, NewVersion, RootId, Vault, VaultId};
 use serde_json::json;
 
-use self::commits::{names, partial_version};
+use self::commits::names;
 use crate::entered::{Entered, Freeze, Left, Place, Running, Stillness};
 use crate::gauge::Gauge;
 use crate::opened::{Committed, LiveView, Shape, open};
 use crate::options::Access;
 use crate::runtime::{Runtime, lock};
 use crate::{Error, ErrorKind, Result};
+pub(crate) use change::HeadChange;
 
 /// A layer with more names than this is exchanged for a fresh one: every commit looks at all of them.
 const GROWN: usize = 300;
@@ -100,7 +104,8 @@ impl Slot {
         exec: ExecId,
         shape: Shape,
     ) -> Result<Entered> {
-        let mut state = self.lock();
+        let mut state = self.ready(runtime)?;
+        state.check_unmounted()?;
         self.make_way(runtime, &mut state, shape)?;
         self.join(runtime, state, exec, shape, Company::Welcome)
     }
@@ -115,6 +120,7 @@ impl Slot {
         admit: impl FnOnce() -> Result<T>,
     ) -> Result<Entered> {
         let mut state = self.without_commands(runtime, Running::Respect)?;
+        state.check_unmounted()?;
         self.save(runtime, &mut state)?;
         self.make_way(runtime, &mut state, shape)?;
         admit()?;
@@ -135,7 +141,7 @@ impl Slot {
         }
         let live = state.live.as_mut().expect("opened just now");
         live.unsaved = true;
-        let inside = live.inside();
+        let inside = live.inside()?;
         let ending = Arc::new(AtomicBool::new(false));
         let beside: BTreeSet<ExecId> = state.running.keys().copied().collect();
         for other in state.running.values_mut() {
@@ -161,7 +167,7 @@ impl Slot {
     pub fn look(self: &Arc<Self>, runtime: &Runtime, shape: Shape) -> Result<Entered> {
         self.current(runtime, |_| Ok(()))?;
         let view = open(runtime, self.vault, shape, Access::ReadOnly)?;
-        let (inside, before) = (view.inside(), view.layer.record().base);
+        let (inside, before) = (view.inside()?, view.layer.record().base);
         let place = Place::Apart {
             view: Box::new(view),
             vault: self.vault,
@@ -204,8 +210,7 @@ impl Slot {
             }
         }
         if !state.running.is_empty() {
-            let version = partial_version(state);
-            match self.commit(runtime, state, version) {
+            match self.commit_partly(runtime, state) {
                 // The command may be the one that makes room.
                 Err(error) if error.kind() == ErrorKind::Quota => {}
                 committed => drop(committed?),
@@ -231,6 +236,10 @@ impl Slot {
         change: impl FnOnce(Vault) -> Result<T>,
     ) -> Result<T> {
         let mut state = self.without_commands(runtime, running)?;
+        if running == Running::End && state.mount().is_some() {
+            self.finish_mount(runtime, &mut state, mount::last_version())?;
+        }
+        state.check_unmounted()?;
         self.save(runtime, &mut state)?;
         if let Some(live) = state.live.take() {
             live.close()?.in_background();
@@ -245,7 +254,7 @@ impl Slot {
         runtime: &Runtime,
         running: Running,
     ) -> Result<MutexGuard<'_, State>> {
-        let mut state = self.lock();
+        let mut state = self.ready(runtime)?;
         let deadline = Instant::now() + ENDING;
         while !state.running.is_empty() {
             if running == Running::Respect || Instant::now() >= deadline {
@@ -266,8 +275,8 @@ impl Slot {
 
     /// Makes way for what needs no commit: what a quota keeps out becomes a checkpoint.
     pub fn put_aside(&self, runtime: &Runtime) -> Result<()> {
-        let mut state = self.lock();
-        if !state.running.is_empty() {
+        let mut state = self.ready(runtime)?;
+        if state.is_in_use() {
             return Ok(());
         }
         match self.save(runtime, &mut state) {
@@ -284,10 +293,9 @@ impl Slot {
         runtime: &Runtime,
         look: impl FnOnce(Vault) -> Result<T>,
     ) -> Result<T> {
-        let mut state = self.lock();
-        if !state.running.is_empty() {
-            let version = partial_version(&state);
-            let committed = self.commit(runtime, &mut state, version);
+        let mut state = self.ready(runtime)?;
+        if state.is_in_use() {
+            let committed = self.commit_partly(runtime, &mut state);
             committed.map_err(|error| self.uncommitted(runtime, error))?;
         } else {
             self.save(runtime, &mut state)?;
@@ -301,12 +309,15 @@ impl Slot {
         runtime: &Runtime,
         look: impl FnOnce(Vault) -> Result<T>,
     ) -> Result<(T, Option<Stillness>)> {
-        let mut state = self.lock();
+        let mut state = self.ready(runtime)?;
         if state.running.is_empty() {
-            self.save(runtime, &mut state)?;
-            return Ok((look(runtime.inner.vaults.by_id(self.vault)?)?, None));
+            drop(state);
+            return Ok((self.current(runtime, look)?, None));
         }
-        let sandbox = state.live.as_ref().map(|live| live.sandbox.clone());
+        let sandbox = state
+            .live
+            .as_ref()
+            .and_then(|live| live.stage.sandbox().ok());
         let frozen = sandbox.as_ref().and_then(|sandbox| sandbox.freeze().ok());
         let stillness = Stillness {
             commands: state.running.len(),
@@ -315,8 +326,7 @@ impl Slot {
                 None => Freeze::None,
             },
         };
-        let version = partial_version(&state);
-        let committed = self.commit(runtime, &mut state, version);
+        let committed = self.commit_partly(runtime, &mut state);
         drop(frozen);
         committed.map_err(|error| self.uncommitted(runtime, error))?;
         let looked = look(runtime.inner.vaults.by_id(self.vault)?)?;
@@ -329,7 +339,7 @@ impl Slot {
         let Ok(mut state) = self.state.try_lock() else {
             return;
         };
-        if !state.running.is_empty() {
+        if state.is_in_use() {
             return;
         }
         if state.used.elapsed() < idle {
@@ -352,7 +362,9 @@ impl Slot {
     /// Ends whatever runs and closes the view, keeping what was written.
     pub fn shut(&self, runtime: &Runtime) {
         let mut state = self.lock();
-        if state.live.as_ref().is_some_and(|live| live.unsaved) {
+        if state.mount().is_some() {
+            let _ = self.finish_mount(runtime, &mut state, mount::last_version());
+        } else if state.live.as_ref().is_some_and(|live| live.unsaved) {
             // On failure the layer stays on disk, where the next start finds it.
             let _ = self.salvage(runtime, &mut state, None);
         } else {
@@ -411,34 +423,6 @@ impl Slot {
             shared_with,
             aside,
         })
-    }
-
-    fn rotate_in_background(&self, runtime: &Runtime) {
-        let (slot, runtime) = (runtime.slot(self.vault), runtime.clone());
-        std::thread::spawn(move || {
-            let mut state = slot.lock();
-            let unsaved = state.live.as_ref().is_some_and(|live| live.unsaved);
-            if unsaved || !state.has_grown() || !state.running.is_empty() {
-                return;
-            }
-            let shape = state.live.as_ref().map(|live| live.shape);
-            let shape = shape.unwrap_or_default();
-            let closing = state.live.take().map(LiveView::close);
-            // If this fails, so will the next exec, which can say why.
-            state.live = open(&runtime, slot.vault, shape, Access::ReadWrite).ok();
-            let fresh = state
-                .live
-                .as_ref()
-                .map(|live| (live.engine.clone(), live.shown.clone()));
-            drop(state);
-            if let Some((engine, shown)) = fresh {
-                // Only a help to the next command.
-                let _ = engine.sweeper.warm(&shown);
-            }
-            if let Some(Ok(closing)) = closing {
-                closing.finish();
-            }
-        });
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -82,13 +82,11 @@ pub(crate) fn live(birth: Birth<'_>) -> ! {
         Err(_) => sys::leave(1),
     };
     drop(birth.plan);
-    if birth
-        .control
-        .send(&AgentReply::Ready(settled.isolation), &[])
-        .is_err()
-    {
+    let ready = AgentReply::Ready(settled.isolation);
+    if birth.control.send(&ready, &[settled.top.as_fd()]).is_err() {
         sys::leave(1);
     }
+    drop(settled.top);
     Agent {
         control: birth.control,
         children,
@@ -103,6 +101,8 @@ pub(crate) fn live(birth: Birth<'_>) -> ! {
 
 /// What an agent has once its sandbox stands.
 struct Settled {
+    /// The view's `/`.
+    top: OwnedFd,
     fence: Fence,
     mover: Option<Mover>,
     isolation: Isolation,
@@ -137,7 +137,9 @@ fn settle(birth: &Birth<'_>, held: &[RawFd]) -> Result<Settled, Fault> {
     let fence = Fence::new()?;
     birth.filter.apply()?;
     let isolation = isolation(birth, plan.network, &fence)?;
+    let top = rootfs::open_mount_point(Path::new("/"))?;
     Ok(Settled {
+        top,
         fence,
         mover,
         isolation,
@@ -152,6 +154,7 @@ fn settle_beside_the_host(birth: &Birth<'_>, plan: &SandboxPlan) -> Result<Settl
     let fence = Fence::new()?;
     let isolation = isolation(birth, plan.network, &fence)?;
     Ok(Settled {
+        top: rootfs::open_mount_point(&birth.keeper_dir.join(ROOT))?,
         fence,
         mover: None,
         isolation: Isolation {

@@ -8,6 +8,7 @@
 //! each and are this same program. Whichever of them dies, what is below it dies at once.
 
 mod agent;
+pub mod attack;
 mod cgroup;
 mod command;
 mod confine;
@@ -19,6 +20,7 @@ mod limits;
 mod memory;
 mod mover;
 mod notify;
+pub mod onhost;
 mod plan;
 pub mod probe;
 mod protocol;

@@ -16,6 +16,7 @@ mod files;
 mod items;
 mod journal;
 mod labels;
+mod mounts;
 mod paths;
 mod policy;
 mod routes;
@@ -49,6 +50,7 @@ fn all_routes() -> Routes {
     let routes = approvals::routes(policy::routes(routes));
     let routes = journal::routes(routes);
     let routes = care::routes(routes);
+    let routes = mounts::routes(routes);
     daemon::routes(routes)
 }
 

@@ -1,4 +1,4 @@
-//! The words of `proxy exec`.
+//! The words of `proxy exec`, and of what goes with it.
 
 use avfs_runtime::{parse_duration, parse_size};
 use clap::{Args, ValueEnum};

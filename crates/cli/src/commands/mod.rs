@@ -1,12 +1,14 @@
 //! One file per verb, and the door they all go through.
 
 mod approval;
+pub mod attack;
 mod audit;
 mod care;
 mod cat;
 mod checkout;
 mod checkpoint;
 mod chmod;
+mod commit;
 mod completions;
 mod cp;
 mod daemon;
@@ -26,6 +28,7 @@ mod ln;
 mod log;
 mod ls;
 mod mkdir;
+mod mount;
 mod mv;
 mod output;
 mod paths;
@@ -39,7 +42,7 @@ mod tree;
 mod vault;
 mod write;
 
-use crate::args::{Cli, ProxyVerb, Verb};
+use crate::args::{Cli, DoctorArgs, ProxyVerb, Verb};
 use crate::error::{Error, Result};
 use crate::exit::{self, Owner};
 use crate::output::Output;
@@ -69,7 +72,8 @@ fn dispatch(cli: Cli, output: Output) -> Result<u8> {
         // These need no daemon, or choose one themselves.
         Verb::Serve(args) => serve::run(args, output),
         Verb::Completions { shell } => completions::run(shell, output),
-        Verb::Doctor => return doctor::run(output),
+        Verb::Doctor(DoctorArgs { attack: true, .. }) => return attack::run(output),
+        Verb::Doctor(args) => return doctor::run(args, output),
         Verb::Demo => return demo::run(output),
         Verb::Daemon(verb) => return daemon::run(verb, output),
         verb => return with_session(verb, Session::from_environment(vault)?, output),
@@ -106,6 +110,10 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Log(args) => log::run(args, session, output),
         Verb::Checkout(args) => checkout::run(args, session, output),
         Verb::Revert(args) => checkout::revert(args, session, output),
+        Verb::Mount(args) => mount::run(args, session, output),
+        Verb::Unmount(args) => mount::unmount(args, session, output),
+        Verb::Mounts => mount::list(session, output),
+        Verb::Commit => commit::run(session, output),
         Verb::Diff(args) => diff::run(args, session, output),
         Verb::Output(args) => output::run(args, session, output),
         Verb::Approval(verb) => approval::run(verb, session, output),
@@ -120,7 +128,11 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Proxy(ProxyVerb::Exec(args)) | Verb::Exec(args) => {
             return exec::run(args, session, output);
         }
-        Verb::Serve(_) | Verb::Completions { .. } | Verb::Doctor | Verb::Demo | Verb::Daemon(_) => {
+        Verb::Serve(_)
+        | Verb::Completions { .. }
+        | Verb::Doctor(_)
+        | Verb::Demo
+        | Verb::Daemon(_) => {
             unreachable!("answered before a session is opened")
         }
     };

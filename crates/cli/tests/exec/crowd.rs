@@ -34,7 +34,6 @@ fn many_clients_leave_nothing_behind() {
         for number in 0..vaults {
             home.ok(&["vault", "create", &format!("v{number}")]);
         }
-        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         let next = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for _ in 0..CLIENTS {
@@ -78,8 +77,9 @@ fn many_clients_leave_nothing_behind() {
             wait_for(limit, || groups() == 0),
             "no control group is left"
         );
-        let after = fs::read_to_string("/proc/self/mountinfo").unwrap();
-        assert_eq!(after, mounts, "no mount is left");
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let place = home.path().to_str().unwrap();
+        assert!(!mounts.contains(place), "no mount is left: {mounts}");
         let layers = home.avfs_home().join("layers");
         let uppers = fs::read_dir(layers)
             .unwrap()

@@ -1,6 +1,7 @@
 //! `proxy exec`: every option has its effect or is refused, and every report is true.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod attacks;
 mod concurrency;
 mod crowd;
 mod faults;

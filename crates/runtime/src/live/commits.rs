@@ -1,15 +1,14 @@
-//! How what commands wrote becomes versions: commits, refused ones, and what a lost sandbox left.
+//! How what commands wrote becomes versions: commits, and refused ones.
 
 use avfs_vault::{Cause, ExecId, NewVersion, Principal};
 use avfs_view::Writers;
 use serde_json::json;
 
 use super::{Slot, State};
-use crate::engine::Engine;
-use crate::opened::{
-    CommitPlan, Committed, Otherwise, commit_layer, interrupted_version, remove_in_background,
-};
+use crate::commit::commit_version;
+use crate::opened::{CommitPlan, Committed, Otherwise, commit_layer, interrupted_version};
 use crate::runtime::Runtime;
+use crate::stage::Stage;
 use crate::{Error, Result};
 
 impl Slot {
@@ -41,19 +40,15 @@ impl Slot {
         state: &mut State,
         version: NewVersion,
     ) -> Result<Committed> {
-        let writers = if state.running.is_empty() {
-            Writers::None
-        } else {
-            Writers::Some
-        };
         let Some(live) = &mut state.live else {
             let after = runtime.inner.vaults.by_id(self.vault)?.head;
-            return Ok(Committed {
-                after,
-                version: None,
-                skipped: Vec::new(),
-                aside: None,
-            });
+            return Ok(Committed::unchanged(after));
+        };
+        let quiet = live.stage.quiesce()?;
+        let writers = match &live.stage {
+            Stage::Sandbox(_) if state.running.is_empty() => Writers::None,
+            Stage::Mount(_) if quiet.is_some() => Writers::None,
+            Stage::Sandbox(_) | Stage::Mount(_) => Writers::Some,
         };
         let plan = CommitPlan {
             vault: self.vault,
@@ -67,12 +62,14 @@ impl Slot {
         match commit_layer(runtime, &live.engine, plan) {
             Ok((committed, entries)) => {
                 live.entries = entries;
-                live.unsaved = writers == Writers::Some;
+                drop(quiet);
+                live.unsaved = writers == Writers::Some || live.stage.is_mount();
                 live.refused = None;
+                live.stage.set_room(runtime, self.vault)?;
                 Ok(committed)
             }
             Err(error) => {
-                if writers == Writers::None {
+                if writers == Writers::None && !live.stage.is_mount() {
                     live.refused = Some(refused);
                 }
                 Err(error)
@@ -80,49 +77,17 @@ impl Slot {
         }
     }
 
-    /// The sandbox died with commands in it: what they wrote becomes a version marked interrupted.
-    pub(super) fn salvage(
-        &self,
-        runtime: &Runtime,
-        state: &mut State,
-        version: Option<NewVersion>,
-    ) -> Result<Committed> {
-        let mut live = state.live.take().expect("only called when there is a view");
-        live.sandbox.kill();
-        let version = match version {
-            Some(version) => NewVersion {
-                cause: Cause::Interrupted,
-                ..version
-            },
-            None => interrupted_version(json!({ "why": "the sandbox was lost" })),
-        };
-        let mut engine = runtime.engine()?;
-        let mut commit = |engine: &Engine| {
-            let plan = CommitPlan {
-                vault: self.vault,
-                layer: &mut live.layer,
-                cache: &mut live.cache,
-                writers: Writers::None,
-                version: version.clone(),
-                otherwise: Otherwise::KeepAside,
-            };
-            commit_layer(runtime, engine, plan)
-        };
-        let mut outcome = commit(&engine);
-        if let Err(Error::View(avfs_view::Error::ScannerLost)) = outcome {
-            // The keeper was dying, and its sandboxes before it.
-            engine.keeper.kill();
-            engine = runtime.engine()?;
-            outcome = commit(&engine);
-        }
-        let (committed, _) = outcome?;
-        remove_in_background(live.layer.retire()?, engine);
-        Ok(committed)
+    pub(super) fn commit_partly(&self, runtime: &Runtime, state: &mut State) -> Result<Committed> {
+        let version = partial_version(state);
+        self.commit(runtime, state, version)
     }
 }
 
-/// A commit in the middle of commands, because somebody looks.
-pub(super) fn partial_version(state: &State) -> NewVersion {
+/// A commit in the middle of somebody's work, because somebody else looks.
+fn partial_version(state: &State) -> NewVersion {
+    if state.mount().is_some() {
+        return commit_version(Principal::System, json!({ "partial": true }));
+    }
     NewVersion {
         by: Principal::System,
         exec: None,

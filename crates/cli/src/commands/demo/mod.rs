@@ -2,7 +2,7 @@
 //! a client like any other, of a daemon of its own.
 
 mod project;
-mod stage;
+pub mod stage;
 
 use crate::error::{Error, Result};
 use crate::exit;
@@ -32,7 +32,7 @@ pub fn run(output: Output) -> Result<u8> {
     say(&style::strong(
         "agentvfs: a failing test, two forks, two fixes, one way back",
     ))?;
-    let stage = Stage::set()?;
+    let stage = Stage::set("demo")?;
     if !check_host(&stage)? {
         return Ok(1);
     }

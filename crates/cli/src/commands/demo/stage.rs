@@ -1,4 +1,4 @@
-//! Where the demo takes place: a directory and a daemon of its own, gone when it ends.
+//! Where a demonstration takes place: a directory and a daemon of its own, gone when it ends.
 
 use crate::environment;
 use crate::error::{Error, Result};
@@ -19,8 +19,8 @@ pub struct Stage {
 
 impl Stage {
     /// Sets the stage, and has an interrupt stop the story instead of the program.
-    pub fn set() -> Result<Stage> {
-        let dir = std::env::temp_dir().join(format!("avfs-demo-{}", std::process::id()));
+    pub fn set(name: &str) -> Result<Stage> {
+        let dir = std::env::temp_dir().join(format!("avfs-{name}-{}", std::process::id()));
         let make = |dir: &Path| {
             DirBuilder::new()
                 .mode(0o700)
@@ -51,6 +51,10 @@ impl Stage {
 
     pub fn place(&self) -> &Place {
         &self.place
+    }
+
+    pub fn dir(&self) -> &Path {
+        &self.dir
     }
 
     pub fn project_dir(&self) -> PathBuf {

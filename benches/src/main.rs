@@ -9,6 +9,7 @@ mod bed;
 mod exec;
 mod files;
 mod pointers;
+mod streams;
 mod tools;
 mod transfer;
 
@@ -29,6 +30,7 @@ fn main() {
     }
     pointers::measure(&bed, sizes);
     exec::measure(&bed, sizes);
+    streams::measure(&bed, sizes[0]);
     tools::measure(&bed, if quick { 2_000 } else { 20_000 });
     files::measure(&bed);
     pointers::at_rest(&bed);

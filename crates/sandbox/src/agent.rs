@@ -128,6 +128,7 @@ fn settle(birth: &Birth<'_>, held: &[RawFd]) -> Result<Settled, Fault> {
         confine::leave_root()?;
     }
     confine::forbid_nesting()?;
+    confine::bound_tasks()?;
     // As root, the overlay itself can rename every directory.
     let mover = match (birth.privilege, plan.readonly) {
         (Privilege::User, false) => Some(Mover::start(birth.filter, held)?),

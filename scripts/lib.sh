@@ -9,11 +9,19 @@ die() {
     exit 1
 }
 
+# Whether there is a program, or (py-NAME) a module of the system's Python.
+have() {
+    case $1 in
+        py-*) /usr/bin/python3 -c "import ${1#py-}" 2> /dev/null ;;
+        *) command -v "$1" > /dev/null ;;
+    esac
+}
+
 # need PROGRAM:PACKAGE …: installs the packages of the programs that are missing.
 need() {
     local missing=() pair
     for pair in "$@"; do
-        command -v "${pair%%:*}" > /dev/null || missing+=("${pair##*:}")
+        have "${pair%%:*}" || missing+=("${pair##*:}")
     done
     [ ${#missing[@]} -eq 0 ] && return
     local install="apt-get install -y --no-install-recommends ${missing[*]}"
@@ -44,4 +52,52 @@ open_fuse() {
     elif [ ! -w /dev/fuse ]; then
         die "/dev/fuse is closed to $(id -un); run as root: chmod 666 /dev/fuse"
     fi
+}
+
+# Programs and packages that tests run in views and no system package brings.
+test_tools() {
+    export AVFS_TEST_TOOLS=$top/target/tools
+    if [ ! -x "$AVFS_TEST_TOOLS/bin/fsx" ] || [ ! -x "$AVFS_TEST_TOOLS/bin/pjdfstest" ]; then
+        say "building fsx and pjdfstest, once"
+        CARGO_PROFILE_DEV_DEBUG=0 CARGO_PROFILE_DEV_STRIP=true cargo install --quiet --debug --locked \
+            --root "$AVFS_TEST_TOOLS" --target-dir "$AVFS_TEST_TOOLS/build" fsx@0.3.2 pjdfstest@0.2.2
+        rm -rf "$AVFS_TEST_TOOLS/build"
+    fi
+    if [ ! -d "$AVFS_TEST_TOOLS/wheels" ]; then
+        say "fetching pytest, once"
+        /usr/bin/python3 -m pip download --quiet --only-binary :all: --dest "$AVFS_TEST_TOOLS/wheels.new" pytest==8.4.2
+        mv "$AVFS_TEST_TOOLS/wheels.new" "$AVFS_TEST_TOOLS/wheels"
+    fi
+    if [ ! -d "$AVFS_TEST_TOOLS/crate" ]; then
+        say "vendoring a crate's dependencies, once"
+        vendored_crate "$AVFS_TEST_TOOLS/crate.new"
+        mv "$AVFS_TEST_TOOLS/crate.new" "$AVFS_TEST_TOOLS/crate"
+    fi
+}
+
+# vendored_crate DIR: the manifest, lock file and dependencies of a crate that can be built offline.
+vendored_crate() {
+    rm -rf "$1"
+    mkdir -p "$1/src" "$1/.cargo"
+    cat > "$1/Cargo.toml" << 'END'
+[package]
+name = "counter"
+version = "0.1.0"
+edition = "2021"
+
+[workspace]
+
+[dependencies]
+libc = "=0.2.191"
+shlex = "=2.0.1"
+END
+    touch "$1/src/lib.rs"
+    (cd "$1" && cargo vendor --quiet)
+    cat > "$1/.cargo/config.toml" << 'END'
+[source.crates-io]
+replace-with = "vendored-sources"
+
+[source.vendored-sources]
+directory = "vendor"
+END
 }

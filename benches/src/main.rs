@@ -1,6 +1,6 @@
 //! Prints every figure of the product in one run, beside what the host does by itself.
 //!
-//! `cargo run --release -p avfs-benches [-- --quick|--million]`, with `target/release/avfs` built. Run it as root and
+//! `cargo run --release -p avfs-benches [-- --quick|--million] [PART…]`, with `target/release/avfs` built. Run it as root and
 //! as an ordinary user: the two take different ways through the kernel. Medians; ratios are against the
 //! same work on the host's filesystem in the same run.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
@@ -15,24 +15,46 @@ mod transfer;
 
 use bed::Bed;
 
+/// The parts of a run, in order; words on the command line choose among them.
+const PARTS: [&str; 7] = [
+    "import", "pointers", "exec", "streams", "tools", "files", "forks",
+];
+
 fn main() {
-    let quick = std::env::args().any(|word| word == "--quick");
-    let sizes: &[usize] = match quick {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let has = |word: &str| words.iter().any(|given| given == word);
+    let known =
+        |word: &String| ["--quick", "--million"].contains(&&**word) || PARTS.contains(&&**word);
+    if let Some(unknown) = words.iter().find(|word| !known(word)) {
+        eprintln!(
+            "{unknown}: known are --quick, --million, {}",
+            PARTS.join(", ")
+        );
+        std::process::exit(2);
+    }
+    let chosen = |part: &str| has(part) || !PARTS.iter().any(|part| has(part));
+    let sizes: &[usize] = match has("--quick") {
         true => &[1_000],
-        false if std::env::args().any(|word| word == "--million") => &[1_000, 50_000, 1_000_000],
+        false if has("--million") => &[1_000, 50_000, 1_000_000],
         false => &[1_000, 50_000],
     };
     let bed = Bed::make();
     println!("# avfs {} as {}", env!("CARGO_PKG_VERSION"), bed.who());
     println!("{}", bed.machine());
-    for &files in sizes {
-        transfer::measure(&bed, files);
+    for part in PARTS.into_iter().filter(|part| chosen(part)) {
+        match part {
+            "import" => sizes
+                .iter()
+                .for_each(|&files| transfer::measure(&bed, files)),
+            "pointers" => pointers::measure(&bed, sizes),
+            "exec" => exec::measure(&bed, sizes),
+            "streams" => streams::measure(&bed, sizes[0]),
+            "tools" => tools::measure(&bed, if has("--quick") { 2_000 } else { 20_000 }),
+            "files" => files::measure(&bed),
+            _ => {
+                pointers::at_rest(&bed);
+                pointers::many_forks(&bed, sizes[sizes.len() - 1]);
+            }
+        }
     }
-    pointers::measure(&bed, sizes);
-    exec::measure(&bed, sizes);
-    streams::measure(&bed, sizes[0]);
-    tools::measure(&bed, if quick { 2_000 } else { 20_000 });
-    files::measure(&bed);
-    pointers::at_rest(&bed);
-    pointers::many_forks(&bed, sizes[sizes.len() - 1]);
 }

@@ -1,8 +1,9 @@
 //! What moves a pointer: fork, checkpoint, restore; and what a daemon costs at rest.
 
+use avfs_api::client::Client;
 use avfs_api::wire::{CheckpointRestore, CheckpointSave, VaultFork, VaultList};
 
-use crate::bed::{Bed, median_ms, timed};
+use crate::bed::{Bed, make_tree, median_ms, timed};
 
 const ROUNDS: usize = 21;
 
@@ -47,33 +48,7 @@ pub fn measure(bed: &Bed, sizes: &[usize]) {
             })
         });
         println!("| checkpoint save | {files} | {cli:.2} | {socket:.2} |");
-        bed.avfs(&[
-            "--vault",
-            &vault,
-            "write",
-            "/workspace/d000/e00/f0.txt",
-            "changed",
-        ]);
-        let cli = median_ms(ROUNDS, |_| {
-            bed.cli(&["--vault", &vault, "checkpoint", "restore", "cli-0"])
-        });
-        let socket = median_ms(ROUNDS, |round| {
-            let name = format!("cli-{}", round % 2);
-            timed(|| {
-                drop(
-                    client
-                        .call(
-                            &vault,
-                            &CheckpointRestore {
-                                name: Some(name),
-                                undo: false,
-                                force: false,
-                            },
-                        )
-                        .expect("restores"),
-                )
-            })
-        });
+        let (cli, socket) = restores(bed, &vault, &mut client);
         println!("| checkpoint restore | {files} | {cli:.2} | {socket:.2} |");
     }
 }
@@ -85,6 +60,9 @@ pub fn ensure_vault(bed: &Bed, files: usize) -> String {
     if !String::from_utf8_lossy(&listed).contains(&format!("\"{vault}\"")) {
         bed.avfs(&["vault", "create", &vault]);
         let tree = bed.path(&format!("tree-{files}"));
+        if !tree.exists() {
+            make_tree(&tree, files);
+        }
         bed.avfs(&[
             "--vault",
             &vault,
@@ -93,6 +71,24 @@ pub fn ensure_vault(bed: &Bed, files: usize) -> String {
         ]);
     }
     vault
+}
+
+/// Back and forth between two states.
+fn restores(bed: &Bed, vault: &str, client: &mut Client) -> (f64, f64) {
+    let path = "/workspace/d000/e00/f0.txt";
+    bed.avfs(&["--vault", vault, "write", path, "changed"]);
+    let cli = median_ms(ROUNDS, |_| {
+        bed.cli(&["--vault", vault, "checkpoint", "restore", "cli-0"])
+    });
+    let socket = median_ms(ROUNDS, |round| {
+        let request = CheckpointRestore {
+            name: Some(format!("cli-{}", round % 2)),
+            undo: false,
+            force: false,
+        };
+        timed(|| drop(client.call(vault, &request).expect("restores")))
+    });
+    (cli, socket)
 }
 
 fn fork() -> VaultFork {

@@ -4,22 +4,24 @@ mod care;
 mod examples;
 mod exec;
 mod labels;
+mod mounts;
 mod paths;
 mod search;
 mod transfer;
+mod vaults;
 mod versions;
 
 use clap::{Args, Command, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 
 pub use care::{AuditArgs, AuditVerb, GcArgs, MaintainArgs, PruneArgs, QuotaArgs, QuotaVerb};
-pub use exec::{
-    DoctorArgs, DriverName, ExecArgs, NetworkName, OutputArgs, ProfileName, StreamName,
-};
+pub use exec::{DriverName, ExecArgs, NetworkName, OutputArgs, ProfileName, StreamName};
 pub use labels::{MetaArgs, TagArgs, UntagArgs};
+pub use mounts::{DoctorArgs, MountArgs, MountDriverName, UnmountArgs};
 pub use paths::{CatArgs, ChmodArgs, CpArgs, EditArgs, LnArgs, TouchArgs, TreeArgs, WriteArgs};
 pub use search::{FindArgs, GrepArgs, SearchArgs};
 pub use transfer::{ExportArgs, ImportArgs};
+pub use vaults::{CheckpointVerb, VaultVerb};
 pub use versions::{CheckoutArgs, DiffArgs, LogArgs, RevertArgs};
 
 /// Workspaces for agents: fork one in a moment, run commands in it behind a sandbox, see exactly
@@ -120,6 +122,15 @@ pub enum Verb {
     Revert(RevertArgs),
     /// Show what changed between two states
     Diff(DiffArgs),
+    /// Show the vault as a directory of this machine
+    Mount(MountArgs),
+    /// Take a mount away; what was written in it becomes a version
+    #[command(visible_alias = "umount")]
+    Unmount(UnmountArgs),
+    /// List what is mounted
+    Mounts,
+    /// Make a version of what was written in a view by now
+    Commit,
     /// Run commands behind the boundary
     #[command(subcommand)]
     Proxy(ProxyVerb),
@@ -154,89 +165,6 @@ pub enum Verb {
     Completions {
         /// Which shell
         shell: ShellName,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-pub enum VaultVerb {
-    /// Make an empty vault; the first one becomes current
-    Create {
-        /// 1-64 letters, digits, dots, dashes and underscores
-        name: String,
-    },
-    /// List all vaults
-    #[command(visible_alias = "ls")]
-    List {
-        /// List the deleted ones that can still be brought back instead
-        #[arg(long)]
-        deleted: bool,
-    },
-    /// Say all there is to say about a vault
-    Info {
-        /// The current one when left out
-        name: Option<String>,
-    },
-    /// Make a vault the current one
-    Use { name: String },
-    /// Make a vault that begins as another one is now, in a moment whatever its size
-    Fork {
-        source: String,
-        name: String,
-        /// Begin with this checkpoint of the source
-        #[arg(long, value_name = "NAME", conflicts_with = "version")]
-        checkpoint: Option<String>,
-        /// Begin with this version of the source
-        #[arg(long, value_name = "N", value_parser = version)]
-        version: Option<u64>,
-        /// Make the fork the current vault
-        #[arg(long = "use")]
-        make_current: bool,
-    },
-    /// Give a vault another name
-    Rename {
-        /// What it is called now
-        name: String,
-        /// What it shall be called
-        new_name: String,
-    },
-    /// Delete a vault; until gc it can be brought back
-    Delete {
-        name: String,
-        /// Accepted for scripts; nothing is ever asked
-        #[arg(short, long)]
-        yes: bool,
-    },
-    /// Bring a deleted vault back, with its versions and checkpoints
-    #[command(after_help = "\
-Examples:
-  avfs vault undelete myproject                 as it was
-  avfs vault undelete myproject --as old-one    when the name is taken by now")]
-    Undelete {
-        /// The name it had
-        name: String,
-        /// The name it gets, instead of the one it had
-        #[arg(long = "as", value_name = "NAME")]
-        to: Option<String>,
-    },
-    /// Say something about every command that runs in a vault
-    Set {
-        /// env.NAME=VALUE, memory=2g, cpus=1.5, pids=100, disk=1g, profile=moderate, timeout=90s
-        #[arg(required = true, value_name = "KEY=VALUE")]
-        settings: Vec<String>,
-    },
-    /// Unsay it
-    Unset {
-        /// env.NAME, memory, cpus, pids, disk, profile, timeout
-        #[arg(required = true, value_name = "KEY")]
-        keys: Vec<String>,
-    },
-    /// List the versions of a vault, newest first
-    Log {
-        /// The current one when left out
-        name: Option<String>,
-        /// How many to show
-        #[arg(short = 'n', long, default_value_t = 50)]
-        limit: usize,
     },
 }
 
@@ -286,32 +214,6 @@ pub struct MvArgs {
     pub source: OsString,
     /// Where to; into it when it is a directory
     pub destination: OsString,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum CheckpointVerb {
-    /// Name the vault's state as it is now, in a moment whatever its size
-    Save {
-        /// Made up when left out
-        name: Option<String>,
-    },
-    /// List the vault's checkpoints
-    List,
-    /// Say all there is to say about a checkpoint
-    Info { name: String },
-    /// Go back to a checkpoint; the state before is kept as a checkpoint too
-    Restore {
-        #[arg(required_unless_present = "undo", conflicts_with = "undo")]
-        name: Option<String>,
-        /// Go back to what the last restore replaced
-        #[arg(long)]
-        undo: bool,
-        /// End the commands that run in the vault first
-        #[arg(long)]
-        force: bool,
-    },
-    /// Forget a checkpoint
-    Delete { name: String },
 }
 
 #[derive(Debug, Subcommand)]
@@ -406,7 +308,7 @@ mod tests {
         ("vault_use", "vault use v"),
         ("vault_rename", "vault rename v w"),
         ("vault_fork", "vault fork v w --checkpoint c --use"),
-        ("vault_delete", "vault delete v -y"),
+        ("vault_delete", "vault delete v -y --force"),
         ("vault_list_deleted", "vault list --deleted"),
         ("vault_undelete", "vault undelete v"),
         ("vault_set", "vault set env.A=b memory=1g"),
@@ -454,7 +356,7 @@ mod tests {
         ("checkpoint_save", "checkpoint save c"),
         ("checkpoint_list", "snapshot list"),
         ("checkpoint_info", "checkpoint info c"),
-        ("checkpoint_restore", "checkpoint restore --undo"),
+        ("checkpoint_restore", "checkpoint restore --undo --force"),
         ("checkpoint_delete", "checkpoint delete c"),
         ("diff", "diff BASE HEAD /f --stat --patch"),
         ("exec", "exec -- true"),
@@ -472,6 +374,10 @@ mod tests {
         ("prune", "prune --keep 5 --dry-run"),
         ("quota", "quota"),
         ("quota_set", "quota set max_files 10"),
+        ("commit", "commit"),
+        ("mount", "mount d --readonly --at v3 --foreground"),
+        ("unmount", "unmount d --force"),
+        ("mounts", "mounts"),
         ("daemon", "daemon status"),
         ("daemon_stop", "daemon stop"),
     ];

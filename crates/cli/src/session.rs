@@ -3,7 +3,7 @@
 use crate::environment;
 use crate::error::Result;
 use crate::output::Output;
-use crate::output::progress::Bar;
+use crate::output::progress::{Bar, Waiting};
 use avfs_api::client::Input;
 use avfs_api::start::{self, Starter};
 use avfs_api::wire::{CURRENT, Envelope, Exec, ExecEvent, Operation};
@@ -64,6 +64,7 @@ impl Session {
 
     /// Asks for an operation on a vault by name.
     pub fn call_on<O: Operation>(&mut self, vault: &str, request: &O) -> Result<O::Response> {
+        let _waiting = Waiting::begin();
         self.with_client(|client| client.call(vault, request))
     }
 
@@ -161,7 +162,8 @@ impl Session {
         let Some(mut connected) = self.client.take() else {
             return Ok(());
         };
-        if connected.daemon()?.running_execs > 0 {
+        let state = connected.daemon()?;
+        if state.running_execs > 0 || state.mounts > 0 {
             return Err(Error::OtherVersion { daemon, client }.into());
         }
         // A note that cannot be written is no reason to stop.

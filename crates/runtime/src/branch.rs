@@ -3,6 +3,7 @@
 use avfs_vault::{ExecId, ForkPoint, Principal, Vault, VaultName};
 
 use crate::Result;
+use crate::entered::Running;
 use crate::report::ForkReport;
 use crate::runtime::Runtime;
 use crate::vaults::AfterFork;
@@ -38,7 +39,7 @@ impl Fork {
         if keep {
             self.mark(None)?;
         } else {
-            self.runtime.vault_delete(&name)?;
+            self.runtime.vault_delete(&name, Running::Respect)?;
         }
         self.stays = true;
         Ok(ForkReport { name, kept: keep })
@@ -55,7 +56,9 @@ impl Drop for Fork {
     fn drop(&mut self) {
         if !self.stays {
             // Only after an error of ours. If this fails too, the next start finds the mark.
-            let _ = self.runtime.vault_delete(&self.vault.name);
+            let _ = self
+                .runtime
+                .vault_delete(&self.vault.name, Running::Respect);
         }
     }
 }
@@ -65,7 +68,7 @@ impl Runtime {
     pub(crate) fn remove_throwaway_forks(&self) -> Result<()> {
         for id in self.inner.vaults.with_setting(THROWAWAY)? {
             let vault = self.inner.vaults.by_id(id)?;
-            self.vault_delete(&vault.name)?;
+            self.vault_delete(&vault.name, Running::Respect)?;
         }
         Ok(())
     }

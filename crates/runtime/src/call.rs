@@ -17,7 +17,7 @@ use crate::options::{Access, Branch, CheckpointMode, Driver, Terms};
 use crate::report::{Captured, ExecReport, ExecStatus, ExecTerms, Timings};
 use crate::run::Ran;
 use crate::runtime::Runtime;
-use crate::{Error, Result, Skipped, patch};
+use crate::{Error, Result, patch};
 
 /// The two ways to state a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -271,12 +271,5 @@ impl ExecCommand {
                 words.join(" ")
             }
         }
-    }
-}
-
-pub(crate) fn skipped(skipped: avfs_view::Skipped) -> Skipped {
-    Skipped {
-        path: skipped.path,
-        reason: skipped.reason.to_owned(),
     }
 }

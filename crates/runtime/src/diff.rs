@@ -203,6 +203,16 @@ impl Runtime {
         })
     }
 
+    /// The root at a point of the vault's history, and its version where it is one.
+    pub(crate) fn state_at(
+        &self,
+        vault: &Vault,
+        point: &DiffPoint,
+    ) -> Result<(RootId, Option<u64>)> {
+        let state = self.state(vault, point)?;
+        Ok((state.root, state.version))
+    }
+
     fn patch(&self, changes: &[Change], scope: &DiffScope) -> Result<String> {
         let mut text = String::new();
         for change in changes {

@@ -1,13 +1,14 @@
 //! The keeper and what is served through it: two lenses and the scanner.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use avfs_sandbox::{Keeper, KeeperConfig, Privilege, SANDBOX_UID};
 use avfs_vault::{RootId, Trees};
 use avfs_view::{Lens, LensRoot, MarkNames, Owner, Scanner, Xattrs};
 
-use crate::runtime::Config;
+use crate::mounts::this_user;
+use crate::runtime::{Config, lock};
 use crate::{Error, Result};
 
 /// One keeper's life. When it dies, all that it held is gone, and another one is started.
@@ -17,8 +18,14 @@ pub(crate) struct Engine {
     pub scanner: Scanner,
     /// Removes layers: a large one takes long, and nobody should wait behind it.
     pub sweeper: Scanner,
+    /// Changes what views show.
+    pub writer: Scanner,
+    /// How layers are marked.
+    pub marks: MarkNames,
     plain: Served,
     with_xattrs: Served,
+    /// For mounts on the host; made when first needed.
+    on_host: Mutex<Option<Served>>,
 }
 
 struct Served {
@@ -54,12 +61,16 @@ impl Engine {
         };
         let scanner = Scanner::new(keeper.spawn_helper("__scanner")?, marks);
         let sweeper = Scanner::new(keeper.spawn_helper("__scanner")?, marks);
+        let writer = Scanner::new(keeper.spawn_helper("__scanner")?, marks);
         Ok(Engine {
             keeper,
             scanner,
             sweeper,
+            writer,
+            marks,
             plain,
             with_xattrs,
+            on_host: Mutex::default(),
         })
     }
 
@@ -76,6 +87,27 @@ impl Engine {
             &self.with_xattrs
         } else {
             &self.plain
+        };
+        let guard = served.lens.open(root);
+        let path = served.path.join(guard.name());
+        Ok((guard, path))
+    }
+}
+
+impl Engine {
+    /// The same as [`Engine::show`] for a mount on the host, where everything belongs to this user.
+    pub fn show_on_host(&self, trees: &Trees, root: RootId) -> Result<(LensRoot, PathBuf)> {
+        let mut on_host = lock(&self.on_host);
+        let served = match on_host.as_ref() {
+            Some(served) => served,
+            None => {
+                let mount = self.keeper.mount_fuse("lens-host")?;
+                let lens = Lens::serve(mount.fd, trees.clone(), this_user(), Xattrs::Served)?;
+                on_host.insert(Served {
+                    lens: Arc::new(lens),
+                    path: mount.path,
+                })
+            }
         };
         let guard = served.lens.open(root);
         let path = served.path.join(guard.name());

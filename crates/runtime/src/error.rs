@@ -1,5 +1,7 @@
 //! What can go wrong in a use case, and the closed list of kinds that every surface maps.
 
+use std::path::PathBuf;
+
 use avfs_store::rusqlite::ErrorCode;
 use avfs_vault::{ExecId, RootId, VaultPath};
 
@@ -123,6 +125,20 @@ pub enum Error {
     NoEarlierState { path: VaultPath, since: u64 },
     #[error("{running} command(s) are running in vault {vault}")]
     Busy { vault: String, running: usize },
+    #[error("vault {vault} is mounted at {dir}", dir = dir.display())]
+    Mounted { vault: String, dir: PathBuf },
+    #[error("vault {vault} is already mounted at {dir}", dir = dir.display())]
+    AlreadyMounted { vault: String, dir: PathBuf },
+    #[error("something is already mounted at {dir}", dir = dir.display())]
+    DirTaken { dir: PathBuf },
+    #[error("{what} is not mounted")]
+    NotMounted { what: String },
+    #[error("programs still use {dir}", dir = dir.display())]
+    MountInUse { dir: PathBuf },
+    #[error("the daemon lives in another mount namespace: what it mounts would not be seen here")]
+    OtherNamespace,
+    #[error("a running command keeps changing the same files of vault {vault}")]
+    Overtaken { vault: String },
     #[error("{running} command(s) are running in vault {vault} with another network or driver")]
     OtherShape { vault: String, running: usize },
     #[error("{what} is for the owner to allow")]
@@ -163,7 +179,11 @@ impl Error {
             Error::Uncommitted { source, .. } => source.kind(),
             Error::NoCurrentVault => ErrorKind::NotFound,
             Error::LentPath { .. } | Error::SandboxPath { .. } => ErrorKind::Denied,
-            Error::PathExists { .. } => ErrorKind::AlreadyExists,
+            Error::PathExists { .. } | Error::AlreadyMounted { .. } | Error::DirTaken { .. } => {
+                ErrorKind::AlreadyExists
+            }
+            Error::NotMounted { .. } => ErrorKind::NotFound,
+            Error::OtherNamespace => ErrorKind::Unavailable,
             Error::NotEmpty { .. }
             | Error::IntoItself { .. }
             | Error::NeedsRecursive { .. }
@@ -177,8 +197,11 @@ impl Error {
             | Error::NoEarlierState { .. }
             | Error::LabelNotFound { .. } => ErrorKind::NotFound,
             Error::Busy { .. }
-            | Error::OtherShape { .. }
+            | Error::Mounted { .. }
+            | Error::MountInUse { .. }
+            | Error::Overtaken { .. }
             | Error::HeadMoved { .. }
+            | Error::OtherShape { .. }
             | Error::HomeInUse { .. } => ErrorKind::Conflict,
             Error::OwnerOnly { .. } => ErrorKind::Denied,
             Error::NoOutput { .. } => ErrorKind::NotFound,
@@ -192,8 +215,8 @@ impl Error {
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             Error::Uncommitted { source, .. } if source.kind() == ErrorKind::Quota => {
-                "remove something with `avfs exec -- rm …`, or raise the limit with \
-                 `avfs quota set`; then it is committed"
+                "remove something with `avfs exec -- rm …`, or in its mount, or raise the limit \
+                 with `avfs quota set`; then it is committed"
                     .into()
             }
             Error::Uncommitted { source, .. } => return source.hint(),
@@ -231,27 +254,63 @@ impl Error {
             Error::NoEarlierState { path, .. } => {
                 format!("`avfs log {path}` lists its versions; `avfs rm {path}` removes it")
             }
+            Error::Busy { .. } => {
+                "wait until they end, or work in a fork; `checkpoint restore` and `vault delete` \
+                 end them with --force"
+                    .into()
+            }
+            Error::Overtaken { .. } => "try again, or wait until it ends".into(),
             Error::OtherShape { .. } => "wait until they end, or run it with --fork".into(),
             Error::OwnerOnly { .. } => "ask the owner to run it, or leave that option out".into(),
             Error::NoOutput { .. } => {
                 "only output beyond --output-limit is kept, for a week; the rest is in the envelope"
                     .into()
             }
-            Error::Sandbox(avfs_sandbox::Error::Unenforceable { .. }) => {
-                "run the daemon where it has a control group of its own, as `systemd-run --user \
-                 --scope -p Delegate=yes avfs serve` does, or leave that limit out"
-                    .into()
-            }
-            Error::Sandbox(avfs_sandbox::Error::Invalid { .. }) => return None,
-            Error::Busy { .. } => {
-                "wait until they end, or work in a fork; `checkpoint restore --force` ends them"
-                    .into()
-            }
+            Error::Sandbox(error) => return sandbox_hint(error),
             Error::Transfer(error) => return error.hint(),
-            Error::Sandbox(_) => "run `avfs doctor` to see what this host lacks".into(),
+            _ => return self.mount_hint(),
+        })
+    }
+
+    fn mount_hint(&self) -> Option<String> {
+        Some(match self {
+            Error::Mounted { dir, .. } | Error::AlreadyMounted { dir, .. } => {
+                format!("`avfs unmount {}` takes it away", dir.display())
+            }
+            Error::DirTaken { dir } => {
+                let dir = dir.display();
+                format!("choose another directory, or run `avfs unmount {dir}`")
+            }
+            Error::NotMounted { .. } => "`avfs mounts` lists what is mounted".into(),
+            Error::MountInUse { dir } => format!(
+                "close them (`fuser -vm {}` shows which), or pass --force",
+                dir.display()
+            ),
+            Error::OtherNamespace => {
+                "run `avfs daemon stop` where it lives; the next command starts one here".into()
+            }
             _ => return None,
         })
     }
+}
+
+fn sandbox_hint(error: &avfs_sandbox::Error) -> Option<String> {
+    use avfs_sandbox::Error as Sandbox;
+    Some(match error {
+        Sandbox::Unenforceable { .. } => {
+            "run the daemon where it has a control group of its own, as `systemd-run --user \
+             --scope -p Delegate=yes avfs serve` does, or leave that limit out"
+                .into()
+        }
+        Sandbox::Refused { .. } => {
+            "it serves users whom /etc/passwd knows, on directories of their own".into()
+        }
+        Sandbox::NoProgram { package, .. } => {
+            format!("install it with `apt-get install {package}`")
+        }
+        Sandbox::Invalid { .. } => return None,
+        _ => "run `avfs doctor` to see what this host lacks".into(),
+    })
 }
 
 const MOVED_ON: &str = "somebody else changed the vault; look at it and try again";

@@ -308,7 +308,7 @@ impl Finished {
             home_change_list: call.request.options.detail.home.then_some(in_home),
             version: left.version,
             uncommitted,
-            skipped: left.skipped.into_iter().map(crate::call::skipped).collect(),
+            skipped: left.skipped.into_iter().map(crate::Skipped::from).collect(),
             isolation: Some(isolation),
             usage: ran.usage,
             limits: ran.limits,

@@ -6,8 +6,10 @@ use avfs_vault::{
 use serde_json::json;
 
 use crate::engine::STORED_OWNER;
+use crate::live::HeadChange;
 use crate::locate::make_parents;
 use crate::runtime::{Runtime, Select};
+use crate::through::{Draft, Gesture};
 use crate::{Error, Result};
 
 /// One name in a directory.
@@ -105,7 +107,7 @@ impl Runtime {
                 reason: "/tmp is not part of the vault; write the file where it belongs".into(),
             });
         }
-        self.change(vault, Cause::Move, &[from, to], |edit, head| {
+        self.change_by(vault, Cause::Move, &[from, to], |edit, head| {
             let from = &self.place(head, from, Parents::Require)?;
             let to = &self.place(head, to, Parents::Require)?;
             let entry = edit.get(from)?.ok_or_else(|| not_found(from))?;
@@ -116,7 +118,7 @@ impl Runtime {
                 _ => to.clone(),
             };
             if target == *from {
-                return Ok(target);
+                return Ok((target, None));
             }
             if target.starts_with(from) {
                 return Err(Error::IntoItself {
@@ -129,7 +131,11 @@ impl Runtime {
             edit.put(&target, entry)?;
             touch_parent(edit, from)?;
             touch_parent(edit, &target)?;
-            Ok(target)
+            let gesture = Gesture::Rename {
+                from: from.clone(),
+                to: target.clone(),
+            };
+            Ok((target, Some(gesture)))
         })
         .map(|(target, _)| target)
     }
@@ -140,28 +146,50 @@ impl Runtime {
         vault: Vault,
         cause: Cause,
         paths: &[&VaultPath],
-        edit: impl FnOnce(&mut Edit, RootId) -> Result<T>,
+        mut edit: impl FnMut(&mut Edit, RootId) -> Result<T>,
+    ) -> Result<(T, u64)> {
+        self.change_by(vault, cause, paths, |changed, head| {
+            Ok((edit(changed, head)?, None))
+        })
+    }
+
+    /// The same for a change of which the roots before and after do not tell how it is done.
+    pub(crate) fn change_by<T>(
+        &self,
+        vault: Vault,
+        cause: Cause,
+        paths: &[&VaultPath],
+        mut edit: impl FnMut(&mut Edit, RootId) -> Result<(T, Option<Gesture>)>,
     ) -> Result<(T, u64)> {
         for path in paths {
             self.inner.host.check_own(path)?;
         }
-        self.slot(vault.id).settled(self, |vault| {
-            let mut changed = self.inner.vaults.trees().edit(vault.head)?;
-            let value = edit(&mut changed, vault.head)?;
-            let root = changed.finish()?;
-            let names: Vec<String> = paths.iter().map(|path| path.to_string()).collect();
-            let version = NewVersion {
-                by: Principal::Owner,
-                exec: None,
-                cause,
-                details: json!({ "path": names.first(), "paths": names }),
-            };
-            let published = self
-                .inner
-                .vaults
-                .publish(vault.id, vault.head, root, version)?;
-            Ok((value, published.number))
-        })
+        let vaults = &self.inner.vaults;
+        let names: Vec<String> = paths.iter().map(|path| path.to_string()).collect();
+        let version = NewVersion {
+            by: Principal::Owner,
+            exec: None,
+            cause,
+            details: json!({ "path": names.first(), "paths": names }),
+        };
+        let change = HeadChange {
+            version,
+            draft: &mut |vault| {
+                let mut changed = vaults.trees().edit(vault.head)?;
+                let (value, gesture) = edit(&mut changed, vault.head)?;
+                let root = changed.finish()?;
+                Ok(Draft {
+                    value,
+                    root,
+                    gesture,
+                })
+            },
+            publish: &|vault, root, version| {
+                let published = vaults.publish(vault.id, vault.head, root, version)?;
+                Ok(published.number)
+            },
+        };
+        self.slot(vault.id).change(self, change)
     }
 }
 

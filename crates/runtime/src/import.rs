@@ -48,6 +48,15 @@ pub struct Skipped {
     pub reason: String,
 }
 
+impl From<avfs_view::Skipped> for Skipped {
+    fn from(skipped: avfs_view::Skipped) -> Skipped {
+        Skipped {
+            path: skipped.path,
+            reason: skipped.reason.to_owned(),
+        }
+    }
+}
+
 /// One thing found on the host, ready to be put.
 pub(crate) struct Found {
     pub path: VaultPath,

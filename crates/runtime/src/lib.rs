@@ -10,6 +10,7 @@ mod call;
 mod capture;
 mod care;
 mod checkpoints;
+mod commit;
 mod copy;
 mod diff;
 mod engine;
@@ -25,6 +26,7 @@ mod labels;
 mod live;
 mod locate;
 mod mode;
+mod mounts;
 mod opened;
 mod options;
 mod patch;
@@ -38,6 +40,8 @@ mod scratch;
 mod search;
 mod settings;
 mod spill;
+mod stage;
+mod through;
 mod transfer;
 mod tree;
 mod vaults;
@@ -46,6 +50,7 @@ mod write;
 
 pub use attributes::{Missing, ModeChanged, Stat, Touched};
 pub use avfs_policy::{Action, Category, Decision, Part};
+pub use avfs_sandbox::onhost::InUse;
 pub use avfs_sandbox::{Enforced, Isolation, Limit, Mechanism, Network, Usage};
 pub use avfs_vault::{
     Ancestor, Cause, Change, ChangeKind, Checkpoint, CheckpointName, CheckpointOrigin, Content,
@@ -60,6 +65,7 @@ pub use care::{
     GRACE, JournalQuery, MaintainOptions, MaintainReport, PruneReport, PruneScope, QuotaState, Run,
 };
 pub use checkpoints::{CheckpointDetails, CheckpointInfo, RestorePoint, RestoredHead};
+pub use commit::CommitReport;
 pub use copy::{NewLink, Placed};
 pub use diff::{Diff, DiffDetail, DiffPoint, DiffRequest, DiffScope, FileDiff};
 pub use entered::{Freeze, Running, Stillness};
@@ -71,6 +77,9 @@ pub use host::HostFacts;
 pub use import::{Gitignores, ImportFilter, ImportReport, Skipped};
 pub use labels::{LabelChange, LabelName, Labelled, Labels, TagCount};
 pub use mode::ModeChange;
+pub use mounts::{
+    MountAccess, MountDriver, MountInfo, MountRequest, UnmountTarget, Unmounted, mount_namespace,
+};
 pub use options::{
     Access, Branch, CheckpointMode, DEFAULT_OUTPUT_LIMIT, DEFAULT_TIMEOUT, Driver, ExecDetail,
     ExecOptions, Limits, Profile, Stdin, Timeout,

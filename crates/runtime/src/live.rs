@@ -4,23 +4,30 @@
 //! committed, so a view in which nothing runs is clean, and closing it loses nothing. A commit that is
 //! refused leaves the view unsaved: it stays until a later commit succeeds.
 
-mod commits;
+mod change;
+mod mount;
+mod salvage;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use avfs_vault::{Cause, ExecId, NewVersion, RootId, Vault, VaultId};
+use avfs_vault::{Cause, ExecId, NewVersion, Principal, RootId, Vault, VaultId};
+use avfs_view::Writers;
 use serde_json::json;
 
-use self::commits::{names, partial_version};
+use crate::commit::commit_version;
 use crate::entered::{Entered, Freeze, Left, Place, Running, Stillness};
 use crate::gauge::Gauge;
-use crate::opened::{Committed, LiveView, Shape, open};
+use crate::opened::{
+    CommitPlan, Committed, LiveView, Otherwise, Shape, commit_layer, interrupted_version, open,
+};
 use crate::options::Access;
 use crate::runtime::{Runtime, lock};
+use crate::stage::Stage;
 use crate::{Error, ErrorKind, Result};
+pub(crate) use change::HeadChange;
 
 /// A layer with more names than this is exchanged for a fresh one: every commit looks at all of them.
 const GROWN: usize = 300;
@@ -92,7 +99,8 @@ impl Slot {
         exec: ExecId,
         shape: Shape,
     ) -> Result<Entered> {
-        let mut state = self.lock();
+        let mut state = self.ready(runtime)?;
+        state.check_unmounted()?;
         self.make_way(runtime, &mut state, shape)?;
         let before = runtime.inner.vaults.by_id(self.vault)?.head;
         if state.live.is_none() {
@@ -100,7 +108,7 @@ impl Slot {
         }
         let live = state.live.as_mut().expect("opened just now");
         live.unsaved = true;
-        let inside = live.inside();
+        let inside = live.inside()?;
         let ending = Arc::new(AtomicBool::new(false));
         let beside: BTreeSet<ExecId> = state.running.keys().copied().collect();
         for other in state.running.values_mut() {
@@ -125,7 +133,7 @@ impl Slot {
     pub fn look(self: &Arc<Self>, runtime: &Runtime, shape: Shape) -> Result<Entered> {
         self.current(runtime, |_| Ok(()))?;
         let view = open(runtime, self.vault, shape, Access::ReadOnly)?;
-        let (inside, before) = (view.inside(), view.layer.record().base);
+        let (inside, before) = (view.inside()?, view.layer.record().base);
         let place = Place::Apart {
             view: Box::new(view),
             vault: self.vault,
@@ -163,8 +171,7 @@ impl Slot {
             }
         }
         if !state.running.is_empty() {
-            let version = partial_version(state);
-            match self.commit(runtime, state, version) {
+            match self.commit_partly(runtime, state) {
                 // The command may be the one that makes room.
                 Err(error) if error.kind() == ErrorKind::Quota => {}
                 committed => drop(committed?),
@@ -190,6 +197,10 @@ impl Slot {
         change: impl FnOnce(Vault) -> Result<T>,
     ) -> Result<T> {
         let mut state = self.without_commands(runtime, running)?;
+        if running == Running::End && state.mount().is_some() {
+            self.finish_mount(runtime, &mut state, mount::last_version())?;
+        }
+        state.check_unmounted()?;
         self.save(runtime, &mut state)?;
         if let Some(live) = state.live.take() {
             live.close()?.in_background();
@@ -204,7 +215,7 @@ impl Slot {
         runtime: &Runtime,
         running: Running,
     ) -> Result<MutexGuard<'_, State>> {
-        let mut state = self.lock();
+        let mut state = self.ready(runtime)?;
         let deadline = Instant::now() + ENDING;
         while !state.running.is_empty() {
             if running == Running::Respect || Instant::now() >= deadline {
@@ -225,8 +236,8 @@ impl Slot {
 
     /// Makes way for what needs no commit: what a quota keeps out becomes a checkpoint.
     pub fn put_aside(&self, runtime: &Runtime) -> Result<()> {
-        let mut state = self.lock();
-        if !state.running.is_empty() {
+        let mut state = self.ready(runtime)?;
+        if state.is_in_use() {
             return Ok(());
         }
         match self.save(runtime, &mut state) {
@@ -237,16 +248,36 @@ impl Slot {
         }
     }
 
+    /// Commits what an earlier commit was refused for, or says once more why it cannot be.
+    fn save(&self, runtime: &Runtime, state: &mut State) -> Result<()> {
+        let Some(live) = state.live.as_mut().filter(|live| live.unsaved) else {
+            return Ok(());
+        };
+        let unknown = || interrupted_version(json!({ "why": "an earlier commit was refused" }));
+        let version = live.refused.take().unwrap_or_else(unknown);
+        let saved = self.commit(runtime, state, version);
+        saved
+            .map(drop)
+            .map_err(|error| self.uncommitted(runtime, error))
+    }
+
+    fn uncommitted(&self, runtime: &Runtime, error: Error) -> Error {
+        let vault = runtime.inner.vaults.by_id(self.vault);
+        Error::Uncommitted {
+            vault: vault.map_or_else(|_| self.vault.to_string(), |vault| vault.name.to_string()),
+            source: Box::new(error),
+        }
+    }
+
     /// Runs `look` on a head that holds all that was written until now, also by running commands.
     pub fn current<T>(
         &self,
         runtime: &Runtime,
         look: impl FnOnce(Vault) -> Result<T>,
     ) -> Result<T> {
-        let mut state = self.lock();
-        if !state.running.is_empty() {
-            let version = partial_version(&state);
-            let committed = self.commit(runtime, &mut state, version);
+        let mut state = self.ready(runtime)?;
+        if state.is_in_use() {
+            let committed = self.commit_partly(runtime, &mut state);
             committed.map_err(|error| self.uncommitted(runtime, error))?;
         } else {
             self.save(runtime, &mut state)?;
@@ -261,21 +292,22 @@ impl Slot {
         look: impl FnOnce(Vault) -> Result<T>,
     ) -> Result<(T, Option<Stillness>)> {
         let mut state = self.lock();
-        if state.running.is_empty() {
-            self.save(runtime, &mut state)?;
-            return Ok((look(runtime.inner.vaults.by_id(self.vault)?)?, None));
-        }
-        let sandbox = state.live.as_ref().map(|live| live.sandbox.clone());
-        let frozen = sandbox.as_ref().and_then(|sandbox| sandbox.freeze().ok());
+        let sandbox = match &state.live {
+            Some(live) if !state.running.is_empty() => live.stage.sandbox()?,
+            _ => {
+                drop(state);
+                return Ok((self.current(runtime, look)?, None));
+            }
+        };
+        let frozen = sandbox.freeze();
         let stillness = Stillness {
             commands: state.running.len(),
             method: match &frozen {
-                Some(_) => Freeze::SigStop,
-                None => Freeze::None,
+                Ok(_) => Freeze::SigStop,
+                Err(_) => Freeze::None,
             },
         };
-        let version = partial_version(&state);
-        let committed = self.commit(runtime, &mut state, version);
+        let committed = self.commit_partly(runtime, &mut state);
         drop(frozen);
         committed.map_err(|error| self.uncommitted(runtime, error))?;
         let looked = look(runtime.inner.vaults.by_id(self.vault)?)?;
@@ -288,7 +320,7 @@ impl Slot {
         let Ok(mut state) = self.state.try_lock() else {
             return;
         };
-        if !state.running.is_empty() {
+        if state.is_in_use() {
             return;
         }
         if state.used.elapsed() < idle {
@@ -311,7 +343,9 @@ impl Slot {
     /// Ends whatever runs and closes the view, keeping what was written.
     pub fn shut(&self, runtime: &Runtime) {
         let mut state = self.lock();
-        if state.live.as_ref().is_some_and(|live| live.unsaved) {
+        if state.mount().is_some() {
+            let _ = self.finish_mount(runtime, &mut state, mount::last_version());
+        } else if state.live.as_ref().is_some_and(|live| live.unsaved) {
             // On failure the layer stays on disk, where the next start finds it.
             let _ = self.salvage(runtime, &mut state, None);
         } else {
@@ -372,40 +406,74 @@ impl Slot {
         })
     }
 
-    fn rotate_in_background(&self, runtime: &Runtime) {
-        let (slot, runtime) = (runtime.slot(self.vault), runtime.clone());
-        std::thread::spawn(move || {
-            let mut state = slot.lock();
-            let unsaved = state.live.as_ref().is_some_and(|live| live.unsaved);
-            if unsaved || !state.has_grown() || !state.running.is_empty() {
-                return;
+    /// Base and layer become the head; without a view the head is what it is.
+    fn commit(
+        &self,
+        runtime: &Runtime,
+        state: &mut State,
+        version: NewVersion,
+    ) -> Result<Committed> {
+        let Some(live) = &mut state.live else {
+            let after = runtime.inner.vaults.by_id(self.vault)?.head;
+            return Ok(Committed::unchanged(after));
+        };
+        let quiet = live.stage.quiesce()?;
+        let writers = match &live.stage {
+            Stage::Sandbox(_) if state.running.is_empty() => Writers::None,
+            Stage::Mount(_) if quiet.is_some() => Writers::None,
+            Stage::Sandbox(_) | Stage::Mount(_) => Writers::Some,
+        };
+        let plan = CommitPlan {
+            vault: self.vault,
+            layer: &mut live.layer,
+            cache: &mut live.cache,
+            writers,
+            version,
+            otherwise: Otherwise::Refuse,
+        };
+        let refused = plan.version.clone();
+        match commit_layer(runtime, &live.engine, plan) {
+            Ok((committed, entries)) => {
+                live.entries = entries;
+                drop(quiet);
+                live.unsaved = writers == Writers::Some || live.stage.is_mount();
+                live.refused = None;
+                live.stage.set_room(runtime, self.vault)?;
+                Ok(committed)
             }
-            let shape = state.live.as_ref().map(|live| live.shape);
-            let closing = state.live.take().map(LiveView::close);
-            // If this fails, so will the next exec, which can say why.
-            state.live = open(
-                &runtime,
-                slot.vault,
-                shape.unwrap_or_default(),
-                Access::ReadWrite,
-            )
-            .ok();
-            let fresh = state
-                .live
-                .as_ref()
-                .map(|live| (live.engine.clone(), live.shown.clone()));
-            drop(state);
-            if let Some((engine, shown)) = fresh {
-                // Only a help to the next command.
-                let _ = engine.sweeper.warm(&shown);
+            Err(error) => {
+                if writers == Writers::None && !live.stage.is_mount() {
+                    live.refused = Some(refused);
+                }
+                Err(error)
             }
-            if let Some(Ok(closing)) = closing {
-                closing.finish();
-            }
-        });
+        }
+    }
+
+    fn commit_partly(&self, runtime: &Runtime, state: &mut State) -> Result<Committed> {
+        let version = partial_version(state);
+        self.commit(runtime, state, version)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
+}
+
+/// A commit in the middle of somebody's work, because somebody else looks.
+fn partial_version(state: &State) -> NewVersion {
+    if state.mount().is_some() {
+        return commit_version(Principal::System, json!({ "partial": true }));
+    }
+    NewVersion {
+        by: Principal::System,
+        exec: None,
+        cause: Cause::Exec,
+        details: json!({ "partial": true, "execs": names(state.running.keys()) }),
+    }
+}
+
+/// Whose changes a version may hold.
+fn names<'a>(execs: impl Iterator<Item = &'a ExecId>) -> Vec<String> {
+    execs.map(ToString::to_string).collect()
 }

@@ -1,27 +1,32 @@
 //! One view of a vault: how it is opened, committed and given up.
 
+use std::collections::BTreeSet;
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use avfs_sandbox::{Confinement, Network, OverlayPlan, Sandbox, SandboxPlan};
+use avfs_sandbox::{Confinement, Network, OverlayPlan, SandboxPlan};
 use avfs_vault::{
-    Cause, CheckpointName, CheckpointOrigin, ExecId, Hold, NewVersion, Principal, RootId, VaultId,
+    Cause, CheckpointName, CheckpointOrigin, ExecId, Hold, NewVersion, Principal, RootId, Trees,
+    VaultId, VaultPath,
 };
-use avfs_view::{CommitInput, HashCache, Layer, LensRoot, Retired, Skipped, Writers};
-
+use avfs_view::{CommitInput, HashCache, Layer, LayerUse, LensRoot, Retired, Skipped, Writers};
 use rustix::fs::{Mode, OFlags};
 
-use crate::engine::{Engine, STORED_OWNER};
+use crate::engine::{Engine, STORED_OWNER, layer_owner};
 use crate::entered::Inside;
 use crate::gauge::Gauge;
 use crate::options::{Access, Driver, ExecOptions};
 use crate::runtime::Runtime;
+use crate::stage::Stage;
+use crate::through::Through;
 use crate::{Error, Result};
 
 /// Fields go in this order: the sandbox ends before the lens stops showing its base.
 pub(crate) struct LiveView {
-    pub sandbox: Arc<Sandbox>,
-    _lens: LensRoot,
+    pub stage: Stage,
+    /// None where the base is shown by other means.
+    pub lens: Option<LensRoot>,
     pub layer: Layer,
     pub cache: HashCache,
     pub entries: usize,
@@ -37,19 +42,19 @@ pub(crate) struct LiveView {
     pub shape: Shape,
     pub engine: Arc<Engine>,
     /// Versions may be forgotten; what the layer stands on may not.
-    _base: Hold,
+    pub _base: Hold,
 }
 
 impl LiveView {
     /// What a command needs to know of it.
-    pub fn inside(&self) -> Inside {
-        Inside {
-            sandbox: self.sandbox.clone(),
+    pub fn inside(&self) -> Result<Inside> {
+        Ok(Inside {
+            sandbox: self.stage.sandbox()?,
             root: match self.shape.driver {
                 Driver::Namespace => PathBuf::from("/"),
                 Driver::Process => self.engine.keeper.view_of_unconfined(),
             },
-        }
+        })
     }
 
     /// Watches how much is written in it.
@@ -64,7 +69,23 @@ impl LiveView {
     }
 
     pub fn is_alive(&self) -> bool {
-        self.sandbox.is_alive() && self.engine.keeper.is_alive()
+        self.stage.is_alive() && self.engine.keeper.is_alive()
+    }
+
+    /// The way to change what it shows.
+    pub fn through<'a>(&'a self, trees: &'a Trees, top: BorrowedFd<'a>) -> Through<'a> {
+        let (owner, unfinished) = match self.stage {
+            Stage::Sandbox(_) => (layer_owner(), avfs_sandbox::MOVING_PREFIX),
+            // A mount shows and takes no names that stand for unfinished work.
+            Stage::Mount(_) => (None, ".avfs-writing"),
+        };
+        Through {
+            trees,
+            writer: &self.engine.writer,
+            top,
+            owner,
+            unfinished,
+        }
     }
 }
 
@@ -91,6 +112,17 @@ pub(crate) struct Committed {
     pub skipped: Vec<Skipped>,
     /// The checkpoint that holds what the quota kept out of the head.
     pub aside: Option<CheckpointName>,
+}
+
+impl Committed {
+    pub fn unchanged(head: RootId) -> Committed {
+        Committed {
+            after: head,
+            version: None,
+            skipped: Vec::new(),
+            aside: None,
+        }
+    }
 }
 
 /// Which layer is committed, and how.
@@ -124,7 +156,7 @@ pub(crate) fn commit_layer(
     let input = CommitInput {
         trees: vaults.trees(),
         base: layer.record().base,
-        mount_points: &runtime.inner.host.mount_points,
+        mount_points: hidden_places(runtime, layer.record().used_by),
         unfinished_prefix: avfs_sandbox::MOVING_PREFIX.as_bytes(),
         owner: STORED_OWNER,
         writers: plan.writers,
@@ -158,6 +190,15 @@ pub(crate) fn commit_layer(
     Ok((outcome, committed.entries))
 }
 
+/// Where the host's own files lie over the vault's, so that what a layer has there means nothing.
+pub(crate) fn hidden_places(runtime: &Runtime, used_by: LayerUse) -> &BTreeSet<VaultPath> {
+    static NONE: BTreeSet<VaultPath> = BTreeSet::new();
+    match used_by {
+        LayerUse::Sandbox => &runtime.inner.host.mount_points,
+        LayerUse::Host => &NONE,
+    }
+}
+
 fn keep_aside(runtime: &Runtime, vault: VaultId, root: RootId) -> Result<CheckpointName> {
     let name: CheckpointName = format!("uncommitted-{}", ExecId::new()).parse()?;
     let origin = CheckpointOrigin::Automatic;
@@ -181,7 +222,9 @@ pub(crate) fn open(
     let trees = inner.vaults.trees();
     let base = inner.vaults.hold(vault.head);
     let top = trees.root(vault.head)?.top.meta.clone();
-    let layer = inner.layers.create(vault.id, vault.head, &top)?;
+    let layer = inner
+        .layers
+        .create(vault.id, vault.head, &top, LayerUse::Sandbox)?;
     let (lens, lower) = engine.show(trees, vault.head)?;
     let plan = SandboxPlan {
         name: vault.name.to_string(),
@@ -202,8 +245,8 @@ pub(crate) fn open(
     };
     match engine.keeper.open_sandbox(&plan, vec![layer.hold()?]) {
         Ok(sandbox) => Ok(LiveView {
-            sandbox: Arc::new(sandbox),
-            _lens: lens,
+            stage: Stage::Sandbox(Arc::new(sandbox)),
+            lens: Some(lens),
             layer,
             cache: HashCache::default(),
             entries: 0,
@@ -227,8 +270,8 @@ impl LiveView {
     pub fn close(self) -> Result<Closing> {
         let retired = self.layer.retire()?;
         Ok(Closing {
-            sandbox: self.sandbox,
-            _lens: self._lens,
+            stage: self.stage,
+            _lens: self.lens,
             retired,
             engine: self.engine,
         })
@@ -237,8 +280,8 @@ impl LiveView {
 
 /// A view on its way out.
 pub(crate) struct Closing {
-    sandbox: Arc<Sandbox>,
-    _lens: LensRoot,
+    stage: Stage,
+    _lens: Option<LensRoot>,
     retired: Retired,
     engine: Arc<Engine>,
 }
@@ -246,13 +289,13 @@ pub(crate) struct Closing {
 impl Closing {
     /// A removal that does not finish is taken up at the next start.
     pub fn finish(self) {
-        self.sandbox.kill();
+        self.stage.end();
         let _ = self.retired.remove(&self.engine.sweeper);
     }
 
     /// Ends the sandbox and leaves the layer where the next start finds and removes it.
     pub fn leave(self) {
-        self.sandbox.kill();
+        self.stage.end();
     }
 
     pub fn in_background(self) {

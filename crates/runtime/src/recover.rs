@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::engine::{Engine, STORED_OWNER};
 use crate::opened::{
-    CommitPlan, Otherwise, commit_layer, interrupted_version, remove_in_background,
+    CommitPlan, Otherwise, commit_layer, hidden_places, interrupted_version, remove_in_background,
 };
 use crate::runtime::Runtime;
 use crate::{Error, Result};
@@ -85,7 +85,7 @@ impl Runtime {
             let input = CommitInput {
                 trees: vaults.trees(),
                 base: record.base,
-                mount_points: &self.inner.host.mount_points,
+                mount_points: hidden_places(self, record.used_by),
                 unfinished_prefix: avfs_sandbox::MOVING_PREFIX.as_bytes(),
                 owner: STORED_OWNER,
                 writers: Writers::None,

@@ -16,6 +16,7 @@ use crate::back::put_back_unfinished;
 use crate::engine::{Engine, layer_owner};
 use crate::host::{Host, HostFacts};
 use crate::live::Slot;
+use crate::mounts::{Window, heal};
 use crate::search::Indexes;
 use crate::spill::Spills;
 use crate::{Error, Result};
@@ -48,6 +49,7 @@ pub enum Select {
 pub struct Activity {
     pub running_execs: usize,
     pub live_views: usize,
+    pub mounts: usize,
     pub keeper_pid: Option<u32>,
 }
 
@@ -67,6 +69,10 @@ pub(crate) struct Inner {
     pub spills: Spills,
     engine: Mutex<Option<Arc<Engine>>>,
     slots: Mutex<HashMap<VaultId, Arc<Slot>>>,
+    /// Older states that are mounted.
+    pub windows: Mutex<Vec<Window>>,
+    /// Held while something is mounted or unmounted.
+    pub mounting: Mutex<()>,
     _home_lock: File,
 }
 
@@ -92,12 +98,15 @@ impl Runtime {
             rules: Rules::defaults(),
             engine: Mutex::default(),
             slots: Mutex::default(),
+            windows: Mutex::default(),
+            mounting: Mutex::default(),
             _home_lock: home_lock,
         };
         let runtime = Runtime {
             inner: Arc::new(inner),
         };
         put_back_unfinished(&runtime.inner.config.home);
+        heal(&runtime.inner.config.home);
         runtime.recover()?;
         runtime.remove_throwaway_forks()?;
         runtime.tidy_in_background();
@@ -109,6 +118,7 @@ impl Runtime {
         for slot in self.slots() {
             slot.shut(self);
         }
+        self.close_windows();
         if let Some(engine) = lock(&self.inner.engine).take() {
             engine.keeper.kill();
         }
@@ -130,6 +140,8 @@ impl Runtime {
         Activity {
             running_execs: slots.iter().map(|slot| slot.running()).sum(),
             live_views: slots.iter().filter(|slot| slot.is_live()).count(),
+            mounts: slots.iter().filter(|slot| slot.is_mounted()).count()
+                + lock(&self.inner.windows).len(),
             keeper_pid: self.running_engine().map(|engine| engine.keeper.pid()),
         }
     }
@@ -176,7 +188,7 @@ impl Runtime {
             .cloned()
     }
 
-    fn slots(&self) -> Vec<Arc<Slot>> {
+    pub(crate) fn slots(&self) -> Vec<Arc<Slot>> {
         lock(&self.inner.slots).values().cloned().collect()
     }
 

@@ -8,7 +8,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use avfs_store::ObjectId;
-use avfs_vault::{Cause, ImportSource, Kind, NewVersion, Principal, RootId, Vault, VaultPath};
+use avfs_vault::{
+    Cause, ImportSource, Kind, NewVersion, Principal, RootId, Vault, VaultId, VaultPath,
+};
 use serde_json::json;
 
 use crate::engine::STORED_OWNER;
@@ -17,8 +19,10 @@ use crate::import::{
     Harvest, ImportCache, Intake, Sieve, harvest_archive, harvest_directory, harvest_revision,
     plant,
 };
+use crate::live::HeadChange;
 use crate::progress::{Tally, Unwatched, Watcher};
 use crate::runtime::{Runtime, Select};
+use crate::through::Draft;
 use crate::{Error, ExportReport, Gitignores, ImportFilter, ImportReport, Result};
 pub use error::TransferError;
 
@@ -55,7 +59,7 @@ impl Runtime {
         self.inner.host.check_own(&import.at)?;
         // Reading may take long; what forbids the import is better said before.
         self.slot(vault.id)
-            .settled(self, |vault| self.check_place(&vault, &import.at))?;
+            .current(self, |vault| self.check_place(&vault, &import.at))?;
         let Some(host_dir) = source_directory(&import.from)? else {
             if import.filter.gitignores == Gitignores::Heeded {
                 return Err(Error::Invalid {
@@ -114,18 +118,54 @@ impl Runtime {
             cause: Cause::Import,
             details,
         };
-        self.slot(vault.id).settled(self, |vault| {
-            let mut edit = trees.edit(vault.head)?;
-            let report = plant(&mut edit, &intake, harvest)?;
-            let root = edit.finish()?;
-            let relied_on = self.relied_on(vault.head, root, cache)?;
-            let published = self
-                .inner
-                .vaults
-                .publish_import(vault.id, vault.head, root, version, source, &relied_on)?;
-            let version = published.number;
-            Ok(Imported { report, version })
-        })
+        let mut harvest = Some(harvest);
+        let change = HeadChange {
+            version,
+            draft: &mut |vault| {
+                let name = || vault.name.to_string();
+                let harvest = harvest.take();
+                let harvest = harvest.ok_or_else(|| Error::Overtaken { vault: name() })?;
+                let mut edit = trees.edit(vault.head)?;
+                let value = plant(&mut edit, &intake, harvest)?;
+                let root = edit.finish()?;
+                Ok(Draft {
+                    value,
+                    root,
+                    gesture: None,
+                })
+            },
+            publish: &|vault, root, version| {
+                let relied_on = self.relied_on(vault.head, root, cache)?;
+                let vaults = &self.inner.vaults;
+                let (id, head) = (vault.id, vault.head);
+                let published =
+                    vaults.publish_import(id, head, root, version, source, &relied_on)?;
+                Ok(published.number)
+            },
+        };
+        let (report, version) = self.slot(vault.id).change(self, change)?;
+        self.note_source(vault.id, source, version)?;
+        Ok(Imported { report, version })
+    }
+
+    /// Where an import went through a view, its source is noted after it.
+    fn note_source(
+        &self,
+        vault: VaultId,
+        source: Option<&ImportSource>,
+        number: u64,
+    ) -> Result<()> {
+        let vaults = &self.inner.vaults;
+        let Some(source) = source else { return Ok(()) };
+        let known = vaults.import_bases(vault)?;
+        if known
+            .iter()
+            .any(|base| base.source == *source && base.version == number)
+        {
+            return Ok(());
+        }
+        let root = vaults.version(vault, number)?.root;
+        Ok(vaults.set_import_base(vault, source, root, number)?)
     }
 
     fn harvest(

@@ -5,7 +5,7 @@ use avfs_vault::{
 };
 
 use crate::Result;
-use crate::entered::Stillness;
+use crate::entered::{Running, Stillness};
 use crate::runtime::{Runtime, Select};
 
 /// A vault and what there is to say about it.
@@ -104,10 +104,10 @@ impl Runtime {
     }
 
     /// Puts a vault away in which nothing runs. Until gc it can be had back.
-    pub fn vault_delete(&self, name: &VaultName) -> Result<()> {
+    pub fn vault_delete(&self, name: &VaultName, running: Running) -> Result<()> {
         let vault = self.inner.vaults.get(name)?;
         self.slot(vault.id).put_aside(self)?;
-        self.slot(vault.id).settled(self, |vault| {
+        self.slot(vault.id).settled_after(self, running, |vault| {
             Ok(self.inner.vaults.delete(&vault.name, &Principal::Owner)?)
         })?;
         self.forget_slot(vault.id);

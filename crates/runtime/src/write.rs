@@ -12,6 +12,7 @@ use crate::files::{Parents, WriteMode, new_meta, touch_parent, touched};
 use crate::locate::{file_content, make_parents};
 use crate::mode::ModeChange;
 use crate::runtime::{Runtime, Select};
+use crate::through::Gesture;
 use crate::{Error, Result};
 
 /// Which part of a file, and of which time.
@@ -132,15 +133,24 @@ impl Runtime {
         let _lease = self.inner.vaults.lease();
         // Stored before the vault is held: a large file must not make others wait.
         let (content, size) = trees.write_content(&mut *reader)?;
-        self.change(vault, Cause::Write, &[path], |edit, head| {
+        self.change_by(vault, Cause::Write, &[path], |edit, head| {
             let path = self.real_path(head, path, options.parents)?;
             if options.parents == Parents::Make {
                 make_parents(edit, &path)?;
             }
             let existing = edit.get(&path)?;
-            let (content, size) = match (&existing, options.how) {
+            let mut gesture = Gesture::Replace { path: path.clone() };
+            let whole = match (&existing, options.how) {
                 (Some(entry), WriteMode::Append) => {
                     let (old, old_size) = file_content(&path, entry)?;
+                    if entry.link().is_none() && options.mode.is_none() {
+                        let path = path.clone();
+                        gesture = Gesture::Append {
+                            path,
+                            content,
+                            size,
+                        };
+                    }
                     let mut both = trees
                         .reader(old, old_size)
                         .chain(trees.reader(content, size));
@@ -148,14 +158,8 @@ impl Runtime {
                 }
                 _ => (content, size),
             };
-            put_content(
-                edit,
-                &path,
-                existing,
-                (content, size),
-                options.mode.as_ref(),
-            )?;
-            Ok((path, size))
+            put_content(edit, &path, existing, whole, options.mode.as_ref())?;
+            Ok(((path, whole.1), Some(gesture)))
         })
         .map(|((path, size), version)| Written {
             path,

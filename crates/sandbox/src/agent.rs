@@ -82,13 +82,11 @@ pub(crate) fn live(birth: Birth<'_>) -> ! {
         Err(_) => sys::leave(1),
     };
     drop(birth.plan);
-    if birth
-        .control
-        .send(&AgentReply::Ready(settled.isolation), &[])
-        .is_err()
-    {
+    let ready = AgentReply::Ready(settled.isolation);
+    if birth.control.send(&ready, &[settled.top.as_fd()]).is_err() {
         sys::leave(1);
     }
+    drop(settled.top);
     Agent {
         control: birth.control,
         children,
@@ -103,6 +101,8 @@ pub(crate) fn live(birth: Birth<'_>) -> ! {
 
 /// What an agent has once its sandbox stands.
 struct Settled {
+    /// Its `/`.
+    top: OwnedFd,
     fence: Fence,
     mover: Option<Mover>,
     isolation: Isolation,
@@ -138,7 +138,9 @@ fn settle(birth: &Birth<'_>, held: &[RawFd]) -> Result<Settled, Fault> {
     let fence = Fence::new()?;
     birth.filter.apply()?;
     let isolation = isolation(birth, plan.network, &fence)?;
+    let top = rootfs::open_mount_point(Path::new("/"))?;
     Ok(Settled {
+        top,
         fence,
         mover,
         isolation,
@@ -147,12 +149,14 @@ fn settle(birth: &Birth<'_>, held: &[RawFd]) -> Result<Settled, Fault> {
 
 /// Shows the view beside all that the host has; nothing is given up but what a process may gain.
 fn settle_beside_the_host(birth: &Birth<'_>, plan: &SandboxPlan) -> Result<Settled, Fault> {
-    rootfs::stand_beside(plan, birth.privilege, &birth.keeper_dir.join(ROOT))?;
+    let at = birth.keeper_dir.join(ROOT);
+    rootfs::stand_beside(plan, birth.privilege, &at)?;
     // Without it no fence could be had, which keeps the signals of one exec from the others.
     rustix::thread::set_no_new_privs(true).during(|| "renounce new privileges")?;
     let fence = Fence::new()?;
     let isolation = isolation(birth, plan.network, &fence)?;
     Ok(Settled {
+        top: rootfs::open_mount_point(&at)?,
         fence,
         mover: None,
         isolation: Isolation {

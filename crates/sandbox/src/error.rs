@@ -60,6 +60,22 @@ pub enum Error {
         /// Why it cannot be.
         reason: String,
     },
+    /// A program of the host that is not there.
+    #[error("{program} is not installed")]
+    NoProgram {
+        /// Its name.
+        program: &'static str,
+        /// What brings it.
+        package: &'static str,
+    },
+    /// A program of the host did not do what it was run for.
+    #[error("{program} says: {said}")]
+    Refused {
+        /// Its name.
+        program: &'static str,
+        /// Its own words.
+        said: String,
+    },
     /// A limit that nothing on this host holds a command to.
     #[error("the limit on {} cannot be enforced here: {reason}", limit.name())]
     Unenforceable {

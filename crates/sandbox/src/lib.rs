@@ -20,6 +20,7 @@ mod limits;
 mod memory;
 mod mover;
 mod notify;
+pub mod onhost;
 mod plan;
 pub mod probe;
 mod protocol;

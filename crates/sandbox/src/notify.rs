@@ -13,12 +13,15 @@ const NOTIFIED: &[c_long] = &[
     libc::SYS_rename,
     libc::SYS_renameat,
     libc::SYS_renameat2,
+    libc::SYS_link,
+    libc::SYS_linkat,
     libc::SYS_landlock_restrict_self,
 ];
 #[cfg(not(target_arch = "x86_64"))]
 const NOTIFIED: &[c_long] = &[
     libc::SYS_renameat,
     libc::SYS_renameat2,
+    libc::SYS_linkat,
     libc::SYS_landlock_restrict_self,
 ];
 

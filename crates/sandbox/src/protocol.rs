@@ -59,6 +59,8 @@ pub(crate) enum KeeperRequest {
     SpawnHelper {
         role: String,
     },
+    /// With the plan and a socket on which the mount, or why there is none, arrives.
+    MountOverlay,
     /// With the plan, the agent's socket, and what the agent holds open.
     OpenSandbox {
         network: Network,

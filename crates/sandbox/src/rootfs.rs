@@ -107,46 +107,17 @@ pub(crate) fn stand_beside(
 
 impl Root {
     /// Mounts the overlay at `at`.
-    ///
-    /// Layers are named by descriptor: no character in a path needs care, and the mount table,
-    /// which commands can read, shows no host path.
     fn overlay(
         plan: &OverlayPlan,
         readonly: bool,
         privilege: Privilege,
         at: &Path,
     ) -> Result<Root, Fault> {
-        let lowers = plan.lowers.iter().map(|path| open_directory(path));
-        let lowers = lowers.collect::<Result<Vec<_>, _>>()?;
-        let (upper, work) = (open_directory(&plan.upper)?, open_directory(&plan.work)?);
         // The overlay copies the owner of its root when it is mounted.
-        give(upper.as_fd(), privilege, || format!("own {:?}", plan.upper))?;
-        let name = |fd: &OwnedFd| format!("/proc/self/fd/{}", fd.as_raw_fd());
-        let stack = lowers.iter().map(name).collect::<Vec<_>>().join(":");
-        let (upper_name, work_name) = (name(&upper), name(&work));
-        let mut options = vec![
-            ("source", "vault"),
-            ("lowerdir", stack.as_str()),
-            ("upperdir", upper_name.as_str()),
-            ("workdir", work_name.as_str()),
-            ("metacopy", "off"),
-            ("index", "off"),
-            ("nfs_export", "off"),
-            ("xino", "off"),
-        ];
-        let mut flags = Vec::new();
-        match privilege {
-            Privilege::Root => options.push(("redirect_dir", "on")),
-            Privilege::User => {
-                options.push(("redirect_dir", "nofollow"));
-                flags.push("userxattr");
-            }
-        }
-        let mut attributes = NOSUID_NODEV;
-        if readonly {
-            attributes |= MountAttrFlags::MOUNT_ATTR_RDONLY;
-        }
-        let mount = new_mount("overlay", &options, &flags, attributes)?;
+        give(open_directory(&plan.upper)?.as_fd(), privilege, || {
+            format!("own {:?}", plan.upper)
+        })?;
+        let mount = new_overlay(plan, readonly, privilege)?;
         attach(mount.as_fd(), open_mount_point(at)?.as_fd())?;
         Ok(Root {
             top: open_mount_point(at)?,
@@ -299,6 +270,46 @@ impl Root {
             Privilege::User => INNER_UID.to_string(),
         }
     }
+}
+
+/// The overlay of `plan`, not attached yet.
+///
+/// Layers are named by descriptor: no character in a path needs care, and the mount table,
+/// which commands can read, shows no host path.
+pub(crate) fn new_overlay(
+    plan: &OverlayPlan,
+    readonly: bool,
+    privilege: Privilege,
+) -> Result<OwnedFd, Fault> {
+    let lowers = plan.lowers.iter().map(|path| open_directory(path));
+    let lowers = lowers.collect::<Result<Vec<_>, _>>()?;
+    let (upper, work) = (open_directory(&plan.upper)?, open_directory(&plan.work)?);
+    let name = |fd: &OwnedFd| format!("/proc/self/fd/{}", fd.as_raw_fd());
+    let stack = lowers.iter().map(name).collect::<Vec<_>>().join(":");
+    let (upper_name, work_name) = (name(&upper), name(&work));
+    let mut options = vec![
+        ("source", "vault"),
+        ("lowerdir", stack.as_str()),
+        ("upperdir", upper_name.as_str()),
+        ("workdir", work_name.as_str()),
+        ("metacopy", "off"),
+        ("index", "off"),
+        ("nfs_export", "off"),
+        ("xino", "on"),
+    ];
+    let mut flags = Vec::new();
+    match privilege {
+        Privilege::Root => options.push(("redirect_dir", "on")),
+        Privilege::User => {
+            options.push(("redirect_dir", "nofollow"));
+            flags.push("userxattr");
+        }
+    }
+    let mut attributes = NOSUID_NODEV;
+    if readonly {
+        attributes |= MountAttrFlags::MOUNT_ATTR_RDONLY;
+    }
+    new_mount("overlay", &options, &flags, attributes)
 }
 
 /// Gives a host directory to the commands; without root it is theirs already.

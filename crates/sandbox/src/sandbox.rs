@@ -31,15 +31,20 @@ pub struct Sandbox {
     control: Mutex<Link>,
     life: Life,
     isolation: Isolation,
+    /// Its `/`, as a mere path.
+    top: OwnedFd,
 }
 
 impl Sandbox {
     /// Waits for a newborn agent to say that its sandbox stands.
     pub(crate) fn attach(control: Link, pidfd: OwnedFd) -> Result<Sandbox> {
         let life = Life(pidfd);
-        let isolation = match control.answer::<AgentReply>(OPENING) {
-            Ok(AgentReply::Ready(isolation)) => isolation,
-            Ok(AgentReply::Failed(fault)) => return Err(Error::SandboxSetup(fault)),
+        let answer = control.answer_with_descriptors::<AgentReply>(OPENING);
+        let (isolation, top) = match answer {
+            Ok((AgentReply::Ready(isolation), mut fds)) if fds.len() == 1 => {
+                (isolation, fds.remove(0))
+            }
+            Ok((AgentReply::Failed(fault), _)) => return Err(Error::SandboxSetup(fault)),
             Ok(_) => return Err(unexpected()),
             Err(error) => return Err(error.named("agent", Error::SandboxGone, OPENING)),
         };
@@ -47,6 +52,7 @@ impl Sandbox {
             control: Mutex::new(control),
             life,
             isolation,
+            top,
         })
     }
 
@@ -117,6 +123,11 @@ impl Sandbox {
     /// Kills everything in it, and waits until it is gone.
     pub fn kill(&self) {
         self.life.end();
+    }
+
+    /// Its `/` as its commands see it: the vault, with other mounts on it. Opens nothing by itself.
+    pub fn top(&self) -> BorrowedFd<'_> {
+        self.top.as_fd()
     }
 
     /// What holds its commands.

@@ -62,6 +62,7 @@ fn check_of(header: &[u8; HEADER]) -> [u8; 8] {
 thread_local! {
     // Making a context costs more than compressing a small file with it.
     static SCRATCH: RefCell<Scratch> = const { RefCell::new(Scratch { context: None, record: Vec::new() }) };
+    static UNPACKER: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
 struct Scratch {
@@ -131,7 +132,7 @@ pub fn open_record(id: ObjectId, record: &[u8]) -> Result<Arc<[u8]>> {
     }
     let object: Arc<[u8]> = if header.compressed {
         let size = usize::try_from(header.size).map_err(|_| corrupt("its size is absurd"))?;
-        match zstd::bulk::decompress(payload, size) {
+        match decompress(payload, size) {
             Ok(bytes) => bytes.into(),
             Err(error) => return Err(corrupt(&format!("it does not decompress: {error}"))),
         }
@@ -142,6 +143,16 @@ pub fn open_record(id: ObjectId, record: &[u8]) -> Result<Arc<[u8]>> {
         return Err(corrupt("its bytes do not have its hash"));
     }
     Ok(object)
+}
+
+fn decompress(payload: &[u8], size: usize) -> std::io::Result<Vec<u8>> {
+    UNPACKER.with_borrow_mut(|unpacker| {
+        if unpacker.is_none() {
+            *unpacker = Some(zstd::bulk::Decompressor::new()?);
+        }
+        let unpacker = unpacker.as_mut().expect("made just now");
+        unpacker.decompress(payload, size)
+    })
 }
 
 /// Every whole, undamaged record in `bytes` with its offset. What lies torn between them is stepped

@@ -13,6 +13,8 @@ use tempfile::TempDir;
 
 /// An ordinary user's id that is nobody's on this machine.
 const ORDINARY_UID: u32 = 54_321;
+/// `daemon`, whom every distribution has and nothing runs as any more.
+const NAMED_UID: u32 = 1;
 
 /// One installation: a home, a runtime directory, and a user. Its daemon ends with it.
 pub struct Home {
@@ -46,17 +48,26 @@ impl Home {
 
     /// A home of an ordinary user, when the test is run by root and can become one.
     pub fn of_ordinary_user(binary: &str) -> Option<Home> {
+        Home::of_user(binary, ORDINARY_UID)
+    }
+
+    /// The same for a user who has a name: some programs of the host serve nobody else.
+    pub fn of_named_user(binary: &str) -> Option<Home> {
+        Home::of_user(binary, NAMED_UID)
+    }
+
+    fn of_user(binary: &str, uid: u32) -> Option<Home> {
         if !rustix::process::geteuid().is_root() {
             return None;
         }
         let mut home = Home::new(binary);
-        home.run_as = Some(ORDINARY_UID);
+        home.run_as = Some(uid);
         for path in [
             home.path().to_owned(),
             home.path().join("run"),
             home.path().join("user"),
         ] {
-            std::os::unix::fs::chown(&path, Some(ORDINARY_UID), Some(ORDINARY_UID)).expect("root");
+            std::os::unix::fs::chown(&path, Some(uid), Some(uid)).expect("root");
         }
         if !home.starts() {
             // Root's own directories may keep others out.
@@ -102,9 +113,19 @@ impl Home {
         }
     }
 
+    /// Whether its daemon is root's.
+    pub fn is_root(&self) -> bool {
+        self.run_as.is_none() && rustix::process::geteuid().is_root()
+    }
+
     /// The directory of everything, the home itself included.
     pub fn path(&self) -> &Path {
         self.dir.path()
+    }
+
+    /// What its user has as `HOME`.
+    pub fn user_home(&self) -> &Path {
+        &self.user_home
     }
 
     pub fn avfs_home(&self) -> PathBuf {
@@ -117,19 +138,25 @@ impl Home {
 
     /// The binary with words, in an environment of this home alone.
     pub fn command<S: AsRef<OsStr>>(&self, words: &[S]) -> Command {
+        let mut command = self.host_command(&self.binary);
+        command.args(words);
+        command
+    }
+
+    /// A program of the host, run by this home's user in the same environment.
+    pub fn host_command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = match self.run_as {
-            None => Command::new(&self.binary),
+            None => Command::new(program),
             Some(uid) => {
                 let mut command = Command::new("setpriv");
                 command
                     .arg(format!("--reuid={uid}"))
                     .arg(format!("--regid={uid}"));
-                command.args(["--clear-groups", "--"]).arg(&self.binary);
+                command.args(["--clear-groups", "--"]).arg(program);
                 command
             }
         };
         command
-            .args(words)
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
             .env("HOME", &self.user_home)

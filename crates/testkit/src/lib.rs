@@ -6,9 +6,11 @@
 mod home;
 mod processes;
 mod scan;
+mod shown;
 mod terminal;
 
 pub use home::Home;
 pub use processes::{leftover_processes, process_ends, wait_for};
 pub use scan::{Node, NodeKind, Scan, scan};
+pub use shown::{Ran, Shown, Way, skip, tools};
 pub use terminal::Terminal;

@@ -48,6 +48,12 @@ impl Terminal {
         self.other.try_clone().expect("a descriptor").into()
     }
 
+    /// What has been written until now.
+    pub fn so_far(&self) -> String {
+        let seen = self.seen.lock().expect("no holder panics");
+        String::from_utf8_lossy(&seen).into_owned()
+    }
+
     /// All that was written, when every program has ended.
     pub fn text(self) -> String {
         drop(self.other);

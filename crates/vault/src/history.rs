@@ -148,6 +148,8 @@ words!(
         Label = "label",
         Import = "import",
         Exec = "exec",
+        /// What was written in a view, taken in on demand.
+        Commit = "commit",
         Restore = "restore",
         /// A layer found after a crash.
         Interrupted = "interrupted",

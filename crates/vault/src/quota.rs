@@ -89,7 +89,7 @@ impl Vaults {
     }
 
     /// Refuses a root that grows the vault beyond a limit. What grows nothing is never refused.
-    pub(crate) fn check_quota(&self, vault: &Vault, new: RootId) -> Result<()> {
+    pub fn check_quota(&self, vault: &Vault, new: RootId) -> Result<()> {
         let quota = vault.quota;
         if quota == Quota::default() {
             return Ok(());

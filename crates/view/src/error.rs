@@ -8,6 +8,8 @@ pub enum Error {
     Vault(#[from] avfs_vault::Error),
     #[error("serving the lens: {0}")]
     Lens(#[source] std::io::Error),
+    #[error("serving the view: {0}")]
+    View(#[source] std::io::Error),
     #[error("layer {path}: {source}", path = path.display())]
     Layer {
         path: PathBuf,

@@ -23,11 +23,34 @@ const LOCK: &str = "lock";
 const UPPER: &str = "upper";
 const WORK: &str = "work";
 const SCRATCH: &str = "tmp";
-/// Version, then three roots and the boot.
+/// What it is for, then three roots and the boot.
 const RECORD_BYTES: usize = 1 + 3 * ROOT_BYTES + 36;
 /// A root in hexadecimal.
 const ROOT_BYTES: usize = 64;
-const RECORD_VERSION: u8 = 1;
+
+/// Who writes in a layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LayerUse {
+    /// The commands of a sandbox, to whom it belongs.
+    Sandbox,
+    /// Programs of the host, through a mount: all that is in it is theirs to keep.
+    Host,
+}
+
+impl LayerUse {
+    fn code(self) -> u8 {
+        match self {
+            LayerUse::Sandbox => 1,
+            LayerUse::Host => 2,
+        }
+    }
+
+    fn of_code(code: u8) -> Option<LayerUse> {
+        [LayerUse::Sandbox, LayerUse::Host]
+            .into_iter()
+            .find(|used| used.code() == code)
+    }
+}
 
 /// What a layer stands on and how far it has been committed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +63,7 @@ pub struct LayerRecord {
     pub pending: RootId,
     /// The boot in which the layer was made: after another one, unsynced files may be missing.
     pub boot: String,
+    pub used_by: LayerUse,
 }
 
 /// The layers of a home.
@@ -91,13 +115,22 @@ impl Layers {
     }
 
     /// A fresh, empty, locked layer over `base`, whose top directory looks like `top`.
-    pub fn create(&self, vault: VaultId, base: RootId, top: &Meta) -> Result<Layer> {
+    pub fn create(
+        &self,
+        vault: VaultId,
+        base: RootId,
+        top: &Meta,
+        used_by: LayerUse,
+    ) -> Result<Layer> {
         let parent = self.directory.join(vault.to_string());
         let path = parent.join(format!("{:016x}", fresh_number(&parent)?));
         let make = || -> io::Result<()> {
             std::fs::create_dir_all(&path)?;
             for name in [UPPER, WORK] {
-                self.make_owned(&path.join(name), 0o755)?;
+                match used_by {
+                    LayerUse::Sandbox => self.make_owned(&path.join(name), 0o755)?,
+                    LayerUse::Host => make_directory(&path.join(name), 0o755)?,
+                }
             }
             let upper = path.join(UPPER);
             std::fs::set_permissions(&upper, Permissions::from_mode(top.mode & 0o7777))?;
@@ -109,6 +142,7 @@ impl Layers {
             last_commit: base,
             pending: base,
             boot: self.boot.clone(),
+            used_by,
         };
         let file = File::create_new(path.join(RECORD)).map_err(at(&path))?;
         file.write_all_at(&record.encode(), 0).map_err(at(&path))?;
@@ -191,8 +225,7 @@ impl Layers {
     }
 
     fn make_owned(&self, path: &Path, mode: u32) -> io::Result<()> {
-        std::fs::create_dir(path)?;
-        std::fs::set_permissions(path, Permissions::from_mode(mode))?;
+        make_directory(path, mode)?;
         match self.owner {
             Some(owner) => chown(path, Some(owner.uid), Some(owner.gid)),
             None => Ok(()),
@@ -293,7 +326,7 @@ impl Retired {
 impl LayerRecord {
     fn encode(&self) -> [u8; RECORD_BYTES] {
         let mut bytes = [0; RECORD_BYTES];
-        bytes[0] = RECORD_VERSION;
+        bytes[0] = self.used_by.code();
         for (index, root) in [self.base, self.last_commit, self.pending]
             .iter()
             .enumerate()
@@ -308,9 +341,7 @@ impl LayerRecord {
     }
 
     fn decode(bytes: &[u8; RECORD_BYTES]) -> Option<LayerRecord> {
-        if bytes[0] != RECORD_VERSION {
-            return None;
-        }
+        let used_by = LayerUse::of_code(bytes[0])?;
         let root = |index: usize| -> Option<RootId> {
             std::str::from_utf8(&bytes[1 + index * ROOT_BYTES..][..ROOT_BYTES])
                 .ok()?
@@ -323,8 +354,14 @@ impl LayerRecord {
             last_commit: root(1)?,
             pending: root(2)?,
             boot: boot.trim_end_matches('\0').to_owned(),
+            used_by,
         })
     }
+}
+
+fn make_directory(path: &Path, mode: u32) -> io::Result<()> {
+    std::fs::create_dir(path)?;
+    std::fs::set_permissions(path, Permissions::from_mode(mode))
 }
 
 /// The lock is made last and the record removed first.
@@ -434,7 +471,9 @@ mod tests {
     #[test]
     fn a_layer_is_found_again_with_what_it_stands_on() {
         let (_home, layers, vault) = scene();
-        let mut layer = layers.create(vault, root('a'), &top()).unwrap();
+        let mut layer = layers
+            .create(vault, root('a'), &top(), LayerUse::Sandbox)
+            .unwrap();
         layer.begin_commit(root('b')).unwrap();
         let (path, mode) = (layer.upper_path(), 0o750);
         assert_eq!(
@@ -456,7 +495,9 @@ mod tests {
     #[test]
     fn a_layer_in_use_is_not_touched() {
         let (_home, layers, vault) = scene();
-        let layer = layers.create(vault, root('a'), &top()).unwrap();
+        let layer = layers
+            .create(vault, root('a'), &top(), LayerUse::Sandbox)
+            .unwrap();
         // What the first process of a sandbox would hold.
         let held = layer.hold().unwrap();
         drop(layer);
@@ -470,7 +511,9 @@ mod tests {
     #[test]
     fn what_is_retired_is_rubbish_and_can_be_swept() {
         let (home, layers, vault) = scene();
-        let layer = layers.create(vault, root('a'), &top()).unwrap();
+        let layer = layers
+            .create(vault, root('a'), &top(), LayerUse::Sandbox)
+            .unwrap();
         std::fs::write(layer.upper_path().join("f"), "x").unwrap();
         drop(layer.retire().unwrap());
         assert!(layers.find().unwrap().is_empty());
@@ -494,7 +537,9 @@ mod tests {
     #[test]
     fn a_damaged_record_is_said_to_be_one() {
         let (_home, layers, vault) = scene();
-        let layer = layers.create(vault, root('a'), &top()).unwrap();
+        let layer = layers
+            .create(vault, root('a'), &top(), LayerUse::Sandbox)
+            .unwrap();
         let record = layer.upper_path().with_file_name(RECORD);
         drop(layer);
         std::fs::write(record, [9; RECORD_BYTES]).unwrap();

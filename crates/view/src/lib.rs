@@ -4,16 +4,20 @@
 //! this crate does not know) puts a *layer* on top; the *scanner* reads what a command left in that
 //! layer, and *commit* turns base and layer into the next root.
 
+mod acts;
 mod commit;
 mod error;
 mod layer;
 mod lens;
+mod readwrite;
 mod scan;
 mod scanner;
 
+pub use acts::{Act, NewMeta, Opening, Over};
 pub use commit::{CommitInput, Committed, HashCache, Skipped, Writers, commit};
 pub use error::{Error, Result};
-pub use layer::{Found, Layer, LayerRecord, Layers, Retired};
+pub use layer::{Found, Layer, LayerRecord, LayerUse, Layers, Retired};
 pub use lens::{Lens, LensRoot, Owner, Xattrs};
+pub use readwrite::{Access, Owners, Quiet, ReadWrite, ReadWritePlan, Room};
 pub use scan::{MarkNames, UpperEntry, UpperKind};
 pub use scanner::{Scanner, scanner_main};

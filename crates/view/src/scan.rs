@@ -294,7 +294,7 @@ pub fn warm(top: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn each_name(
+pub(crate) fn each_name(
     directory: BorrowedFd<'_>,
     mut each: impl FnMut(&CStr, FileType) -> io::Result<()>,
 ) -> io::Result<()> {
@@ -309,7 +309,7 @@ fn each_name(
 }
 
 /// Somebody else may be removing the same things; what counts is that they are gone.
-fn gone(outcome: rustix::io::Result<()>) -> io::Result<()> {
+pub(crate) fn gone(outcome: rustix::io::Result<()>) -> io::Result<()> {
     match outcome {
         Err(Errno::NOENT) => Ok(()),
         outcome => Ok(outcome?),

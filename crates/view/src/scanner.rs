@@ -18,8 +18,9 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::acts::{self, Act};
 use crate::scan::{self, MarkNames, UpperEntry};
-use crate::{Error, Result};
+use crate::{Error, Owner, Result};
 
 /// Names opened by one request: below the kernel's limit of 253 descriptors in a message.
 const OPEN_MAX: usize = 200;
@@ -32,6 +33,8 @@ enum Request {
     Scan(MarkNames),
     Open(Vec<Vec<u8>>),
     Remove,
+    /// With whom new things are given to.
+    Act(Act, Option<Owner>),
     Warm(PathBuf),
 }
 
@@ -42,6 +45,8 @@ enum Answer {
     /// For each name: opened (its descriptor comes along, in order) or why not.
     Opened(Vec<Option<i32>>),
     Removed,
+    /// A descriptor comes along when something was opened.
+    Acted,
     Warmed,
     Failed {
         errno: i32,
@@ -114,6 +119,20 @@ impl Scanner {
         match self.ask(&Request::Remove, directory)? {
             (Answer::Removed, _) => Ok(()),
             (answer, _) => Err(failure("remove", answer)),
+        }
+    }
+
+    /// Changes something beneath `top`, the top of a view; the inner error is the kernel's.
+    pub fn act(
+        &self,
+        top: BorrowedFd<'_>,
+        act: Act,
+        owner: Option<Owner>,
+    ) -> Result<std::io::Result<Option<OwnedFd>>> {
+        match self.ask(&Request::Act(act, owner), top)? {
+            (Answer::Acted, descriptors) => Ok(Ok(descriptors.into_iter().next())),
+            (Answer::Failed { errno }, _) => Ok(Err(std::io::Error::from_raw_os_error(errno))),
+            _ => Err(Error::BadAnswer("an answer to another question")),
         }
     }
 
@@ -248,6 +267,10 @@ fn answer(frame: &[u8], descriptors: Vec<OwnedFd>) -> std::io::Result<(Answer, V
         Request::Remove => {
             scan::remove_contents(directory()?)?;
             Ok((Answer::Removed, Vec::new()))
+        }
+        Request::Act(act, owner) => {
+            let opened = acts::act(directory()?.as_fd(), &act, owner)?;
+            Ok((Answer::Acted, opened.into_iter().collect()))
         }
     }
 }

@@ -26,7 +26,7 @@ const ARROWS: [(&str, &[&str]); 11] = [
         &["avfs-api", "avfs-runtime", "avfs-sandbox", "avfs-view"],
     ),
     ("crates/testkit", &[]),
-    ("benches", &["avfs-api"]),
+    ("benches", &["avfs-api", "avfs-runtime"]),
     ("xtask", &[]),
 ];
 

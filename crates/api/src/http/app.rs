@@ -50,10 +50,14 @@ impl App {
         AtWork(Arc::clone(&self.busy))
     }
 
-    /// How long nothing has been asked; none while something is under way, an exec included.
+    /// How long nothing has been asked; none while something is under way, an exec included, or
+    /// mounted.
     pub fn idle_for(&self) -> Option<Duration> {
-        let busy = lock(&self.busy);
-        (busy.requests == 0).then(|| busy.since.elapsed())
+        let idle = {
+            let busy = lock(&self.busy);
+            (busy.requests == 0).then(|| busy.since.elapsed())
+        };
+        idle.filter(|_| self.runtime.activity().mounts == 0)
     }
 }
 

@@ -20,6 +20,7 @@ fn state(app: &App, _: Daemon) -> Reply<Daemon> {
         idle_timeout_s: app.idle_timeout.as_ref().map(Duration::as_secs),
         running_execs: activity.running_execs,
         live_views: activity.live_views,
+        mounts: activity.mounts,
         keeper_pid: activity.keeper_pid,
     })
 }

@@ -13,6 +13,7 @@ mod files;
 mod items;
 mod journal;
 mod labels;
+mod mounts;
 mod paths;
 mod routes;
 mod search;
@@ -43,6 +44,7 @@ fn all_routes() -> Routes {
     let routes = exec_input::routes(exec::routes(routes));
     let routes = journal::routes(routes);
     let routes = care::routes(routes);
+    let routes = mounts::routes(routes);
     daemon::routes(routes)
 }
 

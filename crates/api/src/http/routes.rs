@@ -3,7 +3,7 @@
 use super::App;
 use super::errors::Failure;
 use crate::wire::{CURRENT, Method, Operation, VERSION, VERSION_HEADER};
-use avfs_runtime::{ErrorKind, Select};
+use avfs_runtime::{ErrorKind, Running, Select};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Path, Query, Request, State};
@@ -167,4 +167,13 @@ where
 {
     text.parse::<T>()
         .map_err(|error| Failure::from(avfs_runtime::Error::from(error)))
+}
+
+/// What `force` means for commands that are in the way.
+pub(crate) fn running(force: bool) -> Running {
+    if force {
+        Running::End
+    } else {
+        Running::Respect
+    }
 }

@@ -156,9 +156,10 @@ fn fork(app: &App, vault: Select, request: VaultFork) -> Reply<VaultFork> {
     })
 }
 
-fn delete(app: &App, vault: Select, _: VaultDelete) -> Reply<VaultDelete> {
+fn delete(app: &App, vault: Select, request: VaultDelete) -> Reply<VaultDelete> {
     let name = name_of(app, vault)?;
-    app.runtime.vault_delete(&name)?;
+    app.runtime
+        .vault_delete(&name, super::routes::running(request.force))?;
     Ok(VaultDeleted {
         deleted: name.to_string(),
     })

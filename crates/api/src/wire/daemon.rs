@@ -17,6 +17,9 @@ pub struct DaemonState {
     pub idle_timeout_s: Option<u64>,
     pub running_execs: usize,
     pub live_views: usize,
+    /// Vaults shown at directories of the host.
+    #[serde(default)]
+    pub mounts: usize,
     pub keeper_pid: Option<u32>,
 }
 

@@ -14,6 +14,7 @@ mod exec_options;
 mod files;
 mod journal;
 mod labels;
+mod mounts;
 mod paths;
 mod problem;
 mod search;
@@ -58,6 +59,10 @@ pub use labels::{
     AllTags, MetaChanged, MetaDelete, MetaGet, MetaImport, MetaImported, MetaList, MetaListing,
     MetaSet, MetaValue, Tag, TagDelete, TagDeleted, TagItem, TagList, TagListAll, TagListing,
     TagRename, TagRenamed, Tagged, Untag,
+};
+pub use mounts::{
+    Commit, CommitItem, Mount, MountDriverWord, MountItem, MountListing, Mounts, Unmount,
+    UnmountListing, UnmountedItem,
 };
 pub use paths::{
     Chmod, Copied, Cp, Edit, Edited, Linked, Ln, ModeChanged, Stat, StatItem, Touch, Touched, Tree,
@@ -205,6 +210,10 @@ operations! {
     Prune, "prune", Post "/v1/vaults/{vault}/prune" => PruneFindings;
     QuotaShow, "quota", Get "/v1/vaults/{vault}/quota" => QuotaItem;
     QuotaSet, "quota_set", Post "/v1/vaults/{vault}/quota" => QuotaChanged;
+    Commit, "commit", Post "/v1/vaults/{vault}/commit" => CommitItem;
+    Mount, "mount", Post "/v1/vaults/{vault}/mount" => MountItem;
+    Unmount, "unmount", Post "/v1/unmount" => UnmountListing;
+    Mounts, "mounts", Get "/v1/mounts" => MountListing;
     Daemon, "daemon", Get "/v1/daemon" => DaemonState;
     DaemonStop, "daemon_stop", Post "/v1/daemon/stop" => DaemonStopping;
 }

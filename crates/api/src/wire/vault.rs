@@ -153,7 +153,11 @@ pub struct VaultForked {
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct VaultDelete {}
+pub struct VaultDelete {
+    /// Ends the commands that run in it.
+    #[serde(default)]
+    pub force: bool,
+}
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct VaultDeleted {

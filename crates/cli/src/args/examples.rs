@@ -63,11 +63,20 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("checkpoint info", "  avfs checkpoint info before-refactor"),
     (
         "checkpoint restore",
-        "  avfs checkpoint restore before-refactor\n  avfs checkpoint restore --undo",
+        "  avfs checkpoint restore before-refactor\n  avfs checkpoint restore --undo\n  \
+         avfs checkpoint restore before-refactor --force",
     ),
     (
         "checkpoint delete",
         "  avfs checkpoint delete before-refactor",
+    ),
+    (
+        "commit",
+        "  avfs commit                     what running commands and open mounts have written",
+    ),
+    (
+        "mounts",
+        "  avfs mounts\n  avfs mounts --json | jq -r '.mounts[].dir'",
     ),
     ("proxy", "  avfs proxy exec -- make test"),
     ("audit verify", "  avfs audit verify"),
@@ -97,10 +106,6 @@ const EXAMPLES: &[(&str, &str)] = &[
     (
         "serve",
         "  avfs serve --foreground\n  avfs serve --idle-timeout 0          for a service manager",
-    ),
-    (
-        "doctor",
-        "  avfs doctor\n  avfs doctor --attack             try to get out of the sandbox, here",
     ),
     ("demo", "  avfs demo"),
     (

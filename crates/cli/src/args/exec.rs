@@ -140,13 +140,6 @@ pub struct OutputArgs {
     pub range: (u64, Option<u64>),
 }
 
-#[derive(Debug, Args)]
-pub struct DoctorArgs {
-    /// Try what a hostile command would try, and say what stopped it
-    #[arg(long)]
-    pub attack: bool,
-}
-
 #[derive(Copy, Clone, Debug, ValueEnum)]
 pub enum StreamName {
     Stdout,

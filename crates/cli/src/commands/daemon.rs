@@ -76,6 +76,7 @@ fn text(status: &Status) -> String {
         ("up", format!("{} s", state.uptime_ms / 1000)),
         ("running commands", state.running_execs.to_string()),
         ("live views", state.live_views.to_string()),
+        ("mounts", state.mounts.to_string()),
         ("keeper", keeper),
     ];
     let rows = rows

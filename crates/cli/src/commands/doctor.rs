@@ -1,10 +1,12 @@
 //! `avfs doctor`: what this machine offers, found by trying.
 
+use crate::args::DoctorArgs;
 use crate::environment;
 use crate::error::Result;
 use crate::exit;
 use crate::output::{Output, style};
 use avfs_api::Place;
+use avfs_sandbox::onhost::{self, InUse};
 use avfs_sandbox::probe::{self, Outcome, Probe};
 use serde::Serialize;
 
@@ -13,6 +15,15 @@ struct Report {
     /// Whether commands can be run.
     works: bool,
     probes: Vec<ProbeItem>,
+    /// Mounts whose server is gone.
+    mounts: Vec<DeadMount>,
+}
+
+#[derive(Serialize)]
+struct DeadMount {
+    dir: String,
+    /// Whether it was taken away.
+    fixed: bool,
 }
 
 #[derive(Serialize)]
@@ -26,10 +37,24 @@ struct ProbeItem {
     fix: Option<String>,
 }
 
-pub fn run(output: Output) -> Result<u8> {
-    let report = Report::new(probe_all(&environment::place()?)?);
+pub fn run(args: DoctorArgs, output: Output) -> Result<u8> {
+    let mut report = Report::new(probe_all(&environment::place()?)?);
+    report.mounts = dead_mounts(args.fix);
     output.answer(&report, text)?;
-    Ok(if report.works { exit::OK } else { 1 })
+    let mended = report.mounts.iter().all(|mount| mount.fixed);
+    Ok(if report.works && mended { exit::OK } else { 1 })
+}
+
+/// Mounts of daemons that were killed. Whoever looks at one only gets an error.
+fn dead_mounts(fix: bool) -> Vec<DeadMount> {
+    // Without a mount table there is nothing to say about mounts.
+    let dead = onhost::dead_mounts().unwrap_or_default();
+    dead.into_iter()
+        .map(|mount| DeadMount {
+            dir: mount.dir.display().to_string(),
+            fixed: fix && onhost::unmount(&mount.dir, InUse::Detach).is_ok(),
+        })
+        .collect()
 }
 
 /// Tries everything a command needs.
@@ -44,6 +69,7 @@ impl Report {
         Report {
             works: probes.iter().all(|probe| probe.works),
             probes,
+            mounts: Vec::new(),
         }
     }
 }
@@ -84,6 +110,17 @@ fn text(report: &Report) -> String {
                 .to_owned()
         })
         .collect();
+    lines.extend(report.mounts.iter().map(|mount| {
+        let mark = if mount.fixed {
+            style::good("fixed  ")
+        } else {
+            style::bad("stale  ")
+        };
+        format!("{mark}  {} was mounted by a daemon that is gone", mount.dir)
+    }));
+    if report.mounts.iter().any(|mount| !mount.fixed) {
+        lines.push("         `avfs doctor --fix` takes it away; nothing written is lost".into());
+    }
     lines.push(String::new());
     let fixes: Vec<&str> = report
         .probes

@@ -7,6 +7,7 @@ mod cat;
 mod checkout;
 mod checkpoint;
 mod chmod;
+mod commit;
 mod completions;
 mod cp;
 mod daemon;
@@ -26,6 +27,7 @@ mod ln;
 mod log;
 mod ls;
 mod mkdir;
+mod mount;
 mod mv;
 mod output;
 mod paths;
@@ -38,7 +40,7 @@ mod tree;
 mod vault;
 mod write;
 
-use crate::args::{Cli, DoctorArgs, ProxyVerb, Verb};
+use crate::args::{Cli, ProxyVerb, Verb};
 use crate::error::{Error, Result};
 use crate::exit::{self, Owner};
 use crate::output::Output;
@@ -68,8 +70,8 @@ fn dispatch(cli: Cli, output: Output) -> Result<u8> {
         // These need no daemon, or choose one themselves.
         Verb::Serve(args) => serve::run(args, output),
         Verb::Completions { shell } => completions::run(shell, output),
-        Verb::Doctor(DoctorArgs { attack: true }) => return attack::run(output),
-        Verb::Doctor(DoctorArgs { attack: false }) => return doctor::run(output),
+        Verb::Doctor(args) if args.attack => return attack::run(output),
+        Verb::Doctor(args) => return doctor::run(args, output),
         Verb::Demo => return demo::run(output),
         Verb::Daemon(verb) => return daemon::run(verb, output),
         verb => return with_session(verb, Session::from_environment(vault)?, output),
@@ -106,6 +108,10 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Log(args) => log::run(args, session, output),
         Verb::Checkout(args) => checkout::run(args, session, output),
         Verb::Revert(args) => checkout::revert(args, session, output),
+        Verb::Mount(args) => mount::run(args, session, output),
+        Verb::Unmount(args) => mount::unmount(args, session, output),
+        Verb::Mounts => mount::list(session, output),
+        Verb::Commit => commit::run(session, output),
         Verb::Diff(args) => diff::run(args, session, output),
         Verb::Output(args) => output::run(args, session, output),
         Verb::Audit(args) => return audit::run(args, session, output),

@@ -59,19 +59,7 @@ pub fn run(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()>
             let forked = session.call_on(&source, &request)?;
             output.answer(&forked, fork_text)
         }
-        verb => run_further(verb, session, output),
-    }
-}
-
-fn run_further(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()> {
-    match verb {
-        VaultVerb::Delete { name, yes: _ } => {
-            let deleted = session.call_on(&name, &VaultDelete {})?;
-            output.answer(&deleted, |deleted| {
-                let name = &deleted.deleted;
-                format!("deleted vault {name}\nto bring it back: avfs vault undelete {name}")
-            })
-        }
+        VaultVerb::Delete { name, force, .. } => delete(&name, force, session, output),
         VaultVerb::Undelete { name, to } => {
             let back = session.call(&VaultUndelete { name, to })?;
             output.answer(&back, |back| {
@@ -79,12 +67,7 @@ fn run_further(verb: VaultVerb, session: &mut Session, output: Output) -> Result
                 format!("vault {name} is back, at version {version}")
             })
         }
-        VaultVerb::Set { settings } => {
-            let settings = settings.iter().map(|pair| key_value(pair));
-            let settings = settings.collect::<Result<_>>()?;
-            let changed = session.call(&VaultSet { settings })?;
-            output.answer(&changed, settings_text)
-        }
+        VaultVerb::Set { settings } => set(&settings, session, output),
         VaultVerb::Unset { keys } => {
             let changed = session.call(&VaultUnset { keys })?;
             output.answer(&changed, settings_text)
@@ -94,8 +77,22 @@ fn run_further(verb: VaultVerb, session: &mut Session, output: Output) -> Result
             let versions = session.call_on(&vault, &VaultLog { limit })?;
             output.answer(&versions, |versions| log_text(versions))
         }
-        verb => unreachable!("answered before: {verb:?}"),
     }
+}
+
+fn delete(name: &str, force: bool, session: &mut Session, output: Output) -> Result<()> {
+    let deleted = session.call_on(name, &VaultDelete { force })?;
+    output.answer(&deleted, |deleted| {
+        let name = &deleted.deleted;
+        format!("deleted vault {name}\nto bring it back: avfs vault undelete {name}")
+    })
+}
+
+fn set(settings: &[String], session: &mut Session, output: Output) -> Result<()> {
+    let settings = settings.iter().map(|pair| key_value(pair));
+    let settings = settings.collect::<Result<_>>()?;
+    let changed = session.call(&VaultSet { settings })?;
+    output.answer(&changed, settings_text)
 }
 
 fn key_value(pair: &str) -> Result<(String, String)> {

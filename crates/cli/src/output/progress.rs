@@ -4,6 +4,8 @@ use super::Output;
 use avfs_api::wire::ProgressEvent;
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Nobody wants to be told about less.
@@ -58,6 +60,49 @@ impl Drop for Bar {
             bar.finish_and_clear();
         }
     }
+}
+
+/// A sign of life while an answer takes longer than a second, where somebody sits at a terminal.
+pub struct Waiting {
+    answered: Option<Sender<()>>,
+    sign: Option<JoinHandle<()>>,
+}
+
+impl Waiting {
+    /// Begins to wait; dropping it ends that, and clears the sign away.
+    pub fn begin() -> Option<Waiting> {
+        let visible = std::io::stdout().is_terminal() && std::io::stderr().is_terminal();
+        visible.then(|| {
+            let (answered, answer) = channel();
+            Waiting {
+                answered: Some(answered),
+                sign: Some(std::thread::spawn(move || show_sign(&answer))),
+            }
+        })
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        drop(self.answered.take());
+        if let Some(sign) = self.sign.take() {
+            // A sign that failed is not worth failing for.
+            let _ = sign.join();
+        }
+    }
+}
+
+fn show_sign(answer: &Receiver<()>) {
+    if answer.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout) {
+        return;
+    }
+    let spinner = ProgressBar::new_spinner();
+    let style = ProgressStyle::with_template("{spinner} working, {elapsed}");
+    spinner.set_style(style.expect("the template is a constant"));
+    spinner.enable_steady_tick(Duration::from_millis(100));
+    // It is never told anything: the other end goes away.
+    let _ = answer.recv();
+    spinner.finish_and_clear();
 }
 
 fn new_bar(label: &'static str, total: Option<u64>) -> ProgressBar {

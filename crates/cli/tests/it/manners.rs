@@ -1,9 +1,10 @@
 //! How the command line answers: exit codes, errors, hints, help.
 
 use crate::{AVFS, with_vault};
-use avfs_testkit::Home;
+use avfs_testkit::{Home, Terminal, wait_for};
 use std::io::Write;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
@@ -226,4 +227,28 @@ fn the_vault_may_be_named_by_flag_or_environment() {
             .unwrap();
         assert!(!output.status.success(), "the flag wins");
     });
+}
+
+#[test]
+fn an_answer_that_takes_long_is_waited_for_with_a_sign() {
+    let home = Home::new(AVFS);
+    home.ok(&["vault", "create", "v"]);
+    let pid = home.daemon_pid().unwrap().to_string();
+    let signal = |name: &str| {
+        let status = Command::new("kill").args([name, &pid]).status().unwrap();
+        assert!(status.success());
+    };
+    let terminal = Terminal::open();
+    signal("-STOP");
+    let mut command = home.command(&["vault", "list"]);
+    command.env("TERM", "xterm");
+    command.stdout(terminal.stdio()).stderr(terminal.stdio());
+    let mut child = command.spawn().unwrap();
+    drop(command);
+    let shown = wait_for(Duration::from_secs(10), || {
+        terminal.so_far().contains("working")
+    });
+    signal("-CONT");
+    assert!(child.wait().unwrap().success());
+    assert!(shown, "{}", terminal.text());
 }

@@ -1,7 +1,8 @@
 """Prints what is below a directory as one JSON object: the judge of change reports.
 
 It shares no code with the product, and runs as an ordinary command. Files and directories that their
-mode keeps closed are opened for the look and closed again.
+mode keeps closed are opened for the look and closed again. With `--all`, each entry ends with its
+time, its extended attributes, and the first of its names when it has several.
 """
 import hashlib
 import json
@@ -51,6 +52,25 @@ def look(path, found):
         found[path] = ["file", mode, status.st_size, opened(path, mode, 0o400, digest)]
 
 
+def more(path, names):
+    status = os.lstat(path)
+    xattrs = {}
+    if not stat.S_ISLNK(status.st_mode):
+        for name in os.listxattr(path):
+            if name.startswith("user."):
+                xattrs[name] = os.getxattr(path, name).hex()
+    if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
+        names.setdefault((status.st_dev, status.st_ino), []).append(path)
+    return {"mtime": status.st_mtime_ns, "xattrs": xattrs}
+
+
 found = {}
 look(sys.argv[1], found)
+if sys.argv[2:] == ["--all"]:
+    names = {}
+    for path in sorted(found):
+        found[path].append(more(path, names))
+    for several in names.values():
+        for path in several[1:]:
+            found[path][-1]["same_as"] = several[0]
 print(json.dumps(found))

@@ -15,7 +15,7 @@ pub use process::keeper_main;
 pub(crate) use process::mount_fuse_detached;
 
 use crate::error::{Error, Result};
-use crate::plan::{Privilege, SandboxPlan};
+use crate::plan::{OverlayPlan, Privilege, SandboxPlan};
 use crate::protocol::{
     Boot, DESCRIPTORS_MAX, Duty, KeeperReply, KeeperRequest, Link, VERSION, readable_within, seal,
 };
@@ -167,6 +167,22 @@ impl Keeper {
             .runtime_dir
             .join("keeper")
             .join(crate::agent::ROOT)
+    }
+
+    /// An overlay over directories that the keeper sees, attached nowhere yet. As root, whoever
+    /// has it can attach it in the host's mount namespace.
+    pub fn mount_overlay(&self, plan: &OverlayPlan) -> Result<OwnedFd> {
+        let plan = seal(plan)?;
+        let (ours, theirs) = Link::pair()?;
+        let request = KeeperRequest::MountOverlay;
+        self.shared.ask(&request, &[plan.as_fd(), theirs.as_fd()])?;
+        drop(theirs);
+        match ours.answer_with_descriptors::<KeeperReply>(ANSWER) {
+            Ok((KeeperReply::Spawned, mut fds)) if fds.len() == 1 => Ok(fds.remove(0)),
+            Ok((KeeperReply::Failed(fault), _)) => Err(Error::Keeper(fault)),
+            Ok(_) => Err(unexpected()),
+            Err(error) => Err(error.named("keeper", Error::KeeperGone, ANSWER)),
+        }
     }
 
     /// Opens a sandbox. Its first process keeps `held` open as long as anything lives in it.

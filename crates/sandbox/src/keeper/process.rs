@@ -19,12 +19,12 @@ use rustix::process::{
 use crate::agent;
 use crate::confine;
 use crate::error::{During, Fault};
-use crate::plan::Privilege;
+use crate::plan::{OverlayPlan, Privilege};
 use crate::probe;
 use crate::protocol::{
-    Boot, Duty, KeeperReply, KeeperRequest, Link, Received, VERSION, readable_within,
+    Boot, Duty, KeeperReply, KeeperRequest, Link, Received, VERSION, readable_within, unseal,
 };
-use crate::rootfs::{attach, new_mount, open_mount_point, tmpfs};
+use crate::rootfs::{attach, new_mount, new_overlay, open_mount_point, tmpfs};
 use crate::seccomp::Filter;
 use crate::sys::{self, Forked};
 
@@ -240,6 +240,10 @@ impl<'a> Process<'a> {
                 spawn_helper(&role, socket)?;
                 Ok((KeeperReply::Spawned, None))
             }
+            KeeperRequest::MountOverlay => {
+                self.mount_overlay(descriptors)?;
+                Ok((KeeperReply::Spawned, None))
+            }
             KeeperRequest::OpenSandbox {
                 network,
                 confinement,
@@ -247,6 +251,28 @@ impl<'a> Process<'a> {
                 let flags = agent::namespaces(self.privilege, network, confinement);
                 let pidfd = self.open_sandbox(flags, descriptors)?;
                 Ok((KeeperReply::Opening, Some(pidfd)))
+            }
+        }
+    }
+
+    /// Forks a child that mounts an overlay: its lower layer is served by the daemon, which the
+    /// keeper itself must not wait for.
+    fn mount_overlay(&self, descriptors: Vec<OwnedFd>) -> Result<(), Fault> {
+        let mut descriptors = descriptors.into_iter();
+        let plan = descriptors.next().ok_or_else(incomplete)?;
+        let link = Link::from(descriptors.next().ok_or_else(incomplete)?);
+        // SAFETY: the keeper has one thread.
+        match unsafe { sys::fork(0) }.during(|| "fork a helper")? {
+            Forked::Parent { .. } => Ok(()),
+            Forked::Child => {
+                let mounted = unseal::<OverlayPlan>(plan.as_fd())
+                    .and_then(|plan| new_overlay(&plan, false, self.privilege));
+                // A daemon that is gone does not need to know.
+                let _ = match &mounted {
+                    Ok(mount) => link.send(&KeeperReply::Spawned, &[mount.as_fd()]),
+                    Err(fault) => link.send(&KeeperReply::Failed(fault.clone()), &[]),
+                };
+                sys::leave(0)
             }
         }
     }

@@ -1,11 +1,11 @@
-//! What the caller of a rename meant: its paths, found in its own view.
+//! What the caller of a rename or a link meant: its paths, found in its own view.
 
 use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Statx, StatxFlags, open,
-    openat, openat2, statat, statx,
+    AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Stat, Statx, StatxFlags, open,
+    openat, openat2, readlinkat, statat, statx,
 };
 use rustix::io::Errno;
 
@@ -43,19 +43,21 @@ pub(super) struct Names {
 /// Understands the arguments; nothing when the call is not a rename.
 pub(super) fn rename(notice: &Notice) -> Option<Rename> {
     let word = |index: usize| notice.arguments[index];
-    let argument = |dir: u64, address: u64| Argument {
-        // The kernel looks at the lower half only.
-        dir: (dir as u32).cast_signed(),
-        address,
-    };
-    let here = u64::from(libc::AT_FDCWD.cast_unsigned());
     let (from, to, flags) = match notice.call {
         #[cfg(target_arch = "x86_64")]
-        libc::SYS_rename => (argument(here, word(0)), argument(here, word(1)), 0),
-        libc::SYS_renameat => (argument(word(0), word(1)), argument(word(2), word(3)), 0),
+        libc::SYS_rename => (
+            Argument::new(HERE, word(0)),
+            Argument::new(HERE, word(1)),
+            0,
+        ),
+        libc::SYS_renameat => (
+            Argument::new(word(0), word(1)),
+            Argument::new(word(2), word(3)),
+            0,
+        ),
         libc::SYS_renameat2 => (
-            argument(word(0), word(1)),
-            argument(word(2), word(3)),
+            Argument::new(word(0), word(1)),
+            Argument::new(word(2), word(3)),
             word(4) as u32,
         ),
         _ => return None,
@@ -64,20 +66,37 @@ pub(super) fn rename(notice: &Notice) -> Option<Rename> {
     Some(Rename { from, to, flags })
 }
 
+/// The working directory, as an argument has it.
+const HERE: u64 = libc::AT_FDCWD.cast_unsigned() as u64;
+
+/// Inode numbers from here on are of stored files: those of new ones are the disk's, and far smaller.
+const STORED: u64 = 1 << 60;
+
+/// Whether git is about to give a stored file a second name.
+///
+/// The new name would show another inode number than the old one did: overlayfs can note where a
+/// copied file came from only when root mounts it. `git clone` compares the two and dies of it;
+/// when links cannot be made, it copies. Other tools compare nothing, and get their link.
+pub(super) fn links_stored_file_for_git(notice: &Notice) -> bool {
+    let word = |index: usize| notice.arguments[index];
+    let from = match notice.call {
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_link => Argument::new(HERE, word(0)),
+        libc::SYS_linkat => Argument::new(word(0), word(1)),
+        _ => return false,
+    };
+    let program = readlinkat(CWD, format!("/proc/{}/exe", notice.thread), Vec::new());
+    program.is_ok_and(|path| path.to_bytes().ends_with(b"/git"))
+        && from
+            .look_up(notice.thread)
+            .is_some_and(|found| found.st_ino >= STORED)
+}
+
 impl Rename {
     /// Whether the old name seems to be a directory's; cheap, and asked for every rename.
     pub(super) fn moves_directory(&self, thread: i32) -> bool {
-        let Some(path) = self.from.read(thread) else {
-            return false;
-        };
-        let start = match (path.first(), self.from.dir) {
-            (Some(b'/'), _) => String::new(),
-            (_, libc::AT_FDCWD) => format!("/proc/{thread}/cwd/"),
-            (_, dir) => format!("/proc/{thread}/fd/{dir}/"),
-        };
-        let path = [start.as_bytes(), &path].concat();
-        let found = statat(CWD, path.as_slice(), AtFlags::SYMLINK_NOFOLLOW);
-        found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_dir())
+        let found = self.from.look_up(thread);
+        found.is_some_and(|found| FileType::from_raw_mode(found.st_mode).is_dir())
     }
 
     /// Finds both names in the caller's view.
@@ -110,6 +129,24 @@ impl Rename {
 }
 
 impl Argument {
+    fn new(dir: u64, address: u64) -> Argument {
+        // The kernel looks at the lower half only.
+        let dir = (dir as u32).cast_signed();
+        Argument { dir, address }
+    }
+
+    /// What the path seems to lead to.
+    fn look_up(&self, thread: i32) -> Option<Stat> {
+        let path = self.read(thread)?;
+        let start = match (path.first(), self.dir) {
+            (Some(b'/'), _) => String::new(),
+            (_, libc::AT_FDCWD) => format!("/proc/{thread}/cwd/"),
+            (_, dir) => format!("/proc/{thread}/fd/{dir}/"),
+        };
+        let path = [start.as_bytes(), &path].concat();
+        statat(CWD, path.as_slice(), AtFlags::SYMLINK_NOFOLLOW).ok()
+    }
+
     /// The path as it is now in the caller's memory.
     fn read(&self, thread: i32) -> Option<Vec<u8>> {
         let mut buffer = [0; PATH_MAX];

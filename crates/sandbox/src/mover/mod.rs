@@ -7,7 +7,8 @@
 //! removed. At every moment one of the two names has the whole tree. Others may see both names
 //! for a while, and the temporary one; what is written under the old name meanwhile goes over to
 //! the new one, but for writes through descriptors that were open before. RENAME_EXCHANGE of a
-//! stored directory stays EXDEV.
+//! stored directory stays EXDEV. It also has git copy stored files where it would link them
+//! ([`caller::links_stored_file_for_git`]).
 //!
 //! It runs as the commands' user in their namespaces, so its rights are theirs; commands that
 //! restrict themselves by Landlock have less, and are left to the kernel.
@@ -218,6 +219,9 @@ impl Process {
 
     fn answer(&mut self, call: Call) {
         let (client, notice) = &call;
+        if caller::links_stored_file_for_git(notice) {
+            return client.listener.answer(notice.id, Err(Errno::XDEV));
+        }
         let Some(names) = self.renamed_directory(client, notice) else {
             return client.listener.leave_to_kernel(notice.id);
         };

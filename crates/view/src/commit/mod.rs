@@ -265,8 +265,16 @@ fn hash_one(trees: &Trees, opened: std::io::Result<OwnedFd>) -> Result<Hashed> {
     Ok(Some(trees.write_content(&mut file)?))
 }
 
-/// For each entry that is one of several names of a file: the link that they share.
-fn link_groups(entries: &[UpperEntry], base: &Edit) -> Result<HashMap<usize, LinkId>> {
+/// What the names of one file share.
+#[derive(Clone, Copy)]
+struct Shared {
+    link: LinkId,
+    /// Of the names that the base has; names of different owners would not be one file.
+    owner: Option<(u32, u32)>,
+}
+
+/// For each entry that is one of several names of a file: what they share.
+fn link_groups(entries: &[UpperEntry], base: &Edit) -> Result<HashMap<usize, Shared>> {
     let mut by_inode: HashMap<u64, Vec<(VaultPath, usize)>> = HashMap::new();
     for (index, entry) in entries.iter().enumerate() {
         if !matches!(entry.kind, UpperKind::File { links, .. } if links > 1) {
@@ -292,7 +300,15 @@ fn link_groups(entries: &[UpperEntry], base: &Edit) -> Result<HashMap<usize, Lin
             }
             _ => base.fresh_link(first),
         };
-        links.extend(names.into_iter().map(|(_, index)| (index, link)));
+        let mut owner = None;
+        for (name, _) in &names {
+            let known = base
+                .get(name)?
+                .map(|entry| (entry.meta.uid, entry.meta.gid));
+            owner = owner.or(known);
+        }
+        let shared = Shared { link, owner };
+        links.extend(names.into_iter().map(|(_, index)| (index, shared)));
     }
     Ok(links)
 }
@@ -312,7 +328,7 @@ struct Applied<'a> {
 }
 
 impl Applied<'_> {
-    fn apply(&mut self, upper: &UpperEntry, content: Hashed, link: Option<LinkId>) -> Result<()> {
+    fn apply(&mut self, upper: &UpperEntry, content: Hashed, shared: Option<Shared>) -> Result<()> {
         let Some(path) = vault_path(&upper.path) else {
             return self.skip(upper, "its path is too long");
         };
@@ -346,7 +362,7 @@ impl Applied<'_> {
                 Some((content, size)) => Kind::File {
                     content,
                     size,
-                    link,
+                    link: shared.map(|shared| shared.link),
                 },
                 None => return Ok(()),
             },
@@ -357,7 +373,11 @@ impl Applied<'_> {
             UpperKind::Socket => return self.skip(upper, "sockets are not kept"),
             UpperKind::Device => return self.skip(upper, "devices are not kept"),
         };
-        let meta = self.meta(upper, existing.as_ref());
+        let mut meta = self.meta(upper, existing.as_ref());
+        if let Some(shared) = shared {
+            let default = (self.input.owner.uid, self.input.owner.gid);
+            (meta.uid, meta.gid) = shared.owner.unwrap_or(default);
+        }
         let entry = same_or(existing.as_ref(), Entry { kind, meta });
         if existing.as_ref() != Some(&entry) {
             self.edit.put(&path, entry)?;

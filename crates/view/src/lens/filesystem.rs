@@ -334,6 +334,7 @@ impl Filesystem for LensFilesystem {
     }
 
     fn getxattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        // The kernel then asks no more, as overlayfs would have it do at every lookup.
         if self.xattrs == Xattrs::Absent {
             return reply.error(Errno::ENOSYS);
         }
@@ -346,10 +347,9 @@ impl Filesystem for LensFilesystem {
         }
     }
 
+    /// Answered also where there are none: tools that copy attributes ask for a list, and few of
+    /// them expect that a file which can have some says that it cannot.
     fn listxattr(&self, _req: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
-        if self.xattrs == Xattrs::Absent {
-            return reply.error(Errno::ENOSYS);
-        }
         match self.meta(ino) {
             Ok(meta) => {
                 let mut names = Vec::new();
@@ -394,7 +394,7 @@ fn answer_xattr(value: &[u8], size: u32, reply: ReplyXattr) {
     }
 }
 
-fn system_time(time: Time) -> SystemTime {
+pub fn system_time(time: Time) -> SystemTime {
     let nanos = Duration::from_nanos(u64::from(time.nanos));
     match u64::try_from(time.secs) {
         Ok(secs) => UNIX_EPOCH + Duration::from_secs(secs) + nanos,

@@ -14,10 +14,11 @@ use fuser::{BackgroundSession, Config, INodeNo, Notifier, Session, SessionACL};
 
 use crate::{Error, Result};
 use filesystem::LensFilesystem;
+pub(crate) use filesystem::system_time;
 use nodes::Nodes;
 
 /// The user and group that every entry is shown as, in the numbers of the lens's user namespace.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Owner {
     pub uid: u32,
     pub gid: u32,

@@ -76,6 +76,10 @@ impl Nodes {
     }
 }
 
+/// The highest bit of a number. The three above it are overlayfs's own: it tells by them which of
+/// up to three filesystems a number is from, and so shows all as one (`xino=on`).
+const MARK: u64 = 1 << 60;
+
 /// The place of the top directory of a root.
 pub fn top_place(id: RootId, root: Arc<Root>) -> Place {
     Place {
@@ -188,10 +192,10 @@ fn child_path(parent: &[u8; 16], name: &[u8]) -> [u8; 16] {
     path
 }
 
-/// Never 0 (no node) nor [`TOP`]: the top bit is always set.
+/// Never 0 (no node) nor [`TOP`], as [`MARK`] is always set.
 fn number(hasher: &Hasher) -> u64 {
     let hash = hasher.finalize();
     let mut bytes = [0; 8];
     bytes.copy_from_slice(&hash.as_bytes()[..8]);
-    u64::from_le_bytes(bytes) | 1 << 63
+    u64::from_le_bytes(bytes) & (MARK - 1) | MARK
 }

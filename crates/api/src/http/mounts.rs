@@ -1,0 +1,113 @@
+//! Views on the host over HTTP.
+
+use super::App;
+use super::errors::Failure;
+use super::items;
+use super::routes::{Reply, Routes, parse, parse_vault};
+use super::transfer::host_path;
+use crate::wire::{
+    Commit, CommitItem, Mount, MountDriverWord, MountItem, MountListing, Mounts, Unmount,
+    UnmountListing, UnmountedItem, to_text,
+};
+use avfs_runtime::{
+    InUse, MountAccess, MountDriver, MountInfo, MountRequest, Select, UnmountTarget, Unmounted,
+};
+use std::os::unix::ffi::OsStringExt;
+use std::time::Duration;
+
+pub(crate) fn routes(routes: Routes) -> Routes {
+    routes
+        .on_vault::<Commit>(commit)
+        .on_vault::<Mount>(mount)
+        .plain::<Unmount>(unmount)
+        .plain::<Mounts>(mounts)
+}
+
+fn commit(app: &App, vault: Select, _: Commit) -> Reply<Commit> {
+    let report = app.runtime.commit(vault)?;
+    Ok(CommitItem {
+        vault: report.vault.to_string(),
+        version: report.version,
+        changed_files: report.changes.iter().map(items::change).collect(),
+        skipped: report.skipped.into_iter().map(items::skipped).collect(),
+    })
+}
+
+fn mount(app: &App, vault: Select, request: Mount) -> Reply<Mount> {
+    let dir = match &request.dir {
+        Some(dir) => Some(host_path(dir, request.dir_b64.as_ref())?),
+        None => None,
+    };
+    if request.autocommit_s == Some(0) {
+        return Err(Failure::invalid("autocommit needs at least one second"));
+    }
+    let info = app.runtime.mount(MountRequest {
+        vault,
+        dir,
+        access: if request.readonly {
+            MountAccess::ReadOnly
+        } else {
+            MountAccess::ReadWrite
+        },
+        at: request.at.as_deref().map(parse).transpose()?,
+        driver: request.driver.map(|word| match word {
+            MountDriverWord::Overlay => MountDriver::Overlay,
+            MountDriverWord::Fuse => MountDriver::Fuse,
+        }),
+        autocommit: request.autocommit_s.map(Duration::from_secs),
+        namespace: request.mount_namespace,
+    })?;
+    Ok(item(info))
+}
+
+fn mounts(app: &App, _: Mounts) -> Reply<Mounts> {
+    let mounts = app.runtime.mounts()?;
+    Ok(MountListing {
+        mounts: mounts.into_iter().map(item).collect(),
+    })
+}
+
+fn unmount(app: &App, request: Unmount) -> Reply<Unmount> {
+    let target = match (&request.dir, &request.vault, request.all) {
+        (Some(dir), None, false) => UnmountTarget::Dir(host_path(dir, request.dir_b64.as_ref())?),
+        (None, Some(vault), false) => UnmountTarget::Vault(parse_vault(vault)?),
+        (None, None, true) => UnmountTarget::All,
+        _ => return Err(Failure::invalid("name a directory, a vault, or all")),
+    };
+    let in_use = if request.force {
+        InUse::Detach
+    } else {
+        InUse::Refuse
+    };
+    let unmounted = app.runtime.unmount(target, in_use)?;
+    Ok(UnmountListing {
+        unmounted: unmounted.into_iter().map(unmounted_item).collect(),
+    })
+}
+
+fn item(info: MountInfo) -> MountItem {
+    let (dir, dir_b64) = to_text(info.dir.into_os_string().into_vec());
+    MountItem {
+        vault: info.vault.to_string(),
+        dir,
+        dir_b64,
+        driver: match info.driver {
+            MountDriver::Overlay => MountDriverWord::Overlay,
+            MountDriver::Fuse => MountDriverWord::Fuse,
+        },
+        readonly: info.access == MountAccess::ReadOnly,
+        version: info.version,
+        autocommit_s: info.autocommit.map(|every| every.as_secs()),
+    }
+}
+
+fn unmounted_item(gone: Unmounted) -> UnmountedItem {
+    let (dir, dir_b64) = to_text(gone.dir.into_os_string().into_vec());
+    UnmountedItem {
+        vault: gone.vault.to_string(),
+        dir,
+        dir_b64,
+        version: gone.version,
+        uncommitted: gone.aside.map(|name| name.to_string()),
+    }
+}

@@ -1,0 +1,27 @@
+//! `avfs commit`: make a version of what was written in a view by now.
+
+use crate::error::Result;
+use crate::output::Output;
+use crate::output::changes::first_lines;
+use crate::session::Session;
+use avfs_api::wire::{Commit, CommitItem};
+
+pub fn run(session: &mut Session, output: Output) -> Result<()> {
+    let committed = session.call(&Commit {})?;
+    output.answer(&committed, text)
+}
+
+fn text(committed: &CommitItem) -> String {
+    let Some(version) = committed.version else {
+        return "nothing has changed".into();
+    };
+    let mut lines = vec![format!("committed as version v{version}")];
+    lines.extend(first_lines(&committed.changed_files));
+    lines.extend(
+        committed
+            .skipped
+            .iter()
+            .map(|it| format!("not kept: {} ({})", it.path, it.reason)),
+    );
+    lines.join("\n")
+}

@@ -1,0 +1,12 @@
+//! Ordinary tools in a view: every step judged by a walk, then all of it stored and used again.
+
+mod cargo;
+mod git;
+mod judge;
+mod node;
+mod python;
+mod scripts;
+mod sqlite;
+
+/// The binary under test.
+const AVFS: &str = env!("CARGO_BIN_EXE_avfs");

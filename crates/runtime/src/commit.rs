@@ -1,0 +1,45 @@
+//! Commit on demand: what commands and programs have written by now becomes a version.
+
+use avfs_vault::{Cause, Change, ChangeKind, NewVersion, Principal, VaultName, pair_renames};
+use serde_json::json;
+
+use crate::runtime::{Runtime, Select};
+use crate::{Result, Skipped};
+
+/// What a commit took in.
+#[derive(Debug, Clone)]
+pub struct CommitReport {
+    pub vault: VaultName,
+    /// The new version; none when nothing had changed.
+    pub version: Option<u64>,
+    pub changes: Vec<Change>,
+    /// What no vault can hold.
+    pub skipped: Vec<Skipped>,
+}
+
+impl Runtime {
+    /// Makes a version of what the vault's view holds, while whoever works in it goes on.
+    pub fn commit(&self, vault: Select) -> Result<CommitReport> {
+        let vault = self.vault(&vault)?;
+        let asked = commit_version(Principal::Owner, json!({ "asked": true }));
+        let (before, committed) = self.slot(vault.id).commit_now(self, asked)?;
+        let mut changes = self.inner.vaults.trees().diff(before, committed.after)?;
+        changes.retain(|change| change.kind != ChangeKind::Times);
+        let skipped = committed.skipped.into_iter().map(Skipped::from).collect();
+        Ok(CommitReport {
+            vault: vault.name,
+            version: committed.version,
+            changes: pair_renames(changes),
+            skipped,
+        })
+    }
+}
+
+pub(crate) fn commit_version(by: Principal, details: serde_json::Value) -> NewVersion {
+    NewVersion {
+        by,
+        exec: None,
+        cause: Cause::Commit,
+        details,
+    }
+}

@@ -1,0 +1,76 @@
+//! Changes of a vault by somebody who is no command, whatever is at work in it.
+
+use std::os::fd::AsFd;
+
+use avfs_vault::{NewVersion, RootId, Vault};
+
+use super::Slot;
+use crate::opened::Committed;
+use crate::runtime::Runtime;
+use crate::through::{Applied, Draft};
+use crate::{Error, Result};
+
+/// How often a change is tried anew that a command was faster than.
+const CHANGE_TRIES: usize = 10;
+/// A change of a vault's head by somebody who is no command.
+pub(crate) struct HeadChange<'a, T> {
+    pub version: NewVersion,
+    /// What the head is to become; asked again when a command was faster.
+    pub draft: &'a mut dyn FnMut(&Vault) -> Result<Draft<T>>,
+    /// Makes a root the head and gives the number of its version, where no view is in use.
+    pub publish: &'a dyn Fn(&Vault, RootId, NewVersion) -> Result<u64>,
+}
+
+impl Slot {
+    /// Makes somebody's change: on the head itself, or, where commands are at work, through their view.
+    pub fn change<T>(&self, runtime: &Runtime, change: HeadChange<'_, T>) -> Result<(T, u64)> {
+        let mut state = self.ready(runtime)?;
+        if !state.is_in_use() {
+            drop(state);
+            return self.settled(runtime, |vault| {
+                let draft = (change.draft)(&vault)?;
+                let number = (change.publish)(&vault, draft.root, change.version)?;
+                Ok((draft.value, number))
+            });
+        }
+        for _ in 0..CHANGE_TRIES {
+            let committed = self.commit_partly(runtime, &mut state);
+            committed.map_err(|error| self.uncommitted(runtime, error))?;
+            let vaults = &runtime.inner.vaults;
+            let _lease = vaults.lease();
+            let vault = vaults.by_id(self.vault)?;
+            let draft = (change.draft)(&vault)?;
+            vaults.check_quota(&vault, draft.root)?;
+            let live = state.live.as_ref().expect("what is in use is a view");
+            let top = live.stage.top()?;
+            let through = live.through(vaults.trees(), top.as_fd());
+            if through.apply(vault.head, draft.root, draft.gesture.as_ref())? == Applied::All {
+                let committed = self.commit(runtime, &mut state, change.version);
+                let committed = committed.map_err(|error| self.uncommitted(runtime, error))?;
+                return Ok((draft.value, committed.version.unwrap_or(vault.version)));
+            }
+        }
+        let vault = runtime.inner.vaults.by_id(self.vault)?.name.to_string();
+        Err(Error::Overtaken { vault })
+    }
+
+    /// Takes in what the view holds by now, and says what the head was before. In the journal it
+    /// stands whether or not there was anything to take in.
+    pub fn commit_now(
+        &self,
+        runtime: &Runtime,
+        version: NewVersion,
+    ) -> Result<(RootId, Committed)> {
+        let mut state = self.ready(runtime)?;
+        let before = runtime.inner.vaults.by_id(self.vault)?.head;
+        let committed = if state.live.is_some() {
+            self.commit(runtime, &mut state, version)
+                .map_err(|error| self.uncommitted(runtime, error))?
+        } else {
+            let vaults = &runtime.inner.vaults;
+            vaults.publish(self.vault, before, before, version)?;
+            Committed::unchanged(before)
+        };
+        Ok((before, committed))
+    }
+}

@@ -1,0 +1,177 @@
+//! A vault's view as a mount on the host: opened, tended and closed through the vault's slot.
+
+use std::sync::MutexGuard;
+use std::time::Instant;
+
+use avfs_sandbox::onhost::InUse;
+use avfs_vault::{NewVersion, Principal};
+use avfs_view::Writers;
+use serde_json::json;
+
+use super::{Slot, State};
+use crate::commit::commit_version;
+use crate::mounts::{HostMount, MountInfo, Showing, Unmounted, open_on_host};
+use crate::opened::{
+    CommitPlan, Committed, LiveView, Otherwise, commit_layer, remove_in_background,
+};
+use crate::runtime::Runtime;
+use crate::stage::Stage;
+use crate::{Error, Result};
+
+impl State {
+    pub(super) fn mount(&self) -> Option<&HostMount> {
+        match &self.live.as_ref()?.stage {
+            Stage::Mount(mount) => Some(mount),
+            Stage::Sandbox(_) => None,
+        }
+    }
+
+    /// Whether somebody may be writing in the view at this moment.
+    pub(super) fn is_in_use(&self) -> bool {
+        !self.running.is_empty() || self.mount().is_some()
+    }
+
+    /// Refuses what cannot be while the vault is mounted.
+    pub(super) fn check_unmounted(&self) -> Result<()> {
+        match self.mount() {
+            None => Ok(()),
+            Some(mount) => Err(mount.in_the_way()),
+        }
+    }
+}
+
+impl Slot {
+    /// The slot; a mount that somebody took away without asking is given up first.
+    pub(super) fn ready(&self, runtime: &Runtime) -> Result<MutexGuard<'_, State>> {
+        let mut state = self.lock();
+        if state.mount().is_some_and(|mount| !mount.is_alive()) {
+            self.finish_mount(runtime, &mut state, last_version())?;
+        }
+        Ok(state)
+    }
+
+    pub fn mount(&self, runtime: &Runtime, showing: &Showing<'_>) -> Result<()> {
+        let mut state = self.ready(runtime)?;
+        let vault = runtime.inner.vaults.by_id(self.vault)?;
+        if let Some(mount) = state.mount() {
+            return Err(Error::AlreadyMounted {
+                vault: vault.name.to_string(),
+                dir: mount.dir.clone(),
+            });
+        }
+        if !state.running.is_empty() {
+            let running = state.running.len();
+            let vault = vault.name.to_string();
+            return Err(Error::Busy { vault, running });
+        }
+        self.save(runtime, &mut state)?;
+        if let Some(live) = state.live.take() {
+            live.close()?.in_background();
+        }
+        let vault = runtime.inner.vaults.by_id(self.vault)?;
+        state.live = Some(open_on_host(runtime, &vault, showing)?);
+        state.used = Instant::now();
+        Ok(())
+    }
+
+    pub fn mount_info(&self, runtime: &Runtime) -> Result<Option<MountInfo>> {
+        let state = self.ready(runtime)?;
+        let Some(mount) = state.mount() else {
+            return Ok(None);
+        };
+        Ok(Some(mount.info(&runtime.inner.vaults.by_id(self.vault)?)))
+    }
+
+    /// Never waits; a slot at which somebody is at work counts as one.
+    pub fn is_mounted(&self) -> bool {
+        match self.state.try_lock() {
+            Ok(state) => state.mount().is_some(),
+            Err(_) => true,
+        }
+    }
+
+    /// Takes the mount away. Without force, what cannot be committed keeps it.
+    pub fn unmount(&self, runtime: &Runtime, in_use: InUse) -> Result<Unmounted> {
+        let mut state = self.ready(runtime)?;
+        let Some(mount) = state.mount() else {
+            let vault = runtime.inner.vaults.by_id(self.vault)?;
+            return Err(Error::NotMounted {
+                what: format!("vault {}", vault.name),
+            });
+        };
+        let (vault, dir) = (mount.vault.clone(), mount.dir.clone());
+        let before = runtime.inner.vaults.by_id(self.vault)?.version;
+        if in_use == InUse::Refuse {
+            let committed = self.commit(runtime, &mut state, last_version());
+            committed.map_err(|error| self.uncommitted(runtime, error))?;
+        }
+        if let Some(mount) = state.mount() {
+            mount.unmount(in_use)?;
+        }
+        let finished = self.finish_mount(runtime, &mut state, last_version())?;
+        let after = runtime.inner.vaults.by_id(self.vault)?.version;
+        Ok(Unmounted {
+            vault,
+            dir,
+            version: (after != before).then_some(after),
+            aside: finished.aside,
+        })
+    }
+
+    /// Commits when it is time to. False when there is nothing to look after any more.
+    pub fn tend(&self, runtime: &Runtime) -> bool {
+        // What cannot be given up now is found at the next start.
+        let Ok(mut state) = self.ready(runtime) else {
+            return false;
+        };
+        let Some(mount) = state.mount() else {
+            return false;
+        };
+        if mount
+            .autocommit
+            .is_some_and(|every| state.used.elapsed() >= every)
+        {
+            state.used = Instant::now();
+            let version = commit_version(Principal::System, json!({ "autocommit": true }));
+            // What is refused stays in the layer; whoever looks or unmounts is told.
+            let _ = self.commit(runtime, &mut state, version);
+        }
+        true
+    }
+
+    /// The mount is gone, or about to: whatever was written in it becomes the head, or, where a
+    /// quota forbids that, a checkpoint.
+    pub(super) fn finish_mount(
+        &self,
+        runtime: &Runtime,
+        state: &mut State,
+        version: NewVersion,
+    ) -> Result<Committed> {
+        let live = state.live.take().expect("only called when there is a view");
+        let LiveView {
+            stage,
+            mut layer,
+            mut cache,
+            ..
+        } = live;
+        if let Stage::Mount(mount) = stage {
+            mount.end();
+        }
+        let engine = runtime.engine()?;
+        let plan = CommitPlan {
+            vault: self.vault,
+            layer: &mut layer,
+            cache: &mut cache,
+            writers: Writers::None,
+            version,
+            otherwise: Otherwise::KeepAside,
+        };
+        let (committed, _) = commit_layer(runtime, &engine, plan)?;
+        remove_in_background(layer.retire()?, engine);
+        Ok(committed)
+    }
+}
+
+pub(super) fn last_version() -> NewVersion {
+    commit_version(Principal::Owner, json!({ "unmount": true }))
+}

@@ -1,0 +1,90 @@
+//! Layers that change hands: of a sandbox that died, and of one that has grown.
+
+use avfs_vault::{Cause, NewVersion};
+use avfs_view::Writers;
+use serde_json::json;
+
+use super::{Slot, State};
+use crate::engine::Engine;
+use crate::opened::{
+    CommitPlan, Committed, LiveView, Otherwise, commit_layer, interrupted_version, open,
+    remove_in_background,
+};
+use crate::options::Access;
+use crate::runtime::Runtime;
+use crate::{Error, Result};
+
+impl Slot {
+    /// The sandbox died with commands in it: what they wrote becomes a version marked interrupted.
+    pub(super) fn salvage(
+        &self,
+        runtime: &Runtime,
+        state: &mut State,
+        version: Option<NewVersion>,
+    ) -> Result<Committed> {
+        let mut live = state.live.take().expect("only called when there is a view");
+        live.stage.end();
+        let version = match version {
+            Some(version) => NewVersion {
+                cause: Cause::Interrupted,
+                ..version
+            },
+            None => interrupted_version(json!({ "why": "the sandbox was lost" })),
+        };
+        let mut engine = runtime.engine()?;
+        let mut commit = |engine: &Engine| {
+            let plan = CommitPlan {
+                vault: self.vault,
+                layer: &mut live.layer,
+                cache: &mut live.cache,
+                writers: Writers::None,
+                version: version.clone(),
+                otherwise: Otherwise::KeepAside,
+            };
+            commit_layer(runtime, engine, plan)
+        };
+        let mut outcome = commit(&engine);
+        if let Err(Error::View(avfs_view::Error::ScannerLost)) = outcome {
+            // The keeper was dying, and its sandboxes before it.
+            engine.keeper.kill();
+            engine = runtime.engine()?;
+            outcome = commit(&engine);
+        }
+        let (committed, _) = outcome?;
+        remove_in_background(live.layer.retire()?, engine);
+        Ok(committed)
+    }
+
+    pub(super) fn rotate_in_background(&self, runtime: &Runtime) {
+        let (slot, runtime) = (runtime.slot(self.vault), runtime.clone());
+        std::thread::spawn(move || {
+            let mut state = slot.lock();
+            let unsaved = state.live.as_ref().is_some_and(|live| live.unsaved);
+            if unsaved || !state.has_grown() || !state.running.is_empty() {
+                return;
+            }
+            let shape = state.live.as_ref().map(|live| live.shape);
+            let closing = state.live.take().map(LiveView::close);
+            // If this fails, so will the next exec, which can say why.
+            state.live = open(
+                &runtime,
+                slot.vault,
+                shape.unwrap_or_default(),
+                Access::ReadWrite,
+            )
+            .ok();
+            let fresh = state
+                .live
+                .as_ref()
+                .map(|live| (live.engine.clone(), live.shown.clone()));
+            drop(state);
+            if let Some((engine, shown)) = fresh {
+                // Only a help to the next command.
+                let _ = engine.sweeper.warm(&shown);
+            }
+            if let Some(Ok(closing)) = closing {
+                closing.finish();
+            }
+        });
+    }
+}

@@ -1,0 +1,72 @@
+//! Who works in a view: commands in a sandbox, or the host's programs through a mount.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use avfs_sandbox::Sandbox;
+use avfs_vault::VaultId;
+use avfs_view::Quiet;
+
+use crate::mounts::{HostMount, room};
+use crate::runtime::Runtime;
+use crate::{Error, Result};
+
+pub(crate) enum Stage {
+    Sandbox(Arc<Sandbox>),
+    Mount(HostMount),
+}
+
+impl Stage {
+    pub fn sandbox(&self) -> Result<Arc<Sandbox>> {
+        match self {
+            Stage::Sandbox(sandbox) => Ok(sandbox.clone()),
+            Stage::Mount(mount) => Err(mount.in_the_way()),
+        }
+    }
+
+    pub fn is_mount(&self) -> bool {
+        matches!(self, Stage::Mount(_))
+    }
+
+    pub fn is_alive(&self) -> bool {
+        match self {
+            Stage::Sandbox(sandbox) => sandbox.is_alive(),
+            Stage::Mount(mount) => mount.is_alive(),
+        }
+    }
+
+    /// The top of what is shown, as a mere path, to be let go of soon.
+    pub fn top(&self) -> Result<OwnedFd> {
+        match self {
+            Stage::Sandbox(sandbox) => {
+                let copied = sandbox.top().try_clone_to_owned();
+                copied.map_err(Error::io("the sandbox's top"))
+            }
+            Stage::Mount(mount) => mount.top(),
+        }
+    }
+
+    /// Holds writers still, where that can be done.
+    pub fn quiesce(&self) -> Result<Option<Quiet<'_>>> {
+        match self {
+            Stage::Sandbox(_) => Ok(None),
+            Stage::Mount(mount) => mount.quiesce(),
+        }
+    }
+
+    /// Has a mount know what the quota leaves after a commit.
+    pub fn set_room(&self, runtime: &Runtime, vault: VaultId) -> Result<()> {
+        if let Stage::Mount(mount) = self {
+            mount.set_room(room(runtime, &runtime.inner.vaults.by_id(vault)?)?);
+        }
+        Ok(())
+    }
+
+    /// Ends whoever works in it.
+    pub fn end(&self) {
+        match self {
+            Stage::Sandbox(sandbox) => sandbox.kill(),
+            Stage::Mount(mount) => mount.take_away(),
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! A vault shown as a directory, in each of the ways there are, and programs run in it.
+
+use crate::Home;
+use serde_json::Value;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// More than any program of the tests says.
+const OUTPUT_LIMIT: &str = "16777216";
+
+/// A vault that programs see as a directory.
+pub struct Shown {
+    pub home: Home,
+    way: Way,
+}
+
+/// How it is shown.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Way {
+    /// As the root directory of a sandbox, to commands of a daemon of root's.
+    ExecRoot,
+    /// The same of an ordinary user's.
+    ExecUser,
+    /// Mounted by root for every program of the machine, by the kernel alone.
+    OverlayRoot,
+    /// Mounted by root and served by the daemon.
+    FuseRoot,
+    /// Mounted by an ordinary user, for the user's own programs, and served by the daemon.
+    FuseUser,
+}
+
+impl Way {
+    /// What it is called in tables.
+    pub fn word(self) -> &'static str {
+        match self {
+            Way::ExecRoot => "exec-root",
+            Way::ExecUser => "exec-user",
+            Way::OverlayRoot => "overlay-root",
+            Way::FuseRoot => "fuse-root",
+            Way::FuseUser => "fuse-user",
+        }
+    }
+
+    /// What serves a mount; nothing for commands in a sandbox.
+    fn driver(self) -> Option<&'static str> {
+        match self {
+            Way::ExecRoot | Way::ExecUser => None,
+            Way::OverlayRoot => Some("overlay"),
+            Way::FuseRoot | Way::FuseUser => Some("fuse"),
+        }
+    }
+}
+
+/// How a program ended, and what it said.
+#[derive(Debug)]
+pub struct Ran {
+    /// What was run.
+    pub command: String,
+    pub code: Option<i64>,
+    pub stdout: String,
+    pub stderr: String,
+    /// What avfs says it changed.
+    pub changes: Value,
+}
+
+impl Ran {
+    /// The program must have succeeded; gives its standard output.
+    #[track_caller]
+    pub fn ok(&self) -> &str {
+        let said = format!("{}\n{}{}", self.command, self.stdout, self.stderr);
+        assert_eq!(self.code, Some(0), "{said}");
+        &self.stdout
+    }
+}
+
+impl Shown {
+    /// A fresh vault `v` in every way that this test can have it.
+    pub fn in_every_way(binary: &str) -> Vec<Shown> {
+        let mut all: Vec<Shown> = Home::of_every_user(binary)
+            .into_iter()
+            .map(Shown::by_exec)
+            .collect();
+        all.extend(Shown::mounted_in_every_way(|| Home::new(binary)));
+        all
+    }
+
+    /// A fresh vault `v` in that home, seen by its commands.
+    pub fn by_exec(home: Home) -> Shown {
+        home.ok(&["vault", "create", "v"]);
+        let way = match home.is_root() {
+            true => Way::ExecRoot,
+            false => Way::ExecUser,
+        };
+        Shown { home, way }
+    }
+
+    /// The ways in which this test's own user can mount, with `home` making the homes.
+    pub fn mounted_in_every_way(home: impl Fn() -> Home) -> Vec<Shown> {
+        // An ordinary user mounts by a helper that wants to know its name, so only the real one can.
+        let ways = match rustix::process::geteuid().is_root() {
+            true => &[Way::OverlayRoot, Way::FuseRoot][..],
+            false => &[Way::FuseUser][..],
+        };
+        let mounted = |way: &Way| Shown::mounted(home(), *way);
+        ways.iter().map(mounted).collect()
+    }
+
+    fn mounted(home: Home, way: Way) -> Shown {
+        // Other users come to the mount through here.
+        let open = fs::Permissions::from_mode(0o711);
+        fs::set_permissions(home.path(), open).expect("own directory");
+        home.ok(&["vault", "create", "v"]);
+        let shown = Shown { home, way };
+        shown.mount();
+        shown
+    }
+
+    fn mount(&self) {
+        if let Some(driver) = self.way.driver() {
+            let dir = self.mount_point();
+            self.home
+                .ok(&["mount", "--vault", "v", "--driver", driver, &dir]);
+        }
+    }
+
+    fn unmount(&self) {
+        if self.is_mounted() {
+            self.home.ok(&["unmount", &self.mount_point()]);
+        }
+    }
+
+    fn mount_point(&self) -> String {
+        let dir = self.home.path().join("mounted");
+        dir.to_str().expect("a path of ours is text").to_owned()
+    }
+
+    pub fn way(&self) -> Way {
+        self.way
+    }
+
+    /// Whether it is a directory of the machine.
+    pub fn is_mounted(&self) -> bool {
+        self.way.driver().is_some()
+    }
+
+    /// Where programs find a path of the vault.
+    pub fn at(&self, path: &str) -> String {
+        if self.is_mounted() {
+            self.mount_point() + path
+        } else {
+            path.to_owned()
+        }
+    }
+
+    /// Runs a program in a directory of the vault.
+    pub fn run<S: AsRef<OsStr>>(&self, cwd: &str, words: &[S]) -> Ran {
+        let words: Vec<&OsStr> = words.iter().map(AsRef::as_ref).collect();
+        let shown: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+        let command = shown.join(" ");
+        if self.is_mounted() {
+            self.run_on_mount(cwd, &words, command)
+        } else {
+            self.run_inside(cwd, &words, command)
+        }
+    }
+
+    fn run_inside(&self, cwd: &str, words: &[&OsStr], command: String) -> Ran {
+        let options = ["--vault", "v", "exec", "--cwd", cwd, "--timeout", "600000"];
+        let mut all: Vec<&OsStr> = options.iter().map(OsStr::new).collect();
+        all.extend(["--output-limit", OUTPUT_LIMIT, "--"].map(OsStr::new));
+        all.extend(words);
+        let mut envelope = self.home.json(&all);
+        let report = envelope["result"].take();
+        assert!(report.is_object(), "{envelope:#}");
+        let text = |key: &str| report[key].as_str().unwrap_or_default().to_owned();
+        Ran {
+            command,
+            code: report["exit_code"].as_i64(),
+            stdout: text("stdout"),
+            stderr: text("stderr"),
+            changes: report["changes"].clone(),
+        }
+    }
+
+    fn run_on_mount(&self, cwd: &str, words: &[&OsStr], command: String) -> Ran {
+        let output = Command::new(words[0])
+            .args(&words[1..])
+            .current_dir(self.at(cwd))
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.home.user_home())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap_or_else(|error| panic!("{command}: {error}"));
+        let committed = self.home.json(&["commit", "--vault", "v"]);
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Ran {
+            command,
+            code: output.status.code().map(i64::from),
+            stdout: text(&output.stdout),
+            stderr: text(&output.stderr),
+            changes: committed["changed_files"].clone(),
+        }
+    }
+
+    /// Runs shell text, which must succeed, in a directory of the vault.
+    #[track_caller]
+    pub fn shell(&self, cwd: &str, text: &str) -> Ran {
+        let ran = self.run(cwd, &["/bin/bash", "-ec", text]);
+        ran.ok();
+        ran
+    }
+
+    /// Stores everything and shows it anew, from what is stored alone.
+    pub fn reopen(&self) {
+        self.unmount();
+        // Where a file verb has moved the head, the next command gets a view of its own.
+        self.home.ok(&["--vault", "v", "write", "/.fresh", "x"]);
+        self.home.ok(&["--vault", "v", "rm", "/.fresh"]);
+        self.mount();
+    }
+}
+
+impl Shown {
+    /// The same under another daemon.
+    pub fn restart(&self) {
+        self.unmount();
+        self.home.ok(&["daemon", "stop"]);
+        self.mount();
+    }
+}
+
+impl Drop for Shown {
+    /// A program that still runs there must not keep the mount for ever.
+    fn drop(&mut self) {
+        if self.is_mounted() {
+            let _ = self.home.avfs(&["unmount", "--force", &self.mount_point()]);
+        }
+    }
+}
+
+/// Programs and packages that tests use and no system package brings; `scripts/test` puts them there.
+///
+/// Nothing, and a word about it, when they are not there and nobody said that they are.
+pub fn tools(manifest_dir: &str) -> Option<PathBuf> {
+    if let Some(told) = std::env::var_os("AVFS_TEST_TOOLS") {
+        return Some(told.into());
+    }
+    let beside = Path::new(manifest_dir).join("../../target/tools");
+    let found = beside.canonicalize().ok();
+    if found.is_none() {
+        skip("there is no target/tools; scripts/test makes it");
+    }
+    found
+}
+
+/// Says that something is not tried, and why, past what keeps the words of passing tests to itself.
+pub fn skip(why: &str) {
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
+}

@@ -1,0 +1,411 @@
+//! Changes made through a view by the scanner's process, which may pass whatever modes forbid.
+//!
+//! Paths are walked beneath the view's top, over no symbolic link and into no other mount: a running
+//! command may exchange anything at any moment, and must not lead a change astray.
+
+use std::collections::BTreeMap;
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{
+    AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Stat, Timespec, Timestamps,
+    Uid, XattrFlags, chmodat, chownat, fchmod, fgetxattr, flistxattr, fremovexattr, fsetxattr,
+    fstat, ftruncate, futimens, linkat, mkdirat, mknodat, openat, openat2, renameat_with, statat,
+    symlinkat, unlinkat, utimensat,
+};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use crate::{Owner, scan};
+
+/// How often a directory is emptied into which a command keeps putting things.
+const REMOVALS: usize = 20;
+
+/// One change. Paths go from the view's top down, without a leading `/`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Act {
+    /// Opens a file for writing; the descriptor comes back.
+    Open {
+        path: Vec<u8>,
+        how: Opening,
+    },
+    Directory {
+        path: Vec<u8>,
+    },
+    Symlink {
+        path: Vec<u8>,
+        target: Vec<u8>,
+    },
+    Fifo {
+        path: Vec<u8>,
+    },
+    /// One more name for a file.
+    Link {
+        from: Vec<u8>,
+        to: Vec<u8>,
+    },
+    Rename {
+        from: Vec<u8>,
+        to: Vec<u8>,
+        over: Over,
+    },
+    /// Removes whatever is there, with all that is in it.
+    Remove {
+        path: Vec<u8>,
+    },
+    Meta {
+        path: Vec<u8>,
+        meta: NewMeta,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Opening {
+    /// A file that was not there.
+    New,
+    /// Emptied, whatever is in it.
+    Empty,
+    /// Emptied, if it still is what it was known to be; else the error is `ESTALE`.
+    EmptyIf { size: u64, mtime: (i64, u32) },
+    /// What is written goes behind what is there at that moment.
+    Append,
+}
+
+/// What a rename may replace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Over {
+    Nothing,
+    Existing,
+}
+
+/// What is left out stays as it is. Of symbolic links only the time can be set.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewMeta {
+    pub mode: Option<u32>,
+    pub mtime: Option<(i64, u32)>,
+    /// All `user.` attributes that it has afterwards.
+    pub xattrs: Option<BTreeMap<Vec<u8>, Vec<u8>>>,
+}
+
+/// Does it. `owner` is whom new things are given to, where that is not this process.
+pub(crate) fn act(
+    top: BorrowedFd<'_>,
+    act: &Act,
+    owner: Option<Owner>,
+) -> io::Result<Option<OwnedFd>> {
+    match act {
+        Act::Open { path, how } => return Ok(Some(open(top, path, *how, owner)?)),
+        Act::Directory { path } => {
+            let (parent, name) = parent(top, path)?;
+            mkdirat(&parent, name, Mode::from_raw_mode(0o755))?;
+            give(&parent, name, owner)?;
+        }
+        Act::Symlink { path, target } => {
+            let (parent, name) = parent(top, path)?;
+            symlinkat(target.as_slice(), &parent, name)?;
+            give(&parent, name, owner)?;
+        }
+        Act::Fifo { path } => {
+            let (parent, name) = parent(top, path)?;
+            mknodat(&parent, name, FileType::Fifo, Mode::from_raw_mode(0o600), 0)?;
+            give(&parent, name, owner)?;
+        }
+        Act::Link { from, to } => {
+            let ((old, from), (new, to)) = (parent(top, from)?, parent(top, to)?);
+            linkat(&old, from, &new, to, AtFlags::empty())?;
+        }
+        Act::Rename { from, to, over } => {
+            let ((old, from), (new, to)) = (parent(top, from)?, parent(top, to)?);
+            let flags = match over {
+                Over::Nothing => RenameFlags::NOREPLACE,
+                Over::Existing => RenameFlags::empty(),
+            };
+            renameat_with(&old, from, &new, to, flags)?;
+        }
+        Act::Remove { path } => remove(top, path)?,
+        Act::Meta { path, meta } => set_meta(top, path, meta)?,
+    }
+    Ok(None)
+}
+
+fn open(
+    top: BorrowedFd<'_>,
+    path: &[u8],
+    how: Opening,
+    owner: Option<Owner>,
+) -> io::Result<OwnedFd> {
+    let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let (parent, name) = parent(top, path)?;
+    if how == Opening::New {
+        let flags = flags | OFlags::CREATE | OFlags::EXCL;
+        let opened = openat(&parent, name, flags, Mode::from_raw_mode(0o600))?;
+        give(&parent, name, owner)?;
+        return Ok(opened);
+    }
+    // Also into an emptied file: what a command appends meanwhile must not be written over.
+    let flags = flags | OFlags::APPEND;
+    let opened = openat2(&parent, name, flags, Mode::empty(), BENEATH)?;
+    let stat = fstat(&opened)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(Errno::STALE.into());
+    }
+    match how {
+        Opening::EmptyIf { size, mtime } if stamp(&stat) != (size, mtime) => {
+            Err(Errno::STALE.into())
+        }
+        Opening::EmptyIf { .. } | Opening::Empty => {
+            ftruncate(&opened, 0)?;
+            Ok(opened)
+        }
+        Opening::New | Opening::Append => Ok(opened),
+    }
+}
+
+fn stamp(stat: &Stat) -> (u64, (i64, u32)) {
+    let size = u64::try_from(stat.st_size).unwrap_or_default();
+    (size, (stat.st_mtime, stat.st_mtime_nsec as u32))
+}
+
+const BENEATH: ResolveFlags = ResolveFlags::BENEATH
+    .union(ResolveFlags::NO_SYMLINKS)
+    .union(ResolveFlags::NO_XDEV);
+
+/// The directory that holds `path`, and its name in it; for the top, itself and nothing.
+fn parent<'a>(top: BorrowedFd<'_>, path: &'a [u8]) -> io::Result<(OwnedFd, &'a [u8])> {
+    let (above, name) = match path.iter().rposition(|&byte| byte == b'/') {
+        Some(slash) => (&path[..slash], &path[slash + 1..]),
+        None => (&b"."[..], path),
+    };
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok((openat2(top, above, flags, Mode::empty(), BENEATH)?, name))
+}
+
+fn give(parent: &OwnedFd, name: &[u8], owner: Option<Owner>) -> io::Result<()> {
+    let Some(owner) = owner else { return Ok(()) };
+    let (uid, gid) = (Uid::from_raw(owner.uid), Gid::from_raw(owner.gid));
+    let flags = AtFlags::SYMLINK_NOFOLLOW;
+    Ok(chownat(parent, name, Some(uid), Some(gid), flags)?)
+}
+
+fn remove(top: BorrowedFd<'_>, path: &[u8]) -> io::Result<()> {
+    let (parent, name) = parent(top, path)?;
+    match unlinkat(&parent, name, AtFlags::empty()) {
+        Err(Errno::ISDIR) => {}
+        done => return Ok(done?),
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    for _ in 0..REMOVALS {
+        let directory = openat2(&parent, name, flags, Mode::empty(), BENEATH)?;
+        empty(directory.as_fd())?;
+        match unlinkat(&parent, name, AtFlags::REMOVEDIR) {
+            Err(Errno::NOTEMPTY) => {}
+            done => return Ok(done?),
+        }
+    }
+    Err(Errno::NOTEMPTY.into())
+}
+
+/// Unlike a layer that nobody uses, a view is emptied in place: nothing in it may change its name.
+fn empty(directory: BorrowedFd<'_>) -> io::Result<()> {
+    scan::each_name(directory, |name: &CStr, kind| {
+        if kind != FileType::Directory {
+            return scan::gone(unlinkat(directory, name, AtFlags::empty()));
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        match openat2(directory, name, flags, Mode::empty(), BENEATH) {
+            Ok(inner) => empty(inner.as_fd())?,
+            Err(Errno::NOENT) => return Ok(()),
+            Err(errno) => return Err(errno.into()),
+        }
+        match unlinkat(directory, name, AtFlags::REMOVEDIR) {
+            Err(Errno::NOTEMPTY) => Ok(()),
+            done => scan::gone(done),
+        }
+    })
+}
+
+fn set_meta(top: BorrowedFd<'_>, path: &[u8], meta: &NewMeta) -> io::Result<()> {
+    let (parent, name) = parent(top, path)?;
+    let name = if name.is_empty() { &b"."[..] } else { name };
+    let stat = statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile | FileType::Directory => {}
+        kind => {
+            if let (Some(mode), true) = (meta.mode, kind != FileType::Symlink) {
+                chmodat(&parent, name, Mode::from_raw_mode(mode), AtFlags::empty())?;
+            }
+            if let Some(mtime) = meta.mtime {
+                utimensat(&parent, name, &times(mtime), AtFlags::SYMLINK_NOFOLLOW)?;
+            }
+            return Ok(());
+        }
+    }
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = openat2(&parent, name, flags, Mode::empty(), BENEATH)?;
+    if let Some(xattrs) = &meta.xattrs {
+        set_xattrs(&opened, xattrs)?;
+    }
+    if let Some(mode) = meta.mode {
+        fchmod(&opened, Mode::from_raw_mode(mode))?;
+    }
+    if let Some(mtime) = meta.mtime {
+        futimens(&opened, &times(mtime))?;
+    }
+    Ok(())
+}
+
+fn times((secs, nanos): (i64, u32)) -> Timestamps {
+    let time = Timespec {
+        tv_sec: secs,
+        tv_nsec: nanos.into(),
+    };
+    Timestamps {
+        last_access: time,
+        last_modification: time,
+    }
+}
+
+fn set_xattrs(opened: &OwnedFd, wanted: &BTreeMap<Vec<u8>, Vec<u8>>) -> io::Result<()> {
+    let mut names = vec![0u8; 65536];
+    let length = match flistxattr(opened, names.as_mut_slice()) {
+        Ok(length) => length,
+        Err(Errno::NOTSUP | Errno::NOSYS) => 0,
+        Err(errno) => return Err(errno.into()),
+    };
+    let present = names[..length].split(|&byte| byte == 0);
+    for name in present.filter(|name| name.starts_with(b"user.")) {
+        if !wanted.contains_key(name) && !name.starts_with(b"user.overlay.") {
+            fremovexattr(opened, name)?;
+        }
+    }
+    for (name, value) in wanted {
+        let mut there = vec![0u8; value.len() + 1];
+        let same = fgetxattr(opened, name.as_slice(), there.as_mut_slice())
+            .is_ok_and(|length| there[..length] == value[..]);
+        if !same {
+            fsetxattr(opened, name.as_slice(), value, XattrFlags::empty())?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+    use std::path::Path;
+
+    fn top(path: &Path) -> OwnedFd {
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        rustix::fs::open(path, flags, Mode::empty()).unwrap()
+    }
+
+    fn done(view: &Path, change: Act) -> io::Result<Option<OwnedFd>> {
+        act(top(view).as_fd(), &change, None)
+    }
+
+    fn opened(view: &Path, path: &str, how: Opening) -> io::Result<std::fs::File> {
+        let path = path.as_bytes().to_vec();
+        let descriptor = done(view, Act::Open { path, how })?;
+        Ok(descriptor.expect("a descriptor").into())
+    }
+
+    #[test]
+    fn no_link_and_no_dots_lead_out() {
+        let place = tempfile::tempdir().unwrap();
+        let view = place.path().join("view");
+        std::fs::create_dir(&view).unwrap();
+        std::fs::write(place.path().join("secret"), "s").unwrap();
+        symlink("..", view.join("up")).unwrap();
+        symlink("../secret", view.join("link")).unwrap();
+        for path in ["up/secret", "link", "../secret", "/etc/passwd"] {
+            assert!(opened(&view, path, Opening::Empty).is_err(), "{path}");
+            assert!(opened(&view, path, Opening::Append).is_err(), "{path}");
+            let path = path.as_bytes().to_vec();
+            let meta = NewMeta {
+                mode: Some(0),
+                ..NewMeta::default()
+            };
+            // Of a link only the link itself is touched.
+            let _ = done(&view, Act::Meta { path, meta });
+        }
+        assert!(opened(&view, "up/new", Opening::New).is_err());
+        let removed = Act::Remove {
+            path: b"up/secret".to_vec(),
+        };
+        assert!(done(&view, removed).is_err());
+        let secret = std::fs::metadata(place.path().join("secret")).unwrap();
+        assert_eq!((secret.len(), secret.mode() & 0o777 != 0), (1, true));
+    }
+
+    #[test]
+    fn a_file_is_emptied_only_if_it_is_the_known_one() {
+        let view = tempfile::tempdir().unwrap();
+        let file = view.path().join("f");
+        std::fs::write(&file, "abc").unwrap();
+        let stat = std::fs::metadata(&file).unwrap();
+        let mtime = (stat.mtime(), stat.mtime_nsec() as u32);
+        let stale = Opening::EmptyIf { size: 4, mtime };
+        let error = opened(view.path(), "f", stale).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ESTALE));
+        assert_eq!(std::fs::read(&file).unwrap(), b"abc");
+        let known = Opening::EmptyIf { size: 3, mtime };
+        let mut known = opened(view.path(), "f", known).unwrap();
+        // Somebody appends before the new content is there: both are kept.
+        let mut other = std::fs::File::options().append(true).open(&file).unwrap();
+        other.write_all(b"other").unwrap();
+        known.write_all(b"new").unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), b"othernew");
+    }
+
+    #[test]
+    fn names_are_made_moved_and_removed() {
+        let view = tempfile::tempdir().unwrap();
+        let path = |text: &str| text.as_bytes().to_vec();
+        let at = |text: &str| view.path().join(text);
+        done(view.path(), Act::Directory { path: path("d") }).unwrap();
+        let mut made = opened(view.path(), "d/f", Opening::New).unwrap();
+        made.write_all(b"x").unwrap();
+        let (from, to) = (path("d/f"), path("d/g"));
+        done(view.path(), Act::Link { from, to }).unwrap();
+        let (from, to, over) = (path("d/g"), path("d/f"), Over::Nothing);
+        let taken = done(view.path(), Act::Rename { from, to, over });
+        assert_eq!(taken.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        let target = path("nowhere");
+        done(
+            view.path(),
+            Act::Symlink {
+                path: path("d/s"),
+                target,
+            },
+        )
+        .unwrap();
+        done(view.path(), Act::Fifo { path: path("d/p") }).unwrap();
+        let meta = NewMeta {
+            mode: Some(0o640),
+            mtime: Some((1_000, 7)),
+            xattrs: None,
+        };
+        let path_of = path("d/f");
+        done(
+            view.path(),
+            Act::Meta {
+                path: path_of,
+                meta,
+            },
+        )
+        .unwrap();
+        let stat = std::fs::metadata(at("d/g")).unwrap();
+        assert_eq!(
+            (stat.mode() & 0o7777, stat.mtime(), stat.nlink()),
+            (0o640, 1_000, 2)
+        );
+        std::fs::create_dir(at("d/deep")).unwrap();
+        std::fs::write(at("d/deep/f"), "").unwrap();
+        std::fs::set_permissions(at("d/g"), std::fs::Permissions::from_mode(0o000)).unwrap();
+        done(view.path(), Act::Remove { path: path("d") }).unwrap();
+        assert_eq!(std::fs::read_dir(view.path()).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,370 @@
+//! Sizes, modes, owners, times and extended attributes.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use avfs_vault::{Entry, Kind, Meta, Time};
+use fuser::{FileAttr, INodeNo, Request, TimeOrNow};
+use rustix::fs::{
+    FileType, OFlags, Statx, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, XattrFlags,
+};
+use rustix::io::Errno;
+
+use super::Owners;
+use super::copyup::Data;
+use super::files::Handle;
+use super::host::{self, Io, Reach};
+use super::nodes::{Body, Found, TOP};
+use super::view::View;
+use crate::lens::system_time;
+
+/// What `setattr` is asked to change.
+#[derive(Default)]
+pub struct NewAttributes {
+    pub mode: Option<u32>,
+    pub uid: Option<u32>,
+    pub gid: Option<u32>,
+    pub size: Option<u64>,
+    pub atime: Option<TimeOrNow>,
+    pub mtime: Option<TimeOrNow>,
+}
+
+impl View {
+    pub fn attr_of_found(&self, number: u64, found: &Found) -> FileAttr {
+        match (&found.stat, &found.body) {
+            (Some(stat), body) => self.attr_of_stat(number, stat, body),
+            (None, body) => self.attr_of_body(number, body),
+        }
+    }
+
+    pub fn attr(&self, number: u64) -> Io<FileAttr> {
+        // Else the name by which it is reached might become another file's.
+        let _looking = self.looking();
+        let body = {
+            let table = self.table();
+            let node = table.get(number).ok_or(Errno::STALE)?;
+            if let (Some(gone), None) = (&node.gone, node.opened.upgrade()) {
+                return Ok(*gone);
+            }
+            node.body.clone()
+        };
+        match &body {
+            Body::Stored { .. }
+            | Body::Directory {
+                in_upper: false, ..
+            } => Ok(self.attr_of_body(number, &body)),
+            _ => match self.reach(number).and_then(|reach| reach.stat()) {
+                Ok(stat) => Ok(self.attr_of_stat(number, &stat, &body)),
+                Err(error) => {
+                    let table = self.table();
+                    table.get(number).and_then(|node| node.gone).ok_or(error)
+                }
+            },
+        }
+    }
+
+    fn attr_of_stat(&self, number: u64, stat: &Statx, body: &Body) -> FileAttr {
+        let time = |at: &rustix::fs::StatxTimestamp| {
+            system_time(Time {
+                secs: at.tv_sec,
+                nanos: at.tv_nsec,
+            })
+        };
+        let (uid, gid) = match self.owners {
+            Owners::One => (self.owner.uid, self.owner.gid),
+            Owners::Each => (stat.stx_uid, stat.stx_gid),
+        };
+        let nlink = match body {
+            // Counting the directories of a merged one would cost a listing; 1 says "not counted".
+            Body::Directory {
+                origin: Some(_), ..
+            } => 1,
+            _ => stat.stx_nlink,
+        };
+        let rdev = rustix::fs::makedev(stat.stx_rdev_major, stat.stx_rdev_minor);
+        FileAttr {
+            ino: INodeNo(number),
+            size: stat.stx_size,
+            blocks: stat.stx_blocks,
+            atime: time(&stat.stx_atime),
+            mtime: time(&stat.stx_mtime),
+            ctime: time(&stat.stx_ctime),
+            crtime: UNIX_EPOCH,
+            kind: shown_kind(host::file_type(stat)),
+            perm: host::mode(stat) as u16,
+            nlink,
+            uid,
+            gid,
+            rdev: rdev as u32,
+            blksize: 4096,
+            flags: 0,
+        }
+    }
+
+    fn attr_of_body(&self, number: u64, body: &Body) -> FileAttr {
+        let (meta, kind, size, nlink) = match body {
+            Body::Directory { origin, .. } => {
+                let origin = origin
+                    .as_ref()
+                    .expect("what is not in the upper has an origin");
+                (&origin.meta, fuser::FileType::Directory, 4096, 1)
+            }
+            Body::Stored { entry, links } => {
+                (&entry.meta, stored_kind(entry), entry.size(), *links)
+            }
+            Body::Upper { .. } => unreachable!("what is in the upper is asked there"),
+        };
+        FileAttr {
+            ino: INodeNo(number),
+            size,
+            blocks: size.div_ceil(512),
+            atime: system_time(meta.mtime),
+            mtime: system_time(meta.mtime),
+            ctime: system_time(meta.ctime),
+            crtime: UNIX_EPOCH,
+            kind,
+            perm: (meta.mode & 0o7777) as u16,
+            nlink,
+            uid: self.owner.uid,
+            gid: self.owner.gid,
+            rdev: 0,
+            blksize: 4096,
+            flags: 0,
+        }
+    }
+
+    pub fn set_attributes(
+        &self,
+        request: &Request,
+        number: u64,
+        handle: Option<&Handle>,
+        new: &NewAttributes,
+    ) -> Io<FileAttr> {
+        if self.owners == Owners::One {
+            let is_other = |asked: Option<u32>, owner: u32| asked.is_some_and(|it| it != owner);
+            if is_other(new.uid, self.owner.uid) || is_other(new.gid, self.owner.gid) {
+                return Err(Errno::PERM);
+            }
+        }
+        let data = match new.size {
+            Some(size) => Data::UpTo(size),
+            None => Data::Whole,
+        };
+        self.copy_up(number, data)?;
+        self.set_in_upper(request, number, handle, new)?;
+        self.attr(number)
+    }
+
+    fn set_in_upper(
+        &self,
+        request: &Request,
+        number: u64,
+        handle: Option<&Handle>,
+        new: &NewAttributes,
+    ) -> Io<()> {
+        let _looking = self.looking();
+        let reach = self.reach(number)?;
+        if let Some(size) = new.size {
+            self.truncate(&reach, handle, size)?;
+            if request.uid() != 0 {
+                clear_privileges(&reach)?;
+            }
+        }
+        if new.uid.is_some() || new.gid.is_some() {
+            self.change_owner(&reach, new)?;
+        }
+        if let Some(mode) = new.mode {
+            reach.chmod(mode)?;
+        }
+        if new.atime.is_some() || new.mtime.is_some() {
+            reach.set_times(&Timestamps {
+                last_access: timespec(new.atime),
+                last_modification: timespec(new.mtime),
+            })?;
+        }
+        Ok(())
+    }
+
+    fn change_owner(&self, reach: &Reach, new: &NewAttributes) -> Io<()> {
+        match self.owners {
+            Owners::Each => reach.chown(new.uid, new.gid),
+            Owners::One => clear_privileges(reach),
+        }
+    }
+
+    fn truncate(&self, reach: &Reach, handle: Option<&Handle>, size: u64) -> Io<()> {
+        let opened = match handle {
+            Some(Handle::File(open)) => open.writable().cloned(),
+            _ => None,
+        };
+        let file = match opened {
+            Some(file) => file,
+            None => Arc::new(reach.reopen(OFlags::WRONLY | OFlags::NONBLOCK)?),
+        };
+        let charge = self.charge_size(&file, size)?;
+        rustix::fs::ftruncate(&file, size)?;
+        charge.keep();
+        Ok(())
+    }
+
+    pub fn get_xattr(&self, number: u64, name: &[u8]) -> Io<Vec<u8>> {
+        if !is_shown(name) {
+            return Err(Errno::NODATA);
+        }
+        let _looking = self.looking();
+        match self.stored_meta(number)? {
+            Some(meta) => meta.xattrs.get(name).cloned().ok_or(Errno::NODATA),
+            None => self.reach(number)?.get_xattr(name),
+        }
+    }
+
+    pub fn list_xattrs(&self, number: u64) -> Io<Vec<u8>> {
+        let _looking = self.looking();
+        let names: Vec<Vec<u8>> = match self.stored_meta(number)? {
+            Some(meta) => meta.xattrs.into_keys().collect(),
+            None => {
+                let names = self.reach(number)?.list_xattrs()?;
+                let names = names.split(|&byte| byte == 0);
+                names.map(<[u8]>::to_vec).collect()
+            }
+        };
+        let mut list = Vec::new();
+        for name in names.iter().filter(|name| is_shown(name)) {
+            list.extend_from_slice(name);
+            list.push(0);
+        }
+        Ok(list)
+    }
+
+    pub fn set_xattr(&self, number: u64, name: &[u8], value: &[u8], flags: i32) -> Io<()> {
+        if !is_shown(name) {
+            return Err(Errno::NOTSUP);
+        }
+        self.copy_up(number, Data::Whole)?;
+        let _looking = self.looking();
+        let flags = XattrFlags::from_bits_retain(flags as u32);
+        self.reach(number)?.set_xattr(name, value, flags)
+    }
+
+    pub fn remove_xattr(&self, number: u64, name: &[u8]) -> Io<()> {
+        if !is_shown(name) {
+            return Err(Errno::NODATA);
+        }
+        self.copy_up(number, Data::Whole)?;
+        let _looking = self.looking();
+        self.reach(number)?.remove_xattr(name)
+    }
+
+    /// The metadata of something that is only in the base.
+    fn stored_meta(&self, number: u64) -> Io<Option<Meta>> {
+        Ok(match self.body(number)? {
+            Body::Stored { entry, .. } => Some(entry.meta.clone()),
+            Body::Directory {
+                in_upper: false,
+                origin: Some(origin),
+            } => Some(origin.meta.clone()),
+            _ => None,
+        })
+    }
+
+    pub fn read_link(&self, number: u64) -> Io<Vec<u8>> {
+        let _looking = self.looking();
+        match self.body(number)? {
+            Body::Stored { entry, .. } => match &entry.kind {
+                Kind::Symlink { target } => Ok(target.clone()),
+                _ => Err(Errno::INVAL),
+            },
+            Body::Upper { kind } if kind == FileType::Symlink && number != TOP => {
+                let name = self.name_of(number)?;
+                let directory = self.directory(name.parent)?;
+                let target = rustix::fs::readlinkat(directory, name.name, Vec::new())?;
+                Ok(target.into_bytes())
+            }
+            _ => Err(Errno::INVAL),
+        }
+    }
+}
+
+/// What a change by someone without privilege takes away: set-user-id, and set-group-id that means it.
+pub fn clear_privileges(reach: &Reach) -> Io<()> {
+    let stat = reach.stat()?;
+    if host::file_type(&stat) != FileType::RegularFile {
+        return Ok(());
+    }
+    let mode = host::mode(&stat);
+    let group = if mode & 0o010 != 0 { 0o2000 } else { 0 };
+    match mode & !(0o4000 | group) {
+        cleared if cleared != mode => reach.chmod(cleared),
+        _ => Ok(()),
+    }
+}
+
+/// A tree keeps users' attributes; those that overlayfs would take for its own are nobody's.
+fn is_shown(name: &[u8]) -> bool {
+    name.starts_with(b"user.") && !name.starts_with(b"user.overlay.")
+}
+
+fn stored_kind(entry: &Entry) -> fuser::FileType {
+    match entry.kind {
+        Kind::File { .. } => fuser::FileType::RegularFile,
+        Kind::Directory { .. } => fuser::FileType::Directory,
+        Kind::Symlink { .. } => fuser::FileType::Symlink,
+        Kind::Fifo => fuser::FileType::NamedPipe,
+    }
+}
+
+pub fn shown_kind(kind: FileType) -> fuser::FileType {
+    match kind {
+        FileType::Directory => fuser::FileType::Directory,
+        FileType::Symlink => fuser::FileType::Symlink,
+        FileType::Fifo => fuser::FileType::NamedPipe,
+        FileType::Socket => fuser::FileType::Socket,
+        FileType::CharacterDevice => fuser::FileType::CharDevice,
+        FileType::BlockDevice => fuser::FileType::BlockDevice,
+        FileType::RegularFile | FileType::Unknown => fuser::FileType::RegularFile,
+    }
+}
+
+/// The kind of what is only in the base.
+pub fn kind_of_stored(entry: &Entry) -> fuser::FileType {
+    stored_kind(entry)
+}
+
+fn timespec(time: Option<TimeOrNow>) -> Timespec {
+    let special = |tv_nsec| Timespec { tv_sec: 0, tv_nsec };
+    match time {
+        None => special(UTIME_OMIT),
+        Some(TimeOrNow::Now) => special(UTIME_NOW),
+        Some(TimeOrNow::SpecificTime(time)) => since_epoch(time),
+    }
+}
+
+fn since_epoch(time: SystemTime) -> Timespec {
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(after) => Timespec {
+            tv_sec: after.as_secs() as i64,
+            tv_nsec: after.subsec_nanos().into(),
+        },
+        Err(error) => {
+            let before = error.duration();
+            let whole = before.as_secs() as i64 + i64::from(before.subsec_nanos() > 0);
+            let rest = Duration::from_secs(whole as u64) - before;
+            Timespec {
+                tv_sec: -whole,
+                tv_nsec: rest.subsec_nanos().into(),
+            }
+        }
+    }
+}
+
+/// The times that a file has that is copied up.
+pub fn stored_times(meta: &Meta) -> Timestamps {
+    let time = Timespec {
+        tv_sec: meta.mtime.secs,
+        tv_nsec: meta.mtime.nanos.into(),
+    };
+    Timestamps {
+        last_access: time,
+        last_modification: time,
+    }
+}

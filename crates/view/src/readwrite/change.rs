@@ -1,0 +1,361 @@
+//! Names that come and go.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use fuser::{FileAttr, FileHandle, Request};
+use rustix::fs::{
+    AtFlags, FileType, Mode, OFlags, RenameFlags, linkat, mkdirat, mknodat, renameat,
+    renameat_with, symlinkat, unlinkat,
+};
+use rustix::io::Errno;
+
+use super::Owners;
+use super::copyup::{Data, link_open_file};
+use super::host::{self, Io, Reach};
+use super::nodes::{Body, Found, Name};
+use super::view::{Place, View};
+
+/// A new name that the kernel now holds.
+pub struct Made {
+    pub number: u64,
+    pub attr: FileAttr,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Directory,
+    Leaf,
+}
+
+impl View {
+    /// The directory `parent` in the upper, in which `name` may be made.
+    fn parent_for(&self, parent: u64, name: &[u8]) -> Io<Arc<OwnedFd>> {
+        if self.is_hidden(name) {
+            return Err(Errno::PERM);
+        }
+        // Nothing can be made in a directory that was removed.
+        if self.table().get(parent).is_some_and(|it| it.gone.is_some()) {
+            return Err(Errno::NOENT);
+        }
+        let upper = self.directory_in_upper(parent)?;
+        let place = self.place(parent)?;
+        match host::stat(&*upper, name) {
+            Ok(stat) if host::is_whiteout(&stat) => Ok(upper),
+            Ok(_) => Err(Errno::EXIST),
+            Err(Errno::NOENT) if self.shows_through(&place, name)? => Err(Errno::EXIST),
+            Err(Errno::NOENT) => Ok(upper),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes something called `name`; where a whiteout is in the way, it takes its place in one step.
+    fn make<T>(
+        &self,
+        parent: &OwnedFd,
+        name: &[u8],
+        shape: Shape,
+        make: impl Fn(&[u8]) -> Io<T>,
+    ) -> Io<T> {
+        match make(name) {
+            Err(Errno::EXIST) => {}
+            outcome => return outcome,
+        }
+        let temporary = host::unfinished_name(&self.prefix);
+        let made = make(&temporary)?;
+        let moved = match shape {
+            Shape::Leaf => renameat(parent, &temporary, parent, name),
+            Shape::Directory => {
+                renameat_with(parent, &temporary, parent, name, RenameFlags::EXCHANGE)
+                    .and_then(|()| unlinkat(parent, &temporary, AtFlags::empty()))
+            }
+        };
+        moved.inspect_err(|_| {
+            let flags = match shape {
+                Shape::Leaf => AtFlags::empty(),
+                Shape::Directory => AtFlags::REMOVEDIR,
+            };
+            let _ = unlinkat(parent, &temporary, flags);
+        })?;
+        Ok(made)
+    }
+
+    fn hand_out(&self, parent: u64, name: &[u8]) -> Io<Made> {
+        let place = self.place(parent)?;
+        let made = self.hand_out_item(&place, parent, name)?;
+        let (number, attr) = made.ok_or(Errno::NOENT)?;
+        Ok(Made { number, attr })
+    }
+
+    /// Gives a new file its owner and mode, whatever the umask of this process.
+    fn settle(&self, request: &Request, parent: &OwnedFd, new: &Reach, mode: u32) -> Io<()> {
+        let owner = match self.owners {
+            Owners::One => self.owner_on_host(),
+            Owners::Each => {
+                let directory = host::stat_open(parent)?;
+                let inherits = host::mode(&directory) & 0o2000 != 0;
+                let gid = if inherits {
+                    directory.stx_gid
+                } else {
+                    request.gid()
+                };
+                Some((request.uid(), gid))
+            }
+        };
+        let stat = new.stat()?;
+        let is_other = owner.filter(|&owner| owner != (stat.stx_uid, stat.stx_gid));
+        if let Some((uid, gid)) = is_other {
+            new.chown(Some(uid), Some(gid))?;
+        }
+        let is_symlink = host::file_type(&stat) == FileType::Symlink;
+        if !is_symlink && (is_other.is_some() || host::mode(&stat) != mode) {
+            new.chmod(mode)?;
+        }
+        Ok(())
+    }
+
+    pub fn create(
+        &self,
+        request: &Request,
+        parent: u64,
+        name: &[u8],
+        mode: u32,
+        flags: i32,
+    ) -> Io<(Made, FileHandle)> {
+        let _changing = self.changing();
+        let upper = self.parent_for(parent, name)?;
+        let charge = self.charge_name(0)?;
+        let mode = mode & 0o7777;
+        let file = self.make(&upper, name, Shape::Leaf, |name| {
+            let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR;
+            let opened = host::open(&*upper, name, flags, Mode::from_raw_mode(mode))?;
+            let file = Arc::new(File::from(opened));
+            self.settle(request, &upper, &Reach::Open(file.clone()), mode)?;
+            Ok(file)
+        })?;
+        charge.keep();
+        let made = self.hand_out(parent, name)?;
+        let handle = self.opened_new(made.number, file, flags)?;
+        Ok((made, handle))
+    }
+
+    pub fn make_directory(
+        &self,
+        request: &Request,
+        parent: u64,
+        name: &[u8],
+        mode: u32,
+    ) -> Io<Made> {
+        let _changing = self.changing();
+        let upper = self.parent_for(parent, name)?;
+        let inherited = host::mode(&host::stat_open(&*upper)?) & 0o2000;
+        let mode = mode & 0o7777 | inherited;
+        self.make(&upper, name, Shape::Directory, |name| {
+            mkdirat(&*upper, name, Mode::from_raw_mode(0o700))?;
+            let made = host::open_directory(&*upper, name)?;
+            // Whatever it will be called, nothing of the base shows through it.
+            self.marks.set_opaque(&made)?;
+            let reach = Reach::Name {
+                directory: upper.clone(),
+                name: name.to_vec(),
+            };
+            self.settle(request, &upper, &reach, mode)
+        })?;
+        self.hand_out(parent, name)
+    }
+
+    pub fn make_symlink(
+        &self,
+        request: &Request,
+        parent: u64,
+        name: &[u8],
+        target: &[u8],
+    ) -> Io<Made> {
+        let _changing = self.changing();
+        let upper = self.parent_for(parent, name)?;
+        let charge = self.charge_name(0)?;
+        self.make(&upper, name, Shape::Leaf, |name| {
+            symlinkat(target, &*upper, name)?;
+            let reach = Reach::Name {
+                directory: upper.clone(),
+                name: name.to_vec(),
+            };
+            self.settle(request, &upper, &reach, 0o777)
+        })?;
+        charge.keep();
+        self.hand_out(parent, name)
+    }
+
+    pub fn make_node(
+        &self,
+        request: &Request,
+        parent: u64,
+        name: &[u8],
+        mode: u32,
+        device: u32,
+    ) -> Io<Made> {
+        let kind = FileType::from_raw_mode(mode);
+        let is_device = matches!(kind, FileType::CharacterDevice | FileType::BlockDevice);
+        // That is what a whiteout looks like.
+        if kind == FileType::CharacterDevice && device == 0 {
+            return Err(Errno::PERM);
+        }
+        let _changing = self.changing();
+        let upper = self.parent_for(parent, name)?;
+        let charge = self.charge_name(0)?;
+        let device = if is_device { expanded(device) } else { 0 };
+        let mode = mode & 0o7777;
+        self.make(&upper, name, Shape::Leaf, |name| {
+            mknodat(&*upper, name, kind, Mode::from_raw_mode(mode), device)?;
+            let reach = Reach::Name {
+                directory: upper.clone(),
+                name: name.to_vec(),
+            };
+            self.settle(request, &upper, &reach, mode)
+        })?;
+        charge.keep();
+        self.hand_out(parent, name)
+    }
+
+    pub fn link(&self, number: u64, parent: u64, name: &[u8]) -> Io<Made> {
+        self.copy_up(number, Data::Whole)?;
+        let _changing = self.changing();
+        let upper = self.parent_for(parent, name)?;
+        let reach = self.reach(number)?;
+        let charge = self.charge_name(reach.stat()?.stx_size)?;
+        let source = self.name_of(number);
+        self.make(&upper, name, Shape::Leaf, |name| match (&source, &reach) {
+            (Ok(source), _) => {
+                let directory = self.directory(source.parent)?;
+                let flags = AtFlags::empty();
+                linkat(&*directory, &source.name, &*upper, name, flags)
+            }
+            (Err(_), Reach::Open(file)) => link_open_file(file, &upper, name),
+            (Err(error), _) => Err(*error),
+        })?;
+        charge.keep();
+        self.hand_out(parent, name)
+    }
+
+    pub fn unlink(&self, parent: u64, name: &[u8]) -> Io<()> {
+        let _changing = self.changing();
+        let found = self.find(parent, name)?.ok_or(Errno::NOENT)?;
+        if matches!(found.body, Body::Directory { .. }) {
+            return Err(Errno::ISDIR);
+        }
+        let upper = self.directory_in_upper(parent)?;
+        let place = self.place(parent)?;
+        let attr = self.attr_of_found(self.table().number(found.key), &found);
+        match (&found.stat, self.shows_through(&place, name)?) {
+            (Some(_), false) => unlinkat(&*upper, name, AtFlags::empty())?,
+            _ => host::cover(&upper, name, &self.prefix)?,
+        }
+        self.lost_name(parent, name, &found, attr);
+        Ok(())
+    }
+
+    /// Notes that what was found as `name` is not called so any more.
+    pub fn lost_name(&self, parent: u64, name: &[u8], found: &Found, mut attr: FileAttr) {
+        let is_directory = matches!(found.body, Body::Directory { .. });
+        if !is_directory {
+            self.refund_name(attr.size);
+        }
+        let mut table = self.table();
+        let Some(number) = table.by_key(found.key) else {
+            return;
+        };
+        let Some(node) = table.get_mut(number) else {
+            return;
+        };
+        node.names
+            .retain(|it| it.parent != parent || it.name != name);
+        if let Body::Stored { links, .. } = &mut node.body {
+            *links = links.saturating_sub(1);
+        }
+        attr.nlink = attr.nlink.saturating_sub(1);
+        if is_directory || attr.nlink == 0 {
+            attr.nlink = 0;
+            table.bury(number, attr);
+        }
+        drop(table);
+        if is_directory {
+            self.close_directory(number);
+        }
+    }
+
+    pub fn remove_directory(&self, parent: u64, name: &[u8]) -> Io<()> {
+        let _changing = self.changing();
+        let found = self.find(parent, name)?.ok_or(Errno::NOENT)?;
+        let inner = self.place_of(parent, name, &found)?;
+        if !self.is_empty(&inner)? {
+            return Err(Errno::NOTEMPTY);
+        }
+        let upper = self.directory_in_upper(parent)?;
+        let place = self.place(parent)?;
+        let covers = self.shows_through(&place, name)?;
+        let attr = self.attr_of_found(self.table().number(found.key), &found);
+        match (&inner.upper, covers) {
+            (None, _) => host::cover(&upper, name, &self.prefix)?,
+            (Some(_), _) => self.take_directory_away(&upper, name, covers)?,
+        }
+        self.lost_name(parent, name, &found, attr);
+        Ok(())
+    }
+
+    /// Removes the upper's directory `name`, in which nothing is shown.
+    pub fn take_directory_away(&self, upper: &OwnedFd, name: &[u8], covers: bool) -> Io<()> {
+        if !covers {
+            match unlinkat(upper, name, AtFlags::REMOVEDIR) {
+                // Whiteouts are still in it.
+                Err(Errno::NOTEMPTY | Errno::EXIST) => {}
+                outcome => return outcome,
+            }
+        }
+        let aside = host::unfinished_name(&self.prefix);
+        if covers {
+            host::rename_covering((upper, name), (upper, &aside))?;
+        } else {
+            renameat(upper, name, upper, &aside)?;
+        }
+        // It is out of sight; what is left of it would never be committed.
+        let _ = host::remove_directory(upper, &aside);
+        Ok(())
+    }
+
+    /// What the directory that was found as `name` is made up of.
+    pub fn place_of(&self, parent: u64, name: &[u8], found: &Found) -> Io<Place> {
+        let Body::Directory { in_upper, origin } = &found.body else {
+            return Err(Errno::NOTDIR);
+        };
+        let upper = match in_upper {
+            true => {
+                let above = self.directory(parent)?;
+                Some(Arc::new(host::open_directory(&*above, name)?))
+            }
+            false => None,
+        };
+        Ok(Place {
+            upper,
+            origin: origin.clone(),
+        })
+    }
+
+    /// Notes that a node is now called `name`.
+    pub fn renamed(&self, found: &Found, old: &Name, new: Name) {
+        let mut table = self.table();
+        let number = table.by_key(found.key);
+        let Some(node) = number.and_then(|number| table.get_mut(number)) else {
+            return;
+        };
+        node.names.retain(|it| it != old);
+        node.names.push(new);
+    }
+}
+
+/// The kernel sends device numbers in their short form.
+fn expanded(device: u32) -> u64 {
+    let major = (device >> 8) & 0xfff;
+    let minor = (device & 0xff) | ((device >> 12) & 0xfff00);
+    rustix::fs::makedev(major, minor)
+}

@@ -1,0 +1,237 @@
+//! What is of the base and about to change comes into the upper first, with all its metadata.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use avfs_vault::{Content, Entry, Kind, Meta};
+use rustix::fs::{
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, Uid, XattrFlags, fchmod, fchown, fsetxattr,
+    futimens, linkat, mkdirat, mknodat, openat, renameat, symlinkat, unlinkat,
+};
+use rustix::io::Errno;
+
+use super::attributes::stored_times;
+use super::host::{self, Io, Reach};
+use super::nodes::{Body, Key, Origin};
+use super::view::View;
+
+/// Bytes of a stored file that are read at once.
+const COPIED_AT_ONCE: usize = 1 << 20;
+
+/// How much of a stored file is wanted in the upper.
+#[derive(Clone, Copy)]
+pub enum Data {
+    Whole,
+    /// The rest is about to be cut off.
+    UpTo(u64),
+}
+
+impl View {
+    /// Makes sure that the node is in the upper. No lock on names may be held.
+    pub fn copy_up(&self, number: u64, data: Data) -> Io<()> {
+        match self.body(number)? {
+            Body::Upper { .. } | Body::Directory { in_upper: true, .. } => Ok(()),
+            Body::Directory { .. } => {
+                let _changing = self.changing();
+                self.directory_in_upper(number).map(drop)
+            }
+            Body::Stored { entry, .. } => {
+                // The copying itself holds up nobody.
+                let copy = match entry.kind {
+                    Kind::File { content, size, .. } => {
+                        let size = match data {
+                            Data::Whole => size,
+                            Data::UpTo(most) => size.min(most),
+                        };
+                        Some(self.copy_of_file(&entry.meta, content, size)?)
+                    }
+                    _ => None,
+                };
+                let _changing = self.changing();
+                self.publish(number, copy)
+            }
+        }
+    }
+
+    /// Gives the copy the file's name. Another thread may have been faster.
+    fn publish(&self, number: u64, copy: Option<File>) -> Io<()> {
+        let Body::Stored { entry, .. } = self.body(number)? else {
+            return Ok(());
+        };
+        let (name, opened) = {
+            let table = self.table();
+            let node = table.get(number).ok_or(Errno::STALE)?;
+            (node.names.first().cloned(), node.opened.upgrade())
+        };
+        if let Some(name) = &name {
+            let parent = self.directory_in_upper(name.parent)?;
+            host::keeping_times(&parent, || {
+                host::overriding(&parent, || {
+                    self.give_name(&parent, &name.name, &entry, copy.as_ref())
+                })
+            })?;
+            if let (Some(link), Some(copy)) = (entry.link(), &copy) {
+                self.link_other_names(link, copy)?;
+            }
+            let stat = host::stat(&*parent, &name.name)?;
+            let cut_off = entry.size().saturating_sub(stat.stx_size);
+            self.refund_bytes(cut_off.saturating_mul(stat.stx_nlink.into()));
+            self.table().rekey(number, Key::Upper(stat.stx_ino));
+        }
+        let kind = match entry.kind {
+            Kind::Symlink { .. } => FileType::Symlink,
+            Kind::Fifo => FileType::Fifo,
+            Kind::File { .. } | Kind::Directory { .. } => FileType::RegularFile,
+        };
+        if let Some(node) = self.table().get_mut(number) {
+            node.body = Body::Upper { kind };
+        }
+        // Whoever reads it through an older descriptor reads the copy from now on.
+        if let (Some(opened), Some(copy)) = (opened, copy) {
+            opened.file.get_or_init(|| Arc::new(copy));
+        }
+        Ok(())
+    }
+
+    fn give_name(
+        &self,
+        parent: &Arc<OwnedFd>,
+        name: &[u8],
+        entry: &Entry,
+        copy: Option<&File>,
+    ) -> Io<()> {
+        match (&entry.kind, copy) {
+            (Kind::Symlink { target }, _) => symlinkat(target.as_slice(), parent, name)?,
+            (Kind::Fifo, _) => {
+                mknodat(parent, name, FileType::Fifo, Mode::from_raw_mode(0o600), 0)?
+            }
+            (_, Some(copy)) => return link_open_file(copy, parent, name),
+            (_, None) => return Err(Errno::IO),
+        }
+        let reach = Reach::Name {
+            directory: parent.clone(),
+            name: name.to_vec(),
+        };
+        if let Some((uid, gid)) = self.owner_on_host() {
+            reach.chown(Some(uid), Some(gid))?;
+        }
+        if matches!(entry.kind, Kind::Fifo) {
+            reach.chmod(entry.meta.mode)?;
+        }
+        reach.set_times(&stored_times(&entry.meta))
+    }
+
+    /// A nameless file on the upper's filesystem with the first `size` bytes of `content`.
+    fn copy_of_file(&self, meta: &Meta, content: Content, size: u64) -> Io<File> {
+        let file = self.nameless_file()?;
+        let mut offset = 0;
+        while offset < size {
+            let wanted = COPIED_AT_ONCE.min((size - offset) as usize);
+            let bytes = self
+                .trees
+                .read(content, offset, wanted)
+                .map_err(|_| Errno::IO)?;
+            if bytes.is_empty() {
+                return Err(Errno::IO);
+            }
+            file.write_all_at(&bytes, offset)
+                .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+            offset += bytes.len() as u64;
+        }
+        self.copy_metadata(&file, meta)?;
+        Ok(file)
+    }
+
+    fn nameless_file(&self) -> Io<File> {
+        let top = self.upper.as_ref().ok_or(Errno::ROFS)?;
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(0o600);
+        match host::overriding(top, || openat(&**top, c".", flags, mode)) {
+            Err(Errno::OPNOTSUPP | Errno::ISDIR) => {}
+            outcome => return Ok(outcome?.into()),
+        }
+        // A filesystem without nameless files: it has a name for a moment.
+        let name = host::unfinished_name(&self.prefix);
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR;
+        host::keeping_times(top, || {
+            let opened = host::overriding(top, || host::open(top, &name, flags, mode))?;
+            unlinkat(&**top, &name, AtFlags::empty())?;
+            Ok(opened.into())
+        })
+    }
+
+    fn copy_metadata(&self, file: &File, meta: &Meta) -> Io<()> {
+        for (name, value) in &meta.xattrs {
+            match fsetxattr(file, name.as_slice(), value, XattrFlags::empty()) {
+                // Overlayfs leaves behind what the upper's filesystem cannot hold, too.
+                Ok(()) | Err(Errno::NOTSUP) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if let Some((uid, gid)) = self.owner_on_host() {
+            fchown(file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?;
+        }
+        fchmod(file, Mode::from_raw_mode(meta.mode & 0o7777))?;
+        futimens(file, &stored_times(meta))
+    }
+
+    /// The directory `number` in the upper; it and those above it are copied up as needed.
+    /// The caller holds the names.
+    pub fn directory_in_upper(&self, number: u64) -> Io<Arc<OwnedFd>> {
+        let origin = match self.body(number)? {
+            Body::Directory { in_upper: true, .. } => return self.directory(number),
+            Body::Directory { origin, .. } => origin.ok_or(Errno::IO)?,
+            _ => return Err(Errno::NOTDIR),
+        };
+        let name = self.name_of(number)?;
+        let parent = self.directory_in_upper(name.parent)?;
+        self.copy_directory(&parent, &name.name, &origin)?;
+        self.directory(number)
+    }
+
+    /// Makes a directory in the upper that looks like its origin, which goes on showing through.
+    pub fn copy_directory(&self, parent: &OwnedFd, name: &[u8], origin: &Arc<Origin>) -> Io<()> {
+        let temporary = host::unfinished_name(&self.prefix);
+        host::keeping_times(parent, || {
+            host::overriding(parent, || {
+                mkdirat(parent, &temporary, Mode::from_raw_mode(0o700))?;
+                let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+                let opened = host::open(parent, &temporary, flags, Mode::empty())?;
+                self.copy_metadata(&opened.into(), &origin.meta)?;
+                renameat(parent, &temporary, parent, name)
+            })
+            .inspect_err(|_| {
+                let _ = unlinkat(parent, &temporary, AtFlags::REMOVEDIR);
+            })
+        })?;
+        let mut table = self.table();
+        let number = table.by_key(Key::of_path(&origin.path));
+        if let Some(node) = number.and_then(|number| table.get_mut(number)) {
+            node.body = Body::Directory {
+                in_upper: true,
+                origin: Some(origin.clone()),
+            };
+        }
+        Ok(())
+    }
+
+    /// Whom files in the upper are given to, where that is not whoever serves the view.
+    pub fn owner_on_host(&self) -> Option<(u32, u32)> {
+        let serving = rustix::process::geteuid().as_raw();
+        (serving == 0 && (self.owner.uid, self.owner.gid) != (0, 0))
+            .then_some((self.owner.uid, self.owner.gid))
+    }
+}
+
+/// Gives an open file a name.
+pub fn link_open_file(file: &File, parent: &OwnedFd, name: &[u8]) -> Io<()> {
+    linkat(
+        CWD,
+        host::again(file),
+        parent,
+        name,
+        AtFlags::SYMLINK_FOLLOW,
+    )
+}

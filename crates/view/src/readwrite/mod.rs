@@ -1,0 +1,153 @@
+//! The read-write view: a root and its layer served as one FUSE filesystem.
+//!
+//! What is written goes at once into the layer's upper directory, in the format that overlayfs would
+//! leave there, so that one commit serves both. Nothing that a caller was told is done is kept in memory.
+
+mod attributes;
+mod change;
+mod copyup;
+mod files;
+mod filesystem;
+mod gate;
+mod host;
+mod links;
+mod listing;
+mod nodes;
+mod rename;
+mod reply;
+mod room;
+mod view;
+mod whole;
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use avfs_vault::{RootId, Trees, VaultPath};
+use fuser::{BackgroundSession, Config, Session, SessionACL};
+
+use crate::scan::MarkNames;
+use crate::{Error, Owner, Result};
+use filesystem::ViewFilesystem;
+pub use gate::Quiet;
+use view::View;
+
+/// Event loops: while some copy a large file up, others go on answering.
+const THREADS: usize = 4;
+
+/// Whether a read-write view may be written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    ReadWrite,
+    ReadOnly,
+}
+
+/// Whom the files of a view belong to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owners {
+    /// Everything belongs to the plan's owner, new files too, whoever makes them.
+    One,
+    /// Stored files belong to the plan's owner, new ones to whoever makes them, and `chown` works until
+    /// the commit, which keeps no owners. Only root can serve this.
+    Each,
+}
+
+/// What may still be added before the vault's quota is reached. No number: no limit.
+///
+/// The view counts along as files come, grow and go; below zero only shrinking is allowed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Room {
+    /// Sum of file sizes, every name counted.
+    pub bytes: Option<i64>,
+    /// Names that are no directories.
+    pub files: Option<i64>,
+    /// The largest size that a file may grow to.
+    pub file_bytes: Option<u64>,
+}
+
+/// What a view is made of.
+pub struct ReadWritePlan {
+    pub trees: Trees,
+    /// What is under the layer.
+    pub base: RootId,
+    /// The layer's upper directory; without one, `base` alone is shown, and not writable.
+    pub upper: Option<OwnedFd>,
+    /// The names of marks that the scanner of this layer reads.
+    pub marks: MarkNames,
+    /// Names that begin so are work that is not finished: never shown, never committed.
+    pub unfinished_prefix: Vec<u8>,
+    /// In the numbers of the host.
+    pub owner: Owner,
+    pub owners: Owners,
+    pub access: Access,
+    pub room: Room,
+}
+
+/// A root and its layer, served on a FUSE descriptor.
+///
+/// Unmount first, then drop: dropping alone answers every further request with ENOTCONN, but the threads
+/// end only with the mount, which belongs to whoever made it.
+pub struct ReadWrite {
+    view: Arc<View>,
+    session: BackgroundSession,
+}
+
+impl ReadWrite {
+    /// What the mount must be given besides `fd`, `rootmode`, `user_id` and `group_id`: the kernel checks
+    /// all permissions. For views of several users `allow_other` is needed too.
+    pub const MOUNT_OPTIONS: &str = "default_permissions";
+
+    /// Answers requests on `fuse`, a fresh /dev/fuse descriptor that is already mounted somewhere.
+    pub fn serve(fuse: OwnedFd, plan: ReadWritePlan) -> Result<ReadWrite> {
+        let view = Arc::new(View::new(plan)?);
+        let mut config = Config::default();
+        // A clone of the device for each loop would need /dev/fuse once more.
+        config.n_threads = Some(THREADS);
+        let served = ViewFilesystem::new(view.clone());
+        let session = Session::from_fd(served, fuse, SessionACL::All, config)
+            .and_then(Session::spawn)
+            .map_err(Error::View)?;
+        // The first and only time that it is set.
+        let _ = view.notifier.set(session.notifier());
+        Ok(ReadWrite { view, session })
+    }
+
+    /// Holds all writers until the returned guard is dropped, so that a commit reads one state.
+    pub fn quiesce(&self) -> Result<Quiet<'_>> {
+        self.view.flush_mappings();
+        Ok(self.view.gate.close())
+    }
+
+    /// False once the kernel's side was unmounted.
+    pub fn is_alive(&self) -> bool {
+        !self.session.guard.is_finished()
+    }
+
+    /// How many nodes the kernel holds at present.
+    pub fn nodes(&self) -> usize {
+        self.view.nodes()
+    }
+
+    /// Something at or beneath `path` was changed in the upper directory by somebody else.
+    pub fn changed(&self, path: &VaultPath) {
+        self.view.changed(path);
+    }
+
+    /// What is left of the quota.
+    pub fn room(&self) -> Room {
+        self.view.room()
+    }
+
+    /// Replaces what is left of the quota, for example after a commit has counted exactly.
+    pub fn set_room(&self, room: Room) {
+        self.view.set_room(room);
+    }
+}
+
+impl Drop for ReadWrite {
+    fn drop(&mut self) {
+        self.view.stop();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,187 @@
+//! Renames, also of directories that the base has.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use fuser::RenameFlags;
+use rustix::fs::{AtFlags, renameat, renameat_with, unlinkat};
+use rustix::io::Errno;
+
+use super::copyup::Data;
+use super::host::{self, Io};
+use super::nodes::{Body, Found, Name};
+use super::view::{Place, View};
+
+/// One end of a rename, with its directory in the upper.
+struct End {
+    name: Name,
+    upper: Arc<OwnedFd>,
+    /// Whether the base has this name, so that an absence needs a whiteout.
+    shows_through: bool,
+}
+
+impl View {
+    pub fn rename(&self, old: Name, new: Name, flags: RenameFlags) -> Io<()> {
+        if self.is_hidden(&new.name) {
+            return Err(Errno::PERM);
+        }
+        self.leaf_in_upper(&old)?;
+        let exchanges = flags.contains(RenameFlags::RENAME_EXCHANGE);
+        if exchanges {
+            self.leaf_in_upper(&new)?;
+        }
+        let _changing = self.changing();
+        let source = self.find(old.parent, &old.name)?.ok_or(Errno::NOENT)?;
+        let target = self.find(new.parent, &new.name)?;
+        match &target {
+            Some(_) if flags.contains(RenameFlags::RENAME_NOREPLACE) => return Err(Errno::EXIST),
+            None if exchanges => return Err(Errno::NOENT),
+            Some(target) if target.key == source.key => return Ok(()),
+            _ => {}
+        }
+        let (from, to) = (self.end(old)?, self.end(new)?);
+        // Looked up again: the directories above may only now be in the upper.
+        let source = self.ready(&from, source)?;
+        match target {
+            Some(target) if exchanges => self.exchange(&from, source, &to, target),
+            target => self.replace(&from, source, &to, target),
+        }
+    }
+
+    /// Copies up what is no directory; that takes its time, and nobody should wait for it.
+    fn leaf_in_upper(&self, name: &Name) -> Io<()> {
+        let number = {
+            let _looking = self.looking();
+            let Some(found) = self.find(name.parent, &name.name)? else {
+                return Ok(());
+            };
+            if !matches!(found.body, Body::Stored { .. }) {
+                return Ok(());
+            }
+            self.table().hand_out(&found, name.clone())
+        };
+        let outcome = self.copy_up(number, Data::Whole);
+        self.forget(number, 1);
+        outcome
+    }
+
+    fn end(&self, name: Name) -> Io<End> {
+        if self
+            .table()
+            .get(name.parent)
+            .is_some_and(|it| it.gone.is_some())
+        {
+            return Err(Errno::NOENT);
+        }
+        let upper = self.directory_in_upper(name.parent)?;
+        let place: Place = self.place(name.parent)?;
+        let shows_through = self.shows_through(&place, &name.name)?;
+        Ok(End {
+            name,
+            upper,
+            shows_through,
+        })
+    }
+
+    /// Brings a directory into the upper and notes what shows through it, wherever it will be.
+    fn ready(&self, end: &End, found: Found) -> Io<Found> {
+        let Body::Directory { in_upper, origin } = &found.body else {
+            return Ok(found);
+        };
+        if let (false, Some(origin)) = (in_upper, origin) {
+            self.copy_directory(&end.upper, &end.name.name, origin)?;
+        }
+        let directory = host::open_directory(&*end.upper, &end.name.name)?;
+        match origin {
+            Some(origin) => self
+                .marks
+                .set_redirect(&directory, origin.path.as_bytes())?,
+            None => self.marks.set_opaque(&directory)?,
+        }
+        let again = self.find(end.name.parent, &end.name.name)?;
+        again.ok_or(Errno::NOENT)
+    }
+
+    fn exchange(&self, from: &End, source: Found, to: &End, target: Found) -> Io<()> {
+        let target = self.ready(to, target)?;
+        renameat_with(
+            &*from.upper,
+            &from.name.name,
+            &*to.upper,
+            &to.name.name,
+            rustix::fs::RenameFlags::EXCHANGE,
+        )?;
+        self.renamed(&source, &from.name, to.name.clone());
+        self.renamed(&target, &to.name, from.name.clone());
+        Ok(())
+    }
+
+    fn replace(&self, from: &End, source: Found, to: &End, target: Option<Found>) -> Io<()> {
+        let is_directory = matches!(source.body, Body::Directory { .. });
+        let lost = match target {
+            Some(target) => {
+                self.check_replaced(to, is_directory, &target)?;
+                let number = self.table().number(target.key);
+                let attr = self.attr_of_found(number, &target);
+                Some((target, attr))
+            }
+            None => None,
+        };
+        if is_directory {
+            self.move_directory(from, to)?;
+        } else {
+            move_over(from, to)?;
+        }
+        if let Some((target, attr)) = lost {
+            self.lost_name(to.name.parent, &to.name.name, &target, attr);
+        }
+        self.renamed(&source, &from.name, to.name.clone());
+        Ok(())
+    }
+
+    fn check_replaced(&self, to: &End, by_directory: bool, target: &Found) -> Io<()> {
+        match (by_directory, &target.body) {
+            (true, Body::Directory { .. }) => {
+                let inner = self.place_of(to.name.parent, &to.name.name, target)?;
+                match self.is_empty(&inner)? {
+                    true => Ok(()),
+                    false => Err(Errno::NOTEMPTY),
+                }
+            }
+            (true, _) => Err(Errno::NOTDIR),
+            (false, Body::Directory { .. }) => Err(Errno::ISDIR),
+            (false, _) => Ok(()),
+        }
+    }
+
+    /// A directory cannot be renamed over a whiteout, nor over a directory with whiteouts in it: it
+    /// changes places with them, and they are removed where it was.
+    fn move_directory(&self, from: &End, to: &End) -> Io<()> {
+        let in_the_way = match host::stat(&*to.upper, &to.name.name) {
+            Ok(stat) => stat,
+            Err(Errno::NOENT) => return move_over(from, to),
+            Err(error) => return Err(error),
+        };
+        renameat_with(
+            &*from.upper,
+            &from.name.name,
+            &*to.upper,
+            &to.name.name,
+            rustix::fs::RenameFlags::EXCHANGE,
+        )?;
+        match (host::is_whiteout(&in_the_way), from.shows_through) {
+            (true, true) => Ok(()),
+            (true, false) => unlinkat(&*from.upper, &from.name.name, AtFlags::empty()),
+            (false, covers) => self.take_directory_away(&from.upper, &from.name.name, covers),
+        }
+    }
+}
+
+fn move_over(from: &End, to: &End) -> Io<()> {
+    let (old, new) = (&from.name.name, &to.name.name);
+    if from.shows_through {
+        host::rename_covering((&from.upper, old), (&to.upper, new))
+    } else {
+        renameat(&*from.upper, old, &*to.upper, new)
+    }
+}

@@ -1,0 +1,11 @@
+//! The view through the kernel: what programs see, and what a commit makes of the layer.
+
+mod files;
+mod links;
+mod many;
+mod model;
+mod names;
+mod space;
+mod support;
+mod user;
+mod whole;

@@ -1,0 +1,128 @@
+//! The view as a whole: what the kernel forgets, what others changed, how much there is.
+
+use std::sync::atomic::Ordering;
+
+use avfs_vault::VaultPath;
+use fuser::INodeNo;
+use rustix::fs::{Mode, OFlags};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use super::host::{self, Io};
+use super::nodes::{Body, TOP};
+use super::view::View;
+
+/// What `statfs` tells.
+pub struct Statistics {
+    pub block: u32,
+    pub blocks: u64,
+    pub free: u64,
+    pub available: u64,
+    pub files: u64,
+    pub files_free: u64,
+}
+
+impl View {
+    /// The kernel gave back `count` references to a node.
+    pub fn forget(&self, number: u64, count: u64) {
+        if self.table().forget(number, count) {
+            self.close_directory(number);
+        }
+    }
+
+    /// How many nodes the kernel holds at present.
+    pub fn nodes(&self) -> usize {
+        self.table().len()
+    }
+
+    pub fn sync_directory(&self, number: u64) -> Io<()> {
+        match self.body(number)? {
+            Body::Directory { in_upper: true, .. } => {
+                let directory = self.directory(number)?;
+                let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+                let opened = host::open(&*directory, b".", flags, Mode::empty())?;
+                rustix::fs::fsync(&opened)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub fn statistics(&self) -> Io<Statistics> {
+        let Some(upper) = &self.upper else {
+            let (block, files) = (4096, self.root.files());
+            return Ok(Statistics {
+                block: block as u32,
+                blocks: self.root.bytes().div_ceil(block),
+                free: 0,
+                available: 0,
+                files,
+                files_free: 0,
+            });
+        };
+        let host = rustix::fs::fstatvfs(&**upper)?;
+        let room = self.room();
+        let block = host.f_frsize.max(1);
+        let left = |room: Option<i64>| room.map_or(u64::MAX, |left| left.max(0) as u64);
+        Ok(Statistics {
+            block: block as u32,
+            blocks: host.f_blocks,
+            free: host.f_bfree.min(left(room.bytes) / block),
+            available: host.f_bavail.min(left(room.bytes) / block),
+            files: host.f_files,
+            files_free: host.f_ffree.min(left(room.files)),
+        })
+    }
+
+    /// What processes wrote through their memory goes into the files.
+    pub fn flush_mappings(&self) {
+        let Some(notifier) = self.notifier.get() else {
+            return;
+        };
+        for node in self.handles.maybe_mapped() {
+            // The kernel writes back what is dirty before it lets go of the pages. A node that it
+            // does not know any more has nothing to write.
+            let _ = notifier.inval_inode(node, 0, 0);
+        }
+    }
+
+    /// Somebody else changed the upper at or beneath `path`.
+    pub fn changed(&self, path: &VaultPath) {
+        let mut known = vec![TOP];
+        let mut entry = None;
+        {
+            let _changing = self.changing();
+            self.close_directories();
+            for name in path.components() {
+                let parent = known[known.len() - 1];
+                entry = Some((parent, name));
+                let child = self.table().child(parent, name);
+                let found = self.find(parent, name).ok().flatten();
+                let (Some(child), Some(found)) = (child, found) else {
+                    break;
+                };
+                let mut table = self.table();
+                if let Some(node) = table.get_mut(child)
+                    && node.key == found.key
+                {
+                    node.body = found.body;
+                }
+                known.push(child);
+            }
+        }
+        let Some(notifier) = self.notifier.get() else {
+            return;
+        };
+        // Without the locks: to invalidate, the kernel waits for requests under way.
+        if let Some((parent, name)) = entry {
+            let _ = notifier.inval_entry(INodeNo(parent), OsStr::from_bytes(name));
+        }
+        for number in known {
+            let _ = notifier.inval_inode(INodeNo(number), 0, 0);
+        }
+    }
+
+    pub fn stop(&self) {
+        self.flush_mappings();
+        self.stopped.store(true, Ordering::Release);
+    }
+}

@@ -60,10 +60,11 @@ pub use avfs_sandbox::onhost::InUse;
 pub use avfs_sandbox::{Enforced, Isolation, Limit, Mechanism, Network, Usage};
 pub use avfs_vault::{
     Ancestor, Approval, ApprovalId, ApprovalState, Cause, Change, ChangeKind, Checkpoint,
-    CheckpointName, CheckpointOrigin, Content, Damage, DeletedVault, Entry, ExecId, ForkPoint,
-    FsckReport, GcReport, HomeUsage, JournalCheck, JournalEntry, JournalOrder, JournalProblem,
-    Keep, Kind, Lineage, Meta, PathVersion, Principal, Pruned, Quota, QuotaLimit, RootCounts,
-    RootId, Sighting, Time, Vault, VaultId, VaultName, VaultPath, VaultUsage, Version,
+    CheckpointLabel, CheckpointName, CheckpointOrigin, Content, Damage, DeletedVault, Description,
+    Entry, ExecId, ForkPoint, FsckReport, GcReport, HomeUsage, JournalCheck, JournalEntry,
+    JournalOrder, JournalProblem, Keep, Kind, Lineage, Meta, PathVersion, Principal, Pruned, Quota,
+    QuotaLimit, RootCounts, RootId, Sighting, Time, Vault, VaultId, VaultName, VaultPath,
+    VaultUsage, Version,
 };
 pub use back::{Back, BackAction, BackMode, BackReport};
 pub use call::ExecCommand;

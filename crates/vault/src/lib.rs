@@ -42,6 +42,7 @@ mod words;
 pub use approvals::{
     Approval, ApprovalAnswer, ApprovalUse, MOST_PENDING, NewApproval, Speculation, Unfit,
 };
+pub use checkpoints::CheckpointLabel;
 pub use diff::{Change, ChangeKind};
 pub use edit::Edit;
 pub use error::{Error, Result};
@@ -58,7 +59,7 @@ pub use journal::{
 };
 pub use lineage::{Ancestor, ForkPoint};
 pub use model::{Content, Entry, Kind, LinkId, Meta, Root, RootId, Time, TreeId};
-pub use names::{ApprovalId, CheckpointName, ExecId, VaultId, VaultName};
+pub use names::{ApprovalId, CheckpointName, Description, ExecId, VaultId, VaultName};
 pub use path::VaultPath;
 pub use prune::{Keep, Pruned};
 pub use quota::QuotaLimit;

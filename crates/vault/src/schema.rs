@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use avfs_store::rusqlite::{self, Connection, Row, Transaction, types::Type};
+use avfs_store::rusqlite::{self, Connection, Row, Transaction, types::Type, types::ValueRef};
 use avfs_store::{Durability, ObjectId, Store};
 
 use crate::{Error, Result, RootId, Time, approvals, imports, policy, settings};
@@ -15,6 +15,7 @@ const STEPS: &[&str] = &[
     settings::TABLE,
     policy::TABLE,
     approvals::TABLES,
+    "ALTER TABLE checkpoint ADD COLUMN description TEXT",
 ];
 const VERSION: i64 = STEPS.len() as i64;
 
@@ -133,6 +134,15 @@ pub fn text<T: FromStr<Err = Error>>(row: &Row<'_>, column: &str) -> rusqlite::R
         let index = row.as_ref().column_index(column).unwrap_or_default();
         rusqlite::Error::FromSqlConversionFailure(index, Type::Text, Box::new(error))
     })
+}
+
+/// The same for a column that may be empty.
+pub fn optional_text<T: FromStr<Err = Error>>(
+    row: &Row<'_>,
+    column: &str,
+) -> rusqlite::Result<Option<T>> {
+    let is_absent = row.get_ref(column)? == ValueRef::Null;
+    (!is_absent).then(|| text(row, column)).transpose()
 }
 
 pub fn root(row: &Row<'_>, column: &str) -> rusqlite::Result<RootId> {

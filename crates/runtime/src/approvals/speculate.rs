@@ -2,7 +2,7 @@
 //! approver, and is what is published if it is approved.
 
 use avfs_sandbox::Network;
-use avfs_vault::{Cause, CheckpointOrigin, ExecId, NewVersion, Speculation};
+use avfs_vault::{Cause, CheckpointLabel, CheckpointOrigin, ExecId, NewVersion, Speculation};
 use serde_json::{Value, json};
 
 use super::ask::{Answer, Asking, Grant};
@@ -102,7 +102,13 @@ impl Asking {
             let (by, origin) = (&call.request.by, CheckpointOrigin::Automatic);
             let checkpoint = match tried.root == approval.root {
                 true => None,
-                false => Some(vaults.save_checkpoint(vault.id, None, vault.head, origin, by)?),
+                false => Some(vaults.save_checkpoint(
+                    vault.id,
+                    CheckpointLabel::default(),
+                    vault.head,
+                    origin,
+                    by,
+                )?),
             };
             let mut details = call.details(&decision);
             details["approval"] = json!(grant.id.to_string());

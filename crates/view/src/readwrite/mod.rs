@@ -31,8 +31,8 @@ use filesystem::ViewFilesystem;
 pub use gate::Quiet;
 use view::View;
 
-/// Event loops: while some copy a large file up, others go on answering.
-const THREADS: usize = 4;
+/// Event loops: while some copy a large file up, or wait for a commit, others go on answering.
+const THREADS: usize = 8;
 
 /// Whether a read-write view may be written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,7 +93,8 @@ pub struct ReadWrite {
 
 impl ReadWrite {
     /// What the mount must be given besides `fd`, `rootmode`, `user_id` and `group_id`: the kernel checks
-    /// all permissions. For views of several users `allow_other` is needed too.
+    /// all permissions. For views of several users `allow_other` is needed too; one that cannot be written
+    /// to is faster when mounted read-only.
     pub const MOUNT_OPTIONS: &str = "default_permissions";
 
     /// Answers requests on `fuse`, a fresh /dev/fuse descriptor that is already mounted somewhere.
@@ -112,6 +113,10 @@ impl ReadWrite {
     }
 
     /// Holds all writers until the returned guard is dropped, so that a commit reads one state.
+    ///
+    /// Meanwhile the caller reads the upper directory, never the mount: writers that wait may keep all
+    /// loops busy. What was written through mapped memory before is in the files, and every write moves
+    /// their times, so that contents known by their stamps may be trusted.
     pub fn quiesce(&self) -> Result<Quiet<'_>> {
         self.view.flush_mappings();
         Ok(self.view.gate.close())

@@ -26,6 +26,7 @@ use avfs_vault::{RootId, Trees, VaultPath};
 use fuser::{BackgroundSession, Config, Session, SessionACL};
 
 use crate::scan::MarkNames;
+use crate::scanner::raise_descriptor_limit;
 use crate::{Error, Owner, Result};
 use filesystem::ViewFilesystem;
 pub use gate::Quiet;
@@ -99,6 +100,7 @@ impl ReadWrite {
 
     /// Answers requests on `fuse`, a fresh /dev/fuse descriptor that is already mounted somewhere.
     pub fn serve(fuse: OwnedFd, plan: ReadWritePlan) -> Result<ReadWrite> {
+        raise_descriptor_limit();
         let view = Arc::new(View::new(plan)?);
         let mut config = Config::default();
         // A clone of the device for each loop would need /dev/fuse once more.

@@ -5,6 +5,7 @@
 //! refused leaves the view unsaved: it stays until a later commit succeeds.
 
 mod change;
+mod commits;
 mod mount;
 mod salvage;
 
@@ -13,19 +14,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use avfs_vault::{Cause, ExecId, NewVersion, Principal, RootId, Vault, VaultId};
-use avfs_view::Writers;
+use avfs_vault::{Cause, ExecId, NewVersion, RootId, Vault, VaultId};
 use serde_json::json;
 
-use crate::commit::commit_version;
+use self::commits::names;
 use crate::entered::{Entered, Freeze, Left, Place, Running, Stillness};
 use crate::gauge::Gauge;
-use crate::opened::{
-    CommitPlan, Committed, LiveView, Otherwise, Shape, commit_layer, interrupted_version, open,
-};
+use crate::opened::{Committed, LiveView, Shape, open};
 use crate::options::Access;
 use crate::runtime::{Runtime, lock};
-use crate::stage::Stage;
 use crate::{Error, ErrorKind, Result};
 pub(crate) use change::HeadChange;
 
@@ -248,27 +245,6 @@ impl Slot {
         }
     }
 
-    /// Commits what an earlier commit was refused for, or says once more why it cannot be.
-    fn save(&self, runtime: &Runtime, state: &mut State) -> Result<()> {
-        let Some(live) = state.live.as_mut().filter(|live| live.unsaved) else {
-            return Ok(());
-        };
-        let unknown = || interrupted_version(json!({ "why": "an earlier commit was refused" }));
-        let version = live.refused.take().unwrap_or_else(unknown);
-        let saved = self.commit(runtime, state, version);
-        saved
-            .map(drop)
-            .map_err(|error| self.uncommitted(runtime, error))
-    }
-
-    fn uncommitted(&self, runtime: &Runtime, error: Error) -> Error {
-        let vault = runtime.inner.vaults.by_id(self.vault);
-        Error::Uncommitted {
-            vault: vault.map_or_else(|_| self.vault.to_string(), |vault| vault.name.to_string()),
-            source: Box::new(error),
-        }
-    }
-
     /// Runs `look` on a head that holds all that was written until now, also by running commands.
     pub fn current<T>(
         &self,
@@ -291,20 +267,21 @@ impl Slot {
         runtime: &Runtime,
         look: impl FnOnce(Vault) -> Result<T>,
     ) -> Result<(T, Option<Stillness>)> {
-        let mut state = self.lock();
-        let sandbox = match &state.live {
-            Some(live) if !state.running.is_empty() => live.stage.sandbox()?,
-            _ => {
-                drop(state);
-                return Ok((self.current(runtime, look)?, None));
-            }
-        };
-        let frozen = sandbox.freeze();
+        let mut state = self.ready(runtime)?;
+        if state.running.is_empty() {
+            drop(state);
+            return Ok((self.current(runtime, look)?, None));
+        }
+        let sandbox = state
+            .live
+            .as_ref()
+            .and_then(|live| live.stage.sandbox().ok());
+        let frozen = sandbox.as_ref().and_then(|sandbox| sandbox.freeze().ok());
         let stillness = Stillness {
             commands: state.running.len(),
             method: match &frozen {
-                Ok(_) => Freeze::SigStop,
-                Err(_) => Freeze::None,
+                Some(_) => Freeze::SigStop,
+                None => Freeze::None,
             },
         };
         let committed = self.commit_partly(runtime, &mut state);
@@ -406,74 +383,7 @@ impl Slot {
         })
     }
 
-    /// Base and layer become the head; without a view the head is what it is.
-    fn commit(
-        &self,
-        runtime: &Runtime,
-        state: &mut State,
-        version: NewVersion,
-    ) -> Result<Committed> {
-        let Some(live) = &mut state.live else {
-            let after = runtime.inner.vaults.by_id(self.vault)?.head;
-            return Ok(Committed::unchanged(after));
-        };
-        let quiet = live.stage.quiesce()?;
-        let writers = match &live.stage {
-            Stage::Sandbox(_) if state.running.is_empty() => Writers::None,
-            Stage::Mount(_) if quiet.is_some() => Writers::None,
-            Stage::Sandbox(_) | Stage::Mount(_) => Writers::Some,
-        };
-        let plan = CommitPlan {
-            vault: self.vault,
-            layer: &mut live.layer,
-            cache: &mut live.cache,
-            writers,
-            version,
-            otherwise: Otherwise::Refuse,
-        };
-        let refused = plan.version.clone();
-        match commit_layer(runtime, &live.engine, plan) {
-            Ok((committed, entries)) => {
-                live.entries = entries;
-                drop(quiet);
-                live.unsaved = writers == Writers::Some || live.stage.is_mount();
-                live.refused = None;
-                live.stage.set_room(runtime, self.vault)?;
-                Ok(committed)
-            }
-            Err(error) => {
-                if writers == Writers::None && !live.stage.is_mount() {
-                    live.refused = Some(refused);
-                }
-                Err(error)
-            }
-        }
-    }
-
-    fn commit_partly(&self, runtime: &Runtime, state: &mut State) -> Result<Committed> {
-        let version = partial_version(state);
-        self.commit(runtime, state, version)
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
-}
-
-/// A commit in the middle of somebody's work, because somebody else looks.
-fn partial_version(state: &State) -> NewVersion {
-    if state.mount().is_some() {
-        return commit_version(Principal::System, json!({ "partial": true }));
-    }
-    NewVersion {
-        by: Principal::System,
-        exec: None,
-        cause: Cause::Exec,
-        details: json!({ "partial": true, "execs": names(state.running.keys()) }),
-    }
-}
-
-/// Whose changes a version may hold.
-fn names<'a>(execs: impl Iterator<Item = &'a ExecId>) -> Vec<String> {
-    execs.map(ToString::to_string).collect()
 }

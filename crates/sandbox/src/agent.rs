@@ -101,7 +101,7 @@ pub(crate) fn live(birth: Birth<'_>) -> ! {
 
 /// What an agent has once its sandbox stands.
 struct Settled {
-    /// Its `/`.
+    /// The view's `/`.
     top: OwnedFd,
     fence: Fence,
     mover: Option<Mover>,
@@ -149,14 +149,13 @@ fn settle(birth: &Birth<'_>, held: &[RawFd]) -> Result<Settled, Fault> {
 
 /// Shows the view beside all that the host has; nothing is given up but what a process may gain.
 fn settle_beside_the_host(birth: &Birth<'_>, plan: &SandboxPlan) -> Result<Settled, Fault> {
-    let at = birth.keeper_dir.join(ROOT);
-    rootfs::stand_beside(plan, birth.privilege, &at)?;
+    rootfs::stand_beside(plan, birth.privilege, &birth.keeper_dir.join(ROOT))?;
     // Without it no fence could be had, which keeps the signals of one exec from the others.
     rustix::thread::set_no_new_privs(true).during(|| "renounce new privileges")?;
     let fence = Fence::new()?;
     let isolation = isolation(birth, plan.network, &fence)?;
     Ok(Settled {
-        top: rootfs::open_mount_point(&at)?,
+        top: rootfs::open_mount_point(&birth.keeper_dir.join(ROOT))?,
         fence,
         mover: None,
         isolation: Isolation {

@@ -1,0 +1,102 @@
+//! How what commands wrote becomes versions: commits, and refused ones.
+
+use avfs_vault::{Cause, ExecId, NewVersion, Principal};
+use avfs_view::Writers;
+use serde_json::json;
+
+use super::{Slot, State};
+use crate::commit::commit_version;
+use crate::opened::{CommitPlan, Committed, Otherwise, commit_layer, interrupted_version};
+use crate::runtime::Runtime;
+use crate::stage::Stage;
+use crate::{Error, Result};
+
+impl Slot {
+    /// Commits what an earlier commit was refused for, or says once more why it cannot be.
+    pub(super) fn save(&self, runtime: &Runtime, state: &mut State) -> Result<()> {
+        let Some(live) = state.live.as_mut().filter(|live| live.unsaved) else {
+            return Ok(());
+        };
+        let unknown = || interrupted_version(json!({ "why": "an earlier commit was refused" }));
+        let version = live.refused.take().unwrap_or_else(unknown);
+        let saved = self.commit(runtime, state, version);
+        saved
+            .map(drop)
+            .map_err(|error| self.uncommitted(runtime, error))
+    }
+
+    pub(super) fn uncommitted(&self, runtime: &Runtime, error: Error) -> Error {
+        let vault = runtime.inner.vaults.by_id(self.vault);
+        Error::Uncommitted {
+            vault: vault.map_or_else(|_| self.vault.to_string(), |vault| vault.name.to_string()),
+            source: Box::new(error),
+        }
+    }
+
+    /// Base and layer become the head; without a view the head is what it is.
+    pub(super) fn commit(
+        &self,
+        runtime: &Runtime,
+        state: &mut State,
+        version: NewVersion,
+    ) -> Result<Committed> {
+        let Some(live) = &mut state.live else {
+            let after = runtime.inner.vaults.by_id(self.vault)?.head;
+            return Ok(Committed::unchanged(after));
+        };
+        let quiet = live.stage.quiesce()?;
+        let writers = match &live.stage {
+            Stage::Sandbox(_) if state.running.is_empty() => Writers::None,
+            Stage::Mount(_) if quiet.is_some() => Writers::None,
+            Stage::Sandbox(_) | Stage::Mount(_) => Writers::Some,
+        };
+        let plan = CommitPlan {
+            vault: self.vault,
+            layer: &mut live.layer,
+            cache: &mut live.cache,
+            writers,
+            version,
+            otherwise: Otherwise::Refuse,
+        };
+        let refused = plan.version.clone();
+        match commit_layer(runtime, &live.engine, plan) {
+            Ok((committed, entries)) => {
+                live.entries = entries;
+                drop(quiet);
+                live.unsaved = writers == Writers::Some || live.stage.is_mount();
+                live.refused = None;
+                live.stage.set_room(runtime, self.vault)?;
+                Ok(committed)
+            }
+            Err(error) => {
+                if writers == Writers::None && !live.stage.is_mount() {
+                    live.refused = Some(refused);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    pub(super) fn commit_partly(&self, runtime: &Runtime, state: &mut State) -> Result<Committed> {
+        let version = partial_version(state);
+        self.commit(runtime, state, version)
+    }
+}
+
+/// A commit in the middle of somebody's work, because somebody else looks.
+fn partial_version(state: &State) -> NewVersion {
+    if state.mount().is_some() {
+        return commit_version(Principal::System, json!({ "partial": true }));
+    }
+    NewVersion {
+        by: Principal::System,
+        exec: None,
+        cause: Cause::Exec,
+        details: json!({ "partial": true, "execs": names(state.running.keys()) }),
+    }
+}
+
+/// Whose changes a version may hold.
+pub(super) fn names<'a>(execs: impl Iterator<Item = &'a ExecId>) -> Vec<String> {
+    execs.map(ToString::to_string).collect()
+}

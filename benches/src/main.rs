@@ -9,6 +9,7 @@ mod bed;
 mod exec;
 mod files;
 mod pointers;
+mod policy;
 mod streams;
 mod tools;
 mod transfer;
@@ -16,8 +17,8 @@ mod transfer;
 use bed::Bed;
 
 /// The parts of a run, in order; words on the command line choose among them.
-const PARTS: [&str; 7] = [
-    "import", "pointers", "exec", "streams", "tools", "files", "forks",
+const PARTS: [&str; 8] = [
+    "import", "pointers", "exec", "streams", "tools", "files", "policy", "forks",
 ];
 
 fn main() {
@@ -51,6 +52,7 @@ fn main() {
             "streams" => streams::measure(&bed, sizes[0]),
             "tools" => tools::measure(&bed, if has("--quick") { 2_000 } else { 20_000 }),
             "files" => files::measure(&bed),
+            "policy" => policy::measure(),
             _ => {
                 pointers::at_rest(&bed);
                 pointers::many_forks(&bed, sizes[sizes.len() - 1]);

@@ -157,6 +157,16 @@ words!(
 );
 
 words!(
+    /// What became of a request for approval.
+    ApprovalState, "approval state", {
+        Pending = "pending",
+        Approved = "approved",
+        Denied = "denied",
+        Used = "used",
+    }
+);
+
+words!(
     /// Who wanted a checkpoint.
     CheckpointOrigin, "checkpoint origin", {
         Asked = "asked",

@@ -70,6 +70,10 @@ pub struct VaultId(Uuid);
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExecId(Uuid);
 
+/// Identifies a request for approval.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ApprovalId(Uuid);
+
 macro_rules! id {
     ($type:ident, $what:literal) => {
         impl $type {
@@ -121,6 +125,7 @@ macro_rules! id {
 
 id!(VaultId, "vault id");
 id!(ExecId, "exec id");
+id!(ApprovalId, "approval id");
 
 #[cfg(test)]
 mod tests {

@@ -5,10 +5,17 @@ use std::str::FromStr;
 use avfs_store::rusqlite::{self, Connection, Row, Transaction, types::Type};
 use avfs_store::{Durability, ObjectId, Store};
 
-use crate::{Error, Result, RootId, Time, imports, settings};
+use crate::{Error, Result, RootId, Time, approvals, imports, policy, settings};
 
 /// Every step from nothing to the present schema; the number of steps taken is stored.
-const STEPS: &[&str] = &[TABLES, DELETED_AND_QUOTA, imports::TABLE, settings::TABLE];
+const STEPS: &[&str] = &[
+    TABLES,
+    DELETED_AND_QUOTA,
+    imports::TABLE,
+    settings::TABLE,
+    policy::TABLE,
+    approvals::TABLES,
+];
 const VERSION: i64 = STEPS.len() as i64;
 
 const TABLES: &str = "
@@ -91,6 +98,7 @@ pub const ROOTS: &str = "
     UNION ALL SELECT vault, 'version', root, 'v' || number FROM version
     UNION ALL SELECT vault, 'checkpoint', root, 'checkpoint ' || name FROM checkpoint
     UNION ALL SELECT vault, 'import', root, 'import' FROM import_base
+    UNION ALL SELECT vault, 'speculation', root, 'speculation' FROM speculation
 ";
 
 /// Brings the tables to the newest schema.

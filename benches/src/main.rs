@@ -10,14 +10,15 @@ mod exec;
 mod files;
 mod pointers;
 mod policy;
+mod streams;
 mod tools;
 mod transfer;
 
 use bed::Bed;
 
 /// The parts of a run, in order; words on the command line choose among them.
-const PARTS: [&str; 7] = [
-    "import", "pointers", "exec", "tools", "files", "policy", "forks",
+const PARTS: [&str; 8] = [
+    "import", "pointers", "exec", "streams", "tools", "files", "policy", "forks",
 ];
 
 fn main() {
@@ -48,6 +49,7 @@ fn main() {
                 .for_each(|&files| transfer::measure(&bed, files)),
             "pointers" => pointers::measure(&bed, sizes),
             "exec" => exec::measure(&bed, sizes),
+            "streams" => streams::measure(&bed, sizes[0]),
             "tools" => tools::measure(&bed, if has("--quick") { 2_000 } else { 20_000 }),
             "files" => files::measure(&bed),
             "policy" => policy::measure(),

@@ -69,6 +69,8 @@ impl Runtime {
             env: settings.with_environment(&request.env),
             request,
         };
+        // Now, when nothing is under way that an error could disturb.
+        call.sandbox_limits().check()?;
         Ok(Resolved { call })
     }
 

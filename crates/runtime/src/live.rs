@@ -309,21 +309,20 @@ impl Slot {
         runtime: &Runtime,
         look: impl FnOnce(Vault) -> Result<T>,
     ) -> Result<(T, Option<Stillness>)> {
-        let mut state = self.ready(runtime)?;
-        if state.running.is_empty() {
-            drop(state);
-            return Ok((self.current(runtime, look)?, None));
-        }
-        let sandbox = state
-            .live
-            .as_ref()
-            .and_then(|live| live.stage.sandbox().ok());
-        let frozen = sandbox.as_ref().and_then(|sandbox| sandbox.freeze().ok());
+        let mut state = self.lock();
+        let sandbox = match &state.live {
+            Some(live) if !state.running.is_empty() => live.stage.sandbox()?,
+            _ => {
+                drop(state);
+                return Ok((self.current(runtime, look)?, None));
+            }
+        };
+        let frozen = sandbox.freeze();
         let stillness = Stillness {
             commands: state.running.len(),
             method: match &frozen {
-                Some(_) => Freeze::SigStop,
-                None => Freeze::None,
+                Ok(_) => Freeze::SigStop,
+                Err(_) => Freeze::None,
             },
         };
         let committed = self.commit_partly(runtime, &mut state);

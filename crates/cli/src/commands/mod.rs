@@ -42,7 +42,7 @@ mod tree;
 mod vault;
 mod write;
 
-use crate::args::{Cli, DoctorArgs, ProxyVerb, Verb};
+use crate::args::{Cli, ProxyVerb, Verb};
 use crate::error::{Error, Result};
 use crate::exit::{self, Owner};
 use crate::output::Output;
@@ -72,7 +72,7 @@ fn dispatch(cli: Cli, output: Output) -> Result<u8> {
         // These need no daemon, or choose one themselves.
         Verb::Serve(args) => serve::run(args, output),
         Verb::Completions { shell } => completions::run(shell, output),
-        Verb::Doctor(DoctorArgs { attack: true, .. }) => return attack::run(output),
+        Verb::Doctor(args) if args.attack => return attack::run(output),
         Verb::Doctor(args) => return doctor::run(args, output),
         Verb::Demo => return demo::run(output),
         Verb::Daemon(verb) => return daemon::run(verb, output),

@@ -116,6 +116,23 @@ fn forks_and_checkpoints_hold_running_commands_still() {
 }
 
 #[test]
+fn a_request_that_cannot_be_had_disturbs_nobody() {
+    with_vault(|home| {
+        let running = start(home, 1, &format!("{UNTIL_TOLD}; echo done"));
+        for wrong in [["--memory", "1k"], ["--cpus", "0"], ["--checkpoint", "a/b"]] {
+            let answer = home.json(&[&["exec"], &wrong[..], &["--", "true"]].concat());
+            assert_eq!(answer["error"], "Invalid", "{wrong:?}: {answer}");
+        }
+        home.ok(&["write", "/tmp/stop", ""]);
+        let result = result(running);
+        assert_eq!(
+            (&result["exit_code"], &result["stdout"]),
+            (&json!(0), &json!("done\n"))
+        );
+    });
+}
+
+#[test]
 fn another_network_waits_its_turn() {
     with_vault(|home| {
         let running = start(home, 1, UNTIL_TOLD);

@@ -26,6 +26,8 @@ pub struct Made {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
     Directory,
+    /// One that takes several steps to make, and is to appear in one.
+    DirectoryInSteps,
     Leaf,
 }
 
@@ -58,23 +60,24 @@ impl View {
         shape: Shape,
         make: impl Fn(&[u8]) -> Io<T>,
     ) -> Io<T> {
-        match make(name) {
-            Err(Errno::EXIST) => {}
-            outcome => return outcome,
+        if shape != Shape::DirectoryInSteps {
+            match make(name) {
+                Err(Errno::EXIST) => {}
+                outcome => return outcome,
+            }
         }
         let temporary = host::unfinished_name(&self.prefix);
         let made = make(&temporary)?;
         let moved = match shape {
             Shape::Leaf => renameat(parent, &temporary, parent, name),
-            Shape::Directory => {
-                renameat_with(parent, &temporary, parent, name, RenameFlags::EXCHANGE)
-                    .and_then(|()| unlinkat(parent, &temporary, AtFlags::empty()))
+            Shape::Directory | Shape::DirectoryInSteps => {
+                directory_into_place(parent, &temporary, name)
             }
         };
         moved.inspect_err(|_| {
             let flags = match shape {
                 Shape::Leaf => AtFlags::empty(),
-                Shape::Directory => AtFlags::REMOVEDIR,
+                Shape::Directory | Shape::DirectoryInSteps => AtFlags::REMOVEDIR,
             };
             let _ = unlinkat(parent, &temporary, flags);
         })?;
@@ -151,8 +154,13 @@ impl View {
         let upper = self.parent_for(parent, name)?;
         let inherited = host::mode(&host::stat_open(&*upper)?) & 0o2000;
         let mode = mode & 0o7777 | inherited;
-        self.make(&upper, name, Shape::Directory, |name| {
-            mkdirat(&*upper, name, Mode::from_raw_mode(0o700))?;
+        // To be marked, it must be writable.
+        let shape = match mode & 0o300 {
+            0o300 => Shape::Directory,
+            _ => Shape::DirectoryInSteps,
+        };
+        self.make(&upper, name, shape, |name| {
+            mkdirat(&*upper, name, Mode::from_raw_mode(mode | 0o300))?;
             let made = host::open_directory(&*upper, name)?;
             // Whatever it will be called, nothing of the base shows through it.
             self.marks.set_opaque(&made)?;
@@ -350,6 +358,17 @@ impl View {
         };
         node.names.retain(|it| it != old);
         node.names.push(new);
+    }
+}
+
+/// Renames a directory to where nothing is, or a whiteout.
+fn directory_into_place(parent: &OwnedFd, from: &[u8], to: &[u8]) -> Io<()> {
+    match renameat(parent, from, parent, to) {
+        Err(Errno::NOTDIR) => {
+            renameat_with(parent, from, parent, to, RenameFlags::EXCHANGE)?;
+            unlinkat(parent, from, AtFlags::empty())
+        }
+        outcome => outcome,
     }
 }
 

@@ -14,6 +14,9 @@ use fuser::{
     ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
+use rustix::fs::Mode;
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+
 use super::Access;
 use super::attributes::NewAttributes;
 use super::host::Io;
@@ -21,6 +24,18 @@ use super::listing::DOTS;
 use super::nodes::Name;
 use super::reply::{self, FOREVER, GENERATION};
 use super::view::View;
+
+thread_local! {
+    /// The kernel has applied the umask of whoever asked; that of this process is nobody's wish.
+    static OWN_UMASK: () = {
+        // SAFETY: only directory and umask stop being shared, and no thread of a view has use for the
+        // process's. Where it is refused, modes are set after the making instead.
+        let unshared = unsafe { unshare_unsafe(UnshareFlags::FS) };
+        if unshared.is_ok() {
+            rustix::process::umask(Mode::empty());
+        }
+    };
+}
 
 pub struct ViewFilesystem {
     view: Arc<View>,
@@ -44,6 +59,7 @@ impl ViewFilesystem {
             return Err(Errno::EROFS);
         }
         let _passing = self.view.gate.pass();
+        OWN_UMASK.with(|()| ());
         self.ask(work)
     }
 

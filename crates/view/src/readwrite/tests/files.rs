@@ -261,7 +261,7 @@ fn modes_forbid_opening_but_not_what_is_open() {
     object.write_all(b"object").unwrap();
     let secret = both(&scene, "/d/stored");
     secret
-        .set_permissions(fs::Permissions::from_mode(0))
+        .set_permissions(fs::Permissions::from_mode(0o0))
         .unwrap();
     secret.write_all_at(b"SECRET", 0).unwrap();
     if !rustix::process::getuid().is_root() {

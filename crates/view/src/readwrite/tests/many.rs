@@ -14,7 +14,7 @@ const THREADS: u8 = 4;
 const STEPS: usize = 400;
 
 /// Always the same steps for the same thread.
-fn steps(thread: u8) -> Vec<Step> {
+pub fn steps(thread: u8) -> Vec<Step> {
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[thread; 32]);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
     let steps = (0..STEPS).map(|_| step().new_tree(&mut runner).unwrap().current());

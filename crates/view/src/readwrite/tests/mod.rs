@@ -1,5 +1,6 @@
 //! The view through the kernel: what programs see, and what a commit makes of the layer.
 
+mod crash;
 mod files;
 mod links;
 mod many;
@@ -7,5 +8,4 @@ mod model;
 mod names;
 mod space;
 mod support;
-mod user;
 mod whole;

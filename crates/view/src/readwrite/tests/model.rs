@@ -191,7 +191,7 @@ pub fn scene() -> Scene {
 }
 
 /// The base as a plain directory.
-fn plain_copy(scene: &Scene, to: &Path) {
+pub fn plain_copy(scene: &Scene, to: &Path) {
     let mut links: BTreeMap<u64, PathBuf> = BTreeMap::new();
     let mut pending = vec![(scene.top.clone(), to.to_owned())];
     while let Some((from, to)) = pending.pop() {

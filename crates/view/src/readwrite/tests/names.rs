@@ -285,7 +285,7 @@ fn directories_that_their_owner_may_not_read_can_be_kept_and_removed() {
     let mut scene = scene();
     fs::create_dir(scene.path("/closed")).unwrap();
     for path in ["/closed", "/a/sub", "/b"] {
-        let closed = fs::Permissions::from_mode(0);
+        let closed = fs::Permissions::from_mode(0o0);
         fs::set_permissions(scene.path(path), closed).unwrap();
         assert_eq!(scene.mode(path), 0);
     }

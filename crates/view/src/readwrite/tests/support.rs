@@ -115,22 +115,16 @@ impl Scene {
     }
 
     fn mount(&mut self, wishes: Wishes) {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let upper = rustix::fs::open(&self.upper, flags, Mode::empty()).unwrap();
-        let plan = ReadWritePlan {
-            trees: self.trees.clone(),
-            base: self.base,
-            upper: wishes.with_upper.then_some(upper),
-            marks: marks(),
-            unfinished_prefix: PREFIX.to_vec(),
-            owner: wishes.owner,
-            owners: wishes.owners,
-            access: wishes.access,
-            room: wishes.room,
-        };
-        let fuse = mount(&self.top);
+        let view = serve(&self.trees, self.base, &self.upper, &self.top, wishes);
         self.is_mounted = true;
-        self.view = Some(ReadWrite::serve(fuse, plan).unwrap());
+        self.view = Some(view);
+    }
+
+    /// Lets another process serve the view from now on.
+    pub fn hand_over(&mut self) {
+        self.unmount();
+        self.view = None;
+        self.is_mounted = true;
     }
 
     pub fn view(&self) -> &ReadWrite {
@@ -230,6 +224,24 @@ impl Drop for Scene {
     fn drop(&mut self) {
         self.unmount();
     }
+}
+
+/// Mounts a view of `base` and `upper` at `top`.
+pub fn serve(trees: &Trees, base: RootId, upper: &Path, top: &Path, wishes: Wishes) -> ReadWrite {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let upper = rustix::fs::open(upper, flags, Mode::empty()).unwrap();
+    let plan = ReadWritePlan {
+        trees: trees.clone(),
+        base,
+        upper: wishes.with_upper.then_some(upper),
+        marks: marks(),
+        unfinished_prefix: PREFIX.to_vec(),
+        owner: wishes.owner,
+        owners: wishes.owners,
+        access: wishes.access,
+        room: wishes.room,
+    };
+    ReadWrite::serve(mount(top), plan).unwrap()
 }
 
 /// Puts things into a base.

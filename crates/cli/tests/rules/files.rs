@@ -18,10 +18,10 @@ no-match = [\"git push other\"]
 /// A file of this home's user.
 fn user_file(home: &avfs_testkit::Home, name: &str, content: &str) -> PathBuf {
     let path = home.path().join("user").join(name);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(&path, content).unwrap();
-    fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).unwrap();
-    let meta = fs::metadata(home.path()).unwrap();
+    fs::create_dir_all(path.parent().expect("it is in a home")).expect("own directory");
+    fs::write(&path, content).expect("own file");
+    fs::set_permissions(&path, PermissionsExt::from_mode(0o644)).expect("own file");
+    let meta = fs::metadata(home.path()).expect("own directory");
     let (uid, gid) = {
         use std::os::unix::fs::MetadataExt;
         (meta.uid(), meta.gid())

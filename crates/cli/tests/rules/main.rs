@@ -43,8 +43,13 @@ fn guarded(home: &Home) {
         &rules,
         "[[rule]]\ncommand = \"sh\"\naction = \"require_approval\"\n",
     )
-    .unwrap();
-    home.ok(&["policy", "edit", "--from", rules.to_str().unwrap()]);
+    .expect("own file");
+    home.ok(&[
+        "policy",
+        "edit",
+        "--from",
+        rules.to_str().expect("a plain path"),
+    ]);
     home.ok(&["mkdir", "-p", "/workspace"]);
     home.ok(&[
         "write",

@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::process::Command;
 
 fn said(command: &mut Command) -> (bool, String) {
-    let output = command.output().unwrap();
+    let output = command.output().expect("it starts");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     (
         output.status.success(),

@@ -9,13 +9,17 @@ mod bed;
 mod exec;
 mod files;
 mod pointers;
+mod policy;
+mod streams;
 mod tools;
 mod transfer;
 
 use bed::Bed;
 
 /// The parts of a run, in order; words on the command line choose among them.
-const PARTS: [&str; 6] = ["import", "pointers", "exec", "tools", "files", "forks"];
+const PARTS: [&str; 8] = [
+    "import", "pointers", "exec", "streams", "tools", "files", "policy", "forks",
+];
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -45,8 +49,10 @@ fn main() {
                 .for_each(|&files| transfer::measure(&bed, files)),
             "pointers" => pointers::measure(&bed, sizes),
             "exec" => exec::measure(&bed, sizes),
+            "streams" => streams::measure(&bed, sizes[0]),
             "tools" => tools::measure(&bed, if has("--quick") { 2_000 } else { 20_000 }),
             "files" => files::measure(&bed),
+            "policy" => policy::measure(),
             _ => {
                 pointers::at_rest(&bed);
                 pointers::many_forks(&bed, sizes[sizes.len() - 1]);

@@ -42,7 +42,13 @@ pub fn measure(bed: &Bed, sizes: &[usize]) {
             timed(|| {
                 drop(
                     client
-                        .call(&vault, &CheckpointSave { name })
+                        .call(
+                            &vault,
+                            &CheckpointSave {
+                                name,
+                                description: None,
+                            },
+                        )
                         .expect("saves"),
                 )
             })

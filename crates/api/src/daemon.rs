@@ -1,10 +1,11 @@
 //! The daemon: owns a home, listens on its socket, and ends when told, signalled or left alone.
 
 use crate::error::{Error, Result};
-use crate::http::{App, router};
+use crate::http::{App, Peer, router};
 use crate::place::Place;
 use avfs_runtime::{Config, ErrorKind, HostFacts, Runtime};
-use axum::serve::Listener;
+use axum::extract::connect_info::Connected;
+use axum::serve::{IncomingStream, Listener};
 use rustix::process::geteuid;
 use std::fs;
 use std::future::IntoFuture;
@@ -82,8 +83,11 @@ async fn listen(app: Arc<App>, ready: impl FnOnce()) -> Result<()> {
     };
     ready();
     let (close, closed) = oneshot::channel::<()>();
-    let serving = axum::serve(listener, router(Arc::clone(&app)))
-        .with_graceful_shutdown(async move { closed.await.unwrap_or_default() });
+    let serving = axum::serve(
+        listener,
+        router(Arc::clone(&app)).into_make_service_with_connect_info::<Peer>(),
+    )
+    .with_graceful_shutdown(async move { closed.await.unwrap_or_default() });
     let serving = tokio::spawn(serving.into_future());
 
     let resting = tokio::spawn(rest_when_idle(Arc::clone(&app)));
@@ -244,6 +248,12 @@ impl OwnUser {
         {
             self.listener = listener;
         }
+    }
+}
+
+impl Connected<IncomingStream<'_, OwnUser>> for Peer {
+    fn connect_info(stream: IncomingStream<'_, OwnUser>) -> Peer {
+        Peer::of(stream.io())
     }
 }
 

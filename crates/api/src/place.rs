@@ -1,6 +1,7 @@
 //! Where a home's daemon is found: a private directory of the host, keyed by the home.
 
 use crate::error::{Error, Result};
+use crate::wire::Class;
 use rustix::process::geteuid;
 use std::fs;
 use std::io;
@@ -16,6 +17,7 @@ const SOCKET_PATH_MAX: usize = 107;
 pub struct Place {
     home: PathBuf,
     dir: PathBuf,
+    class: Class,
 }
 
 impl Place {
@@ -34,13 +36,26 @@ impl Place {
             // Too long to bind a socket in: both sides come to the same second choice.
             _ => Place::at(&home, Path::new("/tmp")),
         };
-        Ok(Place { home, dir })
+        Ok(Place {
+            home,
+            dir,
+            class: Class::Owner,
+        })
     }
 
     fn at(home: &Path, base: &Path) -> PathBuf {
         let key = fnv1a(home.as_os_str().as_bytes());
         base.join(format!("agentvfs-{}", geteuid().as_raw()))
             .join(format!("{key:016x}"))
+    }
+
+    /// The same place for a client that gives up the owner's class.
+    pub fn as_class(self, class: Class) -> Place {
+        Place { class, ..self }
+    }
+
+    pub fn class(&self) -> Class {
+        self.class
     }
 
     pub fn home(&self) -> &Path {
@@ -68,9 +83,24 @@ impl Place {
             .filter(|socket| socket.exists());
         let socket = named.unwrap_or_else(|| self.socket());
         if let Some(dir) = socket.parent() {
-            check_private(dir)?;
+            // Root may speak to any user's daemon, for example to approve.
+            let owner = match geteuid().is_root() {
+                true => self.owner()?,
+                false => geteuid().as_raw(),
+            };
+            check_private(dir, owner)?;
         }
         Ok(socket)
+    }
+
+    /// Whose home it is.
+    pub fn owner(&self) -> Result<u32> {
+        let meta = fs::metadata(&self.home).map_err(|source| Error::File {
+            what: "look at",
+            path: self.home.clone(),
+            source,
+        })?;
+        Ok(meta.uid())
     }
 
     pub fn pid_file(&self) -> PathBuf {
@@ -99,13 +129,13 @@ impl Place {
                 _ => {}
             }
         }
-        check_private(&self.dir)
+        check_private(&self.dir, geteuid().as_raw())
     }
 }
 
-/// Whether only this user can have put anything into `dir`, a directory of a place. An absent one
+/// Whether only its owner can have put anything into `dir`, a directory of a place. An absent one
 /// is fine.
-fn check_private(dir: &Path) -> Result<()> {
+fn check_private(dir: &Path, owner: u32) -> Result<()> {
     for dir in dir.parent().into_iter().chain([dir]) {
         let meta = match fs::symlink_metadata(dir) {
             Ok(meta) => meta,
@@ -120,7 +150,7 @@ fn check_private(dir: &Path) -> Result<()> {
         };
         let reason = if !meta.is_dir() {
             "it is not a directory"
-        } else if meta.uid() != geteuid().as_raw() {
+        } else if meta.uid() != owner {
             "it belongs to another user"
         } else if meta.mode() & 0o077 != 0 {
             "others may enter it"

@@ -67,6 +67,11 @@ impl Starter {
     }
 
     fn start(&self, arguments: &[OsString]) -> Result<Started> {
+        if self.place.owner()? != rustix::process::geteuid().as_raw() {
+            let home = self.place.home().display();
+            let reason = format!("{home} belongs to another user, whose daemon does not run");
+            return Err(Error::NotStarted { reason });
+        }
         self.place.prepare()?;
         keep_descriptors();
         let mut daemon = Command::new(&self.binary)

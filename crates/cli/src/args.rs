@@ -1,11 +1,13 @@
 //! The words of the command line, just as typed.
 
+mod approval;
 mod care;
 mod examples;
 mod exec;
 mod labels;
 mod mounts;
 mod paths;
+mod policy;
 mod search;
 mod transfer;
 mod vaults;
@@ -14,11 +16,15 @@ mod versions;
 use clap::{Args, Command, CommandFactory, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 
-pub use care::{AuditArgs, AuditVerb, GcArgs, MaintainArgs, PruneArgs, QuotaArgs, QuotaVerb};
+pub use approval::ApprovalVerb;
+pub use care::{
+    AuditArgs, AuditFilter, AuditVerb, GcArgs, MaintainArgs, PruneArgs, QuotaArgs, QuotaVerb,
+};
 pub use exec::{DriverName, ExecArgs, NetworkName, OutputArgs, ProfileName, StreamName};
 pub use labels::{MetaArgs, TagArgs, UntagArgs};
 pub use mounts::{DoctorArgs, MountArgs, MountDriverName, UnmountArgs};
 pub use paths::{CatArgs, ChmodArgs, CpArgs, EditArgs, LnArgs, TouchArgs, TreeArgs, WriteArgs};
+pub use policy::{LevelName, PolicyVerb, QuestionArgs};
 pub use search::{FindArgs, GrepArgs, SearchArgs};
 pub use transfer::{ExportArgs, ImportArgs};
 pub use vaults::{CheckpointVerb, VaultVerb};
@@ -138,6 +144,12 @@ pub enum Verb {
     Exec(ExecArgs),
     /// Read what a command wrote beyond what its report kept
     Output(OutputArgs),
+    /// See, try and change the rules for commands
+    #[command(subcommand)]
+    Policy(PolicyVerb),
+    /// See and answer what needs the owner's approval
+    #[command(subcommand)]
+    Approval(ApprovalVerb),
     /// Read the journal of all that happened
     Audit(AuditArgs),
     /// Show how much there is of everything
@@ -365,6 +377,16 @@ mod tests {
             "output",
             "output 01a1de36-3b62-77b2-8258-ad8380643645 --range 0-9",
         ),
+        ("policy_list", "policy list"),
+        ("policy_explain", "policy explain -- git push"),
+        ("policy_test", "policy test"),
+        ("policy_set", "policy edit --from x"),
+        ("policy_validate", "policy edit --level user"),
+        ("approval_setup", "approval setup"),
+        ("approval_list", "approval list --all"),
+        ("approval_show", "approval show x"),
+        ("approval_approve", "approval approve x --expires 5m"),
+        ("approval_deny", "approval deny x"),
         ("journal", "audit --limit 5"),
         ("journal_verify", "audit verify"),
         ("gc", "gc --dry-run"),

@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use avfs_api::Place;
 use avfs_api::start::Starter;
+use avfs_api::wire::Class;
 use etcetera::BaseStrategy;
 use std::env;
 use std::ffi::OsString;
@@ -11,11 +12,32 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// All that a daemon gets from the environment of whoever starts it.
-const PASSED_ON: [&str; 6] = ["HOME", "PATH", "LANG", "TZ", "USER", "RUST_BACKTRACE"];
+const PASSED_ON: [&str; 7] = [
+    "HOME",
+    "PATH",
+    "LANG",
+    "TZ",
+    "USER",
+    "XDG_CONFIG_HOME",
+    "RUST_BACKTRACE",
+];
 
 /// The place of the home this environment names.
 pub fn place() -> Result<Place> {
-    Ok(Place::new(&home()?, runtime_base().as_deref())?)
+    let place = Place::new(&home()?, runtime_base().as_deref())?;
+    Ok(place.as_class(class()?))
+}
+
+/// `AVFS_CLASS`: a program that runs this one for an agent can give up what is the owner's.
+fn class() -> Result<Class> {
+    let Some(word) = env::var_os("AVFS_CLASS").filter(|word| !word.is_empty()) else {
+        return Ok(Class::Owner);
+    };
+    let word = word.to_string_lossy();
+    Class::parse(&word).ok_or_else(|| Error::Invalid {
+        text: format!("AVFS_CLASS is {word:?}, which is neither owner nor agent"),
+        hint: None,
+    })
 }
 
 /// `AVFS_HOME`, or `agentvfs` among the user's data.
@@ -63,6 +85,16 @@ pub fn starter_with_base(place: Place, base: Option<&Path>) -> Result<Starter> {
     })
 }
 
+/// The editor this user wants.
+pub fn editor() -> String {
+    let named = ["VISUAL", "EDITOR"]
+        .into_iter()
+        .find_map(|name| env::var(name).ok());
+    named
+        .filter(|editor| !editor.is_empty())
+        .unwrap_or_else(|| "vi".into())
+}
+
 /// This program.
 pub fn binary() -> Result<PathBuf> {
     env::current_exe().map_err(Error::io("cannot find this program's own file"))
@@ -97,6 +129,12 @@ pub fn daemon_arguments() -> Vec<OsString> {
 /// What a vault's command may be lent of this host.
 pub fn host_path() -> OsString {
     env::var_os("PATH").unwrap_or_default()
+}
+
+/// The user's own rules: `agentvfs/policy.toml` among the user's configuration.
+pub fn user_policy() -> Option<PathBuf> {
+    let dirs = etcetera::base_strategy::Xdg::new().ok()?;
+    Some(dirs.config_dir().join("agentvfs/policy.toml"))
 }
 
 pub fn user_home() -> Option<PathBuf> {

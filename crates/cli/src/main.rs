@@ -7,6 +7,7 @@ mod error;
 mod exit;
 mod output;
 mod session;
+mod terminal;
 
 use args::Cli;
 use clap::FromArgMatches;

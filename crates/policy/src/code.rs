@@ -146,7 +146,7 @@ pub(crate) fn awk(args: &[Word]) -> Known {
             .any(|s| code.contains(s))
     {
         return Known {
-            place: forbidden_in_code(&strings(code).join(" ")),
+            places: forbidden_in_code(&strings(code).join(" ")),
             ..Known::is(&[ReadOnly])
         };
     }
@@ -227,7 +227,7 @@ const RUNS: &[&str] = &[
 
 /// Looks into program text for places of the host, connections and commands.
 fn inspected(code: &str, mut known: Known) -> Known {
-    known.place = known.place.or_else(|| forbidden_in_code(code));
+    known.places.extend(forbidden_in_code(code));
     if CONNECTS.iter().any(|word| code.contains(word)) {
         known.categories.push(Networked);
     }

@@ -2,7 +2,9 @@
 
 use crate::Category::{self, *};
 use crate::brace::glob_matches;
-use crate::vocabulary::{DESTROYERS, ESCAPERS, NETWORKERS, READERS, TALKERS, WRITERS, listed};
+use crate::vocabulary::{
+    DESTROYERS, ESCAPERS, NETWORKERS, READERS, TALKERS, WRITERS, listed, purpose,
+};
 use crate::word::{HOLE, Word};
 use crate::{code, git, tools};
 
@@ -11,8 +13,8 @@ use crate::{code, git, tools};
 pub(crate) struct Known {
     pub categories: Vec<Category>,
     pub note: Option<String>,
-    /// A place of the host that it names.
-    pub place: Option<String>,
+    /// Places of the host that it names.
+    pub places: Vec<String>,
     /// Shell text that it would run.
     pub scripts: Vec<String>,
 }
@@ -54,32 +56,19 @@ pub(crate) fn classify(name: &str, args: &[Word]) -> Known {
         return known;
     }
     let name = unversioned(name);
-    let categories: &[Category] = if listed(READERS, name) {
-        &[ReadOnly]
-    } else if let Some((_, options)) = READERS_BUT.iter().find(|(n, _)| *n == name) {
-        return Known::is(if changes(name, args, options) {
-            &[Mutating]
-        } else {
-            &[ReadOnly]
-        });
-    } else if listed(WRITERS, name) {
-        &[Mutating]
-    } else if listed(NETWORKERS, name) {
-        &[Networked]
-    } else if listed(TALKERS, name) {
-        &[Interactive]
-    } else if listed(ESCAPERS, name) {
-        &[HostEscapeRisk]
-    } else if listed(DESTROYERS, name) {
-        &[Destructive]
-    } else {
-        &[Unknown]
+    let categories = match purpose(name) {
+        Some(category) => [category],
+        None => match READERS_BUT.iter().find(|(n, _)| *n == name) {
+            Some((_, options)) if changes(name, args, options) => [Mutating],
+            Some(_) => [ReadOnly],
+            None => [Unknown],
+        },
     };
     let note = (categories == [HostEscapeRisk])
         .then(|| format!("{name} only makes sense at the boundary, and is no use inside it"));
     Known {
         note,
-        ..Known::is(categories)
+        ..Known::is(&categories)
     }
 }
 

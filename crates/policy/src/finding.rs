@@ -2,24 +2,54 @@
 
 use std::collections::BTreeSet;
 
-use crate::rules::{Facts, Rules};
+use crate::conditions::Fact;
+use crate::rules::{Rules, Verdict};
 use crate::{Action, Category, Decision, Network, Part};
+
+/// A part's text is cut after this many characters.
+const LONGEST_PART: usize = 300;
 
 /// What was found out about one simple command.
 #[derive(Debug, Default)]
 pub(crate) struct Finding {
     pub text: String,
     pub words: Vec<String>,
+    /// How many of the first words are known for certain.
+    pub certain: usize,
+    /// The bare names that its program may have.
+    pub programs: Vec<String>,
+    /// The program is not from where the system keeps programs.
+    pub foreign: bool,
+    /// Something in the request changes what its words mean.
+    pub altered: bool,
     pub categories: BTreeSet<Category>,
     pub unparseable: bool,
     /// The program's name is known only at run time.
     pub dynamic: bool,
-    /// The place of the host that it reaches for.
-    pub place: Option<String>,
+    /// The places of the host that it reaches for.
+    pub places: Vec<String>,
+    /// The paths it names, if a rule looks at paths.
+    pub touched: Vec<Touched>,
+    /// Where it runs, if that is known.
+    pub cwd: Option<String>,
     pub notes: Vec<String>,
 }
 
+/// A path that a command names.
+#[derive(Debug)]
+pub(crate) struct Touched {
+    pub path: String,
+    pub glob: bool,
+}
+
 impl Finding {
+    pub fn about(text: &str) -> Finding {
+        Finding {
+            text: text.trim().to_owned(),
+            ..Finding::default()
+        }
+    }
+
     pub fn add(&mut self, category: Category) {
         self.categories.insert(category);
     }
@@ -31,7 +61,15 @@ impl Finding {
     pub fn reaches(&mut self, place: String) {
         self.add(Category::HostEscapeRisk);
         self.note(format!("{place} belongs to the host, not to the vault"));
-        self.place = Some(place);
+        self.places.push(place);
+    }
+
+    pub fn has(&self, fact: Fact) -> bool {
+        match fact {
+            Fact::Is(category) => self.categories.contains(&category),
+            Fact::Unparseable => self.unparseable,
+            Fact::Dynamic => self.dynamic,
+        }
     }
 }
 
@@ -39,57 +77,55 @@ impl Finding {
 pub(crate) fn conclude(findings: &[Finding], rules: &Rules, network: Network) -> Decision {
     let mut parts = Vec::with_capacity(findings.len());
     let mut categories = BTreeSet::new();
-    let mut deciding: Option<usize> = None;
+    let mut deciding: Option<(usize, Verdict)> = None;
     for (i, finding) in findings.iter().enumerate() {
-        let (action, rule) = rules.verdict(Facts {
-            categories: &finding.categories,
-            network,
-            unparseable: finding.unparseable,
-            dynamic: finding.dynamic,
-        });
+        let verdict = rules.verdict(finding, network);
         categories.extend(finding.categories.iter().copied());
         parts.push(Part {
-            text: finding.text.clone(),
-            action,
+            text: shown(&finding.text),
+            action: verdict.action,
             categories: finding.categories.clone(),
-            rule,
+            rule: verdict.rule.clone(),
         });
-        if deciding.is_none_or(|d| action > parts[d].action) {
-            deciding = Some(i);
+        if deciding
+            .as_ref()
+            .is_none_or(|(_, d)| verdict.action > d.action)
+        {
+            deciding = Some((i, verdict));
         }
     }
-    let Some(deciding) = deciding else {
+    let Some((at, verdict)) = deciding else {
         // Text without any command, such as a comment, does nothing.
-        let categories = BTreeSet::from([Category::ReadOnly]);
-        let facts = Facts {
-            categories: &categories,
-            network,
-            unparseable: false,
-            dynamic: false,
-        };
-        let (action, rule) = rules.verdict(facts);
+        let verdict = rules.about_nothing(network);
         return Decision {
-            action,
-            categories,
-            reason: None,
-            rule,
+            action: verdict.action,
+            categories: BTreeSet::from([Category::ReadOnly]),
+            reason: verdict.reason,
+            rule: verdict.rule,
             parts,
             smallest_rule: None,
         };
     };
-    let Part { action, rule, .. } = parts[deciding].clone();
     Decision {
-        action,
-        reason: reason(findings, deciding, action, network),
-        rule,
+        action: verdict.action,
+        reason: reason(findings, at, &verdict, network),
+        smallest_rule: smallest_rule(&findings[at], &verdict),
+        rule: verdict.rule,
         categories,
         parts,
-        smallest_rule: smallest_rule(&findings[deciding], action),
     }
 }
 
-fn reason(findings: &[Finding], at: usize, action: Action, network: Network) -> Option<String> {
-    let mut said: Vec<String> = Vec::new();
+fn shown(text: &str) -> String {
+    match text.char_indices().nth(LONGEST_PART) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+fn reason(findings: &[Finding], at: usize, verdict: &Verdict, network: Network) -> Option<String> {
+    let action = verdict.action;
+    let mut said: Vec<String> = verdict.reason.iter().cloned().collect();
     let deciding = &findings[at];
     let has = |category| deciding.categories.contains(&category);
     if action == Action::RequireApproval && has(Category::Publishing) {
@@ -122,20 +158,45 @@ fn reason(findings: &[Finding], at: usize, action: Action, network: Network) -> 
     (!said.is_empty()).then(|| said.join("; "))
 }
 
-/// The narrowest rule that would let the deciding part run.
-fn smallest_rule(finding: &Finding, action: Action) -> Option<String> {
-    if action < Action::RequireApproval {
+/// The narrowest rule that would let the deciding part run, as far as it is the defaults that stop it.
+///
+/// A written rule is not outdone by another one: whoever wrote it has to change it.
+fn smallest_rule(finding: &Finding, verdict: &Verdict) -> Option<String> {
+    if verdict.action < Action::RequireApproval {
         return None;
     }
-    let key = if let Some(place) = &finding.place {
-        format!("path = {place:?}")
-    } else if finding.unparseable || finding.words.is_empty() {
-        format!("text = {:?}", finding.text)
+    let fact = verdict.fact?;
+    let known = !finding.altered && !finding.dynamic;
+    let certain = finding.certain == finding.words.len() && finding.programs.len() == 1;
+    let keys = if fact == Fact::Is(Category::HostEscapeRisk) && !finding.places.is_empty() {
+        format!("path = {}", list(&finding.places))
+    } else if fact == Fact::Is(Category::HostEscapeRisk) {
+        let first = finding.words.iter().take(1).cloned().collect::<Vec<_>>();
+        match known && certain && !finding.foreign {
+            true => format!("command = {}\ncategory = {:?}", list(&first), fact.as_str()),
+            false => format!("category = {:?}", fact.as_str()),
+        }
+    } else if known && certain && !finding.foreign && !finding.unparseable {
+        let mut words = finding.words.clone();
+        // A rule names programs, not where they are kept.
+        words[0].clone_from(&finding.programs[0]);
+        format!("command = {}", list(&words))
+    } else if known && !finding.text.is_empty() {
+        format!("text = {}", quoted(&finding.text))
     } else {
-        let named = finding.words.iter().take(2).filter(|w| !w.starts_with('-'));
-        format!("command = {:?}", named.collect::<Vec<_>>())
+        format!("category = {:?}", fact.as_str())
     };
     Some(format!(
-        "[[rule]]\n{key}\naction = \"allow_with_checkpoint\""
+        "[[rule]]\n{keys}\naction = \"allow_with_checkpoint\""
     ))
+}
+
+fn list(words: &[String]) -> String {
+    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+    format!("[{}]", words.join(", "))
+}
+
+/// A text as TOML writes it.
+fn quoted(text: &str) -> String {
+    toml::Value::from(text).to_string()
 }

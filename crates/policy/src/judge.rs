@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::commands::{self, Known};
-use crate::finding::{Finding, conclude};
+use crate::finding::{Finding, Touched, conclude};
 use crate::mask::Piece;
 use crate::paths::{self, forbidden, forbidden_path};
 use crate::rules::Rules;
@@ -17,8 +17,6 @@ use crate::{Category, CommandForm, Decision, Request};
 const DEEPEST: usize = 16;
 /// Nested commands in one request beyond this number are refused.
 const MOST_NESTED: usize = 1000;
-/// A part's text is cut after this many characters.
-const LONGEST_PART: usize = 300;
 /// Values remembered for one variable.
 const MOST_VALUES: usize = 8;
 
@@ -39,6 +37,9 @@ pub(crate) struct Judge {
     pub mode: Mode,
     /// What was cut out of the text being walked.
     pub pieces: Vec<Piece>,
+    /// Something changes what later words mean: a variable, an alias, a script that is read in.
+    pub altered: bool,
+    look_at_paths: bool,
     depth: usize,
     nested: usize,
     /// Bytes of shell text parsed so far.
@@ -47,7 +48,7 @@ pub(crate) struct Judge {
 }
 
 impl Judge {
-    pub fn new(request: &Request) -> Judge {
+    pub fn new(request: &Request, look_at_paths: bool) -> Judge {
         let cwd = paths::normalise(&String::from_utf8_lossy(request.cwd));
         let known = [
             ("HOME", paths::HOME),
@@ -61,6 +62,8 @@ impl Judge {
             functions: BTreeSet::new(),
             mode: Mode::Plain,
             pieces: Vec::new(),
+            altered: false,
+            look_at_paths,
             depth: 0,
             nested: 0,
             parsed: 0,
@@ -68,7 +71,12 @@ impl Judge {
         }
     }
 
-    pub fn decide(mut self, rules: &Rules, request: &Request) -> Decision {
+    pub fn decide(self, rules: &Rules, request: &Request) -> Decision {
+        conclude(&self.findings(request), rules, request.network)
+    }
+
+    /// All that is to be found out about a request.
+    pub fn findings(mut self, request: &Request) -> Vec<Finding> {
         self.surroundings(request);
         match request.command {
             CommandForm::Shell(text) => self.text(text),
@@ -81,27 +89,26 @@ impl Judge {
                 self.simple_words(words.collect(), Stdin::Inherited, Finding::default());
             }
         }
-        conclude(&self.findings, rules, request.network)
+        if self.altered {
+            for finding in &mut self.findings {
+                finding.altered = true;
+            }
+        }
+        self.findings
     }
 
     /// The directory and the variables that the request brings along.
     fn surroundings(&mut self, request: &Request) {
         let cwd = String::from_utf8_lossy(request.cwd);
         if let Some(place) = forbidden_path(&cwd, None, false) {
-            let mut finding = Finding {
-                text: format!("cd {cwd}"),
-                ..Finding::default()
-            };
+            let mut finding = Finding::about(&format!("cd {cwd}"));
             finding.reaches(place);
             self.findings.push(finding);
         }
         for (name, value) in request.env {
             let name = String::from_utf8_lossy(name);
             let value = Word::fixed(String::from_utf8_lossy(value));
-            let mut finding = Finding {
-                text: format!("{name}=…"),
-                ..Finding::default()
-            };
+            let mut finding = Finding::about(&format!("{name}=…"));
             self.assigned(&name, value, &[], &mut finding);
             if !finding.categories.is_empty() {
                 self.findings.push(finding);
@@ -125,11 +132,8 @@ impl Judge {
     }
 
     pub fn unparseable(&mut self, text: &str, why: &str) {
-        let mut finding = Finding {
-            text: shown(text),
-            unparseable: true,
-            ..Finding::default()
-        };
+        let mut finding = Finding::about(text);
+        finding.unparseable = true;
         finding.add(Category::Unknown);
         finding.note(why);
         self.findings.push(finding);
@@ -137,27 +141,24 @@ impl Judge {
 
     /// A finding about something that is not a simple command.
     pub fn remark(&mut self, text: &str, category: Category) {
-        let mut finding = Finding {
-            text: shown(text),
-            ..Finding::default()
-        };
+        let mut finding = Finding::about(text);
         finding.add(category);
         self.findings.push(finding);
     }
 
     pub fn check_paths(&mut self, text: &str, words: &[Word]) {
-        if let Some(place) = words.iter().find_map(|w| forbidden(w, self.cwd.as_deref())) {
-            let mut finding = Finding {
-                text: shown(text),
-                ..Finding::default()
-            };
-            finding.reaches(place);
+        let cwd = self.cwd.as_deref();
+        let places: Vec<String> = words.iter().flat_map(|w| forbidden(w, cwd)).collect();
+        if !places.is_empty() {
+            let mut finding = Finding::about(text);
+            places.into_iter().for_each(|place| finding.reaches(place));
             self.findings.push(finding);
         }
     }
 
     /// A file opened for reading by a redirection.
     pub fn opened(&mut self, file: &Word, finding: &mut Finding) {
+        self.touches(&file.text, file.glob, finding);
         if let Some(place) = forbidden_path(&file.text, self.cwd.as_deref(), file.glob) {
             finding.reaches(place);
         }
@@ -184,14 +185,16 @@ impl Judge {
         if vocabulary::changes_meaning(name) && !reads_fields {
             let script = value.text.trim();
             if !matches!(script, "" | "cat" | "true" | "less") || name == "PATH" {
+                self.altered = true;
                 finding.add(Category::Unknown);
                 finding.note(format!("{name} changes what other commands do"));
             }
             if vocabulary::is_command_variable(name) && !script.is_empty() {
                 self.text(&as_script(&value));
             }
-        } else if let Some(place) = forbidden(&value, None) {
-            finding.reaches(place);
+        } else {
+            let places = forbidden(&value, None).into_iter();
+            places.for_each(|place| finding.reaches(place));
         }
         let values = self.vars.entry(name.to_owned()).or_default();
         if values.len() == MOST_VALUES {
@@ -202,8 +205,11 @@ impl Judge {
 
     /// Judges one simple command, given its words and what its redirections already told.
     pub fn simple_words(&mut self, words: Vec<Word>, stdin: Stdin, mut finding: Finding) {
-        finding.text = shown(&words.iter().map(as_script).collect::<Vec<_>>().join(" "));
         finding.words = words.iter().map(as_script).collect();
+        finding.text = finding.words.join(" ").trim().to_owned();
+        let certain = |word: &&Word| !word.dynamic && !word.glob && word.others.is_empty();
+        finding.certain = words.iter().take_while(certain).count();
+        finding.cwd.clone_from(&self.cwd);
         let place = self.findings.len();
         if let Some((program, arguments)) = words.split_first() {
             self.program(program, arguments, &stdin, &mut finding);
@@ -248,7 +254,10 @@ impl Judge {
         let (name, standard) = self.program_name(program, found);
         if !standard {
             found.add(Category::Unknown);
+            found.foreign = true;
         }
+        found.programs.push(name.to_owned());
+        self.altered |= changes_later_words(name, arguments);
         if self.functions.contains(name) {
             return self.function_call(name, arguments, stdin, found);
         }
@@ -262,22 +271,41 @@ impl Judge {
             known.categories.retain(|c| *c != Category::HostEscapeRisk);
         }
         self.known(known, found);
-        let paths = commands::path_arguments(name, arguments);
-        let reached = paths.iter().find_map(|w| self.forbidden_here(w));
-        if let Some(place) = reached {
-            found.reaches(place);
+        self.named_paths(&commands::path_arguments(name, arguments), found);
+    }
+
+    /// The paths among a command's arguments.
+    fn named_paths(&self, paths: &[Word], found: &mut Finding) {
+        let cwd = self.cwd.as_deref();
+        for word in paths {
+            self.touches(&word.text, word.glob, found);
+            let mut places = forbidden(word, cwd);
+            for other in &word.others {
+                self.touches(other, false, found);
+                places.extend(forbidden(&Word::fixed(other), cwd));
+            }
+            places.into_iter().for_each(|place| found.reaches(place));
         }
     }
 
-    fn forbidden_here(&self, word: &Word) -> Option<String> {
-        let other = |text: &String| forbidden(&Word::fixed(text), self.cwd.as_deref());
-        forbidden(word, self.cwd.as_deref()).or_else(|| word.others.iter().find_map(other))
+    /// Remembers a path, if a rule looks at paths.
+    fn touches(&self, text: &str, glob: bool, found: &mut Finding) {
+        if !self.look_at_paths {
+            return;
+        }
+        let text = match text.strip_prefix('-') {
+            Some(option) => option.split_once('=').map_or("", |(_, value)| value),
+            None => text,
+        };
+        if let Some(path) = (!text.is_empty()).then(|| self.resolved(text)).flatten() {
+            found.touched.push(Touched { path, glob });
+        }
     }
 
     fn known(&mut self, known: Known, found: &mut Finding) {
         found.categories.extend(known.categories);
         found.notes.extend(known.note);
-        if let Some(place) = known.place {
+        for place in known.places {
             found.reaches(place);
         }
         for script in known.scripts {
@@ -308,6 +336,7 @@ impl Judge {
         if args.first().is_some_and(|w| commands::is_known(&w.text)) {
             self.nested(args.to_vec(), stdin.clone());
         }
+        found.altered = true;
         found.add(Category::ReadOnly);
     }
 
@@ -315,11 +344,7 @@ impl Judge {
         found.categories.extend(inner.categories);
         found.notes.extend(inner.note);
         let own = &args[..inner.own_arguments.min(args.len())];
-        let own = commands::path_arguments(name, own);
-        let reached = own.iter().find_map(|w| self.forbidden_here(w));
-        if let Some(place) = reached {
-            found.reaches(place);
-        }
+        self.named_paths(&commands::path_arguments(name, own), found);
         for word in &inner.assignments {
             if let Some((variable, value)) = word.text.split_once('=') {
                 let value = Word {
@@ -359,10 +384,7 @@ impl Judge {
                             text: value.to_owned(),
                             ..word.clone()
                         };
-                        let mut finding = Finding {
-                            text: shown(&word.text),
-                            ..Finding::default()
-                        };
+                        let mut finding = Finding::about(&word.text);
                         self.assigned(variable, value, &[], &mut finding);
                         if !finding.categories.is_empty() {
                             self.findings.push(finding);
@@ -394,10 +416,23 @@ impl Judge {
     }
 }
 
-fn shown(text: &str) -> String {
-    let text = text.trim();
-    match text.char_indices().nth(LONGEST_PART) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
+/// Builtins after which a later word may mean something else than it says.
+fn changes_later_words(name: &str, arguments: &[Word]) -> bool {
+    let sets = |word: &Word| word.dynamic || vocabulary::changes_meaning(&word.text);
+    match name {
+        "." | "alias" | "enable" | "source" => !arguments.is_empty(),
+        "eval" => arguments
+            .iter()
+            .any(|word| word.dynamic || !word.others.is_empty()),
+        "hash" => arguments.iter().any(|word| word.text.starts_with('-')),
+        "declare" | "export" | "local" | "readonly" | "typeset" => arguments.iter().any(|word| {
+            let nameref = word.text.starts_with('-') && word.text.contains('n');
+            nameref || word.text.starts_with(HOLE)
+        }),
+        "printf" if arguments.first().is_none_or(|word| word.text != "-v") => false,
+        "getopts" | "mapfile" | "printf" | "read" | "readarray" | "unset" => {
+            arguments.iter().any(sets)
+        }
+        _ => false,
     }
 }

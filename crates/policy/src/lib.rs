@@ -7,14 +7,17 @@
 //!
 //! One request goes through the files in this order: `mask`, `documents`, `tokens` and `shell` (text to commands), `word`, `escape`
 //! and `brace` (quotes and expansions), `judge` (one command), `wrappers` and `runners` (commands that run commands),
-//! `commands`, `vocabulary`, `tools`, `git`, `code` (what a command is), `paths` (what it reaches for), `finding` and
-//! `rules` (the decision).
+//! `commands`, `vocabulary`, `tools`, `git`, `code` (what a command is), `paths` (what it reaches for), `finding`,
+//! `conditions` and `rules` (the decision). Rules come from `file`.
 
 mod brace;
 mod code;
 mod commands;
+mod conditions;
 mod documents;
+mod error;
 mod escape;
+mod file;
 mod finding;
 mod git;
 mod judge;
@@ -22,6 +25,7 @@ mod mask;
 mod paths;
 mod rules;
 mod runners;
+mod say;
 mod shell;
 mod tokens;
 mod tools;
@@ -32,7 +36,9 @@ mod wrappers;
 use std::collections::BTreeSet;
 use std::fmt;
 
-pub use rules::Rules;
+pub use error::Error;
+pub use file::{Example, RuleFile};
+pub use rules::{Level, ListedRule, RuleOrigin, Rules};
 
 /// What is asked: a command, where it would run, and what it would be given.
 #[derive(Debug, Clone)]
@@ -145,5 +151,5 @@ pub struct Part {
 
 /// Decides on a request. The verdict of a compound is that of its strictest part.
 pub fn decide(rules: &Rules, request: &Request) -> Decision {
-    judge::Judge::new(request).decide(rules, request)
+    judge::Judge::new(request, rules.look_at_paths).decide(rules, request)
 }

@@ -45,14 +45,16 @@ const LENT: &[&str] = &[
     "/.rustup/toolchains/",
 ];
 
-/// The place a word reaches for, if it is refused. Looks at the whole word and at what follows `=`,
-/// `:`, `,` or `@` in it.
-pub(crate) fn forbidden(word: &Word, cwd: Option<&str>) -> Option<String> {
+/// The refused places a word reaches for. Looks at the whole word and at what follows `=`, `:`, `,` or
+/// `@` in it.
+pub(crate) fn forbidden(word: &Word, cwd: Option<&str>) -> Vec<String> {
     let text = word.text.as_str();
     if text.contains(char::is_whitespace) {
-        return None;
+        return Vec::new();
     }
-    starts(text).find_map(|start| forbidden_path(&text[start..], cwd, word.glob))
+    starts(text)
+        .filter_map(|start| forbidden_path(&text[start..], cwd, word.glob))
+        .collect()
 }
 
 /// Where in a word a path may begin.
@@ -123,7 +125,16 @@ pub(crate) fn normalise(path: &str) -> String {
     format!("/{}", parts.join("/"))
 }
 
+/// The first names of all that is refused, for a quick answer about everything else.
+const FIRST: &[&str] = &[
+    "boot", "dev", "etc", "home", "proc", "root", "run", "sys", "var",
+];
+
 fn is_forbidden(path: &str, glob: bool) -> bool {
+    let first = path[1..].split('/').next().unwrap_or_default();
+    if !glob && !FIRST.contains(&first) {
+        return false;
+    }
     if LENT.iter().any(|lent| format!("{path}/").contains(lent)) {
         return false;
     }
@@ -174,11 +185,12 @@ fn another_home(parts: &[&str]) -> bool {
 }
 
 /// Every refused place named in a piece of program text.
-pub(crate) fn forbidden_in_code(code: &str) -> Option<String> {
+pub(crate) fn forbidden_in_code(code: &str) -> Vec<String> {
     let is_path = |c: char| c.is_ascii_alphanumeric() || "/._-~*".contains(c);
     code.split(|c: char| !is_path(c))
         .filter(|piece| piece.starts_with('/') && piece.len() > 1)
-        .find_map(|piece| forbidden_path(piece, None, false))
+        .filter_map(|piece| forbidden_path(piece, None, false))
+        .collect()
 }
 
 #[cfg(test)]
@@ -190,7 +202,7 @@ mod tests {
             glob: text.contains(['*', '?', '[']),
             ..Word::fixed(text)
         };
-        forbidden(&word, Some("/workspace")).is_some()
+        !forbidden(&word, Some("/workspace")).is_empty()
     }
 
     #[test]
@@ -220,6 +232,14 @@ mod tests {
             "/root/.rustup/toolchains/../../.ssh/id_rsa",
         ] {
             assert!(refused(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn the_quick_answer_knows_every_place() {
+        for place in PLACES.split_ascii_whitespace() {
+            let first = place[1..].split('/').next().unwrap();
+            assert!(FIRST.contains(&first), "{place}");
         }
     }
 

@@ -1,117 +1,244 @@
-//! From categories to an action: the list of rules, and the defaults.
+//! From facts to an action: the written rules, and the defaults behind them.
+//!
+//! Every written rule that fits speaks, whichever level it comes from; so do the defaults, except for facts that a
+//! written rule answers for. The strictest decides. So one file can never weaken what another one says.
 
 use std::collections::BTreeSet;
 
+use crate::conditions::{Conditions, Fact, Fit};
+use crate::finding::Finding;
 use crate::{Action, Category, Network};
 
-/// An ordered list of rules. The strictest matching rule decides; among equals, the first.
+/// The rules in force: those of the files, and the defaults.
 #[derive(Debug, Clone)]
 pub struct Rules {
-    list: Vec<Rule>,
+    written: Vec<Rule>,
+    defaults: Vec<Default>,
+    /// Whether any rule looks at the paths that a command touches.
+    pub(crate) look_at_paths: bool,
+}
+
+/// One rule of a file.
+#[derive(Debug, Clone)]
+pub(crate) struct Rule {
+    pub origin: RuleOrigin,
+    pub when: Conditions,
+    pub action: Action,
+    /// What its author has to say to whoever is stopped by it.
+    pub reason: Option<String>,
+}
+
+impl Rule {
+    /// How well a command must fit for the rule to speak: one that restricts speaks in doubt, too.
+    pub fn needed(&self) -> Fit {
+        match self.action < Action::RequireApproval {
+            true => Fit::Surely,
+            false => Fit::Maybe,
+        }
+    }
+}
+
+/// Where a rule is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleOrigin {
+    pub level: Level,
+    pub file: String,
+    pub line: usize,
+    pub name: Option<String>,
+}
+
+/// Who a file of rules speaks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    System,
+    User,
+    Vault,
+}
+
+impl Level {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Level::System => "system",
+            Level::User => "user",
+            Level::Vault => "vault",
+        }
+    }
+}
+
+/// A rule as a list shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedRule {
+    /// `FILE:LINE`, or `default:NAME`.
+    pub rule: String,
+    /// None for a default.
+    pub origin: Option<RuleOrigin>,
+    pub action: Action,
+    /// The conditions, in words.
+    pub when: String,
 }
 
 #[derive(Debug, Clone)]
-struct Rule {
-    name: String,
-    when: Condition,
+struct Default {
+    name: &'static str,
+    fact: Fact,
+    network: Option<Network>,
     action: Action,
 }
 
-/// When a rule speaks.
-#[derive(Debug, Clone, Copy)]
-enum Condition {
-    Category(Category),
-    /// The category, while the sandbox has this network.
-    CategoryOn(Category, Network),
-    /// The text could not be parsed, or is too long or too deep to be judged.
-    Unparseable,
-    /// The program's name is known only at run time, and the host's network is at hand.
-    DynamicOnNetwork,
+/// What the rules say about one command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    pub action: Action,
+    pub rule: String,
+    pub reason: Option<String>,
+    /// The fact that decided, when it was a default.
+    pub fact: Option<Fact>,
 }
 
-/// What the rules look at: the facts found about one part.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Facts<'a> {
-    pub categories: &'a BTreeSet<Category>,
-    pub network: Network,
-    pub unparseable: bool,
-    pub dynamic: bool,
-}
+const DEFAULTS: &[Default] = {
+    use Action::*;
+    use Category::*;
+    const fn rule(name: &'static str, fact: Fact, on: Option<Network>, action: Action) -> Default {
+        Default {
+            name,
+            fact,
+            network: on,
+            action,
+        }
+    }
+    const HOST: Option<Network> = Some(Network::Host);
+    const OFF: Option<Network> = Some(Network::None);
+    &[
+        rule("host_escape_risk", Fact::Is(HostEscapeRisk), None, Deny),
+        rule("unparseable", Fact::Unparseable, None, RequireApproval),
+        rule("publishing", Fact::Is(Publishing), None, RequireApproval),
+        rule("networked", Fact::Is(Networked), HOST, RequireApproval),
+        rule("dynamic_command", Fact::Dynamic, HOST, RequireApproval),
+        rule(
+            "destructive",
+            Fact::Is(Destructive),
+            None,
+            AllowWithCheckpoint,
+        ),
+        rule(
+            "networked_offline",
+            Fact::Is(Networked),
+            OFF,
+            AllowWithCheckpoint,
+        ),
+        rule("unknown", Fact::Is(Unknown), None, AllowWithCheckpoint),
+        rule("mutating", Fact::Is(Mutating), None, AllowWithCheckpoint),
+        rule(
+            "interactive",
+            Fact::Is(Interactive),
+            None,
+            AllowWithCheckpoint,
+        ),
+        rule("read_only", Fact::Is(ReadOnly), None, Allow),
+    ]
+};
 
 impl Rules {
     /// The rules in force when nobody wrote any.
     pub fn defaults() -> Rules {
-        use Action::*;
-        use Condition::{Category as Is, CategoryOn, DynamicOnNetwork, Unparseable};
-        let rule = |name: &str, when, action| Rule {
-            name: format!("default:{name}"),
-            when,
-            action,
-        };
+        Rules::of(Vec::new())
+    }
+
+    pub(crate) fn of(written: Vec<Rule>) -> Rules {
         Rules {
-            list: vec![
-                rule("host_escape_risk", Is(Category::HostEscapeRisk), Deny),
-                rule("unparseable", Unparseable, RequireApproval),
-                rule("publishing", Is(Category::Publishing), RequireApproval),
-                rule(
-                    "networked",
-                    CategoryOn(Category::Networked, Network::Host),
-                    RequireApproval,
-                ),
-                rule("dynamic_command", DynamicOnNetwork, RequireApproval),
-                rule(
-                    "destructive",
-                    Is(Category::Destructive),
-                    AllowWithCheckpoint,
-                ),
-                rule(
-                    "networked_offline",
-                    CategoryOn(Category::Networked, Network::None),
-                    AllowWithCheckpoint,
-                ),
-                rule("unknown", Is(Category::Unknown), AllowWithCheckpoint),
-                rule("mutating", Is(Category::Mutating), AllowWithCheckpoint),
-                rule(
-                    "interactive",
-                    Is(Category::Interactive),
-                    AllowWithCheckpoint,
-                ),
-                rule("read_only", Is(Category::ReadOnly), Allow),
-            ],
+            look_at_paths: written.iter().any(|rule| !rule.when.paths.is_empty()),
+            written,
+            defaults: DEFAULTS.to_vec(),
         }
     }
 
-    /// The deciding rule's action and name. What no rule speaks about needs approval.
-    pub(crate) fn verdict(&self, facts: Facts) -> (Action, String) {
-        let mut best: Option<&Rule> = None;
-        for rule in self.list.iter().filter(|rule| rule.when.holds(facts)) {
-            if best.is_none_or(|b| rule.action > b.action) {
-                best = Some(rule);
+    /// Every rule, the written ones first.
+    pub fn list(&self) -> Vec<ListedRule> {
+        let written = self.written.iter().map(|rule| ListedRule {
+            rule: rule.origin.to_string(),
+            origin: Some(rule.origin.clone()),
+            action: rule.action,
+            when: rule.when.to_string(),
+        });
+        let defaults = self.defaults.iter().map(|rule| ListedRule {
+            rule: format!("default:{}", rule.name),
+            origin: None,
+            action: rule.action,
+            when: Conditions {
+                facts: vec![rule.fact],
+                network: rule.network,
+                ..Conditions::default()
             }
+            .to_string(),
+        });
+        written.chain(defaults).collect()
+    }
+
+    pub(crate) fn verdict(&self, finding: &Finding, network: Network) -> Verdict {
+        let fitting: Vec<(&Rule, Fit)> = self
+            .written
+            .iter()
+            .map(|rule| (rule, rule.when.fit(finding, network)))
+            .filter(|(rule, fit)| *fit >= rule.needed())
+            .collect();
+        let mut best: Option<Verdict> = None;
+        for (rule, _) in &fitting {
+            if best.as_ref().is_none_or(|b| rule.action > b.action) {
+                best = Some(Verdict {
+                    action: rule.action,
+                    rule: rule.origin.to_string(),
+                    reason: rule.reason.clone(),
+                    fact: None,
+                });
+            }
+        }
+        let surely = fitting.iter().filter(|(_, fit)| *fit == Fit::Surely);
+        let mut strictest: Option<&Default> = None;
+        for default in &self.defaults {
+            let on = default.network.is_none_or(|on| on == network);
+            if !on || !finding.has(default.fact) {
+                continue;
+            }
+            let mut surely = surely.clone();
+            let excused = surely.any(|(rule, _)| rule.when.excuses(default.fact, finding));
+            if !excused && strictest.is_none_or(|s| default.action > s.action) {
+                strictest = Some(default);
+            }
+        }
+        if let Some(default) = strictest
+            && best.as_ref().is_none_or(|b| default.action > b.action)
+        {
+            best = Some(Verdict {
+                action: default.action,
+                rule: format!("default:{}", default.name),
+                reason: None,
+                fact: Some(default.fact),
+            });
         }
         match best {
-            Some(rule) => (rule.action, rule.name.clone()),
-            None => (Action::RequireApproval, "default:no_rule".to_owned()),
+            Some(verdict) => verdict,
+            None => Verdict {
+                action: Action::RequireApproval,
+                rule: "default:no_rule".to_owned(),
+                reason: None,
+                fact: None,
+            },
         }
+    }
+
+    /// What the rules say about doing nothing at all.
+    pub(crate) fn about_nothing(&self, network: Network) -> Verdict {
+        let finding = Finding {
+            categories: BTreeSet::from([Category::ReadOnly]),
+            ..Finding::default()
+        };
+        self.verdict(&finding, network)
     }
 }
 
-impl Default for Rules {
+impl std::default::Default for Rules {
     fn default() -> Self {
         Rules::defaults()
-    }
-}
-
-impl Condition {
-    fn holds(self, facts: Facts) -> bool {
-        match self {
-            Condition::Category(category) => facts.categories.contains(&category),
-            Condition::CategoryOn(category, network) => {
-                facts.network == network && facts.categories.contains(&category)
-            }
-            Condition::Unparseable => facts.unparseable,
-            Condition::DynamicOnNetwork => facts.dynamic && facts.network == Network::Host,
-        }
     }
 }
 
@@ -120,14 +247,11 @@ mod tests {
     use super::*;
 
     fn verdict(categories: &[Category], network: Network) -> Action {
-        let categories = categories.iter().copied().collect();
-        let facts = Facts {
-            categories: &categories,
-            network,
-            unparseable: false,
-            dynamic: false,
+        let finding = Finding {
+            categories: categories.iter().copied().collect(),
+            ..Finding::default()
         };
-        Rules::defaults().verdict(facts).0
+        Rules::defaults().verdict(&finding, network).action
     }
 
     #[test]

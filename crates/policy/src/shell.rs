@@ -13,6 +13,7 @@ use crate::finding::Finding;
 use crate::judge::{Judge, Stdin};
 use crate::mask::{Piece, marked, mask};
 use crate::tokens::tokenize;
+use crate::vocabulary::changes_meaning;
 use crate::word::{HOLE, Mode, Unreadable, Word, read};
 
 /// Longer text than this is not judged, and no more than this in all nested texts together.
@@ -64,6 +65,8 @@ impl Judge {
     /// Judges shell text: every simple command in it becomes a finding.
     pub(crate) fn text(&mut self, text: &str) {
         self.parsed += text.len();
+        // `${x:=y}` sets a variable in passing.
+        self.altered |= text.contains("${") && text.contains('=') && sets_in_passing(text);
         if self.parsed > LONGEST_TEXT || !self.enter() {
             return self.unparseable(text, "it is too long or nested too deeply");
         }
@@ -189,6 +192,7 @@ impl Judge {
         for value in values.unwrap_or_default() {
             candidates.extend(self.words(&value.value, self.mode)?);
         }
+        self.altered |= changes_meaning(name);
         self.check_paths(&format!("for {name} in …"), &candidates);
         let open = values.is_none() || candidates.iter().any(|w| w.dynamic || w.glob);
         if open || candidates.is_empty() {
@@ -430,6 +434,14 @@ impl Judge {
 /// The word as shell text, with a variable in the place of what is not known.
 pub(crate) fn as_script(word: &Word) -> String {
     word.text.replace(HOLE, "$_")
+}
+
+/// Whether an expansion gives a variable a value, as `${x=y}` and `${x:=y}` do.
+fn sets_in_passing(text: &str) -> bool {
+    text.split("${").skip(1).any(|after| {
+        let name = after.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
+        name.starts_with('=') || name.starts_with(":=")
+    })
 }
 
 fn is_descriptor(text: &str) -> bool {

@@ -1,5 +1,8 @@
 //! Tools with subcommands: package managers, forges, clouds, containers.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use crate::Category::{self, *};
 use crate::commands::Known;
 use crate::vocabulary::listed;
@@ -121,7 +124,14 @@ pub(crate) fn classify(name: &str, args: &[Word]) -> Option<Known> {
     if name == "gh" || name == "glab" {
         return Some(forge(args));
     }
-    let tool = TOOLS.iter().find(|tool| listed(tool.names, name))?;
+    static BY_NAME: LazyLock<HashMap<&str, &Tool>> = LazyLock::new(|| {
+        let names = |tool: &'static Tool| {
+            let names = tool.names.split_ascii_whitespace();
+            names.map(move |name| (name, tool))
+        };
+        TOOLS.iter().flat_map(names).collect()
+    });
+    let tool = *BY_NAME.get(name)?;
     let Some(subcommand) = subcommand(args) else {
         return Some(Known::is(&[Unknown, Networked]));
     };

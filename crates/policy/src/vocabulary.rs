@@ -2,6 +2,11 @@
 //!
 //! A list is one string of words, so that it can be read.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use crate::Category;
+
 /// Programs that only read, whatever their options.
 pub(crate) const READERS: &str = "\
     : [ ag alias arch b2sum base32 base64 basename bc bg break cal cat cd cksum cmp column \
@@ -60,6 +65,26 @@ const COMMANDS: &str = "\
     BASH_ENV BROWSER EDITOR GIT_ASKPASS GIT_EDITOR GIT_EXTERNAL_DIFF GIT_PAGER \
     GIT_PROXY_COMMAND GIT_SEQUENCE_EDITOR GIT_SSH GIT_SSH_COMMAND LESSCLOSE LESSOPEN \
     MANPAGER PAGER PROMPT_COMMAND RSYNC_RSH SSH_ASKPASS SUDO_ASKPASS VISUAL";
+
+/// What a program of one of the lists is for. Looked up for every command, so it is a table.
+pub(crate) fn purpose(program: &str) -> Option<Category> {
+    static PURPOSES: LazyLock<HashMap<&str, Category>> = LazyLock::new(|| {
+        let lists = [
+            (READERS, Category::ReadOnly),
+            (WRITERS, Category::Mutating),
+            (NETWORKERS, Category::Networked),
+            (TALKERS, Category::Interactive),
+            (ESCAPERS, Category::HostEscapeRisk),
+            (DESTROYERS, Category::Destructive),
+        ];
+        let words = |(list, category): (&'static str, Category)| {
+            list.split_ascii_whitespace()
+                .map(move |word| (word, category))
+        };
+        lists.into_iter().flat_map(words).collect()
+    });
+    PURPOSES.get(program).copied()
+}
 
 /// Whether the list has the word.
 pub(crate) fn listed(list: &str, word: &str) -> bool {

@@ -368,7 +368,9 @@ fn env(args: &[Word], stdin: &Stdin) -> Unwrapped {
             });
         }
     }
-    while args.get(start).is_some_and(is_assignment) {
+    // A lone dash is short for `-i`, and whatever holds a `=` is a variable, odd names included.
+    start += usize::from(args.get(start).is_some_and(|word| word.text == "-"));
+    while args.get(start).is_some_and(|word| word.text.contains('=')) {
         unwrapped.assignments.push(args[start].clone());
         start += 1;
     }

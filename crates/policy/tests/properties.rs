@@ -1,18 +1,37 @@
 //! Properties that hold for any text: no panic, no overflow, no `allow` without understanding.
 
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use avfs_policy::{Action, CommandForm, Decision, Network, Request, Rules, decide};
+use avfs_policy::{
+    Action, Category, CommandForm, Decision, Level, Network, Request, RuleFile, Rules, decide,
+};
 use proptest::prelude::*;
 
+/// Rules that allow all that can be named but what cannot be parsed.
+static PERMISSIVE: LazyLock<Rules> = LazyLock::new(|| {
+    let rule =
+        |category: &Category| format!("[[rule]]\ncategory = \"{category}\"\naction = \"allow\"\n");
+    let file = RuleFile {
+        level: Level::User,
+        name: "permissive".into(),
+        text: Category::ALL.iter().map(rule).collect(),
+    };
+    Rules::load(&[file]).expect("they are right")
+});
+
 fn shell(text: &str) -> Decision {
+    shell_under(&Rules::defaults(), text)
+}
+
+fn shell_under(rules: &Rules, text: &str) -> Decision {
     let request = Request {
         command: CommandForm::Shell(text),
         cwd: b"/workspace",
         network: Network::None,
         env: &[],
     };
-    decide(&Rules::defaults(), &request)
+    decide(rules, &request)
 }
 
 /// Pieces of shell text: strung together they make programs, and near misses of programs.
@@ -173,6 +192,14 @@ proptest! {
             let understood = both.rule != "default:unparseable" && !left.parts.is_empty();
             prop_assert!(!understood || left.categories.is_subset(&both.categories), "{both:#?}");
         }
+    }
+
+    /// Whatever rules allow, what cannot be parsed is not among it.
+    #[test]
+    fn what_cannot_be_parsed_is_never_allowed(text in texts()) {
+        let unparsed = shell(&text).parts.iter().any(|part| part.rule == "default:unparseable");
+        let decision = shell_under(&PERMISSIVE, &text);
+        prop_assert!(!unparsed || decision.action >= Action::RequireApproval, "{decision:#?}");
     }
 
     #[test]

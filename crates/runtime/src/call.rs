@@ -76,6 +76,9 @@ impl Call {
             fork: None,
             leftovers: 0,
             shared_with: Vec::new(),
+            approval: None,
+            approver_set_up: false,
+            speculation: None,
             terms: ExecTerms {
                 timeout: self.terms.timeout,
                 output_limit: self.terms.output_limit,
@@ -211,7 +214,7 @@ impl Call {
         Ok(())
     }
 
-    fn details(&self, decision: &Decision) -> serde_json::Value {
+    pub fn details(&self, decision: &Decision) -> serde_json::Value {
         let categories: Vec<_> = decision
             .categories
             .iter()

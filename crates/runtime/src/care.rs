@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use avfs_vault::{
-    FsckReport, GcMode, GcOptions, GcReport, HomeUsage, JournalEntry, JournalFilter, JournalOrder,
-    Keep, Principal, Pruned, Quota, QuotaLimit, Time, Vault, VaultId, VaultName, VaultPath,
+    ExecId, FsckReport, GcMode, GcOptions, GcReport, HomeUsage, JournalEntry, JournalFilter,
+    JournalOrder, Keep, Principal, Pruned, Quota, QuotaLimit, Time, Vault, VaultId, VaultName,
+    VaultPath,
 };
 
 use crate::Result;
@@ -68,11 +69,18 @@ pub struct MaintainReport {
 #[derive(Debug, Clone, Default)]
 pub struct JournalQuery {
     pub vault: Option<VaultName>,
+    pub exec: Option<ExecId>,
+    pub principal: Option<Principal>,
+    /// Such as `deny`.
+    pub decision: Option<String>,
     pub operation: Option<String>,
     pub path: Option<VaultPath>,
     pub since: Option<Time>,
     pub until: Option<Time>,
+    /// Only entries with a larger number.
+    pub after: Option<u64>,
     pub limit: usize,
+    pub order: JournalOrder,
 }
 
 impl Runtime {
@@ -174,7 +182,7 @@ impl Runtime {
         })
     }
 
-    /// Entries of the journal, newest first.
+    /// Entries of the journal.
     pub fn journal(&self, query: &JournalQuery) -> Result<Vec<JournalEntry>> {
         let vault = match &query.vault {
             Some(name) => Some(self.vault_or_deleted(name)?),
@@ -182,13 +190,16 @@ impl Runtime {
         };
         let filter = JournalFilter {
             vault,
+            exec: query.exec,
+            principal: query.principal,
+            decision: query.decision.clone(),
             operation: query.operation.clone(),
             path: query.path.clone(),
             since: query.since,
             until: query.until,
+            after: query.after,
             limit: Some(query.limit),
-            order: JournalOrder::NewestFirst,
-            ..JournalFilter::default()
+            order: query.order,
         };
         Ok(self.inner.vaults.journal(&filter)?)
     }

@@ -1,6 +1,8 @@
 //! Checkpoints: a name for a state, and the way back to it.
 
-use avfs_vault::{ChangeKind, Checkpoint, CheckpointName, CheckpointOrigin, Principal, VaultName};
+use avfs_vault::{
+    ChangeKind, Checkpoint, CheckpointLabel, CheckpointName, CheckpointOrigin, Principal, VaultName,
+};
 
 use crate::entered::{Running, Stillness};
 use crate::runtime::{Runtime, Select};
@@ -50,7 +52,7 @@ impl Runtime {
     pub fn checkpoint_save(
         &self,
         vault: Select,
-        name: Option<&CheckpointName>,
+        label: CheckpointLabel<'_>,
     ) -> Result<(CheckpointInfo, Option<Stillness>)> {
         let vault = self.vault(&vault)?;
         let (saved, stillness) = self.slot(vault.id).still(self, |vault| {
@@ -59,7 +61,7 @@ impl Runtime {
             Ok(self
                 .inner
                 .vaults
-                .save_checkpoint(vault.id, name, vault.head, origin, by)?)
+                .save_checkpoint(vault.id, label, vault.head, origin, by)?)
         })?;
         Ok((self.describe_checkpoint(saved)?, stillness))
     }

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use avfs_sandbox::Sandbox;
-use avfs_vault::{CheckpointName, ExecId, NewJournalEntry, NewVersion, RootId, VaultId, VaultPath};
+use avfs_vault::{
+    Cause, CheckpointName, ExecId, NewJournalEntry, NewVersion, RootId, VaultId, VaultPath,
+};
 use avfs_view::Skipped;
 use serde_json::json;
 
@@ -163,7 +165,11 @@ impl Drop for Entered {
     fn drop(&mut self) {
         if let Some(place) = self.place.take() {
             // Only after an error of ours: what the command may have written is still kept.
-            let version = interrupted_version(json!({ "why": "the exec failed" }));
+            // Others may go on: whether the sandbox is lost, the slot sees for itself.
+            let version = NewVersion {
+                cause: Cause::Exec,
+                ..interrupted_version(json!({ "why": "the exec failed" }))
+            };
             let _ = self.leave_place(place, version);
         }
     }

@@ -145,6 +145,13 @@ pub enum Error {
     OwnerOnly { what: &'static str },
     #[error("no {} of {exec} is kept", stream.name())]
     NoOutput { exec: ExecId, stream: Stream },
+    #[error("only somebody who may can approve: {why}")]
+    NotApprover {
+        why: &'static str,
+        hint: &'static str,
+    },
+    #[error("nobody can approve it: {why}")]
+    CannotBind { why: String },
     #[error("the head of vault {vault} moved from {expected} while this was being done")]
     HeadMoved { vault: String, expected: RootId },
     #[error("invalid {what}: {reason}")]
@@ -203,7 +210,8 @@ impl Error {
             | Error::HeadMoved { .. }
             | Error::OtherShape { .. }
             | Error::HomeInUse { .. } => ErrorKind::Conflict,
-            Error::OwnerOnly { .. } => ErrorKind::Denied,
+            Error::OwnerOnly { .. } | Error::NotApprover { .. } => ErrorKind::Denied,
+            Error::CannotBind { .. } => ErrorKind::NeedsApproval,
             Error::NoOutput { .. } => ErrorKind::NotFound,
 
             Error::Invalid { .. } => ErrorKind::Invalid,
@@ -261,6 +269,11 @@ impl Error {
             }
             Error::Overtaken { .. } => "try again, or wait until it ends".into(),
             Error::OtherShape { .. } => "wait until they end, or run it with --fork".into(),
+            Error::NotApprover { hint, .. } => (*hint).into(),
+            Error::CannotBind { .. } => {
+                "put what it needs into the vault, and leave /tmp and standard input out of it"
+                    .into()
+            }
             Error::OwnerOnly { .. } => "ask the owner to run it, or leave that option out".into(),
             Error::NoOutput { .. } => {
                 "only output beyond --output-limit is kept, for a week; the rest is in the envelope"
@@ -339,6 +352,14 @@ fn vault_hint(error: &avfs_vault::Error) -> Option<String> {
         Vault::InvalidQuery { .. } => "put words with signs in them between double quotes".into(),
         Vault::VersionNotFound { .. } => "run `avfs log` to see the versions".into(),
         Vault::Conflict { .. } => MOVED_ON.into(),
+        Vault::PolicyChanged { .. } => "look at them with `avfs policy list`, and try again".into(),
+        Vault::ApprovalNotFound { .. } => "run `avfs approval list` to see what waits".into(),
+        Vault::ApprovalUnfit { .. } => {
+            "run the command again without --approval to ask once more".into()
+        }
+        Vault::TooManyApprovals { .. } => {
+            "wait until the owner has answered some: `avfs approval list` shows them".into()
+        }
         _ => return None,
     })
 }
@@ -351,11 +372,17 @@ pub(crate) fn vault_kind(error: &avfs_vault::Error) -> ErrorKind {
         | Vault::DeletedVaultNotFound { .. }
         | Vault::CheckpointNotFound { .. }
         | Vault::VersionNotFound { .. }
+        | Vault::ApprovalNotFound { .. }
         | Vault::PathNotFound { .. } => ErrorKind::NotFound,
         Vault::VaultExists { .. }
         | Vault::CheckpointExists { .. }
         | Vault::AlreadyExists { .. } => ErrorKind::AlreadyExists,
-        Vault::Conflict { .. } | Vault::Swept { .. } => ErrorKind::Conflict,
+        Vault::Conflict { .. }
+        | Vault::Swept { .. }
+        | Vault::PolicyChanged { .. }
+        | Vault::ApprovalAnswered { .. } => ErrorKind::Conflict,
+        Vault::ApprovalUnfit { reason, .. } => unfit_kind(*reason),
+        Vault::TooManyApprovals { .. } => ErrorKind::Quota,
         Vault::QuotaExceeded { .. } => ErrorKind::Quota,
         Vault::Corrupt { .. } => ErrorKind::Corrupt,
         Vault::UnknownSchema { .. } => ErrorKind::Unavailable,
@@ -371,6 +398,17 @@ pub(crate) fn vault_kind(error: &avfs_vault::Error) -> ErrorKind {
         | Vault::InvalidName { .. }
         | Vault::InvalidQuery { .. }
         | Vault::InvalidText { .. } => ErrorKind::Invalid,
+    }
+}
+
+fn unfit_kind(reason: avfs_vault::Unfit) -> ErrorKind {
+    use avfs_vault::Unfit;
+    match reason {
+        Unfit::Pending => ErrorKind::NeedsApproval,
+        Unfit::VaultMoved => ErrorKind::Conflict,
+        Unfit::Denied | Unfit::Used | Unfit::Expired | Unfit::OtherVault | Unfit::OtherRequest => {
+            ErrorKind::Denied
+        }
     }
 }
 

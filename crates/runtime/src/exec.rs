@@ -5,17 +5,18 @@
 
 use std::time::{Duration, Instant};
 
-use avfs_policy::{Action, CommandForm, Decision, Request};
+use avfs_policy::{Action, Decision, Request};
 use avfs_sandbox::Command;
 use avfs_vault::{Checkpoint, CheckpointOrigin, ExecId, Principal, RootId, VaultPath};
 
 use crate::Result;
+use crate::approvals::{Answer, Asking, Grant};
 use crate::branch::Fork;
 use crate::call::{Call, Changes, ExecCommand};
 use crate::entered::{Entered, Left};
 use crate::opened::Shape;
 use crate::options::{Access, Branch, CheckpointMode, ExecOptions, Stdin, Terms};
-use crate::report::{ExecReport, ExecStatus, Timings, Uncommitted};
+use crate::report::{ApprovalReport, ExecReport, ExecStatus, Timings, Uncommitted};
 use crate::run::{Assignment, OutputSink, Ran, run};
 use crate::runtime::{Runtime, Select};
 
@@ -39,15 +40,15 @@ impl Runtime {
     /// denial and failure to start included, is a report.
     pub fn exec(&self, request: ExecRequest, sink: &dyn OutputSink) -> Result<ExecReport> {
         let resolved = self.resolve(request)?; // which vault, where in it, on what terms
-        let permitted = match resolved.decide() {
+        let permitted = match resolved.decide()? {
             Verdict::Permitted(permitted) => permitted, // it may run
             Verdict::Refused(refused) => return refused.report(), // it may not: recorded, and said why
+            Verdict::Asks(asking) => match asking.answer(sink)? {
+                Answer::Granted(permitted) => *permitted, // somebody lets it, once
+                Answer::Reported(report) => return Ok(*report), // it waits: somebody has been asked
+            },
         };
-        let branched = permitted.branch()?; // a fork of its own, if the caller wants one
-        let viewed = branched.view()?; // the vault as a directory, in a sandbox, at root R0
-        let checkpointed = viewed.checkpoint()?; // the way back to R0, if somebody asks for one
-        let ran = checkpointed.run(sink)?; // the hostile part
-        ran.finish() // base + layer = R1: published, recorded, compared with R0
+        permitted.carry_out(sink)
     }
 
     fn resolve(&self, request: ExecRequest) -> Result<Resolved> {
@@ -68,10 +69,12 @@ impl Runtime {
             env: settings.with_environment(&request.env),
             request,
         };
+        // Now, when nothing is under way that an error could disturb.
+        call.sandbox_limits().check()?;
         Ok(Resolved { call })
     }
 
-    fn default_cwd(&self, head: RootId) -> Result<VaultPath> {
+    pub(crate) fn default_cwd(&self, head: RootId) -> Result<VaultPath> {
         let workspace = VaultPath::parse(b"/workspace")?;
         let entry = self.inner.vaults.trees().entry(head, &workspace)?;
         Ok(if entry.is_some_and(|entry| entry.is_dir()) {
@@ -88,19 +91,22 @@ struct Resolved {
 
 enum Verdict {
     Permitted(Permitted),
+    Asks(Asking),
     Refused(Refused),
 }
 
-struct Permitted {
-    call: Call,
-    decision: Decision,
-    timings: Timings,
+/// A command that may run.
+pub(crate) struct Permitted {
+    pub call: Call,
+    pub decision: Decision,
+    pub timings: Timings,
+    /// The approval that it needs, which is used up when it begins.
+    pub grant: Option<Grant>,
 }
 
 struct Refused {
     call: Call,
     decision: Decision,
-    status: ExecStatus,
     timings: Timings,
 }
 
@@ -126,39 +132,37 @@ struct Finished {
 }
 
 impl Resolved {
-    fn decide(self) -> Verdict {
+    fn decide(self) -> Result<Verdict> {
         let started = Instant::now();
         let Resolved { call } = self;
         let request = Request {
-            command: match &call.request.command {
-                ExecCommand::Argv(argv) => CommandForm::Argv(argv),
-                ExecCommand::Shell(text) => CommandForm::Shell(text),
-            },
+            command: call.request.command.form(),
             cwd: call.cwd.as_bytes(),
             network: call.policy_network(),
             env: &call.env,
         };
-        let decision = avfs_policy::decide(&call.runtime.inner.rules, &request);
+        let decision = call.runtime.decision(&call.vault, &request)?;
         let timings = Timings {
             decide_us: micros(started),
             ..Timings::default()
         };
-        let status = match decision.action {
-            Action::Allow | Action::AllowWithCheckpoint => {
-                return Verdict::Permitted(Permitted {
-                    call,
-                    decision,
-                    timings,
-                });
-            }
-            Action::RequireApproval => ExecStatus::NeedsApproval,
-            Action::Deny => ExecStatus::Denied,
-        };
-        Verdict::Refused(Refused {
-            call,
-            decision,
-            status,
-            timings,
+        Ok(match decision.action {
+            Action::Allow | Action::AllowWithCheckpoint => Verdict::Permitted(Permitted {
+                call,
+                decision,
+                timings,
+                grant: None,
+            }),
+            Action::RequireApproval => Verdict::Asks(Asking {
+                call,
+                decision,
+                timings,
+            }),
+            Action::Deny => Verdict::Refused(Refused {
+                call,
+                decision,
+                timings,
+            }),
         })
     }
 }
@@ -168,11 +172,20 @@ impl Refused {
         self.call.record("exec_refused", &self.decision)?;
         Ok(self
             .call
-            .never_ran(self.decision, self.status, self.timings))
+            .never_ran(self.decision, ExecStatus::Denied, self.timings))
     }
 }
 
 impl Permitted {
+    /// The story from here to its end.
+    pub fn carry_out(self, sink: &dyn OutputSink) -> Result<ExecReport> {
+        let branched = self.branch()?; // a fork of its own, if the caller wants one
+        let viewed = branched.view()?; // the vault as a directory, in a sandbox, at root R0
+        let checkpointed = viewed.checkpoint()?; // the way back to R0, if somebody asks for one
+        let ran = checkpointed.run(sink)?; // the hostile part
+        ran.finish() // base + layer = R1: published, recorded, compared with R0
+    }
+
     fn branch(mut self) -> Result<Branched> {
         let fork = match self.call.request.options.branch {
             Branch::Here => None,
@@ -196,9 +209,21 @@ impl Branched {
         call.record("exec_requested", decision)?;
         let slot = call.runtime.slot(call.vault.id);
         let shape = Shape::of(&call.request.options);
-        let entered = match call.request.options.access {
-            Access::ReadWrite => slot.enter(&call.runtime, call.exec, shape)?,
-            Access::ReadOnly => slot.look(&call.runtime, shape)?,
+        let (runtime, exec) = (&call.runtime, call.exec);
+        let entered = match (call.request.options.access, &self.permitted.grant) {
+            (Access::ReadWrite, None) => slot.enter(runtime, exec, shape)?,
+            (Access::ReadWrite, Some(grant)) => {
+                slot.enter_alone(runtime, exec, shape, || grant.redeem(call))?
+            }
+            (Access::ReadOnly, None) => slot.look(runtime, shape)?,
+            (Access::ReadOnly, Some(grant)) => {
+                let approval = grant.redeem(call)?;
+                let entered = slot.look(runtime, shape)?;
+                match entered.before == approval.root {
+                    true => entered,
+                    false => return Err(grant.moved()),
+                }
+            }
         };
         self.permitted.timings.view_us = micros(started);
         Ok(Viewed {
@@ -214,7 +239,7 @@ impl Viewed {
         let Permitted { call, decision, .. } = &self.branched.permitted;
         let (name, origin) = match (&call.request.options.checkpoint, decision.action) {
             (CheckpointMode::Named(name), _) => (Some(name), Some(CheckpointOrigin::Asked)),
-            (CheckpointMode::Auto, Action::AllowWithCheckpoint) => {
+            (CheckpointMode::Auto, Action::AllowWithCheckpoint | Action::RequireApproval) => {
                 (None, Some(CheckpointOrigin::Automatic))
             }
             (CheckpointMode::Auto | CheckpointMode::Never, _) => (None, None),
@@ -277,6 +302,7 @@ impl Finished {
             call,
             decision,
             mut timings,
+            grant,
         } = permitted;
         let isolation = entered.inside.sandbox.isolation().clone();
         let before = entered.before;
@@ -318,6 +344,7 @@ impl Finished {
             stdout: ran.stdout,
             stderr: ran.stderr,
             fork,
+            approval: grant.map(|grant| ApprovalReport::Used(grant.id)),
             ..call.never_ran(decision, ran.status, timings)
         })
     }

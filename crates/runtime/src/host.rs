@@ -25,6 +25,8 @@ const OWN_MOUNTS: [&str; 6] = ["/dev", "/proc", "/run", "/tmp", "/etc", "/var/tm
 #[derive(Debug, Clone, Default)]
 pub struct HostFacts {
     pub user_home: Option<PathBuf>,
+    /// Where this user writes rules.
+    pub user_policy: Option<PathBuf>,
     pub path: OsString,
     pub git_name: Option<String>,
     pub git_email: Option<String>,

@@ -3,6 +3,7 @@
 //! `exec.rs` tells the story of a mediated command; `live.rs` keeps the views and sandboxes that
 //! commands run in; the other files are one use case each. Nothing here knows a wire or a terminal.
 
+mod approvals;
 mod attributes;
 mod back;
 mod branch;
@@ -30,6 +31,7 @@ mod mounts;
 mod opened;
 mod options;
 mod patch;
+mod policy;
 mod progress;
 mod recover;
 mod replace;
@@ -48,14 +50,19 @@ mod vaults;
 mod versions;
 mod write;
 
+pub use approvals::{APPROVAL_LIFETIME, ApprovalInfo, Proof, SpeculationDetails, safe};
 pub use attributes::{Missing, ModeChanged, Stat, Touched};
-pub use avfs_policy::{Action, Category, Decision, Part};
+pub use avfs_policy::{
+    Action, Category, Decision, Error as PolicyError, Example, Level, ListedRule,
+    Network as PolicyNetwork, Part,
+};
 pub use avfs_sandbox::onhost::InUse;
 pub use avfs_sandbox::{Enforced, Isolation, Limit, Mechanism, Network, Usage};
 pub use avfs_vault::{
-    Ancestor, Cause, Change, ChangeKind, Checkpoint, CheckpointName, CheckpointOrigin, Content,
-    Damage, DeletedVault, Entry, ExecId, ForkPoint, FsckReport, GcReport, HomeUsage, JournalCheck,
-    JournalEntry, JournalProblem, Keep, Kind, Lineage, Meta, PathVersion, Principal, Pruned, Quota,
+    Ancestor, Approval, ApprovalId, ApprovalState, Cause, Change, ChangeKind, Checkpoint,
+    CheckpointLabel, CheckpointName, CheckpointOrigin, Content, Damage, DeletedVault, Description,
+    Entry, ExecId, ForkPoint, FsckReport, GcReport, HomeUsage, JournalCheck, JournalEntry,
+    JournalOrder, JournalProblem, Keep, Kind, Lineage, Meta, PathVersion, Principal, Pruned, Quota,
     QuotaLimit, RootCounts, RootId, Sighting, Time, Vault, VaultId, VaultName, VaultPath,
     VaultUsage, Version,
 };
@@ -81,13 +88,17 @@ pub use mounts::{
     MountAccess, MountDriver, MountInfo, MountRequest, UnmountTarget, Unmounted, mount_namespace,
 };
 pub use options::{
-    Access, Branch, CheckpointMode, DEFAULT_OUTPUT_LIMIT, DEFAULT_TIMEOUT, Driver, ExecDetail,
-    ExecOptions, Limits, Profile, Stdin, Timeout,
+    Access, Approving, Branch, CheckpointMode, DEFAULT_OUTPUT_LIMIT, DEFAULT_TIMEOUT, Driver,
+    ExecDetail, ExecOptions, Limits, Profile, Stdin, Timeout,
 };
 pub use patch::{DiffLine, LineCounts, LineKind};
+pub use policy::{PolicyListing, PolicyQuestion, PolicySource};
 pub use progress::{Progress, Unwatched, Watcher};
 pub use replace::{Occurrences, Replaced};
-pub use report::{Captured, ExecReport, ExecStatus, ExecTerms, ForkReport, Timings, Uncommitted};
+pub use report::{
+    ApprovalReport, Captured, ExecReport, ExecStatus, ExecTerms, ForkReport, SpeculationReport,
+    Timings, Uncommitted,
+};
 pub use run::{Cancel, OutputSink, Stream};
 pub use runtime::{Activity, Config, Runtime, Select};
 pub use search::{

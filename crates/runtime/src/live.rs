@@ -59,6 +59,14 @@ struct Under {
     beside: BTreeSet<ExecId>,
     /// Set to have it ended.
     ending: Arc<AtomicBool>,
+    company: Company,
+}
+
+/// Whether other commands may begin while one runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Company {
+    Welcome,
+    None,
 }
 
 impl State {
@@ -99,6 +107,34 @@ impl Slot {
         let mut state = self.ready(runtime)?;
         state.check_unmounted()?;
         self.make_way(runtime, &mut state, shape)?;
+        self.join(runtime, state, exec, shape, Company::Welcome)
+    }
+
+    /// The same for a command that must find the vault as it is now and nothing else running in it. `admit` is asked
+    /// while nothing can move.
+    pub fn enter_alone<T>(
+        self: &Arc<Self>,
+        runtime: &Runtime,
+        exec: ExecId,
+        shape: Shape,
+        admit: impl FnOnce() -> Result<T>,
+    ) -> Result<Entered> {
+        let mut state = self.without_commands(runtime, Running::Respect)?;
+        state.check_unmounted()?;
+        self.save(runtime, &mut state)?;
+        self.make_way(runtime, &mut state, shape)?;
+        admit()?;
+        self.join(runtime, state, exec, shape, Company::None)
+    }
+
+    fn join(
+        self: &Arc<Self>,
+        runtime: &Runtime,
+        mut state: MutexGuard<'_, State>,
+        exec: ExecId,
+        shape: Shape,
+        company: Company,
+    ) -> Result<Entered> {
         let before = runtime.inner.vaults.by_id(self.vault)?.head;
         if state.live.is_none() {
             state.live = Some(open(runtime, self.vault, shape, Access::ReadWrite)?);
@@ -114,6 +150,7 @@ impl Slot {
         let under = Under {
             before,
             beside,
+            company,
             ending: ending.clone(),
         };
         state.running.insert(exec, under);
@@ -150,6 +187,11 @@ impl Slot {
 
     /// Leaves nothing in the slot that a new exec cannot join.
     fn make_way(&self, runtime: &Runtime, state: &mut State, shape: Shape) -> Result<()> {
+        if state.running.values().any(|u| u.company == Company::None) {
+            let vault = runtime.inner.vaults.by_id(self.vault)?.name.to_string();
+            let running = state.running.len();
+            return Err(Error::Busy { vault, running });
+        }
         if state.live.as_ref().is_some_and(|live| !live.is_alive()) {
             self.salvage(runtime, state, None)?;
         }
@@ -267,21 +309,20 @@ impl Slot {
         runtime: &Runtime,
         look: impl FnOnce(Vault) -> Result<T>,
     ) -> Result<(T, Option<Stillness>)> {
-        let mut state = self.ready(runtime)?;
-        if state.running.is_empty() {
-            drop(state);
-            return Ok((self.current(runtime, look)?, None));
-        }
-        let sandbox = state
-            .live
-            .as_ref()
-            .and_then(|live| live.stage.sandbox().ok());
-        let frozen = sandbox.as_ref().and_then(|sandbox| sandbox.freeze().ok());
+        let mut state = self.lock();
+        let sandbox = match &state.live {
+            Some(live) if !state.running.is_empty() => live.stage.sandbox()?,
+            _ => {
+                drop(state);
+                return Ok((self.current(runtime, look)?, None));
+            }
+        };
+        let frozen = sandbox.freeze();
         let stillness = Stillness {
             commands: state.running.len(),
             method: match &frozen {
-                Some(_) => Freeze::SigStop,
-                None => Freeze::None,
+                Ok(_) => Freeze::SigStop,
+                Err(_) => Freeze::None,
             },
         };
         let committed = self.commit_partly(runtime, &mut state);

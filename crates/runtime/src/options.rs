@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use avfs_sandbox::Network;
-use avfs_vault::{CheckpointName, Principal};
+use avfs_vault::{ApprovalId, CheckpointName, Principal};
 
 use crate::settings::Settings;
 use crate::{Error, Result};
@@ -30,6 +30,21 @@ pub struct ExecOptions {
     pub driver: Driver,
     pub network: Network,
     pub detail: ExecDetail,
+    pub approving: Approving,
+}
+
+/// What is done when policy wants the command approved.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Approving {
+    /// It is asked for, and the report says under which id.
+    #[default]
+    Ask,
+    /// The same, and the command is held until somebody answers.
+    Wait,
+    /// This approval, given before, is used.
+    Use(ApprovalId),
+    /// The command is tried in a fork, and what it did goes with the request.
+    Speculate,
 }
 
 /// How long a command may take.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use avfs_vault::{CheckpointOrigin, NewJournalEntry, Principal, VaultId};
+use avfs_vault::{CheckpointLabel, CheckpointOrigin, NewJournalEntry, Principal, VaultId};
 use avfs_view::{CommitInput, Found, HashCache, Writers};
 use serde_json::json;
 
@@ -94,7 +94,8 @@ impl Runtime {
             let aside = avfs_view::commit(&input, &engine.scanner, layer.upper(), cache)?;
             if aside.root != record.last_commit && aside.root != vault.head {
                 let origin = CheckpointOrigin::Automatic;
-                vaults.save_checkpoint(vault.id, None, aside.root, origin, &Principal::System)?;
+                let label = CheckpointLabel::default();
+                vaults.save_checkpoint(vault.id, label, aside.root, origin, &Principal::System)?;
             }
         }
         remove_in_background(layer.retire()?, engine.clone());

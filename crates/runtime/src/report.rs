@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use avfs_policy::Decision;
 use avfs_sandbox::{Enforced, Isolation, Limit, Network, Usage};
-use avfs_vault::{Change, ChangeKind, CheckpointName, ExecId, VaultName, VaultPath};
+use avfs_vault::{ApprovalId, Change, ChangeKind, CheckpointName, ExecId, VaultName, VaultPath};
 
 use crate::options::{Driver, Limits, Profile};
 use crate::{Error, ErrorKind, Skipped};
@@ -49,6 +49,12 @@ pub struct ExecReport {
     pub leftovers: u32,
     /// Execs that ran in the same vault meanwhile: their changes may be among these.
     pub shared_with: Vec<ExecId>,
+    /// What somebody was asked, if the command needs approval.
+    pub approval: Option<ApprovalReport>,
+    /// Whether the owner can answer: the passphrase is set up.
+    pub approver_set_up: bool,
+    /// What the command did when it was tried.
+    pub speculation: Option<SpeculationReport>,
     pub terms: ExecTerms,
     pub timings: Timings,
 }
@@ -60,6 +66,30 @@ pub struct ExecTerms {
     pub output_limit: usize,
     pub limits: Limits,
     pub profile: Option<Profile>,
+}
+
+/// How it stands with the approval of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ApprovalReport {
+    /// Somebody has been asked.
+    Pending(ApprovalId),
+    /// The command ran because of it.
+    Used(ApprovalId),
+    /// Nobody could be asked.
+    Refused {
+        reason: String,
+        hint: Option<String>,
+    },
+}
+
+/// What a command did in a fork that is gone.
+#[derive(Debug)]
+pub struct SpeculationReport {
+    pub status: ExecStatus,
+    pub stdout: Captured,
+    pub stderr: Captured,
+    pub changes: Vec<Change>,
+    pub duration: Duration,
 }
 
 /// The fork a command ran in.

@@ -15,6 +15,8 @@ use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Signal;
 
+use avfs_vault::ApprovalId;
+
 use crate::capture::Capture;
 use crate::gauge::Gauge;
 use crate::options::Stdin;
@@ -64,6 +66,9 @@ impl Cancel {
 pub trait OutputSink: Sync {
     /// Takes output. It may make the command wait, as a full pipe would, but not beyond `until`.
     fn output(&self, stream: Stream, bytes: &[u8], until: Option<Instant>);
+
+    /// Tells that the command is held until somebody approves it.
+    fn waiting(&self, _: ApprovalId) {}
 
     /// Whether the caller has gone away or wants the command ended.
     fn cancelled(&self) -> Option<Cancel> {

@@ -7,16 +7,17 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use avfs_policy::Rules;
 use avfs_store::Store;
 use avfs_vault::{Vault, VaultId, VaultName, Vaults};
 use avfs_view::Layers;
 
+use crate::approvals::Attempts;
 use crate::back::put_back_unfinished;
 use crate::engine::{Engine, layer_owner};
 use crate::host::{Host, HostFacts};
 use crate::live::Slot;
 use crate::mounts::{Window, heal};
+use crate::policy::PolicyFiles;
 use crate::search::Indexes;
 use crate::spill::Spills;
 use crate::{Error, Result};
@@ -64,7 +65,8 @@ pub(crate) struct Inner {
     pub vaults: Vaults,
     pub layers: Layers,
     pub host: Host,
-    pub rules: Rules,
+    pub policy: PolicyFiles,
+    pub attempts: Attempts,
     pub indexes: Indexes,
     pub spills: Spills,
     engine: Mutex<Option<Arc<Engine>>>,
@@ -88,6 +90,7 @@ impl Runtime {
         let vaults = Vaults::open(Store::open(&config.home)?)?;
         let layers = Layers::open(&config.home, layer_owner())?;
         let host = Host::survey(&config)?;
+        let policy = PolicyFiles::new(config.host.user_policy.clone());
         let inner = Inner {
             indexes: Indexes::new(&config.home),
             spills: Spills::new(&config.home),
@@ -95,7 +98,8 @@ impl Runtime {
             vaults,
             layers,
             host,
-            rules: Rules::defaults(),
+            policy,
+            attempts: Attempts::default(),
             engine: Mutex::default(),
             slots: Mutex::default(),
             windows: Mutex::default(),

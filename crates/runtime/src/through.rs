@@ -262,10 +262,15 @@ impl Through<'_> {
         let leftover = Act::Remove {
             path: beneath(&aside),
         };
-        // What an interrupted change may have left.
-        let _ = self.writer.act(self.top, leftover.clone(), None)?;
-        let placed = self
-            .open(&aside, Opening::New)
+        let opened = match self.open(&aside, Opening::New) {
+            // An interrupted change may have left it.
+            Err(Halt::Overtaken) => {
+                let _ = self.writer.act(self.top, leftover.clone(), None)?;
+                self.open(&aside, Opening::New)
+            }
+            opened => opened,
+        };
+        let placed = opened
             .and_then(|opened| self.fill(path, opened, content, size))
             .and_then(|()| self.set_meta(&aside, None, entry))
             .and_then(|()| {

@@ -128,6 +128,7 @@ fn settle(birth: &Birth<'_>, held: &[RawFd]) -> Result<Settled, Fault> {
         confine::leave_root()?;
     }
     confine::forbid_nesting()?;
+    confine::bound_tasks()?;
     // As root, the overlay itself can rename every directory.
     let mover = match (birth.privilege, plan.readonly) {
         (Privilege::User, false) => Some(Mover::start(birth.filter, held)?),
@@ -148,13 +149,14 @@ fn settle(birth: &Birth<'_>, held: &[RawFd]) -> Result<Settled, Fault> {
 
 /// Shows the view beside all that the host has; nothing is given up but what a process may gain.
 fn settle_beside_the_host(birth: &Birth<'_>, plan: &SandboxPlan) -> Result<Settled, Fault> {
-    rootfs::stand_beside(plan, birth.privilege, &birth.keeper_dir.join(ROOT))?;
+    let at = birth.keeper_dir.join(ROOT);
+    rootfs::stand_beside(plan, birth.privilege, &at)?;
     // Without it no fence could be had, which keeps the signals of one exec from the others.
     rustix::thread::set_no_new_privs(true).during(|| "renounce new privileges")?;
     let fence = Fence::new()?;
     let isolation = isolation(birth, plan.network, &fence)?;
     Ok(Settled {
-        top: rootfs::open_mount_point(&birth.keeper_dir.join(ROOT))?,
+        top: rootfs::open_mount_point(&at)?,
         fence,
         mover: None,
         isolation: Isolation {

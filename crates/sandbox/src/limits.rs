@@ -27,6 +27,16 @@ pub struct Limits {
     pub file_bytes: Option<u64>,
 }
 
+impl Limits {
+    /// Refuses what makes no sense, or what nothing here holds a command to.
+    pub fn check(&self) -> Result<()> {
+        if *self == Limits::default() {
+            return Ok(());
+        }
+        Bounds::set(self).map(drop)
+    }
+}
+
 /// One of the limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Limit {

@@ -6,6 +6,7 @@ use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -165,6 +166,16 @@ impl Home {
             .env("RUST_BACKTRACE", "1")
             .current_dir(self.path())
             .stdin(Stdio::null());
+        command
+    }
+
+    /// The same, in a session without any terminal.
+    pub fn command_without_terminal<S: AsRef<OsStr>>(&self, words: &[S]) -> Command {
+        let mut command = self.command(words);
+        // SAFETY: between fork and exec only one system call is made.
+        unsafe {
+            command.pre_exec(|| Ok(rustix::process::setsid().map(drop)?));
+        }
         command
     }
 

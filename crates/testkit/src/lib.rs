@@ -4,12 +4,14 @@
 //! something.
 
 mod home;
+mod person;
 mod processes;
 mod scan;
 mod shown;
 mod terminal;
 
 pub use home::Home;
+pub use person::Person;
 pub use processes::{leftover_processes, process_ends, wait_for};
 pub use scan::{Node, NodeKind, Scan, scan};
 pub use shown::{Ran, Shown, Way, skip, tools};

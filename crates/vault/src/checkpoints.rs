@@ -5,23 +5,41 @@ use avfs_store::rusqlite::{self, Connection, OptionalExtension, Row, Transaction
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::schema::{root, text, time};
+use crate::schema::{optional_text, root, text, time};
 use crate::vaults::{advance, by_id, event};
 use crate::{
-    Cause, Checkpoint, CheckpointName, CheckpointOrigin, Error, Principal, Restored, Result,
-    RootId, Time, VaultId, Vaults, journal,
+    Cause, Checkpoint, CheckpointName, CheckpointOrigin, Description, Error, Principal, Restored,
+    Result, RootId, Time, VaultId, Vaults, journal,
 };
 
+/// What a checkpoint is to be called, and what is to be said about it.
+#[derive(Clone, Copy, Default)]
+pub struct CheckpointLabel<'a> {
+    /// Without a name, one that is free is made from the time.
+    pub name: Option<&'a CheckpointName>,
+    pub description: Option<&'a Description>,
+}
+
+impl<'a> From<Option<&'a CheckpointName>> for CheckpointLabel<'a> {
+    fn from(name: Option<&'a CheckpointName>) -> CheckpointLabel<'a> {
+        CheckpointLabel {
+            name,
+            description: None,
+        }
+    }
+}
+
 impl Vaults {
-    /// Names `root`. Without a name, one that is free is made from the time.
-    pub fn save_checkpoint(
+    /// Names `root`.
+    pub fn save_checkpoint<'a>(
         &self,
         vault: VaultId,
-        name: Option<&CheckpointName>,
+        label: impl Into<CheckpointLabel<'a>>,
         root: RootId,
         origin: CheckpointOrigin,
         by: &Principal,
     ) -> Result<Checkpoint> {
+        let label = label.into();
         let durability = match origin {
             CheckpointOrigin::Automatic => Durability::Relaxed,
             CheckpointOrigin::Asked | CheckpointOrigin::BeforeRestore => Durability::Full,
@@ -29,11 +47,19 @@ impl Vaults {
         self.store().write(durability, |transaction| {
             let head = by_id(transaction, vault)?.head;
             self.check_stored(head, root)?;
-            let name = match name {
+            let name = match label.name {
                 Some(name) => name.clone(),
                 None => free_name(transaction, vault, "checkpoint")?,
             };
-            let checkpoint = insert(transaction, vault, name, root, origin, *by)?;
+            let checkpoint = Checkpoint {
+                name,
+                description: label.description.cloned(),
+                root,
+                origin,
+                time: Time::now(),
+                by: *by,
+            };
+            insert(transaction, vault, &checkpoint)?;
             let details = json!({
                 "checkpoint": checkpoint.name.as_str(),
                 "origin": origin.as_str(),
@@ -115,9 +141,15 @@ impl Vaults {
             let mut vault = by_id(transaction, vault)?;
             vault.expect_head(expected)?;
             let checkpoint = find(transaction, vault.id, name)?;
-            let undo = free_name(transaction, vault.id, "before-restore")?;
-            let origin = CheckpointOrigin::BeforeRestore;
-            let undo = insert(transaction, vault.id, undo, vault.head, origin, *by)?;
+            let undo = Checkpoint {
+                name: free_name(transaction, vault.id, "before-restore")?,
+                description: None,
+                root: vault.head,
+                origin: CheckpointOrigin::BeforeRestore,
+                time: Time::now(),
+                by: *by,
+            };
+            insert(transaction, vault.id, &undo)?;
             let cause = Cause::Restore;
             let version = advance(transaction, &mut vault, checkpoint.root, *by, None, cause)?;
             let details = json!({
@@ -145,36 +177,25 @@ fn free_name(connection: &Connection, vault: VaultId, prefix: &str) -> Result<Ch
     }
 }
 
-fn insert(
-    transaction: &Transaction<'_>,
-    vault: VaultId,
-    name: CheckpointName,
-    root: RootId,
-    origin: CheckpointOrigin,
-    by: Principal,
-) -> Result<Checkpoint> {
-    if find_optional(transaction, vault, &name)?.is_some() {
-        return Err(Error::CheckpointExists { name });
+fn insert(transaction: &Transaction<'_>, vault: VaultId, checkpoint: &Checkpoint) -> Result<()> {
+    let name = &checkpoint.name;
+    if find_optional(transaction, vault, name)?.is_some() {
+        return Err(Error::CheckpointExists { name: name.clone() });
     }
-    let checkpoint = Checkpoint {
-        name,
-        root,
-        origin,
-        time: Time::now(),
-        by,
-    };
-    let insert = "INSERT INTO checkpoint (vault, name, root, origin, principal, secs, nanos)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    let insert = "INSERT INTO checkpoint
+        (vault, name, root, origin, principal, secs, nanos, description)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
     transaction.prepare_cached(insert)?.execute((
         vault.as_bytes(),
-        checkpoint.name.as_str(),
-        root.object().as_bytes(),
-        origin.as_str(),
-        by.as_str(),
+        name.as_str(),
+        checkpoint.root.object().as_bytes(),
+        checkpoint.origin.as_str(),
+        checkpoint.by.as_str(),
         checkpoint.time.secs,
         checkpoint.time.nanos,
+        checkpoint.description.as_ref().map(Description::as_str),
     ))?;
-    Ok(checkpoint)
+    Ok(())
 }
 
 fn delete(
@@ -215,6 +236,7 @@ fn find_optional(
 fn checkpoint_row(row: &Row<'_>) -> rusqlite::Result<Checkpoint> {
     Ok(Checkpoint {
         name: text(row, "name")?,
+        description: optional_text(row, "description")?,
         root: root(row, "root")?,
         origin: text(row, "origin")?,
         time: time(row)?,

@@ -1,6 +1,6 @@
 //! What can go wrong with vaults and the trees in them.
 
-use crate::{CheckpointName, QuotaLimit, RootId, VaultId, VaultName, VaultPath};
+use crate::{ApprovalId, CheckpointName, QuotaLimit, RootId, Unfit, VaultId, VaultName, VaultPath};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -65,6 +65,16 @@ pub enum Error {
         /// The file that is too large by itself.
         path: Option<VaultPath>,
     },
+    #[error("the rules of vault '{vault}' were changed by somebody else meanwhile")]
+    PolicyChanged { vault: VaultName },
+    #[error("there is no request for approval {id}")]
+    ApprovalNotFound { id: ApprovalId },
+    #[error("approval {id} was answered already")]
+    ApprovalAnswered { id: ApprovalId },
+    #[error("approval {id} cannot be used: {}", reason.as_str())]
+    ApprovalUnfit { id: ApprovalId, reason: Unfit },
+    #[error("{pending} requests of vault '{vault}' are waiting for approval, and that is enough")]
+    TooManyApprovals { vault: VaultName, pending: usize },
     #[error("object {id} went with a gc while this was under way")]
     Swept { id: avfs_store::ObjectId },
     #[error("corrupt: {what}")]

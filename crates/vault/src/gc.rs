@@ -175,6 +175,7 @@ impl Collection<'_> {
                 "version" => &mut counts.versions,
                 "checkpoint" => &mut counts.checkpoints,
                 "import" => &mut counts.imports,
+                "speculation" => &mut counts.held,
                 _ => &mut counts.beginnings,
             };
             *count += 1;

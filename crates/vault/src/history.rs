@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::{CheckpointName, Error, ExecId, Result, RootId, Time, VaultId, VaultName};
+use crate::{CheckpointName, Description, Error, ExecId, Result, RootId, Time, VaultId, VaultName};
 
 /// A named, durable workspace, as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +70,7 @@ pub struct Version {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checkpoint {
     pub name: CheckpointName,
+    pub description: Option<Description>,
     pub root: RootId,
     pub origin: CheckpointOrigin,
     pub time: Time,
@@ -153,6 +154,16 @@ words!(
         Restore = "restore",
         /// A layer found after a crash.
         Interrupted = "interrupted",
+    }
+);
+
+words!(
+    /// What became of a request for approval.
+    ApprovalState, "approval state", {
+        Pending = "pending",
+        Approved = "approved",
+        Denied = "denied",
+        Used = "used",
     }
 );
 

@@ -36,6 +36,9 @@ pub struct NewJournalEntry {
 pub struct JournalFilter {
     pub vault: Option<VaultId>,
     pub exec: Option<ExecId>,
+    pub principal: Option<Principal>,
+    /// Only entries that tell of this decision, such as `deny`.
+    pub decision: Option<String>,
     /// This one, or all of a kind: `vault` is `vault.create`, `vault.fork`…
     pub operation: Option<String>,
     /// Only entries that name this path, or one beneath it.
@@ -166,6 +169,14 @@ fn conditions(filter: &JournalFilter) -> (String, Vec<Value>) {
     }
     if let Some(id) = filter.exec {
         restrict("exec = ? ", vec![Value::Blob(id.as_bytes().to_vec())]);
+    }
+    if let Some(principal) = filter.principal {
+        let word = principal.as_str().to_owned();
+        restrict("principal = ? ", vec![Value::Text(word)]);
+    }
+    if let Some(decision) = &filter.decision {
+        let condition = "json_valid(details) AND json_extract(details, '$.decision') = ? ";
+        restrict(condition, vec![Value::Text(decision.clone())]);
     }
     if let Some(operation) = &filter.operation {
         let kind = format!("{operation}.");

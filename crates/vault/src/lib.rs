@@ -1,5 +1,6 @@
 //! What a workspace is: trees, edits, diff, checkpoints, forks, history, journal.
 
+mod approvals;
 mod build;
 mod checkpoints;
 mod codec;
@@ -22,6 +23,7 @@ mod model;
 mod names;
 mod node;
 mod path;
+mod policy;
 mod prune;
 mod quota;
 mod reach;
@@ -37,14 +39,18 @@ mod versions;
 mod walk;
 mod words;
 
+pub use approvals::{
+    Approval, ApprovalAnswer, ApprovalUse, MOST_PENDING, NewApproval, Speculation, Unfit,
+};
+pub use checkpoints::CheckpointLabel;
 pub use diff::{Change, ChangeKind};
 pub use edit::Edit;
 pub use error::{Error, Result};
 pub use fsck::{Damage, FsckReport, Sighting};
 pub use gc::{GcMode, GcOptions, GcReport, RootCounts};
 pub use history::{
-    Cause, Checkpoint, CheckpointOrigin, DeletedVault, Lineage, NewVersion, Principal, Quota,
-    Restored, Vault, Version,
+    ApprovalState, Cause, Checkpoint, CheckpointOrigin, DeletedVault, Lineage, NewVersion,
+    Principal, Quota, Restored, Vault, Version,
 };
 pub use holds::Hold;
 pub use imports::{ImportBase, ImportSource};
@@ -53,7 +59,7 @@ pub use journal::{
 };
 pub use lineage::{Ancestor, ForkPoint};
 pub use model::{Content, Entry, Kind, LinkId, Meta, Root, RootId, Time, TreeId};
-pub use names::{CheckpointName, ExecId, VaultId, VaultName};
+pub use names::{ApprovalId, CheckpointName, Description, ExecId, VaultId, VaultName};
 pub use path::VaultPath;
 pub use prune::{Keep, Pruned};
 pub use quota::QuotaLimit;

@@ -10,7 +10,7 @@ use crate::vaults::{
 };
 use crate::{
     Cause, CheckpointName, Error, Lineage, Principal, Result, RootId, Vault, VaultId, VaultName,
-    Vaults, imports, journal, settings,
+    Vaults, imports, journal, policy, settings,
 };
 
 /// Which state of a vault a fork begins with.
@@ -74,6 +74,7 @@ impl Vaults {
             vault.quota = source.quota;
             insert_vault(transaction, &vault, *by, Cause::Fork)?;
             imports::inherit(transaction, source_id, &vault)?;
+            policy::inherit(transaction, source_id, vault.id)?;
             settings::inherit(transaction, source_id, vault.id)?;
             journal::append(transaction, event(vault.id, *by, "vault.fork", details))?;
             Ok(vault)

@@ -15,6 +15,37 @@ pub struct VaultName(String);
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CheckpointName(String);
 
+/// What somebody says about a checkpoint: one line of up to 1000 bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Description(String);
+
+impl Description {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Description {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Description> {
+        let refuse = |reason| {
+            Err(Error::InvalidName {
+                what: "description",
+                text: text.to_owned(),
+                reason,
+            })
+        };
+        if text.len() > 1000 {
+            return refuse("it is longer than 1000 bytes");
+        }
+        if text.chars().any(char::is_control) {
+            return refuse("it is more than one line of text");
+        }
+        Ok(Description(text.to_owned()))
+    }
+}
+
 fn check(what: &'static str, text: &str, longest: usize) -> Result<String> {
     let refuse = |reason| {
         Err(Error::InvalidName {
@@ -70,6 +101,10 @@ pub struct VaultId(Uuid);
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExecId(Uuid);
 
+/// Identifies a request for approval.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ApprovalId(Uuid);
+
 macro_rules! id {
     ($type:ident, $what:literal) => {
         impl $type {
@@ -121,6 +156,7 @@ macro_rules! id {
 
 id!(VaultId, "vault id");
 id!(ExecId, "exec id");
+id!(ApprovalId, "approval id");
 
 #[cfg(test)]
 mod tests {

@@ -2,13 +2,21 @@
 
 use std::str::FromStr;
 
-use avfs_store::rusqlite::{self, Connection, Row, Transaction, types::Type};
+use avfs_store::rusqlite::{self, Connection, Row, Transaction, types::Type, types::ValueRef};
 use avfs_store::{Durability, ObjectId, Store};
 
-use crate::{Error, Result, RootId, Time, imports, settings};
+use crate::{Error, Result, RootId, Time, approvals, imports, policy, settings};
 
 /// Every step from nothing to the present schema; the number of steps taken is stored.
-const STEPS: &[&str] = &[TABLES, DELETED_AND_QUOTA, imports::TABLE, settings::TABLE];
+const STEPS: &[&str] = &[
+    TABLES,
+    DELETED_AND_QUOTA,
+    imports::TABLE,
+    settings::TABLE,
+    policy::TABLE,
+    approvals::TABLES,
+    "ALTER TABLE checkpoint ADD COLUMN description TEXT",
+];
 const VERSION: i64 = STEPS.len() as i64;
 
 const TABLES: &str = "
@@ -91,6 +99,7 @@ pub const ROOTS: &str = "
     UNION ALL SELECT vault, 'version', root, 'v' || number FROM version
     UNION ALL SELECT vault, 'checkpoint', root, 'checkpoint ' || name FROM checkpoint
     UNION ALL SELECT vault, 'import', root, 'import' FROM import_base
+    UNION ALL SELECT vault, 'speculation', root, 'speculation' FROM speculation
 ";
 
 /// Brings the tables to the newest schema.
@@ -125,6 +134,15 @@ pub fn text<T: FromStr<Err = Error>>(row: &Row<'_>, column: &str) -> rusqlite::R
         let index = row.as_ref().column_index(column).unwrap_or_default();
         rusqlite::Error::FromSqlConversionFailure(index, Type::Text, Box::new(error))
     })
+}
+
+/// The same for a column that may be empty.
+pub fn optional_text<T: FromStr<Err = Error>>(
+    row: &Row<'_>,
+    column: &str,
+) -> rusqlite::Result<Option<T>> {
+    let is_absent = row.get_ref(column)? == ValueRef::Null;
+    (!is_absent).then(|| text(row, column)).transpose()
 }
 
 pub fn root(row: &Row<'_>, column: &str) -> rusqlite::Result<RootId> {

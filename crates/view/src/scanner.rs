@@ -220,12 +220,12 @@ fn serve(socket: BorrowedFd<'_>) -> rustix::io::Result<()> {
     Ok(())
 }
 
-/// A deep layer needs a descriptor for each level.
-fn raise_descriptor_limit() {
+/// A deep layer needs a descriptor for each level, a view one for each file that is open in it.
+pub(crate) fn raise_descriptor_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // With the lower limit only very deep layers fail, and then with a clear error.
+    // With the lower limit only very deep layers and very many files fail, and then with a clear error.
     let _ = setrlimit(Resource::Nofile, limit);
 }
 

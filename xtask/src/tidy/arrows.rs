@@ -26,7 +26,7 @@ const ARROWS: [(&str, &[&str]); 11] = [
         &["avfs-api", "avfs-runtime", "avfs-sandbox", "avfs-view"],
     ),
     ("crates/testkit", &[]),
-    ("benches", &["avfs-api", "avfs-runtime"]),
+    ("benches", &["avfs-api", "avfs-policy", "avfs-runtime"]),
     ("xtask", &[]),
 ];
 

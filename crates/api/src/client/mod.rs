@@ -8,14 +8,14 @@ use crate::error::{Error, Result};
 use crate::interrupt::{Interrupt, Interrupts};
 use crate::place::Place;
 use crate::wire::{
-    Daemon, DaemonState, Envelope, Exec, ExecCancel, ExecEvent, ExecInput, Method, Operation,
-    Problem, VERSION, VERSION_HEADER,
+    CLASS_HEADER, Daemon, DaemonState, Envelope, Exec, ExecCancel, ExecEvent, ExecInput, Method,
+    Operation, Problem, VERSION, VERSION_HEADER,
 };
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper::header::{ACCEPT, CONTENT_TYPE, HOST};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderValue};
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
@@ -143,7 +143,9 @@ impl Connection {
     }
 
     /// Sends what is ready to be sent.
-    async fn send_made(&mut self, request: Request<Body>) -> Result<Response<Incoming>> {
+    async fn send_made(&mut self, mut request: Request<Body>) -> Result<Response<Incoming>> {
+        let class = HeaderValue::from_static(self.place.class().as_str());
+        request.headers_mut().insert(CLASS_HEADER, class);
         let answer = self.sender.send_request(request).await.map_err(broken)?;
         if answer.status().is_success() {
             return Ok(answer);
@@ -248,6 +250,7 @@ fn read_message(message: &sse::Message) -> Result<Message> {
         "started" => Message::Event(ExecEvent::Started(parse(data)?)),
         "stdout" => Message::Event(ExecEvent::Stdout(parse(data)?)),
         "stderr" => Message::Event(ExecEvent::Stderr(parse(data)?)),
+        "waiting" => Message::Event(ExecEvent::Waiting(parse(data)?)),
         "result" => Message::Done(Box::new(parse(data)?)),
         "error" => return Err(Error::Refused(Box::new(parse(data)?))),
         _ => Message::Unknown,

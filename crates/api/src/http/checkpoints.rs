@@ -8,7 +8,9 @@ use crate::wire::{
     CheckpointDelete, CheckpointDeleted, CheckpointDetailsItem, CheckpointInfo, CheckpointItem,
     CheckpointList, CheckpointListing, CheckpointRestore, CheckpointRestored, CheckpointSave,
 };
-use avfs_runtime::{CheckpointName, RestorePoint, Running, Select, VaultName};
+use avfs_runtime::{
+    CheckpointLabel, CheckpointName, Description, RestorePoint, Running, Select, VaultName,
+};
 
 pub(crate) fn routes(routes: Routes) -> Routes {
     routes
@@ -21,7 +23,12 @@ pub(crate) fn routes(routes: Routes) -> Routes {
 
 fn save(app: &App, vault: Select, request: CheckpointSave) -> Reply<CheckpointSave> {
     let name: Option<CheckpointName> = request.name.as_deref().map(parse).transpose()?;
-    let (info, stillness) = app.runtime.checkpoint_save(vault, name.as_ref())?;
+    let description: Option<Description> = request.description.as_deref().map(parse).transpose()?;
+    let label = CheckpointLabel {
+        name: name.as_ref(),
+        description: description.as_ref(),
+    };
+    let (info, stillness) = app.runtime.checkpoint_save(vault, label)?;
     Ok(CheckpointItem {
         freeze: stillness.map(items::freeze),
         ..items::checkpoint(&info)

@@ -1,5 +1,6 @@
 //! The request of an exec as the runtime wants it, and its report as the envelope tells it.
 
+use super::envelope_approval;
 use super::errors::Failure;
 use super::exec_options;
 use super::files::vault_path;
@@ -23,13 +24,14 @@ pub(crate) struct Asked {
     vault: Select,
     command: ExecCommand,
     cwd: Option<VaultPath>,
+    by: Principal,
     env: Environment,
     options: ExecOptions,
     stdin: Option<StdinItem>,
 }
 
 impl Asked {
-    pub fn new(vault: Select, exec: Exec) -> Result<Asked, Failure> {
+    pub fn new(vault: Select, exec: Exec, by: Principal) -> Result<Asked, Failure> {
         let cwd = match (&exec.cwd, &exec.cwd_b64) {
             (None, None) => None,
             (text, exact) => Some(vault_path(
@@ -44,6 +46,7 @@ impl Asked {
             stdin: exec.stdin.clone(),
             command: command(exec)?,
             cwd,
+            by,
         })
     }
 
@@ -55,7 +58,7 @@ impl Asked {
             env: self.env.clone(),
             stdin,
             options: self.options.clone(),
-            by: Principal::Owner,
+            by: self.by,
         }
     }
 
@@ -170,6 +173,8 @@ fn result_item(request: &EnvelopeRequest, report: ExecReport) -> EnvelopeResult 
         stderr: counts(&report.stderr),
     };
     let exit_code = report.exit_code();
+    let approval_id = envelope_approval::id(&report);
+    let asked = envelope_approval::reason(&report);
     let (stdout, stdout_b64) = to_text(report.stdout.bytes);
     let (stderr, stderr_b64) = to_text(report.stderr.bytes);
     EnvelopeResult {
@@ -182,7 +187,7 @@ fn result_item(request: &EnvelopeRequest, report: ExecReport) -> EnvelopeResult 
         status: ended.status,
         exit_code,
         signal: ended.signal,
-        reason: ended.reason,
+        reason: ended.reason.or(asked),
         stdout,
         stdout_b64,
         stderr,
@@ -203,6 +208,8 @@ fn result_item(request: &EnvelopeRequest, report: ExecReport) -> EnvelopeResult 
         version: report.version,
         uncommitted: report.uncommitted.map(uncommitted),
         decision: decision(&report.decision),
+        approval_id,
+        speculation: report.speculation.map(envelope_approval::speculation),
         state: if ended.ran { "completed" } else { "failed" }.into(),
         timed_out: ended.status == StatusWord::TimedOut,
         skipped: report.skipped.into_iter().map(items::skipped).collect(),
@@ -237,15 +244,15 @@ fn uncommitted(uncommitted: Uncommitted) -> UncommittedItem {
 }
 
 /// How a command ended, in the wire's words.
-struct Ended {
-    status: StatusWord,
-    signal: Option<i32>,
-    reason: Option<String>,
-    ran: bool,
+pub(crate) struct Ended {
+    pub status: StatusWord,
+    pub signal: Option<i32>,
+    pub reason: Option<String>,
+    pub ran: bool,
 }
 
 impl Ended {
-    fn of(status: &ExecStatus) -> Ended {
+    pub fn of(status: &ExecStatus) -> Ended {
         let ended = |status, ran| Ended {
             status,
             signal: None,
@@ -300,7 +307,7 @@ fn counts(captured: &Captured) -> ByteCounts {
     }
 }
 
-fn decision(decision: &Decision) -> DecisionItem {
+pub(crate) fn decision(decision: &Decision) -> DecisionItem {
     DecisionItem {
         action: decision.action.as_str().into(),
         categories: categories(&decision.categories),
@@ -362,7 +369,7 @@ mod tests {
     use avfs_runtime::Timeout;
 
     fn refusal(exec: Exec) -> String {
-        match Asked::new(Select::Current, exec) {
+        match Asked::new(Select::Current, exec, Principal::Owner) {
             Err(failure) => failure.problem().detail.clone(),
             Ok(_) => panic!("it was accepted"),
         }
@@ -392,13 +399,13 @@ mod tests {
             timeout_ms: Some(0),
             ..Exec::default()
         };
-        let asked = Asked::new(Select::Current, zero).unwrap();
+        let asked = Asked::new(Select::Current, zero, Principal::Owner).unwrap();
         assert_eq!(asked.options.timeout, Timeout::Never);
         let left_out = Exec {
             argv,
             ..Exec::default()
         };
-        let asked = Asked::new(Select::Current, left_out).unwrap();
+        let asked = Asked::new(Select::Current, left_out, Principal::Owner).unwrap();
         assert_eq!(asked.options.timeout, Timeout::Unsaid);
     }
 

@@ -6,8 +6,8 @@ use super::envelope::{self, Asked};
 use super::errors::Failure;
 use super::exec_input;
 use super::routes::{Reply, Routes, parse_vault, receive};
-use crate::wire::{Exec, ExecCancel, ExecCancelled, OutputChunk, StartedEvent};
-use avfs_runtime::{Cancel, OutputSink, Stream};
+use crate::wire::{Exec, ExecCancel, ExecCancelled, OutputChunk, StartedEvent, WaitingEvent};
+use avfs_runtime::{ApprovalId, Cancel, OutputSink, Stream};
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, header};
 use axum::response::sse::{Event, Sse};
@@ -49,7 +49,8 @@ async fn exec(
 ) -> Result<Response, Failure> {
     let at_work = app.enter();
     let wants_events = accepts_events(request.headers());
-    let asked = Asked::new(parse_vault(&vault)?, receive::<Exec>(request).await?)?;
+    let (caller, exec) = receive::<Exec>(request).await?;
+    let asked = Asked::new(parse_vault(&vault)?, exec, caller.principal())?;
     let call = app.calls.begin();
     if wants_events {
         with_events(app, asked, call, at_work)
@@ -161,6 +162,13 @@ impl OutputSink for Live {
     fn output(&self, stream: Stream, bytes: &[u8], until: Option<Instant>) {
         let seq = self.seq.fetch_add(1, Ordering::Relaxed) + 1;
         self.send(event(stream.name(), &OutputChunk::new(seq, bytes)), until);
+    }
+
+    fn waiting(&self, approval: ApprovalId) {
+        let waiting = WaitingEvent {
+            approval_id: approval.to_string(),
+        };
+        self.send(event("waiting", &waiting), None);
     }
 
     fn cancelled(&self) -> Option<Cancel> {

@@ -7,8 +7,8 @@ use crate::wire::{
     ProfileWord, UsageItem,
 };
 use avfs_runtime::{
-    Access, Branch, CheckpointMode, Driver, Enforced, ExecDetail, ExecOptions, Isolation, Limit,
-    Limits, Network, Profile, Timeout, Usage,
+    Access, Approving, Branch, CheckpointMode, Driver, Enforced, ExecDetail, ExecOptions,
+    Isolation, Limit, Limits, Network, Profile, Timeout, Usage,
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -22,7 +22,19 @@ pub(crate) fn options(exec: &Exec) -> Result<ExecOptions, Failure> {
         Some(CheckpointAsk::Named(name)) => CheckpointMode::Named(parse(name)?),
         Some(CheckpointAsk::Never) => CheckpointMode::Never,
     };
+    let approving = match (&exec.approval, exec.wait, exec.speculate) {
+        (None, false, false) => Approving::Ask,
+        (None, true, false) => Approving::Wait,
+        (None, false, true) => Approving::Speculate,
+        (Some(id), false, false) => Approving::Use(parse(id)?),
+        _ => {
+            return Err(Failure::invalid(
+                "only one of an approval, waiting for one and speculating can be had",
+            ));
+        }
+    };
     Ok(ExecOptions {
+        approving,
         timeout: match exec.timeout_ms {
             None => Timeout::Unsaid,
             Some(0) => Timeout::Never,

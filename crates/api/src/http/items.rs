@@ -89,6 +89,10 @@ pub(crate) fn checkpoint(info: &CheckpointInfo) -> CheckpointItem {
     };
     CheckpointItem {
         name: checkpoint.name.to_string(),
+        description: checkpoint
+            .description
+            .as_ref()
+            .map(|said| said.as_str().to_owned()),
         created_at: time(checkpoint.time),
         root: checkpoint.root.to_string(),
         origin: origin.into(),

@@ -5,7 +5,9 @@ use super::errors::Failure;
 use super::items;
 use super::routes::{Reply, Routes, parse};
 use crate::wire::{Journal, JournalItem, JournalListing, JournalVerified, JournalVerify};
-use avfs_runtime::{JournalCheck, JournalProblem, JournalQuery, Time, VaultName, VaultPath};
+use avfs_runtime::{
+    Action, JournalCheck, JournalOrder, JournalProblem, JournalQuery, Time, VaultName, VaultPath,
+};
 use jiff::Timestamp;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -20,11 +22,19 @@ fn list(app: &App, request: Journal) -> Reply<Journal> {
     let path: Option<VaultPath> = request.path.as_deref().map(parse).transpose()?;
     let entries = app.runtime.journal(&JournalQuery {
         vault,
+        exec: request.exec.as_deref().map(parse).transpose()?,
+        principal: request.principal.as_deref().map(parse).transpose()?,
+        decision: request.decision.as_deref().map(decision).transpose()?,
         operation: request.operation,
         path,
         since: request.since.as_deref().map(moment).transpose()?,
         until: request.until.as_deref().map(moment).transpose()?,
+        after: request.after,
         limit: request.limit,
+        order: match request.oldest_first {
+            true => JournalOrder::OldestFirst,
+            false => JournalOrder::NewestFirst,
+        },
     })?;
     let names: HashMap<String, String> = app
         .runtime
@@ -58,6 +68,14 @@ fn list(app: &App, request: Journal) -> Reply<Journal> {
         total_count: entries.len(),
         entries,
     })
+}
+
+/// One of the words that policy decides with.
+fn decision(word: &str) -> Result<String, Failure> {
+    let known = Action::ALL.iter().any(|action| action.as_str() == word);
+    known
+        .then(|| word.to_owned())
+        .ok_or_else(|| Failure::invalid(format!("{word:?} is no decision")))
 }
 
 /// A time as people write it: RFC 3339, a date, seconds since 1970, or an age such as `2h`.

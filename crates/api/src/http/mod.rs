@@ -1,10 +1,13 @@
 //! The HTTP face: every operation of the wire's table as a route, answered by the runtime.
 
 mod app;
+mod approvals;
+mod caller;
 mod care;
 mod checkpoints;
 mod daemon;
 mod envelope;
+mod envelope_approval;
 mod errors;
 mod exec;
 mod exec_input;
@@ -15,6 +18,7 @@ mod journal;
 mod labels;
 mod mounts;
 mod paths;
+mod policy;
 mod routes;
 mod search;
 mod transfer;
@@ -24,6 +28,7 @@ mod watch;
 
 pub(crate) use app::App;
 use axum::Router;
+pub(crate) use caller::Peer;
 use routes::Routes;
 use std::sync::Arc;
 
@@ -42,6 +47,7 @@ fn all_routes() -> Routes {
     let routes = labels::routes(routes);
     let routes = checkpoints::routes(routes);
     let routes = exec_input::routes(exec::routes(routes));
+    let routes = approvals::routes(policy::routes(routes));
     let routes = journal::routes(routes);
     let routes = care::routes(routes);
     let routes = mounts::routes(routes);

@@ -1,15 +1,18 @@
 //! From an operation of the wire's table to a route: parsing, admission, and the thread it runs on.
 
 use super::App;
+use super::app::AtWork;
+use super::caller::{Caller, admit};
 use super::errors::Failure;
-use crate::wire::{CURRENT, Method, Operation, VERSION, VERSION_HEADER};
+use crate::wire::{CURRENT, Method, Operation};
 use avfs_runtime::{ErrorKind, Running, Select};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Path, Query, Request, State};
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::{MethodRouter, delete, get, post, put};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
@@ -48,6 +51,16 @@ impl Routes {
                 serve(app, select, request)
             })
             .await
+        };
+        self.add::<O>(by_method::<O, _, _>(handler))
+    }
+
+    /// An operation for which it matters who asks.
+    pub fn by_caller<O: Operation>(self, serve: fn(&App, Caller, O) -> Reply<O>) -> Routes {
+        let handler = move |State(app): State<Arc<App>>, request: Request| async move {
+            let at_work = app.enter();
+            let (caller, request) = receive::<O>(request).await?;
+            blocking(app, at_work, move |app| serve(app, caller, request)).await
         };
         self.add::<O>(by_method::<O, _, _>(handler))
     }
@@ -95,33 +108,40 @@ where
     F: FnOnce(&App, O) -> Reply<O> + Send + 'static,
 {
     let at_work = app.enter();
-    let request = receive::<O>(request).await?;
+    let (_, request) = receive::<O>(request).await?;
+    blocking(app, at_work, move |app| serve(app, request)).await
+}
+
+/// Answers on a thread that may block.
+async fn blocking<R, F>(app: Arc<App>, at_work: AtWork, serve: F) -> Result<Response, Failure>
+where
+    R: Serialize + Send + 'static,
+    F: FnOnce(&App) -> Result<R, Failure> + Send + 'static,
+{
     let log = app.place.log();
     let reply = tokio::task::spawn_blocking(move || {
         let _at_work = at_work;
-        serve(&app, request)
+        serve(&app)
     });
     let reply = reply.await.map_err(|_| Failure::panicked(&log))?;
     Ok((StatusCode::OK, Json(reply?)).into_response())
 }
 
-/// The operation a request asks for, from a client of this version.
-pub(crate) async fn receive<O: Operation>(request: Request) -> Result<O, Failure> {
+/// The operation a request asks for, and who asks.
+pub(crate) async fn receive<O: Operation>(request: Request) -> Result<(Caller, O), Failure> {
     let (parts, body) = request.into_parts();
-    if O::ROUTE != "/v1/daemon" && O::ROUTE != "/v1/daemon/stop" {
-        // Those two keep their shape for ever, so that any client can replace any daemon.
-        admit(&parts.headers)?;
-    }
-    match O::METHOD {
-        Method::Get | Method::Put => parse_query(&parts.uri),
-        Method::Post | Method::Delete => parse_body(body).await,
-    }
+    let caller = admit::<O>(&parts)?;
+    let request = match O::METHOD {
+        Method::Get | Method::Put => parse_query(&parts.uri)?,
+        Method::Post | Method::Delete => parse_body(body).await?,
+    };
+    Ok((caller, request))
 }
 
 /// The same for an operation whose request is in the address, with the body as it comes.
 pub(crate) fn query<O: Operation>(request: Request) -> Result<(O, Body), Failure> {
     let (parts, body) = request.into_parts();
-    admit(&parts.headers)?;
+    admit::<O>(&parts)?;
     Ok((parse_query(&parts.uri)?, body))
 }
 
@@ -129,15 +149,6 @@ fn parse_query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Failure> {
     match Query::<T>::try_from_uri(uri) {
         Ok(Query(request)) => Ok(request),
         Err(error) => Err(Failure::invalid(error.body_text())),
-    }
-}
-
-fn admit(headers: &HeaderMap) -> Result<(), Failure> {
-    match headers.get(VERSION_HEADER) {
-        Some(version) if version.as_bytes() != VERSION.as_bytes() => Err(Failure::other_version(
-            &String::from_utf8_lossy(version.as_bytes()),
-        )),
-        _ => Ok(()),
     }
 }
 

@@ -32,7 +32,7 @@ impl Routes {
             let (at_work, log) = (app.enter(), app.place.log());
             let wants_events = accepts_events(request.headers());
             let select = parse_vault(&vault)?;
-            let request = receive::<O>(request).await?;
+            let (_, request) = receive::<O>(request).await?;
             let work = move |watcher: &dyn Watcher| {
                 let _at_work = at_work;
                 serve(&app, select, request, watcher)

@@ -9,12 +9,16 @@ pub struct CheckpointSave {
     /// Without one, an unused name is made.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub description: Option<String>,
 }
 
 /// One checkpoint.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CheckpointItem {
     pub name: String,
+    /// What was said about it.
+    pub description: Option<String>,
     pub created_at: String,
     pub root: String,
     /// Why it exists: asked for, made before a command, or made before a restore.

@@ -55,6 +55,15 @@ pub struct Exec {
     pub driver: Option<DriverWord>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub network: Option<NetworkWord>,
+    /// Holds the command until somebody has answered, when policy wants it approved.
+    #[serde(skip_serializing_if = "is_false", default)]
+    pub wait: bool,
+    /// Uses this approval.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub approval: Option<String>,
+    /// Tries it in a throwaway fork, when policy wants it approved, and asks with what it did.
+    #[serde(skip_serializing_if = "is_false", default)]
+    pub speculate: bool,
     /// Adds the changes as a patch.
     #[serde(skip_serializing_if = "is_false", default)]
     pub patch: bool,
@@ -73,6 +82,14 @@ pub enum ExecEvent {
     Started(StartedEvent),
     Stdout(OutputChunk),
     Stderr(OutputChunk),
+    /// The command is held until somebody approves it.
+    Waiting(WaitingEvent),
+}
+
+/// Whom the command waits for.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct WaitingEvent {
+    pub approval_id: String,
 }
 
 /// The daemon has taken the request.
@@ -277,6 +294,12 @@ pub struct EnvelopeResult {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub uncommitted: Option<UncommittedItem>,
     pub decision: DecisionItem,
+    /// The request for approval that was made, or the approval that was used.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub approval_id: Option<String>,
+    /// What the command did when it was tried; nothing of it is in the vault.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub speculation: Option<SpeculationItem>,
     /// `completed` when the command ran to an end, else `failed`.
     pub state: String,
     pub timed_out: bool,
@@ -297,6 +320,19 @@ pub struct EnvelopeResult {
     /// Execs that ran in the same vault meanwhile, whose changes may be among these.
     pub shared_with: Vec<String>,
     pub timings: TimingItem,
+}
+
+/// What a command did in a throwaway fork.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SpeculationItem {
+    pub status: StatusWord,
+    pub exit_code: Option<i32>,
+    pub signal: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+    pub changed_files: Vec<String>,
+    pub changes: Vec<ChangeItem>,
+    pub duration_ms: u64,
 }
 
 /// What a command wrote that is not in the vault, and how to go on.

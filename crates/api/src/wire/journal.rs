@@ -8,6 +8,16 @@ pub struct Journal {
     /// Only what concerns this vault.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub vault: Option<String>,
+    /// Only what this exec did.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub exec: Option<String>,
+    /// Only what was done in this name: `owner`, `agent` or `system`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub principal: Option<String>,
+    /// Only commands that policy decided on so: `allow`, `allow_with_checkpoint`,
+    /// `require_approval` or `deny`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub decision: Option<String>,
     /// Only this operation, or all of a kind: `vault` is `vault.create`, `vault.fork`…
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub operation: Option<String>,
@@ -19,8 +29,14 @@ pub struct Journal {
     pub since: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub until: Option<String>,
+    /// Only entries with a larger id.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub after: Option<u64>,
     #[serde(default = "Journal::default_limit")]
     pub limit: usize,
+    /// The oldest first, instead of the newest.
+    #[serde(default)]
+    pub oldest_first: bool,
 }
 
 impl Journal {
@@ -31,7 +47,7 @@ impl Journal {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct JournalListing {
-    /// Newest first.
+    /// Newest first, unless it was asked otherwise.
     pub entries: Vec<JournalItem>,
     /// How many are listed.
     pub total_count: usize,

@@ -4,9 +4,11 @@
 //! arrives, never here. Bytes that are not UTF-8 travel lossily under their key and exactly
 //! under `<key>_b64`; whoever reads prefers the latter.
 
+mod approval;
 mod base64;
 mod care;
 mod checkpoint;
+mod class;
 mod daemon;
 mod diff;
 mod exec;
@@ -16,6 +18,7 @@ mod journal;
 mod labels;
 mod mounts;
 mod paths;
+mod policy;
 mod problem;
 mod search;
 mod size;
@@ -26,6 +29,10 @@ mod versions;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+pub use approval::{
+    ApprovalApprove, ApprovalDeny, ApprovalDetails, ApprovalItem, ApprovalList, ApprovalListing,
+    ApprovalReady, ApprovalSetup, ApprovalShow, TriedItem,
+};
 pub use base64::{Base64, from_text, to_text};
 pub use care::{
     Collected, DamageItem, Fsck, FsckFindings, Gc, Maintain, Maintained, Prune, PruneFindings,
@@ -36,6 +43,7 @@ pub use checkpoint::{
     CheckpointDelete, CheckpointDeleted, CheckpointDetailsItem, CheckpointInfo, CheckpointItem,
     CheckpointList, CheckpointListing, CheckpointRestore, CheckpointRestored, CheckpointSave,
 };
+pub use class::{CLASS_HEADER, Class};
 pub use daemon::{Daemon, DaemonState, DaemonStop, DaemonStopping};
 pub use diff::{
     ChangeItem, ChangeWord, Diff, DiffLineItem, DiffReport, EntryItem, FileDiffItem, LineWord,
@@ -44,8 +52,8 @@ pub use diff::{
 pub use exec::{
     ByteCounts, CommandMode, DecisionItem, DecisionPart, Envelope, EnvelopeRequest, EnvelopeResult,
     Exec, ExecCancel, ExecCancelled, ExecEvent, ExecInput, ExecInputTaken, ForkItem, LimitHit,
-    LimitItem, OutputChunk, OutputCounts, SkippedItem, StartedEvent, StatusWord, TimeoutItem,
-    TimingItem, UncommittedItem, UsageItem,
+    LimitItem, OutputChunk, OutputCounts, SkippedItem, SpeculationItem, StartedEvent, StatusWord,
+    TimeoutItem, TimingItem, UncommittedItem, UsageItem, WaitingEvent,
 };
 pub use exec_options::{
     CheckpointAsk, DriverWord, ForkWord, FreezeItem, LimitsAsk, NetworkWord, Output, OutputPart,
@@ -67,6 +75,10 @@ pub use mounts::{
 pub use paths::{
     Chmod, Copied, Cp, Edit, Edited, Linked, Ln, ModeChanged, Stat, StatItem, Touch, Touched, Tree,
     TreeEntry, TreeListing,
+};
+pub use policy::{
+    ExampleItem, PolicyChanged, PolicyExplain, PolicyExplained, PolicyList, PolicyListing,
+    PolicySet, PolicySourceItem, PolicyTest, PolicyTested, PolicyValidate, RuleItem,
 };
 pub use problem::Problem;
 pub use search::{
@@ -201,6 +213,16 @@ operations! {
     ExecInput, "exec_input", Put "/v1/exec/input" => ExecInputTaken;
     Output, "output", Get "/v1/output" => OutputPart;
     ExecCancel, "exec_cancel", Post "/v1/exec/cancel" => ExecCancelled;
+    PolicyList, "policy_list", Get "/v1/vaults/{vault}/policy" => PolicyListing;
+    PolicyExplain, "policy_explain", Post "/v1/vaults/{vault}/policy/explain" => PolicyExplained;
+    PolicyTest, "policy_test", Post "/v1/vaults/{vault}/policy/test" => PolicyTested;
+    PolicySet, "policy_set", Post "/v1/vaults/{vault}/policy" => PolicyChanged;
+    PolicyValidate, "policy_validate", Post "/v1/policy/validate" => PolicyTested;
+    ApprovalSetup, "approval_setup", Post "/v1/approvals/setup" => ApprovalReady;
+    ApprovalList, "approval_list", Get "/v1/approvals" => ApprovalListing;
+    ApprovalShow, "approval_show", Post "/v1/approvals/show" => ApprovalDetails;
+    ApprovalApprove, "approval_approve", Post "/v1/approvals/approve" => ApprovalItem;
+    ApprovalDeny, "approval_deny", Post "/v1/approvals/deny" => ApprovalItem;
     Journal, "journal", Get "/v1/journal" => JournalListing;
     JournalVerify, "journal_verify", Get "/v1/journal/verify" => JournalVerified;
     Gc, "gc", Post "/v1/gc" => Collected;

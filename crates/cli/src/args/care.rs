@@ -116,14 +116,34 @@ Examples:
   avfs audit -n 10
   avfs --vault main audit --operation exec --since 2h
   avfs audit --path /src --since 2026-01-31
+  avfs audit --decision deny --principal agent
   avfs audit verify                check that nobody changed it")]
 pub struct AuditArgs {
     /// How many entries to show, newest first
     #[arg(short = 'n', long, default_value_t = 50)]
     pub limit: usize,
+    #[command(flatten)]
+    pub filter: AuditFilter,
+    #[command(subcommand)]
+    pub verb: Option<AuditVerb>,
+}
+
+/// Which entries.
+#[derive(Debug, Args)]
+pub struct AuditFilter {
     /// Only this operation, or all of a kind, such as `vault`
     #[arg(long, visible_alias = "op", value_name = "OPERATION")]
     pub operation: Option<String>,
+    /// Only what this exec did
+    #[arg(long, value_name = "ID")]
+    pub exec: Option<String>,
+    /// Only commands that policy decided on so
+    #[arg(long, value_name = "DECISION",
+        value_parser = ["allow", "allow_with_checkpoint", "require_approval", "deny"])]
+    pub decision: Option<String>,
+    /// Only what was done in this name
+    #[arg(long, value_name = "NAME", value_parser = ["owner", "agent", "system"])]
+    pub principal: Option<String>,
     /// Only what names this path, or one beneath it
     #[arg(long, value_name = "PATH")]
     pub path: Option<OsString>,
@@ -133,12 +153,19 @@ pub struct AuditArgs {
     /// Only up to then
     #[arg(long, value_name = "TIME")]
     pub until: Option<String>,
-    #[command(subcommand)]
-    pub verb: Option<AuditVerb>,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum AuditVerb {
     /// Check that no entry was edited, moved or removed
     Verify,
+    /// Print all entries, oldest first, as lines of JSON
+    #[command(after_help = "\
+Examples:
+  avfs audit export > journal.jsonl
+  avfs audit export --decision deny --since 7d")]
+    Export {
+        #[command(flatten)]
+        filter: AuditFilter,
+    },
 }

@@ -79,6 +79,11 @@ const EXAMPLES: &[(&str, &str)] = &[
         "  avfs mounts\n  avfs mounts --json | jq -r '.mounts[].dir'",
     ),
     ("proxy", "  avfs proxy exec -- make test"),
+    (
+        "policy",
+        "  avfs policy explain -- git push origin main\n  avfs policy edit --level user",
+    ),
+    ("approval", "  avfs approval setup\n  avfs approval watch"),
     ("audit verify", "  avfs audit verify"),
     (
         "stats",

@@ -16,7 +16,7 @@ Examples:
   cat data | avfs proxy exec --stdin -- sort              forwarded as it comes
   avfs proxy exec --stream -- make                        one JSON object per line, as it happens
   avfs --json proxy exec -- true                          the envelope, for programs")]
-#[command(group = clap::ArgGroup::new("input"))]
+#[command(group = clap::ArgGroup::new("input"), group = clap::ArgGroup::new("approving"))]
 pub struct ExecArgs {
     /// Where to run it [default: /workspace if there is one, else /]
     #[arg(long, value_name = "DIR")]
@@ -78,6 +78,15 @@ pub struct ExecArgs {
     /// What it can reach: nothing, or whatever this machine can
     #[arg(long, value_name = "NAME")]
     pub network: Option<NetworkName>,
+    /// Hold it until somebody has answered, if it needs approval
+    #[arg(long, group = "approving")]
+    pub wait: bool,
+    /// Use this approval
+    #[arg(long, value_name = "ID", group = "approving")]
+    pub approval: Option<String>,
+    /// If it needs approval, try it in a throwaway fork and ask with what it did
+    #[arg(long, group = "approving")]
+    pub speculate: bool,
     /// Print each event as one line of JSON while it runs, the envelope last
     #[arg(long)]
     pub stream: bool,

@@ -96,6 +96,9 @@ pub enum CheckpointVerb {
     Save {
         /// Made up when left out
         name: Option<String>,
+        /// One line to remember it by
+        #[arg(short, long, value_name = "TEXT")]
+        description: Option<String>,
     },
     /// List the vault's checkpoints
     List,

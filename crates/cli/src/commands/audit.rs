@@ -1,33 +1,66 @@
 //! `avfs audit`: the journal of all that happened.
 
 use super::paths;
-use crate::args::{AuditArgs, AuditVerb};
-use crate::error::Result;
+use crate::args::{AuditArgs, AuditFilter, AuditVerb};
+use crate::error::{Error, Result};
 use crate::exit;
-use crate::output::Output;
 use crate::output::changes::printable;
 use crate::output::table::{table, time};
+use crate::output::{Output, raw};
 use crate::session::Session;
 use avfs_api::wire::{CURRENT, Journal, JournalListing, JournalVerify};
 
 /// How much of an entry's details fits into a line.
 const DETAILS_MAX: usize = 80;
+/// How many entries are asked for at once.
+const PAGE: usize = 1000;
 
 pub fn run(args: AuditArgs, session: &mut Session, output: Output) -> Result<u8> {
     match args.verb {
         Some(AuditVerb::Verify) => verify(session, output),
+        Some(AuditVerb::Export { filter }) => export(filter, session),
         None => {
-            let vault = Some(session.vault().to_owned()).filter(|vault| vault != CURRENT);
-            let listing = session.call(&Journal {
-                vault,
-                operation: args.operation,
-                path: args.path.as_deref().map(|path| paths::in_vault(path).0),
-                since: args.since,
-                until: args.until,
-                limit: args.limit,
-            })?;
+            let listing = session.call(&question(args.filter, args.limit, session))?;
             output.answer(&listing, list_text)?;
             Ok(exit::OK)
+        }
+    }
+}
+
+fn question(filter: AuditFilter, limit: usize, session: &Session) -> Journal {
+    Journal {
+        vault: Some(session.vault().to_owned()).filter(|vault| vault != CURRENT),
+        exec: filter.exec,
+        principal: filter.principal,
+        decision: filter.decision,
+        operation: filter.operation,
+        path: filter.path.as_deref().map(|path| paths::in_vault(path).0),
+        since: filter.since,
+        until: filter.until,
+        after: None,
+        limit,
+        oldest_first: false,
+    }
+}
+
+/// All entries as lines, a page at a time.
+fn export(filter: AuditFilter, session: &mut Session) -> Result<u8> {
+    let mut question = Journal {
+        oldest_first: true,
+        ..question(filter, PAGE, session)
+    };
+    loop {
+        let page = session.call(&question)?.entries;
+        for entry in &page {
+            let line = serde_json::to_string(entry).map_err(|error| Error::Io {
+                what: "cannot write JSON".into(),
+                source: error.into(),
+            })?;
+            raw(format!("{line}\n").as_bytes())?;
+        }
+        match page.last() {
+            Some(last) if page.len() == PAGE => question.after = Some(last.id),
+            _ => return Ok(exit::OK),
         }
     }
 }

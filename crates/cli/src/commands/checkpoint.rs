@@ -12,8 +12,8 @@ use avfs_api::wire::{
 
 pub fn run(verb: CheckpointVerb, session: &mut Session, output: Output) -> Result<()> {
     match verb {
-        CheckpointVerb::Save { name } => {
-            let saved = session.call(&CheckpointSave { name })?;
+        CheckpointVerb::Save { name, description } => {
+            let saved = session.call(&CheckpointSave { name, description })?;
             output.answer(&saved, |saved| format!("saved checkpoint {}", saved.name))
         }
         CheckpointVerb::List => {
@@ -53,6 +53,7 @@ fn info_text(details: &CheckpointDetailsItem) -> String {
     let mut rows = vec![
         ("name", item.name.clone()),
         ("created", time(&item.created_at)),
+        ("description", item.description.clone().unwrap_or_default()),
         ("origin", item.origin.clone()),
         ("files", format!("{files}, {}", item.total_size_human)),
         ("root", item.root.clone()),
@@ -87,10 +88,14 @@ fn list_text(listing: &CheckpointListing) -> String {
                 it.origin.clone(),
                 it.file_count.to_string(),
                 it.total_size_human.clone(),
+                it.description.clone().unwrap_or_default(),
             ]
         })
         .collect();
-    let mut table = table(&["NAME", "CREATED", "ORIGIN", "FILES", "SIZE"], rows);
+    let mut table = table(
+        &["NAME", "CREATED", "ORIGIN", "FILES", "SIZE", "DESCRIPTION"],
+        rows,
+    );
     for column in [3, 4] {
         align_right(&mut table, column);
     }

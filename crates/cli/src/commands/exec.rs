@@ -106,6 +106,7 @@ impl Teller {
             (Teller::Lines, ExecEvent::Started(started)) => line("started", started),
             (Teller::Lines, ExecEvent::Stdout(chunk)) => line("stdout", chunk),
             (Teller::Lines, ExecEvent::Stderr(chunk)) => line("stderr", chunk),
+            (Teller::Lines, ExecEvent::Waiting(waiting)) => line("waiting", waiting),
         }
     }
 }
@@ -133,6 +134,11 @@ fn pass_on(event: &ExecEvent) -> std::io::Result<()> {
             out.write_all(chunk.bytes()).and_then(|()| out.flush())
         }
         ExecEvent::Stderr(chunk) => std::io::stderr().lock().write_all(chunk.bytes()),
+        ExecEvent::Waiting(waiting) => {
+            let id = &waiting.approval_id;
+            let text = format!("avfs: held until the owner runs `avfs approval approve {id}`\n");
+            std::io::stderr().lock().write_all(text.as_bytes())
+        }
     }
 }
 
@@ -199,6 +205,9 @@ fn request(args: ExecArgs) -> Result<Exec> {
             NetworkName::None => NetworkWord::None,
             NetworkName::Host => NetworkWord::Host,
         }),
+        wait: args.wait,
+        approval: args.approval,
+        speculate: args.speculate,
         patch: args.patch,
         list_home_changes: args.home_changes,
     })

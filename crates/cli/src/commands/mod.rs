@@ -1,5 +1,6 @@
 //! One file per verb, and the door they all go through.
 
+mod approval;
 pub mod attack;
 mod audit;
 mod care;
@@ -31,6 +32,7 @@ mod mount;
 mod mv;
 mod output;
 mod paths;
+mod policy;
 mod rm;
 mod search;
 mod serve;
@@ -40,7 +42,7 @@ mod tree;
 mod vault;
 mod write;
 
-use crate::args::{Cli, DoctorArgs, ProxyVerb, Verb};
+use crate::args::{Cli, ProxyVerb, Verb};
 use crate::error::{Error, Result};
 use crate::exit::{self, Owner};
 use crate::output::Output;
@@ -70,7 +72,7 @@ fn dispatch(cli: Cli, output: Output) -> Result<u8> {
         // These need no daemon, or choose one themselves.
         Verb::Serve(args) => serve::run(args, output),
         Verb::Completions { shell } => completions::run(shell, output),
-        Verb::Doctor(DoctorArgs { attack: true, .. }) => return attack::run(output),
+        Verb::Doctor(args) if args.attack => return attack::run(output),
         Verb::Doctor(args) => return doctor::run(args, output),
         Verb::Demo => return demo::run(output),
         Verb::Daemon(verb) => return daemon::run(verb, output),
@@ -114,6 +116,8 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Commit => commit::run(session, output),
         Verb::Diff(args) => diff::run(args, session, output),
         Verb::Output(args) => output::run(args, session, output),
+        Verb::Approval(verb) => approval::run(verb, session, output),
+        Verb::Policy(verb) => return policy::run(verb, session, output),
         Verb::Audit(args) => return audit::run(args, session, output),
         Verb::Stats => care::stats(session, output),
         Verb::Quota(args) => care::quota(args, session, output),

@@ -31,6 +31,7 @@ pub fn run(args: ServeArgs, output: Output) -> Result<()> {
         binary: environment::binary()?,
         host: HostFacts {
             user_home: environment::user_home(),
+            user_policy: environment::user_policy(),
             path: environment::host_path(),
             git_name: args.git_name,
             git_email: args.git_email,

@@ -59,17 +59,7 @@ pub fn run(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()>
             let forked = session.call_on(&source, &request)?;
             output.answer(&forked, fork_text)
         }
-        verb => run_further(verb, session, output),
-    }
-}
-
-fn run_further(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()> {
-    match verb {
-        VaultVerb::Delete {
-            name,
-            yes: _,
-            force,
-        } => delete(&name, force, session, output),
+        VaultVerb::Delete { name, force, .. } => delete(&name, force, session, output),
         VaultVerb::Undelete { name, to } => {
             let back = session.call(&VaultUndelete { name, to })?;
             output.answer(&back, |back| {
@@ -87,7 +77,6 @@ fn run_further(verb: VaultVerb, session: &mut Session, output: Output) -> Result
             let versions = session.call_on(&vault, &VaultLog { limit })?;
             output.answer(&versions, |versions| log_text(versions))
         }
-        verb => unreachable!("answered before: {verb:?}"),
     }
 }
 

@@ -12,8 +12,16 @@ pub fn report(envelope: &Envelope) -> String {
     if let Some(reason) = &result.decision.reason {
         lines.push(format!("  {reason}"));
     }
-    if result.status == StatusWord::NeedsApproval {
-        lines.push("  nobody can approve it yet: take the work out with `avfs export`".into());
+    if let Some(tried) = &result.speculation {
+        let changed = count(tried.changes.len() as u64, "path");
+        lines.push(format!("  tried in a fork that is gone: {changed} changed"));
+        let tried = first_lines(&tried.changes).into_iter();
+        lines.extend(tried.map(|line| format!("    {line}")));
+    }
+    if result.status == StatusWord::NeedsApproval
+        && let Some(id) = &result.approval_id
+    {
+        lines.push(format!("  request {id}"));
     }
     if let Some(reason) = &result.reason {
         lines.push(format!("  {reason}"));

@@ -46,9 +46,13 @@ def look(path):
                     found.append(path)
     except OSError:
         pass
+def lent(path):
+    # What is lent by the host is read-only, and the same for everyone; but /etc is made.
+    return not path.startswith("/etc") and os.statvfs(path).f_flag & os.ST_RDONLY
 for top, dirs, files in os.walk("/"):
-    if top == "/":
-        dirs[:] = [d for d in dirs if d not in ("usr", "bin", "sbin", "lib", "lib64", "opt", "proc", "dev")]
+    paths = {d: os.path.join(top, d) for d in dirs}
+    dirs[:] = [d for d in dirs if paths[d] not in ("/proc", "/dev") and not os.path.islink(paths[d])
+               and os.access(paths[d], os.R_OK) and not lent(paths[d])]
     for name in files:
         look(os.path.join(top, name))
 for pid in [p for p in os.listdir("/proc") if p.isdigit()]:

@@ -94,11 +94,12 @@ fn forks_and_checkpoints_hold_running_commands_still() {
             assert_eq!(forked["freeze"]["consistency"], "moment");
             assert_eq!(forked["freeze"]["commands"], 1);
             let read = |path| {
-                home.ok(&["--vault", &name, "cat", path])
+                let output = home.avfs(&["--vault", &name, "cat", path]);
+                String::from_utf8_lossy(&output.stdout)
                     .trim()
                     .parse::<u64>()
             };
-            // One of them may just have been emptied to be written.
+            // One of them may not be there yet, or just have been emptied to be written.
             if let (Ok(x), Ok(y)) = (read("/x"), read("/y")) {
                 assert!(
                     x == y || x == y + 1,
@@ -112,6 +113,23 @@ fn forks_and_checkpoints_hold_running_commands_still() {
         assert_eq!(result(running)["exit_code"], 0, "it went on afterwards");
         let quiet = home.json(&["checkpoint", "save", "d"]);
         assert_eq!(quiet.get("freeze"), None, "nothing ran");
+    });
+}
+
+#[test]
+fn a_request_that_cannot_be_had_disturbs_nobody() {
+    with_vault(|home| {
+        let running = start(home, 1, &format!("{UNTIL_TOLD}; echo done"));
+        for wrong in [["--memory", "1k"], ["--cpus", "0"], ["--checkpoint", "a/b"]] {
+            let answer = home.json(&[&["exec"], &wrong[..], &["--", "true"]].concat());
+            assert_eq!(answer["error"], "Invalid", "{wrong:?}: {answer}");
+        }
+        home.ok(&["write", "/tmp/stop", ""]);
+        let result = result(running);
+        assert_eq!(
+            (&result["exit_code"], &result["stdout"]),
+            (&json!(0), &json!("done\n"))
+        );
     });
 }
 

@@ -22,7 +22,7 @@ fn groups() -> usize {
         "/sys/fs/cgroup/pids",
     ];
     let inside = |dir: &&str| fs::read_dir(dir).into_iter().flatten().flatten();
-    let ours = pattern.iter().flat_map(|dir| inside(dir));
+    let ours = pattern.iter().flat_map(inside);
     ours.filter(|entry| entry.file_name().to_string_lossy().starts_with("avfs-"))
         .count()
 }

@@ -89,6 +89,19 @@ fn nothing_of_one_caller_is_warm_for_the_next() {
 }
 
 #[test]
+fn a_fork_bomb_is_bounded_even_without_limits() {
+    with_vault(|home| {
+        let most: u64 = text(&exec(home, &["--shell", "ulimit -Hu"]))
+            .trim()
+            .parse()
+            .unwrap();
+        assert!(most <= 16_384, "{most}");
+        let raise = exec(home, &["--shell", "ulimit -Hu 99999"]);
+        assert_ne!(raise["exit_code"], 0, "{raise:#}");
+    });
+}
+
+#[test]
 fn words_stay_words_and_the_exit_code_is_the_commands() {
     with_vault(|home| {
         let result = exec(

@@ -108,8 +108,16 @@ fn files() {
 fn checkpoints() {
     with_vault(|home| {
         home.ok(&["write", "/f", "one"]);
-        let saved = home.json(&["checkpoint", "save", "first"]);
-        has_shape(&saved, &json!({"name": "", "created_at": ""}));
+        let saved = home.json(&["checkpoint", "save", "first", "-d", "before the storm"]);
+        has_shape(
+            &saved,
+            &json!({"name": "", "created_at": "", "file_count": 0, "total_size": 0,
+            "total_size_human": "", "description": ""}),
+        );
+        let info = home.json(&["checkpoint", "info", "first"]);
+        assert_eq!(info["description"], "before the storm");
+        let refused = home.json(&["checkpoint", "save", "second", "-d", "two\nlines"]);
+        assert_eq!(refused["error"], "Invalid");
         home.ok(&["write", "/f", "two"]);
         let list = home.json(&["snapshot", "list"]);
         assert_eq!(list["snapshots"][0]["name"], "first");

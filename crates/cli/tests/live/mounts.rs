@@ -320,7 +320,11 @@ fn a_mount_in_the_foreground_ends_with_its_caller() {
             "--driver",
             scene.driver,
         ];
-        let mut child = scene.home.command(&words).spawn().expect("it runs");
+        let mut child = scene.home.command(&words);
+        let mut child = child
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .expect("it runs");
         assert!(wait_for(SOON, || mounts(&scene.home).len() == 1), "{scene}");
         scene.host("echo f > $M/f");
         let pid = i32::try_from(child.id())
@@ -375,6 +379,62 @@ fn a_killed_daemon_loses_nothing_that_was_written() {
             assert!(causes(home).iter().any(|it| it == "interrupted"), "{scene}");
             assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0, "{scene}");
         }
+    }
+}
+
+/// The keeper shows the stored files to an overlay; a FUSE mount can do without.
+#[test]
+fn a_killed_keeper_loses_nothing() {
+    for scene in scenes() {
+        let home = &scene.home;
+        let dir = scene.mount();
+        scene.host("echo before > $M/before");
+        let keeper = home.json(&["daemon", "status"])["keeper_pid"].as_u64();
+        let keeper = u32::try_from(keeper.expect("it runs")).expect("a pid");
+        kill(keeper);
+        assert!(process_ends(keeper, SOON), "{scene}");
+        assert_eq!(home.ok(&["cat", "/before"]), "before\n", "{scene}");
+        match scene.driver {
+            "fuse" => {
+                scene.host("echo after > $M/after");
+                home.ok(&["unmount", text(&dir)]);
+                assert_eq!(home.ok(&["cat", "/after"]), "after\n", "{scene}");
+            }
+            _ => {
+                assert_eq!(mounts(home).len(), 0, "{scene}");
+                assert!(causes(home).iter().any(|it| it == "interrupted"), "{scene}");
+                scene.mount();
+                assert_eq!(scene.host("cat $M/before"), "before\n", "{scene}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_daemon_stays_while_something_is_mounted() {
+    // One way to mount stands for all: it is the daemon that counts them.
+    for scene in scenes().into_iter().rev().take(1) {
+        let home = &scene.home;
+        home.ok(&["daemon", "stop"]);
+        let words = ["serve", "--foreground", "--idle-timeout", "1"];
+        let mut daemon = home.command(&words);
+        let mut daemon = daemon
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .expect("it runs");
+        assert!(
+            wait_for(SOON, || home.daemon_pid() == Some(daemon.id())),
+            "{scene}"
+        );
+        scene.mount();
+        std::thread::sleep(Duration::from_millis(2_500));
+        assert_eq!(scene.host("cat $M/src/a.txt"), "stored\n", "{scene}");
+        assert!(
+            daemon.try_wait().expect("it can be asked").is_none(),
+            "{scene}"
+        );
+        home.ok(&["unmount"]);
+        assert!(daemon.wait().expect("it ends").success(), "{scene}");
     }
 }
 

@@ -12,7 +12,8 @@ use super::{Slot, State};
 use crate::commit::commit_version;
 use crate::mounts::{HostMount, MountInfo, Showing, Unmounted, open_on_host};
 use crate::opened::{
-    CommitPlan, Committed, LiveView, Otherwise, commit_layer, remove_in_background,
+    CommitPlan, Committed, LiveView, Otherwise, commit_layer, interrupted_version,
+    remove_in_background,
 };
 use crate::runtime::Runtime;
 use crate::stage::Stage;
@@ -41,11 +42,25 @@ impl State {
 }
 
 impl Slot {
-    /// The slot; a mount that somebody took away without asking is given up first.
+    /// The slot; a mount that cannot go on is given up first. Somebody may have taken it away
+    /// without asking, or the keeper may have died.
     pub(super) fn ready(&self, runtime: &Runtime) -> Result<MutexGuard<'_, State>> {
         let mut state = self.lock();
-        if state.mount().is_some_and(|mount| !mount.is_alive()) {
+        let Some(live) = &mut state.live else {
+            return Ok(state);
+        };
+        let Stage::Mount(mount) = &live.stage else {
+            return Ok(state);
+        };
+        let kept = live.engine.keeper.is_alive();
+        if !mount.is_alive() {
             self.finish_mount(runtime, &mut state, last_version())?;
+        } else if !kept && live.lens.is_some() {
+            // What it stands on is shown no more.
+            let version = interrupted_version(json!({ "why": "the keeper was lost" }));
+            self.finish_mount(runtime, &mut state, version)?;
+        } else if !kept {
+            live.engine = runtime.engine()?;
         }
         Ok(state)
     }

@@ -164,7 +164,7 @@ pub(super) fn no_gain(_: &Targets) -> Outcome {
             .unwrap_or_default()
     };
     for set in ["CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"] {
-        if field(set).trim_start_matches('0') != "" {
+        if !field(set).trim_start_matches('0').is_empty() {
             return Outcome::Succeeded(format!("{set} {}", field(set)));
         }
     }

@@ -161,6 +161,14 @@ impl Keeper {
         }
     }
 
+    /// Where a sandbox that is not confined has its overlay.
+    pub fn view_of_unconfined(&self) -> PathBuf {
+        self.shared
+            .runtime_dir
+            .join("keeper")
+            .join(crate::agent::ROOT)
+    }
+
     /// An overlay over directories that the keeper sees, attached nowhere yet. As root, whoever
     /// has it can attach it in the host's mount namespace.
     pub fn mount_overlay(&self, plan: &OverlayPlan) -> Result<OwnedFd> {
@@ -175,14 +183,6 @@ impl Keeper {
             Ok(_) => Err(unexpected()),
             Err(error) => Err(error.named("keeper", Error::KeeperGone, ANSWER)),
         }
-    }
-
-    /// Where a sandbox that is not confined has its overlay.
-    pub fn view_of_unconfined(&self) -> PathBuf {
-        self.shared
-            .runtime_dir
-            .join("keeper")
-            .join(crate::agent::ROOT)
     }
 
     /// Opens a sandbox. Its first process keeps `held` open as long as anything lives in it.

@@ -1,7 +1,8 @@
 //! Quotas hold, and pruning forgets no more than it is told to.
 
 use avfs_vault::{
-    CheckpointOrigin, Error, Keep, Quota, QuotaLimit, Time, Vault, VaultName, Vaults,
+    CheckpointLabel, CheckpointOrigin, Error, Keep, Quota, QuotaLimit, Time, Vault, VaultName,
+    Vaults,
 };
 
 use crate::common::{OWNER, add_file, checkpoint, edit_file, head, name, noise, open, publish};
@@ -132,7 +133,7 @@ fn pruning_keeps_the_newest_versions_and_what_was_asked_for() {
         add_file(&vaults, &vault, "/f", &n.to_le_bytes());
         let (origin, root) = (CheckpointOrigin::Automatic, head(&vaults, &vault));
         vaults
-            .save_checkpoint(vault.id, None, root, origin, OWNER)
+            .save_checkpoint(vault.id, CheckpointLabel::default(), root, origin, OWNER)
             .unwrap();
     }
     checkpoint(&vaults, &vault, "asked");

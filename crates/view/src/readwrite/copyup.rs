@@ -65,6 +65,7 @@ impl View {
             let node = table.get(number).ok_or(Errno::STALE)?;
             (node.names.first().cloned(), node.opened.upgrade())
         };
+        let mut linked = Ok(());
         if let Some(name) = &name {
             let parent = self.directory_in_upper(name.parent)?;
             host::keeping_times(&parent, || {
@@ -73,7 +74,7 @@ impl View {
                 })
             })?;
             if let (Some(link), Some(copy)) = (entry.link(), &copy) {
-                self.link_other_names(link, copy)?;
+                linked = self.link_other_names(link, copy);
             }
             let stat = host::stat(&*parent, &name.name)?;
             let cut_off = entry.size().saturating_sub(stat.stx_size);
@@ -92,7 +93,8 @@ impl View {
         if let (Some(opened), Some(copy)) = (opened, copy) {
             opened.file.get_or_init(|| Arc::new(copy));
         }
-        Ok(())
+        // Told only now: the name that was found is a copy, whatever became of the others.
+        linked
     }
 
     fn give_name(

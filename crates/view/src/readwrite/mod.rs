@@ -26,13 +26,14 @@ use avfs_vault::{RootId, Trees, VaultPath};
 use fuser::{BackgroundSession, Config, Session, SessionACL};
 
 use crate::scan::MarkNames;
+use crate::scanner::raise_descriptor_limit;
 use crate::{Error, Owner, Result};
 use filesystem::ViewFilesystem;
 pub use gate::Quiet;
 use view::View;
 
-/// Event loops: while some copy a large file up, others go on answering.
-const THREADS: usize = 4;
+/// Event loops: while some copy a large file up, or wait for a commit, others go on answering.
+const THREADS: usize = 8;
 
 /// Whether a read-write view may be written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,11 +94,13 @@ pub struct ReadWrite {
 
 impl ReadWrite {
     /// What the mount must be given besides `fd`, `rootmode`, `user_id` and `group_id`: the kernel checks
-    /// all permissions. For views of several users `allow_other` is needed too.
+    /// all permissions. For views of several users `allow_other` is needed too; one that cannot be written
+    /// to is faster when mounted read-only.
     pub const MOUNT_OPTIONS: &str = "default_permissions";
 
     /// Answers requests on `fuse`, a fresh /dev/fuse descriptor that is already mounted somewhere.
     pub fn serve(fuse: OwnedFd, plan: ReadWritePlan) -> Result<ReadWrite> {
+        raise_descriptor_limit();
         let view = Arc::new(View::new(plan)?);
         let mut config = Config::default();
         // A clone of the device for each loop would need /dev/fuse once more.
@@ -112,6 +115,10 @@ impl ReadWrite {
     }
 
     /// Holds all writers until the returned guard is dropped, so that a commit reads one state.
+    ///
+    /// Meanwhile the caller reads the upper directory, never the mount: writers that wait may keep all
+    /// loops busy. What was written through mapped memory before is in the files, and every write moves
+    /// their times, so that contents known by their stamps may be trusted.
     pub fn quiesce(&self) -> Result<Quiet<'_>> {
         self.view.flush_mappings();
         Ok(self.view.gate.close())

@@ -18,7 +18,7 @@ use super::{Access, Owners, ReadWritePlan, Room};
 use crate::{Owner, Result};
 
 /// Open directories of the upper that are kept.
-const DIRECTORIES_MAX: usize = 512;
+const DIRECTORIES_MAX: usize = 256;
 
 pub struct View {
     pub trees: Trees,

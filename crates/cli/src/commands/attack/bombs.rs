@@ -103,12 +103,12 @@ const BOMBS: [Bomb; 5] = [
     Bomb {
         name: "a flood of output",
         layer: "limit on output",
-        argv: &["/usr/bin/head", "-c", "60000000", "/dev/zero"],
+        argv: &["/usr/bin/head", "-c", "6000000", "/dev/zero"],
         limits: NO_LIMITS,
         held: |result| {
             let counts = result.output.stdout;
             let kept = result.stdout.len();
-            (counts.truncated && counts.bytes == 60_000_000)
+            (counts.truncated && counts.bytes == 6_000_000)
                 .then(|| format!("{} bytes counted, {kept} kept", counts.bytes))
         },
     },

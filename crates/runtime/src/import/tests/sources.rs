@@ -58,6 +58,7 @@ impl Scene {
             From::Revision(dir, revision) => {
                 let host = HostFacts {
                     user_home: Some(self.dir.path().to_owned()),
+                    user_policy: None,
                     path: std::env::var_os("PATH").unwrap(),
                     git_name: None,
                     git_email: None,

@@ -346,3 +346,29 @@ fn opening_to_write_copies_nothing_until_something_is_written() {
         3 << 20
     );
 }
+
+#[test]
+fn very_many_files_can_be_open() {
+    let scene = scene();
+    let script = "import resource,sys\n\
+        hard=resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n\
+        resource.setrlimit(resource.RLIMIT_NOFILE,(hard,hard))\n\
+        count=min(2000,hard-100)\n\
+        held=[open(f'{sys.argv[1]}/{n}','w') for n in range(count)]\n\
+        [file.write('x') or file.flush() for file in held]\n\
+        print(count)";
+    let mut many = Command::new("python3");
+    let output = many.args(["-c", script]).arg(&scene.top).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let count: usize = said.trim().parse().unwrap();
+    let whole = fs::read_dir(&scene.upper).unwrap().filter(|item| {
+        let metadata = item.as_ref().unwrap().metadata().unwrap();
+        metadata.is_file() && metadata.len() == 1
+    });
+    assert_eq!(whole.count(), count);
+}

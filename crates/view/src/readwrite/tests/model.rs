@@ -243,9 +243,15 @@ fn check(steps: &[Step]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// More of them on demand: `PROPTEST_CASES=2000 cargo test -p avfs-view a_view_is_a_directory`.
+fn cases() -> u32 {
+    let wanted = std::env::var("PROPTEST_CASES").ok();
+    wanted.and_then(|cases| cases.parse().ok()).unwrap_or(24)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 24,
+        cases: cases(),
         failure_persistence: None,
         ..ProptestConfig::default()
     })]

@@ -313,3 +313,43 @@ fn directories_that_their_owner_may_not_read_can_be_kept_and_removed() {
     ];
     assert_eq!(scene.paths(root), expected);
 }
+
+#[test]
+fn files_in_closed_directories_change_though_their_names_cannot() {
+    let mut scene = Scene::of(|base| {
+        base.entry("/closed", Entry::directory(0o555, time(1)))
+            .file("/closed/f", "stored")
+            .entry("/closed/inner", Entry::directory(0o555, time(1)))
+            .file("/closed/inner/g", "stored")
+            .link("/closed/inner/g", "/other");
+    });
+    if !rustix::process::getuid().is_root() {
+        let refused = fs::write(scene.path("/closed/new"), "");
+        assert_eq!(errno(refused), Some(libc::EACCES));
+        let refused = fs::remove_file(scene.path("/closed/f"));
+        assert_eq!(errno(refused), Some(libc::EACCES));
+    }
+    fs::write(scene.path("/closed/f"), "changed").unwrap();
+    fs::write(scene.path("/other"), "also").unwrap();
+    assert_eq!(fs::read(scene.path("/closed/inner/g")).unwrap(), b"also");
+    fs::rename(scene.path("/closed"), scene.path("/moved")).unwrap();
+    assert_eq!(scene.mode("/moved"), 0o555);
+    assert_eq!(scene.mode("/moved/inner"), 0o555);
+    let root = scene.commit().root;
+    let expected = [
+        "/",
+        "/moved",
+        "/moved/f",
+        "/moved/inner",
+        "/moved/inner/g",
+        "/other",
+    ];
+    assert_eq!(scene.paths(root), expected);
+    assert_eq!(scene.content(root, "/moved/inner/g"), b"also");
+    assert_eq!(scene.entry(root, "/moved/inner").meta.mtime, time(1));
+    // So that an ordinary user can clear up.
+    for path in ["moved/inner", "moved"] {
+        let opened = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(scene.upper.join(path), opened).unwrap();
+    }
+}

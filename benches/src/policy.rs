@@ -1,0 +1,81 @@
+//! What deciding costs: an argv, a line of shell, a script of 200 lines.
+
+use avfs_policy::{CommandForm, Level, Network, Request, RuleFile, Rules, decide};
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+const ROUNDS: usize = 200;
+
+/// A stretch of an ordinary build script.
+const STRETCH: &str = r#"set -euo pipefail
+cd "$(dirname "$0")/.."
+VERSION=$(git describe --tags --always)
+for target in x86_64 aarch64; do
+    echo "building $target"
+    cargo build --release --target "$target-unknown-linux-gnu" 2>&1 | tail -n 5
+done
+if [ -d dist ]; then
+    rm -rf dist
+fi
+mkdir -p dist/bin dist/share
+cp target/release/app dist/bin/
+sed -i "s/@VERSION@/$VERSION/" dist/share/about.txt
+find dist -name '*.tmp' -print | xargs -r rm -f
+tar czf "app-$VERSION.tar.gz" -C dist .
+sha256sum "app-$VERSION.tar.gz" > SHA256SUMS
+test -s SHA256SUMS && echo ok || exit 1
+python3 -m pytest -q tests/unit
+grep -rn TODO src | head -20 || true
+git status --short
+"#;
+
+pub fn measure() {
+    println!("\n## deciding (budget: 50 µs an argv, 300 µs a script of 200 lines)\n");
+    let argv: Vec<Vec<u8>> = ["git", "-C", "/workspace/repo", "commit", "-m", "fix: it"]
+        .map(|word| word.as_bytes().to_vec())
+        .into();
+    let script = STRETCH.repeat(10);
+    assert_eq!(script.lines().count(), 200);
+    let rules = Rules::load(&[written_rules()]).expect("they are right");
+    for (name, rules) in [("defaults", Rules::defaults()), ("50 written rules", rules)] {
+        for (what, command) in [
+            ("argv", CommandForm::Argv(&argv)),
+            (
+                "one line",
+                CommandForm::Shell("cd sub && cargo test 2>&1 | tail -20"),
+            ),
+            ("200 lines", CommandForm::Shell(&script)),
+        ] {
+            println!("{name}, {what}: {:?}", median(&rules, command));
+        }
+    }
+}
+
+fn median(rules: &Rules, command: CommandForm<'_>) -> Duration {
+    let request = Request {
+        command,
+        cwd: b"/workspace",
+        network: Network::None,
+        env: &[],
+    };
+    let mut times: Vec<Duration> = (0..ROUNDS)
+        .map(|_| {
+            let started = Instant::now();
+            black_box(decide(rules, black_box(&request)));
+            started.elapsed()
+        })
+        .collect();
+    times.sort();
+    times[ROUNDS / 2]
+}
+
+fn written_rules() -> RuleFile {
+    let rule = |i: usize| {
+        format!("[[rule]]\ncommand = [\"tool{i}\", \"run\"]\naction = \"require_approval\"\n")
+    };
+    RuleFile {
+        level: Level::User,
+        name: "bench".into(),
+        text: (0..50).map(rule).collect(),
+    }
+}

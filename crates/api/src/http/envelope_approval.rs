@@ -1,0 +1,59 @@
+//! What an envelope tells about the approval of its command.
+
+use super::envelope::Ended;
+use super::items;
+use crate::wire::{SpeculationItem, to_text};
+use avfs_runtime::{ApprovalReport, ChangeKind, ExecReport, ExecStatus, SpeculationReport};
+
+/// The approval's id, if there is one.
+pub(crate) fn id(report: &ExecReport) -> Option<String> {
+    match report.approval.as_ref()? {
+        ApprovalReport::Pending(id) | ApprovalReport::Used(id) => Some(id.to_string()),
+        ApprovalReport::Refused { .. } => None,
+    }
+}
+
+/// What to do about a command that waits, or why nobody can be asked.
+pub(crate) fn reason(report: &ExecReport) -> Option<String> {
+    match report.approval.as_ref()? {
+        ApprovalReport::Used(_) => None,
+        ApprovalReport::Pending(id) if report.status == ExecStatus::Denied => {
+            Some(format!("the owner denied request {id}"))
+        }
+        ApprovalReport::Pending(_) if !report.approver_set_up => Some(
+            "no approver is set up: the owner runs `avfs approval setup` in a terminal".to_owned(),
+        ),
+        ApprovalReport::Pending(id) => Some(format!(
+            "the owner can let it run with `avfs approval approve {id}`; then repeat it with \
+             `--approval {id}`"
+        )),
+        ApprovalReport::Refused { reason, hint } => Some(match hint {
+            Some(hint) => format!("{reason}: {hint}"),
+            None => reason.clone(),
+        }),
+    }
+}
+
+pub(crate) fn speculation(tried: SpeculationReport) -> SpeculationItem {
+    let ended = Ended::of(&tried.status);
+    let mut changed = Vec::new();
+    for change in &tried.changes {
+        if let ChangeKind::Renamed { from } = &change.kind {
+            changed.push(from.to_string());
+        }
+        changed.push(change.path.to_string());
+    }
+    SpeculationItem {
+        status: ended.status,
+        exit_code: match tried.status {
+            ExecStatus::Exited(code) => Some(code),
+            _ => None,
+        },
+        signal: ended.signal,
+        stdout: to_text(tried.stdout.bytes).0,
+        stderr: to_text(tried.stderr.bytes).0,
+        changed_files: changed,
+        changes: tried.changes.iter().map(items::change).collect(),
+        duration_ms: tried.duration.as_millis() as u64,
+    }
+}

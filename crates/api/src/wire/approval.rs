@@ -1,0 +1,109 @@
+//! Approvals: what waits for the owner, and the owner's answer.
+
+use super::ChangeItem;
+use serde::{Deserialize, Serialize};
+
+/// Sets the passphrase with which the owner approves.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApprovalSetup {
+    pub passphrase: String,
+    /// The one that is set up already.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub old: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ApprovalReady {
+    pub set_up: bool,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApprovalList {
+    /// Only those of this vault.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub vault: Option<String>,
+    /// Also those that were answered or have expired.
+    #[serde(default)]
+    pub all: bool,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ApprovalListing {
+    /// Newest first.
+    pub approvals: Vec<ApprovalItem>,
+    /// Whether there is a passphrase to approve with.
+    pub set_up: bool,
+}
+
+/// A request for approval. All text from the command is escaped so that it is what it looks like.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ApprovalItem {
+    pub id: String,
+    pub vault: Option<String>,
+    /// `pending`, `approved`, `denied`, `used` or `expired`.
+    pub state: String,
+    /// `argv`: one line per word; `shell`: the text's lines.
+    pub kind: String,
+    pub lines: Vec<String>,
+    pub cwd: String,
+    pub env: Vec<String>,
+    pub network: String,
+    pub categories: Vec<String>,
+    pub rule: String,
+    pub reason: Option<String>,
+    pub asked: String,
+    pub expires: String,
+    /// The exec that asked.
+    pub exec: String,
+    /// The state of the vault that it is for.
+    pub root: String,
+    pub version: u64,
+    pub speculated: bool,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApprovalShow {
+    pub id: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ApprovalDetails {
+    #[serde(flatten)]
+    pub approval: ApprovalItem,
+    /// What the command did when it was tried.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub speculation: Option<TriedItem>,
+}
+
+/// What a command did in a throwaway fork; publishing it makes exactly this the vault's state.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TriedItem {
+    pub outcome: serde_json::Value,
+    /// Escaped, like all that the command wrote.
+    pub stdout: String,
+    pub stderr: String,
+    pub changes: Vec<ChangeItem>,
+    /// The changes in unified form, escaped line by line.
+    pub patch: Vec<String>,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApprovalApprove {
+    pub id: String,
+    /// Needed unless another user asks.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub passphrase: Option<String>,
+    /// How long it can be used. Left out: fifteen minutes.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub lifetime_ms: Option<u64>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ApprovalDeny {
+    pub id: String,
+}

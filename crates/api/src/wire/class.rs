@@ -1,0 +1,150 @@
+//! Who may ask for what: every operation is of the agent's class or of the owner's.
+//!
+//! The owner's are those that move the boundary itself, or reach beyond the vaults: rules, approvals, limits, paths of
+//! the host, history that goes for good, the daemon. A surface that serves agents gets the agent's class alone.
+
+/// What a caller may ask for.
+#[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Hash)]
+pub enum Class {
+    Agent,
+    #[default]
+    Owner,
+}
+
+impl Class {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Class::Agent => "agent",
+            Class::Owner => "owner",
+        }
+    }
+
+    /// The class with this name.
+    pub fn parse(text: &str) -> Option<Class> {
+        [Class::Agent, Class::Owner]
+            .into_iter()
+            .find(|class| class.as_str() == text)
+    }
+
+    /// Which class a caller needs for an operation; what is not listed needs the owner's.
+    pub fn needed(operation: &str) -> Class {
+        match AGENT.contains(&operation) {
+            true => Class::Agent,
+            false => Class::Owner,
+        }
+    }
+}
+
+/// The request header with which a caller gives up the owner's class; it can only be given up.
+pub const CLASS_HEADER: &str = "avfs-class";
+
+const AGENT: &[&str] = &[
+    "vault_create",
+    "vault_list",
+    "vault_info",
+    "vault_use",
+    "vault_rename",
+    "vault_fork",
+    "vault_delete",
+    "vault_list_deleted",
+    "vault_undelete",
+    "vault_log",
+    "log",
+    "checkout",
+    "revert",
+    "ls",
+    "cat",
+    "write",
+    "mkdir",
+    "rm",
+    "mv",
+    "stat",
+    "tree",
+    "cp",
+    "ln",
+    "chmod",
+    "touch",
+    "edit",
+    "grep",
+    "find",
+    "search",
+    "tag",
+    "untag",
+    "tag_list",
+    "tag_list_all",
+    "tag_delete",
+    "tag_rename",
+    "meta_list",
+    "meta_get",
+    "meta_set",
+    "meta_delete",
+    "meta_import",
+    "archive_write",
+    "archive_read",
+    "checkpoint_save",
+    "checkpoint_list",
+    "checkpoint_info",
+    "checkpoint_restore",
+    "checkpoint_delete",
+    "commit",
+    "mounts",
+    "diff",
+    "exec",
+    "exec_cancel",
+    "exec_input",
+    "output",
+    "policy_list",
+    "policy_explain",
+    "policy_test",
+    "policy_validate",
+    "approval_list",
+    "approval_show",
+    "journal",
+    "journal_verify",
+    "fsck",
+    "stats",
+    "quota",
+    "daemon",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::OPERATIONS;
+
+    /// Written out, so that a new operation is placed by a person and not by chance.
+    const OWNER: &[&str] = &[
+        "vault_set",
+        "vault_unset",
+        "import",
+        "export",
+        "export_archive",
+        "export_changes",
+        "mount",
+        "unmount",
+        "policy_set",
+        "approval_setup",
+        "approval_approve",
+        "approval_deny",
+        "gc",
+        "maintain",
+        "prune",
+        "quota_set",
+        "daemon_stop",
+    ];
+
+    #[test]
+    fn every_operation_is_of_one_class() {
+        for line in OPERATIONS {
+            let (agent, owner) = (AGENT.contains(&line.name), OWNER.contains(&line.name));
+            assert!(
+                agent != owner,
+                "{} is in neither list, or in both",
+                line.name
+            );
+        }
+        let known = |name: &&&str| !OPERATIONS.iter().any(|line| line.name == **name);
+        let unknown: Vec<_> = AGENT.iter().chain(OWNER).filter(known).collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
+    }
+}

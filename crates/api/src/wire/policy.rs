@@ -1,0 +1,107 @@
+//! Rules: which there are, what they say about a command, and a vault's own ones.
+
+use super::DecisionItem;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyList {}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PolicyListing {
+    /// Where rules can be written, the widest first.
+    pub sources: Vec<PolicySourceItem>,
+    /// The rules in force; empty when they cannot be used.
+    pub rules: Vec<RuleItem>,
+    /// Why the rules cannot be used; then nothing may run.
+    pub problem: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PolicySourceItem {
+    /// `system`, `user` or `vault`.
+    pub level: String,
+    /// A path of the host, or the vault's name.
+    pub name: String,
+    /// What is written there; null when nothing is.
+    pub text: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RuleItem {
+    /// File and line, or `default:` and a name.
+    pub rule: String,
+    /// `system`, `user`, `vault` or `default`.
+    pub level: String,
+    pub name: Option<String>,
+    pub action: String,
+    pub when: String,
+}
+
+/// Asks what the rules say about a command, which is not run.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyExplain {
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub argv: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub shell: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cwd: Option<String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
+    pub env: BTreeMap<String, String>,
+    /// `none` or `host`. Left out: `none`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub network: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PolicyExplained {
+    pub decision: DecisionItem,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyTest {}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PolicyTested {
+    pub examples: Vec<ExampleItem>,
+    pub failed: usize,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ExampleItem {
+    /// File and line of the rule.
+    pub rule: String,
+    pub example: String,
+    /// Whether the rule is meant to match it.
+    pub wanted: bool,
+    pub matches: bool,
+}
+
+/// Asks whether a text would do as rules.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyValidate {
+    pub level: String,
+    pub text: String,
+}
+
+/// Replaces a vault's own rules.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicySet {
+    /// What they were when somebody began to write the new ones; null: none.
+    pub seen: Option<String>,
+    /// Null removes them.
+    pub text: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PolicyChanged {
+    pub vault: String,
+    /// How many rules of its own the vault has now.
+    pub rules: usize,
+}

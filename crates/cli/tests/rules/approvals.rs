@@ -1,0 +1,236 @@
+//! An approval lets one command run once, as it was shown, and nothing else.
+
+use super::{
+    DEPLOY, approved, approves, asks, guarded, home, homes, refused, set_up, text, with_approval,
+};
+use avfs_testkit::Person;
+use std::time::Duration;
+
+#[test]
+fn an_approval_is_used_once() {
+    for home in homes() {
+        guarded(&home);
+        let id = asks(&home, &DEPLOY);
+        refused(&home, &id, &DEPLOY, "NeedsApproval", "nobody has answered");
+        approves(&home, &id, &[]);
+        let ran = with_approval(&home, &id, &DEPLOY)["result"].clone();
+        assert_eq!(ran["status"], "exited", "{ran:#}");
+        assert_eq!(ran["stdout"], "done\n");
+        assert_eq!(ran["approval_id"], id.as_str());
+        assert_eq!(ran["decision"]["action"], "require_approval");
+        assert!(
+            ran["checkpoint"].is_string(),
+            "there is a way back: {ran:#}"
+        );
+        assert_eq!(home.ok(&["cat", "/workspace/out"]), "deployed\n");
+        refused(&home, &id, &DEPLOY, "Denied", "used already");
+    }
+}
+
+#[test]
+fn an_approval_expires() {
+    let home = home();
+    guarded(&home);
+    let id = asks(&home, &DEPLOY);
+    approves(&home, &id, &["--expires", "1s"]);
+    std::thread::sleep(Duration::from_millis(2100));
+    refused(&home, &id, &DEPLOY, "Denied", "expired");
+    let listed = home.json(&["approval", "list", "--all"]);
+    assert_eq!(listed["approvals"][0]["state"], "expired");
+}
+
+#[test]
+fn an_approval_is_for_one_command_directory_and_environment() {
+    let home = home();
+    guarded(&home);
+    let id = approved(&home);
+    for words in [
+        vec!["--", "sh", "deploy.sh", "--now"],
+        vec!["--", "sh", "-e", "deploy.sh"],
+        vec!["--shell", "sh deploy.sh"],
+        vec!["--cwd", "/", "--", "sh", "deploy.sh"],
+        vec!["--env", "A=b", "--", "sh", "deploy.sh"],
+        vec!["--network", "host", "--", "sh", "deploy.sh"],
+        vec!["--readonly", "--", "sh", "deploy.sh"],
+        vec!["--fork", "--", "sh", "deploy.sh"],
+    ] {
+        refused(&home, &id, &words, "Denied", "another command");
+    }
+    home.ok(&["vault", "set", "env.A=b"]);
+    refused(&home, &id, &DEPLOY, "Denied", "another command");
+    home.ok(&["vault", "unset", "env.A"]);
+    // What was approved still can be had.
+    assert_eq!(with_approval(&home, &id, &DEPLOY)["result"]["exit_code"], 0);
+}
+
+#[test]
+fn an_approval_is_for_one_content_of_the_script() {
+    let home = home();
+    guarded(&home);
+    let id = approved(&home);
+    home.ok(&["write", "/workspace/deploy.sh", "echo evil"]);
+    refused(&home, &id, &DEPLOY, "Conflict", "has changed since");
+
+    home.ok(&["write", "/tmp/deploy.sh", "echo good"]);
+    let in_tmp = ["--", "sh", "/tmp/deploy.sh"];
+    let id = asks(&home, &in_tmp);
+    approves(&home, &id, &[]);
+    home.ok(&["write", "/tmp/deploy.sh", "echo evil"]);
+    refused(&home, &id, &in_tmp, "Denied", "script content");
+    home.ok(&["write", "/tmp/deploy.sh", "echo good"]);
+    assert_eq!(
+        with_approval(&home, &id, &in_tmp)["result"]["stdout"],
+        "good\n"
+    );
+
+    // What is read from outside cannot be looked at, so it cannot be approved.
+    let envelope = home.json(&["proxy", "exec", "--stdin", "--", "sh"]);
+    assert_eq!(envelope["result"]["status"], "needs_approval");
+    assert!(envelope["result"]["approval_id"].is_null());
+    assert!(text(&envelope["result"], "reason").contains("standard input"));
+}
+
+#[test]
+fn an_approval_survives_no_fork() {
+    let home = home();
+    guarded(&home);
+    let id = approved(&home);
+    home.ok(&["vault", "fork", "v", "w", "--use"]);
+    refused(&home, &id, &DEPLOY, "Denied", "another vault");
+}
+
+#[test]
+fn an_approval_survives_no_restore() {
+    let home = home();
+    guarded(&home);
+    home.ok(&["checkpoint", "save", "here"]);
+    let id = approved(&home);
+    home.ok(&["write", "/workspace/x", "y"]);
+    home.ok(&["checkpoint", "restore", "here"]);
+    refused(&home, &id, &DEPLOY, "Conflict", "has changed since");
+}
+
+#[test]
+fn while_an_approved_command_runs_nothing_else_begins() {
+    let home = home();
+    guarded(&home);
+    home.ok(&[
+        "write",
+        "/workspace/deploy.sh",
+        "touch begun; while [ ! -e go ]; do sleep 0.05; done",
+    ]);
+    let id = approved(&home);
+    let mut running = home.command(&["proxy", "exec", "--approval", &id, "--", "sh", "deploy.sh"]);
+    let mut running = running.stdout(std::process::Stdio::null()).spawn().unwrap();
+    let runs = || home.json(&["daemon", "status"])["running_execs"] == 1;
+    assert!(avfs_testkit::wait_for(Duration::from_secs(30), runs));
+    let other = home.json(&["proxy", "exec", "--", "true"]);
+    assert_eq!(other["error"], "Conflict", "{other:#}");
+    running.kill().unwrap();
+    running.wait().unwrap();
+    let free = || home.json(&["proxy", "exec", "--", "true"])["success"] == true;
+    assert!(avfs_testkit::wait_for(Duration::from_secs(30), free));
+}
+
+#[test]
+fn requests_do_not_pile_up() {
+    let home = home();
+    guarded(&home);
+    let first = asks(&home, &DEPLOY);
+    assert_eq!(
+        asks(&home, &DEPLOY),
+        first,
+        "the same question is asked once"
+    );
+    for i in 1..16 {
+        asks(&home, &["--", "sh", &format!("{i}")]);
+    }
+    let flood = home.json(&["proxy", "exec", "--", "sh", "more"]);
+    assert!(flood["result"]["approval_id"].is_null(), "{flood:#}");
+    assert!(
+        text(&flood["result"], "reason").contains("16 requests"),
+        "{flood:#}"
+    );
+    let listed = home.json(&["approval", "list"]);
+    assert_eq!(listed["approvals"].as_array().unwrap().len(), 16);
+    home.ok(&["approval", "deny", &first]);
+    refused(&home, &first, &DEPLOY, "Denied", "denied");
+    asks(&home, &["--", "sh", "more"]);
+}
+
+#[test]
+fn a_wrong_passphrase_approves_nothing_and_cannot_be_guessed_for_long() {
+    let home = home();
+    guarded(&home);
+    let id = asks(&home, &DEPLOY);
+    let attempt = |passphrase: &str| {
+        let mut person = Person::start(home.command(&["approval", "approve", &id]));
+        person.answer("Passphrase to let it run once: ", passphrase);
+        person.end()
+    };
+    for guess in ["password", "correct horse", "x", "y", "z"] {
+        let (status, said) = attempt(guess);
+        assert!(!status.success() && said.contains("wrong"), "{said}");
+    }
+    let (status, said) = attempt(super::PASSPHRASE);
+    assert!(!status.success() && said.contains("too many"), "{said}");
+    refused(&home, &id, &DEPLOY, "NeedsApproval", "nobody");
+}
+
+#[test]
+fn a_passphrase_is_changed_only_by_who_knows_it() {
+    let home = home();
+    set_up(&home);
+    let mut person = Person::start(home.command(&["approval", "setup"]));
+    person.answer("Present passphrase: ", "i do not know");
+    person.answer("New passphrase: ", "something else");
+    person.answer("Once more: ", "something else");
+    let (status, said) = person.end();
+    assert!(!status.success() && said.contains("wrong"), "{said}");
+}
+
+#[test]
+fn a_command_can_be_held_until_it_is_approved() {
+    let home = home();
+    guarded(&home);
+    let mut held = home.command(&["--json", "proxy", "exec", "--wait", "--", "sh", "deploy.sh"]);
+    let held = held.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut owner = Person::start(home.command(&["approval", "watch"]));
+    owner.answer("Passphrase: ", super::PASSPHRASE);
+    let shown = owner.wait_for("Let it run once?").to_owned();
+    assert!(shown.contains("    deploy.sh"), "{shown}");
+    owner.answer(" ", "y");
+    owner.wait_for("approved");
+    let output = held.wait_with_output().unwrap();
+    let envelope: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(envelope["result"]["stdout"], "done\n", "{envelope:#}");
+
+    let mut held = home.command(&["--json", "proxy", "exec", "--wait", "--", "sh", "again"]);
+    let held = held.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    owner.answer("Let it run once?", "n");
+    owner.wait_for("denied");
+    let output = held.wait_with_output().unwrap();
+    let envelope: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(envelope["result"]["status"], "denied", "{envelope:#}");
+    owner.leave();
+}
+
+#[test]
+fn what_the_approver_sees_is_what_there_is() {
+    let home = home();
+    guarded(&home);
+    let nasty = "deploy\u{1b}[2J\u{202e}\u{441}\nsecond\\line";
+    let id = asks(&home, &["--env", "X=\u{1b}]0;t\u{7}", "--", "sh", nasty]);
+    let shown = [&["approval", "show", &id][..], &["approval", "list"]].map(|words| home.ok(words));
+    for text in &shown {
+        let odd = text
+            .chars()
+            .find(|c| c.is_control() && *c != '\n' || *c == '\u{202e}');
+        assert_eq!(odd, None, "{text:?}");
+        assert!(
+            text.contains("deploy\\u{1b}[2J\\u{202e}\\u{441}\\nsecond\\\\line"),
+            "{text}"
+        );
+    }
+    assert!(shown[0].contains("X=\\u{1b}]0;t\\u{7}"), "{}", shown[0]);
+}

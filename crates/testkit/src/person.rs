@@ -1,0 +1,134 @@
+//! A person at a terminal: runs a program with a terminal of its own, reads what it asks and types answers.
+
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{ioctl_tiocsctty, setsid};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+/// Longer than any program here takes to ask something.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A program at a terminal that only a person, played by the test, can type into.
+pub struct Person {
+    child: Child,
+    hand: File,
+    said: Receiver<Vec<u8>>,
+    text: String,
+    /// How much of the text was answered already.
+    seen: usize,
+}
+
+impl Person {
+    /// Starts a program in a session of its own, whose controlling terminal is a fresh one.
+    pub fn start(mut command: Command) -> Person {
+        let own = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC);
+        let own = own.expect("a terminal");
+        grantpt(&own).expect("own terminal");
+        unlockpt(&own).expect("own terminal");
+        let name = ptsname(&own, Vec::new()).expect("a terminal has a name");
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let other = rustix::fs::open(name, flags, Mode::empty()).expect("its other side");
+        let stdio = |fd: &OwnedFd| Stdio::from(fd.try_clone().expect("a descriptor"));
+        command
+            .stdin(stdio(&other))
+            .stdout(stdio(&other))
+            .stderr(stdio(&other));
+        // SAFETY: between fork and exec only two system calls are made.
+        unsafe {
+            command.pre_exec(move || {
+                setsid()?;
+                ioctl_tiocsctty(other.as_fd())?;
+                Ok(())
+            });
+        }
+        let child = command.spawn().expect("the program starts");
+        drop(command);
+        let hand = File::from(own);
+        let mut eye = hand.try_clone().expect("a descriptor");
+        let (tell, said) = channel();
+        std::thread::spawn(move || {
+            let mut piece = [0; 4096];
+            // An error says that the program has left the terminal.
+            while let Ok(size @ 1..) = eye.read(&mut piece) {
+                if tell.send(piece[..size].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Person {
+            child,
+            hand,
+            said,
+            text: String::new(),
+            seen: 0,
+        }
+    }
+
+    /// Waits until the program says this, and types an answer.
+    pub fn answer(&mut self, question: &str, answer: &str) {
+        self.wait_for(question);
+        let line = format!("{answer}\n");
+        self.hand
+            .write_all(line.as_bytes())
+            .expect("the terminal takes it");
+    }
+
+    /// Waits until the program says this; gives all it has said.
+    pub fn wait_for(&mut self, text: &str) -> &str {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(at) = self.text[self.seen..].find(text) {
+                self.seen += at + text.len();
+                return &self.text;
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.said.recv_timeout(left) {
+                Ok(bytes) => self.text.push_str(&String::from_utf8_lossy(&bytes)),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
+                    panic!("it never said {text:?}, but:\n{}", self.text)
+                }
+            }
+        }
+    }
+
+    /// Ends the program, as closing the terminal would.
+    pub fn leave(mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Waits for the program's end; gives all it said.
+    pub fn end(mut self) -> (ExitStatus, String) {
+        let status = self.child.wait().expect("own child");
+        while let Ok(bytes) = self.said.recv_timeout(Duration::from_millis(200)) {
+            self.text.push_str(&String::from_utf8_lossy(&bytes));
+        }
+        (status, self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_asks_and_is_answered() {
+        let mut ask = Command::new("sh");
+        ask.args([
+            "-c",
+            "printf 'name? ' > /dev/tty; read x < /dev/tty; echo hello $x",
+        ]);
+        let mut person = Person::start(ask);
+        person.answer("name?", "you");
+        let (status, text) = person.end();
+        assert!(status.success());
+        assert!(text.contains("hello you"), "{text}");
+    }
+}

@@ -46,6 +46,7 @@ const THREAD_STACK: usize = 64 << 20;
 ///
 /// [`Error::HomeTaken`] means that another daemon serves this home, which is as good.
 pub fn serve(config: ServeConfig, ready: impl FnOnce()) -> Result<()> {
+    avfs_runtime::economize();
     config.place.prepare()?;
     let runtime = open_runtime(&config)?;
     let app = Arc::new(App::new(runtime, config.place, config.idle_timeout));

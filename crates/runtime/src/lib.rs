@@ -26,6 +26,7 @@ mod import;
 mod labels;
 mod live;
 mod locate;
+mod memory;
 mod mode;
 mod mounts;
 mod opened;
@@ -83,6 +84,7 @@ pub use files::{Depth, Listed, Parents, WriteMode};
 pub use host::HostFacts;
 pub use import::{Gitignores, ImportFilter, ImportReport, Skipped};
 pub use labels::{LabelChange, LabelName, Labelled, Labels, TagCount};
+pub use memory::economize;
 pub use mode::ModeChange;
 pub use mounts::{
     MountAccess, MountDriver, MountInfo, MountRequest, UnmountTarget, Unmounted, mount_namespace,

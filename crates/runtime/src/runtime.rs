@@ -16,6 +16,7 @@ use crate::back::put_back_unfinished;
 use crate::engine::{Engine, layer_owner};
 use crate::host::{Host, HostFacts};
 use crate::live::Slot;
+use crate::memory;
 use crate::mounts::{Window, heal};
 use crate::policy::PolicyFiles;
 use crate::search::Indexes;
@@ -134,7 +135,7 @@ impl Runtime {
         if let Some(engine) = self.running_engine() {
             engine.rest();
         }
-        give_back_memory();
+        memory::give_back();
         Ok(())
     }
 
@@ -235,13 +236,4 @@ fn lock_home(config: &Config) -> Result<File> {
         }),
         Err(TryLockError::Error(source)) => Err(failed()(source)),
     }
-}
-
-/// The allocator keeps what was freed between blocks still in use, unless it is told.
-fn give_back_memory() {
-    // SAFETY: takes and touches nothing of ours.
-    #[cfg(target_env = "gnu")]
-    unsafe {
-        libc::malloc_trim(0)
-    };
 }

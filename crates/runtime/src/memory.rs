@@ -1,0 +1,28 @@
+//! What the allocator is told, so that a daemon that lives long stays small.
+
+/// For a process that serves: pieces of files go back to the system when they are freed, and threads
+/// share what is kept. To be called before there are threads.
+#[cfg(target_env = "gnu")]
+pub fn economize() {
+    const LARGE: i32 = 1 << 20;
+    const ARENAS: i32 = 4;
+    // SAFETY: both only set a number.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE);
+        libc::mallopt(libc::M_ARENA_MAX, ARENAS);
+    }
+}
+
+/// The allocator keeps what was freed between blocks still in use, unless it is told.
+#[cfg(target_env = "gnu")]
+pub(crate) fn give_back() {
+    // SAFETY: takes and touches nothing of ours.
+    unsafe { libc::malloc_trim(0) };
+}
+
+/// Other allocators know by themselves.
+#[cfg(not(target_env = "gnu"))]
+pub fn economize() {}
+
+#[cfg(not(target_env = "gnu"))]
+pub(crate) fn give_back() {}

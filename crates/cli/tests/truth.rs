@@ -338,3 +338,37 @@ fn a_stored_directory_is_renamed_by_tools_that_do_not_copy() {
         );
     }
 }
+
+/// Both cannot succeed: each would be within the other.
+#[test]
+fn directories_moved_into_each_other_at_once_stay_whole() {
+    const RACE: &str = r#"
+import os, threading
+def move(source, target, tries):
+    for _ in range(tries):
+        try:
+            return os.rename(source, target)
+        except OSError:
+            pass
+movers = [threading.Thread(target=move, args=args)
+          for args in [("/w/a", "/w/b/x", 1), ("/w/b", "/w/a/d", 3000)]]
+for thread in movers: thread.start()
+for thread in movers: thread.join()
+"#;
+    for home in Home::of_every_user(AVFS) {
+        home.ok(&["vault", "create", "v"]);
+        home.shell("mkdir -p /w/a/s && cd /w/a/s && seq 1500 | xargs -I@ sh -c 'echo @ > f@'");
+        fresh_view(&home);
+        home.ok(&["write", "/race.py", RACE]);
+        home.shell("mkdir /w/b && python3 /race.py");
+        let seen = home.shell("find /w -name 'f*' -type f | wc -l; find /w -type d | sort");
+        let text = seen["result"]["stdout"].as_str().unwrap();
+        let into_b = "1500\n/w\n/w/b\n/w/b/x\n/w/b/x/s\n";
+        let into_a = "1500\n/w\n/w/a\n/w/a/d\n/w/a/s\n";
+        assert!(
+            [into_a, into_b].contains(&text),
+            "{text} as {}",
+            home.user()
+        );
+    }
+}

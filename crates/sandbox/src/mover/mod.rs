@@ -225,14 +225,15 @@ impl Process {
         let Some(names) = self.renamed_directory(client, notice) else {
             return client.listener.leave_to_kernel(notice.id);
         };
+        if self.copying.is_some() {
+            // No directory moves during a copy: it could get below itself. The tree may be another
+            // one when its turn comes, so all is looked at again then.
+            return self.waiting.push_back(call);
+        }
         let Names { from, to } = &names.0;
         let done = renameat_with(&from.dir, &from.name, &to.dir, &to.name, names.1);
         if done != Err(Errno::XDEV) {
             return client.listener.answer(notice.id, done);
-        }
-        if self.copying.is_some() {
-            // The tree may be another one when its turn comes, so all is looked at again then.
-            return self.waiting.push_back(call);
         }
         // SAFETY: the mover has one thread.
         match unsafe { sys::fork(0) } {

@@ -45,7 +45,8 @@ pub(super) fn relocate(
     // Owners may move what they may not read. All names below are single and lead nowhere else.
     confine::use_of(READS, READS)?;
     let source = open_child(from.dir.as_fd(), &from.name, OFlags::DIRECTORY)?;
-    let copied = Copy::new(temporary.top.as_fd(), wanted).whole(source.as_fd());
+    let copied =
+        Copy::new(temporary.top.as_fd(), wanted).and_then(|copy| copy.whole(source.as_fd()));
     confine::use_of(CapabilitySet::empty(), CapabilitySet::empty())?;
     copied?;
     let new = temporary.top.try_clone().map_err(|_| Errno::MFILE)?;
@@ -98,6 +99,8 @@ impl Drop for Temporary<'_> {
 /// The copying of one tree.
 struct Copy<'a> {
     top: BorrowedFd<'a>,
+    /// What the top is: it must not be met on the way.
+    itself: (Dev, u64),
     wanted: &'a dyn Fn() -> bool,
     /// Where below the top it is.
     path: Vec<u8>,
@@ -107,14 +110,16 @@ struct Copy<'a> {
 }
 
 impl<'a> Copy<'a> {
-    fn new(top: BorrowedFd<'a>, wanted: &'a dyn Fn() -> bool) -> Copy<'a> {
-        Copy {
+    fn new(top: BorrowedFd<'a>, wanted: &'a dyn Fn() -> bool) -> Result<Copy<'a>, Errno> {
+        let found = fstat(top)?;
+        Ok(Copy {
             top,
+            itself: (found.st_dev, found.st_ino),
             wanted,
             path: Vec::new(),
             depth: 0,
             linked: HashMap::new(),
-        }
+        })
     }
 
     fn whole(mut self, source: BorrowedFd<'_>) -> Result<(), Errno> {
@@ -156,6 +161,10 @@ impl<'a> Copy<'a> {
         };
         let kind = FileType::from_raw_mode(found.st_mode);
         match kind {
+            // Exchanged with a directory above it, since this began.
+            FileType::Directory if (found.st_dev, found.st_ino) == self.itself => {
+                return Err(Errno::BUSY);
+            }
             FileType::Directory => {
                 mkdirat(target, name, Mode::RWXU)?;
                 let source = open_child(source, name, OFlags::DIRECTORY)?;

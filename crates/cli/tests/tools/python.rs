@@ -40,7 +40,7 @@ fn pip_installs_wheels_and_pytest_runs() {
         assert!(tested.stdout.contains("2 passed"), "{}", tested.stdout);
         bench.still_there(
             "/workspace",
-            &["source .venv/bin/activate; python -m pytest -q; pip check --disable-pip-version-check"],
+            &["source .venv/bin/activate; python -m pytest -q --basetemp=temp; pip check --disable-pip-version-check"],
         );
     }
 }

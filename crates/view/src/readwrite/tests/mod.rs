@@ -2,6 +2,7 @@
 
 mod crash;
 mod files;
+mod lens;
 mod links;
 mod many;
 mod model;

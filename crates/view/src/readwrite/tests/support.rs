@@ -287,7 +287,7 @@ impl Builder {
 }
 
 /// Mounts as root does, or as anybody may with the setuid helper.
-fn mount(at: &Path) -> OwnedFd {
+pub fn mount(at: &Path) -> OwnedFd {
     if rustix::process::getuid().is_root() {
         return mount_as_root(at);
     }

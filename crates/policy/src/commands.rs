@@ -1,5 +1,8 @@
 //! What a program does, by its name and its options.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 use crate::Category::{self, *};
 use crate::brace::glob_matches;
 use crate::vocabulary::{
@@ -230,8 +233,8 @@ fn names() -> impl Iterator<Item = &'static str> {
 }
 
 pub(crate) fn is_known(name: &str) -> bool {
-    let name = unversioned(name);
-    names().any(|n| n == name)
+    static NAMES: LazyLock<HashSet<&str>> = LazyLock::new(|| names().collect());
+    NAMES.contains(unversioned(name))
 }
 
 /// The strictest of the known names that a pattern such as `/usr/bin/c?rl` could mean.
@@ -249,7 +252,7 @@ pub(crate) fn names_like(pattern: &str) -> Vec<&'static str> {
 }
 
 /// The arguments that may be paths: not text to print, patterns, programs or messages.
-pub(crate) fn path_arguments(name: &str, args: &[Word]) -> Vec<Word> {
+pub(crate) fn path_arguments<'a>(name: &str, args: &'a [Word]) -> Vec<&'a Word> {
     let skip_after: &[&str] = match name {
         "echo" | "printf" | "expr" | "seq" | "export" | "declare" | "local" => return Vec::new(),
         "test" | "["
@@ -289,7 +292,7 @@ pub(crate) fn path_arguments(name: &str, args: &[Word]) -> Vec<Word> {
             pattern_next = false;
             continue;
         }
-        paths.push(word.clone());
+        paths.push(word);
     }
     paths
 }

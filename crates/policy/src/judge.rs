@@ -1,6 +1,7 @@
 //! The judge: walks over one request, keeps what is known so far, and turns findings into a decision.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::commands::{self, Known};
 use crate::finding::{Finding, Touched, conclude};
@@ -29,10 +30,21 @@ pub(crate) enum Stdin {
     Text(String),
 }
 
+/// How shell text is parsed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Parsing {
+    /// Plain commands are folded out of it first.
+    Folded,
+    /// The same, but something could not be read: the request has to be judged anew.
+    Misfolded,
+    Whole,
+}
+
 pub(crate) struct Judge {
+    pub parsing: Parsing,
     /// The directory, as long as it is known.
-    pub cwd: Option<String>,
-    pub vars: Vars,
+    pub cwd: Option<Arc<str>>,
+    pub vars: Arc<Vars>,
     pub functions: BTreeSet<String>,
     pub mode: Mode,
     /// What was cut out of the text being walked.
@@ -57,8 +69,9 @@ impl Judge {
         ];
         let vars = known.map(|(name, value)| (name.to_owned(), vec![value.to_owned()]));
         Judge {
-            vars: BTreeMap::from(vars),
-            cwd: Some(cwd),
+            parsing: Parsing::Folded,
+            vars: Arc::new(BTreeMap::from(vars)),
+            cwd: Some(cwd.into()),
             functions: BTreeSet::new(),
             mode: Mode::Plain,
             pieces: Vec::new(),
@@ -76,7 +89,19 @@ impl Judge {
     }
 
     /// All that is to be found out about a request.
-    pub fn findings(mut self, request: &Request) -> Vec<Finding> {
+    pub fn findings(self, request: &Request) -> Vec<Finding> {
+        let judged = self.judged(request);
+        if judged.parsing != Parsing::Misfolded {
+            return judged.findings;
+        }
+        let anew = Judge {
+            parsing: Parsing::Whole,
+            ..Judge::new(request, judged.look_at_paths)
+        };
+        anew.judged(request).findings
+    }
+
+    fn judged(mut self, request: &Request) -> Judge {
         self.surroundings(request);
         match request.command {
             CommandForm::Shell(text) => self.text(text),
@@ -94,7 +119,7 @@ impl Judge {
                 finding.altered = true;
             }
         }
-        self.findings
+        self
     }
 
     /// The directory and the variables that the request brings along.
@@ -196,7 +221,8 @@ impl Judge {
             let places = forbidden(&value, None).into_iter();
             places.for_each(|place| finding.reaches(place));
         }
-        let values = self.vars.entry(name.to_owned()).or_default();
+        let vars = Arc::make_mut(&mut self.vars);
+        let values = vars.entry(name.to_owned()).or_default();
         if values.len() == MOST_VALUES {
             values.remove(0);
         }
@@ -206,7 +232,10 @@ impl Judge {
     /// Judges one simple command, given its words and what its redirections already told.
     pub fn simple_words(&mut self, words: Vec<Word>, stdin: Stdin, mut finding: Finding) {
         finding.words = words.iter().map(as_script).collect();
-        finding.text = finding.words.join(" ").trim().to_owned();
+        finding.text = finding.words.join(" ");
+        if finding.text.trim().len() < finding.text.len() {
+            finding.text = finding.text.trim().to_owned();
+        }
         let certain = |word: &&Word| !word.dynamic && !word.glob && word.others.is_empty();
         finding.certain = words.iter().take_while(certain).count();
         finding.cwd.clone_from(&self.cwd);
@@ -216,8 +245,8 @@ impl Judge {
         }
         if finding.categories.is_empty() {
             finding.add(Category::ReadOnly);
-        } else if finding.categories.len() > 1 {
-            finding.categories.remove(&Category::ReadOnly);
+        } else if finding.categories.iter().nth(1).is_some() {
+            finding.categories.remove(Category::ReadOnly);
         }
         self.findings.insert(place, finding);
     }
@@ -275,7 +304,7 @@ impl Judge {
     }
 
     /// The paths among a command's arguments.
-    fn named_paths(&self, paths: &[Word], found: &mut Finding) {
+    fn named_paths(&self, paths: &[&Word], found: &mut Finding) {
         let cwd = self.cwd.as_deref();
         for word in paths {
             self.touches(&word.text, word.glob, found);
@@ -371,9 +400,9 @@ impl Judge {
             "cd" | "pushd" => {
                 let target = arguments.iter().find(|w| !w.text.starts_with('-'));
                 self.cwd = match target {
-                    None => Some(paths::HOME.to_owned()),
+                    None => Some(paths::HOME.into()),
                     Some(w) if w.dynamic && w.text.contains(HOLE) => None,
-                    Some(w) => self.resolved(&w.text),
+                    Some(w) => self.resolved(&w.text).map(Arc::from),
                 };
             }
             "popd" => self.cwd = None,
@@ -393,8 +422,10 @@ impl Judge {
                 }
             }
             "read" | "mapfile" | "readarray" | "unset" | "getopts" | "printf" => {
-                for word in arguments {
-                    self.vars.remove(&word.text);
+                let known = |word: &&Word| self.vars.contains_key(&word.text);
+                let known: Vec<&Word> = arguments.iter().filter(known).collect();
+                for word in known {
+                    Arc::make_mut(&mut self.vars).remove(&word.text);
                 }
             }
             _ => {}

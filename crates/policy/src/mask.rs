@@ -48,7 +48,8 @@ pub(crate) fn marked(c: char, pieces: &[Piece]) -> Option<&Piece> {
 
 /// Masks a whole program.
 pub(crate) fn mask(text: &str) -> Result<Masked, Unreadable> {
-    if text.chars().any(|c| MARKS.contains(&u32::from(c))) {
+    let marks = |c: char| MARKS.contains(&u32::from(c));
+    if !text.is_ascii() && text.chars().any(marks) {
         return Err(Unreadable);
     }
     let tries = Cell::new(0);
@@ -171,6 +172,7 @@ impl<'a> Cursor<'a> {
                         self.separator(Before::Bracket)?;
                     }
                 }
+                _ if self.ordinary() => {}
                 _ => self.word_char()?,
             }
         }
@@ -208,8 +210,8 @@ impl<'a> Cursor<'a> {
                 self.copy()?;
             }
             '\'' => {
-                self.copy()?;
-                while self.copy()? != '\'' {}
+                let length = self.rest()[1..].find('\'').ok_or(Unreadable)?;
+                self.copy_str(length + 2);
             }
             '"' => self.double_quoted()?,
             '$' if self.rest().starts_with("$'") => self.ansi_c()?,
@@ -222,6 +224,24 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
+    /// Copies the characters of a word that mean nothing to any shell; false when there are none.
+    fn ordinary(&mut self) -> bool {
+        let bytes = self.rest().bytes();
+        let length = bytes.take_while(|byte| is_ordinary(*byte)).count();
+        self.copy_str(length);
+        self.before = if length > 0 {
+            Before::Word
+        } else {
+            self.before
+        };
+        length > 0
+    }
+
+    fn copy_str(&mut self, length: usize) {
+        self.masked.text.push_str(&self.rest()[..length]);
+        self.at += length;
+    }
+
     fn opens_piece(&self) -> bool {
         ["$(", "${", "$["]
             .iter()
@@ -231,6 +251,9 @@ impl<'a> Cursor<'a> {
     fn double_quoted(&mut self) -> Result<(), Unreadable> {
         self.copy()?;
         loop {
+            let special = |byte: u8| matches!(byte, b'"' | b'\\' | b'`' | b'$');
+            let length = self.rest().bytes().position(special).ok_or(Unreadable)?;
+            self.copy_str(length);
             match self.peek().ok_or(Unreadable)? {
                 '"' => {
                     self.copy()?;
@@ -416,6 +439,10 @@ impl<'a> Cursor<'a> {
         self.before = Before::Bracket;
         Ok(true)
     }
+}
+
+fn is_ordinary(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'/' | b'=' | b':' | b',')
 }
 
 #[cfg(test)]

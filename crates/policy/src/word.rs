@@ -86,9 +86,42 @@ pub(crate) fn read(
     vars: &Vars,
     mode: Mode,
 ) -> Result<Reading, Unreadable> {
+    if let Some(word) = literal(source, mode) {
+        return Ok(Reading {
+            words: vec![word],
+            ..Reading::default()
+        });
+    }
+    follow(source, pieces, vars, mode)
+}
+
+/// Reads a word character by character.
+fn follow(source: &str, pieces: &[Piece], vars: &Vars, mode: Mode) -> Result<Reading, Unreadable> {
     let mut reader = Reader::new(source, pieces, vars, mode, 0);
     reader.run()?;
     Ok(reader.finish())
+}
+
+/// A command's word in which nothing is special, or that is quoted as a whole with nothing special in it.
+fn literal(source: &str, mode: Mode) -> Option<Word> {
+    if !matches!(mode, Mode::Plain | Mode::Value) {
+        return None;
+    }
+    let bytes = source.as_bytes();
+    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_./:,=+@%^".contains(byte);
+    if !bytes.is_empty() && bytes.iter().all(plain) {
+        return Some(Word::fixed(source));
+    }
+    let [quote @ (b'\'' | b'"'), inner @ .., last] = bytes else {
+        return None;
+    };
+    let kept = |byte: &u8| {
+        matches!(byte, b' '..=b'~' | b'\t' | b'\n')
+            && !matches!(byte, b'\'' | b'"' | b'\\' | b'$' | b'`')
+    };
+    // A quoted tilde is written in a way of its own.
+    (quote == last && inner.iter().all(kept) && inner.first() != Some(&b'~'))
+        .then(|| Word::fixed(&source[1..source.len() - 1]))
 }
 
 struct Reader<'a> {
@@ -115,7 +148,7 @@ impl<'a> Reader<'a> {
             vars,
             mode,
             depth,
-            atoms: Vec::new(),
+            atoms: Vec::with_capacity(source.len()),
             guess: false,
             others: Vec::new(),
             commands: Vec::new(),
@@ -414,7 +447,11 @@ impl<'a> Reader<'a> {
     }
 
     fn finish(self) -> Reading {
-        let expanded = if self.mode == Mode::Plain {
+        let brace = Atom::Char {
+            value: '{',
+            quoted: false,
+        };
+        let expanded = if self.mode == Mode::Plain && self.atoms.contains(&brace) {
             expand(&self.atoms)
         } else {
             vec![self.atoms]
@@ -504,6 +541,26 @@ mod tests {
             .into_iter()
             .map(|w| w.text.replace(HOLE, "%"))
             .collect()
+    }
+
+    #[test]
+    fn literals_are_read_as_any_word_is() {
+        let characters = [
+            "a", "~", "{", ",", "}", "*", "'", "\"", "\\", "$", "x", " ", "=", "é", "",
+        ];
+        let words = (0..characters.len().pow(4)).map(|n| {
+            let digits = (0..4).map(|place| n / characters.len().pow(place) % characters.len());
+            digits.map(|digit| characters[digit]).collect::<String>()
+        });
+        let mut literals = 0;
+        for (word, mode) in words.flat_map(|w| [(w.clone(), Mode::Plain), (w, Mode::Value)]) {
+            if let Some(read) = literal(&word, mode) {
+                let followed = follow(&word, &[], &Vars::new(), mode);
+                assert_eq!(followed.map(|f| f.words), Ok(vec![read]), "{word} {mode:?}");
+                literals += 1;
+            }
+        }
+        assert!(literals > 500, "{literals}");
     }
 
     #[test]

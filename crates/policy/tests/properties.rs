@@ -190,7 +190,7 @@ proptest! {
         if left.rule != "default:unparseable" && right.rule != "default:unparseable" {
             prop_assert!(both.action >= left.action, "{both:#?}");
             let understood = both.rule != "default:unparseable" && !left.parts.is_empty();
-            prop_assert!(!understood || left.categories.is_subset(&both.categories), "{both:#?}");
+            prop_assert!(!understood || left.categories.is_subset(both.categories), "{both:#?}");
         }
     }
 

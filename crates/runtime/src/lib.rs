@@ -54,7 +54,7 @@ mod write;
 pub use approvals::{APPROVAL_LIFETIME, ApprovalInfo, Proof, SpeculationDetails, safe};
 pub use attributes::{Missing, ModeChanged, Stat, Touched};
 pub use avfs_policy::{
-    Action, Category, Decision, Error as PolicyError, Example, Level, ListedRule,
+    Action, Categories, Category, Decision, Error as PolicyError, Example, Level, ListedRule,
     Network as PolicyNetwork, Part,
 };
 pub use avfs_sandbox::onhost::InUse;

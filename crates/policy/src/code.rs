@@ -229,7 +229,7 @@ const RUNS: &[&str] = &[
 fn inspected(code: &str, mut known: Known) -> Known {
     known.places.extend(forbidden_in_code(code));
     if CONNECTS.iter().any(|word| code.contains(word)) {
-        known.categories.push(Networked);
+        known.categories.insert(Networked);
     }
     if RUNS.iter().any(|word| code.contains(word)) {
         let literals = strings(code);

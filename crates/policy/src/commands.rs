@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
+use crate::Categories;
 use crate::Category::{self, *};
 use crate::brace::glob_matches;
 use crate::vocabulary::{
@@ -14,7 +15,7 @@ use crate::{code, git, tools};
 /// What is known about a command.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
-    pub categories: Vec<Category>,
+    pub categories: Categories,
     pub note: Option<String>,
     /// Places of the host that it names.
     pub places: Vec<String>,
@@ -25,7 +26,7 @@ pub(crate) struct Known {
 impl Known {
     pub fn is(categories: &[Category]) -> Known {
         Known {
-            categories: categories.to_vec(),
+            categories: categories.iter().copied().collect(),
             ..Known::default()
         }
     }

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use crate::conditions::Fact;
 use crate::rules::{Rules, Verdict};
+use crate::shell::as_script;
+use crate::word::Word;
 use crate::{Action, Categories, Category, Decision, Network, Part};
 
 /// A part's text is cut after this many characters.
@@ -13,7 +15,7 @@ const LONGEST_PART: usize = 300;
 #[derive(Debug, Default)]
 pub(crate) struct Finding {
     pub text: String,
-    pub words: Vec<String>,
+    pub words: Vec<Word>,
     /// How many of the first words are known for certain.
     pub certain: usize,
     /// The bare names that its program may have.
@@ -169,18 +171,18 @@ fn smallest_rule(finding: &Finding, verdict: &Verdict) -> Option<String> {
     let known = !finding.altered && !finding.dynamic;
     let certain = finding.certain == finding.words.len() && finding.programs.len() == 1;
     let keys = if fact == Fact::Is(Category::HostEscapeRisk) && !finding.places.is_empty() {
-        format!("path = {}", list(&finding.places))
+        format!("path = {}", list(finding.places.iter().cloned()))
     } else if fact == Fact::Is(Category::HostEscapeRisk) {
-        let first = finding.words.iter().take(1).cloned().collect::<Vec<_>>();
+        let first = finding.words.iter().take(1).map(as_script);
         match known && certain && !finding.foreign {
-            true => format!("command = {}\ncategory = {:?}", list(&first), fact.as_str()),
+            true => format!("command = {}\ncategory = {:?}", list(first), fact.as_str()),
             false => format!("category = {:?}", fact.as_str()),
         }
     } else if known && certain && !finding.foreign && !finding.unparseable {
-        let mut words = finding.words.clone();
         // A rule names programs, not where they are kept.
-        words[0].clone_from(&finding.programs[0]);
-        format!("command = {}", list(&words))
+        let program = finding.programs.iter().take(1).cloned();
+        let arguments = finding.words.iter().skip(1).map(as_script);
+        format!("command = {}", list(program.chain(arguments)))
     } else if known && !finding.text.is_empty() {
         format!("text = {}", quoted(&finding.text))
     } else {
@@ -191,8 +193,8 @@ fn smallest_rule(finding: &Finding, verdict: &Verdict) -> Option<String> {
     ))
 }
 
-fn list(words: &[String]) -> String {
-    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+fn list(words: impl Iterator<Item = String>) -> String {
+    let words: Vec<String> = words.map(|word| quoted(&word)).collect();
     format!("[{}]", words.join(", "))
 }
 

@@ -7,6 +7,9 @@
 //! read, and whatever is not plain beyond doubt is left to the parser.
 
 use std::ops::Range;
+use std::sync::Arc;
+
+use brush_parser::{SourcePosition, SourceSpan, Token};
 
 /// One step of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,10 +39,10 @@ pub(crate) enum Redirection {
     Text,
 }
 
-/// Masked text with a mark in the place of each run.
+/// The tokens of masked text with a mark in the place of each run.
 #[derive(Debug)]
 pub(crate) struct Folded<'a> {
-    pub text: String,
+    pub tokens: Vec<Token>,
     pub steps: Vec<Step<'a>>,
     pub runs: Vec<Range<usize>>,
 }
@@ -50,21 +53,40 @@ const MOST_RUNS: usize = 0xFFFD;
 /// All characters of that plane begin with this byte, and no other that is assigned does.
 const MARK_BYTE: u8 = 0xF4;
 
-/// Words that mean something to the grammar, or to the guards before the parser.
-const RESERVED: &[&str] = &[
-    "!", "[[", "]]", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for",
-    "function", "if", "in", "select", "then", "time", "until", "while", "{", "}",
-];
-/// Those after which a command begins.
-const OPENERS: &[&str] = &[
-    "!", "do", "elif", "else", "if", "then", "until", "while", "{",
-];
+/// Whether a word means something to the grammar, or to the guards before the parser.
+fn is_reserved(word: &str) -> bool {
+    opens(word)
+        || matches!(
+            word,
+            "[[" | "]]"
+                | "case"
+                | "coproc"
+                | "done"
+                | "esac"
+                | "fi"
+                | "for"
+                | "function"
+                | "in"
+                | "select"
+                | "time"
+                | "}"
+        )
+}
+
+/// Whether a command begins after this word.
+fn opens(word: &str) -> bool {
+    matches!(
+        word,
+        "!" | "do" | "elif" | "else" | "if" | "then" | "until" | "while" | "{"
+    )
+}
 
 impl Folded<'_> {
-    /// Whether nothing but runs is left.
+    /// Whether nothing but one run is left.
     pub fn is_all(&self) -> bool {
-        let ends = |c: char| matches!(c, ' ' | '\t' | '\n');
-        run_of(self.text.trim_matches(ends)).is_some()
+        let mut solid = self.tokens.iter().filter(|token| token.to_str() != "\n");
+        let first = solid.next().and_then(|token| run_of(token.to_str()));
+        first.is_some() && solid.next().is_none()
     }
 }
 
@@ -75,12 +97,9 @@ pub(crate) fn run_of(word: &str) -> Option<usize> {
     chars.as_str().is_empty().then_some(mark as usize)
 }
 
-/// Folds all runs of plain commands; `None` when there are none, or the quotes are of the kinds that shells read
-/// differently.
+/// Folds all runs of plain commands; `None` when there are none, or a word cannot be cut with certainty.
 pub(crate) fn fold(masked: &str) -> Option<Folded<'_>> {
-    let bytes = masked.as_bytes();
-    let odd = |pair: &[u8]| matches!(pair, [b'$', b'\'' | b'"']);
-    if bytes.contains(&MARK_BYTE) || bytes.windows(2).any(odd) {
+    if masked.as_bytes().contains(&MARK_BYTE) {
         return None;
     }
     let mut folder = Folder {
@@ -89,16 +108,16 @@ pub(crate) fn fold(masked: &str) -> Option<Folded<'_>> {
             at: 0,
             steps: Vec::with_capacity(masked.len() / 8),
         },
-        out: String::with_capacity(masked.len()),
+        tokens: Vec::new(),
         runs: Vec::new(),
         begins: true,
-        after_pipe: false,
+        nowhere: SourceSpan::default(),
     };
     while folder.cutter.at < masked.len() {
         folder.next()?;
     }
     (!folder.runs.is_empty()).then_some(Folded {
-        text: folder.out,
+        tokens: folder.tokens,
         steps: folder.cutter.steps,
         runs: folder.runs,
     })
@@ -106,53 +125,46 @@ pub(crate) fn fold(masked: &str) -> Option<Folded<'_>> {
 
 struct Folder<'a> {
     cutter: Cutter<'a>,
-    out: String,
+    tokens: Vec<Token>,
     runs: Vec<Range<usize>>,
     /// A command may begin here.
     begins: bool,
-    after_pipe: bool,
+    nowhere: SourceSpan,
 }
 
 impl Folder<'_> {
-    /// Folds the run at the cursor, or copies one token of what is none. `None` when a quote does not close.
+    /// Folds the run at the cursor, or takes one token of what is none. `None` when a word cannot be cut.
     fn next(&mut self) -> Option<()> {
         let start = self.cutter.at;
         let byte = self.cutter.peek()?;
         if matches!(byte, b' ' | b'\t') {
-            self.cutter.at += 1;
-        } else if matches!(byte, b'\n' | b';' | b'&' | b'|' | b'(' | b')' | b'<' | b'>') {
-            self.operator(byte);
-        } else if self.begins && self.run() {
-            return Some(());
-        } else {
+            self.cutter.skip(b" \t");
+        } else if let Some((operator, begins)) = operator(self.cutter.rest().as_bytes()) {
+            self.begins = begins && !(byte == b'\n' && self.after_pipe());
+            self.cutter.at += operator.len();
+            let span = match byte {
+                b'<' | b'>' => span(start, self.cutter.at),
+                _ => self.nowhere.clone(),
+            };
+            self.tokens.push(Token::Operator(operator.to_owned(), span));
+        } else if !(self.begins && self.run()) {
             let word = self.cutter.any_word()?;
-            self.begins &= OPENERS.contains(&word);
-            self.after_pipe = false;
+            self.begins &= opens(word);
+            // The parser looks whether a number touches the redirection after it.
+            let span = match word.bytes().all(|byte| byte.is_ascii_digit()) {
+                true => span(start, self.cutter.at),
+                false => self.nowhere.clone(),
+            };
+            self.tokens.push(Token::Word(word.to_owned(), span));
         }
-        self.out.push_str(&self.cutter.text[start..self.cutter.at]);
         Some(())
     }
 
-    fn operator(&mut self, byte: u8) {
-        let rest = self.cutter.rest();
-        let is = |operator: &str| rest.starts_with(operator);
-        let (length, begins) = match byte {
-            b'\n' => (1, !self.after_pipe),
-            b';' if is(";;&") => (3, false),
-            b';' if is(";;") || is(";&") => (2, false),
-            b'&' if is("&&") => (2, true),
-            b'|' if is("||") => (2, true),
-            b'|' if is("|&") => (2, false),
-            b'&' if is("&>") => (2, false),
-            b';' | b'&' => (1, true),
-            _ => (1, false),
-        };
-        self.after_pipe = match byte {
-            b'\n' => self.after_pipe,
-            _ => byte == b'|' && !begins,
-        };
-        self.begins = begins;
-        self.cutter.at += length;
+    /// Whether the pipeline goes on after this line break.
+    fn after_pipe(&self) -> bool {
+        let mut before = self.tokens.iter().rev().map(Token::to_str);
+        let last = before.find(|token| *token != "\n");
+        matches!(last, Some("|" | "|&"))
     }
 
     fn run(&mut self) -> bool {
@@ -160,13 +172,55 @@ impl Folder<'_> {
         if self.runs.len() == MOST_RUNS || !self.cutter.run() {
             return false;
         }
-        let mark = FIRST_MARK + self.runs.len() as u32;
-        self.out.extend(char::from_u32(mark));
+        let mark = char::from_u32(FIRST_MARK + self.runs.len() as u32);
+        let word = mark.into_iter().collect();
+        self.tokens.push(Token::Word(word, self.nowhere.clone()));
         self.runs.push(first..self.cutter.steps.len());
         self.begins = false;
-        self.after_pipe = false;
         true
     }
+}
+
+fn span(start: usize, end: usize) -> SourceSpan {
+    let position = |index| {
+        Arc::new(SourcePosition {
+            index,
+            ..SourcePosition::default()
+        })
+    };
+    SourceSpan {
+        start: position(start),
+        end: position(end),
+    }
+}
+
+/// The operator at the beginning of the text, and whether a command may begin after it.
+fn operator(text: &[u8]) -> Option<(&'static str, bool)> {
+    Some(match text {
+        [b'\n', ..] => ("\n", true),
+        [b';', b';', b'&', ..] => (";;&", false),
+        [b';', b';', ..] => (";;", false),
+        [b';', b'&', ..] => (";&", false),
+        [b';', ..] => (";", true),
+        [b'&', b'&', ..] => ("&&", true),
+        [b'&', b'>', b'>', ..] => ("&>>", false),
+        [b'&', b'>', ..] => ("&>", false),
+        [b'&', ..] => ("&", true),
+        [b'|', b'|', ..] => ("||", true),
+        [b'|', b'&', ..] => ("|&", false),
+        [b'|', ..] => ("|", false),
+        [b'(', ..] => ("(", false),
+        [b')', ..] => (")", false),
+        [b'<', b'<', b'<', ..] => ("<<<", false),
+        [b'<', b'&', ..] => ("<&", false),
+        [b'<', b'>', ..] => ("<>", false),
+        [b'<', ..] => ("<", false),
+        [b'>', b'>', ..] => (">>", false),
+        [b'>', b'&', ..] => (">&", false),
+        [b'>', b'|', ..] => (">|", false),
+        [b'>', ..] => (">", false),
+        _ => return None,
+    })
 }
 
 /// Cuts plain commands into steps.
@@ -299,16 +353,17 @@ impl<'a> Cutter<'a> {
         let meets = matches!(self.peek(), Some(b'(' | b'<' | b'>'));
         let odd = |byte: &u8| byte.is_ascii_control() && !matches!(byte, b'\n' | b'\t');
         let plain = !word.is_empty() && !meets && !long_number && !bytes.iter().any(odd);
-        (plain && !RESERVED.contains(&word) && bytes[0] != b'#').then_some(word)
+        (plain && !is_reserved(word) && bytes[0] != b'#').then_some(word)
     }
 
-    /// A word up to its end; `None` when a quote does not close.
+    /// A word up to its end; `None` when a quote does not close, or is of a kind that shells read differently.
     fn any_word(&mut self) -> Option<&'a str> {
         let bytes = self.text.as_bytes();
         let start = self.at;
         while let Some(&byte) = bytes.get(self.at) {
             match byte {
                 b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b')' | b'<' | b'>' => break,
+                b'$' if matches!(bytes.get(self.at + 1), Some(b'\'' | b'"')) => return None,
                 b'\\' => {
                     let next = self.text[self.at + 1..].chars().next()?;
                     self.at += 1 + next.len_utf8();

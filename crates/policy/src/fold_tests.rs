@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::fold::fold;
+use crate::fold::{fold, run_of};
 use crate::judge::{Judge, Parsing};
 use crate::mask::mask;
 use crate::{CommandForm, Network, Request};
@@ -145,8 +145,18 @@ fn what_is_plain_is_folded() {
     let left = |text: &str| {
         let masked = mask(text).unwrap().text;
         let folded = fold(&masked).unwrap();
-        let show = |c: char| if c > '\u{fffff}' { 'M' } else { c };
-        folded.text.chars().map(show).collect::<String>()
+        let tokens = folded
+            .tokens
+            .iter()
+            .map(|token| match run_of(token.to_str()) {
+                Some(_) => "M",
+                None => token.to_str(),
+            });
+        tokens
+            .collect::<Vec<_>>()
+            .join(" ")
+            .replace(" \n", "\n")
+            .replace("\n ", "\n")
     };
     assert_eq!(
         left("a b | c && d; e &\nx=1 f > o 2>&1\n\ng 'h i'\n"),
@@ -154,9 +164,9 @@ fn what_is_plain_is_folded() {
     );
     assert_eq!(
         left("if a b; then\n c\n d\nelse e; fi"),
-        "if M; then\n M\nelse M; fi"
+        "if M ; then\nM\nelse M ; fi"
     );
-    assert_eq!(left("f() {\n a\n b\n}\nf x"), "f() {\n M\n}\nM");
-    assert_eq!(left("a\nb | (c)\nd"), "M\nb | (c)\nM");
+    assert_eq!(left("f() {\n a\n b\n}\nf x"), "f ( ) {\nM\n}\nM");
+    assert_eq!(left("a\nb | (c)\nd"), "M\nb | ( c )\nM");
     assert!(fold("(a)").is_none() && fold("a $'b'").is_none() && fold("a 'b").is_none());
 }

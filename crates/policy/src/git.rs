@@ -41,7 +41,7 @@ pub(crate) fn classify(args: &[Word]) -> Known {
     let mut known = Known::default();
     let rest = global_options(args, &mut known);
     let Some((subcommand, rest)) = rest.split_first() else {
-        known.categories.push(if known.categories.is_empty() {
+        known.categories.insert(if known.categories.is_empty() {
             ReadOnly
         } else {
             Unknown
@@ -53,7 +53,7 @@ pub(crate) fn classify(args: &[Word]) -> Known {
     }
     known
         .categories
-        .extend_from_slice(by_subcommand(&subcommand.text, rest));
+        .extend(by_subcommand(&subcommand.text, rest).iter().copied());
     runs_commands(&subcommand.text, rest, &mut known);
     known
 }
@@ -69,7 +69,7 @@ fn global_options<'a>(args: &'a [Word], known: &mut Known) -> &'a [Word] {
             "-c" | "--config-env" => {
                 match after.first() {
                     Some(setting) if option.text == "-c" => configured(&setting.text, known),
-                    _ => known.categories.push(Unknown),
+                    _ => known.categories.insert(Unknown),
                 }
                 rest = after.get(1..).unwrap_or_default();
             }
@@ -78,7 +78,7 @@ fn global_options<'a>(args: &'a [Word], known: &mut Known) -> &'a [Word] {
                 rest = after;
             }
             text if text.starts_with("--exec-path=") || text.starts_with("--config-env=") => {
-                known.categories.push(Unknown);
+                known.categories.insert(Unknown);
                 rest = after;
             }
             text if text.starts_with('-') => rest = after,
@@ -101,7 +101,7 @@ fn configured(setting: &str, known: &mut Known) {
     if key.contains("pager") && matches!(value, "cat" | "" | "false" | "less") {
         return;
     }
-    known.categories.push(Unknown);
+    known.categories.insert(Unknown);
     if let Some(alias) = key.strip_prefix("alias.").and(Some(value)) {
         let script = alias
             .strip_prefix('!')
@@ -320,15 +320,15 @@ fn runs_commands(subcommand: &str, args: &[Word], known: &mut Known) {
         if let Some((option, value)) = text.split_once('=').filter(|(o, _)| takes_command(o)) {
             known
                 .categories
-                .push(if option.is_empty() { ReadOnly } else { Unknown });
+                .insert(if option.is_empty() { ReadOnly } else { Unknown });
             known.scripts.push(value.to_owned());
         } else if takes_command(text) {
-            known.categories.push(Unknown);
+            known.categories.insert(Unknown);
             known
                 .scripts
                 .extend(texts.get(i + 1).map(|s| (*s).to_owned()));
         } else if let Some((_, command)) = text.split_once("ext::") {
-            known.categories.push(Unknown);
+            known.categories.insert(Unknown);
             known.scripts.push(command.to_owned());
         } else if *text == "-c" || text.starts_with("--config=") {
             // `clone -c key=value` configures the clone and what it runs.

@@ -8,7 +8,7 @@ use crate::finding::{Finding, Touched, conclude};
 use crate::mask::Piece;
 use crate::paths::{self, forbidden, forbidden_path};
 use crate::rules::Rules;
-use crate::shell::as_script;
+use crate::shell::{as_script, said};
 use crate::vocabulary;
 use crate::word::{HOLE, Mode, Vars, Word};
 use crate::wrappers::{self, Unwrapped};
@@ -231,11 +231,6 @@ impl Judge {
 
     /// Judges one simple command, given its words and what its redirections already told.
     pub fn simple_words(&mut self, words: Vec<Word>, stdin: Stdin, mut finding: Finding) {
-        finding.words = words.iter().map(as_script).collect();
-        finding.text = finding.words.join(" ");
-        if finding.text.trim().len() < finding.text.len() {
-            finding.text = finding.text.trim().to_owned();
-        }
         let certain = |word: &&Word| !word.dynamic && !word.glob && word.others.is_empty();
         finding.certain = words.iter().take_while(certain).count();
         finding.cwd.clone_from(&self.cwd);
@@ -243,6 +238,13 @@ impl Judge {
         if let Some((program, arguments)) = words.split_first() {
             self.program(program, arguments, &stdin, &mut finding);
         }
+        finding.text = said(&words);
+        if finding.text.starts_with(char::is_whitespace)
+            || finding.text.ends_with(char::is_whitespace)
+        {
+            finding.text = finding.text.trim().to_owned();
+        }
+        finding.words = words;
         if finding.categories.is_empty() {
             finding.add(Category::ReadOnly);
         } else if finding.categories.iter().nth(1).is_some() {
@@ -257,8 +259,7 @@ impl Judge {
             self.simple_words(words, stdin, Finding::default());
             self.leave();
         } else {
-            let text: Vec<String> = words.iter().map(as_script).collect();
-            self.unparseable(&text.join(" "), "it is nested too deeply");
+            self.unparseable(&said(&words), "it is nested too deeply");
         }
     }
 
@@ -297,7 +298,7 @@ impl Judge {
         let mut known = commands::classify(name, arguments);
         if !standard {
             // A program of the vault's own has no power over the boundary, whatever its name.
-            known.categories.retain(|c| *c != Category::HostEscapeRisk);
+            known.categories.remove(Category::HostEscapeRisk);
         }
         self.known(known, found);
         self.named_paths(&commands::path_arguments(name, arguments), found);
@@ -332,7 +333,7 @@ impl Judge {
     }
 
     fn known(&mut self, known: Known, found: &mut Finding) {
-        found.categories.extend(known.categories);
+        found.categories.extend(known.categories.iter());
         found.notes.extend(known.note);
         for place in known.places {
             found.reaches(place);

@@ -54,6 +54,7 @@ pub(crate) fn mask(text: &str) -> Result<Masked, Unreadable> {
     }
     let tries = Cell::new(0);
     let mut cursor = Cursor::new(text, 0, &tries)?;
+    cursor.masked.text.reserve(text.len());
     cursor.program(None)?;
     Ok(cursor.masked)
 }
@@ -192,7 +193,8 @@ impl<'a> Cursor<'a> {
     }
 
     fn separator(&mut self, before: Before) -> Result<(), Unreadable> {
-        self.copy()?;
+        // It is one byte, as all that means something to a shell.
+        self.copy_str(1);
         self.before = before;
         Ok(())
     }

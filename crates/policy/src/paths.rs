@@ -49,8 +49,9 @@ const LENT: &[&str] = &[
 /// `@` in it.
 pub(crate) fn forbidden(word: &Word, cwd: Option<&str>) -> Vec<String> {
     let text = word.text.as_str();
-    let bare = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    if !word.glob && text.bytes().all(bare) && is_elsewhere(text, cwd) {
+    let bare = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'/');
+    let one_path = text.bytes().all(bare) && !(text.starts_with('-') && text.contains('/'));
+    if one_path && is_elsewhere(text, cwd, word.glob) {
         return Vec::new();
     }
     if text.contains(char::is_whitespace) {
@@ -89,7 +90,7 @@ pub(crate) fn forbidden_path(path: &str, cwd: Option<&str>, glob: bool) -> Optio
     if let Some(rest) = path.strip_prefix('~') {
         return forbidden_tilde(rest, glob);
     }
-    if !glob && is_elsewhere(path, cwd) {
+    if is_elsewhere(path, cwd, glob) {
         return None;
     }
     let absolute = if path.starts_with('/') {
@@ -138,7 +139,7 @@ const FIRST: &[&str] = &[
 ];
 
 /// Whether the path is surely in none of the places where anything is refused, without a closer look.
-fn is_elsewhere(path: &str, cwd: Option<&str>) -> bool {
+fn is_elsewhere(path: &str, cwd: Option<&str>, glob: bool) -> bool {
     let whole = if path.starts_with('/') {
         Some(path)
     } else {
@@ -146,7 +147,8 @@ fn is_elsewhere(path: &str, cwd: Option<&str>) -> bool {
     };
     let names = |whole: &str| {
         let first = whole.split('/').find(|name| !matches!(*name, "" | "."));
-        first.is_some_and(|first| !FIRST.contains(&first))
+        let open = |first: &str| glob && first.contains(['*', '?', '[', HOLE]);
+        first.is_some_and(|first| !FIRST.contains(&first) && !open(first))
     };
     whole.is_some_and(names) && !path.contains("..")
 }

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use brush_parser::ast::{self, Command, CompoundCommand, CompoundList, ExtendedTestExpr};
-use brush_parser::{ParserOptions, parse_tokens};
+use brush_parser::{ParserOptions, Token, parse_tokens};
 
 use crate::Category;
 use crate::commands::may_hold_commands;
 use crate::fold::{Folded, fold, run_of};
 use crate::judge::{Judge, Parsing, Stdin};
 use crate::mask::{Masked, mask};
-use crate::tokens::tokenize;
+use crate::tokens::{can_be_parsed, tokenize};
 use crate::vocabulary::changes_meaning;
-use crate::word::{HOLE, Mode, Unreadable, Word, read};
+use crate::word::{HOLE, Mode, Unreadable, Word, at_once, read};
 
 /// Longer text than this is not judged, and no more than this in all nested texts together.
 const LONGEST_TEXT: usize = 512 * 1024;
@@ -47,19 +47,25 @@ fn parse_folded(folded: &Folded<'_>) -> Option<ast::Program> {
             complete_commands: Vec::new(),
         });
     }
-    let program = parse_as(&folded.text, Mode::Plain)?;
+    let program = parse_tokens_as(&folded.tokens, Mode::Plain)?;
     let marks: usize = program.complete_commands.iter().map(marks_in).sum();
     (marks == folded.runs.len()).then_some(program)
 }
 
 fn parse_as(masked: &str, mode: Mode) -> Option<ast::Program> {
-    let extended = mode == Mode::Pattern;
-    let tokens = tokenize(masked, extended)?;
+    let tokens = tokenize(masked, mode == Mode::Pattern)?;
+    parse_tokens_as(&tokens, mode)
+}
+
+fn parse_tokens_as(tokens: &[Token], mode: Mode) -> Option<ast::Program> {
+    if !can_be_parsed(tokens) {
+        return None;
+    }
     let options = ParserOptions {
-        enable_extended_globbing: extended,
+        enable_extended_globbing: mode == Mode::Pattern,
         ..ParserOptions::default()
     };
-    parse_tokens(&tokens, &options).ok()
+    parse_tokens(tokens, &options).ok()
 }
 
 /// Whether the text reads as shell text at all.
@@ -372,25 +378,42 @@ impl Judge {
         source: &str,
         words: &mut Vec<Word>,
     ) -> Result<(), Unreadable> {
-        words.extend(self.words(source, self.mode)?);
+        match at_once(source, &self.vars, self.mode) {
+            Some(word) => words.push(word),
+            None => words.extend(self.words(source, self.mode)?),
+        }
         Ok(())
     }
 
     pub(crate) fn single(&mut self, source: &str) -> Result<Word, Unreadable> {
-        Ok(self
-            .words(source, Mode::Value)?
-            .into_iter()
-            .next()
-            .unwrap_or_default())
+        if let Some(word) = at_once(source, &self.vars, Mode::Value) {
+            return Ok(word);
+        }
+        let words = self.words(source, Mode::Value)?;
+        Ok(words.into_iter().next().unwrap_or_default())
     }
 }
 
 /// The word as shell text, with a variable in the place of what is not known.
 pub(crate) fn as_script(word: &Word) -> String {
-    match word.text.contains(HOLE) {
-        true => word.text.replace(HOLE, "$_"),
-        false => word.text.clone(),
+    said(std::slice::from_ref(word))
+}
+
+/// The same for the words of a command.
+pub(crate) fn said(words: &[Word]) -> String {
+    let length: usize = words.iter().map(|word| word.text.len() + 1).sum();
+    let mut said = String::with_capacity(length);
+    for (i, word) in words.iter().enumerate() {
+        said.push_str(if i > 0 { " " } else { "" });
+        match word.text.is_ascii() {
+            false => said.extend(word.text.split(HOLE).enumerate().flat_map(|(i, part)| {
+                let hole = if i > 0 { "$_" } else { "" };
+                [hole, part]
+            })),
+            true => said.push_str(&word.text),
+        }
     }
+    said
 }
 
 /// Whether an expansion gives a variable a value, as `${x=y}` and `${x:=y}` do.

@@ -2,7 +2,7 @@
 //!
 //! A list is one string of words, so that it can be read.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use crate::Category;
@@ -92,11 +92,15 @@ pub(crate) fn listed(list: &str, word: &str) -> bool {
 }
 
 pub(crate) fn changes_meaning(variable: &str) -> bool {
-    let matches = |listed: &str| match listed.strip_suffix('*') {
-        Some(prefix) => variable.starts_with(prefix),
-        None => listed == variable,
-    };
-    CHANGERS.split_ascii_whitespace().any(matches) || is_command_variable(variable)
+    static NAMES: LazyLock<HashSet<&str>> = LazyLock::new(|| {
+        let lists = [CHANGERS, COMMANDS].into_iter();
+        lists.flat_map(str::split_ascii_whitespace).collect()
+    });
+    static PREFIXES: LazyLock<Vec<&str>> = LazyLock::new(|| {
+        let listed = CHANGERS.split_ascii_whitespace();
+        listed.filter_map(|name| name.strip_suffix('*')).collect()
+    });
+    NAMES.contains(variable) || PREFIXES.iter().any(|prefix| variable.starts_with(prefix))
 }
 
 pub(crate) fn is_command_variable(variable: &str) -> bool {

@@ -353,13 +353,17 @@ impl<'a> Cutter<'a> {
         let meets = matches!(self.peek(), Some(b'(' | b'<' | b'>'));
         let odd = |byte: &u8| byte.is_ascii_control() && !matches!(byte, b'\n' | b'\t');
         let plain = !word.is_empty() && !meets && !long_number && !bytes.iter().any(odd);
-        (plain && !is_reserved(word) && bytes[0] != b'#').then_some(word)
+        (plain && !is_reserved(word)).then_some(word)
     }
 
     /// A word up to its end; `None` when a quote does not close, or is of a kind that shells read differently.
     fn any_word(&mut self) -> Option<&'a str> {
         let bytes = self.text.as_bytes();
         let start = self.at;
+        // Comments have been left out: this would not be one.
+        if bytes.get(start) == Some(&b'#') {
+            return None;
+        }
         while let Some(&byte) = bytes.get(self.at) {
             match byte {
                 b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b')' | b'<' | b'>' => break,

@@ -131,6 +131,9 @@ impl<'a> Cursor<'a> {
     fn program(&mut self, close: Option<char>) -> Result<(), Unreadable> {
         let mut parentheses = 0usize;
         while let Some(c) = self.peek() {
+            if self.ordinary() {
+                continue;
+            }
             match c {
                 ')' if parentheses == 0 && close.is_some() => return self.documents_are_read(),
                 '(' if self.rest().starts_with("((") && self.arithmetic_command()? => {}
@@ -173,7 +176,6 @@ impl<'a> Cursor<'a> {
                         self.separator(Before::Bracket)?;
                     }
                 }
-                _ if self.ordinary() => {}
                 _ => self.word_char()?,
             }
         }
@@ -226,17 +228,17 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Copies the characters of a word that mean nothing to any shell; false when there are none.
+    /// Copies words that mean nothing to any shell, and the blanks between them; false when there are none.
     fn ordinary(&mut self) -> bool {
-        let bytes = self.rest().bytes();
-        let length = bytes.take_while(|byte| is_ordinary(*byte)).count();
-        self.copy_str(length);
-        self.before = if length > 0 {
-            Before::Word
-        } else {
-            self.before
+        let bytes = &self.source.as_bytes()[self.at..];
+        let length = bytes.iter().take_while(|byte| is_ordinary(**byte)).count();
+        self.before = match bytes[..length].last() {
+            None => return false,
+            Some(b' ') => Before::Gap,
+            Some(_) => Before::Word,
         };
-        length > 0
+        self.copy_str(length);
+        true
     }
 
     fn copy_str(&mut self, length: usize) {
@@ -444,7 +446,8 @@ impl<'a> Cursor<'a> {
 }
 
 fn is_ordinary(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'/' | b'=' | b':' | b',')
+    byte.is_ascii_alphanumeric()
+        || matches!(byte, b' ' | b'-' | b'_' | b'.' | b'/' | b'=' | b':' | b',')
 }
 
 #[cfg(test)]

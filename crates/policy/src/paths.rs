@@ -150,7 +150,8 @@ fn is_elsewhere(path: &str, cwd: Option<&str>, glob: bool) -> bool {
         let open = |first: &str| glob && first.contains(['*', '?', '[', HOLE]);
         first.is_some_and(|first| !FIRST.contains(&first) && !open(first))
     };
-    whole.is_some_and(names) && !path.contains("..")
+    let climbs = |path: &str| path.as_bytes().windows(2).any(|pair| pair == b"..");
+    whole.is_some_and(names) && !climbs(path)
 }
 
 fn is_forbidden(path: &str, glob: bool) -> bool {

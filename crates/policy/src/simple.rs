@@ -23,7 +23,7 @@ struct Gathered {
 impl Gathered {
     fn new(stdin: Stdin) -> Gathered {
         Gathered {
-            words: Vec::new(),
+            words: Vec::with_capacity(8),
             assigned: Vec::new(),
             finding: Finding::default(),
             stdin,

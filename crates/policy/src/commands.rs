@@ -80,7 +80,12 @@ pub(crate) fn classify(name: &str, args: &[Word]) -> Known {
 fn special(name: &str, args: &[Word]) -> Option<Known> {
     let has = |options: &[&str]| args.iter().any(|w| is_option(w, options));
     Some(match unversioned(name) {
-        "git" => git::classify(args),
+        "git" | "hub" => git::classify(args),
+        name if name.starts_with("git-") => {
+            // `git-push` is how git itself calls `git push`.
+            let subcommand = Word::fixed(&name["git-".len()..]);
+            git::classify(&[&[subcommand], args].concat())
+        }
         "rm" | "unlink" => {
             let hard = has(&["-r", "-R", "-f", "--recursive", "--force"])
                 || args.iter().any(|w| w.glob || w.starts_unknown());
@@ -135,7 +140,7 @@ fn special(name: &str, args: &[Word]) -> Option<Known> {
 }
 
 /// `python3.11` is `python`, `gcc-12` is `gcc`.
-fn unversioned(name: &str) -> &str {
+pub(crate) fn unversioned(name: &str) -> &str {
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
     match bare {
         "python" | "perl" | "ruby" | "node" | "php" | "lua" | "gcc" | "g++" | "clang"

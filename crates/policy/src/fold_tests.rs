@@ -1,6 +1,7 @@
 //! Folding against parsing whole: whatever the text, both must find the same.
 
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 use crate::fold::{fold, run_of};
 use crate::judge::{Judge, Parsing};
@@ -131,7 +132,7 @@ fn cases(usual: u32) -> u32 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(6_000), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(6_000), failure_persistence: None, rng_seed: RngSeed::Fixed(6), ..ProptestConfig::default() })]
 
     #[test]
     fn folding_changes_nothing_that_is_found(text in scripts()) {

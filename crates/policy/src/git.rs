@@ -1,9 +1,11 @@
 //! What a git command does: subcommand by subcommand.
 
 use crate::Category::{self, *};
+use crate::brace::glob_matches;
+use crate::carriers::line_of;
 use crate::commands::{Known, is_option};
 use crate::vocabulary::listed;
-use crate::word::Word;
+use crate::word::{HOLE, Word};
 
 /// Subcommands that only read, unless an option below says otherwise.
 const READERS: &str = "\
@@ -54,6 +56,9 @@ pub(crate) fn classify(args: &[Word]) -> Known {
     known
         .categories
         .extend(by_subcommand(&subcommand.text, rest).iter().copied());
+    if may_mean(subcommand, "push") {
+        known.categories.extend([Publishing, Networked]);
+    }
     runs_commands(&subcommand.text, rest, &mut known);
     known
 }
@@ -133,7 +138,8 @@ fn by_subcommand(subcommand: &str, args: &[Word]) -> &'static [Category] {
     let open = args.iter().any(Word::starts_unknown);
     match subcommand {
         "push" => push(args),
-        "send-email" | "svn" | "p4" | "request-pull" => &[Publishing, Networked],
+        "send-email" | "send-pack" | "svn" | "p4" | "request-pull" => &[Publishing, Networked],
+        "lfs" | "subtree" if first == Some("push") => &[Publishing, Networked],
         "clone" if args.iter().any(is_local) && !args.iter().any(is_remote) => &[Mutating],
         "clone" | "fetch" | "pull" => &[Networked, Mutating],
         "ls-remote" => &[Networked],
@@ -288,6 +294,25 @@ fn is_remote(word: &Word) -> bool {
     word.starts_unknown() || text.contains("::") || text.contains(':') && !text.starts_with("file:")
 }
 
+/// Whether a word that is only half known may be this one.
+pub(crate) fn may_mean(word: &Word, meant: &str) -> bool {
+    let open = |c: char| c == HOLE || matches!(c, '*' | '?' | '[' | ']');
+    let half_known = word.glob || word.text.contains(HOLE);
+    half_known && !word.text.chars().all(open) && glob_matches(&word.text, meant, HOLE)
+}
+
+/// `config key value` makes an alias or a program known that a later command runs.
+fn configures(args: &[Word], known: &mut Known) {
+    let plain: Vec<&str> = args
+        .iter()
+        .map(|word| word.text.as_str())
+        .filter(|text| !text.starts_with('-') && *text != "set")
+        .collect();
+    if let [key, value] = plain.as_slice() {
+        configured(&format!("{key}={value}"), known);
+    }
+}
+
 /// Subcommands and options that run shell text.
 fn runs_commands(subcommand: &str, args: &[Word], known: &mut Known) {
     let texts: Vec<&str> = args.iter().map(|w| w.text.as_str()).collect();
@@ -296,13 +321,18 @@ fn runs_commands(subcommand: &str, args: &[Word], known: &mut Known) {
         ("submodule", ["foreach", command @ ..]) => command,
         _ => &[],
     };
-    if !tail.is_empty() {
-        let words = tail
-            .iter()
-            .filter(|w| !matches!(**w, "--recursive" | "--quiet"));
-        known
-            .scripts
-            .push(words.copied().collect::<Vec<_>>().join(" "));
+    let words: Vec<Word> = tail
+        .iter()
+        .filter(|word| !matches!(**word, "--recursive" | "--quiet"))
+        .map(|word| Word::fixed(*word))
+        .collect();
+    match words.as_slice() {
+        [] => {}
+        [script] => known.scripts.push(script.text.clone()),
+        words => known.scripts.push(line_of(words)),
+    }
+    if subcommand == "config" {
+        configures(args, known);
     }
     let takes_command = |option: &str| {
         matches!(
@@ -314,6 +344,7 @@ fn runs_commands(subcommand: &str, args: &[Word], known: &mut Known) {
                     "-u" | "--upload-pack"
                 )
                 | ("push" | "send-pack", "--receive-pack" | "--exec")
+                | ("archive", "--exec")
         ) || subcommand == "filter-branch" && option.ends_with("-filter")
     };
     for (i, text) in texts.iter().enumerate() {
@@ -329,7 +360,7 @@ fn runs_commands(subcommand: &str, args: &[Word], known: &mut Known) {
                 .extend(texts.get(i + 1).map(|s| (*s).to_owned()));
         } else if let Some((_, command)) = text.split_once("ext::") {
             known.categories.insert(Unknown);
-            known.scripts.push(command.to_owned());
+            known.scripts.push(command.replace("% ", "\\ "));
         } else if *text == "-c" || text.starts_with("--config=") {
             // `clone -c key=value` configures the clone and what it runs.
             let setting = text.strip_prefix("--config=").or(texts.get(i + 1).copied());

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::carriers;
+use crate::code;
 use crate::commands::{self, Known};
 use crate::finding::{Finding, Touched, conclude};
 use crate::mask::Piece;
@@ -26,6 +28,8 @@ const MOST_VALUES: usize = 8;
 pub(crate) enum Stdin {
     Inherited,
     Piped,
+    /// A file by its name.
+    File,
     /// A here-document, a here-string, or the output of an `echo`.
     Text(String),
 }
@@ -216,6 +220,11 @@ impl Judge {
             }
             if vocabulary::is_command_variable(name) && !script.is_empty() {
                 self.text(&as_script(&value));
+            } else if name.starts_with("BASH_FUNC_") {
+                self.text(&format!("f{script}"));
+            } else if commands::may_hold_commands(&value) {
+                // A prompt, for instance, is expanded when it is shown.
+                self.text(&format!(": \"{script}\""));
             }
         } else {
             let places = forbidden(&value, None).into_iter();
@@ -296,9 +305,18 @@ impl Judge {
         }
         self.builtins(name, arguments);
         let mut known = commands::classify(name, arguments);
+        if let Stdin::Text(text) = stdin {
+            known = code::on_input(name, arguments, text, known);
+        }
+        known
+            .scripts
+            .extend(carriers::carried(name, arguments, stdin));
         if !standard {
             // A program of the vault's own has no power over the boundary, whatever its name.
             known.categories.remove(Category::HostEscapeRisk);
+        }
+        if matches!(name, "." | "source") && arguments.iter().any(is_stream) {
+            found.dynamic = true;
         }
         self.known(known, found);
         self.named_paths(&commands::path_arguments(name, arguments), found);
@@ -373,6 +391,10 @@ impl Judge {
     fn unwrapped(&mut self, name: &str, args: &[Word], inner: Unwrapped, found: &mut Finding) {
         found.categories.extend(inner.categories);
         found.notes.extend(inner.note);
+        if inner.dynamic {
+            found.dynamic = true;
+            found.note("the commands it runs are known only when they run");
+        }
         let own = &args[..inner.own_arguments.min(args.len())];
         self.named_paths(&commands::path_arguments(name, own), found);
         for word in &inner.assignments {
@@ -446,6 +468,11 @@ impl Judge {
                 .map(|cwd| paths::normalise(&format!("{cwd}/{path}"))),
         }
     }
+}
+
+/// What another command writes, or nobody knows: `<(…)` and its kin.
+fn is_stream(word: &Word) -> bool {
+    word.text.starts_with("/dev/")
 }
 
 /// Builtins after which a later word may mean something else than it says.

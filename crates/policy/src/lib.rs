@@ -7,11 +7,12 @@
 //!
 //! One request goes through the files in this order: `mask`, `documents`, `fold`, `tokens`, `shell` and
 //! `simple` (text to commands), `word`, `escape`
-//! and `brace` (quotes and expansions), `judge` (one command), `wrappers` and `runners` (commands that run commands),
+//! and `brace` (quotes and expansions), `judge` (one command), `wrappers`, `runners` and `carriers` (commands that run commands),
 //! `commands`, `vocabulary`, `tools`, `git`, `code`, `categories` (what a command is), `paths` (what it reaches for), `finding`,
 //! `conditions` and `rules` (the decision). Rules come from `file`.
 
 mod brace;
+mod carriers;
 mod categories;
 mod code;
 mod commands;

@@ -199,7 +199,10 @@ impl Judge {
         let word = self.single(source)?;
         match kind {
             Redirection::Read => {
-                gathered.stdin = Stdin::Piped;
+                gathered.stdin = match word.text.starts_with("/dev/") || word.dynamic {
+                    true => Stdin::Piped,
+                    false => Stdin::File,
+                };
                 self.opened(&word, &mut gathered.finding);
             }
             Redirection::DuplicateInput => gathered.stdin = Stdin::Piped,
@@ -251,15 +254,56 @@ fn echo_output(words: &[Word], stdin: &Stdin) -> Stdin {
         return Stdin::Piped;
     };
     match (name.text.as_str(), stdin) {
+        ("printf", _)
+            if arguments
+                .first()
+                .is_some_and(|word| word.text.contains('%')) =>
+        {
+            printed(arguments)
+        }
         ("echo" | "printf", _) => {
             let text: Vec<String> = arguments
                 .iter()
                 .map(as_script)
                 .skip_while(|t| matches!(t.as_str(), "-n" | "-e" | "-ne" | "-en"))
                 .collect();
-            Stdin::Text(text.join(" ").replace("\\n", "\n"))
+            Stdin::Text(unescaped(&text.join(" ")))
         }
         ("cat" | "tee", Stdin::Text(text)) => Stdin::Text(text.clone()),
         _ => Stdin::Piped,
+    }
+}
+
+fn unescaped(text: &str) -> String {
+    text.replace("\\n", "\n").replace("\\t", "\t")
+}
+
+/// What `printf` makes of plain directives; anything else is not known.
+fn printed(arguments: &[Word]) -> Stdin {
+    let Some((format, values)) = arguments.split_first() else {
+        return Stdin::Piped;
+    };
+    let format = unescaped(&as_script(format));
+    let mut values = values.iter().map(as_script).peekable();
+    let mut text = String::new();
+    loop {
+        let mut pieces = format.split('%');
+        text.extend(pieces.next());
+        let mut consumed = false;
+        while let Some(piece) = pieces.next() {
+            match piece.chars().next() {
+                Some('s' | 'b' | 'q' | 'd' | 'i') => {
+                    text.extend(values.next());
+                    text.push_str(&piece[1..]);
+                    consumed = true;
+                }
+                // `%%` leaves an empty piece, and the next one follows the sign.
+                None => text.extend(["%", pieces.next().unwrap_or_default()]),
+                Some(_) => return Stdin::Piped,
+            }
+        }
+        if values.peek().is_none() || !consumed {
+            return Stdin::Text(text);
+        }
     }
 }

@@ -323,7 +323,7 @@ impl<'a> Reader<'a> {
     fn piece(&mut self, piece: &Piece, quoted: bool) -> Result<(), Unreadable> {
         match piece {
             Piece::Command(command) => {
-                self.substitution(command);
+                self.substitution(command, quoted);
                 Ok(())
             }
             Piece::Arithmetic(expression) => {
@@ -368,12 +368,15 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn substitution(&mut self, command: &str) {
+    fn substitution(&mut self, command: &str, quoted: bool) {
         match echoed(command) {
             Some(value) => {
                 self.guess = true;
                 for c in value.chars() {
-                    self.push(c, true);
+                    match c {
+                        ' ' if !quoted && self.mode == Mode::Plain => self.atoms.push(Atom::Split),
+                        _ => self.push(c, true),
+                    }
                 }
             }
             None => self.hole(),
@@ -566,13 +569,13 @@ fn name_prefix(text: &str) -> &str {
     }
 }
 
-/// The value of `$(echo word)`, the simplest way to hide a name.
+/// The value of `$(echo words)`, the simplest way to hide a command.
 fn echoed(command: &str) -> Option<&str> {
     let command = command.trim();
     let value = ["echo ", "printf ", "printf %s "]
         .iter()
         .find_map(|p| command.strip_prefix(p))?;
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_./-".contains(c);
+    let plain = |c: char| c.is_ascii_alphanumeric() || " _./:,@%+=-".contains(c);
     (!value.is_empty() && value.chars().all(plain)).then_some(value)
 }
 

@@ -9,16 +9,40 @@ use crate::tools;
 use crate::vocabulary::{listed, purpose};
 use crate::word::{HOLE, Word};
 
-/// Programs any argument of which may be a command line.
-const ANY_ARGUMENT: &str = "\
-    at batch concurrently crontab emacs entr expect gdb hyperfine less lldb lua man mysql \
-    nodemon osascript psql screen sqlite3 tclsh tmux watchexec";
+/// What a program may take for a command line.
+#[derive(Default)]
+struct Takes {
+    arguments: bool,
+    /// The strings in its arguments.
+    strings: bool,
+    /// The lines of its input.
+    lines: bool,
+}
 
-/// Those in whose arguments strings may be command lines.
-const ANY_STRING: &str = "emacs expect lua osascript";
-
-/// Those that also read them from their input, line by line.
-const ANY_LINE: &str = "at batch crontab ed ex gdb mysql psql sqlite3 tclsh";
+fn takes(name: &str) -> Takes {
+    let lines = Takes {
+        lines: true,
+        ..Takes::default()
+    };
+    let arguments = Takes {
+        arguments: true,
+        ..Takes::default()
+    };
+    match name {
+        "ed" | "ex" => lines,
+        "at" | "batch" | "crontab" | "gdb" | "mysql" | "psql" | "sqlite3" | "tclsh" => Takes {
+            arguments: true,
+            ..lines
+        },
+        "concurrently" | "entr" | "hyperfine" | "less" | "lldb" | "man" | "nodemon" | "screen"
+        | "tmux" | "watchexec" => arguments,
+        "emacs" | "expect" | "lua" | "osascript" => Takes {
+            strings: true,
+            ..arguments
+        },
+        _ => Takes::default(),
+    }
+}
 
 /// Options whose value is a command.
 const OPTIONS: &[(&str, &[&str])] = &[
@@ -46,17 +70,18 @@ const LEADS: &[&str] = &[
 /// All command lines that a command carries.
 pub(crate) fn carried(name: &str, args: &[Word], stdin: &Stdin) -> Vec<String> {
     let mut found = Vec::new();
-    if listed(ANY_ARGUMENT, name) {
+    let takes = takes(name);
+    if takes.arguments {
         found.extend(args.iter().filter_map(|word| command_line(&word.text)));
         found.extend(strict_tail(args));
     } else if !is_known(name) {
         found.extend(strict_tail(args));
     }
-    if listed(ANY_STRING, name) {
+    if takes.strings {
         let strings = args.iter().flat_map(|word| strings(&word.text));
         found.extend(strings.filter_map(|string| command_line(&string)));
     }
-    if let (Stdin::Text(text), true) = (stdin, listed(ANY_LINE, name)) {
+    if let (Stdin::Text(text), true) = (stdin, takes.lines) {
         found.extend(text.lines().filter_map(scheduled));
     }
     if let Some((_, options)) = OPTIONS.iter().find(|(program, _)| *program == name) {

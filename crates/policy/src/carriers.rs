@@ -74,7 +74,7 @@ pub(crate) fn carried(name: &str, args: &[Word], stdin: &Stdin) -> Vec<String> {
     if takes.arguments {
         found.extend(args.iter().filter_map(|word| command_line(&word.text)));
         found.extend(strict_tail(args));
-    } else if !is_known(name) {
+    } else if args.len() > 1 && !is_known(name) {
         found.extend(strict_tail(args));
     }
     if takes.strings {

@@ -1,13 +1,12 @@
 //! What a program does, by its name and its options.
 
-use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use crate::Categories;
 use crate::Category::{self, *};
 use crate::brace::glob_matches;
 use crate::vocabulary::{
-    DESTROYERS, ESCAPERS, NETWORKERS, READERS, TALKERS, WRITERS, listed, purpose,
+    DESTROYERS, ESCAPERS, NETWORKERS, Names, READERS, TALKERS, WRITERS, listed, purpose,
 };
 use crate::word::{HOLE, Word};
 use crate::{code, git, tools};
@@ -239,8 +238,8 @@ fn names() -> impl Iterator<Item = &'static str> {
 }
 
 pub(crate) fn is_known(name: &str) -> bool {
-    static NAMES: LazyLock<HashSet<&str>> = LazyLock::new(|| names().collect());
-    NAMES.contains(unversioned(name))
+    static NAMES: LazyLock<Names<()>> = LazyLock::new(|| names().map(|name| (name, ())).collect());
+    NAMES.contains_key(unversioned(name))
 }
 
 /// The strictest of the known names that a pattern such as `/usr/bin/c?rl` could mean.

@@ -119,6 +119,9 @@ pub(crate) fn conclude(findings: &[Finding], rules: &Rules, network: Network) ->
 }
 
 fn shown(text: &str) -> String {
+    if text.len() <= LONGEST_PART {
+        return text.to_owned();
+    }
     match text.char_indices().nth(LONGEST_PART) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),

@@ -6,7 +6,7 @@
 //! never answered with `allow`.
 //!
 //! One request goes through the files in this order: `mask`, `documents`, `fold`, `tokens`, `shell` and
-//! `simple` (text to commands), `word`, `escape`
+//! `simple` (text to commands), `word`, `literal`, `escape`
 //! and `brace` (quotes and expansions), `judge` (one command), `wrappers`, `runners` and `carriers` (commands that run commands),
 //! `commands`, `vocabulary`, `tools`, `git`, `code`, `categories` (what a command is), `paths` (what it reaches for), `finding`,
 //! `conditions` and `rules` (the decision). Rules come from `file`.
@@ -27,6 +27,7 @@ mod fold;
 mod fold_tests;
 mod git;
 mod judge;
+mod literal;
 mod mask;
 mod paths;
 mod rules;

@@ -9,10 +9,11 @@ use crate::Category;
 use crate::commands::may_hold_commands;
 use crate::fold::{Folded, fold, run_of};
 use crate::judge::{Judge, Parsing, Stdin};
+use crate::literal::at_once;
 use crate::mask::{Masked, mask};
 use crate::tokens::{can_be_parsed, tokenize};
 use crate::vocabulary::changes_meaning;
-use crate::word::{HOLE, Mode, Unreadable, Word, at_once, read};
+use crate::word::{HOLE, Mode, Unreadable, Word, read};
 
 /// Longer text than this is not judged, and no more than this in all nested texts together.
 const LONGEST_TEXT: usize = 512 * 1024;

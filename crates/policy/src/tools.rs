@@ -1,12 +1,11 @@
 //! Tools with subcommands: package managers, forges, clouds, containers.
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use crate::Category::{self, *};
 use crate::commands::Known;
 use crate::git::may_mean;
-use crate::vocabulary::listed;
+use crate::vocabulary::{Names, listed};
 use crate::word::Word;
 
 /// A tool, and what its subcommands are; the rest of them are `otherwise`.
@@ -125,7 +124,7 @@ pub(crate) fn classify(name: &str, args: &[Word]) -> Option<Known> {
     if name == "gh" || name == "glab" {
         return Some(forge(args));
     }
-    static BY_NAME: LazyLock<HashMap<&str, &Tool>> = LazyLock::new(|| {
+    static BY_NAME: LazyLock<Names<&Tool>> = LazyLock::new(|| {
         let names = |tool: &'static Tool| {
             let names = tool.names.split_ascii_whitespace();
             names.map(move |name| (name, tool))

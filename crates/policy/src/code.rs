@@ -1,7 +1,7 @@
 //! Programs given as arguments: what sed, awk and the interpreters would do.
 
 use crate::Category::*;
-use crate::commands::{Known, is_known, is_option};
+use crate::commands::{Known, is_known, is_option, unversioned};
 use crate::paths::forbidden_in_code;
 use crate::shell;
 use crate::word::Word;
@@ -185,6 +185,17 @@ pub(crate) fn interpreter(name: &str, args: &[Word]) -> Known {
     known
 }
 
+/// An interpreter that is given its program on its input.
+pub(crate) fn on_input(name: &str, args: &[Word], text: &str, known: Known) -> Known {
+    let reads = args.iter().all(|word| word.text.starts_with('-'));
+    match unversioned(name) {
+        "python" | "perl" | "ruby" | "node" | "nodejs" | "php" | "lua" if reads => {
+            inspected(text, Known::is(&[Mutating]))
+        }
+        _ => known,
+    }
+}
+
 /// Words in program text that open a connection.
 const CONNECTS: &[&str] = &[
     "urllib",
@@ -220,22 +231,27 @@ const RUNS: &[&str] = &[
     "spawn",
     "child_process",
     "`",
+    "Command",
     "%x",
     "qx",
     "|",
 ];
 
+/// Longer lists of words than this are not tried from each of their words.
+const MOST_LISTS: usize = 16;
+
 /// Looks into program text for places of the host, connections and commands.
 fn inspected(code: &str, mut known: Known) -> Known {
     known.places.extend(forbidden_in_code(code));
     if CONNECTS.iter().any(|word| code.contains(word)) {
-        known.categories.push(Networked);
+        known.categories.insert(Networked);
     }
     if RUNS.iter().any(|word| code.contains(word)) {
         let literals = strings(code);
         // A list of words, as `run(["curl", "x"])` has it, is also tried as one command.
-        let joined = literals.join(" ");
-        let commands = literals.into_iter().chain([joined]);
+        let lists = (0..literals.len().min(MOST_LISTS)).map(|i| literals[i..].join(" "));
+        let lists: Vec<String> = lists.collect();
+        let commands = literals.into_iter().chain(lists);
         // Only what reads as a command counts: a string may be any text.
         known.scripts.extend(commands.filter(|text| {
             let name = text.split_whitespace().next().unwrap_or_default();
@@ -246,7 +262,7 @@ fn inspected(code: &str, mut known: Known) -> Known {
 }
 
 /// The quoted strings of a program, roughly: quotes of all kinds, no nesting.
-fn strings(code: &str) -> Vec<String> {
+pub(crate) fn strings(code: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = code;
     while let Some(start) = rest.find(['\'', '"', '`']) {

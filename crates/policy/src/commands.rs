@@ -1,9 +1,12 @@
 //! What a program does, by its name and its options.
 
+use std::sync::LazyLock;
+
+use crate::Categories;
 use crate::Category::{self, *};
 use crate::brace::glob_matches;
 use crate::vocabulary::{
-    DESTROYERS, ESCAPERS, NETWORKERS, READERS, TALKERS, WRITERS, listed, purpose,
+    DESTROYERS, ESCAPERS, NETWORKERS, Names, READERS, TALKERS, WRITERS, listed, purpose,
 };
 use crate::word::{HOLE, Word};
 use crate::{code, git, tools};
@@ -11,7 +14,7 @@ use crate::{code, git, tools};
 /// What is known about a command.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
-    pub categories: Vec<Category>,
+    pub categories: Categories,
     pub note: Option<String>,
     /// Places of the host that it names.
     pub places: Vec<String>,
@@ -22,7 +25,7 @@ pub(crate) struct Known {
 impl Known {
     pub fn is(categories: &[Category]) -> Known {
         Known {
-            categories: categories.to_vec(),
+            categories: categories.iter().copied().collect(),
             ..Known::default()
         }
     }
@@ -76,7 +79,12 @@ pub(crate) fn classify(name: &str, args: &[Word]) -> Known {
 fn special(name: &str, args: &[Word]) -> Option<Known> {
     let has = |options: &[&str]| args.iter().any(|w| is_option(w, options));
     Some(match unversioned(name) {
-        "git" => git::classify(args),
+        "git" | "hub" => git::classify(args),
+        name if name.starts_with("git-") => {
+            // `git-push` is how git itself calls `git push`.
+            let subcommand = Word::fixed(&name["git-".len()..]);
+            git::classify(&[&[subcommand], args].concat())
+        }
         "rm" | "unlink" => {
             let hard = has(&["-r", "-R", "-f", "--recursive", "--force"])
                 || args.iter().any(|w| w.glob || w.starts_unknown());
@@ -131,7 +139,7 @@ fn special(name: &str, args: &[Word]) -> Option<Known> {
 }
 
 /// `python3.11` is `python`, `gcc-12` is `gcc`.
-fn unversioned(name: &str) -> &str {
+pub(crate) fn unversioned(name: &str) -> &str {
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');
     match bare {
         "python" | "perl" | "ruby" | "node" | "php" | "lua" | "gcc" | "g++" | "clang"
@@ -230,8 +238,8 @@ fn names() -> impl Iterator<Item = &'static str> {
 }
 
 pub(crate) fn is_known(name: &str) -> bool {
-    let name = unversioned(name);
-    names().any(|n| n == name)
+    static NAMES: LazyLock<Names<()>> = LazyLock::new(|| names().map(|name| (name, ())).collect());
+    NAMES.contains_key(unversioned(name))
 }
 
 /// The strictest of the known names that a pattern such as `/usr/bin/c?rl` could mean.
@@ -249,7 +257,7 @@ pub(crate) fn names_like(pattern: &str) -> Vec<&'static str> {
 }
 
 /// The arguments that may be paths: not text to print, patterns, programs or messages.
-pub(crate) fn path_arguments(name: &str, args: &[Word]) -> Vec<Word> {
+pub(crate) fn path_arguments<'a>(name: &str, args: &'a [Word]) -> Vec<&'a Word> {
     let skip_after: &[&str] = match name {
         "echo" | "printf" | "expr" | "seq" | "export" | "declare" | "local" => return Vec::new(),
         "test" | "["
@@ -289,7 +297,7 @@ pub(crate) fn path_arguments(name: &str, args: &[Word]) -> Vec<Word> {
             pattern_next = false;
             continue;
         }
-        paths.push(word.clone());
+        paths.push(word);
     }
     paths
 }

@@ -5,7 +5,7 @@
 
 use crate::brace::glob_matches;
 use crate::finding::{Finding, Touched};
-use crate::word::HOLE;
+use crate::word::{HOLE, Word};
 use crate::{Category, Network};
 
 /// Something that a rule can be about: what a command is, or that it cannot be told.
@@ -165,15 +165,15 @@ fn surely(command: &[Vec<String>], finding: &Finding) -> bool {
         && command[1..]
             .iter()
             .zip(&finding.words[1..])
-            .all(|(alternatives, word)| alternatives.contains(word))
+            .all(|(alternatives, word)| alternatives.contains(&word.text))
 }
 
 /// Whether the arguments may begin with the wanted words, options between them left out.
-fn may_begin(wanted: &[Vec<String>], given: &[String]) -> bool {
+fn may_begin(wanted: &[Vec<String>], given: &[Word]) -> bool {
     let Some((first, rest)) = wanted.split_first() else {
         return true;
     };
-    let fits = |word: &String| first.contains(word) || word.starts_with(UNKNOWN);
+    let fits = |word: &Word| first.contains(&word.text) || word.text.starts_with(HOLE);
     if first.iter().any(|word| word.starts_with('-')) {
         return given.iter().any(fits) && may_begin(rest, given);
     }
@@ -183,7 +183,7 @@ fn may_begin(wanted: &[Vec<String>], given: &[String]) -> bool {
     if fits(word) && may_begin(rest, after) {
         return true;
     }
-    match word.as_bytes().first() {
+    match word.text.as_bytes().first() {
         Some(b'-') => {
             may_begin(wanted, after) || may_begin(wanted, after.get(1..).unwrap_or_default())
         }
@@ -191,6 +191,3 @@ fn may_begin(wanted: &[Vec<String>], given: &[String]) -> bool {
         _ => false,
     }
 }
-
-/// How a part that is known only at run time is written in a finding's words.
-pub(crate) const UNKNOWN: &str = "$_";

@@ -1,8 +1,6 @@
 //! What can be wrong with a file of rules.
 
-use std::collections::BTreeSet;
-
-use crate::{Action, Decision};
+use crate::{Action, Categories, Decision};
 
 /// Rules that cannot be used, and why. Nothing weaker takes their place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -45,7 +43,7 @@ impl Error {
         let (file, line) = self.place();
         Decision {
             action: Action::Deny,
-            categories: BTreeSet::new(),
+            categories: Categories::default(),
             reason: Some(format!(
                 "the rules cannot be used, so nothing may run: {self}"
             )),

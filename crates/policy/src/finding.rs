@@ -1,10 +1,12 @@
 //! What was found out about each command, and the decision that follows from it.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::conditions::Fact;
 use crate::rules::{Rules, Verdict};
-use crate::{Action, Category, Decision, Network, Part};
+use crate::shell::as_script;
+use crate::word::Word;
+use crate::{Action, Categories, Category, Decision, Network, Part};
 
 /// A part's text is cut after this many characters.
 const LONGEST_PART: usize = 300;
@@ -13,7 +15,7 @@ const LONGEST_PART: usize = 300;
 #[derive(Debug, Default)]
 pub(crate) struct Finding {
     pub text: String,
-    pub words: Vec<String>,
+    pub words: Vec<Word>,
     /// How many of the first words are known for certain.
     pub certain: usize,
     /// The bare names that its program may have.
@@ -22,7 +24,7 @@ pub(crate) struct Finding {
     pub foreign: bool,
     /// Something in the request changes what its words mean.
     pub altered: bool,
-    pub categories: BTreeSet<Category>,
+    pub categories: Categories,
     pub unparseable: bool,
     /// The program's name is known only at run time.
     pub dynamic: bool,
@@ -31,7 +33,7 @@ pub(crate) struct Finding {
     /// The paths it names, if a rule looks at paths.
     pub touched: Vec<Touched>,
     /// Where it runs, if that is known.
-    pub cwd: Option<String>,
+    pub cwd: Option<Arc<str>>,
     pub notes: Vec<String>,
 }
 
@@ -66,7 +68,7 @@ impl Finding {
 
     pub fn has(&self, fact: Fact) -> bool {
         match fact {
-            Fact::Is(category) => self.categories.contains(&category),
+            Fact::Is(category) => self.categories.contains(category),
             Fact::Unparseable => self.unparseable,
             Fact::Dynamic => self.dynamic,
         }
@@ -76,20 +78,20 @@ impl Finding {
 /// The findings under the rules: the strictest decides, the categories add up.
 pub(crate) fn conclude(findings: &[Finding], rules: &Rules, network: Network) -> Decision {
     let mut parts = Vec::with_capacity(findings.len());
-    let mut categories = BTreeSet::new();
+    let mut categories = Categories::default();
     let mut deciding: Option<(usize, Verdict)> = None;
     for (i, finding) in findings.iter().enumerate() {
         let verdict = rules.verdict(finding, network);
-        categories.extend(finding.categories.iter().copied());
+        categories.extend(finding.categories.iter());
         parts.push(Part {
             text: shown(&finding.text),
-            action: verdict.action,
-            categories: finding.categories.clone(),
-            rule: verdict.rule.clone(),
+            action: verdict.action(),
+            categories: finding.categories,
+            rule: verdict.rule(),
         });
         if deciding
             .as_ref()
-            .is_none_or(|(_, d)| verdict.action > d.action)
+            .is_none_or(|(_, d)| verdict.action() > d.action())
         {
             deciding = Some((i, verdict));
         }
@@ -98,25 +100,28 @@ pub(crate) fn conclude(findings: &[Finding], rules: &Rules, network: Network) ->
         // Text without any command, such as a comment, does nothing.
         let verdict = rules.about_nothing(network);
         return Decision {
-            action: verdict.action,
-            categories: BTreeSet::from([Category::ReadOnly]),
-            reason: verdict.reason,
-            rule: verdict.rule,
+            action: verdict.action(),
+            categories: Categories::from_iter([Category::ReadOnly]),
+            reason: verdict.reason(),
+            rule: verdict.rule(),
             parts,
             smallest_rule: None,
         };
     };
     Decision {
-        action: verdict.action,
+        action: verdict.action(),
         reason: reason(findings, at, &verdict, network),
         smallest_rule: smallest_rule(&findings[at], &verdict),
-        rule: verdict.rule,
+        rule: verdict.rule(),
         categories,
         parts,
     }
 }
 
 fn shown(text: &str) -> String {
+    if text.len() <= LONGEST_PART {
+        return text.to_owned();
+    }
     match text.char_indices().nth(LONGEST_PART) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
@@ -124,10 +129,10 @@ fn shown(text: &str) -> String {
 }
 
 fn reason(findings: &[Finding], at: usize, verdict: &Verdict, network: Network) -> Option<String> {
-    let action = verdict.action;
-    let mut said: Vec<String> = verdict.reason.iter().cloned().collect();
+    let action = verdict.action();
+    let mut said: Vec<String> = verdict.reason().into_iter().collect();
     let deciding = &findings[at];
-    let has = |category| deciding.categories.contains(&category);
+    let has = |category| deciding.categories.contains(category);
     if action == Action::RequireApproval && has(Category::Publishing) {
         said.push("it publishes beyond the vault".to_owned());
     } else if action == Action::RequireApproval && has(Category::Networked) {
@@ -151,7 +156,7 @@ fn reason(findings: &[Finding], at: usize, verdict: &Verdict, network: Network) 
     }
     let networked = findings
         .iter()
-        .any(|f| f.categories.contains(&Category::Networked));
+        .any(|f| f.categories.contains(Category::Networked));
     if networked && network == Network::None && !strict {
         said.push("the network is off: what needs it will fail".to_owned());
     }
@@ -162,25 +167,25 @@ fn reason(findings: &[Finding], at: usize, verdict: &Verdict, network: Network) 
 ///
 /// A written rule is not outdone by another one: whoever wrote it has to change it.
 fn smallest_rule(finding: &Finding, verdict: &Verdict) -> Option<String> {
-    if verdict.action < Action::RequireApproval {
+    if verdict.action() < Action::RequireApproval {
         return None;
     }
-    let fact = verdict.fact?;
+    let fact = verdict.fact()?;
     let known = !finding.altered && !finding.dynamic;
     let certain = finding.certain == finding.words.len() && finding.programs.len() == 1;
     let keys = if fact == Fact::Is(Category::HostEscapeRisk) && !finding.places.is_empty() {
-        format!("path = {}", list(&finding.places))
+        format!("path = {}", list(finding.places.iter().cloned()))
     } else if fact == Fact::Is(Category::HostEscapeRisk) {
-        let first = finding.words.iter().take(1).cloned().collect::<Vec<_>>();
+        let first = finding.words.iter().take(1).map(as_script);
         match known && certain && !finding.foreign {
-            true => format!("command = {}\ncategory = {:?}", list(&first), fact.as_str()),
+            true => format!("command = {}\ncategory = {:?}", list(first), fact.as_str()),
             false => format!("category = {:?}", fact.as_str()),
         }
     } else if known && certain && !finding.foreign && !finding.unparseable {
-        let mut words = finding.words.clone();
         // A rule names programs, not where they are kept.
-        words[0].clone_from(&finding.programs[0]);
-        format!("command = {}", list(&words))
+        let program = finding.programs.iter().take(1).cloned();
+        let arguments = finding.words.iter().skip(1).map(as_script);
+        format!("command = {}", list(program.chain(arguments)))
     } else if known && !finding.text.is_empty() {
         format!("text = {}", quoted(&finding.text))
     } else {
@@ -191,8 +196,8 @@ fn smallest_rule(finding: &Finding, verdict: &Verdict) -> Option<String> {
     ))
 }
 
-fn list(words: &[String]) -> String {
-    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
+fn list(words: impl Iterator<Item = String>) -> String {
+    let words: Vec<String> = words.map(|word| quoted(&word)).collect();
     format!("[{}]", words.join(", "))
 }
 

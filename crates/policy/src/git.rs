@@ -1,9 +1,11 @@
 //! What a git command does: subcommand by subcommand.
 
 use crate::Category::{self, *};
+use crate::brace::glob_matches;
+use crate::carriers::line_of;
 use crate::commands::{Known, is_option};
 use crate::vocabulary::listed;
-use crate::word::Word;
+use crate::word::{HOLE, Word};
 
 /// Subcommands that only read, unless an option below says otherwise.
 const READERS: &str = "\
@@ -41,7 +43,7 @@ pub(crate) fn classify(args: &[Word]) -> Known {
     let mut known = Known::default();
     let rest = global_options(args, &mut known);
     let Some((subcommand, rest)) = rest.split_first() else {
-        known.categories.push(if known.categories.is_empty() {
+        known.categories.insert(if known.categories.is_empty() {
             ReadOnly
         } else {
             Unknown
@@ -53,7 +55,10 @@ pub(crate) fn classify(args: &[Word]) -> Known {
     }
     known
         .categories
-        .extend_from_slice(by_subcommand(&subcommand.text, rest));
+        .extend(by_subcommand(&subcommand.text, rest).iter().copied());
+    if may_mean(subcommand, "push") {
+        known.categories.extend([Publishing, Networked]);
+    }
     runs_commands(&subcommand.text, rest, &mut known);
     known
 }
@@ -69,7 +74,7 @@ fn global_options<'a>(args: &'a [Word], known: &mut Known) -> &'a [Word] {
             "-c" | "--config-env" => {
                 match after.first() {
                     Some(setting) if option.text == "-c" => configured(&setting.text, known),
-                    _ => known.categories.push(Unknown),
+                    _ => known.categories.insert(Unknown),
                 }
                 rest = after.get(1..).unwrap_or_default();
             }
@@ -78,7 +83,7 @@ fn global_options<'a>(args: &'a [Word], known: &mut Known) -> &'a [Word] {
                 rest = after;
             }
             text if text.starts_with("--exec-path=") || text.starts_with("--config-env=") => {
-                known.categories.push(Unknown);
+                known.categories.insert(Unknown);
                 rest = after;
             }
             text if text.starts_with('-') => rest = after,
@@ -101,7 +106,7 @@ fn configured(setting: &str, known: &mut Known) {
     if key.contains("pager") && matches!(value, "cat" | "" | "false" | "less") {
         return;
     }
-    known.categories.push(Unknown);
+    known.categories.insert(Unknown);
     if let Some(alias) = key.strip_prefix("alias.").and(Some(value)) {
         let script = alias
             .strip_prefix('!')
@@ -133,7 +138,8 @@ fn by_subcommand(subcommand: &str, args: &[Word]) -> &'static [Category] {
     let open = args.iter().any(Word::starts_unknown);
     match subcommand {
         "push" => push(args),
-        "send-email" | "svn" | "p4" | "request-pull" => &[Publishing, Networked],
+        "send-email" | "send-pack" | "svn" | "p4" | "request-pull" => &[Publishing, Networked],
+        "lfs" | "subtree" if first == Some("push") => &[Publishing, Networked],
         "clone" if args.iter().any(is_local) && !args.iter().any(is_remote) => &[Mutating],
         "clone" | "fetch" | "pull" => &[Networked, Mutating],
         "ls-remote" => &[Networked],
@@ -288,6 +294,25 @@ fn is_remote(word: &Word) -> bool {
     word.starts_unknown() || text.contains("::") || text.contains(':') && !text.starts_with("file:")
 }
 
+/// Whether a word that is only half known may be this one.
+pub(crate) fn may_mean(word: &Word, meant: &str) -> bool {
+    let open = |c: char| c == HOLE || matches!(c, '*' | '?' | '[' | ']');
+    let half_known = word.glob || word.text.contains(HOLE);
+    half_known && !word.text.chars().all(open) && glob_matches(&word.text, meant, HOLE)
+}
+
+/// `config key value` makes an alias or a program known that a later command runs.
+fn configures(args: &[Word], known: &mut Known) {
+    let plain: Vec<&str> = args
+        .iter()
+        .map(|word| word.text.as_str())
+        .filter(|text| !text.starts_with('-') && *text != "set")
+        .collect();
+    if let [key, value] = plain.as_slice() {
+        configured(&format!("{key}={value}"), known);
+    }
+}
+
 /// Subcommands and options that run shell text.
 fn runs_commands(subcommand: &str, args: &[Word], known: &mut Known) {
     let texts: Vec<&str> = args.iter().map(|w| w.text.as_str()).collect();
@@ -296,13 +321,18 @@ fn runs_commands(subcommand: &str, args: &[Word], known: &mut Known) {
         ("submodule", ["foreach", command @ ..]) => command,
         _ => &[],
     };
-    if !tail.is_empty() {
-        let words = tail
-            .iter()
-            .filter(|w| !matches!(**w, "--recursive" | "--quiet"));
-        known
-            .scripts
-            .push(words.copied().collect::<Vec<_>>().join(" "));
+    let words: Vec<Word> = tail
+        .iter()
+        .filter(|word| !matches!(**word, "--recursive" | "--quiet"))
+        .map(|word| Word::fixed(*word))
+        .collect();
+    match words.as_slice() {
+        [] => {}
+        [script] => known.scripts.push(script.text.clone()),
+        words => known.scripts.push(line_of(words)),
+    }
+    if subcommand == "config" {
+        configures(args, known);
     }
     let takes_command = |option: &str| {
         matches!(
@@ -314,22 +344,23 @@ fn runs_commands(subcommand: &str, args: &[Word], known: &mut Known) {
                     "-u" | "--upload-pack"
                 )
                 | ("push" | "send-pack", "--receive-pack" | "--exec")
+                | ("archive", "--exec")
         ) || subcommand == "filter-branch" && option.ends_with("-filter")
     };
     for (i, text) in texts.iter().enumerate() {
         if let Some((option, value)) = text.split_once('=').filter(|(o, _)| takes_command(o)) {
             known
                 .categories
-                .push(if option.is_empty() { ReadOnly } else { Unknown });
+                .insert(if option.is_empty() { ReadOnly } else { Unknown });
             known.scripts.push(value.to_owned());
         } else if takes_command(text) {
-            known.categories.push(Unknown);
+            known.categories.insert(Unknown);
             known
                 .scripts
                 .extend(texts.get(i + 1).map(|s| (*s).to_owned()));
         } else if let Some((_, command)) = text.split_once("ext::") {
-            known.categories.push(Unknown);
-            known.scripts.push(command.to_owned());
+            known.categories.insert(Unknown);
+            known.scripts.push(command.replace("% ", "\\ "));
         } else if *text == "-c" || text.starts_with("--config=") {
             // `clone -c key=value` configures the clone and what it runs.
             let setting = text.strip_prefix("--config=").or(texts.get(i + 1).copied());

@@ -1,13 +1,16 @@
 //! The judge: walks over one request, keeps what is known so far, and turns findings into a decision.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
+use crate::carriers;
+use crate::code;
 use crate::commands::{self, Known};
 use crate::finding::{Finding, Touched, conclude};
 use crate::mask::Piece;
 use crate::paths::{self, forbidden, forbidden_path};
 use crate::rules::Rules;
-use crate::shell::as_script;
+use crate::shell::{as_script, said};
 use crate::vocabulary;
 use crate::word::{HOLE, Mode, Vars, Word};
 use crate::wrappers::{self, Unwrapped};
@@ -25,14 +28,27 @@ const MOST_VALUES: usize = 8;
 pub(crate) enum Stdin {
     Inherited,
     Piped,
+    /// A file by its name.
+    File,
     /// A here-document, a here-string, or the output of an `echo`.
     Text(String),
 }
 
+/// How shell text is parsed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Parsing {
+    /// Plain commands are folded out of it first.
+    Folded,
+    /// The same, but something could not be read: the request has to be judged anew.
+    Misfolded,
+    Whole,
+}
+
 pub(crate) struct Judge {
+    pub parsing: Parsing,
     /// The directory, as long as it is known.
-    pub cwd: Option<String>,
-    pub vars: Vars,
+    pub cwd: Option<Arc<str>>,
+    pub vars: Arc<Vars>,
     pub functions: BTreeSet<String>,
     pub mode: Mode,
     /// What was cut out of the text being walked.
@@ -57,8 +73,9 @@ impl Judge {
         ];
         let vars = known.map(|(name, value)| (name.to_owned(), vec![value.to_owned()]));
         Judge {
-            vars: BTreeMap::from(vars),
-            cwd: Some(cwd),
+            parsing: Parsing::Folded,
+            vars: Arc::new(BTreeMap::from(vars)),
+            cwd: Some(cwd.into()),
             functions: BTreeSet::new(),
             mode: Mode::Plain,
             pieces: Vec::new(),
@@ -76,7 +93,19 @@ impl Judge {
     }
 
     /// All that is to be found out about a request.
-    pub fn findings(mut self, request: &Request) -> Vec<Finding> {
+    pub fn findings(self, request: &Request) -> Vec<Finding> {
+        let judged = self.judged(request);
+        if judged.parsing != Parsing::Misfolded {
+            return judged.findings;
+        }
+        let anew = Judge {
+            parsing: Parsing::Whole,
+            ..Judge::new(request, judged.look_at_paths)
+        };
+        anew.judged(request).findings
+    }
+
+    fn judged(mut self, request: &Request) -> Judge {
         self.surroundings(request);
         match request.command {
             CommandForm::Shell(text) => self.text(text),
@@ -94,7 +123,7 @@ impl Judge {
                 finding.altered = true;
             }
         }
-        self.findings
+        self
     }
 
     /// The directory and the variables that the request brings along.
@@ -191,12 +220,18 @@ impl Judge {
             }
             if vocabulary::is_command_variable(name) && !script.is_empty() {
                 self.text(&as_script(&value));
+            } else if name.starts_with("BASH_FUNC_") {
+                self.text(&format!("f{script}"));
+            } else if commands::may_hold_commands(&value) {
+                // A prompt, for instance, is expanded when it is shown.
+                self.text(&format!(": \"{script}\""));
             }
         } else {
             let places = forbidden(&value, None).into_iter();
             places.for_each(|place| finding.reaches(place));
         }
-        let values = self.vars.entry(name.to_owned()).or_default();
+        let vars = Arc::make_mut(&mut self.vars);
+        let values = vars.entry(name.to_owned()).or_default();
         if values.len() == MOST_VALUES {
             values.remove(0);
         }
@@ -205,8 +240,6 @@ impl Judge {
 
     /// Judges one simple command, given its words and what its redirections already told.
     pub fn simple_words(&mut self, words: Vec<Word>, stdin: Stdin, mut finding: Finding) {
-        finding.words = words.iter().map(as_script).collect();
-        finding.text = finding.words.join(" ").trim().to_owned();
         let certain = |word: &&Word| !word.dynamic && !word.glob && word.others.is_empty();
         finding.certain = words.iter().take_while(certain).count();
         finding.cwd.clone_from(&self.cwd);
@@ -214,10 +247,17 @@ impl Judge {
         if let Some((program, arguments)) = words.split_first() {
             self.program(program, arguments, &stdin, &mut finding);
         }
+        finding.text = said(&words);
+        if finding.text.starts_with(char::is_whitespace)
+            || finding.text.ends_with(char::is_whitespace)
+        {
+            finding.text = finding.text.trim().to_owned();
+        }
+        finding.words = words;
         if finding.categories.is_empty() {
             finding.add(Category::ReadOnly);
-        } else if finding.categories.len() > 1 {
-            finding.categories.remove(&Category::ReadOnly);
+        } else if finding.categories.iter().nth(1).is_some() {
+            finding.categories.remove(Category::ReadOnly);
         }
         self.findings.insert(place, finding);
     }
@@ -228,8 +268,7 @@ impl Judge {
             self.simple_words(words, stdin, Finding::default());
             self.leave();
         } else {
-            let text: Vec<String> = words.iter().map(as_script).collect();
-            self.unparseable(&text.join(" "), "it is nested too deeply");
+            self.unparseable(&said(&words), "it is nested too deeply");
         }
     }
 
@@ -266,16 +305,25 @@ impl Judge {
         }
         self.builtins(name, arguments);
         let mut known = commands::classify(name, arguments);
+        if let Stdin::Text(text) = stdin {
+            known = code::on_input(name, arguments, text, known);
+        }
+        known
+            .scripts
+            .extend(carriers::carried(name, arguments, stdin));
         if !standard {
             // A program of the vault's own has no power over the boundary, whatever its name.
-            known.categories.retain(|c| *c != Category::HostEscapeRisk);
+            known.categories.remove(Category::HostEscapeRisk);
+        }
+        if matches!(name, "." | "source") && arguments.iter().any(is_stream) {
+            found.dynamic = true;
         }
         self.known(known, found);
         self.named_paths(&commands::path_arguments(name, arguments), found);
     }
 
     /// The paths among a command's arguments.
-    fn named_paths(&self, paths: &[Word], found: &mut Finding) {
+    fn named_paths(&self, paths: &[&Word], found: &mut Finding) {
         let cwd = self.cwd.as_deref();
         for word in paths {
             self.touches(&word.text, word.glob, found);
@@ -303,7 +351,7 @@ impl Judge {
     }
 
     fn known(&mut self, known: Known, found: &mut Finding) {
-        found.categories.extend(known.categories);
+        found.categories.extend(known.categories.iter());
         found.notes.extend(known.note);
         for place in known.places {
             found.reaches(place);
@@ -343,6 +391,10 @@ impl Judge {
     fn unwrapped(&mut self, name: &str, args: &[Word], inner: Unwrapped, found: &mut Finding) {
         found.categories.extend(inner.categories);
         found.notes.extend(inner.note);
+        if inner.dynamic {
+            found.dynamic = true;
+            found.note("the commands it runs are known only when they run");
+        }
         let own = &args[..inner.own_arguments.min(args.len())];
         self.named_paths(&commands::path_arguments(name, own), found);
         for word in &inner.assignments {
@@ -371,9 +423,9 @@ impl Judge {
             "cd" | "pushd" => {
                 let target = arguments.iter().find(|w| !w.text.starts_with('-'));
                 self.cwd = match target {
-                    None => Some(paths::HOME.to_owned()),
+                    None => Some(paths::HOME.into()),
                     Some(w) if w.dynamic && w.text.contains(HOLE) => None,
-                    Some(w) => self.resolved(&w.text),
+                    Some(w) => self.resolved(&w.text).map(Arc::from),
                 };
             }
             "popd" => self.cwd = None,
@@ -393,8 +445,10 @@ impl Judge {
                 }
             }
             "read" | "mapfile" | "readarray" | "unset" | "getopts" | "printf" => {
-                for word in arguments {
-                    self.vars.remove(&word.text);
+                let known = |word: &&Word| self.vars.contains_key(&word.text);
+                let known: Vec<&Word> = arguments.iter().filter(known).collect();
+                for word in known {
+                    Arc::make_mut(&mut self.vars).remove(&word.text);
                 }
             }
             _ => {}
@@ -414,6 +468,11 @@ impl Judge {
                 .map(|cwd| paths::normalise(&format!("{cwd}/{path}"))),
         }
     }
+}
+
+/// What another command writes, or nobody knows: `<(…)` and its kin.
+fn is_stream(word: &Word) -> bool {
+    word.text.starts_with("/dev/")
 }
 
 /// Builtins after which a later word may mean something else than it says.

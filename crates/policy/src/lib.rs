@@ -5,12 +5,15 @@
 //! parsed by a real parser, every nested command is judged, and what cannot be understood is
 //! never answered with `allow`.
 //!
-//! One request goes through the files in this order: `mask`, `documents`, `tokens` and `shell` (text to commands), `word`, `escape`
-//! and `brace` (quotes and expansions), `judge` (one command), `wrappers` and `runners` (commands that run commands),
-//! `commands`, `vocabulary`, `tools`, `git`, `code` (what a command is), `paths` (what it reaches for), `finding`,
+//! One request goes through the files in this order: `mask`, `documents`, `fold`, `tokens`, `shell` and
+//! `simple` (text to commands), `word`, `literal`, `escape`
+//! and `brace` (quotes and expansions), `judge` (one command), `wrappers`, `runners` and `carriers` (commands that run commands),
+//! `commands`, `vocabulary`, `tools`, `git`, `code`, `categories` (what a command is), `paths` (what it reaches for), `finding`,
 //! `conditions` and `rules` (the decision). Rules come from `file`.
 
 mod brace;
+mod carriers;
+mod categories;
 mod code;
 mod commands;
 mod conditions;
@@ -19,23 +22,28 @@ mod error;
 mod escape;
 mod file;
 mod finding;
+mod fold;
+#[cfg(test)]
+mod fold_tests;
 mod git;
 mod judge;
+mod literal;
 mod mask;
 mod paths;
 mod rules;
 mod runners;
 mod say;
 mod shell;
+mod simple;
 mod tokens;
 mod tools;
 mod vocabulary;
 mod word;
 mod wrappers;
 
-use std::collections::BTreeSet;
 use std::fmt;
 
+pub use categories::{Categories, Category};
 pub use error::Error;
 pub use file::{Example, RuleFile};
 pub use rules::{Level, ListedRule, RuleOrigin, Rules};
@@ -90,46 +98,12 @@ impl fmt::Display for Action {
     }
 }
 
-/// What a command is, as far as its text tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Category {
-    ReadOnly,
-    Mutating,
-    Destructive,
-    Networked,
-    HostEscapeRisk,
-    Interactive,
-    Publishing,
-    Unknown,
-}
-
-impl Category {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Category::ReadOnly => "read_only",
-            Category::Mutating => "mutating",
-            Category::Destructive => "destructive",
-            Category::Networked => "networked",
-            Category::HostEscapeRisk => "host_escape_risk",
-            Category::Interactive => "interactive",
-            Category::Publishing => "publishing",
-            Category::Unknown => "unknown",
-        }
-    }
-}
-
-impl fmt::Display for Category {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
 /// The verdict on a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     pub action: Action,
     /// The union of the categories of all parts.
-    pub categories: BTreeSet<Category>,
+    pub categories: Categories,
     /// Why, where there is more to say than the rule's name; also hints for a command that runs.
     pub reason: Option<String>,
     /// The rule that decided, for example `default:mutating`.
@@ -145,7 +119,7 @@ pub struct Decision {
 pub struct Part {
     pub text: String,
     pub action: Action,
-    pub categories: BTreeSet<Category>,
+    pub categories: Categories,
     pub rule: String,
 }
 

@@ -48,11 +48,13 @@ pub(crate) fn marked(c: char, pieces: &[Piece]) -> Option<&Piece> {
 
 /// Masks a whole program.
 pub(crate) fn mask(text: &str) -> Result<Masked, Unreadable> {
-    if text.chars().any(|c| MARKS.contains(&u32::from(c))) {
+    let marks = |c: char| MARKS.contains(&u32::from(c));
+    if !text.is_ascii() && text.chars().any(marks) {
         return Err(Unreadable);
     }
     let tries = Cell::new(0);
     let mut cursor = Cursor::new(text, 0, &tries)?;
+    cursor.masked.text.reserve(text.len());
     cursor.program(None)?;
     Ok(cursor.masked)
 }
@@ -129,6 +131,9 @@ impl<'a> Cursor<'a> {
     fn program(&mut self, close: Option<char>) -> Result<(), Unreadable> {
         let mut parentheses = 0usize;
         while let Some(c) = self.peek() {
+            if self.ordinary() {
+                continue;
+            }
             match c {
                 ')' if parentheses == 0 && close.is_some() => return self.documents_are_read(),
                 '(' if self.rest().starts_with("((") && self.arithmetic_command()? => {}
@@ -190,7 +195,8 @@ impl<'a> Cursor<'a> {
     }
 
     fn separator(&mut self, before: Before) -> Result<(), Unreadable> {
-        self.copy()?;
+        // It is one byte, as all that means something to a shell.
+        self.copy_str(1);
         self.before = before;
         Ok(())
     }
@@ -208,8 +214,8 @@ impl<'a> Cursor<'a> {
                 self.copy()?;
             }
             '\'' => {
-                self.copy()?;
-                while self.copy()? != '\'' {}
+                let length = self.rest()[1..].find('\'').ok_or(Unreadable)?;
+                self.copy_str(length + 2);
             }
             '"' => self.double_quoted()?,
             '$' if self.rest().starts_with("$'") => self.ansi_c()?,
@@ -222,6 +228,24 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
+    /// Copies words that mean nothing to any shell, and the blanks between them; false when there are none.
+    fn ordinary(&mut self) -> bool {
+        let bytes = &self.source.as_bytes()[self.at..];
+        let length = bytes.iter().take_while(|byte| is_ordinary(**byte)).count();
+        self.before = match bytes[..length].last() {
+            None => return false,
+            Some(b' ') => Before::Gap,
+            Some(_) => Before::Word,
+        };
+        self.copy_str(length);
+        true
+    }
+
+    fn copy_str(&mut self, length: usize) {
+        self.masked.text.push_str(&self.rest()[..length]);
+        self.at += length;
+    }
+
     fn opens_piece(&self) -> bool {
         ["$(", "${", "$["]
             .iter()
@@ -231,6 +255,9 @@ impl<'a> Cursor<'a> {
     fn double_quoted(&mut self) -> Result<(), Unreadable> {
         self.copy()?;
         loop {
+            let special = |byte: u8| matches!(byte, b'"' | b'\\' | b'`' | b'$');
+            let length = self.rest().bytes().position(special).ok_or(Unreadable)?;
+            self.copy_str(length);
             match self.peek().ok_or(Unreadable)? {
                 '"' => {
                     self.copy()?;
@@ -416,6 +443,11 @@ impl<'a> Cursor<'a> {
         self.before = Before::Bracket;
         Ok(true)
     }
+}
+
+fn is_ordinary(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(byte, b' ' | b'-' | b'_' | b'.' | b'/' | b'=' | b':' | b',')
 }
 
 #[cfg(test)]

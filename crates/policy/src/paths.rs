@@ -49,6 +49,11 @@ const LENT: &[&str] = &[
 /// `@` in it.
 pub(crate) fn forbidden(word: &Word, cwd: Option<&str>) -> Vec<String> {
     let text = word.text.as_str();
+    let bare = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'/');
+    let one_path = text.bytes().all(bare) && !(text.starts_with('-') && text.contains('/'));
+    if one_path && is_elsewhere(text, cwd, word.glob) {
+        return Vec::new();
+    }
     if text.contains(char::is_whitespace) {
         return Vec::new();
     }
@@ -84,6 +89,9 @@ fn file_url(before: &str) -> bool {
 pub(crate) fn forbidden_path(path: &str, cwd: Option<&str>, glob: bool) -> Option<String> {
     if let Some(rest) = path.strip_prefix('~') {
         return forbidden_tilde(rest, glob);
+    }
+    if is_elsewhere(path, cwd, glob) {
+        return None;
     }
     let absolute = if path.starts_with('/') {
         normalise(path)
@@ -129,6 +137,22 @@ pub(crate) fn normalise(path: &str) -> String {
 const FIRST: &[&str] = &[
     "boot", "dev", "etc", "home", "proc", "root", "run", "sys", "var",
 ];
+
+/// Whether the path is surely in none of the places where anything is refused, without a closer look.
+fn is_elsewhere(path: &str, cwd: Option<&str>, glob: bool) -> bool {
+    let whole = if path.starts_with('/') {
+        Some(path)
+    } else {
+        cwd
+    };
+    let names = |whole: &str| {
+        let first = whole.split('/').find(|name| !matches!(*name, "" | "."));
+        let open = |first: &str| glob && first.contains(['*', '?', '[', HOLE]);
+        first.is_some_and(|first| !FIRST.contains(&first) && !open(first))
+    };
+    let climbs = |path: &str| path.as_bytes().windows(2).any(|pair| pair == b"..");
+    whole.is_some_and(names) && !climbs(path)
+}
 
 fn is_forbidden(path: &str, glob: bool) -> bool {
     let first = path[1..].split('/').next().unwrap_or_default();

@@ -3,16 +3,19 @@
 //! Every written rule that fits speaks, whichever level it comes from; so do the defaults, except for facts that a
 //! written rule answers for. The strictest decides. So one file can never weaken what another one says.
 
-use std::collections::BTreeSet;
+use std::collections::HashMap;
 
 use crate::conditions::{Conditions, Fact, Fit};
 use crate::finding::Finding;
-use crate::{Action, Category, Network};
+use crate::{Action, Categories, Category, Network};
 
 /// The rules in force: those of the files, and the defaults.
 #[derive(Debug, Clone)]
 pub struct Rules {
     written: Vec<Rule>,
+    /// Which of them name a program, and which none: a command need not be held against every rule.
+    by_program: HashMap<String, Vec<usize>>,
+    of_any_program: Vec<usize>,
     defaults: Vec<Default>,
     /// Whether any rule looks at the paths that a command touches.
     pub(crate) look_at_paths: bool,
@@ -78,21 +81,53 @@ pub struct ListedRule {
 }
 
 #[derive(Debug, Clone)]
-struct Default {
+pub(crate) struct Default {
     name: &'static str,
     fact: Fact,
     network: Option<Network>,
     action: Action,
 }
 
-/// What the rules say about one command.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Verdict {
-    pub action: Action,
-    pub rule: String,
-    pub reason: Option<String>,
+/// What the rules say about one command: the rule that decides.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Verdict<'r> {
+    Written(&'r Rule),
+    Default(&'r Default),
+    /// No rule speaks: nothing is known that any is about.
+    None,
+}
+
+impl Verdict<'_> {
+    pub fn action(&self) -> Action {
+        match self {
+            Verdict::Written(rule) => rule.action,
+            Verdict::Default(rule) => rule.action,
+            Verdict::None => Action::RequireApproval,
+        }
+    }
+
+    pub fn rule(&self) -> String {
+        match self {
+            Verdict::Written(rule) => rule.origin.to_string(),
+            Verdict::Default(rule) => rule.name.to_owned(),
+            Verdict::None => "default:no_rule".to_owned(),
+        }
+    }
+
+    pub fn reason(&self) -> Option<String> {
+        match self {
+            Verdict::Written(rule) => rule.reason.clone(),
+            Verdict::Default(_) | Verdict::None => None,
+        }
+    }
+
     /// The fact that decided, when it was a default.
-    pub fact: Option<Fact>,
+    pub fn fact(&self) -> Option<Fact> {
+        match self {
+            Verdict::Default(rule) => Some(rule.fact),
+            Verdict::Written(_) | Verdict::None => None,
+        }
+    }
 }
 
 const DEFAULTS: &[Default] = {
@@ -109,32 +144,67 @@ const DEFAULTS: &[Default] = {
     const HOST: Option<Network> = Some(Network::Host);
     const OFF: Option<Network> = Some(Network::None);
     &[
-        rule("host_escape_risk", Fact::Is(HostEscapeRisk), None, Deny),
-        rule("unparseable", Fact::Unparseable, None, RequireApproval),
-        rule("publishing", Fact::Is(Publishing), None, RequireApproval),
-        rule("networked", Fact::Is(Networked), HOST, RequireApproval),
-        rule("dynamic_command", Fact::Dynamic, HOST, RequireApproval),
         rule(
-            "destructive",
+            "default:host_escape_risk",
+            Fact::Is(HostEscapeRisk),
+            None,
+            Deny,
+        ),
+        rule(
+            "default:unparseable",
+            Fact::Unparseable,
+            None,
+            RequireApproval,
+        ),
+        rule(
+            "default:publishing",
+            Fact::Is(Publishing),
+            None,
+            RequireApproval,
+        ),
+        rule(
+            "default:networked",
+            Fact::Is(Networked),
+            HOST,
+            RequireApproval,
+        ),
+        rule(
+            "default:dynamic_command",
+            Fact::Dynamic,
+            HOST,
+            RequireApproval,
+        ),
+        rule(
+            "default:destructive",
             Fact::Is(Destructive),
             None,
             AllowWithCheckpoint,
         ),
         rule(
-            "networked_offline",
+            "default:networked_offline",
             Fact::Is(Networked),
             OFF,
             AllowWithCheckpoint,
         ),
-        rule("unknown", Fact::Is(Unknown), None, AllowWithCheckpoint),
-        rule("mutating", Fact::Is(Mutating), None, AllowWithCheckpoint),
         rule(
-            "interactive",
+            "default:unknown",
+            Fact::Is(Unknown),
+            None,
+            AllowWithCheckpoint,
+        ),
+        rule(
+            "default:mutating",
+            Fact::Is(Mutating),
+            None,
+            AllowWithCheckpoint,
+        ),
+        rule(
+            "default:interactive",
             Fact::Is(Interactive),
             None,
             AllowWithCheckpoint,
         ),
-        rule("read_only", Fact::Is(ReadOnly), None, Allow),
+        rule("default:read_only", Fact::Is(ReadOnly), None, Allow),
     ]
 };
 
@@ -145,9 +215,21 @@ impl Rules {
     }
 
     pub(crate) fn of(written: Vec<Rule>) -> Rules {
+        let mut by_program: HashMap<String, Vec<usize>> = HashMap::new();
+        let mut of_any_program = Vec::new();
+        for (i, rule) in written.iter().enumerate() {
+            match rule.when.command.first() {
+                Some(names) => names
+                    .iter()
+                    .for_each(|name| by_program.entry(name.clone()).or_default().push(i)),
+                None => of_any_program.push(i),
+            }
+        }
         Rules {
             look_at_paths: written.iter().any(|rule| !rule.when.paths.is_empty()),
             written,
+            by_program,
+            of_any_program,
             defaults: DEFAULTS.to_vec(),
         }
     }
@@ -161,7 +243,7 @@ impl Rules {
             when: rule.when.to_string(),
         });
         let defaults = self.defaults.iter().map(|rule| ListedRule {
-            rule: format!("default:{}", rule.name),
+            rule: rule.name.to_owned(),
             origin: None,
             action: rule.action,
             when: Conditions {
@@ -174,62 +256,56 @@ impl Rules {
         written.chain(defaults).collect()
     }
 
-    pub(crate) fn verdict(&self, finding: &Finding, network: Network) -> Verdict {
-        let fitting: Vec<(&Rule, Fit)> = self
-            .written
-            .iter()
-            .map(|rule| (rule, rule.when.fit(finding, network)))
-            .filter(|(rule, fit)| *fit >= rule.needed())
-            .collect();
-        let mut best: Option<Verdict> = None;
+    pub(crate) fn verdict(&self, finding: &Finding, network: Network) -> Verdict<'_> {
+        let fitting = self.fitting(finding, network);
+        let mut best = Verdict::None;
+        let mut spoken = false;
         for (rule, _) in &fitting {
-            if best.as_ref().is_none_or(|b| rule.action > b.action) {
-                best = Some(Verdict {
-                    action: rule.action,
-                    rule: rule.origin.to_string(),
-                    reason: rule.reason.clone(),
-                    fact: None,
-                });
+            if !spoken || rule.action > best.action() {
+                (best, spoken) = (Verdict::Written(rule), true);
             }
         }
         let surely = fitting.iter().filter(|(_, fit)| *fit == Fit::Surely);
-        let mut strictest: Option<&Default> = None;
         for default in &self.defaults {
             let on = default.network.is_none_or(|on| on == network);
-            if !on || !finding.has(default.fact) {
+            if !on || !finding.has(default.fact) || spoken && default.action <= best.action() {
                 continue;
             }
             let mut surely = surely.clone();
-            let excused = surely.any(|(rule, _)| rule.when.excuses(default.fact, finding));
-            if !excused && strictest.is_none_or(|s| default.action > s.action) {
-                strictest = Some(default);
+            if !surely.any(|(rule, _)| rule.when.excuses(default.fact, finding)) {
+                (best, spoken) = (Verdict::Default(default), true);
             }
         }
-        if let Some(default) = strictest
-            && best.as_ref().is_none_or(|b| default.action > b.action)
-        {
-            best = Some(Verdict {
-                action: default.action,
-                rule: format!("default:{}", default.name),
-                reason: None,
-                fact: Some(default.fact),
-            });
-        }
-        match best {
-            Some(verdict) => verdict,
-            None => Verdict {
-                action: Action::RequireApproval,
-                rule: "default:no_rule".to_owned(),
-                reason: None,
-                fact: None,
-            },
-        }
+        best
+    }
+
+    /// The written rules that speak about this command, in their order.
+    fn fitting(&self, finding: &Finding, network: Network) -> Vec<(&Rule, Fit)> {
+        let mut candidates: Vec<usize> = match finding.dynamic {
+            true => (0..self.written.len()).collect(),
+            false => {
+                let named = finding.programs.iter();
+                let named = named.filter_map(|program| self.by_program.get(program));
+                named
+                    .chain([&self.of_any_program])
+                    .flatten()
+                    .copied()
+                    .collect()
+            }
+        };
+        candidates.sort_unstable();
+        candidates.dedup();
+        candidates
+            .into_iter()
+            .map(|i| (&self.written[i], self.written[i].when.fit(finding, network)))
+            .filter(|(rule, fit)| *fit >= rule.needed())
+            .collect()
     }
 
     /// What the rules say about doing nothing at all.
-    pub(crate) fn about_nothing(&self, network: Network) -> Verdict {
+    pub(crate) fn about_nothing(&self, network: Network) -> Verdict<'_> {
         let finding = Finding {
-            categories: BTreeSet::from([Category::ReadOnly]),
+            categories: Categories::from_iter([Category::ReadOnly]),
             ..Finding::default()
         };
         self.verdict(&finding, network)
@@ -251,7 +327,7 @@ mod tests {
             categories: categories.iter().copied().collect(),
             ..Finding::default()
         };
-        Rules::defaults().verdict(&finding, network).action
+        Rules::defaults().verdict(&finding, network).action()
     }
 
     #[test]

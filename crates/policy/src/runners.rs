@@ -1,6 +1,7 @@
 //! Programs that run others beside their own work: `find -exec`, `tar --to-command`, `poetry run` and the like.
 
 use crate::Category::{self, *};
+use crate::carriers;
 use crate::commands::is_option;
 use crate::judge::Stdin;
 use crate::word::Word;
@@ -8,17 +9,25 @@ use crate::wrappers::{Unwrapped, inner, is_assignment, options_end};
 
 /// Wrappers that are a tool's subcommand: `poetry run pytest`.
 const RUNNERS: &[(&str, &str, usize)] = &[
+    ("bun", "x", 0),
     ("bundle", "exec", 0),
     ("cargo", "watch", 0),
     ("conda", "run", 0),
     ("direnv", "exec", 1),
     ("hatch", "run", 0),
+    ("npm", "exec", 0),
+    ("npm", "explore", 1),
+    ("npm", "x", 0),
     ("nvm", "exec", 1),
     ("pipenv", "run", 0),
     ("pipx", "run", 0),
+    ("pnpm", "dlx", 0),
+    ("pnpm", "exec", 0),
     ("poetry", "run", 0),
     ("rustup", "run", 1),
     ("uv", "run", 0),
+    ("yarn", "dlx", 0),
+    ("yarn", "exec", 0),
 ];
 
 /// Takes such a command apart; `None` when it runs no other.
@@ -137,8 +146,10 @@ fn editor(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
     let mut unwrapped = Unwrapped::new(stdin).is(&[Interactive, Mutating]);
     for (i, word) in args.iter().enumerate() {
         let text = word.text.as_str();
+        let cluster = text.starts_with('-') && !text.starts_with("--") && text.ends_with('c');
         let command = match text {
-            "-c" | "--cmd" | "-S" => args.get(i + 1).map(|w| w.text.as_str()),
+            "--cmd" | "-S" => args.get(i + 1).map(|w| w.text.as_str()),
+            _ if cluster => args.get(i + 1).map(|w| w.text.as_str()),
             _ => text.strip_prefix("+").or_else(|| text.strip_prefix("-c")),
         };
         let shell = command
@@ -205,6 +216,10 @@ fn make(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
         unwrapped.assignments = args.iter().filter(|w| is_assignment(w)).cloned().collect();
         let shells = args.iter().filter_map(|w| w.text.strip_prefix("SHELL="));
         unwrapped.scripts.extend(shells.map(Word::fixed));
+        let carried = carriers::carried("make", args, stdin);
+        unwrapped
+            .scripts
+            .extend(carried.into_iter().map(Word::fixed));
         unwrapped
     })
 }
@@ -225,6 +240,14 @@ fn module(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
     None
 }
 
+/// The shell text of `npm exec -c text` and `npx -c text`.
+pub(crate) fn called(args: &[Word]) -> Option<Word> {
+    let at = args
+        .iter()
+        .position(|w| matches!(w.text.as_str(), "-c" | "--call"))?;
+    args.get(at + 1).cloned()
+}
+
 fn runner(name: &str, args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
     let (_, _, positionals) = RUNNERS
         .iter()
@@ -233,6 +256,13 @@ fn runner(name: &str, args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
         &["-n", "--name", "--with", "--python", "-p", "-x"],
         &args[1..],
     );
-    let unwrapped = Unwrapped::new(stdin).is(&[Mutating]);
-    Some(inner(unwrapped, args, 1 + options + positionals))
+    let mut unwrapped = Unwrapped::new(stdin).is(&[Mutating]);
+    if matches!(name, "bun" | "npm" | "pipx" | "pnpm" | "yarn") {
+        // Without a local copy it would be downloaded.
+        unwrapped.categories.push(Networked);
+        unwrapped.scripts.extend(called(args));
+    }
+    let dashes = args.get(1 + options + positionals);
+    let dashes = usize::from(dashes.is_some_and(|word| word.text == "--"));
+    Some(inner(unwrapped, args, 1 + options + positionals + dashes))
 }

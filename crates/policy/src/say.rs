@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::conditions::{Conditions, Fact};
 use crate::rules::RuleOrigin;
-use crate::{Action, Category, Network};
+use crate::{Action, Network};
 
 impl Action {
     pub const ALL: [Action; 4] = [
@@ -12,19 +12,6 @@ impl Action {
         Action::AllowWithCheckpoint,
         Action::RequireApproval,
         Action::Deny,
-    ];
-}
-
-impl Category {
-    pub const ALL: [Category; 8] = [
-        Category::ReadOnly,
-        Category::Mutating,
-        Category::Destructive,
-        Category::Networked,
-        Category::HostEscapeRisk,
-        Category::Interactive,
-        Category::Publishing,
-        Category::Unknown,
     ];
 }
 

@@ -1,18 +1,17 @@
 //! Shell text walked command by command, with the parser's help.
 
-use brush_parser::ast::{
-    self, AssignmentName, AssignmentValue, Command, CommandPrefixOrSuffixItem as Item,
-    CompoundCommand, CompoundList, ExtendedTestExpr, IoFileRedirectKind, IoFileRedirectTarget,
-    IoRedirect, RedirectList, SimpleCommand,
-};
-use brush_parser::{ParserOptions, parse_tokens};
+use std::sync::Arc;
+
+use brush_parser::ast::{self, Command, CompoundCommand, CompoundList, ExtendedTestExpr};
+use brush_parser::{ParserOptions, Token, parse_tokens};
 
 use crate::Category;
 use crate::commands::may_hold_commands;
-use crate::finding::Finding;
-use crate::judge::{Judge, Stdin};
-use crate::mask::{Piece, marked, mask};
-use crate::tokens::tokenize;
+use crate::fold::{Folded, fold, run_of};
+use crate::judge::{Judge, Parsing, Stdin};
+use crate::literal::at_once;
+use crate::mask::{Masked, mask};
+use crate::tokens::{can_be_parsed, tokenize};
 use crate::vocabulary::changes_meaning;
 use crate::word::{HOLE, Mode, Unreadable, Word, read};
 
@@ -21,44 +20,109 @@ const LONGEST_TEXT: usize = 512 * 1024;
 /// The same without the here-documents.
 const LONGEST_PROGRAM: usize = 32 * 1024;
 
-/// The parsed text, what was cut out of it, and whether extended patterns were needed to parse it.
-struct Parsed {
-    program: ast::Program,
-    pieces: Vec<Piece>,
-    mode: Mode,
+/// What the marks in the text being walked stand for, if it was folded.
+pub(crate) type Runs<'t> = Option<&'t Folded<'t>>;
+
+/// Text without what is cut out of it; `None` when it cannot be text of a shell, or is too long.
+fn masked(text: &str) -> Option<Masked> {
+    let hole = |text: &str| !text.is_ascii() && text.contains(HOLE);
+    if text.len() > LONGEST_TEXT || text.as_bytes().contains(&0) || hole(text) {
+        return None;
+    }
+    mask(text)
+        .ok()
+        .filter(|masked| masked.text.len() <= LONGEST_PROGRAM)
 }
 
 /// Parses as a non-interactive bash would; failing that, with extended patterns.
-fn parse(text: &str) -> Option<Parsed> {
-    if text.len() > LONGEST_TEXT || text.contains(['\0', HOLE]) {
-        return None;
-    }
-    let masked = mask(text)
-        .ok()
-        .filter(|masked| masked.text.len() <= LONGEST_PROGRAM)?;
-    let (program, mode) = [Mode::Plain, Mode::Pattern]
+fn parse(masked: &str) -> Option<(ast::Program, Mode)> {
+    [Mode::Plain, Mode::Pattern]
         .into_iter()
-        .find_map(|mode| parse_as(&masked.text, mode).map(|program| (program, mode)))?;
-    Some(Parsed {
-        program,
-        pieces: masked.pieces,
-        mode,
-    })
+        .find_map(|mode| parse_as(masked, mode).map(|program| (program, mode)))
+}
+
+/// Parses what folding left over; `None` when a mark turns out to be anything but a command of its own.
+fn parse_folded(folded: &Folded<'_>) -> Option<ast::Program> {
+    if folded.is_all() {
+        return Some(ast::Program {
+            complete_commands: Vec::new(),
+        });
+    }
+    let program = parse_tokens_as(&folded.tokens, Mode::Plain)?;
+    let marks: usize = program.complete_commands.iter().map(marks_in).sum();
+    (marks == folded.runs.len()).then_some(program)
 }
 
 fn parse_as(masked: &str, mode: Mode) -> Option<ast::Program> {
-    let extended = mode == Mode::Pattern;
-    let tokens = tokenize(masked, extended)?;
+    let tokens = tokenize(masked, mode == Mode::Pattern)?;
+    parse_tokens_as(&tokens, mode)
+}
+
+fn parse_tokens_as(tokens: &[Token], mode: Mode) -> Option<ast::Program> {
+    if !can_be_parsed(tokens) {
+        return None;
+    }
     let options = ParserOptions {
-        enable_extended_globbing: extended,
+        enable_extended_globbing: mode == Mode::Pattern,
         ..ParserOptions::default()
     };
-    parse_tokens(&tokens, &options).ok()
+    parse_tokens(tokens, &options).ok()
 }
 
 /// Whether the text reads as shell text at all.
 pub(crate) fn parses(text: &str) -> bool {
-    parse(text).is_some()
+    masked(text).is_some_and(|masked| parse(&masked.text).is_some())
+}
+
+/// The mark of a run, where a command is nothing else.
+fn mark(command: &Command) -> Option<usize> {
+    let Command::Simple(simple) = command else {
+        return None;
+    };
+    let bare = simple.prefix.is_none() && simple.suffix.is_none();
+    run_of(&simple.word_or_name.as_ref().filter(|_| bare)?.value)
+}
+
+/// How many marks stand where a command stands alone, in all places where the judge looks for one.
+fn marks_in(list: &CompoundList) -> usize {
+    let pipelines = list.0.iter().flat_map(|item| &item.0);
+    let of = |(_, pipeline): (_, &ast::Pipeline)| match pipeline.seq.as_slice() {
+        [alone] if mark(alone).is_some() => 1,
+        commands => commands.iter().map(marks_in_command).sum(),
+    };
+    pipelines.map(of).sum()
+}
+
+fn marks_in_command(command: &Command) -> usize {
+    let compound = match command {
+        Command::Compound(compound, _) => compound,
+        Command::Function(function) => &function.body.0,
+        Command::Simple(_) | Command::ExtendedTest(..) => return 0,
+    };
+    match compound {
+        CompoundCommand::BraceGroup(c) => marks_in(&c.list),
+        CompoundCommand::Subshell(c) => marks_in(&c.list),
+        CompoundCommand::ForClause(c) => marks_in(&c.body.list),
+        CompoundCommand::CaseClause(c) => {
+            let lists = c.cases.iter().flat_map(|case| &case.cmd);
+            lists.map(marks_in).sum()
+        }
+        CompoundCommand::IfClause(c) => {
+            let elses = c.elses.iter().flatten();
+            let elses = elses.flat_map(|clause| clause.condition.iter().chain([&clause.body]));
+            [&c.condition, &c.then]
+                .into_iter()
+                .chain(elses)
+                .map(marks_in)
+                .sum()
+        }
+        CompoundCommand::WhileClause(c) | CompoundCommand::UntilClause(c) => {
+            marks_in(&c.0) + marks_in(&c.1.list)
+        }
+        CompoundCommand::Arithmetic(_)
+        | CompoundCommand::ArithmeticForClause(_)
+        | CompoundCommand::Coprocess(_) => 0,
+    }
 }
 
 impl Judge {
@@ -70,32 +134,69 @@ impl Judge {
         if self.parsed > LONGEST_TEXT || !self.enter() {
             return self.unparseable(text, "it is too long or nested too deeply");
         }
-        match parse(text) {
+        match masked(text) {
             None => self.unparseable(text, "it cannot be parsed as shell text"),
-            Some(parsed) => {
-                let outer = std::mem::replace(&mut self.mode, parsed.mode);
-                let outer_pieces = std::mem::replace(&mut self.pieces, parsed.pieces);
-                if parsed.mode == Mode::Pattern {
-                    self.remark(text, Category::Unknown);
-                }
-                for list in &parsed.program.complete_commands {
-                    if self.list(list).is_err() {
-                        self.unparseable(text, "a word in it cannot be read with certainty");
-                    }
-                }
-                self.mode = outer;
-                self.pieces = outer_pieces;
-            }
+            Some(masked) => self.masked(text, masked),
         }
         self.leave();
     }
 
-    fn list(&mut self, list: &CompoundList) -> Result<(), Unreadable> {
+    fn masked(&mut self, text: &str, masked: Masked) {
+        let folded = match self.parsing {
+            Parsing::Folded => fold(&masked.text),
+            Parsing::Misfolded | Parsing::Whole => None,
+        };
+        let folded = folded.and_then(|folded| Some((parse_folded(&folded)?, folded)));
+        let parsed = match folded {
+            Some((program, folded)) => Some((program, Mode::Plain, Some(folded))),
+            None => parse(&masked.text).map(|(program, mode)| (program, mode, None)),
+        };
+        let Some((program, mode, folded)) = parsed else {
+            return self.unparseable(text, "it cannot be parsed as shell text");
+        };
+        let outer = std::mem::replace(&mut self.mode, mode);
+        let outer_pieces = std::mem::replace(&mut self.pieces, masked.pieces);
+        if mode == Mode::Pattern {
+            self.remark(text, Category::Unknown);
+        }
+        if let Some(folded) = folded {
+            // What cannot be read is told with the whole text in view.
+            if self.folded(&program, &folded).is_err() {
+                self.parsing = Parsing::Misfolded;
+            }
+        } else {
+            for list in &program.complete_commands {
+                if self.list(list, None).is_err() {
+                    self.unparseable(text, "a word in it cannot be read with certainty");
+                }
+            }
+        }
+        self.mode = outer;
+        self.pieces = outer_pieces;
+    }
+
+    fn folded(&mut self, program: &ast::Program, folded: &Folded<'_>) -> Result<(), Unreadable> {
+        if folded.is_all() {
+            return self.run(&folded.steps);
+        }
+        for list in &program.complete_commands {
+            self.list(list, Some(folded))?;
+        }
+        Ok(())
+    }
+
+    fn list(&mut self, list: &CompoundList, runs: Runs<'_>) -> Result<(), Unreadable> {
         for item in &list.0 {
             for (_, pipeline) in &item.0 {
+                if let (Some(folded), [alone]) = (runs, pipeline.seq.as_slice())
+                    && let Some(run) = mark(alone).and_then(|mark| folded.runs.get(mark))
+                {
+                    self.run(&folded.steps[run.clone()])?;
+                    continue;
+                }
                 let mut stdin = Stdin::Inherited;
                 for command in &pipeline.seq {
-                    stdin = self.command(command, stdin)?;
+                    stdin = self.command(command, stdin, runs)?;
                 }
             }
         }
@@ -103,17 +204,22 @@ impl Judge {
     }
 
     /// Judges one command of a pipeline; returns what the next one reads.
-    fn command(&mut self, command: &Command, stdin: Stdin) -> Result<Stdin, Unreadable> {
+    fn command(
+        &mut self,
+        command: &Command,
+        stdin: Stdin,
+        runs: Runs<'_>,
+    ) -> Result<Stdin, Unreadable> {
         match command {
             Command::Simple(simple) => return self.simple(simple, stdin),
             Command::Compound(compound, redirects) => {
-                self.compound(compound)?;
+                self.compound(compound, runs)?;
                 self.redirect_list(redirects.as_ref())?;
             }
             Command::Function(function) => {
                 let name = self.single(&function.fname.value)?;
                 self.functions.insert(name.text);
-                self.compound(&function.body.0)?;
+                self.compound(&function.body.0, runs)?;
                 self.redirect_list(function.body.1.as_ref())?;
             }
             Command::ExtendedTest(test, redirects) => {
@@ -124,7 +230,7 @@ impl Judge {
         Ok(Stdin::Piped)
     }
 
-    fn compound(&mut self, compound: &CompoundCommand) -> Result<(), Unreadable> {
+    fn compound(&mut self, compound: &CompoundCommand, runs: Runs<'_>) -> Result<(), Unreadable> {
         match compound {
             CompoundCommand::Arithmetic(c) => self.expression(&c.expr.value),
             CompoundCommand::ArithmeticForClause(c) => {
@@ -134,13 +240,13 @@ impl Judge {
                 {
                     self.expression(&part.value)?;
                 }
-                self.list(&c.body.list)
+                self.list(&c.body.list, runs)
             }
-            CompoundCommand::BraceGroup(c) => self.list(&c.list),
-            CompoundCommand::Subshell(c) => self.subshell(&c.list),
+            CompoundCommand::BraceGroup(c) => self.list(&c.list, runs),
+            CompoundCommand::Subshell(c) => self.subshell(&c.list, runs),
             CompoundCommand::ForClause(c) => {
                 self.loop_variable(&c.variable_name, c.values.as_deref())?;
-                self.list(&c.body.list)
+                self.list(&c.body.list, runs)
             }
             CompoundCommand::CaseClause(c) => {
                 self.words(&c.value.value, Mode::Pattern)?;
@@ -148,37 +254,43 @@ impl Judge {
                     for pattern in &case.patterns {
                         self.words(&pattern.value, Mode::Pattern)?;
                     }
-                    case.cmd.as_ref().map_or(Ok(()), |list| self.list(list))?;
+                    case.cmd
+                        .as_ref()
+                        .map_or(Ok(()), |list| self.list(list, runs))?;
                 }
                 Ok(())
             }
             CompoundCommand::IfClause(c) => {
-                self.list(&c.condition)?;
-                self.list(&c.then)?;
+                self.list(&c.condition, runs)?;
+                self.list(&c.then, runs)?;
                 for clause in c.elses.iter().flatten() {
                     clause
                         .condition
                         .as_ref()
-                        .map_or(Ok(()), |list| self.list(list))?;
-                    self.list(&clause.body)?;
+                        .map_or(Ok(()), |list| self.list(list, runs))?;
+                    self.list(&clause.body, runs)?;
                 }
                 Ok(())
             }
             CompoundCommand::WhileClause(c) | CompoundCommand::UntilClause(c) => {
-                self.list(&c.0)?;
-                self.list(&c.1.list)
+                self.list(&c.0, runs)?;
+                self.list(&c.1.list, runs)
             }
             CompoundCommand::Coprocess(c) => {
-                self.command(&c.body, Stdin::Piped)?;
+                self.command(&c.body, Stdin::Piped, runs)?;
                 Ok(())
             }
         }
     }
 
     /// A list whose changes of directory and variables do not outlive it.
-    fn subshell(&mut self, list: &CompoundList) -> Result<(), Unreadable> {
+    pub(crate) fn subshell(
+        &mut self,
+        list: &CompoundList,
+        runs: Runs<'_>,
+    ) -> Result<(), Unreadable> {
         let (cwd, vars) = (self.cwd.clone(), self.vars.clone());
-        let result = self.list(list);
+        let result = self.list(list, runs);
         (self.cwd, self.vars) = (cwd, vars);
         result
     }
@@ -196,9 +308,9 @@ impl Judge {
         self.check_paths(&format!("for {name} in …"), &candidates);
         let open = values.is_none() || candidates.iter().any(|w| w.dynamic || w.glob);
         if open || candidates.is_empty() {
-            self.vars.remove(name);
+            Arc::make_mut(&mut self.vars).remove(name);
         } else {
-            self.vars.insert(
+            Arc::make_mut(&mut self.vars).insert(
                 name.to_owned(),
                 candidates.into_iter().map(|w| w.text).collect(),
             );
@@ -246,7 +358,7 @@ impl Judge {
     }
 
     /// Reads a word and judges the commands of its substitutions.
-    fn words(&mut self, source: &str, mode: Mode) -> Result<Vec<Word>, Unreadable> {
+    pub(crate) fn words(&mut self, source: &str, mode: Mode) -> Result<Vec<Word>, Unreadable> {
         let reading = read(source, &self.pieces, &self.vars, mode)?;
         if reading.opaque {
             self.remark(source, Category::Unknown);
@@ -261,179 +373,48 @@ impl Judge {
         Ok(reading.words)
     }
 
-    fn single(&mut self, source: &str) -> Result<Word, Unreadable> {
-        Ok(self
-            .words(source, Mode::Value)?
-            .into_iter()
-            .next()
-            .unwrap_or_default())
-    }
-
-    fn simple(&mut self, simple: &SimpleCommand, stdin: Stdin) -> Result<Stdin, Unreadable> {
-        let mut finding = Finding::default();
-        let mut stdin = stdin;
-        let mut words = Vec::new();
-        let prefix = simple.prefix.iter().flat_map(|p| &p.0);
-        let suffix = simple.suffix.iter().flat_map(|s| &s.0);
-        let mut assigned = Vec::new();
-        for item in prefix {
-            match item {
-                Item::AssignmentWord(assignment, _) => assigned.push(self.assignment(assignment)?),
-                other => self.item(other, &mut words, &mut finding, &mut stdin)?,
-            }
-        }
-        if let Some(name) = &simple.word_or_name {
-            words.extend(self.words(&name.value, self.mode)?);
-        }
-        for item in suffix {
-            self.item(item, &mut words, &mut finding, &mut stdin)?;
-        }
-        for (name, value) in assigned {
-            self.assigned(&name, value, &words, &mut finding);
-        }
-        let output = echo_output(&words, &stdin);
-        self.simple_words(words, stdin, finding);
-        Ok(output)
-    }
-
-    fn item(
+    /// The same for a word of a command.
+    pub(crate) fn words_into(
         &mut self,
-        item: &Item,
+        source: &str,
         words: &mut Vec<Word>,
-        finding: &mut Finding,
-        stdin: &mut Stdin,
     ) -> Result<(), Unreadable> {
-        match item {
-            Item::IoRedirect(redirect) => self.redirect(redirect, finding, stdin)?,
-            Item::Word(word) => words.extend(self.words(&word.value, self.mode)?),
-            Item::AssignmentWord(assignment, word) => match &assignment.value {
-                AssignmentValue::Scalar(_) => words.extend(self.words(&word.value, self.mode)?),
-                AssignmentValue::Array(_) => {
-                    let (name, _) = self.assignment(assignment)?;
-                    words.push(Word::fixed(format!("{name}=()")));
-                }
-            },
-            Item::ProcessSubstitution(_, subshell) => {
-                self.subshell(&subshell.list)?;
-                words.push(Word::fixed("/dev/fd/63"));
-            }
+        match at_once(source, &self.vars, self.mode) {
+            Some(word) => words.push(word),
+            None => words.extend(self.words(source, self.mode)?),
         }
         Ok(())
     }
 
-    fn assignment(&mut self, assignment: &ast::Assignment) -> Result<(String, Word), Unreadable> {
-        let name = match &assignment.name {
-            AssignmentName::VariableName(name) => name.clone(),
-            AssignmentName::ArrayElementName(name, index) => {
-                self.words(index, Mode::Text)?;
-                name.clone()
-            }
-        };
-        let value = match &assignment.value {
-            AssignmentValue::Scalar(word) => self.single(&word.value)?,
-            AssignmentValue::Array(elements) => {
-                for (key, value) in elements {
-                    key.as_ref()
-                        .map_or(Ok(()), |k| self.words(&k.value, Mode::Text).map(drop))?;
-                    let values = self.words(&value.value, self.mode)?;
-                    self.check_paths(&name, &values);
-                }
-                Word::unknown()
-            }
-        };
-        let value = match self.vars.get(&name).and_then(|v| v.last()) {
-            Some(before) if assignment.append => Word {
-                text: format!("{before}{}", value.text),
-                ..value
-            },
-            _ => value,
-        };
-        Ok((name, value))
-    }
-
-    fn redirect_list(&mut self, redirects: Option<&RedirectList>) -> Result<(), Unreadable> {
-        let Some(redirects) = redirects else {
-            return Ok(());
-        };
-        let mut finding = Finding::default();
-        for redirect in &redirects.0 {
-            self.redirect(redirect, &mut finding, &mut Stdin::Inherited)?;
+    pub(crate) fn single(&mut self, source: &str) -> Result<Word, Unreadable> {
+        if let Some(word) = at_once(source, &self.vars, Mode::Value) {
+            return Ok(word);
         }
-        self.simple_words(Vec::new(), Stdin::Inherited, finding);
-        Ok(())
-    }
-
-    fn redirect(
-        &mut self,
-        redirect: &IoRedirect,
-        finding: &mut Finding,
-        stdin: &mut Stdin,
-    ) -> Result<(), Unreadable> {
-        match redirect {
-            IoRedirect::File(_, kind, target) => self.file_redirect(kind, target, finding, stdin),
-            IoRedirect::OutputAndError(word, _) => {
-                let target = self.single(&word.value)?;
-                self.written(&target, finding);
-                Ok(())
-            }
-            IoRedirect::HereString(_, word) => self.input_text(&word.value, stdin),
-            // Masked text has none of these.
-            IoRedirect::HereDocument(..) => Err(Unreadable),
-        }
-    }
-
-    /// A here-string, or the mark of a here-document.
-    fn input_text(&mut self, source: &str, stdin: &mut Stdin) -> Result<(), Unreadable> {
-        let document = source
-            .chars()
-            .next()
-            .and_then(|c| marked(c, &self.pieces))
-            .cloned();
-        *stdin = Stdin::Text(match document {
-            Some(Piece::Document { body, expands }) => {
-                if expands {
-                    self.words(&body, Mode::Text)?;
-                }
-                body
-            }
-            _ => as_script(&self.single(source)?),
-        });
-        Ok(())
-    }
-
-    fn file_redirect(
-        &mut self,
-        kind: &IoFileRedirectKind,
-        target: &IoFileRedirectTarget,
-        finding: &mut Finding,
-        stdin: &mut Stdin,
-    ) -> Result<(), Unreadable> {
-        let word = match target {
-            IoFileRedirectTarget::Fd(_) => return Ok(()),
-            IoFileRedirectTarget::ProcessSubstitution(_, subshell) => {
-                *stdin = Stdin::Piped;
-                return self.subshell(&subshell.list);
-            }
-            IoFileRedirectTarget::Filename(word) | IoFileRedirectTarget::Duplicate(word) => {
-                self.single(&word.value)?
-            }
-        };
-        match kind {
-            IoFileRedirectKind::Read => {
-                *stdin = Stdin::Piped;
-                self.opened(&word, finding);
-            }
-            IoFileRedirectKind::DuplicateInput => *stdin = Stdin::Piped,
-            IoFileRedirectKind::DuplicateOutput if is_descriptor(&word.text) => {}
-            _ => self.written(&word, finding),
-        }
-        Ok(())
+        let words = self.words(source, Mode::Value)?;
+        Ok(words.into_iter().next().unwrap_or_default())
     }
 }
 
 /// The word as shell text, with a variable in the place of what is not known.
 pub(crate) fn as_script(word: &Word) -> String {
-    word.text.replace(HOLE, "$_")
+    said(std::slice::from_ref(word))
+}
+
+/// The same for the words of a command.
+pub(crate) fn said(words: &[Word]) -> String {
+    let length: usize = words.iter().map(|word| word.text.len() + 1).sum();
+    let mut said = String::with_capacity(length);
+    for (i, word) in words.iter().enumerate() {
+        said.push_str(if i > 0 { " " } else { "" });
+        match word.text.is_ascii() {
+            false => said.extend(word.text.split(HOLE).enumerate().flat_map(|(i, part)| {
+                let hole = if i > 0 { "$_" } else { "" };
+                [hole, part]
+            })),
+            true => said.push_str(&word.text),
+        }
+    }
+    said
 }
 
 /// Whether an expansion gives a variable a value, as `${x=y}` and `${x:=y}` do.
@@ -442,31 +423,4 @@ fn sets_in_passing(text: &str) -> bool {
         let name = after.trim_start_matches(|c: char| c.is_ascii_alphanumeric() || c == '_');
         name.starts_with('=') || name.starts_with(":=")
     })
-}
-
-fn is_descriptor(text: &str) -> bool {
-    text == "-"
-        || text
-            .trim_end_matches('-')
-            .bytes()
-            .all(|b| b.is_ascii_digit())
-}
-
-/// What `echo`, `printf` or `cat` of a here-document pass down the pipe, if it is known.
-fn echo_output(words: &[Word], stdin: &Stdin) -> Stdin {
-    let Some((name, arguments)) = words.split_first() else {
-        return Stdin::Piped;
-    };
-    match (name.text.as_str(), stdin) {
-        ("echo" | "printf", _) => {
-            let text: Vec<String> = arguments
-                .iter()
-                .map(as_script)
-                .skip_while(|t| matches!(t.as_str(), "-n" | "-e" | "-ne" | "-en"))
-                .collect();
-            Stdin::Text(text.join(" ").replace("\\n", "\n"))
-        }
-        ("cat" | "tee", Stdin::Text(text)) => Stdin::Text(text.clone()),
-        _ => Stdin::Piped,
-    }
 }

@@ -17,7 +17,7 @@ pub(crate) fn tokenize(masked: &str, extended_patterns: bool) -> Option<Vec<Toke
         ..TokenizerOptions::default()
     };
     let tokens = uncached_tokenize_str(masked, &options).ok()?;
-    (is_complete(masked, &tokens) && can_be_parsed(&tokens)).then_some(tokens)
+    is_complete(masked, &tokens).then_some(tokens)
 }
 
 /// Masked text holds nothing that a tokenizer may leave out, so the tokens must add up to it.
@@ -31,7 +31,7 @@ fn is_complete(masked: &str, tokens: &[Token]) -> bool {
 }
 
 /// Guards the parser against what would make it panic, recurse or run without end.
-fn can_be_parsed(tokens: &[Token]) -> bool {
+pub(crate) fn can_be_parsed(tokens: &[Token]) -> bool {
     let (mut depth, mut parentheses, mut cases, mut negations) = (0usize, 0usize, 0usize, 0usize);
     for (i, token) in tokens.iter().enumerate() {
         let text = token.to_str();

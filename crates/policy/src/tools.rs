@@ -1,11 +1,11 @@
 //! Tools with subcommands: package managers, forges, clouds, containers.
 
-use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use crate::Category::{self, *};
 use crate::commands::Known;
-use crate::vocabulary::listed;
+use crate::git::may_mean;
+use crate::vocabulary::{Names, listed};
 use crate::word::Word;
 
 /// A tool, and what its subcommands are; the rest of them are `otherwise`.
@@ -124,7 +124,7 @@ pub(crate) fn classify(name: &str, args: &[Word]) -> Option<Known> {
     if name == "gh" || name == "glab" {
         return Some(forge(args));
     }
-    static BY_NAME: LazyLock<HashMap<&str, &Tool>> = LazyLock::new(|| {
+    static BY_NAME: LazyLock<Names<&Tool>> = LazyLock::new(|| {
         let names = |tool: &'static Tool| {
             let names = tool.names.split_ascii_whitespace();
             names.map(move |name| (name, tool))
@@ -141,21 +141,28 @@ pub(crate) fn classify(name: &str, args: &[Word]) -> Option<Known> {
     } else {
         subcommand
     };
-    let remote_commit = name == "svn" && subcommand == "commit";
-    Some(if remote_commit || listed(tool.publishing, subcommand) {
-        Known::is(&[Publishing, Networked])
-    } else if listed(tool.networked, subcommand) {
-        Known::is(&[Networked, Mutating])
-    } else if listed(tool.reading, subcommand) || args.is_empty() {
-        Known::is(&[ReadOnly])
-    } else if args
-        .iter()
-        .any(|w| w.text == "--publish" || tool_goal(tool, &w.text))
-    {
-        Known::is(&[Publishing, Networked])
-    } else {
-        Known::is(tool.otherwise)
-    })
+    let remote_commit = name == "svn" && subcommand == "commit"
+        || name == "jj" && subcommand == "git" && args.iter().any(|w| w.text == "push");
+    let half_known = |word: &Word| {
+        let mut publishing = tool.publishing.split_ascii_whitespace();
+        word.text == subcommand && publishing.any(|meant| may_mean(word, meant))
+    };
+    Some(
+        if remote_commit || listed(tool.publishing, subcommand) || args.iter().any(half_known) {
+            Known::is(&[Publishing, Networked])
+        } else if listed(tool.networked, subcommand) {
+            Known::is(&[Networked, Mutating])
+        } else if listed(tool.reading, subcommand) || args.is_empty() {
+            Known::is(&[ReadOnly])
+        } else if args
+            .iter()
+            .any(|w| w.text == "--publish" || tool_goal(tool, &w.text))
+        {
+            Known::is(&[Publishing, Networked])
+        } else {
+            Known::is(tool.otherwise)
+        },
+    )
 }
 
 /// Build tools take several goals: `mvn clean deploy`.

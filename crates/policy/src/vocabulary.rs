@@ -3,6 +3,7 @@
 //! A list is one string of words, so that it can be read.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::LazyLock;
 
 use crate::Category;
@@ -66,9 +67,33 @@ const COMMANDS: &str = "\
     GIT_PROXY_COMMAND GIT_SEQUENCE_EDITOR GIT_SSH GIT_SSH_COMMAND LESSCLOSE LESSOPEN \
     MANPAGER PAGER PROMPT_COMMAND RSYNC_RSH SSH_ASKPASS SUDO_ASKPASS VISUAL";
 
+/// Names of ours with what is known about them. They are short and nobody else chooses them, so a plain hash does.
+pub(crate) type Names<V> = HashMap<&'static str, V, BuildHasherDefault<Fnv>>;
+
+/// The hash of Fowler, Noll and Vo.
+pub(crate) struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Fnv {
+        Fnv(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hasher for Fnv {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 /// What a program of one of the lists is for. Looked up for every command, so it is a table.
 pub(crate) fn purpose(program: &str) -> Option<Category> {
-    static PURPOSES: LazyLock<HashMap<&str, Category>> = LazyLock::new(|| {
+    static PURPOSES: LazyLock<Names<Category>> = LazyLock::new(|| {
         let lists = [
             (READERS, Category::ReadOnly),
             (WRITERS, Category::Mutating),
@@ -92,11 +117,16 @@ pub(crate) fn listed(list: &str, word: &str) -> bool {
 }
 
 pub(crate) fn changes_meaning(variable: &str) -> bool {
-    let matches = |listed: &str| match listed.strip_suffix('*') {
-        Some(prefix) => variable.starts_with(prefix),
-        None => listed == variable,
-    };
-    CHANGERS.split_ascii_whitespace().any(matches) || is_command_variable(variable)
+    static NAMES: LazyLock<Names<()>> = LazyLock::new(|| {
+        let lists = [CHANGERS, COMMANDS].into_iter();
+        let names = lists.flat_map(str::split_ascii_whitespace);
+        names.map(|name| (name, ())).collect()
+    });
+    static PREFIXES: LazyLock<Vec<&str>> = LazyLock::new(|| {
+        let listed = CHANGERS.split_ascii_whitespace();
+        listed.filter_map(|name| name.strip_suffix('*')).collect()
+    });
+    NAMES.contains_key(variable) || PREFIXES.iter().any(|prefix| variable.starts_with(prefix))
 }
 
 pub(crate) fn is_command_variable(variable: &str) -> bool {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use crate::brace::{Atom, expand};
 use crate::escape::ansi_c;
+use crate::literal::{at_once, echoed, name_prefix};
 use crate::mask::{Piece, marked, piece_at};
 
 /// Stands in a word's text for a part that is known only at run time.
@@ -86,6 +87,22 @@ pub(crate) fn read(
     vars: &Vars,
     mode: Mode,
 ) -> Result<Reading, Unreadable> {
+    match at_once(source, vars, mode) {
+        Some(word) => Ok(Reading {
+            words: vec![word],
+            ..Reading::default()
+        }),
+        None => follow(source, pieces, vars, mode),
+    }
+}
+
+/// Reads a word character by character.
+pub(crate) fn follow(
+    source: &str,
+    pieces: &[Piece],
+    vars: &Vars,
+    mode: Mode,
+) -> Result<Reading, Unreadable> {
     let mut reader = Reader::new(source, pieces, vars, mode, 0);
     reader.run()?;
     Ok(reader.finish())
@@ -115,7 +132,7 @@ impl<'a> Reader<'a> {
             vars,
             mode,
             depth,
-            atoms: Vec::new(),
+            atoms: Vec::with_capacity(source.len()),
             guess: false,
             others: Vec::new(),
             commands: Vec::new(),
@@ -243,7 +260,7 @@ impl<'a> Reader<'a> {
     fn piece(&mut self, piece: &Piece, quoted: bool) -> Result<(), Unreadable> {
         match piece {
             Piece::Command(command) => {
-                self.substitution(command);
+                self.substitution(command, quoted);
                 Ok(())
             }
             Piece::Arithmetic(expression) => {
@@ -288,12 +305,15 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn substitution(&mut self, command: &str) {
+    fn substitution(&mut self, command: &str, quoted: bool) {
         match echoed(command) {
             Some(value) => {
                 self.guess = true;
                 for c in value.chars() {
-                    self.push(c, true);
+                    match c {
+                        ' ' if !quoted && self.mode == Mode::Plain => self.atoms.push(Atom::Split),
+                        _ => self.push(c, true),
+                    }
                 }
             }
             None => self.hole(),
@@ -414,7 +434,11 @@ impl<'a> Reader<'a> {
     }
 
     fn finish(self) -> Reading {
-        let expanded = if self.mode == Mode::Plain {
+        let brace = Atom::Char {
+            value: '{',
+            quoted: false,
+        };
+        let expanded = if self.mode == Mode::Plain && self.atoms.contains(&brace) {
             expand(&self.atoms)
         } else {
             vec![self.atoms]
@@ -469,27 +493,6 @@ fn to_word(field: &[Atom]) -> Word {
         }
     }
     word
-}
-
-fn name_prefix(text: &str) -> &str {
-    let end = text
-        .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
-        .unwrap_or(text.len());
-    if text.starts_with(|c: char| c.is_ascii_digit()) {
-        ""
-    } else {
-        &text[..end]
-    }
-}
-
-/// The value of `$(echo word)`, the simplest way to hide a name.
-fn echoed(command: &str) -> Option<&str> {
-    let command = command.trim();
-    let value = ["echo ", "printf ", "printf %s "]
-        .iter()
-        .find_map(|p| command.strip_prefix(p))?;
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_./-".contains(c);
-    (!value.is_empty() && value.chars().all(plain)).then_some(value)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Programs whose purpose is to run another program: what they would run.
 
 use crate::Category::{self, *};
+use crate::carriers::command_line;
 use crate::commands::is_option;
 use crate::judge::Stdin;
 use crate::runners;
@@ -21,6 +22,8 @@ pub(crate) struct Unwrapped {
     pub commands: Vec<Vec<Word>>,
     /// What they read.
     pub stdin: Stdin,
+    /// What it runs is known only when it runs.
+    pub dynamic: bool,
 }
 
 impl Unwrapped {
@@ -33,6 +36,7 @@ impl Unwrapped {
             scripts: Vec::new(),
             commands: Vec::new(),
             stdin: stdin.clone(),
+            dynamic: false,
         }
     }
 
@@ -291,6 +295,16 @@ fn after_options(layout: &Layout, args: &[Word], stdin: &Stdin) -> Option<Unwrap
     let mut unwrapped = inner(unwrapped, args, start);
     match (layout.name, unwrapped.commands.first_mut()) {
         ("xargs" | "parallel", Some(command)) => {
+            let words = command.split(|word| word.text.starts_with(":::"));
+            let line = words.clone().next().map(joined).unwrap_or_default();
+            if layout.name == "parallel" {
+                // It is a line of shell text, and without any each argument is one.
+                let lines = words.skip(usize::from(!line.text.is_empty())).flatten();
+                unwrapped
+                    .scripts
+                    .extend(lines.filter(|_| line.text.is_empty()).cloned());
+                unwrapped.scripts.push(line);
+            }
             // What comes down the pipe are further arguments.
             command.push(Word::unknown());
             unwrapped.stdin = Stdin::Inherited;
@@ -313,6 +327,7 @@ fn after_options(layout: &Layout, args: &[Word], stdin: &Stdin) -> Option<Unwrap
                 bare
             };
             unwrapped.categories.push(Networked);
+            unwrapped.scripts.extend(runners::called(args));
         }
         ("exec" | "setsid", None) => unwrapped.categories.push(ReadOnly),
         _ => {}
@@ -416,7 +431,10 @@ fn shell(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
             let mut script = script.clone();
             script.dynamic |= script.text.contains("$@") || script.text.contains("$1");
             // `bash -c '"$@"' _ curl x`: the arguments may be the command.
-            let extra = args.get(at + 2..).unwrap_or_default();
+            let first = if script.text.contains("$0") { 1 } else { 2 };
+            let extra = args.get(at + first..).unwrap_or_default();
+            let lines = extra.iter().filter_map(|word| command_line(&word.text));
+            unwrapped.scripts.extend(lines.map(Word::fixed));
             if !extra.is_empty() {
                 unwrapped.commands.push(extra.to_vec());
             }
@@ -424,7 +442,11 @@ fn shell(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
         }
         (None, _) if takes_text => Some(unwrapped.is(&[Unknown])),
         (Some(word), _) if !args[..at].iter().any(|w| is_option(w, &["-s"])) => {
+            if let ("/dev/stdin", Stdin::Text(text)) = (word.text.as_str(), stdin) {
+                return Some(unwrapped.script(Word::fixed(text.clone())));
+            }
             let open = word.dynamic || word.text.starts_with("/dev/");
+            unwrapped.dynamic = word.text.starts_with("/dev/");
             Some(unwrapped.is(if open {
                 &[Mutating, Unknown]
             } else {
@@ -432,7 +454,11 @@ fn shell(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
             }))
         }
         (_, Stdin::Text(text)) => Some(unwrapped.script(Word::fixed(text.clone()))),
-        (_, Stdin::Piped) => Some(unwrapped.is(&[Unknown])),
+        (_, Stdin::File) => Some(unwrapped.is(&[Unknown])),
+        (_, Stdin::Piped) => {
+            unwrapped.dynamic = true;
+            Some(unwrapped.is(&[Unknown]))
+        }
         (_, Stdin::Inherited) => Some(unwrapped.is(&[Interactive])),
     }
 }

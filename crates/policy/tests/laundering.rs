@@ -184,7 +184,7 @@ fn no_disguise_weakens_a_verdict() {
                 let hidden = shell(&text, network);
                 // What cannot be understood at all has no categories to compare.
                 let fewer = hidden.rule != "default:unparseable"
-                    && !open.categories.is_subset(&hidden.categories);
+                    && !open.categories.is_subset(hidden.categories);
                 if hidden.action < open.action || fewer {
                     weaker.push((text, hidden.action, hidden.categories));
                 }
@@ -292,7 +292,7 @@ fn host_paths_are_denied_however_they_are_spelled() {
         let decision = shell(text, Network::None);
         assert_eq!(decision.action, Action::Deny, "{text}\n{decision:#?}");
         assert!(
-            decision.categories.contains(&Category::HostEscapeRisk),
+            decision.categories.contains(Category::HostEscapeRisk),
             "{text}"
         );
     }

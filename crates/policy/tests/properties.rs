@@ -1,12 +1,16 @@
 //! Properties that hold for any text: no panic, no overflow, no `allow` without understanding.
 
+mod pieces;
+
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use avfs_policy::{
     Action, Category, CommandForm, Decision, Level, Network, Request, RuleFile, Rules, decide,
 };
+use pieces::PIECES;
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 /// Rules that allow all that can be named but what cannot be parsed.
 static PERMISSIVE: LazyLock<Rules> = LazyLock::new(|| {
@@ -34,117 +38,6 @@ fn shell_under(rules: &Rules, text: &str) -> Decision {
     decide(rules, &request)
 }
 
-/// Pieces of shell text: strung together they make programs, and near misses of programs.
-const PIECES: &[&str] = &[
-    "ls",
-    "cat",
-    "rm -rf",
-    "git",
-    "push",
-    "curl",
-    "x",
-    "-c",
-    "-i",
-    "bash -c",
-    "env",
-    "sudo",
-    "xargs",
-    "find . -exec",
-    "eval",
-    "if",
-    "then",
-    "else",
-    "elif",
-    "fi",
-    "for",
-    "in",
-    "do",
-    "done",
-    "while",
-    "case",
-    "esac",
-    "function",
-    "select",
-    "coproc",
-    "time",
-    "!",
-    "{",
-    "}",
-    "(",
-    ")",
-    "((",
-    "))",
-    "[[",
-    "]]",
-    "[",
-    "]",
-    ";",
-    ";;",
-    "&",
-    "&&",
-    "|",
-    "||",
-    "|&",
-    "<",
-    ">",
-    ">>",
-    "<<",
-    "<<-",
-    "<<<",
-    "<>",
-    ">&",
-    "&>",
-    "<(",
-    ">(",
-    "$(",
-    "$((",
-    "${",
-    "$[",
-    "$x",
-    "$@",
-    "$",
-    "`",
-    "'",
-    "\"",
-    "\\",
-    "\n",
-    "\t",
-    " ",
-    " ",
-    " ",
-    "#",
-    "=",
-    "x=",
-    "x=(",
-    "a[",
-    "~",
-    "~1",
-    "*",
-    "?",
-    "{a,b}",
-    "{1..3}",
-    "$'",
-    "$\"",
-    "\\x41",
-    "EOF",
-    "<<EOF\n",
-    "\nEOF\n",
-    "<<'E'\n",
-    "\nE\n",
-    "1",
-    "2>",
-    "99999999999>",
-    ":-",
-    "%",
-    "##",
-    "@P",
-    "/etc/shadow",
-    "../root",
-    "é",
-    "\u{f8ff}",
-    "\r",
-];
-
 fn texts() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(PIECES);
     let spaced =
@@ -165,7 +58,7 @@ fn cases(usual: u32) -> u32 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(12_000), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(12_000), failure_persistence: None, rng_seed: RngSeed::Fixed(6), ..ProptestConfig::default() })]
 
     #[test]
     fn any_bytes_are_decided(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
@@ -190,7 +83,7 @@ proptest! {
         if left.rule != "default:unparseable" && right.rule != "default:unparseable" {
             prop_assert!(both.action >= left.action, "{both:#?}");
             let understood = both.rule != "default:unparseable" && !left.parts.is_empty();
-            prop_assert!(!understood || left.categories.is_subset(&both.categories), "{both:#?}");
+            prop_assert!(!understood || left.categories.is_subset(both.categories), "{both:#?}");
         }
     }
 

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use avfs_vault::{
-    ExecId, FsckReport, GcMode, GcOptions, GcReport, HomeUsage, JournalEntry, JournalFilter,
-    JournalOrder, Keep, Principal, Pruned, Quota, QuotaLimit, Time, Vault, VaultId, VaultName,
-    VaultPath,
+    FsckReport, GcMode, GcOptions, GcReport, HomeUsage, JournalEntry, JournalFilter, Keep,
+    Principal, Pruned, Quota, QuotaLimit, Vault, VaultId, VaultName,
 };
 
 use crate::Result;
@@ -63,24 +62,6 @@ pub struct MaintainReport {
     /// Bytes that the home takes less on the disk after compaction.
     pub compacted: u64,
     pub after: HomeUsage,
-}
-
-/// Which entries of the journal are wanted.
-#[derive(Debug, Clone, Default)]
-pub struct JournalQuery {
-    pub vault: Option<VaultName>,
-    pub exec: Option<ExecId>,
-    pub principal: Option<Principal>,
-    /// Such as `deny`.
-    pub decision: Option<String>,
-    pub operation: Option<String>,
-    pub path: Option<VaultPath>,
-    pub since: Option<Time>,
-    pub until: Option<Time>,
-    /// Only entries with a larger number.
-    pub after: Option<u64>,
-    pub limit: usize,
-    pub order: JournalOrder,
 }
 
 impl Runtime {
@@ -182,26 +163,17 @@ impl Runtime {
         })
     }
 
-    /// Entries of the journal.
-    pub fn journal(&self, query: &JournalQuery) -> Result<Vec<JournalEntry>> {
-        let vault = match &query.vault {
-            Some(name) => Some(self.vault_or_deleted(name)?),
-            None => None,
-        };
-        let filter = JournalFilter {
-            vault,
-            exec: query.exec,
-            principal: query.principal,
-            decision: query.decision.clone(),
-            operation: query.operation.clone(),
-            path: query.path.clone(),
-            since: query.since,
-            until: query.until,
-            after: query.after,
-            limit: Some(query.limit),
-            order: query.order,
-        };
-        Ok(self.inner.vaults.journal(&filter)?)
+    /// Entries of the journal, of this vault or of all.
+    pub fn journal(
+        &self,
+        vault: Option<&VaultName>,
+        filter: JournalFilter,
+    ) -> Result<Vec<JournalEntry>> {
+        let vault = vault.map(|name| self.vault_or_deleted(name)).transpose()?;
+        Ok(self
+            .inner
+            .vaults
+            .journal(&JournalFilter { vault, ..filter })?)
     }
 
     /// The vault of this name, also when it was deleted.

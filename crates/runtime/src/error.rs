@@ -230,6 +230,9 @@ impl Error {
             Error::Uncommitted { source, .. } => return source.hint(),
             Error::Vault(error) => return vault_hint(error),
             Error::HeadMoved { .. } => MOVED_ON.into(),
+            Error::Invalid { what: "policy", .. } => {
+                "mend the rules with `avfs policy edit`; docs/policy.md explains every key".into()
+            }
             Error::NoCurrentVault => {
                 "run `avfs vault create NAME`, or `avfs vault use NAME`, or pass --vault".into()
             }

@@ -54,7 +54,7 @@ mod write;
 pub use approvals::{APPROVAL_LIFETIME, ApprovalInfo, Proof, SpeculationDetails, safe};
 pub use attributes::{Missing, ModeChanged, Stat, Touched};
 pub use avfs_policy::{
-    Action, Category, Decision, Error as PolicyError, Example, Level, ListedRule,
+    Action, Categories, Category, Decision, Error as PolicyError, Example, Level, ListedRule,
     Network as PolicyNetwork, Part,
 };
 pub use avfs_sandbox::onhost::InUse;
@@ -63,15 +63,13 @@ pub use avfs_vault::{
     Ancestor, Approval, ApprovalId, ApprovalState, Cause, Change, ChangeKind, Checkpoint,
     CheckpointLabel, CheckpointName, CheckpointOrigin, Content, Damage, DeletedVault, Description,
     Entry, ExecId, ForkPoint, FsckReport, GcReport, HomeUsage, JournalCheck, JournalEntry,
-    JournalOrder, JournalProblem, Keep, Kind, Lineage, Meta, PathVersion, Principal, Pruned, Quota,
-    QuotaLimit, RootCounts, RootId, Sighting, Time, Vault, VaultId, VaultName, VaultPath,
-    VaultUsage, Version,
+    JournalFilter, JournalOrder, JournalProblem, Keep, Kind, Lineage, Meta, PathVersion, Principal,
+    Pruned, Quota, QuotaLimit, RootCounts, RootId, Sighting, Time, Vault, VaultId, VaultName,
+    VaultPath, VaultUsage, Version,
 };
 pub use back::{Back, BackAction, BackMode, BackReport};
 pub use call::ExecCommand;
-pub use care::{
-    GRACE, JournalQuery, MaintainOptions, MaintainReport, PruneReport, PruneScope, QuotaState, Run,
-};
+pub use care::{GRACE, MaintainOptions, MaintainReport, PruneReport, PruneScope, QuotaState, Run};
 pub use checkpoints::{CheckpointDetails, CheckpointInfo, RestorePoint, RestoredHead};
 pub use commit::CommitReport;
 pub use copy::{NewLink, Placed};

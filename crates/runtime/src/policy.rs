@@ -228,6 +228,10 @@ impl Runtime {
     /// Every example in the rules of a vault, with what became of it.
     pub fn policy_test(&self, vault: Select) -> Result<Vec<Example>> {
         let listing = self.policy_list(vault)?;
+        // What cannot be read has no examples that could be right.
+        if let Err(error @ PolicyError::Unavailable { .. }) = listing.rules {
+            return Err(invalid(error));
+        }
         let mut examples = Vec::new();
         for source in listing.sources {
             if let Some(text) = source.text {

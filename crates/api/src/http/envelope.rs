@@ -11,10 +11,9 @@ use crate::wire::{
     UncommittedItem, to_text,
 };
 use avfs_runtime::{
-    Access, Captured, Category, Decision, ExecCommand, ExecOptions, ExecReport, ExecRequest,
+    Access, Captured, Categories, Decision, ExecCommand, ExecOptions, ExecReport, ExecRequest,
     ExecStatus, Limit, Principal, Select, Stdin, Uncommitted, VaultPath,
 };
-use std::collections::BTreeSet;
 
 /// Variables and their values.
 type Environment = Vec<(Vec<u8>, Vec<u8>)>;
@@ -310,7 +309,7 @@ fn counts(captured: &Captured) -> ByteCounts {
 pub(crate) fn decision(decision: &Decision) -> DecisionItem {
     DecisionItem {
         action: decision.action.as_str().into(),
-        categories: categories(&decision.categories),
+        categories: categories(decision.categories),
         reason: decision.reason.clone(),
         rule: decision.rule.clone(),
         smallest_rule: decision.smallest_rule.clone(),
@@ -320,14 +319,14 @@ pub(crate) fn decision(decision: &Decision) -> DecisionItem {
             .map(|part| DecisionPart {
                 command: part.text.clone(),
                 action: part.action.as_str().into(),
-                categories: categories(&part.categories),
+                categories: categories(part.categories),
                 rule: part.rule.clone(),
             })
             .collect(),
     }
 }
 
-fn categories(categories: &BTreeSet<Category>) -> Vec<String> {
+fn categories(categories: Categories) -> Vec<String> {
     categories
         .iter()
         .map(|category| category.as_str().to_owned())

@@ -6,7 +6,7 @@ use super::items;
 use super::routes::{Reply, Routes, parse};
 use crate::wire::{Journal, JournalItem, JournalListing, JournalVerified, JournalVerify};
 use avfs_runtime::{
-    Action, JournalCheck, JournalOrder, JournalProblem, JournalQuery, Time, VaultName, VaultPath,
+    Action, JournalCheck, JournalFilter, JournalOrder, JournalProblem, Time, VaultName, VaultPath,
 };
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -20,8 +20,8 @@ pub(crate) fn routes(routes: Routes) -> Routes {
 fn list(app: &App, request: Journal) -> Reply<Journal> {
     let vault: Option<VaultName> = request.vault.as_deref().map(parse).transpose()?;
     let path: Option<VaultPath> = request.path.as_deref().map(parse).transpose()?;
-    let entries = app.runtime.journal(&JournalQuery {
-        vault,
+    let filter = JournalFilter {
+        vault: None,
         exec: request.exec.as_deref().map(parse).transpose()?,
         principal: request.principal.as_deref().map(parse).transpose()?,
         decision: request.decision.as_deref().map(decision).transpose()?,
@@ -30,12 +30,13 @@ fn list(app: &App, request: Journal) -> Reply<Journal> {
         since: request.since.as_deref().map(moment).transpose()?,
         until: request.until.as_deref().map(moment).transpose()?,
         after: request.after,
-        limit: request.limit,
+        limit: Some(request.limit),
         order: match request.oldest_first {
             true => JournalOrder::OldestFirst,
             false => JournalOrder::NewestFirst,
         },
-    })?;
+    };
+    let entries = app.runtime.journal(vault.as_ref(), filter)?;
     let names: HashMap<String, String> = app
         .runtime
         .vault_list()?

@@ -180,3 +180,102 @@ fn explain_shows_the_parse_the_rule_and_the_way_out() {
         0
     );
 }
+
+/// Each is refused with what and where, and replaces nothing.
+#[test]
+fn bad_rules_are_refused_with_the_place_and_the_reason() {
+    let home = home();
+    home.ok(&["vault", "create", "v"]);
+    let good = user_file(&home, "good.toml", PUSH);
+    home.ok(&["policy", "edit", "--from", good.to_str().unwrap()]);
+    let refused = |path: &str| ends_with(&home, 1, &["policy", "edit", "--from", path]);
+    for (content, wanted) in [
+        (
+            "[[rule]]\ncomand = \"ls\"\naction = \"deny\"\n",
+            ["vault:2", "`comand`"],
+        ),
+        ("[[rule]\naction = \"deny\"\n", ["vault:1", "expected `]`"]),
+        (
+            "\n[[rule]]\ncommand = \"ls\"\naction = \"denny\"\n",
+            ["vault:2", "\"denny\" is no action"],
+        ),
+        (
+            "[[rule]]\ncommand = \"ls\"\n",
+            ["vault:1", "missing field `action`"],
+        ),
+        (
+            "[[rule]]\naction = \"allow\"\n",
+            ["vault:1", "must say what"],
+        ),
+        (
+            "[[rule]]\npath = \"x\"\naction = \"deny\"\n",
+            ["vault:1", "no absolute path"],
+        ),
+    ] {
+        let path = user_file(&home, "bad.toml", content);
+        let said = refused(path.to_str().unwrap());
+        assert!(
+            wanted.iter().all(|part| said.contains(part)),
+            "{content}\n{said}"
+        );
+        assert!(said.contains("hint: mend the rules"), "{said}");
+    }
+    let binary = user_file(&home, "binary.toml", "x");
+    fs::write(&binary, [0xff, 0xfe]).unwrap();
+    let missing = home.path().join("nowhere.toml");
+    for path in [binary, missing, home.path().to_owned()] {
+        let said = refused(path.to_str().unwrap());
+        assert!(
+            said.contains(&format!("cannot read {}", path.display())),
+            "{said}"
+        );
+    }
+    assert_eq!(home.json(&["policy", "list"])["sources"][2]["text"], PUSH);
+}
+
+/// Asking with something wrong, and asking when the rules themselves are wrong.
+#[test]
+fn questions_that_cannot_be_answered_say_why() {
+    let home = home();
+    home.ok(&["vault", "create", "v"]);
+    for (words, wanted) in [
+        (
+            &["policy", "explain", "--env", "X", "--", "ls"][..],
+            "\"X\" is not NAME=VALUE",
+        ),
+        (
+            &["policy", "explain", "--cwd", "sub", "--", "ls"],
+            "it must begin with '/'",
+        ),
+    ] {
+        let said = ends_with(&home, 1, words);
+        assert!(said.contains(wanted), "{said}");
+    }
+    ends_with(&home, 2, &["policy", "explain"]);
+    let said = ends_with(&home, 126, &["policy", "explain", "--shell", "echo 'open"]);
+    assert!(said.contains("default:unparseable"), "{said}");
+
+    let path = user_file(
+        &home,
+        ".config/agentvfs/policy.toml",
+        "[[rule]]\ncomand = 1\n",
+    );
+    let wrong = |code: i32, words: &[&str]| {
+        let said = ends_with(&home, code, words);
+        assert!(
+            said.contains("policy.toml:2") && said.contains("`comand`"),
+            "{said}"
+        );
+    };
+    wrong(1, &["policy", "test"]);
+    wrong(126, &["policy", "explain", "--", "ls"]);
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    for (code, words) in [
+        (1, &["policy", "test"][..]),
+        (126, &["policy", "explain", "--", "ls"]),
+    ] {
+        let said = ends_with(&home, code, words);
+        assert!(said.contains("it is no regular file"), "{said}");
+    }
+}

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use avfs_store::rusqlite::ErrorCode;
 use avfs_vault::{ExecId, RootId, VaultPath};
 
+use crate::jobs::JobId;
 use crate::run::Stream;
 
 /// The one list of error kinds; exit codes, HTTP statuses and errnos are tables over it.
@@ -123,8 +124,23 @@ pub enum Error {
     NotInVersion { path: VaultPath, number: u64 },
     #[error("{path} was never different from what it is: there is no state before version {since}")]
     NoEarlierState { path: VaultPath, since: u64 },
-    #[error("{running} command(s) are running in vault {vault}")]
-    Busy { vault: String, running: usize },
+    #[error("{running} command(s) are running in vault {vault}{}", named(jobs))]
+    Busy {
+        vault: String,
+        running: usize,
+        /// Those of them that are jobs.
+        jobs: Vec<JobId>,
+    },
+    #[error("there is no job {id}")]
+    JobNotFound { id: JobId },
+    #[error("job {id} is over")]
+    JobOver { id: JobId },
+    #[error("job {id} takes no input")]
+    NoInput { id: JobId },
+    #[error("job {id} has no terminal")]
+    NoTerminal { id: JobId },
+    #[error("the daemon failed over job {id}")]
+    JobFailed { id: JobId },
     #[error("vault {vault} is mounted at {dir}", dir = dir.display())]
     Mounted { vault: String, dir: PathBuf },
     #[error("vault {vault} is already mounted at {dir}", dir = dir.display())]
@@ -212,7 +228,10 @@ impl Error {
             | Error::HomeInUse { .. } => ErrorKind::Conflict,
             Error::OwnerOnly { .. } | Error::NotApprover { .. } => ErrorKind::Denied,
             Error::CannotBind { .. } => ErrorKind::NeedsApproval,
-            Error::NoOutput { .. } => ErrorKind::NotFound,
+            Error::NoOutput { .. } | Error::JobNotFound { .. } => ErrorKind::NotFound,
+            Error::JobOver { .. } => ErrorKind::Conflict,
+            Error::NoInput { .. } | Error::NoTerminal { .. } => ErrorKind::Invalid,
+            Error::JobFailed { .. } => ErrorKind::Bug,
 
             Error::Invalid { .. } => ErrorKind::Invalid,
             Error::Io { source, .. } => io_kind(source),
@@ -262,6 +281,11 @@ impl Error {
             Error::NoEarlierState { path, .. } => {
                 format!("`avfs log {path}` lists its versions; `avfs rm {path}` removes it")
             }
+            Error::Busy { jobs, .. } if !jobs.is_empty() => {
+                "`avfs job list` shows jobs and `avfs job kill` ends one; `checkpoint restore` and `vault \
+                 delete` end all with --force"
+                    .into()
+            }
             Error::Busy { .. } => {
                 "wait until they end, or work in a fork; `checkpoint restore` and `vault delete` \
                  end them with --force"
@@ -281,7 +305,25 @@ impl Error {
             }
             Error::Sandbox(error) => return sandbox_hint(error),
             Error::Transfer(error) => return error.hint(),
-            _ => return self.mount_hint(),
+            _ => return self.job_hint().or_else(|| self.mount_hint()),
+        })
+    }
+
+    fn job_hint(&self) -> Option<String> {
+        Some(match self {
+            Error::JobNotFound { .. } => {
+                "`avfs job list` shows them; those that are over are kept for a while only".into()
+            }
+            Error::JobOver { id } => format!("`avfs job poll {id}` says how it ended"),
+            Error::NoInput { .. } => {
+                "start it with --stdin or --tty; its input may also have ended, with it or by --eof"
+                    .into()
+            }
+            Error::NoTerminal { id } => {
+                format!("start it with --tty; `avfs job logs -f {id}` follows what it writes")
+            }
+            Error::JobFailed { .. } => "see `avfs daemon logs`, and report it".into(),
+            _ => return None,
         })
     }
 
@@ -304,6 +346,16 @@ impl Error {
             }
             _ => return None,
         })
+    }
+}
+
+/// Jobs by their numbers, for people.
+fn named(jobs: &[JobId]) -> String {
+    let numbers: Vec<String> = jobs.iter().map(ToString::to_string).collect();
+    match numbers.as_slice() {
+        [] => String::new(),
+        [one] => format!(" (job {one})"),
+        several => format!(" (jobs {})", several.join(", ")),
     }
 }
 

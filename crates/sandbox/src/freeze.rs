@@ -36,7 +36,10 @@ pub(crate) fn stand_still(commands: impl Fn() -> Vec<i32>) -> Vec<i32> {
     stopped
 }
 
-/// Lets them go on.
+/// Lets them go on, the youngest first: a shell that wakes before its child would see it stopped, and take it
+/// for one that was stopped at the terminal.
 pub(crate) fn go_on(stopped: &[i32]) {
-    sys::signal_each(stopped, libc::SIGCONT);
+    let mut youngest_first = stopped.to_vec();
+    youngest_first.sort_unstable_by(|a, b| b.cmp(a));
+    sys::signal_each(&youngest_first, libc::SIGCONT);
 }

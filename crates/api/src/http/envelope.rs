@@ -11,10 +11,15 @@ use crate::wire::{
     UncommittedItem, to_text,
 };
 use avfs_runtime::{
-    Access, Captured, Category, Decision, ExecCommand, ExecOptions, ExecReport, ExecRequest,
-    ExecStatus, Limit, Principal, Select, Stdin, Uncommitted, VaultPath,
+    Access, Captured, Category, Control, Decision, ExecCommand, ExecOptions, ExecReport,
+    ExecRequest, ExecStatus, Limit, Principal, Select, Stdin, Timeout, Uncommitted, VaultPath,
+    WindowSize,
 };
 use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// What kind of terminal a program is at.
+const TERM: &str = "TERM";
 
 /// Variables and their values.
 type Environment = Vec<(Vec<u8>, Vec<u8>)>;
@@ -28,6 +33,7 @@ pub(crate) struct Asked {
     env: Environment,
     options: ExecOptions,
     stdin: Option<StdinItem>,
+    terminal: Option<WindowSize>,
 }
 
 impl Asked {
@@ -42,6 +48,10 @@ impl Asked {
         Ok(Asked {
             vault,
             env: environment(&exec)?,
+            terminal: exec.tty.as_ref().map(|tty| WindowSize {
+                rows: tty.rows,
+                columns: tty.columns,
+            }),
             options: exec_options::options(&exec)?,
             stdin: exec.stdin.clone(),
             command: command(exec)?,
@@ -50,13 +60,27 @@ impl Asked {
         })
     }
 
-    pub fn request(&self, stdin: Stdin) -> ExecRequest {
+    /// The same for a job, which has all the time it needs and, at a terminal, somebody who may type.
+    pub fn for_job(vault: Select, exec: Exec, by: Principal) -> Result<Asked, Failure> {
+        let mut asked = Asked::new(vault, exec, by)?;
+        if asked.options.timeout == Timeout::Unsaid {
+            asked.options.timeout = Timeout::UnsaidForJob;
+        }
+        if asked.terminal.is_some() {
+            asked.stdin.get_or_insert(StdinItem::Live);
+        }
+        Ok(asked)
+    }
+
+    pub fn request(&self, stdin: Stdin, control: Arc<Control>) -> ExecRequest {
         ExecRequest {
             vault: self.vault.clone(),
             command: self.command.clone(),
             cwd: self.cwd.clone(),
             env: self.env.clone(),
             stdin,
+            terminal: self.terminal,
+            control,
             options: self.options.clone(),
             by: self.by,
         }
@@ -104,8 +128,12 @@ fn environment(exec: &Exec) -> Result<Environment, Failure> {
         .env_b64
         .iter()
         .map(|(name, value)| (name, value.0.as_slice()));
+    let term = exec.tty.as_ref().and_then(|tty| tty.term.as_ref());
+    let is_set = exec.env.contains_key(TERM) || exec.env_b64.contains_key(TERM);
+    let term = term.filter(|_| !is_set).map(|term| term.as_bytes());
+    let name = TERM.to_owned();
     let mut env = Vec::new();
-    for (name, value) in plain.chain(exact) {
+    for (name, value) in plain.chain(exact).chain(term.map(|term| (&name, term))) {
         if name.is_empty() || name.contains(['=', '\0']) || value.contains(&0) {
             return Err(Failure::invalid(format!(
                 "{name:?} cannot be an environment variable"
@@ -366,7 +394,6 @@ fn shell_words(argv: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use avfs_runtime::Timeout;
 
     fn refusal(exec: Exec) -> String {
         match Asked::new(Select::Current, exec, Principal::Owner) {

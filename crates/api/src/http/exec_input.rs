@@ -84,7 +84,7 @@ async fn input(
 }
 
 /// Gives the command what comes, until there is no more or nobody reads it; says how much it was.
-async fn pass_on(mut body: BodyDataStream, pipe: OwnedFd) -> u64 {
+pub(crate) async fn pass_on(mut body: BodyDataStream, pipe: OwnedFd) -> u64 {
     let mut pipe = File::from(pipe);
     let mut given = 0;
     while let Some(Ok(piece)) = body.next().await {

@@ -258,7 +258,8 @@ impl Slot {
             if running == Running::Respect || Instant::now() >= deadline {
                 return Err(self.busy(runtime, &state)?);
             }
-            for under in state.running.values() {
+            for (exec, under) in &state.running {
+                runtime.note_end_of_job(*exec, "somebody took the vault with --force");
                 under.ending.store(true, Ordering::Release);
             }
             let waited = self.left.wait_timeout(state, ENDING_POLL);

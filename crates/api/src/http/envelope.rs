@@ -45,7 +45,7 @@ impl Asked {
                 exact.as_ref(),
             )?),
         };
-        Ok(Asked {
+        let mut asked = Asked {
             vault,
             env: environment(&exec)?,
             terminal: exec.tty.as_ref().map(|tty| WindowSize {
@@ -57,15 +57,24 @@ impl Asked {
             command: command(exec)?,
             cwd,
             by,
-        })
+        };
+        if asked.terminal.is_some() {
+            asked.take_time();
+        }
+        Ok(asked)
+    }
+
+    /// Lifts the limit that holds when nobody names one.
+    fn take_time(&mut self) {
+        if self.options.timeout == Timeout::Unsaid {
+            self.options.timeout = Timeout::Open;
+        }
     }
 
     /// The same for a job, which has all the time it needs and, at a terminal, somebody who may type.
     pub fn for_job(vault: Select, exec: Exec, by: Principal) -> Result<Asked, Failure> {
         let mut asked = Asked::new(vault, exec, by)?;
-        if asked.options.timeout == Timeout::Unsaid {
-            asked.options.timeout = Timeout::UnsaidForJob;
-        }
+        asked.take_time();
         if asked.terminal.is_some() {
             asked.stdin.get_or_insert(StdinItem::Live);
         }

@@ -322,6 +322,14 @@ impl Runtime {
         detached.map(|record| record.id).collect()
     }
 
+    /// Notes why an exec is about to end, should it be a job.
+    pub(crate) fn note_end_of_job(&self, exec: ExecId, why: &str) {
+        let mut running = self.inner.jobs.running().into_iter();
+        if let Some(job) = running.find(|job| job.sight().record.exec == exec) {
+            job.note_end(why);
+        }
+    }
+
     /// The running jobs among these execs.
     pub(crate) fn jobs_among(&self, execs: &[ExecId]) -> Vec<JobId> {
         let running = self

@@ -38,6 +38,11 @@ const SHELL: [&str; 8] = [
     "--noprofile",
 ];
 
+/// Text for a shell that waits until its terminal has that size.
+fn until_sized(size: &str) -> String {
+    format!("until [ \"$(stty size)\" = '{size}' ]; do sleep 0.05; done; echo sized $((2-1))")
+}
+
 #[test]
 fn a_shell_has_a_terminal_of_its_own() {
     with_vault(|home| {
@@ -215,10 +220,10 @@ fn a_job_is_sat_down_at_and_left_again() {
         let mut first = person(home, &["attach", &job]);
         first.answer("<2>", "echo value $kept; stty size");
         first.wait_for("value 42");
+        first.wait_for("24 80");
         first.resize(40, 120);
-        first.wait_for("<2>");
-        first.type_keys("stty size\n");
-        first.wait_for("40 120");
+        first.answer("<2>", &until_sized("40 120"));
+        first.wait_for("sized 1");
         first.type_keys("\x1c");
         let (status, text) = first.end();
         assert!(status.success() && text.contains("which goes on"), "{text}");
@@ -241,8 +246,8 @@ fn what_was_seen_can_be_recorded() {
         person.answer("<2>", "echo recorded ä");
         person.wait_for("recorded ä");
         person.resize(30, 100);
-        person.answer("<2>", "stty size");
-        person.wait_for("30 100");
+        person.answer("<2>", &until_sized("30 100"));
+        person.wait_for("sized 1");
         person.type_keys("exit\n");
         let (status, text) = person.end();
         assert!(status.success(), "{text}");

@@ -50,15 +50,12 @@ impl Screen {
     }
 
     /// The same, asked again each time.
-    pub fn window(&self, mut note: impl FnMut((u16, u16)) + Send + 'static) -> Result<Window> {
+    pub fn window(&self, note: impl Fn((u16, u16)) + Send + 'static) -> Result<Window> {
         let terminal = self.input.try_clone();
         let terminal = terminal.map_err(Error::io("cannot use the terminal"))?;
-        let note = std::sync::Mutex::new(move |size| note(size));
         Ok(Box::new(move || {
             let size = size_of(&terminal)?;
-            if let Ok(mut note) = note.lock() {
-                note(size);
-            }
+            note(size);
             Some(size)
         }))
     }

@@ -29,6 +29,9 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
+/// Told where in which stream bytes are, and the bytes.
+type OnOutput<'a> = dyn FnMut(StreamWord, u64, &[u8]) -> ControlFlow<()> + 'a;
+
 /// How many daemons may end under somebody who follows a job.
 const BROKEN_MAX: u32 = 3;
 
@@ -143,7 +146,7 @@ impl Session {
     pub fn job_follow(
         &mut self,
         request: &JobLogs,
-        on_output: &mut dyn FnMut(StreamWord, u64, &[u8]) -> ControlFlow<()>,
+        on_output: &mut OnOutput<'_>,
     ) -> Result<Option<JobItem>> {
         let mut request = request.clone();
         let mut broken = 0;

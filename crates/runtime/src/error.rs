@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use avfs_store::rusqlite::ErrorCode;
 use avfs_vault::{ExecId, RootId, VaultPath};
 
-use crate::jobs::JobId;
+use crate::jobs::{JobId, named};
 use crate::run::Stream;
 
 /// The one list of error kinds; exit codes, HTTP statuses and errnos are tables over it.
@@ -309,24 +309,6 @@ impl Error {
         })
     }
 
-    fn job_hint(&self) -> Option<String> {
-        Some(match self {
-            Error::JobNotFound { .. } => {
-                "`avfs job list` shows them; those that are over are kept for a while only".into()
-            }
-            Error::JobOver { id } => format!("`avfs job poll {id}` says how it ended"),
-            Error::NoInput { .. } => {
-                "start it with --stdin or --tty; its input may also have ended, with it or by --eof"
-                    .into()
-            }
-            Error::NoTerminal { id } => {
-                format!("start it with --tty; `avfs job logs -f {id}` follows what it writes")
-            }
-            Error::JobFailed { .. } => "see `avfs daemon logs`, and report it".into(),
-            _ => return None,
-        })
-    }
-
     fn mount_hint(&self) -> Option<String> {
         Some(match self {
             Error::Mounted { dir, .. } | Error::AlreadyMounted { dir, .. } => {
@@ -346,16 +328,6 @@ impl Error {
             }
             _ => return None,
         })
-    }
-}
-
-/// Jobs by their numbers, for people.
-fn named(jobs: &[JobId]) -> String {
-    let numbers: Vec<String> = jobs.iter().map(ToString::to_string).collect();
-    match numbers.as_slice() {
-        [] => String::new(),
-        [one] => format!(" (job {one})"),
-        several => format!(" (jobs {})", several.join(", ")),
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 #[derive(Debug, Subcommand)]
 pub enum JobVerb {
     /// Start a command that goes on without you
-    Start(JobStartArgs),
+    Start(Box<JobStartArgs>),
     /// Say how a job is doing, and what it wrote
     Poll(JobPollArgs),
     /// List the jobs there are, and those that are over

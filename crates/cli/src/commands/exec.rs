@@ -246,6 +246,7 @@ fn words(args: RunArgs) -> Result<Exec> {
             .map(|word| Base64(word.as_bytes().to_vec()))
             .collect::<Vec<_>>()
     };
+    let fork = fork(&args);
     Ok(Exec {
         argv_b64: (!all_text).then(exact),
         argv: args
@@ -270,11 +271,7 @@ fn words(args: RunArgs) -> Result<Exec> {
             (None, true) => Some(CheckpointAsk::Never),
             (None, false) => None,
         },
-        fork: match (args.fork, args.keep_on_success) {
-            (true, true) => Some(ForkWord::KeepOnSuccess),
-            (true, false) => Some(ForkWord::Discard),
-            (false, _) => None,
-        },
+        fork,
         limits: LimitsAsk {
             memory: args.memory,
             cpus: args.cpus,
@@ -300,6 +297,14 @@ fn words(args: RunArgs) -> Result<Exec> {
         patch: args.patch,
         list_home_changes: args.home_changes,
     })
+}
+
+fn fork(args: &RunArgs) -> Option<ForkWord> {
+    match (args.fork, args.keep_on_success) {
+        (true, true) => Some(ForkWord::KeepOnSuccess),
+        (true, false) => Some(ForkWord::Discard),
+        (false, _) => None,
+    }
 }
 
 type Variables = (BTreeMap<String, String>, BTreeMap<String, Base64>);

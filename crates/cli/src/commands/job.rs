@@ -31,7 +31,7 @@ const COMMAND_MAX: usize = 60;
 
 pub fn run(verb: JobVerb, session: &mut Session, output: Output) -> Result<u8> {
     match verb {
-        JobVerb::Start(args) => start(args, session, output),
+        JobVerb::Start(args) => start(*args, session, output),
         JobVerb::Poll(args) => poll(args, session, output),
         JobVerb::List(args) => list(&args, session, output),
         JobVerb::Logs(args) => logs(&args, session, output),

@@ -38,7 +38,7 @@ fn poll(home: &Home, job: &str) -> Value {
 fn listed(home: &Home, job: &str) -> Value {
     let jobs = home.json(&["job", "list"])["jobs"].clone();
     let found = jobs.as_array().unwrap().iter();
-    let mut found = found.filter(|item| item["job_id"].to_string() == job);
+    let mut found = found.filter(|item| item["job_id"].as_u64() == job.parse().ok());
     found.next().cloned().unwrap_or_default()
 }
 

@@ -1,6 +1,7 @@
 //! Jobs: execs that outlive their callers. Their output is on disk from the first byte, and what became of them
 //! can be asked for as long as they are kept.
 
+mod hints;
 mod job;
 mod record;
 mod start;
@@ -16,6 +17,7 @@ use avfs_sandbox::WindowSize;
 use avfs_vault::{ExecId, Principal, Time, VaultId, VaultName};
 use serde_json::{Value, json};
 
+pub(crate) use self::hints::named;
 pub use self::job::{Attending, LOG_MAX, LogPart};
 pub use self::record::{JobId, JobState, Lifetime};
 pub use self::start::WriteReport;

@@ -100,6 +100,20 @@ fn keys_are_signals_for_what_is_in_front() {
 }
 
 #[test]
+fn nobody_but_the_person_types() {
+    with_vault(|home| {
+        let script = "import fcntl
+for what in (0x5412, 0x541c):
+    try: fcntl.ioctl(0, what, b'x'); print('typed')
+    except OSError as error: print('refused', error.errno)
+";
+        let (status, text) = person(home, &["exec", "--tty", "--", "python3", "-c", script]).end();
+        assert!(status.success(), "{text}");
+        assert_eq!(text.matches("refused 1").count(), 2, "{text}");
+    });
+}
+
+#[test]
 fn programs_that_fill_the_screen_work() {
     with_vault(|home| {
         let mut vim = person(

@@ -75,7 +75,7 @@ fn a_shell_has_a_terminal_of_its_own() {
 #[test]
 fn keys_are_signals_for_what_is_in_front() {
     with_vault(|home| {
-        let marker = "777000.25";
+        let marker = &format!("8{:07}.25", std::process::id());
         let mut person = person(home, &SHELL);
         person.answer("<2>", &format!("sleep {marker}"));
         assert!(wait_for(SOON, || !leftover_processes(marker).is_empty()));

@@ -18,6 +18,7 @@ use avfs_runtime::{
     Control, ErrorKind, JobId, JobInfo, JobRequest, JobStart as Begun, JobState, Lifetime,
     PART_MAX, Runtime, Stdin, Stream, VaultName, WindowSize,
 };
+use axum::body::BodyDataStream;
 use axum::extract::{Path, Request, State};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Json, Response};
@@ -36,6 +37,8 @@ const LEASE: Duration = Duration::from_secs(60);
 const WAIT_MAX: Duration = Duration::from_secs(30);
 /// How often somebody who follows a silent job is looked after.
 const LOOK: Duration = Duration::from_secs(1);
+/// How long what nobody takes is still listened to.
+const DRAIN: Duration = Duration::from_millis(500);
 /// The most bytes in one event.
 const CHUNK: u64 = 64 << 10;
 /// Events a slow reader may leave waiting. The job itself never waits.
@@ -313,13 +316,25 @@ async fn stdin(
     let _at_work = app.enter();
     let (JobStdin { job_id, eof }, body) = query(request)?;
     let id = JobId::new(job_id);
-    let _attending = app.runtime.job_attend(id)?;
-    let input = app.runtime.job_input(id)?;
-    let bytes = pass_on(body.into_data_stream(), input.into()).await;
+    let mut body = body.into_data_stream();
+    let taken = take_input(&app.runtime, id, &mut body).await;
+    // Whoever is still sending would not hear the answer.
+    let _ = tokio::time::timeout(DRAIN, async { while body.next().await.is_some() {} }).await;
+    let bytes = taken?;
     if eof {
         app.runtime.job_end_input(id)?;
     }
     Ok(Json(JobStdinTaken { job_id, bytes, eof }))
+}
+
+async fn take_input(
+    runtime: &Runtime,
+    id: JobId,
+    body: &mut BodyDataStream,
+) -> Result<u64, Failure> {
+    let _attending = runtime.job_attend(id)?;
+    let input = runtime.job_input(id)?;
+    Ok(pass_on(body, input.into()).await)
 }
 
 async fn logs(State(app): State<Arc<App>>, request: Request) -> Result<Response, Failure> {

@@ -119,7 +119,7 @@ fn what_may_not_or_cannot_run_is_no_job() {
 #[test]
 fn killing_takes_all_of_it() {
     with_vault(|home| {
-        let marker = format!("{}.125", 900_000 + home.path().as_os_str().len());
+        let marker = format!("9{:07}.125", std::process::id());
         let text =
             format!("setsid -f setsid -f sleep {marker}; trap '' TERM; echo up; sleep {marker}");
         let job = start(home, &["--shell", &text]);

@@ -131,6 +131,8 @@ pub enum Error {
         /// Those of them that are jobs.
         jobs: Vec<JobId>,
     },
+    #[error("{most} jobs run already, and no more may at once")]
+    TooManyJobs { most: usize },
     #[error("there is no job {id}")]
     JobNotFound { id: JobId },
     #[error("job {id} is over")]
@@ -231,6 +233,7 @@ impl Error {
             Error::NoOutput { .. } | Error::JobNotFound { .. } => ErrorKind::NotFound,
             Error::JobOver { .. } => ErrorKind::Conflict,
             Error::NoInput { .. } | Error::NoTerminal { .. } => ErrorKind::Invalid,
+            Error::TooManyJobs { .. } => ErrorKind::Quota,
             Error::JobFailed { .. } => ErrorKind::Bug,
 
             Error::Invalid { .. } => ErrorKind::Invalid,

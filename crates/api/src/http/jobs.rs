@@ -7,7 +7,7 @@ use super::errors::Failure;
 use super::exec::{Silent, accepts_events, event};
 use super::exec_input::pass_on;
 use super::items;
-use super::routes::{Reply, Routes, by_method, parse, parse_vault, query, receive};
+use super::routes::{Reply, Routes, by_method, parse, parse_vault, query_by, receive};
 use crate::wire::{
     Envelope, JobAnswer, JobItem, JobKill, JobKilled, JobList, JobListing, JobLogs, JobOffsets,
     JobPoll, JobPolled, JobResize, JobStart, JobStarted, JobStatus, JobStdin, JobStdinTaken,
@@ -113,7 +113,7 @@ fn begin(
         Some(StdinItem::Base64(bytes)) => Some(bytes.0),
     };
     // A job that is over already reads nothing.
-    if let (Some(whole), Ok(mut input)) = (whole, runtime.job_input(info.id)) {
+    if let (Some(whole), Ok(mut input)) = (whole, runtime.job_input(info.id, info.by)) {
         runtime.job_end_input(info.id)?;
         // It ends when all is read, or when the command does.
         std::thread::spawn(move || input.write_all(&whole));
@@ -314,10 +314,10 @@ async fn stdin(
     request: Request,
 ) -> Result<Json<JobStdinTaken>, Failure> {
     let _at_work = app.enter();
-    let (JobStdin { job_id, eof }, body) = query(request)?;
+    let (caller, JobStdin { job_id, eof }, body) = query_by(request)?;
     let id = JobId::new(job_id);
     let mut body = body.into_data_stream();
-    let taken = take_input(&app.runtime, id, &mut body).await;
+    let taken = take_input(&app.runtime, id, caller, &mut body).await;
     // Whoever is still sending would not hear the answer.
     let _ = tokio::time::timeout(DRAIN, async { while body.next().await.is_some() {} }).await;
     let bytes = taken?;
@@ -330,10 +330,11 @@ async fn stdin(
 async fn take_input(
     runtime: &Runtime,
     id: JobId,
+    caller: Caller,
     body: &mut BodyDataStream,
 ) -> Result<u64, Failure> {
     let _attending = runtime.job_attend(id)?;
-    let input = runtime.job_input(id)?;
+    let input = runtime.job_input(id, caller.principal())?;
     Ok(pass_on(body, input.into()).await)
 }
 

@@ -9,6 +9,9 @@ impl Error {
             Error::JobNotFound { .. } => {
                 "`avfs job list` shows them; those that are over are kept for a while only".into()
             }
+            Error::TooManyJobs { .. } => {
+                "`avfs job list --running` shows them; `avfs job kill` ends one".into()
+            }
             Error::JobOver { id } => format!("`avfs job poll {id}` says how it ended"),
             Error::NoInput { .. } => {
                 "start it with --stdin or --tty; its input may also have ended, with it or by --eof"

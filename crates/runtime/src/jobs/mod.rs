@@ -37,6 +37,8 @@ pub const KEPT_JOBS: usize = 200;
 pub const KEPT_AGE: Duration = Duration::from_secs(7 * 24 * 3600);
 /// How many bytes of their logs.
 pub const KEPT_BYTES: u64 = 1 << 30;
+/// How many may run at once: each has a thread, and descriptors.
+pub const MOST_RUNNING: usize = 100;
 /// How long a job that is killed may take to be gone.
 const KILL_PATIENCE: Duration = Duration::from_secs(15);
 /// How long jobs may take to be written down when the daemon ends.
@@ -137,6 +139,9 @@ impl Jobs {
         record: impl FnOnce(JobId) -> Record,
     ) -> Result<Arc<Job>> {
         let mut all = lock(&self.all);
+        if all.values().filter(|job| job.is_running()).count() >= MOST_RUNNING {
+            return Err(Error::TooManyJobs { most: MOST_RUNNING });
+        }
         let last = fs::read_to_string(self.dir.join(LAST)).ok();
         let last = last.and_then(|text| text.trim().parse().ok()).unwrap_or(0);
         let known = all.keys().next_back().map_or(0, |id| id.number());
@@ -243,11 +248,14 @@ impl Runtime {
         Ok(load_report(&self.inner.jobs.get(id)?.dir))
     }
 
-    /// Where to write what a job shall read.
-    pub fn job_input(&self, id: JobId) -> Result<File> {
+    /// Where to write what a job shall read. That somebody does is recorded; what it is, is not.
+    pub fn job_input(&self, id: JobId, by: Principal) -> Result<File> {
         let job = self.inner.jobs.get(id)?;
         let input = job.input().map_err(Error::io("opening the job's input"))?;
-        input.ok_or(Error::NoInput { id })
+        let input = input.ok_or(Error::NoInput { id })?;
+        let record = job.sight().record;
+        self.record_job(&Record { by, ..record }, "job.stdin", json!({ "job": id }))?;
+        Ok(input)
     }
 
     /// Says that there is nothing more for a job to read.
@@ -365,5 +373,57 @@ impl Runtime {
             job.wait(deadline.saturating_duration_since(Instant::now()));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn add(jobs: &Jobs) -> Result<Arc<Job>> {
+        jobs.add(None, Arc::default(), |id| Record {
+            id,
+            exec: ExecId::new(),
+            vault_id: VaultId::new(),
+            vault: "v".parse().unwrap(),
+            by: Principal::Owner,
+            command: "true".into(),
+            lifetime: Lifetime::Vault,
+            terminal: None,
+            started: record::now(),
+            ended: None,
+            state: JobState::Running,
+            written: None,
+        })
+    }
+
+    fn end(job: &Job) {
+        let error = "for the test".into();
+        job.conclude(JobState::Failed { error }, None).unwrap();
+    }
+
+    #[test]
+    fn only_so_many_run_and_only_so_many_are_kept() {
+        let home = tempfile::tempdir().unwrap();
+        let jobs = Jobs::open(home.path());
+        let running: Vec<_> = (0..MOST_RUNNING).map(|_| add(&jobs).unwrap()).collect();
+        assert!(matches!(add(&jobs), Err(Error::TooManyJobs { .. })));
+        running.iter().for_each(|job| end(job));
+        for _ in 0..KEPT_JOBS {
+            end(&add(&jobs).unwrap());
+        }
+        let last = add(&jobs).unwrap();
+        jobs.sweep();
+        assert_eq!(jobs.all().len(), KEPT_JOBS + 1, "one still runs");
+        let id = last.sight().record.id;
+        assert_eq!(id.number(), (MOST_RUNNING + KEPT_JOBS + 1) as u64);
+        let names = fs::read_dir(home.path().join("jobs")).unwrap().count();
+        assert_eq!(names, KEPT_JOBS + 2, "and the number of the last");
+        let again = Jobs::open(home.path());
+        assert_eq!(again.count_running(), 1, "what it became nobody knows");
+        assert_eq!(again.all().len(), KEPT_JOBS + 1);
+        again.remove(&again.get(id).unwrap());
+        let next = add(&again).unwrap().sight().record.id;
+        assert_eq!(next.number(), id.number() + 1, "no number is used twice");
     }
 }

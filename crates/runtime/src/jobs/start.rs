@@ -191,10 +191,10 @@ struct Worker {
 impl Worker {
     fn work(mut self, permitted: Permitted, sink: &JobSink, write_report: WriteReport) {
         let outcome = permitted.carry_out(sink);
-        self.over = true;
         if let Some(begun) = sink.take_begun() {
             // It never ran, so it never was a job.
             self.runtime.inner.jobs.remove(&self.job);
+            self.over = true;
             let _ = begun.send(Begun::No(Box::new(outcome.map(write_report))));
             return;
         }
@@ -213,6 +213,7 @@ impl Worker {
             }
         };
         self.runtime.finish_job(&self.job, state, report.as_ref());
+        self.over = true;
     }
 }
 

@@ -134,11 +134,11 @@ enum Started {
 }
 
 /// Asks the daemon to end, and waits until its process is gone. Needs nothing else of the daemon
-/// to work.
-pub fn stop(client: &mut Client) -> Result<u32> {
+/// to work; with `force` it does so also while detached jobs run.
+pub fn stop(client: &mut Client, force: bool) -> Result<u32> {
     let process = client.daemon_pid().and_then(Pid::from_raw);
     let process = process.and_then(|process| pidfd_open(process, PidfdFlags::empty()).ok());
-    let pid = client.call("", &DaemonStop {})?.pid;
+    let pid = client.call("", &DaemonStop { force })?.pid;
     // None means that it ended before it could be watched.
     let Some(process) = process else {
         return Ok(pid);

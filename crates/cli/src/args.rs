@@ -4,6 +4,7 @@ mod approval;
 mod care;
 mod examples;
 mod exec;
+mod jobs;
 mod labels;
 mod mounts;
 mod paths;
@@ -20,7 +21,11 @@ pub use approval::ApprovalVerb;
 pub use care::{
     AuditArgs, AuditFilter, AuditVerb, GcArgs, MaintainArgs, PruneArgs, QuotaArgs, QuotaVerb,
 };
-pub use exec::{DriverName, ExecArgs, NetworkName, OutputArgs, ProfileName, StreamName};
+pub use exec::{DriverName, ExecArgs, NetworkName, OutputArgs, ProfileName, RunArgs, StreamName};
+pub use jobs::{
+    AttachArgs, JobKillArgs, JobListArgs, JobLogsArgs, JobPollArgs, JobStartArgs, JobStdinArgs,
+    JobVerb, JobWaitArgs, LifetimeName,
+};
 pub use labels::{MetaArgs, TagArgs, UntagArgs};
 pub use mounts::{DoctorArgs, MountArgs, MountDriverName, UnmountArgs};
 pub use paths::{CatArgs, ChmodArgs, CpArgs, EditArgs, LnArgs, TouchArgs, TreeArgs, WriteArgs};
@@ -144,6 +149,11 @@ pub enum Verb {
     Proxy(ProxyVerb),
     /// Short for `proxy exec`
     Exec(ExecArgs),
+    /// Run commands that go on without you
+    #[command(subcommand)]
+    Job(JobVerb),
+    /// Sit down at the terminal of a job
+    Attach(AttachArgs),
     /// Read what a command wrote beyond what its report kept
     Output(OutputArgs),
     /// See, try and change the rules for commands
@@ -243,7 +253,11 @@ pub enum DaemonVerb {
     /// Say whether it runs, and what it does
     Status,
     /// End it, and every command it runs
-    Stop,
+    Stop {
+        /// Also while detached jobs run
+        #[arg(long)]
+        force: bool,
+    },
     /// Print what it had to say
     Logs {
         /// How many lines, the newest last
@@ -305,8 +319,8 @@ mod tests {
         let Verb::Proxy(ProxyVerb::Exec(exec)) = cli.verb else {
             panic!("another verb")
         };
-        assert_eq!(exec.command, ["ls", "--json"]);
-        assert_eq!(exec.timeout, None);
+        assert_eq!(exec.run.command, ["ls", "--json"]);
+        assert_eq!(exec.run.timeout, None);
     }
 
     #[test]
@@ -381,6 +395,17 @@ mod tests {
             "output",
             "output 01a1de36-3b62-77b2-8258-ad8380643645 --range 0-9",
         ),
+        (
+            "job_start",
+            "job start --lifetime client --lease 5s -- make",
+        ),
+        ("job_list", "job list --running"),
+        ("job_poll", "job poll 1 --offset 5 --stderr-offset 6"),
+        ("job_logs", "job logs -f 1 --stream stderr"),
+        ("job_wait", "job wait 1 --timeout 5s"),
+        ("job_kill", "job kill 1 --signal INT"),
+        ("job_stdin", "job stdin 1 text --eof"),
+        ("job_resize", "attach 1 --detach-key ctrl-a"),
         ("policy_list", "policy list"),
         ("policy_explain", "policy explain -- git push"),
         ("policy_test", "policy test"),
@@ -410,9 +435,10 @@ mod tests {
 
     #[test]
     fn every_operation_can_be_asked_for() {
-        // Cancelling is asked for with Ctrl-C.
+        // Cancelling is asked for with Ctrl-C, another size of the terminal by having one.
+        let wordless = ["exec_cancel", "exec_resize"];
         let listed = avfs_api::wire::OPERATIONS.iter().map(|line| line.name);
-        let listed: Vec<&str> = listed.filter(|name| *name != "exec_cancel").collect();
+        let listed: Vec<&str> = listed.filter(|name| !wordless.contains(name)).collect();
         let spoken: Vec<&str> = WORDS.iter().map(|(name, _)| *name).collect();
         assert_eq!(spoken, listed);
         for (_, words) in WORDS {

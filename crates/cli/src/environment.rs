@@ -22,6 +22,16 @@ const PASSED_ON: [&str; 7] = [
     "RUST_BACKTRACE",
 ];
 
+/// What kind of terminal this is: `TERM`, if it is the name of one.
+pub fn term() -> String {
+    let named = env::var("TERM").unwrap_or_default();
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "-+._".contains(c);
+    match !named.is_empty() && named.len() <= 64 && named.chars().all(is_name) {
+        true => named,
+        false => "xterm".into(),
+    }
+}
+
 /// The place of the home this environment names.
 pub fn place() -> Result<Place> {
     let place = Place::new(&home()?, runtime_base().as_deref())?;

@@ -5,6 +5,9 @@ use avfs_runtime::ErrorKind;
 
 pub const OK: u8 = 0;
 pub const USAGE: u8 = 2;
+pub const TIMED_OUT: u8 = 124;
+/// Something of ours failed, where the code is otherwise a command's.
+pub const FAILED: u8 = 125;
 pub const INTERRUPTED: u8 = 130;
 /// As if SIGPIPE had ended the program.
 pub const OUTPUT_CLOSED: u8 = 141;
@@ -19,7 +22,7 @@ pub enum Owner {
 /// The exit code of a failure. A command's own codes must not be mistaken for ours.
 pub fn of_error(kind: ErrorKind, owner: Owner) -> u8 {
     match owner {
-        Owner::Command => 125,
+        Owner::Command => FAILED,
         Owner::Verb => match kind {
             ErrorKind::NotFound
             | ErrorKind::AlreadyExists
@@ -47,11 +50,11 @@ pub fn of_envelope(envelope: &Envelope) -> u8 {
         StatusWord::Signaled | StatusWord::OutOfMemory | StatusWord::LimitExceeded => {
             low_byte(128 + result.signal.unwrap_or(0))
         }
-        StatusWord::TimedOut => 124,
+        StatusWord::TimedOut => TIMED_OUT,
         StatusWord::Cancelled => INTERRUPTED,
         StatusWord::Denied | StatusWord::NeedsApproval | StatusWord::CouldNotStart => 126,
         StatusWord::NotFound => 127,
-        StatusWord::Interrupted => 125,
+        StatusWord::Interrupted => FAILED,
     }
 }
 

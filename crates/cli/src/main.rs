@@ -1,11 +1,13 @@
 //! The `avfs` binary: words in, text and exit code out.
 
 mod args;
+mod cast;
 mod commands;
 mod environment;
 mod error;
 mod exit;
 mod output;
+mod screen;
 mod session;
 mod terminal;
 

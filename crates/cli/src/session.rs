@@ -4,9 +4,9 @@ use crate::environment;
 use crate::error::Result;
 use crate::output::Output;
 use crate::output::progress::{Bar, Waiting};
-use avfs_api::client::Input;
+use avfs_api::client::{Attached, Attachment, Hands};
 use avfs_api::start::{self, Starter};
-use avfs_api::wire::{CURRENT, Envelope, Exec, ExecEvent, Operation};
+use avfs_api::wire::{CURRENT, Envelope, Exec, ExecEvent, JobItem, JobLogs, Operation, StreamWord};
 use avfs_api::{Client, Error};
 use std::io::{Read, Write};
 use std::ops::ControlFlow;
@@ -28,6 +28,12 @@ impl<R: Read> Read for Counted<R> {
         Ok(read)
     }
 }
+
+/// Told where in which stream bytes are, and the bytes.
+type OnOutput<'a> = dyn FnMut(StreamWord, u64, &[u8]) -> ControlFlow<()> + 'a;
+
+/// How many daemons may end under somebody who follows a job.
+const BROKEN_MAX: u32 = 3;
 
 /// A connection made at the first call.
 pub struct Session {
@@ -114,22 +120,74 @@ impl Session {
         }
     }
 
-    /// Runs a command in the vault this session works on; `input` is for a request with live input.
+    /// Runs a command in the vault this session works on; `hands` are for a request with live input.
     pub fn exec(
         &mut self,
         request: &Exec,
-        mut input: Option<Input>,
+        mut hands: Hands,
         on_event: &mut dyn FnMut(ExecEvent) -> ControlFlow<()>,
     ) -> Result<Envelope> {
         let vault = self.vault.clone();
         // A daemon of another version refuses before it takes any input.
-        self.with_client(|client| client.exec_with_input(&vault, request, &mut input, on_event))
+        self.with_client(|client| client.exec_with_input(&vault, request, &mut hands, on_event))
+    }
+
+    /// Asks for an operation whose request carries bytes, without a word about it.
+    pub fn bring<O: Operation>(
+        &mut self,
+        request: &O,
+        bytes: impl Read + Send + 'static,
+    ) -> Result<O::Response> {
+        Ok(self.client()?.upload("", request, bytes)?)
+    }
+
+    /// Tells what a job writes until it is over, also when the daemon is replaced meanwhile; none if
+    /// `on_output` breaks off.
+    pub fn job_follow(
+        &mut self,
+        request: &JobLogs,
+        on_output: &mut OnOutput<'_>,
+    ) -> Result<Option<JobItem>> {
+        let mut request = request.clone();
+        let mut broken = 0;
+        loop {
+            let mut next = request.clone();
+            let followed = self.with_client(|client| {
+                client.job_follow(&request, &mut |stream, bytes| {
+                    let at = match stream {
+                        StreamWord::Stdout => &mut next.stdout_offset,
+                        StreamWord::Stderr => &mut next.stderr_offset,
+                    };
+                    let from = *at;
+                    *at += bytes.len() as u64;
+                    on_output(stream, from, bytes)
+                })
+            });
+            match followed {
+                Err(crate::error::Error::Api(Error::Broken { .. })) if broken < BROKEN_MAX => {
+                    // The next daemon knows what became of the job.
+                    broken += 1;
+                    self.client = None;
+                    request = next;
+                }
+                followed => return followed,
+            }
+        }
+    }
+
+    /// Shows a job's terminal and types at it.
+    pub fn job_attach(
+        &mut self,
+        attachment: Attachment,
+        on_output: &mut dyn FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<Attached> {
+        Ok(self.client()?.job_attach(attachment, on_output)?)
     }
 
     /// Ends the daemon if one runs; gives its pid.
-    pub fn stop(&self) -> Result<Option<u32>> {
+    pub fn stop(&self, force: bool) -> Result<Option<u32>> {
         match Client::connect(&self.starter.place) {
-            Ok(mut client) => Ok(Some(start::stop(&mut client)?)),
+            Ok(mut client) => Ok(Some(start::stop(&mut client, force)?)),
             Err(Error::NoDaemon { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -163,7 +221,7 @@ impl Session {
             return Ok(());
         };
         let state = connected.daemon()?;
-        if state.running_execs > 0 || state.mounts > 0 {
+        if state.running_execs > 0 || state.running_jobs > 0 || state.mounts > 0 {
             return Err(Error::OtherVersion { daemon, client }.into());
         }
         // A note that cannot be written is no reason to stop.
@@ -171,7 +229,7 @@ impl Session {
             anstream::stderr(),
             "note: replacing the idle daemon of version {daemon} by one of version {client}"
         );
-        start::stop(&mut connected)?;
+        start::stop(&mut connected, false)?;
         Ok(())
     }
 }

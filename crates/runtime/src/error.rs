@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use avfs_store::rusqlite::ErrorCode;
 use avfs_vault::{ExecId, RootId, VaultPath};
 
+use crate::jobs::{JobId, named};
 use crate::run::Stream;
 
 /// The one list of error kinds; exit codes, HTTP statuses and errnos are tables over it.
@@ -123,8 +124,25 @@ pub enum Error {
     NotInVersion { path: VaultPath, number: u64 },
     #[error("{path} was never different from what it is: there is no state before version {since}")]
     NoEarlierState { path: VaultPath, since: u64 },
-    #[error("{running} command(s) are running in vault {vault}")]
-    Busy { vault: String, running: usize },
+    #[error("{running} command(s) are running in vault {vault}{}", named(jobs))]
+    Busy {
+        vault: String,
+        running: usize,
+        /// Those of them that are jobs.
+        jobs: Vec<JobId>,
+    },
+    #[error("{most} jobs run already, and no more may at once")]
+    TooManyJobs { most: usize },
+    #[error("there is no job {id}")]
+    JobNotFound { id: JobId },
+    #[error("job {id} is over")]
+    JobOver { id: JobId },
+    #[error("job {id} takes no input")]
+    NoInput { id: JobId },
+    #[error("job {id} has no terminal")]
+    NoTerminal { id: JobId },
+    #[error("the daemon failed over job {id}")]
+    JobFailed { id: JobId },
     #[error("vault {vault} is mounted at {dir}", dir = dir.display())]
     Mounted { vault: String, dir: PathBuf },
     #[error("vault {vault} is already mounted at {dir}", dir = dir.display())]
@@ -212,7 +230,11 @@ impl Error {
             | Error::HomeInUse { .. } => ErrorKind::Conflict,
             Error::OwnerOnly { .. } | Error::NotApprover { .. } => ErrorKind::Denied,
             Error::CannotBind { .. } => ErrorKind::NeedsApproval,
-            Error::NoOutput { .. } => ErrorKind::NotFound,
+            Error::NoOutput { .. } | Error::JobNotFound { .. } => ErrorKind::NotFound,
+            Error::JobOver { .. } => ErrorKind::Conflict,
+            Error::NoInput { .. } | Error::NoTerminal { .. } => ErrorKind::Invalid,
+            Error::TooManyJobs { .. } => ErrorKind::Quota,
+            Error::JobFailed { .. } => ErrorKind::Bug,
 
             Error::Invalid { .. } => ErrorKind::Invalid,
             Error::Io { source, .. } => io_kind(source),
@@ -265,6 +287,11 @@ impl Error {
             Error::NoEarlierState { path, .. } => {
                 format!("`avfs log {path}` lists its versions; `avfs rm {path}` removes it")
             }
+            Error::Busy { jobs, .. } if !jobs.is_empty() => {
+                "`avfs job list` shows jobs and `avfs job kill` ends one; `checkpoint restore` and `vault \
+                 delete` end all with --force"
+                    .into()
+            }
             Error::Busy { .. } => {
                 "wait until they end, or work in a fork; `checkpoint restore` and `vault delete` \
                  end them with --force"
@@ -284,7 +311,7 @@ impl Error {
             }
             Error::Sandbox(error) => return sandbox_hint(error),
             Error::Transfer(error) => return error.hint(),
-            _ => return self.mount_hint(),
+            _ => return self.job_hint().or_else(|| self.mount_hint()),
         })
     }
 

@@ -3,16 +3,18 @@
 //! Each step takes the one before by value, so a command that was not decided on cannot run, and one
 //! that ran cannot go unreported. What a step holds is undone by its `Drop`.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use avfs_policy::{Action, Decision, Request};
-use avfs_sandbox::Command;
+use avfs_sandbox::{Command, WindowSize};
 use avfs_vault::{Checkpoint, CheckpointOrigin, ExecId, Principal, RootId, VaultPath};
 
 use crate::Result;
 use crate::approvals::{Answer, Asking, Grant};
 use crate::branch::Fork;
 use crate::call::{Call, Changes, ExecCommand};
+use crate::control::{Control, check_size};
 use crate::entered::{Entered, Left};
 use crate::opened::Shape;
 use crate::options::{Access, Branch, CheckpointMode, ExecOptions, Stdin, Terms};
@@ -29,8 +31,19 @@ pub struct ExecRequest {
     pub cwd: Option<VaultPath>,
     pub env: Vec<(Vec<u8>, Vec<u8>)>,
     pub stdin: Stdin,
+    /// A terminal of this size, instead of pipes: what it reads is typed, and all it writes is one stream.
+    pub terminal: Option<WindowSize>,
+    /// What can be done to it while it runs.
+    pub control: Arc<Control>,
     pub options: ExecOptions,
     pub by: Principal,
+}
+
+/// What came of a request before anything ran.
+pub(crate) enum Permit {
+    Granted(Box<Permitted>),
+    /// It will not run, or need not any more.
+    Reported(Box<ExecReport>),
 }
 
 impl Runtime {
@@ -39,22 +52,30 @@ impl Runtime {
     /// An error means that the request itself could not be handled; whatever becomes of a command,
     /// denial and failure to start included, is a report.
     pub fn exec(&self, request: ExecRequest, sink: &dyn OutputSink) -> Result<ExecReport> {
+        match self.permit(request, sink)? {
+            Permit::Granted(permitted) => permitted.carry_out(sink),
+            Permit::Reported(report) => Ok(*report),
+        }
+    }
+
+    /// The story up to where the command may begin; a job's begins with it, too.
+    pub(crate) fn permit(&self, request: ExecRequest, sink: &dyn OutputSink) -> Result<Permit> {
         let resolved = self.resolve(request)?; // which vault, where in it, on what terms
-        let permitted = match resolved.decide()? {
-            Verdict::Permitted(permitted) => permitted, // it may run
-            Verdict::Refused(refused) => return refused.report(), // it may not: recorded, and said why
+        Ok(match resolved.decide()? {
+            Verdict::Permitted(permitted) => Permit::Granted(Box::new(permitted)), // it may run
+            Verdict::Refused(refused) => Permit::Reported(Box::new(refused.report()?)), // it may not
             Verdict::Asks(asking) => match asking.answer(sink)? {
-                Answer::Granted(permitted) => *permitted, // somebody lets it, once
-                Answer::Reported(report) => return Ok(*report), // it waits: somebody has been asked
+                Answer::Granted(permitted) => Permit::Granted(permitted), // somebody lets it, once
+                Answer::Reported(report) => Permit::Reported(report),     // somebody has been asked
             },
-        };
-        permitted.carry_out(sink)
+        })
     }
 
     fn resolve(&self, request: ExecRequest) -> Result<Resolved> {
         let vault = self.vault(&request.vault)?;
         let settings = self.vault_settings(&vault)?;
         request.options.check(request.by, &settings)?;
+        request.terminal.map_or(Ok(()), check_size)?;
         let cwd = match &request.cwd {
             Some(cwd) => cwd.clone(),
             None => self.default_cwd(vault.head)?,
@@ -267,6 +288,7 @@ impl Checkpointed {
             env: call.environment(&entered.inside),
             cwd: entered.inside.path(&call.cwd),
             limits: call.sandbox_limits(),
+            terminal: call.request.terminal,
         };
         let gauge = call.terms.limits.disk.map(|disk| entered.gauge(disk));
         let assignment = Assignment {
@@ -277,6 +299,7 @@ impl Checkpointed {
             spills: call.runtime.inner.spills.of(call.exec),
             gauge: gauge.transpose()?.flatten(),
             ending: entered.ending.clone(),
+            control: call.request.control.clone(),
         };
         let ran = run(&entered.inside.sandbox, assignment, sink)?;
         self.viewed.branched.permitted.timings.run_us = micros(started);

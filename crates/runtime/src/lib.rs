@@ -12,6 +12,7 @@ mod capture;
 mod care;
 mod checkpoints;
 mod commit;
+mod control;
 mod copy;
 mod diff;
 mod engine;
@@ -23,6 +24,7 @@ mod files;
 mod gauge;
 mod host;
 mod import;
+mod jobs;
 mod labels;
 mod live;
 mod locate;
@@ -58,7 +60,7 @@ pub use avfs_policy::{
     Network as PolicyNetwork, Part,
 };
 pub use avfs_sandbox::onhost::InUse;
-pub use avfs_sandbox::{Enforced, Isolation, Limit, Mechanism, Network, Usage};
+pub use avfs_sandbox::{Enforced, Isolation, Limit, Mechanism, Network, Usage, WindowSize};
 pub use avfs_vault::{
     Ancestor, Approval, ApprovalId, ApprovalState, Cause, Change, ChangeKind, Checkpoint,
     CheckpointLabel, CheckpointName, CheckpointOrigin, Content, Damage, DeletedVault, Description,
@@ -72,6 +74,7 @@ pub use call::ExecCommand;
 pub use care::{GRACE, MaintainOptions, MaintainReport, PruneReport, PruneScope, QuotaState, Run};
 pub use checkpoints::{CheckpointDetails, CheckpointInfo, RestorePoint, RestoredHead};
 pub use commit::CommitReport;
+pub use control::Control;
 pub use copy::{NewLink, Placed};
 pub use diff::{Diff, DiffDetail, DiffPoint, DiffRequest, DiffScope, FileDiff};
 pub use entered::{Freeze, Running, Stillness};
@@ -81,6 +84,10 @@ pub use export::{ExportReport, Standing};
 pub use files::{Depth, Listed, Parents, WriteMode};
 pub use host::HostFacts;
 pub use import::{Gitignores, ImportFilter, ImportReport, Skipped};
+pub use jobs::{
+    Attending, JobId, JobInfo, JobRequest, JobStart, JobState, KEPT_AGE, KEPT_BYTES, KEPT_JOBS,
+    LOG_MAX, Lifetime, LogPart, WriteReport,
+};
 pub use labels::{LabelChange, LabelName, Labelled, Labels, TagCount};
 pub use memory::economize;
 pub use mode::ModeChange;
@@ -106,7 +113,7 @@ pub use search::{
     GrepRequest, KindTest, LabelTest, SizeTest, WordHit, WordHits,
 };
 pub use settings::{SettingKey, Settings, parse_duration, parse_size};
-pub use spill::{OutputPart, SweptOutput};
+pub use spill::{OutputPart, PART_MAX, SweptOutput};
 pub use transfer::{Import, ImportFrom, Imported, TransferError};
 pub use tree::{TreeListed, TreeNode};
 pub use vaults::{AfterFork, Family, VaultInfo};

@@ -188,9 +188,7 @@ impl Slot {
     /// Leaves nothing in the slot that a new exec cannot join.
     fn make_way(&self, runtime: &Runtime, state: &mut State, shape: Shape) -> Result<()> {
         if state.running.values().any(|u| u.company == Company::None) {
-            let vault = runtime.inner.vaults.by_id(self.vault)?.name.to_string();
-            let running = state.running.len();
-            return Err(Error::Busy { vault, running });
+            return Err(self.busy(runtime, state)?);
         }
         if state.live.as_ref().is_some_and(|live| !live.is_alive()) {
             self.salvage(runtime, state, None)?;
@@ -258,13 +256,10 @@ impl Slot {
         let deadline = Instant::now() + ENDING;
         while !state.running.is_empty() {
             if running == Running::Respect || Instant::now() >= deadline {
-                let vault = runtime.inner.vaults.by_id(self.vault)?;
-                return Err(Error::Busy {
-                    vault: vault.name.to_string(),
-                    running: state.running.len(),
-                });
+                return Err(self.busy(runtime, &state)?);
             }
-            for under in state.running.values() {
+            for (exec, under) in &state.running {
+                runtime.note_end_of_job(*exec, "somebody took the vault with --force");
                 under.ending.store(true, Ordering::Release);
             }
             let waited = self.left.wait_timeout(state, ENDING_POLL);
@@ -421,6 +416,16 @@ impl Slot {
             skipped,
             shared_with,
             aside,
+        })
+    }
+
+    /// That commands are in the way, and which of them are jobs.
+    fn busy(&self, runtime: &Runtime, state: &State) -> Result<Error> {
+        let execs: Vec<ExecId> = state.running.keys().copied().collect();
+        Ok(Error::Busy {
+            vault: runtime.inner.vaults.by_id(self.vault)?.name.to_string(),
+            running: execs.len(),
+            jobs: runtime.jobs_among(&execs),
         })
     }
 

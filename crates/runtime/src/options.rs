@@ -53,6 +53,8 @@ pub enum Timeout {
     /// As the vault's settings say, else [`DEFAULT_TIMEOUT`].
     #[default]
     Unsaid,
+    /// As the vault's settings say, else never: for a job, or somebody at a terminal, who takes the time needed.
+    Open,
     Never,
     After(Duration),
 }
@@ -242,7 +244,8 @@ impl Terms {
         let timeout = match (options.timeout, settings.timeout) {
             (Timeout::After(timeout), _) => Some(timeout),
             (Timeout::Never, _) => None,
-            (Timeout::Unsaid, Some(timeout)) => Some(timeout),
+            (Timeout::Unsaid | Timeout::Open, Some(timeout)) => Some(timeout),
+            (Timeout::Open, None) => profile.and_then(Profile::timeout),
             (Timeout::Unsaid, None) => profile.and_then(Profile::timeout).or(Some(DEFAULT_TIMEOUT)),
         };
         Terms {

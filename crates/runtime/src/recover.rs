@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use avfs_vault::{CheckpointLabel, CheckpointOrigin, NewJournalEntry, Principal, VaultId};
+use avfs_vault::{CheckpointLabel, CheckpointOrigin, ExecId, NewJournalEntry, Principal, VaultId};
 use avfs_view::{CommitInput, Found, HashCache, Writers};
 use serde_json::json;
 
@@ -13,6 +13,16 @@ use crate::opened::{
 };
 use crate::runtime::Runtime;
 use crate::{Error, Result};
+
+/// What the journal says of such a version, and of the jobs whose work it may hold.
+fn lost(jobs: &[ExecId]) -> serde_json::Value {
+    let mut details = json!({ "why": "the daemon was lost" });
+    if !jobs.is_empty() {
+        let execs: Vec<String> = jobs.iter().map(ToString::to_string).collect();
+        details["execs"] = json!(execs);
+    }
+    details
+}
 
 /// How long the last processes of a dead daemon may take to end.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -69,7 +79,7 @@ impl Runtime {
             if vault.head == record.pending {
                 layer.finish_commit()?;
             }
-            let version = interrupted_version(json!({ "why": "the daemon was lost" }));
+            let version = interrupted_version(lost(&self.inner.jobs.lost_in(vault.id)));
             let plan = CommitPlan {
                 vault: vault.id,
                 layer: &mut layer,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use avfs_policy::Decision;
 use avfs_sandbox::{Enforced, Isolation, Limit, Network, Usage};
 use avfs_vault::{ApprovalId, Change, ChangeKind, CheckpointName, ExecId, VaultName, VaultPath};
+use serde::{Deserialize, Serialize};
 
 use crate::options::{Driver, Limits, Profile};
 use crate::{Error, ErrorKind, Skipped};
@@ -134,7 +135,8 @@ impl Uncommitted {
 }
 
 /// What became of a command.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ExecStatus {
     Exited(i32),
     Signaled(i32),
@@ -155,6 +157,16 @@ pub enum ExecStatus {
     },
     /// The sandbox was lost with the command in it.
     Interrupted,
+}
+
+impl ExecStatus {
+    /// The code that the kernel reported, if the command came to an exit of its own.
+    pub fn exit_code(&self) -> Option<i32> {
+        match self {
+            ExecStatus::Exited(code) => Some(*code),
+            _ => None,
+        }
+    }
 }
 
 /// What was kept of one output stream.
@@ -180,10 +192,7 @@ pub struct Timings {
 impl ExecReport {
     /// The code that the kernel reported, if the command came to an exit of its own.
     pub fn exit_code(&self) -> Option<i32> {
-        match self.status {
-            ExecStatus::Exited(code) => Some(code),
-            _ => None,
-        }
+        self.status.exit_code()
     }
 
     /// Every path that differs; a rename counts with both its names.

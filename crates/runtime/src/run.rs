@@ -1,13 +1,16 @@
 //! One command in a sandbox: its output, its time, its end.
 
+mod feed;
+mod status;
+
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use avfs_sandbox::{
-    Command, Enforced, Event, ExitStatus, Limit, Mechanism, Running, Sandbox, StartFailure,
-    StartStep, Stdio, Usage,
+    Command, Enforced, Event, ExitStatus, Limit, Mechanism, Running, Sandbox, StartFailure, Stdio,
+    Usage,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
@@ -17,7 +20,10 @@ use rustix::process::Signal;
 
 use avfs_vault::ApprovalId;
 
+use self::feed::Feed;
+use self::status::status_of;
 use crate::capture::Capture;
+use crate::control::Control;
 use crate::gauge::Gauge;
 use crate::options::Stdin;
 use crate::report::{Captured, ExecStatus};
@@ -67,6 +73,9 @@ pub trait OutputSink: Sync {
     /// Takes output. It may make the command wait, as a full pipe would, but not beyond `until`.
     fn output(&self, stream: Stream, bytes: &[u8], until: Option<Instant>);
 
+    /// Tells that the program runs.
+    fn started(&self) {}
+
     /// Tells that the command is held until somebody approves it.
     fn waiting(&self, _: ApprovalId) {}
 
@@ -98,6 +107,7 @@ pub(crate) struct Assignment {
     pub gauge: Option<Gauge>,
     /// Whether somebody who may wants all commands of the vault ended.
     pub ending: Arc<AtomicBool>,
+    pub control: Arc<Control>,
 }
 
 /// Runs a command to its end, whatever end that is.
@@ -106,33 +116,28 @@ pub(crate) fn run(sandbox: &Sandbox, task: Assignment, sink: &dyn OutputSink) ->
         what: "preparing the command".into(),
         source: errno.into(),
     };
-    let stdin = match task.stdin {
-        Stdin::From(stdin) => stdin,
-        Stdin::Empty => {
-            open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).map_err(failed)?
-        }
-    };
-    let (stdout, stdout_end) = output_pipe().map_err(failed)?;
-    let (stderr, stderr_end) = output_pipe().map_err(failed)?;
-    let stdio = Stdio {
-        stdin,
-        stdout: stdout_end,
-        stderr: stderr_end,
-    };
-    let running = sandbox.exec(&task.command, stdio)?;
+    let (ends, feed) = match task.command.terminal {
+        Some(_) => Ends::at_terminal(task.stdin),
+        None => Ends::at_pipes(task.stdin),
+    }
+    .map_err(failed)?;
+    let running = sandbox.exec(&task.command, ends.theirs)?;
     let output = |stream, pipe| {
         let capture = Capture::new(task.output_limit, task.spills.stream(stream));
         Output::new(stream, pipe, capture)
     };
+    let [stdout, stderr] = ends.ours;
     let mut watch = Watch {
         running: &running,
         outputs: [
             output(Stream::Stdout, stdout),
             output(Stream::Stderr, stderr),
         ],
+        feed,
         sink,
         gauge: task.gauge,
         all_ending: &task.ending,
+        control: &task.control,
         ending: Ending::NotYet {
             deadline: task.timeout.map(|timeout| Instant::now() + timeout),
         },
@@ -140,6 +145,49 @@ pub(crate) fn run(sandbox: &Sandbox, task: Assignment, sink: &dyn OutputSink) ->
     };
     let end = watch.until_the_end()?;
     Ok(watch.conclude(end))
+}
+
+/// A command's descriptors, and what is at their other ends.
+struct Ends {
+    theirs: Stdio,
+    /// Of its output; at a terminal there is one, and only once it has begun.
+    ours: [Option<OwnedFd>; 2],
+}
+
+impl Ends {
+    fn at_pipes(stdin: Stdin) -> rustix::io::Result<(Ends, Option<Feed>)> {
+        let stdin = match stdin {
+            Stdin::From(stdin) => stdin,
+            Stdin::Empty => nothing()?,
+        };
+        let (stdout, stdout_end) = output_pipe()?;
+        let (stderr, stderr_end) = output_pipe()?;
+        let theirs = Stdio {
+            stdin,
+            stdout: stdout_end,
+            stderr: stderr_end,
+        };
+        let ours = [Some(stdout), Some(stderr)];
+        Ok((Ends { theirs, ours }, None))
+    }
+
+    fn at_terminal(stdin: Stdin) -> rustix::io::Result<(Ends, Option<Feed>)> {
+        let theirs = Stdio {
+            stdin: nothing()?,
+            stdout: nothing()?,
+            stderr: nothing()?,
+        };
+        let ours = [None, None];
+        let from = match stdin {
+            Stdin::From(pipe) => Some(pipe),
+            Stdin::Empty => None,
+        };
+        Ok((Ends { theirs, ours }, Some(Feed::new(from))))
+    }
+}
+
+fn nothing() -> rustix::io::Result<OwnedFd> {
+    open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
 }
 
 /// Our end does not block; the command's does, as every program expects.
@@ -152,9 +200,12 @@ fn output_pipe() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
 struct Watch<'a> {
     running: &'a Running,
     outputs: [Output; 2],
+    /// What is typed, at a terminal.
+    feed: Option<Feed>,
     sink: &'a dyn OutputSink,
     gauge: Option<Gauge>,
     all_ending: &'a AtomicBool,
+    control: &'a Control,
     ending: Ending,
     buffer: Vec<u8>,
 }
@@ -213,8 +264,12 @@ impl Watch<'_> {
         loop {
             self.wait()?;
             self.read_output();
+            if let Some(feed) = &mut self.feed {
+                feed.pass_on();
+            }
             match self.running.next_event()? {
-                None | Some(Event::Started { .. }) => {}
+                None => {}
+                Some(Event::Started { .. }) => self.begin()?,
                 Some(Event::CouldNotStart(failure)) => return Ok(End::CouldNotStart(failure)),
                 Some(Event::Exited {
                     status,
@@ -240,6 +295,21 @@ impl Watch<'_> {
         }
     }
 
+    /// The program runs: at a terminal, this is when it can be seen and typed at.
+    fn begin(&mut self) -> Result<()> {
+        if let (Some(terminal), Some(feed)) = (self.running.take_terminal(), &mut self.feed) {
+            let another = || {
+                let copy = terminal.try_clone();
+                copy.map_err(Error::io("holding the command's terminal"))
+            };
+            feed.begin(another()?);
+            self.control.attach(another()?)?;
+            self.outputs[0].pipe = Some(terminal);
+        }
+        self.sink.started();
+        Ok(())
+    }
+
     fn wait(&self) -> Result<()> {
         let event = self.running.fd();
         let mut polled = vec![PollFd::from_borrowed_fd(event, PollFlags::IN)];
@@ -250,6 +320,7 @@ impl Watch<'_> {
         {
             polled.push(PollFd::new(pipe, PollFlags::IN));
         }
+        polled.extend(self.feed.as_ref().and_then(Feed::polled));
         let next = match &self.ending {
             Ending::NotYet {
                 deadline: Some(deadline),
@@ -291,6 +362,9 @@ impl Watch<'_> {
 
     fn end_if_due(&mut self) -> Result<()> {
         let now = Instant::now();
+        for signal in self.control.take_signals() {
+            self.running.signal(signal)?;
+        }
         match self.ending {
             Ending::NotYet { deadline } => {
                 let Some(why) = self.due(deadline.is_some_and(|deadline| now >= deadline))? else {
@@ -347,6 +421,7 @@ impl Watch<'_> {
         limits.extend(self.gauge.as_ref().map(|_| DISK));
         let too_much = matches!(self.ending, Ending::Killed { why: Why::Disk });
         let status = status_of(&self.ending, end);
+        self.control.release();
         let [stdout, stderr] = self.outputs.map(|output| output.capture.finish());
         Ran {
             status,
@@ -360,67 +435,11 @@ impl Watch<'_> {
     }
 }
 
-fn status_of(ending: &Ending, end: End) -> ExecStatus {
-    let (status, cause) = match end {
-        End::Lost => return ExecStatus::Interrupted,
-        End::CouldNotStart(failure) => return could_not_start(failure),
-        End::Exited { status, cause, .. } => (status, cause),
-    };
-    let (why, signal) = match ending {
-        Ending::NotYet { .. } => (None, Signal::KILL),
-        Ending::Asked { why, .. } => (Some(*why), why.asked_by().unwrap_or(Signal::KILL)),
-        Ending::Killed { why } => (Some(*why), Signal::KILL),
-    };
-    match (why, status, cause) {
-        (Some(Why::Timeout), ..) => ExecStatus::TimedOut {
-            signal: signal.as_raw(),
-        },
-        (Some(Why::Cancelled(_)), ..) => ExecStatus::Cancelled,
-        (Some(Why::Disk), ..) => ExecStatus::LimitExceeded {
-            limit: Limit::Disk,
-            signal: signal.as_raw(),
-        },
-        (None, ExitStatus::Code(code), _) => ExecStatus::Exited(code),
-        (None, ExitStatus::Signal(signal), Some(held)) => ExecStatus::LimitExceeded {
-            limit: held.limit,
-            signal,
-        },
-        (None, ExitStatus::Signal(signal), None) => ExecStatus::Signaled(signal),
-    }
-}
-
-fn could_not_start(failure: StartFailure) -> ExecStatus {
-    let error = std::io::Error::from_raw_os_error(failure.errno);
-    let not_found = error.kind() == std::io::ErrorKind::NotFound;
-    match failure.step {
-        StartStep::Cwd => ExecStatus::CouldNotStart {
-            reason: format!("cannot enter the working directory: {error}"),
-            not_found: false,
-        },
-        StartStep::Exec if not_found => ExecStatus::CouldNotStart {
-            reason: "command not found".into(),
-            not_found,
-        },
-        StartStep::Exec => ExecStatus::CouldNotStart {
-            reason: format!("cannot execute: {error}"),
-            not_found,
-        },
-        StartStep::Limits => ExecStatus::CouldNotStart {
-            reason: format!("cannot put the command under its limits: {error}"),
-            not_found: false,
-        },
-        StartStep::Setup => ExecStatus::CouldNotStart {
-            reason: format!("cannot confine the command: {error}"),
-            not_found: false,
-        },
-    }
-}
-
 impl Output {
-    fn new(stream: Stream, pipe: OwnedFd, capture: Capture) -> Output {
+    fn new(stream: Stream, pipe: Option<OwnedFd>, capture: Capture) -> Output {
         Output {
             stream,
-            pipe: Some(pipe),
+            pipe,
             capture,
         }
     }

@@ -15,6 +15,7 @@ use crate::approvals::Attempts;
 use crate::back::put_back_unfinished;
 use crate::engine::{Engine, layer_owner};
 use crate::host::{Host, HostFacts};
+use crate::jobs::Jobs;
 use crate::live::Slot;
 use crate::memory;
 use crate::mounts::{Window, heal};
@@ -52,6 +53,7 @@ pub struct Activity {
     pub running_execs: usize,
     pub live_views: usize,
     pub mounts: usize,
+    pub running_jobs: usize,
     pub keeper_pid: Option<u32>,
 }
 
@@ -70,6 +72,7 @@ pub(crate) struct Inner {
     pub attempts: Attempts,
     pub indexes: Indexes,
     pub spills: Spills,
+    pub jobs: Jobs,
     engine: Mutex<Option<Arc<Engine>>>,
     slots: Mutex<HashMap<VaultId, Arc<Slot>>>,
     /// Older states that are mounted.
@@ -95,6 +98,7 @@ impl Runtime {
         let inner = Inner {
             indexes: Indexes::new(&config.home),
             spills: Spills::new(&config.home),
+            jobs: Jobs::open(&config.home),
             config,
             vaults,
             layers,
@@ -113,6 +117,7 @@ impl Runtime {
         put_back_unfinished(&runtime.inner.config.home);
         heal(&runtime.inner.config.home);
         runtime.recover()?;
+        runtime.give_up_lost_jobs();
         runtime.remove_throwaway_forks()?;
         runtime.tidy_in_background();
         Ok(runtime)
@@ -120,6 +125,7 @@ impl Runtime {
 
     /// Ends all sandboxes and the keeper. What commands had written by then is committed.
     pub fn shutdown(&self) {
+        self.announce_end_to_jobs();
         for slot in self.slots() {
             slot.shut(self);
         }
@@ -127,6 +133,7 @@ impl Runtime {
         if let Some(engine) = lock(&self.inner.engine).take() {
             engine.keeper.kill();
         }
+        self.await_jobs();
     }
 
     /// Gives back the memory that only speed needs: for when nothing is asked for a while.
@@ -147,6 +154,7 @@ impl Runtime {
             live_views: slots.iter().filter(|slot| slot.is_live()).count(),
             mounts: slots.iter().filter(|slot| slot.is_mounted()).count()
                 + lock(&self.inner.windows).len(),
+            running_jobs: self.inner.jobs.count_running(),
             keeper_pid: self.running_engine().map(|engine| engine.keeper.pid()),
         }
     }
@@ -208,6 +216,7 @@ impl Runtime {
                     slot.tidy(&runtime, VIEW_IDLE);
                 }
                 runtime.sweep_output(None);
+                runtime.inner.jobs.sweep();
             }
         });
     }

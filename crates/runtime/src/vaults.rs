@@ -106,6 +106,7 @@ impl Runtime {
     /// Puts a vault away in which nothing runs. Until gc it can be had back.
     pub fn vault_delete(&self, name: &VaultName, running: Running) -> Result<()> {
         let vault = self.inner.vaults.get(name)?;
+        self.without_jobs(vault.id, running)?;
         self.slot(vault.id).put_aside(self)?;
         self.slot(vault.id).settled_after(self, running, |vault| {
             Ok(self.inner.vaults.delete(&vault.name, &Principal::Owner)?)

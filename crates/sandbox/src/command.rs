@@ -8,6 +8,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit, setsid};
 
 use crate::limits::Orders;
 use crate::plan::{Command, StartFailure, StartStep};
+use crate::pty::Pty;
 use crate::supervisor::Job;
 use crate::sys;
 
@@ -21,6 +22,7 @@ pub(crate) fn become_one(
     command: &Command,
     orders: &Orders,
     job: &Job<'_>,
+    pty: Option<&Pty>,
     moved: OwnedFd,
 ) -> StartFailure {
     let failed = |step| {
@@ -32,7 +34,7 @@ pub(crate) fn become_one(
     if let Err(failure) = limit(orders, job).map_err(failed(StartStep::Limits)) {
         return failure;
     }
-    if let Err(failure) = prepare(job, moved).map_err(failed(StartStep::Setup)) {
+    if let Err(failure) = prepare(job, pty, moved).map_err(failed(StartStep::Setup)) {
         return failure;
     }
     let cwd = rustix::process::chdir(command.cwd.as_slice());
@@ -75,11 +77,13 @@ fn limit(orders: &Orders, job: &Job<'_>) -> Result<(), Errno> {
 }
 
 /// Leaves what was its supervisor's behind.
-fn prepare(job: &Job<'_>, moved: OwnedFd) -> Result<(), Errno> {
+fn prepare(job: &Job<'_>, pty: Option<&Pty>, moved: OwnedFd) -> Result<(), Errno> {
     for (number, fd) in (0..).zip(&job.stdio) {
+        let fd = pty.map_or(fd, |pty| &pty.inner);
         sys::become_descriptor(fd.as_fd(), number)?;
     }
     setsid()?;
+    pty.map_or(Ok(()), Pty::take_control)?;
     sys::reset_signals();
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     sys::close_on_exec_from(3);

@@ -6,6 +6,8 @@ use crate::sys;
 
 /// New processes are looked for so often at most.
 const ROUNDS: u32 = 100;
+/// How long one may take to, before its children are stopped.
+const PARENT: Duration = Duration::from_millis(20);
 /// How long all may take to stand still.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -24,7 +26,7 @@ pub(crate) fn stand_still(commands: impl Fn() -> Vec<i32>) -> Vec<i32> {
         seen.extend(&new);
         // Who stopped it otherwise also wants to continue it.
         new.retain(|pid| sys::state_of(*pid).is_some_and(|state| !b"TtZX".contains(&state)));
-        sys::signal_each(&new, libc::SIGSTOP);
+        stop(&new);
         stopped.extend(new);
     }
     let deadline = Instant::now() + PATIENCE;
@@ -36,7 +38,27 @@ pub(crate) fn stand_still(commands: impl Fn() -> Vec<i32>) -> Vec<i32> {
     stopped
 }
 
-/// Lets them go on.
+/// Stops processes, the oldest first, and each that has others of them as children for sure before those: a shell
+/// that still waits while its child is stopped takes that for Ctrl-Z.
+fn stop(processes: &[i32]) {
+    let parents: Vec<i32> = processes
+        .iter()
+        .filter_map(|pid| sys::parent_of(*pid))
+        .collect();
+    for pid in processes {
+        sys::signal_each(&[*pid], libc::SIGSTOP);
+        let deadline = Instant::now() + PARENT;
+        let moves = || sys::state_of(*pid).is_some_and(|state| b"RS".contains(&state));
+        while parents.contains(pid) && moves() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    }
+}
+
+/// Lets them go on, the youngest first: a shell that wakes before its child would see it stopped, and take it
+/// for one that was stopped at the terminal.
 pub(crate) fn go_on(stopped: &[i32]) {
-    sys::signal_each(stopped, libc::SIGCONT);
+    let mut youngest_first = stopped.to_vec();
+    youngest_first.sort_unstable_by(|a, b| b.cmp(a));
+    sys::signal_each(&youngest_first, libc::SIGCONT);
 }

@@ -24,6 +24,7 @@ pub mod onhost;
 mod plan;
 pub mod probe;
 mod protocol;
+mod pty;
 mod rootfs;
 mod sandbox;
 mod seccomp;
@@ -38,6 +39,7 @@ pub use mover::MOVING_PREFIX;
 pub use plan::{
     Command, Confinement, EtcContent, EtcFile, Event, ExitStatus, INNER_UID, IdMap, Isolation,
     Lent, Namespace, Network, OverlayPlan, Privilege, SANDBOX_UID, SandboxPlan, StartFailure,
-    StartStep, Stdio, Usage,
+    StartStep, Stdio, Usage, WindowSize,
 };
+pub use pty::set_window_size;
 pub use sandbox::{Frozen, Running, Sandbox};

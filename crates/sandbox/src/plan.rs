@@ -136,9 +136,20 @@ pub struct Command {
     pub cwd: Vec<u8>,
     /// What it may use.
     pub limits: Limits,
+    /// A terminal of this size becomes its 0, 1 and 2, and controls it.
+    pub terminal: Option<WindowSize>,
 }
 
-/// The descriptors that become 0, 1 and 2 of a command.
+/// The size of a terminal, in characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WindowSize {
+    /// Lines.
+    pub rows: u16,
+    /// Characters in a line.
+    pub columns: u16,
+}
+
+/// The descriptors that become 0, 1 and 2 of a command that has no terminal.
 #[derive(Debug)]
 pub struct Stdio {
     /// Descriptor 0.

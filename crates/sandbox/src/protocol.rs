@@ -25,7 +25,7 @@ use crate::error::{During, Error, Fault};
 use crate::plan::{Confinement, Isolation, Network, Privilege};
 
 /// Both ends are the same program; this catches one that was replaced while the daemon ran.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 /// The largest frame.
 const FRAME_MAX: usize = 16 * 1024;
 /// The most descriptors in one frame.
@@ -233,6 +233,12 @@ impl Link {
     ) -> Result<Received<T>, LinkError> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
         self.take(&mut space, Wait::Forever)
+    }
+
+    /// Receives one frame that may bring one descriptor, if there is one now.
+    pub(crate) fn receive_with_one<T: DeserializeOwned>(&self) -> Result<Received<T>, LinkError> {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        self.take(&mut space, Wait::No)
     }
 
     /// Receives one frame; descriptors that came with it are refused by the kernel.

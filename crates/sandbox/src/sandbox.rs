@@ -15,6 +15,7 @@ use crate::protocol::{
     AgentReply, AgentRequest, Link, LinkError, Received, SupervisorRequest, Wait, readable_within,
     seal,
 };
+use crate::pty;
 
 /// How long a sandbox may take to stand: its file system may be served by a busy daemon.
 const OPENING: Duration = Duration::from_secs(30);
@@ -79,6 +80,8 @@ impl Sandbox {
         Ok(Running {
             link: ours,
             progress: Mutex::new(Progress::Starting),
+            has_terminal: command.terminal.is_some(),
+            terminal: Mutex::default(),
             limits: bounds.enforced.clone(),
             bounds: Mutex::new(Some(bounds)),
         })
@@ -154,6 +157,9 @@ impl Drop for Frozen<'_> {
 pub struct Running {
     link: Link,
     progress: Mutex<Progress>,
+    has_terminal: bool,
+    /// There once the command has started, until somebody takes it.
+    terminal: Mutex<Option<OwnedFd>>,
     limits: Vec<Enforced>,
     /// There until the command has ended.
     bounds: Mutex<Option<Bounds>>,
@@ -179,9 +185,16 @@ impl Running {
         if *progress == Progress::Over {
             return Ok(None);
         }
-        let event = match self.link.receive::<Event>(Wait::No) {
+        let received = match self.has_terminal {
+            true => self.link.receive_with_one::<Event>(),
+            false => self.link.receive::<Event>(Wait::No),
+        };
+        let event = match received {
             Ok(Received::Nothing) => return Ok(None),
-            Ok(Received::Frame(event, _)) => self.conclude(event),
+            Ok(Received::Frame(event, descriptors)) => {
+                self.keep_terminal(&event, descriptors)?;
+                self.conclude(event)
+            }
             Ok(Received::Closed) | Err(LinkError::Closed) => Event::Lost,
             Err(error) => {
                 *progress = Progress::Over;
@@ -201,6 +214,24 @@ impl Running {
             _ => Progress::Over,
         };
         Ok(Some(event))
+    }
+
+    /// The outer side of its terminal, which does not block; there once, after it has started.
+    pub fn take_terminal(&self) -> Option<OwnedFd> {
+        lock(&self.terminal).take()
+    }
+
+    fn keep_terminal(&self, event: &Event, mut descriptors: Vec<OwnedFd>) -> Result<()> {
+        if !self.has_terminal || !matches!(event, Event::Started { .. }) {
+            return Ok(());
+        }
+        let outer = descriptors.pop().filter(|fd| pty::accept(fd).is_ok());
+        let outer = outer.ok_or(Error::Malformed {
+            peer: "supervisor",
+            reason: "a start without its terminal",
+        })?;
+        *lock(&self.terminal) = Some(outer);
+        Ok(())
     }
 
     /// The limits it is under, and what enforces each.

@@ -20,6 +20,7 @@ use crate::memory::MemoryWatch;
 use crate::mover::Mover;
 use crate::plan::{Command, Event, ExitStatus, StartFailure, StartStep, Usage};
 use crate::protocol::{Link, Received, SupervisorRequest, Wait, unseal};
+use crate::pty::Pty;
 use crate::sys::{self, Ended, Forked, Waited};
 
 /// One command to run.
@@ -78,6 +79,8 @@ struct Supervisor {
     /// Brings the reason why the program could not run, or its end says that it does.
     starting: Option<OwnedFd>,
     failure: Option<StartFailure>,
+    /// The command's terminal, if it has one.
+    pty: Option<Pty>,
     /// At its end once the mover has nothing to do for the command any more.
     moving: OwnedFd,
     memory: Option<MemoryWatch>,
@@ -96,13 +99,14 @@ impl Supervisor {
         let (command, orders): (Command, Orders) =
             unseal(job.command.as_fd()).map_err(|fault| Errno::from_raw_os_error(fault.errno))?;
         let memory = orders.memory.map(MemoryWatch::new);
+        let pty = command.terminal.map(Pty::open).transpose()?;
         let (starting, tell) = pipe_with(PipeFlags::CLOEXEC)?;
         let (moving, moved) = pipe_with(PipeFlags::CLOEXEC)?;
         // SAFETY: the supervisor has one thread.
         let main = match unsafe { sys::fork(0) }? {
             Forked::Parent { pid, .. } => pid.as_raw_nonzero().get(),
             Forked::Child => {
-                let failure = command::become_one(&command, &orders, job, moved);
+                let failure = command::become_one(&command, &orders, job, pty.as_ref(), moved);
                 let mut report = [0; 5];
                 report[0] = failure.step as u8;
                 report[1..].copy_from_slice(&failure.errno.to_ne_bytes());
@@ -122,6 +126,7 @@ impl Supervisor {
             children,
             starting,
             failure: None,
+            pty,
             moving,
             memory,
             cause: None,
@@ -212,7 +217,8 @@ impl Supervisor {
                 });
             }
             _ => {
-                let _ = link.send(&Event::Started { pid: self.main }, &[]);
+                let outer = self.pty.as_ref().map(|pty| pty.outer.as_fd());
+                let _ = link.send(&Event::Started { pid: self.main }, outer.as_slice());
             }
         }
     }

@@ -3,6 +3,7 @@
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{ioctl_tiocsctty, setsid};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -34,6 +35,7 @@ impl Person {
         let name = ptsname(&own, Vec::new()).expect("a terminal has a name");
         let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
         let other = rustix::fs::open(name, flags, Mode::empty()).expect("its other side");
+        set_size(&own, 24, 80);
         let stdio = |fd: &OwnedFd| Stdio::from(fd.try_clone().expect("a descriptor"));
         command
             .stdin(stdio(&other))
@@ -79,6 +81,17 @@ impl Person {
             .expect("the terminal takes it");
     }
 
+    /// Types keys, just as they are.
+    pub fn type_keys(&mut self, keys: &str) {
+        let typed = self.hand.write_all(keys.as_bytes());
+        typed.expect("the terminal takes it");
+    }
+
+    /// Makes the terminal another size.
+    pub fn resize(&mut self, rows: u16, columns: u16) {
+        set_size(&self.hand, rows, columns);
+    }
+
     /// Waits until the program says this; gives all it has said.
     pub fn wait_for(&mut self, text: &str) -> &str {
         let deadline = Instant::now() + PATIENCE;
@@ -112,6 +125,16 @@ impl Person {
         }
         (status, self.text)
     }
+}
+
+fn set_size(terminal: impl AsFd, rows: u16, columns: u16) {
+    let size = Winsize {
+        ws_row: rows,
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    tcsetwinsize(terminal, size).expect("own terminal");
 }
 
 #[cfg(test)]

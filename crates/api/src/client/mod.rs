@@ -1,15 +1,17 @@
 //! The thin typed client of the daemon: HTTP over its socket, from code that is not async.
 
+mod jobs;
 mod query;
 mod sse;
 mod streams;
+mod window;
 
 use crate::error::{Error, Result};
 use crate::interrupt::{Interrupt, Interrupts};
 use crate::place::Place;
 use crate::wire::{
-    CLASS_HEADER, Daemon, DaemonState, Envelope, Exec, ExecCancel, ExecEvent, ExecInput, Method,
-    Operation, Problem, VERSION, VERSION_HEADER,
+    CLASS_HEADER, Daemon, DaemonState, Envelope, Exec, ExecCancel, ExecEvent, ExecInput,
+    ExecResize, Method, Operation, Problem, VERSION, VERSION_HEADER,
 };
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
@@ -22,12 +24,25 @@ use serde::de::DeserializeOwned;
 use sse::Parser;
 use std::ops::ControlFlow;
 use tokio::net::UnixStream;
+use window::Resizes;
+
+pub use jobs::{Attached, Attachment, Detach};
+pub use window::Window;
 
 /// What a request carries.
 type Body = UnsyncBoxBody<Bytes, std::io::Error>;
 
 /// What a command reads.
 pub type Input = Box<dyn std::io::Read + Send>;
+
+/// What the caller of an exec does to it meanwhile.
+#[derive(Default)]
+pub struct Hands {
+    /// Read as the command takes it.
+    pub input: Option<Input>,
+    /// Its terminal is kept as large as this.
+    pub window: Option<Window>,
+}
 
 /// A connection to the daemon of one place.
 pub struct Client {
@@ -84,19 +99,19 @@ impl Client {
         request: &Exec,
         on_event: &mut dyn FnMut(ExecEvent) -> ControlFlow<()>,
     ) -> Result<Envelope> {
-        self.exec_with_input(vault, request, &mut None, on_event)
+        self.exec_with_input(vault, request, &mut Hands::default(), on_event)
     }
 
-    /// The same, for a request whose input is live: `input` is read as the command takes it.
+    /// The same, for a request whose input is live, or that is to run at a terminal.
     pub fn exec_with_input(
         &mut self,
         vault: &str,
         request: &Exec,
-        input: &mut Option<Input>,
+        hands: &mut Hands,
         on_event: &mut dyn FnMut(ExecEvent) -> ControlFlow<()>,
     ) -> Result<Envelope> {
         self.event_loop
-            .block_on(self.connection.exec(vault, request, input, on_event))
+            .block_on(self.connection.exec(vault, request, hands, on_event))
     }
 }
 
@@ -175,10 +190,11 @@ impl Connection {
         &mut self,
         vault: &str,
         request: &Exec,
-        input: &mut Option<Input>,
+        hands: &mut Hands,
         on_event: &mut dyn FnMut(ExecEvent) -> ControlFlow<()>,
     ) -> Result<Envelope> {
         let mut interrupts = Interrupts::watch()?;
+        let mut resizes = Resizes::watch(hands.window.take())?;
         let place = self.place.clone();
         let mut body = tokio::select! {
             answer = self.send(vault, request, "text/event-stream") => answer?.into_body(),
@@ -192,9 +208,18 @@ impl Connection {
                 interrupt = interrupts.next() => {
                     // Asked once: the envelope still comes. Asked again: leave.
                     let Some(asked) = call.take() else { return Err(Error::Interrupted) };
+                    resizes = Resizes::default();
                     let mut second = Connection::open(&place).await?;
                     let interrupt = interrupt == Interrupt::CtrlC;
                     second.call("", &ExecCancel { call: asked, interrupt }).await?;
+                    continue;
+                }
+                (rows, columns) = resizes.next() => {
+                    if let Some(call) = call {
+                        // The command may have ended meanwhile.
+                        let mut second = Connection::open(&place).await?;
+                        let _ = second.call("", &ExecResize { call, rows, columns }).await;
+                    }
                     continue;
                 }
             };
@@ -212,7 +237,7 @@ impl Connection {
                     Message::Event(event) => {
                         if let ExecEvent::Started(started) = &event {
                             call = Some(started.call);
-                            bring_input(&place, started.call, input.take());
+                            bring_input(&place, started.call, hands.input.take());
                         }
                         if on_event(event).is_break() {
                             return Err(Error::Interrupted);

@@ -1,7 +1,8 @@
 //! What every handler shares: the runtime, the daemon's place, and who is at work.
 
+use super::errors::Failure;
 use crate::place::Place;
-use avfs_runtime::{Cancel, Runtime};
+use avfs_runtime::{Cancel, Control, ErrorKind, Runtime, WindowSize};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -50,14 +51,17 @@ impl App {
         AtWork(Arc::clone(&self.busy))
     }
 
-    /// How long nothing has been asked; none while something is under way, an exec included, or
-    /// mounted.
+    /// How long nothing has been asked; none while something is under way, an exec included, a job
+    /// runs, or something is mounted.
     pub fn idle_for(&self) -> Option<Duration> {
         let idle = {
             let busy = lock(&self.busy);
             (busy.requests == 0).then(|| busy.since.elapsed())
         };
-        idle.filter(|_| self.runtime.activity().mounts == 0)
+        idle.filter(|_| {
+            let activity = self.runtime.activity();
+            activity.mounts == 0 && activity.running_jobs == 0
+        })
     }
 }
 
@@ -85,9 +89,14 @@ pub(crate) struct Wishes {
     cancel: Mutex<Option<Cancel>>,
     /// Where the command's input goes, until somebody takes it to bring it.
     input: Mutex<Option<OwnedFd>>,
+    control: Arc<Control>,
 }
 
 impl Wishes {
+    pub fn control(&self) -> Arc<Control> {
+        Arc::clone(&self.control)
+    }
+
     pub fn cancelled(&self) -> Option<Cancel> {
         *lock(&self.cancel)
     }
@@ -127,6 +136,16 @@ impl Calls {
             wishes.cancel(how);
         }
         found.is_some()
+    }
+
+    /// Sizes the terminal of an exec that is under way.
+    pub fn resize(&self, id: u64, size: WindowSize) -> Result<(), Failure> {
+        let found = lock(&self.open).get(&id).cloned();
+        let Some(wishes) = found else {
+            let what = format!("call {id} has ended");
+            return Err(Failure::new(ErrorKind::NotFound, what));
+        };
+        Ok(wishes.control.resize(size)?)
     }
 
     /// Where the input of an exec goes: none when it wants none, or somebody brings it already.

@@ -21,11 +21,15 @@ fn state(app: &App, _: Daemon) -> Reply<Daemon> {
         running_execs: activity.running_execs,
         live_views: activity.live_views,
         mounts: activity.mounts,
+        running_jobs: activity.running_jobs,
         keeper_pid: activity.keeper_pid,
     })
 }
 
-fn stop(app: &App, _: DaemonStop) -> Reply<DaemonStop> {
+fn stop(app: &App, request: DaemonStop) -> Reply<DaemonStop> {
+    if !request.force {
+        super::jobs::detached(&app.runtime)?;
+    }
     app.stop.notify_one();
     Ok(DaemonStopping {
         stopping: true,

@@ -11,9 +11,14 @@ use crate::wire::{
     UncommittedItem, to_text,
 };
 use avfs_runtime::{
-    Access, Captured, Categories, Decision, ExecCommand, ExecOptions, ExecReport, ExecRequest,
-    ExecStatus, Limit, Principal, Select, Stdin, Uncommitted, VaultPath,
+    Access, Captured, Categories, Control, Decision, ExecCommand, ExecOptions, ExecReport,
+    ExecRequest, ExecStatus, Limit, Principal, Select, Stdin, Timeout, Uncommitted, VaultPath,
+    WindowSize,
 };
+use std::sync::Arc;
+
+/// What kind of terminal a program is at.
+const TERM: &str = "TERM";
 
 /// Variables and their values.
 type Environment = Vec<(Vec<u8>, Vec<u8>)>;
@@ -27,6 +32,7 @@ pub(crate) struct Asked {
     env: Environment,
     options: ExecOptions,
     stdin: Option<StdinItem>,
+    terminal: Option<WindowSize>,
 }
 
 impl Asked {
@@ -38,24 +44,51 @@ impl Asked {
                 exact.as_ref(),
             )?),
         };
-        Ok(Asked {
+        let mut asked = Asked {
             vault,
             env: environment(&exec)?,
+            terminal: exec.tty.as_ref().map(|tty| WindowSize {
+                rows: tty.rows,
+                columns: tty.columns,
+            }),
             options: exec_options::options(&exec)?,
             stdin: exec.stdin.clone(),
             command: command(exec)?,
             cwd,
             by,
-        })
+        };
+        if asked.terminal.is_some() {
+            asked.take_time();
+        }
+        Ok(asked)
     }
 
-    pub fn request(&self, stdin: Stdin) -> ExecRequest {
+    /// Lifts the limit that holds when nobody names one.
+    fn take_time(&mut self) {
+        if self.options.timeout == Timeout::Unsaid {
+            self.options.timeout = Timeout::Open;
+        }
+    }
+
+    /// The same for a job, which has all the time it needs and, at a terminal, somebody who may type.
+    pub fn for_job(vault: Select, exec: Exec, by: Principal) -> Result<Asked, Failure> {
+        let mut asked = Asked::new(vault, exec, by)?;
+        asked.take_time();
+        if asked.terminal.is_some() {
+            asked.stdin.get_or_insert(StdinItem::Live);
+        }
+        Ok(asked)
+    }
+
+    pub fn request(&self, stdin: Stdin, control: Arc<Control>) -> ExecRequest {
         ExecRequest {
             vault: self.vault.clone(),
             command: self.command.clone(),
             cwd: self.cwd.clone(),
             env: self.env.clone(),
             stdin,
+            terminal: self.terminal,
+            control,
             options: self.options.clone(),
             by: self.by,
         }
@@ -103,8 +136,12 @@ fn environment(exec: &Exec) -> Result<Environment, Failure> {
         .env_b64
         .iter()
         .map(|(name, value)| (name, value.0.as_slice()));
+    let term = exec.tty.as_ref().and_then(|tty| tty.term.as_ref());
+    let is_set = exec.env.contains_key(TERM) || exec.env_b64.contains_key(TERM);
+    let term = term.filter(|_| !is_set).map(|term| term.as_bytes());
+    let name = TERM.to_owned();
     let mut env = Vec::new();
-    for (name, value) in plain.chain(exact) {
+    for (name, value) in plain.chain(exact).chain(term.map(|term| (&name, term))) {
         if name.is_empty() || name.contains(['=', '\0']) || value.contains(&0) {
             return Err(Failure::invalid(format!(
                 "{name:?} cannot be an environment variable"
@@ -365,7 +402,6 @@ fn shell_words(argv: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use avfs_runtime::Timeout;
 
     fn refusal(exec: Exec) -> String {
         match Asked::new(Select::Current, exec, Principal::Owner) {

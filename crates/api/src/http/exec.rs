@@ -6,8 +6,11 @@ use super::envelope::{self, Asked};
 use super::errors::Failure;
 use super::exec_input;
 use super::routes::{Reply, Routes, parse_vault, receive};
-use crate::wire::{Exec, ExecCancel, ExecCancelled, OutputChunk, StartedEvent, WaitingEvent};
-use avfs_runtime::{ApprovalId, Cancel, OutputSink, Stream};
+use crate::wire::{
+    Exec, ExecCancel, ExecCancelled, ExecResize, OutputChunk, StartedEvent, WaitingEvent,
+    WindowItem,
+};
+use avfs_runtime::{ApprovalId, Cancel, OutputSink, Stream, WindowSize};
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, header};
 use axum::response::sse::{Event, Sse};
@@ -28,7 +31,17 @@ const QUEUE: usize = 64;
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 pub(crate) fn routes(routes: Routes) -> Routes {
-    routes.add::<Exec>(post(exec)).plain::<ExecCancel>(cancel)
+    routes
+        .add::<Exec>(post(exec))
+        .plain::<ExecCancel>(cancel)
+        .plain::<ExecResize>(resize)
+}
+
+fn resize(app: &App, request: ExecResize) -> Reply<ExecResize> {
+    let (rows, columns) = (request.rows, request.columns);
+    app.calls
+        .resize(request.call, WindowSize { rows, columns })?;
+    Ok(WindowItem { rows, columns })
 }
 
 fn cancel(app: &App, request: ExecCancel) -> Reply<ExecCancel> {
@@ -76,12 +89,15 @@ async fn at_once(
 ) -> Result<Response, Failure> {
     let log = app.place.log();
     let stdin = exec_input::prepare(&asked, &call)?;
+    let call_control = call.wishes().control();
     let sink = Silent {
         wishes: call.wishes(),
     };
     let running = tokio::task::spawn_blocking(move || {
         let _at_work = at_work;
-        let report = app.runtime.exec(asked.request(stdin), &sink)?;
+        let report = app
+            .runtime
+            .exec(asked.request(stdin, call_control), &sink)?;
         Ok::<_, Failure>(envelope::envelope(&asked, report))
     });
     let envelope = running.await.map_err(|_| Failure::panicked(&log))?;
@@ -108,7 +124,10 @@ fn with_events(
         };
         let started = StartedEvent { call: call.id() };
         sink.send(event("started", &started), None);
-        let last = match app.runtime.exec(asked.request(stdin), &sink) {
+        let last = match app
+            .runtime
+            .exec(asked.request(stdin, call.wishes().control()), &sink)
+        {
             Ok(report) => event("result", &envelope::envelope(&asked, report)),
             Err(error) => event("error", Failure::from(error).problem()),
         };
@@ -124,8 +143,8 @@ pub(crate) fn event(name: &str, data: &impl Serialize) -> Event {
 }
 
 /// The sink of a caller who waits for the envelope.
-struct Silent {
-    wishes: Arc<Wishes>,
+pub(crate) struct Silent {
+    pub wishes: Arc<Wishes>,
 }
 
 impl OutputSink for Silent {

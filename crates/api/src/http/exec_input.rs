@@ -79,12 +79,12 @@ async fn input(
             ),
         ));
     };
-    let bytes = pass_on(body.into_data_stream(), pipe).await;
+    let bytes = pass_on(&mut body.into_data_stream(), pipe).await;
     Ok(Json(ExecInputTaken { bytes }))
 }
 
 /// Gives the command what comes, until there is no more or nobody reads it; says how much it was.
-async fn pass_on(mut body: BodyDataStream, pipe: OwnedFd) -> u64 {
+pub(crate) async fn pass_on(body: &mut BodyDataStream, pipe: OwnedFd) -> u64 {
     let mut pipe = File::from(pipe);
     let mut given = 0;
     while let Some(Ok(piece)) = body.next().await {

@@ -14,6 +14,7 @@ mod exec_input;
 mod exec_options;
 mod files;
 mod items;
+mod jobs;
 mod journal;
 mod labels;
 mod mounts;
@@ -47,6 +48,7 @@ fn all_routes() -> Routes {
     let routes = labels::routes(routes);
     let routes = checkpoints::routes(routes);
     let routes = exec_input::routes(exec::routes(routes));
+    let routes = jobs::routes(routes);
     let routes = approvals::routes(policy::routes(routes));
     let routes = journal::routes(routes);
     let routes = care::routes(routes);

@@ -140,9 +140,15 @@ pub(crate) async fn receive<O: Operation>(request: Request) -> Result<(Caller, O
 
 /// The same for an operation whose request is in the address, with the body as it comes.
 pub(crate) fn query<O: Operation>(request: Request) -> Result<(O, Body), Failure> {
+    let (_, request, body) = query_by(request)?;
+    Ok((request, body))
+}
+
+/// The same, and who asks.
+pub(crate) fn query_by<O: Operation>(request: Request) -> Result<(Caller, O, Body), Failure> {
     let (parts, body) = request.into_parts();
-    admit::<O>(&parts)?;
-    Ok((parse_query(&parts.uri)?, body))
+    let caller = admit::<O>(&parts)?;
+    Ok((caller, parse_query(&parts.uri)?, body))
 }
 
 fn parse_query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Failure> {

@@ -20,12 +20,18 @@ pub struct DaemonState {
     /// Vaults shown at directories of the host.
     #[serde(default)]
     pub mounts: usize,
+    #[serde(default)]
+    pub running_jobs: usize,
     pub keeper_pid: Option<u32>,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct DaemonStop {}
+pub struct DaemonStop {
+    /// Also while detached jobs run.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub force: bool,
+}
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DaemonStopping {

@@ -1,7 +1,7 @@
 //! One command through the boundary: the request, the events while it runs, and the envelope.
 
 use super::exec_options::{
-    CheckpointAsk, DriverWord, ForkWord, LimitsAsk, NetworkWord, ProfileWord, StdinItem,
+    CheckpointAsk, DriverWord, ForkWord, LimitsAsk, NetworkWord, ProfileWord, StdinItem, TtyAsk,
 };
 use super::{Base64, ChangeItem};
 use serde::{Deserialize, Serialize};
@@ -37,6 +37,9 @@ pub struct Exec {
     /// What the command reads: all of it here, or as [`ExecInput`] brings it. Left out: nothing.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub stdin: Option<StdinItem>,
+    /// Runs it at a terminal: what it reads is typed, and all it writes is `stdout`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tty: Option<TtyAsk>,
     /// `/` refuses writes.
     #[serde(skip_serializing_if = "is_false", default)]
     pub readonly: bool,
@@ -156,6 +159,15 @@ pub struct ExecCancel {
     /// As Ctrl-C would; otherwise as if its caller had gone away.
     #[serde(default)]
     pub interrupt: bool,
+}
+
+/// Gives the terminal of a running exec another size.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExecResize {
+    pub call: u64,
+    pub rows: u16,
+    pub columns: u16,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -15,6 +15,24 @@ pub enum StdinItem {
     Live,
 }
 
+/// The terminal a command is to have.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TtyAsk {
+    pub rows: u16,
+    pub columns: u16,
+    /// What kind it is: the variable TERM, unless `env` sets it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub term: Option<String>,
+}
+
+/// The size of a terminal, in characters.
+#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+pub struct WindowItem {
+    pub rows: u16,
+    pub columns: u16,
+}
+
 /// Whether the state before a command gets a name.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

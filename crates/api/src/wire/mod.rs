@@ -14,6 +14,7 @@ mod diff;
 mod exec;
 mod exec_options;
 mod files;
+mod jobs;
 mod journal;
 mod labels;
 mod mounts;
@@ -51,16 +52,21 @@ pub use diff::{
 };
 pub use exec::{
     ByteCounts, CommandMode, DecisionItem, DecisionPart, Envelope, EnvelopeRequest, EnvelopeResult,
-    Exec, ExecCancel, ExecCancelled, ExecEvent, ExecInput, ExecInputTaken, ForkItem, LimitHit,
-    LimitItem, OutputChunk, OutputCounts, SkippedItem, SpeculationItem, StartedEvent, StatusWord,
-    TimeoutItem, TimingItem, UncommittedItem, UsageItem, WaitingEvent,
+    Exec, ExecCancel, ExecCancelled, ExecEvent, ExecInput, ExecInputTaken, ExecResize, ForkItem,
+    LimitHit, LimitItem, OutputChunk, OutputCounts, SkippedItem, SpeculationItem, StartedEvent,
+    StatusWord, TimeoutItem, TimingItem, UncommittedItem, UsageItem, WaitingEvent,
 };
 pub use exec_options::{
     CheckpointAsk, DriverWord, ForkWord, FreezeItem, LimitsAsk, NetworkWord, Output, OutputPart,
-    ProfileWord, StdinItem, StreamWord,
+    ProfileWord, StdinItem, StreamWord, TtyAsk, WindowItem,
 };
 pub use files::{
     Cat, FileBody, ListedEntry, Ls, MadeDirectory, Mkdir, Moved, Mv, Removed, Rm, Write, Written,
+};
+pub use jobs::{
+    JobAnswer, JobEvent, JobItem, JobKill, JobKilled, JobList, JobListing, JobLogs, JobOffsets,
+    JobPoll, JobPolled, JobResize, JobStart, JobStarted, JobStatus, JobStdin, JobStdinTaken,
+    JobWait, JobWaited, JobWord, KilledWord, LifetimeWord, LogChunk, LogRange, StartedWord,
 };
 pub use journal::{Journal, JournalItem, JournalListing, JournalVerified, JournalVerify};
 pub use labels::{
@@ -213,6 +219,15 @@ operations! {
     ExecInput, "exec_input", Put "/v1/exec/input" => ExecInputTaken;
     Output, "output", Get "/v1/output" => OutputPart;
     ExecCancel, "exec_cancel", Post "/v1/exec/cancel" => ExecCancelled;
+    ExecResize, "exec_resize", Post "/v1/exec/resize" => WindowItem;
+    JobStart, "job_start", Post "/v1/vaults/{vault}/jobs" => JobAnswer;
+    JobList, "job_list", Get "/v1/jobs" => JobListing;
+    JobPoll, "job_poll", Get "/v1/jobs/poll" => JobPolled;
+    JobLogs, "job_logs", Get "/v1/jobs/logs" => JobPolled;
+    JobWait, "job_wait", Post "/v1/jobs/wait" => JobWaited;
+    JobKill, "job_kill", Post "/v1/jobs/kill" => JobKilled;
+    JobStdin, "job_stdin", Put "/v1/jobs/stdin" => JobStdinTaken;
+    JobResize, "job_resize", Post "/v1/jobs/resize" => WindowItem;
     PolicyList, "policy_list", Get "/v1/vaults/{vault}/policy" => PolicyListing;
     PolicyExplain, "policy_explain", Post "/v1/vaults/{vault}/policy/explain" => PolicyExplained;
     PolicyTest, "policy_test", Post "/v1/vaults/{vault}/policy/test" => PolicyTested;

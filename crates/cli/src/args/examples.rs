@@ -79,6 +79,47 @@ const EXAMPLES: &[(&str, &str)] = &[
         "  avfs mounts\n  avfs mounts --json | jq -r '.mounts[].dir'",
     ),
     ("proxy", "  avfs proxy exec -- make test"),
+    ("proxy exec", EXEC),
+    ("exec", EXEC),
+    (
+        "job",
+        "  avfs job start -- npm run dev\n  avfs job logs -f 1\n  avfs job kill 1",
+    ),
+    (
+        "job start",
+        "  avfs job start -- cargo test                    answers with the job's number\n  \
+         avfs job start --lifetime detached --timeout 8h -- ./train.sh\n  \
+         avfs job start --lifetime client --lease 2m -- npm run dev\n  \
+         avfs job start --stdin -- python3 -i           `avfs job stdin` gives it lines\n  \
+         avfs job start --tty --size 120x40 -- bash     `avfs attach` sits down at it",
+    ),
+    (
+        "job poll",
+        "  avfs job poll 1\n  avfs --json job poll 1 --offset 4096    only what came since",
+    ),
+    ("job list", "  avfs job list\n  avfs job list --running"),
+    (
+        "job logs",
+        "  avfs job logs 1\n  avfs job logs -f 1 --stream stderr",
+    ),
+    (
+        "job wait",
+        "  avfs job wait 1 && echo it worked\n  avfs job wait 1 --timeout 30s",
+    ),
+    (
+        "job kill",
+        "  avfs job kill 1                 SIGTERM to all of it, SIGKILL after two seconds\n  \
+         avfs job kill 1 --signal INT",
+    ),
+    (
+        "job stdin",
+        "  avfs job stdin 1 'print(6 * 7)'\n  avfs job stdin 1 - --eof < data\n  avfs job stdin 1 --eof",
+    ),
+    (
+        "attach",
+        "  avfs attach 1                   Ctrl-\\ leaves, and the job goes on\n  \
+         avfs attach 1 --record session.cast",
+    ),
     (
         "policy",
         "  avfs policy explain -- git push origin main\n  avfs policy edit --level user",
@@ -125,6 +166,17 @@ const EXAMPLES: &[(&str, &str)] = &[
          avfs completions fish > ~/.config/fish/completions/avfs.fish",
     ),
 ];
+
+const EXEC: &str = "\
+  avfs proxy exec -- python3 /src/main.py
+  avfs proxy exec --cwd /workspace --timeout 60s -- cargo test
+  avfs proxy exec --env CI=1 --shell 'make && make check'
+  avfs proxy exec --memory 512m --pids 100 -- ./untrusted
+  avfs proxy exec --fork --keep-on-success -- npm test    in a copy, kept if it works
+  cat data | avfs proxy exec --stdin -- sort              forwarded as it comes
+  avfs proxy exec --tty -- vim /workspace/notes.md        at your terminal
+  avfs proxy exec --stream -- make                        one JSON object per line, as it happens
+  avfs --json proxy exec -- true                          the envelope, for programs";
 
 /// The command line, each verb with its examples.
 pub fn with_examples(command: Command) -> Command {

@@ -6,18 +6,27 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  avfs proxy exec -- python3 /src/main.py
-  avfs proxy exec --cwd /workspace --timeout 60s -- cargo test
-  avfs proxy exec --env CI=1 --shell 'make && make check'
-  avfs proxy exec --memory 512m --pids 100 -- ./untrusted
-  avfs proxy exec --fork --keep-on-success -- npm test    in a copy, kept if it works
-  cat data | avfs proxy exec --stdin -- sort              forwarded as it comes
-  avfs proxy exec --stream -- make                        one JSON object per line, as it happens
-  avfs --json proxy exec -- true                          the envelope, for programs")]
-#[command(group = clap::ArgGroup::new("input"), group = clap::ArgGroup::new("approving"))]
 pub struct ExecArgs {
+    #[command(flatten)]
+    pub run: RunArgs,
+    /// Print each event as one line of JSON while it runs, the envelope last
+    #[arg(long, conflicts_with = "tty")]
+    pub stream: bool,
+    /// Write what is seen at its terminal to this file, as an asciicast
+    #[arg(long, value_name = "FILE", requires = "tty")]
+    pub record: Option<PathBuf>,
+    /// Refused: a view is closed when it is no longer used, and lives until then
+    #[arg(long, hide = true)]
+    pub keep_mount: bool,
+    /// Refused: inside, the vault is always at /
+    #[arg(long, hide = true, value_name = "DIR")]
+    pub mountpoint: Option<OsString>,
+}
+
+/// What can be said of a command, however it is run.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("input"), group = clap::ArgGroup::new("approving"))]
+pub struct RunArgs {
     /// Where to run it [default: /workspace if there is one, else /]
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<OsString>,
@@ -39,6 +48,12 @@ pub struct ExecArgs {
     /// Let it read this file of the host
     #[arg(long, value_name = "FILE", group = "input")]
     pub stdin_file: Option<PathBuf>,
+    /// Run it at a terminal
+    #[arg(long, short = 't', group = "input")]
+    pub tty: bool,
+    /// How large that is, as 80x24 [default: as large as yours]
+    #[arg(long, value_name = "COLUMNSxROWS", requires = "tty", value_parser = super::jobs::size)]
+    pub size: Option<(u16, u16)>,
     /// Let it change nothing: it sees the vault as it is when it begins
     #[arg(long)]
     pub readonly: bool,
@@ -87,21 +102,12 @@ pub struct ExecArgs {
     /// If it needs approval, try it in a throwaway fork and ask with what it did
     #[arg(long, group = "approving")]
     pub speculate: bool,
-    /// Print each event as one line of JSON while it runs, the envelope last
-    #[arg(long)]
-    pub stream: bool,
     /// Add the changes as a patch to the report
     #[arg(long)]
     pub patch: bool,
     /// List what changed in its home directory, too
     #[arg(long)]
     pub home_changes: bool,
-    /// Refused: a view is closed when it is no longer used, and lives until then
-    #[arg(long, hide = true)]
-    pub keep_mount: bool,
-    /// Refused: inside, the vault is always at /
-    #[arg(long, hide = true, value_name = "DIR")]
-    pub mountpoint: Option<OsString>,
     /// The command and its arguments
     #[arg(last = true, required_unless_present = "shell", value_name = "COMMAND")]
     pub command: Vec<OsString>,
@@ -167,7 +173,7 @@ fn range(text: &str) -> Result<(u64, Option<u64>), String> {
 }
 
 /// Milliseconds; 0 is allowed, and means never.
-fn timeout(text: &str) -> Result<u64, String> {
+pub(super) fn timeout(text: &str) -> Result<u64, String> {
     if text == "0" {
         return Ok(0);
     }

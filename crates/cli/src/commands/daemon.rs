@@ -41,7 +41,7 @@ struct Stopped {
 pub fn run(verb: DaemonVerb, output: Output) -> Result<u8> {
     match verb {
         DaemonVerb::Status => status(output),
-        DaemonVerb::Stop => stop(output),
+        DaemonVerb::Stop { force } => stop(force, output),
         DaemonVerb::Logs { lines, follow } => logs(lines, follow, output),
     }
 }
@@ -75,6 +75,7 @@ fn text(status: &Status) -> String {
         ("socket", state.socket.clone()),
         ("up", format!("{} s", state.uptime_ms / 1000)),
         ("running commands", state.running_execs.to_string()),
+        ("running jobs", state.running_jobs.to_string()),
         ("live views", state.live_views.to_string()),
         ("mounts", state.mounts.to_string()),
         ("keeper", keeper),
@@ -128,8 +129,8 @@ fn follow_log(path: &Path, mut read: u64) -> Result<()> {
     }
 }
 
-fn stop(output: Output) -> Result<u8> {
-    let pid = Session::from_environment(None)?.stop()?;
+fn stop(force: bool, output: Output) -> Result<u8> {
+    let pid = Session::from_environment(None)?.stop(force)?;
     let stopped = Stopped {
         stopped: pid.is_some(),
         pid,

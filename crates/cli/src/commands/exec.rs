@@ -1,15 +1,18 @@
 //! `avfs proxy exec`: run a command in the vault's sandbox and report what it changed.
 
 use super::{env_file, paths};
-use crate::args::{DriverName, ExecArgs, NetworkName, ProfileName};
+use crate::args::{DriverName, ExecArgs, NetworkName, ProfileName, RunArgs};
+use crate::cast::{Cast, Recording};
+use crate::environment;
 use crate::error::{Error, Result};
 use crate::exit;
 use crate::output::{self, Output, note};
+use crate::screen::Screen;
 use crate::session::Session;
-use avfs_api::client::Input;
+use avfs_api::client::{Hands, Input};
 use avfs_api::wire::{
-    Base64, CheckpointAsk, DriverWord, Exec, ExecEvent, ForkWord, LimitsAsk, NetworkWord,
-    ProfileWord, StdinItem, to_text,
+    Base64, CheckpointAsk, DriverWord, Envelope, Exec, ExecEvent, ForkWord, LimitsAsk, NetworkWord,
+    ProfileWord, StdinItem, TtyAsk, WaitingEvent, to_text,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -19,35 +22,108 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-pub fn run(mut args: ExecArgs, session: &mut Session, output: Output) -> Result<u8> {
+pub fn run(args: ExecArgs, session: &mut Session, output: Output) -> Result<u8> {
     refuse(&args)?;
-    let input = input(&args)?;
+    if args.run.tty {
+        return at_terminal(args, session, output);
+    }
+    let input = input(&args.run)?;
     let teller = match (args.stream, output.is_json()) {
         (true, _) => Teller::Lines,
         (false, true) => Teller::Envelope,
         (false, false) => Teller::Streams,
     };
-    let env_files = std::mem::take(&mut args.env_file);
-    let mut request = request(args)?;
-    env_file::add(&mut request, &env_files)?;
-    let mut output_closed = false;
-    let envelope = session.exec(&request, input, &mut |event| {
-        if teller.tell(&event).is_ok() {
-            return ControlFlow::Continue(());
-        }
-        output_closed = true;
-        ControlFlow::Break(())
-    });
-    if output_closed {
-        return Err(Error::OutputClosed);
-    }
-    let envelope = envelope?;
+    let request = request(args.run)?;
+    let hands = Hands {
+        input,
+        window: None,
+    };
+    let envelope = tell_all(session, &request, hands, &mut |event| teller.tell(event))?;
     match teller {
         Teller::Lines => line("result", &envelope).map_err(Error::output)?,
         Teller::Envelope => output.value(&envelope)?,
         Teller::Streams => note(&output::exec::report(&envelope))?,
     }
     Ok(exit::of_envelope(&envelope))
+}
+
+/// Runs it with every event told, until nobody can be told any more.
+fn tell_all(
+    session: &mut Session,
+    request: &Exec,
+    hands: Hands,
+    tell: &mut dyn FnMut(&ExecEvent) -> std::io::Result<()>,
+) -> Result<Envelope> {
+    let mut output_closed = false;
+    let envelope = session.exec(request, hands, &mut |event| {
+        if tell(&event).is_ok() {
+            return ControlFlow::Continue(());
+        }
+        output_closed = true;
+        ControlFlow::Break(())
+    });
+    match output_closed {
+        true => Err(Error::OutputClosed),
+        false => envelope,
+    }
+}
+
+/// Runs it at a terminal, which is this one until it ends.
+fn at_terminal(args: ExecArgs, session: &mut Session, output: Output) -> Result<u8> {
+    let mut screen = Screen::open()?;
+    let size = args.run.size.unwrap_or_else(|| screen.size());
+    let fixed = args.run.size.is_some();
+    let record = args.record;
+    let request = request(args.run)?;
+    let request = Exec {
+        tty: Some(tty(size)),
+        stdin: Some(StdinItem::Live),
+        ..request
+    };
+    let cast = record.map(|path| Cast::begin(&path, size, &spoken(&request)));
+    let cast = Recording::new(cast.transpose()?);
+    let raw = screen.begin()?;
+    let noted = cast.clone();
+    let hands = Hands {
+        input: Some(Box::new(screen.keys()?)),
+        window: match fixed {
+            true => None,
+            false => Some(screen.window(move |size| noted.resize(size))?),
+        },
+    };
+    let envelope = tell_all(session, &request, hands, &mut |event| match event {
+        ExecEvent::Started(_) => Ok(()),
+        ExecEvent::Stdout(chunk) | ExecEvent::Stderr(chunk) => {
+            cast.output(chunk.bytes());
+            screen.show(chunk.bytes())
+        }
+        ExecEvent::Waiting(waiting) => screen.show(held(waiting, "\r\n").as_bytes()),
+    });
+    drop(raw);
+    let envelope = envelope?;
+    match output.is_json() {
+        true => output.value(&envelope)?,
+        false => note(&output::exec::report(&envelope))?,
+    }
+    cast.end()?;
+    Ok(exit::of_envelope(&envelope))
+}
+
+/// A terminal of that size, of the kind that this one is.
+pub fn tty((rows, columns): (u16, u16)) -> TtyAsk {
+    TtyAsk {
+        rows,
+        columns,
+        term: Some(environment::term()),
+    }
+}
+
+/// The command on one line, for people.
+fn spoken(request: &Exec) -> String {
+    match &request.shell {
+        Some(text) => text.clone(),
+        None => request.argv.join(" "),
+    }
 }
 
 /// What other tools offer and this one does otherwise.
@@ -74,7 +150,7 @@ fn refuse(args: &ExecArgs) -> Result<()> {
 }
 
 /// What the command reads, while it runs.
-fn input(args: &ExecArgs) -> Result<Option<Input>> {
+fn input(args: &RunArgs) -> Result<Option<Input>> {
     Ok(match &args.stdin_file {
         Some(path) => Some(Box::new(File::open(path).map_err(|error| {
             Error::Invalid {
@@ -112,7 +188,7 @@ impl Teller {
 }
 
 /// Prints an event as one line of JSON.
-fn line(event: &str, data: &impl Serialize) -> std::io::Result<()> {
+pub fn line(event: &str, data: &impl Serialize) -> std::io::Result<()> {
     #[derive(Serialize)]
     struct Line<'a, T> {
         event: &'a str,
@@ -135,14 +211,26 @@ fn pass_on(event: &ExecEvent) -> std::io::Result<()> {
         }
         ExecEvent::Stderr(chunk) => std::io::stderr().lock().write_all(chunk.bytes()),
         ExecEvent::Waiting(waiting) => {
-            let id = &waiting.approval_id;
-            let text = format!("avfs: held until the owner runs `avfs approval approve {id}`\n");
+            let text = held(waiting, "\n");
             std::io::stderr().lock().write_all(text.as_bytes())
         }
     }
 }
 
-fn request(args: ExecArgs) -> Result<Exec> {
+fn held(waiting: &WaitingEvent, line_end: &str) -> String {
+    let id = &waiting.approval_id;
+    format!("avfs: held until the owner runs `avfs approval approve {id}`{line_end}")
+}
+
+/// What was asked for in words, but for its terminal.
+pub fn request(mut args: RunArgs) -> Result<Exec> {
+    let env_files = std::mem::take(&mut args.env_file);
+    let mut request = words(args)?;
+    env_file::add(&mut request, &env_files)?;
+    Ok(request)
+}
+
+fn words(args: RunArgs) -> Result<Exec> {
     let (cwd, cwd_b64) = match &args.cwd {
         Some(cwd) => {
             let (text, exact) = paths::in_vault(cwd);
@@ -158,6 +246,7 @@ fn request(args: ExecArgs) -> Result<Exec> {
             .map(|word| Base64(word.as_bytes().to_vec()))
             .collect::<Vec<_>>()
     };
+    let fork = fork(&args);
     Ok(Exec {
         argv_b64: (!all_text).then(exact),
         argv: args
@@ -175,17 +264,14 @@ fn request(args: ExecArgs) -> Result<Exec> {
             .output_limit
             .map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
         stdin: (args.stdin || args.stdin_file.is_some()).then_some(StdinItem::Live),
+        tty: None,
         readonly: args.readonly,
         checkpoint: match (args.checkpoint, args.no_checkpoint) {
             (Some(name), _) => Some(CheckpointAsk::Named(name)),
             (None, true) => Some(CheckpointAsk::Never),
             (None, false) => None,
         },
-        fork: match (args.fork, args.keep_on_success) {
-            (true, true) => Some(ForkWord::KeepOnSuccess),
-            (true, false) => Some(ForkWord::Discard),
-            (false, _) => None,
-        },
+        fork,
         limits: LimitsAsk {
             memory: args.memory,
             cpus: args.cpus,
@@ -211,6 +297,14 @@ fn request(args: ExecArgs) -> Result<Exec> {
         patch: args.patch,
         list_home_changes: args.home_changes,
     })
+}
+
+fn fork(args: &RunArgs) -> Option<ForkWord> {
+    match (args.fork, args.keep_on_success) {
+        (true, true) => Some(ForkWord::KeepOnSuccess),
+        (true, false) => Some(ForkWord::Discard),
+        (false, _) => None,
+    }
 }
 
 type Variables = (BTreeMap<String, String>, BTreeMap<String, Base64>);

@@ -1,6 +1,7 @@
 //! One file per verb, and the door they all go through.
 
 mod approval;
+mod attach;
 pub mod attack;
 mod audit;
 mod care;
@@ -23,6 +24,7 @@ mod export;
 mod find;
 mod grep;
 mod import;
+mod job;
 mod labels;
 mod ln;
 mod log;
@@ -42,7 +44,7 @@ mod tree;
 mod vault;
 mod write;
 
-use crate::args::{Cli, ProxyVerb, Verb};
+use crate::args::{Cli, JobVerb, ProxyVerb, Verb};
 use crate::error::{Error, Result};
 use crate::exit::{self, Owner};
 use crate::output::Output;
@@ -53,6 +55,7 @@ pub fn run(cli: Cli) -> u8 {
     let output = Output::new(cli.global.json);
     let owner = match &cli.verb {
         Verb::Exec(_) | Verb::Proxy(ProxyVerb::Exec(_)) => Owner::Command,
+        Verb::Attach(_) | Verb::Job(JobVerb::Start(_) | JobVerb::Wait(_)) => Owner::Command,
         _ => Owner::Verb,
     };
     match dispatch(cli, output) {
@@ -128,6 +131,8 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Maintain(args) => care::maintain(args, session, output),
         Verb::Compact => care::compact(session, output),
         Verb::Fsck => return care::fsck(session, output),
+        Verb::Job(verb) => return job::run(verb, session, output),
+        Verb::Attach(args) => return attach::run(args, session, output),
         Verb::Proxy(ProxyVerb::Exec(args)) | Verb::Exec(args) => {
             return exec::run(args, session, output);
         }

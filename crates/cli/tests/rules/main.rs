@@ -2,6 +2,7 @@
 
 mod approvals;
 mod files;
+mod jobs;
 mod speculation;
 mod surfaces;
 

@@ -67,6 +67,8 @@ impl Asking {
             cwd: call.request.cwd.clone(),
             env: call.request.env.clone(),
             stdin: Stdin::Empty,
+            terminal: None,
+            control: call.request.control.clone(),
             options,
             by: call.request.by,
         };

@@ -75,9 +75,7 @@ impl Slot {
             });
         }
         if !state.running.is_empty() {
-            let running = state.running.len();
-            let vault = vault.name.to_string();
-            return Err(Error::Busy { vault, running });
+            return Err(self.busy(runtime, &state)?);
         }
         self.save(runtime, &mut state)?;
         if let Some(live) = state.live.take() {

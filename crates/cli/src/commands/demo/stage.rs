@@ -72,7 +72,7 @@ impl Stage {
         // Nothing more can be done about what fails here than to leave it in the temporary
         // directory.
         if let Ok(session) = self.session("") {
-            let _ = session.stop();
+            let _ = session.stop(true);
         }
         let _ = remove_all(&self.dir);
         if !self.place.dir().starts_with(&self.dir) {

@@ -1,0 +1,324 @@
+//! Jobs: commands that outlive their callers, what they write, and what became of them.
+
+use super::{Base64, Envelope, Exec, StatusWord, StreamWord, WindowItem};
+use serde::{Deserialize, Serialize};
+
+/// Asks for a job. What its command reads is kept open when `exec.stdin` is `live`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobStart {
+    pub exec: Exec,
+    #[serde(default)]
+    pub lifetime: LifetimeWord,
+    /// With the lifetime `client`: how long it runs on when nobody asks after it. Left out: a minute.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub lease_ms: Option<u64>,
+}
+
+/// For whom a job runs.
+#[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LifetimeWord {
+    /// For somebody who asks after it.
+    Client,
+    /// For its vault.
+    #[default]
+    Vault,
+    /// For itself.
+    Detached,
+}
+
+/// There is a job, or an envelope that says why there is none.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum JobAnswer {
+    Started(JobStarted),
+    Refused(Box<Envelope>),
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct JobStarted {
+    pub job_id: u64,
+    pub status: StartedWord,
+    pub exec: String,
+    pub vault: String,
+    pub lifetime: LifetimeWord,
+}
+
+#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StartedWord {
+    Started,
+}
+
+/// How it stands with a job: a word of its own, or how its command ended.
+#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum JobStatus {
+    Job(JobWord),
+    Command(StatusWord),
+}
+
+#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobWord {
+    Running,
+    /// The daemon was gone before it: how it ended is not known.
+    Lost,
+    /// avfs failed over it.
+    Failed,
+}
+
+/// What is known of a job.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct JobItem {
+    pub job_id: u64,
+    pub running: bool,
+    pub status: JobStatus,
+    /// From the kernel alone: null while it runs, and when it did not exit by itself.
+    pub exit_code: Option<i32>,
+    pub signal: Option<i32>,
+    /// Why it was ended, if somebody did, or what went wrong.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reason: Option<String>,
+    pub exec: String,
+    pub vault: String,
+    pub command: String,
+    pub by: String,
+    pub lifetime: LifetimeWord,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub lease_ms: Option<u64>,
+    /// The size of its terminal, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub terminal: Option<WindowItem>,
+    pub started_at: String,
+    pub ended_at: Option<String>,
+    /// The version that holds what it changed; null while it runs, and when it changed nothing.
+    pub version: Option<u64>,
+    pub stdout_bytes: u64,
+    pub stderr_bytes: u64,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobList {
+    /// Only those of this vault.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub vault: Option<String>,
+    /// Only those that run.
+    #[serde(default)]
+    pub running: bool,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct JobListing {
+    /// The newest first.
+    pub jobs: Vec<JobItem>,
+}
+
+/// Asks how it stands with a job, and for what it wrote from these offsets on.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobPoll {
+    pub job_id: u64,
+    #[serde(default)]
+    pub stdout_offset: u64,
+    #[serde(default)]
+    pub stderr_offset: u64,
+    /// At most so many bytes of each stream. Left out, and at most: 4 MiB.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub limit: Option<u64>,
+    /// Adds the envelope of a job that is over.
+    #[serde(default)]
+    pub envelope: bool,
+}
+
+/// A job, and a part of what it wrote. The next part begins at `offsets.….to`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct JobPolled {
+    #[serde(flatten)]
+    pub job: JobItem,
+    pub stdout: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub stdout_b64: Option<Base64>,
+    pub stderr: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub stderr_b64: Option<Base64>,
+    pub offsets: JobOffsets,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub envelope: Option<Box<Envelope>>,
+}
+
+#[derive(Copy, Clone, Debug, Serialize, Deserialize)]
+pub struct JobOffsets {
+    pub stdout: LogRange,
+    pub stderr: LogRange,
+}
+
+#[derive(Copy, Clone, Debug, Serialize, Deserialize)]
+pub struct LogRange {
+    pub from: u64,
+    /// The byte after the last one of this part.
+    pub to: u64,
+    /// How many bytes can be read by now.
+    pub kept: u64,
+    /// How many were written by now: more than are kept once the log is full.
+    pub written: u64,
+}
+
+/// Follows what a job writes, as events; each has the offsets to go on from as its id. Without events it is
+/// the same as [`JobPoll`].
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobLogs {
+    pub job_id: u64,
+    #[serde(default)]
+    pub stdout_offset: u64,
+    #[serde(default)]
+    pub stderr_offset: u64,
+    /// Only this one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub stream: Option<StreamWord>,
+}
+
+/// What a client that follows a job is told, in order.
+#[derive(Clone, Debug)]
+pub enum JobEvent {
+    Output(StreamWord, LogChunk),
+    /// It is over, and all of its output was told.
+    End(Box<JobItem>),
+}
+
+/// Bytes of a log: as `data` when they are UTF-8, else as `data_b64`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct LogChunk {
+    /// Where they begin in their stream.
+    pub offset: u64,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub data: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub data_b64: Option<Base64>,
+}
+
+impl LogChunk {
+    pub fn new(offset: u64, bytes: Vec<u8>) -> LogChunk {
+        let (data, data_b64) = match String::from_utf8(bytes) {
+            Ok(text) => (Some(text), None),
+            Err(error) => (None, Some(Base64(error.into_bytes()))),
+        };
+        LogChunk {
+            offset,
+            data,
+            data_b64,
+        }
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        match (&self.data_b64, &self.data) {
+            (Some(exact), _) => &exact.0,
+            (None, Some(text)) => text.as_bytes(),
+            (None, None) => &[],
+        }
+    }
+}
+
+/// Waits until a job is over.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobWait {
+    pub job_id: u64,
+    /// How long; left out, and at most: half a minute, after which it can be asked again.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub timeout_ms: Option<u64>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct JobWaited {
+    #[serde(flatten)]
+    pub job: JobItem,
+    /// What became of its command, once it is over.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub envelope: Option<Box<Envelope>>,
+}
+
+/// Sends a signal to every process of a job. Without one it is asked to end, and soon ended.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobKill {
+    pub job_id: u64,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub signal: Option<i32>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct JobKilled {
+    pub job_id: u64,
+    /// The first signal that was sent.
+    pub signal: i32,
+    pub status: KilledWord,
+}
+
+#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KilledWord {
+    /// Nothing of it is left.
+    Killed,
+    /// It was told; what it makes of that is its own.
+    Signaled,
+}
+
+/// Brings a job what it reads, as the body of the request.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobStdin {
+    pub job_id: u64,
+    /// Nothing more will come.
+    #[serde(default)]
+    pub eof: bool,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct JobStdinTaken {
+    pub job_id: u64,
+    /// How much of it the job was given.
+    pub bytes: u64,
+    pub eof: bool,
+}
+
+/// Gives a job's terminal another size.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobResize {
+    pub job_id: u64,
+    pub rows: u16,
+    pub columns: u16,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_is_one_word() {
+        let text = |status| serde_json::to_string(&status).unwrap();
+        let words = [
+            (JobStatus::Job(JobWord::Running), "\"running\""),
+            (JobStatus::Job(JobWord::Lost), "\"lost\""),
+            (JobStatus::Command(StatusWord::Exited), "\"exited\""),
+            (JobStatus::Command(StatusWord::TimedOut), "\"timed_out\""),
+        ];
+        for (status, word) in words {
+            assert_eq!(text(status), word);
+            assert_eq!(serde_json::from_str::<JobStatus>(word).unwrap(), status);
+        }
+    }
+
+    #[test]
+    fn a_log_keeps_its_bytes() {
+        for bytes in [b"text".as_slice(), b"\xff\x00", b""] {
+            let text = serde_json::to_string(&LogChunk::new(3, bytes.to_vec())).unwrap();
+            let back: LogChunk = serde_json::from_str(&text).unwrap();
+            assert_eq!((back.offset, back.bytes()), (3, bytes));
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! The words of `job` and `attach`.
+
+use super::exec::{RunArgs, StreamName, timeout};
+use clap::{Args, Subcommand, ValueEnum};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+#[derive(Debug, Subcommand)]
+pub enum JobVerb {
+    /// Start a command that goes on without you
+    Start(Box<JobStartArgs>),
+    /// Say how a job is doing, and what it wrote
+    Poll(JobPollArgs),
+    /// List the jobs there are, and those that are over
+    List(JobListArgs),
+    /// Print what a job wrote
+    Logs(JobLogsArgs),
+    /// Wait until a job is over, and exit as it did
+    Wait(JobWaitArgs),
+    /// End a job, or send it a signal
+    Kill(JobKillArgs),
+    /// Give a job something to read
+    Stdin(JobStdinArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct JobStartArgs {
+    /// For whom it runs, and so what ends it besides itself
+    #[arg(long, default_value = "vault", value_name = "NAME")]
+    pub lifetime: LifetimeName,
+    /// With the lifetime `client`: end it when nobody has asked after it for so long [default: 60s]
+    #[arg(long, value_name = "TIME", value_parser = timeout)]
+    pub lease: Option<u64>,
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+#[derive(Copy, Clone, Debug, ValueEnum)]
+pub enum LifetimeName {
+    /// Somebody who asks after it: it is ended when nobody does any more
+    Client,
+    /// Its vault: it is ended with the vault's sandbox, or the daemon
+    Vault,
+    /// Itself: the daemon is not stopped while it runs, unless with --force
+    Detached,
+}
+
+#[derive(Debug, Args)]
+pub struct JobPollArgs {
+    /// The job's number
+    pub job: u64,
+    /// Only what is at this byte of its standard output, and after it
+    #[arg(long, value_name = "BYTE", default_value_t = 0)]
+    pub offset: u64,
+    /// The same for its standard error
+    #[arg(long, value_name = "BYTE", default_value_t = 0)]
+    pub stderr_offset: u64,
+    /// At most so many bytes of each
+    #[arg(long, value_name = "BYTES")]
+    pub limit: Option<u64>,
+    /// Add the envelope, if it is over
+    #[arg(long)]
+    pub envelope: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct JobListArgs {
+    /// Only those that run
+    #[arg(long)]
+    pub running: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct JobLogsArgs {
+    /// The job's number
+    pub job: u64,
+    /// Go on as more comes, until it is over
+    #[arg(short, long)]
+    pub follow: bool,
+    /// From this byte on: of the stream that was chosen, or of standard output
+    #[arg(long, value_name = "BYTE", default_value_t = 0)]
+    pub offset: u64,
+    /// From this byte of standard error on
+    #[arg(
+        long,
+        value_name = "BYTE",
+        default_value_t = 0,
+        conflicts_with = "stream"
+    )]
+    pub stderr_offset: u64,
+    /// Only this one
+    #[arg(long, value_name = "NAME")]
+    pub stream: Option<StreamName>,
+}
+
+#[derive(Debug, Args)]
+pub struct JobWaitArgs {
+    /// The job's number
+    pub job: u64,
+    /// Wait no longer than this, and exit with 124 then
+    #[arg(long, value_name = "TIME", value_parser = timeout)]
+    pub timeout: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub struct JobKillArgs {
+    /// The job's number
+    pub job: u64,
+    /// Only send this signal, as INT or 2, to every process of the job
+    #[arg(long, short, value_name = "NAME", value_parser = signal)]
+    pub signal: Option<i32>,
+}
+
+#[derive(Debug, Args)]
+pub struct JobStdinArgs {
+    /// The job's number
+    pub job: u64,
+    /// A line to give it; `-` for what comes on standard input, as does nothing at all without --eof
+    pub text: Option<OsString>,
+    /// Do not end the line
+    #[arg(short, long)]
+    pub no_newline: bool,
+    /// Say that nothing more will come
+    #[arg(long)]
+    pub eof: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct AttachArgs {
+    /// The job's number
+    pub job: u64,
+    /// What leaves the job alone again
+    #[arg(long, value_name = "KEY", default_value = "ctrl-\\", value_parser = key)]
+    pub detach_key: u8,
+    /// Write what is seen to this file, as an asciicast
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
+}
+
+const SIGNALS: [(&str, i32); 12] = [
+    ("HUP", 1),
+    ("INT", 2),
+    ("QUIT", 3),
+    ("KILL", 9),
+    ("USR1", 10),
+    ("USR2", 12),
+    ("TERM", 15),
+    ("CHLD", 17),
+    ("CONT", 18),
+    ("STOP", 19),
+    ("TSTP", 20),
+    ("WINCH", 28),
+];
+
+fn signal(text: &str) -> Result<i32, String> {
+    let name = text.to_ascii_uppercase();
+    let name = name.strip_prefix("SIG").unwrap_or(&name);
+    let named = SIGNALS.iter().find(|(known, _)| *known == name);
+    match (named, text.parse::<i32>()) {
+        (Some((_, number)), _) => Ok(*number),
+        (None, Ok(number @ 1..=31)) => Ok(number),
+        _ => Err("a signal is a name as INT, or a number from 1 to 31".into()),
+    }
+}
+
+/// A key that is typed with Ctrl.
+fn key(text: &str) -> Result<u8, String> {
+    let key = text
+        .strip_prefix("ctrl-")
+        .or_else(|| text.strip_prefix('^'));
+    match key.map(str::as_bytes) {
+        Some([letter]) if (b'@'..=b'_').contains(&letter.to_ascii_uppercase()) => {
+            Ok(letter.to_ascii_uppercase() & 0x1f)
+        }
+        _ => Err("a key is as ctrl-a or ctrl-\\".into()),
+    }
+}
+
+/// A size as `80x24`: rows and columns.
+pub fn size(text: &str) -> Result<(u16, u16), String> {
+    let wrong = || "a size is as 80x24: characters in a line, and lines".to_owned();
+    let (columns, rows) = text.split_once('x').ok_or_else(wrong)?;
+    let number = |text: &str| text.parse::<u16>().map_err(|_| wrong());
+    Ok((number(rows)?, number(columns)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_keys_and_sizes_are_read_as_people_write_them() {
+        for (text, number) in [("INT", 2), ("sigterm", 15), ("9", 9), ("28", 28)] {
+            assert_eq!(signal(text), Ok(number));
+        }
+        for wrong in ["", "0", "32", "NONE", "-9"] {
+            assert!(signal(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(key("ctrl-\\"), Ok(0x1c));
+        assert_eq!(key("^a"), Ok(1));
+        for wrong in ["", "a", "ctrl-", "ctrl-ab", "ctrl-1"] {
+            assert!(key(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(size("80x24"), Ok((24, 80)));
+        for wrong in ["", "80", "80x", "x24", "80x24x3", "99999x1"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+}

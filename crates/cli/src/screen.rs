@@ -1,0 +1,135 @@
+//! The terminal that somebody sits at while a program elsewhere has it to itself.
+
+use crate::error::{Error, Result};
+use avfs_api::client::{Detach, Window};
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use std::fs::{File, OpenOptions};
+use std::io::{IsTerminal, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// Takes back what a program that fills the screen may have switched on: the other screen, a hidden
+/// cursor, colours, the mouse, marked pastes.
+const AS_USUAL: &[u8] =
+    b"\x1b[?1049l\x1b[?25h\x1b[0m\x1b[?1000l\x1b[?1002l\x1b[?1006l\x1b[?2004l\r\n";
+
+/// A terminal to read from, to write to, and to know the size of.
+pub struct Screen {
+    input: File,
+    output: File,
+}
+
+impl Screen {
+    /// Standard input's terminal; refused where there is none.
+    pub fn open() -> Result<Screen> {
+        let failed = || Error::io("cannot use the terminal");
+        let copy = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().map(File::from);
+        let (input, output) = (std::io::stdin(), std::io::stdout());
+        if !input.is_terminal() {
+            return Err(Error::Invalid {
+                text: "standard input is no terminal, so there is nobody to sit at one".into(),
+                hint: Some(
+                    "leave --tty out, or run it as a job: `avfs job start --tty --size 80x24`"
+                        .into(),
+                ),
+            });
+        }
+        let output = match output.is_terminal() {
+            true => copy(output.as_fd()),
+            // Standard output is for somebody else.
+            false => OpenOptions::new().write(true).open("/dev/tty"),
+        };
+        Ok(Screen {
+            input: copy(input.as_fd()).map_err(failed())?,
+            output: output.map_err(failed())?,
+        })
+    }
+
+    /// Lines, and characters in a line. A terminal that does not know takes what all once had.
+    pub fn size(&self) -> (u16, u16) {
+        size_of(&self.input).unwrap_or((24, 80))
+    }
+
+    /// The same, asked again each time.
+    pub fn window(&self, note: impl Fn((u16, u16)) + Send + 'static) -> Result<Window> {
+        let terminal = self.input.try_clone();
+        let terminal = terminal.map_err(Error::io("cannot use the terminal"))?;
+        Ok(Box::new(move || {
+            let size = size_of(&terminal)?;
+            note(size);
+            Some(size)
+        }))
+    }
+
+    /// From here on every key goes to whoever reads, and nothing is shown by itself.
+    pub fn begin(&self) -> Result<Raw> {
+        let failed = || Error::io("cannot use the terminal");
+        let terminal = self.input.try_clone().map_err(failed())?;
+        let before = tcgetattr(&terminal).map_err(|e| failed()(e.into()))?;
+        let mut raw = before.clone();
+        raw.make_raw();
+        tcsetattr(&terminal, OptionalActions::Now, &raw).map_err(|e| failed()(e.into()))?;
+        Ok(Raw { terminal, before })
+    }
+
+    /// What is typed.
+    pub fn keys(&self) -> Result<File> {
+        let keys = self.input.try_clone();
+        keys.map_err(Error::io("cannot use the terminal"))
+    }
+
+    pub fn show(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.output.write_all(bytes)
+    }
+
+    /// Leaves a screen that a program may still think its own.
+    pub fn leave(&mut self) {
+        // It only looks better.
+        let _ = self.show(AS_USUAL);
+    }
+}
+
+fn size_of(terminal: &File) -> Option<(u16, u16)> {
+    let size = tcgetwinsize(terminal).ok()?;
+    (size.ws_row > 0 && size.ws_col > 0).then_some((size.ws_row, size.ws_col))
+}
+
+/// While this lives, the terminal belongs to a program elsewhere.
+pub struct Raw {
+    terminal: File,
+    before: Termios,
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        // There is nobody left to tell if this fails.
+        let _ = tcsetattr(&self.terminal, OptionalActions::Now, &self.before);
+    }
+}
+
+/// What is typed, up to the key that detaches.
+pub struct Keys<R> {
+    pub keys: R,
+    pub detach_key: u8,
+    pub detach: Detach,
+}
+
+impl<R: Read> Read for Keys<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let size = self.keys.read(buffer)?;
+        match buffer[..size]
+            .iter()
+            .position(|byte| *byte == self.detach_key)
+        {
+            None => Ok(size),
+            Some(0) => {
+                self.detach.now();
+                Ok(0)
+            }
+            // What was typed before it is still for the program.
+            Some(before) => {
+                self.detach.now();
+                Ok(before)
+            }
+        }
+    }
+}

@@ -12,6 +12,7 @@ mod lens;
 mod readwrite;
 mod scan;
 mod scanner;
+mod shown;
 
 pub use acts::{Act, NewMeta, Opening, Over};
 pub use commit::{CommitInput, Committed, HashCache, Skipped, Unfinished, Writers, commit};

@@ -1,5 +1,6 @@
 //! What the commit before saw in the same layer, so that the next one looks at what has changed since.
 
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
@@ -29,13 +30,32 @@ struct Last {
 }
 
 impl HashCache {
-    /// The same, by path.
-    pub(super) fn known(&self) -> Known<'_> {
-        let entries = self.last.iter().flat_map(|last| &last.entries);
-        let paths = entries.enumerate();
+    /// The commit before, beside what is listed now.
+    pub(super) fn known(&self, entries: &[UpperEntry]) -> Known<'_> {
+        let before = self.last.as_ref().map_or(&[][..], |last| &last.entries);
+        let (mut at, mut is_gone) = (Vec::with_capacity(entries.len()), vec![true; before.len()]);
+        // Unchanged directories are listed in the same order, so most are found without looking.
+        let mut next = 0;
+        let by_path = OnceCell::new();
+        for entry in entries {
+            let found = match before.get(next) {
+                Some(before) if before.path == entry.path => Some(next),
+                _ => by_path
+                    .get_or_init(|| indexed(before))
+                    .get(&*entry.path)
+                    .copied(),
+            };
+            if let Some(index) = found {
+                is_gone[index] = false;
+                next = index + 1;
+            }
+            at.push(found);
+        }
+        let gone = before.iter().zip(is_gone).filter(|(_, is_gone)| *is_gone);
         Known {
             last: self.last.as_ref(),
-            at: paths.map(|(index, entry)| (&*entry.path, index)).collect(),
+            gone: gone.map(|(entry, _)| &*entry.path).collect(),
+            at,
         }
     }
 
@@ -76,10 +96,18 @@ impl HashCache {
     }
 }
 
-/// The commit before, by path.
+fn indexed(entries: &[UpperEntry]) -> HashMap<&[u8], usize> {
+    let paths = entries.iter().map(|entry| &*entry.path);
+    paths.zip(0..).collect()
+}
+
+/// The commit before, beside a listing.
 pub(super) struct Known<'a> {
     last: Option<&'a Last>,
-    at: HashMap<&'a [u8], usize>,
+    /// For each entry of the listing, where it was before.
+    at: Vec<Option<usize>>,
+    /// What was there before and is no more.
+    gone: Vec<&'a [u8]>,
 }
 
 /// What has become of a name.
@@ -93,12 +121,11 @@ pub(super) enum Change {
 }
 
 impl<'a> Known<'a> {
-    /// The content of a file, if it is surely the same as before.
-    pub fn content(&self, entry: &UpperEntry) -> Option<Content> {
-        let (last, index) = (self.last?, *self.at.get(&*entry.path)?);
-        (last.entries[index] == *entry)
-            .then(|| last.trusted[index])
-            .flatten()
+    /// The content of the file at this place of the listing, if it is surely the same as before.
+    pub fn content(&self, index: usize, entry: &UpperEntry) -> Option<Content> {
+        let (last, before) = (self.last?, self.at[index]?);
+        let is_same = last.entries[before] == *entry;
+        last.trusted[before].filter(|_| is_same)
     }
 
     /// What has changed since; nothing when it is no less work to begin anew.
@@ -111,13 +138,12 @@ impl<'a> Known<'a> {
         if entries.iter().chain(&last.entries).any(is_redirected) {
             return None;
         }
-        let mut of: Vec<Change> = entries.iter().map(|entry| self.change(entry)).collect();
-        let listed: HashSet<&[u8]> = entries.iter().map(|entry| &*entry.path).collect();
-        let gone = last.entries.iter().map(|entry| &*entry.path);
-        let gone = gone.filter(|path| !listed.contains(path));
+        let listed = entries.iter().enumerate();
+        let mut of: Vec<Change> = listed.map(|(at, entry)| self.change(at, entry)).collect();
         let new = entries.iter().zip(&of);
         let new = new.filter(|(_, change)| **change == Change::New);
-        let tops: HashSet<&[u8]> = new.map(|(entry, _)| &*entry.path).chain(gone).collect();
+        let new = new.map(|(entry, _)| &*entry.path);
+        let tops: HashSet<&[u8]> = new.chain(self.gone.iter().copied()).collect();
         if tops.contains(&b""[..]) || tops.len() > entries.len() / 2 {
             return None;
         }
@@ -138,8 +164,8 @@ impl<'a> Known<'a> {
         })
     }
 
-    fn change(&self, entry: &UpperEntry) -> Change {
-        let Some((last, &index)) = self.last.zip(self.at.get(&*entry.path)) else {
+    fn change(&self, at: usize, entry: &UpperEntry) -> Change {
+        let Some((last, index)) = self.last.zip(self.at[at]) else {
             return Change::New;
         };
         let before = &last.entries[index];

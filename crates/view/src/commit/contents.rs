@@ -34,7 +34,7 @@ impl Contents {
             let UpperKind::File { size, .. } = entry.kind else {
                 continue;
             };
-            match known.content(entry) {
+            match known.content(index, entry) {
                 Some(content) => of[index] = Some((content, size)),
                 None => unknown.push(index),
             }

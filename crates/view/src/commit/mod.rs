@@ -78,7 +78,7 @@ pub fn commit(
 ) -> Result<Committed> {
     let started = Time::now();
     let entries = scanner.scan(upper)?;
-    let known = cache.known();
+    let known = cache.known(&entries);
     let contents = Contents::read(input, scanner, upper, &entries, &known)?;
     let exchanges = exchange::find(&entries, &input.unfinished);
     if !exchanges.is_empty() {

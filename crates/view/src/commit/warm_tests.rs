@@ -98,7 +98,7 @@ fn knowing_the_commit_before_changes_nothing() {
         }
         let upper = fs::File::open(&scene.upper).expect("the upper");
         let entries = scene.scanner.scan(upper.as_fd()).expect("a listing");
-        let changes = scene.cache.known().changes(scene.base, &entries);
+        let changes = scene.cache.known(&entries).changes(scene.base, &entries);
         let unchanged = |changes: super::Changes<'_>| changes.of.contains(&Change::None);
         kept += u32::from(changes.is_some_and(unchanged));
         let warm = scene.commit(Writers::None);
@@ -129,7 +129,7 @@ fn only_what_changed_is_looked_at_again() {
     fs::remove_file(scene.upper.join("many/8")).unwrap();
     let upper = fs::File::open(&scene.upper).unwrap();
     let entries = scene.scanner.scan(upper.as_fd()).unwrap();
-    let known = scene.cache.known();
+    let known = scene.cache.known(&entries);
     let changes = known.changes(scene.base, &entries).unwrap();
     let mut tops: Vec<&[u8]> = changes.tops().collect();
     tops.sort();

@@ -49,6 +49,8 @@ fn main() {
     println!("# avfs {} as {}", env!("CARGO_PKG_VERSION"), bed.who());
     println!("{}", bed.machine());
     for part in PARTS.into_iter().filter(|part| chosen(part)) {
+        // No part pays for what the one before left to be written.
+        bed::host(&["sync"]);
         match part {
             "import" => sizes
                 .iter()

@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 /// How long a daemon may take to end its commands and save their work.
-const STOP_PATIENCE: Duration = Duration::from_secs(30);
+const STOP_PATIENCE: Duration = Duration::from_secs(120);
 /// A log larger than this begins anew with the next daemon.
 const LOG_MAX: u64 = 1 << 20;
 

@@ -75,6 +75,8 @@ pub enum Verb {
     /// Make, list, fork and delete vaults
     #[command(subcommand)]
     Vault(VaultVerb),
+    /// Print the directory that relative paths are taken from: always /
+    Pwd,
     /// List a directory of the vault
     Ls(LsArgs),
     /// Print a file of the vault
@@ -162,6 +164,8 @@ pub enum Verb {
     Prune(PruneArgs),
     /// Prune, collect garbage and compact in one go
     Maintain(MaintainArgs),
+    /// Give back to the disk what garbage left in packs and the database
+    Compact,
     /// Check every stored byte and every reference
     Fsck,
     /// Look after the daemon, which starts by itself

@@ -4,6 +4,7 @@
 //! directory for a symlink meanwhile.
 
 mod archive;
+mod merge;
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -34,21 +35,33 @@ pub struct ExportReport {
     pub skipped: Vec<Skipped>,
 }
 
-/// Copies the directory at `path` to `host_dir`, which must not exist or be empty. Modes (without
+/// What may stand where an export goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Nothing, or an empty directory.
+    Nothing,
+    /// Anything: files are replaced, directories merged, the rest stays.
+    Replaced,
+}
+
+/// Copies the directory at `path` to `host_dir`, where nothing or `standing` may be. Modes (without
 /// setuid and setgid), modification times, symlinks, hard links and extended attributes are
 /// kept; everything belongs to the caller.
 pub fn export_directory(
     trees: &Trees,
     root: RootId,
     path: &VaultPath,
-    host_dir: &Path,
+    (host_dir, standing): (&Path, Standing),
     watcher: &dyn Watcher,
 ) -> Result<ExportReport, TransferError> {
     let (path, entry) = trees.resolve(root, path)?;
     let Kind::Directory { tree, files, bytes } = entry.kind else {
         return Err(avfs_vault::Error::NotADirectory { path }.into());
     };
-    check_target(host_dir)?;
+    let standing = match check_target(host_dir) {
+        Err(TransferError::NotEmpty { .. }) if standing == Standing::Replaced => standing,
+        checked => checked.map(|()| Standing::Nothing)?,
+    };
     // What is half done shall not stand where the whole is expected.
     let aside = Aside::make(host_dir)?;
     let top = open_directory(CWD, &aside.path, OFlags::NOFOLLOW);
@@ -56,7 +69,10 @@ pub fn export_directory(
     let export = Export::new(trees, &aside.path, tally);
     let top = top.map_err(TransferError::host("open", &aside.path))?;
     let report = export.run(top, tree, &entry.meta)?;
-    aside.take_place_of(host_dir)?;
+    match standing {
+        Standing::Nothing => aside.take_place_of(host_dir)?,
+        Standing::Replaced => merge::merge(&aside.path, host_dir)?,
+    }
     Ok(report)
 }
 

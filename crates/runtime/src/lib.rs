@@ -79,7 +79,7 @@ pub use diff::{Diff, DiffDetail, DiffPoint, DiffRequest, DiffScope, FileDiff};
 pub use entered::{Freeze, Running, Stillness};
 pub use error::{Error, ErrorKind, Result};
 pub use exec::ExecRequest;
-pub use export::ExportReport;
+pub use export::{ExportReport, Standing};
 pub use files::{Depth, Listed, Parents, WriteMode};
 pub use host::HostFacts;
 pub use import::{Gitignores, ImportFilter, ImportReport, Skipped};

@@ -301,8 +301,17 @@ pub(crate) struct Closing {
 impl Closing {
     /// A removal that does not finish is taken up at the next start.
     pub fn finish(self) {
-        self.stage.end();
-        let _ = self.retired.remove(&self.engine.sweeper);
+        let Closing {
+            stage,
+            _lens,
+            retired,
+            engine,
+        } = self;
+        stage.end();
+        // It holds the view open, and files that somebody holds open are freed by the last to let
+        // go of them: by this process then, which could not end meanwhile, instead of the sweeper.
+        drop(stage);
+        let _ = retired.remove(&engine.sweeper);
     }
 
     /// Ends the sandbox and leaves the layer where the next start finds and removes it.

@@ -23,7 +23,7 @@ use crate::live::HeadChange;
 use crate::progress::{Tally, Unwatched, Watcher};
 use crate::runtime::{Runtime, Select};
 use crate::through::Draft;
-use crate::{Error, ExportReport, Gitignores, ImportFilter, ImportReport, Result};
+use crate::{Error, ExportReport, Gitignores, ImportFilter, ImportReport, Result, Standing};
 pub use error::TransferError;
 
 /// What is to be brought in, and where it goes.
@@ -224,12 +224,12 @@ impl Runtime {
         &self,
         vault: Select,
         path: &VaultPath,
-        host_dir: &Path,
+        to: (&Path, Standing),
         watcher: &dyn Watcher,
     ) -> Result<ExportReport> {
         let head = self.head_for(vault, path)?;
         let trees = self.inner.vaults.trees();
-        Ok(export_directory(trees, head, path, host_dir, watcher)?)
+        Ok(export_directory(trees, head, path, to, watcher)?)
     }
 
     /// Writes a directory of the vault as a tar archive to a file that is not there yet.

@@ -16,6 +16,8 @@ const FORMAT: i64 = 1;
 const IDLE_READERS: usize = 4;
 /// What was committed without a sync is on the disk after about this long.
 const SYNC_DELAY: Duration = Duration::from_secs(2);
+/// How long somebody waits for a lock of the database.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Only when the timer does not keep up does a commit move the log itself.
 const LOG_PAGES: u32 = 8192;
 
@@ -127,10 +129,12 @@ impl Database {
         result
     }
 
-    /// Gives back the memory that only speed needs.
+    /// Gives back the memory that only speed needs, and the disk space of the log.
     pub fn rest(&self) -> Result<()> {
         self.readers().clear();
-        Ok(self.writer().connection.release_memory()?)
+        let writer = self.writer();
+        empty_log(&writer.connection)?;
+        Ok(writer.connection.release_memory()?)
     }
 
     pub fn find(&self, id: ObjectId) -> Result<Option<Row>> {
@@ -179,8 +183,7 @@ impl Database {
     pub fn vacuum(&self) -> Result<()> {
         let writer = self.writer();
         writer.connection.execute_batch("VACUUM")?;
-        let log = "PRAGMA wal_checkpoint(TRUNCATE)";
-        Ok(writer.connection.query_row(log, [], |_| Ok(()))?)
+        empty_log(&writer.connection)
     }
 
     /// The database and its log.
@@ -271,7 +274,7 @@ pub fn index_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<(ObjectId, Row)> {
 
 fn connect(path: &Path) -> Result<Connection> {
     let connection = Connection::open(path)?;
-    connection.busy_timeout(Duration::from_secs(10))?;
+    connection.busy_timeout(PATIENCE)?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "synchronous", "normal")?;
     connection.set_prepared_statement_cache_capacity(64);
@@ -342,6 +345,18 @@ impl Drop for Timer {
             // A timer that panicked has nothing left to tell.
             let _ = thread.join();
         }
+    }
+}
+
+/// Moves what the log holds to where it belongs, and cuts the log to nothing. A reader who still
+/// needs it is not waited for, as writers would have to wait too: then it stays for the next time.
+fn empty_log(connection: &Connection) -> Result<()> {
+    connection.busy_timeout(Duration::ZERO)?;
+    let emptied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    connection.busy_timeout(PATIENCE)?;
+    match emptied {
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => Ok(()),
+        emptied => Ok(emptied?),
     }
 }
 

@@ -289,3 +289,22 @@ proptest! {
         prop_assert_eq!(store.stats().unwrap().objects, kept.len() as u64);
     }
 }
+
+#[test]
+fn a_store_at_rest_leaves_no_log_on_the_disk() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path()).unwrap();
+    let log = home.path().join("store.db-wal");
+    let ids: Vec<ObjectId> = (0..50)
+        .map(|seed| store.put(&noise(seed, 100)).unwrap())
+        .collect();
+    store.flush().unwrap();
+    assert!(log.metadata().unwrap().len() > 0);
+    store.rest().unwrap();
+    assert_eq!(log.metadata().unwrap().len(), 0);
+    for (seed, id) in ids.into_iter().enumerate() {
+        assert_eq!(store.get(id).unwrap()[..], noise(seed as u64, 100)[..]);
+    }
+    store.put(&noise(99, 100)).unwrap();
+    store.flush().unwrap();
+}

@@ -28,6 +28,9 @@ impl VaultPath {
             text: lossy(text),
             reason,
         };
+        if text.is_empty() {
+            return Err(refuse("it is empty"));
+        }
         if text.first() != Some(&b'/') {
             return Err(refuse("it must begin with '/'"));
         }

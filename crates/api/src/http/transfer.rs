@@ -12,7 +12,7 @@ use crate::wire::{
 };
 use avfs_runtime::{
     Back, BackAction, BackMode, ExportReport, Gitignores, ImportFilter, ImportFrom, Select,
-    VaultPath, Watcher,
+    Standing, VaultPath, Watcher,
 };
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
@@ -58,6 +58,7 @@ fn import(app: &App, vault: Select, request: Import, watcher: &dyn Watcher) -> R
             true => Gitignores::Heeded,
             false => Gitignores::Taken,
         },
+        max_depth: request.max_depth,
     };
     let import = avfs_runtime::Import {
         vault,
@@ -93,7 +94,11 @@ fn bring_in(
 fn export(app: &App, vault: Select, request: Export, watcher: &dyn Watcher) -> Reply<Export> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     let host = host_path(&request.host_dir, request.host_dir_b64.as_ref())?;
-    let report = app.runtime.export(vault, &path, &host, watcher);
+    let standing = match request.overwrite {
+        true => Standing::Replaced,
+        false => Standing::Nothing,
+    };
+    let report = app.runtime.export(vault, &path, (&host, standing), watcher);
     Ok(exported(&path, host, report.map_err(at(&path))?))
 }
 
@@ -212,6 +217,7 @@ async fn archive_write(
             filter: ImportFilter {
                 exclude,
                 gitignores: Gitignores::Taken,
+                max_depth: asked.max_depth,
             },
         };
         bring_in(&app, import, &Caller { gone })

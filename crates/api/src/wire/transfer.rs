@@ -22,6 +22,9 @@ pub struct Import {
     /// Takes what the git repository `host_dir` holds at this revision.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub git_rev: Option<String>,
+    /// Leaves out what is more names deep; nothing when left out.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub max_depth: Option<usize>,
 }
 
 /// A tar archive for the vault; the body is the archive.
@@ -34,6 +37,8 @@ pub struct ArchiveWrite {
     /// What to leave out, in the language of `.gitignore`, one pattern a line.
     #[serde(default)]
     pub exclude: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub max_depth: Option<usize>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -61,6 +66,9 @@ pub struct Export {
     pub host_dir: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub host_dir_b64: Option<Base64>,
+    /// Replaces files that are there, in a directory that need not be empty.
+    #[serde(default)]
+    pub overwrite: bool,
 }
 
 /// A directory of the vault as a tar archive on the host.

@@ -95,6 +95,11 @@ const EXAMPLES: &[(&str, &str)] = &[
     ),
     ("quota clear", "  avfs quota clear max_size_mb"),
     (
+        "compact",
+        "  avfs gc && avfs compact\n  avfs compact --json | jq .bytes_freed",
+    ),
+    ("pwd", "  avfs pwd"),
+    (
         "fsck",
         "  avfs fsck\n  avfs fsck --json | jq '.damaged[].seen'",
     ),

@@ -14,10 +14,10 @@ Examples:
   avfs find --tag reviewed")]
 pub struct TagArgs {
     /// A path of the vault; a relative one is taken from /
-    #[arg(required_unless_present_any = ["list_all", "delete", "rename"])]
+    #[arg(required_unless_present_any = ["list_all", "create", "delete", "rename"])]
     pub path: Option<OsString>,
     /// The tag to add
-    #[arg(required_unless_present_any = ["list", "list_all", "delete", "rename"])]
+    #[arg(required_unless_present_any = ["list", "list_all", "create", "delete", "rename"])]
     pub tag: Option<String>,
     /// List the tags of the path
     #[arg(short, long, conflicts_with_all = ["tag", "list_all"])]
@@ -25,6 +25,9 @@ pub struct TagArgs {
     /// List every tag in the vault, and how many paths have it
     #[arg(long, conflicts_with = "path")]
     pub list_all: bool,
+    /// Refused: a tag is there as soon as a path has it
+    #[arg(long, value_name = "TAG", hide = true, exclusive = true)]
+    pub create: Option<String>,
     /// Take a tag from every path that has it
     #[arg(long, value_name = "TAG", conflicts_with_all = ["path", "list_all"])]
     pub delete: Option<String>,

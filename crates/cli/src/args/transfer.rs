@@ -32,6 +32,9 @@ pub struct ImportArgs {
     /// Take the git repository SOURCE as it is at this revision
     #[arg(long, value_name = "REV")]
     pub git_rev: Option<String>,
+    /// Leave out what is more than N names deep
+    #[arg(long, value_name = "N")]
+    pub max_depth: Option<usize>,
     /// Accepted for scripts; directories always come whole
     #[arg(short, long, hide = true)]
     pub recursive: bool,
@@ -44,6 +47,7 @@ deletions too. A file that changed on the host meanwhile refuses the whole, and 
 
 Examples:
   avfs export /workspace out                         to a directory that is new or empty
+  avfs export /workspace out --overwrite             over what an earlier export left there
   avfs export /workspace --tar release.tar.zst       to an archive; the ending says how to compress
   avfs export /workspace --tar - | ssh host tar x    to an archive on standard output
   avfs export --changed-only . --dry-run             what would go back to this directory
@@ -55,6 +59,12 @@ pub struct ExportArgs {
     /// Where it goes on this machine: a directory that is new or empty
     #[arg(required_unless_present_any = ["tar", "changed_only"])]
     pub host_dir: Option<PathBuf>,
+    /// Replace files that are there: HOST_DIR need not be empty, and what else it holds stays
+    #[arg(long, requires = "host_dir")]
+    pub overwrite: bool,
+    /// Accepted for scripts; directories always go whole
+    #[arg(short, long, hide = true)]
+    pub recursive: bool,
     /// Write a tar archive instead; - is standard output
     #[arg(long, value_name = "FILE", conflicts_with = "host_dir")]
     pub tar: Option<PathBuf>,

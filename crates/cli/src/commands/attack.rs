@@ -169,6 +169,7 @@ fn plant(stage: &Stage, session: &mut Session) -> Result<AttackItem> {
         path_b64: None,
         host_dir: exported.to_string_lossy().into_owned(),
         host_dir_b64: None,
+        overwrite: false,
     })?;
     let ran = marker.exists();
     let found = patch.changes.len();

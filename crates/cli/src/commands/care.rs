@@ -246,6 +246,42 @@ pub fn maintain(args: MaintainArgs, session: &mut Session, output: Output) -> Re
     })
 }
 
+/// What `avfs compact` answers.
+#[derive(serde::Serialize)]
+struct Compacted {
+    size_before: u64,
+    size_before_human: String,
+    size_after: u64,
+    size_after_human: String,
+    bytes_freed: u64,
+    bytes_freed_human: String,
+}
+
+pub fn compact(session: &mut Session, output: Output) -> Result<()> {
+    let done = session.call(&Maintain {
+        keep: None,
+        older_than_days: None,
+        skip_gc: true,
+        skip_compact: false,
+    })?;
+    let (before, after) = (done.initial_size_bytes, done.final_size_bytes);
+    let freed = done.bytes_freed_compact;
+    let compacted = Compacted {
+        size_before: before,
+        size_before_human: size(before),
+        size_after: after,
+        size_after_human: size(after),
+        bytes_freed: freed,
+        bytes_freed_human: size(freed),
+    };
+    output.answer(&compacted, |compacted| {
+        format!(
+            "{} freed; {} on disk, {} before",
+            compacted.bytes_freed_human, compacted.size_after_human, compacted.size_before_human,
+        )
+    })
+}
+
 pub fn fsck(session: &mut Session, output: Output) -> Result<u8> {
     let findings = session.call(&Fsck {})?;
     output.answer(&findings, fsck_text)?;

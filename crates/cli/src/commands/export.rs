@@ -46,6 +46,7 @@ pub fn run(args: ExportArgs, session: &mut Session, output: Output) -> Result<()
                 path_b64,
                 host_dir,
                 host_dir_b64,
+                overwrite: args.overwrite,
             };
             let exported = session.call_watched(&request, output, "exporting")?;
             output.answer(&exported, text)

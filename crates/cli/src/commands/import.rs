@@ -23,6 +23,7 @@ pub fn run(args: ImportArgs, session: &mut Session, output: Output) -> Result<()
             path,
             path_b64,
             exclude: args.exclude.join("\n"),
+            max_depth: args.max_depth,
         };
         let imported = session.upload(&request, std::io::stdin(), output, "importing")?;
         return output.answer(&imported, text);
@@ -36,6 +37,7 @@ pub fn run(args: ImportArgs, session: &mut Session, output: Output) -> Result<()
         exclude: args.exclude,
         gitignore: args.gitignore,
         git_rev: args.git_rev,
+        max_depth: args.max_depth,
     };
     let imported = session.call_watched(&request, output, "importing")?;
     output.answer(&imported, text)

@@ -14,6 +14,12 @@ use avfs_api::wire::{
 use std::collections::BTreeMap;
 
 pub fn tag(args: TagArgs, session: &mut Session, output: Output) -> Result<()> {
+    if let Some(tag) = args.create {
+        return Err(Error::Invalid {
+            text: format!("there is no tag {tag:?} without a path that has it"),
+            hint: Some(format!("run `avfs tag PATH {tag}`: giving a tag makes it")),
+        });
+    }
     if let Some(tag) = args.delete {
         let deleted = session.call(&TagDelete { tag })?;
         return output.answer(&deleted, |deleted| {

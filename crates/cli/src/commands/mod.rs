@@ -72,6 +72,8 @@ fn dispatch(cli: Cli, output: Output) -> Result<u8> {
         // These need no daemon, or choose one themselves.
         Verb::Serve(args) => serve::run(args, output),
         Verb::Completions { shell } => completions::run(shell, output),
+        // Every invocation stands at the top: a vault has no current directory to lose.
+        Verb::Pwd => output.answer(&serde_json::json!({ "path": "/" }), |_| "/"),
         Verb::Doctor(args) if args.attack => return attack::run(output),
         Verb::Doctor(args) => return doctor::run(args, output),
         Verb::Demo => return demo::run(output),
@@ -124,11 +126,13 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Gc(args) => care::gc(args, session, output),
         Verb::Prune(args) => care::prune(args, session, output),
         Verb::Maintain(args) => care::maintain(args, session, output),
+        Verb::Compact => care::compact(session, output),
         Verb::Fsck => return care::fsck(session, output),
         Verb::Proxy(ProxyVerb::Exec(args)) | Verb::Exec(args) => {
             return exec::run(args, session, output);
         }
         Verb::Serve(_)
+        | Verb::Pwd
         | Verb::Completions { .. }
         | Verb::Doctor(_)
         | Verb::Demo

@@ -10,7 +10,9 @@ use std::path::Path;
 pub fn in_vault(typed: &OsStr) -> (String, Option<Base64>) {
     let typed = typed.as_bytes();
     let mut path = Vec::with_capacity(typed.len() + 1);
-    if !typed.starts_with(b"/") {
+    // An empty one is nobody's wish, and most likely a variable that was never set: it stays what
+    // it is, to be refused.
+    if !typed.is_empty() && !typed.starts_with(b"/") {
         path.push(b'/');
     }
     path.extend_from_slice(typed);
@@ -32,7 +34,7 @@ mod tests {
     fn relative_means_from_the_top() {
         assert_eq!(in_vault(OsStr::new("a/b")).0, "/a/b");
         assert_eq!(in_vault(OsStr::new("/a")).0, "/a");
-        assert_eq!(in_vault(OsStr::new("")).0, "/");
+        assert_eq!(in_vault(OsStr::new("")).0, "");
         let exact = in_vault(OsStr::from_bytes(b"\xff")).1;
         assert_eq!(exact, Some(Base64(b"/\xff".to_vec())));
     }

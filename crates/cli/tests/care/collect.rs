@@ -112,6 +112,19 @@ fn maintain_does_it_all() {
 }
 
 #[test]
+fn compact_gives_back_what_garbage_left() {
+    with_history(|home| {
+        home.ok(&["prune", "--keep", "1"]);
+        let done = home.json(&["compact"]);
+        let (before, after) = (number(&done, "size_before"), number(&done, "size_after"));
+        assert_eq!(number(&done, "bytes_freed"), before - after, "{done}");
+        assert!(done["size_after_human"].is_string(), "{done}");
+        assert!(home.ok(&["compact"]).contains("on disk"));
+        assert_eq!(home.json(&["fsck"])["clean"], true);
+    });
+}
+
+#[test]
 fn wrong_words_are_refused() {
     with_vault(|home| {
         for words in [

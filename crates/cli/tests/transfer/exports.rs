@@ -79,3 +79,51 @@ fn nothing_is_overwritten_and_nothing_is_half_done() {
         }
     });
 }
+
+#[test]
+fn overwrite_replaces_files_and_leaves_the_rest() {
+    with_vault(|home| {
+        project(home);
+        home.ok(&["import", "project"]);
+        home.ok(&["export", "/workspace", "out", "--overwrite"]);
+        let out = at(home, "out");
+        fs::write(out.join("README"), "older").unwrap();
+        fs::write(out.join("src/mine"), "mine").unwrap();
+        fs::remove_file(out.join("run.sh")).unwrap();
+        crate::give(home, &out);
+        let exported = home.json(&["export", "/workspace", "out", "--overwrite"]);
+        assert_eq!(exported["files_exported"], 9, "{exported}");
+        assert_eq!(fs::read(out.join("README")).unwrap(), b"read me\n");
+        assert_eq!(fs::read(out.join("src/mine")).unwrap(), b"mine");
+        assert!(out.join("run.sh").exists());
+
+        // A file against a directory, deep down: nothing moves at all.
+        fs::remove_file(out.join("src/main.py")).unwrap();
+        fs::create_dir(out.join("src/main.py")).unwrap();
+        fs::write(out.join("README"), "older").unwrap();
+        crate::give(home, &out);
+        let clash = refused(home, &["export", "/workspace", "out", "--overwrite"]);
+        assert_eq!(clash.0, "AlreadyExists", "{clash:?}");
+        assert_eq!(fs::read(out.join("README")).unwrap(), b"older");
+        let names = fs::read_dir(home.path()).unwrap();
+        let mut names = names.map(|entry| entry.unwrap().file_name());
+        assert!(!names.any(|name| name.to_string_lossy().contains("avfs-export")));
+    });
+}
+
+#[test]
+fn a_symlink_in_the_way_of_overwrite_leads_nowhere() {
+    with_vault(|home| {
+        project(home);
+        home.ok(&["import", "project"]);
+        let (out, elsewhere) = (at(home, "out"), at(home, "elsewhere"));
+        fs::create_dir(&out).unwrap();
+        fs::create_dir(&elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, out.join("src")).unwrap();
+        crate::give(home, &out);
+        crate::give(home, &elsewhere);
+        let clash = refused(home, &["export", "/workspace", "out", "--overwrite"]);
+        assert_eq!(clash.0, "AlreadyExists", "{clash:?}");
+        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+    });
+}

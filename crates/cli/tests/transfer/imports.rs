@@ -126,6 +126,32 @@ fn what_is_left_out_is_listed() {
 }
 
 #[test]
+fn an_import_goes_as_deep_as_it_is_told() {
+    with_vault(|home| {
+        project(home);
+        let imported = home.json(&["import", "project", "--max-depth", "2"]);
+        let skipped = imported["skipped"].as_array().unwrap();
+        assert!(
+            skipped.iter().any(|item| item["path"] == "src/deep/er"
+                && item["reason"] == "it is more than 2 levels deep"),
+            "{imported}"
+        );
+        assert!(home.ok(&["ls", "/workspace/src"]).contains("main.py"));
+        assert_eq!(home.ok(&["ls", "/workspace/src/deep"]), "");
+        host(home.path(), &["tar", "cf", "p.tar", "-C", "project", "."]);
+        home.ok(&["import", "p.tar", "/from-tar", "--max-depth", "2"]);
+        assert_eq!(home.ok(&["ls", "/from-tar/src/deep"]), "");
+        let piped = with_input(
+            home,
+            &["import", "-", "/piped", "--max-depth", "1"],
+            &at(home, "p.tar"),
+        );
+        assert_eq!(piped["vfs_path"], "/piped", "{piped}");
+        assert_eq!(home.ok(&["ls", "/piped/src"]), "");
+    });
+}
+
+#[test]
 fn a_git_revision_comes_in_as_it_was() {
     with_vault(|home| {
         let dir = at(home, "repository");

@@ -53,6 +53,8 @@ fn tags_come_and_go() {
         "NotFound"
     );
     assert_eq!(refused(&home, &["tag", "--rename", "todo"]).0, "Invalid");
+    let (kind, answer) = refused(&home, &["tag", "--create", "new"]);
+    assert_eq!(kind, "Invalid", "{answer}");
     assert_eq!(home.json(&["untag", "/d/a", "todo"])["action"], "removed");
     assert_eq!(refused(&home, &["untag", "/d/a", "todo"]).0, "NotFound");
     assert_eq!(home.ok(&["tag", "/d/a", "-l"]), "reviewed\n");

@@ -53,6 +53,7 @@ fn paths_that_lead_nowhere_are_refused_by_every_verb() {
         "/../etc/passwd",
         "/a/../../b",
         "..",
+        "",
         &long,
         &longer,
         "/file/below",

@@ -77,10 +77,23 @@ impl Form {
                 Err("it is compressed with bzip2; pipe it through `bzip2 -dc` and import -")
             }
             [b'P', b'K', 3, 4, ..] => Err("it is a zip archive; only tar archives are read"),
-            head if head.len() < HEAD as usize => Err("it is no tar archive"),
-            _ => Ok(Form::Plain),
+            head if is_header(head) => Ok(Form::Plain),
+            _ => Err("it is no tar archive: its first block lacks the checksum of one"),
         }
     }
+}
+
+/// Whether a block begins an archive: one whose sum fits, or the end mark of an empty one.
+fn is_header(block: &[u8]) -> bool {
+    let Some(digits) = block.get(148..156).filter(|_| block.len() == HEAD as usize) else {
+        return false;
+    };
+    let sum = |bytes: &[u8]| bytes.iter().map(|&byte| u64::from(byte)).sum::<u64>();
+    let blank = sum(b"        ");
+    let text = String::from_utf8_lossy(digits);
+    let noted = text.trim_matches(|letter: char| letter == '\0' || letter.is_whitespace());
+    let noted = u64::from_str_radix(noted, 8).ok();
+    sum(block) == 0 || noted == Some(sum(block) - sum(digits) + blank)
 }
 
 /// Why reading ended early.

@@ -30,12 +30,15 @@ pub struct ImportFilter {
     /// In the language of `.gitignore`, from the top of what is imported.
     pub exclude: Vec<String>,
     pub gitignores: Gitignores,
+    /// How many names deep it goes; all the way when none.
+    pub max_depth: Option<usize>,
 }
 
 /// The filter, ready for use.
 pub struct Sieve {
     exclude: Gitignore,
     gitignores: Gitignores,
+    max_depth: Option<usize>,
 }
 
 /// The rules of one `.gitignore`, and those further up.
@@ -71,6 +74,7 @@ impl Sieve {
         Ok(Sieve {
             exclude,
             gitignores: filter.gitignores,
+            max_depth: filter.max_depth,
         })
     }
 
@@ -81,6 +85,12 @@ impl Sieve {
         is_dir: bool,
         rules: Option<&Arc<Rules>>,
     ) -> Option<String> {
+        if let Some(deep) = self
+            .max_depth
+            .filter(|&deep| path.components().count() > deep)
+        {
+            return Some(format!("it is more than {deep} levels deep"));
+        }
         let path = Path::new(OsStr::from_bytes(path.as_bytes()));
         if let Match::Ignore(glob) = self.exclude.matched(path, is_dir) {
             return Some(format!("excluded by {}", glob.original()));
@@ -160,6 +170,7 @@ mod tests {
         Sieve::new(&ImportFilter {
             exclude: globs.iter().map(|glob| (*glob).to_owned()).collect(),
             gitignores: Gitignores::Taken,
+            max_depth: None,
         })
         .unwrap()
     }

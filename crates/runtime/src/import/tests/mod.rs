@@ -13,7 +13,7 @@ use avfs_vault::{Kind, Root, RootId, Time, Trees, VaultPath};
 use rustix::fs::{AtFlags, CWD, Mode, Timespec, Timestamps, XattrFlags};
 
 use crate::TransferError;
-use crate::export::{ExportReport, export_directory};
+use crate::export::{ExportReport, Standing, export_directory};
 use crate::import::{
     ImportCache, ImportFilter, ImportReport, Intake, Sieve, harvest_directory, plant,
 };
@@ -76,7 +76,13 @@ impl Scene {
     fn export(&self, path: &str, to: &str) -> Result<ExportReport, TransferError> {
         let path = path.parse().unwrap();
         let to = self.dir.path().join(to);
-        export_directory(&self.trees, self.root, &path, &to, &Unwatched)
+        export_directory(
+            &self.trees,
+            self.root,
+            &path,
+            (&to, Standing::Nothing),
+            &Unwatched,
+        )
     }
 
     fn entry(&self, path: &str) -> Option<avfs_vault::Entry> {

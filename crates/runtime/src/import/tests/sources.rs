@@ -290,6 +290,7 @@ fn an_archive_that_is_cut_short_is_refused_wherever_it_is_cut() {
     damaged[0] ^= 1;
     scene.refused(&damaged, "checksum");
     scene.refused(b"this is no archive", "no tar archive");
+    scene.refused(&b"root:x:0:0:root:/root\n".repeat(50), "no tar archive");
     scene.refused(b"", "empty");
 }
 
@@ -358,6 +359,7 @@ fn gitignore_files_hold_where_they_are() {
     let filter = ImportFilter {
         exclude: vec![".git".into()],
         gitignores: Gitignores::Heeded,
+        max_depth: None,
     };
     let report = scene
         .import(

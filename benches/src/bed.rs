@@ -56,6 +56,15 @@ impl Bed {
         command
     }
 
+    /// Runs `avfs` with these words; what it said if it did not succeed.
+    pub fn try_avfs(&self, words: &[&str]) -> Result<(), String> {
+        let output = self.command().args(words).output().expect("avfs runs");
+        match output.status.success() {
+            true => Ok(()),
+            false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+        }
+    }
+
     /// Runs `avfs` with these words; it must succeed.
     pub fn avfs(&self, words: &[&str]) -> Output {
         let output = self.command().args(words).output().expect("avfs runs");

@@ -13,16 +13,22 @@ mod policy;
 mod streams;
 mod tools;
 mod transfer;
+mod views;
 
 use bed::Bed;
 
 /// The parts of a run, in order; words on the command line choose among them.
-const PARTS: [&str; 8] = [
-    "import", "pointers", "exec", "streams", "tools", "files", "policy", "forks",
+const PARTS: [&str; 9] = [
+    "import", "pointers", "exec", "streams", "tools", "views", "files", "policy", "forks",
 ];
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
+    if let [first, kind, path] = &words[..]
+        && first == "__io"
+    {
+        return views::io::run(kind, path.as_ref());
+    }
     let has = |word: &str| words.iter().any(|given| given == word);
     let known =
         |word: &String| ["--quick", "--million"].contains(&&**word) || PARTS.contains(&&**word);
@@ -53,6 +59,7 @@ fn main() {
             "exec" => exec::measure(&bed, sizes),
             "streams" => streams::measure(&bed, sizes[0]),
             "tools" => tools::measure(&bed, if has("--quick") { 2_000 } else { 20_000 }),
+            "views" => views::measure(&bed, sizes, if has("--quick") { 2_000 } else { 20_000 }),
             "files" => files::measure(&bed),
             "policy" => policy::measure(),
             _ => {

@@ -155,3 +155,69 @@ fn kill_of_an_idle_daemon_loses_nothing_and_leaves_nothing() {
         assert_eq!(home.shell("cat /a /d/b")["result"]["stdout"], "a\nb\n");
     }
 }
+
+/// Exchanges two stored directories, which without root takes a while.
+const EXCHANGE: &str = "import ctypes; at = -100; \
+                        assert ctypes.CDLL(None).renameat2(at, b'/a', at, b'/b', 2) == 0";
+
+/// Whether the layer of the only vault shows an exchange that has begun, and one that is decided.
+fn exchange_begun(home: &Home) -> Option<bool> {
+    let listed = |path: &std::path::Path| -> Vec<std::path::PathBuf> {
+        let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).collect()
+    };
+    let vaults = listed(&home.avfs_home().join("layers"));
+    let layers = vaults.iter().flat_map(|vault| listed(vault));
+    let names = layers.flat_map(|layer| listed(&layer.join("upper")));
+    let mut moving = names.filter(|path| path.to_string_lossy().contains(".avfs-moving-"));
+    let moving = moving.next()?;
+    Some(moving.join("first").is_symlink())
+}
+
+/// What the files of a directory say, each once, and how many there are.
+fn said(home: &Home, dir: &str) -> (String, String) {
+    let seen = home.shell(&format!("cat {dir}/* | sort -u; ls {dir} | wc -l"));
+    let text = seen["result"]["stdout"].as_str().expect("text").to_owned();
+    let (words, count) = text.trim_end().rsplit_once('\n').expect("two lines");
+    (words.to_owned(), count.trim().to_owned())
+}
+
+#[test]
+fn kill_of_the_daemon_during_an_exchange_leaves_the_old_or_the_new() {
+    let Some(home) = Home::of_ordinary_user(AVFS) else {
+        return;
+    };
+    home.ok(&["vault", "create", "v"]);
+    home.shell(
+        "for d in a b; do mkdir /$d; for f in $(seq 300); do echo $d > /$d/$f; done; done; rm /b/300",
+    );
+    let old = [said(&home, "/a"), said(&home, "/b")];
+    for wants_decided in [false, true] {
+        // So that they are stored, and not of this layer.
+        home.ok(&["daemon", "stop"]);
+        let before = [said(&home, "/a"), said(&home, "/b")];
+        let status = home.json(&["daemon", "status"]);
+        let mut child = home
+            .command(&["proxy", "exec", "--", "python3", "-c", EXCHANGE])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the binary runs");
+        let begun = || exchange_begun(&home).is_some_and(|decided| decided >= wants_decided);
+        assert!(wait_for(SOON, begun), "it is seen while it is done");
+        let decided = exchange_begun(&home) == Some(true);
+        kill(status["pid"].as_u64().expect("a daemon"));
+        child.wait().expect("the client ends");
+        let keeper = status["keeper_pid"].as_u64().expect("a keeper") as u32;
+        assert!(process_ends(keeper, SOON));
+        let after = [said(&home, "/a"), said(&home, "/b")];
+        let [first, second] = before.clone();
+        let swapped = [second, first];
+        assert!(
+            after == before || after == swapped,
+            "{after:?} of {before:?}"
+        );
+        assert!(!decided || after == swapped, "it was decided");
+        assert!(before == old || wants_decided);
+    }
+}

@@ -145,6 +145,11 @@ pub enum Error {
     JobFailed { id: JobId },
     #[error("vault {vault} is mounted at {dir}", dir = dir.display())]
     Mounted { vault: String, dir: PathBuf },
+    #[error(
+        "commands cannot run in vault {vault} while it is mounted at {dir}: a vault has one writable view at a time",
+        dir = dir.display()
+    )]
+    MountedBesideCommands { vault: String, dir: PathBuf },
     #[error("vault {vault} is already mounted at {dir}", dir = dir.display())]
     AlreadyMounted { vault: String, dir: PathBuf },
     #[error("something is already mounted at {dir}", dir = dir.display())]
@@ -223,6 +228,7 @@ impl Error {
             | Error::LabelNotFound { .. } => ErrorKind::NotFound,
             Error::Busy { .. }
             | Error::Mounted { .. }
+            | Error::MountedBesideCommands { .. }
             | Error::MountInUse { .. }
             | Error::Overtaken { .. }
             | Error::HeadMoved { .. }
@@ -320,6 +326,10 @@ impl Error {
             Error::Mounted { dir, .. } | Error::AlreadyMounted { dir, .. } => {
                 format!("`avfs unmount {}` takes it away", dir.display())
             }
+            Error::MountedBesideCommands { dir, .. } => format!(
+                "run `avfs unmount {}` first, or `avfs exec --fork --keep-on-success -- …`, which works in a fork",
+                dir.display()
+            ),
             Error::DirTaken { dir } => {
                 let dir = dir.display();
                 format!("choose another directory, or run `avfs unmount {dir}`")

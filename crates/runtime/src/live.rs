@@ -105,7 +105,7 @@ impl Slot {
         shape: Shape,
     ) -> Result<Entered> {
         let mut state = self.ready(runtime)?;
-        state.check_unmounted()?;
+        state.check_free_for_commands()?;
         self.make_way(runtime, &mut state, shape)?;
         self.join(runtime, state, exec, shape, Company::Welcome)
     }
@@ -120,7 +120,7 @@ impl Slot {
         admit: impl FnOnce() -> Result<T>,
     ) -> Result<Entered> {
         let mut state = self.without_commands(runtime, Running::Respect)?;
-        state.check_unmounted()?;
+        state.check_free_for_commands()?;
         self.save(runtime, &mut state)?;
         self.make_way(runtime, &mut state, shape)?;
         admit()?;

@@ -1,6 +1,7 @@
 //! One view of a vault: how it is opened, committed and given up.
 
 use std::collections::BTreeSet;
+use std::ffi::CStr;
 use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,7 +11,9 @@ use avfs_vault::{
     Cause, CheckpointName, CheckpointOrigin, ExecId, Hold, NewVersion, Principal, RootId, Trees,
     VaultId, VaultPath,
 };
-use avfs_view::{CommitInput, HashCache, Layer, LayerUse, LensRoot, Retired, Skipped, Writers};
+use avfs_view::{
+    CommitInput, HashCache, Layer, LayerUse, LensRoot, Retired, Skipped, Unfinished, Writers,
+};
 use rustix::fs::{Mode, OFlags};
 
 use crate::engine::{Engine, STORED_OWNER, layer_owner};
@@ -144,6 +147,15 @@ pub(crate) enum Otherwise {
     KeepAside,
 }
 
+/// How layers show what a sandbox was about to do.
+pub(crate) fn unfinished() -> Unfinished<'static> {
+    Unfinished {
+        prefix: avfs_sandbox::MOVING_PREFIX.as_bytes(),
+        exchange_ends: avfs_sandbox::EXCHANGE_ENDS.map(CStr::to_bytes),
+        exchange_copies: avfs_sandbox::EXCHANGE_COPIES.map(CStr::to_bytes),
+    }
+}
+
 /// Publishes base + layer as the head; gives how many names the layer holds, too.
 pub(crate) fn commit_layer(
     runtime: &Runtime,
@@ -157,7 +169,7 @@ pub(crate) fn commit_layer(
         trees: vaults.trees(),
         base: layer.record().base,
         mount_points: hidden_places(runtime, layer.record().used_by),
-        unfinished_prefix: avfs_sandbox::MOVING_PREFIX.as_bytes(),
+        unfinished: unfinished(),
         owner: STORED_OWNER,
         writers: plan.writers,
     };

@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::engine::{Engine, STORED_OWNER};
 use crate::opened::{
     CommitPlan, Otherwise, commit_layer, hidden_places, interrupted_version, remove_in_background,
+    unfinished,
 };
 use crate::runtime::Runtime;
 use crate::{Error, Result};
@@ -96,7 +97,7 @@ impl Runtime {
                 trees: vaults.trees(),
                 base: record.base,
                 mount_points: hidden_places(self, record.used_by),
-                unfinished_prefix: avfs_sandbox::MOVING_PREFIX.as_bytes(),
+                unfinished: unfinished(),
                 owner: STORED_OWNER,
                 writers: Writers::None,
             };

@@ -73,7 +73,8 @@ pub fn mount_namespace() -> Result<String> {
     Ok(link.to_string_lossy().into_owned())
 }
 
-/// Mounts a FUSE file system at `dir` for this user alone; gives its only descriptor.
+/// Mounts a FUSE file system at `dir`, for this user alone, or by root for whoever the modes of its files let in; gives
+/// its only descriptor.
 pub fn mount_fuse(dir: &Path, access: MountAccess) -> Result<OwnedFd> {
     if rustix::process::geteuid().is_root() {
         return mount_fuse_as_root(dir, access);
@@ -116,7 +117,12 @@ fn mount_fuse_as_root(dir: &Path, access: MountAccess) -> Result<OwnedFd> {
     if access == MountAccess::ReadOnly {
         attributes |= MountAttrFlags::MOUNT_ATTR_RDONLY;
     }
-    let mount = new_mount("fuse", &options, &["default_permissions"], attributes)?;
+    let mount = new_mount(
+        "fuse",
+        &options,
+        &["default_permissions", "allow_other"],
+        attributes,
+    )?;
     attach(&mount, dir)?;
     Ok(device)
 }

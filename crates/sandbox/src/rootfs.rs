@@ -52,14 +52,7 @@ pub(crate) struct Root {
 ///
 /// The process must be alone in its mount namespace and pid 1 of its pid namespace.
 pub(crate) fn enter(plan: &SandboxPlan, privilege: Privilege, at: &Path) -> Result<(), Fault> {
-    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-    mount_change("/", private).during(|| "detach its mounts from the keeper's")?;
-    let root = Root::overlay(&plan.overlay, plan.readonly, privilege, at)?;
-    let scratch = open_directory(&plan.scratch)?;
-    give(scratch.as_fd(), privilege, || {
-        format!("own {:?}", plan.scratch)
-    })?;
-    root.show(scratch.as_fd(), Path::new("tmp"), NOSUID_NODEV)?;
+    let root = Root::with_scratch(plan, privilege, at)?;
     for (inside, mode) in [("run", "0755"), ("var/tmp", "1777")] {
         match root.memory(inside, mode) {
             // The vault has something else there, such as a link to /tmp: that is its choice.
@@ -91,14 +84,7 @@ pub(crate) fn stand_beside(
     privilege: Privilege,
     at: &Path,
 ) -> Result<(), Fault> {
-    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-    mount_change("/", private).during(|| "detach its mounts from the keeper's")?;
-    let root = Root::overlay(&plan.overlay, plan.readonly, privilege, at)?;
-    let scratch = open_directory(&plan.scratch)?;
-    give(scratch.as_fd(), privilege, || {
-        format!("own {:?}", plan.scratch)
-    })?;
-    root.show(scratch.as_fd(), Path::new("tmp"), NOSUID_NODEV)?;
+    Root::with_scratch(plan, privilege, at)?;
     // The agent finds its commands there, and they each other.
     let attributes = NOSUID_NODEV | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     let mount = new_mount("proc", &[("source", "proc")], &[], attributes)?;
@@ -106,6 +92,19 @@ pub(crate) fn stand_beside(
 }
 
 impl Root {
+    /// Mounts the overlay at `at` and the vault's scratch in it, out of everybody else's sight.
+    fn with_scratch(plan: &SandboxPlan, privilege: Privilege, at: &Path) -> Result<Root, Fault> {
+        let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+        mount_change("/", private).during(|| "detach its mounts from the keeper's")?;
+        let root = Root::overlay(&plan.overlay, plan.readonly, privilege, at)?;
+        let scratch = open_directory(&plan.scratch)?;
+        give(scratch.as_fd(), privilege, || {
+            format!("own {:?}", plan.scratch)
+        })?;
+        root.show(scratch.as_fd(), Path::new("tmp"), NOSUID_NODEV)?;
+        Ok(root)
+    }
+
     /// Mounts the overlay at `at`.
     fn overlay(
         plan: &OverlayPlan,

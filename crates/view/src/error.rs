@@ -33,3 +33,14 @@ pub enum Error {
 }
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// Whether something was to be put where there is no directory for it.
+    pub(crate) fn is_without_place(&self) -> bool {
+        use avfs_vault::Error as V;
+        matches!(
+            self,
+            Error::Vault(V::NotADirectory { .. } | V::PathNotFound { .. })
+        )
+    }
+}

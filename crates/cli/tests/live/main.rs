@@ -1,6 +1,7 @@
 //! Vaults while something is at work in them, through the real binary, as every user this test can be.
 
 mod commits;
+mod documents;
 mod mounts;
 mod verbs;
 

@@ -5,7 +5,8 @@ use crate::exceptions::listed;
 use avfs_testkit::{Ran, Shown};
 use std::collections::{BTreeMap, BTreeSet};
 
-const SCRIPT: &str = include_str!("../scripts/open_files.py");
+/// The script, as a directory of modules.
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scripts/open_files");
 
 /// Fewer would mean that something was not tried.
 const CHECKS: usize = 45;
@@ -13,7 +14,7 @@ const CHECKS: usize = 45;
 #[test]
 fn new_files_behave_as_posix_says() {
     for shown in Shown::in_every_way(AVFS) {
-        shown.home.ok(&["write", "/open_files.py", SCRIPT]);
+        bring_script(&shown);
         let failed = failures(&run(&shown, "/w", "all"));
         let expected = listed("New files", shown.way());
         assert_eq!(names(&failed), expected, "{:?}: {failed:#?}", shown.way());
@@ -23,7 +24,7 @@ fn new_files_behave_as_posix_says() {
 #[test]
 fn stored_files_behave_as_posix_says_or_as_listed() {
     for shown in Shown::in_every_way(AVFS) {
-        shown.home.ok(&["write", "/open_files.py", SCRIPT]);
+        bring_script(&shown);
         run(&shown, "/w", "prepare");
         shown.reopen();
         let failed = failures(&run(&shown, "/w", "check"));
@@ -32,8 +33,23 @@ fn stored_files_behave_as_posix_says_or_as_listed() {
     }
 }
 
+/// Brings the script into the vault, as `/open_files`.
+fn bring_script(shown: &Shown) {
+    // From the home, which the user can read for certain.
+    let here = shown.home.path().join("open_files");
+    std::fs::create_dir_all(&here).expect("a directory");
+    for module in std::fs::read_dir(SCRIPT).expect("the script is there") {
+        let module = module.expect("a listing").path();
+        if let Some(name) = module.file_name().filter(|_| module.is_file()) {
+            std::fs::copy(&module, here.join(name)).expect("a copy");
+        }
+    }
+    let here = here.to_str().expect("a path of ours is text");
+    shown.home.ok(&["import", here, "/open_files"]);
+}
+
 fn run(shown: &Shown, dir: &str, what: &str) -> Ran {
-    let (script, dir) = (shown.at("/open_files.py"), shown.at(dir));
+    let (script, dir) = (shown.at("/open_files"), shown.at(dir));
     let ran = shown.run("/", &["python3", &script, &dir, what]);
     ran.ok();
     ran

@@ -39,6 +39,17 @@ impl State {
             Some(mount) => Err(mount.in_the_way()),
         }
     }
+
+    /// Refuses commands, whose sandbox would be a second writable view.
+    pub(super) fn check_free_for_commands(&self) -> Result<()> {
+        match self.mount() {
+            None => Ok(()),
+            Some(mount) => Err(Error::MountedBesideCommands {
+                vault: mount.vault.to_string(),
+                dir: mount.dir.clone(),
+            }),
+        }
+    }
 }
 
 impl Slot {

@@ -245,7 +245,10 @@ pub(super) fn plan(runtime: &Runtime, engine: &Engine, base: RootId) -> ReadWrit
         marks: engine.marks,
         unfinished_prefix: avfs_sandbox::MOVING_PREFIX.as_bytes().to_vec(),
         owner: this_user(),
-        owners: Owners::One,
+        owners: match rustix::process::geteuid().is_root() {
+            true => Owners::Each,
+            false => Owners::One,
+        },
         access: Access::ReadWrite,
         room: Room::default(),
     }

@@ -34,7 +34,7 @@ pub(super) struct Place {
     pub name: CString,
 }
 
-/// Both names of a rename of a directory within the vault.
+/// Both names of a rename of a directory within the vault, or of an exchange with one.
 pub(super) struct Names {
     pub from: Place,
     pub to: Place,
@@ -93,10 +93,17 @@ pub(super) fn links_stored_file_for_git(notice: &Notice) -> bool {
 }
 
 impl Rename {
-    /// Whether the old name seems to be a directory's; cheap, and asked for every rename.
+    /// Whether a directory seems to get another name; cheap, and asked for every rename.
     pub(super) fn moves_directory(&self, thread: i32) -> bool {
-        let found = self.from.look_up(thread);
-        found.is_some_and(|found| FileType::from_raw_mode(found.st_mode).is_dir())
+        let is_directory = |argument: &Argument| {
+            let found = argument.look_up(thread);
+            found.is_some_and(|found| FileType::from_raw_mode(found.st_mode).is_dir())
+        };
+        is_directory(&self.from) || self.exchanges() && is_directory(&self.to)
+    }
+
+    fn exchanges(&self) -> bool {
+        self.flags.contains(RenameFlags::EXCHANGE)
     }
 
     /// Finds both names in the caller's view.
@@ -124,7 +131,8 @@ impl Rename {
                 return None;
             }
         }
-        from.is_directory().then_some(Names { from, to })
+        let moves = from.is_directory() || self.exchanges() && to.is_directory();
+        moves.then_some(Names { from, to })
     }
 }
 
@@ -176,7 +184,7 @@ impl Argument {
 const BASE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 impl Place {
-    fn is_directory(&self) -> bool {
+    pub(super) fn is_directory(&self) -> bool {
         let found = statat(&self.dir, &self.name, AtFlags::SYMLINK_NOFOLLOW);
         found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_dir())
     }

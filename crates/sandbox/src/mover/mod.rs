@@ -6,14 +6,15 @@
 //! gets a temporary name beside the new one, then the new name in one step, then the old one is
 //! removed. At every moment one of the two names has the whole tree. Others may see both names
 //! for a while, and the temporary one; what is written under the old name meanwhile goes over to
-//! the new one, but for writes through descriptors that were open before. RENAME_EXCHANGE of a
-//! stored directory stays EXDEV. It also has git copy stored files where it would link them
+//! the new one, but for writes through descriptors that were open before. Two names are exchanged
+//! in a like way ([`exchange`]). It also has git copy stored files where it would link them
 //! ([`caller::links_stored_file_for_git`]).
 //!
 //! It runs as the commands' user in their namespaces, so its rights are theirs; commands that
 //! restrict themselves by Landlock have less, and are left to the kernel.
 
 mod caller;
+mod exchange;
 mod tree;
 
 use std::cell::Cell;
@@ -34,6 +35,7 @@ use crate::protocol::{Link, MoverRequest, Received};
 use crate::seccomp::Filter;
 use crate::sys::{self, Forked, Waited};
 use caller::Names;
+pub use exchange::{EXCHANGE_COPIES, EXCHANGE_ENDS};
 
 /// How temporary names begin. A crash in the middle of a copy leaves one: it is no work of
 /// anybody's.
@@ -239,7 +241,11 @@ impl Process {
         match unsafe { sys::fork(0) } {
             Ok(Forked::Child) => {
                 let wanted = || client.listener.waits(notice.id);
-                let done = tree::relocate(from, to, names.1, &wanted);
+                let done = if names.1.contains(RenameFlags::EXCHANGE) {
+                    exchange::exchange(from, to, &wanted)
+                } else {
+                    tree::relocate(from, to, names.1, &wanted)
+                };
                 client.listener.answer(notice.id, done);
                 sys::leave(0)
             }
@@ -254,7 +260,8 @@ impl Process {
             client.restricted.set(true);
         }
         let rename = caller::rename(notice).filter(|_| !client.restricted.get())?;
-        let known = RenameFlags::NOREPLACE.contains(rename.flags);
+        let known =
+            RenameFlags::NOREPLACE.contains(rename.flags) || rename.flags == RenameFlags::EXCHANGE;
         if !known || !rename.moves_directory(notice.thread) {
             return None;
         }
@@ -266,6 +273,9 @@ impl Process {
     fn bury(&mut self) {
         sys::drain_child_events(self.children.as_fd());
         while let Waited::Ended(ended) = sys::wait_any(false) {
+            if ended.status == exchange::HALF_DONE << 8 {
+                sys::leave(1);
+            }
             if let Some((client, notice)) = self.copying.take()
                 && ended.status != 0
             {

@@ -20,7 +20,7 @@ use super::{MOVING_PREFIX, READS};
 use crate::confine;
 
 /// How many levels a tree may have: more than any path can name.
-const DEPTH: usize = 2100;
+pub(super) const DEPTH: usize = 2100;
 /// How much is copied before anyone is asked whether it is still wanted.
 const CHUNK: usize = 8 * 1024 * 1024;
 /// How often a directory is emptied again in which others keep making new names.
@@ -40,15 +40,8 @@ pub(super) fn relocate(
         Err(errno) => return Err(errno),
     }
     let temporary = Temporary::make(to.dir.as_fd())?;
-    let since = fstat(&temporary.top)?;
-    let since = (since.st_mtime, since.st_mtime_nsec);
-    // Owners may move what they may not read. All names below are single and lead nowhere else.
-    confine::use_of(READS, READS)?;
-    let source = open_child(from.dir.as_fd(), &from.name, OFlags::DIRECTORY)?;
-    let copied =
-        Copy::new(temporary.top.as_fd(), wanted).and_then(|copy| copy.whole(source.as_fd()));
-    confine::use_of(CapabilitySet::empty(), CapabilitySet::empty())?;
-    copied?;
+    let since = temporary.began()?;
+    with_all_readable(|| copy(from, temporary.top.as_fd(), wanted))?;
     let new = temporary.top.try_clone().map_err(|_| Errno::MFILE)?;
     renameat_with(&to.dir, &temporary.name, &to.dir, &to.name, flags)?;
     temporary.keep();
@@ -56,19 +49,37 @@ pub(super) fn relocate(
         new: new.as_fd(),
         since,
     });
-    remove(from.dir.as_fd(), &from.name, rest, DEPTH)
+    remove(from.dir.as_fd(), &from.name, rest)
+}
+
+/// Owners may move what they may not read. `copy` uses single names only, which lead nowhere else.
+pub(super) fn with_all_readable(copy: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
+    confine::use_of(READS, READS)?;
+    let copied = copy();
+    confine::use_of(CapabilitySet::empty(), CapabilitySet::empty())?;
+    copied
+}
+
+/// Copies what is in the directory `from`, and what is said about it, to the empty directory `top`.
+pub(super) fn copy(
+    from: &Place,
+    top: BorrowedFd<'_>,
+    wanted: &dyn Fn() -> bool,
+) -> Result<(), Errno> {
+    let source = open_child(from.dir.as_fd(), &from.name, OFlags::DIRECTORY)?;
+    Copy::new(top, wanted)?.whole(source.as_fd())
 }
 
 /// A copy under way; removed when dropped.
-struct Temporary<'a> {
+pub(super) struct Temporary<'a> {
     parent: BorrowedFd<'a>,
-    name: CString,
-    top: OwnedFd,
+    pub name: CString,
+    pub top: OwnedFd,
     unfinished: bool,
 }
 
 impl<'a> Temporary<'a> {
-    fn make(parent: BorrowedFd<'a>) -> Result<Temporary<'a>, Errno> {
+    pub(super) fn make(parent: BorrowedFd<'a>) -> Result<Temporary<'a>, Errno> {
         let now = clock_gettime(ClockId::Realtime);
         let name = format!("{MOVING_PREFIX}{:x}{:08x}", now.tv_sec, now.tv_nsec);
         let name = CString::new(name).map_err(|_| Errno::INVAL)?;
@@ -82,7 +93,13 @@ impl<'a> Temporary<'a> {
         })
     }
 
-    fn keep(mut self) {
+    /// When it was made, in the time of the file system.
+    pub(super) fn began(&self) -> Result<(i64, u64), Errno> {
+        let found = fstat(&self.top)?;
+        Ok((found.st_mtime, found.st_mtime_nsec))
+    }
+
+    pub(super) fn keep(mut self) {
         self.unfinished = false;
     }
 }
@@ -91,7 +108,7 @@ impl Drop for Temporary<'_> {
     fn drop(&mut self) {
         if self.unfinished {
             // What cannot be removed is known by its name.
-            let _ = remove(self.parent, &self.name, None, DEPTH);
+            let _ = remove(self.parent, &self.name, None);
         }
     }
 }
@@ -303,17 +320,28 @@ fn attributes(file: BorrowedFd<'_>) -> Result<Vec<CString>, Errno> {
 
 /// Where that which came to an old tree since its copy was begun has to go.
 #[derive(Clone, Copy)]
-struct Rest<'a> {
-    new: BorrowedFd<'a>,
-    since: (i64, u64),
+pub(super) struct Rest<'a> {
+    pub new: BorrowedFd<'a>,
+    pub since: (i64, u64),
 }
 
 /// Removes the directory `name` with all that is in it, but for a rest that is moved.
-fn remove(
+pub(super) fn remove(
+    parent: BorrowedFd<'_>,
+    name: &CStr,
+    rest: Option<Rest<'_>>,
+) -> Result<(), Errno> {
+    let end = || unlinkat(parent, name, AtFlags::REMOVEDIR);
+    empty(parent, name, rest, DEPTH, &end)
+}
+
+/// Empties the directory `name`, and then does what can be done to an empty one only.
+pub(super) fn empty(
     parent: BorrowedFd<'_>,
     name: &CStr,
     rest: Option<Rest<'_>>,
     depth: usize,
+    then: &dyn Fn() -> Result<(), Errno>,
 ) -> Result<(), Errno> {
     let depth = depth.checked_sub(1).ok_or(Errno::NAMETOOLONG)?;
     let dir = open_for_removal(parent, name)?;
@@ -324,8 +352,8 @@ fn remove(
                 Err(errno) => return Err(errno),
             }
         }
-        match unlinkat(parent, name, AtFlags::REMOVEDIR) {
-            Err(Errno::NOTEMPTY) => {}
+        match then() {
+            Err(Errno::NOTEMPTY | Errno::EXIST) => {}
             done => return done,
         }
     }
@@ -340,9 +368,10 @@ fn remove_entry(
 ) -> Result<(), Errno> {
     let found = statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?;
     let is_directory = FileType::from_raw_mode(found.st_mode).is_dir();
+    let end = || unlinkat(dir, name, AtFlags::REMOVEDIR);
     let Some(Rest { new, since }) = rest else {
         if is_directory {
-            return remove(dir, name, None, depth);
+            return empty(dir, name, None, depth, &end);
         }
         return unlinkat(dir, name, AtFlags::empty());
     };
@@ -350,7 +379,7 @@ fn remove_entry(
         return match open_child(new, name, OFlags::PATH | OFlags::DIRECTORY) {
             Ok(new) => {
                 let new = new.as_fd();
-                remove(dir, name, Some(Rest { new, since }), depth)
+                empty(dir, name, Some(Rest { new, since }), depth, &end)
             }
             Err(_) => renameat(dir, name, new, name),
         };
@@ -382,7 +411,11 @@ fn open_for_removal(parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errn
 }
 
 /// Opens what a name means in a directory, if it is no link and nothing is mounted there.
-fn open_child(dir: BorrowedFd<'_>, name: &CStr, flags: OFlags) -> Result<OwnedFd, Errno> {
+pub(super) fn open_child(
+    dir: BorrowedFd<'_>,
+    name: &CStr,
+    flags: OFlags,
+) -> Result<OwnedFd, Errno> {
     let flags = flags | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS | ResolveFlags::BENEATH;
     match openat2(dir, name, flags, Mode::empty(), resolve) {

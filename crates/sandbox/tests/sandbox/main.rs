@@ -5,6 +5,7 @@
 
 mod attacks;
 mod basics;
+mod exchanges;
 mod host;
 mod limits;
 mod lives;
@@ -68,6 +69,7 @@ fn run_all(filter: Option<&str>) -> bool {
         lives::TESTS,
         host::TESTS,
         renames::TESTS,
+        exchanges::TESTS,
         limits::TESTS,
     ];
     for (name, test) in tests.concat() {

@@ -1,25 +1,35 @@
 //! Uppers made by hand, in the way that overlayfs makes them, and what they amount to.
 
+use super::cache::RACY;
 use super::*;
+use crate::Error;
 use crate::scan::MarkNames;
 use crate::scanner::tests::in_a_thread;
 use avfs_store::Store;
+use avfs_vault::{Entry, Kind, Meta};
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::time::Duration;
 
-struct Scene {
+const UNFINISHED: Unfinished<'static> = Unfinished {
+    prefix: b".unfinished-",
+    exchange_ends: [b"first", b"second"],
+    exchange_copies: [b"to-first", b"to-second"],
+};
+
+pub struct Scene {
     _directory: tempfile::TempDir,
-    upper: PathBuf,
-    trees: Trees,
-    base: RootId,
-    scanner: Scanner,
-    cache: HashCache,
+    pub upper: PathBuf,
+    pub trees: Trees,
+    pub base: RootId,
+    pub scanner: Scanner,
+    pub cache: HashCache,
 }
 
 impl Scene {
     /// A base with `/a/f`, `/a/g` (both "one"), `/a/sub/h` and an empty upper like its top.
-    fn new() -> Scene {
+    pub fn new() -> Scene {
         let directory = tempfile::tempdir().unwrap();
         let upper = directory.path().join("upper");
         std::fs::create_dir(&upper).unwrap();
@@ -51,13 +61,13 @@ impl Scene {
         }
     }
 
-    fn write(&self, path: &str, text: &str) {
+    pub fn write(&self, path: &str, text: &str) {
         let path = self.upper.join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
 
-    fn mark(&self, path: &str, name: &str, value: &str) {
+    pub fn mark(&self, path: &str, name: &str, value: &str) {
         let path = self.upper.join(path);
         std::fs::create_dir_all(&path).unwrap();
         let name = format!("user.overlay.{name}");
@@ -65,13 +75,13 @@ impl Scene {
         rustix::fs::setxattr(&path, name, value.as_bytes(), flags).unwrap();
     }
 
-    fn commit(&mut self, writers: Writers) -> Committed {
+    pub fn commit(&mut self, writers: Writers) -> Committed {
         let mount_points = BTreeSet::from(["/usr".parse().unwrap(), "/var/tmp".parse().unwrap()]);
         let input = CommitInput {
             trees: &self.trees,
             base: self.base,
             mount_points: &mount_points,
-            unfinished_prefix: b".unfinished-",
+            unfinished: UNFINISHED,
             owner: Owner {
                 uid: 1000,
                 gid: 1000,
@@ -83,7 +93,7 @@ impl Scene {
     }
 
     /// Path and text of every file of a root.
-    fn files(&self, root: RootId) -> Vec<(String, String)> {
+    pub fn files(&self, root: RootId) -> Vec<(String, String)> {
         let mut found = Vec::new();
         let mut pending = vec![VaultPath::root()];
         while let Some(path) = pending.pop() {
@@ -105,7 +115,7 @@ impl Scene {
     }
 }
 
-fn pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
+pub fn pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
     list.iter()
         .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()))
         .collect()
@@ -176,7 +186,7 @@ fn a_redirect_to_nowhere_is_an_error() {
         trees: &scene.trees,
         base: scene.base,
         mount_points: &mount_points,
-        unfinished_prefix: b"",
+        unfinished: UNFINISHED,
         owner: Owner { uid: 0, gid: 0 },
         writers: Writers::None,
     };
@@ -238,20 +248,16 @@ fn committing_again_gives_the_same_root_and_hashes_only_what_changed() {
     }
     std::thread::sleep(RACY * 2);
     let first = scene.commit(Writers::None);
-    assert_eq!(scene.cache.known.len(), 50, "all are settled");
+    assert_eq!(scene.cache.trusted(), 50, "all are settled");
     assert_eq!(scene.commit(Writers::None).root, first.root);
     scene.write("many/7", "seven");
     let second = scene.commit(Writers::None);
-    assert_eq!(
-        scene.cache.known.len(),
-        49,
-        "one is too fresh to be trusted"
-    );
+    assert_eq!(scene.cache.trusted(), 49, "one is too fresh to be trusted");
     let files = scene.files(second.root);
     assert!(files.contains(&("/many/7".into(), "seven".into())));
     // With a writer about, nothing is trusted the next time.
     scene.commit(Writers::Some);
-    assert!(scene.cache.known.is_empty());
+    assert_eq!(scene.cache.trusted(), 0);
 }
 
 #[test]

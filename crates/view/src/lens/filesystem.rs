@@ -3,9 +3,9 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use avfs_vault::{Entry, Kind, Meta, RootId, Time, Trees};
+use avfs_vault::{Entry, Kind, Meta, RootId, Trees};
 use fuser::{
     Errno, FileAttr, FileHandle, FileType, Filesystem, Generation, INodeNo, InitFlags,
     KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
@@ -14,6 +14,7 @@ use fuser::{
 
 use super::nodes::{self, Node, Place, TOP};
 use super::{Listing, Owner, Shared, Xattrs};
+use crate::shown::{self, Seen};
 
 /// What is shown never changes, so what the kernel caches never expires.
 const FOREVER: Duration = Duration::from_secs(1 << 30);
@@ -94,54 +95,75 @@ impl LensFilesystem {
         Ok((place, listing))
     }
 
-    fn attr(&self, ino: u64, node: &Node) -> FileAttr {
-        let (meta, kind, size, nlink): (&Meta, FileType, u64, u32) = match node {
+    fn attr(&self, number: u64, node: &Node) -> FileAttr {
+        let (meta, kind, size, links): (&Meta, FileType, u64, u32) = match node {
             Node::Directory { meta, .. } => (meta, FileType::Directory, 4096, 2),
-            Node::Leaf { entry, links } => match &entry.kind {
-                Kind::File { size, .. } => (&entry.meta, FileType::RegularFile, *size, *links),
-                Kind::Symlink { target } => {
-                    (&entry.meta, FileType::Symlink, target.len() as u64, 1)
-                }
-                Kind::Fifo | Kind::Directory { .. } => (&entry.meta, FileType::NamedPipe, 0, 1),
-            },
+            Node::Leaf { entry, links } => {
+                let kind = shown::kind_of_stored(entry);
+                (&entry.meta, kind, entry.size(), *links)
+            }
         };
-        FileAttr {
-            ino: INodeNo(ino),
-            size,
-            blocks: size.div_ceil(512),
-            atime: system_time(meta.mtime),
-            mtime: system_time(meta.mtime),
-            ctime: system_time(meta.ctime),
-            crtime: UNIX_EPOCH,
+        let seen = Seen {
+            number,
             kind,
-            perm: (meta.mode & 0o7777) as u16,
-            nlink,
-            uid: self.owner.uid,
-            gid: self.owner.gid,
-            rdev: 0,
-            blksize: 4096,
-            flags: 0,
-        }
+            size,
+            links,
+            owner: self.owner,
+        };
+        shown::attr_of_stored(seen, meta)
     }
 
     fn top_attr(&self) -> FileAttr {
         FileAttr {
             ino: INodeNo(TOP),
-            size: 0,
-            blocks: 0,
-            atime: UNIX_EPOCH,
-            mtime: UNIX_EPOCH,
-            ctime: UNIX_EPOCH,
-            crtime: UNIX_EPOCH,
             kind: FileType::Directory,
             perm: 0o555,
             nlink: 2,
             uid: self.owner.uid,
             gid: self.owner.gid,
-            rdev: 0,
-            blksize: 4096,
-            flags: 0,
+            ..shown::nothing()
         }
+    }
+
+    /// Offers what is in a directory from position `offset` on, until `add` says that it is full.
+    fn each_name(
+        &self,
+        ino: INodeNo,
+        offset: u64,
+        mut add: impl FnMut(Named<'_>) -> bool,
+    ) -> Result<(), Errno> {
+        if ino.0 == TOP {
+            return Ok(());
+        }
+        let (place, listing) = self.listing(ino)?;
+        for (index, name) in DOTS.into_iter().enumerate().skip(offset as usize) {
+            let attr = FileAttr {
+                ino,
+                ..self.top_attr()
+            };
+            let named = Named {
+                next: index as u64 + 1,
+                name: OsStr::new(name),
+                attr,
+                node: None,
+            };
+            if add(named) {
+                return Ok(());
+            }
+        }
+        for (index, (name, entry)) in after_dots(&listing, offset) {
+            let (number, node) = nodes::node_of(&place, name, entry.clone());
+            let named = Named {
+                next: index + 1,
+                name: OsStr::from_bytes(name),
+                attr: self.attr(number, &node),
+                node: Some(node),
+            };
+            if add(named) {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn meta(&self, ino: INodeNo) -> Result<Meta, Errno> {
@@ -183,14 +205,7 @@ impl Filesystem for LensFilesystem {
                 self.shared.nodes.hand_out(ino, node);
                 reply.entry(&FOREVER, &attr, GENERATION);
             }
-            // A number of 0 is "no such entry", cached like any other answer.
-            Ok(None) => {
-                let absent = FileAttr {
-                    ino: INodeNo(0),
-                    ..self.top_attr()
-                };
-                reply.entry(&FOREVER, &absent, GENERATION);
-            }
+            Ok(None) => reply.entry(&FOREVER, &shown::nothing(), GENERATION),
             Err(errno) => reply.error(errno),
         }
     }
@@ -271,26 +286,14 @@ impl Filesystem for LensFilesystem {
         offset: u64,
         mut reply: ReplyDirectory,
     ) {
-        if ino.0 == TOP {
-            return reply.ok();
+        let listed = self.each_name(ino, offset, |named| {
+            let Named { next, attr, .. } = named;
+            reply.add(attr.ino, next, attr.kind, named.name)
+        });
+        match listed {
+            Ok(()) => reply.ok(),
+            Err(errno) => reply.error(errno),
         }
-        let (place, listing) = match self.listing(ino) {
-            Ok(found) => found,
-            Err(errno) => return reply.error(errno),
-        };
-        for (index, dots) in DOTS.into_iter().enumerate().skip(offset as usize) {
-            if reply.add(ino, index as u64 + 1, FileType::Directory, dots) {
-                return reply.ok();
-            }
-        }
-        for (index, (name, entry)) in after_dots(&listing, offset) {
-            let (child, node) = nodes::node_of(&place, name, entry.clone());
-            let kind = self.attr(child, &node).kind;
-            if reply.add(INodeNo(child), index + 1, kind, OsStr::from_bytes(name)) {
-                break;
-            }
-        }
-        reply.ok();
     }
 
     fn readdirplus(
@@ -301,33 +304,19 @@ impl Filesystem for LensFilesystem {
         offset: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
-        if ino.0 == TOP {
-            return reply.ok();
-        }
-        let (place, listing) = match self.listing(ino) {
-            Ok(found) => found,
-            Err(errno) => return reply.error(errno),
-        };
-        // The kernel takes no reference to these two, so they are not handed out.
-        for (index, dots) in DOTS.into_iter().enumerate().skip(offset as usize) {
-            let attr = FileAttr {
-                ino,
-                ..self.top_attr()
-            };
-            if reply.add(ino, index as u64 + 1, dots, &FOREVER, &attr, GENERATION) {
-                return reply.ok();
+        let listed = self.each_name(ino, offset, |named| {
+            let Named { next, attr, .. } = named;
+            let full = reply.add(attr.ino, next, named.name, &FOREVER, &attr, GENERATION);
+            // The kernel takes no reference to the two dots, so they are not handed out.
+            if let Some(node) = named.node.filter(|_| !full) {
+                self.shared.nodes.hand_out(attr.ino.0, node);
             }
+            full
+        });
+        match listed {
+            Ok(()) => reply.ok(),
+            Err(errno) => reply.error(errno),
         }
-        for (index, (name, entry)) in after_dots(&listing, offset) {
-            let (child, node) = nodes::node_of(&place, name, entry.clone());
-            let attr = self.attr(child, &node);
-            let name = OsStr::from_bytes(name);
-            if reply.add(INodeNo(child), index + 1, name, &FOREVER, &attr, GENERATION) {
-                break;
-            }
-            self.shared.nodes.hand_out(child, node);
-        }
-        reply.ok();
     }
 
     fn statfs(&self, _req: &Request, _ino: INodeNo, reply: ReplyStatfs) {
@@ -339,30 +328,33 @@ impl Filesystem for LensFilesystem {
         if self.xattrs == Xattrs::Absent {
             return reply.error(Errno::ENOSYS);
         }
-        match self.meta(ino) {
-            Ok(meta) => match meta.xattrs.get(name.as_bytes()) {
-                Some(value) if is_shown(name.as_bytes()) => answer_xattr(value, size, reply),
-                _ => reply.error(Errno::NO_XATTR),
-            },
-            Err(errno) => reply.error(errno),
-        }
+        let value = self.meta(ino).and_then(|mut meta| {
+            let value = meta.xattrs.remove(name.as_bytes());
+            let value = value.filter(|_| is_shown(name.as_bytes()));
+            value.ok_or(Errno::NO_XATTR)
+        });
+        shown::answer_xattr(value, size, reply);
     }
 
     /// Answered also where there are none: tools that copy attributes ask for a list, and few of
     /// them expect that a file which can have some says that it cannot.
     fn listxattr(&self, _req: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
-        match self.meta(ino) {
-            Ok(meta) => {
-                let mut names = Vec::new();
-                for name in meta.xattrs.keys().filter(|name| is_shown(name)) {
-                    names.extend_from_slice(name);
-                    names.push(0);
-                }
-                answer_xattr(&names, size, reply);
-            }
-            Err(errno) => reply.error(errno),
-        }
+        let names = self.meta(ino).map(|meta| {
+            let names = meta.xattrs.keys();
+            shown::name_list(names.filter(|name| is_shown(name)))
+        });
+        shown::answer_xattr(names, size, reply);
     }
+}
+
+/// One name of a directory, as a listing gives it.
+struct Named<'a> {
+    /// The position after it.
+    next: u64,
+    name: &'a OsStr,
+    attr: FileAttr,
+    /// None for the two dots.
+    node: Option<Node>,
 }
 
 const DOTS: [&str; 2] = [".", ".."];
@@ -383,22 +375,4 @@ fn after_dots(
 /// Overlayfs would take attributes of these names for its own.
 fn is_shown(name: &[u8]) -> bool {
     !name.starts_with(b"trusted.") && !name.starts_with(b"user.overlay.")
-}
-
-fn answer_xattr(value: &[u8], size: u32, reply: ReplyXattr) {
-    if size == 0 {
-        reply.size(value.len() as u32);
-    } else if value.len() <= size as usize {
-        reply.data(value);
-    } else {
-        reply.error(Errno::ERANGE);
-    }
-}
-
-pub fn system_time(time: Time) -> SystemTime {
-    let nanos = Duration::from_nanos(u64::from(time.nanos));
-    match u64::try_from(time.secs) {
-        Ok(secs) => UNIX_EPOCH + Duration::from_secs(secs) + nanos,
-        Err(_) => UNIX_EPOCH - Duration::from_secs(time.secs.unsigned_abs()) + nanos,
-    }
 }

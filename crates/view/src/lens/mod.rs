@@ -15,7 +15,6 @@ use fuser::{BackgroundSession, Config, INodeNo, Notifier, Session, SessionACL};
 
 use crate::{Error, Result};
 use filesystem::LensFilesystem;
-pub(crate) use filesystem::system_time;
 use nodes::Nodes;
 
 /// The user and group that every entry is shown as, in the numbers of the lens's user namespace.

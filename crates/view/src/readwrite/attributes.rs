@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use avfs_vault::{Entry, Kind, Meta, Time};
+use avfs_vault::{Kind, Meta, Time};
 use fuser::{FileAttr, INodeNo, Request, TimeOrNow};
 use rustix::fs::{
     FileType, OFlags, Statx, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, XattrFlags,
@@ -16,7 +16,7 @@ use super::files::Handle;
 use super::host::{self, Io, Reach};
 use super::nodes::{Body, Found, TOP};
 use super::view::View;
-use crate::lens::system_time;
+use crate::shown::{Seen, attr_of_stored, kind_of_stored, name_list, system_time};
 
 /// What `setattr` is asked to change.
 #[derive(Default)]
@@ -102,7 +102,7 @@ impl View {
     }
 
     fn attr_of_body(&self, number: u64, body: &Body) -> FileAttr {
-        let (meta, kind, size, nlink) = match body {
+        let (meta, kind, size, links) = match body {
             Body::Directory { origin, .. } => {
                 let origin = origin
                     .as_ref()
@@ -110,27 +110,18 @@ impl View {
                 (&origin.meta, fuser::FileType::Directory, 4096, 1)
             }
             Body::Stored { entry, links } => {
-                (&entry.meta, stored_kind(entry), entry.size(), *links)
+                (&entry.meta, kind_of_stored(entry), entry.size(), *links)
             }
             Body::Upper { .. } => unreachable!("what is in the upper is asked there"),
         };
-        FileAttr {
-            ino: INodeNo(number),
-            size,
-            blocks: size.div_ceil(512),
-            atime: system_time(meta.mtime),
-            mtime: system_time(meta.mtime),
-            ctime: system_time(meta.ctime),
-            crtime: UNIX_EPOCH,
+        let seen = Seen {
+            number,
             kind,
-            perm: (meta.mode & 0o7777) as u16,
-            nlink,
-            uid: self.owner.uid,
-            gid: self.owner.gid,
-            rdev: 0,
-            blksize: 4096,
-            flags: 0,
-        }
+            size,
+            links,
+            owner: self.owner,
+        };
+        attr_of_stored(seen, meta)
     }
 
     pub fn set_attributes(
@@ -228,12 +219,7 @@ impl View {
                 names.map(<[u8]>::to_vec).collect()
             }
         };
-        let mut list = Vec::new();
-        for name in names.iter().filter(|name| is_shown(name)) {
-            list.extend_from_slice(name);
-            list.push(0);
-        }
-        Ok(list)
+        Ok(name_list(names.iter().filter(|name| is_shown(name))))
     }
 
     pub fn set_xattr(&self, number: u64, name: &[u8], value: &[u8], flags: i32) -> Io<()> {
@@ -304,15 +290,6 @@ fn is_shown(name: &[u8]) -> bool {
     name.starts_with(b"user.") && !name.starts_with(b"user.overlay.")
 }
 
-fn stored_kind(entry: &Entry) -> fuser::FileType {
-    match entry.kind {
-        Kind::File { .. } => fuser::FileType::RegularFile,
-        Kind::Directory { .. } => fuser::FileType::Directory,
-        Kind::Symlink { .. } => fuser::FileType::Symlink,
-        Kind::Fifo => fuser::FileType::NamedPipe,
-    }
-}
-
 pub fn shown_kind(kind: FileType) -> fuser::FileType {
     match kind {
         FileType::Directory => fuser::FileType::Directory,
@@ -323,11 +300,6 @@ pub fn shown_kind(kind: FileType) -> fuser::FileType {
         FileType::BlockDevice => fuser::FileType::BlockDevice,
         FileType::RegularFile | FileType::Unknown => fuser::FileType::RegularFile,
     }
-}
-
-/// The kind of what is only in the base.
-pub fn kind_of_stored(entry: &Entry) -> fuser::FileType {
-    stored_kind(entry)
 }
 
 fn timespec(time: Option<TimeOrNow>) -> Timespec {

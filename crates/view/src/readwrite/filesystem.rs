@@ -24,6 +24,7 @@ use super::listing::DOTS;
 use super::nodes::Name;
 use super::reply::{self, FOREVER, GENERATION};
 use super::view::View;
+use crate::shown::{answer_xattr, nothing};
 
 thread_local! {
     /// The kernel has applied the umask of whoever asked; that of this process is nobody's wish.
@@ -82,7 +83,7 @@ impl Filesystem for ViewFilesystem {
         });
         match found {
             Ok(Some((_, attr))) => reply.entry(&FOREVER, &attr, GENERATION),
-            Ok(None) => reply.entry(&FOREVER, &reply::nothing(), GENERATION),
+            Ok(None) => reply.entry(&FOREVER, &nothing(), GENERATION),
             Err(errno) => reply.error(errno),
         }
     }
@@ -407,11 +408,11 @@ impl Filesystem for ViewFilesystem {
 
     fn getxattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
         let value = self.ask(|view| view.get_xattr(ino.0, name.as_bytes()));
-        reply::answer_xattr(value, size, reply);
+        answer_xattr(value, size, reply);
     }
 
     fn listxattr(&self, _req: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
-        reply::answer_xattr(self.ask(|view| view.list_xattrs(ino.0)), size, reply);
+        answer_xattr(self.ask(|view| view.list_xattrs(ino.0)), size, reply);
     }
 
     fn removexattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {

@@ -10,11 +10,12 @@ use std::sync::Arc;
 use fuser::{FileHandle, FileType};
 use rustix::io::Errno;
 
-use super::attributes::{kind_of_stored, shown_kind};
+use super::attributes::shown_kind;
 use super::files::Handle;
 use super::host::{self, Io};
 use super::nodes::{Key, Name};
 use super::view::{Place, View};
+use crate::shown::kind_of_stored;
 
 /// The first positions, of the directory itself and the one above.
 pub const DOTS: [(u64, &[u8]); 2] = [(1, b"."), (2, b"..")];

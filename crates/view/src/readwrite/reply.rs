@@ -2,17 +2,18 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 use fuser::{
     Errno, FileAttr, FileHandle, Generation, INodeNo, InitFlags, KernelConfig, ReplyAttr,
-    ReplyData, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyXattr,
+    ReplyData, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry,
 };
 
 use super::change::Made;
 use super::host::Io;
 use super::listing::DOTS;
 use super::view::View;
+use crate::shown::nothing;
 
 /// Only the kernel's requests change anything, and what others change is announced.
 pub const FOREVER: Duration = Duration::from_secs(1 << 30);
@@ -68,40 +69,10 @@ pub fn answer_attr(outcome: Result<FileAttr, Errno>, reply: ReplyAttr) {
     }
 }
 
-pub fn answer_xattr(outcome: Result<Vec<u8>, Errno>, size: u32, reply: ReplyXattr) {
-    match outcome {
-        Ok(value) if size == 0 => reply.size(value.len() as u32),
-        Ok(value) if value.len() <= size as usize => reply.data(&value),
-        Ok(_) => reply.error(Errno::ERANGE),
-        Err(errno) => reply.error(errno),
-    }
-}
-
 pub fn answer_data(outcome: Result<Vec<u8>, Errno>, reply: ReplyData) {
     match outcome {
         Ok(bytes) => reply.data(&bytes),
         Err(errno) => reply.error(errno),
-    }
-}
-
-/// A number of 0 is "no such entry", cached like any other answer.
-pub fn nothing() -> FileAttr {
-    FileAttr {
-        ino: INodeNo(0),
-        size: 0,
-        blocks: 0,
-        atime: UNIX_EPOCH,
-        mtime: UNIX_EPOCH,
-        ctime: UNIX_EPOCH,
-        crtime: UNIX_EPOCH,
-        kind: fuser::FileType::RegularFile,
-        perm: 0,
-        nlink: 0,
-        uid: 0,
-        gid: 0,
-        rdev: 0,
-        blksize: 4096,
-        flags: 0,
     }
 }
 

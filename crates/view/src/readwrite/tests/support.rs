@@ -148,7 +148,11 @@ impl Scene {
             trees: &self.trees,
             base: self.base,
             mount_points: &mount_points,
-            unfinished_prefix: PREFIX,
+            unfinished: crate::Unfinished {
+                prefix: PREFIX,
+                exchange_ends: [b"first", b"second"],
+                exchange_copies: [b"to-first", b"to-second"],
+            },
             owner: me(),
             writers: Writers::Some,
         };

@@ -1,0 +1,294 @@
+//! What one name in a layer does to a tree.
+
+use std::collections::HashMap;
+
+use avfs_vault::{Edit, Entry, Kind, LinkId, Meta, VaultPath};
+
+use super::contents::Hashed;
+use super::{CommitInput, Committed, Skipped, time, vault_path};
+use crate::scan::{UpperEntry, UpperKind};
+use crate::{Error, Result};
+
+/// What the names of one file share.
+#[derive(Clone, Copy)]
+pub(super) struct Shared {
+    link: LinkId,
+    /// Of the names that the base has; names of different owners would not be one file.
+    owner: Option<(u32, u32)>,
+}
+
+/// For each entry that `counts` and is one of several names of a file: what they share.
+pub(super) fn link_groups(
+    entries: &[UpperEntry],
+    base: &Edit,
+    counts: impl Fn(usize) -> bool,
+) -> Result<HashMap<usize, Shared>> {
+    let mut by_inode: HashMap<u64, Vec<(VaultPath, usize)>> = HashMap::new();
+    for (index, entry) in entries.iter().enumerate() {
+        if !matches!(entry.kind, UpperKind::File { links, .. } if links > 1) || !counts(index) {
+            continue;
+        }
+        if let Some(path) = vault_path(&entry.path) {
+            by_inode.entry(entry.ino).or_default().push((path, index));
+        }
+    }
+    let mut links = HashMap::new();
+    for mut names in by_inode.into_values().filter(|names| names.len() > 1) {
+        names.sort();
+        let first = &names[0].0;
+        let link = match base.get(first)?.and_then(|entry| entry.link()) {
+            // The same names as in the base are still the same file there.
+            Some(link)
+                if base
+                    .linked_names(first)?
+                    .iter()
+                    .eq(names.iter().map(|(path, _)| path)) =>
+            {
+                link
+            }
+            _ => base.fresh_link(first),
+        };
+        let mut owner = None;
+        for (name, _) in &names {
+            let known = base
+                .get(name)?
+                .map(|entry| (entry.meta.uid, entry.meta.gid));
+            owner = owner.or(known);
+        }
+        let shared = Shared { link, owner };
+        links.extend(names.into_iter().map(|(_, index)| (index, shared)));
+    }
+    Ok(links)
+}
+
+pub(super) struct Applied<'a> {
+    input: &'a CommitInput<'a>,
+    edit: Edit,
+    /// For directories at or below a redirected one: where the base has them.
+    origins: HashMap<VaultPath, VaultPath>,
+    pub skipped: Vec<Skipped>,
+}
+
+impl<'a> Applied<'a> {
+    pub fn new(input: &'a CommitInput<'a>, edit: Edit) -> Applied<'a> {
+        Applied {
+            input,
+            edit,
+            origins: HashMap::new(),
+            skipped: Vec::new(),
+        }
+    }
+
+    pub fn finish(self, entries: usize) -> Result<Committed> {
+        Ok(Committed {
+            root: self.edit.finish()?,
+            entries,
+            skipped: self.skipped,
+        })
+    }
+
+    /// Whether the path is the sandbox's, not the vault's.
+    fn is_ignored(&self, path: &VaultPath) -> bool {
+        let mut points = self.input.mount_points.iter();
+        let prefix = self.input.unfinished.prefix;
+        points.any(|point| path.starts_with(point))
+            || path
+                .components()
+                .any(|name| !prefix.is_empty() && name.starts_with(prefix))
+    }
+
+    /// What the base shows at `path`, unless a directory above hides it.
+    fn below(&self, path: &VaultPath, is_hidden: bool) -> Result<Option<Entry>> {
+        if is_hidden {
+            return Ok(None);
+        }
+        Ok(self.input.trees.entry(self.input.base, path)?)
+    }
+
+    /// Puts back what the base shows at `upper`, whatever an earlier commit made of it.
+    pub fn reset(&mut self, upper: &[u8], is_hidden: bool) -> Result<()> {
+        let path = vault_path(upper).filter(|path| !self.is_ignored(path));
+        let Some(path) = path else { return Ok(()) };
+        match self.below(&path, is_hidden)? {
+            Some(entry) => self.edit.put(&path, entry)?,
+            None if self.edit.get(&path)?.is_some() => self.edit.remove(&path)?,
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Takes over what is said about a directory that is still the same.
+    pub fn touch(&mut self, upper: &UpperEntry, is_hidden: bool) -> Result<()> {
+        let path = vault_path(&upper.path).filter(|path| !self.is_ignored(path));
+        let Some(path) = path else { return Ok(()) };
+        let below = self.below(&path, is_hidden)?;
+        let meta = self.meta(upper, below.as_ref());
+        let merges = !matches!(upper.kind, UpperKind::Directory { opaque: true, .. });
+        let meta = match below {
+            Some(below) if merges && below.is_dir() && same_meta(&below.meta, &meta) => below.meta,
+            _ => meta,
+        };
+        Ok(self.edit.set_meta(&path, meta)?)
+    }
+
+    /// Does what the name says.
+    pub fn apply(
+        &mut self,
+        upper: &UpperEntry,
+        content: Hashed,
+        shared: Option<Shared>,
+    ) -> Result<()> {
+        let Some(path) = vault_path(&upper.path) else {
+            self.skip(upper, "its path is too long");
+            return Ok(());
+        };
+        if self.is_ignored(&path) {
+            return Ok(());
+        }
+        let existing = self.edit.get(&path)?;
+        let kind = match &upper.kind {
+            UpperKind::Whiteout => {
+                if existing.is_some() {
+                    self.edit.remove(&path)?;
+                }
+                return Ok(());
+            }
+            UpperKind::Directory { opaque, redirect } => {
+                return self.directory(upper, path, existing, *opaque, redirect.as_deref());
+            }
+            UpperKind::File { .. } => match content {
+                Some((content, size)) => Kind::File {
+                    content,
+                    size,
+                    link: shared.map(|shared| shared.link),
+                },
+                None => return Ok(()),
+            },
+            UpperKind::Symlink { target } => Kind::Symlink {
+                target: target.clone(),
+            },
+            UpperKind::Fifo => Kind::Fifo,
+            UpperKind::Socket => {
+                self.skip(upper, "sockets are not kept");
+                return Ok(());
+            }
+            UpperKind::Device => {
+                self.skip(upper, "devices are not kept");
+                return Ok(());
+            }
+        };
+        let mut meta = self.meta(upper, existing.as_ref());
+        if let Some(shared) = shared {
+            let default = (self.input.owner.uid, self.input.owner.gid);
+            (meta.uid, meta.gid) = shared.owner.unwrap_or(default);
+        }
+        let entry = same_or(existing.as_ref(), Entry { kind, meta });
+        if existing.as_ref() != Some(&entry) {
+            self.edit.put(&path, entry)?;
+        }
+        Ok(())
+    }
+
+    fn directory(
+        &mut self,
+        upper: &UpperEntry,
+        path: VaultPath,
+        existing: Option<Entry>,
+        opaque: bool,
+        redirect: Option<&[u8]>,
+    ) -> Result<()> {
+        let parent_origin = path.parent().map(|parent| self.origin(&parent));
+        if let Some(redirect) = redirect {
+            let origin = redirect_origin(parent_origin.as_ref(), redirect)?;
+            let moved = self.input.trees.entry(self.input.base, &origin)?;
+            let moved = moved
+                .filter(Entry::is_dir)
+                .ok_or_else(|| Error::LostRedirect {
+                    origin: origin.to_string(),
+                })?;
+            let meta = self.meta(upper, Some(&moved));
+            let entry = same_or(
+                Some(&moved),
+                Entry {
+                    kind: moved.kind.clone(),
+                    meta,
+                },
+            );
+            self.origins.insert(path.clone(), origin);
+            return Ok(self.edit.put(&path, entry)?);
+        }
+        if let (Some(name), Some(origin)) = (path.file_name(), parent_origin) {
+            let own = origin.join(name)?;
+            if own != path {
+                self.origins.insert(path.clone(), own);
+            }
+        }
+        match existing {
+            Some(existing) if existing.is_dir() && !opaque => {
+                let meta = self.meta(upper, Some(&existing));
+                if !same_meta(&existing.meta, &meta) {
+                    self.edit.set_meta(&path, meta)?;
+                }
+            }
+            existing => {
+                let meta = self.meta(upper, existing.as_ref());
+                let empty = Entry::directory(meta.mode, meta.mtime);
+                self.edit.put(
+                    &path,
+                    Entry {
+                        kind: empty.kind,
+                        meta,
+                    },
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    fn origin(&self, path: &VaultPath) -> VaultPath {
+        self.origins.get(path).unwrap_or(path).clone()
+    }
+
+    /// Views show every owner as the sandbox's user, so a commit never learns of an owner.
+    fn meta(&self, upper: &UpperEntry, existing: Option<&Entry>) -> Meta {
+        let (uid, gid) = match existing {
+            Some(entry) => (entry.meta.uid, entry.meta.gid),
+            None => (self.input.owner.uid, self.input.owner.gid),
+        };
+        Meta {
+            mode: upper.mode,
+            uid,
+            gid,
+            mtime: time(upper.mtime),
+            ctime: time(upper.ctime),
+            xattrs: upper.xattrs.clone(),
+        }
+    }
+
+    pub fn skip(&mut self, upper: &UpperEntry, reason: &'static str) {
+        let mut path = vec![b'/'];
+        path.extend_from_slice(&upper.path);
+        self.skipped.push(Skipped { path, reason });
+    }
+}
+
+/// Where the base has the directory that now stands under another name: a redirect is either a path
+/// from the top, or a name beside the parent's own origin.
+fn redirect_origin(parent: Option<&VaultPath>, redirect: &[u8]) -> Result<VaultPath> {
+    if redirect.starts_with(b"/") {
+        return Ok(VaultPath::parse(redirect)?);
+    }
+    Ok(parent.unwrap_or(&VaultPath::root()).join(redirect)?)
+}
+
+/// The existing entry when the new one differs from it in nothing but the time of the copy-up.
+fn same_or(existing: Option<&Entry>, new: Entry) -> Entry {
+    match existing {
+        Some(old) if old.kind == new.kind && same_meta(&old.meta, &new.meta) => old.clone(),
+        _ => new,
+    }
+}
+
+fn same_meta(old: &Meta, new: &Meta) -> bool {
+    old.mode == new.mode && old.mtime == new.mtime && old.xattrs == new.xattrs
+}

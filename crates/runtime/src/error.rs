@@ -293,12 +293,7 @@ impl Error {
             Error::NoEarlierState { path, .. } => {
                 format!("`avfs log {path}` lists its versions; `avfs rm {path}` removes it")
             }
-            Error::Busy { jobs, .. } if !jobs.is_empty() => {
-                "`avfs job list` shows jobs and `avfs job kill` ends one; `checkpoint restore` and `vault \
-                 delete` end all with --force"
-                    .into()
-            }
-            Error::Busy { .. } => {
+            Error::Busy { jobs, .. } if jobs.is_empty() => {
                 "wait until they end, or work in a fork; `checkpoint restore` and `vault delete` \
                  end them with --force"
                     .into()

@@ -9,6 +9,11 @@ impl Error {
             Error::JobNotFound { .. } => {
                 "`avfs job list` shows them; those that are over are kept for a while only".into()
             }
+            Error::Busy { .. } => {
+                "`avfs job list` shows jobs and `avfs job kill` ends one; `checkpoint restore` and `vault \
+                 delete` end all with --force"
+                    .into()
+            }
             Error::TooManyJobs { .. } => {
                 "`avfs job list --running` shows them; `avfs job kill` ends one".into()
             }

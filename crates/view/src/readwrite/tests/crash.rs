@@ -42,6 +42,8 @@ fn start_server(scene: &Scene) -> Child {
         .args(["--exact", role, "--ignored", "--nocapture"])
         .env(UPPER, &scene.upper)
         .env(TOP, &scene.top)
+        // What it leaves behind goes with the scene.
+        .env("TMPDIR", scene.top.parent().unwrap())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()

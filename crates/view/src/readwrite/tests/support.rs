@@ -78,8 +78,12 @@ impl Scene {
 
     pub fn with(wishes: Wishes, build: impl FnOnce(&mut Builder)) -> Scene {
         let directory = tempfile::tempdir().unwrap();
-        // What is stored is not what is tested: memory does, where there is a filesystem of it.
-        let home = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+        // What is stored is not what is tested: memory does, where there is a filesystem of it and
+        // nobody wants it elsewhere.
+        let home = match std::env::var_os("TMPDIR") {
+            None => tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()),
+            Some(_) => tempfile::tempdir(),
+        };
         let home = home.unwrap();
         let trees = Trees::new(Store::open(home.path()).unwrap());
         let edit = trees.edit(trees.empty_root().unwrap()).unwrap();

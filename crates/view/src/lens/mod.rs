@@ -9,6 +9,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
 use avfs_vault::{Entry, RootId, Trees};
 use fuser::{BackgroundSession, Config, INodeNo, Notifier, Session, SessionACL};
@@ -33,8 +34,9 @@ pub enum Xattrs {
     Absent,
 }
 
-/// So many names asked for one by one mean that somebody is looking for all of them.
+/// So many names asked for one by one, within this time, mean that somebody is looking for all of them.
 const SEARCH: u32 = 256;
+const SEARCH_TIME: Duration = Duration::from_secs(2);
 
 /// A served FUSE connection. Dropping it does not unmount: the mount belongs to the keeper.
 pub struct Lens {
@@ -53,10 +55,11 @@ struct Shared {
     listings: Mutex<VecDeque<(u64, Listing)>>,
 }
 
-#[derive(Default)]
 struct OpenRoot {
     guards: usize,
+    /// Names asked for since then.
     lookups: u32,
+    since: Instant,
 }
 
 type Listing = Arc<Vec<(Vec<u8>, Entry)>>;
@@ -112,7 +115,14 @@ impl Lens {
 
     /// Makes `/<root>` visible for as long as the returned guard lives.
     pub fn open(self: &Arc<Self>, root: RootId) -> LensRoot {
-        self.shared.lock_roots().entry(root).or_default().guards += 1;
+        let mut roots = self.shared.lock_roots();
+        let open = roots.entry(root).or_insert_with(|| OpenRoot {
+            guards: 0,
+            lookups: 0,
+            since: Instant::now(),
+        });
+        open.guards += 1;
+        drop(roots);
         LensRoot {
             lens: self.clone(),
             root,
@@ -173,6 +183,10 @@ impl Shared {
     /// Notes that a name was looked up in `root`.
     fn looked_up(&self, root: RootId) {
         if let Some(open) = self.lock_roots().get_mut(&root) {
+            // The kernel may have forgotten what it once knew: it is never too late for a search.
+            if open.since.elapsed() > SEARCH_TIME {
+                (open.lookups, open.since) = (0, Instant::now());
+            }
             open.lookups = open.lookups.saturating_add(1);
             if open.lookups == SEARCH {
                 // Nobody needs to listen.

@@ -1,11 +1,10 @@
 //! The keeper and what is served through it: two lenses and the scanner.
 
 use std::path::PathBuf;
-use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 
 use avfs_sandbox::{Keeper, KeeperConfig, Privilege, SANDBOX_UID};
-use avfs_vault::{Kind, RootId, Trees};
+use avfs_vault::{RootId, Trees};
 use avfs_view::{Lens, LensRoot, MarkNames, Owner, Scanner, Xattrs};
 
 use crate::mounts::this_user;
@@ -18,7 +17,7 @@ pub(crate) struct Engine {
     /// Reads layers.
     pub scanner: Scanner,
     /// Removes layers: a large one takes long, and nobody should wait behind it.
-    pub sweeper: Arc<Scanner>,
+    pub sweeper: Scanner,
     /// Changes what views show.
     pub writer: Scanner,
     /// How layers are marked.
@@ -42,19 +41,13 @@ impl Engine {
         })?;
         check_privilege(&keeper)?;
         let owner = keeper.privilege().file_owner();
-        let marks = match keeper.privilege() {
-            Privilege::Root => MarkNames::Trusted,
-            Privilege::User => MarkNames::User,
-        };
-        let sweeper = Arc::new(Scanner::new(keeper.spawn_helper("__scanner")?, marks));
         let serve = |name: &str, xattrs: Xattrs| -> Result<Served> {
             let mount = keeper.mount_fuse(name)?;
             let owner = Owner {
                 uid: owner,
                 gid: owner,
             };
-            let (lens, searched) = Lens::serve(mount.fd, trees.clone(), owner, xattrs)?;
-            warm_what_is_searched(trees.clone(), &sweeper, mount.path.clone(), searched);
+            let lens = Lens::serve(mount.fd, trees.clone(), owner, xattrs)?;
             Ok(Served {
                 lens: Arc::new(lens),
                 path: mount.path,
@@ -62,7 +55,12 @@ impl Engine {
         };
         let plain = serve("lens", Xattrs::Absent)?;
         let with_xattrs = serve("lens-xattrs", Xattrs::Served)?;
+        let marks = match keeper.privilege() {
+            Privilege::Root => MarkNames::Trusted,
+            Privilege::User => MarkNames::User,
+        };
         let scanner = Scanner::new(keeper.spawn_helper("__scanner")?, marks);
+        let sweeper = Scanner::new(keeper.spawn_helper("__scanner")?, marks);
         let writer = Scanner::new(keeper.spawn_helper("__scanner")?, marks);
         Ok(Engine {
             keeper,
@@ -104,9 +102,7 @@ impl Engine {
             Some(served) => served,
             None => {
                 let mount = self.keeper.mount_fuse("lens-host")?;
-                let (lens, searched) =
-                    Lens::serve(mount.fd, trees.clone(), this_user(), Xattrs::Served)?;
-                warm_what_is_searched(trees.clone(), &self.sweeper, mount.path.clone(), searched);
+                let lens = Lens::serve(mount.fd, trees.clone(), this_user(), Xattrs::Served)?;
                 on_host.insert(Served {
                     lens: Arc::new(lens),
                     path: mount.path,
@@ -117,33 +113,6 @@ impl Engine {
         let path = served.path.join(guard.name());
         Ok((guard, path))
     }
-}
-
-/// Vaults of more files are left alone: what the kernel would learn takes more memory than the
-/// round trips are worth.
-const WARMED_FILES: u64 = 50_000;
-
-/// Lists all directories of a root in which somebody asks for one name after the other (the first
-/// `git status` of a fork does), so that the kernel knows the rest before it is asked for. Ends with
-/// the lens.
-fn warm_what_is_searched(
-    trees: Trees,
-    sweeper: &Arc<Scanner>,
-    lens: PathBuf,
-    searched: Receiver<RootId>,
-) {
-    let sweeper = sweeper.clone();
-    std::thread::spawn(move || {
-        for root in searched {
-            let top = trees.root(root).map(|root| root.top.kind.clone());
-            if let Ok(Kind::Directory { files, .. }) = top
-                && files <= WARMED_FILES
-            {
-                // Only a help: whoever searches finds everything without it.
-                let _ = sweeper.warm(&lens.join(root.to_string()));
-            }
-        }
-    });
 }
 
 /// Whom layers must belong to, where that is not the caller: as root, the sandbox's own user.

@@ -69,7 +69,6 @@ impl LensFilesystem {
         let Node::Directory { place, tree, .. } = self.node(parent)? else {
             return Err(Errno::ENOTDIR);
         };
-        self.shared.looked_up(place.id);
         let entry = self
             .trees
             .child(tree, name.as_bytes())

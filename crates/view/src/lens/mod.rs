@@ -7,9 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
 
 use avfs_vault::{Entry, RootId, Trees};
 use fuser::{BackgroundSession, Config, INodeNo, Notifier, Session, SessionACL};
@@ -34,10 +32,6 @@ pub enum Xattrs {
     Absent,
 }
 
-/// So many names asked for one by one, within this time, mean that somebody is looking for all of them.
-const SEARCH: u32 = 256;
-const SEARCH_TIME: Duration = Duration::from_secs(2);
-
 /// A served FUSE connection. Dropping it does not unmount: the mount belongs to the keeper.
 pub struct Lens {
     shared: Arc<Shared>,
@@ -47,37 +41,19 @@ pub struct Lens {
 }
 
 struct Shared {
-    open_roots: Mutex<HashMap<RootId, OpenRoot>>,
-    /// Hears of every root in which somebody looks for many names.
-    searched: Sender<RootId>,
+    open_roots: Mutex<HashMap<RootId, usize>>,
     nodes: Nodes,
     /// Of the large directories that were listed last, by their numbers.
     listings: Mutex<VecDeque<(u64, Listing)>>,
-}
-
-struct OpenRoot {
-    guards: usize,
-    /// Names asked for since then.
-    lookups: u32,
-    since: Instant,
 }
 
 type Listing = Arc<Vec<(Vec<u8>, Entry)>>;
 
 impl Lens {
     /// Answers requests on `fuse`, a fresh /dev/fuse descriptor that is already mounted somewhere.
-    /// Also gives who tells of each root in which names are looked up one after the other: a listing
-    /// of its directories would save the rest of these round trips.
-    pub fn serve(
-        fuse: OwnedFd,
-        trees: Trees,
-        owner: Owner,
-        xattrs: Xattrs,
-    ) -> Result<(Lens, Receiver<RootId>)> {
-        let (searched, hear) = channel();
+    pub fn serve(fuse: OwnedFd, trees: Trees, owner: Owner, xattrs: Xattrs) -> Result<Lens> {
         let shared = Arc::new(Shared {
             open_roots: Mutex::default(),
-            searched,
             nodes: Nodes::default(),
             listings: Mutex::default(),
         });
@@ -88,13 +64,12 @@ impl Lens {
         let session = Session::from_fd(filesystem, fuse, SessionACL::All, config)
             .and_then(Session::spawn)
             .map_err(Error::Lens)?;
-        let lens = Lens {
+        Ok(Lens {
             shared,
             notifier: session.notifier(),
             xattrs,
             _session: session,
-        };
-        Ok((lens, hear))
+        })
     }
 
     /// Whether this lens answers extended attribute calls.
@@ -115,14 +90,7 @@ impl Lens {
 
     /// Makes `/<root>` visible for as long as the returned guard lives.
     pub fn open(self: &Arc<Self>, root: RootId) -> LensRoot {
-        let mut roots = self.shared.lock_roots();
-        let open = roots.entry(root).or_insert_with(|| OpenRoot {
-            guards: 0,
-            lookups: 0,
-            since: Instant::now(),
-        });
-        open.guards += 1;
-        drop(roots);
+        *self.lock_roots().entry(root).or_insert(0) += 1;
         LensRoot {
             lens: self.clone(),
             root,
@@ -130,12 +98,12 @@ impl Lens {
     }
 
     fn close(&self, root: RootId) {
-        let mut roots = self.shared.lock_roots();
-        let Some(open) = roots.get_mut(&root) else {
+        let mut roots = self.lock_roots();
+        let Some(count) = roots.get_mut(&root) else {
             return;
         };
-        open.guards -= 1;
-        if open.guards > 0 {
+        *count -= 1;
+        if *count > 0 {
             return;
         }
         roots.remove(&root);
@@ -144,6 +112,13 @@ impl Lens {
         // died before us the connection is gone, and with it all there was to forget.
         let name = OsString::from_vec(root.to_string().into_bytes());
         let _ = self.notifier.inval_entry(INodeNo::ROOT, &name);
+    }
+
+    fn lock_roots(&self) -> MutexGuard<'_, HashMap<RootId, usize>> {
+        self.shared
+            .open_roots
+            .lock()
+            .expect("no holder of this lock panics")
     }
 }
 
@@ -171,27 +146,10 @@ impl Shared {
         self.listings.lock().expect("no holder of this lock panics")
     }
 
-    fn lock_roots(&self) -> MutexGuard<'_, HashMap<RootId, OpenRoot>> {
-        let locked = self.open_roots.lock();
-        locked.expect("no holder of this lock panics")
-    }
-
     fn is_open(&self, root: RootId) -> bool {
-        self.lock_roots().contains_key(&root)
-    }
-
-    /// Notes that a name was looked up in `root`.
-    fn looked_up(&self, root: RootId) {
-        if let Some(open) = self.lock_roots().get_mut(&root) {
-            // The kernel may have forgotten what it once knew: it is never too late for a search.
-            if open.since.elapsed() > SEARCH_TIME {
-                (open.lookups, open.since) = (0, Instant::now());
-            }
-            open.lookups = open.lookups.saturating_add(1);
-            if open.lookups == SEARCH {
-                // Nobody needs to listen.
-                let _ = self.searched.send(root);
-            }
-        }
+        self.open_roots
+            .lock()
+            .expect("no holder of this lock panics")
+            .contains_key(&root)
     }
 }

@@ -2,7 +2,6 @@
 
 mod crash;
 mod files;
-mod lens;
 mod links;
 mod many;
 mod model;

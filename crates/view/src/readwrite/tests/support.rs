@@ -295,7 +295,7 @@ impl Builder {
 }
 
 /// Mounts as root does, or as anybody may with the setuid helper.
-pub fn mount(at: &Path) -> OwnedFd {
+fn mount(at: &Path) -> OwnedFd {
     if rustix::process::getuid().is_root() {
         return mount_as_root(at);
     }

@@ -1,16 +1,10 @@
 //! Commands carried as text by other programs, half hidden, or spelled oddly: none is judged more mildly for it.
 
-use avfs_policy::{Action, Category, CommandForm, Decision, Network, Request, Rules, decide};
+mod asking;
 
-fn shell(text: &str, network: Network) -> Decision {
-    let request = Request {
-        command: CommandForm::Shell(text),
-        cwd: b"/workspace",
-        network,
-        env: &[],
-    };
-    decide(&Rules::defaults(), &request)
-}
+use avfs_policy::{Action, Category, Network};
+
+use asking::shell;
 
 /// Ways to have a command `CMD` (words without quotes) run by something else.
 const CARRIERS: &[&str] = &[

@@ -1,18 +1,12 @@
 //! The everyday commands of a coding agent: what each is, and that none of them asks.
 
+mod asking;
+
 use std::collections::BTreeSet;
 
-use avfs_policy::{CommandForm, Decision, Network, Request, Rules, decide};
+use avfs_policy::{CommandForm, Network, Request, Rules, decide};
 
-fn shell(text: &str, network: Network) -> Decision {
-    let request = Request {
-        command: CommandForm::Shell(text),
-        cwd: b"/workspace",
-        network,
-        env: &[],
-    };
-    decide(&Rules::defaults(), &request)
-}
+use asking::shell;
 
 /// Action, categories (exactly), command. Network off.
 const TABLE: &[(&str, &str, &str)] = &[

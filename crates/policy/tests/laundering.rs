@@ -1,16 +1,10 @@
 //! Commands in disguise: no disguise may earn a weaker verdict than the plain command.
 
-use avfs_policy::{Action, Category, CommandForm, Decision, Network, Request, Rules, decide};
+mod asking;
 
-fn shell(text: &str, network: Network) -> Decision {
-    let request = Request {
-        command: CommandForm::Shell(text),
-        cwd: b"/workspace",
-        network,
-        env: &[],
-    };
-    decide(&Rules::defaults(), &request)
-}
+use avfs_policy::{Action, Category, CommandForm, Network, Request, Rules, decide};
+
+use asking::shell;
 
 /// Ways to hide a command `CMD` (words without quotes).
 const DISGUISES: &[&str] = &[

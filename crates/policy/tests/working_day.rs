@@ -1,16 +1,10 @@
 //! More of a working day: what nobody is asked about, whatever the network, and what only the network makes ask.
 
-use avfs_policy::{Action, CommandForm, Decision, Network, Request, Rules, decide};
+mod asking;
 
-fn shell(text: &str, network: Network) -> Decision {
-    let request = Request {
-        command: CommandForm::Shell(text),
-        cwd: b"/workspace",
-        network,
-        env: &[],
-    };
-    decide(&Rules::defaults(), &request)
-}
+use avfs_policy::{Action, Network};
+
+use asking::shell;
 
 /// Nobody is asked about these on any network.
 const LOCAL: &[&str] = &[

@@ -23,6 +23,23 @@ pub fn to_text(bytes: Vec<u8>) -> (String, Option<Base64>) {
     }
 }
 
+/// `bytes` as `data` when they are UTF-8, else as `data_b64`: never both, as a stream has much of it.
+pub(super) fn to_data(bytes: Vec<u8>) -> (Option<String>, Option<Base64>) {
+    match String::from_utf8(bytes) {
+        Ok(text) => (Some(text), None),
+        Err(error) => (None, Some(Base64(error.into_bytes()))),
+    }
+}
+
+/// The bytes meant by a pair made by [`to_data`].
+pub(super) fn from_data<'a>(data: Option<&'a String>, exact: Option<&'a Base64>) -> &'a [u8] {
+    match (exact, data) {
+        (Some(exact), _) => &exact.0,
+        (None, Some(text)) => text.as_bytes(),
+        (None, None) => &[],
+    }
+}
+
 /// The bytes meant by a pair made by [`to_text`].
 pub fn from_text(text: &str, exact: Option<&Base64>) -> Vec<u8> {
     exact.map_or_else(|| text.as_bytes().to_vec(), |exact| exact.0.clone())

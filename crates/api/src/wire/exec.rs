@@ -1,5 +1,6 @@
 //! One command through the boundary: the request, the events while it runs, and the envelope.
 
+use super::base64::{from_data, to_data};
 use super::exec_options::{
     CheckpointAsk, DriverWord, ForkWord, LimitsAsk, NetworkWord, ProfileWord, StdinItem, TtyAsk,
 };
@@ -115,26 +116,16 @@ pub struct OutputChunk {
 
 impl OutputChunk {
     pub fn new(seq: u64, bytes: &[u8]) -> OutputChunk {
-        match std::str::from_utf8(bytes) {
-            Ok(text) => OutputChunk {
-                seq,
-                data: Some(text.to_owned()),
-                data_b64: None,
-            },
-            Err(_) => OutputChunk {
-                seq,
-                data: None,
-                data_b64: Some(Base64(bytes.to_vec())),
-            },
+        let (data, data_b64) = to_data(bytes.to_vec());
+        OutputChunk {
+            seq,
+            data,
+            data_b64,
         }
     }
 
     pub fn bytes(&self) -> &[u8] {
-        match (&self.data_b64, &self.data) {
-            (Some(exact), _) => &exact.0,
-            (None, Some(text)) => text.as_bytes(),
-            (None, None) => &[],
-        }
+        from_data(self.data.as_ref(), self.data_b64.as_ref())
     }
 }
 

@@ -1,5 +1,6 @@
 //! Jobs: commands that outlive their callers, what they write, and what became of them.
 
+use super::base64::{from_data, to_data};
 use super::{Base64, Envelope, Exec, StatusWord, StreamWord, WindowItem};
 use serde::{Deserialize, Serialize};
 
@@ -202,10 +203,7 @@ pub struct LogChunk {
 
 impl LogChunk {
     pub fn new(offset: u64, bytes: Vec<u8>) -> LogChunk {
-        let (data, data_b64) = match String::from_utf8(bytes) {
-            Ok(text) => (Some(text), None),
-            Err(error) => (None, Some(Base64(error.into_bytes()))),
-        };
+        let (data, data_b64) = to_data(bytes);
         LogChunk {
             offset,
             data,
@@ -214,11 +212,7 @@ impl LogChunk {
     }
 
     pub fn bytes(&self) -> &[u8] {
-        match (&self.data_b64, &self.data) {
-            (Some(exact), _) => &exact.0,
-            (None, Some(text)) => text.as_bytes(),
-            (None, None) => &[],
-        }
+        from_data(self.data.as_ref(), self.data_b64.as_ref())
     }
 }
 

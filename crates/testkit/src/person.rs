@@ -117,13 +117,18 @@ impl Person {
         let _ = self.child.wait();
     }
 
-    /// Waits for the program's end; gives all it said.
+    /// Waits for the program's end and until its terminal is left; gives all it said, however late it is read.
     pub fn end(mut self) -> (ExitStatus, String) {
         let status = self.child.wait().expect("own child");
-        while let Ok(bytes) = self.said.recv_timeout(Duration::from_millis(200)) {
-            self.text.push_str(&String::from_utf8_lossy(&bytes));
+        loop {
+            match self.said.recv_timeout(PATIENCE) {
+                Ok(bytes) => self.text.push_str(&String::from_utf8_lossy(&bytes)),
+                Err(RecvTimeoutError::Disconnected) => return (status, self.text),
+                Err(RecvTimeoutError::Timeout) => {
+                    panic!("it ended, but left the terminal open:\n{}", self.text)
+                }
+            }
         }
-        (status, self.text)
     }
 }
 
@@ -153,5 +158,14 @@ mod tests {
         let (status, text) = person.end();
         assert!(status.success());
         assert!(text.contains("hello you"), "{text}");
+    }
+
+    #[test]
+    fn what_is_said_late_is_heard() {
+        let mut late = Command::new("sh");
+        late.args(["-c", "trap '' HUP; (sleep 0.5; echo late) & exit 3"]);
+        let (status, text) = Person::start(late).end();
+        assert_eq!(status.code(), Some(3));
+        assert!(text.contains("late"), "{text}");
     }
 }

@@ -181,7 +181,7 @@ impl Call {
 
     pub fn version(&self, decision: &Decision, ran: &Ran) -> NewVersion {
         let mut details = self.details(decision);
-        details["status"] = json!(format!("{:?}", ran.status));
+        details["status"] = json!(ran.status);
         NewVersion {
             by: self.request.by,
             exec: Some(self.exec),

@@ -4,7 +4,12 @@ use super::{DEPLOY, approves, guarded, home, homes, refused, with_approval};
 use serde_json::Value;
 
 fn speculates(home: &avfs_testkit::Home) -> (String, Value) {
+    speculates_with(home, &[])
+}
+
+fn speculates_with(home: &avfs_testkit::Home, flags: &[&str]) -> (String, Value) {
     let mut words = vec!["proxy", "exec", "--speculate"];
+    words.extend(flags);
     words.extend(DEPLOY);
     let envelope = home.json(&words);
     let result = envelope["result"].clone();
@@ -62,6 +67,22 @@ fn what_was_tried_is_shown_and_published_byte_for_byte() {
         assert_eq!(out.lines().collect::<Vec<_>>(), added);
         refused(&home, &id, &DEPLOY, "Denied", "used already");
     }
+}
+
+#[test]
+fn what_was_tried_and_timed_out_is_published_as_that() {
+    let home = home();
+    guarded(&home);
+    let script = "echo tried > out; sleep 60";
+    home.ok(&["write", "/workspace/deploy.sh", script]);
+    let (id, result) = speculates_with(&home, &["--timeout", "1000"]);
+    assert_eq!(result["speculation"]["status"], "timed_out", "{result:#}");
+    approves(&home, &id, &[]);
+    let published = with_approval(&home, &id, &DEPLOY)["result"].clone();
+    assert_eq!(published["status"], "timed_out", "{published:#}");
+    assert_eq!(published["timed_out"], true);
+    let changed = &published["changed_files"];
+    assert_eq!(changed, &serde_json::json!(["/workspace/out"]));
 }
 
 #[test]

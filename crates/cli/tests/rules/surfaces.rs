@@ -184,6 +184,10 @@ fn the_journal_tells_the_whole_story() {
         ["exec", "approval.used", "exec_requested"],
         "newest first"
     );
+    assert_eq!(
+        of_exec["entries"][0]["details"]["status"],
+        serde_json::json!({ "exited": ran["exit_code"] })
+    );
     let approval = home.json(&["audit", "--operation", "approval"]);
     let told: Vec<&str> = approval["entries"]
         .as_array()

@@ -3,7 +3,7 @@
 
 use avfs_sandbox::Network;
 use avfs_vault::{Cause, CheckpointLabel, CheckpointOrigin, ExecId, NewVersion, Speculation};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::ask::{Answer, Asking, Grant};
 use crate::Result;
@@ -28,7 +28,7 @@ impl Asking {
         let root = self.call.runtime.inner.vaults.by_id(fork.vault.id)?.head;
         let speculation = Speculation {
             root,
-            outcome: outcome(&tried.status),
+            outcome: json!(tried.status),
             stdout: kept(&tried.stdout),
             stderr: kept(&tried.stderr),
         };
@@ -98,7 +98,9 @@ impl Asking {
         } = self;
         let runtime = call.runtime.clone();
         let vaults = &runtime.inner.vaults;
-        let status = status(&tried.outcome);
+        // One that an older avfs wrote down in words of its own says no more than that it ended.
+        let status: ExecStatus =
+            serde_json::from_value(tried.outcome.clone()).unwrap_or(ExecStatus::Interrupted);
         let published = runtime.slot(call.vault.id).settled(&runtime, |vault| {
             let approval = grant.redeem(&call)?;
             let (by, origin) = (&call.request.by, CheckpointOrigin::Automatic);
@@ -114,7 +116,7 @@ impl Asking {
             };
             let mut details = call.details(&decision);
             details["approval"] = json!(grant.id.to_string());
-            details["status"] = json!(format!("{status:?}"));
+            details["status"] = json!(status);
             let version = NewVersion {
                 by: call.request.by,
                 exec: Some(call.exec),
@@ -155,22 +157,5 @@ fn captured(bytes: Vec<u8>) -> Captured {
         truncated: bytes.len() == KEPT_OUTPUT,
         bytes,
         ..Captured::default()
-    }
-}
-
-fn outcome(status: &ExecStatus) -> Value {
-    match status {
-        ExecStatus::Exited(code) => json!({ "exited": code }),
-        ExecStatus::Signaled(signal) => json!({ "signaled": signal }),
-        other => json!({ "other": format!("{other:?}") }),
-    }
-}
-
-fn status(outcome: &Value) -> ExecStatus {
-    let number = |key: &str| outcome[key].as_i64().and_then(|n| i32::try_from(n).ok());
-    match (number("exited"), number("signaled")) {
-        (Some(code), _) => ExecStatus::Exited(code),
-        (None, Some(signal)) => ExecStatus::Signaled(signal),
-        (None, None) => ExecStatus::Interrupted,
     }
 }

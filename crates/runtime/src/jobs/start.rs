@@ -238,7 +238,7 @@ impl Runtime {
         match &state {
             JobState::Running => {}
             JobState::Ended { status, why, .. } => {
-                details["status"] = json!(format!("{status:?}"));
+                details["status"] = json!(status);
                 details["why"] = json!(why);
             }
             JobState::Failed { error } => details["error"] = json!(error),

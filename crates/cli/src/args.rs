@@ -192,6 +192,28 @@ pub enum Verb {
         /// Which shell
         shell: ShellName,
     },
+    /// Print short names for the verbs on files, for a shell to read
+    Aliases(AliasesArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct AliasesArgs {
+    /// Which shell
+    #[arg(long, short, value_enum, default_value = "bash")]
+    pub shell: ShellName,
+    /// What every name begins with
+    #[arg(long, short, default_value = "v", value_parser = alias_prefix)]
+    pub prefix: String,
+}
+
+/// What a shell takes as the beginning of a name, and nothing that it would run.
+fn alias_prefix(text: &str) -> Result<String, String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    match text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && text.chars().all(fits)
+    {
+        true => Ok(text.to_owned()),
+        false => Err("a letter, then letters, digits, - and _ (without one, an alias would hide the shell's own ls)".into()),
+    }
 }
 
 #[derive(Debug, Args)]

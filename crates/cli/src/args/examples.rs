@@ -160,6 +160,10 @@ const EXAMPLES: &[(&str, &str)] = &[
     ),
     ("demo", "  avfs demo"),
     (
+        "aliases",
+        "  eval \"$(avfs aliases)\"; vls /workspace\n  avfs aliases --shell fish --prefix av | source",
+    ),
+    (
         "completions",
         "  avfs completions bash > ~/.local/share/bash-completion/completions/avfs\n  \
          avfs completions zsh > ~/.zfunc/_avfs\n  \

@@ -1,5 +1,6 @@
 //! One file per verb, and the door they all go through.
 
+mod aliases;
 mod approval;
 mod attach;
 pub mod attack;
@@ -75,6 +76,7 @@ fn dispatch(cli: Cli, output: Output) -> Result<u8> {
         // These need no daemon, or choose one themselves.
         Verb::Serve(args) => serve::run(args, output),
         Verb::Completions { shell } => completions::run(shell, output),
+        Verb::Aliases(args) => aliases::run(args, output),
         // Every invocation stands at the top: a vault has no current directory to lose.
         Verb::Pwd => output.answer(&serde_json::json!({ "path": "/" }), |_| "/"),
         Verb::Doctor(args) if args.attack => return attack::run(output),
@@ -139,6 +141,7 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Serve(_)
         | Verb::Pwd
         | Verb::Completions { .. }
+        | Verb::Aliases(_)
         | Verb::Doctor(_)
         | Verb::Demo
         | Verb::Daemon(_) => {

@@ -114,6 +114,36 @@ fn completions_know_every_verb() {
 }
 
 #[test]
+fn aliases_are_names_that_a_shell_can_use() {
+    let home = Home::new(AVFS);
+    let json = home.json(&["aliases", "--shell", "zsh", "--prefix", "av"]);
+    assert_eq!(
+        (&json["shell"], &json["prefix"]),
+        (&"zsh".into(), &"av".into())
+    );
+    let cat = serde_json::json!({ "name": "avcat", "command": "avfs cat" });
+    assert!(
+        json["aliases"].as_array().unwrap().contains(&cat),
+        "{json:#}"
+    );
+
+    home.ok(&["vault", "create", "v"]);
+    home.ok(&["write", "/hello", "there"]);
+    let aliases = home.ok(&["aliases"]);
+    let avfs = home.command::<&str>(&[]).get_program().to_owned();
+    let script =
+        format!("shopt -s expand_aliases\navfs() {{ \"$0\" \"$@\"; }}\n{aliases}\nvcat /hello");
+    let mut bash = home.host_command("bash");
+    let said = bash.arg("-c").arg(script).arg(avfs).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&said.stdout), "there", "{said:?}");
+
+    for bad in ["", "$(id)", "a b", "9", "x;y"] {
+        let refused = home.avfs(&["aliases", "--prefix", bad]);
+        assert_eq!(refused.status.code(), Some(2), "{bad:?}");
+    }
+}
+
+#[test]
 fn the_daemon_can_be_looked_after() {
     with_vault(|home| {
         let logs = home.json(&["daemon", "logs"]);

@@ -18,13 +18,13 @@ pub struct MountArgs {
     /// An empty directory, made if need be [default: one in the home]
     pub dir: Option<PathBuf>,
     /// Refuse writes; shows the vault as it is now
-    #[arg(long)]
+    #[arg(long, short)]
     pub readonly: bool,
     /// Show an older state, which can only be read
     #[arg(long, value_name = "CHECKPOINT|vN")]
     pub at: Option<String>,
     /// Stay, and unmount when interrupted
-    #[arg(long)]
+    #[arg(long, short)]
     pub foreground: bool,
     /// Make a version of what was written every so often
     #[arg(long, value_name = "SECONDS", conflicts_with_all = ["readonly", "at"])]

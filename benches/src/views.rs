@@ -72,7 +72,7 @@ const TOOLS: [Job; 6] = [
     by_shell("untar", "tar xf \"$TAR\""),
     by_shell(
         "git init + add + commit",
-        "git init -q . && git add -A && git -c user.name=a -c user.email=a@b commit -qm one",
+        "git init -q . && git add -A && git -c gc.auto=0 -c user.name=a -c user.email=a@b commit -qm one",
     ),
     by_shell("git status, first after it", "git status --porcelain"),
     by_shell("git status, warm", "git status --porcelain"),

@@ -91,7 +91,7 @@ impl Host {
         extra: &[(Vec<u8>, Vec<u8>)],
     ) -> Vec<(Vec<u8>, Vec<u8>)> {
         let name = vault.to_string();
-        let built: [(&str, &[u8]); 18] = [
+        let built: [(&str, &[u8]); 13] = [
             ("PATH", &self.path),
             ("HOME", HOME.as_bytes()),
             ("USER", b"agent"),
@@ -104,12 +104,6 @@ impl Host {
             ("AVFS_MOUNTPOINT", b"/"),
             // One git whatever its prefix: the synthesised file is the system's configuration.
             ("GIT_CONFIG_SYSTEM", b"/etc/gitconfig"),
-            // Inode numbers and change times move with every view; sizes and times of content do not.
-            ("GIT_CONFIG_COUNT", b"2"),
-            ("GIT_CONFIG_KEY_0", b"core.checkStat"),
-            ("GIT_CONFIG_VALUE_0", b"minimal"),
-            ("GIT_CONFIG_KEY_1", b"core.trustctime"),
-            ("GIT_CONFIG_VALUE_1", b"false"),
             ("GIT_TERMINAL_PROMPT", b"0"),
             ("PAGER", b"cat"),
         ];
@@ -187,11 +181,16 @@ fn lend_resolver(files: &mut [EtcFile]) {
     }
 }
 
-/// Who commits are by; nothing else of the caller's configuration is for a sandbox to see.
+/// Inode numbers and change times move with every view; sizes and times of content do not. In this file
+/// and not in the environment, where a script's own settings would take their place.
+const GIT_STAT: &str = "[core]\n\tcheckStat = minimal\n\ttrustctime = false\n";
+
+/// What git must know of views, and who commits are by; nothing else of the caller's configuration is for a
+/// sandbox to see.
 fn git_config(facts: &HostFacts) -> Vec<u8> {
-    let mut text = String::new();
+    let mut text = String::from(GIT_STAT);
     if let (Some(name), Some(email)) = (&facts.git_name, &facts.git_email) {
-        text = format!(
+        text += &format!(
             "[user]\n\tname = {}\n\temail = {}\n",
             git_value(name),
             git_value(email)

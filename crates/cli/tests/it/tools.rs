@@ -49,6 +49,32 @@ fn git_commits_twice() {
 }
 
 #[test]
+fn git_believes_its_index_in_a_fork() {
+    with_vault(|home| {
+        home.ok(&["mkdir", "/workspace"]);
+        let committed = home.shell(
+            "git init -q . && echo one > f && touch -d '1 hour ago' f && git add f && \
+             git -c user.name=A -c user.email=a@b commit -qm one && git status",
+        );
+        assert_eq!(committed["result"]["exit_code"], 0, "{committed:#}");
+        // Whoever chooses settings of their own through the environment keeps ours.
+        for (fork, settings) in [("plain", ""), ("chosen", CHOSEN)] {
+            home.ok(&["vault", "fork", "v", fork, "--use"]);
+            let status = home.shell(&format!("{settings} git status --porcelain"));
+            assert_eq!(status["result"]["exit_code"], 0, "{status:#}");
+            // Files that it does not recognise it reads again, and writes that down.
+            assert_eq!(
+                texts(&status["result"]["changed_files"]),
+                Vec::<&str>::new(),
+                "{fork}"
+            );
+        }
+    });
+}
+
+const CHOSEN: &str = "GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=gc.auto GIT_CONFIG_VALUE_0=0";
+
+#[test]
 fn scripts_run() {
     with_vault(|home| {
         home.ok(&["mkdir", "-p", "/workspace/bin"]);

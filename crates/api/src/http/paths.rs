@@ -6,7 +6,7 @@ use super::items;
 use super::routes::{Reply, Routes, parse};
 use crate::wire::{
     Chmod, Copied, Cp, Edit, Edited, Linked, Ln, ModeChanged, Stat, StatItem, Touch, Touched, Tree,
-    TreeListing, TypeWord, from_text, to_text,
+    TreeEntry, TreeListing, TypeWord, from_text, to_text,
 };
 use avfs_runtime::{Content, Depth, Kind, Missing, NewLink, Occurrences, Select};
 
@@ -69,15 +69,17 @@ fn tree(app: &App, vault: Select, request: Tree) -> Reply<Tree> {
         .map_err(at(&path))?;
     let (path, path_b64) = items::path(&listed.path);
     let entries: Vec<_> = listed.nodes.into_iter().map(items::tree_entry).collect();
-    let below = &entries[1..];
-    let directories = below
+    // The directory asked for is not among its own; a file asked for is the one that there is.
+    let is_directory = |entry: &TreeEntry| entry.kind == TypeWord::Directory;
+    let files = entries.iter().filter(|entry| !is_directory(entry)).count();
+    let directories = entries[1..]
         .iter()
-        .filter(|entry| entry.kind == TypeWord::Directory)
+        .filter(|entry| is_directory(entry))
         .count();
     Ok(TreeListing {
         path,
         path_b64,
-        files: below.len() - directories,
+        files,
         directories,
         entries,
         version: listed.version,

@@ -236,6 +236,11 @@ fn a_tree_shows_what_is_there() {
         home.ok(&["tree", "-L", "1"]),
         "/\n└── d\n\n1 directory, 0 files\n"
     );
+    assert_eq!(
+        home.ok(&["tree", "/d/g"]),
+        "g\n\n0 directories, 1 file\n",
+        "a file is one file"
+    );
     // Deeper than any parser of nested text would follow.
     let deep = format!("/deep{}", "/x".repeat(200));
     home.ok(&["mkdir", "-p", &deep]);

@@ -185,6 +185,27 @@ pub fn host(words: &[&str]) {
     assert!(status.success(), "{words:?}");
 }
 
+/// Until nothing was asked for a while, so that memory and disk that only speed needs is given back.
+pub fn rest() {
+    std::thread::sleep(Duration::from_secs(12));
+}
+
+/// What the kernel is to read from the disk again.
+pub enum Caches {
+    Pages,
+    All,
+}
+
+/// Drops what was written already. Only root can.
+pub fn drop_caches(which: Caches) -> std::io::Result<()> {
+    host(&["sync"]);
+    let which = match which {
+        Caches::Pages => "1",
+        Caches::All => "3",
+    };
+    std::fs::write("/proc/sys/vm/drop_caches", which)
+}
+
 /// Whether the host has a program.
 pub fn has(program: &str) -> bool {
     let found = Command::new("sh")

@@ -3,7 +3,7 @@
 use avfs_api::client::Client;
 use avfs_api::wire::{CheckpointRestore, CheckpointSave, VaultFork, VaultList};
 
-use crate::bed::{Bed, make_tree, median_ms, timed};
+use crate::bed::{Bed, make_tree, median_ms, rest, timed};
 
 const ROUNDS: usize = 21;
 
@@ -135,11 +135,6 @@ pub fn at_rest(bed: &Bed) {
     bed.avfs(&["vault", "list"]);
     let pid = bed.client().daemon().expect("the daemon answers").pid;
     println!("a daemon that has just started: {} KiB", resident_kib(pid));
-}
-
-/// Until nothing was asked for a while, so that memory and disk that only speed needs is given back.
-pub fn rest() {
-    std::thread::sleep(std::time::Duration::from_secs(12));
 }
 
 /// What a hundred idle forks with ten small changes each cost on disk, and three hundred in memory: what the

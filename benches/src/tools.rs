@@ -2,8 +2,7 @@
 
 use std::process::Command;
 
-use crate::bed::{Bed, host, make_tree};
-use crate::pointers::rest;
+use crate::bed::{Bed, Caches, drop_caches, host, make_tree, rest};
 
 /// One job, as shell text; it runs in an empty directory that the jobs before it filled.
 struct Job {
@@ -133,8 +132,7 @@ fn each(times: &mut [Times], run: impl Fn(&Job, &mut Times)) {
 /// a journal it passes over those for a minute, which makes new files twice as dear, unless it has forgotten them.
 fn settle() {
     rest();
-    host(&["sync"]);
-    if std::fs::write("/proc/sys/vm/drop_caches", "1").is_err() {
+    if drop_caches(Caches::Pages).is_err() {
         std::thread::sleep(std::time::Duration::from_secs(61));
     }
 }
@@ -177,11 +175,7 @@ fn cold_status(bed: &Bed, tar: &str) {
     const PREPARE: &str = "mkdir repo && cd repo && tar xf \"$TAR\" && git init -q . && git add -A && \
                            git -c gc.auto=0 -c user.name=a -c user.email=a@b commit -qm one && git status";
     const STATUS: &str = "cd repo && git status --porcelain";
-    let drop_caches = || {
-        host(&["sync"]);
-        std::fs::write("/proc/sys/vm/drop_caches", "3")
-    };
-    if drop_caches().is_err() {
+    if drop_caches(Caches::All).is_err() {
         println!("git status, cold: skipped, only root can drop the host's caches");
         return;
     }
@@ -195,11 +189,11 @@ fn cold_status(bed: &Bed, tar: &str) {
     shell(&timing(PREPARE, tar, &directory));
     let (mut native, mut viewed) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
-        drop_caches().expect("it went before");
+        drop_caches(Caches::All).expect("it went before");
         native.push(last_number(&shell(&timing(STATUS, tar, &directory))));
         let fork = format!("cold-{round}");
         bed.avfs(&["vault", "fork", "cold", &fork]);
-        drop_caches().expect("it went before");
+        drop_caches(Caches::All).expect("it went before");
         let envelope = bed.shell(&fork, &timing(STATUS, tar, "/"));
         viewed.push(last_number(&envelope.result.stdout));
     }

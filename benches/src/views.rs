@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use avfs_api::wire::Commit;
 
-use crate::bed::{Bed, host, median_ms, timed};
+use crate::bed::{Bed, Caches, drop_caches, host, median_ms, timed};
 use crate::pointers::ensure_vault;
 use crate::tools::{last_number, median, pack, shell, timing};
 
@@ -229,7 +229,7 @@ fn compare(bed: &Bed, jobs: &[Job], native: &Things, name: &str, can_mount: bool
     for round in 0..ROUNDS {
         let directory = bed.path(&format!("views-{name}-{round}"));
         std::fs::create_dir(&directory).expect("a directory");
-        drop_caches();
+        cold_where_possible();
         for (job, times) in jobs.iter().zip(&mut times) {
             host(&["sync"]);
             let text = script(job, native, plain(&directory));
@@ -238,7 +238,7 @@ fn compare(bed: &Bed, jobs: &[Job], native: &Things, name: &str, can_mount: bool
         host(&["rm", "-rf", plain(&directory)]);
         let fork = format!("views-{name}-{round}");
         bed.avfs(&["vault", "fork", "views", &fork]);
-        drop_caches();
+        cold_where_possible();
         for (job, times) in jobs.iter().zip(&mut times) {
             host(&["sync"]);
             let text = script(job, &Things::beneath(Path::new("")), "/job");
@@ -250,7 +250,7 @@ fn compare(bed: &Bed, jobs: &[Job], native: &Things, name: &str, can_mount: bool
         }
         let (fork, mount) = (format!("{fork}-mounted"), Mount::at(bed, name));
         bed.avfs(&["vault", "fork", "views", &fork]);
-        drop_caches();
+        cold_where_possible();
         mount.make(&fork, "fuse");
         let directory = mount.dir.join("job");
         std::fs::create_dir(&directory).expect("a directory in the mount");
@@ -290,9 +290,8 @@ fn script(job: &Job, things: &Things, directory: &str) -> String {
 }
 
 /// So that the first reading is one of the disk, on all sides. Only root can; else it is one of memory, on all sides.
-fn drop_caches() {
-    host(&["sync"]);
-    let _ = std::fs::write("/proc/sys/vm/drop_caches", "3");
+fn cold_where_possible() {
+    let _ = drop_caches(Caches::All);
 }
 
 /// One byte more at the end of a large file: what the first write waits for, and what is stored.

@@ -15,6 +15,7 @@ mod vaults;
 mod versions;
 
 use clap::{Args, Command, CommandFactory, Parser, Subcommand, ValueEnum};
+use serde::Serialize;
 use std::ffi::OsString;
 
 pub use approval::ApprovalVerb;
@@ -310,7 +311,8 @@ pub struct ServeArgs {
     pub detached: bool,
 }
 
-#[derive(Copy, Clone, Debug, ValueEnum)]
+#[derive(Copy, Clone, Debug, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ShellName {
     Bash,
     Zsh,

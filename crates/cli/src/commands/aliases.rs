@@ -13,7 +13,7 @@ const VERBS: [&str; 17] = [
 
 #[derive(Serialize)]
 struct Aliases {
-    shell: &'static str,
+    shell: ShellName,
     prefix: String,
     aliases: Vec<Alias>,
 }
@@ -31,11 +31,7 @@ pub fn run(args: AliasesArgs, output: Output) -> Result<()> {
     });
     let answer = Aliases {
         aliases: aliases.collect(),
-        shell: match args.shell {
-            ShellName::Bash => "bash",
-            ShellName::Zsh => "zsh",
-            ShellName::Fish => "fish",
-        },
+        shell: args.shell,
         prefix: args.prefix,
     };
     output.answer(&answer, |answer| {

@@ -90,7 +90,7 @@ impl Lens {
 
     /// Makes `/<root>` visible for as long as the returned guard lives.
     pub fn open(self: &Arc<Self>, root: RootId) -> LensRoot {
-        *self.lock_roots().entry(root).or_insert(0) += 1;
+        *self.shared.lock_roots().entry(root).or_insert(0) += 1;
         LensRoot {
             lens: self.clone(),
             root,
@@ -98,7 +98,7 @@ impl Lens {
     }
 
     fn close(&self, root: RootId) {
-        let mut roots = self.lock_roots();
+        let mut roots = self.shared.lock_roots();
         let Some(count) = roots.get_mut(&root) else {
             return;
         };
@@ -112,13 +112,6 @@ impl Lens {
         // died before us the connection is gone, and with it all there was to forget.
         let name = OsString::from_vec(root.to_string().into_bytes());
         let _ = self.notifier.inval_entry(INodeNo::ROOT, &name);
-    }
-
-    fn lock_roots(&self) -> MutexGuard<'_, HashMap<RootId, usize>> {
-        self.shared
-            .open_roots
-            .lock()
-            .expect("no holder of this lock panics")
     }
 }
 
@@ -147,9 +140,11 @@ impl Shared {
     }
 
     fn is_open(&self, root: RootId) -> bool {
-        self.open_roots
-            .lock()
-            .expect("no holder of this lock panics")
-            .contains_key(&root)
+        self.lock_roots().contains_key(&root)
+    }
+
+    fn lock_roots(&self) -> MutexGuard<'_, HashMap<RootId, usize>> {
+        let locked = self.open_roots.lock();
+        locked.expect("no holder of this lock panics")
     }
 }

@@ -1,9 +1,8 @@
 //! How something stored looks to the kernel, whichever view shows it.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-
+use avfs_fuse::FileAttr;
 use avfs_vault::{Entry, Kind, Meta, Time};
-use fuser::{Errno, FileAttr, FileType, INodeNo, ReplyXattr};
+use rustix::fs::{FileType, Timespec};
 
 use crate::Owner;
 
@@ -18,42 +17,37 @@ pub struct Seen {
 
 pub fn attr_of_stored(seen: Seen, meta: &Meta) -> FileAttr {
     FileAttr {
-        ino: INodeNo(seen.number),
+        number: seen.number,
+        kind: seen.kind,
+        mode: meta.mode & 0o7777,
         size: seen.size,
         blocks: seen.size.div_ceil(512),
-        atime: system_time(meta.mtime),
-        mtime: system_time(meta.mtime),
-        ctime: system_time(meta.ctime),
-        crtime: UNIX_EPOCH,
-        kind: seen.kind,
-        perm: (meta.mode & 0o7777) as u16,
-        nlink: seen.links,
+        atime: timespec(meta.mtime),
+        mtime: timespec(meta.mtime),
+        ctime: timespec(meta.ctime),
+        links: seen.links,
         uid: seen.owner.uid,
         gid: seen.owner.gid,
-        rdev: 0,
-        blksize: 4096,
-        flags: 0,
+        device: 0,
     }
 }
 
-/// The attributes of nothing: a number of 0 is "no such entry", cached like any other answer.
-pub fn nothing() -> FileAttr {
+/// A directory of which nothing is told but what it is.
+pub fn bare_directory(number: u64, owner: Owner) -> FileAttr {
+    let epoch = timespec(Time { secs: 0, nanos: 0 });
     FileAttr {
-        ino: INodeNo(0),
+        number,
+        kind: FileType::Directory,
+        mode: 0o555,
         size: 0,
         blocks: 0,
-        atime: UNIX_EPOCH,
-        mtime: UNIX_EPOCH,
-        ctime: UNIX_EPOCH,
-        crtime: UNIX_EPOCH,
-        kind: FileType::RegularFile,
-        perm: 0,
-        nlink: 0,
-        uid: 0,
-        gid: 0,
-        rdev: 0,
-        blksize: 4096,
-        flags: 0,
+        atime: epoch,
+        mtime: epoch,
+        ctime: epoch,
+        links: 2,
+        uid: owner.uid,
+        gid: owner.gid,
+        device: 0,
     }
 }
 
@@ -62,25 +56,14 @@ pub fn kind_of_stored(entry: &Entry) -> FileType {
         Kind::File { .. } => FileType::RegularFile,
         Kind::Directory { .. } => FileType::Directory,
         Kind::Symlink { .. } => FileType::Symlink,
-        Kind::Fifo => FileType::NamedPipe,
+        Kind::Fifo => FileType::Fifo,
     }
 }
 
-pub fn system_time(time: Time) -> SystemTime {
-    let nanos = Duration::from_nanos(u64::from(time.nanos));
-    match u64::try_from(time.secs) {
-        Ok(secs) => UNIX_EPOCH + Duration::from_secs(secs) + nanos,
-        Err(_) => UNIX_EPOCH - Duration::from_secs(time.secs.unsigned_abs()) + nanos,
-    }
-}
-
-/// Gives the value, or says how long it is.
-pub fn answer_xattr(outcome: Result<Vec<u8>, Errno>, size: u32, reply: ReplyXattr) {
-    match outcome {
-        Ok(value) if size == 0 => reply.size(value.len() as u32),
-        Ok(value) if value.len() <= size as usize => reply.data(&value),
-        Ok(_) => reply.error(Errno::ERANGE),
-        Err(errno) => reply.error(errno),
+pub fn timespec(time: Time) -> Timespec {
+    Timespec {
+        tv_sec: time.secs,
+        tv_nsec: time.nanos.into(),
     }
 }
 

@@ -3,11 +3,12 @@
 use std::path::Path;
 
 /// Every crate with the crates of ours that its product code may depend on.
-const ARROWS: [(&str, &[&str]); 11] = [
+const ARROWS: [(&str, &[&str]); 12] = [
     ("crates/store", &[]),
     ("crates/vault", &["avfs-store"]),
     ("crates/policy", &[]),
-    ("crates/view", &["avfs-vault"]),
+    ("crates/fuse", &[]),
+    ("crates/view", &["avfs-fuse", "avfs-vault"]),
     ("crates/sandbox", &[]),
     (
         "crates/runtime",

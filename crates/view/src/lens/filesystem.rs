@@ -1,26 +1,18 @@
 //! Kernel requests in, tree reads out.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
-use std::time::Duration;
 
-use avfs_vault::{Entry, Kind, Meta, RootId, Trees};
-use fuser::{
-    Errno, FileAttr, FileHandle, FileType, Filesystem, Generation, INodeNo, InitFlags,
-    KernelConfig, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
-    ReplyEntry, ReplyOpen, ReplyStatfs, ReplyXattr, Request,
+use avfs_fuse::{
+    FileAttr, FileHandle, Filesystem, Fill, Io, Listing as Names, ListingPlus, Name, Statistics,
 };
+use avfs_vault::{Entry, Kind, Meta, RootId, Trees};
+use rustix::fs::FileType;
+use rustix::io::Errno;
 
 use super::nodes::{self, Node, Place, TOP};
 use super::{Listing, Owner, Shared, Xattrs};
 use crate::shown::{self, Seen};
 
-/// What is shown never changes, so what the kernel caches never expires.
-const FOREVER: Duration = Duration::from_secs(1 << 30);
-/// Which roots are open does change.
-const NOT_AT_ALL: Duration = Duration::ZERO;
-const GENERATION: Generation = Generation(0);
 /// Listings kept, so that reading a large directory in many requests decodes it once.
 const LISTINGS_MAX: usize = 8;
 
@@ -41,21 +33,21 @@ impl LensFilesystem {
         }
     }
 
-    fn node(&self, ino: INodeNo) -> Result<Node, Errno> {
-        self.shared.nodes.get(ino.0).ok_or(Errno::ESTALE)
+    fn node(&self, number: u64) -> Io<Node> {
+        self.shared.nodes.get(number).ok_or(Errno::STALE)
     }
 
-    fn top_child(&self, name: &OsStr) -> Result<(u64, Node), Errno> {
-        let id: RootId = name
-            .to_str()
+    fn top_child(&self, name: &[u8]) -> Io<(u64, Node)> {
+        let id: RootId = std::str::from_utf8(name)
+            .ok()
             .and_then(|name| name.parse().ok())
-            .ok_or(Errno::ENOENT)?;
+            .ok_or(Errno::NOENT)?;
         if !self.shared.is_open(id) {
-            return Err(Errno::ENOENT);
+            return Err(Errno::NOENT);
         }
-        let root = self.trees.root(id).map_err(|_| Errno::EIO)?;
+        let root = self.trees.root(id).map_err(|_| Errno::IO)?;
         let Kind::Directory { tree, .. } = root.top.kind else {
-            return Err(Errno::EIO);
+            return Err(Errno::IO);
         };
         let meta = Arc::new(root.top.meta.clone());
         let place = nodes::top_place(id, root);
@@ -65,31 +57,28 @@ impl LensFilesystem {
         ))
     }
 
-    fn child(&self, parent: INodeNo, name: &OsStr) -> Result<Option<(u64, Node)>, Errno> {
+    fn child(&self, Name { parent, name }: Name<'_>) -> Io<Option<(u64, Node)>> {
         let Node::Directory { place, tree, .. } = self.node(parent)? else {
-            return Err(Errno::ENOTDIR);
+            return Err(Errno::NOTDIR);
         };
-        let entry = self
-            .trees
-            .child(tree, name.as_bytes())
-            .map_err(|_| Errno::EIO)?;
-        Ok(entry.map(|entry| nodes::node_of(&place, name.as_bytes(), entry)))
+        let entry = self.trees.child(tree, name).map_err(|_| Errno::IO)?;
+        Ok(entry.map(|entry| nodes::node_of(&place, name, entry)))
     }
 
-    fn listing(&self, ino: INodeNo) -> Result<(Place, Listing), Errno> {
-        let Node::Directory { place, tree, .. } = self.node(ino)? else {
-            return Err(Errno::ENOTDIR);
+    fn listing(&self, number: u64) -> Io<(Place, Listing)> {
+        let Node::Directory { place, tree, .. } = self.node(number)? else {
+            return Err(Errno::NOTDIR);
         };
         let mut listings = self.shared.lock_listings();
-        if let Some((_, listing)) = listings.iter().find(|(held, _)| *held == ino.0) {
+        if let Some((_, listing)) = listings.iter().find(|(held, _)| *held == number) {
             return Ok((place, listing.clone()));
         }
-        let listing: Listing = Arc::new(self.trees.list(tree).map_err(|_| Errno::EIO)?);
+        let listing: Listing = Arc::new(self.trees.list(tree).map_err(|_| Errno::IO)?);
         if listing.len() > 64 {
             if listings.len() == LISTINGS_MAX {
                 listings.pop_front();
             }
-            listings.push_back((ino.0, listing.clone()));
+            listings.push_back((number, listing.clone()));
         }
         Ok((place, listing))
     }
@@ -112,41 +101,25 @@ impl LensFilesystem {
         shown::attr_of_stored(seen, meta)
     }
 
-    fn top_attr(&self) -> FileAttr {
-        FileAttr {
-            ino: INodeNo(TOP),
-            kind: FileType::Directory,
-            perm: 0o555,
-            nlink: 2,
-            uid: self.owner.uid,
-            gid: self.owner.gid,
-            ..shown::nothing()
-        }
-    }
-
     /// Offers what is in a directory from position `offset` on, until `add` says that it is full.
     fn each_name(
         &self,
-        ino: INodeNo,
+        number: u64,
         offset: u64,
-        mut add: impl FnMut(Named<'_>) -> bool,
-    ) -> Result<(), Errno> {
-        if ino.0 == TOP {
+        mut add: impl FnMut(Named<'_>) -> Fill,
+    ) -> Io<()> {
+        if number == TOP {
             return Ok(());
         }
-        let (place, listing) = self.listing(ino)?;
+        let (place, listing) = self.listing(number)?;
         for (index, name) in DOTS.into_iter().enumerate().skip(offset as usize) {
-            let attr = FileAttr {
-                ino,
-                ..self.top_attr()
-            };
             let named = Named {
                 next: index as u64 + 1,
-                name: OsStr::new(name),
-                attr,
+                name,
+                attr: shown::bare_directory(number, self.owner),
                 node: None,
             };
-            if add(named) {
+            if add(named) == Fill::Full {
                 return Ok(());
             }
         }
@@ -154,19 +127,19 @@ impl LensFilesystem {
             let (number, node) = nodes::node_of(&place, name, entry.clone());
             let named = Named {
                 next: index + 1,
-                name: OsStr::from_bytes(name),
+                name,
                 attr: self.attr(number, &node),
                 node: Some(node),
             };
-            if add(named) {
+            if add(named) == Fill::Full {
                 break;
             }
         }
         Ok(())
     }
 
-    fn meta(&self, ino: INodeNo) -> Result<Meta, Errno> {
-        match self.node(ino)? {
+    fn meta(&self, number: u64) -> Io<Meta> {
+        match self.node(number)? {
             Node::Directory { meta, .. } => Ok((*meta).clone()),
             Node::Leaf { entry, .. } => Ok(entry.meta.clone()),
         }
@@ -174,90 +147,43 @@ impl LensFilesystem {
 }
 
 impl Filesystem for LensFilesystem {
-    fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
-        let wanted = [
-            InitFlags::FUSE_ASYNC_READ,
-            InitFlags::FUSE_DO_READDIRPLUS,
-            InitFlags::FUSE_PARALLEL_DIROPS,
-            InitFlags::FUSE_CACHE_SYMLINKS,
-            InitFlags::FUSE_NO_OPEN_SUPPORT,
-            InitFlags::FUSE_NO_OPENDIR_SUPPORT,
-            InitFlags::FUSE_MAX_PAGES,
-        ];
-        for flag in wanted {
-            // Each only saves round trips; an older kernel works without.
-            let _ = config.add_capabilities(flag);
-        }
-        let _ = config.set_max_readahead(1 << 20);
-        Ok(())
-    }
-
-    fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let found = if parent.0 == TOP {
-            self.top_child(name).map(Some)
+    fn lookup(&self, name: Name<'_>) -> Io<Option<FileAttr>> {
+        let found = if name.parent == TOP {
+            Some(self.top_child(name.name)?)
         } else {
-            self.child(parent, name)
+            self.child(name)?
         };
-        match found {
-            Ok(Some((ino, node))) => {
-                let attr = self.attr(ino, &node);
-                self.shared.nodes.hand_out(ino, node);
-                reply.entry(&FOREVER, &attr, GENERATION);
-            }
-            Ok(None) => reply.entry(&FOREVER, &shown::nothing(), GENERATION),
-            Err(errno) => reply.error(errno),
-        }
+        Ok(found.map(|(number, node)| {
+            let attr = self.attr(number, &node);
+            self.shared.nodes.hand_out(number, node);
+            attr
+        }))
     }
 
-    fn forget(&self, _req: &Request, ino: INodeNo, nlookup: u64) {
-        self.shared.nodes.forget(ino.0, nlookup);
+    fn forget(&self, node: u64, times: u64) {
+        self.shared.nodes.forget(node, times);
     }
 
-    fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
-        if ino.0 == TOP {
-            return reply.attr(&NOT_AT_ALL, &self.top_attr());
+    fn getattr(&self, node: u64) -> Io<FileAttr> {
+        if node == TOP {
+            return Ok(shown::bare_directory(TOP, self.owner));
         }
-        match self.node(ino) {
-            Ok(node) => reply.attr(&FOREVER, &self.attr(ino.0, &node)),
-            Err(errno) => reply.error(errno),
-        }
+        Ok(self.attr(node, &self.node(node)?))
     }
 
-    fn readlink(&self, _req: &Request, ino: INodeNo, reply: ReplyData) {
-        match self.node(ino) {
-            Ok(Node::Leaf { entry, .. }) => match &entry.kind {
-                Kind::Symlink { target } => reply.data(target),
-                _ => reply.error(Errno::EINVAL),
+    fn readlink(&self, node: u64) -> Io<Vec<u8>> {
+        match self.node(node)? {
+            Node::Leaf { entry, .. } => match &entry.kind {
+                Kind::Symlink { target } => Ok(target.clone()),
+                _ => Err(Errno::INVAL),
             },
-            Ok(_) => reply.error(Errno::EINVAL),
-            Err(errno) => reply.error(errno),
+            Node::Directory { .. } => Err(Errno::INVAL),
         }
     }
 
-    fn open(&self, _req: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        // "Not implemented" makes the kernel open and close files without telling us.
-        reply.error(Errno::ENOSYS);
-    }
-
-    fn opendir(&self, _req: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        reply.error(Errno::ENOSYS);
-    }
-
-    fn read(
-        &self,
-        _req: &Request,
-        ino: INodeNo,
-        _fh: FileHandle,
-        offset: u64,
-        size: u32,
-        _flags: OpenFlags,
-        _lock_owner: Option<LockOwner>,
-        reply: ReplyData,
-    ) {
-        let entry = match self.node(ino) {
-            Ok(Node::Leaf { entry, .. }) => entry,
-            Ok(Node::Directory { .. }) => return reply.error(Errno::EISDIR),
-            Err(errno) => return reply.error(errno),
+    fn read(&self, node: u64, _handle: FileHandle, offset: u64, size: u32) -> Io<Vec<u8>> {
+        let Node::Leaf { entry, .. } = self.node(node)? else {
+            return Err(Errno::ISDIR);
         };
         let Kind::File {
             content,
@@ -265,84 +191,62 @@ impl Filesystem for LensFilesystem {
             ..
         } = &entry.kind
         else {
-            return reply.error(Errno::EINVAL);
+            return Err(Errno::INVAL);
         };
-        let len = total.saturating_sub(offset).min(u64::from(size)) as usize;
-        if len == 0 {
-            return reply.data(&[]);
+        let length = total.saturating_sub(offset).min(u64::from(size)) as usize;
+        if length == 0 {
+            return Ok(Vec::new());
         }
-        match self.trees.read(*content, offset, len) {
-            Ok(bytes) => reply.data(&bytes),
-            Err(_) => reply.error(Errno::EIO),
-        }
+        let read = self.trees.read(*content, offset, length);
+        read.map_err(|_| Errno::IO)
     }
 
-    fn readdir(
-        &self,
-        _req: &Request,
-        ino: INodeNo,
-        _fh: FileHandle,
-        offset: u64,
-        mut reply: ReplyDirectory,
-    ) {
-        let listed = self.each_name(ino, offset, |named| {
-            let Named { next, attr, .. } = named;
-            reply.add(attr.ino, next, attr.kind, named.name)
-        });
-        match listed {
-            Ok(()) => reply.ok(),
-            Err(errno) => reply.error(errno),
-        }
+    fn readdir(&self, node: u64, _handle: FileHandle, after: u64, into: &mut Names) -> Io<()> {
+        self.each_name(node, after, |named| {
+            let Named { attr, name, .. } = named;
+            into.add(named.next, name, attr.number, attr.kind)
+        })
     }
 
     fn readdirplus(
         &self,
-        _req: &Request,
-        ino: INodeNo,
-        _fh: FileHandle,
-        offset: u64,
-        mut reply: ReplyDirectoryPlus,
-    ) {
-        let listed = self.each_name(ino, offset, |named| {
-            let Named { next, attr, .. } = named;
-            let full = reply.add(attr.ino, next, named.name, &FOREVER, &attr, GENERATION);
+        node: u64,
+        _handle: FileHandle,
+        after: u64,
+        into: &mut ListingPlus,
+    ) -> Io<()> {
+        self.each_name(node, after, |named| {
+            let fill = into.add(named.next, named.name, &named.attr);
             // The kernel takes no reference to the two dots, so they are not handed out.
-            if let Some(node) = named.node.filter(|_| !full) {
-                self.shared.nodes.hand_out(attr.ino.0, node);
+            if let (Some(node), Fill::Added) = (named.node, fill) {
+                self.shared.nodes.hand_out(named.attr.number, node);
             }
-            full
-        });
-        match listed {
-            Ok(()) => reply.ok(),
-            Err(errno) => reply.error(errno),
-        }
+            fill
+        })
     }
 
-    fn statfs(&self, _req: &Request, _ino: INodeNo, reply: ReplyStatfs) {
-        reply.statfs(0, 0, 0, 0, 0, 4096, 255, 4096);
+    fn statfs(&self) -> Io<Statistics> {
+        Ok(Statistics {
+            block: 4096,
+            ..Statistics::default()
+        })
     }
 
-    fn getxattr(&self, _req: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+    fn getxattr(&self, node: u64, name: &[u8]) -> Io<Vec<u8>> {
         // The kernel then asks no more, as overlayfs would have it do at every lookup.
         if self.xattrs == Xattrs::Absent {
-            return reply.error(Errno::ENOSYS);
+            return Err(Errno::NOSYS);
         }
-        let value = self.meta(ino).and_then(|mut meta| {
-            let value = meta.xattrs.remove(name.as_bytes());
-            let value = value.filter(|_| is_shown(name.as_bytes()));
-            value.ok_or(Errno::NO_XATTR)
-        });
-        shown::answer_xattr(value, size, reply);
+        let value = self.meta(node)?.xattrs.remove(name);
+        value.filter(|_| is_shown(name)).ok_or(Errno::NODATA)
     }
 
     /// Answered also where there are none: tools that copy attributes ask for a list, and few of
     /// them expect that a file which can have some says that it cannot.
-    fn listxattr(&self, _req: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
-        let names = self.meta(ino).map(|meta| {
-            let names = meta.xattrs.keys();
-            shown::name_list(names.filter(|name| is_shown(name)))
-        });
-        shown::answer_xattr(names, size, reply);
+    fn listxattr(&self, node: u64) -> Io<Vec<u8>> {
+        let meta = self.meta(node)?;
+        let names = meta.xattrs.keys().filter(|name| is_shown(name));
+        Ok(shown::name_list(names))
     }
 }
 
@@ -350,13 +254,13 @@ impl Filesystem for LensFilesystem {
 struct Named<'a> {
     /// The position after it.
     next: u64,
-    name: &'a OsStr,
+    name: &'a [u8],
     attr: FileAttr,
     /// None for the two dots.
     node: Option<Node>,
 }
 
-const DOTS: [&str; 2] = [".", ".."];
+const DOTS: [&[u8]; 2] = [b".", b".."];
 
 /// The entries from position `offset` on, where the two dots have the first two positions.
 fn after_dots(

@@ -4,17 +4,32 @@ mod filesystem;
 mod nodes;
 
 use std::collections::{HashMap, VecDeque};
-use std::ffi::OsString;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStringExt;
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use avfs_fuse::{Features, Notifier, Session, Settings};
 use avfs_vault::{Entry, RootId, Trees};
-use fuser::{BackgroundSession, Config, INodeNo, Notifier, Session, SessionACL};
 
 use crate::{Error, Result};
 use filesystem::LensFilesystem;
-use nodes::Nodes;
+use nodes::{Nodes, TOP};
+
+/// Files and directories are opened without asking, and there is nothing to write.
+const SETTINGS: Settings = Settings {
+    features: Features::ASYNC_READ
+        .union(Features::READDIRPLUS)
+        .union(Features::PARALLEL_DIROPS)
+        .union(Features::CACHE_SYMLINKS)
+        .union(Features::NO_OPEN)
+        .union(Features::NO_OPENDIR)
+        .union(Features::MAX_PAGES),
+    // What a buffer has room for is also how many nodes the kernel gives back at once.
+    max_write: 128 << 10,
+    max_background: 16,
+    // Two loops on one descriptor: a clone of the device would need /dev/fuse once more.
+    threads: 2,
+    name: "lens",
+};
 
 /// The user and group that every entry is shown as, in the numbers of the lens's user namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -37,7 +52,7 @@ pub struct Lens {
     shared: Arc<Shared>,
     notifier: Notifier,
     xattrs: Xattrs,
-    _session: BackgroundSession,
+    _session: Session,
 }
 
 struct Shared {
@@ -58,12 +73,7 @@ impl Lens {
             listings: Mutex::default(),
         });
         let filesystem = LensFilesystem::new(shared.clone(), trees, owner, xattrs);
-        let mut config = Config::default();
-        // Two loops on one descriptor: a clone of the device would need /dev/fuse once more.
-        config.n_threads = Some(2);
-        let session = Session::from_fd(filesystem, fuse, SessionACL::All, config)
-            .and_then(Session::spawn)
-            .map_err(Error::Lens)?;
+        let session = Session::serve(fuse, filesystem, SETTINGS).map_err(Error::Lens)?;
         Ok(Lens {
             shared,
             notifier: session.notifier(),
@@ -110,8 +120,7 @@ impl Lens {
         drop(roots);
         // The kernel drops the whole subtree from its caches and forgets the nodes. When the keeper
         // died before us the connection is gone, and with it all there was to forget.
-        let name = OsString::from_vec(root.to_string().into_bytes());
-        let _ = self.notifier.inval_entry(INodeNo::ROOT, &name);
+        self.notifier.forget_name(TOP, root.to_string().as_bytes());
     }
 }
 

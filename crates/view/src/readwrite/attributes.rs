@@ -1,13 +1,10 @@
 //! Sizes, modes, owners, times and extended attributes.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use avfs_vault::{Kind, Meta, Time};
-use fuser::{FileAttr, INodeNo, Request, TimeOrNow};
-use rustix::fs::{
-    FileType, OFlags, Statx, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, XattrFlags,
-};
+use avfs_fuse::{Caller, FileAttr, NewAttributes};
+use avfs_vault::{Kind, Meta};
+use rustix::fs::{FileType, OFlags, Statx, Timespec, Timestamps, XattrFlags};
 use rustix::io::Errno;
 
 use super::Owners;
@@ -16,18 +13,7 @@ use super::files::Handle;
 use super::host::{self, Io, Reach};
 use super::nodes::{Body, Found, TOP};
 use super::view::View;
-use crate::shown::{Seen, attr_of_stored, kind_of_stored, name_list, system_time};
-
-/// What `setattr` is asked to change.
-#[derive(Default)]
-pub struct NewAttributes {
-    pub mode: Option<u32>,
-    pub uid: Option<u32>,
-    pub gid: Option<u32>,
-    pub size: Option<u64>,
-    pub atime: Option<TimeOrNow>,
-    pub mtime: Option<TimeOrNow>,
-}
+use crate::shown::{Seen, attr_of_stored, kind_of_stored, name_list, timespec};
 
 impl View {
     pub fn attr_of_found(&self, number: u64, found: &Found) -> FileAttr {
@@ -64,40 +50,35 @@ impl View {
     }
 
     fn attr_of_stat(&self, number: u64, stat: &Statx, body: &Body) -> FileAttr {
-        let time = |at: &rustix::fs::StatxTimestamp| {
-            system_time(Time {
-                secs: at.tv_sec,
-                nanos: at.tv_nsec,
-            })
+        let time = |at: &rustix::fs::StatxTimestamp| Timespec {
+            tv_sec: at.tv_sec,
+            tv_nsec: at.tv_nsec.into(),
         };
         let (uid, gid) = match self.owners {
             Owners::One => (self.owner.uid, self.owner.gid),
             Owners::Each => (stat.stx_uid, stat.stx_gid),
         };
-        let nlink = match body {
+        let links = match body {
             // Counting the directories of a merged one would cost a listing; 1 says "not counted".
             Body::Directory {
                 origin: Some(_), ..
             } => 1,
             _ => stat.stx_nlink,
         };
-        let rdev = rustix::fs::makedev(stat.stx_rdev_major, stat.stx_rdev_minor);
+        let device = rustix::fs::makedev(stat.stx_rdev_major, stat.stx_rdev_minor);
         FileAttr {
-            ino: INodeNo(number),
+            number,
+            kind: host::file_type(stat),
+            mode: host::mode(stat),
             size: stat.stx_size,
             blocks: stat.stx_blocks,
             atime: time(&stat.stx_atime),
             mtime: time(&stat.stx_mtime),
             ctime: time(&stat.stx_ctime),
-            crtime: UNIX_EPOCH,
-            kind: shown_kind(host::file_type(stat)),
-            perm: host::mode(stat) as u16,
-            nlink,
+            links,
             uid,
             gid,
-            rdev: rdev as u32,
-            blksize: 4096,
-            flags: 0,
+            device: device as u32,
         }
     }
 
@@ -107,7 +88,7 @@ impl View {
                 let origin = origin
                     .as_ref()
                     .expect("what is not in the upper has an origin");
-                (&origin.meta, fuser::FileType::Directory, 4096, 1)
+                (&origin.meta, FileType::Directory, 4096, 1)
             }
             Body::Stored { entry, links } => {
                 (&entry.meta, kind_of_stored(entry), entry.size(), *links)
@@ -126,7 +107,7 @@ impl View {
 
     pub fn set_attributes(
         &self,
-        request: &Request,
+        caller: Caller,
         number: u64,
         handle: Option<&Handle>,
         new: &NewAttributes,
@@ -142,13 +123,13 @@ impl View {
             None => Data::Whole,
         };
         self.copy_up(number, data)?;
-        self.set_in_upper(request, number, handle, new)?;
+        self.set_in_upper(caller, number, handle, new)?;
         self.attr(number)
     }
 
     fn set_in_upper(
         &self,
-        request: &Request,
+        caller: Caller,
         number: u64,
         handle: Option<&Handle>,
         new: &NewAttributes,
@@ -157,7 +138,7 @@ impl View {
         let reach = self.reach(number)?;
         if let Some(size) = new.size {
             self.truncate(&reach, handle, size)?;
-            if request.uid() != 0 {
+            if caller.uid != 0 {
                 clear_privileges(&reach)?;
             }
         }
@@ -167,11 +148,8 @@ impl View {
         if let Some(mode) = new.mode {
             reach.chmod(mode)?;
         }
-        if new.atime.is_some() || new.mtime.is_some() {
-            reach.set_times(&Timestamps {
-                last_access: timespec(new.atime),
-                last_modification: timespec(new.mtime),
-            })?;
+        if let Some(times) = &new.times {
+            reach.set_times(times)?;
         }
         Ok(())
     }
@@ -222,13 +200,13 @@ impl View {
         Ok(name_list(names.iter().filter(|name| is_shown(name))))
     }
 
-    pub fn set_xattr(&self, number: u64, name: &[u8], value: &[u8], flags: i32) -> Io<()> {
+    pub fn set_xattr(&self, number: u64, name: &[u8], value: &[u8], flags: u32) -> Io<()> {
         if !is_shown(name) {
             return Err(Errno::NOTSUP);
         }
         self.copy_up(number, Data::Whole)?;
         let _looking = self.looking();
-        let flags = XattrFlags::from_bits_retain(flags as u32);
+        let flags = XattrFlags::from_bits_retain(flags);
         self.reach(number)?.set_xattr(name, value, flags)
     }
 
@@ -290,51 +268,9 @@ fn is_shown(name: &[u8]) -> bool {
     name.starts_with(b"user.") && !name.starts_with(b"user.overlay.")
 }
 
-pub fn shown_kind(kind: FileType) -> fuser::FileType {
-    match kind {
-        FileType::Directory => fuser::FileType::Directory,
-        FileType::Symlink => fuser::FileType::Symlink,
-        FileType::Fifo => fuser::FileType::NamedPipe,
-        FileType::Socket => fuser::FileType::Socket,
-        FileType::CharacterDevice => fuser::FileType::CharDevice,
-        FileType::BlockDevice => fuser::FileType::BlockDevice,
-        FileType::RegularFile | FileType::Unknown => fuser::FileType::RegularFile,
-    }
-}
-
-fn timespec(time: Option<TimeOrNow>) -> Timespec {
-    let special = |tv_nsec| Timespec { tv_sec: 0, tv_nsec };
-    match time {
-        None => special(UTIME_OMIT),
-        Some(TimeOrNow::Now) => special(UTIME_NOW),
-        Some(TimeOrNow::SpecificTime(time)) => since_epoch(time),
-    }
-}
-
-fn since_epoch(time: SystemTime) -> Timespec {
-    match time.duration_since(UNIX_EPOCH) {
-        Ok(after) => Timespec {
-            tv_sec: after.as_secs() as i64,
-            tv_nsec: after.subsec_nanos().into(),
-        },
-        Err(error) => {
-            let before = error.duration();
-            let whole = before.as_secs() as i64 + i64::from(before.subsec_nanos() > 0);
-            let rest = Duration::from_secs(whole as u64) - before;
-            Timespec {
-                tv_sec: -whole,
-                tv_nsec: rest.subsec_nanos().into(),
-            }
-        }
-    }
-}
-
 /// The times that a file has that is copied up.
 pub fn stored_times(meta: &Meta) -> Timestamps {
-    let time = Timespec {
-        tv_sec: meta.mtime.secs,
-        tv_nsec: meta.mtime.nanos.into(),
-    };
+    let time = timespec(meta.mtime);
     Timestamps {
         last_access: time,
         last_modification: time,

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use fuser::{FileAttr, FileHandle, Request};
+use avfs_fuse::{Caller, FileAttr, FileHandle, Name};
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, RenameFlags, linkat, mkdirat, mknodat, renameat,
     renameat_with, symlinkat, unlinkat,
@@ -14,14 +14,8 @@ use rustix::io::Errno;
 use super::Owners;
 use super::copyup::{Data, link_open_file};
 use super::host::{self, Io, Reach};
-use super::nodes::{Body, Found, Name};
+use super::nodes::{self, Body, Found, Key};
 use super::view::{Place, View};
-
-/// A new name that the kernel now holds.
-pub struct Made {
-    pub number: u64,
-    pub attr: FileAttr,
-}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
@@ -32,16 +26,12 @@ enum Shape {
 }
 
 impl View {
-    /// The directory `parent` in the upper, in which `name` may be made.
-    fn parent_for(&self, parent: u64, name: &[u8]) -> Io<Arc<OwnedFd>> {
+    /// The directory in the upper in which `name` may be made.
+    fn parent_for(&self, Name { parent, name }: Name<'_>) -> Io<Arc<OwnedFd>> {
         if self.is_hidden(name) {
             return Err(Errno::PERM);
         }
-        // Nothing can be made in a directory that was removed.
-        if self.table().get(parent).is_some_and(|it| it.gone.is_some()) {
-            return Err(Errno::NOENT);
-        }
-        let upper = self.directory_in_upper(parent)?;
+        let upper = self.directory_for(parent)?;
         let place = self.place(parent)?;
         match host::stat(&*upper, name) {
             Ok(stat) if host::is_whiteout(&stat) => Ok(upper),
@@ -50,6 +40,15 @@ impl View {
             Err(Errno::NOENT) => Ok(upper),
             Err(error) => Err(error),
         }
+    }
+
+    /// The directory `number` in the upper, in which something may be made.
+    fn directory_for(&self, number: u64) -> Io<Arc<OwnedFd>> {
+        // Nothing can be made in a directory that was removed.
+        if self.table().get(number).is_some_and(|it| it.gone.is_some()) {
+            return Err(Errno::NOENT);
+        }
+        self.directory_in_upper(number)
     }
 
     /// Makes something called `name`; where a whiteout is in the way, it takes its place in one step.
@@ -84,15 +83,14 @@ impl View {
         Ok(made)
     }
 
-    fn hand_out(&self, parent: u64, name: &[u8]) -> Io<Made> {
+    fn hand_out(&self, Name { parent, name }: Name<'_>) -> Io<FileAttr> {
         let place = self.place(parent)?;
         let made = self.hand_out_item(&place, parent, name)?;
-        let (number, attr) = made.ok_or(Errno::NOENT)?;
-        Ok(Made { number, attr })
+        made.ok_or(Errno::NOENT)
     }
 
     /// Gives a new file its owner and mode, whatever the umask of this process.
-    fn settle(&self, request: &Request, parent: &OwnedFd, new: &Reach, mode: u32) -> Io<()> {
+    fn settle(&self, caller: Caller, parent: &OwnedFd, new: &Reach, mode: u32) -> Io<()> {
         let owner = match self.owners {
             Owners::One => self.owner_on_host(),
             Owners::Each => {
@@ -101,9 +99,9 @@ impl View {
                 let gid = if inherits {
                     directory.stx_gid
                 } else {
-                    request.gid()
+                    caller.gid
                 };
-                Some((request.uid(), gid))
+                Some((caller.uid, gid))
             }
         };
         let stat = new.stat()?;
@@ -120,38 +118,56 @@ impl View {
 
     pub fn create(
         &self,
-        request: &Request,
-        parent: u64,
-        name: &[u8],
+        caller: Caller,
+        name: Name<'_>,
         mode: u32,
-        flags: i32,
-    ) -> Io<(Made, FileHandle)> {
+        flags: u32,
+    ) -> Io<(FileAttr, FileHandle)> {
         let _changing = self.changing();
-        let upper = self.parent_for(parent, name)?;
+        let upper = self.parent_for(name)?;
         let charge = self.charge_name(0)?;
         let mode = mode & 0o7777;
-        let file = self.make(&upper, name, Shape::Leaf, |name| {
+        let file = self.make(&upper, name.name, Shape::Leaf, |name| {
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR;
             let opened = host::open(&*upper, name, flags, Mode::from_raw_mode(mode))?;
             let file = Arc::new(File::from(opened));
-            self.settle(request, &upper, &Reach::Open(file.clone()), mode)?;
+            self.settle(caller, &upper, &Reach::Open(file.clone()), mode)?;
             Ok(file)
         })?;
         charge.keep();
-        let made = self.hand_out(parent, name)?;
+        let made = self.hand_out(name)?;
         let handle = self.opened_new(made.number, file, flags)?;
         Ok((made, handle))
     }
 
-    pub fn make_directory(
+    /// Makes an open file that has no name, and may be given one.
+    pub fn create_nameless(
         &self,
-        request: &Request,
-        parent: u64,
-        name: &[u8],
+        caller: Caller,
+        directory: u64,
         mode: u32,
-    ) -> Io<Made> {
+        flags: u32,
+    ) -> Io<(FileAttr, FileHandle)> {
         let _changing = self.changing();
-        let upper = self.parent_for(parent, name)?;
+        let upper = self.directory_for(directory)?;
+        let file = Arc::new(self.nameless_file(&upper)?);
+        self.settle(caller, &upper, &Reach::Open(file.clone()), mode & 0o7777)?;
+        let stat = host::stat_open(&file)?;
+        let found = Found {
+            key: Key::Upper(stat.stx_ino),
+            body: Body::Upper {
+                kind: FileType::RegularFile,
+            },
+            stat: Some(stat),
+        };
+        let number = self.table().hand_out_nameless(&found);
+        let handle = self.opened_new(number, file, flags)?;
+        Ok((self.attr_of_found(number, &found), handle))
+    }
+
+    pub fn make_directory(&self, caller: Caller, name: Name<'_>, mode: u32) -> Io<FileAttr> {
+        let _changing = self.changing();
+        let upper = self.parent_for(name)?;
         let inherited = host::mode(&host::stat_open(&*upper)?) & 0o2000;
         let mode = mode & 0o7777 | inherited;
         // To be marked, it must be writable.
@@ -159,7 +175,7 @@ impl View {
             0o300 => Shape::Directory,
             _ => Shape::DirectoryInSteps,
         };
-        self.make(&upper, name, shape, |name| {
+        self.make(&upper, name.name, shape, |name| {
             mkdirat(&*upper, name, Mode::from_raw_mode(mode | 0o300))?;
             let made = host::open_directory(&*upper, name)?;
             // Whatever it will be called, nothing of the base shows through it.
@@ -168,41 +184,34 @@ impl View {
                 directory: upper.clone(),
                 name: name.to_vec(),
             };
-            self.settle(request, &upper, &reach, mode)
+            self.settle(caller, &upper, &reach, mode)
         })?;
-        self.hand_out(parent, name)
+        self.hand_out(name)
     }
 
-    pub fn make_symlink(
-        &self,
-        request: &Request,
-        parent: u64,
-        name: &[u8],
-        target: &[u8],
-    ) -> Io<Made> {
+    pub fn make_symlink(&self, caller: Caller, name: Name<'_>, target: &[u8]) -> Io<FileAttr> {
         let _changing = self.changing();
-        let upper = self.parent_for(parent, name)?;
+        let upper = self.parent_for(name)?;
         let charge = self.charge_name(0)?;
-        self.make(&upper, name, Shape::Leaf, |name| {
+        self.make(&upper, name.name, Shape::Leaf, |name| {
             symlinkat(target, &*upper, name)?;
             let reach = Reach::Name {
                 directory: upper.clone(),
                 name: name.to_vec(),
             };
-            self.settle(request, &upper, &reach, 0o777)
+            self.settle(caller, &upper, &reach, 0o777)
         })?;
         charge.keep();
-        self.hand_out(parent, name)
+        self.hand_out(name)
     }
 
     pub fn make_node(
         &self,
-        request: &Request,
-        parent: u64,
-        name: &[u8],
+        caller: Caller,
+        name: Name<'_>,
         mode: u32,
         device: u32,
-    ) -> Io<Made> {
+    ) -> Io<FileAttr> {
         let kind = FileType::from_raw_mode(mode);
         let is_device = matches!(kind, FileType::CharacterDevice | FileType::BlockDevice);
         // That is what a whiteout looks like.
@@ -210,40 +219,42 @@ impl View {
             return Err(Errno::PERM);
         }
         let _changing = self.changing();
-        let upper = self.parent_for(parent, name)?;
+        let upper = self.parent_for(name)?;
         let charge = self.charge_name(0)?;
         let device = if is_device { expanded(device) } else { 0 };
         let mode = mode & 0o7777;
-        self.make(&upper, name, Shape::Leaf, |name| {
+        self.make(&upper, name.name, Shape::Leaf, |name| {
             mknodat(&*upper, name, kind, Mode::from_raw_mode(mode), device)?;
             let reach = Reach::Name {
                 directory: upper.clone(),
                 name: name.to_vec(),
             };
-            self.settle(request, &upper, &reach, mode)
+            self.settle(caller, &upper, &reach, mode)
         })?;
         charge.keep();
-        self.hand_out(parent, name)
+        self.hand_out(name)
     }
 
-    pub fn link(&self, number: u64, parent: u64, name: &[u8]) -> Io<Made> {
+    pub fn link(&self, number: u64, name: Name<'_>) -> Io<FileAttr> {
         self.copy_up(number, Data::Whole)?;
         let _changing = self.changing();
-        let upper = self.parent_for(parent, name)?;
+        let upper = self.parent_for(name)?;
         let reach = self.reach(number)?;
         let charge = self.charge_name(reach.stat()?.stx_size)?;
         let source = self.name_of(number);
-        self.make(&upper, name, Shape::Leaf, |name| match (&source, &reach) {
-            (Ok(source), _) => {
-                let directory = self.directory(source.parent)?;
-                let flags = AtFlags::empty();
-                linkat(&*directory, &source.name, &*upper, name, flags)
+        self.make(&upper, name.name, Shape::Leaf, |name| {
+            match (&source, &reach) {
+                (Ok(source), _) => {
+                    let directory = self.directory(source.parent)?;
+                    let flags = AtFlags::empty();
+                    linkat(&*directory, &source.name, &*upper, name, flags)
+                }
+                (Err(_), Reach::Open(file)) => link_open_file(file, &upper, name),
+                (Err(error), _) => Err(*error),
             }
-            (Err(_), Reach::Open(file)) => link_open_file(file, &upper, name),
-            (Err(error), _) => Err(*error),
         })?;
         charge.keep();
-        self.hand_out(parent, name)
+        self.hand_out(name)
     }
 
     pub fn unlink(&self, parent: u64, name: &[u8]) -> Io<()> {
@@ -281,9 +292,9 @@ impl View {
         if let Body::Stored { links, .. } = &mut node.body {
             *links = links.saturating_sub(1);
         }
-        attr.nlink = attr.nlink.saturating_sub(1);
-        if is_directory || attr.nlink == 0 {
-            attr.nlink = 0;
+        attr.links = attr.links.saturating_sub(1);
+        if is_directory || attr.links == 0 {
+            attr.links = 0;
             table.bury(number, attr);
         }
         drop(table);
@@ -350,7 +361,7 @@ impl View {
     }
 
     /// Notes that a node is now called `name`.
-    pub fn renamed(&self, found: &Found, old: &Name, new: Name) {
+    pub fn renamed(&self, found: &Found, old: &nodes::Name, new: nodes::Name) {
         let mut table = self.table();
         let number = table.by_key(found.key);
         let Some(node) = number.and_then(|number| table.get_mut(number)) else {

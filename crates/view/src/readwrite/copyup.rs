@@ -127,7 +127,8 @@ impl View {
 
     /// A nameless file on the upper's filesystem with the first `size` bytes of `content`.
     fn copy_of_file(&self, meta: &Meta, content: Content, size: u64) -> Io<File> {
-        let file = self.nameless_file()?;
+        let top = self.upper.as_ref().ok_or(Errno::ROFS)?;
+        let file = self.nameless_file(top)?;
         let mut offset = 0;
         while offset < size {
             let wanted = COPIED_AT_ONCE.min((size - offset) as usize);
@@ -146,22 +147,12 @@ impl View {
         Ok(file)
     }
 
-    fn nameless_file(&self) -> Io<File> {
-        let top = self.upper.as_ref().ok_or(Errno::ROFS)?;
+    /// A file without a name on the filesystem of `directory`, which is one of the upper.
+    pub fn nameless_file(&self, directory: &OwnedFd) -> Io<File> {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(0o600);
-        match host::overriding(top, || openat(&**top, c".", flags, mode)) {
-            Err(Errno::OPNOTSUPP | Errno::ISDIR) => {}
-            outcome => return Ok(outcome?.into()),
-        }
-        // A filesystem without nameless files: it has a name for a moment.
-        let name = host::unfinished_name(&self.prefix);
-        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR;
-        host::keeping_times(top, || {
-            let opened = host::overriding(top, || host::open(top, &name, flags, mode))?;
-            unlinkat(&**top, &name, AtFlags::empty())?;
-            Ok(opened.into())
-        })
+        let opened = host::overriding(directory, || openat(directory, c".", flags, mode))?;
+        Ok(opened.into())
     }
 
     fn copy_metadata(&self, file: &File, meta: &Meta) -> Io<()> {

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use avfs_fuse::FileHandle;
 use avfs_vault::{Entry, Kind};
-use fuser::{FileHandle, INodeNo};
 use rustix::fs::{FallocateFlags, OFlags, SeekFrom};
 use rustix::io::Errno;
 
@@ -41,8 +41,8 @@ enum OpenAccess {
 }
 
 impl OpenAccess {
-    fn of(flags: i32) -> OpenAccess {
-        match flags & libc::O_ACCMODE {
+    fn of(flags: u32) -> OpenAccess {
+        match flags as i32 & libc::O_ACCMODE {
             libc::O_RDONLY => OpenAccess::Read,
             libc::O_WRONLY => OpenAccess::Write,
             _ => OpenAccess::Both,
@@ -84,7 +84,7 @@ impl Handles {
     }
 
     /// Nodes that some process may have written to through its memory.
-    pub fn maybe_mapped(&self) -> Vec<INodeNo> {
+    pub fn maybe_mapped(&self) -> Vec<u64> {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         let files = open.values().filter_map(|handle| match &**handle {
             Handle::File(file) if file.access == OpenAccess::Both => Some(file.node),
@@ -93,7 +93,7 @@ impl Handles {
         let mut nodes: Vec<u64> = files.collect();
         nodes.sort_unstable();
         nodes.dedup();
-        nodes.into_iter().map(INodeNo).collect()
+        nodes
     }
 }
 
@@ -118,13 +118,13 @@ impl OpenFile {
 
 impl View {
     /// Opens the node's file with the access of `flags`. What is stored is copied by the first change.
-    pub fn open_file(&self, number: u64, flags: i32) -> Io<FileHandle> {
+    pub fn open_file(&self, number: u64, flags: u32) -> Io<FileHandle> {
         let _looking = self.looking();
         let opened = self.opened(number)?;
         let source = match self.body(number)? {
             Body::Stored { entry, .. } => Source::Stored(entry),
             Body::Upper { .. } => {
-                let access = OFlags::from_bits_retain((flags & libc::O_ACCMODE) as u32);
+                let access = OFlags::from_bits_retain(flags & libc::O_ACCMODE as u32);
                 // A FIFO is the kernel's own affair and never comes here; not waiting costs nothing.
                 let file = self.reach(number)?.reopen(access | OFlags::NONBLOCK)?;
                 let file = Arc::new(file);
@@ -142,7 +142,7 @@ impl View {
     }
 
     /// Remembers a file that was just made as an open one.
-    pub fn opened_new(&self, number: u64, file: Arc<File>, flags: i32) -> Io<FileHandle> {
+    pub fn opened_new(&self, number: u64, file: Arc<File>, flags: u32) -> Io<FileHandle> {
         let opened = self.opened(number)?;
         opened.file.get_or_init(|| file.clone());
         Ok(self.handles.insert(Handle::File(OpenFile {
@@ -264,8 +264,7 @@ impl View {
         }
         clear_privileges(&reach)?;
         if let Some(notifier) = self.notifier.get() {
-            // Attributes only: a negative offset leaves the pages alone.
-            let _ = notifier.inval_inode(INodeNo(number), -1, 0);
+            notifier.forget_attributes(number);
         }
         Ok(())
     }
@@ -283,13 +282,13 @@ impl View {
         }
     }
 
-    pub fn allocate(&self, handle: FileHandle, offset: u64, length: u64, mode: i32) -> Io<()> {
+    pub fn allocate(&self, handle: FileHandle, offset: u64, length: u64, mode: u32) -> Io<()> {
         let handle = self.file_handle(handle)?;
         let Handle::File(open) = &*handle else {
             return Err(Errno::BADF);
         };
         let file = self.to_write(open)?;
-        let mode = FallocateFlags::from_bits_retain(mode as u32);
+        let mode = FallocateFlags::from_bits_retain(mode);
         let charge = if mode.contains(FallocateFlags::KEEP_SIZE) {
             self.charge(0, 0)?
         } else {
@@ -300,24 +299,26 @@ impl View {
         Ok(())
     }
 
-    pub fn seek(&self, handle: FileHandle, offset: i64, whence: i32) -> Io<i64> {
+    pub fn seek(&self, handle: FileHandle, from: u64, whence: u32) -> Io<u64> {
         let handle = self.file_handle(handle)?;
         let Handle::File(open) = &*handle else {
             return Err(Errno::BADF);
         };
-        let from = u64::try_from(offset).map_err(|_| Errno::NXIO)?;
+        if i64::try_from(from).is_err() {
+            return Err(Errno::NXIO);
+        }
         let Some(file) = open.host() else {
             let Source::Stored(entry) = &open.source else {
                 return Err(Errno::BADF);
             };
             return seek_stored(entry.size(), from, whence);
         };
-        let position = match whence {
+        let position = match whence as i32 {
             libc::SEEK_DATA => SeekFrom::Data(from),
             libc::SEEK_HOLE => SeekFrom::Hole(from),
             _ => return Err(Errno::INVAL),
         };
-        rustix::fs::seek(file, position).map(|found| found as i64)
+        rustix::fs::seek(file, position)
     }
 
     pub fn copy_range(
@@ -325,7 +326,7 @@ impl View {
         (from, from_offset): (FileHandle, u64),
         (to, to_offset): (FileHandle, u64),
         length: u64,
-    ) -> Io<u32> {
+    ) -> Io<u64> {
         let (from, to) = (self.file_handle(from)?, self.file_handle(to)?);
         let (Handle::File(from), Handle::File(to)) = (&*from, &*to) else {
             return Err(Errno::BADF);
@@ -348,16 +349,16 @@ impl View {
             length,
         )?;
         charge.keep();
-        Ok(copied as u32)
+        Ok(copied as u64)
     }
 }
 
 /// A stored file is all data.
-fn seek_stored(size: u64, from: u64, whence: i32) -> Io<i64> {
-    match whence {
+fn seek_stored(size: u64, from: u64, whence: u32) -> Io<u64> {
+    match whence as i32 {
         _ if from >= size => Err(Errno::NXIO),
-        libc::SEEK_DATA => Ok(from as i64),
-        libc::SEEK_HOLE => Ok(size as i64),
+        libc::SEEK_DATA => Ok(from),
+        libc::SEEK_HOLE => Ok(size),
         _ => Err(Errno::INVAL),
     }
 }

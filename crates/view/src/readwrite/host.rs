@@ -15,7 +15,7 @@ use rustix::io::Errno;
 
 use crate::scan::MarkNames;
 
-pub type Io<T> = std::result::Result<T, Errno>;
+pub use avfs_fuse::Io;
 
 /// The largest value that the kernel takes for an extended attribute.
 const XATTR_MAX: usize = 65536;

@@ -7,10 +7,10 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 
-use fuser::{FileHandle, FileType};
+use avfs_fuse::{FileAttr, FileHandle};
+use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::attributes::shown_kind;
 use super::files::Handle;
 use super::host::{self, Io};
 use super::nodes::{Key, Name};
@@ -111,16 +111,15 @@ impl View {
         &self,
         place: &Place,
         name: &[u8],
-        kind: rustix::fs::FileType,
+        kind: FileType,
         inode: u64,
     ) -> Io<Option<Item>> {
-        use rustix::fs::FileType as Host;
         if self.is_hidden(name) {
             return Ok(None);
         }
         let (key, kind) = match kind {
             // A character device may be a whiteout, and a directory is known by where it came from.
-            Host::CharacterDevice | Host::Directory | Host::Unknown => {
+            FileType::CharacterDevice | FileType::Directory | FileType::Unknown => {
                 match self.find_in(place, name)? {
                     Some(found) => {
                         let stat = found.stat.as_ref();
@@ -134,7 +133,7 @@ impl View {
         Ok(Some(Item {
             position: position(name),
             name: name.to_vec(),
-            kind: shown_kind(kind),
+            kind,
             number: self.table().number(key),
         }))
     }
@@ -158,12 +157,7 @@ impl View {
     }
 
     /// Hands out the node of one item, if it is still there.
-    pub fn hand_out_item(
-        &self,
-        place: &Place,
-        parent: u64,
-        name: &[u8],
-    ) -> Io<Option<(u64, fuser::FileAttr)>> {
+    pub fn hand_out_item(&self, place: &Place, parent: u64, name: &[u8]) -> Io<Option<FileAttr>> {
         let Some(found) = self.find_in(place, name)? else {
             return Ok(None);
         };
@@ -172,7 +166,7 @@ impl View {
             name: name.to_vec(),
         };
         let number = self.table().hand_out(&found, name);
-        Ok(Some((number, self.attr_of_found(number, &found))))
+        Ok(Some(self.attr_of_found(number, &found)))
     }
 }
 

@@ -14,7 +14,6 @@ mod links;
 mod listing;
 mod nodes;
 mod rename;
-mod reply;
 mod room;
 mod view;
 mod whole;
@@ -22,8 +21,8 @@ mod whole;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use avfs_fuse::{Features, Session, Settings};
 use avfs_vault::{RootId, Trees, VaultPath};
-use fuser::{BackgroundSession, Config, Session, SessionACL};
 
 use crate::scan::MarkNames;
 use crate::scanner::raise_descriptor_limit;
@@ -32,8 +31,26 @@ use filesystem::ViewFilesystem;
 pub use gate::Quiet;
 use view::View;
 
-/// Event loops: while some copy a large file up, or wait for a commit, others go on answering.
-const THREADS: usize = 8;
+/// Not truncation while opening: the kernel would find out only afterwards that the file is a program
+/// that runs.
+const SETTINGS: Settings = Settings {
+    features: Features::ASYNC_READ
+        .union(Features::ASYNC_DIO)
+        .union(Features::BIG_WRITES)
+        .union(Features::MAX_PAGES)
+        .union(Features::PARALLEL_DIROPS)
+        .union(Features::CACHE_SYMLINKS)
+        .union(Features::EXPLICIT_INVAL_DATA)
+        .union(Features::READDIRPLUS)
+        .union(Features::READDIRPLUS_AUTO)
+        .union(Features::HANDLE_KILLPRIV_V2),
+    max_write: 1 << 20,
+    max_background: 64,
+    // While some copy a large file up, or wait for a commit, others go on answering. All on one descriptor:
+    // a clone of the device for each would need /dev/fuse once more.
+    threads: 8,
+    name: "view",
+};
 
 /// Whether a read-write view may be written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,7 +106,7 @@ pub struct ReadWritePlan {
 /// end only with the mount, which belongs to whoever made it.
 pub struct ReadWrite {
     view: Arc<View>,
-    session: BackgroundSession,
+    session: Session,
 }
 
 impl ReadWrite {
@@ -102,13 +119,8 @@ impl ReadWrite {
     pub fn serve(fuse: OwnedFd, plan: ReadWritePlan) -> Result<ReadWrite> {
         raise_descriptor_limit();
         let view = Arc::new(View::new(plan)?);
-        let mut config = Config::default();
-        // A clone of the device for each loop would need /dev/fuse once more.
-        config.n_threads = Some(THREADS);
         let served = ViewFilesystem::new(view.clone());
-        let session = Session::from_fd(served, fuse, SessionACL::All, config)
-            .and_then(Session::spawn)
-            .map_err(Error::View)?;
+        let session = Session::serve(fuse, served, settings(&view)).map_err(Error::View)?;
         // The first and only time that it is set.
         let _ = view.notifier.set(session.notifier());
         Ok(ReadWrite { view, session })
@@ -126,7 +138,7 @@ impl ReadWrite {
 
     /// False once the kernel's side was unmounted.
     pub fn is_alive(&self) -> bool {
-        !self.session.guard.is_finished()
+        self.session.is_alive()
     }
 
     /// How many nodes the kernel holds at present.
@@ -148,6 +160,15 @@ impl ReadWrite {
     pub fn set_room(&self, room: Room) {
         self.view.set_room(room);
     }
+}
+
+/// A view that nothing ever changes opens its files without asking.
+fn settings(view: &View) -> Settings {
+    let mut settings = SETTINGS;
+    if view.is_fixed() {
+        settings.features |= Features::NO_OPEN | Features::NO_OPENDIR;
+    }
+    settings
 }
 
 impl Drop for ReadWrite {

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::sync::{Arc, OnceLock, Weak};
 
+use avfs_fuse::FileAttr;
 use avfs_vault::{Entry, LinkId, Meta, TreeId, VaultPath};
-use fuser::FileAttr;
 use rustix::fs::FileType;
 
 /// The view's top directory.
@@ -88,6 +88,15 @@ pub struct Name {
     pub name: Vec<u8>,
 }
 
+impl From<avfs_fuse::Name<'_>> for Name {
+    fn from(name: avfs_fuse::Name<'_>) -> Name {
+        Name {
+            parent: name.parent,
+            name: name.name.to_vec(),
+        }
+    }
+}
+
 /// What all open descriptors of a node share.
 #[derive(Default)]
 pub struct Opened {
@@ -158,13 +167,7 @@ impl Table {
 
     /// Counts one more reference of the kernel to what was found as `name`.
     pub fn hand_out(&mut self, found: &Found, name: Name) -> u64 {
-        let number = match self.by_key(found.key) {
-            Some(number) => number,
-            None => self.insert(found),
-        };
-        let node = self.nodes.get_mut(&number).expect("every key has its node");
-        node.lookups += 1;
-        node.body = found.body.clone();
+        let (number, node) = self.handed_out(found);
         match &node.body {
             // A directory has one name; another can only be newer.
             Body::Directory { .. } => node.names = vec![name],
@@ -172,6 +175,22 @@ impl Table {
             _ => {}
         }
         number
+    }
+
+    /// Counts the first reference of the kernel to a file that has no name.
+    pub fn hand_out_nameless(&mut self, found: &Found) -> u64 {
+        self.handed_out(found).0
+    }
+
+    fn handed_out(&mut self, found: &Found) -> (u64, &mut Node) {
+        let number = match self.by_key(found.key) {
+            Some(number) => number,
+            None => self.insert(found),
+        };
+        let node = self.nodes.get_mut(&number).expect("every key has its node");
+        node.lookups += 1;
+        node.body = found.body.clone();
+        (number, node)
     }
 
     fn insert(&mut self, found: &Found) -> u64 {

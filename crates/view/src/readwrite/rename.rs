@@ -3,8 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use fuser::RenameFlags;
-use rustix::fs::{AtFlags, renameat, renameat_with, unlinkat};
+use rustix::fs::{AtFlags, RenameFlags, renameat, renameat_with, unlinkat};
 use rustix::io::Errno;
 
 use super::copyup::Data;
@@ -26,7 +25,7 @@ impl View {
             return Err(Errno::PERM);
         }
         self.leaf_in_upper(&old)?;
-        let exchanges = flags.contains(RenameFlags::RENAME_EXCHANGE);
+        let exchanges = flags.contains(RenameFlags::EXCHANGE);
         if exchanges {
             self.leaf_in_upper(&new)?;
         }
@@ -34,7 +33,7 @@ impl View {
         let source = self.find(old.parent, &old.name)?.ok_or(Errno::NOENT)?;
         let target = self.find(new.parent, &new.name)?;
         match &target {
-            Some(_) if flags.contains(RenameFlags::RENAME_NOREPLACE) => return Err(Errno::EXIST),
+            Some(_) if flags.contains(RenameFlags::NOREPLACE) => return Err(Errno::EXIST),
             None if exchanges => return Err(Errno::NOENT),
             Some(target) if target.key == source.key => return Ok(()),
             _ => {}
@@ -109,7 +108,7 @@ impl View {
             &from.name.name,
             &*to.upper,
             &to.name.name,
-            rustix::fs::RenameFlags::EXCHANGE,
+            RenameFlags::EXCHANGE,
         )?;
         self.renamed(&source, &from.name, to.name.clone());
         self.renamed(&target, &to.name, from.name.clone());
@@ -167,7 +166,7 @@ impl View {
             &from.name.name,
             &*to.upper,
             &to.name.name,
-            rustix::fs::RenameFlags::EXCHANGE,
+            RenameFlags::EXCHANGE,
         )?;
         match (host::is_whiteout(&in_the_way), from.shows_through) {
             (true, true) => Ok(()),

@@ -5,8 +5,8 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use avfs_fuse::Notifier;
 use avfs_vault::{Entry, Kind, Root, Trees, VaultPath};
-use fuser::Notifier;
 use rustix::fs::{FileType, Mode, OFlags, Statx};
 use rustix::io::Errno;
 
@@ -96,6 +96,11 @@ impl View {
     /// Nobody looks at names while this is held.
     pub fn changing(&self) -> RwLockWriteGuard<'_, ()> {
         self.changes.write().expect("no holder of this lock panics")
+    }
+
+    /// Whether it shows the base alone, which nothing changes.
+    pub fn is_fixed(&self) -> bool {
+        self.upper.is_none()
     }
 
     pub fn is_hidden(&self, name: &[u8]) -> bool {

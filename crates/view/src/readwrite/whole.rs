@@ -2,25 +2,13 @@
 
 use std::sync::atomic::Ordering;
 
+use avfs_fuse::Statistics;
 use avfs_vault::VaultPath;
-use fuser::INodeNo;
 use rustix::fs::{Mode, OFlags};
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 
 use super::host::{self, Io};
 use super::nodes::{Body, TOP};
 use super::view::View;
-
-/// What `statfs` tells.
-pub struct Statistics {
-    pub block: u32,
-    pub blocks: u64,
-    pub free: u64,
-    pub available: u64,
-    pub files: u64,
-    pub files_free: u64,
-}
 
 impl View {
     /// The kernel gave back `count` references to a node.
@@ -81,7 +69,7 @@ impl View {
         for node in self.handles.maybe_mapped() {
             // The kernel writes back what is dirty before it lets go of the pages. A node that it
             // does not know any more has nothing to write.
-            let _ = notifier.inval_inode(node, 0, 0);
+            notifier.forget_data(node);
         }
     }
 
@@ -114,10 +102,10 @@ impl View {
         };
         // Without the locks: to invalidate, the kernel waits for requests under way.
         if let Some((parent, name)) = entry {
-            let _ = notifier.inval_entry(INodeNo(parent), OsStr::from_bytes(name));
+            notifier.forget_name(parent, name);
         }
         for number in known {
-            let _ = notifier.inval_inode(INodeNo(number), 0, 0);
+            notifier.forget_data(number);
         }
     }
 

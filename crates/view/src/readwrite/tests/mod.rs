@@ -5,6 +5,7 @@ mod files;
 mod links;
 mod many;
 mod model;
+mod nameless;
 mod names;
 mod space;
 mod support;

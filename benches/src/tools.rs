@@ -117,7 +117,7 @@ pub fn measure(bed: &Bed, files: usize) {
         each(&mut times, |job, times| in_the_view(bed, round, job, times));
     }
     print_jobs(&mut times);
-    cold_status(bed, &tar);
+    first_commands(bed, &tar);
 }
 
 fn each(times: &mut [Times], run: impl Fn(&Job, &mut Times)) {
@@ -169,39 +169,79 @@ fn print_jobs(times: &mut [Times]) {
     );
 }
 
-/// `git status` of a committed tree whose files nobody has looked at, here with the host's caches
-/// dropped and there in a fork's first command.
-fn cold_status(bed: &Bed, tar: &str) {
-    const PREPARE: &str = "mkdir repo && cd repo && tar xf \"$TAR\" && git init -q . && git add -A && \
-                           git -c gc.auto=0 -c user.name=a -c user.email=a@b commit -qm one && git status";
-    const STATUS: &str = "cd repo && git status --porcelain";
+/// What is done first with a committed tree whose files nobody has looked at.
+const FIRST: [(&str, &str); 2] = [
+    ("git status", "cd repo && git status --porcelain"),
+    ("grep -r", "cd repo && grep -rl zzzzzz . || true"),
+];
+
+/// What is known of the tree when a fork of it is made, in the order in which it is tried.
+#[derive(Clone, Copy)]
+enum Known {
+    /// The daemon had time to tidy up, and to learn the names of what is there.
+    AtRest,
+    /// Nobody knows anything.
+    Nothing,
+    /// It was changed and looked at a moment ago.
+    InUse,
+}
+
+/// A fork's first command beside the same on the host.
+fn first_commands(bed: &Bed, tar: &str) {
     if drop_caches(Caches::All).is_err() {
-        println!("git status, cold: skipped, only root can drop the host's caches");
+        println!("first commands: skipped, only root can drop the host's caches");
         return;
     }
-    let script = timing(PREPARE, "/packed/tree.tar", "/");
-    bed.avfs(&["vault", "create", "cold"]);
-    bed.avfs(&["--vault", "cold", "import", &bed.packed(), "/packed"]);
-    bed.shell("cold", &script);
-    let directory = bed.path("native-cold");
+    println!("\n| first command, ms | native | in a new fork | ratio |\n|---|---|---|---|");
+    for (number, (name, text)) in FIRST.into_iter().enumerate() {
+        let vault = format!("first-{number}");
+        let directory = prepare_twice(bed, tar, &vault);
+        rest();
+        for (known, how) in [
+            (Known::AtRest, "at rest"),
+            (Known::Nothing, "caches dropped"),
+            (Known::InUse, "in use"),
+        ] {
+            let (mut native, mut viewed) = (Vec::new(), Vec::new());
+            for round in 0..ROUNDS {
+                let here = timing(text, tar, &directory);
+                bring_about(known, || drop(shell(&here)));
+                native.push(last_number(&shell(&here)));
+                let (there, fork) = (timing(text, tar, "/"), format!("{vault}-{how}-{round}"));
+                let fork = fork.replace(' ', "-");
+                if let Known::InUse = known {
+                    bed.shell(&vault, &format!("touch /used-{round}; {there}"));
+                }
+                bed.avfs(&["vault", "fork", &vault, &fork]);
+                bring_about(known, || ());
+                viewed.push(last_number(&bed.shell(&fork, &there).result.stdout));
+            }
+            let (native, viewed) = (median(&mut native), median(&mut viewed));
+            let ratio = viewed / native;
+            println!("| {name}, {how} | {native:.0} | {viewed:.0} | {ratio:.2} |");
+        }
+    }
+}
+
+/// A committed tree in a vault and in a directory of the host, which is returned.
+fn prepare_twice(bed: &Bed, tar: &str, vault: &str) -> String {
+    const PREPARE: &str = "mkdir repo && cd repo && tar xf \"$TAR\" && git init -q . && git add -A && \
+                           git -c gc.auto=0 -c user.name=a -c user.email=a@b commit -qm one && git status";
+    bed.avfs(&["vault", "create", vault]);
+    bed.avfs(&["--vault", vault, "import", &bed.packed(), "/packed"]);
+    bed.shell(vault, &timing(PREPARE, "/packed/tree.tar", "/"));
+    let directory = bed.path(&format!("native-{vault}"));
     std::fs::create_dir(&directory).expect("a directory");
     let directory = directory.to_str().expect("plain").to_owned();
     shell(&timing(PREPARE, tar, &directory));
-    let (mut native, mut viewed) = (Vec::new(), Vec::new());
-    for round in 0..ROUNDS {
-        drop_caches(Caches::All).expect("it went before");
-        native.push(last_number(&shell(&timing(STATUS, tar, &directory))));
-        let fork = format!("cold-{round}");
-        bed.avfs(&["vault", "fork", "cold", &fork]);
-        drop_caches(Caches::All).expect("it went before");
-        let envelope = bed.shell(&fork, &timing(STATUS, tar, "/"));
-        viewed.push(last_number(&envelope.result.stdout));
+    directory
+}
+
+fn bring_about(known: Known, look: impl Fn()) {
+    match known {
+        Known::Nothing => drop_caches(Caches::All).expect("it went before"),
+        Known::AtRest | Known::InUse => look(),
     }
-    let (native, viewed) = (median(&mut native), median(&mut viewed));
-    println!(
-        "git status, cold (caches dropped): native {native:.0} ms, in a fork's first command {viewed:.0} ms, ratio {:.2}",
-        viewed / native
-    );
 }
 
 /// A directory with `tree.tar`: that many files, and a crate to build.

@@ -147,7 +147,7 @@ pub trait Filesystem: Send + Sync + 'static {
         Err(Errno::NOSYS)
     }
 
-    /// An open file without a name, which `link` may give it one; `directory` says where it belongs.
+    /// An open file without a name; `link` may give it one. `directory` says where it belongs.
     fn tmpfile(
         &self,
         caller: Caller,

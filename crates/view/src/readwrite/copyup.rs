@@ -12,6 +12,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use super::Access;
 use super::attributes::stored_times;
 use super::host::{self, Io, Reach};
 use super::nodes::{Body, Key, Origin};
@@ -145,6 +146,22 @@ impl View {
         }
         self.copy_metadata(&file, meta)?;
         Ok(file)
+    }
+
+    /// Whether the upper can hold what this view makes: a file is whole before it has a name.
+    pub fn check_upper(&self) -> std::io::Result<()> {
+        let (Some(upper), Access::ReadWrite) = (&self.upper, self.access) else {
+            return Ok(());
+        };
+        match self.nameless_file(upper) {
+            Ok(_) => Ok(()),
+            Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT) => Err(std::io::Error::new(
+                std::io::ErrorKind::Unsupported,
+                "the filesystem of AVFS_HOME has no files without a name (O_TMPFILE), which a read-write \
+                 mount needs; put AVFS_HOME on ext4, xfs, btrfs or tmpfs, or mount with --readonly",
+            )),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// A file without a name on the filesystem of `directory`, which is one of the upper.

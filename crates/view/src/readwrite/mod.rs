@@ -119,6 +119,7 @@ impl ReadWrite {
     pub fn serve(fuse: OwnedFd, plan: ReadWritePlan) -> Result<ReadWrite> {
         raise_descriptor_limit();
         let view = Arc::new(View::new(plan)?);
+        view.check_upper().map_err(Error::View)?;
         let served = ViewFilesystem::new(view.clone());
         let session = Session::serve(fuse, served, settings(&view)).map_err(Error::View)?;
         // The first and only time that it is set.

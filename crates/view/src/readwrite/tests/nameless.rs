@@ -4,11 +4,13 @@ use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, linkat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat};
 use rustix::io::Errno;
 
-use super::support::{Scene, Wishes};
-use crate::readwrite::{Access, Room};
+use super::support::{PREFIX, Scene, Wishes, me};
+use crate::readwrite::view::View;
+use crate::readwrite::{Access, Owners, ReadWritePlan, Room};
+use crate::scan::MarkNames;
 
 fn nameless(directory: &Path, mode: u32, more_flags: i32) -> std::io::Result<File> {
     let mut options = File::options();
@@ -118,6 +120,25 @@ fn a_name_beyond_the_quota_is_refused_and_the_file_stays() {
     file.set_len(100).unwrap();
     give_name(&file, &path).unwrap();
     assert_eq!(scene.view().room().bytes, Some(0));
+}
+
+#[test]
+fn an_upper_that_cannot_have_any_is_refused_with_the_reason() {
+    let scene = scene();
+    let upper = rustix::fs::open("/proc", OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
+    let plan = ReadWritePlan {
+        trees: scene.trees.clone(),
+        base: scene.base,
+        upper: Some(upper),
+        marks: MarkNames::User,
+        unfinished_prefix: PREFIX.to_vec(),
+        owner: me(),
+        owners: Owners::One,
+        access: Access::ReadWrite,
+        room: Room::default(),
+    };
+    let refused = View::new(plan).unwrap().check_upper().unwrap_err();
+    assert!(refused.to_string().contains("O_TMPFILE"), "{refused}");
 }
 
 #[test]

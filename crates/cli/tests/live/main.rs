@@ -6,6 +6,7 @@ mod mounts;
 mod verbs;
 
 use std::process::{Child, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use avfs_testkit::{Home, wait_for};
@@ -22,8 +23,11 @@ struct Worker<'a> {
 impl Worker<'_> {
     /// Starts shell text that loops until /tmp/stop is there; `body` is one turn.
     fn start<'a>(home: &'a Home, before: &str, body: &str) -> Worker<'a> {
+        // Another one may have been up in this vault before.
+        static STARTED: AtomicU32 = AtomicU32::new(0);
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let script = format!(
-            "rm -f /tmp/stop; {before}; echo up > /tmp/up; \
+            "rm -f /tmp/stop; {before}; echo {number} > /tmp/up; \
              while [ ! -e /tmp/stop ]; do {body}; sleep 0.005; done"
         );
         let child = home
@@ -36,7 +40,8 @@ impl Worker<'_> {
             home,
             child: Some(child),
         };
-        let up = || home.avfs(&["cat", "/tmp/up"]).stdout == b"up\n";
+        let said = format!("{number}\n");
+        let up = || home.avfs(&["cat", "/tmp/up"]).stdout == said.as_bytes();
         assert!(wait_for(SOON, up), "it runs, as {}", home.user());
         worker
     }

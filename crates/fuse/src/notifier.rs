@@ -9,8 +9,9 @@ use crate::wire::{ForgetInode, ForgetName, notice};
 
 /// Tells the kernel what changed without it.
 ///
-/// Never from within a request: the kernel waits for requests under way. Where it does not know the node or
-/// the name, or the mount is gone, there is nothing to forget, and nothing is told to the caller.
+/// From within a request only attributes may be forgotten: for the rest the kernel waits for requests under
+/// way. Where it does not know the node or the name, or the mount is gone, there is nothing to forget, and
+/// nothing is told to the caller.
 #[derive(Debug, Clone)]
 pub struct Notifier {
     device: Arc<Device>,
@@ -28,8 +29,8 @@ impl Notifier {
             name_len: name.len() as u32,
             flags: 0,
         };
-        self.device
-            .notify(notice::FORGET_NAME, &[about.as_bytes(), name, &[0]]);
+        let body = [about.as_bytes(), name, &[0]].concat();
+        self.device.notify(notice::FORGET_NAME, &body);
     }
 
     /// The attributes of a node and all its data are other ones; what a process wrote through its memory
@@ -50,7 +51,6 @@ impl Notifier {
             offset,
             length: 0,
         };
-        self.device
-            .notify(notice::FORGET_INODE, &[about.as_bytes()]);
+        self.device.notify(notice::FORGET_INODE, about.as_bytes());
     }
 }

@@ -121,29 +121,27 @@ impl Device {
         }
     }
 
-    fn send(&self, unique: u64, error: i32, parts: &[&[u8]]) -> Io<()> {
-        let length: usize = parts.iter().map(|part| part.len()).sum();
+    fn send(&self, unique: u64, error: i32, body: &[u8]) -> Io<()> {
         let header = OutHeader {
-            len: (size_of::<OutHeader>() + length) as u32,
+            len: (size_of::<OutHeader>() + body.len()) as u32,
             error,
             unique,
         };
-        let mut slices = vec![IoSlice::new(header.as_bytes())];
-        slices.extend(parts.iter().map(|part| IoSlice::new(part)));
-        rustix::io::writev(&self.fuse, &slices).map(drop)
+        let message = [IoSlice::new(header.as_bytes()), IoSlice::new(body)];
+        rustix::io::writev(&self.fuse, &message).map(drop)
     }
 
     fn reply(&self, unique: u64, outcome: &Io<Vec<u8>>) -> Io<()> {
         match outcome {
-            Ok(bytes) => self.send(unique, 0, &[bytes]),
+            Ok(body) => self.send(unique, 0, body),
             Err(errno) => self.send(unique, -errno.raw_os_error(), &[]),
         }
     }
 
     /// A message that answers nothing: its code stands where an error would.
-    pub fn notify(&self, code: i32, parts: &[&[u8]]) {
+    pub fn notify(&self, code: i32, body: &[u8]) {
         // See `Notifier`: refused means that there is nothing to forget.
-        let _ = self.send(0, code, parts);
+        let _ = self.send(0, code, body);
     }
 
     /// The first request says what the kernel can do; the answer, what it shall.
@@ -167,7 +165,7 @@ impl Device {
                     minor: wire::MINOR,
                     ..Default::default()
                 };
-                self.send(unique, 0, &[ours.as_bytes()])?;
+                self.send(unique, 0, ours.as_bytes())?;
                 continue;
             }
             if (kernel.major, kernel.minor) < (wire::MAJOR, wire::MINOR_LEAST) {
@@ -181,7 +179,7 @@ impl Device {
                 )));
             }
             let terms = terms(settings, &kernel);
-            return Ok(self.send(unique, 0, &[terms.as_bytes()])?);
+            return Ok(self.send(unique, 0, terms.as_bytes())?);
         }
     }
 

@@ -80,16 +80,7 @@ pub mod notice {
     pub const FORGET_NAME: i32 = 3;
 }
 
-macro_rules! received {
-    ($($(#[$about:meta])* $name:ident { $($field:ident: $kind:ty),* $(,)? })*) => {$(
-        $(#[$about])*
-        #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable)]
-        #[repr(C)]
-        pub struct $name { $(pub $field: $kind),* }
-    )*};
-}
-
-macro_rules! sent {
+macro_rules! structures {
     ($($(#[$about:meta])* $name:ident { $($field:ident: $kind:ty),* $(,)? })*) => {$(
         $(#[$about])*
         #[derive(Debug, Clone, Copy, Default, FromBytes, IntoBytes, KnownLayout, Immutable)]
@@ -98,7 +89,8 @@ macro_rules! sent {
     )*};
 }
 
-received! {
+// What is received.
+structures! {
     InHeader {
         len: u32, opcode: u32, unique: u64, node: u64,
         uid: u32, gid: u32, pid: u32, extensions: u16, padding: u16,
@@ -143,7 +135,8 @@ received! {
     }
 }
 
-sent! {
+// What is sent.
+structures! {
     OutHeader { len: u32, error: i32, unique: u64 }
     InitOut {
         major: u32, minor: u32, max_readahead: u32, flags: u32,

@@ -43,7 +43,7 @@ impl View {
     }
 
     /// The directory `number` in the upper, in which something may be made.
-    fn directory_for(&self, number: u64) -> Io<Arc<OwnedFd>> {
+    pub fn directory_for(&self, number: u64) -> Io<Arc<OwnedFd>> {
         // Nothing can be made in a directory that was removed.
         if self.table().get(number).is_some_and(|it| it.gone.is_some()) {
             return Err(Errno::NOENT);

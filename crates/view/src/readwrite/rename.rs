@@ -65,14 +65,7 @@ impl View {
     }
 
     fn end(&self, name: Name) -> Io<End> {
-        if self
-            .table()
-            .get(name.parent)
-            .is_some_and(|it| it.gone.is_some())
-        {
-            return Err(Errno::NOENT);
-        }
-        let upper = self.directory_in_upper(name.parent)?;
+        let upper = self.directory_for(name.parent)?;
         let place: Place = self.place(name.parent)?;
         let shows_through = self.shows_through(&place, &name.name)?;
         Ok(End {

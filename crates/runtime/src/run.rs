@@ -3,7 +3,7 @@
 mod feed;
 mod status;
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -435,6 +435,17 @@ impl Watch<'_> {
     }
 }
 
+/// Reads what there is.
+///
+/// A terminal first looks whether something is there and then whether its last program has left, so that
+/// words spoken in between come after the error that says so; hence asked twice.
+fn read_to_the_last(from: &OwnedFd, buffer: &mut [u8]) -> rustix::io::Result<usize> {
+    match rustix::io::read(from, &mut *buffer) {
+        Err(Errno::IO) => rustix::io::read(from, buffer),
+        read => read,
+    }
+}
+
 impl Output {
     fn new(stream: Stream, pipe: Option<OwnedFd>, capture: Capture) -> Output {
         Output {
@@ -449,7 +460,7 @@ impl Output {
         // Bounded, so that one flooding stream does not starve the other or the deadline.
         for _ in 0..16 {
             let Some(pipe) = &self.pipe else { return };
-            match rustix::io::read(pipe.as_fd(), &mut *buffer) {
+            match read_to_the_last(pipe, &mut *buffer) {
                 Ok(0) => self.pipe = None,
                 Ok(count) => {
                     self.capture.push(&buffer[..count]);

@@ -1,12 +1,11 @@
 //! A person at a terminal: runs a program with a terminal of its own, reads what it asks and types answers.
 
-use rustix::fs::{Mode, OFlags};
+use crate::terminal;
 use rustix::process::{ioctl_tiocsctty, setsid};
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use std::fs::File;
-use std::io::{Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::Write;
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -19,6 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Person {
     child: Child,
     hand: File,
+    /// The program's side, so that the terminal is not left before the program has ended.
+    other: File,
     said: Receiver<Vec<u8>>,
     text: String,
     /// How much of the text was answered already.
@@ -28,36 +29,29 @@ pub struct Person {
 impl Person {
     /// Starts a program in a session of its own, whose controlling terminal is a fresh one.
     pub fn start(mut command: Command) -> Person {
-        let own = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC);
-        let own = own.expect("a terminal");
-        grantpt(&own).expect("own terminal");
-        unlockpt(&own).expect("own terminal");
-        let name = ptsname(&own, Vec::new()).expect("a terminal has a name");
-        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let other = rustix::fs::open(name, flags, Mode::empty()).expect("its other side");
-        set_size(&own, 24, 80);
-        let stdio = |fd: &OwnedFd| Stdio::from(fd.try_clone().expect("a descriptor"));
+        let (hand, other) = terminal::pair();
+        set_size(&hand, 24, 80);
+        let stdio = |file: &File| Stdio::from(file.try_clone().expect("a descriptor"));
         command
             .stdin(stdio(&other))
             .stdout(stdio(&other))
             .stderr(stdio(&other));
+        let its_own = other.try_clone().expect("a descriptor");
         // SAFETY: between fork and exec only two system calls are made.
         unsafe {
             command.pre_exec(move || {
                 setsid()?;
-                ioctl_tiocsctty(other.as_fd())?;
+                ioctl_tiocsctty(its_own.as_fd())?;
                 Ok(())
             });
         }
         let child = command.spawn().expect("the program starts");
         drop(command);
-        let hand = File::from(own);
-        let mut eye = hand.try_clone().expect("a descriptor");
+        let eye = hand.try_clone().expect("a descriptor");
         let (tell, said) = channel();
         std::thread::spawn(move || {
             let mut piece = [0; 4096];
-            // An error says that the program has left the terminal.
-            while let Ok(size @ 1..) = eye.read(&mut piece) {
+            while let Some(size) = terminal::read(&eye, &mut piece) {
                 if tell.send(piece[..size].to_vec()).is_err() {
                     return;
                 }
@@ -66,6 +60,7 @@ impl Person {
         Person {
             child,
             hand,
+            other,
             said,
             text: String::new(),
             seen: 0,
@@ -120,6 +115,7 @@ impl Person {
     /// Waits for the program's end and until its terminal is left; gives all it said, however late it is read.
     pub fn end(mut self) -> (ExitStatus, String) {
         let status = self.child.wait().expect("own child");
+        drop(self.other);
         loop {
             match self.said.recv_timeout(PATIENCE) {
                 Ok(bytes) => self.text.push_str(&String::from_utf8_lossy(&bytes)),

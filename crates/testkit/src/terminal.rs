@@ -3,7 +3,6 @@
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use std::fs::File;
-use std::io::Read;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -17,27 +16,19 @@ pub struct Terminal {
 
 impl Terminal {
     pub fn open() -> Terminal {
-        let mut own = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
-        grantpt(&own).expect("own terminal");
-        unlockpt(&own).expect("own terminal");
-        let name = ptsname(&own, Vec::new()).expect("a terminal has a name");
-        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let other = rustix::fs::open(name, flags, Mode::empty()).expect("its other side");
-        own = rustix::io::fcntl_dupfd_cloexec(&own, 3).expect("a descriptor");
+        let (own, other) = pair();
         let seen = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&seen);
-        let mut own = File::from(own);
         let reader = std::thread::spawn(move || {
             let mut piece = [0; 4096];
-            // An error says that the last one has left the other side.
-            while let Ok(size) = own.read(&mut piece) {
+            while let Some(size) = read(&own, &mut piece) {
                 kept.lock()
                     .expect("no holder panics")
                     .extend(&piece[..size]);
             }
         });
         Terminal {
-            other: File::from(other),
+            other,
             seen,
             reader,
         }
@@ -61,6 +52,27 @@ impl Terminal {
         let seen = self.seen.lock().expect("no holder panics");
         String::from_utf8_lossy(&seen).into_owned()
     }
+}
+
+/// A fresh terminal: the side of whoever looks and types, and the side of the programs.
+pub(crate) fn pair() -> (File, File) {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let own = openpt(flags).expect("a terminal");
+    grantpt(&own).expect("own terminal");
+    unlockpt(&own).expect("own terminal");
+    let name = ptsname(&own, Vec::new()).expect("a terminal has a name");
+    let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let other = rustix::fs::open(name, flags, Mode::empty()).expect("its other side");
+    (own.into(), other.into())
+}
+
+/// Waits for what is written; none when the last program has left the terminal.
+///
+/// The kernel first looks whether something is there and then whether the last one has left, so that what
+/// was written in between comes after it said so; hence asked twice.
+pub(crate) fn read(own: &File, piece: &mut [u8]) -> Option<usize> {
+    let read = |piece: &mut [u8]| rustix::io::read(own, piece).ok().filter(|size| *size > 0);
+    read(piece).or_else(|| read(piece))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ pub mod style;
 pub mod table;
 
 use crate::error::{Error, Result};
+use anstream::AutoStream;
 use serde::Serialize;
 use std::fmt;
 use std::io::Write;
@@ -105,7 +106,12 @@ pub fn say(text: &impl fmt::Display) -> Result<()> {
 
 /// Prints text for a reader beside the answer.
 pub fn note(text: &impl fmt::Display) -> Result<()> {
-    writeln!(anstream::stderr().lock(), "{text}").map_err(Error::output)
+    let mut out = std::io::stderr().lock();
+    // Written at once: standard error has no buffer, and others may write to it.
+    let mut line = AutoStream::new(Vec::new(), AutoStream::choice(&out));
+    writeln!(line, "{text}")
+        .and_then(|()| out.write_all(&line.into_inner()))
+        .map_err(Error::output)
 }
 
 /// Prints bytes as they are.

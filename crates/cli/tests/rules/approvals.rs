@@ -170,10 +170,16 @@ fn a_wrong_passphrase_approves_nothing_and_cannot_be_guessed_for_long() {
     };
     for guess in ["password", "correct horse", "x", "y", "z"] {
         let (status, said) = attempt(guess);
-        assert!(!status.success() && said.contains("wrong"), "{said}");
+        assert!(
+            !status.success() && said.contains("wrong"),
+            "{status}: {said}"
+        );
     }
     let (status, said) = attempt(super::PASSPHRASE);
-    assert!(!status.success() && said.contains("too many"), "{said}");
+    assert!(
+        !status.success() && said.contains("too many"),
+        "{status}: {said}"
+    );
     refused(&home, &id, &DEPLOY, "NeedsApproval", "nobody");
 }
 
@@ -186,7 +192,10 @@ fn a_passphrase_is_changed_only_by_who_knows_it() {
     person.answer("New passphrase: ", "something else");
     person.answer("Once more: ", "something else");
     let (status, said) = person.end();
-    assert!(!status.success() && said.contains("wrong"), "{said}");
+    assert!(
+        !status.success() && said.contains("wrong"),
+        "{status}: {said}"
+    );
 }
 
 #[test]

@@ -92,6 +92,11 @@ impl Engine {
         let path = served.path.join(guard.name());
         Ok((guard, path))
     }
+
+    /// Whether commands can be shown what `root` shows.
+    pub fn shows(&self, root: &LensRoot) -> bool {
+        root.is_of(&self.plain.lens) || root.is_of(&self.with_xattrs.lens)
+    }
 }
 
 impl Engine {

@@ -22,6 +22,7 @@ mod exec;
 mod export;
 mod files;
 mod gauge;
+mod ground;
 mod host;
 mod import;
 mod jobs;

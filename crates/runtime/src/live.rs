@@ -20,6 +20,7 @@ use serde_json::json;
 use self::commits::names;
 use crate::entered::{Entered, Freeze, Left, Place, Running, Stillness};
 use crate::gauge::Gauge;
+use crate::ground::Ground;
 use crate::opened::{Committed, LiveView, Shape, open};
 use crate::options::Access;
 use crate::runtime::{Runtime, lock};
@@ -47,6 +48,8 @@ pub(crate) struct Slot {
 
 struct State {
     live: Option<LiveView>,
+    /// What the view before stood on, for the next one.
+    ground: Option<Arc<Ground>>,
     running: BTreeMap<ExecId, Under>,
     used: Instant,
 }
@@ -73,12 +76,35 @@ impl State {
     fn has_grown(&self) -> bool {
         self.live.as_ref().is_some_and(|live| live.entries > GROWN)
     }
+
+    /// Gives a clean view up, for the sake of another one that comes soon.
+    fn close(&mut self) -> Result<()> {
+        if let Some(live) = self.live.take() {
+            self.ground = Some(live.ground.clone());
+            live.close()?.in_background();
+        }
+        Ok(())
+    }
+
+    /// What the view stands on, or did before.
+    fn ground(&self) -> Option<Arc<Ground>> {
+        let live = self.live.as_ref().map(|live| &live.ground);
+        live.or(self.ground.as_ref()).cloned()
+    }
+
+    /// What another view of the vault may stand on, too: the same, or what that of its parent stands on.
+    fn grounds(&self, runtime: &Runtime, vault: &Vault) -> Vec<Arc<Ground>> {
+        let parent = vault.parent.as_ref();
+        let parent = parent.and_then(|parent| runtime.slot_of(parent.vault)?.ground());
+        self.ground().into_iter().chain(parent).collect()
+    }
 }
 
 impl Slot {
     pub fn new(vault: VaultId) -> Slot {
         let state = State {
             live: None,
+            ground: None,
             running: BTreeMap::new(),
             used: Instant::now(),
         };
@@ -135,9 +161,12 @@ impl Slot {
         shape: Shape,
         company: Company,
     ) -> Result<Entered> {
-        let before = runtime.inner.vaults.by_id(self.vault)?.head;
+        let vault = runtime.inner.vaults.by_id(self.vault)?;
+        let before = vault.head;
         if state.live.is_none() {
-            state.live = Some(open(runtime, self.vault, shape, Access::ReadWrite)?);
+            let near = state.grounds(runtime, &vault);
+            let live = open(runtime, self.vault, shape, Access::ReadWrite, &near)?;
+            (state.live, state.ground) = (Some(live), None);
         }
         let live = state.live.as_mut().expect("opened just now");
         live.unsaved = true;
@@ -163,11 +192,17 @@ impl Slot {
         Ok(Entered::new(runtime, inside, before, ending, place))
     }
 
+    /// What its view stands on. Never waits: whoever asks has locked a slot of its own.
+    fn ground(&self) -> Option<Arc<Ground>> {
+        self.state.try_lock().ok()?.ground()
+    }
+
     /// Opens a view of its own on the vault as it is now, which nothing can change.
     pub fn look(self: &Arc<Self>, runtime: &Runtime, shape: Shape) -> Result<Entered> {
-        self.current(runtime, |_| Ok(()))?;
-        let view = open(runtime, self.vault, shape, Access::ReadOnly)?;
-        let (inside, before) = (view.inside()?, view.layer.record().base);
+        let vault = self.current(runtime, Ok)?;
+        let near = self.lock().grounds(runtime, &vault);
+        let view = open(runtime, self.vault, shape, Access::ReadOnly, &near)?;
+        let (inside, before) = (view.inside()?, view.layer.record().last_commit);
         let place = Place::Apart {
             view: Box::new(view),
             vault: self.vault,
@@ -203,9 +238,7 @@ impl Slot {
         }
         if other {
             self.save(runtime, state)?;
-            if let Some(live) = state.live.take() {
-                live.close()?.in_background();
-            }
+            state.close()?;
         }
         if !state.running.is_empty() {
             match self.commit_partly(runtime, state) {
@@ -239,9 +272,7 @@ impl Slot {
         }
         state.check_unmounted()?;
         self.save(runtime, &mut state)?;
-        if let Some(live) = state.live.take() {
-            live.close()?.in_background();
-        }
+        state.close()?;
         let _lease = runtime.inner.vaults.lease();
         change(runtime.inner.vaults.by_id(self.vault)?)
     }
@@ -342,6 +373,7 @@ impl Slot {
             }
             return;
         }
+        state.ground = None;
         if let Some(live) = state.live.take_if(|live| !live.unsaved) {
             drop(state);
             // What cannot be given up now is found at the next start.
@@ -356,6 +388,7 @@ impl Slot {
     /// Ends whatever runs and closes the view, keeping what was written.
     pub fn shut(&self, runtime: &Runtime) {
         let mut state = self.lock();
+        state.ground = None;
         if state.mount().is_some() {
             let _ = self.finish_mount(runtime, &mut state, mount::last_version());
         } else if state.live.as_ref().is_some_and(|live| live.unsaved) {

@@ -8,35 +8,31 @@ use std::sync::Arc;
 
 use avfs_sandbox::{Confinement, Network, OverlayPlan, SandboxPlan};
 use avfs_vault::{
-    Cause, CheckpointName, CheckpointOrigin, ExecId, Hold, NewVersion, Principal, RootId, Trees,
-    VaultId, VaultPath,
+    Cause, CheckpointName, CheckpointOrigin, ExecId, NewVersion, Principal, RootId, Trees, VaultId,
+    VaultPath,
 };
-use avfs_view::{
-    CommitInput, HashCache, Layer, LayerUse, LensRoot, Retired, Skipped, Unfinished, Writers,
-};
+use avfs_view::{CommitInput, HashCache, Layer, LayerUse, Retired, Skipped, Unfinished, Writers};
 use rustix::fs::{Mode, OFlags};
 
 use crate::engine::{Engine, STORED_OWNER, layer_owner};
 use crate::entered::Inside;
 use crate::gauge::Gauge;
+use crate::ground::{Beginning, Ground};
 use crate::options::{Access, Driver, ExecOptions};
 use crate::runtime::Runtime;
 use crate::stage::Stage;
 use crate::through::Through;
 use crate::{Error, Result};
 
-/// Fields go in this order: the sandbox ends before the lens stops showing its base.
+/// Fields go in this order: the sandbox ends before the lens stops showing what it stands on.
 pub(crate) struct LiveView {
     pub stage: Stage,
-    /// None where the base is shown by other means.
-    pub lens: Option<LensRoot>,
+    pub ground: Arc<Ground>,
     pub layer: Layer,
     pub cache: HashCache,
     pub entries: usize,
     /// How many commits have looked at more of them than is good.
     pub commits_grown: u32,
-    /// Where the keeper and its helpers see what the layer stands on.
-    pub shown: PathBuf,
     /// Whether the layer may hold what no commit has taken in: commands run in it, or the last
     /// commit was refused.
     pub unsaved: bool,
@@ -44,8 +40,6 @@ pub(crate) struct LiveView {
     pub refused: Option<NewVersion>,
     pub shape: Shape,
     pub engine: Arc<Engine>,
-    /// Versions may be forgotten; what the layer stands on may not.
-    pub _base: Hold,
 }
 
 impl LiveView {
@@ -165,15 +159,7 @@ pub(crate) fn commit_layer(
     let vaults = &runtime.inner.vaults;
     let _lease = vaults.lease();
     let CommitPlan { layer, cache, .. } = plan;
-    let input = CommitInput {
-        trees: vaults.trees(),
-        base: layer.record().base,
-        mount_points: hidden_places(runtime, layer.record().used_by),
-        unfinished: unfinished(),
-        owner: STORED_OWNER,
-        writers: plan.writers,
-    };
-    let committed = avfs_view::commit(&input, &engine.scanner, layer.upper(), cache)?;
+    let committed = root_of(runtime, engine, layer, cache, plan.writers)?;
     let expected = layer.record().last_commit;
     layer.begin_commit(committed.root)?;
     let published = vaults.publish(plan.vault, expected, committed.root, plan.version);
@@ -202,6 +188,27 @@ pub(crate) fn commit_layer(
     Ok((outcome, committed.entries))
 }
 
+/// The root that base and layer amount to; to be asked for while leased.
+pub(crate) fn root_of(
+    runtime: &Runtime,
+    engine: &Engine,
+    layer: &Layer,
+    cache: &mut HashCache,
+    writers: Writers,
+) -> Result<avfs_view::Committed> {
+    let input = CommitInput {
+        trees: runtime.inner.vaults.trees(),
+        base: layer.record().base,
+        last_commit: layer.record().last_commit,
+        mount_points: hidden_places(runtime, layer.record().used_by),
+        unfinished: unfinished(),
+        owner: STORED_OWNER,
+        writers,
+    };
+    let scanner = &engine.scanner;
+    Ok(avfs_view::commit(&input, scanner, layer.upper(), cache)?)
+}
+
 /// Where the host's own files lie over the vault's, so that what a layer has there means nothing.
 pub(crate) fn hidden_places(runtime: &Runtime, used_by: LayerUse) -> &BTreeSet<VaultPath> {
     static NONE: BTreeSet<VaultPath> = BTreeSet::new();
@@ -222,26 +229,27 @@ fn keep_aside(runtime: &Runtime, vault: VaultId, root: RootId) -> Result<Checkpo
     Ok(name)
 }
 
+/// Opens a view of the vault as it is now, on one of the grounds `near` if that will do.
 pub(crate) fn open(
     runtime: &Runtime,
     vault: VaultId,
     shape: Shape,
     access: Access,
+    near: &[Arc<Ground>],
 ) -> Result<LiveView> {
     let inner = &runtime.inner;
     let engine = runtime.engine()?;
     let vault = inner.vaults.by_id(vault)?;
-    let trees = inner.vaults.trees();
-    let base = inner.vaults.hold(vault.head);
-    let top = trees.root(vault.head)?.top.meta.clone();
-    let layer = inner
-        .layers
-        .create(vault.id, vault.head, &top, LayerUse::Sandbox)?;
-    let (lens, lower) = engine.show(trees, vault.head)?;
+    let Beginning {
+        ground,
+        layer,
+        cache,
+        entries,
+    } = Beginning::of(runtime, &engine, &vault, near)?;
     let plan = SandboxPlan {
         name: vault.name.to_string(),
         overlay: OverlayPlan {
-            lowers: vec![lower.clone(), inner.host.skeleton.clone()],
+            lowers: vec![ground.shown.clone(), inner.host.skeleton.clone()],
             upper: layer.upper_path(),
             work: layer.work_path(),
         },
@@ -258,17 +266,15 @@ pub(crate) fn open(
     match engine.keeper.open_sandbox(&plan, vec![layer.hold()?]) {
         Ok(sandbox) => Ok(LiveView {
             stage: Stage::Sandbox(Arc::new(sandbox)),
-            lens: Some(lens),
+            ground,
             layer,
-            cache: HashCache::default(),
-            entries: 0,
+            cache,
+            entries,
             commits_grown: 0,
-            shown: lower,
             unsaved: false,
             refused: None,
             shape,
             engine,
-            _base: base,
         }),
         Err(error) => {
             remove_in_background(layer.retire()?, engine);
@@ -283,7 +289,7 @@ impl LiveView {
         let retired = self.layer.retire()?;
         Ok(Closing {
             stage: self.stage,
-            _lens: self.lens,
+            _ground: self.ground,
             retired,
             engine: self.engine,
         })
@@ -293,7 +299,7 @@ impl LiveView {
 /// A view on its way out.
 pub(crate) struct Closing {
     stage: Stage,
-    _lens: Option<LensRoot>,
+    _ground: Arc<Ground>,
     retired: Retired,
     engine: Arc<Engine>,
 }
@@ -303,7 +309,7 @@ impl Closing {
     pub fn finish(self) {
         let Closing {
             stage,
-            _lens,
+            _ground,
             retired,
             engine,
         } = self;

@@ -96,6 +96,7 @@ impl Runtime {
             let input = CommitInput {
                 trees: vaults.trees(),
                 base: record.base,
+                last_commit: record.last_commit,
                 mount_points: hidden_places(self, record.used_by),
                 unfinished: unfinished(),
                 owner: STORED_OWNER,

@@ -176,6 +176,11 @@ impl Runtime {
             .clone()
     }
 
+    /// The same where there was a reason to have it.
+    pub(crate) fn slot_of(&self, vault: VaultId) -> Option<Arc<Slot>> {
+        lock(&self.inner.slots).get(&vault).cloned()
+    }
+
     pub(crate) fn forget_slot(&self, vault: VaultId) {
         lock(&self.inner.slots).remove(&vault);
     }

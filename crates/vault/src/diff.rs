@@ -38,13 +38,25 @@ impl Trees {
     /// Every path that differs, sorted. A directory that came or went is listed, and so is
     /// everything in it; one that merely holds changes is not.
     pub fn diff(&self, before: RootId, after: RootId) -> Result<Vec<Change>> {
+        Ok(self
+            .diff_up_to(before, after, usize::MAX)?
+            .unwrap_or_default())
+    }
+
+    /// The same if no more than `most` paths differ; with more, it does not look for the rest.
+    pub fn diff_up_to(
+        &self,
+        before: RootId,
+        after: RootId,
+        most: usize,
+    ) -> Result<Option<Vec<Change>>> {
         let mut changes = Vec::new();
         if before != after {
             let (before, after) = (self.root(before)?, self.root(after)?);
             let tops = (Some(before.top.clone()), Some(after.top.clone()));
-            self.diff_entry(VaultPath::root(), tops.0, tops.1, &mut changes)?;
+            self.diff_entry(VaultPath::root(), tops.0, tops.1, most, &mut changes)?;
         }
-        Ok(changes)
+        Ok((changes.len() <= most).then_some(changes))
     }
 
     pub(crate) fn diff_entry(
@@ -52,6 +64,7 @@ impl Trees {
         path: VaultPath,
         before: Option<Entry>,
         after: Option<Entry>,
+        most: usize,
         changes: &mut Vec<Change>,
     ) -> Result<()> {
         let trees = (tree_of(&before), tree_of(&after));
@@ -64,7 +77,10 @@ impl Trees {
             });
         }
         for (name, before, after) in self.diff_trees(trees.0, trees.1)? {
-            self.diff_entry(path.child(&name), before, after, changes)?;
+            if changes.len() > most {
+                break;
+            }
+            self.diff_entry(path.child(&name), before, after, most, changes)?;
         }
         Ok(())
     }

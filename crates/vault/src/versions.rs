@@ -108,7 +108,7 @@ impl Trees {
         after: Option<Entry>,
     ) -> Result<Vec<Change>> {
         let mut changes = Vec::new();
-        self.diff_entry(path.clone(), before, after, &mut changes)?;
+        self.diff_entry(path.clone(), before, after, usize::MAX, &mut changes)?;
         Ok(changes)
     }
 

@@ -19,6 +19,8 @@ use crate::scanner::Scanner;
 use crate::{Error, Owner, Result};
 
 const RECORD: &str = "record";
+/// The same of a layer that is not ready: if its maker dies, it is only rubbish.
+const DRAFT: &str = "record.draft";
 const LOCK: &str = "lock";
 const UPPER: &str = "upper";
 const WORK: &str = "work";
@@ -91,7 +93,7 @@ pub struct Found {
 impl Found {
     /// Locks it; waits up to `patience` for the last of its users to end.
     pub fn claim(self, patience: Duration) -> Result<Layer> {
-        Layer::claim(self.path, patience)
+        Layer::claim(self.path, RECORD, patience)
     }
 }
 
@@ -122,6 +124,41 @@ impl Layers {
         top: &Meta,
         used_by: LayerUse,
     ) -> Result<Layer> {
+        let record = self.record(base, base, used_by);
+        self.make(vault, record, top, RECORD)
+    }
+
+    /// The same, to be filled with what leads from `base` to `head`. It counts only when it is
+    /// [said to be ready](Layer::is_ready).
+    pub fn draft(
+        &self,
+        vault: VaultId,
+        (base, head): (RootId, RootId),
+        top: &Meta,
+        used_by: LayerUse,
+    ) -> Result<Layer> {
+        let record = self.record(base, head, used_by);
+        self.make(vault, record, top, DRAFT)
+    }
+
+    fn record(&self, base: RootId, head: RootId, used_by: LayerUse) -> LayerRecord {
+        LayerRecord {
+            base,
+            last_commit: head,
+            pending: head,
+            boot: self.boot.clone(),
+            used_by,
+        }
+    }
+
+    fn make(
+        &self,
+        vault: VaultId,
+        record: LayerRecord,
+        top: &Meta,
+        recorded_as: &str,
+    ) -> Result<Layer> {
+        let used_by = record.used_by;
         let parent = self.directory.join(vault.to_string());
         let path = parent.join(format!("{:016x}", fresh_number(&parent)?));
         let make = || -> io::Result<()> {
@@ -137,17 +174,10 @@ impl Layers {
             set_mtime(&upper, top)
         };
         make().map_err(at(&path))?;
-        let record = LayerRecord {
-            base,
-            last_commit: base,
-            pending: base,
-            boot: self.boot.clone(),
-            used_by,
-        };
-        let file = File::create_new(path.join(RECORD)).map_err(at(&path))?;
+        let file = File::create_new(path.join(recorded_as)).map_err(at(&path))?;
         file.write_all_at(&record.encode(), 0).map_err(at(&path))?;
         File::create_new(path.join(LOCK)).map_err(at(&path))?;
-        Layer::claim(path, Duration::ZERO)
+        Layer::claim(path, recorded_as, Duration::ZERO)
     }
 
     /// The vault's scratch directory, shown as `/tmp`.
@@ -234,7 +264,7 @@ impl Layers {
 }
 
 impl Layer {
-    fn claim(path: PathBuf, patience: Duration) -> Result<Layer> {
+    fn claim(path: PathBuf, recorded_as: &str, patience: Duration) -> Result<Layer> {
         let lock = File::options()
             .read(true)
             .write(true)
@@ -244,7 +274,7 @@ impl Layer {
         let record_file = File::options()
             .read(true)
             .write(true)
-            .open(path.join(RECORD))
+            .open(path.join(recorded_as))
             .map_err(at(&path))?;
         let mut bytes = [0; RECORD_BYTES];
         record_file
@@ -291,6 +321,12 @@ impl Layer {
             .map_err(at(&self.path))
     }
 
+    /// Has a draft count from now on.
+    pub fn is_ready(&self) -> Result<()> {
+        let renamed = std::fs::rename(self.path.join(DRAFT), self.path.join(RECORD));
+        renamed.map_err(at(&self.path))
+    }
+
     /// Notes that `next` is about to be published: a crash may leave the head at either root.
     pub fn begin_commit(&mut self, next: RootId) -> Result<()> {
         self.record.pending = next;
@@ -311,7 +347,11 @@ impl Layer {
 
     /// Takes the layer out of use: without its record the rest is only rubbish, to be removed at leisure.
     pub fn retire(self) -> Result<Retired> {
-        std::fs::remove_file(self.path.join(RECORD)).map_err(at(&self.path))?;
+        match std::fs::remove_file(self.path.join(RECORD)) {
+            // A draft never counted.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            removed => removed.map_err(at(&self.path))?,
+        }
         Ok(Retired { path: self.path })
     }
 }
@@ -532,6 +572,33 @@ mod tests {
                 .count(),
             0
         );
+    }
+
+    #[test]
+    fn a_draft_is_rubbish_until_it_is_ready() {
+        let (_home, layers, vault) = scene();
+        let draft = || {
+            let roots = (root('a'), root('b'));
+            layers
+                .draft(vault, roots, &top(), LayerUse::Sandbox)
+                .unwrap()
+        };
+        drop(draft());
+        assert_eq!(layers.find().unwrap().len(), 0);
+        assert_eq!(layers.rubbish().unwrap().len(), 1);
+        let mut layer = draft();
+        layer.is_ready().unwrap();
+        layer.begin_commit(root('c')).unwrap();
+        drop(layer);
+        let layer = layers.find().unwrap().remove(0).claim(Duration::ZERO);
+        let layer = layer.unwrap();
+        let record = layer.record();
+        assert_eq!(
+            (record.base, record.last_commit, record.pending),
+            (root('a'), root('b'), root('c'))
+        );
+        drop(draft().retire().unwrap());
+        assert_eq!(layers.find().unwrap().len(), 1);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 mod acts;
 mod commit;
 mod error;
+mod fill;
 mod layer;
 mod lens;
 mod readwrite;

@@ -66,7 +66,7 @@ impl Slot {
         let kept = live.engine.keeper.is_alive();
         if !mount.is_alive() {
             self.finish_mount(runtime, &mut state, last_version())?;
-        } else if !kept && live.lens.is_some() {
+        } else if !kept && live.ground.lens.is_some() {
             // What it stands on is shown no more.
             let version = interrupted_version(json!({ "why": "the keeper was lost" }));
             self.finish_mount(runtime, &mut state, version)?;

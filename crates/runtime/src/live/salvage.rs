@@ -71,12 +71,13 @@ impl Slot {
                 slot.vault,
                 shape.unwrap_or_default(),
                 Access::ReadWrite,
+                &[],
             )
             .ok();
             let fresh = state
                 .live
                 .as_ref()
-                .map(|live| (live.engine.clone(), live.shown.clone()));
+                .map(|live| (live.engine.clone(), live.ground.shown.clone()));
             drop(state);
             if let Some((engine, shown)) = fresh {
                 // Only a help to the next command.

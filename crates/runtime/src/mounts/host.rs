@@ -2,6 +2,7 @@
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use avfs_sandbox::OverlayPlan;
@@ -17,6 +18,7 @@ use rustix::io::Errno;
 use super::registry::{self, Noted};
 use super::{MountDriver, MountInfo};
 use crate::engine::Engine;
+use crate::ground::Ground;
 use crate::opened::{LiveView, Shape, remove_in_background};
 use crate::runtime::Runtime;
 use crate::stage::Stage;
@@ -151,7 +153,7 @@ pub(crate) fn open_on_host(
     let inner = &runtime.inner;
     let engine = runtime.engine()?;
     let trees = inner.vaults.trees();
-    let base = inner.vaults.hold(vault.head);
+    let hold = inner.vaults.hold(vault.head);
     let top = trees.root(vault.head)?.top.meta.clone();
     let layer = inner
         .layers
@@ -159,6 +161,12 @@ pub(crate) fn open_on_host(
     let noted = registry::note(&inner.config.home, showing.dir)?;
     match serve(runtime, &engine, vault, showing, &layer) {
         Ok((id, served, lens, shown)) => {
+            let ground = Ground {
+                root: vault.head,
+                lens,
+                shown,
+                _hold: hold,
+            };
             let mount = HostMount {
                 vault: vault.name.clone(),
                 dir: showing.dir.to_owned(),
@@ -169,17 +177,15 @@ pub(crate) fn open_on_host(
             };
             Ok(LiveView {
                 stage: Stage::Mount(mount),
-                lens,
+                ground: Arc::new(ground),
                 layer,
                 cache: HashCache::default(),
                 entries: 0,
                 commits_grown: 0,
-                shown,
                 unsaved: true,
                 refused: None,
                 shape: Shape::default(),
                 engine,
-                _base: base,
             })
         }
         Err(error) => {

@@ -105,6 +105,23 @@ impl<'a> Applied<'a> {
         Ok(self.input.trees.entry(self.input.base, path)?)
     }
 
+    /// What the commit before had at `path`, where that may be another thing than what the base has.
+    fn before(&self, path: &VaultPath) -> Result<Option<Entry>> {
+        match self.input.last_commit == self.input.base {
+            true => Ok(None),
+            false => Ok(self.input.trees.entry(self.input.last_commit, path)?),
+        }
+    }
+
+    /// What is said about a directory, unless the commit before said the same.
+    fn new_meta(&self, path: &VaultPath, meta: Meta) -> Result<Meta> {
+        let before = self.before(path)?.filter(Entry::is_dir);
+        Ok(match before {
+            Some(before) if same_meta(&before.meta, &meta) => before.meta,
+            _ => meta,
+        })
+    }
+
     /// Puts back what the base shows at `upper`, whatever an earlier commit made of it.
     pub fn reset(&mut self, upper: &[u8], is_hidden: bool) -> Result<()> {
         let path = vault_path(upper).filter(|path| !self.is_ignored(path));
@@ -126,7 +143,7 @@ impl<'a> Applied<'a> {
         let merges = !matches!(upper.kind, UpperKind::Directory { opaque: true, .. });
         let meta = match below {
             Some(below) if merges && below.is_dir() && same_meta(&below.meta, &meta) => below.meta,
-            _ => meta,
+            _ => self.new_meta(&path, meta)?,
         };
         Ok(self.edit.set_meta(&path, meta)?)
     }
@@ -184,6 +201,7 @@ impl<'a> Applied<'a> {
         }
         let entry = same_or(existing.as_ref(), Entry { kind, meta });
         if existing.as_ref() != Some(&entry) {
+            let entry = same_or(self.before(&path)?.as_ref(), entry);
             self.edit.put(&path, entry)?;
         }
         Ok(())
@@ -207,15 +225,13 @@ impl<'a> Applied<'a> {
                     origin: origin.to_string(),
                 })?;
             let meta = self.meta(upper, Some(&moved));
-            let entry = same_or(
-                Some(&moved),
-                Entry {
-                    kind: moved.kind.clone(),
-                    meta,
-                },
-            );
+            let meta = match same_meta(&moved.meta, &meta) {
+                true => moved.meta,
+                false => self.new_meta(&path, meta)?,
+            };
+            let kind = moved.kind;
             self.origins.insert(path.clone(), origin);
-            return Ok(self.edit.put(&path, entry)?);
+            return Ok(self.edit.put(&path, Entry { kind, meta })?);
         }
         if let (Some(name), Some(origin)) = (path.file_name(), parent_origin) {
             let own = origin.join(name)?;
@@ -227,11 +243,12 @@ impl<'a> Applied<'a> {
             Some(existing) if existing.is_dir() && !opaque => {
                 let meta = self.meta(upper, Some(&existing));
                 if !same_meta(&existing.meta, &meta) {
+                    let meta = self.new_meta(&path, meta)?;
                     self.edit.set_meta(&path, meta)?;
                 }
             }
             existing => {
-                let meta = self.meta(upper, existing.as_ref());
+                let meta = self.new_meta(&path, self.meta(upper, existing.as_ref()))?;
                 let empty = Entry::directory(meta.mode, meta.mtime);
                 self.edit.put(
                     &path,

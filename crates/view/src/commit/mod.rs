@@ -26,6 +26,8 @@ use crate::{Owner, Result};
 pub struct CommitInput<'a> {
     pub trees: &'a Trees,
     pub base: RootId,
+    /// What the layer amounted to before: what is the same but for the time of its change stays the same.
+    pub last_commit: RootId,
     /// Paths that belong to the sandbox, not to the vault.
     pub mount_points: &'a BTreeSet<VaultPath>,
     pub unfinished: Unfinished<'a>,

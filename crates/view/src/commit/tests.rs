@@ -23,6 +23,7 @@ pub struct Scene {
     pub upper: PathBuf,
     pub trees: Trees,
     pub base: RootId,
+    pub last_commit: RootId,
     pub scanner: Scanner,
     pub cache: HashCache,
 }
@@ -56,6 +57,7 @@ impl Scene {
             upper,
             trees,
             base,
+            last_commit: base,
             scanner,
             cache,
         }
@@ -80,6 +82,7 @@ impl Scene {
         let input = CommitInput {
             trees: &self.trees,
             base: self.base,
+            last_commit: self.last_commit,
             mount_points: &mount_points,
             unfinished: UNFINISHED,
             owner: Owner {
@@ -185,6 +188,7 @@ fn a_redirect_to_nowhere_is_an_error() {
     let input = CommitInput {
         trees: &scene.trees,
         base: scene.base,
+        last_commit: scene.base,
         mount_points: &mount_points,
         unfinished: UNFINISHED,
         owner: Owner { uid: 0, gid: 0 },

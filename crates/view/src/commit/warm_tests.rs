@@ -113,8 +113,36 @@ fn knowing_the_commit_before_changes_nothing() {
             skipped
         };
         assert_eq!(sorted(warm.skipped), sorted(cold.skipped), "step {step}");
+        scene.last_commit = warm.root;
     }
     assert!(kept > 150, "{kept} commits used what they knew");
+}
+
+#[test]
+fn what_only_its_time_of_change_tells_from_the_commit_before_stays() {
+    let mut scene = Scene::new();
+    for path in ["a/f", "a/new", "d/sub/deep", "moved/x"] {
+        scene.write(path, path);
+    }
+    scene.mark("moved", "redirect", "/a/sub");
+    scene.mark("d/sub", "opaque", "y");
+    let before = scene.commit(Writers::None).root;
+    std::thread::sleep(RACY);
+    for path in ["a", "a/f", "a/new", "d", "d/sub", "d/sub/deep", "moved"] {
+        let path = scene.upper.join(path);
+        let mode = fs::metadata(&path).unwrap().permissions();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+        fs::set_permissions(&path, mode).unwrap();
+    }
+    let cold = |scene: &mut Scene| {
+        scene.cache = super::HashCache::default();
+        scene.commit(Writers::None).root
+    };
+    assert_ne!(cold(&mut scene), before, "times of change are kept");
+    scene.last_commit = before;
+    assert_eq!(cold(&mut scene), before);
+    scene.write("a/new", "other");
+    assert_ne!(cold(&mut scene), before);
 }
 
 #[test]

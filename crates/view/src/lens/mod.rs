@@ -131,6 +131,11 @@ pub struct LensRoot {
 }
 
 impl LensRoot {
+    /// Whether it is this lens that shows it.
+    pub fn is_of(&self, lens: &Arc<Lens>) -> bool {
+        Arc::ptr_eq(&self.lens, lens)
+    }
+
     /// The name of the root's directory in the lens.
     pub fn name(&self) -> String {
         self.root.to_string()

@@ -16,6 +16,7 @@ use super::copyup::{Data, link_open_file};
 use super::host::{self, Io, Reach};
 use super::nodes::{self, Body, Found, Key};
 use super::view::{Place, View};
+use crate::Owner;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
@@ -101,12 +102,14 @@ impl View {
                 } else {
                     caller.gid
                 };
-                Some((caller.uid, gid))
+                let uid = caller.uid;
+                Some(Owner { uid, gid })
             }
         };
         let stat = new.stat()?;
-        let is_other = owner.filter(|&owner| owner != (stat.stx_uid, stat.stx_gid));
-        if let Some((uid, gid)) = is_other {
+        let (uid, gid) = (stat.stx_uid, stat.stx_gid);
+        let is_other = owner.filter(|owner| *owner != Owner { uid, gid });
+        if let Some(Owner { uid, gid }) = is_other {
             new.chown(Some(uid), Some(gid))?;
         }
         let is_symlink = host::file_type(&stat) == FileType::Symlink;

@@ -7,16 +7,15 @@ use std::sync::Arc;
 
 use avfs_vault::{Content, Entry, Kind, Meta};
 use rustix::fs::{
-    AtFlags, CWD, FileType, Gid, Mode, OFlags, Uid, XattrFlags, fchmod, fchown, fsetxattr,
-    futimens, linkat, mkdirat, mknodat, openat, renameat, symlinkat, unlinkat,
+    AtFlags, CWD, FileType, Mode, OFlags, linkat, mkdirat, openat, renameat, unlinkat,
 };
 use rustix::io::Errno;
 
 use super::Access;
-use super::attributes::stored_times;
-use super::host::{self, Io, Reach};
+use super::host::{self, Io};
 use super::nodes::{Body, Key, Origin};
 use super::view::View;
+use crate::Owner;
 
 /// Bytes of a stored file that are read at once.
 const COPIED_AT_ONCE: usize = 1 << 20;
@@ -105,25 +104,10 @@ impl View {
         entry: &Entry,
         copy: Option<&File>,
     ) -> Io<()> {
-        match (&entry.kind, copy) {
-            (Kind::Symlink { target }, _) => symlinkat(target.as_slice(), parent, name)?,
-            (Kind::Fifo, _) => {
-                mknodat(parent, name, FileType::Fifo, Mode::from_raw_mode(0o600), 0)?
-            }
-            (_, Some(copy)) => return link_open_file(copy, parent, name),
-            (_, None) => return Err(Errno::IO),
+        match copy {
+            Some(copy) => link_open_file(copy, parent, name),
+            None => host::copy_special(parent, name, entry, self.owner_on_host()),
         }
-        let reach = Reach::Name {
-            directory: parent.clone(),
-            name: name.to_vec(),
-        };
-        if let Some((uid, gid)) = self.owner_on_host() {
-            reach.chown(Some(uid), Some(gid))?;
-        }
-        if matches!(entry.kind, Kind::Fifo) {
-            reach.chmod(entry.meta.mode)?;
-        }
-        reach.set_times(&stored_times(&entry.meta))
     }
 
     /// A nameless file on the upper's filesystem with the first `size` bytes of `content`.
@@ -144,7 +128,7 @@ impl View {
                 .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
             offset += bytes.len() as u64;
         }
-        self.copy_metadata(&file, meta)?;
+        host::copy_metadata(&file, meta, self.owner_on_host())?;
         Ok(file)
     }
 
@@ -172,21 +156,6 @@ impl View {
         Ok(opened.into())
     }
 
-    fn copy_metadata(&self, file: &File, meta: &Meta) -> Io<()> {
-        for (name, value) in &meta.xattrs {
-            match fsetxattr(file, name.as_slice(), value, XattrFlags::empty()) {
-                // Overlayfs leaves behind what the upper's filesystem cannot hold, too.
-                Ok(()) | Err(Errno::NOTSUP) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        if let Some((uid, gid)) = self.owner_on_host() {
-            fchown(file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?;
-        }
-        fchmod(file, Mode::from_raw_mode(meta.mode & 0o7777))?;
-        futimens(file, &stored_times(meta))
-    }
-
     /// The directory `number` in the upper; it and those above it are copied up as needed.
     /// The caller holds the names.
     pub fn directory_in_upper(&self, number: u64) -> Io<Arc<OwnedFd>> {
@@ -209,7 +178,7 @@ impl View {
                 mkdirat(parent, &temporary, Mode::from_raw_mode(0o700))?;
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY;
                 let opened = host::open(parent, &temporary, flags, Mode::empty())?;
-                self.copy_metadata(&opened.into(), &origin.meta)?;
+                host::copy_metadata(&opened, &origin.meta, self.owner_on_host())?;
                 renameat(parent, &temporary, parent, name)
             })
             .inspect_err(|_| {
@@ -228,10 +197,9 @@ impl View {
     }
 
     /// Whom files in the upper are given to, where that is not whoever serves the view.
-    pub fn owner_on_host(&self) -> Option<(u32, u32)> {
+    pub fn owner_on_host(&self) -> Option<Owner> {
         let serving = rustix::process::geteuid().as_raw();
-        (serving == 0 && (self.owner.uid, self.owner.gid) != (0, 0))
-            .then_some((self.owner.uid, self.owner.gid))
+        (serving == 0 && (self.owner.uid, self.owner.gid) != (0, 0)).then_some(self.owner)
     }
 }
 

@@ -9,10 +9,14 @@ use rustix::fs::{
     AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Statx, StatxFlags, Timespec,
     Timestamps, Uid, XattrFlags, chmod, chownat, fchmod, fchown, fgetxattr, flistxattr,
     fremovexattr, fsetxattr, futimens, getxattr, listxattr, mknodat, openat2, removexattr,
-    renameat, renameat_with, setxattr, statx, unlinkat, utimensat,
+    renameat, renameat_with, setxattr, statx, symlinkat, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 
+use avfs_vault::{Entry, Kind, Meta};
+
+use super::attributes::stored_times;
+use crate::Owner;
 use crate::scan::MarkNames;
 
 pub use avfs_fuse::Io;
@@ -294,6 +298,47 @@ impl Reach {
         };
         Ok(opened.into())
     }
+}
+
+/// Has a file or directory of the upper look like one of a tree.
+pub fn copy_metadata(file: impl AsFd, meta: &Meta, owner: Option<Owner>) -> Io<()> {
+    for (name, value) in &meta.xattrs {
+        match fsetxattr(&file, name.as_slice(), value, XattrFlags::empty()) {
+            // Overlayfs leaves behind what the upper's filesystem cannot hold, too.
+            Ok(()) | Err(Errno::NOTSUP) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    if let Some(Owner { uid, gid }) = owner {
+        fchown(&file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))?;
+    }
+    fchmod(&file, Mode::from_raw_mode(meta.mode & 0o7777))?;
+    futimens(&file, &stored_times(meta))
+}
+
+/// Puts what is neither file nor directory into the upper as a tree has it.
+pub fn copy_special(
+    parent: &Arc<OwnedFd>,
+    name: &[u8],
+    entry: &Entry,
+    owner: Option<Owner>,
+) -> Io<()> {
+    match &entry.kind {
+        Kind::Symlink { target } => symlinkat(target.as_slice(), parent, name)?,
+        Kind::Fifo => mknodat(parent, name, FileType::Fifo, Mode::from_raw_mode(0o600), 0)?,
+        Kind::File { .. } | Kind::Directory { .. } => return Err(Errno::INVAL),
+    }
+    let reach = Reach::Name {
+        directory: parent.clone(),
+        name: name.to_vec(),
+    };
+    if let Some(Owner { uid, gid }) = owner {
+        reach.chown(Some(uid), Some(gid))?;
+    }
+    if matches!(entry.kind, Kind::Fifo) {
+        reach.chmod(entry.meta.mode)?;
+    }
+    reach.set_times(&stored_times(&entry.meta))
 }
 
 /// Removes the directory `name`, in which there is nothing but whiteouts and unfinished work.

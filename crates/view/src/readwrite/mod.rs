@@ -9,7 +9,7 @@ mod copyup;
 mod files;
 mod filesystem;
 mod gate;
-mod host;
+pub(crate) mod host;
 mod links;
 mod listing;
 mod nodes;

@@ -151,6 +151,7 @@ impl Scene {
         let input = CommitInput {
             trees: &self.trees,
             base: self.base,
+            last_commit: self.base,
             mount_points: &mount_points,
             unfinished: crate::Unfinished {
                 prefix: PREFIX,

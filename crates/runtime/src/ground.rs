@@ -1,0 +1,145 @@
+//! What a view stands on: where that will do, a root of which the kernel knows the names already.
+//!
+//! Of a root that nobody looked at yet the kernel knows no name, and asking the lens for each takes a while. But a
+//! fork of a vault in use, or a vault that a file verb changed between two commands, differs only in a few files from a
+//! root that is shown: its view stands on that root, with those files in its layer from the start.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use avfs_vault::{Change, Entry, Hold, RootId, Vault};
+use avfs_view::{HashCache, Layer, LayerUse, LensRoot, Writers};
+
+use crate::Result;
+use crate::engine::{Engine, layer_owner};
+use crate::opened::{remove_in_background, root_of};
+use crate::runtime::Runtime;
+
+/// To ask for the names of fewer files takes no longer than to write those that differ.
+const WORTH_IT: u64 = 1_000;
+/// So many paths may differ,
+const MOST_CHANGES: usize = 64;
+/// with so many bytes to be written: git's index of 50,000 files, which most commands of git touch, and some more.
+const MOST_BYTES: u64 = 8 << 20;
+
+/// A root that is shown for as long as this lives.
+pub(crate) struct Ground {
+    pub root: RootId,
+    /// None where the root is shown by other means.
+    pub lens: Option<LensRoot>,
+    /// Where the keeper and its helpers see it.
+    pub shown: PathBuf,
+    /// Versions may be forgotten; what a layer stands on may not.
+    pub _hold: Hold,
+}
+
+impl Ground {
+    pub fn at(runtime: &Runtime, engine: &Engine, root: RootId) -> Result<Ground> {
+        let vaults = &runtime.inner.vaults;
+        let hold = vaults.hold(root);
+        let (lens, shown) = engine.show(vaults.trees(), root)?;
+        Ok(Ground {
+            root,
+            lens: Some(lens),
+            shown,
+            _hold: hold,
+        })
+    }
+}
+
+/// What a view of a vault begins with.
+pub(crate) struct Beginning {
+    pub ground: Arc<Ground>,
+    pub layer: Layer,
+    pub cache: HashCache,
+    /// How many names the layer holds.
+    pub entries: usize,
+}
+
+impl Beginning {
+    /// Begins at the vault's head, or at a ground from which it is not far to there.
+    pub fn of(
+        runtime: &Runtime,
+        engine: &Arc<Engine>,
+        vault: &Vault,
+        near: &[Arc<Ground>],
+    ) -> Result<Beginning> {
+        for ground in near {
+            if let Some(beginning) = begin_at(runtime, engine, vault, ground)? {
+                return Ok(beginning);
+            }
+        }
+        let ground = Arc::new(Ground::at(runtime, engine, vault.head)?);
+        Beginning::on(runtime, vault, ground)
+    }
+
+    /// An empty layer on a ground; where that is not the head, only the draft of one.
+    fn on(runtime: &Runtime, vault: &Vault, ground: Arc<Ground>) -> Result<Beginning> {
+        let inner = &runtime.inner;
+        let top = inner.vaults.trees().root(ground.root)?.top.meta.clone();
+        let (layers, sandbox) = (&inner.layers, LayerUse::Sandbox);
+        let layer = match ground.root == vault.head {
+            true => layers.create(vault.id, vault.head, &top, sandbox)?,
+            false => layers.draft(vault.id, (ground.root, vault.head), &top, sandbox)?,
+        };
+        Ok(Beginning {
+            ground,
+            layer,
+            cache: HashCache::default(),
+            entries: 0,
+        })
+    }
+
+    /// Fills the layer with what the head has otherwise. False if that does not give the head, to the last detail.
+    fn lead(&mut self, runtime: &Runtime, engine: &Engine, changes: &[Change]) -> Result<bool> {
+        let vaults = &runtime.inner.vaults;
+        self.layer.fill(vaults.trees(), changes, layer_owner())?;
+        let _lease = vaults.lease();
+        let (layer, cache) = (&self.layer, &mut self.cache);
+        let led = root_of(runtime, engine, layer, cache, Writers::None)?;
+        self.entries = led.entries;
+        if led.root != layer.record().last_commit {
+            return Ok(false);
+        }
+        layer.is_ready()?;
+        Ok(true)
+    }
+}
+
+/// Begins at this ground, if that is shown and worth it.
+fn begin_at(
+    runtime: &Runtime,
+    engine: &Arc<Engine>,
+    vault: &Vault,
+    ground: &Arc<Ground>,
+) -> Result<Option<Beginning>> {
+    if !ground.lens.as_ref().is_some_and(|it| engine.shows(it)) {
+        return Ok(None);
+    }
+    let Some(changes) = way(runtime, ground.root, vault.head)? else {
+        return Ok(None);
+    };
+    let mut beginning = Beginning::on(runtime, vault, ground.clone())?;
+    if ground.root == vault.head {
+        return Ok(Some(beginning));
+    }
+    // It is only for speed: what stands in its way stands in the way of nothing else, or will be met again.
+    if let Ok(true) = beginning.lead(runtime, engine, &changes) {
+        return Ok(Some(beginning));
+    }
+    remove_in_background(beginning.layer.retire()?, engine.clone());
+    Ok(None)
+}
+
+/// What leads from one root to another, if that is little.
+fn way(runtime: &Runtime, from: RootId, to: RootId) -> Result<Option<Vec<Change>>> {
+    let trees = runtime.inner.vaults.trees();
+    if from != to && trees.root(from)?.files() < WORTH_IT {
+        return Ok(None);
+    }
+    let changes = trees.diff_up_to(from, to, MOST_CHANGES)?;
+    Ok(changes.filter(|changes| {
+        let files = changes.iter().filter_map(|change| change.after.as_ref());
+        files.map(Entry::size).sum::<u64>() <= MOST_BYTES
+    }))
+}

@@ -13,7 +13,7 @@ const DIGEST: &str = include_str!("scripts/digest.py");
 
 /// A part for every run.
 const FORKS: usize = 6;
-const FILES: usize = 1_200;
+const FILES: usize = 2_400;
 
 /// What the daemon may take whatever is read, and for each file and each fork.
 const MEMORY_AT_REST: usize = 96 << 20;

@@ -9,7 +9,7 @@ use avfs_testkit::{Home, process_ends};
 use serde_json::Value;
 
 const AVFS: &str = env!("CARGO_BIN_EXE_avfs");
-const FILES: usize = 1_200;
+const FILES: usize = 1_600;
 const ROUNDS: usize = 8;
 /// More than is put into a layer.
 const LARGE: usize = 9 << 20;
@@ -71,7 +71,7 @@ fn identical(home: &Home, one: &str, other: &str) -> bool {
 fn a_fork_of_a_vault_in_use_stands_where_its_parent_stands() {
     for home in Home::of_every_user(AVFS) {
         vault_in_use(&home);
-        let text = "cd /workspace; echo more >> d00/f1; rm d01/f30; rm -r d02; mkdir -p n/m; echo x > n/m/x; \
+        let text = "cd /workspace; echo more >> d00/f1; rm d01/f30; rm -r storms; mkdir -p n/m; echo x > n/m/x; \
                     ln -s x n/link; mv d03/f90 d04; chmod 711 d05; chmod 000 d06/f180";
         let done = home.json(&["--vault", "parent", "exec", "--shell", text]);
         assert_eq!(done["result"]["exit_code"], 0, "{done:#}");

@@ -15,12 +15,14 @@ use crate::engine::{Engine, layer_owner};
 use crate::opened::{remove_in_background, root_of};
 use crate::runtime::Runtime;
 
-/// To ask for the names of fewer files takes no longer than to write those that differ.
+/// To ask for the names of fewer files takes no longer than to see that a layer amounts to the head.
 const WORTH_IT: u64 = 1_000;
-/// So many paths may differ,
-const MOST_CHANGES: usize = 64;
-/// with so many bytes to be written: git's index of 50,000 files, which most commands of git touch, and some more.
-const MOST_BYTES: u64 = 8 << 20;
+/// To put one path into a layer takes an eighth of what it takes to ask for so many names,
+const FILES_PER_CHANGE: u64 = 64;
+/// and to put so many bytes there, of what it takes to ask for one. git's index, which most of its commands touch, has
+/// a hundred for each file.
+const BYTES_PER_FILE: u64 = 256;
+const MOST_CHANGES: u64 = 64;
 
 /// A root that is shown for as long as this lives.
 pub(crate) struct Ground {
@@ -133,13 +135,18 @@ fn begin_at(
 
 /// What leads from one root to another, if that is little.
 fn way(runtime: &Runtime, from: RootId, to: RootId) -> Result<Option<Vec<Change>>> {
+    if from == to {
+        return Ok(Some(Vec::new()));
+    }
     let trees = runtime.inner.vaults.trees();
-    if from != to && trees.root(from)?.files() < WORTH_IT {
+    let files = trees.root(from)?.files();
+    if files < WORTH_IT {
         return Ok(None);
     }
-    let changes = trees.diff_up_to(from, to, MOST_CHANGES)?;
+    let most = MOST_CHANGES.min(files / FILES_PER_CHANGE);
+    let changes = trees.diff_up_to(from, to, most as usize)?;
     Ok(changes.filter(|changes| {
-        let files = changes.iter().filter_map(|change| change.after.as_ref());
-        files.map(Entry::size).sum::<u64>() <= MOST_BYTES
+        let put = changes.iter().filter_map(|change| change.after.as_ref());
+        put.map(Entry::size).sum::<u64>() <= files * BYTES_PER_FILE
     }))
 }

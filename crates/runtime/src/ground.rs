@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use avfs_vault::{Change, Entry, Hold, RootId, Vault};
-use avfs_view::{HashCache, Layer, LayerUse, LensRoot, Writers};
+use avfs_view::{HashCache, Layer, LayerUse, LensRoot};
 
 use crate::Result;
 use crate::engine::{Engine, layer_owner};
-use crate::opened::{remove_in_background, root_of};
+use crate::opened::{make_ready, remove_in_background};
 use crate::runtime::Runtime;
 
 /// To ask for the names of fewer files takes no longer than to see that a layer amounts to the head.
@@ -94,17 +94,11 @@ impl Beginning {
 
     /// Fills the layer with what the head has otherwise. False if that does not give the head, to the last detail.
     fn lead(&mut self, runtime: &Runtime, engine: &Engine, changes: &[Change]) -> Result<bool> {
-        let vaults = &runtime.inner.vaults;
-        self.layer.fill(vaults.trees(), changes, layer_owner())?;
-        let _lease = vaults.lease();
-        let (layer, cache) = (&self.layer, &mut self.cache);
-        let led = root_of(runtime, engine, layer, cache, Writers::None)?;
-        self.entries = led.entries;
-        if led.root != layer.record().last_commit {
-            return Ok(false);
-        }
-        layer.is_ready()?;
-        Ok(true)
+        let trees = runtime.inner.vaults.trees();
+        self.layer.fill(trees, changes, layer_owner())?;
+        let entries = make_ready(runtime, engine, &self.layer, &mut self.cache)?;
+        self.entries = entries.unwrap_or_default();
+        Ok(entries.is_some())
     }
 }
 

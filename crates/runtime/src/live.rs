@@ -48,8 +48,9 @@ pub(crate) struct Slot {
 
 struct State {
     live: Option<LiveView>,
-    /// What the view before stood on, for the next one.
-    ground: Option<Arc<Ground>>,
+    /// The view before, if somebody else moved the head since. It holds nothing of its own, and when there is a command
+    /// again it may catch up. There is never one beside a live view.
+    resting: Option<LiveView>,
     running: BTreeMap<ExecId, Under>,
     used: Instant,
 }
@@ -77,19 +78,45 @@ impl State {
         self.live.as_ref().is_some_and(|live| live.entries > GROWN)
     }
 
-    /// Gives a clean view up, for the sake of another one that comes soon.
+    /// Lets a clean view rest, unless looking at all that it holds takes longer than opening another one.
+    fn rest(&mut self) -> Result<()> {
+        if self.has_grown() {
+            return self.close();
+        }
+        self.resting = self.live.take().or(self.resting.take());
+        Ok(())
+    }
+
+    /// Gives a clean view up.
     fn close(&mut self) -> Result<()> {
-        if let Some(live) = self.live.take() {
-            self.ground = Some(live.ground.clone());
-            live.close()?.in_background();
+        for view in [self.live.take(), self.resting.take()]
+            .into_iter()
+            .flatten()
+        {
+            view.close()?.in_background();
         }
         Ok(())
     }
 
-    /// What the view stands on, or did before.
+    /// Has the view that rests catch up with the vault; what cannot is given up.
+    fn wake(&mut self, runtime: &Runtime, vault: &Vault, shape: Shape) -> Result<Option<LiveView>> {
+        let Some(mut view) = self.resting.take() else {
+            return Ok(None);
+        };
+        if view.shape == shape && view.is_alive() {
+            // It is only for speed: what stands in its way stands in the way of nothing else, or will be met again.
+            if let Ok(true) = view.catch_up(runtime, vault) {
+                return Ok(Some(view));
+            }
+        }
+        view.close()?.in_background();
+        Ok(None)
+    }
+
+    /// What the view stands on.
     fn ground(&self) -> Option<Arc<Ground>> {
-        let live = self.live.as_ref().map(|live| &live.ground);
-        live.or(self.ground.as_ref()).cloned()
+        let view = self.live.as_ref().or(self.resting.as_ref());
+        view.map(|view| view.ground.clone())
     }
 
     /// What another view of the vault may stand on, too: the same, or what that of its parent stands on.
@@ -104,7 +131,7 @@ impl Slot {
     pub fn new(vault: VaultId) -> Slot {
         let state = State {
             live: None,
-            ground: None,
+            resting: None,
             running: BTreeMap::new(),
             used: Instant::now(),
         };
@@ -119,8 +146,18 @@ impl Slot {
         self.lock().running.len()
     }
 
+    /// Whether a view is open, at work or at rest.
     pub fn is_live(&self) -> bool {
-        self.lock().live.is_some()
+        self.lock().ground().is_some()
+    }
+
+    /// Gives a view up that rests.
+    pub fn close(&self) -> Result<()> {
+        let mut state = self.lock();
+        match state.live {
+            None => state.close(),
+            Some(_) => Ok(()),
+        }
     }
 
     /// Joins the vault's sandbox, opening it if there is none.
@@ -165,8 +202,10 @@ impl Slot {
         let before = vault.head;
         if state.live.is_none() {
             let near = state.grounds(runtime, &vault);
-            let live = open(runtime, self.vault, shape, Access::ReadWrite, &near)?;
-            (state.live, state.ground) = (Some(live), None);
+            state.live = match state.wake(runtime, &vault, shape)? {
+                Some(view) => Some(view),
+                None => Some(open(runtime, self.vault, shape, Access::ReadWrite, &near)?),
+            };
         }
         let live = state.live.as_mut().expect("opened just now");
         live.unsaved = true;
@@ -238,7 +277,7 @@ impl Slot {
         }
         if other {
             self.save(runtime, state)?;
-            state.close()?;
+            state.rest()?;
         }
         if !state.running.is_empty() {
             match self.commit_partly(runtime, state) {
@@ -250,7 +289,7 @@ impl Slot {
         Ok(())
     }
 
-    /// Runs `change` while nothing else can move the head and no view shows the old one.
+    /// Runs `change` while nothing else can move the head and nobody sees the old one.
     pub fn settled<T>(
         &self,
         runtime: &Runtime,
@@ -272,7 +311,7 @@ impl Slot {
         }
         state.check_unmounted()?;
         self.save(runtime, &mut state)?;
-        state.close()?;
+        state.rest()?;
         let _lease = runtime.inner.vaults.lease();
         change(runtime.inner.vaults.by_id(self.vault)?)
     }
@@ -373,11 +412,11 @@ impl Slot {
             }
             return;
         }
-        state.ground = None;
-        if let Some(live) = state.live.take_if(|live| !live.unsaved) {
+        let clean = state.live.take_if(|live| !live.unsaved);
+        if let Some(view) = clean.or(state.resting.take()) {
             drop(state);
             // What cannot be given up now is found at the next start.
-            if let Ok(closing) = live.close() {
+            if let Ok(closing) = view.close() {
                 closing.finish();
             }
             // Only memory: it is tried again after the next work.
@@ -388,7 +427,6 @@ impl Slot {
     /// Ends whatever runs and closes the view, keeping what was written.
     pub fn shut(&self, runtime: &Runtime) {
         let mut state = self.lock();
-        state.ground = None;
         if state.mount().is_some() {
             let _ = self.finish_mount(runtime, &mut state, mount::last_version());
         } else if state.live.as_ref().is_some_and(|live| live.unsaved) {
@@ -396,7 +434,8 @@ impl Slot {
             let _ = self.salvage(runtime, &mut state, None);
         } else {
             let has_grown = state.has_grown();
-            match state.live.take().map(LiveView::close) {
+            let view = state.live.take().or(state.resting.take());
+            match view.map(LiveView::close) {
                 // The next start has the time to remove it.
                 Some(Ok(closing)) if has_grown => closing.leave(),
                 Some(Ok(closing)) => closing.finish(),

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::ffi::CStr;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use avfs_sandbox::{Confinement, Network, OverlayPlan, SandboxPlan};
 use avfs_vault::{
-    Cause, CheckpointName, CheckpointOrigin, ExecId, NewVersion, Principal, RootId, Trees, VaultId,
-    VaultPath,
+    Cause, CheckpointName, CheckpointOrigin, Entry, ExecId, NewVersion, Principal, RootId, Trees,
+    Vault, VaultId, VaultPath,
 };
 use avfs_view::{CommitInput, HashCache, Layer, LayerUse, Retired, Skipped, Unfinished, Writers};
 use rustix::fs::{Mode, OFlags};
@@ -21,8 +21,12 @@ use crate::ground::{Beginning, Ground};
 use crate::options::{Access, Driver, ExecOptions};
 use crate::runtime::Runtime;
 use crate::stage::Stage;
-use crate::through::Through;
+use crate::through::{Applied, Through};
 use crate::{Error, Result};
+
+/// More than this is not done in a view that rests: another one is opened faster.
+const MOST_TO_CATCH_UP: usize = 16;
+const MOST_BYTES_TO_CATCH_UP: u64 = 1 << 20;
 
 /// Fields go in this order: the sandbox ends before the lens stops showing what it stands on.
 pub(crate) struct LiveView {
@@ -67,6 +71,31 @@ impl LiveView {
 
     pub fn is_alive(&self) -> bool {
         self.stage.is_alive() && self.engine.keeper.is_alive()
+    }
+
+    /// Does what has become of the vault since this view rests. False if that does not give the head, to the last
+    /// detail, or is too much; then this is to be given up.
+    pub fn catch_up(&mut self, runtime: &Runtime, vault: &Vault) -> Result<bool> {
+        let vaults = &runtime.inner.vaults;
+        let (trees, from) = (vaults.trees(), self.layer.record().last_commit);
+        if from == vault.head {
+            return Ok(true);
+        }
+        let changes = trees.diff_up_to(from, vault.head, MOST_TO_CATCH_UP)?;
+        let new = changes.iter().flatten().filter_map(|it| it.after.as_ref());
+        if changes.is_none() || new.map(Entry::size).sum::<u64>() > MOST_BYTES_TO_CATCH_UP {
+            return Ok(false);
+        }
+        self.layer.redraft(vault.head)?;
+        let top = self.stage.top()?;
+        let through = self.through(trees, top.as_fd());
+        if through.apply(from, vault.head, None)? != Applied::All {
+            return Ok(false);
+        }
+        let (engine, cache) = (&self.engine, &mut self.cache);
+        let entries = make_ready(runtime, engine, &self.layer, cache)?;
+        self.entries = entries.unwrap_or_default();
+        Ok(entries.is_some())
     }
 
     /// The way to change what it shows.
@@ -189,7 +218,7 @@ pub(crate) fn commit_layer(
 }
 
 /// The root that base and layer amount to; to be asked for while leased.
-pub(crate) fn root_of(
+fn root_of(
     runtime: &Runtime,
     engine: &Engine,
     layer: &Layer,
@@ -207,6 +236,23 @@ pub(crate) fn root_of(
     };
     let scanner = &engine.scanner;
     Ok(avfs_view::commit(&input, scanner, layer.upper(), cache)?)
+}
+
+/// Has the draft of a layer count, if it amounts to the root that it shall amount to, to the last detail; gives how many
+/// names it holds.
+pub(crate) fn make_ready(
+    runtime: &Runtime,
+    engine: &Engine,
+    layer: &Layer,
+    cache: &mut HashCache,
+) -> Result<Option<usize>> {
+    let _lease = runtime.inner.vaults.lease();
+    let reached = root_of(runtime, engine, layer, cache, Writers::None)?;
+    if reached.root != layer.record().last_commit {
+        return Ok(None);
+    }
+    layer.make_ready()?;
+    Ok(Some(reached.entries))
 }
 
 /// Where the host's own files lie over the vault's, so that what a layer has there means nothing.

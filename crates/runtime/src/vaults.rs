@@ -69,13 +69,14 @@ impl Runtime {
     /// Gives a vault in which nothing runs another name.
     pub fn vault_rename(&self, name: &VaultName, new: &VaultName) -> Result<VaultInfo> {
         let vault = self.inner.vaults.get(name)?;
-        // Whatever is open shows the old name.
         let renamed = self.slot(vault.id).settled(self, |vault| {
             Ok(self
                 .inner
                 .vaults
                 .rename(&vault.name, new, &Principal::Owner)?)
         })?;
+        // What is open shows the old name.
+        self.slot(vault.id).close()?;
         self.describe_one(renamed)
     }
 
@@ -111,6 +112,7 @@ impl Runtime {
         self.slot(vault.id).settled_after(self, running, |vault| {
             Ok(self.inner.vaults.delete(&vault.name, &Principal::Owner)?)
         })?;
+        self.slot(vault.id).close()?;
         self.forget_slot(vault.id);
         self.inner.indexes.forget(vault.id);
         // What remains on disk of a vault that is gone is removed now or at the next start.

@@ -218,9 +218,9 @@ impl Shown {
     /// Stores everything and shows it anew, from what is stored alone.
     pub fn reopen(&self) {
         self.unmount();
-        // Where a file verb has moved the head, the next command gets a view of its own.
-        self.home.ok(&["--vault", "v", "write", "/.fresh", "x"]);
-        self.home.ok(&["--vault", "v", "rm", "/.fresh"]);
+        // A view shows its vault's name, so it goes when that changes.
+        self.home.ok(&["vault", "rename", "v", "renamed"]);
+        self.home.ok(&["vault", "rename", "renamed", "v"]);
         self.mount();
     }
 }

@@ -129,7 +129,7 @@ impl Layers {
     }
 
     /// The same, to be filled with what leads from `base` to `head`. It counts only when it is
-    /// [said to be ready](Layer::is_ready).
+    /// [made ready](Layer::make_ready).
     pub fn draft(
         &self,
         vault: VaultId,
@@ -321,8 +321,16 @@ impl Layer {
             .map_err(at(&self.path))
     }
 
+    /// Has a layer that holds nothing uncommitted be a draft again, on its way to `head`.
+    pub fn redraft(&mut self, head: RootId) -> Result<()> {
+        let renamed = std::fs::rename(self.path.join(RECORD), self.path.join(DRAFT));
+        renamed.map_err(at(&self.path))?;
+        (self.record.last_commit, self.record.pending) = (head, head);
+        self.save()
+    }
+
     /// Has a draft count from now on.
-    pub fn is_ready(&self) -> Result<()> {
+    pub fn make_ready(&self) -> Result<()> {
         let renamed = std::fs::rename(self.path.join(DRAFT), self.path.join(RECORD));
         renamed.map_err(at(&self.path))
     }
@@ -587,11 +595,11 @@ mod tests {
         assert_eq!(layers.find().unwrap().len(), 0);
         assert_eq!(layers.rubbish().unwrap().len(), 1);
         let mut layer = draft();
-        layer.is_ready().unwrap();
+        layer.make_ready().unwrap();
         layer.begin_commit(root('c')).unwrap();
         drop(layer);
         let layer = layers.find().unwrap().remove(0).claim(Duration::ZERO);
-        let layer = layer.unwrap();
+        let mut layer = layer.unwrap();
         let record = layer.record();
         assert_eq!(
             (record.base, record.last_commit, record.pending),
@@ -599,6 +607,12 @@ mod tests {
         );
         drop(draft().retire().unwrap());
         assert_eq!(layers.find().unwrap().len(), 1);
+        layer.redraft(root('d')).unwrap();
+        assert_eq!(layers.find().unwrap().len(), 0);
+        layer.make_ready().unwrap();
+        drop(layer);
+        let layer = layers.find().unwrap().remove(0).claim(Duration::ZERO);
+        assert_eq!(layer.unwrap().record().last_commit, root('d'));
     }
 
     #[test]

@@ -89,9 +89,7 @@ impl Slot {
             return Err(self.busy(runtime, &state)?);
         }
         self.save(runtime, &mut state)?;
-        if let Some(live) = state.live.take() {
-            live.close()?.in_background();
-        }
+        state.close()?;
         let vault = runtime.inner.vaults.by_id(self.vault)?;
         state.live = Some(open_on_host(runtime, &vault, showing)?);
         state.used = Instant::now();

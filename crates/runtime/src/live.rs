@@ -7,6 +7,7 @@
 mod change;
 mod commits;
 mod mount;
+mod resting;
 mod salvage;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -77,54 +78,6 @@ impl State {
     fn has_grown(&self) -> bool {
         self.live.as_ref().is_some_and(|live| live.entries > GROWN)
     }
-
-    /// Lets a clean view rest, unless looking at all that it holds takes longer than opening another one.
-    fn rest(&mut self) -> Result<()> {
-        if self.has_grown() {
-            return self.close();
-        }
-        self.resting = self.live.take().or(self.resting.take());
-        Ok(())
-    }
-
-    /// Gives a clean view up.
-    fn close(&mut self) -> Result<()> {
-        for view in [self.live.take(), self.resting.take()]
-            .into_iter()
-            .flatten()
-        {
-            view.close()?.in_background();
-        }
-        Ok(())
-    }
-
-    /// Has the view that rests catch up with the vault; what cannot is given up.
-    fn wake(&mut self, runtime: &Runtime, vault: &Vault, shape: Shape) -> Result<Option<LiveView>> {
-        let Some(mut view) = self.resting.take() else {
-            return Ok(None);
-        };
-        if view.shape == shape && view.is_alive() {
-            // It is only for speed: what stands in its way stands in the way of nothing else, or will be met again.
-            if let Ok(true) = view.catch_up(runtime, vault) {
-                return Ok(Some(view));
-            }
-        }
-        view.close()?.in_background();
-        Ok(None)
-    }
-
-    /// What the view stands on.
-    fn ground(&self) -> Option<Arc<Ground>> {
-        let view = self.live.as_ref().or(self.resting.as_ref());
-        view.map(|view| view.ground.clone())
-    }
-
-    /// What another view of the vault may stand on, too: the same, or what that of its parent stands on.
-    fn grounds(&self, runtime: &Runtime, vault: &Vault) -> Vec<Arc<Ground>> {
-        let parent = vault.parent.as_ref();
-        let parent = parent.and_then(|parent| runtime.slot_of(parent.vault)?.ground());
-        self.ground().into_iter().chain(parent).collect()
-    }
 }
 
 impl Slot {
@@ -149,15 +102,6 @@ impl Slot {
     /// Whether a view is open, at work or at rest.
     pub fn is_live(&self) -> bool {
         self.lock().ground().is_some()
-    }
-
-    /// Gives a view up that rests.
-    pub fn close(&self) -> Result<()> {
-        let mut state = self.lock();
-        match state.live {
-            None => state.close(),
-            Some(_) => Ok(()),
-        }
     }
 
     /// Joins the vault's sandbox, opening it if there is none.
@@ -305,13 +249,33 @@ impl Slot {
         running: Running,
         change: impl FnOnce(Vault) -> Result<T>,
     ) -> Result<T> {
+        self.settle(runtime, running, State::rest, change)
+    }
+
+    /// The same for a change after which no view that is open will do.
+    pub fn closed_after<T>(
+        &self,
+        runtime: &Runtime,
+        running: Running,
+        change: impl FnOnce(Vault) -> Result<T>,
+    ) -> Result<T> {
+        self.settle(runtime, running, State::close, change)
+    }
+
+    fn settle<T>(
+        &self,
+        runtime: &Runtime,
+        running: Running,
+        leave: impl FnOnce(&mut State) -> Result<()>,
+        change: impl FnOnce(Vault) -> Result<T>,
+    ) -> Result<T> {
         let mut state = self.without_commands(runtime, running)?;
         if running == Running::End && state.mount().is_some() {
             self.finish_mount(runtime, &mut state, mount::last_version())?;
         }
         state.check_unmounted()?;
         self.save(runtime, &mut state)?;
-        state.rest()?;
+        leave(&mut state)?;
         let _lease = runtime.inner.vaults.lease();
         change(runtime.inner.vaults.by_id(self.vault)?)
     }

@@ -69,14 +69,14 @@ impl Runtime {
     /// Gives a vault in which nothing runs another name.
     pub fn vault_rename(&self, name: &VaultName, new: &VaultName) -> Result<VaultInfo> {
         let vault = self.inner.vaults.get(name)?;
-        let renamed = self.slot(vault.id).settled(self, |vault| {
+        // Whatever is open shows the old name.
+        let slot = self.slot(vault.id);
+        let renamed = slot.closed_after(self, Running::Respect, |vault| {
             Ok(self
                 .inner
                 .vaults
                 .rename(&vault.name, new, &Principal::Owner)?)
         })?;
-        // What is open shows the old name.
-        self.slot(vault.id).close()?;
         self.describe_one(renamed)
     }
 
@@ -109,10 +109,9 @@ impl Runtime {
         let vault = self.inner.vaults.get(name)?;
         self.without_jobs(vault.id, running)?;
         self.slot(vault.id).put_aside(self)?;
-        self.slot(vault.id).settled_after(self, running, |vault| {
+        self.slot(vault.id).closed_after(self, running, |vault| {
             Ok(self.inner.vaults.delete(&vault.name, &Principal::Owner)?)
         })?;
-        self.slot(vault.id).close()?;
         self.forget_slot(vault.id);
         self.inner.indexes.forget(vault.id);
         // What remains on disk of a vault that is gone is removed now or at the next start.

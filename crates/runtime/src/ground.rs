@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use avfs_vault::{Change, Entry, Hold, RootId, Vault};
+use avfs_vault::{Change, Entry, Hold, RootId, Trees, Vault};
 use avfs_view::{HashCache, Layer, LayerUse, LensRoot};
 
 use crate::Result;
@@ -138,9 +138,22 @@ fn way(runtime: &Runtime, from: RootId, to: RootId) -> Result<Option<Vec<Change>
         return Ok(None);
     }
     let most = MOST_CHANGES.min(files / FILES_PER_CHANGE);
-    let changes = trees.diff_up_to(from, to, most as usize)?;
+    differing_little(trees, (from, to), most as usize, files * BYTES_PER_FILE)
+}
+
+/// What differs between two roots, if it is no more than `most` paths with `bytes` in the files that are new, and no file
+/// of several names: one that is shown goes on saying how many it had.
+pub(crate) fn differing_little(
+    trees: &Trees,
+    (from, to): (RootId, RootId),
+    most: usize,
+    bytes: u64,
+) -> Result<Option<Vec<Change>>> {
+    let changes = trees.diff_up_to(from, to, most)?;
     Ok(changes.filter(|changes| {
-        let put = changes.iter().filter_map(|change| change.after.as_ref());
-        put.map(Entry::size).sum::<u64>() <= files * BYTES_PER_FILE
+        let new = changes.iter().filter_map(|change| change.after.as_ref());
+        let old = changes.iter().filter_map(|change| change.before.as_ref());
+        new.clone().map(Entry::size).sum::<u64>() <= bytes
+            && new.chain(old).all(|entry| entry.link().is_none())
     }))
 }

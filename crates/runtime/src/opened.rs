@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use avfs_sandbox::{Confinement, Network, OverlayPlan, SandboxPlan};
 use avfs_vault::{
-    Cause, CheckpointName, CheckpointOrigin, Entry, ExecId, NewVersion, Principal, RootId, Trees,
-    Vault, VaultId, VaultPath,
+    Cause, CheckpointName, CheckpointOrigin, ExecId, NewVersion, Principal, RootId, Trees, Vault,
+    VaultId, VaultPath,
 };
 use avfs_view::{CommitInput, HashCache, Layer, LayerUse, Retired, Skipped, Unfinished, Writers};
 use rustix::fs::{Mode, OFlags};
@@ -17,7 +17,7 @@ use rustix::fs::{Mode, OFlags};
 use crate::engine::{Engine, STORED_OWNER, layer_owner};
 use crate::entered::Inside;
 use crate::gauge::Gauge;
-use crate::ground::{Beginning, Ground};
+use crate::ground::{Beginning, Ground, differing_little};
 use crate::options::{Access, Driver, ExecOptions};
 use crate::runtime::Runtime;
 use crate::stage::Stage;
@@ -81,9 +81,8 @@ impl LiveView {
         if from == vault.head {
             return Ok(true);
         }
-        let changes = trees.diff_up_to(from, vault.head, MOST_TO_CATCH_UP)?;
-        let new = changes.iter().flatten().filter_map(|it| it.after.as_ref());
-        if changes.is_none() || new.map(Entry::size).sum::<u64>() > MOST_BYTES_TO_CATCH_UP {
+        let (roots, most) = ((from, vault.head), MOST_TO_CATCH_UP);
+        if differing_little(trees, roots, most, MOST_BYTES_TO_CATCH_UP)?.is_none() {
             return Ok(false);
         }
         self.layer.redraft(vault.head)?;

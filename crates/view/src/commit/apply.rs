@@ -139,7 +139,7 @@ impl<'a> Applied<'a> {
         let path = vault_path(&upper.path).filter(|path| !self.is_ignored(path));
         let Some(path) = path else { return Ok(()) };
         let below = self.below(&path, is_hidden)?;
-        let meta = self.meta(upper, below.as_ref());
+        let meta = self.meta(upper, &path, below.as_ref())?;
         let merges = !matches!(upper.kind, UpperKind::Directory { opaque: true, .. });
         let meta = match below {
             Some(below) if merges && below.is_dir() && same_meta(&below.meta, &meta) => below.meta,
@@ -194,7 +194,7 @@ impl<'a> Applied<'a> {
                 return Ok(());
             }
         };
-        let mut meta = self.meta(upper, existing.as_ref());
+        let mut meta = self.meta(upper, &path, existing.as_ref())?;
         if let Some(shared) = shared {
             let default = (self.input.owner.uid, self.input.owner.gid);
             (meta.uid, meta.gid) = shared.owner.unwrap_or(default);
@@ -224,7 +224,7 @@ impl<'a> Applied<'a> {
                 .ok_or_else(|| Error::LostRedirect {
                     origin: origin.to_string(),
                 })?;
-            let meta = self.meta(upper, Some(&moved));
+            let meta = self.meta(upper, &path, Some(&moved))?;
             let meta = match same_meta(&moved.meta, &meta) {
                 true => moved.meta,
                 false => self.new_meta(&path, meta)?,
@@ -241,14 +241,15 @@ impl<'a> Applied<'a> {
         }
         match existing {
             Some(existing) if existing.is_dir() && !opaque => {
-                let meta = self.meta(upper, Some(&existing));
+                let meta = self.meta(upper, &path, Some(&existing))?;
                 if !same_meta(&existing.meta, &meta) {
                     let meta = self.new_meta(&path, meta)?;
                     self.edit.set_meta(&path, meta)?;
                 }
             }
             existing => {
-                let meta = self.new_meta(&path, self.meta(upper, existing.as_ref()))?;
+                let meta = self.meta(upper, &path, existing.as_ref())?;
+                let meta = self.new_meta(&path, meta)?;
                 let empty = Entry::directory(meta.mode, meta.mtime);
                 self.edit.put(
                     &path,
@@ -267,19 +268,23 @@ impl<'a> Applied<'a> {
     }
 
     /// Views show every owner as the sandbox's user, so a commit never learns of an owner.
-    fn meta(&self, upper: &UpperEntry, existing: Option<&Entry>) -> Meta {
-        let (uid, gid) = match existing {
+    fn meta(&self, upper: &UpperEntry, path: &VaultPath, existing: Option<&Entry>) -> Result<Meta> {
+        let before = match existing {
+            Some(_) => None,
+            None => self.before(path)?,
+        };
+        let (uid, gid) = match existing.or(before.as_ref()) {
             Some(entry) => (entry.meta.uid, entry.meta.gid),
             None => (self.input.owner.uid, self.input.owner.gid),
         };
-        Meta {
+        Ok(Meta {
             mode: upper.mode,
             uid,
             gid,
             mtime: time(upper.mtime),
             ctime: time(upper.ctime),
             xattrs: upper.xattrs.clone(),
-        }
+        })
     }
 
     pub fn skip(&mut self, upper: &UpperEntry, reason: &'static str) {

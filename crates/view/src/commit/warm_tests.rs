@@ -146,6 +146,30 @@ fn what_only_its_time_of_change_tells_from_the_commit_before_stays() {
 }
 
 #[test]
+fn what_the_commit_before_had_keeps_its_owner() {
+    let mut scene = Scene::new();
+    scene.write("d/f", "as a verb wrote it");
+    let plain = scene.commit(Writers::None).root;
+    let mut edit = scene.trees.edit(plain).unwrap();
+    for path in ["/d", "/d/f"] {
+        let path = path.parse().unwrap();
+        let mut meta = edit.get(&path).unwrap().unwrap().meta;
+        (meta.uid, meta.gid) = (33, 34);
+        edit.set_meta(&path, meta).unwrap();
+    }
+    scene.last_commit = edit.finish().unwrap();
+    scene.cache = super::HashCache::default();
+    assert_eq!(scene.commit(Writers::None).root, scene.last_commit);
+    scene.write("d/f", "changed");
+    scene.write("d/new", "new");
+    let root = scene.commit(Writers::None).root;
+    for (path, owner) in [("/d", 33), ("/d/f", 33), ("/d/new", 1000)] {
+        let entry = scene.trees.entry(root, &path.parse().unwrap());
+        assert_eq!(entry.unwrap().unwrap().meta.uid, owner, "{path}");
+    }
+}
+
+#[test]
 fn only_what_changed_is_looked_at_again() {
     let mut scene = Scene::new();
     for number in 0..50 {

@@ -82,13 +82,14 @@ impl LiveView {
             return Ok(true);
         }
         let (roots, most) = ((from, vault.head), MOST_TO_CATCH_UP);
-        if differing_little(trees, roots, most, MOST_BYTES_TO_CATCH_UP)?.is_none() {
+        let changes = differing_little(trees, roots, most, MOST_BYTES_TO_CATCH_UP)?;
+        let Some(changes) = changes else {
             return Ok(false);
-        }
+        };
         self.layer.redraft(vault.head)?;
         let top = self.stage.top()?;
         let through = self.through(trees, top.as_fd());
-        if through.apply(from, vault.head, None)? != Applied::All {
+        if through.apply(changes, vault.head, None)? != Applied::All {
             return Ok(false);
         }
         let (engine, cache) = (&self.engine, &mut self.cache);

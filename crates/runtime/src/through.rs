@@ -81,14 +81,14 @@ impl From<avfs_view::Error> for Halt {
 }
 
 impl Through<'_> {
-    /// Does in the view what leads from `before` to `after`.
+    /// Does in the view the changes that lead to `after`.
     pub fn apply(
         &self,
-        before: RootId,
+        changes: Vec<Change>,
         after: RootId,
         gesture: Option<&Gesture>,
     ) -> Result<Applied> {
-        match self.try_apply(before, after, gesture) {
+        match self.try_apply(changes, after, gesture) {
             Ok(()) => Ok(Applied::All),
             Err(Halt::Overtaken) => Ok(Applied::Overtaken),
             Err(Halt::Failed(error)) => Err(error),
@@ -97,11 +97,10 @@ impl Through<'_> {
 
     fn try_apply(
         &self,
-        before: RootId,
+        mut changes: Vec<Change>,
         after: RootId,
         gesture: Option<&Gesture>,
     ) -> Result<(), Halt> {
-        let mut changes = self.trees.diff(before, after)?;
         match gesture {
             Some(Gesture::Rename { from, to }) if self.rename(from, to)? => {
                 changes.retain(|it| !it.path.starts_with(from) && !it.path.starts_with(to));

@@ -44,7 +44,8 @@ impl Slot {
             let live = state.live.as_ref().expect("what is in use is a view");
             let top = live.stage.top()?;
             let through = live.through(vaults.trees(), top.as_fd());
-            if through.apply(vault.head, draft.root, draft.gesture.as_ref())? == Applied::All {
+            let changes = vaults.trees().diff(vault.head, draft.root)?;
+            if through.apply(changes, draft.root, draft.gesture.as_ref())? == Applied::All {
                 let committed = self.commit(runtime, &mut state, change.version);
                 let committed = committed.map_err(|error| self.uncommitted(runtime, error))?;
                 return Ok((draft.value, committed.version.unwrap_or(vault.version)));

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use avfs_testkit::{Home, Person, leftover_processes, wait_for};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::process::Command;
 use std::time::Duration;
@@ -55,13 +56,14 @@ fn a_shell_has_a_terminal_of_its_own() {
         person.wait_for("all");
         person.wait_for("xterm-256color");
         person.wait_for("24 80");
-        person.answer("<2>", "trap 'echo now $(stty size)' WINCH");
-        person.wait_for("<2>");
+        // At its prompt a shell does what is trapped only after the next line, which may come before the signal.
+        let reads = "until read -t 0.1; do :; done";
+        let trap = format!("trap 'echo now $(stty size)' WINCH; echo set $((1+1)); {reads}");
+        person.answer("<2>", &trap);
+        person.wait_for("set 2");
         person.resize(31, 101);
-        // A shell at its prompt does what is trapped when it is woken.
-        person.type_keys("\n");
         person.wait_for("now 31 101");
-        person.type_keys("echo made > /made; exit 5\n");
+        person.type_keys("\necho made > /made; exit 5\n");
         let (status, text) = person.end();
         assert_eq!(status.code(), Some(5), "{text}");
         assert!(
@@ -69,6 +71,24 @@ fn a_shell_has_a_terminal_of_its_own() {
             "the report follows: {text}"
         );
         assert_eq!(home.ok(&["cat", "/made"]), "made\n");
+    });
+}
+
+#[test]
+fn a_terminal_sized_before_its_command_begins_has_that_size() {
+    with_vault(|home| {
+        let daemon = Pid::from_raw(home.daemon_pid().unwrap().cast_signed()).unwrap();
+        for rows in 30..36 {
+            kill_process(daemon, Signal::STOP).unwrap();
+            let sized = until_sized(&format!("{rows} 101"));
+            let mut person = person(home, &["exec", "--tty", "--", "sh", "-c", &sized]);
+            let is_raw = wait_for(SOON, || person.is_raw());
+            person.resize(rows, 101);
+            kill_process(daemon, Signal::CONT).unwrap();
+            assert!(is_raw);
+            person.wait_for("sized 1");
+            assert!(person.end().0.success());
+        }
     });
 }
 

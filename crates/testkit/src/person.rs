@@ -2,7 +2,7 @@
 
 use crate::terminal;
 use rustix::process::{ioctl_tiocsctty, setsid};
-use rustix::termios::{Winsize, tcsetwinsize};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -85,6 +85,12 @@ impl Person {
     /// Makes the terminal another size.
     pub fn resize(&mut self, rows: u16, columns: u16) {
         set_size(&self.hand, rows, columns);
+    }
+
+    /// Whether the program takes every key as it comes.
+    pub fn is_raw(&self) -> bool {
+        let modes = tcgetattr(&self.other).expect("own terminal").local_modes;
+        !modes.contains(LocalModes::ICANON)
     }
 
     /// Waits until the program says this; gives all it has said.

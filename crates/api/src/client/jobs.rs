@@ -81,7 +81,7 @@ impl Connection {
         let job_id = attachment.logs.job_id;
         let mut interrupts = Interrupts::watch()?;
         let first = (attachment.window)();
-        let mut resizes = Resizes::watch(Some(attachment.window))?;
+        let mut resizes = Resizes::watch(Some(attachment.window), first)?;
         let mut events = Events::open(self, &attachment.logs).await?;
         let mut second = Connection::open(&place).await?;
         if let Some((rows, columns)) = first {

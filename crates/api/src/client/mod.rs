@@ -194,7 +194,8 @@ impl Connection {
         on_event: &mut dyn FnMut(ExecEvent) -> ControlFlow<()>,
     ) -> Result<Envelope> {
         let mut interrupts = Interrupts::watch()?;
-        let mut resizes = Resizes::watch(hands.window.take())?;
+        let asked = request.tty.as_ref().map(|tty| (tty.rows, tty.columns));
+        let mut resizes = Resizes::watch(hands.window.take(), asked)?;
         let place = self.place.clone();
         let mut body = tokio::select! {
             answer = self.send(vault, request, "text/event-stream") => answer?.into_body(),
@@ -214,12 +215,10 @@ impl Connection {
                     second.call("", &ExecCancel { call: asked, interrupt }).await?;
                     continue;
                 }
-                (rows, columns) = resizes.next() => {
-                    if let Some(call) = call {
-                        // The command may have ended meanwhile.
-                        let mut second = Connection::open(&place).await?;
-                        let _ = second.call("", &ExecResize { call, rows, columns }).await;
-                    }
+                (call, (rows, columns)) = resizes.next_for(call) => {
+                    // The command may have ended meanwhile.
+                    let mut second = Connection::open(&place).await?;
+                    let _ = second.call("", &ExecResize { call, rows, columns }).await;
                     continue;
                 }
             };

@@ -56,7 +56,7 @@ fn a_shell_has_a_terminal_of_its_own() {
         person.wait_for("all");
         person.wait_for("xterm-256color");
         person.wait_for("24 80");
-        // At its prompt a shell does what is trapped only after the next line, which may come before the signal.
+        // A shell that is signalled on the way to its prompt does what is trapped after the next key only.
         let reads = "until read -t 0.1; do :; done";
         let trap = format!("trap 'echo now $(stty size)' WINCH; echo set $((1+1)); {reads}");
         person.answer("<2>", &trap);

@@ -20,7 +20,7 @@ fn a_timeout_keeps_the_output_and_leaves_no_grandchildren() {
     with_vault(|home| {
         let tree = "echo before; (setsid sh -c 'sleep 97.65431' &) ; nohup sleep 97.65431 >/dev/null & \
             echo partial > /kept; sleep 97.65431";
-        let words = ["--timeout", "1s", "--shell", tree];
+        let words = ["--timeout", "3s", "--shell", tree];
         let output = home.avfs(&[&["--json", "exec"], &words[..]].concat());
         assert_eq!(output.status.code(), Some(124));
         let envelope: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

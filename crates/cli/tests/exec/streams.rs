@@ -1,7 +1,7 @@
 //! Output while it happens, and output read back later.
 
 use crate::{AVFS, exec, with_vault};
-use avfs_testkit::{Home, wait_for};
+use avfs_testkit::{Home, leftover_processes, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read};
@@ -37,17 +37,16 @@ fn events_come_one_by_one_while_the_command_runs() {
 #[test]
 fn ctrl_c_reaches_the_command() {
     with_vault(|home| {
-        let traps = "trap 'echo caught; exit 7' INT; echo ready; while :; do sleep 0.05; done";
+        let traps =
+            "trap 'echo caught; exit 7' INT; echo ready; while :; do sleep 1.$((3750+1)); done";
         let mut child = home
             .command(&["--json", "exec", "--shell", traps])
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
         assert!(wait_for(Duration::from_secs(20), || {
-            home.json(&["daemon", "status"])["running_execs"] == 1
+            !leftover_processes("1.3751").is_empty()
         }));
-        // Running is not yet trapping.
-        std::thread::sleep(Duration::from_millis(500));
         let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
         kill_process(pid, Signal::INT).unwrap();
         let mut text = String::new();

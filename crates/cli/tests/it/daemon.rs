@@ -203,14 +203,14 @@ fn stopped_while_a_command_runs_it_tells_the_caller_and_keeps_the_work() {
 #[test]
 fn left_alone_it_ends() {
     let home = Home::new(AVFS);
-    let mut server = home.command(&["serve", "--idle-timeout", "1"]);
+    let mut server = home.command(&["serve", "--idle-timeout", "3"]);
     let mut server = server.stderr(Stdio::null()).spawn().unwrap();
     assert!(wait_for(SOON, || home.daemon_pid().is_some()));
     home.ok(&["vault", "create", "v"]);
     let begun = std::time::Instant::now();
-    home.ok(&["exec", "--", "sleep", "2"]);
+    home.ok(&["exec", "--", "sleep", "5"]);
     assert!(
-        begun.elapsed() >= Duration::from_secs(2),
+        begun.elapsed() >= Duration::from_secs(5),
         "a running command is no idleness"
     );
     assert!(wait_for(SOON, || matches!(server.try_wait(), Ok(Some(_)))));

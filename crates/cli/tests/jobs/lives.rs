@@ -136,7 +136,7 @@ fn a_clients_job_ends_when_nobody_asks_after_it() {
             "--lifetime",
             "client",
             "--lease",
-            "700",
+            "2500",
             "--",
             "sleep",
             "1000",
@@ -147,11 +147,11 @@ fn a_clients_job_ends_when_nobody_asks_after_it() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        std::thread::sleep(Duration::from_millis(1500));
+        std::thread::sleep(Duration::from_millis(4000));
         let item = listed(home, &job);
         assert_eq!(
             (&item["running"], &item["lease_ms"]),
-            (&json!(true), &json!(700)),
+            (&json!(true), &json!(2500)),
             "somebody follows it"
         );
         follower.kill().unwrap();
@@ -167,7 +167,7 @@ fn a_clients_job_ends_when_nobody_asks_after_it() {
 #[test]
 fn an_idle_daemon_waits_for_its_jobs() {
     let home = Home::new(AVFS);
-    let mut serve: Command = home.command(&["serve", "--idle-timeout", "1"]);
+    let mut serve: Command = home.command(&["serve", "--idle-timeout", "3"]);
     let mut daemon = serve
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -175,7 +175,7 @@ fn an_idle_daemon_waits_for_its_jobs() {
         .unwrap();
     assert!(wait_for(SOON, || home.daemon_pid().is_some()));
     home.ok(&["vault", "create", "v"]);
-    let job = start(&home, &["--shell", "sleep 3; echo done"]);
+    let job = start(&home, &["--shell", "sleep 5; echo done"]);
     // Nobody asks anything of it while the job runs.
     let status = daemon.wait().unwrap();
     assert!(status.success(), "it ended by itself");

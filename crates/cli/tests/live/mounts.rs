@@ -420,7 +420,7 @@ fn a_daemon_stays_while_something_is_mounted() {
     for scene in scenes().into_iter().rev().take(1) {
         let home = &scene.home;
         home.ok(&["daemon", "stop"]);
-        let words = ["serve", "--foreground", "--idle-timeout", "1"];
+        let words = ["serve", "--foreground", "--idle-timeout", "3"];
         let mut daemon = home.command(&words);
         let mut daemon = daemon
             .stdout(std::process::Stdio::null())
@@ -431,7 +431,7 @@ fn a_daemon_stays_while_something_is_mounted() {
             "{scene}"
         );
         scene.mount();
-        std::thread::sleep(Duration::from_millis(2_500));
+        std::thread::sleep(Duration::from_millis(5_000));
         assert_eq!(scene.host("cat $M/src/a.txt"), "stored\n", "{scene}");
         assert!(
             daemon.try_wait().expect("it can be asked").is_none(),

@@ -75,7 +75,7 @@ fn what_was_tried_and_timed_out_is_published_as_that() {
     guarded(&home);
     let script = "echo tried > out; sleep 60";
     home.ok(&["write", "/workspace/deploy.sh", script]);
-    let (id, result) = speculates_with(&home, &["--timeout", "1000"]);
+    let (id, result) = speculates_with(&home, &["--timeout", "3000"]);
     assert_eq!(result["speculation"]["status"], "timed_out", "{result:#}");
     approves(&home, &id, &[]);
     let published = with_approval(&home, &id, &DEPLOY)["result"].clone();

@@ -42,8 +42,13 @@ impl Runtime {
 
     pub fn vault_list(&self) -> Result<Vec<VaultInfo>> {
         let current = self.inner.vaults.current()?.map(|vault| vault.id);
+        let checkpoints = self.inner.vaults.checkpoint_counts()?;
         let vaults = self.inner.vaults.list()?.into_iter();
-        vaults.map(|vault| self.describe(vault, current)).collect()
+        let describe = |vault: Vault| {
+            let checkpoints = checkpoints.get(&vault.id).copied().unwrap_or(0);
+            self.describe(vault, current, checkpoints)
+        };
+        vaults.map(describe).collect()
     }
 
     pub fn vault_info(&self, vault: Select) -> Result<VaultInfo> {
@@ -139,19 +144,25 @@ impl Runtime {
         Ok(self.inner.vaults.verify_journal()?)
     }
 
-    fn describe(&self, vault: Vault, current: Option<VaultId>) -> Result<VaultInfo> {
+    fn describe(
+        &self,
+        vault: Vault,
+        current: Option<VaultId>,
+        checkpoints: usize,
+    ) -> Result<VaultInfo> {
         let root = self.inner.vaults.trees().root(vault.head)?;
         Ok(VaultInfo {
             current: current == Some(vault.id),
             files: root.files(),
             bytes: root.bytes(),
-            checkpoints: self.inner.vaults.checkpoint_count(vault.id)?,
+            checkpoints,
             vault,
         })
     }
 
     fn describe_one(&self, vault: Vault) -> Result<VaultInfo> {
         let current = self.inner.vaults.current()?.map(|vault| vault.id);
-        self.describe(vault, current)
+        let checkpoints = self.inner.vaults.checkpoint_count(vault.id)?;
+        self.describe(vault, current, checkpoints)
     }
 }

@@ -3,6 +3,7 @@
 use avfs_store::Durability;
 use avfs_store::rusqlite::{self, Connection, OptionalExtension, Row, Transaction};
 use serde_json::json;
+use std::collections::HashMap;
 use uuid::Uuid;
 
 use crate::schema::{optional_text, root, text, time};
@@ -77,6 +78,20 @@ impl Vaults {
             let mut statement = connection.prepare_cached(sql)?;
             let count: i64 = statement.query_row([vault.as_bytes()], |row| row.get(0))?;
             Ok(usize::try_from(count).unwrap_or(0))
+        })
+    }
+
+    /// How many checkpoints each vault has that has any.
+    pub fn checkpoint_counts(&self) -> Result<HashMap<VaultId, usize>> {
+        let sql = "SELECT vault, COUNT(*) FROM checkpoint GROUP BY vault";
+        self.store().read(|connection| {
+            let mut statement = connection.prepare_cached(sql)?;
+            let rows = statement.query_map([], |row| {
+                let count: i64 = row.get(1)?;
+                let vault = VaultId::from_bytes(row.get(0)?);
+                Ok((vault, usize::try_from(count).unwrap_or(0)))
+            })?;
+            Ok(rows.collect::<rusqlite::Result<_>>()?)
         })
     }
 

@@ -4,19 +4,22 @@ use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
+#[command(override_usage = "avfs mount [OPTIONS] [[VAULT] DIR]")]
 #[command(after_help = "\
 What is written there becomes a version when it is unmounted, on `avfs commit`, with --autocommit,
 and whenever somebody looks at the vault: a fork, a checkpoint, a diff, `avfs cat`.
 
 Examples:
   avfs mount ~/project                     the current vault, until `avfs unmount ~/project`
+  avfs mount try-1 ~/try                   another vault
   avfs mount --vault try-1 --autocommit 60
   avfs mount /mnt/then --at before-refactor    a checkpoint, to look at
   avfs mount /mnt/then --at v12                a version
   avfs mount ~/project --foreground            until Ctrl-C")]
 pub struct MountArgs {
-    /// An empty directory, made if need be [default: one in the home]
-    pub dir: Option<PathBuf>,
+    /// An empty directory, made if need be [default: one in the home]; before it, which vault
+    #[arg(value_name = "DIR", num_args = 0..=2)]
+    pub places: Vec<PathBuf>,
     /// Refuse writes; shows the vault as it is now
     #[arg(long, short)]
     pub readonly: bool,

@@ -6,8 +6,8 @@ use crate::output::Output;
 use crate::output::table::table;
 use crate::session::Session;
 use avfs_api::wire::{
-    Base64, Mount, MountDriverWord, MountItem, MountListing, Mounts, Unmount, UnmountListing,
-    UnmountedItem, to_text,
+    Base64, CURRENT, Mount, MountDriverWord, MountItem, MountListing, Mounts, Unmount,
+    UnmountListing, UnmountedItem, to_text,
 };
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
@@ -20,7 +20,11 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(300);
 
 pub fn run(args: MountArgs, session: &mut Session, output: Output) -> Result<()> {
-    let (dir, dir_b64) = match &args.dir {
+    let (vault, dir) = match args.places.as_slice() {
+        [vault, dir] => (one_vault(vault, session)?, Some(dir)),
+        places => (session.vault().to_owned(), places.first()),
+    };
+    let (dir, dir_b64) = match dir {
         Some(dir) => text_of(&resolve(dir)?),
         None => (None, None),
     };
@@ -28,7 +32,7 @@ pub fn run(args: MountArgs, session: &mut Session, output: Output) -> Result<()>
         text: error.to_string(),
         hint: None,
     })?;
-    let mounted = session.call(&Mount {
+    let request = Mount {
         dir,
         dir_b64,
         readonly: args.readonly,
@@ -39,12 +43,25 @@ pub fn run(args: MountArgs, session: &mut Session, output: Output) -> Result<()>
         }),
         autocommit_s: args.autocommit,
         mount_namespace,
-    })?;
+    };
+    let mounted = session.call_on(&vault, &request)?;
     output.answer(&mounted, mounted_text)?;
     if args.foreground {
         return stay(&mounted, session, output);
     }
     Ok(())
+}
+
+/// The vault that stands before the directory, unless another was asked for, too.
+fn one_vault(named: &Path, session: &Session) -> Result<String> {
+    let named = named.to_string_lossy().into_owned();
+    match session.vault() {
+        other if other == CURRENT || other == named => Ok(named),
+        other => Err(Error::Invalid {
+            text: format!("two vaults to mount: {named}, and {other} of --vault or AVFS_VAULT"),
+            hint: Some("name one of them".into()),
+        }),
+    }
 }
 
 pub fn unmount(args: UnmountArgs, session: &mut Session, output: Output) -> Result<()> {

@@ -314,6 +314,26 @@ fn commits_come_by_themselves_and_at_the_end() {
 }
 
 #[test]
+fn the_vault_may_stand_before_the_directory() {
+    for scene in scenes() {
+        let (home, dir) = (&scene.home, scene.dir());
+        home.ok(&["vault", "fork", "v", "other"]);
+        home.ok(&["--vault", "other", "write", "/only-here", "x"]);
+        home.ok(&["mount", "other", text(&dir), "--driver", scene.driver]);
+        assert_eq!(scene.host("cat $M/only-here"), "x", "{scene}");
+        assert_eq!(mounts(home)[0]["vault"], "other", "{scene}");
+        home.ok(&["unmount", text(&dir)]);
+        let two = home.json(&["--vault", "v", "mount", "other", text(&dir)]);
+        assert_eq!(two["error"], "Invalid", "{two:#}");
+        let nowhere = home.json(&["mount", "nowhere", text(&dir)]);
+        assert_eq!(nowhere["error"], "NotFound", "{nowhere:#}");
+        let third = home.avfs(&["mount", "other", text(&dir), "more"]);
+        assert_eq!(third.status.code(), Some(2));
+        assert!(mounts(home).is_empty(), "{scene}");
+    }
+}
+
+#[test]
 fn a_mount_in_the_foreground_ends_with_its_caller() {
     for scene in scenes() {
         let dir = scene.dir();

@@ -3,7 +3,7 @@
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use avfs_testkit::{Home, process_ends, wait_for};
+use avfs_testkit::{Home, process_ends, signal, wait_for};
 use serde_json::{Value, json};
 
 const AVFS: &str = env!("CARGO_BIN_EXE_avfs");
@@ -55,11 +55,8 @@ fn at_least_written(home: &Home) -> u64 {
 }
 
 fn kill(pid: u64) {
-    let pid = i32::try_from(pid)
-        .ok()
-        .and_then(rustix::process::Pid::from_raw)
-        .expect("a pid");
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it lives");
+    let pid = u32::try_from(pid).expect("a pid");
+    signal(pid, rustix::process::Signal::KILL);
 }
 
 fn check_kept(home: &Home, count: u64) {

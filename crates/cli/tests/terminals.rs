@@ -1,8 +1,8 @@
 //! Commands at a terminal, with a person who types: shells, programs that fill the screen, jobs to sit down at.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use avfs_testkit::{Home, Person, leftover_processes, wait_for};
-use rustix::process::{Pid, Signal, kill_process};
+use avfs_testkit::{Home, Person, leftover_processes, signal, wait_for};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::process::Command;
 use std::time::Duration;
@@ -77,14 +77,14 @@ fn a_shell_has_a_terminal_of_its_own() {
 #[test]
 fn a_terminal_sized_before_its_command_begins_has_that_size() {
     with_vault(|home| {
-        let daemon = Pid::from_raw(home.daemon_pid().unwrap().cast_signed()).unwrap();
+        let daemon = home.daemon_pid().unwrap();
         for rows in 30..36 {
-            kill_process(daemon, Signal::STOP).unwrap();
+            signal(daemon, Signal::STOP);
             let sized = until_sized(&format!("{rows} 101"));
             let mut person = person(home, &["exec", "--tty", "--", "sh", "-c", &sized]);
             let is_raw = wait_for(SOON, || person.is_raw());
             person.resize(rows, 101);
-            kill_process(daemon, Signal::CONT).unwrap();
+            signal(daemon, Signal::CONT);
             assert!(is_raw);
             person.wait_for("sized 1");
             assert!(person.end().0.success());

@@ -12,7 +12,7 @@ mod terminal;
 
 pub use home::Home;
 pub use person::Person;
-pub use processes::{leftover_processes, process_ends, wait_for};
+pub use processes::{leftover_processes, process_ends, signal, wait_for};
 pub use scan::{Node, NodeKind, Scan, scan};
 pub use shown::{Ran, Shown, Way, skip, tools};
 pub use terminal::Terminal;

@@ -1,5 +1,6 @@
 //! Looking at processes, and waiting for things to become so.
 
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,12 @@ pub fn wait_for(limit: Duration, mut holds: impl FnMut() -> bool) -> bool {
         }
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Sends a signal to a process that must be there.
+pub fn signal(pid: u32, signal: Signal) {
+    let pid = Pid::from_raw(pid.cast_signed()).expect("a pid");
+    kill_process(pid, signal).expect("it lives");
 }
 
 /// Waits until a process has ended, whether or not somebody has collected it.

@@ -1,8 +1,8 @@
 //! Output while it happens, and output read back later.
 
 use crate::{AVFS, exec, with_vault};
-use avfs_testkit::{Home, leftover_processes, wait_for};
-use rustix::process::{Pid, Signal, kill_process};
+use avfs_testkit::{Home, leftover_processes, signal, wait_for};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
@@ -47,8 +47,7 @@ fn ctrl_c_reaches_the_command() {
         assert!(wait_for(Duration::from_secs(20), || {
             !leftover_processes("1.3751").is_empty()
         }));
-        let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
-        kill_process(pid, Signal::INT).unwrap();
+        signal(child.id(), Signal::INT);
         let mut text = String::new();
         child
             .stdout

@@ -4,13 +4,16 @@ use crate::{texts, with_vault};
 use avfs_testkit::leftover_processes;
 use serde_json::Value;
 use std::os::unix::net::UnixListener;
+use std::time::{Duration, Instant};
 
 #[test]
 fn a_timeout_ends_the_whole_tree_and_keeps_the_work() {
     with_vault(|home| {
         let script = "echo partial; echo kept > /kept; setsid sleep 345.6789 & \
             (setsid sh -c 'trap \"\" TERM; sleep 345.6789' &) ; sleep 345.6789";
+        let begun = Instant::now();
         let envelope = home.json(&["exec", "--timeout", "3000", "--shell", script]);
+        assert!(begun.elapsed() < Duration::from_secs(60), "it slept on");
         let result = &envelope["result"];
         assert_eq!(result["timed_out"], true, "{envelope}");
         assert_eq!(result["exit_code"], Value::Null);

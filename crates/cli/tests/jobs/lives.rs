@@ -1,16 +1,11 @@
 //! What ends jobs, what does not, and what is said of them afterwards.
 
 use crate::{AVFS, SOON, listed, poll, start, wait, with_vault, written};
-use avfs_testkit::{Home, process_ends, wait_for};
-use rustix::process::{Pid, Signal, kill_process};
+use avfs_testkit::{Home, process_ends, signal, wait_for};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::process::{Command, Stdio};
 use std::time::Duration;
-
-fn kill(pid: u32) {
-    let pid = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
-    kill_process(pid, Signal::KILL).unwrap();
-}
 
 /// Writes numbers, one on a line, and each into a file as well.
 const COUNTING: &str = "i=0; while :; do i=$((i+1)); echo $i; echo $i > /f$i; sleep 0.005; done";
@@ -57,7 +52,7 @@ fn a_killed_daemon_loses_no_line_and_says_that_it_does_not_know_the_end() {
             .unwrap();
         std::thread::sleep(Duration::from_millis(100));
         let daemon = home.daemon_pid().unwrap();
-        kill(daemon);
+        signal(daemon, Signal::KILL);
         assert!(process_ends(daemon, SOON));
         let lost = read_on(home, &job, &mut text);
         assert_eq!(
@@ -198,7 +193,7 @@ fn a_lost_keeper_is_told_as_such() {
             .json(&["ls", "/"])
             .to_string()
             .contains("\"f\"")));
-        kill(u32::try_from(keeper).unwrap());
+        signal(u32::try_from(keeper).unwrap(), Signal::KILL);
         let waited = wait(home, &job);
         assert_eq!(waited["status"], "interrupted");
         assert_eq!(home.ok(&["cat", "/f"]), "x\n");

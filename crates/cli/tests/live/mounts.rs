@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use avfs_testkit::{Home, process_ends, wait_for};
+use avfs_testkit::{Home, process_ends, signal, wait_for};
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::{AVFS, SOON, causes};
@@ -83,14 +84,6 @@ fn skip(what: &str) {
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("a plain path")
-}
-
-fn kill(pid: u32) {
-    let pid = i32::try_from(pid)
-        .ok()
-        .and_then(rustix::process::Pid::from_raw);
-    let signal = rustix::process::Signal::KILL;
-    rustix::process::kill_process(pid.expect("a pid"), signal).expect("it is ours");
 }
 
 fn mounts(home: &Home) -> Vec<Value> {
@@ -351,11 +344,7 @@ fn a_mount_in_the_foreground_ends_with_its_caller() {
             .expect("it runs");
         assert!(wait_for(SOON, || mounts(&scene.home).len() == 1), "{scene}");
         scene.host("echo f > $M/f");
-        let pid = i32::try_from(child.id())
-            .ok()
-            .and_then(rustix::process::Pid::from_raw);
-        let signal = rustix::process::Signal::INT;
-        rustix::process::kill_process(pid.expect("a pid"), signal).expect("it runs");
+        signal(child.id(), Signal::INT);
         assert!(child.wait().expect("it ends").success(), "{scene}");
         assert_eq!(mounts(&scene.home).len(), 0);
         assert_eq!(scene.home.ok(&["cat", "/f"]), "f\n", "{scene}");
@@ -382,7 +371,7 @@ fn a_killed_daemon_loses_nothing_that_was_written() {
             let first = format!("k{pause}/g5");
             assert!(wait_for(SOON, || scene.there(&first)), "{scene}");
             std::thread::sleep(Duration::from_millis(pause));
-            kill(daemon);
+            signal(daemon, Signal::KILL);
             assert!(process_ends(daemon, SOON), "{scene}");
             if scene.driver == "overlay" {
                 // What it writes goes to the layer; nothing tells it of the daemon's end.
@@ -415,7 +404,7 @@ fn a_killed_keeper_loses_nothing() {
         scene.host("echo before > $M/before");
         let keeper = home.json(&["daemon", "status"])["keeper_pid"].as_u64();
         let keeper = u32::try_from(keeper.expect("it runs")).expect("a pid");
-        kill(keeper);
+        signal(keeper, Signal::KILL);
         assert!(process_ends(keeper, SOON), "{scene}");
         assert_eq!(home.ok(&["cat", "/before"]), "before\n", "{scene}");
         match scene.driver {
@@ -470,7 +459,7 @@ fn dead_mounts_are_mended() {
         scene.host("echo kept > $M/kept");
         let die = || {
             let daemon = home.daemon_pid().expect("it runs");
-            kill(daemon);
+            signal(daemon, Signal::KILL);
             assert!(process_ends(daemon, SOON), "{scene}");
         };
         die();

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::wire::Class;
+use avfs_runtime::PrincipalName;
 use rustix::process::geteuid;
 use std::fs;
 use std::io;
@@ -18,6 +19,7 @@ pub struct Place {
     home: PathBuf,
     dir: PathBuf,
     class: Class,
+    name: Option<PrincipalName>,
 }
 
 impl Place {
@@ -40,6 +42,7 @@ impl Place {
             home,
             dir,
             class: Class::Owner,
+            name: None,
         })
     }
 
@@ -49,13 +52,22 @@ impl Place {
             .join(format!("{key:016x}"))
     }
 
-    /// The same place for a client that gives up the owner's class.
-    pub fn as_class(self, class: Class) -> Place {
-        Place { class, ..self }
+    /// The same place for a client that gives up the owner's class, or says what it is called.
+    pub fn as_caller(self, class: Class, name: Option<PrincipalName>) -> Place {
+        Place {
+            class,
+            name,
+            ..self
+        }
     }
 
     pub fn class(&self) -> Class {
         self.class
+    }
+
+    /// What the client is called.
+    pub fn caller_name(&self) -> Option<&str> {
+        self.name.as_ref().map(PrincipalName::as_str)
     }
 
     pub fn home(&self) -> &Path {

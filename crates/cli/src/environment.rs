@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use avfs_api::Place;
 use avfs_api::start::Starter;
 use avfs_api::wire::Class;
+use avfs_runtime::PrincipalName;
 use etcetera::BaseStrategy;
 use std::env;
 use std::ffi::OsString;
@@ -35,7 +36,12 @@ pub fn term() -> String {
 /// The place of the home this environment names.
 pub fn place() -> Result<Place> {
     let place = Place::new(&home()?, runtime_base().as_deref())?;
-    Ok(place.as_class(class()?))
+    let agent = agent()?;
+    let class = match &agent {
+        Some(_) => Class::Agent,
+        None => class()?,
+    };
+    Ok(place.as_caller(class, agent))
 }
 
 /// `AVFS_CLASS`: a program that runs this one for an agent can give up what is the owner's.
@@ -48,6 +54,19 @@ fn class() -> Result<Class> {
         text: format!("AVFS_CLASS is {word:?}, which is neither owner nor agent"),
         hint: None,
     })
+}
+
+/// `AVFS_AGENT`: the name of the agent that runs this program. It gives the owner's class up, too.
+fn agent() -> Result<Option<PrincipalName>> {
+    let Some(name) = env::var_os("AVFS_AGENT").filter(|name| !name.is_empty()) else {
+        return Ok(None);
+    };
+    let name = name.to_string_lossy();
+    let parsed = name.parse().map_err(|_| Error::Invalid {
+        text: format!("AVFS_AGENT is {name:?}, which cannot be the name of an agent"),
+        hint: Some("up to 64 letters, digits and . _ - @ / +".into()),
+    })?;
+    Ok(Some(parsed))
 }
 
 /// `AVFS_HOME`, or `agentvfs` among the user's data.

@@ -7,7 +7,8 @@ use crate::files::{Depth, Parents, new_meta, touch_parent, touched};
 use crate::labels::Labels;
 use crate::locate::existing;
 use crate::mode::ModeChange;
-use crate::runtime::{Runtime, Select};
+use crate::runtime::Select;
+use crate::session::Session;
 
 /// All there is to say about one path.
 #[derive(Debug, Clone)]
@@ -46,7 +47,7 @@ pub enum Missing {
     Leave,
 }
 
-impl Runtime {
+impl Session {
     /// What is at `path` itself; a link at its end is not followed.
     pub fn stat(&self, vault: Select, path: &VaultPath) -> Result<Stat> {
         let vault = self.vault(&vault)?;

@@ -15,11 +15,12 @@ mod tests;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use avfs_vault::{ImportBase, NewJournalEntry, Principal, Vault, VaultPath};
+use avfs_vault::{ImportBase, NewJournalEntry, Vault, VaultPath};
 use serde_json::json;
 
 use crate::progress::{Tally, Watcher};
-use crate::runtime::{Runtime, Select};
+use crate::runtime::Select;
+use crate::session::Session;
 use crate::{Result, Skipped, TransferError};
 use beneath::HostTree;
 pub(crate) use beneath::rename_new;
@@ -67,7 +68,7 @@ pub enum BackAction {
     Mode,
 }
 
-impl Runtime {
+impl Session {
     /// Writes what changed since an import back to the host, all of it or nothing.
     pub fn export_changes(&self, back: Back, watcher: &dyn Watcher) -> Result<BackReport> {
         let vault = self.vault(&back.vault)?;
@@ -98,7 +99,7 @@ impl Runtime {
         vaults.record(NewJournalEntry {
             vault: Some(vault.id),
             exec: None,
-            principal: Principal::Owner,
+            principal: self.principal(),
             operation: "export_changes".into(),
             details: json!({
                 "paths": [report.at.to_string()],

@@ -6,6 +6,7 @@ use crate::Result;
 use crate::entered::Running;
 use crate::report::ForkReport;
 use crate::runtime::Runtime;
+use crate::session::Session;
 use crate::vaults::AfterFork;
 
 /// Marks a fork that goes away with its command, whatever becomes of the daemon.
@@ -14,19 +15,19 @@ const THROWAWAY: &str = "own.throwaway";
 /// A fork that goes away when this is dropped.
 pub(crate) struct Fork {
     pub vault: Vault,
-    runtime: Runtime,
+    session: Session,
     stays: bool,
 }
 
 impl Fork {
     /// Forks `source` as it is now, also with what running commands have written.
-    pub fn of(runtime: &Runtime, source: &Vault, exec: ExecId) -> Result<Fork> {
+    pub fn of(session: &Session, source: &Vault, exec: ExecId) -> Result<Fork> {
         let name: VaultName = format!("fork-{exec}").parse()?;
         let (forked, _) =
-            runtime.vault_fork(&source.name, &ForkPoint::Head, &name, AfterFork::Stay)?;
+            session.vault_fork(&source.name, &ForkPoint::Head, &name, AfterFork::Stay)?;
         let fork = Fork {
             vault: forked.vault,
-            runtime: runtime.clone(),
+            session: session.clone(),
             stays: false,
         };
         fork.mark(Some(exec.to_string()))?;
@@ -39,7 +40,7 @@ impl Fork {
         if keep {
             self.mark(None)?;
         } else {
-            self.runtime.vault_delete(&name, Running::Respect)?;
+            self.session.vault_delete(&name, Running::Respect)?;
         }
         self.stays = true;
         Ok(ForkReport { name, kept: keep })
@@ -47,8 +48,8 @@ impl Fork {
 
     fn mark(&self, exec: Option<String>) -> Result<()> {
         let change = [(THROWAWAY.to_owned(), exec)];
-        let vaults = &self.runtime.inner.vaults;
-        Ok(vaults.change_settings(self.vault.id, &change, &Principal::System)?)
+        let vaults = &self.session.inner.vaults;
+        Ok(vaults.change_settings(self.vault.id, &change, &Principal::SYSTEM)?)
     }
 }
 
@@ -57,7 +58,7 @@ impl Drop for Fork {
         if !self.stays {
             // Only after an error of ours. If this fails too, the next start finds the mark.
             let _ = self
-                .runtime
+                .session
                 .vault_delete(&self.vault.name, Running::Respect);
         }
     }
@@ -68,7 +69,8 @@ impl Runtime {
     pub(crate) fn remove_throwaway_forks(&self) -> Result<()> {
         for id in self.inner.vaults.with_setting(THROWAWAY)? {
             let vault = self.inner.vaults.by_id(id)?;
-            self.vault_delete(&vault.name, Running::Respect)?;
+            self.by(Principal::SYSTEM)
+                .vault_delete(&vault.name, Running::Respect)?;
         }
         Ok(())
     }

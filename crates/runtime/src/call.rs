@@ -6,7 +6,7 @@ use std::time::Duration;
 use avfs_policy::Decision;
 use avfs_vault::{
     Cause, Change, ChangeKind, Checkpoint, CheckpointOrigin, ExecId, NewJournalEntry, NewVersion,
-    Vault, VaultName, VaultPath, pair_renames,
+    Principal, Vault, VaultName, VaultPath, pair_renames,
 };
 use serde_json::json;
 
@@ -16,7 +16,7 @@ use crate::host::{HOME, shell};
 use crate::options::{Access, Branch, CheckpointMode, Driver, Terms};
 use crate::report::{Captured, ExecReport, ExecStatus, ExecTerms, Timings};
 use crate::run::Ran;
-use crate::runtime::Runtime;
+use crate::session::Session;
 use crate::{Error, Result, patch};
 
 /// The two ways to state a command.
@@ -28,7 +28,8 @@ pub enum ExecCommand {
 
 /// What every step carries along.
 pub(crate) struct Call {
-    pub runtime: Runtime,
+    /// The runtime, in the caller's name.
+    pub runtime: Session,
     pub exec: ExecId,
     /// The vault that the caller named.
     pub asked: VaultName,
@@ -48,6 +49,10 @@ pub(crate) struct Changes {
 }
 
 impl Call {
+    pub fn by(&self) -> Principal {
+        self.runtime.principal()
+    }
+
     /// The report of a command that did not run; one that did adds what came of it.
     pub fn never_ran(self, decision: Decision, status: ExecStatus, timings: Timings) -> ExecReport {
         ExecReport {
@@ -175,7 +180,7 @@ impl Call {
             return Ok(Some(checkpoint));
         }
         let vaults = &self.runtime.inner.vaults;
-        vaults.drop_automatic_checkpoint(self.vault.id, &checkpoint.name, &self.request.by)?;
+        vaults.drop_automatic_checkpoint(self.vault.id, &checkpoint.name, &self.by())?;
         Ok(None)
     }
 
@@ -183,7 +188,7 @@ impl Call {
         let mut details = self.details(decision);
         details["status"] = json!(ran.status);
         NewVersion {
-            by: self.request.by,
+            by: self.by(),
             exec: Some(self.exec),
             cause: match ran.status {
                 ExecStatus::Interrupted => Cause::Interrupted,
@@ -207,7 +212,7 @@ impl Call {
         self.runtime.inner.vaults.record(NewJournalEntry {
             vault: Some(self.vault.id),
             exec: Some(self.exec),
-            principal: self.request.by,
+            principal: self.by(),
             operation: operation.into(),
             details,
         })?;

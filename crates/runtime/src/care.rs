@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use avfs_vault::{
-    FsckReport, GcMode, GcOptions, GcReport, HomeUsage, JournalEntry, JournalFilter, Keep,
-    Principal, Pruned, Quota, QuotaLimit, Vault, VaultId, VaultName,
+    FsckReport, GcMode, GcOptions, GcReport, HomeUsage, JournalEntry, JournalFilter, Keep, Pruned,
+    Quota, QuotaLimit, Vault, VaultId, VaultName,
 };
 
 use crate::Result;
-use crate::runtime::{Runtime, Select};
+use crate::runtime::Select;
+use crate::session::Session;
 
 /// How long a deleted vault can be had back unless something else is said.
 pub const GRACE: Duration = Duration::from_secs(24 * 3600);
@@ -64,7 +65,7 @@ pub struct MaintainReport {
     pub after: HomeUsage,
 }
 
-impl Runtime {
+impl Session {
     /// Removes what no vault can come to need, while others go on with their work.
     pub fn gc(&self, grace: Duration, run: Run) -> Result<GcReport> {
         if run == Run::Real {
@@ -78,7 +79,7 @@ impl Runtime {
             grace,
             roots: self.inner.layers.roots()?,
         };
-        Ok(self.inner.vaults.gc(&options, &Principal::Owner)?)
+        Ok(self.inner.vaults.gc(&options, &self.principal())?)
     }
 
     /// Checks every byte and every reference.
@@ -102,7 +103,7 @@ impl Runtime {
         value: Option<u64>,
     ) -> Result<QuotaState> {
         let vault = self.vault(&vault)?;
-        let by = &Principal::Owner;
+        let by = &self.principal();
         self.quota_state(self.inner.vaults.set_quota(vault.id, limit, value, by)?)
     }
 
@@ -126,7 +127,7 @@ impl Runtime {
         let mut report = PruneReport::default();
         for vault in chosen {
             let pruned = match run {
-                Run::Real => vaults.prune(vault.id, keep, &Principal::Owner)?,
+                Run::Real => vaults.prune(vault.id, keep, &self.principal())?,
                 Run::Dry => vaults.prune_dry_run(vault.id, keep)?,
             };
             report.vaults += 1;

@@ -1,11 +1,12 @@
 //! Checkpoints: a name for a state, and the way back to it.
 
 use avfs_vault::{
-    ChangeKind, Checkpoint, CheckpointLabel, CheckpointName, CheckpointOrigin, Principal, VaultName,
+    ChangeKind, Checkpoint, CheckpointLabel, CheckpointName, CheckpointOrigin, VaultName,
 };
 
 use crate::entered::{Running, Stillness};
-use crate::runtime::{Runtime, Select};
+use crate::runtime::Select;
+use crate::session::Session;
 use crate::{Error, Result};
 
 /// A checkpoint and how much it holds.
@@ -46,7 +47,7 @@ pub struct RestoredHead {
     pub directories: usize,
 }
 
-impl Runtime {
+impl Session {
     /// Names the state of the vault as it is now, also what running commands have written, which are
     /// held still meanwhile.
     pub fn checkpoint_save(
@@ -57,7 +58,7 @@ impl Runtime {
         let vault = self.vault(&vault)?;
         let (saved, stillness) = self.slot(vault.id).still(self, |vault| {
             let origin = CheckpointOrigin::Asked;
-            let by = &Principal::Owner;
+            let by = &self.principal();
             Ok(self
                 .inner
                 .vaults
@@ -106,7 +107,7 @@ impl Runtime {
                 RestorePoint::Checkpoint(name) => name.clone(),
                 RestorePoint::Undo => self.newest_undo(vault.id, &vault.name)?,
             };
-            let by = &Principal::Owner;
+            let by = &self.principal();
             let restored = self.inner.vaults.restore(vault.id, vault.head, &name, by)?;
             let trees = self.inner.vaults.trees();
             let mut changes = trees.diff(vault.head, restored.version.root)?;
@@ -137,7 +138,7 @@ impl Runtime {
         let vaults = &self.inner.vaults;
         let root = vaults.checkpoint(vault.id, name)?.root;
         let forks = vaults.forks(vault.id, Some(root))?;
-        vaults.delete_checkpoint(vault.id, name, &Principal::Owner)?;
+        vaults.delete_checkpoint(vault.id, name, &self.principal())?;
         Ok(forks.into_iter().map(|fork| fork.name).collect())
     }
 

@@ -3,7 +3,8 @@
 use avfs_vault::{Cause, Change, ChangeKind, NewVersion, Principal, VaultName, pair_renames};
 use serde_json::json;
 
-use crate::runtime::{Runtime, Select};
+use crate::runtime::Select;
+use crate::session::Session;
 use crate::{Result, Skipped};
 
 /// What a commit took in.
@@ -17,11 +18,11 @@ pub struct CommitReport {
     pub skipped: Vec<Skipped>,
 }
 
-impl Runtime {
+impl Session {
     /// Makes a version of what the vault's view holds, while whoever works in it goes on.
     pub fn commit(&self, vault: Select) -> Result<CommitReport> {
         let vault = self.vault(&vault)?;
-        let asked = commit_version(Principal::Owner, json!({ "asked": true }));
+        let asked = commit_version(self.principal(), json!({ "asked": true }));
         let (before, committed) = self.slot(vault.id).commit_now(self, asked)?;
         let mut changes = self.inner.vaults.trees().diff(before, committed.after)?;
         changes.retain(|change| change.kind != ChangeKind::Times);

@@ -4,7 +4,8 @@ use avfs_vault::{Cause, Edit, Entry, Kind, Time, VaultPath};
 
 use crate::files::{Depth, Parents, is_a_directory, new_meta, touch_parent};
 use crate::locate::{existing, is_scratch};
-use crate::runtime::{Runtime, Select};
+use crate::runtime::Select;
+use crate::session::Session;
 use crate::write::{ReadOptions, Source, WriteOptions};
 use crate::{Error, Result};
 
@@ -28,7 +29,7 @@ pub enum NewLink {
     Symbolic(Vec<u8>),
 }
 
-impl Runtime {
+impl Session {
     /// Copies with modes, times and attributes. Onto an existing directory it copies into it; an
     /// existing file is replaced; a directory that is already there is filled.
     pub fn cp(

@@ -7,7 +7,8 @@ use avfs_vault::{
 };
 
 use crate::patch::{self, DiffLine, LineCounts};
-use crate::runtime::{Runtime, Select};
+use crate::runtime::Select;
+use crate::session::Session;
 use crate::{Error, Result};
 
 /// A state to compare.
@@ -112,7 +113,7 @@ impl std::fmt::Display for DiffPoint {
     }
 }
 
-impl Runtime {
+impl Session {
     /// The differences between two states of (or beside) a vault.
     pub fn diff(&self, vault: Select, request: &DiffRequest) -> Result<Diff> {
         let vault = self.vault(&vault)?;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use avfs_policy::{Action, Decision, Request};
 use avfs_sandbox::{Command, WindowSize};
-use avfs_vault::{Checkpoint, CheckpointOrigin, ExecId, Principal, RootId, VaultPath};
+use avfs_vault::{Checkpoint, CheckpointOrigin, ExecId, RootId, VaultPath};
 
 use crate::Result;
 use crate::approvals::{Answer, Asking, Grant};
@@ -21,6 +21,7 @@ use crate::options::{Access, Branch, CheckpointMode, ExecOptions, Stdin, Terms};
 use crate::report::{ApprovalReport, ExecReport, ExecStatus, Timings, Uncommitted};
 use crate::run::{Assignment, OutputSink, Ran, run};
 use crate::runtime::{Runtime, Select};
+use crate::session::Session;
 
 /// One top-level command that somebody wants run.
 #[derive(Debug)]
@@ -36,7 +37,6 @@ pub struct ExecRequest {
     /// What can be done to it while it runs.
     pub control: Arc<Control>,
     pub options: ExecOptions,
-    pub by: Principal,
 }
 
 /// What came of a request before anything ran.
@@ -46,7 +46,7 @@ pub(crate) enum Permit {
     Reported(Box<ExecReport>),
 }
 
-impl Runtime {
+impl Session {
     /// The one door: decides, checkpoints, runs, commits, reports.
     ///
     /// An error means that the request itself could not be handled; whatever becomes of a command,
@@ -74,7 +74,7 @@ impl Runtime {
     fn resolve(&self, request: ExecRequest) -> Result<Resolved> {
         let vault = self.vault(&request.vault)?;
         let settings = self.vault_settings(&vault)?;
-        request.options.check(request.by, &settings)?;
+        request.options.check(self.principal(), &settings)?;
         request.terminal.map_or(Ok(()), check_size)?;
         let cwd = match &request.cwd {
             Some(cwd) => cwd.clone(),
@@ -94,7 +94,9 @@ impl Runtime {
         call.sandbox_limits().check()?;
         Ok(Resolved { call })
     }
+}
 
+impl Runtime {
     pub(crate) fn default_cwd(&self, head: RootId) -> Result<VaultPath> {
         let workspace = VaultPath::parse(b"/workspace")?;
         let entry = self.inner.vaults.trees().entry(head, &workspace)?;
@@ -266,8 +268,8 @@ impl Viewed {
             (CheckpointMode::Auto | CheckpointMode::Never, _) => (None, None),
         };
         let save = |origin| {
-            let (vaults, by) = (&call.runtime.inner.vaults, &call.request.by);
-            vaults.save_checkpoint(call.vault.id, name, self.entered.before, origin, by)
+            let (vaults, by) = (&call.runtime.inner.vaults, call.by());
+            vaults.save_checkpoint(call.vault.id, name, self.entered.before, origin, &by)
         };
         let checkpoint = origin.map(save).transpose()?;
         self.branched.permitted.timings.checkpoint_us = micros(started);

@@ -1,14 +1,13 @@
 //! File verbs: the same paths and the same files that commands see.
 
-use avfs_vault::{
-    Cause, Edit, Entry, Kind, Meta, NewVersion, Principal, RootId, Time, Vault, VaultPath,
-};
+use avfs_vault::{Cause, Edit, Entry, Kind, Meta, NewVersion, RootId, Time, Vault, VaultPath};
 use serde_json::json;
 
 use crate::engine::STORED_OWNER;
 use crate::live::HeadChange;
 use crate::locate::make_parents;
-use crate::runtime::{Runtime, Select};
+use crate::runtime::Select;
+use crate::session::Session;
 use crate::through::{Draft, Gesture};
 use crate::{Error, Result};
 
@@ -38,7 +37,7 @@ pub enum Depth {
     Recursive,
 }
 
-impl Runtime {
+impl Session {
     /// What a directory holds; a file lists itself.
     pub fn ls(&self, vault: Select, path: &VaultPath) -> Result<Vec<Listed>> {
         let vault = self.vault(&vault)?;
@@ -167,7 +166,7 @@ impl Runtime {
         let vaults = &self.inner.vaults;
         let names: Vec<String> = paths.iter().map(|path| path.to_string()).collect();
         let version = NewVersion {
-            by: Principal::Owner,
+            by: self.principal(),
             exec: None,
             cause,
             details: json!({ "path": names.first(), "paths": names }),

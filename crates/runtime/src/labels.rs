@@ -8,7 +8,8 @@ use avfs_vault::{Cause, Edit, Entry, Meta, Step, VaultPath};
 
 use crate::files::Parents;
 use crate::locate::existing;
-use crate::runtime::{Runtime, Select};
+use crate::runtime::Select;
+use crate::session::Session;
 use crate::{Error, Result};
 
 const TAG: &[u8] = b"user.avfs.tag.";
@@ -101,7 +102,7 @@ impl FromStr for LabelName {
     }
 }
 
-impl Runtime {
+impl Session {
     /// The labels of a path; a link at its end is followed.
     pub fn labels(&self, vault: Select, path: &VaultPath) -> Result<Labelled> {
         let vault = self.vault(&vault)?;

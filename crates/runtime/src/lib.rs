@@ -1,4 +1,4 @@
-//! Every use case, written once: what the surfaces offer is a method of [`Runtime`].
+//! Every use case, written once: what the surfaces offer is a method of [`Session`]: of the [`Runtime`], in somebody's name.
 //!
 //! `exec.rs` tells the story of a mediated command; `live.rs` keeps the views and sandboxes that
 //! commands run in; the other files are one use case each. Nothing here knows a wire or a terminal.
@@ -44,6 +44,7 @@ mod run;
 mod runtime;
 mod scratch;
 mod search;
+mod session;
 mod settings;
 mod spill;
 mod stage;
@@ -67,8 +68,8 @@ pub use avfs_vault::{
     CheckpointLabel, CheckpointName, CheckpointOrigin, Content, Damage, DeletedVault, Description,
     Entry, ExecId, ForkPoint, FsckReport, GcReport, HomeUsage, JournalCheck, JournalEntry,
     JournalFilter, JournalOrder, JournalProblem, Keep, Kind, Lineage, Meta, PathVersion, Principal,
-    Pruned, Quota, QuotaLimit, RootCounts, RootId, Sighting, Time, Vault, VaultId, VaultName,
-    VaultPath, VaultUsage, Version,
+    PrincipalKind, PrincipalName, Pruned, Quota, QuotaLimit, RootCounts, RootId, Sighting, Time,
+    Vault, VaultId, VaultName, VaultPath, VaultUsage, Version,
 };
 pub use back::{Back, BackAction, BackMode, BackReport};
 pub use call::ExecCommand;
@@ -113,6 +114,7 @@ pub use search::{
     AgeTest, FindRequest, Found, FoundPath, GrepDetail, GrepFile, GrepFound, GrepLine, GrepMatch,
     GrepRequest, KindTest, LabelTest, SizeTest, WordHit, WordHits,
 };
+pub use session::Session;
 pub use settings::{SettingKey, Settings, parse_duration, parse_size};
 pub use spill::{OutputPart, PART_MAX, SweptOutput};
 pub use transfer::{Import, ImportFrom, Imported, TransferError};

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use avfs_vault::{Cause, ExecId, NewVersion, RootId, Vault, VaultId};
+use avfs_vault::{Cause, ExecId, NewVersion, Principal, RootId, Vault, VaultId};
 use serde_json::json;
 
 use self::commits::names;
@@ -271,7 +271,7 @@ impl Slot {
     ) -> Result<T> {
         let mut state = self.without_commands(runtime, running)?;
         if running == Running::End && state.mount().is_some() {
-            self.finish_mount(runtime, &mut state, mount::last_version())?;
+            self.finish_mount(runtime, &mut state, mount::last_version(Principal::SYSTEM))?;
         }
         state.check_unmounted()?;
         self.save(runtime, &mut state)?;
@@ -392,7 +392,7 @@ impl Slot {
     pub fn shut(&self, runtime: &Runtime) {
         let mut state = self.lock();
         if state.mount().is_some() {
-            let _ = self.finish_mount(runtime, &mut state, mount::last_version());
+            let _ = self.finish_mount(runtime, &mut state, mount::last_version(Principal::SYSTEM));
         } else if state.live.as_ref().is_some_and(|live| live.unsaved) {
             // On failure the layer stays on disk, where the next start finds it.
             let _ = self.salvage(runtime, &mut state, None);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use avfs_sandbox::onhost::{self, InUse};
-use avfs_vault::{CheckpointName, Hold, NewJournalEntry, Principal, Vault, VaultId, VaultName};
+use avfs_vault::{CheckpointName, Hold, NewJournalEntry, Vault, VaultId, VaultName};
 use avfs_view::{Access, ReadWrite, ReadWritePlan};
 use serde_json::json;
 
@@ -21,6 +21,7 @@ use registry::{Noted, note, take_away};
 
 use crate::diff::DiffPoint;
 use crate::runtime::{Runtime, Select, lock};
+use crate::session::Session;
 use crate::{Error, Result};
 
 /// What serves a mount.
@@ -111,7 +112,7 @@ impl Window {
     }
 }
 
-impl Runtime {
+impl Session {
     /// Shows a vault at a directory of the host.
     pub fn mount(&self, request: MountRequest) -> Result<MountInfo> {
         if mount_namespace()? != request.namespace {
@@ -194,14 +195,6 @@ impl Runtime {
             gone.push(unmounted);
         }
         Ok(gone)
-    }
-
-    /// Unmounts all there is, whoever uses it, before the daemon ends.
-    pub(crate) fn close_windows(&self) {
-        for window in lock(&self.inner.windows).drain(..) {
-            take_away(&window.info.dir);
-            window.end();
-        }
     }
 
     fn mount_window(
@@ -313,11 +306,21 @@ impl Runtime {
         self.inner.vaults.record(NewJournalEntry {
             vault: Some(vault),
             exec: None,
-            principal: Principal::Owner,
+            principal: self.principal(),
             operation: operation.into(),
             details: json!({ "dir": dir.display().to_string(), "outcome": outcome }),
         })?;
         Ok(())
+    }
+}
+
+impl Runtime {
+    /// Unmounts all there is, whoever uses it, before the daemon ends.
+    pub(crate) fn close_windows(&self) {
+        for window in lock(&self.inner.windows).drain(..) {
+            take_away(&window.info.dir);
+            window.end();
+        }
     }
 
     /// Looks after a mount for as long as there is one: it may be due for a commit, or be gone.

@@ -267,7 +267,7 @@ pub(crate) fn hidden_places(runtime: &Runtime, used_by: LayerUse) -> &BTreeSet<V
 fn keep_aside(runtime: &Runtime, vault: VaultId, root: RootId) -> Result<CheckpointName> {
     let name: CheckpointName = format!("uncommitted-{}", ExecId::new()).parse()?;
     let origin = CheckpointOrigin::Automatic;
-    let by = &Principal::System;
+    let by = &Principal::SYSTEM;
     runtime
         .inner
         .vaults
@@ -382,7 +382,7 @@ pub(crate) fn remove_in_background(retired: Retired, engine: Arc<Engine>) {
 
 pub(crate) fn interrupted_version(details: serde_json::Value) -> NewVersion {
     NewVersion {
-        by: Principal::System,
+        by: Principal::SYSTEM,
         exec: None,
         cause: Cause::Interrupted,
         details,

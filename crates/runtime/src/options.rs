@@ -260,7 +260,7 @@ impl Terms {
 impl ExecOptions {
     /// Refuses what only the owner may choose, and what cannot be together.
     pub(crate) fn check(&self, by: Principal, settings: &Settings) -> Result<()> {
-        if by != Principal::Owner {
+        if by != Principal::OWNER {
             let weaker = self.weakening(settings);
             if let Some(what) = weaker {
                 return Err(Error::OwnerOnly { what });
@@ -372,8 +372,8 @@ mod tests {
             },
         ];
         for options in weaker {
-            assert!(options.check(Principal::Owner, &vault).is_ok());
-            let refused = options.check(Principal::Agent, &vault);
+            assert!(options.check(Principal::OWNER, &vault).is_ok());
+            let refused = options.check(Principal::AGENT, &vault);
             assert!(
                 matches!(refused, Err(Error::OwnerOnly { .. })),
                 "{options:?}"
@@ -386,6 +386,6 @@ mod tests {
             },
             ..ExecOptions::default()
         };
-        assert!(lower.check(Principal::Agent, &vault).is_ok());
+        assert!(lower.check(Principal::AGENT, &vault).is_ok());
     }
 }

@@ -14,10 +14,11 @@ use avfs_policy::{
     CommandForm, Decision, Error as PolicyError, Example, Level, ListedRule, Network, Request,
     RuleFile, Rules, decide,
 };
-use avfs_vault::{Principal, Vault, VaultId, VaultName, VaultPath};
+use avfs_vault::{Vault, VaultId, VaultName, VaultPath};
 
 use crate::call::ExecCommand;
 use crate::runtime::{Runtime, Select, lock};
+use crate::session::Session;
 use crate::{Error, Result};
 
 /// Where a machine's administrator writes rules.
@@ -184,7 +185,9 @@ impl Runtime {
             Err(error) => error.decision(),
         })
     }
+}
 
+impl Session {
     /// The same for somebody who only wants to know.
     pub fn policy_explain(&self, vault: Select, question: &PolicyQuestion) -> Result<Decision> {
         let vault = self.vault(&vault)?;
@@ -269,7 +272,7 @@ impl Runtime {
             let file = rule_file(Level::Vault, own_name(&vault.name), text.to_owned());
             Rules::load(&[file]).map_err(invalid)?;
         }
-        let by = &Principal::Owner;
+        let by = &self.principal();
         self.inner.vaults.set_policy(vault.id, seen, text, by)?;
         Ok(vault.name)
     }
@@ -299,7 +302,7 @@ impl ExecCommand {
 mod tests {
     use super::*;
     use avfs_policy::Action;
-    use avfs_vault::{RootId, Vaults};
+    use avfs_vault::{Principal, RootId, Vaults};
     use std::os::unix::fs::PermissionsExt;
 
     struct Bed {
@@ -313,7 +316,7 @@ mod tests {
         let store = avfs_store::Store::open(&dir.path().join("home")).unwrap();
         let vaults = Vaults::open(store).unwrap();
         let name = "v".parse().unwrap();
-        let vault = vaults.create(&name, &Principal::Owner).unwrap();
+        let vault = vaults.create(&name, &Principal::OWNER).unwrap();
         let _: RootId = vault.head;
         let files = PolicyFiles::at(
             dir.path().join("system.toml"),

@@ -57,7 +57,7 @@ impl Runtime {
         self.inner.vaults.record(NewJournalEntry {
             vault,
             exec: None,
-            principal: Principal::System,
+            principal: Principal::SYSTEM,
             operation: "recovery_failed".into(),
             details: json!({ "error": error.to_string() }),
         })?;
@@ -107,7 +107,7 @@ impl Runtime {
             if aside.root != record.last_commit && aside.root != vault.head {
                 let origin = CheckpointOrigin::Automatic;
                 let label = CheckpointLabel::default();
-                vaults.save_checkpoint(vault.id, label, aside.root, origin, &Principal::System)?;
+                vaults.save_checkpoint(vault.id, label, aside.root, origin, &Principal::SYSTEM)?;
             }
         }
         remove_in_background(layer.retire()?, engine.clone());

@@ -4,7 +4,8 @@ use avfs_vault::{Cause, VaultPath};
 
 use crate::files::Parents;
 use crate::locate::{existing, file_content};
-use crate::runtime::{Runtime, Select};
+use crate::runtime::Select;
+use crate::session::Session;
 use crate::write::{ReadOptions, Source, WriteOptions, put_content};
 use crate::{Error, Result};
 
@@ -29,7 +30,7 @@ pub struct Replaced {
     pub version: u64,
 }
 
-impl Runtime {
+impl Session {
     /// Replaces `old` by `new` in a file.
     pub fn edit(
         &self,

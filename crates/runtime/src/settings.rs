@@ -5,10 +5,11 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use avfs_vault::{Principal, Vault};
+use avfs_vault::Vault;
 
 use crate::options::{Limits, Profile};
 use crate::runtime::{Runtime, Select};
+use crate::session::Session;
 use crate::{Error, Result};
 
 /// One thing a vault can say.
@@ -143,7 +144,9 @@ impl Runtime {
         }
         Ok(settings)
     }
+}
 
+impl Session {
     /// Says or unsays some of it, all or nothing; gives what is said then.
     pub fn vault_set(
         &self,
@@ -165,7 +168,7 @@ impl Runtime {
             .collect();
         self.inner
             .vaults
-            .change_settings(vault.id, &stored, &Principal::Owner)?;
+            .change_settings(vault.id, &stored, &self.principal())?;
         self.vault_settings(&vault)
     }
 }

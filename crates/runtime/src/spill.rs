@@ -10,6 +10,7 @@ use avfs_vault::ExecId;
 
 use crate::run::Stream;
 use crate::runtime::Runtime;
+use crate::session::Session;
 use crate::{Error, Result};
 
 /// Kept of one stream at most.
@@ -164,7 +165,7 @@ fn create(path: &Path) -> std::io::Result<File> {
         .open(path)
 }
 
-impl Runtime {
+impl Session {
     /// Bytes `from..to` of what a command wrote, as far as they are kept; at most [`PART_MAX`] of them.
     pub fn output(&self, exec: ExecId, stream: Stream, from: u64, to: u64) -> Result<OutputPart> {
         let path = path(&self.inner.spills.dir, exec, stream);
@@ -190,7 +191,9 @@ impl Runtime {
             .map_err(reading())?;
         Ok(OutputPart { bytes, from, kept })
     }
+}
 
+impl Runtime {
     /// Removes spilled output that is older than `age`, or than a week.
     pub fn sweep_output(&self, age: Option<Duration>) -> SweptOutput {
         self.inner.spills.sweep(age.unwrap_or(AGE_MAX).min(AGE_MAX))

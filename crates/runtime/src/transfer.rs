@@ -8,9 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use avfs_store::ObjectId;
-use avfs_vault::{
-    Cause, ImportSource, Kind, NewVersion, Principal, RootId, Vault, VaultId, VaultPath,
-};
+use avfs_vault::{Cause, ImportSource, Kind, NewVersion, RootId, Vault, VaultId, VaultPath};
 use serde_json::json;
 
 use crate::engine::STORED_OWNER;
@@ -21,7 +19,8 @@ use crate::import::{
 };
 use crate::live::HeadChange;
 use crate::progress::{Tally, Unwatched, Watcher};
-use crate::runtime::{Runtime, Select};
+use crate::runtime::Select;
+use crate::session::Session;
 use crate::through::Draft;
 use crate::{Error, ExportReport, Gitignores, ImportFilter, ImportReport, Result, Standing};
 pub use error::TransferError;
@@ -52,7 +51,7 @@ pub struct Imported {
     pub version: u64,
 }
 
-impl Runtime {
+impl Session {
     /// Brings something of the host into the vault as one version, or not at all.
     pub fn import(&self, mut import: Import<'_>, watcher: &dyn Watcher) -> Result<Imported> {
         let vault = self.vault(&import.vault)?;
@@ -113,7 +112,7 @@ impl Runtime {
         intake.tally.check()?;
         let details = json!({ "paths": [at.to_string()], "source": describe(&import.from) });
         let version = NewVersion {
-            by: Principal::Owner,
+            by: self.principal(),
             exec: None,
             cause: Cause::Import,
             details,

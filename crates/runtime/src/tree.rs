@@ -3,8 +3,9 @@
 use avfs_vault::{Entry, Step, VaultPath};
 
 use crate::files::Listed;
-use crate::runtime::{Runtime, Select};
+use crate::runtime::Select;
 use crate::scratch::Scratch;
+use crate::session::Session;
 use crate::{Error, Result};
 
 /// One name of a tree, a directory before what is in it.
@@ -23,7 +24,7 @@ pub struct TreeListed {
     pub version: u64,
 }
 
-impl Runtime {
+impl Session {
     /// What is at `path` and beneath it, `levels` deep or all of it.
     pub fn tree(
         &self,

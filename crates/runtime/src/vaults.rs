@@ -1,12 +1,11 @@
 //! Vaults as a whole: create, list, use, fork, delete, their history and the journal.
 
-use avfs_vault::{
-    Ancestor, DeletedVault, ForkPoint, JournalCheck, Principal, Vault, VaultId, VaultName,
-};
+use avfs_vault::{Ancestor, DeletedVault, ForkPoint, JournalCheck, Vault, VaultId, VaultName};
 
 use crate::Result;
 use crate::entered::{Running, Stillness};
-use crate::runtime::{Runtime, Select};
+use crate::runtime::Select;
+use crate::session::Session;
 
 /// A vault and what there is to say about it.
 #[derive(Debug, Clone)]
@@ -33,10 +32,10 @@ pub enum AfterFork {
     Use,
 }
 
-impl Runtime {
+impl Session {
     /// Makes an empty vault; the first one becomes current.
     pub fn vault_create(&self, name: &VaultName) -> Result<VaultInfo> {
-        let vault = self.inner.vaults.create(name, &Principal::Owner)?;
+        let vault = self.inner.vaults.create(name, &self.principal())?;
         self.describe_one(vault)
     }
 
@@ -80,7 +79,7 @@ impl Runtime {
             Ok(self
                 .inner
                 .vaults
-                .rename(&vault.name, new, &Principal::Owner)?)
+                .rename(&vault.name, new, &self.principal())?)
         })?;
         self.describe_one(renamed)
     }
@@ -96,7 +95,7 @@ impl Runtime {
     ) -> Result<(VaultInfo, Option<Stillness>)> {
         let source = self.inner.vaults.get(source)?;
         let fork = |source: Vault| {
-            let by = &Principal::Owner;
+            let by = &self.principal();
             Ok(self.inner.vaults.fork_at(&source.name, point, name, by)?)
         };
         let (fork, stillness) = match point {
@@ -115,7 +114,7 @@ impl Runtime {
         self.without_jobs(vault.id, running)?;
         self.slot(vault.id).put_aside(self)?;
         self.slot(vault.id).closed_after(self, running, |vault| {
-            Ok(self.inner.vaults.delete(&vault.name, &Principal::Owner)?)
+            Ok(self.inner.vaults.delete(&vault.name, &self.principal())?)
         })?;
         self.forget_slot(vault.id);
         self.inner.indexes.forget(vault.id);
@@ -135,7 +134,7 @@ impl Runtime {
     /// Brings a deleted vault back with its history, as `to` or under the name it had. What it had
     /// in /tmp is gone.
     pub fn vault_undelete(&self, name: &VaultName, to: Option<&VaultName>) -> Result<VaultInfo> {
-        let vault = self.inner.vaults.undelete(name, to, &Principal::Owner)?;
+        let vault = self.inner.vaults.undelete(name, to, &self.principal())?;
         self.describe_one(vault)
     }
 

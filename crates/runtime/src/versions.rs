@@ -4,7 +4,8 @@ use avfs_vault::{Cause, Edit, Entry, Kind, PathVersion, VaultPath, Version};
 
 use crate::files::{Parents, touch_parent, touched};
 use crate::locate::make_parents;
-use crate::runtime::{Runtime, Select};
+use crate::runtime::Select;
+use crate::session::Session;
 use crate::{Error, Result};
 
 /// A version of a vault and how much it holds.
@@ -27,7 +28,7 @@ pub struct BroughtBack {
     pub version: u64,
 }
 
-impl Runtime {
+impl Session {
     /// The newest versions of a vault, newest first.
     pub fn vault_log(&self, vault: Select, limit: usize) -> Result<Vec<VaultVersion>> {
         let vault = self.up_to_date(&self.vault(&vault)?)?;

@@ -11,7 +11,8 @@ use rustix::fs::OFlags;
 use crate::files::{Parents, WriteMode, new_meta, touch_parent, touched};
 use crate::locate::{file_content, make_parents};
 use crate::mode::ModeChange;
-use crate::runtime::{Runtime, Select};
+use crate::runtime::Select;
+use crate::session::Session;
 use crate::through::Gesture;
 use crate::{Error, Result};
 
@@ -66,7 +67,7 @@ pub struct Written {
     pub version: u64,
 }
 
-impl Runtime {
+impl Session {
     /// The bytes of a file, or of a part of it.
     pub fn cat(
         &self,

@@ -99,6 +99,7 @@ pub struct ApprovalAnswer {
     pub expires: i64,
     /// How whoever answered has proven to be allowed to.
     pub proof: Value,
+    pub by: Principal,
 }
 
 /// The use that somebody wants to make of an approval.
@@ -219,7 +220,7 @@ impl Vaults {
             update(transaction, &approval)?;
             let details = json!({ "approval": id.to_string(), "proof": answer.proof,
                 "expires": answer.expires, "request": approval.request["summary"] });
-            let event = told(&approval, Principal::Owner, answer.state.as_str(), details);
+            let event = told(&approval, answer.by, answer.state.as_str(), details);
             journal::append(transaction, event)?;
             Ok(approval)
         })
@@ -265,14 +266,14 @@ impl Vaults {
         })
     }
 
-    pub fn set_approver(&self, hash: &str, proof: Value) -> Result<()> {
+    pub fn set_approver(&self, hash: &str, proof: Value, by: &Principal) -> Result<()> {
         self.store().write(Durability::Full, |transaction| {
             let put = "INSERT OR REPLACE INTO approver (one, passphrase) VALUES (1, ?1)";
             transaction.execute(put, [hash])?;
             let event = NewJournalEntry {
                 vault: None,
                 exec: None,
-                principal: Principal::Owner,
+                principal: *by,
                 operation: "approval.setup".into(),
                 details: json!({ "proof": proof }),
             };

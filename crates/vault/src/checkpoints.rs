@@ -205,7 +205,7 @@ fn insert(transaction: &Transaction<'_>, vault: VaultId, checkpoint: &Checkpoint
         name.as_str(),
         checkpoint.root.object().as_bytes(),
         checkpoint.origin.as_str(),
-        checkpoint.by.as_str(),
+        checkpoint.by.to_string(),
         checkpoint.time.secs,
         checkpoint.time.nanos,
         checkpoint.description.as_ref().map(Description::as_str),

@@ -36,6 +36,7 @@ pub struct NewJournalEntry {
 pub struct JournalFilter {
     pub vault: Option<VaultId>,
     pub exec: Option<ExecId>,
+    /// This one; one without a name stands for all of its kind.
     pub principal: Option<Principal>,
     /// Only entries that tell of this decision, such as `deny`.
     pub decision: Option<String>,
@@ -171,8 +172,15 @@ fn conditions(filter: &JournalFilter) -> (String, Vec<Value>) {
         restrict("exec = ? ", vec![Value::Blob(id.as_bytes().to_vec())]);
     }
     if let Some(principal) = filter.principal {
-        let word = principal.as_str().to_owned();
-        restrict("principal = ? ", vec![Value::Text(word)]);
+        let exact = principal.to_string();
+        match principal.name() {
+            Some(_) => restrict("principal = ? ", vec![Value::Text(exact)]),
+            None => {
+                let named = format!("{exact}:");
+                let condition = "principal = ? OR substr(principal, 1, length(?+)) = ?+";
+                restrict(condition, vec![Value::Text(exact), Value::Text(named)]);
+            }
+        }
     }
     if let Some(decision) = &filter.decision {
         let condition = "json_valid(details) AND json_extract(details, '$.decision') = ? ";
@@ -243,7 +251,7 @@ pub fn append(transaction: &Transaction<'_>, event: NewJournalEntry) -> Result<J
         entry.time.nanos,
         entry.vault,
         entry.exec,
-        entry.principal.as_str(),
+        entry.principal.to_string(),
         &entry.operation,
         &entry.details,
         entry.prev,
@@ -276,7 +284,7 @@ impl StoredEntry {
             (self.time.secs, self.time.nanos),
             self.vault,
             self.exec,
-            self.principal.as_str(),
+            self.principal.to_string(),
             &self.operation,
             &self.details,
         );

@@ -24,6 +24,7 @@ mod names;
 mod node;
 mod path;
 mod policy;
+mod principal;
 mod prune;
 mod quota;
 mod reach;
@@ -49,8 +50,8 @@ pub use error::{Error, Result};
 pub use fsck::{Damage, FsckReport, Sighting};
 pub use gc::{GcMode, GcOptions, GcReport, RootCounts};
 pub use history::{
-    ApprovalState, Cause, Checkpoint, CheckpointOrigin, DeletedVault, Lineage, NewVersion,
-    Principal, Quota, Restored, Vault, Version,
+    ApprovalState, Cause, Checkpoint, CheckpointOrigin, DeletedVault, Lineage, NewVersion, Quota,
+    Restored, Vault, Version,
 };
 pub use holds::Hold;
 pub use imports::{ImportBase, ImportSource};
@@ -61,6 +62,7 @@ pub use lineage::{Ancestor, ForkPoint};
 pub use model::{Content, Entry, Kind, LinkId, Meta, Root, RootId, Time, TreeId};
 pub use names::{ApprovalId, CheckpointName, Description, ExecId, VaultId, VaultName};
 pub use path::VaultPath;
+pub use principal::{Principal, PrincipalKind, PrincipalName};
 pub use prune::{Keep, Pruned};
 pub use quota::QuotaLimit;
 pub use reader::ContentReader;

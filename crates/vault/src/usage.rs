@@ -50,7 +50,7 @@ impl Vaults {
             grace: Duration::from_secs(u64::MAX),
             roots,
         };
-        let dead = self.gc(&options, &Principal::System)?.dead;
+        let dead = self.gc(&options, &Principal::SYSTEM)?.dead;
         let mut known = HashMap::new();
         let mut vaults = Vec::new();
         for vault in self.list()? {

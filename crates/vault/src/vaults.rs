@@ -326,7 +326,7 @@ fn insert_version(transaction: &Transaction<'_>, vault: VaultId, version: &Versi
         vault.as_bytes(),
         version.number as i64,
         version.root.object().as_bytes(),
-        version.by.as_str(),
+        version.by.to_string(),
         version.exec.map(|id| *id.as_bytes()),
         version.cause.as_str(),
         version.time.secs,

@@ -69,7 +69,7 @@ fn write(vaults: &Vaults, vault: &Vault, path: &str, bytes: &[u8]) -> Result<Roo
     edit.put(&path.parse().unwrap(), entry)?;
     let root = edit.finish()?;
     let version = NewVersion {
-        by: Principal::Owner,
+        by: Principal::OWNER,
         exec: None,
         cause: Cause::Write,
         details: json!({}),
@@ -113,7 +113,7 @@ fn with_so_much_left() {
     let disk = Path::new(&disk);
     let mut vaults = Vaults::open(Store::open(&disk.join("home")).unwrap()).unwrap();
     let vault = vaults
-        .create(&"v".parse().unwrap(), &Principal::Owner)
+        .create(&"v".parse().unwrap(), &Principal::OWNER)
         .unwrap();
     let (mut files, mut refused) = (BTreeMap::new(), 0);
     for (n, left) in (0..400_usize).step_by(12).enumerate() {
@@ -144,7 +144,7 @@ fn with_so_much_left() {
                 grace: std::time::Duration::ZERO,
                 roots: Vec::new(),
             };
-            vaults.gc(&options, &Principal::Owner).unwrap();
+            vaults.gc(&options, &Principal::OWNER).unwrap();
             check(&vaults, &vault, &files);
         }
     }
@@ -178,7 +178,7 @@ fn with_nothing_but_reading() {
     mount("remount,rw");
     let vaults = Vaults::open(Store::open(&home).unwrap()).unwrap();
     let vault = vaults
-        .create(&"v".parse().unwrap(), &Principal::Owner)
+        .create(&"v".parse().unwrap(), &Principal::OWNER)
         .unwrap();
     write(&vaults, &vault, "/f", b"x").unwrap();
 }

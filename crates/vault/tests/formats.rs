@@ -11,7 +11,7 @@ use avfs_vault::{
 };
 use serde_json::json;
 
-const OWNER: &Principal = &Principal::Owner;
+const OWNER: &Principal = &Principal::OWNER;
 
 /// A home as it lies in the fixtures, which belong to the store.
 struct Fixture {
@@ -145,7 +145,7 @@ fn time(secs: i64) -> Time {
 
 fn version() -> NewVersion {
     NewVersion {
-        by: Principal::Owner,
+        by: Principal::OWNER,
         exec: None,
         cause: Cause::Write,
         details: json!({ "paths": ["/somewhere"] }),

@@ -7,7 +7,7 @@ use avfs_vault::{
     Time, Vault, VaultName, Vaults,
 };
 
-const OWNER: &Principal = &Principal::Owner;
+const OWNER: &Principal = &Principal::OWNER;
 
 struct Scene {
     _home: tempfile::TempDir,
@@ -36,7 +36,7 @@ impl Scene {
 
     fn publish(&self, root: RootId, source: Option<&ImportSource>) -> Result<(), Error> {
         let version = NewVersion {
-            by: Principal::Owner,
+            by: Principal::OWNER,
             exec: None,
             cause: Cause::Import,
             details: serde_json::Value::Null,

@@ -8,7 +8,7 @@ use avfs_vault::{
 };
 use serde_json::json;
 
-const OWNER: &Principal = &Principal::Owner;
+const OWNER: &Principal = &Principal::OWNER;
 
 fn vaults() -> (tempfile::TempDir, Vaults) {
     let home = tempfile::tempdir().unwrap();
@@ -31,7 +31,7 @@ fn add(vaults: &Vaults, vault: &Vault, file: &str) -> RootId {
     edit.put(&file.parse().unwrap(), entry).unwrap();
     let root = edit.finish().unwrap();
     let version = NewVersion {
-        by: Principal::Owner,
+        by: Principal::OWNER,
         exec: None,
         cause: Cause::Write,
         details: json!({}),

@@ -153,7 +153,7 @@ fn publish(vaults: &Vaults, vault: &Vault, change: impl FnOnce(&Trees, &mut Edit
     change(vaults.trees(), &mut edit);
     let root = edit.finish().unwrap();
     let version = NewVersion {
-        by: Principal::Owner,
+        by: Principal::OWNER,
         exec: None,
         cause: Cause::Write,
         details: serde_json::Value::Null,
@@ -168,7 +168,7 @@ fn publish(vaults: &Vaults, vault: &Vault, change: impl FnOnce(&Trees, &mut Edit
 fn the_history_of_a_path_is_its_own() {
     let (_home, vaults) = vaults();
     let vault = vaults
-        .create(&"v".parse().unwrap(), &Principal::Owner)
+        .create(&"v".parse().unwrap(), &Principal::OWNER)
         .unwrap();
     let put = |at: &'static str, content: &'static str| {
         publish(&vaults, &vault, |trees, edit| {
@@ -211,7 +211,7 @@ fn the_history_of_a_path_is_its_own() {
 fn a_long_history_is_read_to_its_beginning() {
     let (_home, vaults) = vaults();
     let vault = vaults
-        .create(&"v".parse().unwrap(), &Principal::Owner)
+        .create(&"v".parse().unwrap(), &Principal::OWNER)
         .unwrap();
     let first = publish(&vaults, &vault, |trees, edit| {
         edit.put(&path("/a"), file(trees, "1")).unwrap();

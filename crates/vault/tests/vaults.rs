@@ -10,7 +10,7 @@ use avfs_vault::{
 };
 use serde_json::json;
 
-const OWNER: &Principal = &Principal::Owner;
+const OWNER: &Principal = &Principal::OWNER;
 
 fn vaults() -> (tempfile::TempDir, Vaults) {
     let home = tempfile::tempdir().unwrap();
@@ -29,7 +29,7 @@ fn checkpoint_name(text: &str) -> CheckpointName {
 fn by_exec(exec: ExecId) -> NewVersion {
     let details = json!({ "argv": ["true"] });
     NewVersion {
-        by: Principal::Agent,
+        by: Principal::AGENT,
         exec: Some(exec),
         cause: Cause::Exec,
         details,
@@ -95,7 +95,7 @@ fn a_fork_begins_where_its_source_is_and_goes_its_own_way() {
     let source = vaults.create(&name("source"), OWNER).unwrap();
     let head = publish(&vaults, &source, "a");
     let fork = vaults
-        .fork(&name("source"), &name("fork"), &Principal::Agent)
+        .fork(&name("source"), &name("fork"), &Principal::AGENT)
         .unwrap();
     assert_eq!(fork.head, head);
     let lineage = fork.parent.clone().unwrap();
@@ -318,7 +318,7 @@ fn the_journal_tells_what_happened_and_filters() {
     let denied = NewJournalEntry {
         vault: Some(vault.id),
         exec: Some(exec),
-        principal: Principal::Agent,
+        principal: Principal::AGENT,
         operation: "exec.denied".to_owned(),
         details: json!({ "b": 1, "a": [null, "ü"] }),
     };

@@ -11,7 +11,7 @@ use crate::interrupt::{Interrupt, Interrupts};
 use crate::place::Place;
 use crate::wire::{
     CLASS_HEADER, Daemon, DaemonState, Envelope, Exec, ExecCancel, ExecEvent, ExecInput,
-    ExecResize, Method, Operation, Problem, VERSION, VERSION_HEADER,
+    ExecResize, Method, NAME_HEADER, Operation, Problem, VERSION, VERSION_HEADER,
 };
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
@@ -161,6 +161,12 @@ impl Connection {
     async fn send_made(&mut self, mut request: Request<Body>) -> Result<Response<Incoming>> {
         let class = HeaderValue::from_static(self.place.class().as_str());
         request.headers_mut().insert(CLASS_HEADER, class);
+        if let Some(name) = self.place.caller_name() {
+            let name = HeaderValue::from_str(name).map_err(|error| Error::Broken {
+                what: error.to_string(),
+            })?;
+            request.headers_mut().insert(NAME_HEADER, name);
+        }
         let answer = self.sender.send_request(request).await.map_err(broken)?;
         if answer.status().is_success() {
             return Ok(answer);

@@ -1,6 +1,6 @@
 //! Approvals over HTTP, and who may give them.
 
-use super::App;
+use super::Ask;
 use super::caller::{Caller, Peer};
 use super::items;
 use super::routes::{Reply, Routes, parse};
@@ -16,10 +16,10 @@ use std::time::Duration;
 
 pub(crate) fn routes(routes: Routes) -> Routes {
     routes
-        .by_caller::<ApprovalSetup>(setup)
+        .plain::<ApprovalSetup>(setup)
         .plain::<ApprovalList>(list)
         .plain::<ApprovalShow>(show)
-        .by_caller::<ApprovalApprove>(approve)
+        .plain::<ApprovalApprove>(approve)
         .plain::<ApprovalDeny>(deny)
 }
 
@@ -46,44 +46,44 @@ fn at_a_terminal(peer: Peer) -> bool {
     terminal.is_some_and(|number| number != "0")
 }
 
-fn setup(app: &App, caller: Caller, request: ApprovalSetup) -> Reply<ApprovalSetup> {
-    let proof = proof(&caller, request.old);
-    app.runtime.approval_setup(&request.passphrase, &proof)?;
+fn setup(ask: &Ask, request: ApprovalSetup) -> Reply<ApprovalSetup> {
+    let proof = proof(&ask.caller, request.old);
+    ask.session.approval_setup(&request.passphrase, &proof)?;
     Ok(ApprovalReady { set_up: true })
 }
 
-fn list(app: &App, request: ApprovalList) -> Reply<ApprovalList> {
+fn list(ask: &Ask, request: ApprovalList) -> Reply<ApprovalList> {
     let vault = match request.vault.as_deref() {
         None => None,
         Some(CURRENT) => Some(Select::Current),
         Some(name) => Some(Select::Named(parse(name)?)),
     };
-    let approvals = app.runtime.approval_list(vault, request.all)?;
+    let approvals = ask.session.approval_list(vault, request.all)?;
     Ok(ApprovalListing {
         approvals: approvals.iter().map(item).collect(),
-        set_up: app.runtime.approval_is_set_up()?,
+        set_up: ask.session.approval_is_set_up()?,
     })
 }
 
-fn show(app: &App, request: ApprovalShow) -> Reply<ApprovalShow> {
-    let (info, tried) = app.runtime.approval_show(parse(&request.id)?)?;
+fn show(ask: &Ask, request: ApprovalShow) -> Reply<ApprovalShow> {
+    let (info, tried) = ask.session.approval_show(parse(&request.id)?)?;
     Ok(ApprovalDetails {
         approval: item(&info),
         speculation: tried.map(tried_item),
     })
 }
 
-fn approve(app: &App, caller: Caller, request: ApprovalApprove) -> Reply<ApprovalApprove> {
-    let proof = proof(&caller, request.passphrase);
+fn approve(ask: &Ask, request: ApprovalApprove) -> Reply<ApprovalApprove> {
+    let proof = proof(&ask.caller, request.passphrase);
     let lifetime = request
         .lifetime_ms
         .map_or(APPROVAL_LIFETIME, Duration::from_millis);
     let id = parse(&request.id)?;
-    Ok(item(&app.runtime.approval_approve(id, &proof, lifetime)?))
+    Ok(item(&ask.session.approval_approve(id, &proof, lifetime)?))
 }
 
-fn deny(app: &App, request: ApprovalDeny) -> Reply<ApprovalDeny> {
-    Ok(item(&app.runtime.approval_deny(parse(&request.id)?)?))
+fn deny(ask: &Ask, request: ApprovalDeny) -> Reply<ApprovalDeny> {
+    Ok(item(&ask.session.approval_deny(parse(&request.id)?)?))
 }
 
 fn item(info: &ApprovalInfo) -> ApprovalItem {

@@ -1,12 +1,15 @@
 //! Who asks: the process at the other end of the socket, and the class it asks in. The one place where classes are
 //! enforced.
 
+use super::App;
 use super::errors::Failure;
-use crate::wire::{CLASS_HEADER, Class, Operation, VERSION, VERSION_HEADER};
-use avfs_runtime::{ErrorKind, Principal};
+use super::routes::parse;
+use crate::wire::{CLASS_HEADER, Class, NAME_HEADER, Operation, VERSION, VERSION_HEADER};
+use avfs_runtime::{ErrorKind, Principal, PrincipalName, Session};
 use axum::extract::ConnectInfo;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
+use std::sync::Arc;
 use tokio::net::UnixStream;
 
 /// The process that opened a connection, as the kernel knew it then; nothing where it would not say.
@@ -31,15 +34,24 @@ impl Peer {
 /// Whoever sent a request.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Caller {
-    pub class: Class,
+    pub principal: Principal,
     pub peer: Peer,
 }
 
-impl Caller {
-    pub fn principal(&self) -> Principal {
-        match self.class {
-            Class::Agent => Principal::Agent,
-            Class::Owner => Principal::Owner,
+/// A request that was let in: the daemon, and the runtime in the caller's name.
+pub(crate) struct Ask {
+    pub app: Arc<App>,
+    pub session: Session,
+    pub caller: Caller,
+}
+
+impl Ask {
+    pub fn new(app: Arc<App>, caller: Caller) -> Ask {
+        let session = app.runtime.by(caller.principal);
+        Ask {
+            app,
+            session,
+            caller,
         }
     }
 }
@@ -60,7 +72,7 @@ pub(crate) fn admit<O: Operation>(parts: &Parts) -> Result<Caller, Failure> {
     }
     let peer = parts.extensions.get::<ConnectInfo<Peer>>();
     Ok(Caller {
-        class,
+        principal: principal(class, &parts.headers)?,
         peer: peer.map_or_else(Peer::default, |info| info.0),
     })
 }
@@ -81,4 +93,16 @@ fn class(headers: &HeaderMap) -> Result<Class, Failure> {
     };
     let word = String::from_utf8_lossy(given.as_bytes());
     Class::parse(&word).ok_or_else(|| Failure::invalid(format!("{word:?} is no class")))
+}
+
+/// Who a caller of that class says it is.
+fn principal(class: Class, headers: &HeaderMap) -> Result<Principal, Failure> {
+    let name = headers
+        .get(NAME_HEADER)
+        .map(|name| String::from_utf8_lossy(name.as_bytes()));
+    let name: Option<PrincipalName> = name.map(|name| parse(&name)).transpose()?;
+    Ok(match class {
+        Class::Agent => Principal::agent(name),
+        Class::Owner => Principal::owner(name),
+    })
 }

@@ -1,6 +1,6 @@
 //! Care of a home over HTTP.
 
-use super::App;
+use super::Ask;
 use super::errors::Failure;
 use super::items;
 use super::journal::problem_text;
@@ -37,9 +37,9 @@ pub(crate) fn routes(routes: Routes) -> Routes {
         .on_vault::<QuotaSet>(set_quota)
 }
 
-fn gc(app: &App, request: Gc) -> Reply<Gc> {
+fn gc(ask: &Ask, request: Gc) -> Reply<Gc> {
     let grace = request.grace.map_or(GRACE, Duration::from_secs);
-    let report = app.runtime.gc(grace, run(request.dry_run))?;
+    let report = ask.session.gc(grace, run(request.dry_run))?;
     Ok(collected(&report, request.dry_run))
 }
 
@@ -80,8 +80,8 @@ fn collected(report: &GcReport, dry_run: bool) -> Collected {
     }
 }
 
-fn fsck(app: &App, _: Fsck) -> Reply<Fsck> {
-    let report = app.runtime.fsck();
+fn fsck(ask: &Ask, _: Fsck) -> Reply<Fsck> {
+    let report = ask.session.fsck();
     let journal_problem = match &report.journal {
         Some(JournalCheck::Intact { .. }) => None,
         Some(JournalCheck::Broken { seq, problem }) => Some(problem_text(*seq, *problem)),
@@ -112,11 +112,11 @@ fn damage(damage: &Damage) -> DamageItem {
     }
 }
 
-fn quota(app: &App, vault: Select, _: QuotaShow) -> Reply<QuotaShow> {
-    Ok(quota_item(&app.runtime.quota(vault)?))
+fn quota(ask: &Ask, vault: Select, _: QuotaShow) -> Reply<QuotaShow> {
+    Ok(quota_item(&ask.session.quota(vault)?))
 }
 
-fn set_quota(app: &App, vault: Select, request: QuotaSet) -> Reply<QuotaSet> {
+fn set_quota(ask: &Ask, vault: Select, request: QuotaSet) -> Reply<QuotaSet> {
     let known = LIMITS.iter().find(|(key, _, _)| *key == request.key);
     let Some((key, limit, unit)) = known else {
         let keys: Vec<_> = LIMITS.iter().map(|(key, _, _)| *key).collect();
@@ -124,7 +124,7 @@ fn set_quota(app: &App, vault: Select, request: QuotaSet) -> Reply<QuotaSet> {
         return Err(Failure::invalid(problem).hint(format!("one of {}", keys.join(", "))));
     };
     let value = request.value.map(|value| value.saturating_mul(*unit));
-    app.runtime.set_quota(vault, *limit, value)?;
+    ask.session.set_quota(vault, *limit, value)?;
     let action = if value.is_some() { "set" } else { "clear" };
     Ok(QuotaChanged {
         action: action.into(),
@@ -172,7 +172,7 @@ fn keep(keep: Option<u64>, days: Option<u64>) -> Result<Option<Keep>, Failure> {
     }
 }
 
-fn prune(app: &App, vault: Select, request: Prune) -> Reply<Prune> {
+fn prune(ask: &Ask, vault: Select, request: Prune) -> Reply<Prune> {
     let Some(keep) = keep(request.keep, request.older_than_days)? else {
         let hint = "for example --keep 50, or --older-than 30";
         return Err(Failure::invalid("nothing says which versions stay").hint(hint));
@@ -181,7 +181,7 @@ fn prune(app: &App, vault: Select, request: Prune) -> Reply<Prune> {
         true => PruneScope::All,
         false => PruneScope::One(vault),
     };
-    let report = app.runtime.prune(&scope, keep, run(request.dry_run))?;
+    let report = ask.session.prune(&scope, keep, run(request.dry_run))?;
     Ok(PruneFindings {
         files_processed: report.files,
         vaults_processed: report.vaults,
@@ -191,8 +191,8 @@ fn prune(app: &App, vault: Select, request: Prune) -> Reply<Prune> {
     })
 }
 
-fn stats(app: &App, _: Stats) -> Reply<Stats> {
-    let usage = app.runtime.stats()?;
+fn stats(ask: &Ask, _: Stats) -> Reply<Stats> {
+    let usage = ask.session.stats()?;
     let (total, stored) = (usage.logical_bytes(), usage.store.bytes_stored);
     let ratio = total as f64 / stored.max(1) as f64;
     Ok(StatsItem {
@@ -238,8 +238,8 @@ fn files(usage: &HomeUsage) -> u64 {
     usage.vaults.iter().map(|vault| vault.files).sum()
 }
 
-fn maintain(app: &App, request: Maintain) -> Reply<Maintain> {
-    let report = app.runtime.maintain(MaintainOptions {
+fn maintain(ask: &Ask, request: Maintain) -> Reply<Maintain> {
+    let report = ask.session.maintain(MaintainOptions {
         keep: keep(request.keep, request.older_than_days)?,
         gc: !request.skip_gc,
         compact: !request.skip_compact,

@@ -1,6 +1,6 @@
 //! Checkpoints over HTTP.
 
-use super::App;
+use super::Ask;
 use super::errors::Failure;
 use super::items;
 use super::routes::{Reply, Routes, parse};
@@ -21,30 +21,30 @@ pub(crate) fn routes(routes: Routes) -> Routes {
         .on_vault::<CheckpointDelete>(delete)
 }
 
-fn save(app: &App, vault: Select, request: CheckpointSave) -> Reply<CheckpointSave> {
+fn save(ask: &Ask, vault: Select, request: CheckpointSave) -> Reply<CheckpointSave> {
     let name: Option<CheckpointName> = request.name.as_deref().map(parse).transpose()?;
     let description: Option<Description> = request.description.as_deref().map(parse).transpose()?;
     let label = CheckpointLabel {
         name: name.as_ref(),
         description: description.as_ref(),
     };
-    let (info, stillness) = app.runtime.checkpoint_save(vault, label)?;
+    let (info, stillness) = ask.session.checkpoint_save(vault, label)?;
     Ok(CheckpointItem {
         freeze: stillness.map(items::freeze),
         ..items::checkpoint(&info)
     })
 }
 
-fn list(app: &App, vault: Select, _: CheckpointList) -> Reply<CheckpointList> {
-    let checkpoints = app.runtime.checkpoint_list(vault)?;
+fn list(ask: &Ask, vault: Select, _: CheckpointList) -> Reply<CheckpointList> {
+    let checkpoints = ask.session.checkpoint_list(vault)?;
     Ok(CheckpointListing {
         snapshots: checkpoints.iter().map(items::checkpoint).collect(),
     })
 }
 
-fn info(app: &App, vault: Select, request: CheckpointInfo) -> Reply<CheckpointInfo> {
+fn info(ask: &Ask, vault: Select, request: CheckpointInfo) -> Reply<CheckpointInfo> {
     let name: CheckpointName = parse(&request.name)?;
-    let details = app.runtime.checkpoint_info(vault, &name)?;
+    let details = ask.session.checkpoint_info(vault, &name)?;
     Ok(CheckpointDetailsItem {
         item: items::checkpoint(&details.info),
         version: details.version,
@@ -52,7 +52,7 @@ fn info(app: &App, vault: Select, request: CheckpointInfo) -> Reply<CheckpointIn
     })
 }
 
-fn restore(app: &App, vault: Select, request: CheckpointRestore) -> Reply<CheckpointRestore> {
+fn restore(ask: &Ask, vault: Select, request: CheckpointRestore) -> Reply<CheckpointRestore> {
     let point = match (&request.name, request.undo) {
         (Some(name), false) => RestorePoint::Checkpoint(parse(name)?),
         (None, true) => RestorePoint::Undo,
@@ -63,7 +63,7 @@ fn restore(app: &App, vault: Select, request: CheckpointRestore) -> Reply<Checkp
     } else {
         Running::Respect
     };
-    let restored = app.runtime.checkpoint_restore(vault, &point, running)?;
+    let restored = ask.session.checkpoint_restore(vault, &point, running)?;
     Ok(CheckpointRestored {
         snapshot: restored.checkpoint.to_string(),
         version: restored.version,
@@ -74,9 +74,9 @@ fn restore(app: &App, vault: Select, request: CheckpointRestore) -> Reply<Checkp
     })
 }
 
-fn delete(app: &App, vault: Select, request: CheckpointDelete) -> Reply<CheckpointDelete> {
+fn delete(ask: &Ask, vault: Select, request: CheckpointDelete) -> Reply<CheckpointDelete> {
     let name: CheckpointName = parse(&request.name)?;
-    let forks = app.runtime.checkpoint_delete(vault, &name)?;
+    let forks = ask.session.checkpoint_delete(vault, &name)?;
     Ok(CheckpointDeleted {
         action: "delete".into(),
         name: name.to_string(),

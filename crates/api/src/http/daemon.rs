@@ -1,6 +1,6 @@
 //! The daemon over HTTP: its state, and its end.
 
-use super::App;
+use super::Ask;
 use super::routes::{Reply, Routes};
 use crate::wire::{Daemon, DaemonState, DaemonStop, DaemonStopping, VERSION};
 use std::time::Duration;
@@ -9,15 +9,15 @@ pub(crate) fn routes(routes: Routes) -> Routes {
     routes.plain::<Daemon>(state).plain::<DaemonStop>(stop)
 }
 
-fn state(app: &App, _: Daemon) -> Reply<Daemon> {
-    let activity = app.runtime.activity();
+fn state(ask: &Ask, _: Daemon) -> Reply<Daemon> {
+    let activity = ask.session.activity();
     Ok(DaemonState {
         pid: std::process::id(),
         version: VERSION.into(),
-        home: app.place.home().to_string_lossy().into_owned(),
-        socket: app.place.socket().to_string_lossy().into_owned(),
-        uptime_ms: app.started.elapsed().as_millis() as u64,
-        idle_timeout_s: app.idle_timeout.as_ref().map(Duration::as_secs),
+        home: ask.app.place.home().to_string_lossy().into_owned(),
+        socket: ask.app.place.socket().to_string_lossy().into_owned(),
+        uptime_ms: ask.app.started.elapsed().as_millis() as u64,
+        idle_timeout_s: ask.app.idle_timeout.as_ref().map(Duration::as_secs),
         running_execs: activity.running_execs,
         live_views: activity.live_views,
         mounts: activity.mounts,
@@ -26,11 +26,11 @@ fn state(app: &App, _: Daemon) -> Reply<Daemon> {
     })
 }
 
-fn stop(app: &App, request: DaemonStop) -> Reply<DaemonStop> {
+fn stop(ask: &Ask, request: DaemonStop) -> Reply<DaemonStop> {
     if !request.force {
-        super::jobs::detached(&app.runtime)?;
+        super::jobs::detached(&ask.session)?;
     }
-    app.stop.notify_one();
+    ask.app.stop.notify_one();
     Ok(DaemonStopping {
         stopping: true,
         pid: std::process::id(),

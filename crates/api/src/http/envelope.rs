@@ -12,8 +12,7 @@ use crate::wire::{
 };
 use avfs_runtime::{
     Access, Captured, Categories, Control, Decision, ExecCommand, ExecOptions, ExecReport,
-    ExecRequest, ExecStatus, Limit, Principal, Select, Stdin, Timeout, Uncommitted, VaultPath,
-    WindowSize,
+    ExecRequest, ExecStatus, Limit, Select, Stdin, Timeout, Uncommitted, VaultPath, WindowSize,
 };
 use std::sync::Arc;
 
@@ -28,7 +27,6 @@ pub(crate) struct Asked {
     vault: Select,
     command: ExecCommand,
     cwd: Option<VaultPath>,
-    by: Principal,
     env: Environment,
     options: ExecOptions,
     stdin: Option<StdinItem>,
@@ -36,7 +34,7 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    pub fn new(vault: Select, exec: Exec, by: Principal) -> Result<Asked, Failure> {
+    pub fn new(vault: Select, exec: Exec) -> Result<Asked, Failure> {
         let cwd = match (&exec.cwd, &exec.cwd_b64) {
             (None, None) => None,
             (text, exact) => Some(vault_path(
@@ -55,7 +53,6 @@ impl Asked {
             stdin: exec.stdin.clone(),
             command: command(exec)?,
             cwd,
-            by,
         };
         if asked.terminal.is_some() {
             asked.take_time();
@@ -71,8 +68,8 @@ impl Asked {
     }
 
     /// The same for a job, which has all the time it needs and, at a terminal, somebody who may type.
-    pub fn for_job(vault: Select, exec: Exec, by: Principal) -> Result<Asked, Failure> {
-        let mut asked = Asked::new(vault, exec, by)?;
+    pub fn for_job(vault: Select, exec: Exec) -> Result<Asked, Failure> {
+        let mut asked = Asked::new(vault, exec)?;
         asked.take_time();
         if asked.terminal.is_some() {
             asked.stdin.get_or_insert(StdinItem::Live);
@@ -90,7 +87,6 @@ impl Asked {
             terminal: self.terminal,
             control,
             options: self.options.clone(),
-            by: self.by,
         }
     }
 
@@ -404,7 +400,7 @@ mod tests {
     use super::*;
 
     fn refusal(exec: Exec) -> String {
-        match Asked::new(Select::Current, exec, Principal::Owner) {
+        match Asked::new(Select::Current, exec) {
             Err(failure) => failure.problem().detail.clone(),
             Ok(_) => panic!("it was accepted"),
         }
@@ -434,13 +430,13 @@ mod tests {
             timeout_ms: Some(0),
             ..Exec::default()
         };
-        let asked = Asked::new(Select::Current, zero, Principal::Owner).unwrap();
+        let asked = Asked::new(Select::Current, zero).unwrap();
         assert_eq!(asked.options.timeout, Timeout::Never);
         let left_out = Exec {
             argv,
             ..Exec::default()
         };
-        let asked = Asked::new(Select::Current, left_out, Principal::Owner).unwrap();
+        let asked = Asked::new(Select::Current, left_out).unwrap();
         assert_eq!(asked.options.timeout, Timeout::Unsaid);
     }
 

@@ -1,11 +1,11 @@
 //! Exec over HTTP: one envelope at the end, or events while the command runs.
 
-use super::App;
 use super::app::{AtWork, Call, Wishes};
 use super::envelope::{self, Asked};
 use super::errors::Failure;
 use super::exec_input;
 use super::routes::{Reply, Routes, parse_vault, receive};
+use super::{App, Ask};
 use crate::wire::{
     Exec, ExecCancel, ExecCancelled, ExecResize, OutputChunk, StartedEvent, WaitingEvent,
     WindowItem,
@@ -37,21 +37,22 @@ pub(crate) fn routes(routes: Routes) -> Routes {
         .plain::<ExecResize>(resize)
 }
 
-fn resize(app: &App, request: ExecResize) -> Reply<ExecResize> {
+fn resize(ask: &Ask, request: ExecResize) -> Reply<ExecResize> {
     let (rows, columns) = (request.rows, request.columns);
-    app.calls
+    ask.app
+        .calls
         .resize(request.call, WindowSize { rows, columns })?;
     Ok(WindowItem { rows, columns })
 }
 
-fn cancel(app: &App, request: ExecCancel) -> Reply<ExecCancel> {
+fn cancel(ask: &Ask, request: ExecCancel) -> Reply<ExecCancel> {
     let how = if request.interrupt {
         Cancel::Interrupt
     } else {
         Cancel::Leave
     };
     Ok(ExecCancelled {
-        cancelled: app.calls.cancel(request.call, how),
+        cancelled: ask.app.calls.cancel(request.call, how),
     })
 }
 
@@ -63,12 +64,13 @@ async fn exec(
     let at_work = app.enter();
     let wants_events = accepts_events(request.headers());
     let (caller, exec) = receive::<Exec>(request).await?;
-    let asked = Asked::new(parse_vault(&vault)?, exec, caller.principal())?;
-    let call = app.calls.begin();
+    let asked = Asked::new(parse_vault(&vault)?, exec)?;
+    let ask = Ask::new(app, caller);
+    let call = ask.app.calls.begin();
     if wants_events {
-        with_events(app, asked, call, at_work)
+        with_events(ask, asked, call, at_work)
     } else {
-        at_once(app, asked, call, at_work).await
+        at_once(ask, asked, call, at_work).await
     }
 }
 
@@ -81,13 +83,8 @@ pub(crate) fn accepts_events(headers: &HeaderMap) -> bool {
 
 /// Answers with the envelope alone. If the caller goes away this future is dropped, and with it
 /// `call`, which ends the command.
-async fn at_once(
-    app: Arc<App>,
-    asked: Asked,
-    call: Call,
-    at_work: AtWork,
-) -> Result<Response, Failure> {
-    let log = app.place.log();
+async fn at_once(ask: Ask, asked: Asked, call: Call, at_work: AtWork) -> Result<Response, Failure> {
+    let log = ask.app.place.log();
     let stdin = exec_input::prepare(&asked, &call)?;
     let call_control = call.wishes().control();
     let sink = Silent {
@@ -95,8 +92,8 @@ async fn at_once(
     };
     let running = tokio::task::spawn_blocking(move || {
         let _at_work = at_work;
-        let report = app
-            .runtime
+        let report = ask
+            .session
             .exec(asked.request(stdin, call_control), &sink)?;
         Ok::<_, Failure>(envelope::envelope(&asked, report))
     });
@@ -107,12 +104,7 @@ async fn at_once(
 
 /// Answers with events. If the caller goes away the stream is dropped, the sink's queue closes,
 /// and the command is ended.
-fn with_events(
-    app: Arc<App>,
-    asked: Asked,
-    call: Call,
-    at_work: AtWork,
-) -> Result<Response, Failure> {
+fn with_events(ask: Ask, asked: Asked, call: Call, at_work: AtWork) -> Result<Response, Failure> {
     let stdin = exec_input::prepare(&asked, &call)?;
     let (events, queue) = mpsc::channel(QUEUE);
     tokio::task::spawn_blocking(move || {
@@ -124,8 +116,8 @@ fn with_events(
         };
         let started = StartedEvent { call: call.id() };
         sink.send(event("started", &started), None);
-        let last = match app
-            .runtime
+        let last = match ask
+            .session
             .exec(asked.request(stdin, call.wishes().control()), &sink)
         {
             Ok(report) => event("result", &envelope::envelope(&asked, report)),

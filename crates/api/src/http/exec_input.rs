@@ -1,11 +1,11 @@
 //! What a command reads (nothing, what came with the request, or what a second request brings), and
 //! what it wrote beyond its envelope.
 
-use super::App;
 use super::app::Call;
 use super::envelope::Asked;
 use super::errors::Failure;
 use super::routes::{Reply, Routes, by_method, parse, query};
+use super::{App, Ask};
 use crate::wire::{ExecInput, ExecInputTaken, Output, OutputPart, StdinItem, StreamWord, to_text};
 use avfs_runtime::{ErrorKind, ExecId, Stdin, Stream};
 use axum::body::BodyDataStream;
@@ -23,14 +23,14 @@ pub(crate) fn routes(routes: Routes) -> Routes {
         .plain::<Output>(output)
 }
 
-fn output(app: &App, request: Output) -> Reply<Output> {
+fn output(ask: &Ask, request: Output) -> Reply<Output> {
     let stream = match request.stream {
         StreamWord::Stdout => Stream::Stdout,
         StreamWord::Stderr => Stream::Stderr,
     };
     let exec: ExecId = parse(&request.exec)?;
     let to = request.to.unwrap_or(u64::MAX);
-    let part = app.runtime.output(exec, stream, request.from, to)?;
+    let part = ask.session.output(exec, stream, request.from, to)?;
     let to = part.from + part.bytes.len() as u64;
     let (data, data_b64) = to_text(part.bytes);
     Ok(OutputPart {
@@ -70,7 +70,7 @@ async fn input(
     State(app): State<Arc<App>>,
     request: Request,
 ) -> Result<Json<ExecInputTaken>, Failure> {
-    let (ExecInput { call }, body) = query(request)?;
+    let (_, ExecInput { call }, body) = query(request)?;
     let Some(pipe) = app.calls.take_input(call) else {
         return Err(Failure::new(
             ErrorKind::NotFound,

@@ -1,6 +1,6 @@
 //! Files over HTTP.
 
-use super::App;
+use super::Ask;
 use super::errors::Failure;
 use super::items;
 use super::routes::{Reply, Routes, parse};
@@ -23,20 +23,20 @@ pub(crate) fn routes(routes: Routes) -> Routes {
         .on_vault::<Mv>(mv)
 }
 
-fn ls(app: &App, vault: Select, request: Ls) -> Reply<Ls> {
+fn ls(ask: &Ask, vault: Select, request: Ls) -> Reply<Ls> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
-    let listed = app.runtime.ls(vault, &path).map_err(at(&path))?;
+    let listed = ask.session.ls(vault, &path).map_err(at(&path))?;
     Ok(listed.into_iter().map(items::listed).collect())
 }
 
-fn cat(app: &App, vault: Select, request: Cat) -> Reply<Cat> {
+fn cat(ask: &Ask, vault: Select, request: Cat) -> Reply<Cat> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     let options = ReadOptions {
         version: request.version,
         offset: request.offset,
         limit: request.limit,
     };
-    let file = app.runtime.cat(vault, &path, &options).map_err(at(&path))?;
+    let file = ask.session.cat(vault, &path, &options).map_err(at(&path))?;
     let end = request.offset.saturating_add(file.bytes.len() as u64);
     let (path, path_b64) = items::path(&file.path);
     let (content, content_b64) = to_text(file.bytes);
@@ -52,7 +52,7 @@ fn cat(app: &App, vault: Select, request: Cat) -> Reply<Cat> {
     })
 }
 
-fn write(app: &App, vault: Select, request: Write) -> Reply<Write> {
+fn write(ask: &Ask, vault: Select, request: Write) -> Reply<Write> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     let host_file = match &request.host_file {
         Some(text) => Some(host_path(text, request.host_file_b64.as_ref())?),
@@ -72,8 +72,8 @@ fn write(app: &App, vault: Select, request: Write) -> Reply<Write> {
         parents: parents(request.parents),
         mode: request.mode.as_deref().map(parse).transpose()?,
     };
-    let written = app
-        .runtime
+    let written = ask
+        .session
         .write(vault, &path, source, &options)
         .map_err(at(&path))?;
     let (path, path_b64) = items::path(&written.path);
@@ -86,9 +86,9 @@ fn write(app: &App, vault: Select, request: Write) -> Reply<Write> {
     })
 }
 
-fn mkdir(app: &App, vault: Select, request: Mkdir) -> Reply<Mkdir> {
+fn mkdir(ask: &Ask, vault: Select, request: Mkdir) -> Reply<Mkdir> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
-    app.runtime
+    ask.session
         .mkdir(vault, &path, parents(request.parents))
         .map_err(at(&path))?;
     let (path, path_b64) = items::path(&path);
@@ -99,16 +99,16 @@ fn mkdir(app: &App, vault: Select, request: Mkdir) -> Reply<Mkdir> {
     })
 }
 
-fn rm(app: &App, vault: Select, request: Rm) -> Reply<Rm> {
+fn rm(ask: &Ask, vault: Select, request: Rm) -> Reply<Rm> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     // Whether the vault exists is no question of `force`.
-    app.runtime.vault_info(vault.clone())?;
+    ask.session.vault_info(vault.clone())?;
     let depth = if request.recursive {
         Depth::Recursive
     } else {
         Depth::Single
     };
-    let removed = match app.runtime.rm(vault, &path, depth) {
+    let removed = match ask.session.rm(vault, &path, depth) {
         Ok(()) => true,
         Err(error) if request.force && error.kind() == ErrorKind::NotFound => false,
         Err(error) => return Err(at(&path)(error)),
@@ -121,11 +121,11 @@ fn rm(app: &App, vault: Select, request: Rm) -> Reply<Rm> {
     })
 }
 
-fn mv(app: &App, vault: Select, request: Mv) -> Reply<Mv> {
+fn mv(ask: &Ask, vault: Select, request: Mv) -> Reply<Mv> {
     let source = vault_path(&request.source, request.source_b64.as_ref())?;
     let destination = vault_path(&request.destination, request.destination_b64.as_ref())?;
-    let ended_at = app
-        .runtime
+    let ended_at = ask
+        .session
         .mv(vault, &source, &destination)
         .map_err(at(&source))?;
     let (source, source_b64) = items::path(&source);

@@ -1,13 +1,12 @@
 //! Jobs over HTTP.
 
-use super::App;
-use super::caller::Caller;
 use super::envelope::{self, Asked, Ended};
 use super::errors::Failure;
 use super::exec::{Silent, accepts_events, event};
 use super::exec_input::pass_on;
 use super::items;
-use super::routes::{Reply, Routes, by_method, parse, parse_vault, query_by, receive};
+use super::routes::{Reply, Routes, by_method, parse, parse_vault, query, receive};
+use super::{App, Ask};
 use crate::wire::{
     Envelope, JobAnswer, JobItem, JobKill, JobKilled, JobList, JobListing, JobLogs, JobOffsets,
     JobPoll, JobPolled, JobResize, JobStart, JobStarted, JobStatus, JobStdin, JobStdinTaken,
@@ -16,7 +15,7 @@ use crate::wire::{
 };
 use avfs_runtime::{
     Control, ErrorKind, JobId, JobInfo, JobRequest, JobStart as Begun, JobState, Lifetime,
-    PART_MAX, Runtime, Stdin, Stream, VaultName, WindowSize,
+    PART_MAX, Runtime, Session, Stdin, Stream, VaultName, WindowSize,
 };
 use axum::body::BodyDataStream;
 use axum::extract::{Path, Request, State};
@@ -53,7 +52,7 @@ pub(crate) fn routes(routes: Routes) -> Routes {
         .plain::<JobPoll>(poll)
         .add::<JobLogs>(get(logs))
         .plain::<JobWait>(wait)
-        .by_caller::<JobKill>(kill)
+        .plain::<JobKill>(kill)
         .add::<JobStdin>(by_method::<JobStdin, _, _>(stdin))
         .plain::<JobResize>(resize)
 }
@@ -66,8 +65,9 @@ async fn start(
     let at_work = app.enter();
     let (caller, request) = receive::<JobStart>(request).await?;
     let lifetime = lifetime(&request)?;
-    let asked = Asked::for_job(parse_vault(&vault)?, request.exec, caller.principal())?;
+    let asked = Asked::for_job(parse_vault(&vault)?, request.exec)?;
     let log = app.place.log();
+    let session = app.runtime.by(caller.principal);
     // It ends with this request: whoever goes away while the job is held for approval is not waited for.
     let call = app.calls.begin();
     let asker = Silent {
@@ -75,7 +75,7 @@ async fn start(
     };
     let begun = tokio::task::spawn_blocking(move || {
         let _at_work = at_work;
-        begin(&app.runtime, asked, lifetime, &asker)
+        begin(&session, asked, lifetime, &asker)
     });
     let answer = begun.await.map_err(|_| Failure::panicked(&log))?;
     drop(call);
@@ -83,7 +83,7 @@ async fn start(
 }
 
 fn begin(
-    runtime: &Runtime,
+    runtime: &Session,
     asked: Asked,
     lifetime: Lifetime,
     asker: &Silent,
@@ -113,7 +113,7 @@ fn begin(
         Some(StdinItem::Base64(bytes)) => Some(bytes.0),
     };
     // A job that is over already reads nothing.
-    if let (Some(whole), Ok(mut input)) = (whole, runtime.job_input(info.id, info.by)) {
+    if let (Some(whole), Ok(mut input)) = (whole, runtime.job_input(info.id)) {
         runtime.job_end_input(info.id)?;
         // It ends when all is read, or when the command does.
         std::thread::spawn(move || input.write_all(&whole));
@@ -151,9 +151,9 @@ fn lifetime_word(lifetime: Lifetime) -> LifetimeWord {
     }
 }
 
-fn list(app: &App, request: JobList) -> Reply<JobList> {
+fn list(ask: &Ask, request: JobList) -> Reply<JobList> {
     let vault: Option<VaultName> = request.vault.as_deref().map(parse).transpose()?;
-    let mut jobs = app.runtime.job_list(vault.as_ref());
+    let mut jobs = ask.session.job_list(vault.as_ref());
     jobs.retain(|job| !request.running || job.is_running());
     let jobs = jobs.iter().map(item).collect();
     Ok(JobListing { jobs })
@@ -212,14 +212,14 @@ fn item(info: &JobInfo) -> JobItem {
     item
 }
 
-fn poll(app: &App, request: JobPoll) -> Reply<JobPoll> {
+fn poll(ask: &Ask, request: JobPoll) -> Reply<JobPoll> {
     let id = JobId::new(request.job_id);
-    let _attending = app.runtime.job_attend(id)?;
+    let _attending = ask.session.job_attend(id)?;
     // Before the logs: of a job that is over now, they are whole.
-    let info = app.runtime.job(id)?;
+    let info = ask.session.job(id)?;
     let most = request.limit.unwrap_or(PART_MAX).min(PART_MAX);
     let part = |stream, from| -> Result<_, Failure> {
-        let mut part = app.runtime.job_read(id, stream, from, most)?;
+        let mut part = ask.session.job_read(id, stream, from, most)?;
         let reached = from + part.bytes.len() as u64;
         whole_characters(&mut part.bytes, info.is_running() || reached < part.kept);
         let range = LogRange {
@@ -243,7 +243,7 @@ fn poll(app: &App, request: JobPoll) -> Reply<JobPoll> {
             stderr: stderr_range,
         },
         envelope: match request.envelope {
-            true => kept_envelope(&app.runtime, id)?,
+            true => kept_envelope(&ask.session, id)?,
             false => None,
         },
     })
@@ -260,31 +260,29 @@ fn whole_characters(bytes: &mut Vec<u8>, more_may_come: bool) {
     }
 }
 
-fn kept_envelope(runtime: &Runtime, id: JobId) -> Result<Option<Box<Envelope>>, Failure> {
+fn kept_envelope(runtime: &Session, id: JobId) -> Result<Option<Box<Envelope>>, Failure> {
     let report = runtime.job_report(id)?;
     // One that an older version wrote may lack what this one wants to know.
     Ok(report.and_then(|report| serde_json::from_value(report).ok()))
 }
 
-fn wait(app: &App, request: JobWait) -> Reply<JobWait> {
+fn wait(ask: &Ask, request: JobWait) -> Reply<JobWait> {
     let id = JobId::new(request.job_id);
-    let _attending = app.runtime.job_attend(id)?;
+    let _attending = ask.session.job_attend(id)?;
     let patience = request.timeout_ms.map_or(WAIT_MAX, Duration::from_millis);
-    let info = app.runtime.job_wait(id, patience.min(WAIT_MAX))?;
+    let info = ask.session.job_wait(id, patience.min(WAIT_MAX))?;
     Ok(JobWaited {
         job: item(&info),
         envelope: match info.is_running() {
             true => None,
-            false => kept_envelope(&app.runtime, id)?,
+            false => kept_envelope(&ask.session, id)?,
         },
     })
 }
 
-fn kill(app: &App, caller: Caller, request: JobKill) -> Reply<JobKill> {
+fn kill(ask: &Ask, request: JobKill) -> Reply<JobKill> {
     let id = JobId::new(request.job_id);
-    let info = app
-        .runtime
-        .job_kill(id, request.signal, caller.principal())?;
+    let info = ask.session.job_kill(id, request.signal)?;
     Ok(JobKilled {
         job_id: request.job_id,
         signal: request.signal.unwrap_or(TERM),
@@ -295,14 +293,14 @@ fn kill(app: &App, caller: Caller, request: JobKill) -> Reply<JobKill> {
     })
 }
 
-fn resize(app: &App, request: JobResize) -> Reply<JobResize> {
+fn resize(ask: &Ask, request: JobResize) -> Reply<JobResize> {
     let id = JobId::new(request.job_id);
-    let _attending = app.runtime.job_attend(id)?;
+    let _attending = ask.session.job_attend(id)?;
     let size = WindowSize {
         rows: request.rows,
         columns: request.columns,
     };
-    app.runtime.job_resize(id, size)?;
+    ask.session.job_resize(id, size)?;
     Ok(WindowItem {
         rows: request.rows,
         columns: request.columns,
@@ -314,27 +312,27 @@ async fn stdin(
     request: Request,
 ) -> Result<Json<JobStdinTaken>, Failure> {
     let _at_work = app.enter();
-    let (caller, JobStdin { job_id, eof }, body) = query_by(request)?;
+    let (caller, JobStdin { job_id, eof }, body) = query(request)?;
+    let session = app.runtime.by(caller.principal);
     let id = JobId::new(job_id);
     let mut body = body.into_data_stream();
-    let taken = take_input(&app.runtime, id, caller, &mut body).await;
+    let taken = take_input(&session, id, &mut body).await;
     // Whoever is still sending would not hear the answer.
     let _ = tokio::time::timeout(DRAIN, async { while body.next().await.is_some() {} }).await;
     let bytes = taken?;
     if eof {
-        app.runtime.job_end_input(id)?;
+        session.job_end_input(id)?;
     }
     Ok(Json(JobStdinTaken { job_id, bytes, eof }))
 }
 
 async fn take_input(
-    runtime: &Runtime,
+    runtime: &Session,
     id: JobId,
-    caller: Caller,
     body: &mut BodyDataStream,
 ) -> Result<u64, Failure> {
     let _attending = runtime.job_attend(id)?;
-    let input = runtime.job_input(id, caller.principal())?;
+    let input = runtime.job_input(id)?;
     Ok(pass_on(body, input.into()).await)
 }
 
@@ -342,7 +340,8 @@ async fn logs(State(app): State<Arc<App>>, request: Request) -> Result<Response,
     let at_work = app.enter();
     let wants_events = accepts_events(request.headers());
     let resumed = resumed(&request);
-    let (_, mut request) = receive::<JobLogs>(request).await?;
+    let (caller, mut request) = receive::<JobLogs>(request).await?;
+    let ask = Ask::new(app, caller);
     if let Some([stdout, stderr]) = resumed {
         (request.stdout_offset, request.stderr_offset) = (stdout, stderr);
     }
@@ -353,15 +352,15 @@ async fn logs(State(app): State<Arc<App>>, request: Request) -> Result<Response,
             stderr_offset: request.stderr_offset,
             ..JobPoll::default()
         };
-        let log = app.place.log();
-        let polled = tokio::task::spawn_blocking(move || poll(&app, poll_request)).await;
+        let log = ask.app.place.log();
+        let polled = tokio::task::spawn_blocking(move || poll(&ask, poll_request)).await;
         return Ok(Json(polled.map_err(|_| Failure::panicked(&log))??).into_response());
     }
-    app.runtime.job(JobId::new(request.job_id))?;
+    ask.session.job(JobId::new(request.job_id))?;
     let (events, queue) = mpsc::channel::<Event>(QUEUE);
     tokio::task::spawn_blocking(move || {
         let _at_work = at_work;
-        if let Err(Some(failure)) = follow(&app.runtime, &request, &events) {
+        if let Err(Some(failure)) = follow(&ask.session, &request, &events) {
             // An error here means that nobody is left to be told.
             let _ = events.blocking_send(event("error", failure.problem()));
         }
@@ -381,7 +380,7 @@ fn resumed(request: &Request) -> Option<[u64; 2]> {
 
 /// Tells what a job writes until it is over, or, with no failure, until nobody listens.
 fn follow(
-    runtime: &Runtime,
+    runtime: &Session,
     request: &JobLogs,
     events: &mpsc::Sender<Event>,
 ) -> Result<(), Option<Failure>> {

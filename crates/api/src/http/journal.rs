@@ -1,6 +1,6 @@
 //! The journal over HTTP.
 
-use super::App;
+use super::Ask;
 use super::errors::Failure;
 use super::items;
 use super::routes::{Reply, Routes, parse};
@@ -17,7 +17,7 @@ pub(crate) fn routes(routes: Routes) -> Routes {
     routes.plain::<Journal>(list).plain::<JournalVerify>(verify)
 }
 
-fn list(app: &App, request: Journal) -> Reply<Journal> {
+fn list(ask: &Ask, request: Journal) -> Reply<Journal> {
     let vault: Option<VaultName> = request.vault.as_deref().map(parse).transpose()?;
     let path: Option<VaultPath> = request.path.as_deref().map(parse).transpose()?;
     let filter = JournalFilter {
@@ -36,9 +36,9 @@ fn list(app: &App, request: Journal) -> Reply<Journal> {
             false => JournalOrder::NewestFirst,
         },
     };
-    let entries = app.runtime.journal(vault.as_ref(), filter)?;
-    let names: HashMap<String, String> = app
-        .runtime
+    let entries = ask.session.journal(vault.as_ref(), filter)?;
+    let names: HashMap<String, String> = ask
+        .session
         .vault_list()?
         .iter()
         .map(|info| (info.vault.id.to_string(), info.vault.name.to_string()))
@@ -126,8 +126,8 @@ fn path_in(details: &serde_json::Value) -> Option<String> {
     path.map(str::to_owned)
 }
 
-fn verify(app: &App, _: JournalVerify) -> Reply<JournalVerify> {
-    Ok(match app.runtime.journal_verify()? {
+fn verify(ask: &Ask, _: JournalVerify) -> Reply<JournalVerify> {
+    Ok(match ask.session.journal_verify()? {
         JournalCheck::Intact { entries, .. } => JournalVerified {
             valid: true,
             entries,

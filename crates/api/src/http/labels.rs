@@ -1,6 +1,6 @@
 //! Tags and metadata over HTTP.
 
-use super::App;
+use super::Ask;
 use super::errors::Failure;
 use super::files::{at, vault_path};
 use super::items;
@@ -27,17 +27,17 @@ pub(crate) fn routes(routes: Routes) -> Routes {
         .on_vault::<MetaImport>(meta_import)
 }
 
-fn tag(app: &App, vault: Select, request: Tag) -> Reply<Tag> {
+fn tag(ask: &Ask, vault: Select, request: Tag) -> Reply<Tag> {
     let change = LabelChange::Tag(parse(&request.tag)?);
     let path = (&request.path[..], request.path_b64.as_ref());
-    let labelled = change_labels(app, vault, path, &[change])?;
+    let labelled = change_labels(ask, vault, path, &[change])?;
     Ok(tagged(labelled, request.tag, "added"))
 }
 
-fn untag(app: &App, vault: Select, request: Untag) -> Reply<Untag> {
+fn untag(ask: &Ask, vault: Select, request: Untag) -> Reply<Untag> {
     let change = LabelChange::Untag(parse(&request.tag)?);
     let path = (&request.path[..], request.path_b64.as_ref());
-    let labelled = change_labels(app, vault, path, &[change])?;
+    let labelled = change_labels(ask, vault, path, &[change])?;
     Ok(tagged(labelled, request.tag, "removed"))
 }
 
@@ -52,8 +52,8 @@ fn tagged(labelled: Labelled, tag: String, action: &str) -> Tagged {
     }
 }
 
-fn tag_list(app: &App, vault: Select, request: TagList) -> Reply<TagList> {
-    let labelled = labels(app, vault, (&request.path, request.path_b64.as_ref()))?;
+fn tag_list(ask: &Ask, vault: Select, request: TagList) -> Reply<TagList> {
+    let labelled = labels(ask, vault, (&request.path, request.path_b64.as_ref()))?;
     let (path, path_b64) = items::path(&labelled.path);
     Ok(TagListing {
         path,
@@ -62,8 +62,8 @@ fn tag_list(app: &App, vault: Select, request: TagList) -> Reply<TagList> {
     })
 }
 
-fn tag_list_all(app: &App, vault: Select, _: TagListAll) -> Reply<TagListAll> {
-    let tags = app.runtime.tags(vault)?;
+fn tag_list_all(ask: &Ask, vault: Select, _: TagListAll) -> Reply<TagListAll> {
+    let tags = ask.session.tags(vault)?;
     Ok(AllTags {
         count: tags.len(),
         tags: tags
@@ -76,8 +76,8 @@ fn tag_list_all(app: &App, vault: Select, _: TagListAll) -> Reply<TagListAll> {
     })
 }
 
-fn tag_delete(app: &App, vault: Select, request: TagDelete) -> Reply<TagDelete> {
-    let file_count = app.runtime.retag(vault, &parse(&request.tag)?, None)?;
+fn tag_delete(ask: &Ask, vault: Select, request: TagDelete) -> Reply<TagDelete> {
+    let file_count = ask.session.retag(vault, &parse(&request.tag)?, None)?;
     Ok(TagDeleted {
         tag: request.tag,
         action: "deleted".into(),
@@ -85,10 +85,10 @@ fn tag_delete(app: &App, vault: Select, request: TagDelete) -> Reply<TagDelete> 
     })
 }
 
-fn tag_rename(app: &App, vault: Select, request: TagRename) -> Reply<TagRename> {
+fn tag_rename(ask: &Ask, vault: Select, request: TagRename) -> Reply<TagRename> {
     let new: LabelName = parse(&request.new_name)?;
     let old = parse(&request.old_name)?;
-    let file_count = app.runtime.retag(vault, &old, Some(&new))?;
+    let file_count = ask.session.retag(vault, &old, Some(&new))?;
     Ok(TagRenamed {
         old_name: request.old_name,
         new_name: request.new_name,
@@ -97,8 +97,8 @@ fn tag_rename(app: &App, vault: Select, request: TagRename) -> Reply<TagRename> 
     })
 }
 
-fn meta_list(app: &App, vault: Select, request: MetaList) -> Reply<MetaList> {
-    let labelled = labels(app, vault, (&request.path, request.path_b64.as_ref()))?;
+fn meta_list(ask: &Ask, vault: Select, request: MetaList) -> Reply<MetaList> {
+    let labelled = labels(ask, vault, (&request.path, request.path_b64.as_ref()))?;
     let (path, path_b64) = items::path(&labelled.path);
     Ok(MetaListing {
         path,
@@ -107,9 +107,9 @@ fn meta_list(app: &App, vault: Select, request: MetaList) -> Reply<MetaList> {
     })
 }
 
-fn meta_get(app: &App, vault: Select, request: MetaGet) -> Reply<MetaGet> {
+fn meta_get(ask: &Ask, vault: Select, request: MetaGet) -> Reply<MetaGet> {
     let key: LabelName = parse(&request.key)?;
-    let labelled = labels(app, vault, (&request.path, request.path_b64.as_ref()))?;
+    let labelled = labels(ask, vault, (&request.path, request.path_b64.as_ref()))?;
     let value = labelled.labels.metadata.get(key.as_str()).cloned();
     let value = value.ok_or_else(|| {
         let lost = avfs_runtime::Error::LabelNotFound {
@@ -128,10 +128,10 @@ fn meta_get(app: &App, vault: Select, request: MetaGet) -> Reply<MetaGet> {
     })
 }
 
-fn meta_set(app: &App, vault: Select, request: MetaSet) -> Reply<MetaSet> {
+fn meta_set(ask: &Ask, vault: Select, request: MetaSet) -> Reply<MetaSet> {
     let change = LabelChange::Set(parse(&request.key)?, request.value.clone());
     let path = (&request.path[..], request.path_b64.as_ref());
-    let labelled = change_labels(app, vault, path, &[change])?;
+    let labelled = change_labels(ask, vault, path, &[change])?;
     Ok(meta_changed(
         labelled,
         request.key,
@@ -140,10 +140,10 @@ fn meta_set(app: &App, vault: Select, request: MetaSet) -> Reply<MetaSet> {
     ))
 }
 
-fn meta_delete(app: &App, vault: Select, request: MetaDelete) -> Reply<MetaDelete> {
+fn meta_delete(ask: &Ask, vault: Select, request: MetaDelete) -> Reply<MetaDelete> {
     let change = LabelChange::Unset(parse(&request.key)?);
     let path = (&request.path[..], request.path_b64.as_ref());
-    let labelled = change_labels(app, vault, path, &[change])?;
+    let labelled = change_labels(ask, vault, path, &[change])?;
     Ok(meta_changed(labelled, request.key, None, "deleted"))
 }
 
@@ -164,13 +164,13 @@ fn meta_changed(
     }
 }
 
-fn meta_import(app: &App, vault: Select, request: MetaImport) -> Reply<MetaImport> {
+fn meta_import(ask: &Ask, vault: Select, request: MetaImport) -> Reply<MetaImport> {
     let set = |(key, value): (&String, &String)| {
         Ok::<_, Failure>(LabelChange::Set(parse(key)?, value.clone()))
     };
     let changes: Vec<LabelChange> = request.metadata.iter().map(set).collect::<Result<_, _>>()?;
     let path = (&request.path[..], request.path_b64.as_ref());
-    let labelled = change_labels(app, vault, path, &changes)?;
+    let labelled = change_labels(ask, vault, path, &changes)?;
     let (path, path_b64) = items::path(&labelled.path);
     Ok(MetaImported {
         path,
@@ -183,17 +183,17 @@ fn meta_import(app: &App, vault: Select, request: MetaImport) -> Reply<MetaImpor
 
 type PathText<'a> = (&'a str, Option<&'a Base64>);
 
-fn labels(app: &App, vault: Select, path: PathText<'_>) -> Result<Labelled, Failure> {
+fn labels(ask: &Ask, vault: Select, path: PathText<'_>) -> Result<Labelled, Failure> {
     let path = vault_path(path.0, path.1)?;
-    app.runtime.labels(vault, &path).map_err(at(&path))
+    ask.session.labels(vault, &path).map_err(at(&path))
 }
 
 fn change_labels(
-    app: &App,
+    ask: &Ask,
     vault: Select,
     path: PathText<'_>,
     changes: &[LabelChange],
 ) -> Result<Labelled, Failure> {
     let path = vault_path(path.0, path.1)?;
-    app.runtime.label(vault, &path, changes).map_err(at(&path))
+    ask.session.label(vault, &path, changes).map_err(at(&path))
 }

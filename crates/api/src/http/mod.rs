@@ -29,6 +29,7 @@ mod watch;
 
 pub(crate) use app::App;
 use axum::Router;
+use caller::Ask;
 pub(crate) use caller::Peer;
 use routes::Routes;
 use std::sync::Arc;

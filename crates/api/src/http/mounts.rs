@@ -1,6 +1,6 @@
 //! Views on the host over HTTP.
 
-use super::App;
+use super::Ask;
 use super::errors::Failure;
 use super::items;
 use super::routes::{Reply, Routes, parse, parse_vault};
@@ -23,8 +23,8 @@ pub(crate) fn routes(routes: Routes) -> Routes {
         .plain::<Mounts>(mounts)
 }
 
-fn commit(app: &App, vault: Select, _: Commit) -> Reply<Commit> {
-    let report = app.runtime.commit(vault)?;
+fn commit(ask: &Ask, vault: Select, _: Commit) -> Reply<Commit> {
+    let report = ask.session.commit(vault)?;
     Ok(CommitItem {
         vault: report.vault.to_string(),
         version: report.version,
@@ -33,7 +33,7 @@ fn commit(app: &App, vault: Select, _: Commit) -> Reply<Commit> {
     })
 }
 
-fn mount(app: &App, vault: Select, request: Mount) -> Reply<Mount> {
+fn mount(ask: &Ask, vault: Select, request: Mount) -> Reply<Mount> {
     let dir = match &request.dir {
         Some(dir) => Some(host_path(dir, request.dir_b64.as_ref())?),
         None => None,
@@ -41,7 +41,7 @@ fn mount(app: &App, vault: Select, request: Mount) -> Reply<Mount> {
     if request.autocommit_s == Some(0) {
         return Err(Failure::invalid("autocommit needs at least one second"));
     }
-    let info = app.runtime.mount(MountRequest {
+    let info = ask.session.mount(MountRequest {
         vault,
         dir,
         access: if request.readonly {
@@ -60,14 +60,14 @@ fn mount(app: &App, vault: Select, request: Mount) -> Reply<Mount> {
     Ok(item(info))
 }
 
-fn mounts(app: &App, _: Mounts) -> Reply<Mounts> {
-    let mounts = app.runtime.mounts()?;
+fn mounts(ask: &Ask, _: Mounts) -> Reply<Mounts> {
+    let mounts = ask.session.mounts()?;
     Ok(MountListing {
         mounts: mounts.into_iter().map(item).collect(),
     })
 }
 
-fn unmount(app: &App, request: Unmount) -> Reply<Unmount> {
+fn unmount(ask: &Ask, request: Unmount) -> Reply<Unmount> {
     let target = match (&request.dir, &request.vault, request.all) {
         (Some(dir), None, false) => UnmountTarget::Dir(host_path(dir, request.dir_b64.as_ref())?),
         (None, Some(vault), false) => UnmountTarget::Vault(parse_vault(vault)?),
@@ -79,7 +79,7 @@ fn unmount(app: &App, request: Unmount) -> Reply<Unmount> {
     } else {
         InUse::Refuse
     };
-    let unmounted = app.runtime.unmount(target, in_use)?;
+    let unmounted = ask.session.unmount(target, in_use)?;
     Ok(UnmountListing {
         unmounted: unmounted.into_iter().map(unmounted_item).collect(),
     })

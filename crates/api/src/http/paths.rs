@@ -1,6 +1,6 @@
 //! Single paths over HTTP.
 
-use super::App;
+use super::Ask;
 use super::files::{at, vault_path};
 use super::items;
 use super::routes::{Reply, Routes, parse};
@@ -21,9 +21,9 @@ pub(crate) fn routes(routes: Routes) -> Routes {
         .on_vault::<Edit>(edit)
 }
 
-fn stat(app: &App, vault: Select, request: Stat) -> Reply<Stat> {
+fn stat(ask: &Ask, vault: Select, request: Stat) -> Reply<Stat> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
-    let stat = app.runtime.stat(vault, &path).map_err(at(&path))?;
+    let stat = ask.session.stat(vault, &path).map_err(at(&path))?;
     let (path, path_b64) = items::path(&stat.path);
     let item = items::entry(&stat.entry);
     let meta = &stat.entry.meta;
@@ -61,10 +61,10 @@ fn stat(app: &App, vault: Select, request: Stat) -> Reply<Stat> {
     })
 }
 
-fn tree(app: &App, vault: Select, request: Tree) -> Reply<Tree> {
+fn tree(ask: &Ask, vault: Select, request: Tree) -> Reply<Tree> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
-    let listed = app
-        .runtime
+    let listed = ask
+        .session
         .tree(vault, &path, request.level)
         .map_err(at(&path))?;
     let (path, path_b64) = items::path(&listed.path);
@@ -86,11 +86,11 @@ fn tree(app: &App, vault: Select, request: Tree) -> Reply<Tree> {
     })
 }
 
-fn cp(app: &App, vault: Select, request: Cp) -> Reply<Cp> {
+fn cp(ask: &Ask, vault: Select, request: Cp) -> Reply<Cp> {
     let source = vault_path(&request.source, request.source_b64.as_ref())?;
     let destination = vault_path(&request.destination, request.destination_b64.as_ref())?;
-    let placed = app
-        .runtime
+    let placed = ask
+        .session
         .cp(vault, &source, &destination, depth(request.recursive))
         .map_err(at(&source))?;
     let (source, source_b64) = items::path(&source);
@@ -105,14 +105,14 @@ fn cp(app: &App, vault: Select, request: Cp) -> Reply<Cp> {
     })
 }
 
-fn ln(app: &App, vault: Select, request: Ln) -> Reply<Ln> {
+fn ln(ask: &Ask, vault: Select, request: Ln) -> Reply<Ln> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     let link = if request.symbolic {
         NewLink::Symbolic(from_text(&request.target, request.target_b64.as_ref()))
     } else {
         NewLink::Hard(vault_path(&request.target, request.target_b64.as_ref())?)
     };
-    let placed = app.runtime.ln(vault, &link, &path).map_err(at(&path))?;
+    let placed = ask.session.ln(vault, &link, &path).map_err(at(&path))?;
     let (path, path_b64) = items::path(&placed.path);
     let (target, target_b64) = match link {
         NewLink::Symbolic(target) => to_text(target),
@@ -128,11 +128,11 @@ fn ln(app: &App, vault: Select, request: Ln) -> Reply<Ln> {
     })
 }
 
-fn chmod(app: &App, vault: Select, request: Chmod) -> Reply<Chmod> {
+fn chmod(ask: &Ask, vault: Select, request: Chmod) -> Reply<Chmod> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     let mode = parse(&request.mode)?;
-    let changed = app
-        .runtime
+    let changed = ask
+        .session
         .chmod(vault, &path, &mode, depth(request.recursive))
         .map_err(at(&path))?;
     let (path, path_b64) = items::path(&changed.path);
@@ -145,15 +145,15 @@ fn chmod(app: &App, vault: Select, request: Chmod) -> Reply<Chmod> {
     })
 }
 
-fn touch(app: &App, vault: Select, request: Touch) -> Reply<Touch> {
+fn touch(ask: &Ask, vault: Select, request: Touch) -> Reply<Touch> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     let missing = if request.no_create {
         Missing::Leave
     } else {
         Missing::Create
     };
-    let touched = app
-        .runtime
+    let touched = ask
+        .session
         .touch(vault, &path, missing)
         .map_err(at(&path))?;
     let (path, path_b64) = items::path(&touched.path);
@@ -165,7 +165,7 @@ fn touch(app: &App, vault: Select, request: Touch) -> Reply<Touch> {
     })
 }
 
-fn edit(app: &App, vault: Select, request: Edit) -> Reply<Edit> {
+fn edit(ask: &Ask, vault: Select, request: Edit) -> Reply<Edit> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     let old = from_text(&request.old, request.old_b64.as_ref());
     let new = from_text(&request.new, request.new_b64.as_ref());
@@ -174,8 +174,8 @@ fn edit(app: &App, vault: Select, request: Edit) -> Reply<Edit> {
     } else {
         Occurrences::TheOnly
     };
-    let replaced = app
-        .runtime
+    let replaced = ask
+        .session
         .edit(vault, &path, &old, &new, which)
         .map_err(at(&path))?;
     let (path, path_b64) = items::path(&replaced.path);

@@ -1,6 +1,6 @@
 //! Rules over HTTP.
 
-use super::App;
+use super::Ask;
 use super::envelope;
 use super::errors::Failure;
 use super::files::vault_path;
@@ -22,8 +22,8 @@ pub(crate) fn routes(routes: Routes) -> Routes {
         .plain::<PolicyValidate>(validate)
 }
 
-fn list(app: &App, vault: Select, _: PolicyList) -> Reply<PolicyList> {
-    let listing = app.runtime.policy_list(vault)?;
+fn list(ask: &Ask, vault: Select, _: PolicyList) -> Reply<PolicyList> {
+    let listing = ask.session.policy_list(vault)?;
     let sources = listing.sources.into_iter().map(|source| PolicySourceItem {
         level: source.level.as_str().into(),
         name: source.name,
@@ -53,7 +53,7 @@ fn rule(rule: ListedRule) -> RuleItem {
     }
 }
 
-fn explain(app: &App, vault: Select, request: PolicyExplain) -> Reply<PolicyExplain> {
+fn explain(ask: &Ask, vault: Select, request: PolicyExplain) -> Reply<PolicyExplain> {
     let command = match (request.shell, request.argv.is_empty()) {
         (Some(text), true) => ExecCommand::Shell(text),
         (None, false) => {
@@ -71,7 +71,7 @@ fn explain(app: &App, vault: Select, request: PolicyExplain) -> Reply<PolicyExpl
         env: env.map(|(k, v)| (k.into_bytes(), v.into_bytes())).collect(),
         network: word("network", request.network.as_deref(), &NETWORKS)?,
     };
-    let decision = app.runtime.policy_explain(vault, &question)?;
+    let decision = ask.session.policy_explain(vault, &question)?;
     Ok(PolicyExplained {
         decision: envelope::decision(&decision),
     })
@@ -93,13 +93,13 @@ fn word<T: Copy>(what: &str, text: Option<&str>, all: &[(&str, T)]) -> Result<T,
         .ok_or_else(|| Failure::invalid(format!("{text:?} is no {what}")))
 }
 
-fn test(app: &App, vault: Select, _: PolicyTest) -> Reply<PolicyTest> {
-    Ok(tested(app.runtime.policy_test(vault)?))
+fn test(ask: &Ask, vault: Select, _: PolicyTest) -> Reply<PolicyTest> {
+    Ok(tested(ask.session.policy_test(vault)?))
 }
 
-fn validate(app: &App, request: PolicyValidate) -> Reply<PolicyValidate> {
+fn validate(ask: &Ask, request: PolicyValidate) -> Reply<PolicyValidate> {
     let level = word("level", Some(&request.level), &LEVELS)?;
-    Ok(tested(app.runtime.policy_validate(level, request.text)?))
+    Ok(tested(ask.session.policy_validate(level, request.text)?))
 }
 
 fn tested(examples: Vec<Example>) -> PolicyTested {
@@ -118,10 +118,10 @@ fn tested(examples: Vec<Example>) -> PolicyTested {
     }
 }
 
-fn set(app: &App, vault: Select, request: PolicySet) -> Reply<PolicySet> {
+fn set(ask: &Ask, vault: Select, request: PolicySet) -> Reply<PolicySet> {
     let (seen, text) = (request.seen.as_deref(), request.text.as_deref());
-    let vault = app.runtime.policy_set(vault, seen, text)?;
-    let listing = app.runtime.policy_list(Select::Named(vault.clone()))?;
+    let vault = ask.session.policy_set(vault, seen, text)?;
+    let listing = ask.session.policy_list(Select::Named(vault.clone()))?;
     let own = |rule: &ListedRule| matches!(&rule.origin, Some(o) if o.level == Level::Vault);
     let rules = listing.rules.unwrap_or_default();
     Ok(PolicyChanged {

@@ -2,7 +2,7 @@
 
 use super::App;
 use super::app::AtWork;
-use super::caller::{Caller, admit};
+use super::caller::{Ask, Caller, admit};
 use super::errors::Failure;
 use crate::wire::{CURRENT, Method, Operation};
 use avfs_runtime::{ErrorKind, Running, Select};
@@ -34,7 +34,7 @@ impl Routes {
     }
 
     /// An operation that concerns no single vault.
-    pub fn plain<O: Operation>(self, serve: fn(&App, O) -> Reply<O>) -> Routes {
+    pub fn plain<O: Operation>(self, serve: fn(&Ask, O) -> Reply<O>) -> Routes {
         let handler = move |State(app): State<Arc<App>>, request: Request| async move {
             answer::<O, _>(app, request, serve).await
         };
@@ -42,25 +42,15 @@ impl Routes {
     }
 
     /// An operation on the vault named in the address.
-    pub fn on_vault<O: Operation>(self, serve: fn(&App, Select, O) -> Reply<O>) -> Routes {
+    pub fn on_vault<O: Operation>(self, serve: fn(&Ask, Select, O) -> Reply<O>) -> Routes {
         let handler = move |State(app): State<Arc<App>>,
                             Path(vault): Path<String>,
                             request: Request| async move {
             let select = parse_vault(&vault)?;
-            answer::<O, _>(app, request, move |app, request| {
-                serve(app, select, request)
+            answer::<O, _>(app, request, move |ask, request| {
+                serve(ask, select, request)
             })
             .await
-        };
-        self.add::<O>(by_method::<O, _, _>(handler))
-    }
-
-    /// An operation for which it matters who asks.
-    pub fn by_caller<O: Operation>(self, serve: fn(&App, Caller, O) -> Reply<O>) -> Routes {
-        let handler = move |State(app): State<Arc<App>>, request: Request| async move {
-            let at_work = app.enter();
-            let (caller, request) = receive::<O>(request).await?;
-            blocking(app, at_work, move |app| serve(app, caller, request)).await
         };
         self.add::<O>(by_method::<O, _, _>(handler))
     }
@@ -105,23 +95,24 @@ where
 async fn answer<O, F>(app: Arc<App>, request: Request, serve: F) -> Result<Response, Failure>
 where
     O: Operation,
-    F: FnOnce(&App, O) -> Reply<O> + Send + 'static,
+    F: FnOnce(&Ask, O) -> Reply<O> + Send + 'static,
 {
     let at_work = app.enter();
-    let (_, request) = receive::<O>(request).await?;
-    blocking(app, at_work, move |app| serve(app, request)).await
+    let (caller, request) = receive::<O>(request).await?;
+    let ask = Ask::new(app, caller);
+    blocking(ask, at_work, move |ask| serve(ask, request)).await
 }
 
 /// Answers on a thread that may block.
-async fn blocking<R, F>(app: Arc<App>, at_work: AtWork, serve: F) -> Result<Response, Failure>
+async fn blocking<R, F>(ask: Ask, at_work: AtWork, serve: F) -> Result<Response, Failure>
 where
     R: Serialize + Send + 'static,
-    F: FnOnce(&App) -> Result<R, Failure> + Send + 'static,
+    F: FnOnce(&Ask) -> Result<R, Failure> + Send + 'static,
 {
-    let log = app.place.log();
+    let log = ask.app.place.log();
     let reply = tokio::task::spawn_blocking(move || {
         let _at_work = at_work;
-        serve(&app)
+        serve(&ask)
     });
     let reply = reply.await.map_err(|_| Failure::panicked(&log))?;
     Ok((StatusCode::OK, Json(reply?)).into_response())
@@ -139,13 +130,7 @@ pub(crate) async fn receive<O: Operation>(request: Request) -> Result<(Caller, O
 }
 
 /// The same for an operation whose request is in the address, with the body as it comes.
-pub(crate) fn query<O: Operation>(request: Request) -> Result<(O, Body), Failure> {
-    let (_, request, body) = query_by(request)?;
-    Ok((request, body))
-}
-
-/// The same, and who asks.
-pub(crate) fn query_by<O: Operation>(request: Request) -> Result<(Caller, O, Body), Failure> {
+pub(crate) fn query<O: Operation>(request: Request) -> Result<(Caller, O, Body), Failure> {
     let (parts, body) = request.into_parts();
     let caller = admit::<O>(&parts)?;
     Ok((caller, parse_query(&parts.uri)?, body))

@@ -1,6 +1,6 @@
 //! Finding things over HTTP.
 
-use super::App;
+use super::Ask;
 use super::errors::Failure;
 use super::files::{at, vault_path};
 use super::items;
@@ -21,7 +21,7 @@ pub(crate) fn routes(routes: Routes) -> Routes {
         .on_vault::<Search>(search)
 }
 
-fn grep(app: &App, vault: Select, request: Grep) -> Reply<Grep> {
+fn grep(ask: &Ask, vault: Select, request: Grep) -> Reply<Grep> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     let detail = match request.output {
         GrepOutput::Lines => GrepDetail::Lines,
@@ -40,7 +40,7 @@ fn grep(app: &App, vault: Select, request: Grep) -> Reply<Grep> {
         detail,
         limit: request.limit,
     };
-    let found = app.runtime.grep(vault, &asked).map_err(at(&asked.path))?;
+    let found = ask.session.grep(vault, &asked).map_err(at(&asked.path))?;
     Ok(grep_report(request.pattern, found, detail))
 }
 
@@ -92,7 +92,7 @@ fn line(found: GrepLine) -> GrepLineItem {
     }
 }
 
-fn find(app: &App, vault: Select, request: Find) -> Reply<Find> {
+fn find(ask: &Ask, vault: Select, request: Find) -> Reply<Find> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     let mut sizes: Vec<SizeTest> = parse_all(&request.sizes)?;
     sizes.extend(request.min_size.and_then(SizeTest::at_least));
@@ -109,7 +109,7 @@ fn find(app: &App, vault: Select, request: Find) -> Reply<Find> {
         depth: request.depth,
         limit: request.limit,
     };
-    let found = app.runtime.find(vault, &asked).map_err(at(&asked.path))?;
+    let found = ask.session.find(vault, &asked).map_err(at(&asked.path))?;
     Ok(FindReport {
         count: found.paths.len(),
         results: found.paths.iter().map(found_item).collect(),
@@ -131,9 +131,9 @@ fn found_item(found: &FoundPath) -> FoundItem {
     }
 }
 
-fn search(app: &App, vault: Select, request: Search) -> Reply<Search> {
-    let found = app
-        .runtime
+fn search(ask: &Ask, vault: Select, request: Search) -> Reply<Search> {
+    let found = ask
+        .session
         .search(vault, &request.query, request.limit, request.rebuild)?;
     let hit = |hit: &WordHit| {
         let (path, path_b64) = items::path(&hit.path);

@@ -1,11 +1,11 @@
 //! In and out over HTTP: by a path of the host, or as a stream of bytes.
 
-use super::App;
 use super::errors::Failure;
 use super::files::{at, vault_path};
 use super::items;
 use super::routes::{Reply, Routes, parse_vault, query};
 use super::watch::{Caller, Here};
+use super::{App, Ask};
 use crate::wire::{
     ArchiveRead, ArchiveWrite, BackItem, BackWord, Base64, Export, ExportArchive, ExportChanges,
     Exported, ExportedChanges, Import, Imported, from_text, to_text,
@@ -42,7 +42,7 @@ pub(crate) fn routes(routes: Routes) -> Routes {
         .add::<ArchiveRead>(get(archive_read))
 }
 
-fn import(app: &App, vault: Select, request: Import, watcher: &dyn Watcher) -> Reply<Import> {
+fn import(ask: &Ask, vault: Select, request: Import, watcher: &dyn Watcher) -> Reply<Import> {
     let at = vault_path(&request.path, request.path_b64.as_ref())?;
     let host = host_path(&request.host_dir, request.host_dir_b64.as_ref())?;
     let from = match request.git_rev {
@@ -66,16 +66,16 @@ fn import(app: &App, vault: Select, request: Import, watcher: &dyn Watcher) -> R
         from,
         filter,
     };
-    bring_in(app, import, watcher)
+    bring_in(ask, import, watcher)
 }
 
 fn bring_in(
-    app: &App,
+    ask: &Ask,
     import: avfs_runtime::Import<'_>,
     watcher: &dyn Watcher,
 ) -> Result<Imported, Failure> {
     let place = import.at.clone();
-    let imported = app.runtime.import(import, watcher);
+    let imported = ask.session.import(import, watcher);
     let imported = imported.map_err(at(&place))?;
     let report = imported.report;
     let (vfs_path, vfs_path_b64) = items::path(&place);
@@ -91,26 +91,26 @@ fn bring_in(
     })
 }
 
-fn export(app: &App, vault: Select, request: Export, watcher: &dyn Watcher) -> Reply<Export> {
+fn export(ask: &Ask, vault: Select, request: Export, watcher: &dyn Watcher) -> Reply<Export> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     let host = host_path(&request.host_dir, request.host_dir_b64.as_ref())?;
     let standing = match request.overwrite {
         true => Standing::Replaced,
         false => Standing::Nothing,
     };
-    let report = app.runtime.export(vault, &path, (&host, standing), watcher);
+    let report = ask.session.export(vault, &path, (&host, standing), watcher);
     Ok(exported(&path, host, report.map_err(at(&path))?))
 }
 
 fn export_archive(
-    app: &App,
+    ask: &Ask,
     vault: Select,
     request: ExportArchive,
     watcher: &dyn Watcher,
 ) -> Reply<ExportArchive> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     let host = host_path(&request.host_file, request.host_file_b64.as_ref())?;
-    let report = app.runtime.export_archive(vault, &path, &host, watcher);
+    let report = ask.session.export_archive(vault, &path, &host, watcher);
     Ok(exported(&path, host, report.map_err(at(&path))?))
 }
 
@@ -130,7 +130,7 @@ fn exported(path: &VaultPath, host: PathBuf, report: ExportReport) -> Exported {
 }
 
 fn export_changes(
-    app: &App,
+    ask: &Ask,
     vault: Select,
     request: ExportChanges,
     watcher: &dyn Watcher,
@@ -147,7 +147,7 @@ fn export_changes(
             false => BackMode::Apply,
         },
     };
-    let report = app.runtime.export_changes(back, watcher)?;
+    let report = ask.session.export_changes(back, watcher)?;
     let changes = report.changes.into_iter().map(|(path, action)| {
         let (path, path_b64) = to_text(path);
         let action = match action {
@@ -198,7 +198,8 @@ async fn archive_write(
 ) -> Result<Response, Failure> {
     let (at_work, log) = (app.enter(), app.place.log());
     let select = parse_vault(&vault)?;
-    let (asked, body) = query::<ArchiveWrite>(request)?;
+    let (caller, asked, body) = query::<ArchiveWrite>(request)?;
+    let ask = Ask::new(app, caller);
     let at = vault_path(&asked.path, asked.path_b64.as_ref())?;
     let here = Here::default();
     let gone = here.0.clone();
@@ -220,7 +221,7 @@ async fn archive_write(
                 max_depth: asked.max_depth,
             },
         };
-        bring_in(&app, import, &Caller { gone })
+        bring_in(&ask, import, &Caller { gone })
     });
     let mut body = body.into_data_stream();
     while let Some(piece) = body.next().await {
@@ -265,7 +266,8 @@ async fn archive_read(
 ) -> Result<Response, Failure> {
     let (at_work, log) = (app.enter(), app.place.log());
     let select = parse_vault(&vault)?;
-    let (asked, _) = query::<ArchiveRead>(request)?;
+    let (caller, asked, _) = query::<ArchiveRead>(request)?;
+    let ask = Ask::new(app, caller);
     let path = vault_path(&asked.path, asked.path_b64.as_ref())?;
     let (begun, first) = tokio::sync::oneshot::channel();
     let (pieces, queue) = mpsc::channel::<io::Result<Vec<u8>>>(QUEUE);
@@ -276,7 +278,7 @@ async fn archive_read(
             begun: Some(begun),
             piece: Vec::with_capacity(PIECE),
         };
-        let written = app.runtime.archive(select, &path, &mut leaving);
+        let written = ask.session.archive(select, &path, &mut leaving);
         match written.map_err(at(&path)) {
             Ok(()) => drop(leaving.flush()),
             Err(failure) => match leaving.begun.take() {

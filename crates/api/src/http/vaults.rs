@@ -1,6 +1,6 @@
 //! Vaults over HTTP.
 
-use super::App;
+use super::Ask;
 use super::errors::Failure;
 use super::items::{self, BACKEND};
 use super::routes::{Reply, Routes, parse};
@@ -30,27 +30,27 @@ pub(crate) fn routes(routes: Routes) -> Routes {
         .on_vault::<VaultUnset>(unset)
 }
 
-fn set(app: &App, vault: Select, request: VaultSet) -> Reply<VaultSet> {
+fn set(ask: &Ask, vault: Select, request: VaultSet) -> Reply<VaultSet> {
     let settings = request.settings.into_iter();
-    change_settings(app, vault, settings.map(|(key, value)| (key, Some(value))))
+    change_settings(ask, vault, settings.map(|(key, value)| (key, Some(value))))
 }
 
-fn unset(app: &App, vault: Select, request: VaultUnset) -> Reply<VaultUnset> {
-    change_settings(app, vault, request.keys.into_iter().map(|key| (key, None)))
+fn unset(ask: &Ask, vault: Select, request: VaultUnset) -> Reply<VaultUnset> {
+    change_settings(ask, vault, request.keys.into_iter().map(|key| (key, None)))
 }
 
 fn change_settings(
-    app: &App,
+    ask: &Ask,
     vault: Select,
     changes: impl Iterator<Item = (String, Option<String>)>,
 ) -> Result<VaultSettings, Failure> {
-    let vault = Select::Named(name_of(app, vault)?);
+    let vault = Select::Named(name_of(ask, vault)?);
     let changes: Result<Vec<(SettingKey, _)>, Failure> = changes
         .map(|(key, value)| Ok((parse(&key)?, value)))
         .collect();
-    let settings = app.runtime.vault_set(vault.clone(), &changes?)?;
+    let settings = ask.session.vault_set(vault.clone(), &changes?)?;
     Ok(VaultSettings {
-        vault: name_of(app, vault)?.to_string(),
+        vault: name_of(ask, vault)?.to_string(),
         settings: settings_item(&settings),
     })
 }
@@ -60,9 +60,9 @@ fn settings_item(settings: &Settings) -> BTreeMap<String, String> {
     items.map(|(key, value)| (key.to_string(), value)).collect()
 }
 
-fn create(app: &App, request: VaultCreate) -> Reply<VaultCreate> {
+fn create(ask: &Ask, request: VaultCreate) -> Reply<VaultCreate> {
     let name = parse(&request.name)?;
-    let info = app.runtime.vault_create(&name)?;
+    let info = ask.session.vault_create(&name)?;
     Ok(VaultCreated {
         created: info.vault.name.to_string(),
         current: info.current,
@@ -71,16 +71,16 @@ fn create(app: &App, request: VaultCreate) -> Reply<VaultCreate> {
     })
 }
 
-fn list(app: &App, _: VaultList) -> Reply<VaultList> {
-    Ok(app.runtime.vault_list()?.iter().map(items::vault).collect())
+fn list(ask: &Ask, _: VaultList) -> Reply<VaultList> {
+    Ok(ask.session.vault_list()?.iter().map(items::vault).collect())
 }
 
-fn info(app: &App, vault: Select, _: VaultInfo) -> Reply<VaultInfo> {
-    let info = app.runtime.vault_info(vault)?;
-    let family = app.runtime.vault_family(&info.vault)?;
+fn info(ask: &Ask, vault: Select, _: VaultInfo) -> Reply<VaultInfo> {
+    let info = ask.session.vault_info(vault)?;
+    let family = ask.session.vault_family(&info.vault)?;
     Ok(VaultDetails {
         item: items::vault(&info),
-        path: home(app),
+        path: home(ask),
         root: info.vault.head.to_string(),
         parent_root: info
             .vault
@@ -89,7 +89,7 @@ fn info(app: &App, vault: Select, _: VaultInfo) -> Reply<VaultInfo> {
             .map(|parent| parent.root.to_string()),
         lineage: family.ancestors.iter().map(ancestor).collect(),
         forks: family.forks.iter().map(ToString::to_string).collect(),
-        settings: settings_item(&app.runtime.vault_settings(&info.vault)?),
+        settings: settings_item(&ask.session.vault_settings(&info.vault)?),
     })
 }
 
@@ -108,9 +108,9 @@ fn ancestor(ancestor: &Ancestor) -> AncestorItem {
     }
 }
 
-fn rename(app: &App, vault: Select, request: VaultRename) -> Reply<VaultRename> {
-    let old = name_of(app, vault)?;
-    let info = app.runtime.vault_rename(&old, &parse(&request.name)?)?;
+fn rename(ask: &Ask, vault: Select, request: VaultRename) -> Reply<VaultRename> {
+    let old = name_of(ask, vault)?;
+    let info = ask.session.vault_rename(&old, &parse(&request.name)?)?;
     Ok(VaultRenamed {
         old_name: old.to_string(),
         name: info.vault.name.to_string(),
@@ -119,15 +119,15 @@ fn rename(app: &App, vault: Select, request: VaultRename) -> Reply<VaultRename> 
     })
 }
 
-fn make_current(app: &App, vault: Select, _: VaultUse) -> Reply<VaultUse> {
-    let info = app.runtime.vault_use(&name_of(app, vault)?)?;
+fn make_current(ask: &Ask, vault: Select, _: VaultUse) -> Reply<VaultUse> {
+    let info = ask.session.vault_use(&name_of(ask, vault)?)?;
     Ok(VaultUsed {
         current: info.vault.name.to_string(),
     })
 }
 
-fn fork(app: &App, vault: Select, request: VaultFork) -> Reply<VaultFork> {
-    let source = name_of(app, vault)?;
+fn fork(ask: &Ask, vault: Select, request: VaultFork) -> Reply<VaultFork> {
+    let source = name_of(ask, vault)?;
     let name = parse(&request.name)?;
     let then = if request.make_current {
         AfterFork::Use
@@ -142,13 +142,13 @@ fn fork(app: &App, vault: Select, request: VaultFork) -> Reply<VaultFork> {
             return Err(Failure::invalid("name a checkpoint or a version, not both"));
         }
     };
-    let (info, stillness) = app.runtime.vault_fork(&source, &point, &name, then)?;
+    let (info, stillness) = ask.session.vault_fork(&source, &point, &name, then)?;
     Ok(VaultForked {
         source: source.to_string(),
         name: info.vault.name.to_string(),
         current: info.current,
         backend: BACKEND.into(),
-        path: home(app),
+        path: home(ask),
         copy_on_write: true,
         freeze: stillness.map(items::freeze),
         id: info.vault.id.to_string(),
@@ -156,17 +156,17 @@ fn fork(app: &App, vault: Select, request: VaultFork) -> Reply<VaultFork> {
     })
 }
 
-fn delete(app: &App, vault: Select, request: VaultDelete) -> Reply<VaultDelete> {
-    let name = name_of(app, vault)?;
-    app.runtime
+fn delete(ask: &Ask, vault: Select, request: VaultDelete) -> Reply<VaultDelete> {
+    let name = name_of(ask, vault)?;
+    ask.session
         .vault_delete(&name, super::routes::running(request.force))?;
     Ok(VaultDeleted {
         deleted: name.to_string(),
     })
 }
 
-fn list_deleted(app: &App, _: VaultListDeleted) -> Reply<VaultListDeleted> {
-    let deleted = app.runtime.vault_deleted()?;
+fn list_deleted(ask: &Ask, _: VaultListDeleted) -> Reply<VaultListDeleted> {
+    let deleted = ask.session.vault_deleted()?;
     let item = |it: &DeletedVault| DeletedVaultItem {
         name: it.vault.name.to_string(),
         id: it.vault.id.to_string(),
@@ -176,10 +176,10 @@ fn list_deleted(app: &App, _: VaultListDeleted) -> Reply<VaultListDeleted> {
     Ok(deleted.iter().map(item).collect())
 }
 
-fn undelete(app: &App, request: VaultUndelete) -> Reply<VaultUndelete> {
+fn undelete(ask: &Ask, request: VaultUndelete) -> Reply<VaultUndelete> {
     let name = parse(&request.name)?;
     let to: Option<VaultName> = request.to.as_deref().map(parse).transpose()?;
-    let info = app.runtime.vault_undelete(&name, to.as_ref())?;
+    let info = ask.session.vault_undelete(&name, to.as_ref())?;
     Ok(VaultUndeleted {
         undeleted: info.vault.name.to_string(),
         id: info.vault.id.to_string(),
@@ -189,13 +189,13 @@ fn undelete(app: &App, request: VaultUndelete) -> Reply<VaultUndelete> {
 }
 
 /// The name of the vault meant: some operations are not for "whichever is current later".
-fn name_of(app: &App, vault: Select) -> Result<VaultName, Failure> {
+fn name_of(ask: &Ask, vault: Select) -> Result<VaultName, Failure> {
     match vault {
         Select::Named(name) => Ok(name),
-        Select::Current => Ok(app.runtime.vault_info(Select::Current)?.vault.name),
+        Select::Current => Ok(ask.session.vault_info(Select::Current)?.vault.name),
     }
 }
 
-fn home(app: &App) -> String {
-    app.place.home().to_string_lossy().into_owned()
+fn home(ask: &Ask) -> String {
+    ask.app.place.home().to_string_lossy().into_owned()
 }

@@ -1,6 +1,6 @@
 //! Versions and differences over HTTP.
 
-use super::App;
+use super::Ask;
 use super::errors::Failure;
 use super::files::{at, vault_path};
 use super::items;
@@ -20,24 +20,24 @@ pub(crate) fn routes(routes: Routes) -> Routes {
         .on_vault::<Diff>(diff)
 }
 
-fn vault_log(app: &App, vault: Select, request: VaultLog) -> Reply<VaultLog> {
-    let log = app.runtime.vault_log(vault, request.limit)?;
+fn vault_log(ask: &Ask, vault: Select, request: VaultLog) -> Reply<VaultLog> {
+    let log = ask.session.vault_log(vault, request.limit)?;
     Ok(log.iter().map(items::version).collect())
 }
 
-fn path_log(app: &App, vault: Select, request: PathLog) -> Reply<PathLog> {
+fn path_log(ask: &Ask, vault: Select, request: PathLog) -> Reply<PathLog> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
-    let log = app
-        .runtime
+    let log = ask
+        .session
         .path_log(vault, &path, request.limit)
         .map_err(at(&path))?;
     Ok(log.iter().map(items::path_version).collect())
 }
 
-fn checkout(app: &App, vault: Select, request: Checkout) -> Reply<Checkout> {
+fn checkout(ask: &Ask, vault: Select, request: Checkout) -> Reply<Checkout> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
-    let done = app
-        .runtime
+    let done = ask
+        .session
         .checkout(vault, &path, request.version)
         .map_err(at(&path))?;
     let (path, path_b64) = items::path(&done.path);
@@ -49,9 +49,9 @@ fn checkout(app: &App, vault: Select, request: Checkout) -> Reply<Checkout> {
     })
 }
 
-fn revert(app: &App, vault: Select, request: Revert) -> Reply<Revert> {
+fn revert(ask: &Ask, vault: Select, request: Revert) -> Reply<Revert> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
-    let done = app.runtime.revert(vault, &path).map_err(at(&path))?;
+    let done = ask.session.revert(vault, &path).map_err(at(&path))?;
     let (path, path_b64) = items::path(&done.path);
     Ok(Reverted {
         path,
@@ -62,7 +62,7 @@ fn revert(app: &App, vault: Select, request: Revert) -> Reply<Revert> {
     })
 }
 
-fn diff(app: &App, vault: Select, request: Diff) -> Reply<Diff> {
+fn diff(ask: &Ask, vault: Select, request: Diff) -> Reply<Diff> {
     let asked = DiffRequest {
         from: parse(&request.from)?,
         to: parse(&request.to)?,
@@ -72,7 +72,7 @@ fn diff(app: &App, vault: Select, request: Diff) -> Reply<Diff> {
             counts: request.stat,
         },
     };
-    let diff = app.runtime.diff(vault, &asked)?;
+    let diff = ask.session.diff(vault, &asked)?;
     let mut changes: Vec<_> = diff.changes.iter().map(items::change).collect();
     for (change, counts) in changes.iter_mut().zip(&diff.counts) {
         change.additions = Some(counts.added);

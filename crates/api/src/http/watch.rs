@@ -2,6 +2,7 @@
 //! ends it.
 
 use super::App;
+use super::caller::Ask;
 use super::errors::Failure;
 use super::exec::{accepts_events, event};
 use super::routes::{Reply, Routes, by_method, parse_vault, receive};
@@ -21,7 +22,7 @@ use tokio_stream::wrappers::ReceiverStream;
 const QUEUE: usize = 16;
 
 /// Does an operation on a vault for somebody who may watch.
-pub(crate) type Serve<O> = fn(&App, Select, O, &dyn Watcher) -> Reply<O>;
+pub(crate) type Serve<O> = fn(&Ask, Select, O, &dyn Watcher) -> Reply<O>;
 
 impl Routes {
     /// An operation that may take long.
@@ -32,10 +33,11 @@ impl Routes {
             let (at_work, log) = (app.enter(), app.place.log());
             let wants_events = accepts_events(request.headers());
             let select = parse_vault(&vault)?;
-            let (_, request) = receive::<O>(request).await?;
+            let (caller, request) = receive::<O>(request).await?;
+            let ask = Ask::new(app, caller);
             let work = move |watcher: &dyn Watcher| {
                 let _at_work = at_work;
-                serve(&app, select, request, watcher)
+                serve(&ask, select, request, watcher)
             };
             if wants_events {
                 Ok(with_events::<O>(work))

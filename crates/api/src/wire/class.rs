@@ -38,6 +38,9 @@ impl Class {
 /// The request header with which a caller gives up the owner's class; it can only be given up.
 pub const CLASS_HEADER: &str = "avfs-class";
 
+/// The request header with which a caller says what it is called; the journal keeps it.
+pub const NAME_HEADER: &str = "avfs-name";
+
 const AGENT: &[&str] = &[
     "vault_create",
     "vault_list",

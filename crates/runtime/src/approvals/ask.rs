@@ -109,7 +109,7 @@ impl Asking {
             request: shown::request(call, &self.decision),
             expires: in_seconds(WAITS),
             speculation,
-            by: call.request.by,
+            by: call.by(),
         })?)
     }
 
@@ -148,7 +148,7 @@ impl Asking {
                 vault: self.call.vault.id,
                 binding,
                 exec: self.call.exec,
-                by: self.call.request.by,
+                by: self.call.by(),
             },
         }
     }
@@ -175,7 +175,7 @@ impl Grant {
                 vaults.record(NewJournalEntry {
                     vault: Some(self.using.vault),
                     exec: Some(call.exec),
-                    principal: call.request.by,
+                    principal: call.by(),
                     operation: "approval.refused".into(),
                     details,
                 })?;

@@ -22,7 +22,8 @@ pub(crate) use proof::Attempts;
 pub use proof::Proof;
 pub use shown::safe;
 
-use crate::runtime::{Runtime, Select};
+use crate::runtime::Select;
+use crate::session::Session;
 use crate::{Error, Result, patch};
 
 /// How long a request waits for an answer.
@@ -51,7 +52,7 @@ pub struct SpeculationDetails {
     pub patch: String,
 }
 
-impl Runtime {
+impl Session {
     /// The requests of one vault or of all, newest first; those that wait, or all that are kept.
     pub fn approval_list(&self, vault: Option<Select>, all: bool) -> Result<Vec<ApprovalInfo>> {
         let vault = match vault {
@@ -130,6 +131,7 @@ impl Runtime {
             state,
             expires: in_seconds(lifetime),
             proof,
+            by: self.principal(),
         };
         let approval = self.inner.vaults.answer_approval(id, answer)?;
         self.describe_approval(approval)

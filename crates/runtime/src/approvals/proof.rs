@@ -9,6 +9,7 @@ use argon2::password_hash::{PasswordHasher, PasswordVerifier};
 use serde_json::{Value, json};
 
 use crate::runtime::{Runtime, lock};
+use crate::session::Session;
 use crate::{Error, Result};
 
 /// Wrong passphrases before there is a pause, and how long it is.
@@ -62,7 +63,9 @@ impl Runtime {
     pub fn approval_is_set_up(&self) -> Result<bool> {
         Ok(self.inner.vaults.approver()?.is_some())
     }
+}
 
+impl Session {
     /// Sets the passphrase; whoever changes one must know the old one, or be another user.
     pub fn approval_setup(&self, new: &str, proof: &Proof) -> Result<()> {
         if new.chars().count() < SHORTEST_PASSPHRASE {
@@ -80,9 +83,14 @@ impl Runtime {
             what: "passphrase",
             reason: error.to_string(),
         })?;
-        Ok(self.inner.vaults.set_approver(&hash.to_string(), proof)?)
+        Ok(self
+            .inner
+            .vaults
+            .set_approver(&hash.to_string(), proof, &self.principal())?)
     }
+}
 
+impl Runtime {
     /// What the journal says about a proof that holds.
     pub(crate) fn prove(&self, proof: &Proof) -> Result<Value> {
         let refused = |why, hint| Error::NotApprover { why, hint };

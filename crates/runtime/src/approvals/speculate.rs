@@ -70,7 +70,6 @@ impl Asking {
             terminal: None,
             control: call.request.control.clone(),
             options,
-            by: call.request.by,
         };
         Permitted {
             call: Call {
@@ -103,7 +102,7 @@ impl Asking {
             serde_json::from_value(tried.outcome.clone()).unwrap_or(ExecStatus::Interrupted);
         let published = runtime.slot(call.vault.id).settled(&runtime, |vault| {
             let approval = grant.redeem(&call)?;
-            let (by, origin) = (&call.request.by, CheckpointOrigin::Automatic);
+            let (by, origin) = (&call.by(), CheckpointOrigin::Automatic);
             let checkpoint = match tried.root == approval.root {
                 true => None,
                 false => Some(vaults.save_checkpoint(
@@ -118,7 +117,7 @@ impl Asking {
             details["approval"] = json!(grant.id.to_string());
             details["status"] = json!(status);
             let version = NewVersion {
-                by: call.request.by,
+                by: call.by(),
                 exec: Some(call.exec),
                 cause: Cause::Exec,
                 details,

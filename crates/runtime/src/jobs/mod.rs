@@ -29,6 +29,7 @@ use crate::entered::Running;
 use crate::exec::ExecRequest;
 use crate::run::Stream;
 use crate::runtime::{Runtime, lock};
+use crate::session::Session;
 use crate::{Error, Result};
 
 /// How many jobs that are over are kept.
@@ -48,7 +49,7 @@ const LAST_WORDS: Duration = Duration::from_secs(5);
 pub struct JobRequest {
     pub exec: ExecRequest,
     pub lifetime: Lifetime,
-    /// Whether its input stays open for [`Runtime::job_input`].
+    /// Whether its input stays open for [`Session::job_input`].
     pub takes_input: bool,
     pub write_report: WriteReport,
 }
@@ -204,7 +205,7 @@ impl Jobs {
     }
 }
 
-impl Runtime {
+impl Session {
     /// The jobs there are, the newest first.
     pub fn job_list(&self, vault: Option<&VaultName>) -> Vec<JobInfo> {
         let all = self.inner.jobs.all();
@@ -249,11 +250,12 @@ impl Runtime {
     }
 
     /// Where to write what a job shall read. That somebody does is recorded; what it is, is not.
-    pub fn job_input(&self, id: JobId, by: Principal) -> Result<File> {
+    pub fn job_input(&self, id: JobId) -> Result<File> {
         let job = self.inner.jobs.get(id)?;
         let input = job.input().map_err(Error::io("opening the job's input"))?;
         let input = input.ok_or(Error::NoInput { id })?;
         let record = job.sight().record;
+        let by = self.principal();
         self.record_job(&Record { by, ..record }, "job.stdin", json!({ "job": id }))?;
         Ok(input)
     }
@@ -275,7 +277,7 @@ impl Runtime {
 
     /// Sends a signal to every process of a job; without one it is asked to end, and soon ended. Waits for the
     /// end where there is to be one.
-    pub fn job_kill(&self, id: JobId, signal: Option<i32>, by: Principal) -> Result<JobInfo> {
+    pub fn job_kill(&self, id: JobId, signal: Option<i32>) -> Result<JobInfo> {
         let job = self.inner.jobs.get(id)?;
         let record = job.sight().record;
         if record.state != JobState::Running {
@@ -285,7 +287,7 @@ impl Runtime {
             None => job.want_end("somebody ended it with `job kill`"),
             Some(signal) => job.control.signal(signal)?,
         }
-        let details = json!({ "job": id, "signal": signal });
+        let (by, details) = (self.principal(), json!({ "job": id, "signal": signal }));
         self.record_job(&Record { by, ..record }, "job.kill", details)?;
         if matches!(signal, None | Some(9)) {
             job.wait(KILL_PATIENCE);
@@ -386,7 +388,7 @@ mod tests {
             exec: ExecId::new(),
             vault_id: VaultId::new(),
             vault: "v".parse().unwrap(),
-            by: Principal::Owner,
+            by: Principal::OWNER,
             command: "true".into(),
             lifetime: Lifetime::Vault,
             terminal: None,

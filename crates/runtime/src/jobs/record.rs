@@ -207,7 +207,7 @@ mod tests {
             exec: ExecId::new(),
             vault_id: VaultId::new(),
             vault: "v".parse().unwrap(),
-            by: Principal::Agent,
+            by: Principal::AGENT,
             command: "sleep 1".into(),
             lifetime: Lifetime::Client {
                 lease: Duration::from_secs(60),

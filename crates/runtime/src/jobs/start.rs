@@ -16,6 +16,7 @@ use crate::options::Stdin;
 use crate::report::ExecReport;
 use crate::run::{Cancel, OutputSink, Stream};
 use crate::runtime::{Runtime, lock};
+use crate::session::Session;
 use crate::{Error, Result};
 
 /// Trees are walked by recursion, and may be as deep as paths are long. Only what is used is taken.
@@ -30,7 +31,7 @@ enum Begun {
     No(Box<Result<Value>>),
 }
 
-impl Runtime {
+impl Session {
     /// Starts a command that goes on without its caller. What is refused, has to be approved first, or cannot
     /// start is reported, and is no job. `asker` may be told that it is held until somebody answers.
     pub fn job_start(&self, request: JobRequest, asker: &dyn OutputSink) -> Result<JobStart> {
@@ -71,7 +72,7 @@ impl Runtime {
                 exec: call.exec,
                 vault_id: call.vault.id,
                 vault: call.asked.clone(),
-                by: call.request.by,
+                by: call.by(),
                 command: call.request.command.text(),
                 lifetime,
                 terminal: call.request.terminal,
@@ -85,7 +86,7 @@ impl Runtime {
         let sink = JobSink::new(self, &job, &permitted, tell);
         let sink = sink.inspect_err(|_| self.inner.jobs.remove(&job))?;
         let worker = Worker {
-            runtime: self.clone(),
+            runtime: Runtime::clone(self),
             job: job.clone(),
             over: false,
         };

@@ -86,10 +86,10 @@ impl Slot {
 /// A commit in the middle of somebody's work, because somebody else looks.
 fn partial_version(state: &State) -> NewVersion {
     if state.mount().is_some() {
-        return commit_version(Principal::System, json!({ "partial": true }));
+        return commit_version(Principal::SYSTEM, json!({ "partial": true }));
     }
     NewVersion {
-        by: Principal::System,
+        by: Principal::SYSTEM,
         exec: None,
         cause: Cause::Exec,
         details: json!({ "partial": true, "execs": names(state.running.keys()) }),

@@ -16,6 +16,7 @@ use crate::opened::{
     remove_in_background,
 };
 use crate::runtime::Runtime;
+use crate::session::Session;
 use crate::stage::Stage;
 use crate::{Error, Result};
 
@@ -65,7 +66,7 @@ impl Slot {
         };
         let kept = live.engine.keeper.is_alive();
         if !mount.is_alive() {
-            self.finish_mount(runtime, &mut state, last_version())?;
+            self.finish_mount(runtime, &mut state, last_version(Principal::SYSTEM))?;
         } else if !kept && live.ground.lens.is_some() {
             // What it stands on is shown no more.
             let version = interrupted_version(json!({ "why": "the keeper was lost" }));
@@ -113,7 +114,7 @@ impl Slot {
     }
 
     /// Takes the mount away. Without force, what cannot be committed keeps it.
-    pub fn unmount(&self, runtime: &Runtime, in_use: InUse) -> Result<Unmounted> {
+    pub fn unmount(&self, runtime: &Session, in_use: InUse) -> Result<Unmounted> {
         let mut state = self.ready(runtime)?;
         let Some(mount) = state.mount() else {
             let vault = runtime.inner.vaults.by_id(self.vault)?;
@@ -124,13 +125,15 @@ impl Slot {
         let (vault, dir) = (mount.vault.clone(), mount.dir.clone());
         let before = runtime.inner.vaults.by_id(self.vault)?.version;
         if in_use == InUse::Refuse {
-            let committed = self.commit(runtime, &mut state, last_version());
+            let by = runtime.principal();
+            let committed = self.commit(runtime, &mut state, last_version(by));
             committed.map_err(|error| self.uncommitted(runtime, error))?;
         }
         if let Some(mount) = state.mount() {
             mount.unmount(in_use)?;
         }
-        let finished = self.finish_mount(runtime, &mut state, last_version())?;
+        let last = last_version(runtime.principal());
+        let finished = self.finish_mount(runtime, &mut state, last)?;
         let after = runtime.inner.vaults.by_id(self.vault)?.version;
         Ok(Unmounted {
             vault,
@@ -154,7 +157,7 @@ impl Slot {
             .is_some_and(|every| state.used.elapsed() >= every)
         {
             state.used = Instant::now();
-            let version = commit_version(Principal::System, json!({ "autocommit": true }));
+            let version = commit_version(Principal::SYSTEM, json!({ "autocommit": true }));
             // What is refused stays in the layer; whoever looks or unmounts is told.
             let _ = self.commit(runtime, &mut state, version);
         }
@@ -194,6 +197,6 @@ impl Slot {
     }
 }
 
-pub(super) fn last_version() -> NewVersion {
-    commit_version(Principal::Owner, json!({ "unmount": true }))
+pub(super) fn last_version(by: Principal) -> NewVersion {
+    commit_version(by, json!({ "unmount": true }))
 }

@@ -7,7 +7,8 @@ use avfs_vault::{Entry, Kind, Step, Time, VaultPath, Visit};
 
 use super::globs::NameGlob;
 use crate::labels::{LabelName, Labels};
-use crate::runtime::{Runtime, Select};
+use crate::runtime::Select;
+use crate::session::Session;
 use crate::{Error, Result};
 
 /// What a path must be to be found; what is left out does not matter.
@@ -73,7 +74,7 @@ pub struct FoundPath {
     pub entry: Entry,
 }
 
-impl Runtime {
+impl Session {
     /// The paths at and beneath a path that are as asked for, in order.
     pub fn find(&self, vault: Select, request: &FindRequest) -> Result<Found> {
         let name = match &request.name {

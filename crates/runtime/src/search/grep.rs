@@ -13,7 +13,8 @@ use grep_searcher::{
 };
 
 use super::globs::Globs;
-use crate::runtime::{Runtime, Select, lock};
+use crate::runtime::{Select, lock};
+use crate::session::Session;
 use crate::{Error, Result};
 
 const THREADS_MAX: usize = 8;
@@ -88,7 +89,7 @@ struct Candidate {
     size: u64,
 }
 
-impl Runtime {
+impl Session {
     /// The lines of text files that match. Binary files are left out.
     pub fn grep(&self, vault: Select, request: &GrepRequest) -> Result<GrepFound> {
         let matcher = matcher(request)?;

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use avfs_vault::{Vault, VaultId, WordIndex, WordMatch as Match};
 
-use crate::runtime::{Runtime, Select, lock};
+use crate::runtime::{Select, lock};
+use crate::session::Session;
 use crate::{Error, Result};
 
 pub type WordHit = Match;
@@ -72,7 +73,7 @@ impl Indexes {
     }
 }
 
-impl Runtime {
+impl Session {
     /// The files that fit the words best. The index is made when first needed.
     pub fn search(
         &self,

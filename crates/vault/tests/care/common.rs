@@ -7,7 +7,7 @@ use avfs_vault::{
 };
 use serde_json::json;
 
-pub const OWNER: &Principal = &Principal::Owner;
+pub const OWNER: &Principal = &Principal::OWNER;
 
 pub fn open() -> (tempfile::TempDir, Vaults) {
     let home = tempfile::tempdir().unwrap();
@@ -43,7 +43,7 @@ pub fn edit_file(vaults: &Vaults, base: RootId, path: &str, bytes: &[u8]) -> Roo
 
 pub fn publish(vaults: &Vaults, vault: &Vault, root: RootId) -> Result<Version> {
     let version = NewVersion {
-        by: Principal::Owner,
+        by: Principal::OWNER,
         exec: None,
         cause: Cause::Write,
         details: json!({}),

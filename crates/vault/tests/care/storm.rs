@@ -97,7 +97,7 @@ fn point_name(n: u8) -> CheckpointName {
 
 fn version(cause: Cause) -> NewVersion {
     NewVersion {
-        by: Principal::Owner,
+        by: Principal::OWNER,
         exec: None,
         cause,
         details: json!({}),

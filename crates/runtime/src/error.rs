@@ -451,7 +451,9 @@ fn unfit_kind(reason: avfs_vault::Unfit) -> ErrorKind {
 fn store_kind(error: &avfs_store::Error) -> ErrorKind {
     use avfs_store::Error as Store;
     match error {
-        Store::Missing { .. } | Store::Corrupt { .. } => ErrorKind::Corrupt,
+        Store::Missing { .. } | Store::Corrupt { .. } | Store::DatabaseLost { .. } => {
+            ErrorKind::Corrupt
+        }
         Store::InvalidId { .. } => ErrorKind::Invalid,
         Store::Full => ErrorKind::Quota,
         Store::Io { source, .. } => match io_kind(source) {

@@ -1,6 +1,7 @@
 //! SQLite: the index of objects, transactions, read connections, and the timer that syncs.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -29,6 +30,12 @@ const SCHEMA: &str = "
         stored INTEGER NOT NULL,
         size INTEGER NOT NULL
     ) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS damaged (id BLOB PRIMARY KEY NOT NULL) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS last_pack (
+        one INTEGER PRIMARY KEY CHECK (one = 1),
+        pack INTEGER NOT NULL
+    );
+    CREATE TABLE IF NOT EXISTS foreign_pack (pack INTEGER PRIMARY KEY);
     CREATE TABLE IF NOT EXISTS store (
         one INTEGER PRIMARY KEY CHECK (one = 1),
         format INTEGER NOT NULL,
@@ -60,6 +67,8 @@ pub struct Database {
     writer: Mutex<Writer>,
     readers: Mutex<Vec<Connection>>,
     timer: Timer,
+    /// A sync of the log or of the database has failed; shared with the timer.
+    sync_failed: Arc<AtomicBool>,
 }
 
 struct Writer {
@@ -76,22 +85,16 @@ impl Database {
                 required: SQLITE_REQUIRED.1,
             });
         }
-        let connection = connect(&path)?;
-        connection.pragma_update(None, "journal_mode", "wal")?;
-        connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
-        connection.pragma_update(None, "journal_size_limit", 4 << 20)?;
-        connection.pragma_update(None, "cache_size", -8192)?;
-        prepare_schema(&connection, &path)?;
-        let writer = Writer {
-            connection,
-            durability: Durability::Relaxed,
-        };
-        let timer = Timer::start(&path)?;
+        let writer = Writer::open(&path)?;
+        prepare_schema(&writer.connection, &path)?;
+        let sync_failed = Arc::new(AtomicBool::new(false));
+        let timer = Timer::start(&path, sync_failed.clone())?;
         Ok(Database {
             path,
             writer: Mutex::new(writer),
             readers: Mutex::new(Vec::new()),
             timer,
+            sync_failed,
         })
     }
 
@@ -102,14 +105,43 @@ impl Database {
         f: impl FnOnce(&Transaction<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
         let mut writer = self.writer();
+        self.heal(&mut writer)?;
         writer.set_durability(durability)?;
         let begun = Transaction::new(&mut writer.connection, TransactionBehavior::Immediate);
         let transaction = begun.map_err(Error::from)?;
         let value = f(&transaction)?;
-        transaction.commit().map_err(Error::from)?;
+        if let Err(error) = transaction.commit() {
+            if is_sync_failure(&error) {
+                self.sync_failed.store(true, Ordering::Release);
+            }
+            return Err(Error::from(error).into());
+        }
         drop(writer);
         self.timer.committed();
         Ok(value)
+    }
+
+    /// After a failed sync, pages that were thought to be on the disk may not be. A new connection writes all that the
+    /// log holds into the database and syncs that, before anything else is written.
+    fn heal(&self, writer: &mut Writer) -> Result<()> {
+        if !self.sync_failed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        self.readers().clear();
+        let fresh = Writer::open(&self.path)?;
+        let busy = fresh
+            .connection
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
+                row.get::<_, bool>(0)
+            });
+        match busy {
+            Ok(false) => {
+                *writer = fresh;
+                self.sync_failed.store(false, Ordering::Release);
+                Ok(())
+            }
+            Ok(true) | Err(_) => Err(Error::SyncFailed),
+        }
     }
 
     pub fn read<T, E: From<Error>>(
@@ -212,6 +244,18 @@ impl Database {
 }
 
 impl Writer {
+    fn open(path: &Path) -> Result<Writer> {
+        let connection = connect(path)?;
+        connection.pragma_update(None, "journal_mode", "wal")?;
+        connection.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
+        connection.pragma_update(None, "journal_size_limit", 4 << 20)?;
+        connection.pragma_update(None, "cache_size", -8192)?;
+        Ok(Writer {
+            connection,
+            durability: Durability::Relaxed,
+        })
+    }
+
     fn set_durability(&mut self, durability: Durability) -> Result<()> {
         if self.durability != durability {
             let synchronous = match durability {
@@ -238,9 +282,13 @@ pub fn insert(transaction: &Transaction<'_>, rows: &mut [(ObjectId, Row)]) -> Re
     let sql = "INSERT OR IGNORE INTO object (id, pack, offset, stored, size)
                VALUES (?1, ?2, ?3, ?4, ?5)";
     let mut insert = transaction.prepare_cached(sql)?;
-    // Stored twice at once: the younger record is the one that leases know.
-    let sql = "UPDATE object SET pack = ?2, offset = ?3 WHERE id = ?1 AND stored = ?4";
+    // Stored twice at once, or anew because it was damaged: the younger record is the one that leases know.
+    let sql = "SELECT stored FROM object WHERE id = ?1";
+    let mut known = transaction.prepare_cached(sql)?;
+    let sql = "UPDATE object SET pack = ?2, offset = ?3, stored = ?4, size = ?5 WHERE id = ?1";
     let mut update = transaction.prepare_cached(sql)?;
+    let newest = rows.iter().map(|(_, row)| row.pack).max().unwrap_or(0);
+    own_packs(transaction, newest)?;
     for (id, row) in rows.iter() {
         let (offset, stored, size) = (row.offset as i64, row.stored as i64, row.size as i64);
         let values = (id.as_bytes(), row.pack, offset, stored, size);
@@ -248,11 +296,20 @@ pub fn insert(transaction: &Transaction<'_>, rows: &mut [(ObjectId, Row)]) -> Re
             objects += 1;
             bytes += stored;
         } else {
-            update.execute((id.as_bytes(), row.pack, offset, stored))?;
+            let before: i64 = known.query_row([id.as_bytes()], |row| row.get(0))?;
+            bytes += stored - before;
+            update.execute(values)?;
         }
     }
     add_totals(transaction, (objects, bytes))?;
     Ok(objects as u64)
+}
+
+/// Notes that this database's store has written to packs up to `pack`.
+pub fn own_packs(transaction: &Transaction<'_>, pack: u32) -> Result<()> {
+    let sql = "UPDATE last_pack SET pack = ?1 WHERE pack < ?1";
+    transaction.prepare_cached(sql)?.execute([pack])?;
+    Ok(())
 }
 
 pub fn add_totals(transaction: &Transaction<'_>, (objects, bytes): (i64, i64)) -> Result<()> {
@@ -310,11 +367,11 @@ enum TimerState {
 }
 
 impl Timer {
-    fn start(path: &Path) -> Result<Timer> {
+    fn start(path: &Path, sync_failed: Arc<AtomicBool>) -> Result<Timer> {
         let connection = connect(path)?;
         let shared = Arc::new((Mutex::new(TimerState::Idle), Condvar::new()));
         let theirs = shared.clone();
-        let run = move || run_timer(&connection, &theirs);
+        let run = move || run_timer(&connection, &theirs, &sync_failed);
         let thread = std::thread::Builder::new()
             .name("avfs-sync".to_owned())
             .spawn(run);
@@ -360,7 +417,24 @@ fn empty_log(connection: &Connection) -> Result<()> {
     }
 }
 
-fn run_timer(connection: &Connection, shared: &(Mutex<TimerState>, Condvar)) {
+/// Whether the kernel failed to put something on the disk that was written before.
+fn is_sync_failure(error: &rusqlite::Error) -> bool {
+    let code = match error {
+        rusqlite::Error::SqliteFailure(failure, _) => failure.extended_code,
+        _ => return false,
+    };
+    [
+        rusqlite::ffi::SQLITE_IOERR_FSYNC,
+        rusqlite::ffi::SQLITE_IOERR_DIR_FSYNC,
+    ]
+    .contains(&code)
+}
+
+fn run_timer(
+    connection: &Connection,
+    shared: &(Mutex<TimerState>, Condvar),
+    sync_failed: &AtomicBool,
+) {
     let (lock, changed) = shared;
     let mut state = lock.lock().unwrap_or_else(PoisonError::into_inner);
     loop {
@@ -378,6 +452,9 @@ fn run_timer(connection: &Connection, shared: &(Mutex<TimerState>, Condvar)) {
         drop(state);
         let moved = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
         state = lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if moved.as_ref().is_err_and(is_sync_failure) {
+            sync_failed.store(true, Ordering::Release);
+        }
         let busy = Some(ErrorCode::DatabaseBusy);
         let again = moved.is_err_and(|error| error.sqlite_error_code() == busy);
         if again && *state == TimerState::Idle {

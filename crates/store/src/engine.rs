@@ -47,6 +47,11 @@ pub trait Engine: Send + Sync + 'static {
     /// used again.
     fn discard(&self) -> Place;
 
+    /// After a failed sync: gives up every appended record that no sync has covered, and goes on in a new
+    /// pack, because bytes that a failed sync left may be reported as synced by the next one. Their places
+    /// are not used again.
+    fn abandon(&self) -> Result<()>;
+
     /// Every pack and its length, oldest first.
     fn packs(&self) -> Result<Vec<(u32, u64)>>;
 

@@ -22,8 +22,12 @@ pub enum Error {
     },
     #[error("the disk is full")]
     Full,
-    #[error("the store refuses writes since a sync failed; reopen it")]
+    #[error(
+        "a sync of the disk failed, so nothing of this was stored; writing goes on by itself once the disk takes it"
+    )]
     SyncFailed,
+    #[error("{home} has packs of objects, but its database store.db is gone")]
+    DatabaseLost { home: PathBuf },
     #[error("the store at {path} has format {found}, this program knows {known}")]
     UnknownFormat {
         path: PathBuf,

@@ -71,6 +71,10 @@ impl Engine for Files {
         self.packs.discard()
     }
 
+    fn abandon(&self) -> Result<()> {
+        self.packs.abandon()
+    }
+
     fn packs(&self) -> Result<Vec<(u32, u64)>> {
         self.packs.lengths()
     }

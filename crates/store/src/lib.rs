@@ -1,10 +1,13 @@
 //! Bytes by hash, named roots, transactions: packs, SQLite, the on-disk format.
 
 mod cache;
+mod damage;
 mod database;
 mod engine;
 mod error;
 mod files;
+mod foreign;
+mod health;
 mod id;
 mod leases;
 mod loose;

@@ -162,6 +162,16 @@ impl Packs {
         }
     }
 
+    /// Gives up what no sync has covered and goes on in a new pack.
+    pub fn abandon(&self) -> Result<()> {
+        let mut tail = self.tail();
+        tail.buffer.clear();
+        // Nothing will refer to what is there, so nobody has to sync it.
+        tail.synced = tail.written;
+        tail.unsynced.clear();
+        self.next_pack(&mut tail)
+    }
+
     /// Makes sure that nothing more is appended to `pack`.
     pub fn seal(&self, pack: u32) -> Result<()> {
         let mut tail = self.tail();

@@ -4,14 +4,15 @@ use std::collections::{HashMap, HashSet};
 use std::fs::DirBuilder;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::{Connection, Transaction};
 
+use crate::damage::Damaged;
 use crate::database::{self, Database, Row};
 use crate::engine::{Engine, Place};
 use crate::files::Files;
+use crate::health::Health;
 use crate::leases::{Lease, Leases};
 use crate::packs::sync_dir;
 use crate::record::{self, HEADER, Header};
@@ -50,16 +51,21 @@ pub(crate) struct Inner {
     /// Held while a loose file is made or removed.
     pub loose_files: Mutex<()>,
     pub cache: Cache<ObjectId, Arc<[u8]>>,
-    /// After a failed sync nobody knows what is on the disk, and a second sync may lie.
-    sync_failed: AtomicBool,
-    /// How often staged objects were given up because the disk was full.
-    given_up: AtomicU64,
+    pub health: Health,
+    damaged: Damaged,
 }
 
 /// Objects that are written but not yet in the index.
 #[derive(Default)]
 pub(crate) struct Staged {
     pub rows: HashMap<ObjectId, Row>,
+}
+
+/// What to do with records whose database is not there.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum IfLost {
+    Refuse,
+    Begin,
 }
 
 impl Store {
@@ -71,14 +77,32 @@ impl Store {
 
     /// The same with records kept elsewhere.
     pub fn with_engine(home: &Path, engine: Box<dyn Engine>) -> Result<Store> {
+        Store::opened(home, engine, IfLost::Refuse)
+    }
+
+    /// A home whose database is lost: a new one, with every whole record in the index. Gives how many those are.
+    pub fn rebuild(home: &Path) -> Result<(Store, u64)> {
+        make_home(home)?;
+        let store = Store::opened(home, Box::new(Files::open(home)?), IfLost::Begin)?;
+        let found = store.reindex()?;
+        Ok((store, found))
+    }
+
+    fn opened(home: &Path, engine: Box<dyn Engine>, if_lost: IfLost) -> Result<Store> {
         make_home(home)?;
         let path = home.join("store.db");
-        let is_new = !path.exists();
+        // SQLite takes an empty file for a new database.
+        let is_new = std::fs::metadata(&path).map_or(true, |meta| meta.len() == 0);
+        if is_new && if_lost == IfLost::Refuse && holds_records(&*engine)? {
+            let home = home.to_owned();
+            return Err(Error::DatabaseLost { home });
+        }
         let database = Database::open(path)?;
         if is_new {
             // SQLite syncs what is in its files, not that they are there.
             sync_dir(home)?;
         }
+        let damaged = database.read(Damaged::load)?;
         let inner = Inner {
             database,
             engine,
@@ -86,9 +110,10 @@ impl Store {
             leases: Arc::default(),
             loose_files: Mutex::default(),
             cache: Cache::new(CACHE_BYTES),
-            sync_failed: AtomicBool::new(false),
-            given_up: AtomicU64::new(0),
+            health: Health::default(),
+            damaged,
         };
+        inner.find_foreign_packs()?;
         Ok(Store {
             inner: Arc::new(inner),
         })
@@ -98,7 +123,7 @@ impl Store {
     /// transaction on. May be called from many threads: only a copy happens under a lock.
     pub fn put(&self, bytes: &[u8]) -> Result<ObjectId> {
         let id = ObjectId::of(bytes);
-        if self.reuse(id)? {
+        if !self.inner.damaged.contains(id) && self.reuse(id)? {
             return Ok(id);
         }
         self.inner.check_health()?;
@@ -166,6 +191,11 @@ impl Store {
         Ok(self.inner.find(id)?.is_some())
     }
 
+    /// Whether the object is there and not known to be damaged: whoever has its bytes may keep them.
+    pub fn is_intact(&self, id: ObjectId) -> Result<bool> {
+        Ok(!self.inner.damaged.contains(id) && self.contains(id)?)
+    }
+
     /// What the database says is wrong with itself, and whether the totals are those of the index.
     pub fn check_database(&self) -> Result<Vec<String>> {
         self.inner.database.check()
@@ -186,19 +216,20 @@ impl Store {
     ) -> Result<T, E> {
         let inner = &*self.inner;
         let mut indexed = HashSet::new();
-        let given_up = inner.given_up.load(Ordering::Acquire);
-        let result = inner
+        let losses = inner.health.losses();
+        let (result, noted) = inner
             .database
-            .write(durability, |transaction| -> Result<T, E> {
+            .write(durability, |transaction| -> Result<_, E> {
                 inner.index_staged(transaction, &mut indexed)?;
                 let value = f(transaction)?;
                 inner.index_staged(transaction, &mut indexed)?;
+                let noted = inner.damaged.save(transaction, &indexed);
+                let noted = noted.map_err(Error::from)?;
                 // Something that this refers to may never have come to the disk.
-                if inner.given_up.load(Ordering::Acquire) != given_up {
-                    return Err(Error::Full.into());
-                }
-                Ok(value)
+                inner.health.nothing_lost_since(losses)?;
+                Ok((value, noted))
             })?;
+        inner.damaged.saved(&noted, &indexed);
         let mut staged = inner.staged();
         for id in &indexed {
             staged.rows.remove(id);
@@ -244,9 +275,15 @@ impl Store {
             rows.extend(whole.map(|h| (id, row(Place::LOOSE, h))));
         }
         self.write(Durability::Full, |transaction| {
+            inner.adopt_foreign_packs(transaction)?;
             database::insert(transaction, &mut rows)
         })
     }
+}
+
+fn holds_records(engine: &dyn Engine) -> Result<bool> {
+    let in_packs = engine.packs()?.iter().any(|(_, length)| *length > 0);
+    Ok(in_packs || !engine.kept()?.is_empty())
 }
 
 fn make_home(home: &Path) -> Result<()> {
@@ -266,8 +303,17 @@ pub(crate) fn row(place: Place, header: Header) -> Row {
 }
 
 impl Inner {
-    /// Finds, reads and checks an object. Its record may be moved between finding and reading.
+    /// Finds, reads and checks an object, and remembers one that is damaged.
     fn load(&self, id: ObjectId) -> Result<Arc<[u8]>> {
+        let loaded = self.read_object(id);
+        if let Err(Error::Corrupt { id, .. }) = &loaded {
+            self.damaged.note(*id);
+        }
+        loaded
+    }
+
+    /// Its record may be moved between finding and reading.
+    fn read_object(&self, id: ObjectId) -> Result<Arc<[u8]>> {
         let mut missed = None;
         loop {
             let row = self.find(id)?.ok_or(Error::Missing { id })?;
@@ -335,45 +381,10 @@ impl Inner {
         }
     }
 
-    /// When the disk is full, what was not yet written is given up: kept, it would have to be
-    /// written before anything else could be, also before a removal. Whoever has counted on it
-    /// finds out when it is published, as after a sweep.
-    fn give_up_after(&self, error: &Error) {
-        if !error.is_full() {
-            return;
-        }
-        let mut staged = self.staged();
-        self.given_up.fetch_add(1, Ordering::AcqRel);
-        let end = self.engine.discard();
-        staged
-            .rows
-            .retain(|_, row| row.place().is_loose() || row.place() < end);
-        self.leases.swept();
-    }
-
-    /// Makes all records last, or remembers that nobody knows.
-    pub fn sync(&self) -> Result<()> {
-        let synced = self.engine.sync();
-        if let Err(error) = &synced {
-            if matches!(error, Error::Io { action: "sync", .. }) {
-                self.sync_failed.store(true, Ordering::Release);
-            }
-            self.give_up_after(error);
-        }
-        synced
-    }
-
     pub fn loose_files(&self) -> MutexGuard<'_, ()> {
         self.loose_files
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub fn check_health(&self) -> Result<()> {
-        match self.sync_failed.load(Ordering::Acquire) {
-            true => Err(Error::SyncFailed),
-            false => Ok(()),
-        }
     }
 
     pub fn staged(&self) -> MutexGuard<'_, Staged> {

@@ -109,11 +109,12 @@ impl Store {
     /// Removes packs without live records, and writes those anew of which half or more is dead.
     pub fn compact(&self) -> Result<Compacted> {
         let inner = &*self.inner;
-        let live = inner.live_bytes()?;
+        let (live, foreign) = (inner.live_bytes()?, inner.foreign_packs()?);
         let mut done = Compacted::default();
         for (pack, length) in inner.engine.packs()? {
             let live = live.get(&pack).copied().unwrap_or(0);
-            if length > 0 && live <= length / 2 && inner.rewrite(pack)? {
+            let mostly_dead = length > 0 && live <= length / 2;
+            if mostly_dead && !foreign.contains(&pack) && inner.rewrite(pack)? {
                 done.packs += 1;
                 done.bytes += length - live;
             }

@@ -206,9 +206,8 @@ fn appends_after_a_torn_tail_and_finds_everything_again_without_the_index() {
     for name in ["store.db", "store.db-wal", "store.db-shm"] {
         let _ = std::fs::remove_file(home.path().join(name));
     }
-    let store = Store::open(home.path()).unwrap();
-    assert!(!store.contains(ids[0]).unwrap());
-    assert_eq!(store.reindex().unwrap(), ids.len() as u64);
+    let (store, found) = Store::rebuild(home.path()).unwrap();
+    assert_eq!(found, ids.len() as u64);
     assert!(ids.iter().all(|id| store.get(*id).is_ok()));
     assert_eq!(store.reindex().unwrap(), 0);
 }
@@ -307,4 +306,102 @@ fn a_store_at_rest_leaves_no_log_on_the_disk() {
     }
     store.put(&noise(99, 100)).unwrap();
     store.flush().unwrap();
+}
+
+#[test]
+fn good_bytes_repair_a_damaged_object() {
+    let home = tempfile::tempdir().unwrap();
+    for (n, length) in [(1, 3_000), (2, 5 << 20)] {
+        let bytes = noise(n, length);
+        let id = {
+            let store = Store::open(home.path()).unwrap();
+            let id = store.put(&bytes).unwrap();
+            store.flush().unwrap();
+            id
+        };
+        let record = match length > 4 << 20 {
+            true => home.path().join("objects").join(id.to_string()),
+            false => files(&home.path().join("packs"))[0].clone(),
+        };
+        let mut content = std::fs::read(&record).unwrap();
+        let place = content.len() - 100;
+        content[place] ^= 1;
+        std::fs::remove_file(&record).unwrap();
+        std::fs::write(&record, content).unwrap();
+        let store = Store::open(home.path()).unwrap();
+        assert!(matches!(store.get(id), Err(Error::Corrupt { .. })));
+        assert!(!store.is_intact(id).unwrap());
+        // What was found lasts, and so does the repair.
+        store.flush().unwrap();
+        drop(store);
+        let store = Store::open(home.path()).unwrap();
+        assert!(!store.is_intact(id).unwrap());
+        assert_eq!(store.put(&bytes).unwrap(), id);
+        assert_eq!(&*store.get(id).unwrap(), &bytes[..]);
+        store.flush().unwrap();
+        drop(store);
+        let store = Store::open(home.path()).unwrap();
+        assert!(store.is_intact(id).unwrap());
+        assert_eq!(&*store.get(id).unwrap(), &bytes[..]);
+        assert!(store.check_database().unwrap().is_empty());
+    }
+}
+
+#[test]
+fn packs_without_their_database_are_refused_and_can_be_taken_in() {
+    let home = tempfile::tempdir().unwrap();
+    let id = {
+        let store = Store::open(home.path()).unwrap();
+        let id = store.put(b"kept").unwrap();
+        store.flush().unwrap();
+        id
+    };
+    for emptied in [false, true] {
+        for name in ["store.db", "store.db-wal", "store.db-shm"] {
+            let _ = std::fs::remove_file(home.path().join(name));
+        }
+        if emptied {
+            std::fs::write(home.path().join("store.db"), b"").unwrap();
+        }
+        let refused = Store::open(home.path()).map(drop);
+        assert!(matches!(refused, Err(Error::DatabaseLost { .. })));
+        let (store, found) = Store::rebuild(home.path()).unwrap();
+        assert_eq!(found, 1);
+        assert_eq!(&*store.get(id).unwrap(), b"kept");
+    }
+}
+
+#[test]
+fn packs_that_an_older_database_does_not_know_stay() {
+    let home = tempfile::tempdir().unwrap();
+    let old = home.path().join("old.db");
+    {
+        let store = Store::open(home.path()).unwrap();
+        store.put(b"first").unwrap();
+        store.flush().unwrap();
+    }
+    std::fs::copy(home.path().join("store.db"), &old).unwrap();
+    // What came later is in a pack of its own.
+    let later = noise(7, 1000);
+    let pack = {
+        let donor = tempfile::tempdir().unwrap();
+        let store = Store::open(donor.path()).unwrap();
+        store.put(&later).unwrap();
+        store.flush().unwrap();
+        std::fs::read(&files(&donor.path().join("packs"))[0]).unwrap()
+    };
+    std::fs::write(home.path().join("packs/00000007.pack"), pack).unwrap();
+    std::fs::copy(&old, home.path().join("store.db")).unwrap();
+    for _ in 0..2 {
+        let store = Store::open(home.path()).unwrap();
+        assert_eq!(store.foreign_packs().unwrap(), 1);
+        store.put(&noise(8, 2000)).unwrap();
+        store.flush().unwrap();
+        store.compact().unwrap();
+        assert!(home.path().join("packs/00000007.pack").exists());
+    }
+    let store = Store::open(home.path()).unwrap();
+    assert_eq!(store.reindex().unwrap(), 1);
+    assert_eq!(store.foreign_packs().unwrap(), 0);
+    assert_eq!(&*store.get(ObjectId::of(&later)).unwrap(), &later[..]);
 }

@@ -3,6 +3,7 @@
 //! Nothing here shares code with the product, so that a test which compares the two says
 //! something.
 
+mod faults;
 mod home;
 mod person;
 mod processes;
@@ -10,6 +11,7 @@ mod scan;
 mod shown;
 mod terminal;
 
+pub use faults::{Calls, Fault, FaultyDisk};
 pub use home::Home;
 pub use person::Person;
 pub use processes::{leftover_processes, process_ends, signal, wait_for};

@@ -148,6 +148,8 @@ words!(
         Restore = "restore",
         /// A layer found after a crash.
         Interrupted = "interrupted",
+        /// A root that was found without a row that names it.
+        Recovered = "recovered",
     }
 );
 

@@ -55,7 +55,7 @@ impl Vaults {
     ) -> Result<Version> {
         self.store().write(Durability::Relaxed, |transaction| {
             for id in reused {
-                if !self.store().contains(*id)? {
+                if !self.store().is_intact(*id)? {
                     return Err(avfs_store::Error::Missing { id: *id }.into());
                 }
             }

@@ -99,6 +99,12 @@ impl Engine for Memory {
         }
     }
 
+    fn abandon(&self) -> Result<()> {
+        self.discard();
+        self.tail.lock().unwrap().pack += 1;
+        Ok(())
+    }
+
     fn packs(&self) -> Result<Vec<(u32, u64)>> {
         let packs = self.disk.packs.lock().unwrap();
         let lengths = packs

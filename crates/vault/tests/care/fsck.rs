@@ -225,3 +225,30 @@ fn a_damaged_page_of_the_database_is_told_and_brings_nothing_down() {
     assert!(!report.database.is_empty());
     assert!(report.objects > 400, "the rest is looked at all the same");
 }
+
+/// The database is gone; every state that packs tell of can be had back.
+#[test]
+fn roots_of_a_lost_database_become_versions() {
+    let (home, vaults) = open();
+    let vault = vaults.create(&name("v"), OWNER).unwrap();
+    let states: Vec<RootId> = (0..5)
+        .map(|n| add_file(&vaults, &vault, &format!("/{n}"), &noise(n, 2000)))
+        .collect();
+    drop(vaults);
+    for file in ["store.db", "store.db-wal", "store.db-shm"] {
+        let _ = std::fs::remove_file(home.path().join(file));
+    }
+    assert!(Store::open(home.path()).is_err(), "it does not begin anew");
+    let (store, objects) = Store::rebuild(home.path()).unwrap();
+    assert!(objects >= 10, "{objects}");
+    let vaults = Vaults::open(store).unwrap();
+    let recovered = vaults.recover_roots(OWNER).unwrap();
+    let vault = vaults.get(&recovered.vault.unwrap()).unwrap();
+    let versions = vaults.versions(vault.id, 100).unwrap();
+    for state in &states {
+        assert!(versions.iter().any(|version| version.root == *state));
+    }
+    // All were made at one time here, so which one is the newest cannot be told; each is whole.
+    assert!(vaults.fsck().is_clean());
+    assert_eq!(vaults.recover_roots(OWNER).unwrap().roots, 0, "once");
+}

@@ -422,7 +422,7 @@ pub(crate) fn vault_kind(error: &avfs_vault::Error) -> ErrorKind {
         Vault::QuotaExceeded { .. } => ErrorKind::Quota,
         Vault::Corrupt { .. } => ErrorKind::Corrupt,
         Vault::UnknownSchema { .. } => ErrorKind::Unavailable,
-        Vault::Read(source) => io_kind(source),
+        Vault::Read(source) | Vault::Write(source) => io_kind(source),
         Vault::Store(error) => store_kind(error),
         Vault::CheckpointNotAutomatic { .. }
         | Vault::NotADirectory { .. }

@@ -79,7 +79,7 @@ pub(crate) struct Harvest {
 impl Harvest {
     fn push(&mut self, found: Found) {
         if found.entry.is_file() {
-            self.bytes += found.entry.size();
+            self.bytes = self.bytes.saturating_add(found.entry.size());
         }
         self.found.push(found);
     }

@@ -208,7 +208,9 @@ pub fn encode_parts(parts: &[Part]) -> Vec<u8> {
         Part::Hole { .. } | Part::List { .. } => None,
     };
     if let Some(chunks) = parts.iter().map(chunk).collect::<Option<Vec<_>>>() {
-        let wire = chunks.iter().map(|(id, length)| (&id.as_bytes()[..], *length));
+        let wire = chunks
+            .iter()
+            .map(|(id, length)| (&id.as_bytes()[..], *length));
         return seal(PARTS, &wire.collect::<Vec<(&[u8], u64)>>());
     }
     let wire: Vec<WirePart<'_>> = parts

@@ -301,6 +301,40 @@ impl Trees {
     }
 }
 
+impl Trees {
+    /// Whether an open file begins with the `size` bytes of `content`. Where both have a hole, nothing is read.
+    pub fn is_in_file(&self, file: &File, content: Content, size: u64) -> Result<bool> {
+        let (mut at, mut buffer) = (0, vec![0; size.min(PIECE as u64) as usize]);
+        for piece in self.pieces(content, size) {
+            let piece = piece?;
+            let end = at + piece.length();
+            if let Piece::Data(expected) = &piece {
+                let read = read_at(file, &mut buffer[..expected.len()], at)?;
+                if buffer[..read] != expected[..] {
+                    return Ok(false);
+                }
+                at = end;
+            }
+            while at < end {
+                let data = data_after(file, at, end)?;
+                let length = (data.end - data.start).min(PIECE as u64) as usize;
+                let read = read_at(file, &mut buffer[..length], data.start)?;
+                let is_zero = buffer[..read]
+                    .chunks(BLOCK)
+                    .all(|part| *part == ZEROS[..part.len()]);
+                if !is_zero || read < length {
+                    return Ok(false);
+                }
+                at = match length {
+                    0 => end,
+                    length => data.start + length as u64,
+                };
+            }
+        }
+        Ok(length_of(file)? >= size)
+    }
+}
+
 fn length_of(file: &File) -> Result<u64> {
     Ok(file.metadata().map_err(Error::Read)?.len())
 }

@@ -212,7 +212,7 @@ impl Writing<'_> {
         match body.failed {
             Some(error) => Err(error),
             None => {
-                self.report.bytes += size;
+                self.report.bytes = self.report.bytes.saturating_add(size);
                 appended.map_err(lost)
             }
         }

@@ -5,6 +5,7 @@
 
 mod archive;
 mod merge;
+mod sparse;
 
 use std::collections::HashMap;
 use std::fs::File;

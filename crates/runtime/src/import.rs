@@ -9,6 +9,7 @@ mod cache;
 mod filter;
 mod listing;
 mod repository;
+mod sparse;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -26,6 +27,7 @@ pub(crate) use cache::ImportCache;
 pub(crate) use filter::Sieve;
 pub use filter::{Gitignores, ImportFilter};
 pub(crate) use repository::harvest_revision;
+pub(crate) use sparse::PIECES_MAX;
 use walk::{Walk, user_xattrs};
 
 #[derive(Debug, Clone, Default)]

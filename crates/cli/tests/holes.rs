@@ -1,0 +1,171 @@
+//! Files with holes: a file of terabytes that holds a few bytes costs a few bytes, on every way in and out.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+
+use avfs_testkit::Home;
+use serde_json::Value;
+
+const AVFS: &str = env!("CARGO_BIN_EXE_avfs");
+const SIZE: u64 = 4 << 40;
+const MIB: u64 = 1 << 20;
+/// Makes a file that ends 4 bytes behind its hole.
+const MAKE: &str = "truncate -s 4T /big && printf tail >> /big";
+
+fn shell(home: &Home, vault: &str, text: &str) -> Value {
+    let words = ["--vault", vault, "exec", "--timeout", "0", "--shell", text];
+    let mut envelope = home.json(&words);
+    assert_eq!(
+        envelope["success"],
+        true,
+        "{}: {text}: {envelope}",
+        home.user()
+    );
+    envelope["result"].take()
+}
+
+fn said(home: &Home, vault: &str, text: &str) -> String {
+    let result = shell(home, vault, text);
+    result["stdout"].as_str().unwrap().trim().to_owned()
+}
+
+/// What tells one content from another.
+fn hash(home: &Home, vault: &str, path: &str) -> String {
+    let stat = home.json(&["--vault", vault, "stat", path]);
+    let hash = stat["content_id"].as_str();
+    hash.unwrap_or_else(|| panic!("{stat}")).to_owned()
+}
+
+/// A copy on the host has the size, the end, and next to nothing on the disk.
+fn check_copy(path: &Path, blocks_max: u64) {
+    let file = fs::File::open(path).unwrap();
+    let stat = file.metadata().unwrap();
+    assert_eq!(stat.len(), SIZE + 4);
+    assert!(
+        stat.blocks() * 512 <= blocks_max,
+        "{} blocks",
+        stat.blocks()
+    );
+    let mut end = [1; 6];
+    file.read_exact_at(&mut end, SIZE - 2).unwrap();
+    assert_eq!(&end, b"\0\0tail");
+}
+
+fn check_memory(home: &Home) {
+    let pid = home.daemon_pid().expect("it runs");
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+    let kib = line.unwrap().split_whitespace().nth(1).unwrap();
+    let bytes = kib.parse::<u64>().unwrap() * 1024;
+    assert!(bytes < 150 * MIB, "{} MiB", bytes / MIB);
+}
+
+#[test]
+fn a_file_of_terabytes_is_committed_shown_forked_and_copied_up() {
+    for home in Home::of_every_user(AVFS) {
+        home.ok(&["vault", "create", "v"]);
+        let made = shell(&home, "v", MAKE);
+        assert_eq!(made["changed_files"], serde_json::json!(["/big"]), "{made}");
+        let first = hash(&home, "v", "/big");
+        let offset = SIZE.to_string();
+        let range = ["cat", "/big", "--offset", &offset, "--limit", "100"];
+        assert_eq!(home.ok(&range), "tail");
+
+        home.ok(&["checkpoint", "save", "before"]);
+        home.ok(&["vault", "fork", "v", "f"]);
+        // In the fork it is the stored one that is seen.
+        let seen = said(
+            &home,
+            "f",
+            "stat -c %s /big; tail -c 4 /big; echo; du -k /big",
+        );
+        let lines: Vec<&str> = seen.lines().collect();
+        assert_eq!(lines[..2], [&*(SIZE + 4).to_string(), "tail"]);
+        let kib: u64 = lines[2].split_whitespace().next().unwrap().parse().unwrap();
+        assert!(kib <= 128, "{seen}");
+        // A command that changes it has its own copy, with the same holes.
+        let change =
+            "printf X | dd of=/big bs=1 seek=1000000 conv=notrunc status=none && du -k /big";
+        let seen = said(&home, "f", change);
+        let kib: u64 = seen.split_whitespace().next().unwrap().parse().unwrap();
+        assert!(kib <= 256, "{seen}");
+        assert_ne!(hash(&home, "f", "/big"), first);
+        let range = [
+            "--vault", "f", "cat", "/big", "--offset", "999999", "--limit", "3",
+        ];
+        assert_eq!(home.ok(&range).as_bytes(), b"\0X\0");
+        let range = ["--vault", "f", "cat", "/big", "--offset", &offset];
+        assert_eq!(home.ok(&range), "tail");
+
+        shell(
+            &home,
+            "v",
+            "truncate -s 3T /big; cp --sparse=always /big /copy",
+        );
+        assert_eq!(home.json(&["stat", "/big"])["size"], 3_u64 << 40);
+        assert_eq!(hash(&home, "v", "/copy"), hash(&home, "v", "/big"));
+        home.ok(&["checkpoint", "restore", "before"]);
+        assert_eq!(hash(&home, "v", "/big"), first);
+
+        let diff = home.ok(&["diff", "HEAD", "vault:f", "--patch"]);
+        assert!(diff.contains("/big") && diff.contains("Binary"), "{diff}");
+        let found = home.avfs(&["grep", "tail", "/"]);
+        assert!(!String::from_utf8_lossy(&found.stdout).contains("big"));
+        assert_eq!(home.json(&["fsck"])["clean"], true);
+        home.ok(&["gc"]);
+        assert_eq!(said(&home, "v", "tail -c 4 /big"), "tail");
+        check_memory(&home);
+    }
+}
+
+#[test]
+fn verbs_pass_holes_on() {
+    for home in Home::of_every_user(AVFS) {
+        home.ok(&["vault", "create", "v"]);
+        shell(&home, "v", MAKE);
+        let first = hash(&home, "v", "/big");
+        home.ok(&["cp", "/big", "/other"]);
+        assert_eq!(hash(&home, "v", "/other"), first);
+        home.ok(&["write", "/other", "more", "--append"]);
+        let range = ["cat", "/other", "--offset", &SIZE.to_string()];
+        assert_eq!(home.ok(&range), "tailmore");
+        let edited = home.avfs(&["edit", "/big", "--old", "tail", "--new", "x"]);
+        assert!(!edited.status.success(), "it is too large to edit");
+        // While a command runs, the same goes through its view.
+        home.ok(&["job", "start", "--", "sleep", "1000"]);
+        home.ok(&["cp", "/big", "/third"]);
+        home.ok(&["write", "/other", "and", "--append"]);
+        assert_eq!(said(&home, "v", "tail -c 7 /other"), "moreand");
+        let kib = said(&home, "v", "du -k /third | cut -f1");
+        assert!(kib.parse::<u64>().unwrap() <= 256, "{kib}");
+        assert_eq!(hash(&home, "v", "/third"), first);
+        check_memory(&home);
+    }
+}
+
+#[test]
+fn a_directory_goes_out_and_comes_in_with_its_holes() {
+    for home in Home::of_every_user(AVFS) {
+        home.ok(&["vault", "create", "v"]);
+        shell(&home, "v", MAKE);
+        let out = home.path().join("user/out");
+        home.ok(&["export", "/", out.to_str().unwrap()]);
+        check_copy(&out.join("big"), MIB);
+        home.ok(&["vault", "create", "w"]);
+        home.ok(&["--vault", "w", "import", out.to_str().unwrap(), "/"]);
+        assert_eq!(hash(&home, "w", "/big"), hash(&home, "v", "/big"));
+        let file = out.join("big");
+        home.ok(&[
+            "--vault",
+            "w",
+            "write",
+            "/again",
+            "--from-file",
+            file.to_str().unwrap(),
+        ]);
+        assert_eq!(hash(&home, "w", "/again"), hash(&home, "v", "/big"));
+        check_memory(&home);
+    }
+}

@@ -169,3 +169,145 @@ fn a_directory_goes_out_and_comes_in_with_its_holes() {
         check_memory(&home);
     }
 }
+
+fn host(home: &Home, script: &str) {
+    let mut command = home.host_command("bash");
+    let output = command.args(["-ec", script]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {script}: {said}", home.user());
+}
+
+#[test]
+fn archives_hold_the_data_alone() {
+    for home in Home::of_every_user(AVFS) {
+        home.ok(&["vault", "create", "v"]);
+        // More pieces than fit in a header, and a hole at the end of another file.
+        let pieces = "for n in $(seq 1 40); do \
+             printf $n | dd of=/big bs=1 seek=$((n * 1000000000)) conv=notrunc status=none; done";
+        shell(
+            &home,
+            "v",
+            &format!("{MAKE}; {pieces}; truncate -s 1T /empty"),
+        );
+        let user = home.path().join("user");
+        let tar = user.join("v.tar");
+        home.ok(&["export", "/", "--tar", tar.to_str().unwrap()]);
+        assert!(fs::metadata(&tar).unwrap().len() < 10 * MIB);
+        home.ok(&["vault", "create", "w"]);
+        home.ok(&["--vault", "w", "import", tar.to_str().unwrap(), "/"]);
+        // GNU tar reads ours, and we read what it makes of that.
+        let dir = user.display();
+        host(
+            &home,
+            &format!(
+                "mkdir {dir}/x && tar -xf {dir}/v.tar -C {dir}/x && tar -cSf {dir}/g.tar -C {dir}/x ."
+            ),
+        );
+        check_copy(&user.join("x/big"), 4 * MIB);
+        home.ok(&["vault", "create", "g"]);
+        let tar = user.join("g.tar");
+        home.ok(&["--vault", "g", "import", tar.to_str().unwrap(), "/"]);
+        for path in ["/big", "/empty"] {
+            let expected = hash(&home, "v", path);
+            assert_eq!(hash(&home, "w", path), expected, "{path}");
+            assert_eq!(hash(&home, "g", path), expected, "{path}");
+        }
+        check_memory(&home);
+    }
+}
+
+/// Steps of a program that makes a file, the same on the host and in a vault.
+fn steps(seed: u64) -> String {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = |most: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % most
+    };
+    let mut script = String::new();
+    for _ in 0..12 {
+        // Around the edges of blocks as often as anywhere.
+        let near = [0, 1, 4095, 65_535, 65_536, 65_537][next(6) as usize];
+        let at = match next(3) {
+            0 => next(40) * 65_536 + near,
+            1 => next(1 << 23),
+            _ => next(10 << 40),
+        };
+        let length = 1 + next(200_000);
+        script += &match next(6) {
+            0 => format!("truncate -s {at} $F\n"),
+            1 => format!("truncate -s +{} $F\n", next(3 << 40)),
+            2 => format!("fallocate -p -o {at} -l {length} $F\n"),
+            3 => format!(
+                "head -c {length} /dev/zero | dd of=$F bs=1M oflag=seek_bytes iflag=fullblock seek={at} conv=notrunc status=none\n"
+            ),
+            _ => format!(
+                "yes {seed}x{length} | head -c {length} | dd of=$F bs=1M oflag=seek_bytes iflag=fullblock seek={at} conv=notrunc status=none\n"
+            ),
+        };
+    }
+    script
+}
+
+#[test]
+fn random_sparse_files_are_what_the_host_makes_of_them() {
+    for home in Home::of_every_user(AVFS) {
+        home.ok(&["vault", "create", "v"]);
+        home.ok(&["vault", "create", "host"]);
+        let dir = home.path().join("user/files");
+        host(&home, &format!("mkdir {}", dir.display()));
+        let mut made = String::new();
+        for seed in 1..9 {
+            // The second half is done on what the first has stored.
+            for (round, half) in [seed, seed + 100].into_iter().enumerate() {
+                let script = format!("touch $F\n{}", steps(half));
+                let path = dir.join(seed.to_string());
+                host(&home, &format!("F={}\n{script}", path.display()));
+                let vault = format!("v{}", if round == 0 { "" } else { &made });
+                shell(&home, &vault, &format!("F=/{seed}\n{script}"));
+                if round == 0 {
+                    made = seed.to_string();
+                    home.ok(&["vault", "fork", "v", &format!("v{seed}")]);
+                }
+            }
+        }
+        home.ok(&["--vault", "host", "import", dir.to_str().unwrap(), "/"]);
+        for seed in 1..9 {
+            let path = format!("/{seed}");
+            let (ours, theirs) = (
+                hash(&home, &format!("v{seed}"), &path),
+                hash(&home, "host", &path),
+            );
+            assert_eq!(ours, theirs, "{}: seed {seed}", home.user());
+        }
+        assert_eq!(home.json(&["fsck"])["clean"], true);
+        check_memory(&home);
+    }
+}
+
+#[test]
+fn very_many_pieces_take_no_memory() {
+    for home in Home::of_every_user(AVFS) {
+        home.ok(&["vault", "create", "v"]);
+        let make = "import os\n\
+            f = os.open('/many', os.O_CREAT | os.O_WRONLY)\n\
+            for n in range(6000): os.pwrite(f, b'%d' % n, n << 17)\n\
+            os.ftruncate(f, 1 << 42)\n";
+        let envelope = home.json(&["exec", "--timeout", "0", "--", "python3", "-c", make]);
+        assert_eq!(envelope["success"], true, "{envelope}");
+        let range = [
+            "cat",
+            "/many",
+            "--offset",
+            &(5999_u64 << 17).to_string(),
+            "--limit",
+            "4",
+        ];
+        assert_eq!(home.ok(&range), "5999");
+        home.ok(&["vault", "fork", "v", "f"]);
+        let copy = "printf x >> /many; tail -c 1 /many";
+        assert_eq!(said(&home, "f", copy), "x");
+        check_memory(&home);
+    }
+}

@@ -187,3 +187,128 @@ impl<R: Read> Read for Unsparse<R> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tar::{Archive, Builder};
+
+    type Entries = Vec<(String, Vec<u8>, Option<(Vec<(u64, u64)>, u64)>)>;
+
+    /// Every entry: its name, its data, its map.
+    fn read(bytes: &[u8]) -> io::Result<Entries> {
+        let found = Found::default();
+        let mut archive = Archive::new(Unsparse::new(bytes, found.clone()));
+        let mut entries = Entries::new();
+        for entry in archive.entries()? {
+            let mut entry = entry?;
+            let map = found.take().map(|map| (map.data, map.size));
+            let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+            let mut data = Vec::new();
+            entry.read_to_end(&mut data)?;
+            entries.push((name, data, map));
+        }
+        Ok(entries)
+    }
+
+    fn sparse(pieces: &[(u64, u64)], size: u64, data: &[u8]) -> Vec<u8> {
+        let mut header = Header::new_gnu();
+        header.as_old_mut().name[..2].copy_from_slice(b"sp");
+        header.set_entry_type(EntryType::GNUSparse);
+        header.set_mode(0o644);
+        header.set_size(data.len() as u64);
+        let gnu = header.as_gnu_mut().unwrap();
+        gnu.set_real_size(size);
+        for (place, (offset, length)) in gnu.sparse.iter_mut().zip(pieces) {
+            place.set_offset(*offset);
+            place.set_length(*length);
+        }
+        let mut more = Vec::new();
+        let rest: Vec<_> = pieces.iter().skip(4).collect();
+        gnu.set_is_extended(!rest.is_empty());
+        for (at, part) in rest.chunks(21).enumerate() {
+            let mut block = GnuExtSparseHeader::new();
+            for (place, (offset, length)) in block.sparse_mut().iter_mut().zip(part) {
+                place.set_offset(*offset);
+                place.set_length(*length);
+            }
+            block.set_is_extended((at + 1) * 21 < rest.len());
+            more.extend_from_slice(block.as_bytes());
+        }
+        header.set_cksum();
+        let mut builder = Builder::new(Vec::new());
+        let mut plain = Header::new_ustar();
+        plain.set_size(3);
+        plain.set_mode(0o644);
+        builder.append_data(&mut plain, "a", &b"one"[..]).unwrap();
+        builder.append(&header, more.chain(data)).unwrap();
+        // A long name and a size in an extended header come before the next.
+        let name = "n".repeat(120);
+        let records = [("path", name.as_bytes()), ("size", b"5".as_slice())];
+        builder.append_pax_extensions(records).unwrap();
+        builder.append_data(&mut plain, "z", &b"later"[..]).unwrap();
+        let long = "l".repeat(150);
+        let mut gnu = Header::new_gnu();
+        gnu.set_size(4);
+        builder.append_data(&mut gnu, &long, &b"last"[..]).unwrap();
+        builder.into_inner().unwrap()
+    }
+
+    #[test]
+    fn maps_come_out_and_everything_else_stays() {
+        let pieces: Vec<(u64, u64)> = (0..60).map(|n| (n << 40, 512)).collect();
+        let data: Vec<u8> = (0..60 * 512_u32).map(|n| (n / 512) as u8).collect();
+        let size = u64::MAX >> 1;
+        let mut told = pieces.clone();
+        told.push((size, 0));
+        for pieces_told in [&pieces, &told] {
+            let entries = read(&sparse(pieces_told, size, &data)).unwrap();
+            assert_eq!(entries.len(), 4);
+            assert_eq!(entries[0], ("a".into(), b"one".to_vec(), None));
+            assert_eq!(entries[1].1, data);
+            assert_eq!(entries[1].2, Some((pieces.clone(), size)));
+            assert_eq!(entries[2], ("n".repeat(120), b"later".to_vec(), None));
+            assert_eq!(entries[3], ("l".repeat(150), b"last".to_vec(), None));
+        }
+    }
+
+    #[test]
+    fn maps_that_make_no_sense_are_refused() {
+        let data = [1; 1024];
+        for (pieces, size) in [
+            (&[(0, 512), (100, 512)][..], 5000),
+            (&[(4096, 512), (0, 512)], 5000),
+            (&[(0, 512), (u64::MAX - 100, 512)], u64::MAX),
+            (&[(0, 1024)], 1000),
+            (&[(0, 512)], 5000),
+            (&[(0, 512), (1024, 4096)], 9000),
+        ] {
+            let error = read(&sparse(pieces, size, &data)).expect_err("refused");
+            assert_eq!(
+                error.kind(),
+                io::ErrorKind::InvalidData,
+                "{pieces:?}: {error}"
+            );
+        }
+        // Cut off wherever it may be, it is no whole archive, and nothing panics.
+        let whole = sparse(&[(0, 512), (4096, 512)], 9000, &data);
+        for length in 0..whole.len() - 1024 {
+            let _ = read(&whole[..length]);
+        }
+    }
+
+    #[test]
+    fn a_map_and_an_extended_header_have_an_end() {
+        let pieces: Vec<(u64, u64)> = (0..=PIECES_MAX as u64).map(|n| (n * 2, 1)).collect();
+        let data = vec![0; pieces.len()];
+        let error = read(&sparse(&pieces, 1 << 40, &data)).expect_err("too many");
+        assert!(error.to_string().contains("too many"), "{error}");
+        let mut builder = Builder::new(Vec::new());
+        let value = vec![b'x'; 2 << 20];
+        builder
+            .append_pax_extensions([("comment", &value[..])])
+            .unwrap();
+        let error = read(&builder.into_inner().unwrap()).expect_err("too long");
+        assert!(error.to_string().contains("too long"), "{error}");
+    }
+}

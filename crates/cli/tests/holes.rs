@@ -156,16 +156,6 @@ fn a_directory_goes_out_and_comes_in_with_its_holes() {
         home.ok(&["vault", "create", "w"]);
         home.ok(&["--vault", "w", "import", out.to_str().unwrap(), "/"]);
         assert_eq!(hash(&home, "w", "/big"), hash(&home, "v", "/big"));
-        let file = out.join("big");
-        home.ok(&[
-            "--vault",
-            "w",
-            "write",
-            "/again",
-            "--from-file",
-            file.to_str().unwrap(),
-        ]);
-        assert_eq!(hash(&home, "w", "/again"), hash(&home, "v", "/big"));
         check_memory(&home);
     }
 }
@@ -309,5 +299,41 @@ fn very_many_pieces_take_no_memory() {
         let copy = "printf x >> /many; tail -c 1 /many";
         assert_eq!(said(&home, "f", copy), "x");
         check_memory(&home);
+    }
+}
+
+#[test]
+fn what_is_larger_than_the_quota_is_refused_by_its_apparent_size() {
+    for home in Home::of_every_user(AVFS) {
+        let dir = home.path().join("user/d");
+        host(
+            &home,
+            &format!(
+                "mkdir {0} && truncate -s 4T {0}/big && tar -cSf {0}.tar -C {0} big",
+                dir.display()
+            ),
+        );
+        for limit in ["max_size_mb", "max_file_size_mb"] {
+            home.ok(&["vault", "create", limit]);
+            home.ok(&["vault", "use", limit]);
+            home.ok(&["quota", "set", limit, "1"]);
+            for source in [dir.clone(), dir.with_extension("tar")] {
+                let refused = home.json(&["import", source.to_str().unwrap(), "/"]);
+                assert_eq!(refused["error"], "Quota", "{refused}");
+                assert!(
+                    refused["message"].as_str().unwrap().contains("/big"),
+                    "{refused}"
+                );
+            }
+            // A command is told, and so is whoever reads its report.
+            let envelope = home.json(&["exec", "--shell", "truncate -s 4T /big"]);
+            assert!(
+                envelope.to_string().to_lowercase().contains("quota"),
+                "{envelope}"
+            );
+            assert!(!home.avfs(&["stat", "/big"]).status.success());
+            home.ok(&["exec", "--", "rm", "/big"]);
+            home.ok(&["exec", "--", "touch", "/small"]);
+        }
     }
 }

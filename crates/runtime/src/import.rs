@@ -97,7 +97,11 @@ pub(crate) struct Intake<'a> {
     pub sieve: Sieve,
     pub cache: &'a ImportCache,
     pub tally: Tally<'a>,
+    /// Refuses a file by its place and size, before it is read.
+    pub admits: &'a Admits<'a>,
 }
+
+pub(crate) type Admits<'a> = dyn Fn(&VaultPath, u64) -> avfs_vault::Result<()> + Sync + 'a;
 
 impl Intake<'_> {
     fn meta(&self, stat: &Stat, xattrs: BTreeMap<Vec<u8>, Vec<u8>>) -> Meta {

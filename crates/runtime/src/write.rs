@@ -120,9 +120,9 @@ impl Session {
         options: &WriteOptions,
     ) -> Result<Written> {
         let vault = self.vault(&vault)?;
-        let mut opened = source.open()?;
+        let mut reader = source.open()?;
         if let Some(scratch) = self.scratch(&vault, path)? {
-            let size = scratch.write(path, opened.reader(), options)?;
+            let size = scratch.write(path, &mut *reader, options)?;
             return Ok(Written {
                 path: path.clone(),
                 size,
@@ -133,10 +133,7 @@ impl Session {
         let trees = self.inner.vaults.trees();
         let _lease = self.inner.vaults.lease();
         // Stored before the vault is held: a large file must not make others wait.
-        let (content, size) = match &opened {
-            Opened::Bytes(bytes) => trees.write_bytes(bytes)?,
-            Opened::File(file) => trees.write_file(file, &mut |_| Ok::<_, Error>(()))?,
-        };
+        let (content, size) = trees.write_content(&mut *reader)?;
         self.change_by(vault, Cause::Write, &[path], |edit, head| {
             let path = self.real_path(head, path, options.parents)?;
             if options.parents == Parents::Make {
@@ -171,26 +168,10 @@ impl Session {
     }
 }
 
-/// New content that can be read.
-enum Opened<'a> {
-    Bytes(&'a [u8]),
-    /// A regular one: its holes are passed over.
-    File(File),
-}
-
-impl Opened<'_> {
-    fn reader(&mut self) -> &mut dyn Read {
-        match self {
-            Opened::Bytes(bytes) => bytes,
-            Opened::File(file) => file,
-        }
-    }
-}
-
-impl<'a> Source<'a> {
-    fn open(&self) -> Result<Opened<'a>> {
+impl Source<'_> {
+    fn open(&self) -> Result<Box<dyn Read + '_>> {
         let path = match self {
-            Source::Bytes(bytes) => return Ok(Opened::Bytes(bytes)),
+            Source::Bytes(bytes) => return Ok(Box::new(*bytes)),
             Source::HostFile(path) => *path,
         };
         let failed = || Error::io(path.display().to_string());
@@ -207,7 +188,7 @@ impl<'a> Source<'a> {
                 reason: format!("{} is not a regular file", path.display()),
             });
         }
-        Ok(Opened::File(file))
+        Ok(Box::new(file))
     }
 }
 

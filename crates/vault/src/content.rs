@@ -6,8 +6,12 @@ use avfs_store::ObjectId;
 
 use crate::{Content, Error, Result, Trees};
 
+/// A hole of any length must not become memory.
+const AT_ONCE_MAX: u64 = 1 << 30;
+
 impl Trees {
-    /// `len` bytes from `offset`, fewer at the end. Verified; loads only the chunks it touches, and nothing for a hole.
+    /// `len` bytes from `offset`, fewer at the end. Verified; loads only the chunks it touches, and
+    /// nothing for a hole. More than 1 GiB is refused.
     pub fn read(&self, content: Content, offset: u64, len: usize) -> Result<Vec<u8>> {
         let list = match content {
             Content::EMPTY => return Ok(Vec::new()),
@@ -22,6 +26,9 @@ impl Trees {
             };
             let from = at - extent.begin;
             let take = (extent.length - from).min(end - at);
+            if at - offset + take > AT_ONCE_MAX {
+                return Err(Error::TooMuchAtOnce { most: AT_ONCE_MAX });
+            }
             match extent.chunk {
                 Some(id) => {
                     let chunk = self.chunk(list, id, extent.length)?;

@@ -210,6 +210,10 @@ impl Reading<'_> {
             _ if is_dir => NodeKind::Directory,
             kind if is_file(kind) => {
                 let map = self.sparse.take();
+                let size = map.as_ref().map_or(entry.size(), |map| map.size);
+                let at = self.intake.place(&path);
+                let admitted = (self.intake.admits)(&at, size).map_err(TransferError::from);
+                admitted?;
                 NodeKind::File(bodies.take(entry, map).map_err(lost(&refuse))?)
             }
             EntryType::Symlink => {

@@ -331,6 +331,7 @@ impl<'a> Walk<'a> {
         let meta = self.intake.meta(&stat, user_xattrs(&fd)?);
         // What is appended while we read is not waited for: it might never end.
         let length = u64::try_from(stat.st_size).unwrap_or(0);
+        (self.intake.admits)(path, length)?;
         let (content, size) = if length <= WHOLE {
             read_whole(&fd, length as usize, buffer)?;
             self.intake.trees.write_bytes(buffer)?

@@ -22,6 +22,8 @@ const CHUNK_MIN: usize = 64 << 10;
 const CHUNK_AVERAGE: usize = 256 << 10;
 const CHUNK_MAX: usize = 1 << 20;
 
+/// No kernel has a longer file, so none could show it.
+const SIZE_MAX: u64 = i64::MAX as u64;
 /// How much of a file is read at once.
 const PIECE: usize = 1 << 20;
 
@@ -71,7 +73,7 @@ impl<'a> ContentWriter<'a> {
 
     /// Makes ready for `more` bytes.
     fn grow(&mut self, more: u64) -> Result<()> {
-        let size = self.size.checked_add(more);
+        let size = self.size.checked_add(more).filter(|size| *size <= SIZE_MAX);
         self.size = size.ok_or_else(|| Error::Read(io::ErrorKind::FileTooLarge.into()))?;
         if let Body::Whole(whole) = &mut self.body
             && self.size > WHOLE_MAX as u64

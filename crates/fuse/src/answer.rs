@@ -239,7 +239,8 @@ fn fallocate<F: Filesystem>(filesystem: &F, request: &mut Request<'_>) -> Io<Vec
 
 fn lseek<F: Filesystem>(filesystem: &F, request: &mut Request<'_>) -> Io<Vec<u8>> {
     let asked: wire::LseekIn = request.take()?;
-    let offset = filesystem.lseek(FileHandle(asked.handle), asked.offset, asked.whence)?;
+    let (node, handle) = (request.header.node, FileHandle(asked.handle));
+    let offset = filesystem.lseek(node, handle, asked.offset, asked.whence)?;
     Ok(bytes(wire::LseekOut { offset }))
 }
 

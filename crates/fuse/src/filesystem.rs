@@ -182,7 +182,8 @@ pub trait Filesystem: Send + Sync + 'static {
         Err(Errno::NOSYS)
     }
 
-    fn lseek(&self, handle: FileHandle, offset: u64, whence: u32) -> Io<u64> {
+    /// Only the search for data and for holes comes here.
+    fn lseek(&self, node: u64, handle: FileHandle, offset: u64, whence: u32) -> Io<u64> {
         Err(Errno::NOSYS)
     }
 

@@ -393,6 +393,7 @@ fn vault_hint(error: &avfs_vault::Error) -> Option<String> {
         Vault::ApprovalUnfit { .. } => {
             "run the command again without --approval to ask once more".into()
         }
+        Vault::TooMuchAtOnce { .. } => "read it in parts, with an offset and a limit".into(),
         Vault::TooManyApprovals { .. } => {
             "wait until the owner has answered some: `avfs approval list` shows them".into()
         }
@@ -422,7 +423,7 @@ pub(crate) fn vault_kind(error: &avfs_vault::Error) -> ErrorKind {
         Vault::QuotaExceeded { .. } => ErrorKind::Quota,
         Vault::Corrupt { .. } => ErrorKind::Corrupt,
         Vault::UnknownSchema { .. } => ErrorKind::Unavailable,
-        Vault::Read(source) => io_kind(source),
+        Vault::Read(source) | Vault::Write(source) => io_kind(source),
         Vault::Store(error) => store_kind(error),
         Vault::CheckpointNotAutomatic { .. }
         | Vault::NotADirectory { .. }
@@ -433,6 +434,7 @@ pub(crate) fn vault_kind(error: &avfs_vault::Error) -> ErrorKind {
         | Vault::InvalidPath { .. }
         | Vault::InvalidName { .. }
         | Vault::InvalidQuery { .. }
+        | Vault::TooMuchAtOnce { .. }
         | Vault::InvalidText { .. } => ErrorKind::Invalid,
     }
 }

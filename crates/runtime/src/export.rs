@@ -5,14 +5,17 @@
 
 mod archive;
 mod merge;
+mod sparse;
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use avfs_vault::{Content, Entry, Kind, LinkId, Meta, RootId, Time, TreeId, Trees, VaultPath};
+use avfs_vault::{
+    Content, Entry, Kind, LinkId, Meta, Piece, RootId, Time, TreeId, Trees, VaultPath,
+};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Timespec, Timestamps, XattrFlags};
 use rustix::io::Errno;
 
@@ -247,7 +250,7 @@ impl<'a> Export<'a> {
                 size,
                 link,
             } => {
-                self.report.bytes += size;
+                self.report.bytes = self.report.bytes.saturating_add(*size);
                 let first = link.and_then(|link| self.links.get(&link));
                 if let Some(first) = first {
                     return link_to(top, first, dir, name).map_err(self.failed("link", path));
@@ -279,24 +282,22 @@ impl<'a> Export<'a> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let private = Mode::RUSR | Mode::WUSR;
         let fd = rustix::fs::openat(dir, name, flags | OFlags::CLOEXEC, private);
-        let mut file = File::from(fd.map_err(self.failed("make", path))?);
+        let file = File::from(fd.map_err(self.failed("make", path))?);
+        let lost = |source| TransferError::Host {
+            action: "write",
+            path: self.host_path(path),
+            source,
+        };
         let mut offset = 0;
-        while offset < size {
-            let piece = self.trees.read(content, offset, PIECE)?;
-            if piece.is_empty() {
-                let what = format!("{path} is shorter than its entry says");
-                return Err(avfs_vault::Error::Corrupt { what }.into());
+        for piece in self.trees.pieces(content, size) {
+            let piece = piece?;
+            match &piece {
+                Piece::Data(bytes) => file.write_all_at(bytes, offset),
+                Piece::Hole(length) => file.set_len(offset + length),
             }
-            file.write_all(&piece).map_err(|source| {
-                let path = self.host_path(path);
-                TransferError::Host {
-                    action: "write",
-                    path,
-                    source,
-                }
-            })?;
-            offset += piece.len() as u64;
-            self.tally.add(0, piece.len() as u64)?;
+            .map_err(lost)?;
+            offset += piece.length();
+            self.tally.add(0, piece.length())?;
         }
         self.set_xattrs(&file, path, meta)?;
         let finish = || {

@@ -9,6 +9,7 @@ mod cache;
 mod filter;
 mod listing;
 mod repository;
+mod sparse;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -26,6 +27,7 @@ pub(crate) use cache::ImportCache;
 pub(crate) use filter::Sieve;
 pub use filter::{Gitignores, ImportFilter};
 pub(crate) use repository::harvest_revision;
+pub(crate) use sparse::PIECES_MAX;
 use walk::{Walk, user_xattrs};
 
 #[derive(Debug, Clone, Default)]
@@ -79,7 +81,7 @@ pub(crate) struct Harvest {
 impl Harvest {
     fn push(&mut self, found: Found) {
         if found.entry.is_file() {
-            self.bytes += found.entry.size();
+            self.bytes = self.bytes.saturating_add(found.entry.size());
         }
         self.found.push(found);
     }
@@ -95,7 +97,11 @@ pub(crate) struct Intake<'a> {
     pub sieve: Sieve,
     pub cache: &'a ImportCache,
     pub tally: Tally<'a>,
+    /// Refuses a file by its place and size, before it is read.
+    pub admits: &'a Admits<'a>,
 }
+
+pub(crate) type Admits<'a> = dyn Fn(&VaultPath, u64) -> avfs_vault::Result<()> + Sync + 'a;
 
 impl Intake<'_> {
     fn meta(&self, stat: &Stat, xattrs: BTreeMap<Vec<u8>, Vec<u8>>) -> Meta {

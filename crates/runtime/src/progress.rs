@@ -59,7 +59,8 @@ impl<'a> Tally<'a> {
     /// Adds to what is done. `Cancelled` when it is no longer wanted.
     pub fn add(&self, files: u64, bytes: u64) -> Result<(), TransferError> {
         let files = self.files.fetch_add(files, Ordering::Relaxed) + files;
-        let bytes = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let bytes = before.wrapping_add(bytes);
         // Whoever holds the lock is telling already.
         let Ok(mut told) = self.told.try_lock() else {
             return Ok(());

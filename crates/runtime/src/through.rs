@@ -3,11 +3,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::fd::{BorrowedFd, OwnedFd};
 
-use avfs_vault::{Change, Content, Entry, Kind, LinkId, RootId, Trees, VaultPath};
+use avfs_vault::{Change, Content, Entry, Kind, LinkId, Piece, RootId, Trees, VaultPath};
 use avfs_view::{Act, NewMeta, Opening, Over, Owner, Scanner};
+use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
 use crate::locate::file_content;
@@ -270,7 +271,10 @@ impl Through<'_> {
             opened => opened,
         };
         let placed = opened
-            .and_then(|opened| self.fill(path, opened, content, size))
+            .and_then(|opened| {
+                let written = self.trees.write_to(&File::from(opened), content, size);
+                Ok(written?)
+            })
             .and_then(|()| self.set_meta(&aside, None, entry))
             .and_then(|()| {
                 let (from, to) = (beneath(&aside), beneath(path));
@@ -291,14 +295,18 @@ impl Through<'_> {
     ) -> Result<(), Halt> {
         let failed = || Error::io(path.to_string());
         let mut file = File::from(opened);
-        let mut reader = self.trees.reader(content, size);
         if size > AT_ONCE {
-            io::copy(&mut reader, &mut file).map_err(failed())?;
+            for piece in self.trees.pieces(content, size) {
+                match piece? {
+                    Piece::Data(bytes) => file.write_all(&bytes),
+                    Piece::Hole(length) => lengthen(&file, length),
+                }
+                .map_err(failed())?;
+            }
             return Ok(());
         }
         // In one piece, so that nothing a command appends comes to stand in the middle.
-        let mut bytes = Vec::new();
-        reader.read_to_end(&mut bytes).map_err(failed())?;
+        let bytes = self.trees.read(content, 0, size as usize)?;
         file.write_all(&bytes).map_err(failed())?;
         Ok(())
     }
@@ -345,6 +353,19 @@ impl Through<'_> {
         let done = self.writer.act(self.top, act, self.owner)?;
         done.map_err(|error| halt(path, error))
     }
+}
+
+/// Puts a hole behind what is in a file now. Allocating its last byte never makes a file shorter and
+/// writes over nothing, also when a command appends meanwhile.
+fn lengthen(file: &File, length: u64) -> io::Result<()> {
+    let end = file.metadata()?.len();
+    let last = end.checked_add(length).ok_or(io::ErrorKind::FileTooLarge)? - 1;
+    Ok(rustix::fs::fallocate(
+        file,
+        FallocateFlags::empty(),
+        last,
+        1,
+    )?)
 }
 
 fn no_file() -> Error {

@@ -107,6 +107,7 @@ impl Session {
             sieve: Sieve::new(&import.filter)?,
             cache,
             tally: Tally::new(watcher, (None, None)),
+            admits: &|path, size| self.inner.vaults.check_size(vault, path, size),
         };
         let harvest = self.harvest(&intake, &mut import.from)?;
         intake.tally.check()?;

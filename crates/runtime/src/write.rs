@@ -152,10 +152,8 @@ impl Session {
                             size,
                         };
                     }
-                    let mut both = trees
-                        .reader(old, old_size)
-                        .chain(trees.reader(content, size));
-                    trees.write_content(&mut both)?
+                    let both = trees.pieces(old, old_size);
+                    trees.write_pieces(both.chain(trees.pieces(content, size)))?
                 }
                 _ => (content, size),
             };

@@ -1,4 +1,4 @@
-//! The bytes of nodes, roots, link indexes and chunk lists: an envelope of two bytes, what it is
+//! The bytes of nodes, roots, link indexes and part lists: an envelope of two bytes, what it is
 //! and which version, then postcard. Decoding trusts nothing: `None` means damaged or unknown.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,6 +7,7 @@ use avfs_store::ObjectId;
 use serde::{Deserialize, Serialize};
 
 use crate::node::{Child, Flags, Item, Node, Summary};
+use crate::parts::Part;
 use crate::path::is_valid_name;
 use crate::{Content, Entry, Kind, LinkId, Meta, Time, TreeId, VaultPath};
 
@@ -14,7 +15,9 @@ const VERSION: u8 = 1;
 const NODE: u8 = b't';
 const ROOT: u8 = b'r';
 const LINKS: u8 = b'l';
-const CHUNKS: u8 = b'c';
+const PARTS: u8 = b'c';
+/// Of a part list that has holes or other lists in it. One of chunks alone is of version 1.
+const PARTS_VERSION: u8 = 2;
 
 /// A root as it is stored; its link index is an object of its own, so that it is written only
 /// when it changes.
@@ -26,9 +29,6 @@ pub struct RootRecord {
 }
 
 pub type LinkMap = BTreeMap<LinkId, BTreeSet<VaultPath>>;
-
-/// (object, length) in order.
-pub type ChunkList = Vec<(ObjectId, u64)>;
 
 #[derive(Serialize, Deserialize)]
 enum WireNode<'a> {
@@ -92,13 +92,28 @@ struct WireRoot<'a> {
     links: Option<&'a [u8]>,
 }
 
+#[derive(Serialize, Deserialize)]
+enum WirePart<'a> {
+    Chunk(&'a [u8], u64),
+    Hole(u64),
+    List(&'a [u8], u64, u64),
+}
+
 fn seal(kind: u8, value: &impl Serialize) -> Vec<u8> {
-    let bytes = vec![kind, VERSION];
+    seal_as(kind, VERSION, value)
+}
+
+fn seal_as(kind: u8, version: u8, value: &impl Serialize) -> Vec<u8> {
+    let bytes = vec![kind, version];
     postcard::to_extend(value, bytes).expect("these types serialise into memory without fail")
 }
 
 fn unseal<'a, T: Deserialize<'a>>(kind: u8, bytes: &'a [u8]) -> Option<T> {
-    let body = bytes.strip_prefix(&[kind, VERSION])?;
+    unseal_as(kind, VERSION, bytes)
+}
+
+fn unseal_as<'a, T: Deserialize<'a>>(kind: u8, version: u8, bytes: &'a [u8]) -> Option<T> {
+    let body = bytes.strip_prefix(&[kind, version])?;
     match postcard::take_from_bytes(body) {
         Ok((value, [])) => Some(value),
         Ok(_) | Err(_) => None,
@@ -187,19 +202,57 @@ pub fn decode_links(bytes: &[u8]) -> Option<LinkMap> {
     wire.into_iter().map(group).collect()
 }
 
-pub fn encode_chunks(chunks: &ChunkList) -> Vec<u8> {
-    let wire: Vec<(&[u8], u64)> = chunks
+pub fn encode_parts(parts: &[Part]) -> Vec<u8> {
+    let chunk = |part: &Part| match part {
+        Part::Chunk { id, length } => Some((*id, *length)),
+        Part::Hole { .. } | Part::List { .. } => None,
+    };
+    if let Some(chunks) = parts.iter().map(chunk).collect::<Option<Vec<_>>>() {
+        let wire = chunks
+            .iter()
+            .map(|(id, length)| (&id.as_bytes()[..], *length));
+        return seal(PARTS, &wire.collect::<Vec<(&[u8], u64)>>());
+    }
+    let wire: Vec<WirePart<'_>> = parts
         .iter()
-        .map(|(id, length)| (&id.as_bytes()[..], *length))
+        .map(|part| match part {
+            Part::Chunk { id, length } => WirePart::Chunk(id.as_bytes(), *length),
+            Part::Hole { length } => WirePart::Hole(*length),
+            Part::List { id, length, data } => WirePart::List(id.as_bytes(), *length, *data),
+        })
         .collect();
-    seal(CHUNKS, &wire)
+    seal_as(PARTS, PARTS_VERSION, &wire)
 }
 
-pub fn decode_chunks(bytes: &[u8]) -> Option<ChunkList> {
-    let wire: Vec<(&[u8], u64)> = unseal(CHUNKS, bytes)?;
-    wire.into_iter()
-        .map(|(id, length)| Some((object_id(id)?, length)))
-        .collect()
+pub fn decode_parts(bytes: &[u8]) -> Option<Vec<Part>> {
+    let wire = match bytes.get(1) {
+        Some(&PARTS_VERSION) => unseal_as(PARTS, PARTS_VERSION, bytes)?,
+        _ => unseal::<Vec<(&[u8], u64)>>(PARTS, bytes)?
+            .into_iter()
+            .map(|(id, length)| WirePart::Chunk(id, length))
+            .collect::<Vec<_>>(),
+    };
+    let parts = wire.into_iter().map(|part| {
+        Some(match part {
+            WirePart::Chunk(id, length) => Part::Chunk {
+                id: object_id(id)?,
+                length,
+            },
+            WirePart::Hole(length) => Part::Hole { length },
+            WirePart::List(id, length, data) => Part::List {
+                id: object_id(id)?,
+                length,
+                data: (data <= length).then_some(data)?,
+            },
+        })
+    });
+    let parts: Vec<Part> = parts.collect::<Option<_>>()?;
+    let mut total = 0_u64;
+    for part in &parts {
+        total = total.checked_add(part.length())?;
+    }
+    let valid = parts.iter().all(|part| part.length() > 0);
+    valid.then_some(parts)
 }
 
 fn wire_item(item: &Item) -> WireItem<'_> {
@@ -442,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn roots_links_and_chunks_come_back_as_they_were() {
+    fn roots_and_links_come_back_as_they_were() {
         let top = Entry::directory(0o755, Time::EPOCH);
         for links in [None, Some(ObjectId::of(b"links"))] {
             let root = RootRecord {
@@ -464,7 +517,39 @@ mod tests {
         let path: VaultPath = "/a".parse().unwrap();
         let map = LinkMap::from([(LinkId::of(&path), BTreeSet::from([path]))]);
         assert_eq!(decode_links(&encode_links(&map)).unwrap(), map);
-        let chunks = vec![(ObjectId::of(b"1"), 1), (ObjectId::of(b"2"), 1 << 40)];
-        assert_eq!(decode_chunks(&encode_chunks(&chunks)).unwrap(), chunks);
+    }
+
+    #[test]
+    fn parts_come_back_as_they_were() {
+        let chunk = |length| Part::Chunk {
+            id: ObjectId::of(b"1"),
+            length,
+        };
+        let id = ObjectId::of(b"2");
+        let (hole, data) = (Part::Hole { length: 1 << 62 }, 5);
+        let length = 1 << 40;
+        let list = Part::List { id, length, data };
+        for parts in [
+            vec![],
+            vec![chunk(1), chunk(1 << 40)],
+            vec![hole],
+            vec![chunk(7), hole, list],
+        ] {
+            let bytes = encode_parts(&parts);
+            assert_eq!(decode_parts(&bytes).unwrap(), parts);
+            let plain = parts.iter().all(|part| matches!(part, Part::Chunk { .. }));
+            assert_eq!(bytes[1], if plain { 1 } else { 2 });
+        }
+        for wrong in [
+            vec![hole, hole, hole, hole],
+            vec![Part::Hole { length: 0 }],
+            vec![Part::List {
+                id,
+                length: 1,
+                data: 2,
+            }],
+        ] {
+            assert_eq!(decode_parts(&encode_parts(&wrong)), None);
+        }
     }
 }

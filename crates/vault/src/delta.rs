@@ -138,10 +138,8 @@ impl Trees {
                     Content::EMPTY => {}
                     Content::Object(id) => self.check_there(id)?,
                     Content::Chunks(list) => {
-                        for chunk in self.chunk_ids(list)? {
-                            self.check_there(chunk)?;
-                        }
                         self.check_there(list)?;
+                        self.objects_beneath(list, &mut |id| self.check_there(id))?;
                     }
                 }
             }

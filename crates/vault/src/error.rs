@@ -83,6 +83,10 @@ pub enum Error {
     UnknownSchema { found: i64, known: i64 },
     #[error("cannot read the content to store: {0}")]
     Read(#[source] std::io::Error),
+    #[error("more than {most} bytes of a file at once")]
+    TooMuchAtOnce { most: u64 },
+    #[error("cannot write the content out: {0}")]
+    Write(#[source] std::io::Error),
     #[error(transparent)]
     Store(#[from] avfs_store::Error),
 }

@@ -1,12 +1,13 @@
 //! Checking: every stored byte against its hash, every reference against what is stored.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use avfs_store::rusqlite::{self, Connection};
 use avfs_store::{ObjectId, Store};
 
 use crate::codec;
 use crate::node::Node;
+use crate::parts::{DEPTH_MAX, Part};
 use crate::schema::ROOTS;
 use crate::vaults::vault_row;
 use crate::{
@@ -229,19 +230,34 @@ impl Check<'_> {
             Content::Object(id) => return !self.is_good(id),
             Content::Chunks(list) => list,
         };
+        self.parts(list, size, 0)
+    }
+
+    /// Whether something is wrong with a list or what is in it. Lists of lists are few levels deep.
+    fn parts(&mut self, list: ObjectId, size: u64, depth: usize) -> bool {
         if let Some(bad) = self.bad.get(&list) {
             return *bad;
         }
-        let bad = match self.open(list, "it is no chunk list", codec::decode_chunks) {
+        let bad = match self.open(list, "it is no chunk list", codec::decode_parts) {
             None => true,
-            Some(chunks) => {
-                if chunks.iter().map(|(_, length)| length).sum::<u64>() != size {
+            Some(parts) => {
+                if parts.iter().map(Part::length).sum::<u64>() != size {
                     let problem = "its chunks have another length than its file";
                     self.problems.insert(list, problem.to_owned());
                 }
+                if depth == DEPTH_MAX {
+                    let problem = "its lists are too deep";
+                    self.problems.insert(list, problem.to_owned());
+                }
                 let mut bad = self.problems.contains_key(&list);
-                for (chunk, _) in &chunks {
-                    bad |= !self.is_good(*chunk);
+                for part in &parts {
+                    bad |= match *part {
+                        Part::Hole { .. } => false,
+                        Part::Chunk { id, .. } => !self.is_good(id),
+                        Part::List { id, length, .. } => {
+                            depth < DEPTH_MAX && self.parts(id, length, depth + 1)
+                        }
+                    };
                 }
                 bad
             }
@@ -340,11 +356,26 @@ impl Check<'_> {
             found.push((id, path.clone()));
         }
         if let Content::Chunks(list) = content {
-            let chunks = self.trees.chunk_ids(list).unwrap_or_default();
-            let bad = chunks
-                .into_iter()
-                .filter(|id| self.problems.contains_key(id));
-            found.extend(bad.map(|id| (id, path.clone())));
+            let (mut ahead, mut seen) = (vec![list], HashSet::new());
+            while let Some(list) = ahead.pop() {
+                if !seen.insert(list) {
+                    continue;
+                }
+                // A list that cannot be read has been named where it stands.
+                for part in self.trees.parts_of(list).unwrap_or_default() {
+                    let id = match part {
+                        Part::Hole { .. } => continue,
+                        Part::Chunk { id, .. } => id,
+                        Part::List { id, .. } => {
+                            ahead.push(id);
+                            id
+                        }
+                    };
+                    if self.problems.contains_key(&id) {
+                        found.push((id, path.clone()));
+                    }
+                }
+            }
         }
     }
 }

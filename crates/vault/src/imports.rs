@@ -100,9 +100,12 @@ impl Trees {
             Content::EMPTY => Vec::new(),
             Content::Object(id) => vec![id],
             Content::Chunks(id) => {
-                let chunks = self.chunks(id)?;
-                let parts = chunks.parts.iter().map(|(_, part, _)| *part);
-                std::iter::once(id).chain(parts).collect()
+                let mut objects = vec![id];
+                self.objects_beneath(id, &mut |id| {
+                    objects.push(id);
+                    Ok(())
+                })?;
+                objects
             }
         })
     }

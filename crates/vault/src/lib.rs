@@ -22,6 +22,7 @@ mod links;
 mod model;
 mod names;
 mod node;
+mod parts;
 mod path;
 mod policy;
 mod principal;
@@ -40,6 +41,7 @@ mod vaults;
 mod versions;
 mod walk;
 mod words;
+mod writer;
 
 pub use approvals::{
     Approval, ApprovalAnswer, ApprovalUse, MOST_PENDING, NewApproval, Speculation, Unfit,
@@ -66,7 +68,7 @@ pub use path::VaultPath;
 pub use principal::{Principal, PrincipalKind, PrincipalName};
 pub use prune::{Keep, Pruned};
 pub use quota::QuotaLimit;
-pub use reader::ContentReader;
+pub use reader::{ContentReader, Piece, Pieces};
 pub use rebuild::Recovered;
 pub use renames::pair_renames;
 pub use trees::Trees;
@@ -75,3 +77,4 @@ pub use vaults::Vaults;
 pub use versions::PathVersion;
 pub use walk::{Step, Visit};
 pub use words::{WordIndex, WordMatch};
+pub use writer::ContentWriter;

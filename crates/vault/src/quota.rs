@@ -113,6 +113,22 @@ impl Vaults {
         }
     }
 
+    /// Refuses a file of which the size alone tells that its vault could not take it in, whatever else changes: such
+    /// a file needs not be read.
+    pub fn check_size(&self, vault: &Vault, path: &VaultPath, size: u64) -> Result<()> {
+        let limits = [QuotaLimit::FileBytes, QuotaLimit::Bytes];
+        for limit in limits {
+            let Some(most) = vault.quota.get(limit).filter(|most| size > *most) else {
+                continue;
+            };
+            // A vault that holds more already may stay as it is.
+            if size > self.trees().root(vault.head)?.bytes() {
+                return Err(exceeded(vault, limit, most, size, Some(path.clone())));
+            }
+        }
+        Ok(())
+    }
+
     fn check_file_sizes(&self, vault: &Vault, new: RootId, most: u64) -> Result<()> {
         let delta = Delta::between(self.trees(), vault.head, new)?;
         let grown = |file: &&NewFile| {

@@ -6,6 +6,7 @@ use avfs_store::ObjectId;
 
 use crate::codec;
 use crate::node::Node;
+use crate::parts::Part;
 use crate::{Content, Error, Kind, Result, RootId, TreeId, Trees};
 
 /// The objects reached so far. Roots can be added at any time; what is shared is read once.
@@ -88,9 +89,20 @@ impl Reach {
             }
             Content::Chunks(list) => list,
         };
-        if self.open(list) {
-            let chunks = self.trees.chunk_ids(list)?;
-            self.objects.extend(chunks);
+        let mut ahead = vec![list];
+        while let Some(list) = ahead.pop() {
+            if !self.open(list) {
+                continue;
+            }
+            for part in self.trees.parts_of(list)? {
+                match part {
+                    Part::Hole { .. } => {}
+                    Part::Chunk { id, .. } => {
+                        self.objects.insert(id);
+                    }
+                    Part::List { id, .. } => ahead.push(id),
+                }
+            }
         }
         Ok(())
     }
@@ -99,16 +111,5 @@ impl Reach {
     fn open(&mut self, id: ObjectId) -> bool {
         self.objects.insert(id);
         self.opened.insert(id)
-    }
-}
-
-impl Trees {
-    /// The objects in a chunk list, in order.
-    pub(crate) fn chunk_ids(&self, list: ObjectId) -> Result<Vec<ObjectId>> {
-        let chunks = codec::decode_chunks(&self.store().get(list)?);
-        let chunks = chunks.ok_or_else(|| Error::Corrupt {
-            what: format!("chunk list {list}"),
-        })?;
-        Ok(chunks.into_iter().map(|(id, _)| id).collect())
     }
 }

@@ -16,6 +16,7 @@ const STEPS: &[&str] = &[
     policy::TABLE,
     approvals::TABLES,
     "ALTER TABLE checkpoint ADD COLUMN description TEXT",
+    HOLES,
 ];
 const VERSION: i64 = STEPS.len() as i64;
 
@@ -89,6 +90,9 @@ const DELETED_AND_QUOTA: &str = "
     ALTER TABLE vault ADD COLUMN max_file_bytes INTEGER;
     CREATE INDEX vault_parent ON vault (parent) WHERE parent IS NOT NULL;
 ";
+
+/// Files may have holes: part lists of version 2, which an earlier program would take for damage.
+const HOLES: &str = "";
 
 /// Every root that a row names: (vault, what it is, root, which one in words). A column that holds roots and is not here
 /// would let gc take what it names; a test looks for such.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use avfs_store::{Cache, ObjectId, Store};
 
 use crate::codec::{self, LinkMap, RootRecord};
-use crate::content::Chunks;
 use crate::node::{Child, Flags, Item, Node, Summary};
+use crate::parts::PartList;
 use crate::{Edit, Entry, Error, Kind, Result, Root, RootId, Time, TreeId, VaultPath};
 
 const CACHE_BYTES: usize = 16 << 20;
@@ -28,7 +28,7 @@ struct Inner {
 pub enum Cached {
     Node(Arc<Node>),
     Root(Arc<LoadedRoot>),
-    Chunks(Arc<Chunks>),
+    Parts(Arc<PartList>),
 }
 
 /// A root together with where its link index is stored.

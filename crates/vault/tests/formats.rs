@@ -20,11 +20,26 @@ struct Fixture {
     expected: &'static str,
 }
 
-const FORMATS: &[Fixture] = &[Fixture {
-    database: include_bytes!("../../store/tests/fixtures/home-1/store.db"),
-    pack: include_bytes!("../../store/tests/fixtures/home-1/00000001.pack"),
-    expected: include_str!("../../store/tests/fixtures/home-1/expected.txt"),
-}];
+macro_rules! fixture {
+    ($name:literal) => {
+        Fixture {
+            database: include_bytes!(concat!("../../store/tests/fixtures/", $name, "/store.db")),
+            pack: include_bytes!(concat!(
+                "../../store/tests/fixtures/",
+                $name,
+                "/00000001.pack"
+            )),
+            expected: include_str!(concat!(
+                "../../store/tests/fixtures/",
+                $name,
+                "/expected.txt"
+            )),
+        }
+    };
+}
+
+/// The second is the first with files that have holes.
+const FORMATS: &[Fixture] = &[fixture!("home-1"), fixture!("home-2")];
 
 #[test]
 fn every_earlier_format_reads_back_exactly() {
@@ -96,6 +111,10 @@ fn fill(vaults: &Vaults) {
         .flat_map(|n| (n / 9000).to_le_bytes())
         .collect();
     put("/large", file(&large, 0o644));
+    // A hole, data, a hole up to the end.
+    let mut sparse = vec![0; 3_000_000];
+    sparse[1_500_000..1_600_000].fill(7);
+    put("/sparse", file(&sparse, 0o644));
     put("/many", Entry::directory(0o755, time(9)));
     for n in 0..700 {
         put(

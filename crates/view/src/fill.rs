@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -79,10 +78,8 @@ impl<'a> Filling<'a> {
             Kind::File { content, size, .. } => {
                 let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
                 let mode = Mode::from_raw_mode(0o600);
-                let mut file = File::from(host::open(&*parent, name, flags, mode)?);
-                let mut reader = self.trees.reader(*content, *size);
-                io::copy(&mut reader, &mut file)
-                    .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+                let file = File::from(host::open(&*parent, name, flags, mode)?);
+                host::copy_content(self.trees, &file, *content, *size)?;
                 host::copy_metadata(&file, &entry.meta, self.owner)
             }
             Kind::Symlink { .. } | Kind::Fifo => {

@@ -1,8 +1,9 @@
 //! How something stored looks to the kernel, whichever view shows it.
 
-use avfs_fuse::FileAttr;
-use avfs_vault::{Entry, Kind, Meta, Time};
+use avfs_fuse::{FileAttr, Io};
+use avfs_vault::{Entry, Kind, Meta, Time, Trees};
 use rustix::fs::{FileType, Timespec};
+use rustix::io::Errno;
 
 use crate::Owner;
 
@@ -11,6 +12,8 @@ pub struct Seen {
     pub number: u64,
     pub kind: FileType,
     pub size: u64,
+    /// Bytes that are stored: those of the holes are not.
+    pub data: u64,
     pub links: u32,
     pub owner: Owner,
 }
@@ -21,7 +24,7 @@ pub fn attr_of_stored(seen: Seen, meta: &Meta) -> FileAttr {
         kind: seen.kind,
         mode: meta.mode & 0o7777,
         size: seen.size,
-        blocks: seen.size.div_ceil(512),
+        blocks: seen.data.div_ceil(512),
         atime: timespec(meta.mtime),
         mtime: timespec(meta.mtime),
         ctime: timespec(meta.ctime),
@@ -57,6 +60,37 @@ pub fn kind_of_stored(entry: &Entry) -> FileType {
         Kind::Directory { .. } => FileType::Directory,
         Kind::Symlink { .. } => FileType::Symlink,
         Kind::Fifo => FileType::Fifo,
+    }
+}
+
+/// How many bytes of a stored thing are no hole.
+pub fn data_of_stored(trees: &Trees, entry: &Entry) -> u64 {
+    let data = match entry.kind {
+        Kind::File { content, size, .. } => trees.data_size(content, size).ok(),
+        Kind::Directory { .. } | Kind::Symlink { .. } | Kind::Fifo => None,
+    };
+    // Of a damaged one it is told when it is read.
+    data.unwrap_or_else(|| entry.size())
+}
+
+/// Where the next data or the next hole of a stored file begins.
+pub fn seek(trees: &Trees, entry: &Entry, from: u64, whence: u32) -> Io<u64> {
+    let Kind::File { content, size, .. } = entry.kind else {
+        return Err(Errno::INVAL);
+    };
+    if from >= size {
+        return Err(Errno::NXIO);
+    }
+    match whence as i32 {
+        libc::SEEK_DATA => {
+            let found = trees.next_data(content, size, from);
+            found.map_err(|_| Errno::IO)?.ok_or(Errno::NXIO)
+        }
+        libc::SEEK_HOLE => {
+            let found = trees.next_hole(content, size, from);
+            found.map_err(|_| Errno::IO)
+        }
+        _ => Err(Errno::INVAL),
     }
 }
 

@@ -568,3 +568,23 @@ fn a_caller_elsewhere_is_told() {
         assert_eq!(mounts(&home).len(), 0);
     }
 }
+
+#[test]
+fn holes_go_through_a_mount_as_holes() {
+    for scene in scenes() {
+        let home = &scene.home;
+        home.exec(&["truncate", "-s", "4T", "/big"]);
+        let dir = scene.mount();
+        let few = "test $(du -k $M/big | cut -f1) -le 256; test $(du -k $M/new | cut -f1) -le 256";
+        let script = format!(
+            "printf x >> $M/big; cp --sparse=always $M/big $M/new; truncate -s 5T $M/new; {few}"
+        );
+        scene.host(&script);
+        home.ok(&["unmount", text(&dir)]);
+        let size = |path| home.json(&["stat", path])["size"].as_u64();
+        assert_eq!(size("/big"), Some((4 << 40) + 1), "{scene}");
+        assert_eq!(size("/new"), Some(5 << 40), "{scene}");
+        let range = ["cat", "/new", "--offset", "4398046511103", "--limit", "3"];
+        assert_eq!(home.ok(&range), "\0x\0", "{scene}");
+    }
+}

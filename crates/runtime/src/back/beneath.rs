@@ -3,7 +3,6 @@
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -14,8 +13,6 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::TransferError;
-
-const PIECE: usize = 256 << 10;
 
 /// The directory at the top. Paths in it are written as if it were `/`.
 pub struct HostTree {
@@ -128,19 +125,12 @@ impl HostTree {
         let opened = self
             .parent(path)
             .and_then(|parent| rustix::fs::openat(&parent, name(path), flags, Mode::empty()));
-        let mut file = File::from(opened.map_err(self.failed("read", path))?);
-        let mut offset = 0;
-        let mut bytes = Vec::new();
-        while offset < size {
-            let expected = trees.read(content, offset, PIECE)?;
-            bytes.resize(expected.len(), 0);
-            match file.read_exact(&mut bytes) {
-                Ok(()) if bytes == expected && !expected.is_empty() => {}
-                _ => return Ok(false),
-            }
-            offset += expected.len() as u64;
+        let file = File::from(opened.map_err(self.failed("read", path))?);
+        match trees.is_in_file(&file, content, size) {
+            // What cannot be read is not known to be the same.
+            Err(avfs_vault::Error::Read(_)) => Ok(false),
+            compared => Ok(compared?),
         }
-        Ok(true)
     }
 
     pub fn host_path(&self, path: &VaultPath) -> PathBuf {

@@ -94,7 +94,7 @@ impl Plan {
                 .values()
                 .filter(|e| e.is_file())
                 .map(Entry::size)
-                .sum(),
+                .fold(0, u64::saturating_add),
             changes: self.changes.clone(),
             skipped: Vec::new(),
         }

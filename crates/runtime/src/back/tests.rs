@@ -81,6 +81,7 @@ impl Scene {
             sieve: Sieve::new(&ImportFilter::default()).unwrap(),
             cache: &cache,
             tally: Tally::new(&Unwatched, (None, None)),
+            admits: &|_, _| Ok(()),
         };
         let mut edit = self.trees.edit(self.base).unwrap();
         let harvest = harvest_directory(&intake, &self.host()).unwrap();

@@ -5,12 +5,13 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
-use avfs_vault::{Content, Entry, Kind, LinkId, RootId, TreeId, Trees, VaultPath};
+use avfs_vault::{Content, Entry, Kind, LinkId, Piece, Pieces, RootId, TreeId, Trees, VaultPath};
 use flate2::write::GzEncoder;
 use tar::{Builder, EntryType, Header};
 
 use rustix::fs::CWD;
 
+use super::sparse::{Map, Shape};
 use super::{ExportReport, FILE_MODE, PIECE};
 use crate::back::rename_new;
 use crate::progress::{Tally, Watcher};
@@ -144,10 +145,24 @@ impl Writing<'_> {
     }
 
     fn add(&mut self, name: &[u8], entry: &Entry) -> Result<(), TransferError> {
-        let mut header = Header::new_ustar();
         let mut link_name: &[u8] = b"";
         let mut size = 0;
         let linked = entry.link().and_then(|link| self.links.get(&link).cloned());
+        let content = match entry.kind {
+            Kind::File { content, .. } if linked.is_none() => content,
+            _ => Content::EMPTY,
+        };
+        let map = match Shape::of(self.trees, content, entry.size())? {
+            Shape::Plain => None,
+            Shape::Sparse(map) => Some(map),
+            Shape::TooManyPieces => {
+                self.report.skipped.push(Skipped {
+                    path: name.to_vec(),
+                    reason: "it has more holes than an archive can tell of".into(),
+                });
+                return Ok(());
+            }
+        };
         let kind = match (&entry.kind, &linked) {
             (_, Some(first)) => {
                 link_name = first;
@@ -167,7 +182,14 @@ impl Writing<'_> {
         if let Some(link) = entry.link().filter(|_| linked.is_none()) {
             self.links.insert(link, name.to_vec());
         }
-        let extended = self.extended(name, link_name, size, entry);
+        let stored = map.as_ref().map_or(size, Map::stored);
+        let mut header = match map {
+            Some(_) => Header::new_gnu(),
+            None => Header::new_ustar(),
+        };
+        // The header of a sparse file has room for every number.
+        let told = if map.is_some() { 0 } else { size };
+        let extended = self.extended(name, link_name, told, entry);
         if !extended.is_empty() {
             let pairs = extended.iter().map(|(key, value)| (&key[..], &value[..]));
             self.builder.append_pax_extensions(pairs).map_err(lost)?;
@@ -183,36 +205,35 @@ impl Writing<'_> {
         header.set_gid(entry.meta.gid.into());
         let secs = u64::try_from(entry.meta.mtime.secs).unwrap_or(0);
         header.set_mtime(secs.min(NUMBER_MAX));
-        header.set_size(size.min(NUMBER_MAX));
+        header.set_size(match map {
+            Some(_) => stored,
+            None => stored.min(NUMBER_MAX),
+        });
+        let more = map.map_or_else(Vec::new, |map| map.write(&mut header));
         header.set_cksum();
-        let content = match entry.kind {
-            Kind::File { content, .. } if linked.is_none() => content,
-            _ => Content::EMPTY,
-        };
-        self.append(&header, content, size)
+        self.append(&header, &more, content, size)
     }
 
+    /// Writes a header, what more there is of it, and the data of the file.
     fn append(
         &mut self,
         header: &Header,
+        more: &[u8],
         content: Content,
         size: u64,
     ) -> Result<(), TransferError> {
         let mut body = Body {
-            trees: self.trees,
-            content,
-            size,
-            offset: 0,
+            pieces: self.trees.pieces(content, size),
             piece: Vec::new(),
             taken: 0,
             tally: &self.tally,
             failed: None,
         };
-        let appended = self.builder.append(header, &mut body);
+        let appended = self.builder.append(header, more.chain(&mut body));
         match body.failed {
             Some(error) => Err(error),
             None => {
-                self.report.bytes += size;
+                self.report.bytes = self.report.bytes.saturating_add(size);
                 appended.map_err(lost)
             }
         }
@@ -281,12 +302,9 @@ fn lost(source: io::Error) -> TransferError {
     }
 }
 
-/// The content of a file, piece by piece.
+/// The data of a file, piece by piece.
 struct Body<'a> {
-    trees: &'a Trees,
-    content: Content,
-    size: u64,
-    offset: u64,
+    pieces: Pieces,
     piece: Vec<u8>,
     /// How much of the piece has been handed on.
     taken: usize,
@@ -295,24 +313,24 @@ struct Body<'a> {
 }
 
 impl Body<'_> {
+    /// Empty at the end.
     fn next_piece(&mut self) -> Result<(), TransferError> {
-        self.piece = self.trees.read(self.content, self.offset, PIECE)?;
-        self.taken = 0;
-        if self.piece.is_empty() {
-            let what = "a file is shorter than its entry says".to_owned();
-            return Err(avfs_vault::Error::Corrupt { what }.into());
+        (self.piece, self.taken) = (Vec::new(), 0);
+        for piece in self.pieces.by_ref() {
+            let piece = piece?;
+            self.tally.add(0, piece.length())?;
+            if let Piece::Data(bytes) = piece {
+                self.piece = bytes;
+                break;
+            }
         }
-        self.offset += self.piece.len() as u64;
-        self.tally.add(0, self.piece.len() as u64)
+        Ok(())
     }
 }
 
 impl Read for Body<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.taken == self.piece.len() {
-            if self.offset >= self.size {
-                return Ok(0);
-            }
             if let Err(error) = self.next_piece() {
                 let told = io::Error::other(error.to_string());
                 self.failed = Some(error);

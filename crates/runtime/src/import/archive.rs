@@ -15,6 +15,7 @@ use tar::{Archive, EntryType};
 
 use super::bodies::Bodies;
 use super::listing::{Listing, Node, NodeKind};
+use super::sparse::{Found, Unsparse};
 use super::{Harvest, Intake, Skipped};
 use crate::TransferError;
 
@@ -132,9 +133,11 @@ fn read(intake: &Intake<'_>, source: impl Read) -> Result<Harvest, Refusal> {
         source,
         ended: ended.clone(),
     };
-    let mut archive = Archive::new(source);
+    let sparse = Found::default();
+    let mut archive = Archive::new(Unsparse::new(source, sparse.clone()));
     let mut reading = Reading {
         intake,
+        sparse,
         listing: Listing::new(Time::now()),
         left_out: BTreeMap::new(),
         skipped: Vec::new(),
@@ -164,6 +167,7 @@ fn read(intake: &Intake<'_>, source: impl Read) -> Result<Harvest, Refusal> {
 
 struct Reading<'a> {
     intake: &'a Intake<'a>,
+    sparse: Found,
     listing: Listing,
     /// The topmost names that the filter refuses.
     left_out: BTreeMap<VaultPath, String>,
@@ -204,7 +208,14 @@ impl Reading<'_> {
         meta.xattrs = xattrs;
         let kind = match kind {
             _ if is_dir => NodeKind::Directory,
-            kind if is_file(kind) => NodeKind::File(bodies.take(entry).map_err(lost(&refuse))?),
+            kind if is_file(kind) => {
+                let map = self.sparse.take();
+                let size = map.as_ref().map_or(entry.size(), |map| map.size);
+                let at = self.intake.place(&path);
+                let admitted = (self.intake.admits)(&at, size).map_err(TransferError::from);
+                admitted?;
+                NodeKind::File(bodies.take(entry, map).map_err(lost(&refuse))?)
+            }
             EntryType::Symlink => {
                 let target = entry.link_name_bytes().filter(|target| !target.is_empty());
                 let target = target.ok_or_else(|| refuse("it is a symlink to nowhere".into()))?;
@@ -248,10 +259,7 @@ impl Reading<'_> {
 }
 
 fn is_file(kind: EntryType) -> bool {
-    matches!(
-        kind,
-        EntryType::Regular | EntryType::Continuous | EntryType::GNUSparse
-    )
+    matches!(kind, EntryType::Regular | EntryType::Continuous)
 }
 
 fn lost(refuse: impl Fn(String) -> Refusal) -> impl FnOnce(Refusal) -> Refusal {

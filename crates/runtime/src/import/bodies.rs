@@ -6,12 +6,15 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::{cell::RefCell, mem};
 
-use avfs_vault::{Content, Trees};
+use avfs_vault::{Content, ContentWriter, Trees};
 
+use super::sparse::SparseMap;
 use crate::TransferError;
 
 /// Longer ones are streamed by the reading thread itself.
 const HANDED_ON: u64 = 1 << 20;
+/// How much of a sparse file is read at once.
+const PIECE: usize = 256 << 10;
 /// How many contents may wait to be hashed.
 const WAITING: usize = 32;
 
@@ -65,13 +68,22 @@ impl Bodies<'_> {
     }
 
     /// Takes one content in; gives its number.
-    pub fn take<R: Read, E>(&self, entry: &mut tar::Entry<'_, R>) -> Result<usize, E>
+    pub fn take<R: Read, E>(
+        &self,
+        entry: &mut tar::Entry<'_, R>,
+        map: Option<SparseMap>,
+    ) -> Result<usize, E>
     where
         E: From<TransferError> + From<std::io::Error>,
     {
         let size = entry.size();
         let cut_short = || std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
         let number = self.stored.borrow().len();
+        if let Some(map) = map {
+            let stored = self.take_sparse::<E>(entry, &map)?;
+            self.stored.borrow_mut().push(Some(stored));
+            return Ok(number);
+        }
         if size > HANDED_ON {
             let stored = self.trees.write_content(entry);
             let (content, read) = stored.map_err(|error| match error {
@@ -94,6 +106,31 @@ impl Bodies<'_> {
         let sent = self.queue.send((number, bytes));
         sent.map_err(|_| TransferError::Cancelled)?;
         Ok(number)
+    }
+}
+
+impl Bodies<'_> {
+    /// Takes the data of a sparse file to where it belongs.
+    fn take_sparse<E>(&self, entry: &mut dyn Read, map: &SparseMap) -> Result<(Content, u64), E>
+    where
+        E: From<TransferError> + From<std::io::Error>,
+    {
+        let failed = |error| E::from(TransferError::from(error));
+        let mut writer = ContentWriter::new(self.trees);
+        let (mut at, mut buffer) = (0, vec![0; PIECE]);
+        for (offset, length) in &map.data {
+            writer.zeros(offset - at).map_err(failed)?;
+            at = offset + length;
+            let mut left = *length;
+            while left > 0 {
+                let piece = &mut buffer[..left.min(PIECE as u64) as usize];
+                entry.read_exact(piece)?;
+                writer.write(piece).map_err(failed)?;
+                left -= piece.len() as u64;
+            }
+        }
+        writer.zeros(map.size - at).map_err(failed)?;
+        writer.finish().map_err(failed)
     }
 }
 

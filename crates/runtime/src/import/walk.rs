@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fs::File;
-use std::io::Read;
 use std::num::NonZero;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -81,7 +80,7 @@ impl<'a> Walk<'a> {
                     Ok(part) => {
                         harvest.found.extend(part.found);
                         harvest.skipped.extend(part.skipped);
-                        harvest.bytes += part.bytes;
+                        harvest.bytes = harvest.bytes.saturating_add(part.bytes);
                     }
                     Err(panic) => std::panic::resume_unwind(panic),
                 }
@@ -249,6 +248,7 @@ impl<'a> Walk<'a> {
             }
             Err(Trouble::Host(errno)) => harvest.skipped.push(self.skipped(&path, errno)),
             Err(Trouble::Vault(error)) => return Err(error.into()),
+            Err(Trouble::Ended(error)) => return Err(error),
         }
         Ok(None)
     }
@@ -331,12 +331,13 @@ impl<'a> Walk<'a> {
         let meta = self.intake.meta(&stat, user_xattrs(&fd)?);
         // What is appended while we read is not waited for: it might never end.
         let length = u64::try_from(stat.st_size).unwrap_or(0);
+        (self.intake.admits)(path, length)?;
         let (content, size) = if length <= WHOLE {
             read_whole(&fd, length as usize, buffer)?;
             self.intake.trees.write_bytes(buffer)?
         } else {
-            let mut file = File::from(fd).take(length);
-            self.intake.trees.write_content(&mut file)?
+            let go_on = &mut |_| self.intake.tally.check().map_err(Trouble::Ended);
+            self.intake.trees.write_file(&File::from(fd), go_on)?
         };
         self.intake.cache.learn(&stat, content, &meta.xattrs);
         let entry = Entry::file(content, size, meta);
@@ -409,6 +410,8 @@ enum Trouble {
     Host(Errno),
     /// The end of the import.
     Vault(avfs_vault::Error),
+    /// The same, and nobody's fault.
+    Ended(TransferError),
 }
 
 impl From<Errno> for Trouble {

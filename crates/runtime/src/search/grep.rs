@@ -207,7 +207,11 @@ fn search_one(
         is_binary: false,
     };
     let (content, size) = (candidate.content, candidate.size);
-    let searched = if size <= WHOLE_MAX {
+    let searched = if trees.next_hole(content, size, 0)? < size {
+        // Zeros are what tells that a file is no text.
+        collect.is_binary = true;
+        Ok(())
+    } else if size <= WHOLE_MAX {
         let bytes = trees.read(content, 0, size as usize)?;
         searcher.search_slice(matcher, &bytes, &mut collect)
     } else {

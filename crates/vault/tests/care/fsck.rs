@@ -2,10 +2,14 @@
 
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use avfs_store::rusqlite::{Error as Sql, Transaction};
 use avfs_store::{Durability, ObjectId, Store};
-use avfs_vault::{FsckReport, JournalCheck, Kind, RootId, Vaults};
+use avfs_vault::{
+    ContentWriter, Entry, FsckReport, GcMode, GcOptions, JournalCheck, Kind, Meta, RootId, Time,
+    Vaults,
+};
 
 use crate::common::{OWNER, add_file, checkpoint, edit_file, head, name, noise, open, publish};
 
@@ -117,6 +121,56 @@ fn damaged_content_is_found_with_all_whom_it_concerns() {
     assert_ne!(bad, good);
     let expected = ["fork /f: head, beginning, v1", "v /f: v2, checkpoint point"];
     assert_eq!(seen(&report), expected);
+}
+
+/// More parts than one list holds, so that there are lists of lists.
+#[test]
+fn a_file_of_many_pieces_is_kept_and_checked_to_its_last_one() {
+    let (home, vaults) = open();
+    let vault = vaults.create(&name("v"), OWNER).unwrap();
+    let last = noise(9, 70_000);
+    let mut writer = ContentWriter::new(vaults.trees());
+    for _ in 0..5000 {
+        writer.write(b"x").unwrap();
+        writer.zeros((128 << 10) - 1).unwrap();
+    }
+    writer.write(&last).unwrap();
+    let (content, size) = writer.finish().unwrap();
+    let mut edit = vaults.trees().edit(head(&vaults, &vault)).unwrap();
+    let meta = Meta::new(0o644, Time::EPOCH);
+    let entry = Entry::file(content, size, meta);
+    edit.put(&"/many".parse().unwrap(), entry).unwrap();
+    publish(&vaults, &vault, edit.finish().unwrap()).unwrap();
+    let options = GcOptions {
+        mode: GcMode::Collect,
+        grace: Duration::ZERO,
+        roots: Vec::new(),
+    };
+    assert_eq!(vaults.gc(&options, OWNER).unwrap().swept.objects, 0);
+    assert!(vaults.fsck().is_clean());
+    let read = vaults.trees().read(content, size - 70_000, 70_000).unwrap();
+    assert!(read == last);
+    let objects = vaults.trees().content_objects(content).unwrap();
+    let store = vaults.trees().store();
+    let chunk = objects
+        .iter()
+        .find(|id| store.get(**id).unwrap()[..] == last[..]);
+    let (chunk, lists) = (*chunk.unwrap(), objects[1]);
+    let mut vaults = reopen(home.path(), vaults);
+    for bad in [chunk, lists] {
+        damage(home.path(), bad);
+        vaults = reopen(home.path(), vaults);
+        let report = vaults.fsck();
+        assert!(
+            report.damaged.iter().any(|it| it.object == bad),
+            "{report:#?}"
+        );
+        assert!(
+            seen(&report).contains(&"v /many: head, v2".to_owned()),
+            "{:?}",
+            seen(&report)
+        );
+    }
 }
 
 #[test]

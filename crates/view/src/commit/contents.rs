@@ -103,7 +103,7 @@ fn hash_one(trees: &Trees, opened: std::io::Result<OwnedFd>) -> Result<Hashed> {
         what: "reading a file".into(),
         source,
     };
-    let mut file = match opened {
+    let file = match opened {
         Ok(descriptor) => File::from(descriptor),
         // Gone or replaced since it was listed, by a process that still runs.
         Err(error)
@@ -119,5 +119,6 @@ fn hash_one(trees: &Trees, opened: std::io::Result<OwnedFd>) -> Result<Hashed> {
     if !file.metadata().map_err(failed)?.is_file() {
         return Ok(None);
     }
-    Ok(Some(trees.write_content(&mut file)?))
+    let stored = trees.write_file(&file, &mut |_bytes| Ok::<_, Error>(()))?;
+    Ok(Some(stored))
 }

@@ -84,17 +84,20 @@ impl LensFilesystem {
     }
 
     fn attr(&self, number: u64, node: &Node) -> FileAttr {
-        let (meta, kind, size, links): (&Meta, FileType, u64, u32) = match node {
-            Node::Directory { meta, .. } => (meta, FileType::Directory, 4096, 2),
+        type Told<'a> = (&'a Meta, FileType, u64, u64, u32);
+        let (meta, kind, size, data, links): Told<'_> = match node {
+            Node::Directory { meta, .. } => (meta, FileType::Directory, 4096, 4096, 2),
             Node::Leaf { entry, links } => {
                 let kind = shown::kind_of_stored(entry);
-                (&entry.meta, kind, entry.size(), *links)
+                let data = shown::data_of_stored(&self.trees, entry);
+                (&entry.meta, kind, entry.size(), data, *links)
             }
         };
         let seen = Seen {
             number,
             kind,
             size,
+            data,
             links,
             owner: self.owner,
         };
@@ -199,6 +202,14 @@ impl Filesystem for LensFilesystem {
         }
         let read = self.trees.read(*content, offset, length);
         read.map_err(|_| Errno::IO)
+    }
+
+    /// A file that a command is about to change is copied by overlayfs, which goes by this.
+    fn lseek(&self, node: u64, _handle: FileHandle, offset: u64, whence: u32) -> Io<u64> {
+        match self.node(node)? {
+            Node::Leaf { entry, .. } => shown::seek(&self.trees, &entry, offset, whence),
+            Node::Directory { .. } => Err(Errno::ISDIR),
+        }
     }
 
     fn readdir(&self, node: u64, _handle: FileHandle, after: u64, into: &mut Names) -> Io<()> {

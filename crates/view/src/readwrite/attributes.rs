@@ -13,7 +13,7 @@ use super::files::Handle;
 use super::host::{self, Io, Reach};
 use super::nodes::{Body, Found, TOP};
 use super::view::View;
-use crate::shown::{Seen, attr_of_stored, kind_of_stored, name_list, timespec};
+use crate::shown::{Seen, attr_of_stored, data_of_stored, kind_of_stored, name_list, timespec};
 
 impl View {
     pub fn attr_of_found(&self, number: u64, found: &Found) -> FileAttr {
@@ -83,15 +83,16 @@ impl View {
     }
 
     fn attr_of_body(&self, number: u64, body: &Body) -> FileAttr {
-        let (meta, kind, size, links) = match body {
+        let (meta, kind, size, data, links) = match body {
             Body::Directory { origin, .. } => {
                 let origin = origin
                     .as_ref()
                     .expect("what is not in the upper has an origin");
-                (&origin.meta, FileType::Directory, 4096, 1)
+                (&origin.meta, FileType::Directory, 4096, 4096, 1)
             }
             Body::Stored { entry, links } => {
-                (&entry.meta, kind_of_stored(entry), entry.size(), *links)
+                let (kind, data) = (kind_of_stored(entry), data_of_stored(&self.trees, entry));
+                (&entry.meta, kind, entry.size(), data, *links)
             }
             Body::Upper { .. } => unreachable!("what is in the upper is asked there"),
         };
@@ -99,6 +100,7 @@ impl View {
             number,
             kind,
             size,
+            data,
             links,
             owner: self.owner,
         };

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use avfs_vault::{Content, Entry, Kind, Meta};
@@ -16,9 +15,6 @@ use super::host::{self, Io};
 use super::nodes::{Body, Key, Origin};
 use super::view::View;
 use crate::Owner;
-
-/// Bytes of a stored file that are read at once.
-const COPIED_AT_ONCE: usize = 1 << 20;
 
 /// How much of a stored file is wanted in the upper.
 #[derive(Clone, Copy)]
@@ -114,20 +110,7 @@ impl View {
     fn copy_of_file(&self, meta: &Meta, content: Content, size: u64) -> Io<File> {
         let top = self.upper.as_ref().ok_or(Errno::ROFS)?;
         let file = self.nameless_file(top)?;
-        let mut offset = 0;
-        while offset < size {
-            let wanted = COPIED_AT_ONCE.min((size - offset) as usize);
-            let bytes = self
-                .trees
-                .read(content, offset, wanted)
-                .map_err(|_| Errno::IO)?;
-            if bytes.is_empty() {
-                return Err(Errno::IO);
-            }
-            file.write_all_at(&bytes, offset)
-                .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-            offset += bytes.len() as u64;
-        }
+        host::copy_content(&self.trees, &file, content, size)?;
         host::copy_metadata(&file, meta, self.owner_on_host())?;
         Ok(file)
     }

@@ -16,6 +16,7 @@ use super::host::{Io, Reach};
 use super::listing::Listing;
 use super::nodes::{Body, Opened};
 use super::view::View;
+use crate::shown;
 
 /// What an open descriptor of the kernel stands for.
 pub enum Handle {
@@ -299,19 +300,25 @@ impl View {
         Ok(())
     }
 
-    pub fn seek(&self, handle: FileHandle, from: u64, whence: u32) -> Io<u64> {
+    pub fn seek(&self, number: u64, handle: FileHandle, from: u64, whence: u32) -> Io<u64> {
+        if i64::try_from(from).is_err() {
+            return Err(Errno::NXIO);
+        }
+        if handle.0 == 0 {
+            return match self.body(number)? {
+                Body::Stored { entry, .. } => shown::seek(&self.trees, &entry, from, whence),
+                _ => Err(Errno::BADF),
+            };
+        }
         let handle = self.file_handle(handle)?;
         let Handle::File(open) = &*handle else {
             return Err(Errno::BADF);
         };
-        if i64::try_from(from).is_err() {
-            return Err(Errno::NXIO);
-        }
         let Some(file) = open.host() else {
             let Source::Stored(entry) = &open.source else {
                 return Err(Errno::BADF);
             };
-            return seek_stored(entry.size(), from, whence);
+            return shown::seek(&self.trees, entry, from, whence);
         };
         let position = match whence as i32 {
             libc::SEEK_DATA => SeekFrom::Data(from),
@@ -350,15 +357,5 @@ impl View {
         )?;
         charge.keep();
         Ok(copied as u64)
-    }
-}
-
-/// A stored file is all data.
-fn seek_stored(size: u64, from: u64, whence: u32) -> Io<u64> {
-    match whence as i32 {
-        _ if from >= size => Err(Errno::NXIO),
-        libc::SEEK_DATA => Ok(from),
-        libc::SEEK_HOLE => Ok(size),
-        _ => Err(Errno::INVAL),
     }
 }

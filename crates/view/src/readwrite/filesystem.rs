@@ -171,8 +171,8 @@ impl Filesystem for ViewFilesystem {
         self.change(|view| view.allocate(handle, offset, length, mode))
     }
 
-    fn lseek(&self, handle: FileHandle, offset: u64, whence: u32) -> Io<u64> {
-        self.ask(|view| view.seek(handle, offset, whence))
+    fn lseek(&self, node: u64, handle: FileHandle, offset: u64, whence: u32) -> Io<u64> {
+        self.ask(|view| view.seek(node, handle, offset, whence))
     }
 
     fn copy_file_range(

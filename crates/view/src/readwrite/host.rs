@@ -13,7 +13,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use avfs_vault::{Entry, Kind, Meta};
+use avfs_vault::{Content, Entry, Kind, Meta, Trees};
 
 use super::attributes::stored_times;
 use crate::Owner;
@@ -298,6 +298,16 @@ impl Reach {
         };
         Ok(opened.into())
     }
+}
+
+/// Puts the first `size` bytes of something stored into an empty file of the upper, holes as holes.
+pub fn copy_content(trees: &Trees, file: &File, content: Content, size: u64) -> Io<()> {
+    trees
+        .write_to(file, content, size)
+        .map_err(|error| match error {
+            avfs_vault::Error::Write(error) => Errno::from_io_error(&error).unwrap_or(Errno::IO),
+            _ => Errno::IO,
+        })
 }
 
 /// Has a file or directory of the upper look like one of a tree.

@@ -36,6 +36,7 @@ fn import_directory(
         sieve: Sieve::new(&ImportFilter::default())?,
         cache: &cache,
         tally: Tally::new(&Unwatched, (None, None)),
+        admits: &|_, _| Ok(()),
     };
     plant(edit, &intake, harvest_directory(&intake, host_dir)?)
 }

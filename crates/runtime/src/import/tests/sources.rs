@@ -51,6 +51,7 @@ impl Scene {
             sieve: Sieve::new(filter)?,
             cache,
             tally: Tally::new(watcher, (None, None)),
+            admits: &|_, _| Ok(()),
         };
         let harvest = match from {
             From::Archive(mut bytes) => harvest_archive(&intake, &mut bytes, "it")?,
@@ -447,6 +448,7 @@ fn nobody_waiting_means_nothing_done() {
         sieve: Sieve::new(&filter).unwrap(),
         cache: &cache,
         tally: Tally::new(&Gone, (None, None)),
+        admits: &|_, _| Ok(()),
     };
     let ended = harvest_archive(&intake, &mut { slow }, "it");
     let ended = ended.err();

@@ -2,6 +2,7 @@
 
 mod crash;
 mod files;
+mod holes;
 mod links;
 mod many;
 mod model;

@@ -255,7 +255,7 @@ pub fn serve(trees: &Trees, base: RootId, upper: &Path, top: &Path, wishes: Wish
 
 /// Puts things into a base.
 pub struct Builder {
-    trees: Trees,
+    pub trees: Trees,
     pub edit: avfs_vault::Edit,
 }
 

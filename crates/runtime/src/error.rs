@@ -131,6 +131,10 @@ pub enum Error {
         /// Those of them that are jobs.
         jobs: Vec<JobId>,
     },
+    #[error("a command runs alone in vault {vault}, on the state that it was approved for")]
+    RunsAlone { vault: String },
+    #[error("vault {vault} changed while the command was tried")]
+    MovedWhileTried { vault: String },
     #[error("{most} jobs run already, and no more may at once")]
     TooManyJobs { most: usize },
     #[error("there is no job {id}")]
@@ -227,6 +231,8 @@ impl Error {
             | Error::NoEarlierState { .. }
             | Error::LabelNotFound { .. } => ErrorKind::NotFound,
             Error::Busy { .. }
+            | Error::RunsAlone { .. }
+            | Error::MovedWhileTried { .. }
             | Error::Mounted { .. }
             | Error::MountedBesideCommands { .. }
             | Error::MountInUse { .. }
@@ -298,11 +304,16 @@ impl Error {
                  end them with --force"
                     .into()
             }
+            Error::RunsAlone { .. } => {
+                "nothing else may change the vault or run in it until that ends: wait, or work in a fork"
+                    .into()
+            }
+            Error::MovedWhileTried { .. } => "try again when nothing else changes the vault".into(),
             Error::Overtaken { .. } => "try again, or wait until it ends".into(),
             Error::OtherShape { .. } => "wait until they end, or run it with --fork".into(),
             Error::NotApprover { hint, .. } => (*hint).into(),
             Error::CannotBind { .. } => {
-                "put what it needs into the vault, and leave /tmp and standard input out of it"
+                "put what it needs into the vault: it can have no input and no terminal"
                     .into()
             }
             Error::OwnerOnly { .. } => "ask the owner to run it, or leave that option out".into(),
@@ -393,6 +404,10 @@ fn vault_hint(error: &avfs_vault::Error) -> Option<String> {
         Vault::ApprovalUnfit { .. } => {
             "run the command again without --approval to ask once more".into()
         }
+        Vault::ApprovalShownOtherwise { .. } => {
+            "look at it again with `avfs approval show`, and approve what is shown then".into()
+        }
+        Vault::ApproverChanged => "begin again: `avfs approval setup`".into(),
         Vault::TooManyApprovals { .. } => {
             "wait until the owner has answered some: `avfs approval list` shows them".into()
         }
@@ -416,6 +431,8 @@ pub(crate) fn vault_kind(error: &avfs_vault::Error) -> ErrorKind {
         Vault::Conflict { .. }
         | Vault::Swept { .. }
         | Vault::PolicyChanged { .. }
+        | Vault::ApprovalShownOtherwise { .. }
+        | Vault::ApproverChanged
         | Vault::ApprovalAnswered { .. } => ErrorKind::Conflict,
         Vault::ApprovalUnfit { reason, .. } => unfit_kind(*reason),
         Vault::TooManyApprovals { .. } => ErrorKind::Quota,
@@ -441,7 +458,7 @@ fn unfit_kind(reason: avfs_vault::Unfit) -> ErrorKind {
     use avfs_vault::Unfit;
     match reason {
         Unfit::Pending => ErrorKind::NeedsApproval,
-        Unfit::VaultMoved => ErrorKind::Conflict,
+        Unfit::VaultMoved | Unfit::TriedOnOther => ErrorKind::Conflict,
         Unfit::Denied | Unfit::Used | Unfit::Expired | Unfit::OtherVault | Unfit::OtherRequest => {
             ErrorKind::Denied
         }

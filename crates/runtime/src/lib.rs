@@ -55,7 +55,9 @@ mod vaults;
 mod versions;
 mod write;
 
-pub use approvals::{APPROVAL_LIFETIME, ApprovalInfo, Proof, SpeculationDetails, safe};
+pub use approvals::{
+    APPROVAL_LIFETIME, ApprovalDetails, ApprovalInfo, Proof, Shown, SpeculationDetails, safe,
+};
 pub use attributes::{Missing, ModeChanged, Stat, Touched};
 pub use avfs_policy::{
     Action, Categories, Category, Decision, Error as PolicyError, Example, Level, ListedRule,

@@ -16,6 +16,7 @@ const STEPS: &[&str] = &[
     policy::TABLE,
     approvals::TABLES,
     "ALTER TABLE checkpoint ADD COLUMN description TEXT",
+    approvals::ATTEMPTS_TABLE,
 ];
 const VERSION: i64 = STEPS.len() as i64;
 

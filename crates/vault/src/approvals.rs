@@ -120,7 +120,10 @@ pub struct ApprovalAnswer {
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum ApprovalVerdict {
     /// It may run, on this state of the vault, which was shown.
-    Approve { root: RootId, version: u64 },
+    Approve {
+        root: RootId,
+        version: u64,
+    },
     Deny,
 }
 

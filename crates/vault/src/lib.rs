@@ -42,7 +42,8 @@ mod walk;
 mod words;
 
 pub use approvals::{
-    Approval, ApprovalAnswer, ApprovalUse, ApprovalVerdict, MOST_PENDING, NewApproval, Speculation, Unfit,
+    Approval, ApprovalAnswer, ApprovalUse, ApprovalVerdict, MOST_PENDING, NewApproval, Speculation,
+    Unfit,
 };
 pub use checkpoints::CheckpointLabel;
 pub use diff::{Change, ChangeKind};

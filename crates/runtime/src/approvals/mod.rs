@@ -12,8 +12,8 @@ mod speculate;
 use std::time::Duration;
 
 use avfs_vault::{
-    Approval, ApprovalAnswer, ApprovalId, ApprovalState, ApprovalVerdict, Change, ChangeKind, RootId,
-    Speculation, Time, VaultName, pair_renames,
+    Approval, ApprovalAnswer, ApprovalId, ApprovalState, ApprovalVerdict, Change, ChangeKind,
+    RootId, Speculation, Time, VaultName, pair_renames,
 };
 use serde_json::{Value, json};
 
@@ -101,7 +101,9 @@ impl Session {
         let trees = self.inner.vaults.trees();
         // The state of then may have been forgotten, and what it refers to collected.
         let changed = trees.diff(approval.root, root).ok().map(|changes| {
-            let content = changes.into_iter().filter(|it| it.kind != ChangeKind::Times);
+            let content = changes
+                .into_iter()
+                .filter(|it| it.kind != ChangeKind::Times);
             content.map(|change| change.path).collect()
         });
         Ok(Shown {
@@ -156,7 +158,12 @@ impl Session {
             return Err(avfs_vault::Error::ApprovalShownOtherwise { id }.into());
         }
         let Shown { root, version, .. } = shown;
-        self.answer(id, ApprovalVerdict::Approve { root, version }, lifetime, proof)
+        self.answer(
+            id,
+            ApprovalVerdict::Approve { root, version },
+            lifetime,
+            proof,
+        )
     }
 
     pub fn approval_deny(&self, id: ApprovalId) -> Result<ApprovalInfo> {

@@ -123,7 +123,7 @@ fn a_trial_is_always_in_the_sandbox_and_without_network() {
             &["--driver", "process"][..],
             &["--network", "host"],
             &["--fork"],
-            &["--fork=keep-on-success"],
+            &["--fork", "--keep-on-success"],
         ] {
             let words = [&["proxy", "exec", "--speculate"], weaker, &DEPLOY].concat();
             let answer = home.json(&words);

@@ -188,7 +188,14 @@ fn while_an_approved_command_runs_nobody_changes_the_vault() {
         let changes: [&[&str]; 15] = [
             &["write", "/workspace/deploy.sh", "echo evil"],
             &["write", "--append", "/workspace/deploy.sh", "echo evil"],
-            &["edit", "/workspace/deploy.sh", "begun", "evil"],
+            &[
+                "edit",
+                "/workspace/deploy.sh",
+                "--old",
+                "begun",
+                "--new",
+                "evil",
+            ],
             &["rm", "/workspace/deploy.sh"],
             &["mkdir", "/workspace/new"],
             &["mv", "/workspace/deploy.sh", "/workspace/x"],

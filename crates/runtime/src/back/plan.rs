@@ -97,6 +97,7 @@ impl Plan {
                 .sum(),
             changes: self.changes.clone(),
             skipped: Vec::new(),
+            runs_by_itself: Vec::new(),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use avfs_store::rusqlite::ErrorCode;
 use avfs_vault::{ExecId, RootId, VaultPath};
 
+use crate::approvals::{approval_hint, unfit_kind};
 use crate::jobs::{JobId, named};
 use crate::run::Stream;
 
@@ -304,18 +305,8 @@ impl Error {
                  end them with --force"
                     .into()
             }
-            Error::RunsAlone { .. } => {
-                "nothing else may change the vault or run in it until that ends: wait, or work in a fork"
-                    .into()
-            }
-            Error::MovedWhileTried { .. } => "try again when nothing else changes the vault".into(),
             Error::Overtaken { .. } => "try again, or wait until it ends".into(),
             Error::OtherShape { .. } => "wait until they end, or run it with --fork".into(),
-            Error::NotApprover { hint, .. } => (*hint).into(),
-            Error::CannotBind { .. } => {
-                "put what it needs into the vault: it can have no input and no terminal"
-                    .into()
-            }
             Error::OwnerOnly { .. } => "ask the owner to run it, or leave that option out".into(),
             Error::NoOutput { .. } => {
                 "only output beyond --output-limit is kept, for a week; the rest is in the envelope"
@@ -323,7 +314,10 @@ impl Error {
             }
             Error::Sandbox(error) => return sandbox_hint(error),
             Error::Transfer(error) => return error.hint(),
-            _ => return self.job_hint().or_else(|| self.mount_hint()),
+            _ => {
+                let of_job = self.job_hint().or_else(|| self.mount_hint());
+                return of_job.or_else(|| self.approval_hint());
+            }
         })
     }
 
@@ -401,17 +395,7 @@ fn vault_hint(error: &avfs_vault::Error) -> Option<String> {
         Vault::Conflict { .. } => MOVED_ON.into(),
         Vault::PolicyChanged { .. } => "look at them with `avfs policy list`, and try again".into(),
         Vault::ApprovalNotFound { .. } => "run `avfs approval list` to see what waits".into(),
-        Vault::ApprovalUnfit { .. } => {
-            "run the command again without --approval to ask once more".into()
-        }
-        Vault::ApprovalShownOtherwise { .. } => {
-            "look at it again with `avfs approval show`, and approve what is shown then".into()
-        }
-        Vault::ApproverChanged => "begin again: `avfs approval setup`".into(),
-        Vault::TooManyApprovals { .. } => {
-            "wait until the owner has answered some: `avfs approval list` shows them".into()
-        }
-        _ => return None,
+        _ => return approval_hint(error),
     })
 }
 
@@ -451,17 +435,6 @@ pub(crate) fn vault_kind(error: &avfs_vault::Error) -> ErrorKind {
         | Vault::InvalidName { .. }
         | Vault::InvalidQuery { .. }
         | Vault::InvalidText { .. } => ErrorKind::Invalid,
-    }
-}
-
-fn unfit_kind(reason: avfs_vault::Unfit) -> ErrorKind {
-    use avfs_vault::Unfit;
-    match reason {
-        Unfit::Pending => ErrorKind::NeedsApproval,
-        Unfit::VaultMoved | Unfit::TriedOnOther => ErrorKind::Conflict,
-        Unfit::Denied | Unfit::Used | Unfit::Expired | Unfit::OtherVault | Unfit::OtherRequest => {
-            ErrorKind::Denied
-        }
     }
 }
 

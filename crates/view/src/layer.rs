@@ -308,8 +308,7 @@ impl Layer {
         self.path.join(WORK)
     }
 
-    /// A scratch directory that goes away with the layer, for commands that may not see the vault's. Empty the first
-    /// time.
+    /// A scratch directory that goes away with the layer, for commands that may not see the vault's.
     pub fn own_scratch(&self) -> Result<PathBuf> {
         let path = self.path.join(SCRATCH);
         if !path.is_dir() {

@@ -5,6 +5,7 @@
 
 mod ask;
 mod binding;
+mod hints;
 mod proof;
 mod shown;
 mod speculate;
@@ -18,6 +19,7 @@ use avfs_vault::{
 use serde_json::{Value, json};
 
 pub(crate) use ask::{Answer, Asking, Grant};
+pub(crate) use hints::{approval_hint, unfit_kind};
 pub use proof::Proof;
 pub use shown::{Shown, safe};
 

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use avfs_vault::{ImportBase, NewJournalEntry, Vault, VaultPath};
 use serde_json::json;
 
+use crate::autorun::{self, Hooks, Outgoing, RunsByItself};
 use crate::progress::{Tally, Watcher};
 use crate::runtime::Select;
 use crate::session::Session;
@@ -36,6 +37,7 @@ pub struct Back {
     /// Where it was imported to; the latest such place when none.
     pub at: Option<VaultPath>,
     pub mode: BackMode,
+    pub hooks: Hooks,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +60,8 @@ pub struct BackReport {
     pub changes: Vec<(Vec<u8>, BackAction)>,
     /// What the host keeps although the vault has it not, and what it did not take.
     pub skipped: Vec<Skipped>,
+    /// What of it tools of the host run by themselves.
+    pub runs_by_itself: Vec<RunsByItself>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,9 +90,17 @@ impl Session {
         let tally = Tally::new(watcher, (None, None));
         let plan = Plan::make(trees, (base.root, vault.head), &at, &host, &tally)?;
         let mut report = plan.report(at, host_dir.clone());
+        let outgoing = Outgoing {
+            trees,
+            root: vault.head,
+            at: &report.at,
+            host_dir: &host_dir,
+        };
+        report.runs_by_itself = outgoing.changed(base.root, &report.changes)?;
         if back.mode == BackMode::Plan {
             return Ok(report);
         }
+        autorun::check(&report.runs_by_itself, back.hooks)?;
         if !plan.is_empty() {
             let records = self.inner.config.home.join(record::DIRECTORY);
             let kept = plan.apply(trees, &host, &records, tally)?;
@@ -106,6 +118,8 @@ impl Session {
                 "host_dir": host_dir.display().to_string(),
                 "files": report.files,
                 "deleted": report.deleted,
+                "run_by_themselves": report.runs_by_itself.iter()
+                    .map(|it| String::from_utf8_lossy(&it.path)).collect::<Vec<_>>(),
             }),
         })?;
         Ok(report)

@@ -40,7 +40,8 @@ impl Fork {
         if keep {
             self.mark(None)?;
         } else {
-            self.session.vault_delete(&name, Running::Respect)?;
+            // It was made for this command: whoever else found their way into it is ended.
+            self.session.vault_delete(&name, Running::End)?;
         }
         self.stays = true;
         Ok(ForkReport { name, kept: keep })
@@ -57,9 +58,7 @@ impl Drop for Fork {
     fn drop(&mut self) {
         if !self.stays {
             // Only after an error of ours. If this fails too, the next start finds the mark.
-            let _ = self
-                .session
-                .vault_delete(&self.vault.name, Running::Respect);
+            let _ = self.session.vault_delete(&self.vault.name, Running::End);
         }
     }
 }

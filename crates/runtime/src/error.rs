@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use avfs_store::rusqlite::ErrorCode;
 use avfs_vault::{ExecId, RootId, VaultPath};
 
+use crate::approvals::{approval_hint, unfit_kind};
 use crate::jobs::{JobId, named};
 use crate::run::Stream;
 
@@ -131,6 +132,10 @@ pub enum Error {
         /// Those of them that are jobs.
         jobs: Vec<JobId>,
     },
+    #[error("a command runs alone in vault {vault}, on the state that it was approved for")]
+    RunsAlone { vault: String },
+    #[error("vault {vault} changed while the command was tried")]
+    MovedWhileTried { vault: String },
     #[error("{most} jobs run already, and no more may at once")]
     TooManyJobs { most: usize },
     #[error("there is no job {id}")]
@@ -227,6 +232,8 @@ impl Error {
             | Error::NoEarlierState { .. }
             | Error::LabelNotFound { .. } => ErrorKind::NotFound,
             Error::Busy { .. }
+            | Error::RunsAlone { .. }
+            | Error::MovedWhileTried { .. }
             | Error::Mounted { .. }
             | Error::MountedBesideCommands { .. }
             | Error::MountInUse { .. }
@@ -300,11 +307,6 @@ impl Error {
             }
             Error::Overtaken { .. } => "try again, or wait until it ends".into(),
             Error::OtherShape { .. } => "wait until they end, or run it with --fork".into(),
-            Error::NotApprover { hint, .. } => (*hint).into(),
-            Error::CannotBind { .. } => {
-                "put what it needs into the vault, and leave /tmp and standard input out of it"
-                    .into()
-            }
             Error::OwnerOnly { .. } => "ask the owner to run it, or leave that option out".into(),
             Error::NoOutput { .. } => {
                 "only output beyond --output-limit is kept, for a week; the rest is in the envelope"
@@ -312,7 +314,10 @@ impl Error {
             }
             Error::Sandbox(error) => return sandbox_hint(error),
             Error::Transfer(error) => return error.hint(),
-            _ => return self.job_hint().or_else(|| self.mount_hint()),
+            _ => {
+                let of_job = self.job_hint().or_else(|| self.mount_hint());
+                return of_job.or_else(|| self.approval_hint());
+            }
         })
     }
 
@@ -390,14 +395,8 @@ fn vault_hint(error: &avfs_vault::Error) -> Option<String> {
         Vault::Conflict { .. } => MOVED_ON.into(),
         Vault::PolicyChanged { .. } => "look at them with `avfs policy list`, and try again".into(),
         Vault::ApprovalNotFound { .. } => "run `avfs approval list` to see what waits".into(),
-        Vault::ApprovalUnfit { .. } => {
-            "run the command again without --approval to ask once more".into()
-        }
         Vault::TooMuchAtOnce { .. } => "read it in parts, with an offset and a limit".into(),
-        Vault::TooManyApprovals { .. } => {
-            "wait until the owner has answered some: `avfs approval list` shows them".into()
-        }
-        _ => return None,
+        _ => return approval_hint(error),
     })
 }
 
@@ -417,6 +416,8 @@ pub(crate) fn vault_kind(error: &avfs_vault::Error) -> ErrorKind {
         Vault::Conflict { .. }
         | Vault::Swept { .. }
         | Vault::PolicyChanged { .. }
+        | Vault::ApprovalShownOtherwise { .. }
+        | Vault::ApproverChanged
         | Vault::ApprovalAnswered { .. } => ErrorKind::Conflict,
         Vault::ApprovalUnfit { reason, .. } => unfit_kind(*reason),
         Vault::TooManyApprovals { .. } => ErrorKind::Quota,
@@ -436,17 +437,6 @@ pub(crate) fn vault_kind(error: &avfs_vault::Error) -> ErrorKind {
         | Vault::InvalidQuery { .. }
         | Vault::TooMuchAtOnce { .. }
         | Vault::InvalidText { .. } => ErrorKind::Invalid,
-    }
-}
-
-fn unfit_kind(reason: avfs_vault::Unfit) -> ErrorKind {
-    use avfs_vault::Unfit;
-    match reason {
-        Unfit::Pending => ErrorKind::NeedsApproval,
-        Unfit::VaultMoved => ErrorKind::Conflict,
-        Unfit::Denied | Unfit::Used | Unfit::Expired | Unfit::OtherVault | Unfit::OtherRequest => {
-            ErrorKind::Denied
-        }
     }
 }
 

@@ -123,8 +123,33 @@ pub(crate) struct Permitted {
     pub call: Call,
     pub decision: Decision,
     pub timings: Timings,
-    /// The approval that it needs, which is used up when it begins.
-    pub grant: Option<Grant>,
+    pub admission: Admission,
+}
+
+/// By whose word a command runs, and so in what company.
+pub(crate) enum Admission {
+    /// Policy's: beside others.
+    Policy,
+    /// An approver's, given or still to be given: with nobody else.
+    Alone(Alone),
+}
+
+/// A command that has its vault to itself, on a state that is known.
+pub(crate) enum Alone {
+    /// On the state that was approved. The approval is used up when it begins.
+    Approved(Grant),
+    /// In a fork that is at this root, to show an approver what it does.
+    Trial(RootId),
+}
+
+impl Alone {
+    /// The root that the command must find.
+    fn root(&self, call: &Call) -> Result<RootId> {
+        match self {
+            Alone::Approved(grant) => Ok(grant.redeem(call)?.root),
+            Alone::Trial(root) => Ok(*root),
+        }
+    }
 }
 
 struct Refused {
@@ -174,7 +199,7 @@ impl Resolved {
                 call,
                 decision,
                 timings,
-                grant: None,
+                admission: Admission::Policy,
             }),
             Action::RequireApproval => Verdict::Asks(Asking {
                 call,
@@ -233,19 +258,14 @@ impl Branched {
         let slot = call.runtime.slot(call.vault.id);
         let shape = Shape::of(&call.request.options);
         let (runtime, exec) = (&call.runtime, call.exec);
-        let entered = match (call.request.options.access, &self.permitted.grant) {
-            (Access::ReadWrite, None) => slot.enter(runtime, exec, shape)?,
-            (Access::ReadWrite, Some(grant)) => {
-                slot.enter_alone(runtime, exec, shape, || grant.redeem(call))?
+        let entered = match (call.request.options.access, &self.permitted.admission) {
+            (Access::ReadWrite, Admission::Policy) => slot.enter(runtime, exec, shape)?,
+            (Access::ReadOnly, Admission::Policy) => slot.look(runtime, shape)?,
+            (Access::ReadWrite, Admission::Alone(alone)) => {
+                slot.enter_alone(runtime, exec, shape, || alone.root(call))?
             }
-            (Access::ReadOnly, None) => slot.look(runtime, shape)?,
-            (Access::ReadOnly, Some(grant)) => {
-                let approval = grant.redeem(call)?;
-                let entered = slot.look(runtime, shape)?;
-                match entered.before == approval.root {
-                    true => entered,
-                    false => return Err(grant.moved()),
-                }
+            (Access::ReadOnly, Admission::Alone(alone)) => {
+                slot.look_alone(runtime, shape, || alone.root(call))?
             }
         };
         self.permitted.timings.view_us = micros(started);
@@ -327,7 +347,7 @@ impl Finished {
             call,
             decision,
             mut timings,
-            grant,
+            admission,
         } = permitted;
         let isolation = entered.inside.sandbox.isolation().clone();
         let before = entered.before;
@@ -369,7 +389,10 @@ impl Finished {
             stdout: ran.stdout,
             stderr: ran.stderr,
             fork,
-            approval: grant.map(|grant| ApprovalReport::Used(grant.id)),
+            approval: match admission {
+                Admission::Alone(Alone::Approved(grant)) => Some(ApprovalReport::Used(grant.id)),
+                Admission::Policy | Admission::Alone(Alone::Trial(_)) => None,
+            },
             ..call.never_ran(decision, ran.status, timings)
         })
     }

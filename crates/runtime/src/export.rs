@@ -21,6 +21,7 @@ use rustix::io::Errno;
 
 pub(crate) use archive::{archive_to_file, write_archive};
 
+use crate::autorun::RunsByItself;
 use crate::progress::{Tally, Watcher};
 use crate::{Skipped, TransferError};
 
@@ -36,6 +37,8 @@ pub struct ExportReport {
     pub bytes: u64,
     /// Whose extended attributes the host's filesystem did not take.
     pub skipped: Vec<Skipped>,
+    /// What of it tools of the host run by themselves.
+    pub runs_by_itself: Vec<RunsByItself>,
 }
 
 /// What may stand where an export goes.

@@ -5,6 +5,7 @@
 
 mod approvals;
 mod attributes;
+mod autorun;
 mod back;
 mod branch;
 mod call;
@@ -55,8 +56,11 @@ mod vaults;
 mod versions;
 mod write;
 
-pub use approvals::{APPROVAL_LIFETIME, ApprovalInfo, Proof, SpeculationDetails, safe};
+pub use approvals::{
+    APPROVAL_LIFETIME, ApprovalDetails, ApprovalInfo, Proof, Shown, SpeculationDetails, safe,
+};
 pub use attributes::{Missing, ModeChanged, Stat, Touched};
+pub use autorun::{Hooks, RunsByItself};
 pub use avfs_policy::{
     Action, Categories, Category, Decision, Error as PolicyError, Example, Level, ListedRule,
     Network as PolicyNetwork, Part,

@@ -4,6 +4,7 @@
 //! committed, so a view in which nothing runs is clean, and closing it loses nothing. A commit that is
 //! refused leaves the view unsaved: it stays until a later commit succeeds.
 
+mod alone;
 mod change;
 mod commits;
 mod mount;
@@ -117,23 +118,6 @@ impl Slot {
         self.join(runtime, state, exec, shape, Company::Welcome)
     }
 
-    /// The same for a command that must find the vault as it is now and nothing else running in it. `admit` is asked
-    /// while nothing can move.
-    pub fn enter_alone<T>(
-        self: &Arc<Self>,
-        runtime: &Runtime,
-        exec: ExecId,
-        shape: Shape,
-        admit: impl FnOnce() -> Result<T>,
-    ) -> Result<Entered> {
-        let mut state = self.without_commands(runtime, Running::Respect)?;
-        state.check_free_for_commands()?;
-        self.save(runtime, &mut state)?;
-        self.make_way(runtime, &mut state, shape)?;
-        admit()?;
-        self.join(runtime, state, exec, shape, Company::None)
-    }
-
     fn join(
         self: &Arc<Self>,
         runtime: &Runtime,
@@ -205,9 +189,7 @@ impl Slot {
 
     /// Leaves nothing in the slot that a new exec cannot join.
     fn make_way(&self, runtime: &Runtime, state: &mut State, shape: Shape) -> Result<()> {
-        if state.running.values().any(|u| u.company == Company::None) {
-            return Err(self.busy(runtime, state)?);
-        }
+        self.check_shared(runtime, state)?;
         if state.live.as_ref().is_some_and(|live| !live.is_alive()) {
             self.salvage(runtime, state, None)?;
         }
@@ -413,7 +395,7 @@ impl Slot {
     pub fn leave(&self, runtime: &Runtime, exec: ExecId, mut version: NewVersion) -> Result<Left> {
         let mut state = self.lock();
         let under = state.running.remove(&exec).expect("an exec leaves once");
-        let shared_with: Vec<ExecId> = under.beside.into_iter().collect();
+        let shared_with: Vec<ExecId> = under.beside.iter().copied().collect();
         self.left.notify_all();
         if !state.running.is_empty() {
             // Theirs is in it too, as far as they have come.
@@ -432,6 +414,10 @@ impl Slot {
             self.commit(runtime, &mut state, version)
         };
         let committed = committed.map_err(|error| self.uncommitted(runtime, error))?;
+        if under.company == Company::None {
+            // The next command wants the vault's own /tmp.
+            state.close()?;
+        }
         if state.running.is_empty() && state.has_grown() {
             let live = state.live.as_mut().expect("it has grown");
             live.commits_grown += 1;
@@ -457,6 +443,10 @@ impl Slot {
 
     /// That commands are in the way, and which of them are jobs.
     fn busy(&self, runtime: &Runtime, state: &State) -> Result<Error> {
+        if state.is_taken() {
+            let vault = runtime.inner.vaults.by_id(self.vault)?.name.to_string();
+            return Ok(Error::RunsAlone { vault });
+        }
         let execs: Vec<ExecId> = state.running.keys().copied().collect();
         Ok(Error::Busy {
             vault: runtime.inner.vaults.by_id(self.vault)?.name.to_string(),

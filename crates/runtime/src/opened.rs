@@ -63,7 +63,8 @@ impl LiveView {
         let opening = || Error::io("opening what a command writes to");
         let layer = self.layer.upper().try_clone_to_owned();
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let scratch = rustix::fs::open(runtime.inner.layers.scratch(vault)?, flags, Mode::empty());
+        let scratch = scratch_of(runtime, vault, &self.layer, self.shape.tmp)?;
+        let scratch = rustix::fs::open(scratch, flags, Mode::empty());
         let scratch = scratch.map_err(std::io::Error::from).map_err(opening())?;
         let places = [layer.map_err(opening())?, scratch];
         Gauge::new(self.engine.clone(), places, growth)
@@ -120,6 +121,17 @@ impl LiveView {
 pub(crate) struct Shape {
     pub network: Network,
     pub driver: Driver,
+    pub tmp: Tmp,
+}
+
+/// Which `/tmp` a sandbox has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Tmp {
+    /// The vault's, which file verbs and other commands see, too.
+    #[default]
+    OfVault,
+    /// One of its own, which is empty at first and goes away with it.
+    Own,
 }
 
 impl Shape {
@@ -127,8 +139,25 @@ impl Shape {
         Shape {
             network: options.network,
             driver: options.driver,
+            tmp: Tmp::OfVault,
         }
     }
+
+    /// For a command that must find nothing but the vault's root: all else that it could read and a command before it
+    /// could have written is empty.
+    pub fn alone(self) -> Shape {
+        Shape {
+            tmp: Tmp::Own,
+            ..self
+        }
+    }
+}
+
+fn scratch_of(runtime: &Runtime, vault: VaultId, layer: &Layer, tmp: Tmp) -> Result<PathBuf> {
+    Ok(match tmp {
+        Tmp::OfVault => runtime.inner.layers.scratch(vault)?,
+        Tmp::Own => layer.own_scratch()?,
+    })
 }
 
 /// The outcome of a commit.
@@ -286,6 +315,11 @@ pub(crate) fn open(
     let inner = &runtime.inner;
     let engine = runtime.engine()?;
     let vault = inner.vaults.by_id(vault)?;
+    // Where it must be the root and nothing else, it stands on that root itself, with nothing in its layer.
+    let near = match shape.tmp {
+        Tmp::OfVault => near,
+        Tmp::Own => &[],
+    };
     let Beginning {
         ground,
         layer,
@@ -299,7 +333,7 @@ pub(crate) fn open(
             upper: layer.upper_path(),
             work: layer.work_path(),
         },
-        scratch: inner.layers.scratch(vault.id)?,
+        scratch: scratch_of(runtime, vault.id, &layer, shape.tmp)?,
         lent: inner.host.lent.clone(),
         etc: inner.host.etc(&vault.name, shape.network),
         readonly: access == Access::ReadOnly,

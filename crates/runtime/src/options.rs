@@ -272,6 +272,18 @@ impl ExecOptions {
                 reason: "a read-only command changes nothing, so it needs no fork".into(),
             });
         }
+        if self.approving == Approving::Speculate
+            && (self.driver, self.network, self.branch)
+                != (Driver::Namespace, Network::None, Branch::Here)
+        {
+            return Err(Error::Invalid {
+                what: "combination",
+                reason: "a command is tried in the namespace sandbox, without network, in a fork of \
+                         its own, and what it did there is all that can be approved: no other driver, \
+                         network or fork goes with --speculate"
+                    .into(),
+            });
+        }
         Ok(())
     }
 

@@ -11,7 +11,6 @@ use avfs_store::Store;
 use avfs_vault::{Vault, VaultId, VaultName, Vaults};
 use avfs_view::Layers;
 
-use crate::approvals::Attempts;
 use crate::back::put_back_unfinished;
 use crate::engine::{Engine, layer_owner};
 use crate::host::{Host, HostFacts};
@@ -69,7 +68,6 @@ pub(crate) struct Inner {
     pub layers: Layers,
     pub host: Host,
     pub policy: PolicyFiles,
-    pub attempts: Attempts,
     pub indexes: Indexes,
     pub spills: Spills,
     pub jobs: Jobs,
@@ -104,7 +102,6 @@ impl Runtime {
             layers,
             host,
             policy,
-            attempts: Attempts::default(),
             engine: Mutex::default(),
             slots: Mutex::default(),
             windows: Mutex::default(),

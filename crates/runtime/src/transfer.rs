@@ -11,6 +11,7 @@ use avfs_store::ObjectId;
 use avfs_vault::{Cause, ImportSource, Kind, NewVersion, RootId, Vault, VaultId, VaultPath};
 use serde_json::json;
 
+use crate::autorun::{self, Hooks, Outgoing, RunsByItself};
 use crate::engine::STORED_OWNER;
 use crate::export::{archive_to_file, export_directory, write_archive};
 use crate::import::{
@@ -225,11 +226,18 @@ impl Session {
         vault: Select,
         path: &VaultPath,
         to: (&Path, Standing),
+        hooks: Hooks,
         watcher: &dyn Watcher,
     ) -> Result<ExportReport> {
         let head = self.head_for(vault, path)?;
+        let runs_by_itself = self.runs_by_itself(head, path, to.0)?;
+        autorun::check(&runs_by_itself, hooks)?;
         let trees = self.inner.vaults.trees();
-        Ok(export_directory(trees, head, path, to, watcher)?)
+        let report = export_directory(trees, head, path, to, watcher)?;
+        Ok(ExportReport {
+            runs_by_itself,
+            ..report
+        })
     }
 
     /// Writes a directory of the vault as a tar archive to a file that is not there yet.
@@ -241,8 +249,31 @@ impl Session {
         watcher: &dyn Watcher,
     ) -> Result<ExportReport> {
         let head = self.head_for(vault, path)?;
+        // In an archive nothing runs by itself yet: it is only named.
+        let runs_by_itself = self.runs_by_itself(head, path, Path::new("/"))?;
         let trees = self.inner.vaults.trees();
-        Ok(archive_to_file(trees, head, path, host_file, watcher)?)
+        let report = archive_to_file(trees, head, path, host_file, watcher)?;
+        Ok(ExportReport {
+            runs_by_itself,
+            ..report
+        })
+    }
+
+    fn runs_by_itself(
+        &self,
+        root: RootId,
+        path: &VaultPath,
+        host_dir: &Path,
+    ) -> Result<Vec<RunsByItself>> {
+        let trees = self.inner.vaults.trees();
+        let (at, _) = trees.resolve(root, path)?;
+        let outgoing = Outgoing {
+            trees,
+            root,
+            at: &at,
+            host_dir,
+        };
+        Ok(outgoing.all()?)
     }
 
     /// Writes a directory of the vault as a tar archive to whoever takes it.

@@ -43,6 +43,20 @@ pub const TABLES: &str = "
     );
 ";
 
+/// Guesses at the passphrase since the last right one.
+pub const ATTEMPTS_TABLE: &str = "
+    CREATE TABLE approver_attempts (
+        one INTEGER PRIMARY KEY CHECK (one = 1),
+        count INTEGER NOT NULL,
+        last INTEGER NOT NULL
+    );
+    INSERT INTO approver_attempts (one, count, last) VALUES (1, 0, 0);
+";
+
+/// Guesses at the passphrase before there is a pause, and how many seconds it lasts.
+pub const MOST_ATTEMPTS: i64 = 5;
+const PAUSE: i64 = 60;
+
 /// Requests of one vault that may wait at the same time.
 pub const MOST_PENDING: usize = 16;
 /// What is over is forgotten after this long; the journal keeps it.
@@ -55,10 +69,10 @@ pub struct Approval {
     pub vault: VaultId,
     /// The exec that asked.
     pub exec: ExecId,
-    /// The state of the vault that it is for.
+    /// The state of the vault that it is for: until it is approved, the one that it was asked for in.
     pub root: RootId,
     pub version: u64,
-    /// The hash of all that must be the same when it is used.
+    /// The hash of all that must be the same when it is used, besides that state.
     pub binding: [u8; 32],
     /// What the approver is shown.
     pub request: Value,
@@ -94,12 +108,23 @@ pub struct Speculation {
 /// The answer to a request.
 #[derive(Clone, Debug)]
 pub struct ApprovalAnswer {
-    pub state: ApprovalState,
+    pub verdict: ApprovalVerdict,
     /// Until when it can be used.
     pub expires: i64,
     /// How whoever answered has proven to be allowed to.
     pub proof: Value,
     pub by: Principal,
+}
+
+/// What whoever was asked has decided.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum ApprovalVerdict {
+    /// It may run, on this state of the vault, which was shown.
+    Approve {
+        root: RootId,
+        version: u64,
+    },
+    Deny,
 }
 
 /// The use that somebody wants to make of an approval.
@@ -121,6 +146,7 @@ pub enum Unfit {
     OtherVault,
     OtherRequest,
     VaultMoved,
+    TriedOnOther,
 }
 
 impl Unfit {
@@ -132,9 +158,10 @@ impl Unfit {
             Unfit::Expired => "it has expired",
             Unfit::OtherVault => "it is for another vault",
             Unfit::OtherRequest => {
-                "it is for another command, directory, environment or script content"
+                "it is for another command, directory, environment, network, limit or other option"
             }
-            Unfit::VaultMoved => "the vault has changed since it was asked for",
+            Unfit::VaultMoved => "the vault has changed since it was approved",
+            Unfit::TriedOnOther => "the vault has changed since the command was tried",
         }
     }
 }
@@ -185,23 +212,10 @@ impl Vaults {
     }
 
     pub fn speculation(&self, id: ApprovalId) -> Result<Option<Speculation>> {
-        self.store().read(|connection| {
-            let sql = "SELECT * FROM speculation WHERE approval = ?1";
-            let mut select = connection.prepare_cached(sql)?;
-            let found = select.query_row([id.as_bytes()], |row| {
-                let outcome: String = row.get("outcome")?;
-                Ok(Speculation {
-                    root: root(row, "root")?,
-                    outcome: serde_json::from_str(&outcome).unwrap_or_default(),
-                    stdout: row.get("stdout")?,
-                    stderr: row.get("stderr")?,
-                })
-            });
-            Ok(found.optional()?)
-        })
+        self.store().read(|connection| speculation(connection, id))
     }
 
-    /// Answers a request that waits.
+    /// Answers a request that waits. It is approved only for the state that the vault is in at this moment.
     pub fn answer_approval(&self, id: ApprovalId, answer: ApprovalAnswer) -> Result<Approval> {
         self.store().write(Durability::Full, |transaction| {
             let mut approval = find(transaction, id)?;
@@ -215,12 +229,26 @@ impl Vaults {
                     return Err(Error::ApprovalAnswered { id });
                 }
             }
-            approval.state = answer.state;
+            approval.state = match answer.verdict {
+                ApprovalVerdict::Deny => ApprovalState::Denied,
+                ApprovalVerdict::Approve { root, version } => {
+                    let vault = by_id(transaction, approval.vault)?;
+                    if (root, version) != (vault.head, vault.version) {
+                        return Err(Error::ApprovalShownOtherwise { id });
+                    }
+                    if root != approval.root && speculation(transaction, id)?.is_some() {
+                        return Err(unfit(id, Unfit::TriedOnOther));
+                    }
+                    (approval.root, approval.version) = (root, version);
+                    ApprovalState::Approved
+                }
+            };
             approval.expires = answer.expires;
             update(transaction, &approval)?;
             let details = json!({ "approval": id.to_string(), "proof": answer.proof,
-                "expires": answer.expires, "request": approval.request["summary"] });
-            let event = told(&approval, answer.by, answer.state.as_str(), details);
+                "expires": answer.expires, "request": approval.request["summary"],
+                "root": approval.root.to_string(), "version": approval.version });
+            let event = told(&approval, answer.by, approval.state.as_str(), details);
             journal::append(transaction, event)?;
             Ok(approval)
         })
@@ -237,10 +265,10 @@ impl Vaults {
                 ApprovalState::Used => Some(Unfit::Used),
                 _ if approval.is_expired() => Some(Unfit::Expired),
                 _ if approval.binding != using.binding => Some(Unfit::OtherRequest),
+                ApprovalState::Pending => Some(Unfit::Pending),
                 _ if (approval.root, approval.version) != (vault.head, vault.version) => {
                     Some(Unfit::VaultMoved)
                 }
-                ApprovalState::Pending => Some(Unfit::Pending),
                 ApprovalState::Approved => None,
             };
             if let Some(reason) = reason {
@@ -260,14 +288,51 @@ impl Vaults {
 
     /// The hash of the approver's passphrase, if one was set up.
     pub fn approver(&self) -> Result<Option<String>> {
-        self.store().read(|connection| {
-            let sql = "SELECT passphrase FROM approver";
-            Ok(connection.query_row(sql, [], |row| row.get(0)).optional()?)
+        self.store().read(approver)
+    }
+
+    /// Counts a guess at the passphrase, before anybody looks whether it is right. False if there were too many: then
+    /// it must not be looked at.
+    pub fn count_attempt(&self) -> Result<bool> {
+        self.store().write(Durability::Full, |transaction| {
+            let sql = "SELECT count, last FROM approver_attempts";
+            let (count, last): (i64, i64) =
+                transaction.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let now = Time::now().secs;
+            let paused = count >= MOST_ATTEMPTS;
+            // A clock that was set back makes the pause begin anew, and not last for ever.
+            let (count, last, allowed) = match paused {
+                true if last > now => (count, now, false),
+                true if now - last < PAUSE => (count, last, false),
+                true => (1, now, true),
+                false => (count + 1, now, true),
+            };
+            let put = "UPDATE approver_attempts SET count = ?1, last = ?2";
+            transaction.execute(put, (count, last))?;
+            Ok(allowed)
         })
     }
 
-    pub fn set_approver(&self, hash: &str, proof: Value, by: &Principal) -> Result<()> {
+    /// The passphrase was right: guesses count from nothing again.
+    pub fn forget_attempts(&self) -> Result<()> {
         self.store().write(Durability::Full, |transaction| {
+            transaction.execute("UPDATE approver_attempts SET count = 0", [])?;
+            Ok(())
+        })
+    }
+
+    /// Sets the hash of the passphrase, if the one before is still `old`.
+    pub fn set_approver(
+        &self,
+        old: Option<&str>,
+        hash: &str,
+        proof: Value,
+        by: &Principal,
+    ) -> Result<()> {
+        self.store().write(Durability::Full, |transaction| {
+            if approver(transaction)?.as_deref() != old {
+                return Err(Error::ApproverChanged);
+            }
             let put = "INSERT OR REPLACE INTO approver (one, passphrase) VALUES (1, ?1)";
             transaction.execute(put, [hash])?;
             let event = NewJournalEntry {
@@ -292,6 +357,26 @@ fn told(approval: &Approval, by: Principal, what: &str, details: Value) -> NewJo
         exec: Some(approval.exec),
         ..event(approval.vault, by, &format!("approval.{what}"), details)
     }
+}
+
+fn approver(connection: &rusqlite::Connection) -> Result<Option<String>> {
+    let sql = "SELECT passphrase FROM approver";
+    Ok(connection.query_row(sql, [], |row| row.get(0)).optional()?)
+}
+
+fn speculation(connection: &rusqlite::Connection, id: ApprovalId) -> Result<Option<Speculation>> {
+    let sql = "SELECT * FROM speculation WHERE approval = ?1";
+    let mut select = connection.prepare_cached(sql)?;
+    let found = select.query_row([id.as_bytes()], |row| {
+        let outcome: String = row.get("outcome")?;
+        Ok(Speculation {
+            root: root(row, "root")?,
+            outcome: serde_json::from_str(&outcome).unwrap_or_default(),
+            stdout: row.get("stdout")?,
+            stderr: row.get("stderr")?,
+        })
+    });
+    Ok(found.optional()?)
 }
 
 fn insert(transaction: &Transaction<'_>, new: &NewApproval) -> Result<Approval> {
@@ -342,11 +427,14 @@ fn insert(transaction: &Transaction<'_>, new: &NewApproval) -> Result<Approval> 
 }
 
 fn update(transaction: &Transaction<'_>, approval: &Approval) -> Result<()> {
-    let sql = "UPDATE approval SET state = ?2, expires = ?3 WHERE id = ?1";
+    let sql = "UPDATE approval SET state = ?2, expires = ?3, base = ?4, version = ?5 WHERE id = ?1";
+    let base = approval.root.object();
     let values = (
         approval.id.as_bytes(),
         approval.state.as_str(),
         approval.expires,
+        base.as_bytes(),
+        approval.version as i64,
     );
     transaction.prepare_cached(sql)?.execute(values)?;
     Ok(())

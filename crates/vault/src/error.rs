@@ -73,6 +73,10 @@ pub enum Error {
     ApprovalAnswered { id: ApprovalId },
     #[error("approval {id} cannot be used: {}", reason.as_str())]
     ApprovalUnfit { id: ApprovalId, reason: Unfit },
+    #[error("the vault has changed since request {id} was shown")]
+    ApprovalShownOtherwise { id: ApprovalId },
+    #[error("somebody else has just set another passphrase")]
+    ApproverChanged,
     #[error("{pending} requests of vault '{vault}' are waiting for approval, and that is enough")]
     TooManyApprovals { vault: VaultName, pending: usize },
     #[error("object {id} went with a gc while this was under way")]

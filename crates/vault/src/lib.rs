@@ -44,7 +44,8 @@ mod words;
 mod writer;
 
 pub use approvals::{
-    Approval, ApprovalAnswer, ApprovalUse, MOST_PENDING, NewApproval, Speculation, Unfit,
+    Approval, ApprovalAnswer, ApprovalUse, ApprovalVerdict, MOST_PENDING, NewApproval, Speculation,
+    Unfit,
 };
 pub use checkpoints::CheckpointLabel;
 pub use diff::{Change, ChangeKind};

@@ -17,6 +17,7 @@ const STEPS: &[&str] = &[
     approvals::TABLES,
     "ALTER TABLE checkpoint ADD COLUMN description TEXT",
     HOLES,
+    approvals::ATTEMPTS_TABLE,
 ];
 const VERSION: i64 = STEPS.len() as i64;
 

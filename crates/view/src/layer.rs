@@ -1,7 +1,7 @@
 //! Layers on disk: where a vault's changes live between two commits, and how they are found again.
 //!
 //! `layers/<vault>/` holds `tmp/` (the vault's scratch) and one directory per layer with `upper/`,
-//! `work/`, the lock, and a record of what the layer stands on. Whoever uses a layer holds its lock,
+//! `work/`, the lock, a record of what the layer stands on, and `tmp/` where its commands have a scratch of their own. Whoever uses a layer holds its lock,
 //! through an open descriptor that is also given to the sandbox's first process: while anything of a
 //! dead daemon still runs, the lock is not free.
 
@@ -306,6 +306,15 @@ impl Layer {
 
     pub fn work_path(&self) -> PathBuf {
         self.path.join(WORK)
+    }
+
+    /// A scratch directory that goes away with the layer, for commands that may not see the vault's.
+    pub fn own_scratch(&self) -> Result<PathBuf> {
+        let path = self.path.join(SCRATCH);
+        if !path.is_dir() {
+            make_directory(&path, 0o1777).map_err(at(&path))?;
+        }
+        Ok(path)
     }
 
     /// The upper directory: a path descriptor, which opens for whoever has the right to.

@@ -9,7 +9,8 @@ use crate::wire::{
     ApprovalReady, ApprovalSetup, ApprovalShow, CURRENT, TriedItem,
 };
 use avfs_runtime::{
-    APPROVAL_LIFETIME, ApprovalInfo, ApprovalState, Proof, Select, SpeculationDetails, Time, safe,
+    APPROVAL_LIFETIME, ApprovalInfo, ApprovalState, Driver, Network, Proof, Select,
+    SpeculationDetails, Time, safe,
 };
 use rustix::process::geteuid;
 use std::time::Duration;
@@ -66,10 +67,14 @@ fn list(ask: &Ask, request: ApprovalList) -> Reply<ApprovalList> {
 }
 
 fn show(ask: &Ask, request: ApprovalShow) -> Reply<ApprovalShow> {
-    let (info, tried) = ask.session.approval_show(parse(&request.id)?)?;
+    let details = ask.session.approval_show(parse(&request.id)?)?;
+    let changed = details.shown.changed;
     Ok(ApprovalDetails {
-        approval: item(&info),
-        speculation: tried.map(tried_item),
+        approval: item(&details.info),
+        shown: details.shown.fingerprint,
+        changed_since_asked: changed
+            .map(|paths| paths.iter().map(|path| safe(path.as_bytes())).collect()),
+        speculation: details.tried.map(tried_item),
     })
 }
 
@@ -79,7 +84,10 @@ fn approve(ask: &Ask, request: ApprovalApprove) -> Reply<ApprovalApprove> {
         .lifetime_ms
         .map_or(APPROVAL_LIFETIME, Duration::from_millis);
     let id = parse(&request.id)?;
-    Ok(item(&ask.session.approval_approve(id, &proof, lifetime)?))
+    let approved = ask
+        .session
+        .approval_approve(id, &request.shown, &proof, lifetime)?;
+    Ok(item(&approved))
 }
 
 fn deny(ask: &Ask, request: ApprovalDeny) -> Reply<ApprovalDeny> {
@@ -113,6 +121,8 @@ fn item(info: &ApprovalInfo) -> ApprovalItem {
         cwd: text("cwd"),
         env: texts("env"),
         network: text("network"),
+        driver: text("driver"),
+        terms: texts("terms"),
         categories: texts("categories"),
         rule: text("rule"),
         reason: request["reason"].as_str().map(str::to_owned),
@@ -130,13 +140,15 @@ fn item(info: &ApprovalInfo) -> ApprovalItem {
 
 fn tried_item(tried: SpeculationDetails) -> TriedItem {
     TriedItem {
+        driver: Driver::Namespace.as_str().into(),
+        network: Network::None.name().into(),
         outcome: tried.outcome,
         stdout: safe(&tried.stdout),
         stderr: safe(&tried.stderr),
         changes: tried.changes.iter().map(items::change).collect(),
         patch: tried
             .patch
-            .lines()
+            .split_terminator('\n')
             .map(|line| safe(line.as_bytes()))
             .collect(),
     }

@@ -8,11 +8,11 @@ use super::watch::{Caller, Here};
 use super::{App, Ask};
 use crate::wire::{
     ArchiveRead, ArchiveWrite, BackItem, BackWord, Base64, Export, ExportArchive, ExportChanges,
-    Exported, ExportedChanges, Import, Imported, from_text, to_text,
+    Exported, ExportedChanges, Import, Imported, RunsByItselfItem, from_text, to_text,
 };
 use avfs_runtime::{
-    Back, BackAction, BackMode, ExportReport, Gitignores, ImportFilter, ImportFrom, Select,
-    Standing, VaultPath, Watcher,
+    Back, BackAction, BackMode, ExportReport, Gitignores, Hooks, ImportFilter, ImportFrom,
+    RunsByItself, Select, Standing, VaultPath, Watcher,
 };
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
@@ -98,7 +98,8 @@ fn export(ask: &Ask, vault: Select, request: Export, watcher: &dyn Watcher) -> R
         true => Standing::Replaced,
         false => Standing::Nothing,
     };
-    let report = ask.session.export(vault, &path, (&host, standing), watcher);
+    let (to, hooks) = ((&*host, standing), hooks(request.allow_hooks));
+    let report = ask.session.export(vault, &path, to, hooks, watcher);
     Ok(exported(&path, host, report.map_err(at(&path))?))
 }
 
@@ -126,7 +127,28 @@ fn exported(path: &VaultPath, host: PathBuf, report: ExportReport) -> Exported {
         dirs_created: report.directories,
         total_bytes: report.bytes,
         skipped: report.skipped.into_iter().map(items::skipped).collect(),
+        runs_by_itself: runs_by_itself(report.runs_by_itself),
     }
+}
+
+fn hooks(allowed: bool) -> Hooks {
+    match allowed {
+        true => Hooks::Write,
+        false => Hooks::Refuse,
+    }
+}
+
+fn runs_by_itself(found: Vec<RunsByItself>) -> Vec<RunsByItselfItem> {
+    let items = found.into_iter().map(|it| {
+        let (path, path_b64) = to_text(it.path);
+        RunsByItselfItem {
+            path,
+            path_b64,
+            why: it.why.into(),
+            guarded: it.guarded,
+        }
+    });
+    items.collect()
 }
 
 fn export_changes(
@@ -146,6 +168,7 @@ fn export_changes(
             true => BackMode::Plan,
             false => BackMode::Apply,
         },
+        hooks: hooks(request.allow_hooks),
     };
     let report = ask.session.export_changes(back, watcher)?;
     let changes = report.changes.into_iter().map(|(path, action)| {
@@ -176,6 +199,7 @@ fn export_changes(
         dry_run: request.dry_run,
         changes: changes.collect(),
         skipped: report.skipped.into_iter().map(items::skipped).collect(),
+        runs_by_itself: runs_by_itself(report.runs_by_itself),
     })
 }
 

@@ -50,6 +50,10 @@ pub struct ApprovalItem {
     pub cwd: String,
     pub env: Vec<String>,
     pub network: String,
+    /// What holds it: `namespace`, or `process`, which is nothing.
+    pub driver: String,
+    /// Its limits, and what else it was asked for with.
+    pub terms: Vec<String>,
     pub categories: Vec<String>,
     pub rule: String,
     pub reason: Option<String>,
@@ -57,7 +61,8 @@ pub struct ApprovalItem {
     pub expires: String,
     /// The exec that asked.
     pub exec: String,
-    /// The state of the vault that it is for.
+    /// The state of the vault that it is for. While it waits: in the list, the one that it was asked for in; where it is
+    /// shown, the present one.
     pub root: String,
     pub version: u64,
     pub speculated: bool,
@@ -73,14 +78,22 @@ pub struct ApprovalShow {
 pub struct ApprovalDetails {
     #[serde(flatten)]
     pub approval: ApprovalItem,
+    /// Names all that is shown here; an approval gives it back.
+    pub shown: String,
+    /// Paths of the vault that changed since the command was asked for, escaped. Null if that is not known any more.
+    pub changed_since_asked: Option<Vec<String>>,
     /// What the command did when it was tried.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub speculation: Option<TriedItem>,
 }
 
-/// What a command did in a throwaway fork; publishing it makes exactly this the vault's state.
+/// What a command did in a throwaway fork, in the namespace sandbox and without network; publishing it makes exactly
+/// this the vault's state.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TriedItem {
+    /// What held it while it was tried.
+    pub driver: String,
+    pub network: String,
     pub outcome: serde_json::Value,
     /// Escaped, like all that the command wrote.
     pub stdout: String,
@@ -94,6 +107,8 @@ pub struct TriedItem {
 #[serde(deny_unknown_fields)]
 pub struct ApprovalApprove {
     pub id: String,
+    /// What `approval_show` called all that it showed. If it would show something else now, nothing is approved.
+    pub shown: String,
     /// Needed unless another user asks.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub passphrase: Option<String>,

@@ -94,7 +94,7 @@ pub use search::{
 pub use size::human_size;
 pub use transfer::{
     ArchiveRead, ArchiveWrite, BackItem, BackWord, Export, ExportArchive, ExportChanges, Exported,
-    ExportedChanges, Import, Imported, ProgressEvent,
+    ExportedChanges, Import, Imported, ProgressEvent, RunsByItselfItem,
 };
 pub use vault::{
     AncestorItem, DeletedVaultItem, VaultCreate, VaultCreated, VaultDelete, VaultDeleted,

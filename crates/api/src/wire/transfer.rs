@@ -69,6 +69,9 @@ pub struct Export {
     /// Replaces files that are there, in a directory that need not be empty.
     #[serde(default)]
     pub overwrite: bool,
+    /// Also writes what git runs by itself: hooks, and settings that name programs.
+    #[serde(default)]
+    pub allow_hooks: bool,
 }
 
 /// A directory of the vault as a tar archive on the host.
@@ -106,6 +109,8 @@ pub struct Exported {
     pub total_bytes: u64,
     /// What the host did not take, and why.
     pub skipped: Vec<SkippedItem>,
+    /// What of it tools of the host run by themselves.
+    pub runs_by_itself: Vec<RunsByItselfItem>,
 }
 
 /// Brings what changed since an import back to where it came from.
@@ -124,6 +129,9 @@ pub struct ExportChanges {
     /// Only says what would be done.
     #[serde(default)]
     pub dry_run: bool,
+    /// Also writes what git runs by itself: hooks, and settings that name programs.
+    #[serde(default)]
+    pub allow_hooks: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -143,6 +151,20 @@ pub struct ExportedChanges {
     pub changes: Vec<BackItem>,
     /// What the host did not take, and why.
     pub skipped: Vec<SkippedItem>,
+    /// What of it tools of the host run by themselves.
+    pub runs_by_itself: Vec<RunsByItselfItem>,
+}
+
+/// A file that a tool of the host runs by itself.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RunsByItselfItem {
+    /// Relative to the directory on the host.
+    pub path: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub path_b64: Option<Base64>,
+    pub why: String,
+    /// Whether it is written only with `allow_hooks`.
+    pub guarded: bool,
 }
 
 /// One path of the host that followed the vault.

@@ -35,6 +35,9 @@ Examples:
         /// How long it can be used [default: 15m]
         #[arg(long, value_name = "TIME", value_parser = lifetime)]
         expires: Option<u64>,
+        /// Only if it would be shown as this: what `avfs approval show` ends with
+        #[arg(long, value_name = "FINGERPRINT")]
+        shown: Option<String>,
     },
     /// Refuse a command
     #[command(after_help = "\

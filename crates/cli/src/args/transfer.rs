@@ -45,6 +45,9 @@ pub struct ImportArgs {
 With --changed-only, what changed in the vault since HOST_DIR was imported is written back to it,
 deletions too. A file that changed on the host meanwhile refuses the whole, and is named.
 
+Files that tools run by themselves (git hooks, .envrc, editor tasks) are named. What git would run
+is written only with --allow-hooks: without it nothing is.
+
 Examples:
   avfs export /workspace out                         to a directory that is new or empty
   avfs export /workspace out --overwrite             over what an earlier export left there
@@ -74,4 +77,7 @@ pub struct ExportArgs {
     /// Only say what would be written back
     #[arg(long, requires = "changed_only", conflicts_with_all = ["host_dir", "tar"])]
     pub dry_run: bool,
+    /// Also write what git would run by itself: hooks, and settings that name programs
+    #[arg(long, conflicts_with = "tar")]
+    pub allow_hooks: bool,
 }

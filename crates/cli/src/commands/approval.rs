@@ -2,14 +2,17 @@
 
 use crate::args::ApprovalVerb;
 use crate::error::{Error, Result};
-use crate::output::table::{table, time};
-use crate::output::{Output, style};
+use crate::output::changes::printable_lines;
+use crate::output::quoted::{field, quoted};
+use crate::output::table::{count, table, time};
+use crate::output::{Output, note, style};
 use crate::session::Session;
 use crate::terminal::Terminal;
 use avfs_api::wire::{
     ApprovalApprove, ApprovalDeny, ApprovalDetails, ApprovalItem, ApprovalList, ApprovalListing,
     ApprovalSetup, ApprovalShow, CURRENT, TriedItem,
 };
+use avfs_runtime::ErrorKind;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -17,6 +20,8 @@ use std::time::Duration;
 const LINE: usize = 60;
 /// More lines than this are not asked about in passing.
 const MOST_LINES: usize = 60;
+/// Changed paths that are named.
+const MOST_PATHS: usize = 20;
 const LOOK_AGAIN: Duration = Duration::from_millis(300);
 
 pub fn run(verb: ApprovalVerb, session: &mut Session, output: Output) -> Result<()> {
@@ -27,7 +32,9 @@ pub fn run(verb: ApprovalVerb, session: &mut Session, output: Output) -> Result<
             let details = session.call(&ApprovalShow { id })?;
             output.answer(&details, details_text)
         }
-        ApprovalVerb::Approve { id, expires } => approve(id, expires, session, output),
+        ApprovalVerb::Approve { id, expires, shown } => {
+            approve(id, expires, shown, session, output)
+        }
         ApprovalVerb::Deny { id } => {
             let denied = session.call(&ApprovalDeny { id })?;
             output.answer(&denied, |denied| format!("denied {}", denied.id))
@@ -91,64 +98,93 @@ fn one_line(item: &ApprovalItem) -> String {
     }
 }
 
-/// All there is to know before saying yes. Everything in it is escaped already.
+/// All there is to know before saying yes. What does not come from us is marked, line by line.
 fn details_text(details: &ApprovalDetails) -> String {
     let item = &details.approval;
     let mut text = format!(
-        "{} {} ({})\n  vault    {} at version {}\n  in       {}\n  network  {}\n  rule     {}\n",
+        "{} {} ({})\n",
         style::strong("request"),
         item.id,
-        item.state,
-        item.vault.as_deref().unwrap_or("(gone)"),
-        item.version,
-        item.cwd,
-        item.network,
-        item.rule,
+        item.state
     );
+    let vault = item.vault.as_deref().unwrap_or("(gone)");
+    text += &field("vault", &format!("{vault} at version {}", item.version));
+    text += &field("in", &item.cwd);
+    text += &field("network", &item.network);
+    text += &match item.driver.as_str() {
+        "process" => field(
+            "driver",
+            "process: outside the sandbox, with all of the host",
+        ),
+        driver => field("driver", driver),
+    };
+    text += &field("terms", &item.terms.join(", "));
+    text += &field("rule", &item.rule);
     if !item.categories.is_empty() {
-        text += &format!("  is       {}\n", item.categories.join(", "));
+        text += &field("is", &item.categories.join(", "));
     }
     if let Some(reason) = &item.reason {
-        text += &format!("  because  {reason}\n");
+        text += &field("because", reason);
     }
     for variable in &item.env {
-        text += &format!("  env      {variable}\n");
+        text += &field("env", variable);
     }
-    let kind = match item.kind.as_str() {
-        "shell" => "shell text",
-        _ => "command, one word per line",
+    text += "  alone in the vault, with /tmp, /var/tmp, /run and /dev/shm empty\n";
+    text += &changed_text(details);
+    text += match item.kind.as_str() {
+        "shell" => "  shell text:\n",
+        _ => "  command, one word per line:\n",
     };
-    text += &format!("  {kind}:\n");
-    for line in &item.lines {
-        text += &format!("    {line}\n");
-    }
+    text += &quoted(item.lines.iter().map(String::as_str));
     if let Some(tried) = &details.speculation {
         text += &tried_text(tried);
+    }
+    text += &field("shown as", &details.shown);
+    text
+}
+
+/// What somebody did to the vault since the command was asked for.
+fn changed_text(details: &ApprovalDetails) -> String {
+    let changed = match &details.changed_since_asked {
+        None => return "  what changed since it was asked for is not known any more\n".into(),
+        Some(changed) if changed.is_empty() => return String::new(),
+        Some(changed) => changed,
+    };
+    let number = count(changed.len() as u64, "path");
+    let mut text = format!("  since it was asked for, {number} of the vault changed:\n");
+    text += &quoted(changed.iter().take(MOST_PATHS).map(String::as_str));
+    if changed.len() > MOST_PATHS {
+        text += &format!("    and {} more\n", changed.len() - MOST_PATHS);
     }
     text
 }
 
 fn tried_text(tried: &TriedItem) -> String {
     let mut text = format!(
-        "  tried in a fork without network: {}, {} changed\n",
+        "  tried in a fork, driver {}, network {}: {}, {} changed; approved, this is what is\n  \
+         published, and nothing runs again:\n",
+        tried.driver,
+        tried.network,
         tried.outcome,
-        tried.changes.len()
+        count(tried.changes.len() as u64, "path")
     );
-    for line in &tried.patch {
-        text += &format!("    {line}\n");
-    }
+    text += &quoted(tried.patch.iter().map(String::as_str));
     text
 }
 
 fn approve(
     id: String,
     lifetime_ms: Option<u64>,
+    shown: Option<String>,
     session: &mut Session,
     output: Output,
 ) -> Result<()> {
     let details = session.call(&ApprovalShow { id: id.clone() })?;
     let passphrase = match is_other_user()? {
-        true => None,
+        true => {
+            note(&details_text(&details).trim_end())?;
+            None
+        }
         false => {
             if !session.call(&ApprovalList::default())?.set_up {
                 return Err(Error::Unavailable {
@@ -163,6 +199,7 @@ fn approve(
     };
     let approved = session.call(&ApprovalApprove {
         id,
+        shown: shown.unwrap_or(details.shown),
         passphrase,
         lifetime_ms,
     })?;
@@ -203,37 +240,48 @@ fn watch(session: &mut Session) -> Result<()> {
             let details = session.call(&ApprovalShow {
                 id: item.id.clone(),
             })?;
-            if !decide(&details, passphrase.as_ref(), &mut terminal, session)? {
-                return Ok(());
+            match decide(&details, passphrase.as_ref(), &mut terminal, session)? {
+                Asked::Done => {}
+                Asked::Refused => drop(seen.remove(&item.id)),
+                Asked::NobodyThere => return Ok(()),
             }
         }
         std::thread::sleep(LOOK_AGAIN);
     }
 }
 
-/// Asks about one request; false when nobody is there to answer.
+/// What came of asking about a request.
+enum Asked {
+    Done,
+    /// The vault has changed since: if the request still waits, it is shown again.
+    Refused,
+    NobodyThere,
+}
+
+/// Asks about one request.
 fn decide(
     details: &ApprovalDetails,
     passphrase: Option<&String>,
     terminal: &mut Terminal,
     session: &mut Session,
-) -> Result<bool> {
+) -> Result<Asked> {
     let id = details.approval.id.clone();
     let text = details_text(details);
     if text.lines().count() > MOST_LINES {
         terminal.say(&format!(
             "\nrequest {id} is too long to be asked about here: see `avfs approval show {id}`\n"
         ))?;
-        return Ok(true);
+        return Ok(Asked::Done);
     }
     terminal.say(&format!("\n{text}"))?;
     let Some(answer) = terminal.ask("Let it run once? [y = yes, n = deny, Enter = later] ")? else {
-        return Ok(false);
+        return Ok(Asked::NobodyThere);
     };
     let done = match answer.as_str() {
         "y" | "yes" => {
             let approve = ApprovalApprove {
                 id,
+                shown: details.shown.clone(),
                 passphrase: passphrase.cloned(),
                 lifetime_ms: None,
             };
@@ -243,8 +291,19 @@ fn decide(
         _ => Ok("left for later"),
     };
     match done {
-        Ok(word) => terminal.say(&format!("{word}\n"))?,
-        Err(error) => terminal.say(&format!("error: {}\n", error.message()))?,
+        Ok(word) => {
+            terminal.say(&format!("{word}\n"))?;
+            Ok(Asked::Done)
+        }
+        Err(error) => {
+            terminal.say(&format!("error: {}\n", printable_lines(&error.message())))?;
+            if let Some(hint) = error.hint() {
+                terminal.say(&format!("hint: {}\n", printable_lines(&hint)))?;
+            }
+            Ok(match error.kind() {
+                ErrorKind::Conflict => Asked::Refused,
+                _ => Asked::Done,
+            })
+        }
     }
-    Ok(true)
 }

@@ -171,6 +171,7 @@ fn plant(stage: &Stage, session: &mut Session) -> Result<AttackItem> {
         host_dir: exported.to_string_lossy().into_owned(),
         host_dir_b64: None,
         overwrite: false,
+        allow_hooks: true,
     })?;
     let ran = marker.exists();
     let found = patch.changes.len();

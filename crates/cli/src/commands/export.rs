@@ -3,13 +3,13 @@
 use super::paths;
 use crate::args::ExportArgs;
 use crate::error::{Error, Result};
-use crate::output::Output;
 use crate::output::changes::printable;
 use crate::output::table::{count, size};
+use crate::output::{Output, style};
 use crate::session::Session;
 use avfs_api::wire::{
     ArchiveRead, BackWord, Export, ExportArchive, ExportChanges, Exported, ExportedChanges,
-    SkippedItem,
+    RunsByItselfItem, SkippedItem,
 };
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -47,6 +47,7 @@ pub fn run(args: ExportArgs, session: &mut Session, output: Output) -> Result<()
                 host_dir,
                 host_dir_b64,
                 overwrite: args.overwrite,
+                allow_hooks: args.allow_hooks,
             };
             let exported = session.call_watched(&request, output, "exporting")?;
             output.answer(&exported, text)
@@ -76,7 +77,25 @@ fn text(exported: &Exported) -> String {
         printable(&exported.real_path),
     )];
     lines.extend(skipped_lines(&exported.skipped));
+    lines.extend(runs_lines(&exported.runs_by_itself, false));
     lines.join("\n")
+}
+
+/// All of them: one that is not named is one that nobody looks at.
+fn runs_lines(found: &[RunsByItselfItem], dry_run: bool) -> Vec<String> {
+    let line = |item: &RunsByItselfItem| {
+        let warning = style::bad("runs by itself:");
+        let allowed = match item.guarded && dry_run {
+            true => "; it is written only with --allow-hooks",
+            false => "",
+        };
+        format!(
+            "{warning} {} ({}{allowed})",
+            printable(&item.path),
+            item.why
+        )
+    };
+    found.iter().map(line).collect()
 }
 
 fn changes(
@@ -99,6 +118,7 @@ fn changes(
         path,
         path_b64,
         dry_run: args.dry_run,
+        allow_hooks: args.allow_hooks,
     };
     let exported = session.call_watched(&request, output, "exporting")?;
     output.answer(&exported, changes_text)
@@ -117,6 +137,7 @@ fn changes_text(exported: &ExportedChanges) -> String {
         .map(|change| format!("{} {}", word(change.action), printable(&change.path)))
         .collect();
     lines.extend(skipped_lines(&exported.skipped));
+    lines.extend(runs_lines(&exported.runs_by_itself, exported.dry_run));
     let host = printable(&exported.real_path);
     lines.push(match (exported.changes.len(), exported.dry_run) {
         (0, _) => format!("{host} is as {} is", exported.vfs_path),

@@ -3,7 +3,7 @@
 use super::paths;
 use crate::args::GrepArgs;
 use crate::error::Result;
-use crate::output::changes::printable;
+use crate::output::changes::{printable, printable_line};
 use crate::output::{Output, note, style};
 use crate::session::Session;
 use avfs_api::wire::{Grep, GrepLineItem, GrepOutput, GrepReport};
@@ -83,10 +83,4 @@ fn shown(path: &str, line: &GrepLineItem, sign: char, args: &GrepArgs) -> String
     } else {
         format!("{path}{sign}{text}")
     }
-}
-
-/// Tabs are part of text; other control characters could command the terminal.
-fn printable_line(line: &str) -> String {
-    let parts: Vec<String> = line.split('\t').map(printable).collect();
-    parts.join("\t")
 }

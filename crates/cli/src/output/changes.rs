@@ -2,6 +2,8 @@
 
 use super::style;
 use avfs_api::wire::{ChangeItem, ChangeWord, EntryItem, TypeWord};
+use std::borrow::Cow;
+use std::io::IsTerminal;
 
 /// How many lines a report shows before it counts the rest.
 const SHOWN: usize = 20;
@@ -111,28 +113,52 @@ fn modes(change: &ChangeItem) -> String {
     format!("{} → {}", mode(&change.before), mode(&change.after))
 }
 
-/// A name can hold anything, and a terminal obeys control characters: show them instead.
+/// A name can hold anything, and a terminal obeys control characters: show them instead, and those that turn the
+/// direction of text, break a line or cannot be seen.
 pub fn printable(text: &str) -> String {
-    if text.chars().any(char::is_control) {
-        text.chars()
-            .flat_map(|c| {
-                let shown: Vec<char> = if c.is_control() {
-                    c.escape_default().collect()
-                } else {
-                    vec![c]
-                };
-                shown
-            })
-            .collect()
-    } else {
-        text.to_owned()
+    if !text.chars().any(deceives) {
+        return text.to_owned();
     }
+    let mut shown = String::new();
+    for character in text.chars() {
+        match deceives(character) {
+            true => shown.extend(character.escape_default()),
+            false => shown.push(character),
+        }
+    }
+    shown
 }
 
-/// A patch with its lines coloured by what they are.
+/// Several lines of which all but the first are indented, so that none of them looks like a line of ours.
+pub fn printable_lines(text: &str) -> String {
+    let lines: Vec<String> = text.split('\n').map(printable_line).collect();
+    lines.join("\n  ")
+}
+
+/// Tabs are part of text; other control characters could command the terminal.
+pub fn printable_line(line: &str) -> String {
+    let parts: Vec<String> = line.split('\t').map(printable).collect();
+    parts.join("\t")
+}
+
+fn deceives(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}')
+}
+
+/// A patch with its lines coloured by what they are. On a terminal nothing in it can command that; elsewhere it is
+/// exact, so that it can be applied.
 pub fn patch(text: &str) -> String {
+    let safe = std::io::stdout().is_terminal();
     let mut coloured = String::with_capacity(text.len());
-    for line in text.lines() {
+    for line in text.split_terminator('\n') {
+        let line = &*match safe {
+            true => Cow::Owned(printable_line(line)),
+            false => Cow::Borrowed(line),
+        };
         let styled = match line.as_bytes() {
             [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => style::strong(line).to_string(),
             [b'd', b'i', b'f', b'f', ..] => style::strong(line).to_string(),
@@ -179,5 +205,8 @@ mod tests {
     fn a_name_cannot_command_the_terminal() {
         assert_eq!(printable("/a\u{1b}[2Jb"), "/a\\u{1b}[2Jb");
         assert_eq!(printable("/né"), "/né");
+        assert_eq!(printable("a\u{202e}b\u{2028}"), "a\\u{202e}b\\u{2028}");
+        assert_eq!(printable("a\u{85}\r\n"), "a\\u{85}\\r\\n");
+        assert_eq!(printable_lines("no\nhint: \u{1b}x"), "no\n  hint: \\u{1b}x");
     }
 }

@@ -1,6 +1,6 @@
 //! The short report after a command, for a reader.
 
-use super::changes::first_lines;
+use super::changes::{first_lines, printable_lines};
 use super::style;
 use super::table::count;
 use avfs_api::wire::{Envelope, EnvelopeResult, StatusWord};
@@ -10,11 +10,13 @@ pub fn report(envelope: &Envelope) -> String {
     let result = &envelope.result;
     let mut lines = vec![headline(result)];
     if let Some(reason) = &result.decision.reason {
-        lines.push(format!("  {reason}"));
+        lines.push(format!("  {}", printable_lines(reason)));
     }
     if let Some(tried) = &result.speculation {
         let changed = count(tried.changes.len() as u64, "path");
-        lines.push(format!("  tried in a fork that is gone: {changed} changed"));
+        lines.push(format!(
+            "  tried in the namespace sandbox, without network, in a fork that is gone: {changed} changed"
+        ));
         let tried = first_lines(&tried.changes).into_iter();
         lines.extend(tried.map(|line| format!("    {line}")));
     }
@@ -24,7 +26,7 @@ pub fn report(envelope: &Envelope) -> String {
         lines.push(format!("  request {id}"));
     }
     if let Some(reason) = &result.reason {
-        lines.push(format!("  {reason}"));
+        lines.push(format!("  {}", printable_lines(reason)));
     }
     lines.extend(
         first_lines(&result.changes)
@@ -35,7 +37,7 @@ pub fn report(envelope: &Envelope) -> String {
         lines.push(format!(
             "  {} {}",
             style::bad("error:"),
-            uncommitted.message
+            printable_lines(&uncommitted.message)
         ));
         let hint = uncommitted.hint.iter();
         lines.extend(hint.map(|hint| format!("  {} {hint}", style::good("hint:"))));

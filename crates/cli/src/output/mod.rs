@@ -3,6 +3,7 @@
 pub mod changes;
 pub mod exec;
 pub mod progress;
+pub mod quoted;
 pub mod style;
 pub mod table;
 
@@ -84,8 +85,10 @@ impl Output {
                 path: error.path(),
             }),
             Form::Text => {
-                let mut text = format!("{} {}", style::bad("error:"), error.message());
+                let message = changes::printable_lines(&error.message());
+                let mut text = format!("{} {message}", style::bad("error:"));
                 if let Some(hint) = hint {
+                    let hint = changes::printable_lines(&hint);
                     text.push_str(&format!("\n{} {hint}", style::good("hint:")));
                 }
                 note(&text)

@@ -1,8 +1,6 @@
 //! An approval lets one command run once, as it was shown, and nothing else.
 
-use super::{
-    DEPLOY, approved, approves, asks, guarded, home, homes, refused, set_up, text, with_approval,
-};
+use super::{DEPLOY, approved, approves, asks, guarded, home, homes, refused, text, with_approval};
 use avfs_testkit::Person;
 use std::time::Duration;
 
@@ -53,6 +51,10 @@ fn an_approval_is_for_one_command_directory_and_environment() {
         vec!["--network", "host", "--", "sh", "deploy.sh"],
         vec!["--readonly", "--", "sh", "deploy.sh"],
         vec!["--fork", "--", "sh", "deploy.sh"],
+        vec!["--driver", "process", "--", "sh", "deploy.sh"],
+        vec!["--timeout", "1000", "--", "sh", "deploy.sh"],
+        vec!["--disk", "10m", "--", "sh", "deploy.sh"],
+        vec!["--checkpoint", "mine", "--", "sh", "deploy.sh"],
     ] {
         refused(&home, &id, &words, "Denied", "another command");
     }
@@ -70,18 +72,6 @@ fn an_approval_is_for_one_content_of_the_script() {
     let id = approved(&home);
     home.ok(&["write", "/workspace/deploy.sh", "echo evil"]);
     refused(&home, &id, &DEPLOY, "Conflict", "has changed since");
-
-    home.ok(&["write", "/tmp/deploy.sh", "echo good"]);
-    let in_tmp = ["--", "sh", "/tmp/deploy.sh"];
-    let id = asks(&home, &in_tmp);
-    approves(&home, &id, &[]);
-    home.ok(&["write", "/tmp/deploy.sh", "echo evil"]);
-    refused(&home, &id, &in_tmp, "Denied", "script content");
-    home.ok(&["write", "/tmp/deploy.sh", "echo good"]);
-    assert_eq!(
-        with_approval(&home, &id, &in_tmp)["result"]["stdout"],
-        "good\n"
-    );
 
     // What is read from outside cannot be looked at, so it cannot be approved.
     let envelope = home.json(&["proxy", "exec", "--stdin", "--", "sh"]);
@@ -159,46 +149,6 @@ fn requests_do_not_pile_up() {
 }
 
 #[test]
-fn a_wrong_passphrase_approves_nothing_and_cannot_be_guessed_for_long() {
-    let home = home();
-    guarded(&home);
-    let id = asks(&home, &DEPLOY);
-    let attempt = |passphrase: &str| {
-        let mut person = Person::start(home.command(&["approval", "approve", &id]));
-        person.answer("Passphrase to let it run once: ", passphrase);
-        person.end()
-    };
-    for guess in ["password", "correct horse", "x", "y", "z"] {
-        let (status, said) = attempt(guess);
-        assert!(
-            !status.success() && said.contains("wrong"),
-            "{status}: {said}"
-        );
-    }
-    let (status, said) = attempt(super::PASSPHRASE);
-    assert!(
-        !status.success() && said.contains("too many"),
-        "{status}: {said}"
-    );
-    refused(&home, &id, &DEPLOY, "NeedsApproval", "nobody");
-}
-
-#[test]
-fn a_passphrase_is_changed_only_by_who_knows_it() {
-    let home = home();
-    set_up(&home);
-    let mut person = Person::start(home.command(&["approval", "setup"]));
-    person.answer("Present passphrase: ", "i do not know");
-    person.answer("New passphrase: ", "something else");
-    person.answer("Once more: ", "something else");
-    let (status, said) = person.end();
-    assert!(
-        !status.success() && said.contains("wrong"),
-        "{status}: {said}"
-    );
-}
-
-#[test]
 fn a_command_can_be_held_until_it_is_approved() {
     let home = home();
     guarded(&home);
@@ -207,7 +157,7 @@ fn a_command_can_be_held_until_it_is_approved() {
     let mut owner = Person::start(home.command(&["approval", "watch"]));
     owner.answer("Passphrase: ", super::PASSPHRASE);
     let shown = owner.wait_for("Let it run once?").to_owned();
-    assert!(shown.contains("    deploy.sh"), "{shown}");
+    assert!(shown.contains("    | deploy.sh"), "{shown}");
     owner.answer(" ", "y");
     owner.wait_for("approved");
     let output = held.wait_with_output().unwrap();
@@ -242,4 +192,33 @@ fn what_the_approver_sees_is_what_there_is() {
         );
     }
     assert!(shown[0].contains("X=\\u{1b}]0;t\\u{7}"), "{}", shown[0]);
+}
+
+#[test]
+fn text_of_a_command_cannot_pass_for_ours() {
+    let home = home();
+    guarded(&home);
+    let long = "x".repeat(300);
+    let shell =
+        format!("sh deploy.sh\n\n  network  host\n\r\n  rule     mine\u{2028}\u{85}\t\n{long}\n  ");
+    let id = asks(&home, &["--env", &format!("E={long}"), "--shell", &shell]);
+    let shown = home.ok(&["approval", "show", &id]);
+    let (ours, theirs) = shown.split_once("  shell text:\n").expect("a block of it");
+    let (theirs, after) = theirs.split_once("  shown as").expect("and its end");
+    for row in theirs.lines() {
+        assert!(
+            row.starts_with("    | ") || row.starts_with("    > "),
+            "{row:?} in\n{shown}"
+        );
+    }
+    let lines = theirs.lines().filter(|row| row.starts_with("    | "));
+    assert_eq!(lines.count(), shell.split('\n').count(), "{shown}");
+    assert!(
+        theirs.contains("    | \n"),
+        "an empty line is marked: {shown}"
+    );
+    assert!(!(ours.to_owned() + after).contains("mine"), "{shown}");
+    for row in shown.lines() {
+        assert!(row.chars().count() < 80, "a terminal would break it: {row}");
+    }
 }

@@ -2,8 +2,10 @@
 
 mod approvals;
 mod files;
+mod guesses;
 mod jobs;
 mod speculation;
+mod state;
 mod surfaces;
 
 use avfs_testkit::{Home, Person};

@@ -78,7 +78,8 @@ fn what_was_tried_and_timed_out_is_published_as_that() {
     let (id, result) = speculates_with(&home, &["--timeout", "3000"]);
     assert_eq!(result["speculation"]["status"], "timed_out", "{result:#}");
     approves(&home, &id, &[]);
-    let published = with_approval(&home, &id, &DEPLOY)["result"].clone();
+    let same = [&["--timeout", "3000"], &DEPLOY[..]].concat();
+    let published = with_approval(&home, &id, &same)["result"].clone();
     assert_eq!(published["status"], "timed_out", "{published:#}");
     assert_eq!(published["timed_out"], true);
     let changed = &published["changed_files"];
@@ -104,4 +105,148 @@ fn a_command_that_needs_no_approval_just_runs() {
     assert_eq!(envelope["result"]["exit_code"], 0);
     assert!(envelope["result"]["speculation"].is_null());
     home.ok(&["cat", "/workspace/x"]);
+}
+
+#[test]
+fn a_trial_is_always_in_the_sandbox_and_without_network() {
+    for home in homes() {
+        guarded(&home);
+        // On the host this would be seen.
+        let mark = home.path().join("mark");
+        std::fs::create_dir(&mark).unwrap();
+        let script = format!(
+            "touch {}/escaped; ls /sys/class/net; echo $AVFS_MOUNTPOINT",
+            mark.display()
+        );
+        home.ok(&["write", "/workspace/deploy.sh", &script]);
+        for weaker in [
+            &["--driver", "process"][..],
+            &["--network", "host"],
+            &["--fork"],
+            &["--fork", "--keep-on-success"],
+        ] {
+            let words = [&["proxy", "exec", "--speculate"], weaker, &DEPLOY].concat();
+            let answer = home.json(&words);
+            assert_eq!(answer["error"], "Invalid", "{weaker:?}: {answer:#}");
+            assert!(
+                super::text(&answer, "message").contains("namespace sandbox"),
+                "{answer:#}"
+            );
+        }
+        let (id, result) = speculates(&home);
+        assert_eq!(std::fs::read_dir(&mark).unwrap().count(), 0);
+        assert!(
+            super::text(&result["speculation"], "stdout").ends_with("/\n"),
+            "{result:#}"
+        );
+        let shown = home.json(&["approval", "show", &id]);
+        assert_eq!(shown["driver"], "namespace");
+        let tried = &shown["speculation"];
+        assert_eq!(
+            (&tried["driver"], &tried["network"]),
+            (&"namespace".into(), &"none".into())
+        );
+        let text = home.ok(&["approval", "show", &id]);
+        assert!(
+            text.contains("tried in a fork, driver namespace, network none"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn what_a_process_on_the_host_would_be_is_shown_as_that() {
+    let home = home();
+    guarded(&home);
+    let words = [&["--driver", "process"], &DEPLOY[..]].concat();
+    let id = super::asks(&home, &words);
+    let text = home.ok(&["approval", "show", &id]);
+    assert!(
+        text.contains("driver   process: outside the sandbox"),
+        "{text}"
+    );
+}
+
+/// Begins a trial that goes on for a while; gives the name of its fork, too.
+fn tries(home: &avfs_testkit::Home, script: &str) -> (std::process::Child, String) {
+    home.ok(&["write", "/workspace/deploy.sh", script]);
+    let words = [
+        "--json",
+        "proxy",
+        "exec",
+        "--speculate",
+        "--",
+        "sh",
+        "deploy.sh",
+    ];
+    let mut command = home.command(&words);
+    let child = command
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut fork = String::new();
+    let begun = || {
+        let vaults = home.json(&["vault", "list"]);
+        let names = vaults
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|vault| vault["name"].as_str());
+        fork = names
+            .into_iter()
+            .find(|name| name.starts_with("fork-"))
+            .unwrap_or_default()
+            .to_owned();
+        !fork.is_empty()
+            && home
+                .avfs(&["--vault", &fork, "cat", "/workspace/begun"])
+                .status
+                .success()
+    };
+    assert!(avfs_testkit::wait_for(
+        std::time::Duration::from_secs(60),
+        begun
+    ));
+    (child, fork)
+}
+
+#[test]
+fn nobody_works_in_the_fork_of_a_trial() {
+    let home = home();
+    guarded(&home);
+    let (mut child, fork) = tries(&home, "touch begun; while :; do sleep 0.05; done");
+    for words in [
+        &["write", "/workspace/out", "forged"][..],
+        &["proxy", "exec", "--", "touch", "forged"],
+    ] {
+        let answer = home.json(&[&["--vault", &fork], words].concat());
+        assert_eq!(answer["error"], "Conflict", "{answer:#}");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn a_trial_on_a_state_that_is_gone_is_not_asked_about() {
+    let home = home();
+    guarded(&home);
+    let (child, _) = tries(&home, "touch begun; sleep 4");
+    home.ok(&["write", "/workspace/other", "x"]);
+    let output = child.wait_with_output().unwrap();
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answer["error"], "Conflict", "{answer:#}");
+    assert!(super::text(&answer, "message").contains("while the command was tried"));
+    let listed = home.json(&["approval", "list"]);
+    assert_eq!(listed["approvals"], serde_json::json!([]));
+    // One that was asked about, and then the vault changed.
+    home.ok(&["write", "/workspace/deploy.sh", "echo tried > out"]);
+    let (id, _) = speculates(&home);
+    home.ok(&["write", "/workspace/other", "y"]);
+    let mut owner = avfs_testkit::Person::start(home.command(&["approval", "approve", &id]));
+    owner.answer("Passphrase to let it run once: ", super::PASSPHRASE);
+    let (status, said) = owner.end();
+    assert!(
+        !status.success() && said.contains("since the command was tried"),
+        "{said}"
+    );
 }

@@ -64,7 +64,11 @@ fn nobody_approves_in_the_agents_class_or_without_a_terminal() {
     let (done, text) = said(&mut home.command_without_terminal(&["approval", "approve", &id]));
     assert!(!done && text.contains("no terminal"), "{text}");
     // The right words are not enough: they must come from a terminal.
-    let request = format!(r#"{{"id":"{id}","passphrase":"{}"}}"#, super::PASSPHRASE);
+    let shown = home.json(&["approval", "show", &id])["shown"].to_string();
+    let request = format!(
+        r#"{{"id":"{id}","shown":{shown},"passphrase":"{}"}}"#,
+        super::PASSPHRASE
+    );
     let mut curl = Command::new("setsid");
     curl.args([
         "-w",

@@ -5,6 +5,7 @@ mod back;
 mod bad_input;
 mod disk;
 mod exports;
+mod hooks;
 mod imports;
 mod manners;
 

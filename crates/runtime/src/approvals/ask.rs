@@ -5,13 +5,14 @@ use std::time::Duration;
 use avfs_policy::Decision;
 use avfs_vault::{
     Approval, ApprovalId, ApprovalState, ApprovalUse, Error as VaultError, NewApproval,
-    NewJournalEntry, Speculation, Unfit,
+    NewJournalEntry,
 };
 use serde_json::json;
 
+use super::speculate::Tried;
 use super::{WAITS, binding, in_seconds, shown};
 use crate::call::Call;
-use crate::exec::Permitted;
+use crate::exec::{Admission, Alone, Permitted};
 use crate::options::Approving;
 use crate::report::{ApprovalReport, ExecReport, ExecStatus, Timings};
 use crate::run::OutputSink;
@@ -75,10 +76,8 @@ impl Asking {
         loop {
             let now = vaults.approval(approval.id)?;
             match now.state {
-                ApprovalState::Approved => {
-                    let grant = self.grant(approval.id, approval.binding);
-                    return Ok(self.granted(grant));
-                }
+                // For what it would be now: not for what it was when it was asked for.
+                ApprovalState::Approved => return self.bring(approval.id),
                 ApprovalState::Pending if !now.is_expired() => {}
                 ApprovalState::Denied => {
                     return self.report(ExecStatus::Denied, ApprovalReport::Pending(now.id));
@@ -93,13 +92,17 @@ impl Asking {
     }
 
     /// Records the request, for somebody to answer.
-    pub(super) fn request(&self, speculation: Option<Speculation>) -> Result<Approval> {
+    pub(super) fn request(&self, tried: Option<Tried>) -> Result<Approval> {
         let call = &self.call;
         let binding = binding::binding(call)?;
         // What running commands have written by now is part of what is approved.
         let slot = call.runtime.slot(call.vault.id);
         let (root, version) =
             slot.current(&call.runtime, |vault| Ok((vault.head, vault.version)))?;
+        if tried.as_ref().is_some_and(|tried| tried.on != root) {
+            let vault = call.vault.name.to_string();
+            return Err(Error::MovedWhileTried { vault });
+        }
         Ok(call.runtime.inner.vaults.request_approval(NewApproval {
             vault: call.vault.id,
             exec: call.exec,
@@ -108,13 +111,13 @@ impl Asking {
             binding,
             request: shown::request(call, &self.decision),
             expires: in_seconds(WAITS),
-            speculation,
+            speculation: tried.map(|tried| tried.left),
             by: call.by(),
         })?)
     }
 
     /// Tells whom to ask, or why nobody can be asked.
-    fn pending(self, asked: Result<Approval>) -> Result<Answer> {
+    pub(super) fn pending(self, asked: Result<Approval>) -> Result<Answer> {
         let approval = match asked {
             Ok(approval) => ApprovalReport::Pending(approval.id),
             Err(error) => match &error {
@@ -158,13 +161,13 @@ impl Asking {
             call: self.call,
             decision: self.decision,
             timings: self.timings,
-            grant: Some(grant),
+            admission: Admission::Alone(Alone::Approved(grant)),
         }))
     }
 }
 
 impl Grant {
-    /// Uses the approval up. From here on nothing else moves the vault until the command has begun.
+    /// Uses the approval up, if the vault is in the state that was approved. To be called while it cannot move.
     pub fn redeem(&self, call: &Call) -> Result<Approval> {
         let vaults = &call.runtime.inner.vaults;
         match vaults.use_approval(self.id, &self.using) {
@@ -182,13 +185,5 @@ impl Grant {
                 Err(error.into())
             }
         }
-    }
-
-    /// The vault is not what it was when the approval was used.
-    pub fn moved(&self) -> Error {
-        Error::Vault(VaultError::ApprovalUnfit {
-            id: self.id,
-            reason: Unfit::VaultMoved,
-        })
     }
 }

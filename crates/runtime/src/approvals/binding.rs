@@ -1,29 +1,54 @@
-//! What an approval is for, as one hash: the command, where and with what it runs, and all that it could read that
-//! the vault's root does not pin down.
-
-use std::os::fd::OwnedFd;
-
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, readlinkat, statat};
-use rustix::io::Errno;
+//! What an approval is for, as one hash: the command, where and with what it runs. Together with the vault's root, which
+//! is compared beside it, this is all that the command can depend on and somebody in the vault could change:
+//!
+//! - Whatever is in the vault, the home directory included, is in its root.
+//! - An approved command has a sandbox of its own, made on exactly that root, with nothing in its layer. `/tmp`,
+//!   `/var/tmp`, `/run`, `/dev/shm`, shared memory, message queues and the private network are new and empty in it, and no
+//!   process is there but its own (`live/alone.rs`). So they need not be bound.
+//! - Until it ends, nothing else runs in the vault, changes it or mounts it.
+//! - It has no input and no terminal.
+//!
+//! Who might lie, and what each could forge:
+//!
+//! - *The agent, with files*: a script that it changes after it asked, after it was shown, after it was approved, or while
+//!   it runs. The state is taken when it is shown, compared when it is approved, compared again under the vault's lock
+//!   when it starts, and cannot change until it ends.
+//! - *The agent, with other places*: a file in `/tmp`, a segment of shared memory, a socket in `/run`, a process that still
+//!   runs. The sandbox is new.
+//! - *The agent, with options*: the same words with another directory, variable, network, driver, limit or fork. All of
+//!   them are in the hash, and so is the vault's name, which commands see.
+//! - *The agent, with words*: text that looks like our own lines, or like other text. See `shown.rs`.
+//! - *A client in the middle*: it shows the owner one request and approves another. An approval names the fingerprint of
+//!   what was shown, which covers the request, this hash and the state (`Shown`).
+//! - *Whoever guesses the passphrase*: guesses are counted before they are looked at. See `proof.rs`.
+//!
+//! Not bound: what the host lends read-only (its programs and libraries), the time, and chance. With `--driver process` or
+//! `--network host` a command also sees what no hash could hold; the approver is shown that.
 
 use crate::call::{Call, ExecCommand};
 use crate::options::Stdin;
 use crate::{Error, Result};
 
-/// More than this in `/tmp` is not read for an approval.
-const MOST_BYTES: u64 = 64 << 20;
-const MOST_NAMES: usize = 20_000;
-
 /// The hash of the request as it would run now.
 pub(crate) fn binding(call: &Call) -> Result<[u8; 32]> {
+    let unbound = |why: &str| Error::CannotBind {
+        why: why.to_owned(),
+    };
     if !matches!(call.request.stdin, Stdin::Empty) {
         return Err(unbound(
             "it reads standard input, which nobody can look at beforehand",
         ));
     }
-    let mut hash = Fields(blake3::Hasher::new());
-    hash.add(b"agentvfs approval 1");
+    if call.request.terminal.is_some() {
+        return Err(unbound(
+            "it has a terminal, and nobody knows what will be typed there",
+        ));
+    }
+    let inner = &call.runtime.inner;
+    let name = inner.vaults.by_id(call.vault.id)?.name;
+    let mut hash = Fields::new(b"agentvfs approval 2");
     hash.add(call.vault.id.as_bytes());
+    hash.add(name.as_str().as_bytes());
     match &call.request.command {
         ExecCommand::Argv(argv) => {
             hash.add(b"argv");
@@ -36,7 +61,7 @@ pub(crate) fn binding(call: &Call) -> Result<[u8; 32]> {
         }
     }
     hash.add(call.cwd.as_bytes());
-    let mut env = call.env.clone();
+    let mut env = inner.host.environment(&name, &call.env);
     env.sort();
     hash.count(env.len());
     for (name, value) in &env {
@@ -49,108 +74,34 @@ pub(crate) fn binding(call: &Call) -> Result<[u8; 32]> {
         options.driver,
         options.access,
         options.branch,
+        &options.checkpoint,
     );
     hash.add(format!("{chosen:?}").as_bytes());
-    scratch(call, &mut hash)?;
-    Ok(*hash.0.finalize().as_bytes())
+    let terms = (call.terms.timeout, call.terms.limits, call.terms.profile);
+    hash.add(format!("{terms:?}").as_bytes());
+    Ok(hash.finish())
 }
 
 /// Fields of a hash, each with its length, so that none can pass for two.
-struct Fields(blake3::Hasher);
+pub(super) struct Fields(blake3::Hasher);
 
 impl Fields {
-    fn add(&mut self, bytes: &[u8]) {
+    pub fn new(purpose: &[u8]) -> Fields {
+        let mut fields = Fields(blake3::Hasher::new());
+        fields.add(purpose);
+        fields
+    }
+
+    pub fn add(&mut self, bytes: &[u8]) {
         self.count(bytes.len());
         self.0.update(bytes);
     }
 
-    fn count(&mut self, count: usize) {
+    pub fn count(&mut self, count: usize) {
         self.0.update(&(count as u64).to_le_bytes());
     }
-}
 
-fn unbound(why: &str) -> Error {
-    Error::CannotBind {
-        why: why.to_owned(),
-    }
-}
-
-/// `/tmp` is in no version, so what is in it is part of what is approved.
-fn scratch(call: &Call, hash: &mut Fields) -> Result<()> {
-    let place = call.runtime.inner.layers.scratch(call.vault.id)?;
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = openat(CWD, place, flags, Mode::empty()).map_err(unreadable)?;
-    let mut budget = Budget {
-        bytes: MOST_BYTES,
-        names: MOST_NAMES,
-    };
-    beneath(&directory, hash, &mut budget, 0)
-}
-
-struct Budget {
-    bytes: u64,
-    names: usize,
-}
-
-fn unreadable(errno: Errno) -> Error {
-    unbound(&format!("what is in its /tmp cannot be read: {errno}"))
-}
-
-/// Adds every name below a directory, sorted, with what it stands for.
-fn beneath(directory: &OwnedFd, hash: &mut Fields, left: &mut Budget, depth: usize) -> Result<()> {
-    if depth > 64 {
-        return Err(unbound("the directories in its /tmp are nested too deeply"));
-    }
-    let mut names = Vec::new();
-    for item in Dir::read_from(directory).map_err(unreadable)? {
-        let name = item.map_err(unreadable)?.file_name().to_owned();
-        if name.as_c_str() != c"." && name.as_c_str() != c".." {
-            names.push(name);
-        }
-    }
-    names.sort();
-    hash.count(names.len());
-    for name in names {
-        left.names = left
-            .names
-            .checked_sub(1)
-            .ok_or_else(|| unbound("its /tmp holds too many files"))?;
-        hash.add(name.as_bytes());
-        let stat = statat(directory, &name, AtFlags::SYMLINK_NOFOLLOW).map_err(unreadable)?;
-        hash.add(&stat.st_mode.to_le_bytes());
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory => {
-                let flags = flags | OFlags::DIRECTORY;
-                let inner = openat(directory, &name, flags, Mode::empty()).map_err(unreadable)?;
-                beneath(&inner, hash, left, depth + 1)?;
-            }
-            FileType::RegularFile => {
-                let file = openat(directory, &name, flags, Mode::empty()).map_err(unreadable)?;
-                hash.add(&content(file, left)?);
-            }
-            FileType::Symlink => {
-                let target = readlinkat(directory, &name, Vec::new()).map_err(unreadable)?;
-                hash.add(target.as_bytes());
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-fn content(file: OwnedFd, left: &mut Budget) -> Result<[u8; 32]> {
-    let mut hash = blake3::Hasher::new();
-    let mut piece = vec![0; 64 * 1024];
-    loop {
-        let size = rustix::io::read(&file, &mut piece).map_err(unreadable)?;
-        if size == 0 {
-            return Ok(*hash.finalize().as_bytes());
-        }
-        left.bytes = left
-            .bytes
-            .checked_sub(size as u64)
-            .ok_or_else(|| unbound("its /tmp holds more than 64 MiB"))?;
-        hash.update(&piece[..size]);
+    pub fn finish(self) -> [u8; 32] {
+        *self.0.finalize().as_bytes()
     }
 }

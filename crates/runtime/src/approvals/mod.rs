@@ -5,6 +5,7 @@
 
 mod ask;
 mod binding;
+mod hints;
 mod proof;
 mod shown;
 mod speculate;
@@ -12,15 +13,15 @@ mod speculate;
 use std::time::Duration;
 
 use avfs_vault::{
-    Approval, ApprovalAnswer, ApprovalId, ApprovalState, Change, ChangeKind, Time, VaultName,
-    pair_renames,
+    Approval, ApprovalAnswer, ApprovalId, ApprovalState, ApprovalVerdict, Change, ChangeKind,
+    RootId, Speculation, Time, VaultName, pair_renames,
 };
 use serde_json::{Value, json};
 
 pub(crate) use ask::{Answer, Asking, Grant};
-pub(crate) use proof::Attempts;
+pub(crate) use hints::{approval_hint, unfit_kind};
 pub use proof::Proof;
-pub use shown::safe;
+pub use shown::{Shown, safe};
 
 use crate::runtime::Select;
 use crate::session::Session;
@@ -40,6 +41,15 @@ pub struct ApprovalInfo {
     /// None when the vault is gone.
     pub vault: Option<VaultName>,
     pub speculated: bool,
+}
+
+/// A request for approval with all that there is to know before answering it.
+#[derive(Debug)]
+pub struct ApprovalDetails {
+    /// With the state that is shown in the place of the one that it was asked for in.
+    pub info: ApprovalInfo,
+    pub shown: Shown,
+    pub tried: Option<SpeculationDetails>,
 }
 
 /// What a command did when it was tried.
@@ -67,42 +77,73 @@ impl Session {
             .collect()
     }
 
-    pub fn approval_show(
-        &self,
-        id: ApprovalId,
-    ) -> Result<(ApprovalInfo, Option<SpeculationDetails>)> {
+    /// All that an approver should see, on the state that the vault is in now.
+    pub fn approval_show(&self, id: ApprovalId) -> Result<ApprovalDetails> {
         let approval = self.inner.vaults.approval(id)?;
-        let tried = match self.inner.vaults.speculation(id)? {
+        let tried = self.inner.vaults.speculation(id)?;
+        let shown = self.shown(&approval, tried.as_ref())?;
+        let tried = match tried {
             None => None,
-            Some(tried) => {
-                let trees = self.inner.vaults.trees();
-                let mut changes = trees.diff(approval.root, tried.root)?;
-                changes.retain(|change| change.kind != ChangeKind::Times);
-                let changes = pair_renames(changes);
-                let mut text = String::new();
-                for change in &changes {
-                    let old = match &change.kind {
-                        ChangeKind::Renamed { from } => from,
-                        _ => &change.path,
-                    };
-                    text += &patch::patch(trees, change, old)?;
-                }
-                Some(SpeculationDetails {
-                    outcome: tried.outcome,
-                    stdout: tried.stdout,
-                    stderr: tried.stderr,
-                    changes,
-                    patch: text,
-                })
-            }
+            Some(tried) => Some(self.speculation_details(approval.root, tried)?),
         };
-        Ok((self.describe_approval(approval)?, tried))
+        let mut info = self.describe_approval(approval)?;
+        (info.approval.root, info.approval.version) = (shown.root, shown.version);
+        Ok(ApprovalDetails { info, shown, tried })
     }
 
-    /// Lets a request run once, if whoever says so may.
+    /// The state that the vault is in, with what running commands have written, or that was approved already.
+    fn shown(&self, approval: &Approval, tried: Option<&Speculation>) -> Result<Shown> {
+        let waits = approval.state == ApprovalState::Pending && !approval.is_expired();
+        let (root, version) = match waits {
+            true => self
+                .slot(approval.vault)
+                .current(self, |vault| Ok((vault.head, vault.version)))?,
+            false => (approval.root, approval.version),
+        };
+        let trees = self.inner.vaults.trees();
+        // The state of then may have been forgotten, and what it refers to collected.
+        let changed = trees.diff(approval.root, root).ok().map(|changes| {
+            let content = changes
+                .into_iter()
+                .filter(|it| it.kind != ChangeKind::Times);
+            content.map(|change| change.path).collect()
+        });
+        Ok(Shown {
+            root,
+            version,
+            changed,
+            fingerprint: shown::fingerprint(approval, (root, version), tried),
+        })
+    }
+
+    fn speculation_details(&self, base: RootId, tried: Speculation) -> Result<SpeculationDetails> {
+        let trees = self.inner.vaults.trees();
+        let mut changes = trees.diff(base, tried.root)?;
+        changes.retain(|change| change.kind != ChangeKind::Times);
+        let changes = pair_renames(changes);
+        let mut text = String::new();
+        for change in &changes {
+            let old = match &change.kind {
+                ChangeKind::Renamed { from } => from,
+                _ => &change.path,
+            };
+            text += &patch::patch(trees, change, old)?;
+        }
+        Ok(SpeculationDetails {
+            outcome: tried.outcome,
+            stdout: tried.stdout,
+            stderr: tried.stderr,
+            changes,
+            patch: text,
+        })
+    }
+
+    /// Lets a request run once, on the state that was shown, if whoever says so may. `fingerprint` names what was shown;
+    /// if something else would be shown now, nothing is approved.
     pub fn approval_approve(
         &self,
         id: ApprovalId,
+        fingerprint: &str,
         proof: &Proof,
         lifetime: Duration,
     ) -> Result<ApprovalInfo> {
@@ -113,22 +154,33 @@ impl Session {
                 reason: "an approval can be used for one second up to a day".into(),
             });
         }
-        self.answer(id, ApprovalState::Approved, lifetime, proof)
+        let approval = self.inner.vaults.approval(id)?;
+        let shown = self.shown(&approval, self.inner.vaults.speculation(id)?.as_ref())?;
+        if approval.state == ApprovalState::Pending && shown.fingerprint != fingerprint {
+            return Err(avfs_vault::Error::ApprovalShownOtherwise { id }.into());
+        }
+        let Shown { root, version, .. } = shown;
+        self.answer(
+            id,
+            ApprovalVerdict::Approve { root, version },
+            lifetime,
+            proof,
+        )
     }
 
     pub fn approval_deny(&self, id: ApprovalId) -> Result<ApprovalInfo> {
-        self.answer(id, ApprovalState::Denied, WAITS, json!({ "kind": "none" }))
+        self.answer(id, ApprovalVerdict::Deny, WAITS, json!({ "kind": "none" }))
     }
 
     fn answer(
         &self,
         id: ApprovalId,
-        state: ApprovalState,
+        verdict: ApprovalVerdict,
         lifetime: Duration,
         proof: Value,
     ) -> Result<ApprovalInfo> {
         let answer = ApprovalAnswer {
-            state,
+            verdict,
             expires: in_seconds(lifetime),
             proof,
             by: self.principal(),

@@ -1,20 +1,18 @@
 //! Who may approve: another user of the machine, or the owner with the passphrase.
-
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
+//!
+//! A guess is counted, on disk, before anybody looks whether it is right: neither many at a time nor another daemon gives
+//! more of them.
 
 use argon2::Argon2;
 use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher, PasswordVerifier};
+use avfs_vault::{NewJournalEntry, Principal};
 use serde_json::{Value, json};
 
-use crate::runtime::{Runtime, lock};
+use crate::runtime::Runtime;
 use crate::session::Session;
 use crate::{Error, Result};
 
-/// Wrong passphrases before there is a pause, and how long it is.
-const MOST_WRONG: u32 = 5;
-const PAUSE: Duration = Duration::from_secs(60);
 const SHORTEST_PASSPHRASE: usize = 8;
 
 /// What shows that somebody may approve.
@@ -26,36 +24,6 @@ pub enum Proof {
     Passphrase { text: String },
     /// Nothing.
     None,
-}
-
-/// Wrong passphrases of late.
-#[derive(Default)]
-pub(crate) struct Attempts(Mutex<(u32, Option<Instant>)>);
-
-impl Attempts {
-    fn check(&self) -> Result<()> {
-        let mut wrong = lock(&self.0);
-        match *wrong {
-            (MOST_WRONG.., Some(last)) if last.elapsed() < PAUSE => Err(Error::NotApprover {
-                why: "there were too many wrong passphrases",
-                hint: "wait a minute, and try again",
-            }),
-            (MOST_WRONG.., _) => {
-                *wrong = (0, None);
-                Ok(())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn wrong(&self) {
-        let mut wrong = lock(&self.0);
-        *wrong = (wrong.0 + 1, Some(Instant::now()));
-    }
-
-    fn right(&self) {
-        *lock(&self.0) = (0, None);
-    }
 }
 
 impl Runtime {
@@ -74,7 +42,8 @@ impl Session {
                 reason: format!("it needs at least {SHORTEST_PASSPHRASE} characters"),
             });
         }
-        let proof = match self.inner.vaults.approver()? {
+        let old = self.inner.vaults.approver()?;
+        let proof = match old {
             Some(_) => self.prove(proof)?,
             None => json!({ "kind": "first" }),
         };
@@ -83,10 +52,9 @@ impl Session {
             what: "passphrase",
             reason: error.to_string(),
         })?;
-        Ok(self
-            .inner
-            .vaults
-            .set_approver(&hash.to_string(), proof, &self.principal())?)
+        let vaults = &self.inner.vaults;
+        let (hash, by) = (hash.to_string(), self.principal());
+        Ok(vaults.set_approver(old.as_deref(), &hash, proof, &by)?)
     }
 }
 
@@ -111,18 +79,30 @@ impl Runtime {
                 "run `avfs approval approve ID` in a terminal of your own",
             )
         })?;
-        self.inner.attempts.check()?;
+        let vaults = &self.inner.vaults;
+        if !vaults.count_attempt()? {
+            return Err(refused(
+                "there were too many wrong passphrases",
+                "wait a minute, and try again",
+            ));
+        }
         let known = PasswordHash::new(&known).map_err(|error| Error::Invalid {
             what: "stored passphrase",
             reason: error.to_string(),
         })?;
         match Argon2::default().verify_password(text.as_bytes(), &known) {
             Ok(()) => {
-                self.inner.attempts.right();
+                vaults.forget_attempts()?;
                 Ok(json!({ "kind": "passphrase" }))
             }
             Err(_) => {
-                self.inner.attempts.wrong();
+                vaults.record(NewJournalEntry {
+                    vault: None,
+                    exec: None,
+                    principal: Principal::SYSTEM,
+                    operation: "approval.wrong_passphrase".into(),
+                    details: json!({}),
+                })?;
                 Err(refused("the passphrase is wrong", "try again"))
             }
         }

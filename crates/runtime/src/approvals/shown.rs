@@ -1,10 +1,13 @@
 //! Text as an approver must see it: exactly what it is, with nothing that moves the cursor, turns the line around or
 //! looks like something else.
 
+use avfs_policy::Decision;
+use avfs_vault::{Approval, RootId, Speculation, VaultPath};
 use serde_json::{Value, json};
 
+use super::binding::Fields;
 use crate::call::{Call, ExecCommand};
-use avfs_policy::Decision;
+use crate::options::{Access, Branch, CheckpointMode};
 
 /// The text with every character escaped that could deceive. Two different texts never look the same.
 pub fn safe(bytes: &[u8]) -> String {
@@ -63,10 +66,72 @@ pub(crate) fn request(call: &Call, decision: &Decision) -> Value {
         "cwd": safe(call.cwd.as_bytes()),
         "env": env,
         "network": options.network.name(),
+        "driver": options.driver.as_str(),
+        "terms": terms(call),
         "categories": categories,
         "rule": decision.rule,
         "reason": decision.reason.as_deref().map(|reason| safe(reason.as_bytes())),
     })
+}
+
+/// On what terms it runs, besides the network and the driver.
+fn terms(call: &Call) -> Vec<String> {
+    let options = &call.request.options;
+    let limits = &call.terms.limits;
+    let mut terms = vec![match call.terms.timeout {
+        Some(timeout) => format!("at most {} ms", timeout.as_millis()),
+        None => "no limit of time".to_owned(),
+    }];
+    let mut add = |term: Option<String>| terms.extend(term);
+    add(limits.memory.map(|bytes| format!("memory {bytes} bytes")));
+    add(limits.cpus.map(|cpus| format!("{cpus} processors")));
+    add(limits.pids.map(|pids| format!("{pids} processes")));
+    add(limits.disk.map(|bytes| format!("disk {bytes} bytes")));
+    add(call.terms.profile.map(|name| format!("profile {name}")));
+    add((options.access == Access::ReadOnly).then(|| "read-only".to_owned()));
+    add(match options.branch {
+        Branch::Here => None,
+        Branch::Throwaway => Some("in a fork that goes away".to_owned()),
+        Branch::KeepOnSuccess => Some("in a fork that stays if it succeeds".to_owned()),
+    });
+    add(match &options.checkpoint {
+        CheckpointMode::Auto => None,
+        CheckpointMode::Named(name) => Some(format!("checkpoint {name} before it")),
+        CheckpointMode::Never => Some("no checkpoint before it".to_owned()),
+    });
+    terms
+}
+
+/// The state of the vault that an approver looks at, and what names all that was shown.
+#[derive(Debug, Clone)]
+pub struct Shown {
+    pub root: RootId,
+    pub version: u64,
+    /// Paths that changed since the command was asked for; none where that state is not kept any more.
+    pub changed: Option<Vec<VaultPath>>,
+    /// To be given back with the approval.
+    pub fingerprint: String,
+}
+
+/// Names what was shown: the request, what it is bound to, the state it would run on, and what it did when it was tried.
+pub(super) fn fingerprint(
+    approval: &Approval,
+    (root, version): (RootId, u64),
+    tried: Option<&Speculation>,
+) -> String {
+    let mut hash = Fields::new(b"agentvfs shown 1");
+    hash.add(approval.id.as_bytes());
+    hash.add(&approval.binding);
+    hash.add(approval.request.to_string().as_bytes());
+    hash.add(root.object().as_bytes());
+    hash.count(version as usize);
+    if let Some(tried) = tried {
+        hash.add(tried.root.object().as_bytes());
+        hash.add(tried.outcome.to_string().as_bytes());
+        hash.add(&tried.stdout);
+        hash.add(&tried.stderr);
+    }
+    blake3::Hash::from_bytes(hash.finish()).to_hex().to_string()
 }
 
 #[cfg(test)]

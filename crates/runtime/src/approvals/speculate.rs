@@ -1,38 +1,64 @@
-//! Trying a command before anybody approves it: in a throwaway fork, without network. What it did is shown to the
-//! approver, and is what is published if it is approved.
+//! Trying a command before anybody approves it: in a throwaway fork, in the namespace sandbox, without network. What it
+//! did is shown to the approver, and is what is published if it is approved; nothing runs a second time.
 
 use avfs_sandbox::Network;
-use avfs_vault::{Cause, CheckpointLabel, CheckpointOrigin, ExecId, NewVersion, Speculation};
+use avfs_vault::{Cause, CheckpointOrigin, ExecId, NewVersion, RootId, Speculation};
 use serde_json::json;
 
 use super::ask::{Answer, Asking, Grant};
-use crate::Result;
 use crate::branch::Fork;
 use crate::call::{Call, Changes};
 use crate::entered::Left;
-use crate::exec::{ExecRequest, Permitted};
-use crate::options::{Branch, CheckpointMode, Stdin};
+use crate::exec::{Admission, Alone, ExecRequest, Permitted};
+use crate::options::{Branch, CheckpointMode, Driver, Stdin};
 use crate::report::{ApprovalReport, Captured, ExecReport, ExecStatus, SpeculationReport};
 use crate::run::OutputSink;
+use crate::{Error, Result};
 
 /// How much of each output stream is kept with a speculation.
 const KEPT_OUTPUT: usize = 64 * 1024;
+
+/// What a trial left, and the root that it began on.
+pub(super) struct Tried {
+    pub on: RootId,
+    pub left: Speculation,
+}
 
 impl Asking {
     /// Runs the command where it can do no harm, and asks with what it did.
     pub(super) fn speculate(self, sink: &dyn OutputSink) -> Result<Answer> {
         // Before it is run: what cannot be approved need not be tried.
-        super::binding::binding(&self.call)?;
+        if let Err(error) = super::binding::binding(&self.call) {
+            return self.pending(Err(error));
+        }
         let fork = Fork::of(&self.call.runtime, &self.call.vault, self.call.exec)?;
+        let on = fork.vault.head;
         let tried = self.in_fork(&fork).carry_out(sink)?;
-        let root = self.call.runtime.inner.vaults.by_id(fork.vault.id)?.head;
-        let speculation = Speculation {
-            root,
+        if let Some(uncommitted) = &tried.uncommitted {
+            let why = format!("what it did could not be kept: {}", uncommitted.message);
+            return self.pending(Err(Error::CannotBind { why }));
+        }
+        let left = self.call.runtime.inner.vaults.by_id(fork.vault.id)?;
+        // The fork has a name, and since the command ended somebody may have worked in it.
+        let alone = match tried.version {
+            Some(number) => left.version == number,
+            None => left.head == on,
+        };
+        if !alone {
+            let vault = self.call.vault.name.to_string();
+            return Err(Error::MovedWhileTried { vault });
+        }
+        let left = Speculation {
+            root: left.head,
             outcome: json!(tried.status),
             stdout: kept(&tried.stdout),
             stderr: kept(&tried.stderr),
         };
-        let approval = self.request(Some(speculation))?;
+        let asked = self.request(Some(Tried { on, left }));
+        let approval = match asked {
+            Ok(approval) => approval,
+            refused => return self.pending(refused),
+        };
         // Its state is now kept by the request.
         fork.end(false)?;
         let answer = self.report(
@@ -58,6 +84,8 @@ impl Asking {
     fn in_fork(&self, fork: &Fork) -> Permitted {
         let call = &self.call;
         let mut options = call.request.options.clone();
+        // Whatever was asked for: nobody has approved it yet.
+        options.driver = Driver::Namespace;
         options.network = Network::None;
         options.branch = Branch::Here;
         options.checkpoint = CheckpointMode::Never;
@@ -84,7 +112,7 @@ impl Asking {
             },
             decision: self.decision.clone(),
             timings: self.timings,
-            grant: None,
+            admission: Admission::Alone(Alone::Trial(fork.vault.head)),
         }
     }
 
@@ -102,17 +130,15 @@ impl Asking {
             serde_json::from_value(tried.outcome.clone()).unwrap_or(ExecStatus::Interrupted);
         let published = runtime.slot(call.vault.id).settled(&runtime, |vault| {
             let approval = grant.redeem(&call)?;
-            let (by, origin) = (&call.by(), CheckpointOrigin::Automatic);
-            let checkpoint = match tried.root == approval.root {
-                true => None,
-                false => Some(vaults.save_checkpoint(
-                    vault.id,
-                    CheckpointLabel::default(),
-                    vault.head,
-                    origin,
-                    by,
-                )?),
+            let (automatic, asked) = (CheckpointOrigin::Automatic, CheckpointOrigin::Asked);
+            let (name, origin) = match &call.request.options.checkpoint {
+                CheckpointMode::Named(name) => (Some(name), Some(asked)),
+                CheckpointMode::Auto if tried.root != approval.root => (None, Some(automatic)),
+                CheckpointMode::Auto | CheckpointMode::Never => (None, None),
             };
+            let by = &call.by();
+            let save = |origin| vaults.save_checkpoint(vault.id, name, vault.head, origin, by);
+            let checkpoint = origin.map(save).transpose()?;
             let mut details = call.details(&decision);
             details["approval"] = json!(grant.id.to_string());
             details["status"] = json!(status);

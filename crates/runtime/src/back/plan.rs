@@ -97,6 +97,7 @@ impl Plan {
                 .fold(0, u64::saturating_add),
             changes: self.changes.clone(),
             skipped: Vec::new(),
+            runs_by_itself: Vec::new(),
         }
     }
 }

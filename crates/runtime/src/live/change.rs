@@ -33,6 +33,7 @@ impl Slot {
                 Ok((draft.value, number))
             });
         }
+        self.check_shared(runtime, &state)?;
         for _ in 0..CHANGE_TRIES {
             let committed = self.commit_partly(runtime, &mut state);
             committed.map_err(|error| self.uncommitted(runtime, error))?;

@@ -45,6 +45,14 @@ pub enum TransferError {
         /// Relative to the directory, each with what happened to it.
         paths: Vec<(String, &'static str)>,
     },
+    #[error(
+        "nothing was written, because git would use this by itself: {}",
+        list(paths)
+    )]
+    RunsByItself {
+        /// Relative to the directory, each with what becomes of it.
+        paths: Vec<(String, &'static str)>,
+    },
     #[error("it was cancelled; nothing has changed")]
     Cancelled,
     #[error(transparent)]
@@ -60,6 +68,7 @@ impl TransferError {
             }
             TransferError::NeverImported { .. } => ErrorKind::NotFound,
             TransferError::HostChanged { .. } => ErrorKind::Conflict,
+            TransferError::RunsByItself { .. } => ErrorKind::Denied,
             TransferError::Archive { .. }
             | TransferError::Revision { .. }
             | TransferError::Pattern { .. }
@@ -86,6 +95,9 @@ impl TransferError {
             TransferError::HostChanged { .. } => {
                 "look at them; `avfs export PATH DIR` writes the vault's state to a new directory"
                     .into()
+            }
+            TransferError::RunsByItself { .. } => {
+                "look at them in the vault; --allow-hooks writes them, too".into()
             }
             TransferError::NotASource { .. } => {
                 "`avfs write PATH --from-file FILE` takes in a single file".into()

@@ -13,6 +13,7 @@ use serde_json::json;
 
 use crate::engine::STORED_OWNER;
 use crate::export::{archive_to_file, export_directory, write_archive};
+use crate::gate::Verb;
 use crate::import::{
     Harvest, ImportCache, Intake, Sieve, harvest_archive, harvest_directory, harvest_revision,
     plant,
@@ -54,7 +55,11 @@ pub struct Imported {
 impl Session {
     /// Brings something of the host into the vault as one version, or not at all.
     pub fn import(&self, mut import: Import<'_>, watcher: &dyn Watcher) -> Result<Imported> {
-        let vault = self.vault(&import.vault)?;
+        let verb = match import.from {
+            ImportFrom::Host(_) | ImportFrom::Revision { .. } => Verb::Govern,
+            ImportFrom::Stream(_) => Verb::Work,
+        };
+        let vault = self.vault(&import.vault, verb)?;
         self.inner.host.check_own(&import.at)?;
         // Reading may take long; what forbids the import is better said before.
         self.slot(vault.id)
@@ -226,7 +231,7 @@ impl Session {
         to: (&Path, Standing),
         watcher: &dyn Watcher,
     ) -> Result<ExportReport> {
-        let head = self.head_for(vault, path)?;
+        let head = self.head_for(vault, path, Verb::Govern)?;
         let trees = self.inner.vaults.trees();
         Ok(export_directory(trees, head, path, to, watcher)?)
     }
@@ -239,21 +244,21 @@ impl Session {
         host_file: &Path,
         watcher: &dyn Watcher,
     ) -> Result<ExportReport> {
-        let head = self.head_for(vault, path)?;
+        let head = self.head_for(vault, path, Verb::Govern)?;
         let trees = self.inner.vaults.trees();
         Ok(archive_to_file(trees, head, path, host_file, watcher)?)
     }
 
     /// Writes a directory of the vault as a tar archive to whoever takes it.
     pub fn archive(&self, vault: Select, path: &VaultPath, out: &mut dyn Write) -> Result<()> {
-        let head = self.head_for(vault, path)?;
+        let head = self.head_for(vault, path, Verb::Read)?;
         write_archive(self.inner.vaults.trees(), head, path, out, &Unwatched)?;
         Ok(())
     }
 
     /// The vault as it is now, for something that only looks.
-    fn head_for(&self, vault: Select, path: &VaultPath) -> Result<RootId> {
-        let vault = self.vault(&vault)?;
+    fn head_for(&self, vault: Select, path: &VaultPath, verb: Verb) -> Result<RootId> {
+        let vault = self.vault(&vault, verb)?;
         self.inner.host.check_own(path)?;
         self.slot(vault.id).current(self, |vault| Ok(vault.head))
     }

@@ -16,6 +16,8 @@ const STEPS: &[&str] = &[
     policy::TABLE,
     approvals::TABLES,
     "ALTER TABLE checkpoint ADD COLUMN description TEXT",
+    MAKERS,
+    settings::HOME_TABLE,
 ];
 const VERSION: i64 = STEPS.len() as i64;
 
@@ -88,6 +90,16 @@ const DELETED_AND_QUOTA: &str = "
     ALTER TABLE vault ADD COLUMN max_files INTEGER;
     ALTER TABLE vault ADD COLUMN max_file_bytes INTEGER;
     CREATE INDEX vault_parent ON vault (parent) WHERE parent IS NOT NULL;
+";
+
+/// What was made before anybody wrote down by whom is the owner's. `current` is the owner's choice, `current_of` that
+/// of others.
+const MAKERS: &str = "
+    ALTER TABLE vault ADD COLUMN made_by TEXT NOT NULL DEFAULT 'owner';
+    CREATE TABLE current_of (
+        principal TEXT PRIMARY KEY NOT NULL,
+        vault BLOB REFERENCES vault (id) ON DELETE SET NULL
+    ) WITHOUT ROWID;
 ";
 
 /// Every root that a row names: (vault, what it is, root, which one in words). A column that holds roots and is not here

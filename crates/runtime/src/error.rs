@@ -166,6 +166,8 @@ pub enum Error {
     OtherShape { vault: String, running: usize },
     #[error("{what} is for the owner to allow")]
     OwnerOnly { what: &'static str },
+    #[error("{file} changed while its new rules were being written")]
+    RulesChanged { file: String },
     #[error("{what} is for the owner, and for who made it: {maker}")]
     NotMaker { what: String, maker: Principal },
     #[error("no {} of {exec} is kept", stream.name())]
@@ -234,6 +236,7 @@ impl Error {
             | Error::MountInUse { .. }
             | Error::Overtaken { .. }
             | Error::HeadMoved { .. }
+            | Error::RulesChanged { .. }
             | Error::OtherShape { .. }
             | Error::HomeInUse { .. } => ErrorKind::Conflict,
             Error::OwnerOnly { .. } | Error::NotMaker { .. } | Error::NotApprover { .. } => {
@@ -304,22 +307,32 @@ impl Error {
             }
             Error::Overtaken { .. } => "try again, or wait until it ends".into(),
             Error::OtherShape { .. } => "wait until they end, or run it with --fork".into(),
-            Error::NotApprover { hint, .. } => (*hint).into(),
             Error::CannotBind { .. } => {
                 "put what it needs into the vault, and leave /tmp and standard input out of it"
                     .into()
             }
-            Error::NotMaker { .. } => {
-                "ask the owner to do it, or work in a fork of your own: `avfs vault fork`".into()
-            }
-            Error::OwnerOnly { .. } => "ask the owner to run it, or leave that option out".into(),
             Error::NoOutput { .. } => {
                 "only output beyond --output-limit is kept, for a week; the rest is in the envelope"
                     .into()
             }
             Error::Sandbox(error) => return sandbox_hint(error),
             Error::Transfer(error) => return error.hint(),
-            _ => return self.job_hint().or_else(|| self.mount_hint()),
+            _ => {
+                let other = self.job_hint().or_else(|| self.mount_hint());
+                return other.or_else(|| self.class_hint());
+            }
+        })
+    }
+
+    fn class_hint(&self) -> Option<String> {
+        Some(match self {
+            Error::NotApprover { hint, .. } => (*hint).into(),
+            Error::NotMaker { .. } => {
+                "ask the owner to do it, or work in a fork of your own: `avfs vault fork`".into()
+            }
+            Error::OwnerOnly { .. } => "ask the owner to run it, or leave that option out".into(),
+            Error::RulesChanged { .. } => "edit them again, as they are now".into(),
+            _ => return None,
         })
     }
 

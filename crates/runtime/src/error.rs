@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use avfs_store::rusqlite::ErrorCode;
-use avfs_vault::{ExecId, RootId, VaultPath};
+use avfs_vault::{ExecId, Principal, RootId, VaultPath};
 
 use crate::approvals::{approval_hint, unfit_kind};
 use crate::jobs::{JobId, named};
@@ -171,6 +171,10 @@ pub enum Error {
     OtherShape { vault: String, running: usize },
     #[error("{what} is for the owner to allow")]
     OwnerOnly { what: &'static str },
+    #[error("{file} changed while its new rules were being written")]
+    RulesChanged { file: String },
+    #[error("{what} is for the owner, and for who made it: {maker}")]
+    NotMaker { what: String, maker: Principal },
     #[error("no {} of {exec} is kept", stream.name())]
     NoOutput { exec: ExecId, stream: Stream },
     #[error("only somebody who may can approve: {why}")]
@@ -239,9 +243,12 @@ impl Error {
             | Error::MountInUse { .. }
             | Error::Overtaken { .. }
             | Error::HeadMoved { .. }
+            | Error::RulesChanged { .. }
             | Error::OtherShape { .. }
             | Error::HomeInUse { .. } => ErrorKind::Conflict,
-            Error::OwnerOnly { .. } | Error::NotApprover { .. } => ErrorKind::Denied,
+            Error::OwnerOnly { .. } | Error::NotMaker { .. } | Error::NotApprover { .. } => {
+                ErrorKind::Denied
+            }
             Error::CannotBind { .. } => ErrorKind::NeedsApproval,
             Error::NoOutput { .. } | Error::JobNotFound { .. } => ErrorKind::NotFound,
             Error::JobOver { .. } => ErrorKind::Conflict,
@@ -307,7 +314,6 @@ impl Error {
             }
             Error::Overtaken { .. } => "try again, or wait until it ends".into(),
             Error::OtherShape { .. } => "wait until they end, or run it with --fork".into(),
-            Error::OwnerOnly { .. } => "ask the owner to run it, or leave that option out".into(),
             Error::NoOutput { .. } => {
                 "only output beyond --output-limit is kept, for a week; the rest is in the envelope"
                     .into()
@@ -315,8 +321,9 @@ impl Error {
             Error::Sandbox(error) => return sandbox_hint(error),
             Error::Transfer(error) => return error.hint(),
             _ => {
-                let of_job = self.job_hint().or_else(|| self.mount_hint());
-                return of_job.or_else(|| self.approval_hint());
+                let other = self.job_hint().or_else(|| self.mount_hint());
+                let other = other.or_else(|| self.approval_hint());
+                return other.or_else(|| self.class_hint());
             }
         })
     }

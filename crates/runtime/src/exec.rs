@@ -16,8 +16,9 @@ use crate::branch::Fork;
 use crate::call::{Call, Changes, ExecCommand};
 use crate::control::{Control, check_size};
 use crate::entered::{Entered, Left};
+use crate::gate::Verb;
 use crate::opened::Shape;
-use crate::options::{Access, Branch, CheckpointMode, ExecOptions, Stdin, Terms};
+use crate::options::{Access, Approving, Branch, CheckpointMode, ExecOptions, Stdin, Terms};
 use crate::report::{ApprovalReport, ExecReport, ExecStatus, Timings, Uncommitted};
 use crate::run::{Assignment, OutputSink, Ran, run};
 use crate::runtime::{Runtime, Select};
@@ -72,10 +73,15 @@ impl Session {
     }
 
     fn resolve(&self, request: ExecRequest) -> Result<Resolved> {
-        let vault = self.vault(&request.vault)?;
-        let settings = self.vault_settings(&vault)?;
+        let vault = self.vault(&request.vault, Verb::Work)?;
+        let settings = self.settings_of(&vault)?;
         request.options.check(self.principal(), &settings)?;
         request.terminal.map_or(Ok(()), check_size)?;
+        if let Approving::Use(id) = request.options.approving
+            && let Ok(approval) = self.inner.vaults.approval(id)
+        {
+            self.sees(&approval)?;
+        }
         let cwd = match &request.cwd {
             Some(cwd) => cwd.clone(),
             None => self.default_cwd(vault.head)?,

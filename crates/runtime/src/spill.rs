@@ -168,6 +168,7 @@ fn create(path: &Path) -> std::io::Result<File> {
 impl Session {
     /// Bytes `from..to` of what a command wrote, as far as they are kept; at most [`PART_MAX`] of them.
     pub fn output(&self, exec: ExecId, stream: Stream, from: u64, to: u64) -> Result<OutputPart> {
+        self.check_exec(exec)?;
         let path = path(&self.inner.spills.dir, exec, stream);
         let reading = || Error::io(format!("reading the output of {exec}"));
         let mut file = match File::open(&path) {

@@ -37,6 +37,8 @@ pub struct VaultItem {
     /// The vault it was forked from.
     pub parent: Option<String>,
     pub created_at: String,
+    /// Who created or forked it: `owner`, `agent`, `agent:NAME`.
+    pub made_by: String,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -81,6 +83,24 @@ pub struct VaultUnset {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct VaultSettings {
     pub vault: String,
+    pub settings: BTreeMap<String, String>,
+}
+
+/// What new vaults begin with.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Defaults {}
+
+/// Changes it, all of it or nothing: the keys of [`VaultSet`], and `max_size_mb`, `max_files`, `max_file_size_mb`. Null
+/// unsays one. Vaults that are there stay as they are.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DefaultsSet {
+    pub settings: BTreeMap<String, Option<String>>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DefaultsListing {
     pub settings: BTreeMap<String, String>,
 }
 

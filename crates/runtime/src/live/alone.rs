@@ -5,7 +5,7 @@ use std::sync::Arc;
 use avfs_vault::{ExecId, RootId, Vault};
 
 use super::{Company, Slot, State};
-use crate::entered::{Entered, Running};
+use crate::entered::Entered;
 use crate::opened::Shape;
 use crate::runtime::Runtime;
 use crate::{Error, Result};
@@ -28,7 +28,7 @@ impl Slot {
         shape: Shape,
         admit: impl FnOnce() -> Result<RootId>,
     ) -> Result<Entered> {
-        let mut state = self.without_commands(runtime, Running::Respect)?;
+        let mut state = self.without_commands(runtime, None)?;
         state.check_free_for_commands()?;
         if state.live.as_ref().is_some_and(|live| !live.is_alive()) {
             self.salvage(runtime, &mut state, None)?;

@@ -12,6 +12,7 @@ use crate::confine::{self, Fence};
 use crate::error::{During, Fault};
 use crate::freeze;
 use crate::mover::Mover;
+use crate::notify::Notified;
 use crate::plan::{
     Confinement, Event, INNER_UID, IdMap, Isolation, Namespace, Network, Privilege, SANDBOX_UID,
     SandboxPlan, StartFailure, StartStep,
@@ -19,6 +20,7 @@ use crate::plan::{
 use crate::protocol::{AgentReply, AgentRequest, Link, Received, unseal};
 use crate::rootfs;
 use crate::seccomp::Filter;
+use crate::share;
 use crate::supervisor;
 use crate::sys::{self, Forked, Waited};
 
@@ -92,6 +94,7 @@ pub(crate) fn live(birth: Birth<'_>) -> ! {
         children,
         fence: settled.fence,
         mover: settled.mover,
+        terminals: settled.terminals,
         held,
         supervisors: Vec::new(),
         stopped: Vec::new(),
@@ -105,6 +108,8 @@ struct Settled {
     top: OwnedFd,
     fence: Fence,
     mover: Option<Mover>,
+    /// The devpts on which terminals of execs are made; without one, the host's.
+    terminals: Option<OwnedFd>,
     isolation: Isolation,
 }
 
@@ -112,6 +117,7 @@ struct Settled {
 fn settle(birth: &Birth<'_>, held: &[RawFd]) -> Result<Settled, Fault> {
     sys::null_descriptors(&[0, 1, 2]).during(|| "open /dev/null")?;
     let plan: SandboxPlan = unseal(birth.plan.as_fd())?;
+    share::die_first()?;
     if birth.privilege == Privilege::User {
         confine::map_ids((INNER_UID, 0), (INNER_UID, 0))?;
     }
@@ -123,17 +129,17 @@ fn settle(birth: &Birth<'_>, held: &[RawFd]) -> Result<Settled, Fault> {
     if plan.network == Network::None {
         sys::loopback_up().during(|| "switch the loopback interface on")?;
     }
-    rootfs::enter(&plan, birth.privilege, &birth.keeper_dir.join(ROOT))?;
+    let terminals = rootfs::enter(&plan, birth.privilege, &birth.keeper_dir.join(ROOT))?;
     if birth.privilege == Privilege::Root {
         confine::leave_root()?;
     }
-    confine::forbid_nesting()?;
-    confine::bound_tasks()?;
+    share::bound_sandbox()?;
     // As root, the overlay itself can rename every directory.
-    let mover = match (birth.privilege, plan.readonly) {
-        (Privilege::User, false) => Some(Mover::start(birth.filter, held)?),
-        _ => None,
+    let duty = match (birth.privilege, plan.readonly) {
+        (Privilege::User, false) => Notified::SchedulingAndNames,
+        _ => Notified::Scheduling,
     };
+    let mover = Some(Mover::start(duty, birth.filter, held)?);
     confine::renounce_but(CapabilitySet::empty())?;
     let fence = Fence::new()?;
     birth.filter.apply()?;
@@ -143,6 +149,7 @@ fn settle(birth: &Birth<'_>, held: &[RawFd]) -> Result<Settled, Fault> {
         top,
         fence,
         mover,
+        terminals: Some(terminals),
         isolation,
     })
 }
@@ -159,6 +166,7 @@ fn settle_beside_the_host(birth: &Birth<'_>, plan: &SandboxPlan) -> Result<Settl
         top: rootfs::open_mount_point(&at)?,
         fence,
         mover: None,
+        terminals: None,
         isolation: Isolation {
             namespaces: vec![Namespace::Mount, Namespace::Pid],
             network: Network::Host,
@@ -198,6 +206,7 @@ struct Agent {
     children: OwnedFd,
     fence: Fence,
     mover: Option<Mover>,
+    terminals: Option<OwnedFd>,
     /// Open as long as this process or a supervisor lives.
     held: Vec<RawFd>,
     supervisors: Vec<i32>,
@@ -269,6 +278,7 @@ impl Agent {
             doors,
             fence: &self.fence,
             mover: self.mover.as_ref(),
+            terminals: self.terminals.as_ref(),
             held: &self.held,
         };
         // SAFETY: the agent has one thread.

@@ -14,6 +14,7 @@ mod command;
 mod confine;
 mod error;
 mod freeze;
+mod guard;
 mod keeper;
 mod lend;
 mod limits;
@@ -28,6 +29,7 @@ mod pty;
 mod rootfs;
 mod sandbox;
 mod seccomp;
+mod share;
 mod supervisor;
 mod sys;
 

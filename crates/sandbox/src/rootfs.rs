@@ -42,6 +42,9 @@ const DEVICE_LINKS: [(&str, &str); 5] = [
     ("/proc/self/fd/2", "stderr"),
 ];
 
+/// Where the terminals of execs are shown. Those that commands make themselves are in `/dev/pts`.
+const TERMINALS: &str = "dev/terminals";
+
 /// A root file system under construction at an attached mount.
 pub(crate) struct Root {
     top: OwnedFd,
@@ -50,8 +53,9 @@ pub(crate) struct Root {
 
 /// Builds the file system of `plan` at `at` and makes it the root of this process.
 ///
-/// The process must be alone in its mount namespace and pid 1 of its pid namespace.
-pub(crate) fn enter(plan: &SandboxPlan, privilege: Privilege, at: &Path) -> Result<(), Fault> {
+/// The process must be alone in its mount namespace and pid 1 of its pid namespace. Returns the
+/// devpts on which terminals of execs are made ([`Root::terminals`]).
+pub(crate) fn enter(plan: &SandboxPlan, privilege: Privilege, at: &Path) -> Result<OwnedFd, Fault> {
     let root = Root::with_scratch(plan, privilege, at)?;
     for (inside, mode) in [("run", "0755"), ("var/tmp", "1777")] {
         match root.memory(inside, mode) {
@@ -64,7 +68,7 @@ pub(crate) fn enter(plan: &SandboxPlan, privilege: Privilege, at: &Path) -> Resu
         }
     }
     root.processes()?;
-    root.devices()?;
+    let terminals = root.devices()?;
     root.etc(&plan.etc)?;
     let mut lent: Vec<_> = plan.lent.iter().collect();
     // A path must be there before what is mounted inside it.
@@ -75,7 +79,8 @@ pub(crate) fn enter(plan: &SandboxPlan, privilege: Privilege, at: &Path) -> Resu
         root.put(tree.as_fd(), &lent.inside)?;
     }
     rustix::process::fchdir(&root.top).during(|| "go to the new root")?;
-    sys::enter_root().during(|| "enter the new root")
+    sys::enter_root().during(|| "enter the new root")?;
+    Ok(terminals)
 }
 
 /// Mounts the overlay of `plan` at `at`, beside all that is there already.
@@ -157,7 +162,8 @@ impl Root {
         self.put(mount.as_fd(), Path::new("proc"))
     }
 
-    fn devices(&self) -> Result<(), Fault> {
+    /// Makes `/dev`; returns the devpts of the execs.
+    fn devices(&self) -> Result<OwnedFd, Fault> {
         let owner = self.owner();
         let owned = [
             ("mode", "0755"),
@@ -176,11 +182,31 @@ impl Root {
         for (target, name) in DEVICE_LINKS {
             symlinkat(target, &dev, name).during(|| format!("link /dev/{name}"))?;
         }
-        let terminals = [("source", "devpts"), ("ptmxmode", "0666"), ("mode", "0620")];
-        let terminals = new_mount("devpts", &terminals, &[], attributes)?;
-        self.put(terminals.as_fd(), Path::new("dev/pts"))?;
+        self.put(devpts()?.as_fd(), Path::new("dev/pts"))?;
+        let terminals = self.terminals()?;
         self.memory("dev/shm", "1777")?;
-        restrict(dev.as_fd(), MountAttrFlags::MOUNT_ATTR_RDONLY, false)
+        restrict(dev.as_fd(), MountAttrFlags::MOUNT_ATTR_RDONLY, false)?;
+        Ok(terminals)
+    }
+
+    /// Mounts the devpts on which terminals of execs are made, and over it the same once more, on
+    /// which no device can be opened and no mode be changed.
+    ///
+    /// All commands of a sandbox are one user, so modes keep no exec from another's terminal. By
+    /// path, every terminal can be looked at (`ttyname` does) but not opened. By its descriptors,
+    /// `/dev/stdin` and `/dev/tty`, a command opens its own; Landlock keeps it from the descriptors
+    /// of other execs.
+    fn terminals(&self) -> Result<OwnedFd, Fault> {
+        let terminals = devpts()?;
+        self.put(terminals.as_fd(), Path::new(TERMINALS))?;
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE
+            | OpenTreeFlags::OPEN_TREE_CLOEXEC
+            | OpenTreeFlags::AT_EMPTY_PATH;
+        let shown =
+            open_tree(&terminals, "", flags).during(|| format!("show /{TERMINALS} again"))?;
+        restrict(shown.as_fd(), READ_ONLY, false)?;
+        attach(shown.as_fd(), terminals.as_fd())?;
+        Ok(terminals)
     }
 
     fn etc(&self, files: &[EtcFile]) -> Result<(), Fault> {
@@ -324,6 +350,13 @@ fn give(
             chownat(dir, "", Some(uid), Some(gid), AtFlags::EMPTY_PATH).during(what)
         }
     }
+}
+
+/// A new file system of terminals, not attached yet.
+fn devpts() -> Result<OwnedFd, Fault> {
+    let options = [("source", "devpts"), ("ptmxmode", "0666"), ("mode", "0620")];
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    new_mount("devpts", &options, &[], attributes)
 }
 
 /// A file system in memory, not attached yet.

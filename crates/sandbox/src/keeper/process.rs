@@ -26,6 +26,7 @@ use crate::protocol::{
 };
 use crate::rootfs::{attach, new_mount, new_overlay, open_mount_point, tmpfs};
 use crate::seccomp::Filter;
+use crate::share;
 use crate::sys::{self, Forked};
 
 /// How long a new keeper waits for the processes of the one before it to be gone.
@@ -159,6 +160,7 @@ impl<'a> Process<'a> {
         if privilege == Privilege::User {
             confine::map_ids((0, ids.0), (0, ids.1))?;
         }
+        share::bound_all(privilege)?;
         let propagation = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
         mount_change("/", propagation).during(|| "detach its mounts from the host's")?;
         let dir = runtime_dir.join("keeper");

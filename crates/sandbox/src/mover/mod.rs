@@ -7,7 +7,8 @@
 //! removed. At every moment one of the two names has the whole tree. Others may see both names
 //! for a while, and the temporary one; what is written under the old name meanwhile goes over to
 //! the new one, but for writes through descriptors that were open before. Two names are exchanged
-//! in a like way ([`exchange`]). It also has git copy stored files where it would link them
+//! in a like way ([`exchange`]). It also keeps commands from our own processes ([`guard`]), which
+//! is all it does where the overlay needs no help, and has git copy stored files where it would link them
 //! ([`caller::links_stored_file_for_git`]).
 //!
 //! It runs as the commands' user in their namespaces, so its rights are theirs; commands that
@@ -30,7 +31,8 @@ use rustix::thread::CapabilitySet;
 
 use crate::confine;
 use crate::error::{During, Fault};
-use crate::notify::{Listener, Notice};
+use crate::guard;
+use crate::notify::{Listener, Notice, Notified};
 use crate::protocol::{Link, MoverRequest, Received};
 use crate::seccomp::Filter;
 use crate::sys::{self, Forked, Waited};
@@ -53,15 +55,17 @@ const READS: CapabilitySet = CapabilitySet::DAC_READ_SEARCH;
 pub(crate) struct Mover {
     pub pid: i32,
     door: Link,
+    /// What it is asked about.
+    duty: Notified,
 }
 
 impl Mover {
     /// Forks it. The caller still has its capabilities, and one thread.
-    pub(crate) fn start(filter: &Filter, held: &[RawFd]) -> Result<Mover, Fault> {
+    pub(crate) fn start(duty: Notified, filter: &Filter, held: &[RawFd]) -> Result<Mover, Fault> {
         let (door, inbox) = Link::pair()?;
         // SAFETY: the agent has one thread.
         match unsafe { sys::fork(0) }.during(|| "fork the mover")? {
-            Forked::Child => live(inbox, filter, held),
+            Forked::Child => live(inbox, duty, filter, held),
             Forked::Parent { pid, .. } => {
                 drop(inbox);
                 let failed = |_| Fault {
@@ -70,7 +74,7 @@ impl Mover {
                 };
                 door.answer::<Result<(), Fault>>(READY).map_err(failed)??;
                 let pid = pid.as_raw_nonzero().get();
-                Ok(Mover { pid, door })
+                Ok(Mover { pid, door, duty })
             }
         }
     }
@@ -82,7 +86,7 @@ impl Mover {
 
     /// Has this process and all it will start served. `done` is let go after the last of them.
     pub(crate) fn serve_me(&self, done: OwnedFd) -> Result<(), Errno> {
-        let listener = Listener::install()?;
+        let listener = Listener::install(self.duty)?;
         self.door
             .send(&MoverRequest::Serve, &[listener.as_fd(), done.as_fd()])
             .map_err(|_| Errno::PIPE)
@@ -113,13 +117,13 @@ struct Process {
 }
 
 /// The whole life of a mover.
-fn live(inbox: Link, filter: &Filter, held: &[RawFd]) -> ! {
+fn live(inbox: Link, duty: Notified, filter: &Filter, held: &[RawFd]) -> ! {
     // Cosmetic: a process listing shows which of the equal-looking processes this is.
     let _ = rustix::thread::set_name(c"avfs-mover");
     let own = [0, 1, 2, inbox.as_fd().as_raw_fd()];
     // SAFETY: everything else belonged to the agent, whose values are never used again here.
     unsafe { sys::close_all_but(&[&own[..], held].concat()) };
-    match settle(filter) {
+    match settle(duty, filter) {
         Ok((children, top)) => {
             if inbox.send(&Ok::<(), Fault>(()), &[]).is_err() {
                 sys::leave(1);
@@ -142,10 +146,14 @@ fn live(inbox: Link, filter: &Filter, held: &[RawFd]) -> ! {
 }
 
 /// Gives up what it does not need.
-fn settle(filter: &Filter) -> Result<(OwnedFd, Statx), Fault> {
+fn settle(duty: Notified, filter: &Filter) -> Result<(OwnedFd, Statx), Fault> {
     let children = sys::child_events().during(|| "listen for the ends of children")?;
-    confine::renounce_but(LOOKS | READS)?;
-    confine::use_of(LOOKS, LOOKS | READS).during(|| "put capabilities aside")?;
+    let (looks, reads) = match duty {
+        Notified::SchedulingAndNames => (LOOKS, READS),
+        Notified::Scheduling => (CapabilitySet::empty(), CapabilitySet::empty()),
+    };
+    confine::renounce_but(looks | reads)?;
+    confine::use_of(looks, looks | reads).during(|| "put capabilities aside")?;
     filter.apply()?;
     // Modes are copied as they are, and every level of a deep tree takes two descriptors.
     rustix::process::umask(rustix::fs::Mode::empty());
@@ -221,6 +229,11 @@ impl Process {
 
     fn answer(&mut self, call: Call) {
         let (client, notice) = &call;
+        match guard::may_schedule(notice) {
+            Some(true) => return client.listener.leave_to_kernel(notice.id),
+            Some(false) => return client.listener.answer(notice.id, Err(Errno::PERM)),
+            None => {}
+        }
         if caller::links_stored_file_for_git(notice) {
             return client.listener.answer(notice.id, Err(Errno::XDEV));
         }

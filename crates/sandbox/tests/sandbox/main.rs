@@ -11,6 +11,7 @@ mod limits;
 mod lives;
 mod rename_roles;
 mod renames;
+mod shares;
 mod world;
 
 use std::io::Write;
@@ -35,7 +36,7 @@ fn main() -> ExitCode {
         Some("__doomed") => return done(|| lives::doomed_daemon(&arguments[2])),
         _ => {}
     }
-    if rename_roles::play(&arguments) || limits::play(&arguments) {
+    if rename_roles::play(&arguments) || limits::play(&arguments) || shares::play(&arguments) {
         return ExitCode::SUCCESS;
     }
     let filter = arguments.iter().skip(1).find(|word| !word.starts_with('-'));
@@ -71,6 +72,7 @@ fn run_all(filter: Option<&str>) -> bool {
         renames::TESTS,
         exchanges::TESTS,
         limits::TESTS,
+        shares::TESTS,
     ];
     for (name, test) in tests.concat() {
         if filter.is_some_and(|filter| !name.contains(filter)) {

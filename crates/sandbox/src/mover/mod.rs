@@ -87,8 +87,14 @@ impl Mover {
     /// Has this process and all it will start served. `done` is let go after the last of them.
     pub(crate) fn serve_me(&self, done: OwnedFd) -> Result<(), Errno> {
         let listener = Listener::install(self.duty)?;
+        let passed = [listener.as_fd(), done.as_fd()];
+        // Nothing has to be finished after the end of who is only asked about.
+        let passed = match self.duty {
+            Notified::SchedulingAndNames => &passed[..],
+            Notified::Scheduling => &passed[..1],
+        };
         self.door
-            .send(&MoverRequest::Serve, &[listener.as_fd(), done.as_fd()])
+            .send(&MoverRequest::Serve, passed)
             .map_err(|_| Errno::PIPE)
     }
 }
@@ -99,7 +105,7 @@ struct Client {
     /// Whether it has restricted itself beyond what this process could know.
     restricted: Cell<bool>,
     /// Its supervisor waits until nobody has this any more.
-    _done: OwnedFd,
+    _done: Option<OwnedFd>,
 }
 
 /// A call of a client.
@@ -200,14 +206,13 @@ impl Process {
     /// Takes a new client in.
     fn welcome(&mut self) {
         let received = match self.inbox.receive_with_descriptors() {
-            Ok(Received::Frame(MoverRequest::Serve, descriptors)) => {
-                <[OwnedFd; 2]>::try_from(descriptors)
-            }
+            Ok(Received::Frame(MoverRequest::Serve, descriptors)) => descriptors,
             Ok(Received::Nothing) => return,
             // The agent is gone, and with it everything here.
             Ok(Received::Closed) | Err(_) => sys::leave(1),
         };
-        let Ok([listener, done]) = received else {
+        let mut received = received.into_iter();
+        let Some(listener) = received.next() else {
             return;
         };
         let listener = Listener::from(listener);
@@ -215,7 +220,7 @@ impl Process {
         self.clients.push(Rc::new(Client {
             listener,
             restricted: Cell::new(false),
-            _done: done,
+            _done: received.next(),
         }));
     }
 

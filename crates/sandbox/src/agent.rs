@@ -11,6 +11,7 @@ use rustix::thread::CapabilitySet;
 use crate::confine::{self, Fence};
 use crate::error::{During, Fault};
 use crate::freeze;
+use crate::limits::Mechanism;
 use crate::mover::Mover;
 use crate::notify::Notified;
 use crate::plan::{
@@ -18,6 +19,7 @@ use crate::plan::{
     SandboxPlan, StartFailure, StartStep,
 };
 use crate::protocol::{AgentReply, AgentRequest, Link, Received, unseal};
+use crate::residue::Residue;
 use crate::rootfs;
 use crate::seccomp::Filter;
 use crate::share;
@@ -33,6 +35,8 @@ pub(crate) struct Birth<'a> {
     pub control: Link,
     pub held: Vec<OwnedFd>,
     pub privilege: Privilege,
+    /// What holds commands to their limits of memory.
+    pub memory: Mechanism,
     pub host_ids: (u32, u32),
     pub keeper_dir: &'a Path,
     pub filter: &'a Filter,
@@ -95,6 +99,7 @@ pub(crate) fn live(birth: Birth<'_>) -> ! {
         fence: settled.fence,
         mover: settled.mover,
         terminals: settled.terminals,
+        residue: settled.residue,
         held,
         supervisors: Vec::new(),
         stopped: Vec::new(),
@@ -110,6 +115,7 @@ struct Settled {
     mover: Option<Mover>,
     /// The devpts on which terminals of execs are made; without one, the host's.
     terminals: Option<OwnedFd>,
+    residue: Option<Residue>,
     isolation: Isolation,
 }
 
@@ -129,15 +135,16 @@ fn settle(birth: &Birth<'_>, held: &[RawFd]) -> Result<Settled, Fault> {
     if plan.network == Network::None {
         sys::loopback_up().during(|| "switch the loopback interface on")?;
     }
-    let terminals = rootfs::enter(&plan, birth.privilege, &birth.keeper_dir.join(ROOT))?;
+    let at = birth.keeper_dir.join(ROOT);
+    let rootfs::Entered { terminals, queues } = rootfs::enter(&plan, birth.privilege, &at)?;
     if birth.privilege == Privilege::Root {
         confine::leave_root()?;
     }
     share::bound_sandbox()?;
     // As root, the overlay itself can rename every directory.
-    let duty = match (birth.privilege, plan.readonly) {
-        (Privilege::User, false) => Notified::SchedulingAndNames,
-        _ => Notified::Scheduling,
+    let duty = Notified {
+        names: birth.privilege == Privilege::User && !plan.readonly,
+        memory: birth.memory == Mechanism::Poll,
     };
     let mover = Some(Mover::start(duty, birth.filter, held)?);
     confine::renounce_but(CapabilitySet::empty())?;
@@ -145,11 +152,13 @@ fn settle(birth: &Birth<'_>, held: &[RawFd]) -> Result<Settled, Fault> {
     birth.filter.apply()?;
     let isolation = isolation(birth, plan.network, &fence)?;
     let top = rootfs::open_mount_point(Path::new("/"))?;
+    let residue = Residue::new(queues).during(|| "open /dev/shm")?;
     Ok(Settled {
         top,
         fence,
         mover,
         terminals: Some(terminals),
+        residue: Some(residue),
         isolation,
     })
 }
@@ -167,6 +176,7 @@ fn settle_beside_the_host(birth: &Birth<'_>, plan: &SandboxPlan) -> Result<Settl
         fence,
         mover: None,
         terminals: None,
+        residue: None,
         isolation: Isolation {
             namespaces: vec![Namespace::Mount, Namespace::Pid],
             network: Network::Host,
@@ -207,6 +217,7 @@ struct Agent {
     fence: Fence,
     mover: Option<Mover>,
     terminals: Option<OwnedFd>,
+    residue: Option<Residue>,
     /// Open as long as this process or a supervisor lives.
     held: Vec<RawFd>,
     supervisors: Vec<i32>,
@@ -311,6 +322,11 @@ impl Agent {
                         return false;
                     }
                     self.supervisors.retain(|pid| *pid != ended.pid);
+                    if let Some(residue) = &self.residue
+                        && self.supervisors.is_empty()
+                    {
+                        residue.remove();
+                    }
                 }
                 Waited::None | Waited::NoChildren => return true,
             }

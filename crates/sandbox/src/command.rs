@@ -55,6 +55,7 @@ fn limit(orders: &Orders, job: &Job<'_>) -> Result<(), Errno> {
         (Resource::Core, Some(0)),
         (Resource::Nofile, orders.nofile.map(u64::from)),
         (Resource::Fsize, orders.file_bytes),
+        (Resource::Nproc, orders.pids_of_all.map(u64::from)),
         (
             Resource::Nproc,
             orders.pids.map(|pids| u64::from(pids) + others()),
@@ -62,18 +63,27 @@ fn limit(orders: &Orders, job: &Job<'_>) -> Result<(), Errno> {
     ];
     for (resource, most) in limits {
         if let Some(most) = most {
-            // Where less is allowed already, that is within the limit.
-            let most = getrlimit(resource)
-                .maximum
-                .map_or(most, |hard| hard.min(most));
-            let both = Rlimit {
-                current: Some(most),
-                maximum: Some(most),
-            };
-            setrlimit(resource, both)?;
+            bound(resource, most, most)?;
         }
     }
+    if let Some(most) = orders.nofile_most.map(u64::from) {
+        // Programs that can only deal with few get few until they ask for more.
+        let soft = getrlimit(Resource::Nofile).current.unwrap_or(most);
+        bound(Resource::Nofile, soft, most)?;
+    }
     Ok(())
+}
+
+/// Limits this process; where less is allowed already, that is within the limit.
+fn bound(resource: Resource, soft: u64, most: u64) -> Result<(), Errno> {
+    let most = getrlimit(resource)
+        .maximum
+        .map_or(most, |hard| hard.min(most));
+    let limit = Rlimit {
+        current: Some(soft.min(most)),
+        maximum: Some(most),
+    };
+    setrlimit(resource, limit)
 }
 
 /// Leaves what was its supervisor's behind.

@@ -18,6 +18,7 @@ mod guard;
 mod keeper;
 mod lend;
 mod limits;
+mod memfile;
 mod memory;
 mod mover;
 mod notify;
@@ -26,17 +27,19 @@ mod plan;
 pub mod probe;
 mod protocol;
 mod pty;
+mod residue;
 mod rootfs;
 mod sandbox;
 mod seccomp;
 mod share;
+mod standing;
 mod supervisor;
 mod sys;
 
 pub use error::{Error, Fault, Result};
 pub use keeper::{FuseMount, Keeper, KeeperConfig, keeper_main};
 pub use lend::{Toolchain, build_skeleton, host_etc, host_lent, toolchains};
-pub use limits::{Enforced, Limit, Limits, Mechanism};
+pub use limits::{Defaults, Enforced, Limit, Limits, Mechanism, UNLIMITED, UNLIMITED_COUNT};
 pub use mover::{EXCHANGE_COPIES, EXCHANGE_ENDS, MOVING_PREFIX};
 pub use plan::{
     Command, Confinement, EtcContent, EtcFile, Event, ExitStatus, INNER_UID, IdMap, Isolation,

@@ -5,15 +5,17 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 
+use crate::memfile;
 use crate::sys;
 
-/// What a command asks for before the kernel does it.
+/// What a command asks for before the kernel does it, besides what could change how our own
+/// processes run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Notified {
-    /// What could change how our own processes run.
-    Scheduling,
-    /// That, and what an overlay mounted without root cannot do by itself.
-    SchedulingAndNames,
+pub(crate) struct Notified {
+    /// What an overlay mounted without root cannot do by itself.
+    pub names: bool,
+    /// Memory that nothing counts.
+    pub memory: bool,
 }
 
 /// Names that are moved or added, and restrictions that this process would not know of.
@@ -115,6 +117,27 @@ impl Listener {
         self.respond(id, error, 0);
     }
 
+    /// Ends the call with a new descriptor of the caller's.
+    pub(crate) fn answer_with(
+        &self,
+        id: u64,
+        file: &OwnedFd,
+        close_on_exec: bool,
+    ) -> Result<(), Errno> {
+        let mut added = libc::seccomp_notif_addfd {
+            id,
+            flags: libc::SECCOMP_ADDFD_FLAG_SEND as u32,
+            srcfd: file.as_raw_fd().cast_unsigned(),
+            newfd: 0,
+            newfd_flags: if close_on_exec {
+                libc::O_CLOEXEC.cast_unsigned()
+            } else {
+                0
+            },
+        };
+        sys::notify_ioctl(self.as_fd(), libc::SECCOMP_IOCTL_NOTIF_ADDFD, &mut added)
+    }
+
     fn respond(&self, id: u64, error: c_int, flags: c_ulong) {
         let mut response = libc::seccomp_notif_resp {
             id,
@@ -163,7 +186,10 @@ fn program(what: Notified) -> Vec<libc::sock_filter> {
         let conditions = [Condition::Is(0, process), Condition::IsNot(1, 0)];
         program.extend(notify(number, &conditions));
     }
-    if what == Notified::SchedulingAndNames {
+    if what.memory {
+        program.extend(notify(memfile::CALL, &[]));
+    }
+    if what.names {
         for number in NAMES {
             program.extend(notify(*number, &[]));
         }

@@ -22,10 +22,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{During, Error, Fault};
+use crate::limits::Mechanism;
 use crate::plan::{Confinement, Isolation, Network, Privilege};
 
 /// Both ends are the same program; this catches one that was replaced while the daemon ran.
-pub(crate) const VERSION: u32 = 4;
+pub(crate) const VERSION: u32 = 5;
 /// The largest frame.
 const FRAME_MAX: usize = 16 * 1024;
 /// The most descriptors in one frame.
@@ -65,6 +66,8 @@ pub(crate) enum KeeperRequest {
     OpenSandbox {
         network: Network,
         confinement: Confinement,
+        /// What holds its commands to their limits of memory.
+        memory: Mechanism,
     },
 }
 

@@ -53,12 +53,11 @@ pub(crate) struct Root {
 
 /// Builds the file system of `plan` at `at` and makes it the root of this process.
 ///
-/// The process must be alone in its mount namespace and pid 1 of its pid namespace. Returns the
-/// devpts on which terminals of execs are made ([`Root::terminals`]).
-pub(crate) fn enter(plan: &SandboxPlan, privilege: Privilege, at: &Path) -> Result<OwnedFd, Fault> {
+/// The process must be alone in its mount namespace and pid 1 of its pid namespace.
+pub(crate) fn enter(plan: &SandboxPlan, privilege: Privilege, at: &Path) -> Result<Entered, Fault> {
     let root = Root::with_scratch(plan, privilege, at)?;
-    for (inside, mode) in [("run", "0755"), ("var/tmp", "1777")] {
-        match root.memory(inside, mode) {
+    for (inside, mode, size) in [("run", "0755", "64m"), ("var/tmp", "1777", "25%")] {
+        match root.memory(inside, mode, size) {
             // The vault has something else there, such as a link to /tmp: that is its choice.
             Err(Fault {
                 errno: libc::ELOOP | libc::ENOTDIR,
@@ -78,9 +77,22 @@ pub(crate) fn enter(plan: &SandboxPlan, privilege: Privilege, at: &Path) -> Resu
         restrict(tree.as_fd(), READ_ONLY, true)?;
         root.put(tree.as_fd(), &lent.inside)?;
     }
+    let queues = match new_mount("mqueue", &[("source", "mqueue")], &[], NOSUID_NODEV) {
+        // A kernel without message queues.
+        Err(fault) if fault.errno == libc::ENODEV => None,
+        queues => Some(queues?),
+    };
     rustix::process::fchdir(&root.top).during(|| "go to the new root")?;
     sys::enter_root().during(|| "enter the new root")?;
-    Ok(terminals)
+    Ok(Entered { terminals, queues })
+}
+
+/// File systems of a sandbox that its commands do not reach.
+pub(crate) struct Entered {
+    /// The devpts on which terminals of execs are made ([`Root::terminals`]).
+    pub terminals: OwnedFd,
+    /// The message queues, if the kernel has any.
+    pub queues: Option<OwnedFd>,
 }
 
 /// Mounts the overlay of `plan` at `at`, beside all that is there already.
@@ -146,10 +158,13 @@ impl Root {
     }
 
     /// A file system in memory that belongs to the commands.
-    fn memory(&self, inside: &str, mode: &str) -> Result<(), Fault> {
+    fn memory(&self, inside: &str, mode: &str, size: &str) -> Result<(), Fault> {
         let owner = self.owner();
         let options = [
             ("mode", mode),
+            ("size", size),
+            // Names are memory as well.
+            ("nr_inodes", "100k"),
             ("uid", owner.as_str()),
             ("gid", owner.as_str()),
         ];
@@ -184,7 +199,7 @@ impl Root {
         }
         self.put(devpts()?.as_fd(), Path::new("dev/pts"))?;
         let terminals = self.terminals()?;
-        self.memory("dev/shm", "1777")?;
+        self.memory("dev/shm", "1777", "50%")?;
         restrict(dev.as_fd(), MountAttrFlags::MOUNT_ATTR_RDONLY, false)?;
         Ok(terminals)
     }

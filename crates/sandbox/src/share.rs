@@ -34,9 +34,7 @@ const WATCHED: [(&str, &str); 2] = [
 ];
 
 /// No command makes a namespace; the system call filter refuses it first.
-const NAMESPACES: [&str; 8] = [
-    "user", "mnt", "pid", "net", "ipc", "uts", "cgroup", "time",
-];
+const NAMESPACES: [&str; 8] = ["user", "mnt", "pid", "net", "ipc", "uts", "cgroup", "time"];
 
 /// Further limits that the kernel counts for a user.
 const COUNTED: [Resource; 3] = [Resource::Sigpending, Resource::Msgqueue, Resource::Memlock];
@@ -51,7 +49,7 @@ fn tasks() -> (u64, u64) {
     (all, (all / 4).min(TASKS_MAX))
 }
 
-/// The processes and threads that one sandbox may have.
+/// The processes and threads that the commands of one sandbox may have.
 pub(crate) fn tasks_of_one() -> u64 {
     tasks().1
 }
@@ -106,19 +104,21 @@ pub(crate) fn bound_sandbox() -> Result<(), Fault> {
             bound(counted, hard / 2)?;
         }
     }
-    // Half of what there is are all sandboxes' together, which is this process's limit by now.
-    let all = getrlimit(Resource::Nproc).maximum;
-    bound(
-        Resource::Nproc,
-        all.map_or(TASKS_MAX, |all| (all / 4).min(TASKS_MAX)),
-    )?;
-    let files = getrlimit(Resource::Nofile);
-    let most = files_of_one();
-    let files = Rlimit {
-        current: files.current.map(|soft| soft.min(most)),
-        maximum: Some(most),
-    };
-    setrlimit(Resource::Nofile, files).during(|| "bound its open files")
+    Ok(())
+}
+
+/// The memory that there is for this process: the host's, or less if it is in a control group.
+pub(crate) fn total_memory() -> u64 {
+    let host = memory_field("MemTotal:").unwrap_or(1 << 30);
+    crate::cgroup::Host::look().map_or(host, |groups| groups.memory_limit().min(host))
+}
+
+/// A field of /proc/meminfo, in bytes.
+pub(crate) fn memory_field(name: &str) -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
+    let kibibytes: u64 = rest.split_whitespace().next()?.parse().ok()?;
+    Some(kibibytes * 1024)
 }
 
 /// Makes this process, and all it will start, be killed before others when memory runs out.

@@ -19,6 +19,7 @@ use rustix::process::{
 use crate::agent;
 use crate::confine;
 use crate::error::{During, Fault};
+use crate::limits::Mechanism;
 use crate::plan::{OverlayPlan, Privilege};
 use crate::probe;
 use crate::protocol::{
@@ -249,9 +250,10 @@ impl<'a> Process<'a> {
             KeeperRequest::OpenSandbox {
                 network,
                 confinement,
+                memory,
             } => {
                 let flags = agent::namespaces(self.privilege, network, confinement);
-                let pidfd = self.open_sandbox(flags, descriptors)?;
+                let pidfd = self.open_sandbox(flags, memory, descriptors)?;
                 Ok((KeeperReply::Opening, Some(pidfd)))
             }
         }
@@ -280,7 +282,12 @@ impl<'a> Process<'a> {
     }
 
     /// Forks an agent, which sets its sandbox up by itself and speaks to the daemon.
-    fn open_sandbox(&self, flags: i32, descriptors: Vec<OwnedFd>) -> Result<OwnedFd, Fault> {
+    fn open_sandbox(
+        &self,
+        flags: i32,
+        memory: Mechanism,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<OwnedFd, Fault> {
         let mut descriptors = descriptors.into_iter();
         let plan = descriptors.next().ok_or_else(incomplete)?;
         let control = Link::from(descriptors.next().ok_or_else(incomplete)?);
@@ -293,6 +300,7 @@ impl<'a> Process<'a> {
                 control,
                 held,
                 privilege: self.privilege,
+                memory,
                 host_ids: self.ids,
                 keeper_dir: &self.dir,
                 filter: &self.filter,

@@ -7,8 +7,9 @@
 //! removed. At every moment one of the two names has the whole tree. Others may see both names
 //! for a while, and the temporary one; what is written under the old name meanwhile goes over to
 //! the new one, but for writes through descriptors that were open before. Two names are exchanged
-//! in a like way ([`exchange`]). It also keeps commands from our own processes ([`guard`]), which
-//! is all it does where the overlay needs no help, and has git copy stored files where it would link them
+//! in a like way ([`exchange`]). It also keeps commands from our own processes ([`guard`]) and
+//! makes their nameless files in memory ([`memfile`]); where the overlay needs no help, that is all.
+//! It has git copy stored files where it would link them
 //! ([`caller::links_stored_file_for_git`]).
 //!
 //! It runs as the commands' user in their namespaces, so its rights are theirs; commands that
@@ -32,6 +33,7 @@ use rustix::thread::CapabilitySet;
 use crate::confine;
 use crate::error::{During, Fault};
 use crate::guard;
+use crate::memfile;
 use crate::notify::{Listener, Notice, Notified};
 use crate::protocol::{Link, MoverRequest, Received};
 use crate::seccomp::Filter;
@@ -89,9 +91,9 @@ impl Mover {
         let listener = Listener::install(self.duty)?;
         let passed = [listener.as_fd(), done.as_fd()];
         // Nothing has to be finished after the end of who is only asked about.
-        let passed = match self.duty {
-            Notified::SchedulingAndNames => &passed[..],
-            Notified::Scheduling => &passed[..1],
+        let passed = match self.duty.names {
+            true => &passed[..],
+            false => &passed[..1],
         };
         self.door
             .send(&MoverRequest::Serve, passed)
@@ -154,9 +156,9 @@ fn live(inbox: Link, duty: Notified, filter: &Filter, held: &[RawFd]) -> ! {
 /// Gives up what it does not need.
 fn settle(duty: Notified, filter: &Filter) -> Result<(OwnedFd, Statx), Fault> {
     let children = sys::child_events().during(|| "listen for the ends of children")?;
-    let (looks, reads) = match duty {
-        Notified::SchedulingAndNames => (LOOKS, READS),
-        Notified::Scheduling => (CapabilitySet::empty(), CapabilitySet::empty()),
+    let (looks, reads) = match duty.names {
+        true => (LOOKS, READS),
+        false => (CapabilitySet::empty(), CapabilitySet::empty()),
     };
     confine::renounce_but(looks | reads)?;
     confine::use_of(looks, looks | reads).during(|| "put capabilities aside")?;
@@ -238,6 +240,9 @@ impl Process {
             Some(true) => return client.listener.leave_to_kernel(notice.id),
             Some(false) => return client.listener.answer(notice.id, Err(Errno::PERM)),
             None => {}
+        }
+        if notice.call == memfile::CALL {
+            return memfile::answer(&client.listener, notice);
         }
         if caller::links_stored_file_for_git(notice) {
             return client.listener.answer(notice.id, Err(Errno::XDEV));

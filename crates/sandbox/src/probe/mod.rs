@@ -206,7 +206,7 @@ fn missing(name: &'static str, reason: String, fix: String) -> Probe {
 
 /// Runs one trial in a process of its own.
 fn ask(trial: Trial, binary: &Path) -> Result<std::result::Result<String, Fault>> {
-    let (mut child, control) = keeper::spawn(binary, Duty::Probe(trial))?;
+    let (mut child, control) = keeper::spawn(binary, Duty::Probe(trial), |_| ())?;
     let answer = control.answer::<std::result::Result<String, Fault>>(LIMIT);
     let _ = child.kill();
     let _ = child.wait();

@@ -95,6 +95,8 @@ pub enum Limit {
     FileSize,
     /// Bytes written to the disk; for whoever owns it to watch.
     Disk,
+    /// Bytes of the disk that stay free; likewise.
+    DiskReserve,
 }
 
 impl Limit {
@@ -107,6 +109,7 @@ impl Limit {
             Limit::OpenFiles => "nofile",
             Limit::FileSize => "file_size",
             Limit::Disk => "disk",
+            Limit::DiskReserve => "disk_reserve",
         }
     }
 }

@@ -136,7 +136,8 @@ fn settle(birth: &Birth<'_>, held: &[RawFd]) -> Result<Settled, Fault> {
         sys::loopback_up().during(|| "switch the loopback interface on")?;
     }
     let at = birth.keeper_dir.join(ROOT);
-    let rootfs::Entered { terminals, queues } = rootfs::enter(&plan, birth.privilege, &at)?;
+    let rootfs::Entered { terminals, queues } =
+        rootfs::enter(&plan, birth.privilege, birth.memory, &at)?;
     if birth.privilege == Privilege::Root {
         confine::leave_root()?;
     }

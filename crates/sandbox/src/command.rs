@@ -34,7 +34,7 @@ pub(crate) fn become_one(
     if let Err(failure) = limit(orders, job).map_err(failed(StartStep::Limits)) {
         return failure;
     }
-    if let Err(failure) = prepare(job, pty, moved).map_err(failed(StartStep::Setup)) {
+    if let Err(failure) = prepare(orders, job, pty, moved).map_err(failed(StartStep::Setup)) {
         return failure;
     }
     let cwd = rustix::process::chdir(command.cwd.as_slice());
@@ -87,7 +87,7 @@ fn bound(resource: Resource, soft: u64, most: u64) -> Result<(), Errno> {
 }
 
 /// Leaves what was its supervisor's behind.
-fn prepare(job: &Job<'_>, pty: Option<&Pty>, moved: OwnedFd) -> Result<(), Errno> {
+fn prepare(orders: &Orders, job: &Job<'_>, pty: Option<&Pty>, moved: OwnedFd) -> Result<(), Errno> {
     for (number, fd) in (0..).zip(&job.stdio) {
         let fd = pty.map_or(fd, |pty| &pty.inner);
         sys::become_descriptor(fd.as_fd(), number)?;
@@ -98,7 +98,8 @@ fn prepare(job: &Job<'_>, pty: Option<&Pty>, moved: OwnedFd) -> Result<(), Errno
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     sys::close_on_exec_from(3);
     job.fence.enter()?;
-    job.mover.map_or(Ok(()), |mover| mover.serve_me(moved))
+    job.mover
+        .map_or(Ok(()), |mover| mover.serve_me(moved, orders.memory))
 }
 
 /// Executes the program, looked up as execvp(3) would in the command's own PATH.

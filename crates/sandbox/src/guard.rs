@@ -27,7 +27,7 @@ pub(crate) fn may_schedule(notice: &Notice) -> Option<bool> {
 ///
 /// Supervisors and the mover are the agent's children, and nothing else ever is: what a command
 /// leaves behind becomes a child of its supervisor.
-fn is_ours(task: i32) -> bool {
+pub(crate) fn is_ours(task: i32) -> bool {
     const AGENT: i32 = 1;
     let own = getpid().as_raw_nonzero().get();
     let parent = || sys::parent_of(task);

@@ -8,6 +8,7 @@
 //! each and are this same program. Whichever of them dies, what is below it dies at once.
 
 mod agent;
+mod anonymous;
 pub mod attack;
 mod cgroup;
 mod command;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::event::Timespec;
 use rustix::fs::statfs;
 
-use crate::share::memory_field;
+use crate::share::memory_fields;
 use crate::sys;
 
 /// How often it is looked at.
@@ -77,13 +77,12 @@ impl MemoryWatch {
 
     /// Whether all that is in use on the host is within the limit, which costs one look.
     fn host_has_less_in_use(&self) -> bool {
-        let (Some(total), Some(free)) = (memory_field("MemTotal:"), memory_field("MemAvailable:"))
-        else {
+        let names = ["MemTotal:", "MemAvailable:", "SwapTotal:", "SwapFree:"];
+        let Some([total, free, swap, unused]) = memory_fields(names) else {
             return false;
         };
-        let swapped = memory_field("SwapTotal:").zip(memory_field("SwapFree:"));
-        let swapped = swapped.map_or(0, |(total, free)| total.saturating_sub(free));
-        total.saturating_sub(free).saturating_add(swapped) < self.limit
+        let in_use = total.saturating_sub(free);
+        in_use.saturating_add(swap.saturating_sub(unused)) < self.limit
     }
 }
 

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 
+use crate::anonymous;
 use crate::memfile;
 use crate::sys;
 
@@ -169,10 +170,12 @@ impl AsRawFd for Listener {
     }
 }
 
-/// Whether an argument, of which 32 bits count, is to be this value or not.
+/// Whether an argument, of which 32 bits count, is to be this value or not, or to have a bit.
 enum Condition {
     Is(u32, u32),
     IsNot(u32, u32),
+    /// Has one of these bits.
+    Has(u32, u32),
 }
 
 /// Notifies of these calls, and allows the rest.
@@ -188,6 +191,8 @@ fn program(what: Notified) -> Vec<libc::sock_filter> {
     }
     if what.memory {
         program.extend(notify(memfile::CALL, &[]));
+        let shared = anonymous::FLAGS.map(|flag| Condition::Has(3, flag));
+        program.extend(notify(anonymous::CALL, &shared));
     }
     if what.names {
         for number in NAMES {
@@ -200,6 +205,7 @@ fn program(what: Notified) -> Vec<libc::sock_filter> {
 
 const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
 const EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+const ANY_BIT: u32 = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
 const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
 
 /// Notifies of one call if all conditions hold; whatever follows decides otherwise.
@@ -226,6 +232,11 @@ fn notify(number: c_long, conditions: &[Condition]) -> Vec<libc::sock_filter> {
             Condition::IsNot(index_of, value) => {
                 let (jt, jf) = (left(index + 1), 0);
                 let test = statement(EQUAL, *value);
+                (argument(*index_of), libc::sock_filter { jt, jf, ..test })
+            }
+            Condition::Has(index_of, bits) => {
+                let (jt, jf) = (0, left(index + 1));
+                let test = statement(ANY_BIT, *bits);
                 (argument(*index_of), libc::sock_filter { jt, jf, ..test })
             }
         };

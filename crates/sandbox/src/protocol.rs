@@ -124,7 +124,10 @@ pub(crate) enum SupervisorRequest {
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum MoverRequest {
     /// With the command's listener, and what to let go of when it has ended.
-    Serve,
+    Serve {
+        /// The memory that it may have, if no control group holds it.
+        memory: Option<u64>,
+    },
 }
 
 /// One end of a packet socket.

@@ -20,6 +20,7 @@ use rustix::mount::{
 };
 
 use crate::error::{During, Fault};
+use crate::limits::Mechanism;
 use crate::plan::{
     EtcContent, EtcFile, INNER_UID, OverlayPlan, Privilege, SANDBOX_UID, SandboxPlan,
 };
@@ -53,8 +54,14 @@ pub(crate) struct Root {
 
 /// Builds the file system of `plan` at `at` and makes it the root of this process.
 ///
-/// The process must be alone in its mount namespace and pid 1 of its pid namespace.
-pub(crate) fn enter(plan: &SandboxPlan, privilege: Privilege, at: &Path) -> Result<Entered, Fault> {
+/// The process must be alone in its mount namespace and pid 1 of its pid namespace. `memory` is
+/// what holds commands to their limits of memory.
+pub(crate) fn enter(
+    plan: &SandboxPlan,
+    privilege: Privilege,
+    memory: Mechanism,
+    at: &Path,
+) -> Result<Entered, Fault> {
     let root = Root::with_scratch(plan, privilege, at)?;
     for (inside, mode, size) in [("run", "0755", "64m"), ("var/tmp", "1777", "25%")] {
         match root.memory(inside, mode, size) {
@@ -67,7 +74,7 @@ pub(crate) fn enter(plan: &SandboxPlan, privilege: Privilege, at: &Path) -> Resu
         }
     }
     root.processes()?;
-    let terminals = root.devices()?;
+    let terminals = root.devices(memory)?;
     root.etc(&plan.etc)?;
     let mut lent: Vec<_> = plan.lent.iter().collect();
     // A path must be there before what is mounted inside it.
@@ -178,7 +185,7 @@ impl Root {
     }
 
     /// Makes `/dev`; returns the devpts of the execs.
-    fn devices(&self) -> Result<OwnedFd, Fault> {
+    fn devices(&self, memory: Mechanism) -> Result<OwnedFd, Fault> {
         let owner = self.owner();
         let owned = [
             ("mode", "0755"),
@@ -190,7 +197,13 @@ impl Root {
         let dev = self.directory(Path::new("dev"))?;
         for device in DEVICES {
             let spot = create_file(dev.as_fd(), device)?;
-            let tree = clone_tree(&Path::new("/dev").join(device))?;
+            let source = match (device, memory) {
+                // It reads the same and cannot be mapped: shared mappings of the other are memory
+                // that nothing counts.
+                ("zero", Mechanism::Poll) => "full",
+                (device, _) => device,
+            };
+            let tree = clone_tree(&Path::new("/dev").join(source))?;
             restrict(tree.as_fd(), DEVICE, false)?;
             attach(tree.as_fd(), spot.as_fd())?;
         }

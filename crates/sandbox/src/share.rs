@@ -109,16 +109,21 @@ pub(crate) fn bound_sandbox() -> Result<(), Fault> {
 
 /// The memory that there is for this process: the host's, or less if it is in a control group.
 pub(crate) fn total_memory() -> u64 {
-    let host = memory_field("MemTotal:").unwrap_or(1 << 30);
+    let host = memory_fields(["MemTotal:"]).map_or(1 << 30, |[total]| total);
     crate::cgroup::Host::look().map_or(host, |groups| groups.memory_limit().min(host))
 }
 
-/// A field of /proc/meminfo, in bytes.
-pub(crate) fn memory_field(name: &str) -> Option<u64> {
+/// Fields of /proc/meminfo, in bytes, if all are there.
+pub(crate) fn memory_fields<const N: usize>(names: [&str; N]) -> Option<[u64; N]> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
-    let kibibytes: u64 = rest.split_whitespace().next()?.parse().ok()?;
-    Some(kibibytes * 1024)
+    let field = |name: &str| -> Option<u64> {
+        let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
+        let kibibytes: u64 = rest.split_whitespace().next()?.parse().ok()?;
+        Some(kibibytes * 1024)
+    };
+    let fields = names.map(field);
+    let known = fields.iter().all(Option::is_some);
+    known.then(|| fields.map(Option::unwrap_or_default))
 }
 
 /// Makes this process, and all it will start, be killed before others when memory runs out.

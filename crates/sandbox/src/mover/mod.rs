@@ -8,7 +8,7 @@
 //! for a while, and the temporary one; what is written under the old name meanwhile goes over to
 //! the new one, but for writes through descriptors that were open before. Two names are exchanged
 //! in a like way ([`exchange`]). It also keeps commands from our own processes ([`guard`]) and
-//! makes their nameless files in memory ([`memfile`]); where the overlay needs no help, that is all.
+//! makes or counts memory that nothing else counts ([`memfile`], [`anonymous`]); where the overlay needs no help, that is all.
 //! It has git copy stored files where it would link them
 //! ([`caller::links_stored_file_for_git`]).
 //!
@@ -19,7 +19,7 @@ mod caller;
 mod exchange;
 mod tree;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
@@ -30,6 +30,7 @@ use rustix::fs::{AtFlags, CWD, RenameFlags, Statx, renameat_with};
 use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
 
+use crate::anonymous::{self, Ledger};
 use crate::confine;
 use crate::error::{During, Fault};
 use crate::guard;
@@ -87,7 +88,9 @@ impl Mover {
     }
 
     /// Has this process and all it will start served. `done` is let go after the last of them.
-    pub(crate) fn serve_me(&self, done: OwnedFd) -> Result<(), Errno> {
+    ///
+    /// `memory` is what they may have, if no control group holds them.
+    pub(crate) fn serve_me(&self, done: OwnedFd, memory: Option<u64>) -> Result<(), Errno> {
         let listener = Listener::install(self.duty)?;
         let passed = [listener.as_fd(), done.as_fd()];
         // Nothing has to be finished after the end of who is only asked about.
@@ -96,7 +99,7 @@ impl Mover {
             false => &passed[..1],
         };
         self.door
-            .send(&MoverRequest::Serve, passed)
+            .send(&MoverRequest::Serve { memory }, passed)
             .map_err(|_| Errno::PIPE)
     }
 }
@@ -106,6 +109,7 @@ struct Client {
     listener: Listener,
     /// Whether it has restricted itself beyond what this process could know.
     restricted: Cell<bool>,
+    ledger: RefCell<Ledger>,
     /// Its supervisor waits until nobody has this any more.
     _done: Option<OwnedFd>,
 }
@@ -156,10 +160,13 @@ fn live(inbox: Link, duty: Notified, filter: &Filter, held: &[RawFd]) -> ! {
 /// Gives up what it does not need.
 fn settle(duty: Notified, filter: &Filter) -> Result<(OwnedFd, Statx), Fault> {
     let children = sys::child_events().during(|| "listen for the ends of children")?;
-    let (looks, reads) = match duty.names {
-        true => (LOOKS, READS),
-        false => (CapabilitySet::empty(), CapabilitySet::empty()),
+    let none = CapabilitySet::empty();
+    let looks = if duty.names || duty.memory {
+        LOOKS
+    } else {
+        none
     };
+    let reads = if duty.names { READS } else { none };
     confine::renounce_but(looks | reads)?;
     confine::use_of(looks, looks | reads).during(|| "put capabilities aside")?;
     filter.apply()?;
@@ -207,8 +214,8 @@ impl Process {
 
     /// Takes a new client in.
     fn welcome(&mut self) {
-        let received = match self.inbox.receive_with_descriptors() {
-            Ok(Received::Frame(MoverRequest::Serve, descriptors)) => descriptors,
+        let (memory, received) = match self.inbox.receive_with_descriptors() {
+            Ok(Received::Frame(MoverRequest::Serve { memory }, received)) => (memory, received),
             Ok(Received::Nothing) => return,
             // The agent is gone, and with it everything here.
             Ok(Received::Closed) | Err(_) => sys::leave(1),
@@ -222,6 +229,7 @@ impl Process {
         self.clients.push(Rc::new(Client {
             listener,
             restricted: Cell::new(false),
+            ledger: RefCell::new(Ledger::new(memory)),
             _done: received.next(),
         }));
     }
@@ -240,6 +248,12 @@ impl Process {
             Some(true) => return client.listener.leave_to_kernel(notice.id),
             Some(false) => return client.listener.answer(notice.id, Err(Errno::PERM)),
             None => {}
+        }
+        if notice.call == anonymous::CALL {
+            return match client.ledger.borrow_mut().allows(notice) {
+                true => client.listener.leave_to_kernel(notice.id),
+                false => client.listener.answer(notice.id, Err(Errno::NOMEM)),
+            };
         }
         if notice.call == memfile::CALL {
             return memfile::answer(&client.listener, notice);

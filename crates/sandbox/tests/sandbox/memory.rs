@@ -35,6 +35,7 @@ pub fn play(arguments: &[String]) -> bool {
     match words[..] {
         ["__hide", kind, megabytes] => hide(kind, megabytes.parse().expect("a number")),
         ["__nameless"] => nameless(),
+        ["__map_zero"] => map_zero(),
         ["__leave"] => leave(),
         ["__map_shared", megabytes] => map_shared(megabytes.parse().expect("a number")),
         ["__small_host", group] => small_host(Path::new(group)),
@@ -72,12 +73,35 @@ fn hide(kind: &str, megabytes: usize) {
                 send(ends[0], file.as_raw_fd());
             }
             "segment" => held.push(segment(MIB as usize)),
+            "anonymous" => held.push(write_in_child(MIB as usize)),
             other => panic!("{other}"),
         }
         std::thread::sleep(Duration::from_millis(1));
     }
     std::thread::sleep(Duration::from_millis(300));
     say(&format!("hid {}", held.len()));
+}
+
+/// Shared memory that a child wrote to, which has ended; of what is mapped here, only a page is left.
+fn write_in_child(bytes: usize) -> i32 {
+    // SAFETY: the mapping is as large as what is written to it; the child does nothing else.
+    unsafe {
+        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+        let write = libc::PROT_READ | libc::PROT_WRITE;
+        let at = libc::mmap(std::ptr::null_mut(), bytes, write, flags, -1, 0);
+        if at == libc::MAP_FAILED {
+            say("refused");
+            libc::_exit(3);
+        }
+        let child = libc::fork();
+        if child == 0 {
+            at.cast::<u8>().write_bytes(1, bytes);
+            libc::_exit(0);
+        }
+        libc::waitpid(child, std::ptr::null_mut(), 0);
+        libc::munmap(at.byte_add(4096), bytes - 4096);
+        child
+    }
 }
 
 /// A segment that was written to, and that nobody has attached any more.
@@ -143,12 +167,51 @@ fn hidden_memory_is_limited() {
             outcome.complaint()
         );
     }
+    let anonymous = |megabytes: &str| {
+        let hidden = command(&["/attack", "__hide", "anonymous", megabytes]);
+        limited(hidden, memory(64 * MIB))
+    };
+    // Refused where it cannot be counted, else killed.
+    let (outcome, limits) = run_limited(&sandbox, &anonymous("300"));
+    let refused = outcome.text() == "refused\n" && outcome.status() == ExitStatus::Code(3);
+    assert!(
+        cause(&outcome) == Some(limits[0]) || refused,
+        "{:?}",
+        outcome.last()
+    );
+    let (outcome, _) = run_limited(&sandbox, &anonymous("20"));
+    assert_eq!(outcome.text(), "hid 20\n", "{}", outcome.complaint());
+    let zeros = shell("head -c 5000 /dev/zero | wc -c; test -c /dev/zero && echo device");
+    assert_eq!(run(&sandbox, &zeros).text(), "5000\ndevice\n");
+    let mapped = run(&sandbox, &command(&["/attack", "__map_zero"]));
+    assert_eq!(
+        mapped.text(),
+        if is_root() { "mapped\n" } else { "refused\n" }
+    );
     let under_way = limited(
         command(&["/attack", "__hide", "in-flight", "9"]),
         memory(4 * MIB),
     );
     let (outcome, limits) = run_limited(&sandbox, &under_way);
     assert_eq!(cause(&outcome), Some(limits[0]), "{}", outcome.text());
+}
+
+/// Maps the device of zeros to be shared, which is memory.
+fn map_zero() {
+    let mut options = fs::File::options();
+    let device = options.read(true).write(true).open("/dev/zero");
+    let device = device.expect("a device");
+    // SAFETY: a fresh mapping, which nobody touches.
+    let at = unsafe {
+        let write = libc::PROT_READ | libc::PROT_WRITE;
+        let (none, shared) = (std::ptr::null_mut(), libc::MAP_SHARED);
+        libc::mmap(none, 4096, write, shared, device.as_raw_fd(), 0)
+    };
+    say(if at == libc::MAP_FAILED {
+        "refused"
+    } else {
+        "mapped"
+    });
 }
 
 /// Uses a nameless file in the usual ways.

@@ -46,7 +46,7 @@ pub(crate) const SCHEDULES: [c_long; 4] = [
 ];
 /// Calls whose first argument says what the second one names: this value, a process.
 pub(crate) const PRIORITIES: [(c_long, u32); 2] = [
-    (libc::SYS_setpriority, libc::PRIO_PROCESS as u32),
+    (libc::SYS_setpriority, libc::PRIO_PROCESS),
     // IOPRIO_WHO_PROCESS
     (libc::SYS_ioprio_set, 1),
 ];

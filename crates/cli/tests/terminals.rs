@@ -52,7 +52,7 @@ fn a_shell_has_a_terminal_of_its_own() {
             "<2>",
             "tty; test -t 0 && test -t 1 && test -t 2 && echo all; echo $TERM; stty size",
         );
-        person.wait_for("/dev/pts/0");
+        person.wait_for("/dev/terminals/0");
         person.wait_for("all");
         person.wait_for("xterm-256color");
         person.wait_for("24 80");
@@ -227,7 +227,10 @@ fn without_a_terminal_there_is_none_to_sit_at() {
         assert_eq!(waited["exit_code"], 0, "{waited:#}");
         assert_eq!(waited["terminal"], json!({ "rows": 30, "columns": 100 }));
         let polled = home.json(&["job", "poll", &job]);
-        assert_eq!(polled["stdout"], "30 100\r\n/dev/pts/0\r\n", "{polled:#}");
+        assert_eq!(
+            polled["stdout"], "30 100\r\n/dev/terminals/0\r\n",
+            "{polled:#}"
+        );
         let plain = home.json(&["job", "start", "--", "sleep", "1000"]);
         let plain = plain["job_id"].to_string();
         assert_eq!(home.json(&["attach", &plain])["error"], "Invalid");

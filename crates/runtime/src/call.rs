@@ -76,6 +76,8 @@ impl Call {
             network: self.request.options.network,
             isolation: None,
             limits: Vec::new(),
+            default_limits: Vec::new(),
+            disk_reserve: None,
             limit_hit: None,
             usage: None,
             fork: None,
@@ -87,7 +89,9 @@ impl Call {
             terms: ExecTerms {
                 timeout: self.terms.timeout,
                 output_limit: self.terms.output_limit,
-                limits: self.terms.limits,
+                limits: self.terms.given,
+                asked: self.request.options.asked_limits(),
+                nofile: self.terms.nofile,
                 profile: self.terms.profile,
             },
             timings,
@@ -155,9 +159,10 @@ impl Call {
 
     pub fn sandbox_limits(&self) -> avfs_sandbox::Limits {
         avfs_sandbox::Limits {
-            memory_bytes: self.terms.limits.memory,
-            cpus: self.terms.limits.cpus,
-            pids: self.terms.limits.pids,
+            memory_bytes: self.terms.given.memory,
+            cpus: self.terms.given.cpus,
+            pids: self.terms.given.pids,
+            nofile: self.terms.nofile,
             ..avfs_sandbox::Limits::default()
         }
     }

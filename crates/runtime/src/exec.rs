@@ -20,6 +20,7 @@ use crate::gate::Verb;
 use crate::opened::Shape;
 use crate::options::{Access, Approving, Branch, CheckpointMode, ExecOptions, Stdin, Terms};
 use crate::report::{ApprovalReport, ExecReport, ExecStatus, Timings, Uncommitted};
+use crate::reserve::Reserve;
 use crate::run::{Assignment, OutputSink, Ran, run};
 use crate::runtime::{Runtime, Select};
 use crate::session::Session;
@@ -318,7 +319,9 @@ impl Checkpointed {
             limits: call.sandbox_limits(),
             terminal: call.request.terminal,
         };
-        let gauge = call.terms.limits.disk.map(|disk| entered.gauge(disk));
+        let gauge = call.terms.disk_growth().map(|disk| entered.gauge(disk));
+        let reserve = call.terms.leaves_reserve();
+        let reserve = reserve.then(|| Reserve::new(&call.runtime.inner.config.home));
         let assignment = Assignment {
             command,
             stdin: std::mem::take(&mut call.request.stdin),
@@ -326,6 +329,7 @@ impl Checkpointed {
             output_limit: call.terms.output_limit,
             spills: call.runtime.inner.spills.of(call.exec),
             gauge: gauge.transpose()?.flatten(),
+            reserve: reserve.transpose()?,
             ending: entered.ending.clone(),
             control: call.request.control.clone(),
         };
@@ -389,6 +393,8 @@ impl Finished {
             isolation: Some(isolation),
             usage: ran.usage,
             limits: ran.limits,
+            default_limits: ran.default_limits,
+            disk_reserve: ran.disk_reserve,
             limit_hit: ran.limit_hit,
             leftovers: ran.leftovers,
             shared_with: left.shared_with,

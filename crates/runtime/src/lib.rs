@@ -43,6 +43,7 @@ mod progress;
 mod recover;
 mod replace;
 mod report;
+mod reserve;
 mod rule_files;
 mod run;
 mod runtime;
@@ -69,7 +70,9 @@ pub use avfs_policy::{
     Network as PolicyNetwork, Part,
 };
 pub use avfs_sandbox::onhost::InUse;
-pub use avfs_sandbox::{Enforced, Isolation, Limit, Mechanism, Network, Usage, WindowSize};
+pub use avfs_sandbox::{
+    Defaults, Enforced, Isolation, Limit, Mechanism, Network, Usage, WindowSize,
+};
 pub use avfs_vault::{
     Ancestor, Approval, ApprovalId, ApprovalState, Cause, Change, ChangeKind, Checkpoint,
     CheckpointLabel, CheckpointName, CheckpointOrigin, Content, Damage, DeletedVault, Description,
@@ -124,7 +127,7 @@ pub use search::{
     GrepRequest, KindTest, LabelTest, SizeTest, WordHit, WordHits,
 };
 pub use session::Session;
-pub use settings::{SettingKey, Settings, parse_duration, parse_size};
+pub use settings::{SaidBy, SettingKey, Settings, VaultLimit, parse_duration, parse_size};
 pub use spill::{OutputPart, PART_MAX, SweptOutput};
 pub use transfer::{Import, ImportFrom, Imported, TransferError};
 pub use tree::{TreeListed, TreeNode};

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::str::FromStr;
 use std::time::Duration;
 
-use avfs_sandbox::Network;
+use avfs_sandbox::{Defaults, Network, UNLIMITED, UNLIMITED_COUNT};
 use avfs_vault::{ApprovalId, CheckpointName, Principal};
 
 use crate::settings::Settings;
@@ -111,7 +111,8 @@ impl Driver {
     }
 }
 
-/// What a command may use, with all that it starts.
+/// What a command may use, with all that it starts. What is not said is as [`Limits::of_this_host`] says; the
+/// largest number lifts that too.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Limits {
     /// Bytes of memory.
@@ -132,6 +133,25 @@ impl Limits {
             cpus: self.cpus.or(others.cpus),
             pids: self.pids.or(others.pids),
             disk: self.disk.or(others.disk),
+        }
+    }
+
+    /// No limit at all.
+    pub const LIFTED: Limits = Limits {
+        memory: Some(UNLIMITED),
+        cpus: None,
+        pids: Some(UNLIMITED_COUNT),
+        disk: Some(UNLIMITED),
+    };
+
+    /// What protects the host when nobody says anything. Of the disk, a part is left free besides.
+    pub fn of_this_host() -> Limits {
+        let defaults = Defaults::of_this_host();
+        Limits {
+            memory: Some(defaults.memory_bytes),
+            cpus: None,
+            pids: Some(defaults.pids),
+            disk: None,
         }
     }
 }
@@ -172,7 +192,7 @@ impl Profile {
                 pids: Some(2048),
                 disk: Some(8192 * MIB),
             },
-            Profile::Permissive => Limits::default(),
+            Profile::Permissive => Limits::LIFTED,
         }
     }
 
@@ -226,17 +246,32 @@ pub enum Stdin {
 pub(crate) struct Terms {
     pub timeout: Option<Duration>,
     pub output_limit: usize,
+    /// All that is in force, the host's defaults included.
     pub limits: Limits,
+    /// What was said for the command or the vault.
+    pub given: Limits,
+    /// Open files of each process.
+    pub nofile: Option<u32>,
     pub profile: Option<Profile>,
 }
 
 impl Terms {
+    /// Bytes by which the vault may grow, if that is limited.
+    pub fn disk_growth(&self) -> Option<u64> {
+        self.limits.disk.filter(|bytes| *bytes != UNLIMITED)
+    }
+
+    /// Whether it has to leave a part of the disk free.
+    pub fn leaves_reserve(&self) -> bool {
+        self.limits.disk != Some(UNLIMITED)
+    }
+
     /// What is said for this command goes before what is said for the vault, and a limit before a profile.
     pub fn new(options: &ExecOptions, settings: &Settings) -> Terms {
         let asked = options.profile.map(Profile::limits).unwrap_or_default();
         let usual = settings.profile.map(Profile::limits).unwrap_or_default();
         // A profile that was asked for replaces the vault's settings where those are weaker or stronger alike.
-        let limits = match options.profile {
+        let given = match options.profile {
             Some(_) => options.limits.or(asked),
             None => options.limits.or(settings.limits).or(usual),
         };
@@ -251,13 +286,21 @@ impl Terms {
         Terms {
             timeout,
             output_limit: options.output_limit.unwrap_or(DEFAULT_OUTPUT_LIMIT),
-            limits,
+            limits: given.or(Limits::of_this_host()),
+            given,
+            nofile: settings.nofile,
             profile,
         }
     }
 }
 
 impl ExecOptions {
+    /// The limits that the caller chose, by number or by profile.
+    pub(crate) fn asked_limits(&self) -> Limits {
+        let named = self.profile.map(Profile::limits).unwrap_or_default();
+        self.limits.or(named)
+    }
+
     /// Refuses what only the owner may choose, and what cannot be together.
     pub(crate) fn check(&self, by: Principal, settings: &Settings) -> Result<()> {
         if by.is_agent() {
@@ -295,7 +338,8 @@ impl ExecOptions {
             || raises(asked.cpus, limited.cpus)
             || raises(asked.pids, limited.pids)
             || raises(asked.disk, limited.disk)
-            || raises(Terms::new(self, settings).timeout, settings.longest());
+            || raises(Terms::new(self, settings).timeout, settings.longest())
+            || asked.disk == Some(UNLIMITED) && limited.disk != asked.disk;
         if self.network == Network::Host {
             Some("the host's network")
         } else if self.driver == Driver::Process {
@@ -356,11 +400,17 @@ mod tests {
             ..ExecOptions::default()
         };
         let terms = Terms::new(&asked, &vault);
-        assert_eq!((terms.limits.memory, terms.limits.pids), (None, Some(7)));
+        assert_eq!(
+            (terms.limits.memory, terms.limits.pids),
+            (Some(UNLIMITED), Some(7))
+        );
+        assert!(!terms.leaves_reserve());
         assert_eq!(terms.timeout, None);
         let bare = Terms::new(&ExecOptions::default(), &Settings::default());
         assert_eq!(bare.timeout, Some(DEFAULT_TIMEOUT));
-        assert_eq!(bare.limits, Limits::default());
+        assert_eq!(bare.given, Limits::default());
+        assert_eq!(bare.limits, Limits::of_this_host());
+        assert!(bare.leaves_reserve() && bare.disk_growth().is_none());
     }
 
     #[test]
@@ -384,7 +434,7 @@ mod tests {
                 ..ExecOptions::default()
             },
         ];
-        for options in weaker {
+        for options in &weaker {
             assert!(
                 options.check(Principal::OWNER, &vault).is_ok(),
                 "{options:?}"
@@ -394,6 +444,25 @@ mod tests {
                 matches!(refused, Err(Error::OwnerOnly { .. })),
                 "{options:?}"
             );
+        }
+        // Where the vault says nothing, the host's defaults are not to be lifted either.
+        for limits in [
+            Limits {
+                memory: Some(UNLIMITED),
+                ..Limits::default()
+            },
+            Limits {
+                disk: Some(UNLIMITED),
+                ..Limits::default()
+            },
+            Limits::LIFTED,
+        ] {
+            let options = ExecOptions {
+                limits,
+                ..ExecOptions::default()
+            };
+            let refused = options.check(Principal::AGENT, &Settings::default());
+            assert!(refused.is_err(), "{limits:?}");
         }
         let lower = ExecOptions {
             limits: Limits {

@@ -42,6 +42,10 @@ pub struct ExecReport {
     pub isolation: Option<Isolation>,
     /// The limits it ran under, and what enforced each.
     pub limits: Vec<Enforced>,
+    /// Those of this host, which nobody asked for.
+    pub default_limits: Vec<Enforced>,
+    /// Bytes of the disk that it had to leave free.
+    pub disk_reserve: Option<u64>,
     /// The limit for which it, or something it started, was killed.
     pub limit_hit: Option<Enforced>,
     pub usage: Option<Usage>,
@@ -60,12 +64,16 @@ pub struct ExecReport {
     pub timings: Timings,
 }
 
-/// What a command was to run under, settings and defaults included.
+/// What a command was to run under, settings included. What no limit says is as the host's defaults say.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ExecTerms {
     pub timeout: Option<Duration>,
     pub output_limit: usize,
     pub limits: Limits,
+    /// What of it was said for the command itself.
+    pub asked: Limits,
+    /// Open files of each process.
+    pub nofile: Option<u32>,
     pub profile: Option<Profile>,
 }
 

@@ -27,6 +27,7 @@ use crate::control::Control;
 use crate::gauge::Gauge;
 use crate::options::Stdin;
 use crate::report::{Captured, ExecStatus};
+use crate::reserve::Reserve;
 use crate::spill::ExecSpills;
 use crate::{Error, Result};
 
@@ -92,6 +93,8 @@ pub(crate) struct Ran {
     pub stderr: Captured,
     pub usage: Option<Usage>,
     pub limits: Vec<Enforced>,
+    pub default_limits: Vec<Enforced>,
+    pub disk_reserve: Option<u64>,
     pub limit_hit: Option<Enforced>,
     pub leftovers: u32,
 }
@@ -105,6 +108,8 @@ pub(crate) struct Assignment {
     pub spills: ExecSpills,
     /// Holds it to its limit on the disk, if there is one.
     pub gauge: Option<Gauge>,
+    /// What it leaves free of the disk.
+    pub reserve: Option<Reserve>,
     /// Whether somebody who may wants all commands of the vault ended.
     pub ending: Arc<AtomicBool>,
     pub control: Arc<Control>,
@@ -136,6 +141,7 @@ pub(crate) fn run(sandbox: &Sandbox, task: Assignment, sink: &dyn OutputSink) ->
         feed,
         sink,
         gauge: task.gauge,
+        reserve: task.reserve,
         all_ending: &task.ending,
         control: &task.control,
         ending: Ending::NotYet {
@@ -204,6 +210,7 @@ struct Watch<'a> {
     feed: Option<Feed>,
     sink: &'a dyn OutputSink,
     gauge: Option<Gauge>,
+    reserve: Option<Reserve>,
     all_ending: &'a AtomicBool,
     control: &'a Control,
     ending: Ending,
@@ -229,6 +236,8 @@ enum Why {
     Cancelled(Cancel),
     /// It wrote more than it may.
     Disk,
+    /// The disk is nearly full.
+    DiskReserve,
 }
 
 impl Why {
@@ -237,7 +246,7 @@ impl Why {
         match self {
             Why::Timeout => Some(Signal::TERM),
             Why::Cancelled(cancel) => Some(cancel.signal()),
-            Why::Disk => None,
+            Why::Disk | Why::DiskReserve => None,
         }
     }
 }
@@ -245,6 +254,11 @@ impl Why {
 /// What holds a command to its limit on the disk.
 const DISK: Enforced = Enforced {
     limit: Limit::Disk,
+    by: Mechanism::Poll,
+};
+/// What watches how much of the disk is free.
+const DISK_RESERVE: Enforced = Enforced {
+    limit: Limit::DiskReserve,
     by: Mechanism::Poll,
 };
 
@@ -329,7 +343,10 @@ impl Watch<'_> {
             _ => None,
         };
         let look = self.gauge.as_ref().map(Gauge::next);
-        let next = next.into_iter().chain(look).min();
+        let looks = look
+            .into_iter()
+            .chain(self.reserve.as_ref().map(Reserve::next));
+        let next = next.into_iter().chain(looks).min();
         let until_next = next.map_or(CANCEL_POLL, |at| {
             at.saturating_duration_since(Instant::now())
         });
@@ -401,6 +418,11 @@ impl Watch<'_> {
         {
             return Ok(Some(Why::Disk));
         }
+        if let Some(reserve) = &mut self.reserve
+            && reserve.is_touched()?
+        {
+            return Ok(Some(Why::DiskReserve));
+        }
         if self.all_ending.load(Ordering::Acquire) {
             return Ok(Some(Why::Cancelled(Cancel::Leave)));
         }
@@ -419,7 +441,15 @@ impl Watch<'_> {
         };
         let mut limits = self.running.limits().to_vec();
         limits.extend(self.gauge.as_ref().map(|_| DISK));
-        let too_much = matches!(self.ending, Ending::Killed { why: Why::Disk });
+        let mut defaults = self.running.default_limits().to_vec();
+        defaults.extend(self.reserve.as_ref().map(|_| DISK_RESERVE));
+        let too_much = match self.ending {
+            Ending::Killed { why: Why::Disk } => Some(DISK),
+            Ending::Killed {
+                why: Why::DiskReserve,
+            } => Some(DISK_RESERVE),
+            _ => None,
+        };
         let status = status_of(&self.ending, end);
         self.control.release();
         let [stdout, stderr] = self.outputs.map(|output| output.capture.finish());
@@ -429,7 +459,9 @@ impl Watch<'_> {
             stderr,
             usage,
             limits,
-            limit_hit: cause.or(too_much.then_some(DISK)),
+            default_limits: defaults,
+            disk_reserve: self.reserve.as_ref().map(Reserve::bytes),
+            limit_hit: cause.or(too_much),
             leftovers,
         }
     }

@@ -5,10 +5,12 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use avfs_sandbox::{Defaults, Limit, UNLIMITED, UNLIMITED_COUNT};
 use avfs_vault::Vault;
 
 use crate::gate::Verb;
-use crate::options::{Limits, Profile};
+use crate::options::{ExecOptions, Limits, Profile, Terms};
+use crate::reserve::reserve_of;
 use crate::runtime::{Runtime, Select};
 use crate::session::Session;
 use crate::{Error, Result};
@@ -22,6 +24,8 @@ pub enum SettingKey {
     Cpus,
     Pids,
     Disk,
+    /// Open files of each process.
+    Nofile,
     Profile,
     Timeout,
 }
@@ -41,11 +45,12 @@ impl FromStr for SettingKey {
             "cpus" => SettingKey::Cpus,
             "pids" => SettingKey::Pids,
             "disk" => SettingKey::Disk,
+            "nofile" => SettingKey::Nofile,
             "profile" => SettingKey::Profile,
             "timeout" => SettingKey::Timeout,
             _ => {
                 return Err(invalid(format!(
-                    "{text:?} is none of env.NAME, memory, cpus, pids, disk, profile, timeout"
+                    "{text:?} is none of env.NAME, memory, cpus, pids, disk, nofile, profile, timeout"
                 )));
             }
         })
@@ -60,6 +65,7 @@ impl fmt::Display for SettingKey {
             SettingKey::Cpus => "cpus",
             SettingKey::Pids => "pids",
             SettingKey::Disk => "disk",
+            SettingKey::Nofile => "nofile",
             SettingKey::Profile => "profile",
             SettingKey::Timeout => "timeout",
         })
@@ -74,6 +80,8 @@ pub const HIDDEN: &str = "(hidden)";
 pub struct Settings {
     pub env: BTreeMap<String, String>,
     pub limits: Limits,
+    /// Open files of each process.
+    pub nofile: Option<u32>,
     pub profile: Option<Profile>,
     pub timeout: Option<Duration>,
 }
@@ -86,10 +94,11 @@ impl Settings {
                 return Err(invalid("a variable cannot hold a NUL byte".into()));
             }
             SettingKey::Env(name) => drop(self.env.insert(name.clone(), value.to_owned())),
-            SettingKey::Memory => self.limits.memory = Some(parse_size(value)?),
-            SettingKey::Disk => self.limits.disk = Some(parse_size(value)?),
+            SettingKey::Memory => self.limits.memory = Some(parse_limit(value)?),
+            SettingKey::Disk => self.limits.disk = Some(parse_limit(value)?),
             SettingKey::Cpus => self.limits.cpus = Some(parse_cpus(value)?),
-            SettingKey::Pids => self.limits.pids = Some(parse_pids(value)?),
+            SettingKey::Pids => self.limits.pids = Some(parse_count("pids", value, 1)?),
+            SettingKey::Nofile => self.nofile = Some(parse_count("nofile", value, 3)?),
             SettingKey::Profile => self.profile = Some(value.parse()?),
             SettingKey::Timeout => self.timeout = Some(parse_duration(value)?),
         }
@@ -127,10 +136,11 @@ impl Settings {
             .timeout
             .map(|timeout| format!("{}ms", timeout.as_millis()));
         let said = [
-            (SettingKey::Memory, memory.map(|bytes| bytes.to_string())),
+            (SettingKey::Memory, memory.map(bytes_text)),
             (SettingKey::Cpus, cpus.map(|cpus| cpus.to_string())),
-            (SettingKey::Pids, pids.map(|pids| pids.to_string())),
-            (SettingKey::Disk, disk.map(|bytes| bytes.to_string())),
+            (SettingKey::Pids, pids.map(count_text)),
+            (SettingKey::Disk, disk.map(bytes_text)),
+            (SettingKey::Nofile, self.nofile.map(count_text)),
             (SettingKey::Profile, self.profile.map(|it| it.to_string())),
             (SettingKey::Timeout, timeout),
         ];
@@ -139,6 +149,34 @@ impl Settings {
                 .filter_map(|(key, value)| Some((key, value?))),
         );
         items
+    }
+}
+
+/// A limit of the commands in a vault.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct VaultLimit {
+    pub limit: Limit,
+    /// Nothing: it was lifted.
+    pub value: Option<f64>,
+    pub said_by: SaidBy,
+}
+
+/// Who says a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SaidBy {
+    /// Nobody: it is what protects this host.
+    Default,
+    Vault,
+    Request,
+}
+
+impl SaidBy {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            SaidBy::Default => "default",
+            SaidBy::Vault => "vault",
+            SaidBy::Request => "request",
+        }
     }
 }
 
@@ -153,6 +191,39 @@ impl Runtime {
             }
         }
         Ok(settings)
+    }
+
+    /// The limits of a command in the vault that says nothing itself, and who says each.
+    pub fn vault_limits(&self, vault: &Vault) -> Result<Vec<VaultLimit>> {
+        let settings = self.settings_of(vault)?;
+        let terms = Terms::new(&ExecOptions::default(), &settings);
+        let bytes = |bytes: u64| (bytes != UNLIMITED).then_some(bytes as f64);
+        let count = |count: u32| (count != UNLIMITED_COUNT).then(|| f64::from(count));
+        let limit = |limit, value, said: bool| VaultLimit {
+            limit,
+            value,
+            said_by: if said { SaidBy::Vault } else { SaidBy::Default },
+        };
+        let (all, given) = (terms.limits, terms.given);
+        let nofile = settings
+            .nofile
+            .unwrap_or_else(|| Defaults::of_this_host().nofile);
+        let mut limits = vec![
+            limit(
+                Limit::Memory,
+                all.memory.and_then(bytes),
+                given.memory.is_some(),
+            ),
+            limit(Limit::Pids, all.pids.and_then(count), given.pids.is_some()),
+            limit(Limit::OpenFiles, count(nofile), settings.nofile.is_some()),
+        ];
+        limits.extend(all.cpus.map(|cpus| limit(Limit::Cpus, Some(cpus), true)));
+        limits.extend(all.disk.map(|disk| limit(Limit::Disk, bytes(disk), true)));
+        if terms.leaves_reserve() {
+            let reserve = reserve_of(&self.inner.config.home)?;
+            limits.push(limit(Limit::DiskReserve, Some(reserve as f64), false));
+        }
+        Ok(limits)
     }
 }
 
@@ -250,10 +321,42 @@ fn parse_cpus(text: &str) -> Result<f64> {
         .ok_or_else(|| invalid(format!("cpus: {text:?} is not between 0.01 and 10000")))
 }
 
-fn parse_pids(text: &str) -> Result<u32> {
-    let pids = text.trim().parse::<u32>().ok();
-    pids.filter(|pids| *pids > 0)
-        .ok_or_else(|| invalid(format!("pids: {text:?} is not a number of processes")))
+/// The word for no limit, not even the host's default.
+const LIFTED: &str = "unlimited";
+
+/// A size, or no limit.
+fn parse_limit(text: &str) -> Result<u64> {
+    match text.trim() {
+        LIFTED => Ok(UNLIMITED),
+        text => parse_size(text),
+    }
+}
+
+/// A number of things, or no limit.
+fn parse_count(what: &str, text: &str, least: u32) -> Result<u32> {
+    if text.trim() == LIFTED {
+        return Ok(UNLIMITED_COUNT);
+    }
+    let count = text.trim().parse::<u32>().ok();
+    count.filter(|count| *count >= least).ok_or_else(|| {
+        invalid(format!(
+            "{what}: {text:?} is neither a number from {least} on nor {LIFTED:?}"
+        ))
+    })
+}
+
+fn bytes_text(bytes: u64) -> String {
+    match bytes {
+        UNLIMITED => LIFTED.to_owned(),
+        bytes => bytes.to_string(),
+    }
+}
+
+fn count_text(count: u32) -> String {
+    match count {
+        UNLIMITED_COUNT => LIFTED.to_owned(),
+        count => count.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -284,6 +387,7 @@ mod tests {
             ("cpus", "0.5"),
             ("pids", "9"),
             ("disk", "10m"),
+            ("nofile", "unlimited"),
             ("profile", "moderate"),
             ("timeout", "90s"),
         ] {

@@ -11,14 +11,18 @@ use rustix::thread::CapabilitySet;
 use crate::confine::{self, Fence};
 use crate::error::{During, Fault};
 use crate::freeze;
+use crate::limits::Mechanism;
 use crate::mover::Mover;
+use crate::notify::Notified;
 use crate::plan::{
     Confinement, Event, INNER_UID, IdMap, Isolation, Namespace, Network, Privilege, SANDBOX_UID,
     SandboxPlan, StartFailure, StartStep,
 };
 use crate::protocol::{AgentReply, AgentRequest, Link, Received, unseal};
+use crate::residue::Residue;
 use crate::rootfs;
 use crate::seccomp::Filter;
+use crate::share;
 use crate::supervisor;
 use crate::sys::{self, Forked, Waited};
 
@@ -31,6 +35,8 @@ pub(crate) struct Birth<'a> {
     pub control: Link,
     pub held: Vec<OwnedFd>,
     pub privilege: Privilege,
+    /// What holds commands to their limits of memory.
+    pub memory: Mechanism,
     pub host_ids: (u32, u32),
     pub keeper_dir: &'a Path,
     pub filter: &'a Filter,
@@ -92,6 +98,8 @@ pub(crate) fn live(birth: Birth<'_>) -> ! {
         children,
         fence: settled.fence,
         mover: settled.mover,
+        terminals: settled.terminals,
+        residue: settled.residue,
         held,
         supervisors: Vec::new(),
         stopped: Vec::new(),
@@ -105,6 +113,9 @@ struct Settled {
     top: OwnedFd,
     fence: Fence,
     mover: Option<Mover>,
+    /// The devpts on which terminals of execs are made; without one, the host's.
+    terminals: Option<OwnedFd>,
+    residue: Option<Residue>,
     isolation: Isolation,
 }
 
@@ -112,6 +123,7 @@ struct Settled {
 fn settle(birth: &Birth<'_>, held: &[RawFd]) -> Result<Settled, Fault> {
     sys::null_descriptors(&[0, 1, 2]).during(|| "open /dev/null")?;
     let plan: SandboxPlan = unseal(birth.plan.as_fd())?;
+    share::die_first()?;
     if birth.privilege == Privilege::User {
         confine::map_ids((INNER_UID, 0), (INNER_UID, 0))?;
     }
@@ -123,26 +135,31 @@ fn settle(birth: &Birth<'_>, held: &[RawFd]) -> Result<Settled, Fault> {
     if plan.network == Network::None {
         sys::loopback_up().during(|| "switch the loopback interface on")?;
     }
-    rootfs::enter(&plan, birth.privilege, &birth.keeper_dir.join(ROOT))?;
+    let at = birth.keeper_dir.join(ROOT);
+    let rootfs::Entered { terminals, queues } =
+        rootfs::enter(&plan, birth.privilege, birth.memory, &at)?;
     if birth.privilege == Privilege::Root {
         confine::leave_root()?;
     }
-    confine::forbid_nesting()?;
-    confine::bound_tasks()?;
+    share::bound_sandbox()?;
     // As root, the overlay itself can rename every directory.
-    let mover = match (birth.privilege, plan.readonly) {
-        (Privilege::User, false) => Some(Mover::start(birth.filter, held)?),
-        _ => None,
+    let duty = Notified {
+        names: birth.privilege == Privilege::User && !plan.readonly,
+        memory: birth.memory == Mechanism::Poll,
     };
+    let mover = Some(Mover::start(duty, birth.filter, held)?);
     confine::renounce_but(CapabilitySet::empty())?;
     let fence = Fence::new()?;
     birth.filter.apply()?;
     let isolation = isolation(birth, plan.network, &fence)?;
     let top = rootfs::open_mount_point(Path::new("/"))?;
+    let residue = Residue::new(queues).during(|| "open /dev/shm")?;
     Ok(Settled {
         top,
         fence,
         mover,
+        terminals: Some(terminals),
+        residue: Some(residue),
         isolation,
     })
 }
@@ -159,6 +176,8 @@ fn settle_beside_the_host(birth: &Birth<'_>, plan: &SandboxPlan) -> Result<Settl
         top: rootfs::open_mount_point(&at)?,
         fence,
         mover: None,
+        terminals: None,
+        residue: None,
         isolation: Isolation {
             namespaces: vec![Namespace::Mount, Namespace::Pid],
             network: Network::Host,
@@ -198,6 +217,8 @@ struct Agent {
     children: OwnedFd,
     fence: Fence,
     mover: Option<Mover>,
+    terminals: Option<OwnedFd>,
+    residue: Option<Residue>,
     /// Open as long as this process or a supervisor lives.
     held: Vec<RawFd>,
     supervisors: Vec<i32>,
@@ -269,6 +290,7 @@ impl Agent {
             doors,
             fence: &self.fence,
             mover: self.mover.as_ref(),
+            terminals: self.terminals.as_ref(),
             held: &self.held,
         };
         // SAFETY: the agent has one thread.
@@ -301,6 +323,11 @@ impl Agent {
                         return false;
                     }
                     self.supervisors.retain(|pid| *pid != ended.pid);
+                    if let Some(residue) = &self.residue
+                        && self.supervisors.is_empty()
+                    {
+                        residue.remove();
+                    }
                 }
                 Waited::None | Waited::NoChildren => return true,
             }

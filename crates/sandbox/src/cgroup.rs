@@ -15,6 +15,8 @@ use crate::limits::{Limit, Limits, Mechanism};
 
 /// How the name of a group begins; the id of the process that made it and a number follow.
 const PREFIX: &str = "avfs-";
+/// How the name of a group around a keeper begins.
+const PREFIX_OF_ALL: &str = "avfs-all-";
 /// The time over which processor time is shared out, in microseconds.
 const PERIOD: u64 = 100_000;
 /// How long the dead may keep a group busy.
@@ -76,6 +78,25 @@ impl Controller {
 pub(crate) struct Place {
     dir: PathBuf,
     by: Mechanism,
+}
+
+impl Place {
+    pub(crate) fn new(dir: PathBuf, by: Mechanism) -> Place {
+        Place { dir, by }
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(crate) fn by(&self) -> Mechanism {
+        self.by
+    }
+
+    /// Whether groups made here have a controller, or now do because they were given it.
+    pub(crate) fn offers(&self, controller: Controller) -> bool {
+        offers(&self.dir, controller)
+    }
 }
 
 /// The control groups that this process is in.
@@ -156,6 +177,21 @@ impl Host {
             .iter()
             .map(|controller| (*controller, place(*controller)))
             .collect()
+    }
+
+    /// The least memory that a group around this process is limited to.
+    pub(crate) fn memory_limit(&self) -> u64 {
+        let limit = |file: PathBuf| -> Option<u64> {
+            let text = fs::read_to_string(file).ok()?;
+            text.trim().parse().ok()
+        };
+        let unified = self.unified.iter().flat_map(|(top, own)| {
+            let around = own.ancestors().take_while(move |dir| dir.starts_with(top));
+            around.filter_map(move |dir| limit(dir.join("memory.max")))
+        });
+        let apart = self.apart.get(&Controller::Memory);
+        let apart = apart.and_then(|dir| limit(dir.join("memory.limit_in_bytes")));
+        unified.chain(apart).min().unwrap_or(u64::MAX)
     }
 
     /// The nearest group around this process that offers the most of what is wanted.
@@ -260,33 +296,39 @@ impl Group {
 
     /// Whether a process in it was killed because it had used its memory up.
     pub(crate) fn ran_out_of_memory(&self) -> bool {
-        let counts = self
-            .kills
-            .as_ref()
-            .and_then(|file| fs::read_to_string(file).ok());
-        let count = counts.as_deref().and_then(|counts| {
-            counts
-                .lines()
-                .find_map(|line| line.strip_prefix("oom_kill "))
-        });
-        count.is_some_and(|count| count.trim() != "0")
+        self.kills.as_deref().is_some_and(|file| kills(file) > 0)
     }
 }
 
 impl Drop for Group {
     fn drop(&mut self) {
-        let mut dirs: Vec<PathBuf> = self.dirs.drain(..).map(|(dir, _)| dir).collect();
-        remove(&mut dirs);
-        if !dirs.is_empty() {
-            // Its processes are being killed; nobody needs to wait for that.
-            std::thread::spawn(move || {
-                let deadline = Instant::now() + BURIAL;
-                while !dirs.is_empty() && Instant::now() < deadline {
-                    std::thread::sleep(Duration::from_millis(5));
-                    remove(&mut dirs);
-                }
-            });
-        }
+        bury(self.dirs.drain(..).map(|(dir, _)| dir).collect());
+    }
+}
+
+/// How many processes of a group were killed for want of memory, by the file that counts them.
+pub(crate) fn kills(file: &Path) -> u64 {
+    let counts = fs::read_to_string(file).unwrap_or_default();
+    let count = counts
+        .lines()
+        .find_map(|line| line.strip_prefix("oom_kill "));
+    count
+        .and_then(|count| count.trim().parse().ok())
+        .unwrap_or(0)
+}
+
+/// Removes groups, inner ones first, as soon as nothing lives in them.
+pub(crate) fn bury(mut dirs: Vec<PathBuf>) {
+    remove(&mut dirs);
+    if !dirs.is_empty() {
+        // Their processes are being killed; nobody needs to wait for that.
+        std::thread::spawn(move || {
+            let deadline = Instant::now() + BURIAL;
+            while !dirs.is_empty() && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(5));
+                remove(&mut dirs);
+            }
+        });
     }
 }
 
@@ -300,22 +342,36 @@ fn remove(dirs: &mut Vec<PathBuf>) {
 
 /// A name that no other group of any process has.
 fn name() -> String {
+    unique(PREFIX)
+}
+
+/// The same for a group around a keeper.
+pub(crate) fn name_of_all() -> String {
+    unique(PREFIX_OF_ALL)
+}
+
+fn unique(prefix: &str) -> String {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    format!("{PREFIX}{}-{number}", std::process::id())
+    format!("{prefix}{}-{number}", std::process::id())
 }
 
 /// Removes groups of processes that are no more.
-fn sweep(dir: &Path) {
+pub(crate) fn sweep(dir: &Path) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let owner = name
-            .to_str()
-            .and_then(|name| name.strip_prefix(PREFIX)?.split_once('-'));
+        let name = name.to_str().unwrap_or_default();
+        let around_keeper = name.strip_prefix(PREFIX_OF_ALL);
+        let owner = around_keeper.or_else(|| name.strip_prefix(PREFIX));
+        let owner = owner.and_then(|rest| rest.split_once('-'));
         if let Some((pid, _)) = owner
             && pid.parse::<u32>().is_ok()
             && !Path::new("/proc").join(pid).exists()
         {
+            let inner = fs::read_dir(entry.path()).into_iter().flatten().flatten();
+            for inner in inner.filter(|_| around_keeper.is_some()) {
+                let _ = fs::remove_dir(inner.path());
+            }
             // One in which something lives stays.
             let _ = fs::remove_dir(entry.path());
         }

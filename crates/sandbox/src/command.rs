@@ -34,7 +34,7 @@ pub(crate) fn become_one(
     if let Err(failure) = limit(orders, job).map_err(failed(StartStep::Limits)) {
         return failure;
     }
-    if let Err(failure) = prepare(job, pty, moved).map_err(failed(StartStep::Setup)) {
+    if let Err(failure) = prepare(orders, job, pty, moved).map_err(failed(StartStep::Setup)) {
         return failure;
     }
     let cwd = rustix::process::chdir(command.cwd.as_slice());
@@ -55,6 +55,7 @@ fn limit(orders: &Orders, job: &Job<'_>) -> Result<(), Errno> {
         (Resource::Core, Some(0)),
         (Resource::Nofile, orders.nofile.map(u64::from)),
         (Resource::Fsize, orders.file_bytes),
+        (Resource::Nproc, orders.pids_of_all.map(u64::from)),
         (
             Resource::Nproc,
             orders.pids.map(|pids| u64::from(pids) + others()),
@@ -62,22 +63,31 @@ fn limit(orders: &Orders, job: &Job<'_>) -> Result<(), Errno> {
     ];
     for (resource, most) in limits {
         if let Some(most) = most {
-            // Where less is allowed already, that is within the limit.
-            let most = getrlimit(resource)
-                .maximum
-                .map_or(most, |hard| hard.min(most));
-            let both = Rlimit {
-                current: Some(most),
-                maximum: Some(most),
-            };
-            setrlimit(resource, both)?;
+            bound(resource, most, most)?;
         }
+    }
+    if let Some(most) = orders.nofile_most.map(u64::from) {
+        // Programs that can only deal with few get few until they ask for more.
+        let soft = getrlimit(Resource::Nofile).current.unwrap_or(most);
+        bound(Resource::Nofile, soft, most)?;
     }
     Ok(())
 }
 
+/// Limits this process; where less is allowed already, that is within the limit.
+fn bound(resource: Resource, soft: u64, most: u64) -> Result<(), Errno> {
+    let most = getrlimit(resource)
+        .maximum
+        .map_or(most, |hard| hard.min(most));
+    let limit = Rlimit {
+        current: Some(soft.min(most)),
+        maximum: Some(most),
+    };
+    setrlimit(resource, limit)
+}
+
 /// Leaves what was its supervisor's behind.
-fn prepare(job: &Job<'_>, pty: Option<&Pty>, moved: OwnedFd) -> Result<(), Errno> {
+fn prepare(orders: &Orders, job: &Job<'_>, pty: Option<&Pty>, moved: OwnedFd) -> Result<(), Errno> {
     for (number, fd) in (0..).zip(&job.stdio) {
         let fd = pty.map_or(fd, |pty| &pty.inner);
         sys::become_descriptor(fd.as_fd(), number)?;
@@ -88,7 +98,8 @@ fn prepare(job: &Job<'_>, pty: Option<&Pty>, moved: OwnedFd) -> Result<(), Errno
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     sys::close_on_exec_from(3);
     job.fence.enter()?;
-    job.mover.map_or(Ok(()), |mover| mover.serve_me(moved))
+    job.mover
+        .map_or(Ok(()), |mover| mover.serve_me(moved, orders.memory))
 }
 
 /// Executes the program, looked up as execvp(3) would in the command's own PATH.

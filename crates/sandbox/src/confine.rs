@@ -9,10 +9,7 @@ use landlock::{
     RulesetCreatedAttr, Scope,
 };
 use rustix::io::Errno;
-use rustix::process::{
-    DumpableBehavior, Gid, Resource, Rlimit, Uid, geteuid, getrlimit, set_dumpable_behavior,
-    setrlimit,
-};
+use rustix::process::{DumpableBehavior, Gid, Uid, geteuid, set_dumpable_behavior};
 use rustix::thread::{
     CapabilitySet, CapabilitySets, UnshareFlags, capabilities, clear_ambient_capability_set,
     set_capabilities, set_keep_capabilities, set_no_new_privs, set_thread_groups,
@@ -80,25 +77,6 @@ pub(crate) fn leave_root() -> Result<(), Fault> {
     // Having changed its uid, it could not write its own maps otherwise.
     set_dumpable_behavior(DumpableBehavior::Dumpable).during(|| "own its /proc files")?;
     map_ids((INNER_UID, SANDBOX_UID), (INNER_UID, SANDBOX_UID))
-}
-
-/// Makes this user namespace the last: none can be made inside.
-pub(crate) fn forbid_nesting() -> Result<(), Fault> {
-    put(NESTED, "0")
-}
-
-/// The most processes and threads of a sandbox, whatever its commands ask for: more is a bomb.
-const TASKS_MAX: u64 = 16_384;
-
-/// Bounds how many processes and threads there can be in this user namespace.
-pub(crate) fn bound_tasks() -> Result<(), Fault> {
-    let hard = getrlimit(Resource::Nproc).maximum;
-    let most = hard.map_or(TASKS_MAX, |hard| hard.min(TASKS_MAX));
-    let both = Rlimit {
-        current: Some(most),
-        maximum: Some(most),
-    };
-    setrlimit(Resource::Nproc, both).during(|| "bound its processes")
 }
 
 /// Gives up every right but `kept`, and closes this process's memory to its own commands.
@@ -199,7 +177,7 @@ impl Fence {
     }
 }
 
-fn put(path: &str, text: &str) -> Result<(), Fault> {
+pub(crate) fn put(path: &str, text: &str) -> Result<(), Fault> {
     // These files take their whole content in one write.
     fs::OpenOptions::new()
         .write(true)

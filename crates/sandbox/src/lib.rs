@@ -8,15 +8,18 @@
 //! each and are this same program. Whichever of them dies, what is below it dies at once.
 
 mod agent;
+mod anonymous;
 pub mod attack;
 mod cgroup;
 mod command;
 mod confine;
 mod error;
 mod freeze;
+mod guard;
 mod keeper;
 mod lend;
 mod limits;
+mod memfile;
 mod memory;
 mod mover;
 mod notify;
@@ -25,16 +28,19 @@ mod plan;
 pub mod probe;
 mod protocol;
 mod pty;
+mod residue;
 mod rootfs;
 mod sandbox;
 mod seccomp;
+mod share;
+mod standing;
 mod supervisor;
 mod sys;
 
 pub use error::{Error, Fault, Result};
 pub use keeper::{FuseMount, Keeper, KeeperConfig, keeper_main};
 pub use lend::{Toolchain, build_skeleton, host_etc, host_lent, toolchains};
-pub use limits::{Enforced, Limit, Limits, Mechanism};
+pub use limits::{Defaults, Enforced, Limit, Limits, Mechanism, UNLIMITED, UNLIMITED_COUNT};
 pub use mover::{EXCHANGE_COPIES, EXCHANGE_ENDS, MOVING_PREFIX};
 pub use plan::{
     Command, Confinement, EtcContent, EtcFile, Event, ExitStatus, INNER_UID, IdMap, Isolation,

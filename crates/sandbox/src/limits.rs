@@ -5,14 +5,57 @@
 //! milliseconds, which leaves a quick command a little room; what neither can do is refused.
 
 use std::os::fd::BorrowedFd;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
 use crate::cgroup::{Controller, Group, Host};
 use crate::error::{Error, Result};
-use crate::plan::ExitStatus;
+use crate::plan::{Confinement, ExitStatus};
+use crate::share;
+use crate::standing::Standing;
 
-/// What a command may use, with all that it starts. What is not given is not limited.
+/// As a limit in bytes: not even the host's default.
+pub const UNLIMITED: u64 = u64::MAX;
+/// The same for a number of things.
+pub const UNLIMITED_COUNT: u32 = u32::MAX;
+
+/// The limits of commands that have no others, so that none can use the host up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Defaults {
+    /// Memory: of all commands together where a control group holds them, else of each.
+    pub memory_bytes: u64,
+    /// Processes and threads of all commands of a sandbox.
+    pub pids: u32,
+    /// Open files of each process.
+    pub nofile: u32,
+}
+
+impl Defaults {
+    /// A part of what there is.
+    pub fn of_this_host() -> Defaults {
+        static DEFAULTS: OnceLock<Defaults> = OnceLock::new();
+        *DEFAULTS.get_or_init(|| {
+            let count = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+            let total = share::total_memory();
+            Defaults {
+                memory_bytes: total - total / 4,
+                pids: count(share::tasks_of_one()),
+                nofile: count(share::files_of_one()),
+            }
+        })
+    }
+}
+
+/// What a command is in already when its own limits are set.
+#[derive(Debug, Default)]
+pub(crate) struct Around {
+    pub confinement: Confinement,
+    /// The group of all.
+    pub standing: Option<Arc<Standing>>,
+}
+
+/// What a command may use, with all that it starts. What is not given is limited as [`Defaults`] say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
     /// Memory.
@@ -33,7 +76,7 @@ impl Limits {
         if *self == Limits::default() {
             return Ok(());
         }
-        Bounds::set(self).map(drop)
+        Bounds::set(self, &Around::default()).map(drop)
     }
 }
 
@@ -52,6 +95,8 @@ pub enum Limit {
     FileSize,
     /// Bytes written to the disk; for whoever owns it to watch.
     Disk,
+    /// Bytes of the disk that stay free; likewise.
+    DiskReserve,
 }
 
 impl Limit {
@@ -64,6 +109,7 @@ impl Limit {
             Limit::OpenFiles => "nofile",
             Limit::FileSize => "file_size",
             Limit::Disk => "disk",
+            Limit::DiskReserve => "disk_reserve",
         }
     }
 }
@@ -110,7 +156,11 @@ pub(crate) struct Orders {
     pub memory: Option<u64>,
     /// Processes and threads to count.
     pub pids: Option<u32>,
+    /// The same, of all commands in the sandbox.
+    pub pids_of_all: Option<u32>,
     pub nofile: Option<u32>,
+    /// The most open files that it may ask for.
+    pub nofile_most: Option<u32>,
     pub file_bytes: Option<u64>,
 }
 
@@ -118,24 +168,31 @@ pub(crate) struct Orders {
 #[derive(Debug)]
 pub(crate) struct Bounds {
     pub enforced: Vec<Enforced>,
+    /// Those nobody asked for.
+    pub defaults: Vec<Enforced>,
     pub orders: Orders,
     group: Option<Group>,
+    /// The group that holds its memory, if none of its own does.
+    standing: Option<Arc<Standing>>,
 }
 
 impl Bounds {
     /// Makes what is needed to enforce `limits`.
-    pub(crate) fn set(limits: &Limits) -> Result<Bounds> {
+    pub(crate) fn set(limits: &Limits, around: &Around) -> Result<Bounds> {
         check(limits)?;
         let mut bounds = Bounds {
             enforced: Vec::new(),
+            defaults: Vec::new(),
             orders: Orders {
-                nofile: limits.nofile,
+                nofile: limits.nofile.filter(|count| *count != UNLIMITED_COUNT),
                 file_bytes: limits.file_bytes,
                 ..Orders::default()
             },
             group: None,
+            standing: None,
         };
-        let refused = bounds.group(limits)?;
+        bounds.set_defaults(limits, around);
+        let refused = bounds.group(limits, around.standing.as_deref())?;
         let grouped: Vec<_> = bounds.enforced.iter().map(|held| held.limit).collect();
         if limits.cpus.is_some() && !grouped.contains(&Limit::Cpus) {
             return Err(Error::Unenforceable {
@@ -143,18 +200,17 @@ impl Bounds {
                 reason: refused.unwrap_or_else(|| "there is no cpu controller".into()),
             });
         }
-        if let Some(bytes) = limits
-            .memory_bytes
-            .filter(|_| !grouped.contains(&Limit::Memory))
-        {
+        let memory = limits.memory_bytes.filter(|bytes| *bytes != UNLIMITED);
+        if let Some(bytes) = memory.filter(|_| !grouped.contains(&Limit::Memory)) {
             bounds.orders.memory = Some(bytes);
             bounds.hold(Limit::Memory, Mechanism::Poll);
         }
-        if let Some(count) = limits.pids.filter(|_| !grouped.contains(&Limit::Pids)) {
+        let pids = limits.pids.filter(|count| *count != UNLIMITED_COUNT);
+        if let Some(count) = pids.filter(|_| !grouped.contains(&Limit::Pids)) {
             bounds.orders.pids = Some(count);
             bounds.hold(Limit::Pids, Mechanism::Rlimit);
         }
-        if limits.nofile.is_some() {
+        if bounds.orders.nofile.is_some() {
             bounds.hold(Limit::OpenFiles, Mechanism::Rlimit);
         }
         if limits.file_bytes.is_some() {
@@ -167,11 +223,47 @@ impl Bounds {
         self.enforced.push(Enforced { limit, by });
     }
 
+    /// Sets the host's defaults where nothing else is said.
+    fn set_defaults(&mut self, limits: &Limits, around: &Around) {
+        let defaults = Defaults::of_this_host();
+        let mut hold = |limit, by| self.defaults.push(Enforced { limit, by });
+        if limits.memory_bytes.is_none() {
+            match &around.standing {
+                Some(standing) => {
+                    hold(Limit::Memory, standing.by());
+                    self.standing = Some(standing.clone());
+                }
+                None => {
+                    hold(Limit::Memory, Mechanism::Poll);
+                    self.orders.memory = Some(defaults.memory_bytes);
+                }
+            }
+        }
+        if around.confinement == Confinement::ViewOnly {
+            return;
+        }
+        if limits.pids != Some(UNLIMITED_COUNT) {
+            // A limit of its own does not lift that of the sandbox.
+            self.orders.pids_of_all = Some(defaults.pids);
+        }
+        if limits.pids.is_none() {
+            hold(Limit::Pids, Mechanism::Rlimit);
+        }
+        if limits.nofile.is_none() {
+            self.orders.nofile_most = Some(defaults.nofile);
+            hold(Limit::OpenFiles, Mechanism::Rlimit);
+        }
+    }
+
     /// Makes a control group for what it can hold; why it cannot, if it cannot.
-    fn group(&mut self, limits: &Limits) -> Result<Option<String>> {
+    fn group(&mut self, limits: &Limits, standing: Option<&Standing>) -> Result<Option<String>> {
+        let lifted = limits.memory_bytes == Some(UNLIMITED);
+        // To have no limit, it must leave the group of all.
+        let memory = limits.memory_bytes.is_some() && (!lifted || standing.is_some());
+        let pids = limits.pids.is_some_and(|count| count != UNLIMITED_COUNT);
         let wanted = [
-            (Controller::Memory, limits.memory_bytes.is_some()),
-            (Controller::Pids, limits.pids.is_some()),
+            (Controller::Memory, memory),
+            (Controller::Pids, pids),
             (Controller::Cpu, limits.cpus.is_some()),
         ];
         let wanted: Vec<_> = wanted
@@ -185,7 +277,12 @@ impl Bounds {
         let mut group = Group::default();
         let mut refused = None;
         for (controller, place) in Host::look()?.places(&wanted) {
+            let place = place.map(|place| match standing.filter(|_| !lifted) {
+                Some(standing) => standing.place(controller, place),
+                None => place,
+            });
             match place.and_then(|place| group.hold(&place, controller, limits)) {
+                Ok(_) if controller == Controller::Memory && lifted => {}
                 Ok(by) => self.hold(controller.limit(), by),
                 // The least of them is asked for last, and only its reason is ever needed.
                 Err(reason) => refused = Some(reason),
@@ -210,6 +307,17 @@ impl Bounds {
         };
         if self.group.as_ref().is_some_and(Group::ran_out_of_memory) {
             return held(Limit::Memory);
+        }
+        // Shells report a killed child so.
+        let killed = [
+            ExitStatus::Signal(libc::SIGKILL),
+            ExitStatus::Code(128 + libc::SIGKILL),
+        ];
+        if let Some(standing) = self.standing.as_ref().filter(|_| killed.contains(&status))
+            && standing.ran_out_of_memory()
+        {
+            let (limit, by) = (Limit::Memory, standing.by());
+            return Some(Enforced { limit, by });
         }
         held(Limit::FileSize).filter(|_| status == ExitStatus::Signal(libc::SIGXFSZ))
     }
@@ -280,16 +388,32 @@ mod tests {
         ];
         for limits in wrong {
             assert!(
-                matches!(Bounds::set(&limits), Err(Error::Invalid { .. })),
+                matches!(
+                    Bounds::set(&limits, &Around::default()),
+                    Err(Error::Invalid { .. })
+                ),
                 "{limits:?}"
             );
         }
     }
 
     #[test]
-    fn no_limit_needs_nothing() {
-        let bounds = Bounds::set(&Limits::default()).unwrap();
+    fn without_limits_there_are_defaults() {
+        let bounds = Bounds::set(&Limits::default(), &Around::default()).unwrap();
         assert!(bounds.enforced.is_empty() && bounds.doors().is_empty());
+        let defaults = Defaults::of_this_host();
+        assert_eq!(bounds.orders.memory, Some(defaults.memory_bytes));
+        assert_eq!(bounds.orders.pids_of_all, Some(defaults.pids));
+        assert_eq!(bounds.orders.nofile_most, Some(defaults.nofile));
+        assert_eq!(bounds.defaults.len(), 3);
+        let lifted = Limits {
+            memory_bytes: Some(UNLIMITED),
+            pids: Some(UNLIMITED_COUNT),
+            nofile: Some(UNLIMITED_COUNT),
+            ..Limits::default()
+        };
+        let bounds = Bounds::set(&lifted, &Around::default()).unwrap();
         assert_eq!(bounds.orders, Orders::default());
+        assert!(bounds.enforced.is_empty() && bounds.defaults.is_empty());
     }
 }

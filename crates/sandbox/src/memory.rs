@@ -1,4 +1,8 @@
 //! The memory of a command, looked at from outside where no control group holds it.
+//!
+//! It is what its processes have mapped, and what is in files and segments that are memory, mapped or
+//! not: tmpfs, where files without a name that commands ask the kernel for are made too (see
+//! [`crate::memfile`]), and System V shared memory.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -6,27 +10,39 @@ use std::time::{Duration, Instant};
 use rustix::event::Timespec;
 use rustix::fs::statfs;
 
+use crate::share::memory_fields;
 use crate::sys;
 
 /// How often it is looked at.
 const PERIOD: Duration = Duration::from_millis(20);
+/// How often when the limit is beyond [`LARGE`]: what fills so much takes longer.
+const PERIOD_OF_LARGE: Duration = Duration::from_millis(100);
+const LARGE: u64 = 1 << 30;
 /// File systems whose files are memory.
-const IN_MEMORY: [&str; 3] = ["/dev/shm", "/run", "/var/tmp"];
+const IN_MEMORY: [&str; 3] = ["/dev/shm/", "/run/", "/var/tmp/"];
+/// What segments of System V are called where they are mapped.
+const SEGMENT: &str = "/SYSV";
 
 /// Watches the memory of all descendants of this process.
 pub(crate) struct MemoryWatch {
     limit: u64,
-    /// What was in memory files before.
-    files: u64,
+    /// What was in memory files and segments before.
+    shared: u64,
+    period: Duration,
     next: Instant,
 }
 
 impl MemoryWatch {
     pub(crate) fn new(limit: u64) -> MemoryWatch {
+        let period = match limit > LARGE {
+            true => PERIOD_OF_LARGE,
+            false => PERIOD,
+        };
         MemoryWatch {
             limit,
-            files: memory_files(),
-            next: Instant::now(),
+            shared: shared(),
+            period,
+            next: Instant::now() + period,
         }
     }
 
@@ -36,7 +52,7 @@ impl MemoryWatch {
         Timespec {
             tv_sec: 0,
             // Rounded up: waking before that would spin.
-            tv_nsec: i64::from(left.min(PERIOD).subsec_nanos()) + 1000,
+            tv_nsec: i64::from(left.min(self.period).subsec_nanos()) + 1000,
         }
     }
 
@@ -45,15 +61,28 @@ impl MemoryWatch {
         if Instant::now() < self.next {
             return false;
         }
-        self.next = Instant::now() + PERIOD;
-        let files = memory_files().saturating_sub(self.files);
+        self.next = Instant::now() + self.period;
+        if self.host_has_less_in_use() {
+            return false;
+        }
+        let shared = shared().saturating_sub(self.shared);
         let processes = sys::descendants();
         let sum = |measure: fn(i32) -> Option<u64>| {
             let used = processes.iter().filter_map(|pid| measure(*pid));
-            used.fold(files, u64::saturating_add)
+            used.fold(shared, u64::saturating_add)
         };
         // The first is quick, but counts pages that are shared once for each who shares them.
         sum(resident) > self.limit && sum(proportional) > self.limit
+    }
+
+    /// Whether all that is in use on the host is within the limit, which costs one look.
+    fn host_has_less_in_use(&self) -> bool {
+        let names = ["MemTotal:", "MemAvailable:", "SwapTotal:", "SwapFree:"];
+        let Some([total, free, swap, unused]) = memory_fields(names) else {
+            return false;
+        };
+        let in_use = total.saturating_sub(free);
+        in_use.saturating_add(swap.saturating_sub(unused)) < self.limit
     }
 }
 
@@ -64,17 +93,41 @@ fn resident(pid: i32) -> Option<u64> {
     Some(pages * rustix::param::page_size() as u64)
 }
 
-/// The same with its part of what it shares, and what was swapped out.
+/// The same with its part of what it shares, and what was swapped out, but without what
+/// [`shared`] counts.
 fn proportional(pid: i32) -> Option<u64> {
-    let Ok(text) = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")) else {
+    let Ok(text) = fs::read_to_string(format!("/proc/{pid}/smaps")) else {
         // It keeps its memory to itself.
         return resident(pid);
     };
-    let field = |name: &str| -> Option<u64> {
-        let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
-        rest.split_whitespace().next()?.parse().ok()
-    };
-    Some((field("Pss:")? + field("SwapPss:").unwrap_or(0)) * 1024)
+    Some(proportional_in(&text))
+}
+
+fn proportional_in(maps: &str) -> u64 {
+    let mut sum = 0;
+    let mut counted_elsewhere = false;
+    for line in maps.lines() {
+        let mut words = line.split_whitespace();
+        let first = words.next().unwrap_or_default();
+        if !first.ends_with(':') {
+            // Address, rights, offset, device, inode, path.
+            let rights = words.next().unwrap_or_default();
+            let path = words.nth(3).unwrap_or_default();
+            let known = IN_MEMORY.iter().chain(&[SEGMENT]);
+            // What a private mapping changes is its own memory.
+            counted_elsewhere =
+                rights.ends_with('s') && known.into_iter().any(|place| path.starts_with(place));
+        } else if !counted_elsewhere && (first == "Pss:" || first == "SwapPss:") {
+            let kibibytes = words.next().and_then(|word| word.parse::<u64>().ok());
+            sum += kibibytes.unwrap_or(0) * 1024;
+        }
+    }
+    sum
+}
+
+/// The bytes in files and segments that are memory, whoever has them mapped.
+fn shared() -> u64 {
+    memory_files().saturating_add(segments())
 }
 
 /// The bytes in files that are memory.
@@ -86,4 +139,41 @@ fn memory_files() -> u64 {
         Some((system.f_blocks - system.f_bfree) * system.f_bsize.cast_unsigned())
     };
     IN_MEMORY.iter().filter_map(used).sum()
+}
+
+/// The bytes in segments of System V shared memory.
+fn segments() -> u64 {
+    let text = fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
+    segments_in(&text)
+}
+
+fn segments_in(table: &str) -> u64 {
+    let lines = table.lines().skip(1);
+    let bytes = lines.map(|line| {
+        // The last two columns: what is in memory, and what was swapped out.
+        let words = line.split_whitespace().rev().take(2);
+        words
+            .filter_map(|word| word.parse::<u64>().ok())
+            .sum::<u64>()
+    });
+    bytes.fold(0, u64::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shared_pages_are_counted_once() {
+        let maps = "7f00-7f10 rw-s 00000000 00:01 7 /dev/shm/a b (deleted)\nRss: 9 kB\nPss: 100 kB\n\
+                    7f20-7f30 rw-s 00000000 00:01 8 /SYSV00000000 (deleted)\nPss: 100 kB\n\
+                    7f40-7f50 rw-p 00000000 00:01 8 /SYSV00000000\nPss: 2 kB\nSwapPss: 1 kB\n\
+                    7f60-7f70 rw-s 00000000 00:01 9 /dev/zero (deleted)\nPss: 4 kB\n\
+                    7f80-7f90 rw-p 00000000 00:00 0 \nPss: 8 kB\nPss_Anon: 8 kB\nVmFlags: rd wr";
+        assert_eq!(proportional_in(maps), (2 + 1 + 4 + 8) * 1024);
+        let table = "key shmid perms size cpid lpid nattch uid gid cuid cgid atime dtime ctime rss swap\n\
+                     0 0 600 1048576 2 2 0 1000 1000 1000 1000 0 0 1 4096 8192\n";
+        assert_eq!(segments_in(table), 12288);
+        assert_eq!(segments_in(""), 0);
+    }
 }

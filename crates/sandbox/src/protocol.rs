@@ -22,10 +22,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{During, Error, Fault};
+use crate::limits::Mechanism;
 use crate::plan::{Confinement, Isolation, Network, Privilege};
 
 /// Both ends are the same program; this catches one that was replaced while the daemon ran.
-pub(crate) const VERSION: u32 = 4;
+pub(crate) const VERSION: u32 = 5;
 /// The largest frame.
 const FRAME_MAX: usize = 16 * 1024;
 /// The most descriptors in one frame.
@@ -65,6 +66,8 @@ pub(crate) enum KeeperRequest {
     OpenSandbox {
         network: Network,
         confinement: Confinement,
+        /// What holds its commands to their limits of memory.
+        memory: Mechanism,
     },
 }
 
@@ -121,7 +124,10 @@ pub(crate) enum SupervisorRequest {
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum MoverRequest {
     /// With the command's listener, and what to let go of when it has ended.
-    Serve,
+    Serve {
+        /// The memory that it may have, if no control group holds it.
+        memory: Option<u64>,
+    },
 }
 
 /// One end of a packet socket.

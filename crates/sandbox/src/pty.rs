@@ -1,8 +1,8 @@
 //! A terminal that is born in the sandbox, on its own devpts, and read outside.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl, openat};
 use rustix::io::Errno;
 use rustix::process::ioctl_tiocsctty;
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, ptsname, unlockpt};
@@ -19,10 +19,16 @@ pub(crate) struct Pty {
 }
 
 impl Pty {
-    /// A fresh one of this process's own devpts.
-    pub(crate) fn open(size: WindowSize) -> Result<Pty, Errno> {
+    /// A fresh one of the devpts that is held open, or of this process's own.
+    pub(crate) fn open(devpts: Option<BorrowedFd<'_>>, size: WindowSize) -> Result<Pty, Errno> {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-        let outer = openpt(flags)?;
+        let outer = match devpts {
+            Some(devpts) => {
+                let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+                openat(devpts, "ptmx", flags, Mode::empty())?
+            }
+            None => openpt(flags)?,
+        };
         unlockpt(&outer)?;
         let inner = ioctl_tiocgptpeer(&outer, flags)?;
         tcsetwinsize(&inner, winsize(size))?;

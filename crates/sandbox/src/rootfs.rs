@@ -20,6 +20,7 @@ use rustix::mount::{
 };
 
 use crate::error::{During, Fault};
+use crate::limits::Mechanism;
 use crate::plan::{
     EtcContent, EtcFile, INNER_UID, OverlayPlan, Privilege, SANDBOX_UID, SandboxPlan,
 };
@@ -42,6 +43,9 @@ const DEVICE_LINKS: [(&str, &str); 5] = [
     ("/proc/self/fd/2", "stderr"),
 ];
 
+/// Where the terminals of execs are shown. Those that commands make themselves are in `/dev/pts`.
+const TERMINALS: &str = "dev/terminals";
+
 /// A root file system under construction at an attached mount.
 pub(crate) struct Root {
     top: OwnedFd,
@@ -50,11 +54,17 @@ pub(crate) struct Root {
 
 /// Builds the file system of `plan` at `at` and makes it the root of this process.
 ///
-/// The process must be alone in its mount namespace and pid 1 of its pid namespace.
-pub(crate) fn enter(plan: &SandboxPlan, privilege: Privilege, at: &Path) -> Result<(), Fault> {
+/// The process must be alone in its mount namespace and pid 1 of its pid namespace. `memory` is
+/// what holds commands to their limits of memory.
+pub(crate) fn enter(
+    plan: &SandboxPlan,
+    privilege: Privilege,
+    memory: Mechanism,
+    at: &Path,
+) -> Result<Entered, Fault> {
     let root = Root::with_scratch(plan, privilege, at)?;
-    for (inside, mode) in [("run", "0755"), ("var/tmp", "1777")] {
-        match root.memory(inside, mode) {
+    for (inside, mode, size) in [("run", "0755", "64m"), ("var/tmp", "1777", "25%")] {
+        match root.memory(inside, mode, size) {
             // The vault has something else there, such as a link to /tmp: that is its choice.
             Err(Fault {
                 errno: libc::ELOOP | libc::ENOTDIR,
@@ -64,7 +74,7 @@ pub(crate) fn enter(plan: &SandboxPlan, privilege: Privilege, at: &Path) -> Resu
         }
     }
     root.processes()?;
-    root.devices()?;
+    let terminals = root.devices(memory)?;
     root.etc(&plan.etc)?;
     let mut lent: Vec<_> = plan.lent.iter().collect();
     // A path must be there before what is mounted inside it.
@@ -74,8 +84,22 @@ pub(crate) fn enter(plan: &SandboxPlan, privilege: Privilege, at: &Path) -> Resu
         restrict(tree.as_fd(), READ_ONLY, true)?;
         root.put(tree.as_fd(), &lent.inside)?;
     }
+    let queues = match new_mount("mqueue", &[("source", "mqueue")], &[], NOSUID_NODEV) {
+        // A kernel without message queues.
+        Err(fault) if fault.errno == libc::ENODEV => None,
+        queues => Some(queues?),
+    };
     rustix::process::fchdir(&root.top).during(|| "go to the new root")?;
-    sys::enter_root().during(|| "enter the new root")
+    sys::enter_root().during(|| "enter the new root")?;
+    Ok(Entered { terminals, queues })
+}
+
+/// File systems of a sandbox that its commands do not reach.
+pub(crate) struct Entered {
+    /// The devpts on which terminals of execs are made ([`Root::terminals`]).
+    pub terminals: OwnedFd,
+    /// The message queues, if the kernel has any.
+    pub queues: Option<OwnedFd>,
 }
 
 /// Mounts the overlay of `plan` at `at`, beside all that is there already.
@@ -141,10 +165,13 @@ impl Root {
     }
 
     /// A file system in memory that belongs to the commands.
-    fn memory(&self, inside: &str, mode: &str) -> Result<(), Fault> {
+    fn memory(&self, inside: &str, mode: &str, size: &str) -> Result<(), Fault> {
         let owner = self.owner();
         let options = [
             ("mode", mode),
+            ("size", size),
+            // Names are memory as well.
+            ("nr_inodes", "100k"),
             ("uid", owner.as_str()),
             ("gid", owner.as_str()),
         ];
@@ -157,7 +184,8 @@ impl Root {
         self.put(mount.as_fd(), Path::new("proc"))
     }
 
-    fn devices(&self) -> Result<(), Fault> {
+    /// Makes `/dev`; returns the devpts of the execs.
+    fn devices(&self, memory: Mechanism) -> Result<OwnedFd, Fault> {
         let owner = self.owner();
         let owned = [
             ("mode", "0755"),
@@ -169,18 +197,44 @@ impl Root {
         let dev = self.directory(Path::new("dev"))?;
         for device in DEVICES {
             let spot = create_file(dev.as_fd(), device)?;
-            let tree = clone_tree(&Path::new("/dev").join(device))?;
+            let source = match (device, memory) {
+                // It reads the same and cannot be mapped: shared mappings of the other are memory
+                // that nothing counts.
+                ("zero", Mechanism::Poll) => "full",
+                (device, _) => device,
+            };
+            let tree = clone_tree(&Path::new("/dev").join(source))?;
             restrict(tree.as_fd(), DEVICE, false)?;
             attach(tree.as_fd(), spot.as_fd())?;
         }
         for (target, name) in DEVICE_LINKS {
             symlinkat(target, &dev, name).during(|| format!("link /dev/{name}"))?;
         }
-        let terminals = [("source", "devpts"), ("ptmxmode", "0666"), ("mode", "0620")];
-        let terminals = new_mount("devpts", &terminals, &[], attributes)?;
-        self.put(terminals.as_fd(), Path::new("dev/pts"))?;
-        self.memory("dev/shm", "1777")?;
-        restrict(dev.as_fd(), MountAttrFlags::MOUNT_ATTR_RDONLY, false)
+        self.put(devpts()?.as_fd(), Path::new("dev/pts"))?;
+        let terminals = self.terminals()?;
+        self.memory("dev/shm", "1777", "50%")?;
+        restrict(dev.as_fd(), MountAttrFlags::MOUNT_ATTR_RDONLY, false)?;
+        Ok(terminals)
+    }
+
+    /// Mounts the devpts on which terminals of execs are made, and over it the same once more, on
+    /// which no device can be opened and no mode be changed.
+    ///
+    /// All commands of a sandbox are one user, so modes keep no exec from another's terminal. By
+    /// path, every terminal can be looked at (`ttyname` does) but not opened. By its descriptors,
+    /// `/dev/stdin` and `/dev/tty`, a command opens its own; Landlock keeps it from the descriptors
+    /// of other execs.
+    fn terminals(&self) -> Result<OwnedFd, Fault> {
+        let terminals = devpts()?;
+        self.put(terminals.as_fd(), Path::new(TERMINALS))?;
+        let flags = OpenTreeFlags::OPEN_TREE_CLONE
+            | OpenTreeFlags::OPEN_TREE_CLOEXEC
+            | OpenTreeFlags::AT_EMPTY_PATH;
+        let shown =
+            open_tree(&terminals, "", flags).during(|| format!("show /{TERMINALS} again"))?;
+        restrict(shown.as_fd(), READ_ONLY, false)?;
+        attach(shown.as_fd(), terminals.as_fd())?;
+        Ok(terminals)
     }
 
     fn etc(&self, files: &[EtcFile]) -> Result<(), Fault> {
@@ -324,6 +378,13 @@ fn give(
             chownat(dir, "", Some(uid), Some(gid), AtFlags::EMPTY_PATH).during(what)
         }
     }
+}
+
+/// A new file system of terminals, not attached yet.
+fn devpts() -> Result<OwnedFd, Fault> {
+    let options = [("source", "devpts"), ("ptmxmode", "0666"), ("mode", "0620")];
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    new_mount("devpts", &options, &[], attributes)
 }
 
 /// A file system in memory, not attached yet.

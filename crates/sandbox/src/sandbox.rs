@@ -1,7 +1,7 @@
 //! The daemon's handles on a sandbox and on a command running in it.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rustix::fs::{Gid, Uid, fchown, fstatfs};
@@ -9,13 +9,14 @@ use rustix::process::{Signal, geteuid, pidfd_send_signal};
 
 use crate::error::{During, Error, Result};
 use crate::keeper::{is_alive, lock};
-use crate::limits::{Bounds, Enforced};
-use crate::plan::{Command, Event, IdMap, Isolation, Stdio};
+use crate::limits::{Around, Bounds, Enforced};
+use crate::plan::{Command, Confinement, Event, IdMap, Isolation, Stdio};
 use crate::protocol::{
     AgentReply, AgentRequest, Link, LinkError, Received, SupervisorRequest, Wait, readable_within,
     seal,
 };
 use crate::pty;
+use crate::standing::Standing;
 
 /// How long a sandbox may take to stand: its file system may be served by a busy daemon.
 const OPENING: Duration = Duration::from_secs(30);
@@ -34,11 +35,17 @@ pub struct Sandbox {
     isolation: Isolation,
     /// Its `/`, as a mere path.
     top: OwnedFd,
+    around: Around,
 }
 
 impl Sandbox {
     /// Waits for a newborn agent to say that its sandbox stands.
-    pub(crate) fn attach(control: Link, pidfd: OwnedFd) -> Result<Sandbox> {
+    pub(crate) fn attach(
+        control: Link,
+        pidfd: OwnedFd,
+        confinement: Confinement,
+        standing: Option<Arc<Standing>>,
+    ) -> Result<Sandbox> {
         let life = Life(pidfd);
         let answer = control.answer_with_descriptors::<AgentReply>(OPENING);
         let (isolation, top) = match answer {
@@ -54,6 +61,10 @@ impl Sandbox {
             life,
             isolation,
             top,
+            around: Around {
+                confinement,
+                standing,
+            },
         })
     }
 
@@ -63,7 +74,7 @@ impl Sandbox {
         for fd in [&stdio.stdin, &stdio.stdout, &stdio.stderr] {
             give_pipe(fd.as_fd(), self.isolation.ids)?;
         }
-        let bounds = Bounds::set(&command.limits)?;
+        let bounds = Bounds::set(&command.limits, &self.around)?;
         let body = seal(&(command, bounds.orders))?;
         let (ours, theirs) = Link::pair()?;
         let mut descriptors = vec![
@@ -83,6 +94,7 @@ impl Sandbox {
             has_terminal: command.terminal.is_some(),
             terminal: Mutex::default(),
             limits: bounds.enforced.clone(),
+            defaults: bounds.defaults.clone(),
             bounds: Mutex::new(Some(bounds)),
         })
     }
@@ -161,6 +173,7 @@ pub struct Running {
     /// There once the command has started, until somebody takes it.
     terminal: Mutex<Option<OwnedFd>>,
     limits: Vec<Enforced>,
+    defaults: Vec<Enforced>,
     /// There until the command has ended.
     bounds: Mutex<Option<Bounds>>,
 }
@@ -234,9 +247,14 @@ impl Running {
         Ok(())
     }
 
-    /// The limits it is under, and what enforces each.
+    /// The limits it was given, and what enforces each.
     pub fn limits(&self) -> &[Enforced] {
         &self.limits
+    }
+
+    /// The limits of [`Defaults`](crate::Defaults) that it is under, and what enforces each.
+    pub fn default_limits(&self) -> &[Enforced] {
+        &self.defaults
     }
 
     /// Adds to a last event what only this side knows, and lets go of what held the command.

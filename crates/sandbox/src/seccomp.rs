@@ -53,6 +53,7 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_bpf,
     libc::SYS_perf_event_open,
     libc::SYS_userfaultfd,
+    libc::SYS_memfd_secret,
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
@@ -146,6 +147,15 @@ fn refused() -> Result<BpfProgram, seccompiler::BackendError> {
         libc::SYS_ioctl,
         typing.into_iter().collect::<Result<_, _>>()?,
     );
+    // The priority of all processes of a user, which are the agent and supervisors too.
+    let everybody = [
+        (libc::SYS_setpriority, libc::PRIO_USER as u64),
+        // IOPRIO_WHO_USER
+        (libc::SYS_ioprio_set, 3),
+    ];
+    for (number, user) in everybody {
+        rules.insert(number, vec![rule([(0, SeccompCmpOp::Eq, user)])?]);
+    }
     // The limits of another process, which may be the agent's; own limits have pid 0.
     rules.insert(libc::SYS_prlimit64, vec![rule([(0, SeccompCmpOp::Ne, 0)])?]);
     let refuse = SeccompAction::Errno(libc::EPERM.cast_unsigned());

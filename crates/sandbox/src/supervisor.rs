@@ -32,6 +32,8 @@ pub(crate) struct Job<'a> {
     pub doors: Vec<OwnedFd>,
     pub fence: &'a Fence,
     pub mover: Option<&'a Mover>,
+    /// The devpts on which its terminal is made; without one, the host's.
+    pub terminals: Option<&'a OwnedFd>,
     pub held: &'a [RawFd],
 }
 
@@ -50,6 +52,7 @@ pub(crate) fn live(job: Job<'_>) -> ! {
     kept.extend(passed.map(AsRawFd::as_raw_fd));
     kept.extend(job.fence.descriptor());
     kept.extend(job.mover.map(Mover::descriptor));
+    kept.extend(job.terminals.map(AsRawFd::as_raw_fd));
     kept.extend(job.held);
     // SAFETY: everything else belonged to the agent, whose values are never used again here.
     unsafe { sys::close_all_but(&kept) };
@@ -99,7 +102,9 @@ impl Supervisor {
         let (command, orders): (Command, Orders) =
             unseal(job.command.as_fd()).map_err(|fault| Errno::from_raw_os_error(fault.errno))?;
         let memory = orders.memory.map(MemoryWatch::new);
-        let pty = command.terminal.map(Pty::open).transpose()?;
+        let terminals = job.terminals.map(AsFd::as_fd);
+        let pty = command.terminal.map(|size| Pty::open(terminals, size));
+        let pty = pty.transpose()?;
         let (starting, tell) = pipe_with(PipeFlags::CLOEXEC)?;
         let (moving, moved) = pipe_with(PipeFlags::CLOEXEC)?;
         // SAFETY: the supervisor has one thread.

@@ -207,6 +207,7 @@ fn result_item(request: &EnvelopeRequest, report: ExecReport) -> EnvelopeResult 
     let exit_code = report.exit_code();
     let approval_id = envelope_approval::id(&report);
     let asked = envelope_approval::reason(&report);
+    let limits = exec_options::limits_in_force(&report);
     let (stdout, stdout_b64) = to_text(report.stdout.bytes);
     let (stderr, stderr_b64) = to_text(report.stderr.bytes);
     EnvelopeResult {
@@ -247,7 +248,7 @@ fn result_item(request: &EnvelopeRequest, report: ExecReport) -> EnvelopeResult 
         skipped: report.skipped.into_iter().map(items::skipped).collect(),
         driver: request.driver,
         isolation: exec_options::isolation(report.driver, report.isolation),
-        limits: exec_options::limits_in_force(&report.terms.limits, &report.limits),
+        limits,
         limit_hit: report.limit_hit.map(exec_options::limit_hit),
         usage: report.usage.map(exec_options::usage),
         fork: report.fork.map(|fork| ForkItem {

@@ -7,8 +7,8 @@ use crate::wire::{
     ProfileWord, UsageItem,
 };
 use avfs_runtime::{
-    Access, Approving, Branch, CheckpointMode, Driver, Enforced, ExecDetail, ExecOptions,
-    Isolation, Limit, Limits, Network, Profile, Timeout, Usage,
+    Access, Approving, Branch, CheckpointMode, Defaults, Driver, Enforced, ExecDetail, ExecOptions,
+    ExecReport, Isolation, Limit, Limits, Network, Profile, SaidBy, Timeout, Usage,
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -116,12 +116,14 @@ pub(crate) fn fork_word(branch: Branch) -> Option<ForkWord> {
     }
 }
 
+/// What was said; a limit that was lifted is none.
 pub(crate) fn limits_item(limits: Limits) -> LimitsAsk {
+    let lifted = Limits::LIFTED;
     LimitsAsk {
-        memory: limits.memory,
+        memory: limits.memory.filter(|_| limits.memory != lifted.memory),
         cpus: limits.cpus,
-        pids: limits.pids,
-        disk: limits.disk,
+        pids: limits.pids.filter(|_| limits.pids != lifted.pids),
+        disk: limits.disk.filter(|_| limits.disk != lifted.disk),
     }
 }
 
@@ -134,22 +136,46 @@ pub(crate) fn isolation(driver: Driver, isolation: Option<Isolation>) -> Option<
     }
 }
 
-pub(crate) fn limits_in_force(asked: &Limits, enforced: &[Enforced]) -> Vec<LimitItem> {
-    let value = |limit: Limit| match limit {
-        Limit::Memory => asked.memory.map(|bytes| bytes as f64),
-        Limit::Cpus => asked.cpus,
-        Limit::Pids => asked.pids.map(f64::from),
-        Limit::Disk => asked.disk.map(|bytes| bytes as f64),
-        Limit::OpenFiles | Limit::FileSize => None,
+/// The limits that held a command, with their values and who said each.
+pub(crate) fn limits_in_force(report: &ExecReport) -> Vec<LimitItem> {
+    let bytes = |bytes: u64| bytes as f64;
+    let value_in = |said: &Limits, limit: Limit| match limit {
+        Limit::Memory => said.memory.map(bytes),
+        Limit::Cpus => said.cpus,
+        Limit::Pids => said.pids.map(f64::from),
+        Limit::Disk => said.disk.map(bytes),
+        Limit::OpenFiles | Limit::FileSize | Limit::DiskReserve => None,
     };
-    let items = enforced.iter().filter_map(|held| {
-        Some(LimitItem {
-            limit: held.limit.name().into(),
-            value: value(held.limit)?,
-            enforced_by: held.by.name().into(),
-        })
+    let terms = &report.terms;
+    let value = |limit: Limit| match limit {
+        Limit::OpenFiles => terms.nofile.map(f64::from),
+        limit => value_in(&terms.limits, limit),
+    };
+    let defaults = Defaults::of_this_host();
+    let default = |limit: Limit| match limit {
+        Limit::Memory => Some(bytes(defaults.memory_bytes)),
+        Limit::Pids => Some(f64::from(defaults.pids)),
+        Limit::OpenFiles => Some(f64::from(defaults.nofile)),
+        Limit::DiskReserve => report.disk_reserve.map(bytes),
+        Limit::Cpus | Limit::Disk | Limit::FileSize => None,
+    };
+    let item = |held: &Enforced, value: f64, by: SaidBy| LimitItem {
+        limit: held.limit.name().into(),
+        value,
+        enforced_by: held.by.name().into(),
+        source: by.as_str().into(),
+    };
+    let given = report.limits.iter().filter_map(|held| {
+        let by = match value_in(&terms.asked, held.limit) {
+            Some(_) => SaidBy::Request,
+            None => SaidBy::Vault,
+        };
+        Some(item(held, value(held.limit)?, by))
     });
-    items.collect()
+    let standing = report.default_limits.iter();
+    let standing =
+        standing.filter_map(|held| Some(item(held, default(held.limit)?, SaidBy::Default)));
+    given.chain(standing).collect()
 }
 
 pub(crate) fn limit_hit(held: Enforced) -> LimitHit {

@@ -7,12 +7,12 @@ use super::routes::{Reply, Routes, parse};
 use crate::wire::{
     AncestorItem, Defaults, DefaultsListing, DefaultsSet, DeletedVaultItem, VaultCreate,
     VaultCreated, VaultDelete, VaultDeleted, VaultDetails, VaultFork, VaultForked, VaultInfo,
-    VaultList, VaultListDeleted, VaultRename, VaultRenamed, VaultSet, VaultSettings, VaultUndelete,
-    VaultUndeleted, VaultUnset, VaultUse, VaultUsed,
+    VaultLimitItem, VaultList, VaultListDeleted, VaultRename, VaultRenamed, VaultSet,
+    VaultSettings, VaultUndelete, VaultUndeleted, VaultUnset, VaultUse, VaultUsed,
 };
 use avfs_runtime::{
     AfterFork, Ancestor, DefaultKey, DeletedVault, ForkPoint, Select, SettingKey, Settings,
-    VaultName,
+    VaultLimit, VaultName,
 };
 use std::collections::BTreeMap;
 
@@ -107,7 +107,21 @@ fn info(ask: &Ask, vault: Select, _: VaultInfo) -> Reply<VaultInfo> {
         lineage: family.ancestors.iter().map(ancestor).collect(),
         forks: family.forks.iter().map(ToString::to_string).collect(),
         settings: settings_item(&ask.session.vault_settings(&info.vault)?),
+        limits: ask
+            .session
+            .vault_limits(&info.vault)?
+            .iter()
+            .map(limit_item)
+            .collect(),
     })
+}
+
+fn limit_item(limit: &VaultLimit) -> VaultLimitItem {
+    VaultLimitItem {
+        limit: limit.limit.name().into(),
+        value: limit.value,
+        source: limit.said_by.as_str().into(),
+    }
 }
 
 fn ancestor(ancestor: &Ancestor) -> AncestorItem {

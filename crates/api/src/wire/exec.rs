@@ -371,6 +371,8 @@ pub struct LimitItem {
     pub limit: String,
     pub value: f64,
     pub enforced_by: String,
+    /// Who said so: `request`, `vault`, or `default`, which protects the host when nobody does.
+    pub source: String,
 }
 
 /// The limit that ended something.

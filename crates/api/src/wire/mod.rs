@@ -102,8 +102,9 @@ pub use transfer::{
 pub use vault::{
     AncestorItem, Defaults, DefaultsListing, DefaultsSet, DeletedVaultItem, VaultCreate,
     VaultCreated, VaultDelete, VaultDeleted, VaultDetails, VaultFork, VaultForked, VaultInfo,
-    VaultItem, VaultList, VaultListDeleted, VaultLog, VaultRename, VaultRenamed, VaultSet,
-    VaultSettings, VaultUndelete, VaultUndeleted, VaultUnset, VaultUse, VaultUsed, VersionItem,
+    VaultItem, VaultLimitItem, VaultList, VaultListDeleted, VaultLog, VaultRename, VaultRenamed,
+    VaultSet, VaultSettings, VaultUndelete, VaultUndeleted, VaultUnset, VaultUse, VaultUsed,
+    VersionItem,
 };
 pub use versions::{CheckedOut, Checkout, PathLog, PathVersionItem, Revert, Reverted};
 

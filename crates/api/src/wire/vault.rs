@@ -62,10 +62,22 @@ pub struct VaultDetails {
     pub forks: Vec<String>,
     /// What it says about every command that runs in it.
     pub settings: BTreeMap<String, String>,
+    /// What its commands may use when nothing is said for one.
+    pub limits: Vec<VaultLimitItem>,
+}
+
+/// A limit of the commands in a vault.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct VaultLimitItem {
+    pub limit: String,
+    /// Null: it was lifted.
+    pub value: Option<f64>,
+    /// Who said so: `vault`, or `default`, which protects the host when nobody does.
+    pub source: String,
 }
 
 /// Says something about every command that runs in a vault: `env.NAME`, `memory`, `cpus`, `pids`,
-/// `disk`, `profile`, `timeout`. All of it or nothing is taken.
+/// `disk`, `nofile`, `profile`, `timeout`. All of it or nothing is taken.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VaultSet {

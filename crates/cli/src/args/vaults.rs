@@ -70,7 +70,7 @@ Examples:
     },
     /// Say something about every command that runs in a vault
     Set {
-        /// env.NAME=VALUE, memory=2g, cpus=1.5, pids=100, disk=1g, profile=moderate, timeout=90s
+        /// env.NAME=VALUE, memory=2g, cpus=1.5, pids=100, disk=1g, nofile=4096, profile=moderate, timeout=90s; memory, pids, disk and nofile can be unlimited
         #[arg(required = true, value_name = "KEY=VALUE")]
         settings: Vec<String>,
         /// Say it for new vaults instead; also max_size_mb=N, max_files=N, max_file_size_mb=N
@@ -79,7 +79,7 @@ Examples:
     },
     /// Unsay it
     Unset {
-        /// env.NAME, memory, cpus, pids, disk, profile, timeout
+        /// env.NAME, memory, cpus, pids, disk, nofile, profile, timeout
         #[arg(required = true, value_name = "KEY")]
         keys: Vec<String>,
         /// Unsay it for new vaults instead; also max_size_mb, max_files, max_file_size_mb

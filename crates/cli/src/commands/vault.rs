@@ -8,8 +8,8 @@ use crate::session::Session;
 use avfs_api::wire::{
     AncestorItem, Defaults, DefaultsListing, DefaultsSet, DeletedVaultItem, VaultCreate,
     VaultCreated, VaultDelete, VaultDetails, VaultFork, VaultForked, VaultInfo, VaultItem,
-    VaultList, VaultListDeleted, VaultLog, VaultRename, VaultSet, VaultSettings, VaultUndelete,
-    VaultUnset, VaultUse, VaultUsed, VersionItem,
+    VaultLimitItem, VaultList, VaultListDeleted, VaultLog, VaultRename, VaultSet, VaultSettings,
+    VaultUndelete, VaultUnset, VaultUse, VaultUsed, VersionItem,
 };
 use std::collections::BTreeMap;
 
@@ -252,6 +252,8 @@ fn info_text(details: &VaultDetails) -> String {
     if !settings.is_empty() {
         rows.push(("settings", settings.join(", ")));
     }
+    let limits: Vec<String> = details.limits.iter().map(limit_text).collect();
+    rows.push(("limits", limits.join(", ")));
     rows.extend([("root", details.root.clone()), ("id", item.id.clone())]);
     rows.push(("home", details.path.clone()));
     let rows = rows
@@ -259,6 +261,17 @@ fn info_text(details: &VaultDetails) -> String {
         .map(|(name, value)| vec![name.into(), value])
         .collect();
     table(&[], rows).trim_fmt()
+}
+
+/// `memory 18.0 GiB (default)`.
+fn limit_text(limit: &VaultLimitItem) -> String {
+    let in_bytes = ["memory", "disk", "disk_reserve"].contains(&limit.limit.as_str());
+    let value = match limit.value {
+        None => "unlimited".to_owned(),
+        Some(bytes) if in_bytes => size(bytes as u64),
+        Some(number) => number.to_string(),
+    };
+    format!("{} {value} ({})", limit.limit, limit.source)
 }
 
 /// `main at v3`, or by a checkpoint's name where it has one.

@@ -4,6 +4,7 @@
 mod attacks;
 mod concurrency;
 mod crowd;
+mod defaults;
 mod faults;
 mod options;
 mod settings;

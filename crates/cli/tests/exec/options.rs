@@ -226,6 +226,7 @@ fn a_profile_is_a_set_of_limits() {
             .as_array()
             .unwrap()
             .iter()
+            .filter(|held| held["source"] == "request")
             .collect();
         assert_eq!(held.len(), 3, "{envelope:#}");
     });

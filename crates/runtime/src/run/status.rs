@@ -26,6 +26,10 @@ pub(super) fn status_of(ending: &Ending, end: End) -> ExecStatus {
             limit: Limit::Disk,
             signal: signal.as_raw(),
         },
+        (Some(Why::DiskReserve), ..) => ExecStatus::LimitExceeded {
+            limit: Limit::DiskReserve,
+            signal: signal.as_raw(),
+        },
         (None, ExitStatus::Code(code), _) => ExecStatus::Exited(code),
         (None, ExitStatus::Signal(signal), Some(held)) => ExecStatus::LimitExceeded {
             limit: held.limit,

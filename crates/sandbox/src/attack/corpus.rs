@@ -4,7 +4,7 @@ use std::ffi::c_int;
 
 use super::Arg::{Int, Supervisor, Text};
 use super::Probe::{Call, Read, Try, Write};
-use super::{Arg, Attack, Group, Layer, Probe, probes};
+use super::{Arg, Attack, Group, Layer, Probe, probes, resources};
 
 const fn paths(name: &'static str, layer: Layer, probe: Probe) -> Attack {
     Attack {
@@ -37,6 +37,15 @@ const fn process(name: &'static str, layer: Layer, probe: Probe) -> Attack {
     Attack {
         name,
         group: Group::Processes,
+        layer,
+        probe,
+    }
+}
+
+const fn resource(name: &'static str, layer: Layer, probe: Probe) -> Attack {
+    Attack {
+        name,
+        group: Group::Resources,
         layer,
         probe,
     }
@@ -132,4 +141,11 @@ pub const CORPUS: &[Attack] = &[
     process("the supervisor's memory and environment", Layer::Undumpable, Try(probes::supervisor_files)),
     process("writing the agent's memory", Layer::Undumpable, Write(&["/proc/1/mem", "/proc/1/oom_score_adj"])),
     process("processes of the host", Layer::Namespaces, Try(probes::foreign_processes)),
+    process("the agent's and the supervisor's priority and processors", Layer::Seccomp, Try(resources::reschedule)),
+    process("the terminals of other commands", Layer::ReadOnly, Try(resources::terminals)),
+
+    resource("all inotify instances of the user", Layer::Namespaces, Try(resources::inotify)),
+    resource("all process ids of the host", Layer::Limits, Try(resources::process_ids)),
+    resource("as many open files as there can be", Layer::Limits, Try(resources::open_files)),
+    resource("being spared when memory runs out", Layer::Limits, Try(resources::spared)),
 ];

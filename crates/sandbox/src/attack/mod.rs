@@ -4,9 +4,12 @@
 //! a fault of the sandbox or of the host it stands on, and says so.
 
 mod corpus;
+mod hide;
 mod probes;
+mod resources;
 
 pub use corpus::CORPUS;
+pub use hide::{HIDING, hide};
 
 /// One attempt to get out, to look out, or to break what is outside.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +28,7 @@ pub enum Group {
     Leaks,
     Calls,
     Processes,
+    Resources,
 }
 
 impl Group {
@@ -34,6 +38,7 @@ impl Group {
             Group::Leaks => "information leaks",
             Group::Calls => "system calls",
             Group::Processes => "processes",
+            Group::Resources => "what there is only so much of",
         }
     }
 }

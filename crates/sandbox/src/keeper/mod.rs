@@ -15,11 +15,13 @@ pub use process::keeper_main;
 pub(crate) use process::mount_fuse_detached;
 
 use crate::error::{Error, Result};
+use crate::limits::{Defaults, Mechanism};
 use crate::plan::{OverlayPlan, Privilege, SandboxPlan};
 use crate::protocol::{
     Boot, DESCRIPTORS_MAX, Duty, KeeperReply, KeeperRequest, Link, VERSION, readable_within, seal,
 };
 use crate::sandbox::Sandbox;
+use crate::standing::Standing;
 
 /// How long the keeper may take for one answer. It never touches a served file system, so this
 /// only passes on a machine that does not run it at all.
@@ -54,6 +56,8 @@ struct Shared {
     pid: u32,
     privilege: Privilege,
     runtime_dir: PathBuf,
+    /// What bounds the memory of all its sandboxes, where a control group can.
+    standing: Option<Arc<Standing>>,
 }
 
 /// A FUSE file system mounted in the keeper's mount namespace.
@@ -76,7 +80,13 @@ impl Keeper {
         let duty = Duty::Keep {
             runtime_dir: config.runtime_dir.clone(),
         };
-        let (mut waiter, control) = spawn(&config.binary, duty)?;
+        let standing = Standing::make(Defaults::of_this_host().memory_bytes).map(Arc::new);
+        let mut entered = false;
+        let join = |process| {
+            entered = standing.as_ref().is_some_and(|group| group.enter(process));
+        };
+        let (mut waiter, control) = spawn(&config.binary, duty, join)?;
+        let standing = standing.filter(|_| entered);
         let answer = control.answer_with_descriptors::<KeeperReply>(ANSWER);
         let failure = match answer {
             Ok((KeeperReply::Ready { pid, privilege }, mut fds)) if fds.len() == 1 => {
@@ -89,6 +99,7 @@ impl Keeper {
                     pid,
                     privilege,
                     runtime_dir: config.runtime_dir,
+                    standing,
                 };
                 return Ok(Keeper {
                     shared: Arc::new(shared),
@@ -197,7 +208,9 @@ impl Keeper {
         let request = KeeperRequest::OpenSandbox {
             network: plan.network,
             confinement: plan.confinement,
+            memory: self.memory_held_by(),
         };
+        let confinement = plan.confinement;
         let plan = seal(plan)?;
         let (ours, theirs) = Link::pair()?;
         let mut descriptors = vec![plan.as_fd(), theirs.as_fd()];
@@ -208,7 +221,13 @@ impl Keeper {
         };
         // Our copies go now, so that only the sandbox holds what it was given.
         drop((theirs, held));
-        Sandbox::attach(ours, pidfd)
+        Sandbox::attach(ours, pidfd, confinement, self.shared.standing.clone())
+    }
+
+    /// What holds its commands to their limits of memory.
+    pub fn memory_held_by(&self) -> Mechanism {
+        let standing = self.shared.standing.as_ref();
+        standing.map_or(Mechanism::Poll, |standing| standing.by())
     }
 }
 
@@ -250,8 +269,13 @@ impl Drop for Shared {
     }
 }
 
-/// Executes the own binary with nothing but a control socket.
-pub(crate) fn spawn(binary: &std::path::Path, duty: Duty) -> Result<(Child, Link)> {
+/// Executes the own binary with nothing but a control socket; `placed` is told its process id
+/// before it does anything.
+pub(crate) fn spawn(
+    binary: &std::path::Path,
+    duty: Duty,
+    placed: impl FnOnce(u32),
+) -> Result<(Child, Link)> {
     let (ours, theirs) = Link::pair()?;
     let child = Command::new(binary)
         // Commands can read the command line of their pid 1, which is a fork of this.
@@ -266,6 +290,7 @@ pub(crate) fn spawn(binary: &std::path::Path, duty: Duty) -> Result<(Child, Link
             binary: binary.to_owned(),
             source,
         })?;
+    placed(child.id());
     // A child that is already dead shows in the answer that does not come.
     let _ = ours.send(
         &Boot {

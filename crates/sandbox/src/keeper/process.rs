@@ -19,6 +19,7 @@ use rustix::process::{
 use crate::agent;
 use crate::confine;
 use crate::error::{During, Fault};
+use crate::limits::Mechanism;
 use crate::plan::{OverlayPlan, Privilege};
 use crate::probe;
 use crate::protocol::{
@@ -26,6 +27,7 @@ use crate::protocol::{
 };
 use crate::rootfs::{attach, new_mount, new_overlay, open_mount_point, tmpfs};
 use crate::seccomp::Filter;
+use crate::share;
 use crate::sys::{self, Forked};
 
 /// How long a new keeper waits for the processes of the one before it to be gone.
@@ -159,6 +161,7 @@ impl<'a> Process<'a> {
         if privilege == Privilege::User {
             confine::map_ids((0, ids.0), (0, ids.1))?;
         }
+        share::bound_all(privilege)?;
         let propagation = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
         mount_change("/", propagation).during(|| "detach its mounts from the host's")?;
         let dir = runtime_dir.join("keeper");
@@ -247,9 +250,10 @@ impl<'a> Process<'a> {
             KeeperRequest::OpenSandbox {
                 network,
                 confinement,
+                memory,
             } => {
                 let flags = agent::namespaces(self.privilege, network, confinement);
-                let pidfd = self.open_sandbox(flags, descriptors)?;
+                let pidfd = self.open_sandbox(flags, memory, descriptors)?;
                 Ok((KeeperReply::Opening, Some(pidfd)))
             }
         }
@@ -278,7 +282,12 @@ impl<'a> Process<'a> {
     }
 
     /// Forks an agent, which sets its sandbox up by itself and speaks to the daemon.
-    fn open_sandbox(&self, flags: i32, descriptors: Vec<OwnedFd>) -> Result<OwnedFd, Fault> {
+    fn open_sandbox(
+        &self,
+        flags: i32,
+        memory: Mechanism,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<OwnedFd, Fault> {
         let mut descriptors = descriptors.into_iter();
         let plan = descriptors.next().ok_or_else(incomplete)?;
         let control = Link::from(descriptors.next().ok_or_else(incomplete)?);
@@ -291,6 +300,7 @@ impl<'a> Process<'a> {
                 control,
                 held,
                 privilege: self.privilege,
+                memory,
                 host_ids: self.ids,
                 keeper_dir: &self.dir,
                 filter: &self.filter,

@@ -7,7 +7,9 @@
 //! removed. At every moment one of the two names has the whole tree. Others may see both names
 //! for a while, and the temporary one; what is written under the old name meanwhile goes over to
 //! the new one, but for writes through descriptors that were open before. Two names are exchanged
-//! in a like way ([`exchange`]). It also has git copy stored files where it would link them
+//! in a like way ([`exchange`]). It also keeps commands from our own processes ([`guard`]) and
+//! makes or counts memory that nothing else counts ([`memfile`], [`anonymous`]); where the overlay needs no help, that is all.
+//! It has git copy stored files where it would link them
 //! ([`caller::links_stored_file_for_git`]).
 //!
 //! It runs as the commands' user in their namespaces, so its rights are theirs; commands that
@@ -17,7 +19,7 @@ mod caller;
 mod exchange;
 mod tree;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
@@ -28,9 +30,12 @@ use rustix::fs::{AtFlags, CWD, RenameFlags, Statx, renameat_with};
 use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
 
+use crate::anonymous::{self, Ledger};
 use crate::confine;
 use crate::error::{During, Fault};
-use crate::notify::{Listener, Notice};
+use crate::guard;
+use crate::memfile;
+use crate::notify::{Listener, Notice, Notified};
 use crate::protocol::{Link, MoverRequest, Received};
 use crate::seccomp::Filter;
 use crate::sys::{self, Forked, Waited};
@@ -53,15 +58,17 @@ const READS: CapabilitySet = CapabilitySet::DAC_READ_SEARCH;
 pub(crate) struct Mover {
     pub pid: i32,
     door: Link,
+    /// What it is asked about.
+    duty: Notified,
 }
 
 impl Mover {
     /// Forks it. The caller still has its capabilities, and one thread.
-    pub(crate) fn start(filter: &Filter, held: &[RawFd]) -> Result<Mover, Fault> {
+    pub(crate) fn start(duty: Notified, filter: &Filter, held: &[RawFd]) -> Result<Mover, Fault> {
         let (door, inbox) = Link::pair()?;
         // SAFETY: the agent has one thread.
         match unsafe { sys::fork(0) }.during(|| "fork the mover")? {
-            Forked::Child => live(inbox, filter, held),
+            Forked::Child => live(inbox, duty, filter, held),
             Forked::Parent { pid, .. } => {
                 drop(inbox);
                 let failed = |_| Fault {
@@ -70,7 +77,7 @@ impl Mover {
                 };
                 door.answer::<Result<(), Fault>>(READY).map_err(failed)??;
                 let pid = pid.as_raw_nonzero().get();
-                Ok(Mover { pid, door })
+                Ok(Mover { pid, door, duty })
             }
         }
     }
@@ -81,10 +88,18 @@ impl Mover {
     }
 
     /// Has this process and all it will start served. `done` is let go after the last of them.
-    pub(crate) fn serve_me(&self, done: OwnedFd) -> Result<(), Errno> {
-        let listener = Listener::install()?;
+    ///
+    /// `memory` is what they may have, if no control group holds them.
+    pub(crate) fn serve_me(&self, done: OwnedFd, memory: Option<u64>) -> Result<(), Errno> {
+        let listener = Listener::install(self.duty)?;
+        let passed = [listener.as_fd(), done.as_fd()];
+        // Nothing has to be finished after the end of who is only asked about.
+        let passed = match self.duty.names {
+            true => &passed[..],
+            false => &passed[..1],
+        };
         self.door
-            .send(&MoverRequest::Serve, &[listener.as_fd(), done.as_fd()])
+            .send(&MoverRequest::Serve { memory }, passed)
             .map_err(|_| Errno::PIPE)
     }
 }
@@ -94,8 +109,9 @@ struct Client {
     listener: Listener,
     /// Whether it has restricted itself beyond what this process could know.
     restricted: Cell<bool>,
+    ledger: RefCell<Ledger>,
     /// Its supervisor waits until nobody has this any more.
-    _done: OwnedFd,
+    _done: Option<OwnedFd>,
 }
 
 /// A call of a client.
@@ -113,13 +129,13 @@ struct Process {
 }
 
 /// The whole life of a mover.
-fn live(inbox: Link, filter: &Filter, held: &[RawFd]) -> ! {
+fn live(inbox: Link, duty: Notified, filter: &Filter, held: &[RawFd]) -> ! {
     // Cosmetic: a process listing shows which of the equal-looking processes this is.
     let _ = rustix::thread::set_name(c"avfs-mover");
     let own = [0, 1, 2, inbox.as_fd().as_raw_fd()];
     // SAFETY: everything else belonged to the agent, whose values are never used again here.
     unsafe { sys::close_all_but(&[&own[..], held].concat()) };
-    match settle(filter) {
+    match settle(duty, filter) {
         Ok((children, top)) => {
             if inbox.send(&Ok::<(), Fault>(()), &[]).is_err() {
                 sys::leave(1);
@@ -142,10 +158,17 @@ fn live(inbox: Link, filter: &Filter, held: &[RawFd]) -> ! {
 }
 
 /// Gives up what it does not need.
-fn settle(filter: &Filter) -> Result<(OwnedFd, Statx), Fault> {
+fn settle(duty: Notified, filter: &Filter) -> Result<(OwnedFd, Statx), Fault> {
     let children = sys::child_events().during(|| "listen for the ends of children")?;
-    confine::renounce_but(LOOKS | READS)?;
-    confine::use_of(LOOKS, LOOKS | READS).during(|| "put capabilities aside")?;
+    let none = CapabilitySet::empty();
+    let looks = if duty.names || duty.memory {
+        LOOKS
+    } else {
+        none
+    };
+    let reads = if duty.names { READS } else { none };
+    confine::renounce_but(looks | reads)?;
+    confine::use_of(looks, looks | reads).during(|| "put capabilities aside")?;
     filter.apply()?;
     // Modes are copied as they are, and every level of a deep tree takes two descriptors.
     rustix::process::umask(rustix::fs::Mode::empty());
@@ -191,15 +214,14 @@ impl Process {
 
     /// Takes a new client in.
     fn welcome(&mut self) {
-        let received = match self.inbox.receive_with_descriptors() {
-            Ok(Received::Frame(MoverRequest::Serve, descriptors)) => {
-                <[OwnedFd; 2]>::try_from(descriptors)
-            }
+        let (memory, received) = match self.inbox.receive_with_descriptors() {
+            Ok(Received::Frame(MoverRequest::Serve { memory }, received)) => (memory, received),
             Ok(Received::Nothing) => return,
             // The agent is gone, and with it everything here.
             Ok(Received::Closed) | Err(_) => sys::leave(1),
         };
-        let Ok([listener, done]) = received else {
+        let mut received = received.into_iter();
+        let Some(listener) = received.next() else {
             return;
         };
         let listener = Listener::from(listener);
@@ -207,7 +229,8 @@ impl Process {
         self.clients.push(Rc::new(Client {
             listener,
             restricted: Cell::new(false),
-            _done: done,
+            ledger: RefCell::new(Ledger::new(memory)),
+            _done: received.next(),
         }));
     }
 
@@ -221,6 +244,20 @@ impl Process {
 
     fn answer(&mut self, call: Call) {
         let (client, notice) = &call;
+        match guard::may_schedule(notice) {
+            Some(true) => return client.listener.leave_to_kernel(notice.id),
+            Some(false) => return client.listener.answer(notice.id, Err(Errno::PERM)),
+            None => {}
+        }
+        if notice.call == anonymous::CALL {
+            return match client.ledger.borrow_mut().allows(notice) {
+                true => client.listener.leave_to_kernel(notice.id),
+                false => client.listener.answer(notice.id, Err(Errno::NOMEM)),
+            };
+        }
+        if notice.call == memfile::CALL {
+            return memfile::answer(&client.listener, notice);
+        }
         if caller::links_stored_file_for_git(notice) {
             return client.listener.answer(notice.id, Err(Errno::XDEV));
         }

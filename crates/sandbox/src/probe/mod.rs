@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cgroup::{Controller, Host};
 use crate::confine::{self, Fence};
 use crate::error::{During, Error, Fault, Result};
 use crate::keeper::{self, Keeper, KeeperConfig, mount_fuse_detached};
@@ -191,7 +192,37 @@ pub fn run(runtime_dir: &Path, binary: &Path) -> Vec<Probe> {
             missing(name, error.to_string(), fix.into())
         }
     });
+    probes.push(Probe {
+        name: "limits",
+        outcome: Outcome::Works,
+        detail: limits(),
+    });
     probes
+}
+
+/// What holds commands to their limits here, and how to have better.
+fn limits() -> String {
+    let wanted = [Controller::Memory, Controller::Cpu];
+    let places = Host::look().map(|host| host.places(&wanted));
+    let by = |controller: Controller| -> Option<&'static str> {
+        let (_, place) = places
+            .as_ref()
+            .ok()?
+            .iter()
+            .find(|(of, _)| *of == controller)?;
+        Some(place.as_ref().ok()?.by().name())
+    };
+    let exact = by(Controller::Memory);
+    let memory = exact.unwrap_or("poll (looked at every 20 to 100 ms)");
+    let cpus = by(Controller::Cpu).unwrap_or("cannot be limited");
+    let better = match exact {
+        Some(_) => "",
+        None => {
+            "; for exact limits, stop the daemon and run \
+             `systemd-run --user --scope -p Delegate=yes avfs serve`"
+        }
+    };
+    format!("memory: {memory}; processes and open files: rlimit; processors: {cpus}{better}")
 }
 
 const REPORT: &str = "report this with the text above: nothing on the host explains it";
@@ -206,7 +237,7 @@ fn missing(name: &'static str, reason: String, fix: String) -> Probe {
 
 /// Runs one trial in a process of its own.
 fn ask(trial: Trial, binary: &Path) -> Result<std::result::Result<String, Fault>> {
-    let (mut child, control) = keeper::spawn(binary, Duty::Probe(trial))?;
+    let (mut child, control) = keeper::spawn(binary, Duty::Probe(trial), |_| ())?;
     let answer = control.answer::<std::result::Result<String, Fault>>(LIMIT);
     let _ = child.kill();
     let _ = child.wait();

@@ -27,7 +27,10 @@ pub const TESTS: &[Test] = &[
 fn probes_work() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let probes = probe::run(dir.path(), &own_binary());
-    assert_eq!(probes.len(), 7);
+    assert_eq!(probes.len(), 8);
+    let limits = &probes[7].detail;
+    let better = limits.contains("Delegate=yes");
+    assert_ne!(better, limits.contains("memory: cgroup-v"), "{limits}");
     for probe in &probes {
         assert_eq!(
             probe.outcome,

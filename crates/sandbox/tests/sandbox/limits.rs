@@ -15,6 +15,7 @@ use crate::world::{Outcome, World, command, eventually, next_event, run, shell, 
 
 pub const TESTS: &[Test] = &[
     ("memory_is_limited", memory_is_limited),
+    ("timing", timing),
     ("memory_of_many_is_limited", memory_of_many_is_limited),
     ("a_kill_is_not_a_limit", a_kill_is_not_a_limit),
     ("processes_are_limited", processes_are_limited),
@@ -24,17 +25,17 @@ pub const TESTS: &[Test] = &[
     ("wrong_limits_are_refused", wrong_limits_are_refused),
 ];
 
-const MIB: u64 = 1024 * 1024;
+pub const MIB: u64 = 1024 * 1024;
 
-fn is_root() -> bool {
+pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-fn limited(command: Command, limits: Limits) -> Command {
+pub fn limited(command: Command, limits: Limits) -> Command {
     Command { limits, ..command }
 }
 
-fn memory(bytes: u64) -> Limits {
+pub fn memory(bytes: u64) -> Limits {
     Limits {
         memory_bytes: Some(bytes),
         ..Limits::default()
@@ -78,7 +79,7 @@ fn fork(most: usize) {
     writeln!(std::io::stdout(), "{count}").expect("stdout is open");
 }
 
-fn cause(outcome: &Outcome) -> Option<Enforced> {
+pub fn cause(outcome: &Outcome) -> Option<Enforced> {
     match outcome.last() {
         Event::Exited { cause, .. } => *cause,
         other => panic!("not an exit: {other:?}"),
@@ -86,7 +87,7 @@ fn cause(outcome: &Outcome) -> Option<Enforced> {
 }
 
 /// Runs a command under a limit; what became of it, and what held it to the limit.
-fn run_limited(sandbox: &Sandbox, command: &Command) -> (Outcome, Vec<Enforced>) {
+pub fn run_limited(sandbox: &Sandbox, command: &Command) -> (Outcome, Vec<Enforced>) {
     let started = start(sandbox, command);
     let limits = started.running.limits().to_vec();
     let outcome = started.finish();
@@ -296,4 +297,21 @@ fn wrong_limits_are_refused() {
         let refused = sandbox.exec(&limited(shell("true"), limits), null_stdio());
         assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
     }
+}
+fn timing() {
+    let world = World::new();
+    let sandbox = world.open();
+    let c = command(&["/bin/true"]);
+    for _ in 0..50 {
+        run(&sandbox, &c);
+    }
+    let mut all = Vec::new();
+    for _ in 0..1000 {
+        let began = Instant::now();
+        let s = start(&sandbox, &c);
+        crate::world::events(&s.running);
+        all.push(began.elapsed());
+    }
+    all.sort();
+    eprintln!("min {:?} med {:?}", all[0], all[500]);
 }

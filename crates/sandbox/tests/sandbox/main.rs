@@ -9,8 +9,10 @@ mod exchanges;
 mod host;
 mod limits;
 mod lives;
+mod memory;
 mod rename_roles;
 mod renames;
+mod shares;
 mod world;
 
 use std::io::Write;
@@ -35,7 +37,11 @@ fn main() -> ExitCode {
         Some("__doomed") => return done(|| lives::doomed_daemon(&arguments[2])),
         _ => {}
     }
-    if rename_roles::play(&arguments) || limits::play(&arguments) {
+    if rename_roles::play(&arguments)
+        || limits::play(&arguments)
+        || memory::play(&arguments)
+        || shares::play(&arguments)
+    {
         return ExitCode::SUCCESS;
     }
     let filter = arguments.iter().skip(1).find(|word| !word.starts_with('-'));
@@ -71,6 +77,8 @@ fn run_all(filter: Option<&str>) -> bool {
         renames::TESTS,
         exchanges::TESTS,
         limits::TESTS,
+        memory::TESTS,
+        shares::TESTS,
     ];
     for (name, test) in tests.concat() {
         if filter.is_some_and(|filter| !name.contains(filter)) {

@@ -4,6 +4,7 @@ use super::{AttackItem, exec};
 use crate::error::Result;
 use crate::session::Session;
 use avfs_api::wire::{EnvelopeResult, Exec, LimitsAsk, StatusWord};
+use avfs_sandbox::attack::HIDING;
 
 /// What is in the vault for them.
 pub const SCRIPTS: [(&str, &str); 3] = [
@@ -63,7 +64,18 @@ const NO_LIMITS: LimitsAsk = LimitsAsk {
     disk: None,
 };
 
-const BOMBS: [Bomb; 5] = [
+/// Whether memory was too much for it.
+fn killed_for_memory(result: &EnvelopeResult) -> Option<String> {
+    let hit = result.limit_hit.as_ref()?;
+    (hit.limit == "memory").then(|| format!("killed, by {}", hit.enforced_by))
+}
+
+const LITTLE_MEMORY: LimitsAsk = LimitsAsk {
+    memory: Some(64 << 20),
+    ..NO_LIMITS
+};
+
+const BOMBS: [Bomb; 7] = [
     Bomb {
         name: "a fork bomb",
         layer: "limit on processes",
@@ -78,14 +90,22 @@ const BOMBS: [Bomb; 5] = [
         name: "a memory bomb",
         layer: "limit on memory",
         argv: &["/usr/bin/tail", "/dev/zero"],
-        limits: LimitsAsk {
-            memory: Some(64 << 20),
-            ..NO_LIMITS
-        },
-        held: |result| {
-            let hit = result.limit_hit.as_ref()?;
-            (hit.limit == "memory").then(|| format!("killed, by {}", hit.enforced_by))
-        },
+        limits: LITTLE_MEMORY,
+        held: killed_for_memory,
+    },
+    Bomb {
+        name: "memory in a file without a name",
+        layer: "limit on memory",
+        argv: &["/workspace/avfs", "__attack", HIDING[0]],
+        limits: LITTLE_MEMORY,
+        held: killed_for_memory,
+    },
+    Bomb {
+        name: "memory in segments that nobody has attached",
+        layer: "limit on memory",
+        argv: &["/workspace/avfs", "__attack", HIDING[1]],
+        limits: LITTLE_MEMORY,
+        held: killed_for_memory,
     },
     Bomb {
         name: "filling the disk",

@@ -4,6 +4,7 @@ use avfs_vault::{Cause, Content, Edit, Entry, Kind, VaultPath};
 
 use crate::Result;
 use crate::files::{Depth, Parents, new_meta, touch_parent, touched};
+use crate::gate::Verb;
 use crate::labels::Labels;
 use crate::locate::existing;
 use crate::mode::ModeChange;
@@ -50,7 +51,7 @@ pub enum Missing {
 impl Session {
     /// What is at `path` itself; a link at its end is not followed.
     pub fn stat(&self, vault: Select, path: &VaultPath) -> Result<Stat> {
-        let vault = self.vault(&vault)?;
+        let vault = self.vault(&vault, Verb::Read)?;
         if let Some(scratch) = self.scratch(&vault, path)? {
             return Ok(Stat {
                 path: path.clone(),
@@ -82,7 +83,7 @@ impl Session {
         mode: &ModeChange,
         depth: Depth,
     ) -> Result<ModeChanged> {
-        let vault = self.vault(&vault)?;
+        let vault = self.vault(&vault, Verb::Work)?;
         if let Some(scratch) = self.scratch(&vault, path)? {
             if depth == Depth::Recursive {
                 return Err(crate::Error::Scratch { path: path.clone() });
@@ -111,7 +112,7 @@ impl Session {
 
     /// Sets the times to now; makes an empty file when there is none.
     pub fn touch(&self, vault: Select, path: &VaultPath, missing: Missing) -> Result<Touched> {
-        let vault = self.vault(&vault)?;
+        let vault = self.vault(&vault, Verb::Work)?;
         if let Some(scratch) = self.scratch(&vault, path)? {
             return Ok(Touched {
                 path: path.clone(),

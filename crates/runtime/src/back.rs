@@ -19,6 +19,7 @@ use avfs_vault::{ImportBase, NewJournalEntry, Vault, VaultPath};
 use serde_json::json;
 
 use crate::autorun::{self, Hooks, Outgoing, RunsByItself};
+use crate::gate::Verb;
 use crate::progress::{Tally, Watcher};
 use crate::runtime::Select;
 use crate::session::Session;
@@ -75,7 +76,7 @@ pub enum BackAction {
 impl Session {
     /// Writes what changed since an import back to the host, all of it or nothing.
     pub fn export_changes(&self, back: Back, watcher: &dyn Watcher) -> Result<BackReport> {
-        let vault = self.vault(&back.vault)?;
+        let vault = self.vault(&back.vault, Verb::Govern)?;
         let host_dir = real_directory(&back.host_dir)?;
         let base = self.import_base(&vault, &host_dir, back.at.as_ref())?;
         let at = base.source.at.clone();

@@ -8,6 +8,7 @@ use avfs_vault::{
 };
 
 use crate::Result;
+use crate::gate::Verb;
 use crate::runtime::Select;
 use crate::session::Session;
 
@@ -68,6 +69,7 @@ pub struct MaintainReport {
 impl Session {
     /// Removes what no vault can come to need, while others go on with their work.
     pub fn gc(&self, grace: Duration, run: Run) -> Result<GcReport> {
+        self.govern("removing objects")?;
         if run == Run::Real {
             self.sweep_output(Some(grace));
         }
@@ -92,7 +94,7 @@ impl Session {
     }
 
     pub fn quota(&self, vault: Select) -> Result<QuotaState> {
-        self.quota_state(self.vault(&vault)?)
+        self.quota_state(self.vault(&vault, Verb::Read)?)
     }
 
     /// Sets a limit, or lifts it.
@@ -102,7 +104,7 @@ impl Session {
         limit: QuotaLimit,
         value: Option<u64>,
     ) -> Result<QuotaState> {
-        let vault = self.vault(&vault)?;
+        let vault = self.vault(&vault, Verb::Govern)?;
         let by = &self.principal();
         self.quota_state(self.inner.vaults.set_quota(vault.id, limit, value, by)?)
     }
@@ -119,9 +121,10 @@ impl Session {
 
     /// Forgets old versions, and old checkpoints nobody asked for.
     pub fn prune(&self, scope: &PruneScope, keep: Keep, run: Run) -> Result<PruneReport> {
+        self.govern("removing versions")?;
         let vaults = &self.inner.vaults;
         let chosen = match scope {
-            PruneScope::One(select) => vec![self.vault(select)?],
+            PruneScope::One(select) => vec![self.vault(select, Verb::Govern)?],
             PruneScope::All => vaults.list()?,
         };
         let mut report = PruneReport::default();
@@ -140,6 +143,7 @@ impl Session {
 
     /// Prunes, collects and compacts in one go.
     pub fn maintain(&self, options: MaintainOptions) -> Result<MaintainReport> {
+        self.govern("maintenance")?;
         let before = self.stats()?;
         let pruned = match options.keep {
             Some(keep) => self.prune(&PruneScope::All, keep, Run::Real)?.pruned,

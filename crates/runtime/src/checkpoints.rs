@@ -5,6 +5,7 @@ use avfs_vault::{
 };
 
 use crate::entered::{Running, Stillness};
+use crate::gate::Verb;
 use crate::runtime::Select;
 use crate::session::Session;
 use crate::{Error, Result};
@@ -55,7 +56,7 @@ impl Session {
         vault: Select,
         label: CheckpointLabel<'_>,
     ) -> Result<(CheckpointInfo, Option<Stillness>)> {
-        let vault = self.vault(&vault)?;
+        let vault = self.vault(&vault, Verb::Work)?;
         let (saved, stillness) = self.slot(vault.id).still(self, |vault| {
             let origin = CheckpointOrigin::Asked;
             let by = &self.principal();
@@ -69,7 +70,10 @@ impl Session {
 
     /// Oldest first.
     pub fn checkpoint_list(&self, vault: Select) -> Result<Vec<CheckpointInfo>> {
-        let checkpoints = self.inner.vaults.checkpoints(self.vault(&vault)?.id)?;
+        let checkpoints = self
+            .inner
+            .vaults
+            .checkpoints(self.vault(&vault, Verb::Read)?.id)?;
         checkpoints
             .into_iter()
             .map(|checkpoint| self.describe_checkpoint(checkpoint))
@@ -81,7 +85,7 @@ impl Session {
         vault: Select,
         name: &CheckpointName,
     ) -> Result<CheckpointDetails> {
-        let vault = self.vault(&vault)?;
+        let vault = self.vault(&vault, Verb::Read)?;
         let checkpoint = self.inner.vaults.checkpoint(vault.id, name)?;
         let forks = self.inner.vaults.forks(vault.id, Some(checkpoint.root))?;
         Ok(CheckpointDetails {
@@ -99,7 +103,12 @@ impl Session {
         point: &RestorePoint,
         running: Running,
     ) -> Result<RestoredHead> {
-        let vault = self.vault(&vault)?;
+        let vault = self.vault(&vault, Verb::Work)?;
+        if running == Running::End {
+            // It may be others' commands that end.
+            let what = || format!("ending what runs in vault {}", vault.name);
+            self.check(Verb::Own, &vault.made_by, what)?;
+        }
         let slot = self.slot(vault.id);
         slot.put_aside(self)?;
         slot.settled_after(self, running, |vault| {
@@ -134,10 +143,16 @@ impl Session {
         vault: Select,
         name: &CheckpointName,
     ) -> Result<Vec<VaultName>> {
-        let vault = self.vault(&vault)?;
+        let vault = self.vault(&vault, Verb::Work)?;
         let vaults = &self.inner.vaults;
-        let root = vaults.checkpoint(vault.id, name)?.root;
-        let forks = vaults.forks(vault.id, Some(root))?;
+        let checkpoint = vaults.checkpoint(vault.id, name)?;
+        // One that was made to protect the vault is not for whom it protects it from.
+        let maker = match checkpoint.origin {
+            CheckpointOrigin::Asked => &checkpoint.by,
+            CheckpointOrigin::Automatic | CheckpointOrigin::BeforeRestore => &vault.made_by,
+        };
+        self.check(Verb::Own, maker, || format!("checkpoint {name}"))?;
+        let forks = vaults.forks(vault.id, Some(checkpoint.root))?;
         vaults.delete_checkpoint(vault.id, name, &self.principal())?;
         Ok(forks.into_iter().map(|fork| fork.name).collect())
     }

@@ -3,6 +3,7 @@
 use avfs_vault::{Cause, Change, ChangeKind, NewVersion, Principal, VaultName, pair_renames};
 use serde_json::json;
 
+use crate::gate::Verb;
 use crate::runtime::Select;
 use crate::session::Session;
 use crate::{Result, Skipped};
@@ -21,7 +22,7 @@ pub struct CommitReport {
 impl Session {
     /// Makes a version of what the vault's view holds, while whoever works in it goes on.
     pub fn commit(&self, vault: Select) -> Result<CommitReport> {
-        let vault = self.vault(&vault)?;
+        let vault = self.vault(&vault, Verb::Work)?;
         let asked = commit_version(self.principal(), json!({ "asked": true }));
         let (before, committed) = self.slot(vault.id).commit_now(self, asked)?;
         let mut changes = self.inner.vaults.trees().diff(before, committed.after)?;

@@ -3,6 +3,7 @@
 use avfs_vault::{Cause, Edit, Entry, Kind, Time, VaultPath};
 
 use crate::files::{Depth, Parents, is_a_directory, new_meta, touch_parent};
+use crate::gate::Verb;
 use crate::locate::{existing, is_scratch};
 use crate::runtime::Select;
 use crate::session::Session;
@@ -42,7 +43,7 @@ impl Session {
         if is_scratch(from) || is_scratch(to) {
             return self.copy_by_content(vault, from, to);
         }
-        let vault = self.vault(&vault)?;
+        let vault = self.vault(&vault, Verb::Work)?;
         self.change(vault, Cause::Copy, &[from, to], |edit, head| {
             let from = match depth {
                 Depth::Single => self.real_path(head, from, Parents::Require)?,
@@ -70,7 +71,7 @@ impl Session {
 
     /// Gives a file one more name, or makes a symbolic link. Never replaces what is there.
     pub fn ln(&self, vault: Select, link: &NewLink, at: &VaultPath) -> Result<Placed> {
-        let vault = self.vault(&vault)?;
+        let vault = self.vault(&vault, Verb::Work)?;
         self.check_kept(at)?;
         let mut paths = vec![at];
         match link {

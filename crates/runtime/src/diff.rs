@@ -6,6 +6,7 @@ use avfs_vault::{
     Change, ChangeKind, CheckpointName, Entry, RootId, Vault, VaultName, VaultPath, pair_renames,
 };
 
+use crate::gate::Verb;
 use crate::patch::{self, DiffLine, LineCounts};
 use crate::runtime::Select;
 use crate::session::Session;
@@ -116,7 +117,7 @@ impl std::fmt::Display for DiffPoint {
 impl Session {
     /// The differences between two states of (or beside) a vault.
     pub fn diff(&self, vault: Select, request: &DiffRequest) -> Result<Diff> {
-        let vault = self.vault(&vault)?;
+        let vault = self.vault(&vault, Verb::Read)?;
         let before = self.state(&vault, &request.from)?;
         let after = self.state(&vault, &request.to)?;
         let trees = self.inner.vaults.trees();
@@ -198,7 +199,7 @@ impl Session {
                 state(vaults.version(vault.id, *number)?.root, Some(*number))
             }
             DiffPoint::Vault(name) => {
-                let vault = self.up_to_date(&vaults.get(name)?)?;
+                let vault = self.up_to_date(&self.named(name, Verb::Read)?)?;
                 state(vault.head, Some(vault.version))
             }
         })

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use avfs_store::rusqlite::ErrorCode;
-use avfs_vault::{ExecId, RootId, VaultPath};
+use avfs_vault::{ExecId, Principal, RootId, VaultPath};
 
 use crate::approvals::{approval_hint, unfit_kind};
 use crate::jobs::{JobId, named};
@@ -171,6 +171,8 @@ pub enum Error {
     OtherShape { vault: String, running: usize },
     #[error("{what} is for the owner to allow")]
     OwnerOnly { what: &'static str },
+    #[error("{what} is for the owner, and for who made it: {maker}")]
+    NotMaker { what: String, maker: Principal },
     #[error("no {} of {exec} is kept", stream.name())]
     NoOutput { exec: ExecId, stream: Stream },
     #[error("only somebody who may can approve: {why}")]
@@ -241,7 +243,9 @@ impl Error {
             | Error::HeadMoved { .. }
             | Error::OtherShape { .. }
             | Error::HomeInUse { .. } => ErrorKind::Conflict,
-            Error::OwnerOnly { .. } | Error::NotApprover { .. } => ErrorKind::Denied,
+            Error::OwnerOnly { .. } | Error::NotMaker { .. } | Error::NotApprover { .. } => {
+                ErrorKind::Denied
+            }
             Error::CannotBind { .. } => ErrorKind::NeedsApproval,
             Error::NoOutput { .. } | Error::JobNotFound { .. } => ErrorKind::NotFound,
             Error::JobOver { .. } => ErrorKind::Conflict,
@@ -307,6 +311,9 @@ impl Error {
             }
             Error::Overtaken { .. } => "try again, or wait until it ends".into(),
             Error::OtherShape { .. } => "wait until they end, or run it with --fork".into(),
+            Error::NotMaker { .. } => {
+                "ask the owner to do it, or work in a fork of your own: `avfs vault fork`".into()
+            }
             Error::OwnerOnly { .. } => "ask the owner to run it, or leave that option out".into(),
             Error::NoOutput { .. } => {
                 "only output beyond --output-limit is kept, for a week; the rest is in the envelope"

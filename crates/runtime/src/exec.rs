@@ -16,6 +16,7 @@ use crate::branch::Fork;
 use crate::call::{Call, Changes, ExecCommand};
 use crate::control::{Control, check_size};
 use crate::entered::{Entered, Left};
+use crate::gate::Verb;
 use crate::opened::Shape;
 use crate::options::{Access, Branch, CheckpointMode, ExecOptions, Stdin, Terms};
 use crate::report::{ApprovalReport, ExecReport, ExecStatus, Timings, Uncommitted};
@@ -72,8 +73,8 @@ impl Session {
     }
 
     fn resolve(&self, request: ExecRequest) -> Result<Resolved> {
-        let vault = self.vault(&request.vault)?;
-        let settings = self.vault_settings(&vault)?;
+        let vault = self.vault(&request.vault, Verb::Work)?;
+        let settings = self.settings_of(&vault)?;
         request.options.check(self.principal(), &settings)?;
         request.terminal.map_or(Ok(()), check_size)?;
         let cwd = match &request.cwd {

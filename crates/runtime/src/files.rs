@@ -4,6 +4,7 @@ use avfs_vault::{Cause, Edit, Entry, Kind, Meta, NewVersion, RootId, Time, Vault
 use serde_json::json;
 
 use crate::engine::STORED_OWNER;
+use crate::gate::Verb;
 use crate::live::HeadChange;
 use crate::locate::make_parents;
 use crate::runtime::Select;
@@ -40,7 +41,7 @@ pub enum Depth {
 impl Session {
     /// What a directory holds; a file lists itself.
     pub fn ls(&self, vault: Select, path: &VaultPath) -> Result<Vec<Listed>> {
-        let vault = self.vault(&vault)?;
+        let vault = self.vault(&vault, Verb::Read)?;
         if let Some(scratch) = self.scratch(&vault, path)? {
             return scratch.list(path);
         }
@@ -61,7 +62,7 @@ impl Session {
 
     /// Makes a directory.
     pub fn mkdir(&self, vault: Select, path: &VaultPath, parents: Parents) -> Result<()> {
-        let vault = self.vault(&vault)?;
+        let vault = self.vault(&vault, Verb::Work)?;
         if let Some(scratch) = self.scratch(&vault, path)? {
             return scratch.mkdir(path, parents);
         }
@@ -81,7 +82,7 @@ impl Session {
 
     /// Removes a file, or a directory with all that is in it.
     pub fn rm(&self, vault: Select, path: &VaultPath, depth: Depth) -> Result<()> {
-        let vault = self.vault(&vault)?;
+        let vault = self.vault(&vault, Verb::Work)?;
         if let Some(scratch) = self.scratch(&vault, path)? {
             return scratch.remove(path, depth);
         }
@@ -99,7 +100,7 @@ impl Session {
 
     /// Renames as POSIX does; onto an existing directory it moves into it. Says where it ended up.
     pub fn mv(&self, vault: Select, from: &VaultPath, to: &VaultPath) -> Result<VaultPath> {
-        let vault = self.vault(&vault)?;
+        let vault = self.vault(&vault, Verb::Work)?;
         if self.scratch(&vault, from)?.is_some() || self.scratch(&vault, to)?.is_some() {
             return Err(Error::Invalid {
                 what: "move",

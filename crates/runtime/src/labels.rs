@@ -7,6 +7,7 @@ use std::str::FromStr;
 use avfs_vault::{Cause, Edit, Entry, Meta, Step, VaultPath};
 
 use crate::files::Parents;
+use crate::gate::Verb;
 use crate::locate::existing;
 use crate::runtime::Select;
 use crate::session::Session;
@@ -105,7 +106,7 @@ impl FromStr for LabelName {
 impl Session {
     /// The labels of a path; a link at its end is followed.
     pub fn labels(&self, vault: Select, path: &VaultPath) -> Result<Labelled> {
-        let vault = self.vault(&vault)?;
+        let vault = self.vault(&vault, Verb::Read)?;
         self.check_kept(path)?;
         let vault = self.up_to_date(&vault)?;
         let (path, entry) = self.inner.vaults.trees().resolve(vault.head, path)?;
@@ -123,7 +124,7 @@ impl Session {
         path: &VaultPath,
         changes: &[LabelChange],
     ) -> Result<Labelled> {
-        let vault = self.vault(&vault)?;
+        let vault = self.vault(&vault, Verb::Work)?;
         self.check_kept(path)?;
         let labelled = self.change(vault, Cause::Label, &[path], |edit, head| {
             let path = self.real_path(head, path, Parents::Require)?;
@@ -147,7 +148,7 @@ impl Session {
     /// Takes a tag from every path that has it, or gives them another one instead, as one version.
     /// Says how many paths that were.
     pub fn retag(&self, vault: Select, tag: &LabelName, new: Option<&LabelName>) -> Result<usize> {
-        let vault = self.vault(&vault)?;
+        let vault = self.vault(&vault, Verb::Work)?;
         let trees = self.inner.vaults.trees();
         let (old, new) = (tag.key(TAG), new.map(|name| name.key(TAG)));
         let retagged = self.change(vault, Cause::Label, &[], |edit, head| {
@@ -182,7 +183,7 @@ impl Session {
 
     /// Every tag in the vault, by name, and how many paths have it.
     pub fn tags(&self, vault: Select) -> Result<Vec<TagCount>> {
-        let vault = self.up_to_date(&self.vault(&vault)?)?;
+        let vault = self.up_to_date(&self.vault(&vault, Verb::Read)?)?;
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
         let trees = self.inner.vaults.trees();
         trees.walk::<Error>(vault.head, &VaultPath::root(), &mut |visit| {

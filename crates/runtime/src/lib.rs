@@ -22,6 +22,7 @@ mod error;
 mod exec;
 mod export;
 mod files;
+mod gate;
 mod gauge;
 mod ground;
 mod host;
@@ -88,6 +89,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use exec::ExecRequest;
 pub use export::{ExportReport, Standing};
 pub use files::{Depth, Listed, Parents, WriteMode};
+pub use gate::{Verb, may};
 pub use host::HostFacts;
 pub use import::{Gitignores, ImportFilter, ImportReport, Skipped};
 pub use jobs::{

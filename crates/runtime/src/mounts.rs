@@ -20,6 +20,7 @@ pub(crate) use registry::heal;
 use registry::{Noted, note, take_away};
 
 use crate::diff::DiffPoint;
+use crate::gate::Verb;
 use crate::runtime::{Runtime, Select, lock};
 use crate::session::Session;
 use crate::{Error, Result};
@@ -118,7 +119,7 @@ impl Session {
         if mount_namespace()? != request.namespace {
             return Err(Error::OtherNamespace);
         }
-        let vault = self.vault(&request.vault)?;
+        let vault = self.vault(&request.vault, Verb::Govern)?;
         let _one_at_a_time = lock(&self.inner.mounting);
         let dir = self.mount_dir(&vault, request.dir.as_deref())?;
         let info = if request.access == MountAccess::ReadOnly || request.at.is_some() {
@@ -158,9 +159,10 @@ impl Session {
 
     /// Takes mounts away, after making versions of what was written in them.
     pub fn unmount(&self, target: UnmountTarget, in_use: InUse) -> Result<Vec<Unmounted>> {
+        self.govern("unmounting")?;
         let _one_at_a_time = lock(&self.inner.mounting);
         let vault = match &target {
-            UnmountTarget::Vault(select) => Some(self.vault(select)?),
+            UnmountTarget::Vault(select) => Some(self.vault(select, Verb::Govern)?),
             _ => None,
         };
         let mut wanted = self.mounts()?;

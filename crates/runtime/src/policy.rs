@@ -17,6 +17,7 @@ use avfs_policy::{
 use avfs_vault::{Vault, VaultId, VaultName, VaultPath};
 
 use crate::call::ExecCommand;
+use crate::gate::Verb;
 use crate::runtime::{Runtime, Select, lock};
 use crate::session::Session;
 use crate::{Error, Result};
@@ -190,7 +191,7 @@ impl Runtime {
 impl Session {
     /// The same for somebody who only wants to know.
     pub fn policy_explain(&self, vault: Select, question: &PolicyQuestion) -> Result<Decision> {
-        let vault = self.vault(&vault)?;
+        let vault = self.vault(&vault, Verb::Read)?;
         let cwd = match &question.cwd {
             Some(cwd) => cwd.clone(),
             None => self.default_cwd(vault.head)?,
@@ -205,7 +206,7 @@ impl Session {
     }
 
     pub fn policy_list(&self, vault: Select) -> Result<PolicyListing> {
-        let vault = self.vault(&vault)?;
+        let vault = self.vault(&vault, Verb::Read)?;
         let own = self.inner.vaults.policy(vault.id)?;
         let mut sources = Vec::new();
         for (level, path) in &self.inner.policy.files {
@@ -267,7 +268,7 @@ impl Session {
         seen: Option<&str>,
         text: Option<&str>,
     ) -> Result<VaultName> {
-        let vault = self.vault(&vault)?;
+        let vault = self.vault(&vault, Verb::Govern)?;
         if let Some(text) = text {
             let file = rule_file(Level::Vault, own_name(&vault.name), text.to_owned());
             Rules::load(&[file]).map_err(invalid)?;

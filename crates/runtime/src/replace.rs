@@ -3,6 +3,7 @@
 use avfs_vault::{Cause, VaultPath};
 
 use crate::files::Parents;
+use crate::gate::Verb;
 use crate::locate::{existing, file_content};
 use crate::runtime::Select;
 use crate::session::Session;
@@ -41,7 +42,7 @@ impl Session {
         which: Occurrences,
     ) -> Result<Replaced> {
         check_texts(old, new)?;
-        let selected = self.vault(&vault)?;
+        let selected = self.vault(&vault, Verb::Work)?;
         if self.scratch(&selected, path)?.is_some() {
             let file = self.cat(vault.clone(), path, &ReadOptions::default())?;
             let (bytes, replacements) = replace(path, &file.bytes, old, new, which)?;

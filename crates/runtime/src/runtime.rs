@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use avfs_store::Store;
-use avfs_vault::{Vault, VaultId, VaultName, Vaults};
+use avfs_vault::{VaultId, VaultName, Vaults};
 use avfs_view::Layers;
 
 use crate::back::put_back_unfinished;
@@ -153,14 +153,6 @@ impl Runtime {
                 + lock(&self.inner.windows).len(),
             running_jobs: self.inner.jobs.count_running(),
             keeper_pid: self.running_engine().map(|engine| engine.keeper.pid()),
-        }
-    }
-
-    /// The vault that `select` means.
-    pub(crate) fn vault(&self, select: &Select) -> Result<Vault> {
-        match select {
-            Select::Named(name) => Ok(self.inner.vaults.get(name)?),
-            Select::Current => self.inner.vaults.current()?.ok_or(Error::NoCurrentVault),
         }
     }
 

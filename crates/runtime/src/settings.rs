@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use avfs_vault::Vault;
 
+use crate::gate::Verb;
 use crate::options::{Limits, Profile};
 use crate::runtime::{Runtime, Select};
 use crate::session::Session;
@@ -64,6 +65,9 @@ impl fmt::Display for SettingKey {
         })
     }
 }
+
+/// What an agent sees instead of a variable's value.
+pub const HIDDEN: &str = "(hidden)";
 
 /// All that a vault says.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -134,7 +138,7 @@ impl Settings {
 
 impl Runtime {
     /// What the vault says about its commands.
-    pub fn vault_settings(&self, vault: &Vault) -> Result<Settings> {
+    pub(crate) fn settings_of(&self, vault: &Vault) -> Result<Settings> {
         let mut settings = Settings::default();
         for (key, value) in self.inner.vaults.settings(vault.id)? {
             // A mark of ours is no setting; a later version may know more than this one.
@@ -147,13 +151,23 @@ impl Runtime {
 }
 
 impl Session {
+    /// What the vault says about its commands. Values of variables are for the owner alone.
+    pub fn vault_settings(&self, vault: &Vault) -> Result<Settings> {
+        let mut settings = self.settings_of(vault)?;
+        if self.principal().is_agent() {
+            let values = settings.env.values_mut();
+            values.for_each(|value| *value = HIDDEN.to_owned());
+        }
+        Ok(settings)
+    }
+
     /// Says or unsays some of it, all or nothing; gives what is said then.
     pub fn vault_set(
         &self,
         vault: Select,
         changes: &[(SettingKey, Option<String>)],
     ) -> Result<Settings> {
-        let vault = self.vault(&vault)?;
+        let vault = self.vault(&vault, Verb::Govern)?;
         let mut wanted = Settings::default();
         for (key, value) in changes {
             if let Some(value) = value {
@@ -169,7 +183,7 @@ impl Session {
         self.inner
             .vaults
             .change_settings(vault.id, &stored, &self.principal())?;
-        self.vault_settings(&vault)
+        self.settings_of(&vault)
     }
 }
 

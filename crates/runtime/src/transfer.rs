@@ -14,6 +14,7 @@ use serde_json::json;
 use crate::autorun::{self, Hooks, Outgoing, RunsByItself};
 use crate::engine::STORED_OWNER;
 use crate::export::{archive_to_file, export_directory, write_archive};
+use crate::gate::Verb;
 use crate::import::{
     Harvest, ImportCache, Intake, Sieve, harvest_archive, harvest_directory, harvest_revision,
     plant,
@@ -55,7 +56,11 @@ pub struct Imported {
 impl Session {
     /// Brings something of the host into the vault as one version, or not at all.
     pub fn import(&self, mut import: Import<'_>, watcher: &dyn Watcher) -> Result<Imported> {
-        let vault = self.vault(&import.vault)?;
+        let verb = match import.from {
+            ImportFrom::Host(_) | ImportFrom::Revision { .. } => Verb::Govern,
+            ImportFrom::Stream(_) => Verb::Work,
+        };
+        let vault = self.vault(&import.vault, verb)?;
         self.inner.host.check_own(&import.at)?;
         // Reading may take long; what forbids the import is better said before.
         self.slot(vault.id)
@@ -229,7 +234,7 @@ impl Session {
         hooks: Hooks,
         watcher: &dyn Watcher,
     ) -> Result<ExportReport> {
-        let head = self.head_for(vault, path)?;
+        let head = self.head_for(vault, path, Verb::Govern)?;
         let runs_by_itself = self.runs_by_itself(head, path, to.0)?;
         autorun::check(&runs_by_itself, hooks)?;
         let trees = self.inner.vaults.trees();
@@ -248,7 +253,7 @@ impl Session {
         host_file: &Path,
         watcher: &dyn Watcher,
     ) -> Result<ExportReport> {
-        let head = self.head_for(vault, path)?;
+        let head = self.head_for(vault, path, Verb::Govern)?;
         // In an archive nothing runs by itself yet: it is only named.
         let runs_by_itself = self.runs_by_itself(head, path, Path::new("/"))?;
         let trees = self.inner.vaults.trees();
@@ -278,14 +283,14 @@ impl Session {
 
     /// Writes a directory of the vault as a tar archive to whoever takes it.
     pub fn archive(&self, vault: Select, path: &VaultPath, out: &mut dyn Write) -> Result<()> {
-        let head = self.head_for(vault, path)?;
+        let head = self.head_for(vault, path, Verb::Read)?;
         write_archive(self.inner.vaults.trees(), head, path, out, &Unwatched)?;
         Ok(())
     }
 
     /// The vault as it is now, for something that only looks.
-    fn head_for(&self, vault: Select, path: &VaultPath) -> Result<RootId> {
-        let vault = self.vault(&vault)?;
+    fn head_for(&self, vault: Select, path: &VaultPath, verb: Verb) -> Result<RootId> {
+        let vault = self.vault(&vault, verb)?;
         self.inner.host.check_own(path)?;
         self.slot(vault.id).current(self, |vault| Ok(vault.head))
     }

@@ -3,6 +3,7 @@
 use avfs_vault::{Entry, Step, VaultPath};
 
 use crate::files::Listed;
+use crate::gate::Verb;
 use crate::runtime::Select;
 use crate::scratch::Scratch;
 use crate::session::Session;
@@ -32,7 +33,7 @@ impl Session {
         path: &VaultPath,
         levels: Option<usize>,
     ) -> Result<TreeListed> {
-        let vault = self.vault(&vault)?;
+        let vault = self.vault(&vault, Verb::Read)?;
         let levels = levels.unwrap_or(usize::MAX);
         let mut nodes = Vec::new();
         if let Some(scratch) = self.scratch(&vault, path)? {

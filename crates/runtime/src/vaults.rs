@@ -4,6 +4,7 @@ use avfs_vault::{Ancestor, DeletedVault, ForkPoint, JournalCheck, Vault, VaultId
 
 use crate::Result;
 use crate::entered::{Running, Stillness};
+use crate::gate::Verb;
 use crate::runtime::Select;
 use crate::session::Session;
 
@@ -35,12 +36,17 @@ pub enum AfterFork {
 impl Session {
     /// Makes an empty vault; the first one becomes current.
     pub fn vault_create(&self, name: &VaultName) -> Result<VaultInfo> {
+        self.check_name(name)?;
         let vault = self.inner.vaults.create(name, &self.principal())?;
         self.describe_one(vault)
     }
 
     pub fn vault_list(&self) -> Result<Vec<VaultInfo>> {
-        let current = self.inner.vaults.current()?.map(|vault| vault.id);
+        let current = self
+            .inner
+            .vaults
+            .current(&self.principal())?
+            .map(|vault| vault.id);
         let checkpoints = self.inner.vaults.checkpoint_counts()?;
         let vaults = self.inner.vaults.list()?.into_iter();
         let describe = |vault: Vault| {
@@ -51,12 +57,14 @@ impl Session {
     }
 
     pub fn vault_info(&self, vault: Select) -> Result<VaultInfo> {
-        self.describe_one(self.vault(&vault)?)
+        self.describe_one(self.vault(&vault, Verb::Read)?)
     }
 
-    /// Makes `name` the vault that operations without a name are about.
+    /// Makes `name` the vault that the caller means when it names none. Every agent has its own; one that never
+    /// chose works in the owner's.
     pub fn vault_use(&self, name: &VaultName) -> Result<VaultInfo> {
-        self.inner.vaults.set_current(name)?;
+        self.named(name, Verb::Read)?;
+        self.inner.vaults.set_current(name, &self.principal())?;
         self.vault_info(Select::Named(name.clone()))
     }
 
@@ -72,7 +80,8 @@ impl Session {
 
     /// Gives a vault in which nothing runs another name.
     pub fn vault_rename(&self, name: &VaultName, new: &VaultName) -> Result<VaultInfo> {
-        let vault = self.inner.vaults.get(name)?;
+        let vault = self.named(name, Verb::Own)?;
+        self.check_name(new)?;
         // Whatever is open shows the old name.
         let slot = self.slot(vault.id);
         let renamed = slot.closed_after(self, Running::Respect, |vault| {
@@ -93,7 +102,8 @@ impl Session {
         name: &VaultName,
         then: AfterFork,
     ) -> Result<(VaultInfo, Option<Stillness>)> {
-        let source = self.inner.vaults.get(source)?;
+        let source = self.named(source, Verb::Work)?;
+        self.check_name(name)?;
         let fork = |source: Vault| {
             let by = &self.principal();
             Ok(self.inner.vaults.fork_at(&source.name, point, name, by)?)
@@ -103,14 +113,14 @@ impl Session {
             ForkPoint::Checkpoint(_) | ForkPoint::Version(_) => (fork(source)?, None),
         };
         if then == AfterFork::Use {
-            self.inner.vaults.set_current(name)?;
+            self.inner.vaults.set_current(name, &self.principal())?;
         }
         Ok((self.describe_one(fork)?, stillness))
     }
 
     /// Puts a vault away in which nothing runs. Until gc it can be had back.
     pub fn vault_delete(&self, name: &VaultName, running: Running) -> Result<()> {
-        let vault = self.inner.vaults.get(name)?;
+        let vault = self.named(name, Verb::Own)?;
         self.without_jobs(vault.id, running)?;
         self.slot(vault.id).put_aside(self)?;
         self.slot(vault.id).closed_after(self, running, |vault| {
@@ -134,6 +144,8 @@ impl Session {
     /// Brings a deleted vault back with its history, as `to` or under the name it had. What it had
     /// in /tmp is gone.
     pub fn vault_undelete(&self, name: &VaultName, to: Option<&VaultName>) -> Result<VaultInfo> {
+        self.check_name(name)?;
+        self.check_name(to.unwrap_or(name))?;
         let vault = self.inner.vaults.undelete(name, to, &self.principal())?;
         self.describe_one(vault)
     }
@@ -160,7 +172,11 @@ impl Session {
     }
 
     fn describe_one(&self, vault: Vault) -> Result<VaultInfo> {
-        let current = self.inner.vaults.current()?.map(|vault| vault.id);
+        let current = self
+            .inner
+            .vaults
+            .current(&self.principal())?
+            .map(|vault| vault.id);
         let checkpoints = self.inner.vaults.checkpoint_count(vault.id)?;
         self.describe(vault, current, checkpoints)
     }

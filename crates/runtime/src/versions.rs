@@ -3,6 +3,7 @@
 use avfs_vault::{Cause, Edit, Entry, Kind, PathVersion, VaultPath, Version};
 
 use crate::files::{Parents, touch_parent, touched};
+use crate::gate::Verb;
 use crate::locate::make_parents;
 use crate::runtime::Select;
 use crate::session::Session;
@@ -31,7 +32,7 @@ pub struct BroughtBack {
 impl Session {
     /// The newest versions of a vault, newest first.
     pub fn vault_log(&self, vault: Select, limit: usize) -> Result<Vec<VaultVersion>> {
-        let vault = self.up_to_date(&self.vault(&vault)?)?;
+        let vault = self.up_to_date(&self.vault(&vault, Verb::Read)?)?;
         let versions = self.inner.vaults.versions(vault.id, limit)?;
         let describe = |version: Version| {
             let root = self.inner.vaults.trees().root(version.root)?;
@@ -51,7 +52,7 @@ impl Session {
         path: &VaultPath,
         limit: usize,
     ) -> Result<Vec<PathVersion>> {
-        let vault = self.vault(&vault)?;
+        let vault = self.vault(&vault, Verb::Read)?;
         self.check_kept(path)?;
         let vault = self.up_to_date(&vault)?;
         let path = self.place(vault.head, path, Parents::Make)?;
@@ -64,7 +65,7 @@ impl Session {
 
     /// Makes a path again what it was in a version, as a new version.
     pub fn checkout(&self, vault: Select, path: &VaultPath, number: u64) -> Result<BroughtBack> {
-        let vault = self.vault(&vault)?;
+        let vault = self.vault(&vault, Verb::Work)?;
         self.check_kept(path)?;
         let vaults = &self.inner.vaults;
         let wanted = vaults.version(vault.id, number)?;
@@ -91,7 +92,7 @@ impl Session {
     /// Takes a path exactly one step back in its own history, as a new version. Doing it twice
     /// brings back what the first one replaced.
     pub fn revert(&self, vault: Select, path: &VaultPath) -> Result<BroughtBack> {
-        let vault = self.vault(&vault)?;
+        let vault = self.vault(&vault, Verb::Work)?;
         self.check_kept(path)?;
         let vaults = &self.inner.vaults;
         let id = vault.id;

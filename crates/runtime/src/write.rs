@@ -9,6 +9,7 @@ use avfs_vault::{Cause, Content, Edit, Entry, Kind, VaultPath};
 use rustix::fs::OFlags;
 
 use crate::files::{Parents, WriteMode, new_meta, touch_parent, touched};
+use crate::gate::Verb;
 use crate::locate::{file_content, make_parents};
 use crate::mode::ModeChange;
 use crate::runtime::Select;
@@ -75,7 +76,7 @@ impl Session {
         path: &VaultPath,
         options: &ReadOptions,
     ) -> Result<FileContent> {
-        let vault = self.vault(&vault)?;
+        let vault = self.vault(&vault, Verb::Read)?;
         let limit = options.limit.unwrap_or(u64::MAX);
         if let Some(scratch) = self.scratch(&vault, path)? {
             if options.version.is_some() {
@@ -119,7 +120,7 @@ impl Session {
         source: Source<'_>,
         options: &WriteOptions,
     ) -> Result<Written> {
-        let vault = self.vault(&vault)?;
+        let vault = self.vault(&vault, Verb::Work)?;
         let mut reader = source.open()?;
         if let Some(scratch) = self.scratch(&vault, path)? {
             let size = scratch.write(path, &mut *reader, options)?;

@@ -13,6 +13,8 @@ pub struct Vault {
     pub parent: Option<Lineage>,
     pub created: Time,
     pub quota: Quota,
+    /// Who created or forked it.
+    pub made_by: Principal,
 }
 
 /// What a vault may grow to; nothing is a limit that is not set.

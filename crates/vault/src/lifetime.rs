@@ -10,7 +10,7 @@ use crate::{DeletedVault, Error, Principal, Result, Time, Vault, VaultName, Vaul
 
 impl Vaults {
     /// Puts the vault away with its versions and checkpoints: its name is free, and until gc it
-    /// can be had back. If it was current, none is.
+    /// can be had back. Whoever had it as current has none.
     pub fn delete(&self, name: &VaultName, by: &Principal) -> Result<()> {
         self.store().write(Durability::Relaxed, |transaction| {
             let vault = by_name(transaction, name)?;
@@ -25,8 +25,12 @@ impl Vaults {
                 now.secs,
                 now.nanos,
             ))?;
-            let current = "UPDATE current SET vault = NULL WHERE vault = ?1";
-            transaction.execute(current, [vault.id.as_bytes()])?;
+            for current in [
+                "UPDATE current SET vault = NULL WHERE vault = ?1",
+                "UPDATE current_of SET vault = NULL WHERE vault = ?1",
+            ] {
+                transaction.execute(current, [vault.id.as_bytes()])?;
+            }
             let details = json!({
                 "name": name.as_str(),
                 "root": vault.head.to_string(),

@@ -70,9 +70,9 @@ impl Vaults {
                 name: source.name,
                 root,
             };
-            let mut vault = new_vault(name, root, Some(lineage));
+            let mut vault = new_vault(name, root, Some(lineage), by);
             vault.quota = source.quota;
-            insert_vault(transaction, &vault, *by, Cause::Fork)?;
+            insert_vault(transaction, &vault, Cause::Fork)?;
             imports::inherit(transaction, source_id, &vault)?;
             policy::inherit(transaction, source_id, vault.id)?;
             settings::inherit(transaction, source_id, vault.id)?;

@@ -18,6 +18,8 @@ const STEPS: &[&str] = &[
     "ALTER TABLE checkpoint ADD COLUMN description TEXT",
     HOLES,
     approvals::ATTEMPTS_TABLE,
+    MAKERS,
+    settings::HOME_TABLE,
 ];
 const VERSION: i64 = STEPS.len() as i64;
 
@@ -94,6 +96,15 @@ const DELETED_AND_QUOTA: &str = "
 
 /// Files may have holes: part lists of version 2, which an earlier program would take for damage.
 const HOLES: &str = "";
+/// What was made before anybody wrote down by whom is the owner's. `current` is the owner's choice, `current_of` that
+/// of others.
+const MAKERS: &str = "
+    ALTER TABLE vault ADD COLUMN made_by TEXT NOT NULL DEFAULT 'owner';
+    CREATE TABLE current_of (
+        principal TEXT PRIMARY KEY NOT NULL,
+        vault BLOB REFERENCES vault (id) ON DELETE SET NULL
+    ) WITHOUT ROWID;
+";
 
 /// Every root that a row names: (vault, what it is, root, which one in words). A column that holds roots and is not here
 /// would let gc take what it names; a test looks for such.

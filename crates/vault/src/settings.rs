@@ -1,11 +1,11 @@
 //! What is said about a vault, by key: text that whoever reads it understands.
 
 use avfs_store::Durability;
-use avfs_store::rusqlite::{self, Transaction};
+use avfs_store::rusqlite::{self, Connection, OptionalExtension, Transaction};
 use serde_json::{Value, json};
 
 use crate::vaults::{by_id, event};
-use crate::{Principal, Result, VaultId, Vaults, journal};
+use crate::{Error, NewJournalEntry, Principal, Quota, Result, VaultId, Vaults, journal};
 
 pub const TABLE: &str = "
     CREATE TABLE setting (
@@ -16,6 +16,17 @@ pub const TABLE: &str = "
     ) WITHOUT ROWID;
 ";
 
+/// What holds for the home: what new vaults begin with, and notes of ours.
+pub const HOME_TABLE: &str = "
+    CREATE TABLE home_setting (
+        key TEXT PRIMARY KEY NOT NULL,
+        value TEXT NOT NULL
+    ) WITHOUT ROWID;
+";
+
+/// Keys with which new vaults begin, and those of them that are no settings but limits of size.
+const DEFAULT_PREFIX: &str = "default.";
+const QUOTA_PREFIX: &str = "default.quota.";
 /// Keys that belong to one vault and not to what is forked from it.
 const OWN_PREFIX: &str = "own.";
 /// Values of these may be secrets, so that the journal names only the keys.
@@ -51,6 +62,60 @@ impl Vaults {
         })
     }
 
+    /// What new vaults begin with, by key: settings, and `quota.bytes`, `quota.files`, `quota.file_bytes`.
+    pub fn defaults(&self) -> Result<Vec<(String, String)>> {
+        self.store().read(|connection| {
+            let sql = "SELECT substr(key, length(?1) + 1), value FROM home_setting
+                WHERE key GLOB ?1 || '*' ORDER BY key";
+            let mut select = connection.prepare_cached(sql)?;
+            let rows = select.query_map([DEFAULT_PREFIX], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            Ok(rows.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
+    /// Changes what new vaults begin with, in one step.
+    pub fn change_defaults(
+        &self,
+        changes: &[(String, Option<String>)],
+        by: &Principal,
+    ) -> Result<()> {
+        self.store().write(Durability::Full, |transaction| {
+            for (key, value) in changes {
+                put_home(
+                    transaction,
+                    &format!("{DEFAULT_PREFIX}{key}"),
+                    value.as_deref(),
+                )?;
+            }
+            let details = json!({ "changes": changes.iter().map(told).collect::<Vec<_>>() });
+            journal::append(transaction, home_event(*by, "defaults", details))?;
+            Ok(())
+        })
+    }
+
+    /// Something that was noted for the home.
+    pub fn note(&self, key: &str) -> Result<Option<String>> {
+        self.store().read(|connection| {
+            let sql = "SELECT value FROM home_setting WHERE key = ?1";
+            let mut select = connection.prepare_cached(sql)?;
+            Ok(select.query_row([key], |row| row.get(0)).optional()?)
+        })
+    }
+
+    /// Notes something for the home, together with the journal's entry of it.
+    pub fn set_note(
+        &self,
+        key: &str,
+        value: Option<&str>,
+        (by, operation, details): (Principal, &str, Value),
+    ) -> Result<()> {
+        self.store().write(Durability::Full, |transaction| {
+            put_home(transaction, key, value)?;
+            journal::append(transaction, home_event(by, operation, details))?;
+            Ok(())
+        })
+    }
+
     /// The vaults for which a key is set.
     pub fn with_setting(&self, key: &str) -> Result<Vec<VaultId>> {
         self.store().read(|connection| {
@@ -61,6 +126,61 @@ impl Vaults {
             Ok(rows.collect::<rusqlite::Result<_>>()?)
         })
     }
+}
+
+fn home_event(principal: Principal, operation: &str, details: Value) -> NewJournalEntry {
+    NewJournalEntry {
+        vault: None,
+        exec: None,
+        principal,
+        operation: operation.to_owned(),
+        details,
+    }
+}
+
+fn put_home(transaction: &Transaction<'_>, key: &str, value: Option<&str>) -> Result<()> {
+    match value {
+        Some(value) => {
+            let upsert = "INSERT OR REPLACE INTO home_setting (key, value) VALUES (?1, ?2)";
+            transaction.prepare_cached(upsert)?.execute((key, value))?;
+        }
+        None => {
+            let delete = "DELETE FROM home_setting WHERE key = ?1";
+            transaction.prepare_cached(delete)?.execute([key])?;
+        }
+    }
+    Ok(())
+}
+
+/// The quota that a new vault begins with.
+pub fn default_quota(connection: &Connection) -> Result<Quota> {
+    let sql = "SELECT value FROM home_setting WHERE key = ?1";
+    let mut select = connection.prepare_cached(sql)?;
+    let mut limit = |name: &str| -> Result<Option<u64>> {
+        let key = format!("{QUOTA_PREFIX}{name}");
+        let found: Option<String> = select.query_row([&key], |row| row.get(0)).optional()?;
+        let parse = |text: String| {
+            text.parse().map_err(|_| Error::Corrupt {
+                what: format!("the setting {key} of the home"),
+            })
+        };
+        found.map(parse).transpose()
+    };
+    Ok(Quota {
+        bytes: limit("bytes")?,
+        files: limit("files")?,
+        file_bytes: limit("file_bytes")?,
+    })
+}
+
+/// A new vault says what new vaults begin with.
+pub fn inherit_defaults(transaction: &Transaction<'_>, vault: VaultId) -> Result<()> {
+    let copy = "INSERT INTO setting (vault, key, value)
+        SELECT ?1, substr(key, length(?2) + 1), value FROM home_setting
+        WHERE key GLOB ?2 || '*' AND key NOT GLOB ?3 || '*'";
+    let values = (vault.as_bytes(), DEFAULT_PREFIX, QUOTA_PREFIX);
+    transaction.prepare_cached(copy)?.execute(values)?;
+    Ok(())
 }
 
 fn change(

@@ -10,7 +10,7 @@ use crate::holds::Holds;
 use crate::schema::{self, count, optional_count, root, text, time};
 use crate::{
     Cause, Error, ExecId, Lineage, NewJournalEntry, NewVersion, Principal, Quota, Result, RootId,
-    Time, Trees, Vault, VaultId, VaultName, Version, journal,
+    Time, Trees, Vault, VaultId, VaultName, Version, journal, settings,
 };
 
 /// A cheap handle on all vaults of a store.
@@ -54,16 +54,19 @@ impl Vaults {
         Ok(self.store().stats()?)
     }
 
-    /// An empty vault. The first one becomes current.
+    /// An empty vault, with the settings and quota that new vaults begin with. The first one becomes current for
+    /// whoever made it.
     pub fn create(&self, name: &VaultName, by: &Principal) -> Result<Vault> {
         self.store().write(Durability::Relaxed, |transaction| {
             // Inside, so that no sweep can come in between.
             let head = self.trees.empty_root()?;
-            let vault = new_vault(name, head, None);
-            insert_vault(transaction, &vault, *by, Cause::Create)?;
+            let mut vault = new_vault(name, head, None, by);
+            vault.quota = settings::default_quota(transaction)?;
+            insert_vault(transaction, &vault, Cause::Create)?;
+            settings::inherit_defaults(transaction, vault.id)?;
             let others = "SELECT count(*) FROM vault WHERE deleted_name IS NULL";
             if transaction.query_row(others, [], |row| row.get::<_, i64>(0))? == 1 {
-                make_current(transaction, vault.id)?;
+                make_current(transaction, vault.id, by)?;
             }
             let details = json!({ "name": name.as_str(), "root": head.to_string() });
             journal::append(transaction, event(vault.id, *by, "vault.create", details))?;
@@ -89,15 +92,26 @@ impl Vaults {
         self.store().read(|connection| by_id(connection, id))
     }
 
-    pub fn current(&self) -> Result<Option<Vault>> {
-        let sql = "SELECT vault.* FROM vault JOIN current ON vault.id = current.vault";
-        self.store()
-            .read(|connection| select_vault(connection, sql, []))
+    /// The vault that `by` means when it names none: the one it chose or, for an agent that never chose, the owner's.
+    pub fn current(&self, by: &Principal) -> Result<Option<Vault>> {
+        self.store().read(|connection| {
+            if let Some(own) = own_pointer(by) {
+                let chose = "SELECT 1 FROM current_of WHERE principal = ?1";
+                if connection.prepare_cached(chose)?.exists([&own])? {
+                    let sql =
+                        "SELECT vault.* FROM vault JOIN current_of ON vault.id = current_of.vault
+                        WHERE principal = ?1";
+                    return select_vault(connection, sql, [&own]);
+                }
+            }
+            let sql = "SELECT vault.* FROM vault JOIN current ON vault.id = current.vault";
+            select_vault(connection, sql, [])
+        })
     }
 
-    pub fn set_current(&self, name: &VaultName) -> Result<()> {
+    pub fn set_current(&self, name: &VaultName, by: &Principal) -> Result<()> {
         self.store().write(Durability::Relaxed, |transaction| {
-            make_current(transaction, by_name(transaction, name)?.id)
+            make_current(transaction, by_name(transaction, name)?.id, by)
         })
     }
 
@@ -200,7 +214,7 @@ impl Vault {
     }
 }
 
-pub fn new_vault(name: &VaultName, head: RootId, parent: Option<Lineage>) -> Vault {
+pub fn new_vault(name: &VaultName, head: RootId, parent: Option<Lineage>, by: &Principal) -> Vault {
     let (id, created) = (VaultId::new(), Time::now());
     Vault {
         id,
@@ -210,6 +224,7 @@ pub fn new_vault(name: &VaultName, head: RootId, parent: Option<Lineage>) -> Vau
         parent,
         created,
         quota: Quota::default(),
+        made_by: *by,
     }
 }
 
@@ -241,17 +256,12 @@ fn with_facts(details: Value, version: &Version) -> Value {
     Value::Object(facts)
 }
 
-pub fn insert_vault(
-    transaction: &Transaction<'_>,
-    vault: &Vault,
-    by: Principal,
-    cause: Cause,
-) -> Result<()> {
+pub fn insert_vault(transaction: &Transaction<'_>, vault: &Vault, cause: Cause) -> Result<()> {
     check_free(transaction, &vault.name)?;
     let insert = "INSERT INTO vault
         (id, name, head, version, parent, parent_name, parent_root, secs, nanos,
-         max_bytes, max_files, max_file_bytes)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+         max_bytes, max_files, max_file_bytes, made_by)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
     let parent = vault.parent.as_ref();
     let limit = |limit: Option<u64>| limit.map(|limit| limit as i64);
     transaction.prepare_cached(insert)?.execute((
@@ -267,6 +277,7 @@ pub fn insert_vault(
         limit(vault.quota.bytes),
         limit(vault.quota.files),
         limit(vault.quota.file_bytes),
+        vault.made_by.to_string(),
     ))?;
     let (number, root, time) = (vault.version, vault.head, vault.created);
     insert_version(
@@ -275,7 +286,7 @@ pub fn insert_vault(
         &Version {
             number,
             root,
-            by,
+            by: vault.made_by,
             exec: None,
             cause,
             time,
@@ -342,7 +353,18 @@ fn newest_version(connection: &Connection, vault: VaultId) -> Result<Version> {
         .query_row([vault.as_bytes()], version_row)?)
 }
 
-fn make_current(transaction: &Transaction<'_>, vault: VaultId) -> Result<()> {
+/// Where a principal's choice is kept; the owner's is in a table of its own.
+fn own_pointer(by: &Principal) -> Option<String> {
+    by.is_agent().then(|| by.to_string())
+}
+
+fn make_current(transaction: &Transaction<'_>, vault: VaultId, by: &Principal) -> Result<()> {
+    if let Some(own) = own_pointer(by) {
+        let sql = "INSERT OR REPLACE INTO current_of (principal, vault) VALUES (?1, ?2)";
+        let values = (own, vault.as_bytes());
+        transaction.prepare_cached(sql)?.execute(values)?;
+        return Ok(());
+    }
     let sql = "INSERT INTO current (one, vault) VALUES (1, ?1)
         ON CONFLICT (one) DO UPDATE SET vault = excluded.vault";
     transaction
@@ -399,6 +421,7 @@ pub fn vault_row(row: &Row<'_>) -> rusqlite::Result<Vault> {
         version: count(row, "version")?,
         parent,
         created: time(row)?,
+        made_by: text(row, "made_by")?,
     })
 }
 

@@ -201,7 +201,7 @@ fn describe(vaults: &Vaults) -> String {
             writeln!(text, "checkpoint {} {root} {origin} {:?}", it.name, it.time).unwrap();
         }
     }
-    let current = vaults.current().unwrap().map(|vault| vault.name);
+    let current = vaults.current(OWNER).unwrap().map(|vault| vault.name);
     writeln!(text, "current {current:?}").unwrap();
     let first = JournalFilter {
         limit: Some(7),

@@ -58,7 +58,7 @@ fn a_deleted_vault_comes_back_whole() {
     let versions = vaults.versions(one.id, 9).unwrap();
     vaults.delete(&name("one"), OWNER).unwrap();
     assert_eq!(vaults.list().unwrap(), []);
-    assert_eq!(vaults.current().unwrap(), None);
+    assert_eq!(vaults.current(OWNER).unwrap(), None);
     assert!(matches!(
         vaults.by_id(one.id),
         Err(Error::VaultIdNotFound { .. })
@@ -68,7 +68,7 @@ fn a_deleted_vault_comes_back_whole() {
     // The name is free meanwhile, and then it is not.
     let other = vaults.create(&name("one"), OWNER).unwrap();
     assert_eq!(
-        vaults.current().unwrap().unwrap().id,
+        vaults.current(OWNER).unwrap().unwrap().id,
         other.id,
         "the only one there is"
     );

@@ -60,17 +60,17 @@ fn publish(vaults: &Vaults, vault: &Vault, file: &str) -> RootId {
 #[test]
 fn the_first_vault_becomes_current() {
     let (_home, vaults) = vaults();
-    assert_eq!(vaults.current().unwrap(), None);
+    assert_eq!(vaults.current(OWNER).unwrap(), None);
     let one = vaults.create(&name("one"), OWNER).unwrap();
     let two = vaults.create(&name("two"), OWNER).unwrap();
-    assert_eq!(vaults.current().unwrap(), Some(one.clone()));
+    assert_eq!(vaults.current(OWNER).unwrap(), Some(one.clone()));
     assert_eq!(vaults.list().unwrap(), [one.clone(), two.clone()]);
     assert_eq!(vaults.get(&name("two")).unwrap(), two);
     assert_eq!(vaults.by_id(one.id).unwrap(), one);
-    vaults.set_current(&name("two")).unwrap();
-    assert_eq!(vaults.current().unwrap(), Some(two));
+    vaults.set_current(&name("two"), OWNER).unwrap();
+    assert_eq!(vaults.current(OWNER).unwrap(), Some(two));
     vaults.delete(&name("two"), OWNER).unwrap();
-    assert_eq!(vaults.current().unwrap(), None);
+    assert_eq!(vaults.current(OWNER).unwrap(), None);
     assert!(matches!(
         vaults.get(&name("two")),
         Err(Error::VaultNotFound { .. })
@@ -80,7 +80,7 @@ fn the_first_vault_becomes_current() {
         Err(Error::VaultExists { .. })
     ));
     assert!(matches!(
-        vaults.set_current(&name("x")),
+        vaults.set_current(&name("x"), OWNER),
         Err(Error::VaultNotFound { .. })
     ));
     assert!(matches!(

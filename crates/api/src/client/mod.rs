@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::interrupt::{Interrupt, Interrupts};
 use crate::place::Place;
 use crate::wire::{
-    CLASS_HEADER, Daemon, DaemonState, Envelope, Exec, ExecCancel, ExecEvent, ExecInput,
+    CLASS_HEADER, CallId, Daemon, DaemonState, Envelope, Exec, ExecCancel, ExecEvent, ExecInput,
     ExecResize, Method, NAME_HEADER, Operation, Problem, VERSION, VERSION_HEADER,
 };
 use http_body_util::combinators::UnsyncBoxBody;
@@ -256,7 +256,7 @@ impl Connection {
 }
 
 /// Brings a command its input over a connection of its own, for as long as it reads.
-fn bring_input(place: &Place, call: u64, input: Option<Input>) {
+fn bring_input(place: &Place, call: CallId, input: Option<Input>) {
     let Some(input) = input else { return };
     let place = place.clone();
     tokio::spawn(async move {

@@ -30,7 +30,7 @@ impl Resizes {
     }
 
     /// The same, as soon as there is somebody to be told.
-    pub async fn next_for(&mut self, call: Option<u64>) -> (u64, (u16, u16)) {
+    pub async fn next_for<T>(&mut self, call: Option<T>) -> (T, (u16, u16)) {
         match call {
             Some(call) => (call, self.next().await),
             None => std::future::pending().await,

@@ -2,10 +2,11 @@
 
 use super::errors::Failure;
 use crate::place::Place;
-use avfs_runtime::{Cancel, Control, ErrorKind, Runtime, WindowSize};
+use crate::wire::CallId;
+use avfs_runtime::{Cancel, Control, ErrorKind, Principal, Runtime, Verb, WindowSize, may};
+use rustix::rand::{GetRandomFlags, getrandom};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -79,13 +80,12 @@ impl Drop for AtWork {
 /// The execs under way, each with what its caller can still do to it.
 #[derive(Default)]
 pub(crate) struct Calls {
-    next: AtomicU64,
-    open: Mutex<HashMap<u64, Arc<Wishes>>>,
+    open: Mutex<HashMap<CallId, Arc<Wishes>>>,
 }
 
 /// What the caller of an exec wants of it by now.
-#[derive(Default)]
 pub(crate) struct Wishes {
+    by: Principal,
     cancel: Mutex<Option<Cancel>>,
     /// Where the command's input goes, until somebody takes it to bring it.
     input: Mutex<Option<OwnedFd>>,
@@ -93,6 +93,15 @@ pub(crate) struct Wishes {
 }
 
 impl Wishes {
+    fn new(by: Principal) -> Wishes {
+        Wishes {
+            by,
+            cancel: Mutex::default(),
+            input: Mutex::default(),
+            control: Arc::default(),
+        }
+    }
+
     pub fn control(&self) -> Arc<Control> {
         Arc::clone(&self.control)
     }
@@ -118,20 +127,26 @@ impl Wishes {
 }
 
 impl Calls {
-    pub fn begin(self: &Arc<Calls>) -> Call {
-        let id = self.next.fetch_add(1, Ordering::Relaxed) + 1;
-        let wishes = Arc::<Wishes>::default();
+    pub fn begin(self: &Arc<Calls>, by: Principal) -> Result<Call, Failure> {
+        let id = fresh_id()?;
+        let wishes = Arc::new(Wishes::new(by));
         lock(&self.open).insert(id, Arc::clone(&wishes));
-        Call {
+        Ok(Call {
             id,
             wishes,
             calls: Arc::clone(self),
-        }
+        })
+    }
+
+    /// The exec under way with this handle, if it is the caller's; for others there is none.
+    fn find(&self, id: CallId, by: Principal) -> Option<Arc<Wishes>> {
+        let found = lock(&self.open).get(&id).cloned();
+        found.filter(|wishes| may(&by, Verb::Own, &wishes.by))
     }
 
     /// Whether there was such an exec to cancel.
-    pub fn cancel(&self, id: u64, how: Cancel) -> bool {
-        let found = lock(&self.open).get(&id).cloned();
+    pub fn cancel(&self, id: CallId, by: Principal, how: Cancel) -> bool {
+        let found = self.find(id, by);
         if let Some(wishes) = &found {
             wishes.cancel(how);
         }
@@ -139,9 +154,8 @@ impl Calls {
     }
 
     /// Sizes the terminal of an exec that is under way.
-    pub fn resize(&self, id: u64, size: WindowSize) -> Result<(), Failure> {
-        let found = lock(&self.open).get(&id).cloned();
-        let Some(wishes) = found else {
+    pub fn resize(&self, id: CallId, by: Principal, size: WindowSize) -> Result<(), Failure> {
+        let Some(wishes) = self.find(id, by) else {
             let what = format!("call {id} has ended");
             return Err(Failure::new(ErrorKind::NotFound, what));
         };
@@ -149,21 +163,32 @@ impl Calls {
     }
 
     /// Where the input of an exec goes: none when it wants none, or somebody brings it already.
-    pub fn take_input(&self, id: u64) -> Option<OwnedFd> {
-        let wishes = lock(&self.open).get(&id).cloned()?;
-        wishes.take_input()
+    pub fn take_input(&self, id: CallId, by: Principal) -> Option<OwnedFd> {
+        self.find(id, by)?.take_input()
+    }
+}
+
+/// A handle that nobody can guess.
+fn fresh_id() -> Result<CallId, Failure> {
+    let mut bytes = [0; 16];
+    match getrandom(&mut bytes, GetRandomFlags::empty()) {
+        Ok(16) => Ok(CallId::from_bytes(bytes)),
+        _ => Err(Failure::new(
+            ErrorKind::Unavailable,
+            "the kernel gives no random numbers",
+        )),
     }
 }
 
 /// One exec under way. Dropping it cancels the exec, so a caller that goes away ends its command.
 pub(crate) struct Call {
-    id: u64,
+    id: CallId,
     wishes: Arc<Wishes>,
     calls: Arc<Calls>,
 }
 
 impl Call {
-    pub fn id(&self) -> u64 {
+    pub fn id(&self) -> CallId {
         self.id
     }
 
@@ -197,25 +222,38 @@ mod tests {
     #[test]
     fn a_call_can_be_cancelled_until_it_ends() {
         let calls = Arc::new(Calls::default());
-        let first = calls.begin();
-        let second = calls.begin();
-        assert!(calls.cancel(second.id(), Cancel::Interrupt));
+        let agent = |name: &str| Principal::agent(Some(name.parse().unwrap()));
+        let first = calls.begin(Principal::OWNER).unwrap();
+        let second = calls.begin(agent("a")).unwrap();
+        assert_ne!(first.id(), second.id());
+        let cancel = |id, by| calls.cancel(id, by, Cancel::Interrupt);
+        for other in [agent("b"), Principal::AGENT] {
+            assert!(!cancel(second.id(), other), "{other}");
+            assert!(!cancel(first.id(), other), "{other}");
+        }
+        assert_eq!(second.wishes().cancelled(), None);
+        assert!(cancel(second.id(), agent("a")));
         assert_eq!(second.wishes().cancelled(), Some(Cancel::Interrupt));
         assert_eq!(first.wishes().cancelled(), None);
         let (id, wishes) = (first.id(), first.wishes());
         drop(first);
         let leave = Some(Cancel::Leave);
         assert_eq!(wishes.cancelled(), leave, "who goes away ends its command");
-        assert!(!calls.cancel(id, Cancel::Interrupt));
+        assert!(!cancel(id, Principal::OWNER));
     }
 
     #[test]
     fn input_is_brought_by_one() {
         let calls = Arc::new(Calls::default());
-        let call = calls.begin();
-        assert!(calls.take_input(call.id()).is_none(), "it wants none");
+        let owner = Principal::OWNER;
+        let call = calls.begin(owner).unwrap();
+        assert!(
+            calls.take_input(call.id(), owner).is_none(),
+            "it wants none"
+        );
         let _read = call.wishes().open_input().unwrap();
-        assert!(calls.take_input(call.id()).is_some());
-        assert!(calls.take_input(call.id()).is_none());
+        assert!(calls.take_input(call.id(), Principal::AGENT).is_none());
+        assert!(calls.take_input(call.id(), owner).is_some());
+        assert!(calls.take_input(call.id(), owner).is_none());
     }
 }

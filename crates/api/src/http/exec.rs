@@ -39,9 +39,11 @@ pub(crate) fn routes(routes: Routes) -> Routes {
 
 fn resize(ask: &Ask, request: ExecResize) -> Reply<ExecResize> {
     let (rows, columns) = (request.rows, request.columns);
-    ask.app
-        .calls
-        .resize(request.call, WindowSize { rows, columns })?;
+    ask.app.calls.resize(
+        request.call,
+        ask.session.principal(),
+        WindowSize { rows, columns },
+    )?;
     Ok(WindowItem { rows, columns })
 }
 
@@ -52,7 +54,10 @@ fn cancel(ask: &Ask, request: ExecCancel) -> Reply<ExecCancel> {
         Cancel::Leave
     };
     Ok(ExecCancelled {
-        cancelled: ask.app.calls.cancel(request.call, how),
+        cancelled: ask
+            .app
+            .calls
+            .cancel(request.call, ask.session.principal(), how),
     })
 }
 
@@ -66,7 +71,7 @@ async fn exec(
     let (caller, exec) = receive::<Exec>(request).await?;
     let asked = Asked::new(parse_vault(&vault)?, exec)?;
     let ask = Ask::new(app, caller);
-    let call = ask.app.calls.begin();
+    let call = ask.app.calls.begin(ask.session.principal())?;
     if wants_events {
         with_events(ask, asked, call, at_work)
     } else {

@@ -70,8 +70,8 @@ async fn input(
     State(app): State<Arc<App>>,
     request: Request,
 ) -> Result<Json<ExecInputTaken>, Failure> {
-    let (_, ExecInput { call }, body) = query(request)?;
-    let Some(pipe) = app.calls.take_input(call) else {
+    let (caller, ExecInput { call }, body) = query(request)?;
+    let Some(pipe) = app.calls.take_input(call, caller.principal) else {
         return Err(Failure::new(
             ErrorKind::NotFound,
             format!(

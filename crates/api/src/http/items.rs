@@ -38,6 +38,7 @@ pub(crate) fn vault(info: &VaultInfo) -> VaultItem {
         version: vault.version,
         parent: vault.parent.as_ref().map(|parent| parent.name.to_string()),
         created_at: time(vault.created),
+        made_by: vault.made_by.to_string(),
     }
 }
 

@@ -69,7 +69,7 @@ async fn start(
     let log = app.place.log();
     let session = app.runtime.by(caller.principal);
     // It ends with this request: whoever goes away while the job is held for approval is not waited for.
-    let call = app.calls.begin();
+    let call = app.calls.begin(caller.principal)?;
     let asker = Silent {
         wishes: call.wishes(),
     };

@@ -4,7 +4,7 @@ use super::base64::{from_data, to_data};
 use super::exec_options::{
     CheckpointAsk, DriverWord, ForkWord, LimitsAsk, NetworkWord, ProfileWord, StdinItem, TtyAsk,
 };
-use super::{Base64, ChangeItem};
+use super::{Base64, CallId, ChangeItem};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -100,7 +100,7 @@ pub struct WaitingEvent {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StartedEvent {
     /// The handle for [`ExecCancel`].
-    pub call: u64,
+    pub call: CallId,
 }
 
 /// Bytes the command wrote: as `data` when they are UTF-8, else as `data_b64`.
@@ -133,7 +133,7 @@ impl OutputChunk {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExecInput {
-    pub call: u64,
+    pub call: CallId,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -146,7 +146,7 @@ pub struct ExecInputTaken {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExecCancel {
-    pub call: u64,
+    pub call: CallId,
     /// As Ctrl-C would; otherwise as if its caller had gone away.
     #[serde(default)]
     pub interrupt: bool,
@@ -156,7 +156,7 @@ pub struct ExecCancel {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExecResize {
-    pub call: u64,
+    pub call: CallId,
     pub rows: u16,
     pub columns: u16,
 }

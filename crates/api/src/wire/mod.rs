@@ -6,6 +6,7 @@
 
 mod approval;
 mod base64;
+mod call;
 mod care;
 mod checkpoint;
 mod class;
@@ -35,6 +36,7 @@ pub use approval::{
     ApprovalReady, ApprovalSetup, ApprovalShow, TriedItem,
 };
 pub use base64::{Base64, from_text, to_text};
+pub use call::CallId;
 pub use care::{
     Collected, DamageItem, Fsck, FsckFindings, Gc, Maintain, Maintained, Prune, PruneFindings,
     QuotaChanged, QuotaItem, QuotaSet, QuotaShow, RecoverableItem, RootItem, SightingItem, Stats,

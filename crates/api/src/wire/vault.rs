@@ -37,6 +37,8 @@ pub struct VaultItem {
     /// The vault it was forked from.
     pub parent: Option<String>,
     pub created_at: String,
+    /// Who created or forked it: `owner`, `agent`, `agent:NAME`.
+    pub made_by: String,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -23,8 +23,10 @@ pub(crate) use hints::{approval_hint, unfit_kind};
 pub use proof::Proof;
 pub use shown::{Shown, safe};
 
+use crate::gate::Verb;
 use crate::runtime::Select;
 use crate::session::Session;
+use crate::settings::HIDDEN;
 use crate::{Error, Result, patch};
 
 /// How long a request waits for an answer.
@@ -66,10 +68,11 @@ impl Session {
     /// The requests of one vault or of all, newest first; those that wait, or all that are kept.
     pub fn approval_list(&self, vault: Option<Select>, all: bool) -> Result<Vec<ApprovalInfo>> {
         let vault = match vault {
-            Some(select) => Some(self.vault(&select)?.id),
+            Some(select) => Some(self.vault(&select, Verb::Read)?.id),
             None => None,
         };
         let mut approvals = self.inner.vaults.approvals(vault)?;
+        approvals.retain(|a| self.sees(a).is_ok());
         approvals.retain(|a| all || a.state == ApprovalState::Pending && !a.is_expired());
         approvals
             .into_iter()
@@ -80,6 +83,7 @@ impl Session {
     /// All that an approver should see, on the state that the vault is in now.
     pub fn approval_show(&self, id: ApprovalId) -> Result<ApprovalDetails> {
         let approval = self.inner.vaults.approval(id)?;
+        self.sees(&approval)?;
         let tried = self.inner.vaults.speculation(id)?;
         let shown = self.shown(&approval, tried.as_ref())?;
         let tried = match tried {
@@ -88,6 +92,9 @@ impl Session {
         };
         let mut info = self.describe_approval(approval)?;
         (info.approval.root, info.approval.version) = (shown.root, shown.version);
+        if self.principal().is_agent() {
+            hide_values(&mut info.approval.request);
+        }
         Ok(ApprovalDetails { info, shown, tried })
     }
 
@@ -147,6 +154,7 @@ impl Session {
         proof: &Proof,
         lifetime: Duration,
     ) -> Result<ApprovalInfo> {
+        self.govern("an approval")?;
         let proof = self.prove(proof)?;
         if lifetime.is_zero() || lifetime > LONGEST_LIFETIME {
             return Err(Error::Invalid {
@@ -179,6 +187,7 @@ impl Session {
         lifetime: Duration,
         proof: Value,
     ) -> Result<ApprovalInfo> {
+        self.govern("an approval")?;
         let answer = ApprovalAnswer {
             verdict,
             expires: in_seconds(lifetime),
@@ -189,6 +198,12 @@ impl Session {
         self.describe_approval(approval)
     }
 
+    /// Refuses whoever neither asked for it nor can answer.
+    fn sees(&self, approval: &Approval) -> Result<()> {
+        let maker = self.maker_of(approval.exec)?;
+        self.check(Verb::Own, &maker, || format!("approval {}", approval.id))
+    }
+
     fn describe_approval(&self, approval: Approval) -> Result<ApprovalInfo> {
         let vault = self.inner.vaults.by_id(approval.vault).ok();
         Ok(ApprovalInfo {
@@ -196,6 +211,16 @@ impl Session {
             vault: vault.map(|vault| vault.name),
             approval,
         })
+    }
+}
+
+/// Leaves the names of variables alone.
+fn hide_values(request: &mut Value) {
+    let variables = request["env"].as_array_mut().into_iter().flatten();
+    for variable in variables {
+        let name = variable.as_str().and_then(|text| text.split_once('='));
+        let name = name.map_or("", |(name, _)| name);
+        *variable = json!(format!("{name}={HIDDEN}"));
     }
 }
 

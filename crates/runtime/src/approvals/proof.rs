@@ -36,6 +36,7 @@ impl Runtime {
 impl Session {
     /// Sets the passphrase; whoever changes one must know the old one, or be another user.
     pub fn approval_setup(&self, new: &str, proof: &Proof) -> Result<()> {
+        self.govern("the passphrase")?;
         if new.chars().count() < SHORTEST_PASSPHRASE {
             return Err(Error::Invalid {
                 what: "passphrase",

@@ -27,6 +27,7 @@ use self::record::{Record, load_report, replace};
 use crate::control::Control;
 use crate::entered::Running;
 use crate::exec::ExecRequest;
+use crate::gate::Verb;
 use crate::run::Stream;
 use crate::runtime::{Runtime, lock};
 use crate::session::Session;
@@ -216,42 +217,42 @@ impl Session {
     }
 
     pub fn job(&self, id: JobId) -> Result<JobInfo> {
-        let job = self.inner.jobs.get(id)?;
+        let job = self.own_job(id)?;
         Ok(JobInfo::of(&job))
     }
 
     /// Keeps a job of lifetime `client` alive for as long as the guard lives, and its lease after.
     pub fn job_attend(&self, id: JobId) -> Result<Attending> {
-        Ok(self.inner.jobs.get(id)?.attend())
+        Ok(self.own_job(id)?.attend())
     }
 
     /// What a job wrote from an offset on, at most so many bytes of it.
     pub fn job_read(&self, id: JobId, stream: Stream, from: u64, most: u64) -> Result<LogPart> {
-        self.inner.jobs.get(id)?.read(stream, from, most)
+        self.own_job(id)?.read(stream, from, most)
     }
 
     /// Waits until a job is over, or as long as that.
     pub fn job_wait(&self, id: JobId, patience: Duration) -> Result<JobInfo> {
-        let job = self.inner.jobs.get(id)?;
+        let job = self.own_job(id)?;
         job.wait(patience);
         Ok(JobInfo::of(&job))
     }
 
     /// Waits until there is more to read than that, the job is over, or as long as that.
     pub fn job_more(&self, id: JobId, from: [u64; 2], patience: Duration) -> Result<JobInfo> {
-        let job = self.inner.jobs.get(id)?;
+        let job = self.own_job(id)?;
         job.wait_for_more(from, patience);
         Ok(JobInfo::of(&job))
     }
 
     /// The report of a job that is over.
     pub fn job_report(&self, id: JobId) -> Result<Option<Value>> {
-        Ok(load_report(&self.inner.jobs.get(id)?.dir))
+        Ok(load_report(&self.own_job(id)?.dir))
     }
 
     /// Where to write what a job shall read. That somebody does is recorded; what it is, is not.
     pub fn job_input(&self, id: JobId) -> Result<File> {
-        let job = self.inner.jobs.get(id)?;
+        let job = self.own_job(id)?;
         let input = job.input().map_err(Error::io("opening the job's input"))?;
         let input = input.ok_or(Error::NoInput { id })?;
         let record = job.sight().record;
@@ -262,13 +263,13 @@ impl Session {
 
     /// Says that there is nothing more for a job to read.
     pub fn job_end_input(&self, id: JobId) -> Result<()> {
-        self.inner.jobs.get(id)?.end_input();
+        self.own_job(id)?.end_input();
         Ok(())
     }
 
     /// Gives a job's terminal another size.
     pub fn job_resize(&self, id: JobId, size: WindowSize) -> Result<()> {
-        let job = self.inner.jobs.get(id)?;
+        let job = self.own_job(id)?;
         match job.sight().record.terminal {
             Some(_) => job.control.resize(size),
             None => Err(Error::NoTerminal { id }),
@@ -278,7 +279,7 @@ impl Session {
     /// Sends a signal to every process of a job; without one it is asked to end, and soon ended. Waits for the
     /// end where there is to be one.
     pub fn job_kill(&self, id: JobId, signal: Option<i32>) -> Result<JobInfo> {
-        let job = self.inner.jobs.get(id)?;
+        let job = self.own_job(id)?;
         let record = job.sight().record;
         if record.state != JobState::Running {
             return Err(Error::JobOver { id });
@@ -293,6 +294,12 @@ impl Session {
             job.wait(KILL_PATIENCE);
         }
         Ok(JobInfo::of(&job))
+    }
+
+    fn own_job(&self, id: JobId) -> Result<Arc<Job>> {
+        let job = self.inner.jobs.get(id)?;
+        self.check(Verb::Own, &job.sight().record.by, || format!("job {id}"))?;
+        Ok(job)
     }
 }
 

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use avfs_vault::{Entry, Kind, Step, Time, VaultPath, Visit};
 
 use super::globs::NameGlob;
+use crate::gate::Verb;
 use crate::labels::{LabelName, Labels};
 use crate::runtime::Select;
 use crate::session::Session;
@@ -81,7 +82,7 @@ impl Session {
             Some(pattern) => Some(NameGlob::new(pattern, request.ignore_case)?),
             None => None,
         };
-        let vault = self.vault(&vault)?;
+        let vault = self.vault(&vault, Verb::Read)?;
         self.check_kept(&request.path)?;
         let vault = self.up_to_date(&vault)?;
         let trees = self.inner.vaults.trees();

@@ -13,6 +13,7 @@ use grep_searcher::{
 };
 
 use super::globs::Globs;
+use crate::gate::Verb;
 use crate::runtime::{Select, lock};
 use crate::session::Session;
 use crate::{Error, Result};
@@ -94,7 +95,7 @@ impl Session {
     pub fn grep(&self, vault: Select, request: &GrepRequest) -> Result<GrepFound> {
         let matcher = matcher(request)?;
         let globs = Globs::new(&request.globs)?;
-        let vault = self.vault(&vault)?;
+        let vault = self.vault(&vault, Verb::Read)?;
         self.check_kept(&request.path)?;
         let vault = self.up_to_date(&vault)?;
         let trees = self.inner.vaults.trees();

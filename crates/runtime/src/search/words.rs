@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use avfs_vault::{Vault, VaultId, WordIndex, WordMatch as Match};
 
+use crate::gate::Verb;
 use crate::runtime::{Select, lock};
 use crate::session::Session;
 use crate::{Error, Result};
@@ -83,7 +84,7 @@ impl Session {
         rebuild: bool,
     ) -> Result<WordHits> {
         let query = to_fts(query)?;
-        let vault = self.up_to_date(&self.vault(&vault)?)?;
+        let vault = self.up_to_date(&self.vault(&vault, Verb::Read)?)?;
         let indexes = &self.inner.indexes;
         let index_lock = indexes.lock_of(vault.id);
         let _held = lock(&index_lock);

@@ -171,6 +171,8 @@ pub enum Error {
     OtherShape { vault: String, running: usize },
     #[error("{what} is for the owner to allow")]
     OwnerOnly { what: &'static str },
+    #[error("{file} changed while its new rules were being written")]
+    RulesChanged { file: String },
     #[error("{what} is for the owner, and for who made it: {maker}")]
     NotMaker { what: String, maker: Principal },
     #[error("no {} of {exec} is kept", stream.name())]
@@ -241,6 +243,7 @@ impl Error {
             | Error::MountInUse { .. }
             | Error::Overtaken { .. }
             | Error::HeadMoved { .. }
+            | Error::RulesChanged { .. }
             | Error::OtherShape { .. }
             | Error::HomeInUse { .. } => ErrorKind::Conflict,
             Error::OwnerOnly { .. } | Error::NotMaker { .. } | Error::NotApprover { .. } => {
@@ -311,10 +314,6 @@ impl Error {
             }
             Error::Overtaken { .. } => "try again, or wait until it ends".into(),
             Error::OtherShape { .. } => "wait until they end, or run it with --fork".into(),
-            Error::NotMaker { .. } => {
-                "ask the owner to do it, or work in a fork of your own: `avfs vault fork`".into()
-            }
-            Error::OwnerOnly { .. } => "ask the owner to run it, or leave that option out".into(),
             Error::NoOutput { .. } => {
                 "only output beyond --output-limit is kept, for a week; the rest is in the envelope"
                     .into()
@@ -323,8 +322,20 @@ impl Error {
             Error::Transfer(error) => return error.hint(),
             _ => {
                 let of_job = self.job_hint().or_else(|| self.mount_hint());
-                return of_job.or_else(|| self.approval_hint());
+                let other = of_job.or_else(|| self.approval_hint());
+                return other.or_else(|| self.class_hint());
             }
+        })
+    }
+
+    fn class_hint(&self) -> Option<String> {
+        Some(match self {
+            Error::NotMaker { .. } => {
+                "ask the owner to do it, or work in a fork of your own: `avfs vault fork`".into()
+            }
+            Error::OwnerOnly { .. } => "ask the owner to run it, or leave that option out".into(),
+            Error::RulesChanged { .. } => "edit them again, as they are now".into(),
+            _ => return None,
         })
     }
 

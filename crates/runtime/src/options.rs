@@ -176,7 +176,7 @@ impl Profile {
         }
     }
 
-    fn timeout(self) -> Option<Duration> {
+    pub(crate) fn timeout(self) -> Option<Duration> {
         match self {
             Profile::Restrictive => Some(Duration::from_secs(60)),
             Profile::Moderate | Profile::Permissive => None,
@@ -260,7 +260,7 @@ impl Terms {
 impl ExecOptions {
     /// Refuses what only the owner may choose, and what cannot be together.
     pub(crate) fn check(&self, by: Principal, settings: &Settings) -> Result<()> {
-        if by != Principal::OWNER {
+        if by.is_agent() {
             let weaker = self.weakening(settings);
             if let Some(what) = weaker {
                 return Err(Error::OwnerOnly { what });
@@ -294,7 +294,8 @@ impl ExecOptions {
         let raised = raises(asked.memory, limited.memory)
             || raises(asked.cpus, limited.cpus)
             || raises(asked.pids, limited.pids)
-            || raises(asked.disk, limited.disk);
+            || raises(asked.disk, limited.disk)
+            || raises(Terms::new(self, settings).timeout, settings.longest());
         if self.network == Network::Host {
             Some("the host's network")
         } else if self.driver == Driver::Process {
@@ -384,7 +385,10 @@ mod tests {
             },
         ];
         for options in weaker {
-            assert!(options.check(Principal::OWNER, &vault).is_ok());
+            assert!(
+                options.check(Principal::OWNER, &vault).is_ok(),
+                "{options:?}"
+            );
             let refused = options.check(Principal::AGENT, &vault);
             assert!(
                 matches!(refused, Err(Error::OwnerOnly { .. })),
@@ -399,5 +403,48 @@ mod tests {
             ..ExecOptions::default()
         };
         assert!(lower.check(Principal::AGENT, &vault).is_ok());
+    }
+
+    /// Every way to say how long, against every way in which a vault can limit it.
+    #[test]
+    fn an_agent_shortens_time_and_never_lengthens_it() {
+        let after = |seconds| Timeout::After(Duration::from_secs(seconds));
+        let unlimited = settings(&[]);
+        let five = settings(&[("timeout", "5s")]);
+        let by_profile = settings(&[("profile", "restrictive")]);
+        for (vault, timeout, allowed) in [
+            (&unlimited, Timeout::Never, true),
+            (&unlimited, after(100_000), true),
+            (&five, Timeout::Unsaid, true),
+            (&five, Timeout::Open, true),
+            (&five, after(5), true),
+            (&five, after(6), false),
+            (&five, Timeout::Never, false),
+            (&by_profile, Timeout::Open, true),
+            (&by_profile, after(60), true),
+            (&by_profile, after(61), false),
+            (&by_profile, Timeout::Never, false),
+        ] {
+            let options = ExecOptions {
+                timeout,
+                ..ExecOptions::default()
+            };
+            let checked = options.check(Principal::AGENT, vault);
+            assert_eq!(checked.is_ok(), allowed, "{timeout:?} in {vault:?}");
+            assert!(options.check(Principal::OWNER, vault).is_ok());
+        }
+        // A job has no limit of its own, but keeps the vault's.
+        let open = ExecOptions {
+            timeout: Timeout::Open,
+            ..ExecOptions::default()
+        };
+        let limited = Terms::new(&open, &five).timeout;
+        assert_eq!(limited, Some(Duration::from_secs(5)));
+        // A milder profile lengthens it, too.
+        let milder = ExecOptions {
+            profile: Some(Profile::Moderate),
+            ..ExecOptions::default()
+        };
+        assert!(milder.check(Principal::AGENT, &by_profile).is_err());
     }
 }

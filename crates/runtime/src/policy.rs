@@ -29,7 +29,9 @@ const LARGEST_FILE: u64 = 1 << 20;
 
 /// The files of rules that hold for all vaults of a home.
 pub(crate) struct PolicyFiles {
-    files: Vec<(Level, PathBuf)>,
+    pub files: Vec<(Level, PathBuf)>,
+    /// Held while it is noted what the files hold.
+    pub noting: Mutex<()>,
     loaded: Mutex<HashMap<VaultId, Loaded>>,
 }
 
@@ -85,19 +87,29 @@ impl PolicyFiles {
         let user = user.into_iter().map(|path| (Level::User, path));
         PolicyFiles {
             files: [(Level::System, system)].into_iter().chain(user).collect(),
+            noting: Mutex::default(),
             loaded: Mutex::default(),
         }
     }
 
     /// The rules for a vault whose own ones are `own`.
     fn rules(&self, vault: &Vault, own: Option<String>) -> Result<Arc<Rules>, PolicyError> {
+        self.rules_now(vault, own).0
+    }
+
+    /// The same, and whether they were read just now.
+    fn rules_now(
+        &self,
+        vault: &Vault,
+        own: Option<String>,
+    ) -> (Result<Arc<Rules>, PolicyError>, bool) {
         let stamps: Vec<_> = self.files.iter().map(|(_, path)| stamp(path)).collect();
         let mut loaded = lock(&self.loaded);
         let known = loaded
             .get(&vault.id)
             .filter(|known| known.stamps == stamps && known.own == own && known.name == vault.name);
         if let Some(known) = known {
-            return known.rules.clone();
+            return (known.rules.clone(), false);
         }
         let rules = self.load(vault, own.as_deref()).map(Arc::new);
         let fresh = Loaded {
@@ -107,7 +119,7 @@ impl PolicyFiles {
             rules: rules.clone(),
         };
         loaded.insert(vault.id, fresh);
-        rules
+        (rules, true)
     }
 
     fn load(&self, vault: &Vault, own: Option<&str>) -> Result<Rules, PolicyError> {
@@ -124,7 +136,7 @@ impl PolicyFiles {
     }
 }
 
-fn rule_file(level: Level, name: String, text: String) -> RuleFile {
+pub(crate) fn rule_file(level: Level, name: String, text: String) -> RuleFile {
     RuleFile { level, name, text }
 }
 
@@ -164,6 +176,11 @@ fn read(path: &Path) -> Result<Option<String>, PolicyError> {
     }
 }
 
+/// What is written in a file. Why one cannot be read is told with the rules.
+pub(crate) fn written(path: &Path) -> Option<String> {
+    read(path).unwrap_or(Some(String::new()))
+}
+
 fn trusted(meta: &Metadata) -> Result<(), &'static str> {
     let own = rustix::process::geteuid().as_raw();
     if !meta.is_file() {
@@ -181,7 +198,11 @@ impl Runtime {
     /// What the rules of a vault say about a request.
     pub(crate) fn decision(&self, vault: &Vault, request: &Request<'_>) -> Result<Decision> {
         let own = self.inner.vaults.policy(vault.id)?;
-        Ok(match self.inner.policy.rules(vault, own) {
+        let (rules, fresh) = self.inner.policy.rules_now(vault, own);
+        if fresh {
+            self.note_rule_files()?;
+        }
+        Ok(match rules {
             Ok(rules) => decide(&rules, request),
             Err(error) => error.decision(),
         })
@@ -213,8 +234,7 @@ impl Session {
             sources.push(PolicySource {
                 level: *level,
                 name: path.display().to_string(),
-                // Why it cannot be read is told with the rules.
-                text: read(path).unwrap_or(Some(String::new())),
+                text: written(path),
             });
         }
         sources.push(PolicySource {
@@ -283,7 +303,7 @@ fn examples_of(level: Level, name: String, text: String) -> Result<Vec<Example>>
     Rules::examples(&rule_file(level, name, text)).map_err(invalid)
 }
 
-fn invalid(error: PolicyError) -> Error {
+pub(crate) fn invalid(error: PolicyError) -> Error {
     Error::Invalid {
         what: "policy",
         reason: error.to_string(),

@@ -96,6 +96,12 @@ impl Settings {
         Ok(())
     }
 
+    /// How long a command may take at most, if the vault says so itself.
+    pub(crate) fn longest(&self) -> Option<Duration> {
+        self.timeout
+            .or_else(|| self.profile.and_then(Profile::timeout))
+    }
+
     /// The vault's variables with the caller's over them.
     pub(crate) fn with_environment(&self, extra: &[(Vec<u8>, Vec<u8>)]) -> Vec<(Vec<u8>, Vec<u8>)> {
         let own = self.env.iter();

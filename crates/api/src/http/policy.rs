@@ -7,7 +7,8 @@ use super::files::vault_path;
 use super::routes::{Reply, Routes};
 use crate::wire::{
     ExampleItem, PolicyChanged, PolicyExplain, PolicyExplained, PolicyList, PolicyListing,
-    PolicySet, PolicySourceItem, PolicyTest, PolicyTested, PolicyValidate, RuleItem,
+    PolicySet, PolicySourceItem, PolicyTest, PolicyTested, PolicyValidate, PolicyWrite,
+    PolicyWritten, RuleItem,
 };
 use avfs_runtime::{
     Example, ExecCommand, Level, ListedRule, PolicyNetwork as Network, PolicyQuestion, Select,
@@ -19,6 +20,7 @@ pub(crate) fn routes(routes: Routes) -> Routes {
         .on_vault::<PolicyExplain>(explain)
         .on_vault::<PolicyTest>(test)
         .on_vault::<PolicySet>(set)
+        .plain::<PolicyWrite>(write)
         .plain::<PolicyValidate>(validate)
 }
 
@@ -74,6 +76,16 @@ fn explain(ask: &Ask, vault: Select, request: PolicyExplain) -> Reply<PolicyExpl
     let decision = ask.session.policy_explain(vault, &question)?;
     Ok(PolicyExplained {
         decision: envelope::decision(&decision),
+    })
+}
+
+fn write(ask: &Ask, request: PolicyWrite) -> Reply<PolicyWrite> {
+    let level = word("level", Some(&request.level), &LEVELS)?;
+    let seen = request.seen.as_deref();
+    let name = ask.session.policy_write(level, seen, &request.text)?;
+    Ok(PolicyWritten {
+        level: request.level,
+        name,
     })
 }
 

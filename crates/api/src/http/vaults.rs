@@ -5,13 +5,14 @@ use super::errors::Failure;
 use super::items::{self, BACKEND};
 use super::routes::{Reply, Routes, parse};
 use crate::wire::{
-    AncestorItem, DeletedVaultItem, VaultCreate, VaultCreated, VaultDelete, VaultDeleted,
-    VaultDetails, VaultFork, VaultForked, VaultInfo, VaultList, VaultListDeleted, VaultRename,
-    VaultRenamed, VaultSet, VaultSettings, VaultUndelete, VaultUndeleted, VaultUnset, VaultUse,
-    VaultUsed,
+    AncestorItem, Defaults, DefaultsListing, DefaultsSet, DeletedVaultItem, VaultCreate,
+    VaultCreated, VaultDelete, VaultDeleted, VaultDetails, VaultFork, VaultForked, VaultInfo,
+    VaultList, VaultListDeleted, VaultRename, VaultRenamed, VaultSet, VaultSettings, VaultUndelete,
+    VaultUndeleted, VaultUnset, VaultUse, VaultUsed,
 };
 use avfs_runtime::{
-    AfterFork, Ancestor, DeletedVault, ForkPoint, Select, SettingKey, Settings, VaultName,
+    AfterFork, Ancestor, DefaultKey, DeletedVault, ForkPoint, Select, SettingKey, Settings,
+    VaultName,
 };
 use std::collections::BTreeMap;
 
@@ -26,8 +27,24 @@ pub(crate) fn routes(routes: Routes) -> Routes {
         .on_vault::<VaultDelete>(delete)
         .plain::<VaultListDeleted>(list_deleted)
         .plain::<VaultUndelete>(undelete)
+        .plain::<Defaults>(defaults)
+        .plain::<DefaultsSet>(set_defaults)
         .on_vault::<VaultSet>(set)
         .on_vault::<VaultUnset>(unset)
+}
+
+fn defaults(ask: &Ask, _: Defaults) -> Reply<Defaults> {
+    let settings = ask.session.defaults()?;
+    Ok(DefaultsListing { settings })
+}
+
+fn set_defaults(ask: &Ask, request: DefaultsSet) -> Reply<DefaultsSet> {
+    let changes = request.settings.into_iter();
+    let changes: Result<Vec<(DefaultKey, _)>, Failure> = changes
+        .map(|(key, value)| Ok((parse(&key)?, value)))
+        .collect();
+    let settings = ask.session.set_defaults(&changes?)?;
+    Ok(DefaultsListing { settings })
 }
 
 fn set(ask: &Ask, vault: Select, request: VaultSet) -> Reply<VaultSet> {

@@ -128,6 +128,8 @@ mod tests {
     const OWNER: &[&str] = &[
         "vault_set",
         "vault_unset",
+        "defaults",
+        "defaults_set",
         "import",
         "export",
         "export_archive",
@@ -135,6 +137,7 @@ mod tests {
         "mount",
         "unmount",
         "policy_set",
+        "policy_write",
         "approval_setup",
         "approval_approve",
         "approval_deny",

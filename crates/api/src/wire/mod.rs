@@ -86,7 +86,8 @@ pub use paths::{
 };
 pub use policy::{
     ExampleItem, PolicyChanged, PolicyExplain, PolicyExplained, PolicyList, PolicyListing,
-    PolicySet, PolicySourceItem, PolicyTest, PolicyTested, PolicyValidate, RuleItem,
+    PolicySet, PolicySourceItem, PolicyTest, PolicyTested, PolicyValidate, PolicyWrite,
+    PolicyWritten, RuleItem,
 };
 pub use problem::Problem;
 pub use search::{
@@ -99,10 +100,10 @@ pub use transfer::{
     ExportedChanges, Import, Imported, ProgressEvent, RunsByItselfItem,
 };
 pub use vault::{
-    AncestorItem, DeletedVaultItem, VaultCreate, VaultCreated, VaultDelete, VaultDeleted,
-    VaultDetails, VaultFork, VaultForked, VaultInfo, VaultItem, VaultList, VaultListDeleted,
-    VaultLog, VaultRename, VaultRenamed, VaultSet, VaultSettings, VaultUndelete, VaultUndeleted,
-    VaultUnset, VaultUse, VaultUsed, VersionItem,
+    AncestorItem, Defaults, DefaultsListing, DefaultsSet, DeletedVaultItem, VaultCreate,
+    VaultCreated, VaultDelete, VaultDeleted, VaultDetails, VaultFork, VaultForked, VaultInfo,
+    VaultItem, VaultList, VaultListDeleted, VaultLog, VaultRename, VaultRenamed, VaultSet,
+    VaultSettings, VaultUndelete, VaultUndeleted, VaultUnset, VaultUse, VaultUsed, VersionItem,
 };
 pub use versions::{CheckedOut, Checkout, PathLog, PathVersionItem, Revert, Reverted};
 
@@ -170,6 +171,8 @@ operations! {
     VaultUndelete, "vault_undelete", Post "/v1/deleted-vaults/undelete" => VaultUndeleted;
     VaultSet, "vault_set", Post "/v1/vaults/{vault}/settings" => VaultSettings;
     VaultUnset, "vault_unset", Post "/v1/vaults/{vault}/settings/unset" => VaultSettings;
+    Defaults, "defaults", Get "/v1/defaults" => DefaultsListing;
+    DefaultsSet, "defaults_set", Post "/v1/defaults" => DefaultsListing;
     VaultLog, "vault_log", Get "/v1/vaults/{vault}/log" => Vec<VersionItem>;
     PathLog, "log", Post "/v1/vaults/{vault}/files/log" => Vec<PathVersionItem>;
     Checkout, "checkout", Post "/v1/vaults/{vault}/files/checkout" => CheckedOut;
@@ -234,6 +237,7 @@ operations! {
     PolicyExplain, "policy_explain", Post "/v1/vaults/{vault}/policy/explain" => PolicyExplained;
     PolicyTest, "policy_test", Post "/v1/vaults/{vault}/policy/test" => PolicyTested;
     PolicySet, "policy_set", Post "/v1/vaults/{vault}/policy" => PolicyChanged;
+    PolicyWrite, "policy_write", Post "/v1/policy" => PolicyWritten;
     PolicyValidate, "policy_validate", Post "/v1/policy/validate" => PolicyTested;
     ApprovalSetup, "approval_setup", Post "/v1/approvals/setup" => ApprovalReady;
     ApprovalList, "approval_list", Get "/v1/approvals" => ApprovalListing;

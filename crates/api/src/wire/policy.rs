@@ -89,6 +89,24 @@ pub struct PolicyValidate {
     pub text: String,
 }
 
+/// Replaces the rules of the user or of the machine, which hold for all vaults.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PolicyWrite {
+    /// `user` or `system`.
+    pub level: String,
+    /// What they were when somebody began to write the new ones; null: no file.
+    pub seen: Option<String>,
+    pub text: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct PolicyWritten {
+    pub level: String,
+    /// The file.
+    pub name: String,
+}
+
 /// Replaces a vault's own rules.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -86,6 +86,24 @@ pub struct VaultSettings {
     pub settings: BTreeMap<String, String>,
 }
 
+/// What new vaults begin with.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Defaults {}
+
+/// Changes it, all of it or nothing: the keys of [`VaultSet`], and `max_size_mb`, `max_files`, `max_file_size_mb`. Null
+/// unsays one. Vaults that are there stay as they are.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DefaultsSet {
+    pub settings: BTreeMap<String, Option<String>>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DefaultsListing {
+    pub settings: BTreeMap<String, String>,
+}
+
 /// A vault that another one comes from.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AncestorItem {

@@ -32,9 +32,11 @@ const EXAMPLES: &[(&str, &str)] = &[
     (
         "vault set",
         "  avfs vault set env.CI=1 timeout=10m\n  \
-         avfs vault set profile=restrictive memory=1g    a limit goes before a profile",
+         avfs vault set profile=restrictive memory=1g    a limit goes before a profile\n  \
+         avfs vault set --default profile=moderate max_size_mb=2000    for new vaults",
     ),
     ("vault unset", "  avfs vault unset env.CI memory"),
+    ("vault defaults", "  avfs vault defaults"),
     ("vault log", "  avfs vault log myproject -n 5"),
     ("ls", "  avfs ls /workspace\n  avfs ls -la /workspace/src"),
     ("mkdir", "  avfs mkdir -p /workspace/a/b"),

@@ -73,13 +73,21 @@ Examples:
         /// env.NAME=VALUE, memory=2g, cpus=1.5, pids=100, disk=1g, profile=moderate, timeout=90s
         #[arg(required = true, value_name = "KEY=VALUE")]
         settings: Vec<String>,
+        /// Say it for new vaults instead; also max_size_mb=N, max_files=N, max_file_size_mb=N
+        #[arg(long)]
+        default: bool,
     },
     /// Unsay it
     Unset {
         /// env.NAME, memory, cpus, pids, disk, profile, timeout
         #[arg(required = true, value_name = "KEY")]
         keys: Vec<String>,
+        /// Unsay it for new vaults instead; also max_size_mb, max_files, max_file_size_mb
+        #[arg(long)]
+        default: bool,
     },
+    /// Show what new vaults begin with
+    Defaults,
     /// List the versions of a vault, newest first
     Log {
         /// The current one when left out

@@ -9,7 +9,7 @@ use crate::output::{Output, style};
 use crate::session::Session;
 use avfs_api::wire::{
     DecisionItem, PolicyExplain, PolicyExplained, PolicyList, PolicyListing, PolicySet,
-    PolicySourceItem, PolicyTest, PolicyTested, PolicyValidate,
+    PolicySourceItem, PolicyTest, PolicyTested, PolicyValidate, PolicyWrite,
 };
 use std::collections::BTreeMap;
 use std::fs;
@@ -242,7 +242,11 @@ fn edit(
             let seen = source.text;
             session.call(&PolicySet { seen, text })?;
         }
-        LevelName::User | LevelName::System => replace(Path::new(&source.name), &text)?,
+        LevelName::User | LevelName::System => {
+            let seen = source.text;
+            let level = level.word().into();
+            session.call(&PolicyWrite { level, seen, text })?;
+        }
     }
     output.answer(
         &serde_json::json!({ "changed": true, "level": level.word(), "name": source.name,
@@ -298,13 +302,4 @@ fn write_new(path: &Path, text: &str) -> Result<()> {
     file.write_all(text.as_bytes())
         .and_then(|()| file.sync_all())
         .map_err(failed())
-}
-
-/// Puts a file in the place of another in one step.
-fn replace(path: &Path, text: &str) -> Result<()> {
-    let dir = path.parent().unwrap_or(Path::new("/"));
-    fs::create_dir_all(dir).map_err(Error::io(format!("cannot make {}", dir.display())))?;
-    let new = path.with_extension(format!("new-{}", std::process::id()));
-    write_new(&new, text)?;
-    fs::rename(&new, path).map_err(Error::io(format!("cannot replace {}", path.display())))
 }

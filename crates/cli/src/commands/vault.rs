@@ -6,10 +6,12 @@ use crate::output::Output;
 use crate::output::table::{align_right, count, size, table, time};
 use crate::session::Session;
 use avfs_api::wire::{
-    AncestorItem, DeletedVaultItem, VaultCreate, VaultCreated, VaultDelete, VaultDetails,
-    VaultFork, VaultForked, VaultInfo, VaultItem, VaultList, VaultListDeleted, VaultLog,
-    VaultRename, VaultSet, VaultSettings, VaultUndelete, VaultUnset, VaultUse, VersionItem,
+    AncestorItem, Defaults, DefaultsListing, DefaultsSet, DeletedVaultItem, VaultCreate,
+    VaultCreated, VaultDelete, VaultDetails, VaultFork, VaultForked, VaultInfo, VaultItem,
+    VaultList, VaultListDeleted, VaultLog, VaultRename, VaultSet, VaultSettings, VaultUndelete,
+    VaultUnset, VaultUse, VaultUsed, VersionItem,
 };
+use std::collections::BTreeMap;
 
 pub fn run(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()> {
     match verb {
@@ -32,9 +34,8 @@ pub fn run(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()>
         }
         VaultVerb::Use { name } => {
             let used = session.call_on(&name, &VaultUse {})?;
-            output.answer(&used, |used| {
-                format!("{} is now the current vault", used.current)
-            })
+            let text = |used: &VaultUsed| format!("{} is now the current vault", used.current);
+            output.answer(&used, text)
         }
         VaultVerb::Rename { name, new_name } => {
             let request = VaultRename { name: new_name };
@@ -67,10 +68,11 @@ pub fn run(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()>
                 format!("vault {name} is back, at version {version}")
             })
         }
-        VaultVerb::Set { settings } => set(&settings, session, output),
-        VaultVerb::Unset { keys } => {
-            let changed = session.call(&VaultUnset { keys })?;
-            output.answer(&changed, settings_text)
+        VaultVerb::Set { settings, default } => set(&settings, default, session, output),
+        VaultVerb::Unset { keys, default } => unset(keys, default, session, output),
+        VaultVerb::Defaults => {
+            let listing = session.call(&Defaults {})?;
+            output.answer(&listing, defaults_text)
         }
         VaultVerb::Log { name, limit } => {
             let vault = name.unwrap_or_else(|| session.vault().to_owned());
@@ -88,10 +90,26 @@ fn delete(name: &str, force: bool, session: &mut Session, output: Output) -> Res
     })
 }
 
-fn set(settings: &[String], session: &mut Session, output: Output) -> Result<()> {
+fn set(settings: &[String], default: bool, session: &mut Session, output: Output) -> Result<()> {
     let settings = settings.iter().map(|pair| key_value(pair));
-    let settings = settings.collect::<Result<_>>()?;
+    let settings = settings.collect::<Result<BTreeMap<_, _>>>()?;
+    if default {
+        let settings = settings.into_iter();
+        let settings = settings.map(|(key, value)| (key, Some(value))).collect();
+        let changed = session.call(&DefaultsSet { settings })?;
+        return output.answer(&changed, defaults_text);
+    }
     let changed = session.call(&VaultSet { settings })?;
+    output.answer(&changed, settings_text)
+}
+
+fn unset(keys: Vec<String>, default: bool, session: &mut Session, output: Output) -> Result<()> {
+    if default {
+        let settings = keys.into_iter().map(|key| (key, None)).collect();
+        let changed = session.call(&DefaultsSet { settings })?;
+        return output.answer(&changed, defaults_text);
+    }
+    let changed = session.call(&VaultUnset { keys })?;
     output.answer(&changed, settings_text)
 }
 
@@ -107,7 +125,18 @@ fn settings_text(changed: &VaultSettings) -> String {
     if changed.settings.is_empty() {
         return format!("vault {} says nothing about its commands", changed.vault);
     }
-    let lines = changed.settings.iter();
+    lines_of(&changed.settings)
+}
+
+fn defaults_text(listing: &DefaultsListing) -> String {
+    if listing.settings.is_empty() {
+        return "new vaults begin with nothing said about them".into();
+    }
+    lines_of(&listing.settings)
+}
+
+fn lines_of(settings: &BTreeMap<String, String>) -> String {
+    let lines = settings.iter();
     let lines: Vec<String> = lines.map(|(key, value)| format!("{key}={value}")).collect();
     lines.join("\n")
 }
@@ -149,6 +178,7 @@ fn list_text(vaults: &[VaultItem]) -> String {
                 size(vault.size),
                 vault.checkpoints.to_string(),
                 vault.parent.clone().unwrap_or_default(),
+                vault.made_by.clone(),
                 time(&vault.created_at),
             ]
         })
@@ -160,6 +190,7 @@ fn list_text(vaults: &[VaultItem]) -> String {
         "SIZE",
         "CHECKPOINTS",
         "FORKED FROM",
+        "MADE BY",
         "CREATED",
     ];
     let mut table = table(&headings, rows);
@@ -202,7 +233,10 @@ fn info_text(details: &VaultDetails) -> String {
         ),
         ("version", item.version.to_string()),
         ("checkpoints", item.checkpoints.to_string()),
-        ("created", time(&item.created_at)),
+        (
+            "created",
+            format!("{} by {}", time(&item.created_at), item.made_by),
+        ),
     ];
     let lineage: Vec<String> = details.lineage.iter().map(ancestor_text).collect();
     if !lineage.is_empty() {

@@ -328,17 +328,6 @@ impl Error {
         })
     }
 
-    fn class_hint(&self) -> Option<String> {
-        Some(match self {
-            Error::NotMaker { .. } => {
-                "ask the owner to do it, or work in a fork of your own: `avfs vault fork`".into()
-            }
-            Error::OwnerOnly { .. } => "ask the owner to run it, or leave that option out".into(),
-            Error::RulesChanged { .. } => "edit them again, as they are now".into(),
-            _ => return None,
-        })
-    }
-
     fn mount_hint(&self) -> Option<String> {
         Some(match self {
             Error::Mounted { dir, .. } | Error::AlreadyMounted { dir, .. } => {

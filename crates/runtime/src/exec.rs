@@ -18,7 +18,7 @@ use crate::control::{Control, check_size};
 use crate::entered::{Entered, Left};
 use crate::gate::Verb;
 use crate::opened::Shape;
-use crate::options::{Access, Branch, CheckpointMode, ExecOptions, Stdin, Terms};
+use crate::options::{Access, Approving, Branch, CheckpointMode, ExecOptions, Stdin, Terms};
 use crate::report::{ApprovalReport, ExecReport, ExecStatus, Timings, Uncommitted};
 use crate::run::{Assignment, OutputSink, Ran, run};
 use crate::runtime::{Runtime, Select};
@@ -77,6 +77,11 @@ impl Session {
         let settings = self.settings_of(&vault)?;
         request.options.check(self.principal(), &settings)?;
         request.terminal.map_or(Ok(()), check_size)?;
+        if let Approving::Use(id) = request.options.approving
+            && let Ok(approval) = self.inner.vaults.approval(id)
+        {
+            self.sees(&approval)?;
+        }
         let cwd = match &request.cwd {
             Some(cwd) => cwd.clone(),
             None => self.default_cwd(vault.head)?,

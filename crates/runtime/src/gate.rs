@@ -104,6 +104,20 @@ impl Session {
     }
 }
 
+impl Error {
+    /// What to do about a refusal.
+    pub(crate) fn class_hint(&self) -> Option<String> {
+        Some(match self {
+            Error::NotMaker { .. } => {
+                "ask the owner to do it, or work in a fork of your own: `avfs vault fork`".into()
+            }
+            Error::OwnerOnly { .. } => "ask the owner to run it, or leave that option out".into(),
+            Error::RulesChanged { .. } => "edit them again, as they are now".into(),
+            _ => return None,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,4 +1,5 @@
-//! Who may ask for what: every operation is of the agent's class or of the owner's.
+//! Who may ask for what: every operation is of the agent's class or of the owner's. Of the agent's, some are only for
+//! who made what they are about; `runtime/src/gate.rs` sees to that.
 //!
 //! The owner's are those that move the boundary itself, or reach beyond the vaults: rules, approvals, limits, paths of
 //! the host, history that goes for good, the daemon. A surface that serves agents gets the agent's class alone.
@@ -28,9 +29,30 @@ impl Class {
 
     /// Which class a caller needs for an operation; what is not listed needs the owner's.
     pub fn needed(operation: &str) -> Class {
-        match AGENT.contains(&operation) {
-            true => Class::Agent,
-            false => Class::Owner,
+        match Reach::of(operation) {
+            Reach::Everywhere | Reach::Made => Class::Agent,
+            Reach::Nowhere => Class::Owner,
+        }
+    }
+}
+
+/// How far an operation goes for an agent.
+#[derive(Copy, Clone, Debug, Eq, PartialEq)]
+pub enum Reach {
+    /// It works inside any vault.
+    Everywhere,
+    /// It is for what the agent made itself: vaults, checkpoints, jobs, commands.
+    Made,
+    /// It is the owner's alone.
+    Nowhere,
+}
+
+impl Reach {
+    pub fn of(operation: &str) -> Reach {
+        match (EVERYWHERE.contains(&operation), MADE.contains(&operation)) {
+            (true, _) => Reach::Everywhere,
+            (_, true) => Reach::Made,
+            _ => Reach::Nowhere,
         }
     }
 }
@@ -41,16 +63,31 @@ pub const CLASS_HEADER: &str = "avfs-class";
 /// The request header with which a caller says what it is called; the journal keeps it.
 pub const NAME_HEADER: &str = "avfs-name";
 
-const AGENT: &[&str] = &[
+const MADE: &[&str] = &[
+    "vault_rename",
+    "vault_delete",
+    "vault_undelete",
+    "checkpoint_delete",
+    "exec_input",
+    "output",
+    "exec_cancel",
+    "exec_resize",
+    "job_poll",
+    "job_logs",
+    "job_wait",
+    "job_kill",
+    "job_stdin",
+    "job_resize",
+    "approval_show",
+];
+
+const EVERYWHERE: &[&str] = &[
     "vault_create",
     "vault_list",
     "vault_info",
     "vault_use",
-    "vault_rename",
     "vault_fork",
-    "vault_delete",
     "vault_list_deleted",
-    "vault_undelete",
     "vault_log",
     "log",
     "checkout",
@@ -88,29 +125,17 @@ const AGENT: &[&str] = &[
     "checkpoint_list",
     "checkpoint_info",
     "checkpoint_restore",
-    "checkpoint_delete",
     "commit",
     "mounts",
     "diff",
     "exec",
-    "exec_cancel",
-    "exec_input",
-    "output",
-    "exec_resize",
     "job_start",
     "job_list",
-    "job_poll",
-    "job_logs",
-    "job_wait",
-    "job_kill",
-    "job_stdin",
-    "job_resize",
     "policy_list",
     "policy_explain",
     "policy_test",
     "policy_validate",
     "approval_list",
-    "approval_show",
     "journal",
     "journal_verify",
     "fsck",
@@ -151,15 +176,16 @@ mod tests {
     #[test]
     fn every_operation_is_of_one_class() {
         for line in OPERATIONS {
-            let (agent, owner) = (AGENT.contains(&line.name), OWNER.contains(&line.name));
-            assert!(
-                agent != owner,
-                "{} is in neither list, or in both",
-                line.name
-            );
+            let lists = [EVERYWHERE, MADE, OWNER];
+            let lists = lists.iter().filter(|list| list.contains(&line.name));
+            assert_eq!(lists.count(), 1, "{} is not in one list", line.name);
         }
-        let known = |name: &&&str| !OPERATIONS.iter().any(|line| line.name == **name);
-        let unknown: Vec<_> = AGENT.iter().chain(OWNER).filter(known).collect();
+        let known = |name: &&str| !OPERATIONS.iter().any(|line| line.name == *name);
+        let unknown: Vec<_> = [EVERYWHERE, MADE, OWNER]
+            .concat()
+            .into_iter()
+            .filter(known)
+            .collect();
         assert!(unknown.is_empty(), "{unknown:?}");
     }
 }

@@ -46,7 +46,7 @@ pub use checkpoint::{
     CheckpointDelete, CheckpointDeleted, CheckpointDetailsItem, CheckpointInfo, CheckpointItem,
     CheckpointList, CheckpointListing, CheckpointRestore, CheckpointRestored, CheckpointSave,
 };
-pub use class::{CLASS_HEADER, Class, NAME_HEADER};
+pub use class::{CLASS_HEADER, Class, NAME_HEADER, Reach};
 pub use daemon::{Daemon, DaemonState, DaemonStop, DaemonStopping};
 pub use diff::{
     ChangeItem, ChangeWord, Diff, DiffLineItem, DiffReport, EntryItem, FileDiffItem, LineWord,

@@ -1,6 +1,7 @@
 //! Rules, classes and approvals, through the real binary.
 
 mod approvals;
+mod class;
 mod files;
 mod guesses;
 mod jobs;

@@ -199,7 +199,7 @@ impl Session {
     }
 
     /// Refuses whoever neither asked for it nor can answer.
-    fn sees(&self, approval: &Approval) -> Result<()> {
+    pub(crate) fn sees(&self, approval: &Approval) -> Result<()> {
         let maker = self.maker_of(approval.exec)?;
         self.check(Verb::Own, &maker, || format!("approval {}", approval.id))
     }

@@ -1,6 +1,6 @@
 //! Who may do what. Every verb passes this one gate, with the maker of the vault or thing that it is about.
 
-use avfs_vault::{ExecId, JournalFilter, Principal, PrincipalKind, Vault, VaultName};
+use avfs_vault::{ExecId, Principal, PrincipalKind, Vault, VaultName};
 
 use crate::runtime::Select;
 use crate::session::Session;
@@ -94,13 +94,8 @@ impl Session {
 
     /// Whose command that was; what nobody knows of is the owner's.
     pub(crate) fn maker_of(&self, exec: ExecId) -> Result<Principal> {
-        let first = JournalFilter {
-            exec: Some(exec),
-            limit: Some(1),
-            ..JournalFilter::default()
-        };
-        let entry = self.inner.vaults.journal(&first)?.pop();
-        Ok(entry.map_or(Principal::OWNER, |entry| entry.principal))
+        let asked = self.inner.vaults.asked_by(exec)?;
+        Ok(asked.unwrap_or(Principal::OWNER))
     }
 }
 

@@ -173,16 +173,18 @@ impl Approval {
 }
 
 impl Vaults {
-    /// Records a request. The same one that still waits is not recorded twice.
+    /// Records a request. The same one of the same principal that still waits is not recorded twice.
     pub fn request_approval(&self, new: NewApproval) -> Result<Approval> {
         self.store().write(Durability::Full, |transaction| {
             forget(transaction)?;
             let waiting = waiting(transaction, new.vault)?;
-            if let Some(same) = waiting.iter().find(|w| w.binding == new.binding)
-                && same.version == new.version
-                && new.speculation.is_none()
-            {
-                return Ok(same.clone());
+            for same in waiting.iter().filter(|w| w.binding == new.binding) {
+                if same.version == new.version
+                    && new.speculation.is_none()
+                    && journal::asked_by(transaction, same.exec)? == Some(new.by)
+                {
+                    return Ok(same.clone());
+                }
             }
             if waiting.len() >= MOST_PENDING {
                 let vault = by_id(transaction, new.vault)?.name;

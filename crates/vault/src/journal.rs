@@ -2,7 +2,9 @@
 
 use avfs_store::Durability;
 use avfs_store::rusqlite::types::Value;
-use avfs_store::rusqlite::{self, OptionalExtension, Row, Transaction, params_from_iter};
+use avfs_store::rusqlite::{
+    self, Connection, OptionalExtension, Row, Transaction, params_from_iter,
+};
 
 use crate::schema::{count, text, time};
 use crate::{Error, ExecId, Principal, Result, Time, VaultId, VaultPath, Vaults};
@@ -85,6 +87,11 @@ impl Vaults {
         self.store().write(Durability::Relaxed, |transaction| {
             append(transaction, event)
         })
+    }
+
+    /// Who asked for an exec; none when nobody knows of it.
+    pub fn asked_by(&self, exec: ExecId) -> Result<Option<Principal>> {
+        self.store().read(|connection| asked_by(connection, exec))
     }
 
     pub fn journal(&self, filter: &JournalFilter) -> Result<Vec<JournalEntry>> {
@@ -218,6 +225,14 @@ fn conditions(filter: &JournalFilter) -> (String, Vec<Value>) {
         restrict("seq > ? ", vec![Value::Integer(seq as i64)]);
     }
     (sql, values)
+}
+
+/// Who asked for an exec: its first entry is the request.
+pub fn asked_by(connection: &Connection, exec: ExecId) -> Result<Option<Principal>> {
+    let sql = "SELECT principal FROM journal WHERE exec = ?1 ORDER BY seq LIMIT 1";
+    let mut select = connection.prepare_cached(sql)?;
+    let found = select.query_row([exec.as_bytes()], |row| text(row, "principal"));
+    Ok(found.optional()?)
 }
 
 /// Adds an entry inside the transaction that does what it tells of.

@@ -141,8 +141,8 @@ pub struct AuditFilter {
     #[arg(long, value_name = "DECISION",
         value_parser = ["allow", "allow_with_checkpoint", "require_approval", "deny"])]
     pub decision: Option<String>,
-    /// Only what was done in this name
-    #[arg(long, value_name = "NAME", value_parser = ["owner", "agent", "system"])]
+    /// Only what was done by owner, agent or system, or by one of a name: agent:claude
+    #[arg(long, visible_alias = "by", value_name = "WHO")]
     pub principal: Option<String>,
     /// Only what names this path, or one beneath it
     #[arg(long, value_name = "PATH")]

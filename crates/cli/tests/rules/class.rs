@@ -113,7 +113,7 @@ fn whatever_an_agent_changes_bears_its_name() {
     // One name, or all of a kind.
     agent_ok(&home, "other", &["write", "/f", "x"]);
     let count = |who: &str| {
-        let words = ["audit", "-n", "1000", "--principal", who];
+        let words = ["audit", "-n", "1000", "--by", who];
         home.json(&words)["total_count"].as_u64().unwrap()
     };
     assert_eq!(count("agent:other"), 1);
@@ -219,7 +219,9 @@ impl Made {
             let ran = maker(&["exec", "--output-limit", "1", "--", "echo", "secret"]);
             made.exec = text(&ran["result"], "exec").to_owned();
         } else if operation.starts_with("job_") {
-            let job = maker(&["job", "start", "--tty", "--", "sleep", "1000"]);
+            let job = maker(&[
+                "job", "start", "--tty", "--size", "80x24", "--", "sleep", "1000",
+            ]);
             made.job = job["job_id"].to_string();
         } else if operation.starts_with("approval") {
             let asked = maker(&["exec", "--", "git", "push", "--force"]);
@@ -337,7 +339,7 @@ fn an_agent_works_inside_the_owners_vault_and_leaves_the_whole_alone() {
         assert_eq!(home.ok(&["cat", "/f"]), "the owner's");
         // What protects the vault is not for whom it protects it from.
         let ran = agent_json(&home, "a", &["exec", "--", "rm", "/f"]);
-        let saved = text(&ran["result"], "checkpoint_name").to_owned();
+        let saved = text(&ran["result"], "checkpoint").to_owned();
         denied(&home, "a", &["checkpoint", "delete", &saved]);
         agent_ok(&home, "a", &["checkpoint", "save", "its"]);
         denied(&home, "b", &["checkpoint", "delete", "its"]);
@@ -500,7 +502,7 @@ fn the_owners_commands_take_nothing_from_agents() {
     assert!(!agent(&home, "a", &["attach", &id]).status.success());
     home.ok(&["job", "stdin", &id, "mine\n", "--eof"]);
     home.ok(&["job", "wait", &id]);
-    assert_eq!(home.ok(&["job", "logs", &id]), "secret\nmine\n");
+    assert_eq!(home.ok(&["job", "logs", &id]).trim_end(), "secret\nmine");
     let ran = home.json(&["exec", "--output-limit", "1", "--", "echo", "secret"]);
     let exec = text(&ran["result"], "exec").to_owned();
     denied(&home, "a", &["output", &exec]);

@@ -51,7 +51,7 @@ fn nobody_approves_in_the_agents_class_or_without_a_terminal() {
         let mut command = home.command_without_terminal(words);
         let (done, text) = said(command.env("AVFS_CLASS", "agent"));
         assert!(!done, "{words:?}\n{text}");
-        let reason = text.contains("owner alone") || text.contains("no terminal");
+        let reason = text.contains("for the owner") || text.contains("no terminal");
         assert!(reason, "{words:?}\n{text}");
     }
     let mut agent = home.command(&["proxy", "exec", "--network", "host", "--", "true"]);

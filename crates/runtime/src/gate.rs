@@ -92,8 +92,14 @@ impl Session {
         Ok(())
     }
 
+    /// Refuses whoever may not end that command, or read what it wrote.
+    pub(crate) fn check_exec(&self, exec: ExecId) -> Result<()> {
+        let maker = self.maker_of(exec)?;
+        self.check(Verb::Own, &maker, || format!("command {exec}"))
+    }
+
     /// Whose command that was; what nobody knows of is the owner's.
-    pub(crate) fn maker_of(&self, exec: ExecId) -> Result<Principal> {
+    fn maker_of(&self, exec: ExecId) -> Result<Principal> {
         let asked = self.inner.vaults.asked_by(exec)?;
         Ok(asked.unwrap_or(Principal::OWNER))
     }

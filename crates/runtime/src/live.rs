@@ -26,6 +26,7 @@ use crate::ground::Ground;
 use crate::opened::{Committed, LiveView, Shape, open};
 use crate::options::Access;
 use crate::runtime::{Runtime, lock};
+use crate::session::Session;
 use crate::{Error, ErrorKind, Result};
 pub(crate) use change::HeadChange;
 
@@ -221,38 +222,43 @@ impl Slot {
         runtime: &Runtime,
         change: impl FnOnce(Vault) -> Result<T>,
     ) -> Result<T> {
-        self.settled_after(runtime, Running::Respect, change)
+        self.settle(runtime, None, State::rest, change)
     }
 
     /// The same, also when commands are in the way, if they shall be ended.
     pub fn settled_after<T>(
         &self,
-        runtime: &Runtime,
+        by: &Session,
         running: Running,
         change: impl FnOnce(Vault) -> Result<T>,
     ) -> Result<T> {
-        self.settle(runtime, running, State::rest, change)
+        let ended_by = (running == Running::End).then_some(by);
+        self.settle(by, ended_by, State::rest, change)
     }
 
     /// The same for a change after which no view that is open will do.
     pub fn closed_after<T>(
         &self,
-        runtime: &Runtime,
+        by: &Session,
         running: Running,
         change: impl FnOnce(Vault) -> Result<T>,
     ) -> Result<T> {
-        self.settle(runtime, running, State::close, change)
+        let ended_by = (running == Running::End).then_some(by);
+        self.settle(by, ended_by, State::close, change)
     }
 
     fn settle<T>(
         &self,
         runtime: &Runtime,
-        running: Running,
+        ended_by: Option<&Session>,
         leave: impl FnOnce(&mut State) -> Result<()>,
         change: impl FnOnce(Vault) -> Result<T>,
     ) -> Result<T> {
-        let mut state = self.without_commands(runtime, running)?;
-        if running == Running::End && state.mount().is_some() {
+        let mut state = self.without_commands(runtime, ended_by)?;
+        if let Some(by) = ended_by
+            && state.mount().is_some()
+        {
+            by.govern("a mount")?;
             self.finish_mount(runtime, &mut state, mount::last_version(Principal::SYSTEM))?;
         }
         state.check_unmounted()?;
@@ -262,17 +268,20 @@ impl Slot {
         change(runtime.inner.vaults.by_id(self.vault)?)
     }
 
-    /// The slot while nothing runs in it.
+    /// The slot while nothing runs in it: what does is respected or, if it is theirs to end, ended by somebody.
     fn without_commands(
         &self,
         runtime: &Runtime,
-        running: Running,
+        ended_by: Option<&Session>,
     ) -> Result<MutexGuard<'_, State>> {
         let mut state = self.ready(runtime)?;
         let deadline = Instant::now() + ENDING;
         while !state.running.is_empty() {
-            if running == Running::Respect || Instant::now() >= deadline {
+            let Some(by) = ended_by.filter(|_| Instant::now() < deadline) else {
                 return Err(self.busy(runtime, &state)?);
+            };
+            for exec in state.running.keys() {
+                by.check_exec(*exec)?;
             }
             for (exec, under) in &state.running {
                 runtime.note_end_of_job(*exec, "somebody took the vault with --force");

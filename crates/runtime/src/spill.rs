@@ -8,7 +8,6 @@ use std::time::{Duration, SystemTime};
 
 use avfs_vault::ExecId;
 
-use crate::gate::Verb;
 use crate::run::Stream;
 use crate::runtime::Runtime;
 use crate::session::Session;
@@ -169,8 +168,7 @@ fn create(path: &Path) -> std::io::Result<File> {
 impl Session {
     /// Bytes `from..to` of what a command wrote, as far as they are kept; at most [`PART_MAX`] of them.
     pub fn output(&self, exec: ExecId, stream: Stream, from: u64, to: u64) -> Result<OutputPart> {
-        let maker = self.maker_of(exec)?;
-        self.check(Verb::Own, &maker, || format!("the output of {exec}"))?;
+        self.check_exec(exec)?;
         let path = path(&self.inner.spills.dir, exec, stream);
         let reading = || Error::io(format!("reading the output of {exec}"));
         let mut file = match File::open(&path) {

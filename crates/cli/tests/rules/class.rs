@@ -326,7 +326,6 @@ fn an_agent_works_inside_the_owners_vault_and_leaves_the_whole_alone() {
             &["vault", "create", "old"],
             &["vault", "fork", "v", "old"],
             &["checkpoint", "delete", "mine"],
-            &["checkpoint", "restore", "mine", "--force"],
             &["vault", "set", "timeout=1h"],
             &["vault", "set", "--default", "timeout=1h"],
             &["vault", "defaults"],
@@ -530,6 +529,45 @@ fn the_owners_commands_take_nothing_from_agents() {
         "b",
         &["exec", "--approval", &id, "--", "git", "push", "--force"],
     );
+}
+
+/// `--force` ends what runs in a vault; for an agent that is what it runs itself.
+#[test]
+fn nobodys_command_is_ended_by_force_but_ones_own() {
+    let home = home();
+    home.ok(&["vault", "create", "v"]);
+    home.ok(&["checkpoint", "save", "c"]);
+    agent_ok(&home, "a", &["vault", "fork", "v", "own"]);
+    let running = |words: &[&str]| {
+        let words = [words, &["job", "start", "--", "sleep", "1000"]].concat();
+        home.json(&words)["job_id"].to_string()
+    };
+    let jobs = [running(&["--vault", "v"]), running(&["--vault", "own"])];
+    denied(
+        &home,
+        "a",
+        &["--vault", "v", "checkpoint", "restore", "c", "--force"],
+    );
+    denied(&home, "a", &["vault", "delete", "own", "--force"]);
+    for job in &jobs {
+        assert_eq!(home.json(&["job", "poll", job])["running"], true);
+        home.ok(&["job", "kill", job]);
+    }
+    let sleep = ["--vault", "v", "job", "start", "--", "sleep", "1000"];
+    let own = agent_json(&home, "a", &sleep)["job_id"].to_string();
+    denied(
+        &home,
+        "b",
+        &["--vault", "v", "checkpoint", "restore", "c", "--force"],
+    );
+    agent_ok(
+        &home,
+        "a",
+        &["--vault", "v", "checkpoint", "restore", "c", "--force"],
+    );
+    agent_json(&home, "a", &["job", "wait", &own]);
+    assert_eq!(home.json(&["job", "poll", &own])["running"], false);
+    agent_ok(&home, "a", &["vault", "delete", "own", "--force"]);
 }
 
 /// The handle of a command that runs is no number that others can count up to.

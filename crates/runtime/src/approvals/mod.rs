@@ -200,8 +200,7 @@ impl Session {
 
     /// Refuses whoever neither asked for it nor can answer.
     pub(crate) fn sees(&self, approval: &Approval) -> Result<()> {
-        let maker = self.maker_of(approval.exec)?;
-        self.check(Verb::Own, &maker, || format!("approval {}", approval.id))
+        self.check_exec(approval.exec)
     }
 
     fn describe_approval(&self, approval: Approval) -> Result<ApprovalInfo> {

@@ -296,6 +296,33 @@ impl Session {
         Ok(JobInfo::of(&job))
     }
 
+    /// Sees to it that no job runs in a vault, also none that only reads it.
+    pub(crate) fn without_jobs(&self, vault: VaultId, running: Running) -> Result<()> {
+        let mut jobs = self.inner.jobs.running();
+        jobs.retain(|job| job.sight().record.vault_id == vault);
+        if jobs.is_empty() {
+            return Ok(());
+        }
+        if running == Running::Respect {
+            return Err(Error::Busy {
+                vault: self.inner.vaults.by_id(vault)?.name.to_string(),
+                running: jobs.len(),
+                jobs: jobs.iter().map(|job| job.sight().record.id).collect(),
+            });
+        }
+        for job in &jobs {
+            let record = job.sight().record;
+            self.check(Verb::Own, &record.by, || format!("job {}", record.id))?;
+        }
+        jobs.iter()
+            .for_each(|job| job.want_end("its vault was deleted"));
+        let deadline = Instant::now() + KILL_PATIENCE;
+        for job in &jobs {
+            job.wait(deadline.saturating_duration_since(Instant::now()));
+        }
+        Ok(())
+    }
+
     fn own_job(&self, id: JobId) -> Result<Arc<Job>> {
         let job = self.inner.jobs.get(id)?;
         self.check(Verb::Own, &job.sight().record.by, || format!("job {id}"))?;
@@ -359,29 +386,6 @@ impl Runtime {
             .map(|job| job.sight().record);
         let among = running.filter(|record| execs.contains(&record.exec));
         among.map(|record| record.id).collect()
-    }
-
-    /// Sees to it that no job runs in a vault, also none that only reads it.
-    pub(crate) fn without_jobs(&self, vault: VaultId, running: Running) -> Result<()> {
-        let mut jobs = self.inner.jobs.running();
-        jobs.retain(|job| job.sight().record.vault_id == vault);
-        if jobs.is_empty() {
-            return Ok(());
-        }
-        if running == Running::Respect {
-            return Err(Error::Busy {
-                vault: self.inner.vaults.by_id(vault)?.name.to_string(),
-                running: jobs.len(),
-                jobs: jobs.iter().map(|job| job.sight().record.id).collect(),
-            });
-        }
-        jobs.iter()
-            .for_each(|job| job.want_end("its vault was deleted"));
-        let deadline = Instant::now() + KILL_PATIENCE;
-        for job in &jobs {
-            job.wait(deadline.saturating_duration_since(Instant::now()));
-        }
-        Ok(())
     }
 }
 

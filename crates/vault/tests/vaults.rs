@@ -444,10 +444,10 @@ fn a_newer_schema_is_refused() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
     Vaults::open(store.clone()).unwrap();
-    let newer = |t: &Transaction<'_>| Ok::<_, Error>(t.pragma_update(None, "user_version", 9)?);
+    let newer = |t: &Transaction<'_>| Ok::<_, Error>(t.pragma_update(None, "user_version", 99)?);
     store.write(Durability::Full, newer).unwrap();
     assert!(matches!(
         Vaults::open(store),
-        Err(Error::UnknownSchema { found: 9, .. })
+        Err(Error::UnknownSchema { found: 99, .. })
     ));
 }

@@ -28,7 +28,7 @@ impl Slot {
         shape: Shape,
         admit: impl FnOnce() -> Result<RootId>,
     ) -> Result<Entered> {
-        let mut state = self.without_commands(runtime, Running::Respect)?;
+        let mut state = self.without_commands(runtime, None)?;
         state.check_free_for_commands()?;
         if state.live.as_ref().is_some_and(|live| !live.is_alive()) {
             self.salvage(runtime, &mut state, None)?;

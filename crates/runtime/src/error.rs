@@ -321,8 +321,8 @@ impl Error {
             Error::Sandbox(error) => return sandbox_hint(error),
             Error::Transfer(error) => return error.hint(),
             _ => {
-                let other = self.job_hint().or_else(|| self.mount_hint());
-                let other = other.or_else(|| self.approval_hint());
+                let of_job = self.job_hint().or_else(|| self.mount_hint());
+                let other = of_job.or_else(|| self.approval_hint());
                 return other.or_else(|| self.class_hint());
             }
         })

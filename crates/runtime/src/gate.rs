@@ -109,7 +109,6 @@ impl Error {
     /// What to do about a refusal.
     pub(crate) fn class_hint(&self) -> Option<String> {
         Some(match self {
-            Error::NotApprover { hint, .. } => (*hint).into(),
             Error::NotMaker { .. } => {
                 "ask the owner to do it, or work in a fork of your own: `avfs vault fork`".into()
             }

@@ -82,19 +82,19 @@ impl Session {
 
     /// All that an approver should see, on the state that the vault is in now.
     pub fn approval_show(&self, id: ApprovalId) -> Result<ApprovalDetails> {
-        let mut approval = self.inner.vaults.approval(id)?;
+        let approval = self.inner.vaults.approval(id)?;
         self.sees(&approval)?;
         let tried = self.inner.vaults.speculation(id)?;
         let shown = self.shown(&approval, tried.as_ref())?;
-        if self.principal().is_agent() {
-            hide_values(&mut approval.request);
-        }
         let tried = match tried {
             None => None,
             Some(tried) => Some(self.speculation_details(approval.root, tried)?),
         };
         let mut info = self.describe_approval(approval)?;
         (info.approval.root, info.approval.version) = (shown.root, shown.version);
+        if self.principal().is_agent() {
+            hide_values(&mut info.approval.request);
+        }
         Ok(ApprovalDetails { info, shown, tried })
     }
 

@@ -61,7 +61,8 @@ mod versions;
 mod write;
 
 pub use approvals::{
-    APPROVAL_LIFETIME, ApprovalDetails, ApprovalInfo, Proof, Shown, SpeculationDetails, safe,
+    APPROVAL_LIFETIME, ApprovalDetails, ApprovalInfo, ChangedSince, Proof, Shown,
+    SpeculationDetails, safe,
 };
 pub use attributes::{Missing, ModeChanged, Stat, Touched};
 pub use autorun::{Hooks, RunsByItself};

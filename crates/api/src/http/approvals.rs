@@ -72,8 +72,11 @@ fn show(ask: &Ask, request: ApprovalShow) -> Reply<ApprovalShow> {
     Ok(ApprovalDetails {
         approval: item(&details.info),
         shown: details.shown.fingerprint,
-        changed_since_asked: changed
-            .map(|paths| paths.iter().map(|path| safe(path.as_bytes())).collect()),
+        changed_since_asked_count: changed.as_ref().map_or(0, |it| it.count as u64),
+        changed_since_asked: changed.map(|it| {
+            let paths = it.paths.iter();
+            paths.map(|path| safe(path.as_bytes())).collect()
+        }),
         speculation: details.tried.map(tried_item),
     })
 }

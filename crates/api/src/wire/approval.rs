@@ -80,8 +80,11 @@ pub struct ApprovalDetails {
     pub approval: ApprovalItem,
     /// Names all that is shown here; an approval gives it back.
     pub shown: String,
-    /// Paths of the vault that changed since the command was asked for, escaped. Null if that is not known any more.
+    /// Paths of the vault that changed since the command was asked for, escaped; the first of them. Null if that is not
+    /// known any more.
     pub changed_since_asked: Option<Vec<String>>,
+    /// How many there are.
+    pub changed_since_asked_count: u64,
     /// What the command did when it was tried.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub speculation: Option<TriedItem>,

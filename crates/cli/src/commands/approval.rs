@@ -150,11 +150,13 @@ fn changed_text(details: &ApprovalDetails) -> String {
         Some(changed) if changed.is_empty() => return String::new(),
         Some(changed) => changed,
     };
-    let number = count(changed.len() as u64, "path");
+    let all = details.changed_since_asked_count;
+    let number = count(all, "path");
     let mut text = format!("  since it was asked for, {number} of the vault changed:\n");
     text += &quoted(changed.iter().take(MOST_PATHS).map(String::as_str));
-    if changed.len() > MOST_PATHS {
-        text += &format!("    and {} more\n", changed.len() - MOST_PATHS);
+    let more = all.saturating_sub(MOST_PATHS as u64);
+    if more > 0 {
+        text += &format!("    and {more} more\n");
     }
     text
 }

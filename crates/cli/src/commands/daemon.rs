@@ -4,6 +4,7 @@ use crate::args::DaemonVerb;
 use crate::environment;
 use crate::error::{Error as Failure, Result};
 use crate::exit;
+use crate::output::changes::printable_line;
 use crate::output::table::table;
 use crate::output::{Output, raw};
 use crate::session::Session;
@@ -102,7 +103,10 @@ fn logs(lines: usize, follow: bool, output: Output) -> Result<u8> {
         path: path.display().to_string(),
         lines: newest.iter().map(|line| (*line).to_owned()).collect(),
     };
-    output.answer(&log, |log| log.lines.join("\n"))?;
+    output.answer(&log, |log| {
+        let lines: Vec<String> = log.lines.iter().map(|line| printable_line(line)).collect();
+        lines.join("\n")
+    })?;
     if follow {
         follow_log(&path, text.len() as u64)?;
     }

@@ -7,7 +7,7 @@ use crate::args::{
 };
 use crate::error::{Error, Result};
 use crate::exit;
-use crate::output::changes::printable;
+use crate::output::changes::{printable, printable_lines};
 use crate::output::table::{table, time};
 use crate::output::{self, Output, note, raw};
 use crate::screen::Screen;
@@ -129,7 +129,7 @@ fn exact<'a>(text: &'a str, exact: Option<&'a Base64>) -> &'a [u8] {
 fn headline(job: &JobItem) -> String {
     let mut text = format!("avfs: job {} {}", job.job_id, outcome(job));
     if let Some(reason) = &job.reason {
-        text.push_str(&format!("\n  {reason}"));
+        text.push_str(&format!("\n  {}", printable_lines(reason)));
     }
     text
 }

@@ -37,7 +37,10 @@ pub fn tag(args: TagArgs, session: &mut Session, output: Output) -> Result<()> {
     let (path, path_b64) = paths::in_vault(&path);
     let Some(tag) = args.tag else {
         let listing = session.call(&TagList { path, path_b64 })?;
-        return output.answer(&listing, |listing| listing.tags.join("\n"));
+        return output.answer(&listing, |listing| {
+            let tags: Vec<String> = listing.tags.iter().map(|tag| printable(tag)).collect();
+            tags.join("\n")
+        });
     };
     let tagged = session.call(&Tag {
         path,

@@ -3,6 +3,7 @@
 use crate::args::VaultVerb;
 use crate::error::{Error, Result};
 use crate::output::Output;
+use crate::output::changes::printable;
 use crate::output::table::{align_right, count, size, table, time};
 use crate::session::Session;
 use avfs_api::wire::{
@@ -137,7 +138,9 @@ fn defaults_text(listing: &DefaultsListing) -> String {
 
 fn lines_of(settings: &BTreeMap<String, String>) -> String {
     let lines = settings.iter();
-    let lines: Vec<String> = lines.map(|(key, value)| format!("{key}={value}")).collect();
+    let lines: Vec<String> = lines
+        .map(|(key, value)| printable(&format!("{key}={value}")))
+        .collect();
     lines.join("\n")
 }
 

@@ -1,16 +1,22 @@
 //! Plain tables, and the small texts that go into them.
 
+use super::changes::printable;
 pub use avfs_api::wire::human_size as size;
 use comfy_table::{CellAlignment, Table, presets};
 
-/// Rows under headings, without lines.
+/// Rows under headings, without lines. Whoever wrote what is in them, it stays in its row.
 pub fn table(headings: &[&str], rows: Vec<Vec<String>>) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     if !headings.is_empty() {
         table.set_header(headings);
     }
-    table.add_rows(rows);
+    let rows = rows.into_iter();
+    table.add_rows(rows.map(|row| {
+        row.into_iter()
+            .map(|cell| printable(&cell))
+            .collect::<Vec<_>>()
+    }));
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
     }
@@ -38,6 +44,14 @@ pub fn count(number: u64, one: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cell_stays_in_its_row() {
+        let rows = vec![vec!["a\nb".to_owned(), "\u{1b}[2J\u{202e}".to_owned()]];
+        let shown = table(&["A", "B"], rows).trim_fmt();
+        assert_eq!(shown.lines().count(), 2, "{shown}");
+        assert!(shown.contains("a\\nb  \\u{1b}[2J\\u{202e}"), "{shown}");
+    }
 
     #[test]
     fn sizes_and_times_are_short() {

@@ -183,13 +183,13 @@ fn tries(home: &avfs_testkit::Home, script: &str) -> (std::process::Child, Strin
     let child = command
         .stdout(std::process::Stdio::piped())
         .spawn()
-        .unwrap();
+        .expect("it runs");
     let mut fork = String::new();
     let begun = || {
         let vaults = home.json(&["vault", "list"]);
         let names = vaults
             .as_array()
-            .unwrap()
+            .expect("a list")
             .iter()
             .filter_map(|vault| vault["name"].as_str());
         fork = names

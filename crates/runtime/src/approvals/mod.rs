@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 pub(crate) use ask::{Answer, Asking, Grant};
 pub(crate) use hints::{approval_hint, unfit_kind};
 pub use proof::Proof;
-pub use shown::{Shown, safe};
+pub use shown::{ChangedSince, Shown, safe};
 
 use crate::gate::Verb;
 use crate::runtime::Select;
@@ -35,6 +35,9 @@ const WAITS: Duration = Duration::from_secs(24 * 3600);
 pub const APPROVAL_LIFETIME: Duration = Duration::from_secs(15 * 60);
 /// The longest that can be said.
 const LONGEST_LIFETIME: Duration = Duration::from_secs(24 * 3600);
+
+/// How many changed paths an approver is told.
+const MOST_CHANGED: usize = 100;
 
 /// A request for approval, as it is listed.
 #[derive(Debug, Clone)]
@@ -109,11 +112,12 @@ impl Session {
         };
         let trees = self.inner.vaults.trees();
         // The state of then may have been forgotten, and what it refers to collected.
-        let changed = trees.diff(approval.root, root).ok().map(|changes| {
-            let content = changes
-                .into_iter()
-                .filter(|it| it.kind != ChangeKind::Times);
-            content.map(|change| change.path).collect()
+        let changed = trees.diff(approval.root, root).ok().map(|mut changes| {
+            changes.retain(|change| change.kind != ChangeKind::Times);
+            let count = changes.len();
+            changes.truncate(MOST_CHANGED);
+            let paths = changes.into_iter().map(|change| change.path).collect();
+            ChangedSince { count, paths }
         });
         Ok(Shown {
             root,

@@ -107,10 +107,19 @@ fn terms(call: &Call) -> Vec<String> {
 pub struct Shown {
     pub root: RootId,
     pub version: u64,
-    /// Paths that changed since the command was asked for; none where that state is not kept any more.
-    pub changed: Option<Vec<VaultPath>>,
+    /// What changed since the command was asked for; none where that state is not kept any more.
+    pub changed: Option<ChangedSince>,
     /// To be given back with the approval.
     pub fingerprint: String,
+}
+
+/// Paths of a vault that changed.
+#[derive(Debug, Clone)]
+pub struct ChangedSince {
+    /// How many there are.
+    pub count: usize,
+    /// The first of them.
+    pub paths: Vec<VaultPath>,
 }
 
 /// Names what was shown: the request, what it is bound to, the state it would run on, and what it did when it was tried.

@@ -352,9 +352,9 @@ fn data_after(file: &File, from: u64, size: u64) -> Result<std::ops::Range<u64>>
         Err(errno) => return Err(Error::Read(errno.into())),
     };
     match rustix::fs::seek(file, SeekFrom::Hole(begin)) {
-        Ok(end) => Ok(begin..end.clamp(begin, size)),
-        // Cut off between the two; reading will find its end.
-        Err(Errno::NXIO) => Ok(begin..size),
+        Ok(end) if end > begin => Ok(begin..end.min(size)),
+        // Cut off between the two, or told nonsense; reading will find its end.
+        Ok(_) | Err(Errno::NXIO) => Ok(begin..size),
         Err(errno) => Err(Error::Read(errno.into())),
     }
 }

@@ -330,12 +330,12 @@ impl Body<'_> {
 
 impl Read for Body<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.taken == self.piece.len() {
-            if let Err(error) = self.next_piece() {
-                let told = io::Error::other(error.to_string());
-                self.failed = Some(error);
-                return Err(told);
-            }
+        if self.taken == self.piece.len()
+            && let Err(error) = self.next_piece()
+        {
+            let told = io::Error::other(error.to_string());
+            self.failed = Some(error);
+            return Err(told);
         }
         let ahead = &self.piece[self.taken..];
         let length = buffer.len().min(ahead.len());

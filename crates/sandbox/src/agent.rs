@@ -11,7 +11,7 @@ use rustix::thread::CapabilitySet;
 use crate::confine::{self, Fence};
 use crate::error::{During, Fault};
 use crate::freeze;
-use crate::mover::Mover;
+use crate::mover::{Mover, Staging};
 use crate::plan::{
     Confinement, Event, INNER_UID, IdMap, Isolation, Namespace, Network, Privilege, SANDBOX_UID,
     SandboxPlan, StartFailure, StartStep,
@@ -123,7 +123,7 @@ fn settle(birth: &Birth<'_>, held: &[RawFd]) -> Result<Settled, Fault> {
     if plan.network == Network::None {
         sys::loopback_up().during(|| "switch the loopback interface on")?;
     }
-    rootfs::enter(&plan, birth.privilege, &birth.keeper_dir.join(ROOT))?;
+    let hidden = rootfs::enter(&plan, birth.privilege, &birth.keeper_dir.join(ROOT))?;
     if birth.privilege == Privilege::Root {
         confine::leave_root()?;
     }
@@ -131,7 +131,11 @@ fn settle(birth: &Birth<'_>, held: &[RawFd]) -> Result<Settled, Fault> {
     confine::bound_tasks()?;
     // As root, the overlay itself can rename every directory.
     let mover = match (birth.privilege, plan.readonly) {
-        (Privilege::User, false) => Some(Mover::start(birth.filter, held)?),
+        (Privilege::User, false) => {
+            let staging =
+                Staging::new(hidden, &plan.staging).during(|| "name the place for copies")?;
+            Some(Mover::start(birth.filter, held, staging)?)
+        }
         _ => None,
     };
     confine::renounce_but(CapabilitySet::empty())?;

@@ -20,6 +20,7 @@ use rustix::mount::{
 };
 
 use crate::error::{During, Fault};
+use crate::mover::STAGING_IN;
 use crate::plan::{
     EtcContent, EtcFile, INNER_UID, OverlayPlan, Privilege, SANDBOX_UID, SandboxPlan,
 };
@@ -50,8 +51,9 @@ pub(crate) struct Root {
 
 /// Builds the file system of `plan` at `at` and makes it the root of this process.
 ///
-/// The process must be alone in its mount namespace and pid 1 of its pid namespace.
-pub(crate) fn enter(plan: &SandboxPlan, privilege: Privilege, at: &Path) -> Result<(), Fault> {
+/// The process must be alone in its mount namespace and pid 1 of its pid namespace. Gives the overlay's own directory
+/// [`STAGING_IN`], which from then on no path leads to.
+pub(crate) fn enter(plan: &SandboxPlan, privilege: Privilege, at: &Path) -> Result<OwnedFd, Fault> {
     let root = Root::with_scratch(plan, privilege, at)?;
     for (inside, mode) in [("run", "0755"), ("var/tmp", "1777")] {
         match root.memory(inside, mode) {
@@ -63,6 +65,7 @@ pub(crate) fn enter(plan: &SandboxPlan, privilege: Privilege, at: &Path) -> Resu
             done => done?,
         }
     }
+    let hidden = root.directory(Path::new(STAGING_IN))?;
     root.processes()?;
     root.devices()?;
     root.etc(&plan.etc)?;
@@ -75,7 +78,8 @@ pub(crate) fn enter(plan: &SandboxPlan, privilege: Privilege, at: &Path) -> Resu
         root.put(tree.as_fd(), &lent.inside)?;
     }
     rustix::process::fchdir(&root.top).during(|| "go to the new root")?;
-    sys::enter_root().during(|| "enter the new root")
+    sys::enter_root().during(|| "enter the new root")?;
+    Ok(hidden)
 }
 
 /// Mounts the overlay of `plan` at `at`, beside all that is there already.
@@ -154,7 +158,7 @@ impl Root {
     fn processes(&self) -> Result<(), Fault> {
         let attributes = NOSUID_NODEV | MountAttrFlags::MOUNT_ATTR_NOEXEC;
         let mount = new_mount("proc", &[("source", "proc")], &[], attributes)?;
-        self.put(mount.as_fd(), Path::new("proc"))
+        self.put(mount.as_fd(), Path::new(STAGING_IN))
     }
 
     fn devices(&self) -> Result<(), Fault> {

@@ -6,6 +6,7 @@ mod concurrency;
 mod crowd;
 mod faults;
 mod options;
+mod own_names;
 mod settings;
 mod streams;
 

@@ -165,8 +165,9 @@ fn exchange_begun(home: &Home) -> Option<bool> {
     };
     let vaults = listed(&home.avfs_home().join("layers"));
     let layers = vaults.iter().flat_map(|vault| listed(vault));
-    let names = layers.flat_map(|layer| listed(&layer.join("upper")));
-    let mut moving = names.filter(|path| path.to_string_lossy().contains(".avfs-moving-"));
+    // Copies get ready in a directory on which the sandbox's process table is mounted.
+    let staging = layers.flat_map(|layer| listed(&layer.join("upper/proc")));
+    let mut moving = staging.flat_map(|staging| listed(&staging));
     let moving = moving.next()?;
     Some(moving.join("first").is_symlink())
 }

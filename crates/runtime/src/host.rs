@@ -38,6 +38,8 @@ pub(crate) struct Host {
     pub skeleton: PathBuf,
     /// Paths that are the sandbox's or the host's, never the vault's.
     pub mount_points: BTreeSet<VaultPath>,
+    /// Directories that every sandbox has: mount points, and the home.
+    pub skeleton_paths: BTreeSet<VaultPath>,
     path: Vec<u8>,
     git: Vec<u8>,
 }
@@ -62,10 +64,13 @@ impl Host {
         for point in inside.chain(OWN_MOUNTS.iter().map(|point| point.as_bytes())) {
             mount_points.insert(VaultPath::parse(point)?);
         }
+        let mut skeleton_paths = mount_points.clone();
+        skeleton_paths.insert(VaultPath::parse(HOME.as_bytes())?);
         Ok(Host {
             lent,
             skeleton,
             mount_points,
+            skeleton_paths,
             path,
             git: git_config(&config.host),
         })

@@ -11,7 +11,10 @@ use avfs_vault::{
     Cause, CheckpointName, CheckpointOrigin, ExecId, NewVersion, Principal, RootId, Trees, Vault,
     VaultId, VaultPath,
 };
-use avfs_view::{CommitInput, HashCache, Layer, LayerUse, Retired, Skipped, Unfinished, Writers};
+use avfs_view::{
+    CommitInput, HashCache, Layer, LayerUse, OwnWork, Retired, Skipped, Staging, StagingUse,
+    Writers,
+};
 use rustix::fs::{Mode, OFlags};
 
 use crate::engine::{Engine, STORED_OWNER, layer_owner};
@@ -101,17 +104,15 @@ impl LiveView {
 
     /// The way to change what it shows.
     pub fn through<'a>(&'a self, trees: &'a Trees, top: BorrowedFd<'a>) -> Through<'a> {
-        let (owner, unfinished) = match self.stage {
-            Stage::Sandbox(_) => (layer_owner(), avfs_sandbox::MOVING_PREFIX),
-            // A mount shows and takes no names that stand for unfinished work.
-            Stage::Mount(_) => (None, ".avfs-writing"),
+        let owner = match self.stage {
+            Stage::Sandbox(_) => layer_owner(),
+            Stage::Mount(_) => None,
         };
         Through {
             trees,
             writer: &self.engine.writer,
             top,
             owner,
-            unfinished,
         }
     }
 }
@@ -186,6 +187,7 @@ pub(crate) struct CommitPlan<'a> {
     pub layer: &'a mut Layer,
     pub cache: &'a mut HashCache,
     pub writers: Writers,
+    pub staging: StagingUse,
     pub version: NewVersion,
     pub otherwise: Otherwise,
 }
@@ -199,12 +201,22 @@ pub(crate) enum Otherwise {
     KeepAside,
 }
 
-/// How layers show what a sandbox was about to do.
-pub(crate) fn unfinished() -> Unfinished<'static> {
-    Unfinished {
-        prefix: avfs_sandbox::MOVING_PREFIX.as_bytes(),
-        exchange_ends: avfs_sandbox::EXCHANGE_ENDS.map(CStr::to_bytes),
-        exchange_copies: avfs_sandbox::EXCHANGE_COPIES.map(CStr::to_bytes),
+/// What in a layer is work of our own.
+pub(crate) fn own_work(layer: &Layer, used: StagingUse) -> OwnWork<'_> {
+    let Some(token) = layer.token() else {
+        return OwnWork::None;
+    };
+    match layer.record().used_by {
+        LayerUse::Host => OwnWork::Names(token.as_bytes()),
+        // As root, the overlay renames every directory by itself.
+        LayerUse::Sandbox if layer_owner().is_some() => OwnWork::None,
+        LayerUse::Sandbox => OwnWork::Staging(Staging {
+            hidden: avfs_sandbox::STAGING_IN.as_bytes(),
+            name: token.as_bytes(),
+            exchange_ends: avfs_sandbox::EXCHANGE_ENDS.map(CStr::to_bytes),
+            exchange_copies: avfs_sandbox::EXCHANGE_COPIES.map(CStr::to_bytes),
+            used,
+        }),
     }
 }
 
@@ -217,7 +229,8 @@ pub(crate) fn commit_layer(
     let vaults = &runtime.inner.vaults;
     let _lease = vaults.lease();
     let CommitPlan { layer, cache, .. } = plan;
-    let committed = root_of(runtime, engine, layer, cache, plan.writers)?;
+    let (writers, staging) = (plan.writers, plan.staging);
+    let committed = root_of(runtime, engine, layer, cache, (writers, staging))?;
     let expected = layer.record().last_commit;
     layer.begin_commit(committed.root)?;
     let published = vaults.publish(plan.vault, expected, committed.root, plan.version);
@@ -252,14 +265,14 @@ fn root_of(
     engine: &Engine,
     layer: &Layer,
     cache: &mut HashCache,
-    writers: Writers,
+    (writers, staging): (Writers, StagingUse),
 ) -> Result<avfs_view::Committed> {
     let input = CommitInput {
         trees: runtime.inner.vaults.trees(),
         base: layer.record().base,
         last_commit: layer.record().last_commit,
-        mount_points: hidden_places(runtime, layer.record().used_by),
-        unfinished: unfinished(),
+        skeleton: skeleton(runtime, layer.record().used_by),
+        own_work: own_work(layer, staging),
         owner: STORED_OWNER,
         writers,
     };
@@ -276,7 +289,8 @@ pub(crate) fn make_ready(
     cache: &mut HashCache,
 ) -> Result<Option<usize>> {
     let _lease = runtime.inner.vaults.lease();
-    let reached = root_of(runtime, engine, layer, cache, Writers::None)?;
+    let state = (Writers::None, StagingUse::InUse);
+    let reached = root_of(runtime, engine, layer, cache, state)?;
     if reached.root != layer.record().last_commit {
         return Ok(None);
     }
@@ -284,11 +298,11 @@ pub(crate) fn make_ready(
     Ok(Some(reached.entries))
 }
 
-/// Where the host's own files lie over the vault's, so that what a layer has there means nothing.
-pub(crate) fn hidden_places(runtime: &Runtime, used_by: LayerUse) -> &BTreeSet<VaultPath> {
+/// Directories that a view has whether or not the vault does.
+pub(crate) fn skeleton(runtime: &Runtime, used_by: LayerUse) -> &BTreeSet<VaultPath> {
     static NONE: BTreeSet<VaultPath> = BTreeSet::new();
     match used_by {
-        LayerUse::Sandbox => &runtime.inner.host.mount_points,
+        LayerUse::Sandbox => &runtime.inner.host.skeleton_paths,
         LayerUse::Host => &NONE,
     }
 }
@@ -342,6 +356,7 @@ pub(crate) fn open(
             Driver::Namespace => Confinement::Full,
             Driver::Process => Confinement::ViewOnly,
         },
+        staging: layer.token().unwrap_or_default().to_owned(),
     };
     match engine.keeper.open_sandbox(&plan, vec![layer.hold()?]) {
         Ok(sandbox) => Ok(LiveView {

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use avfs_vault::{CheckpointLabel, CheckpointOrigin, ExecId, NewJournalEntry, Principal, VaultId};
-use avfs_view::{CommitInput, Found, HashCache, Writers};
+use avfs_view::{CommitInput, Found, HashCache, StagingUse, Writers};
 use serde_json::json;
 
 use crate::engine::{Engine, STORED_OWNER};
 use crate::opened::{
-    CommitPlan, Otherwise, commit_layer, hidden_places, interrupted_version, remove_in_background,
-    unfinished,
+    CommitPlan, Otherwise, commit_layer, interrupted_version, own_work, remove_in_background,
+    skeleton,
 };
 use crate::runtime::Runtime;
 use crate::{Error, Result};
@@ -86,6 +86,7 @@ impl Runtime {
                 layer: &mut layer,
                 cache: &mut HashCache::default(),
                 writers: Writers::None,
+                staging: StagingUse::Abandoned,
                 version,
                 otherwise: Otherwise::KeepAside,
             };
@@ -97,8 +98,8 @@ impl Runtime {
                 trees: vaults.trees(),
                 base: record.base,
                 last_commit: record.last_commit,
-                mount_points: hidden_places(self, record.used_by),
-                unfinished: unfinished(),
+                skeleton: skeleton(self, record.used_by),
+                own_work: own_work(&layer, StagingUse::Abandoned),
                 owner: STORED_OWNER,
                 writers: Writers::None,
             };

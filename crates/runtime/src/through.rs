@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use avfs_vault::{Change, Content, Entry, Kind, LinkId, Piece, RootId, Trees, VaultPath};
 use avfs_view::{Act, NewMeta, Opening, Over, Owner, Scanner};
@@ -53,8 +53,6 @@ pub(crate) struct Through<'a> {
     pub top: BorrowedFd<'a>,
     /// Whom new things belong to, where that is not the writer.
     pub owner: Option<Owner>,
-    /// What a file is called until it is complete.
-    pub unfinished: &'static str,
 }
 
 /// Why a step was not done.
@@ -255,35 +253,13 @@ impl Through<'_> {
         (content, size): (Content, u64),
         over: Over,
     ) -> Result<(), Halt> {
-        let aside = path
-            .parent()
-            .unwrap_or_else(VaultPath::root)
-            .join(self.unfinished.as_bytes())?;
-        let leftover = Act::Remove {
-            path: beneath(&aside),
-        };
-        let opened = match self.open(&aside, Opening::New) {
-            // An interrupted change may have left it.
-            Err(Halt::Overtaken) => {
-                let _ = self.writer.act(self.top, leftover.clone(), None)?;
-                self.open(&aside, Opening::New)
-            }
-            opened => opened,
-        };
-        let placed = opened
-            .and_then(|opened| {
-                let written = self.trees.write_to(&File::from(opened), content, size);
-                Ok(written?)
-            })
-            .and_then(|()| self.set_meta(&aside, None, entry))
-            .and_then(|()| {
-                let (from, to) = (beneath(&aside), beneath(path));
-                self.act(path, Act::Rename { from, to, over }).map(drop)
-            });
-        if placed.is_err() {
-            let _ = self.writer.act(self.top, leftover, None)?;
-        }
-        placed
+        let file = File::from(self.open(path, Opening::Unnamed)?);
+        self.trees.write_to(&file, content, size)?;
+        let (meta, place) = (new_meta(None, entry), beneath(path));
+        let named = self
+            .writer
+            .name_file(self.top, file.as_fd(), place, meta, over)?;
+        named.map_err(|error| halt(path, error))
     }
 
     fn fill(
@@ -317,20 +293,7 @@ impl Through<'_> {
         before: Option<&Entry>,
         entry: &Entry,
     ) -> Result<(), Halt> {
-        let (old, new) = (before.map(|entry| &entry.meta), &entry.meta);
-        let xattrs = match old {
-            Some(old) => old.xattrs != new.xattrs,
-            None => !new.xattrs.is_empty(),
-        };
-        let meta = NewMeta {
-            mode: old
-                .is_none_or(|old| old.mode != new.mode)
-                .then_some(new.mode),
-            mtime: old
-                .is_none_or(|old| old.mtime != new.mtime)
-                .then_some((new.mtime.secs, new.mtime.nanos)),
-            xattrs: xattrs.then(|| new.xattrs.clone()),
-        };
+        let meta = new_meta(before, entry);
         if meta == NewMeta::default() {
             return Ok(());
         }
@@ -366,6 +329,24 @@ fn lengthen(file: &File, length: u64) -> io::Result<()> {
         last,
         1,
     )?)
+}
+
+/// What must be said about a file for it to be like `entry`.
+fn new_meta(before: Option<&Entry>, entry: &Entry) -> NewMeta {
+    let (old, new) = (before.map(|entry| &entry.meta), &entry.meta);
+    let xattrs = match old {
+        Some(old) => old.xattrs != new.xattrs,
+        None => !new.xattrs.is_empty(),
+    };
+    NewMeta {
+        mode: old
+            .is_none_or(|old| old.mode != new.mode)
+            .then_some(new.mode),
+        mtime: old
+            .is_none_or(|old| old.mtime != new.mtime)
+            .then_some((new.mtime.secs, new.mtime.nanos)),
+        xattrs: xattrs.then(|| new.xattrs.clone()),
+    }
 }
 
 fn no_file() -> Error {

@@ -12,7 +12,7 @@ use crate::confine::{self, Fence};
 use crate::error::{During, Fault};
 use crate::freeze;
 use crate::limits::Mechanism;
-use crate::mover::Mover;
+use crate::mover::{Mover, Staging};
 use crate::notify::Notified;
 use crate::plan::{
     Confinement, Event, INNER_UID, IdMap, Isolation, Namespace, Network, Privilege, SANDBOX_UID,
@@ -136,8 +136,11 @@ fn settle(birth: &Birth<'_>, held: &[RawFd]) -> Result<Settled, Fault> {
         sys::loopback_up().during(|| "switch the loopback interface on")?;
     }
     let at = birth.keeper_dir.join(ROOT);
-    let rootfs::Entered { terminals, queues } =
-        rootfs::enter(&plan, birth.privilege, birth.memory, &at)?;
+    let rootfs::Entered {
+        terminals,
+        queues,
+        hidden,
+    } = rootfs::enter(&plan, birth.privilege, birth.memory, &at)?;
     if birth.privilege == Privilege::Root {
         confine::leave_root()?;
     }
@@ -147,7 +150,8 @@ fn settle(birth: &Birth<'_>, held: &[RawFd]) -> Result<Settled, Fault> {
         names: birth.privilege == Privilege::User && !plan.readonly,
         memory: birth.memory == Mechanism::Poll,
     };
-    let mover = Some(Mover::start(duty, birth.filter, held)?);
+    let staging = Staging::new(hidden, &plan.staging).during(|| "name the place for copies")?;
+    let mover = Some(Mover::start(duty, birth.filter, held, staging)?);
     confine::renounce_but(CapabilitySet::empty())?;
     let fence = Fence::new()?;
     birth.filter.apply()?;

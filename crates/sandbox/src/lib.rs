@@ -41,7 +41,7 @@ pub use error::{Error, Fault, Result};
 pub use keeper::{FuseMount, Keeper, KeeperConfig, keeper_main};
 pub use lend::{Toolchain, build_skeleton, host_etc, host_lent, toolchains};
 pub use limits::{Defaults, Enforced, Limit, Limits, Mechanism, UNLIMITED, UNLIMITED_COUNT};
-pub use mover::{EXCHANGE_COPIES, EXCHANGE_ENDS, MOVING_PREFIX};
+pub use mover::{EXCHANGE_COPIES, EXCHANGE_ENDS, STAGING_IN};
 pub use plan::{
     Command, Confinement, EtcContent, EtcFile, Event, ExitStatus, INNER_UID, IdMap, Isolation,
     Lent, Namespace, Network, OverlayPlan, Privilege, SANDBOX_UID, SandboxPlan, StartFailure,

@@ -53,6 +53,9 @@ pub struct SandboxPlan {
     pub network: Network,
     /// What holds its commands.
     pub confinement: Confinement,
+    /// The name, in the overlay's directory [`STAGING_IN`](crate::STAGING_IN), of what holds copies of stored
+    /// directories until they are renamed. Nothing else may have it.
+    pub staging: String,
 }
 
 /// What holds the commands of a sandbox.

@@ -21,6 +21,7 @@ use rustix::mount::{
 
 use crate::error::{During, Fault};
 use crate::limits::Mechanism;
+use crate::mover::STAGING_IN;
 use crate::plan::{
     EtcContent, EtcFile, INNER_UID, OverlayPlan, Privilege, SANDBOX_UID, SandboxPlan,
 };
@@ -73,6 +74,7 @@ pub(crate) fn enter(
             done => done?,
         }
     }
+    let hidden = root.directory(Path::new(STAGING_IN))?;
     root.processes()?;
     let terminals = root.devices(memory)?;
     root.etc(&plan.etc)?;
@@ -91,7 +93,11 @@ pub(crate) fn enter(
     };
     rustix::process::fchdir(&root.top).during(|| "go to the new root")?;
     sys::enter_root().during(|| "enter the new root")?;
-    Ok(Entered { terminals, queues })
+    Ok(Entered {
+        terminals,
+        queues,
+        hidden,
+    })
 }
 
 /// File systems of a sandbox that its commands do not reach.
@@ -100,6 +106,8 @@ pub(crate) struct Entered {
     pub terminals: OwnedFd,
     /// The message queues, if the kernel has any.
     pub queues: Option<OwnedFd>,
+    /// The overlay's own directory [`STAGING_IN`], which from then on no path leads to.
+    pub hidden: OwnedFd,
 }
 
 /// Mounts the overlay of `plan` at `at`, beside all that is there already.
@@ -181,7 +189,7 @@ impl Root {
     fn processes(&self) -> Result<(), Fault> {
         let attributes = NOSUID_NODEV | MountAttrFlags::MOUNT_ATTR_NOEXEC;
         let mount = new_mount("proc", &[("source", "proc")], &[], attributes)?;
-        self.put(mount.as_fd(), Path::new("proc"))
+        self.put(mount.as_fd(), Path::new(STAGING_IN))
     }
 
     /// Makes `/dev`; returns the devpts of the execs.

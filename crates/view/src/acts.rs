@@ -5,14 +5,15 @@
 
 use std::collections::BTreeMap;
 use std::ffi::CStr;
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Stat, Timespec, Timestamps,
-    Uid, XattrFlags, chmodat, chownat, fchmod, fgetxattr, flistxattr, fremovexattr, fsetxattr,
-    fstat, ftruncate, futimens, linkat, mkdirat, mknodat, openat, openat2, renameat_with, statat,
-    symlinkat, unlinkat, utimensat,
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Stat, Timespec,
+    Timestamps, Uid, XattrFlags, chmodat, chownat, fchmod, fchown, fgetxattr, flistxattr,
+    fremovexattr, fsetxattr, fstat, ftruncate, futimens, linkat, mkdirat, mknodat, openat, openat2,
+    readlinkat, renameat_with, statat, symlinkat, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -62,8 +63,9 @@ pub enum Act {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Opening {
-    /// A file that was not there.
-    New,
+    /// A file without a name, beside where it shall be; [`Scanner::name_file`](crate::Scanner::name_file) gives it
+    /// one when it is complete.
+    Unnamed,
     /// Emptied, whatever is in it.
     Empty,
     /// Emptied, if it still is what it was known to be; else the error is `ESTALE`.
@@ -137,11 +139,8 @@ fn open(
 ) -> io::Result<OwnedFd> {
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let (parent, name) = parent(top, path)?;
-    if how == Opening::New {
-        let flags = flags | OFlags::CREATE | OFlags::EXCL;
-        let opened = openat(&parent, name, flags, Mode::from_raw_mode(0o600))?;
-        give(&parent, name, owner)?;
-        return Ok(opened);
+    if how == Opening::Unnamed {
+        return unnamed(&parent, owner);
     }
     // Also into an emptied file: what a command appends meanwhile must not be written over.
     let flags = flags | OFlags::APPEND;
@@ -158,8 +157,67 @@ fn open(
             ftruncate(&opened, 0)?;
             Ok(opened)
         }
-        Opening::New | Opening::Append => Ok(opened),
+        Opening::Unnamed | Opening::Append => Ok(opened),
     }
+}
+
+fn unnamed(parent: &OwnedFd, owner: Option<Owner>) -> io::Result<OwnedFd> {
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+    let mode = Mode::from_raw_mode(0o600);
+    let opened = match openat(parent, c".", flags | OFlags::TMPFILE, mode) {
+        // Overlays can do so since Linux 6.1. Before, it has a name that nobody uses.
+        Err(Errno::OPNOTSUPP | Errno::ISDIR) => {
+            let flags = flags | OFlags::CREATE | OFlags::EXCL;
+            openat(parent, random_name()?, flags, mode)?
+        }
+        opened => opened?,
+    };
+    if let Some(owner) = owner {
+        let (uid, gid) = (Uid::from_raw(owner.uid), Gid::from_raw(owner.gid));
+        fchown(&opened, Some(uid), Some(gid))?;
+    }
+    Ok(opened)
+}
+
+/// Gives a file that was opened [without a name](Opening::Unnamed) its attributes and then its name.
+pub(crate) fn name_file(
+    top: BorrowedFd<'_>,
+    file: &OwnedFd,
+    path: &[u8],
+    meta: &NewMeta,
+    over: Over,
+) -> io::Result<()> {
+    let (parent, name) = parent(top, path)?;
+    describe(file, meta)?;
+    let link = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let appear = |name: &[u8]| linkat(CWD, link.as_str(), &parent, name, AtFlags::SYMLINK_FOLLOW);
+    let aside = if fstat(file)?.st_nlink > 0 {
+        let shown = readlinkat(CWD, link.as_str(), Vec::new())?.into_bytes();
+        let start = shown.iter().rposition(|byte| *byte == b'/');
+        shown[start.map_or(0, |at| at + 1)..].to_vec()
+    } else if over == Over::Nothing {
+        return Ok(appear(name)?);
+    } else {
+        let aside = random_name()?.into_bytes();
+        appear(&aside)?;
+        aside
+    };
+    let flags = match over {
+        Over::Nothing => RenameFlags::NOREPLACE,
+        Over::Existing => RenameFlags::empty(),
+    };
+    let named = renameat_with(&parent, aside.as_slice(), &parent, name, flags);
+    if named.is_err() {
+        let _ = unlinkat(&parent, aside.as_slice(), AtFlags::empty());
+    }
+    Ok(named?)
+}
+
+/// A name that nobody else uses, because nobody can guess it.
+pub(crate) fn random_name() -> io::Result<String> {
+    let mut bytes = [0u8; 16];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 fn stamp(stat: &Stat) -> (u64, (i64, u32)) {
@@ -242,15 +300,21 @@ fn set_meta(top: BorrowedFd<'_>, path: &[u8], meta: &NewMeta) -> io::Result<()> 
         }
     }
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let opened = openat2(&parent, name, flags, Mode::empty(), BENEATH)?;
+    describe(
+        &openat2(&parent, name, flags, Mode::empty(), BENEATH)?,
+        meta,
+    )
+}
+
+fn describe(opened: &OwnedFd, meta: &NewMeta) -> io::Result<()> {
     if let Some(xattrs) = &meta.xattrs {
-        set_xattrs(&opened, xattrs)?;
+        set_xattrs(opened, xattrs)?;
     }
     if let Some(mode) = meta.mode {
-        fchmod(&opened, Mode::from_raw_mode(mode))?;
+        fchmod(opened, Mode::from_raw_mode(mode))?;
     }
     if let Some(mtime) = meta.mtime {
-        futimens(&opened, &times(mtime))?;
+        futimens(opened, &times(mtime))?;
     }
     Ok(())
 }
@@ -312,6 +376,19 @@ mod tests {
         Ok(descriptor.expect("a descriptor").into())
     }
 
+    fn make(view: &Path, path: &str, over: Over) -> io::Result<()> {
+        let mut made = opened(view, path, Opening::Unnamed)?;
+        made.write_all(b"x")?;
+        let meta = NewMeta::default();
+        name_file(
+            top(view).as_fd(),
+            &made.into(),
+            path.as_bytes(),
+            &meta,
+            over,
+        )
+    }
+
     #[test]
     fn no_link_and_no_dots_lead_out() {
         let place = tempfile::tempdir().unwrap();
@@ -331,7 +408,7 @@ mod tests {
             // Of a link only the link itself is touched.
             let _ = done(&view, Act::Meta { path, meta });
         }
-        assert!(opened(&view, "up/new", Opening::New).is_err());
+        assert!(opened(&view, "up/new", Opening::Unnamed).is_err());
         let removed = Act::Remove {
             path: b"up/secret".to_vec(),
         };
@@ -366,8 +443,16 @@ mod tests {
         let path = |text: &str| text.as_bytes().to_vec();
         let at = |text: &str| view.path().join(text);
         done(view.path(), Act::Directory { path: path("d") }).unwrap();
-        let mut made = opened(view.path(), "d/f", Opening::New).unwrap();
-        made.write_all(b"x").unwrap();
+        make(view.path(), "d/f", Over::Nothing).unwrap();
+        assert_eq!(
+            std::fs::read_dir(at("d")).unwrap().count(),
+            1,
+            "and no other"
+        );
+        let taken = make(view.path(), "d/f", Over::Nothing).unwrap_err();
+        assert_eq!(taken.kind(), io::ErrorKind::AlreadyExists);
+        make(view.path(), "d/f", Over::Existing).unwrap();
+        assert_eq!(std::fs::read_dir(at("d")).unwrap().count(), 1);
         let (from, to) = (path("d/f"), path("d/g"));
         done(view.path(), Act::Link { from, to }).unwrap();
         let (from, to, over) = (path("d/g"), path("d/f"), Over::Nothing);

@@ -123,16 +123,10 @@ mod tests {
     use super::*;
     use crate::scan::MarkNames;
     use crate::scanner::tests::in_a_thread;
-    use crate::{CommitInput, HashCache, LayerUse, Layers, Unfinished, Writers, commit};
+    use crate::{CommitInput, HashCache, LayerUse, Layers, OwnWork, Writers, commit};
     use avfs_store::Store;
     use avfs_vault::{Edit, Meta, Time, VaultId};
     use std::collections::BTreeSet;
-
-    const NOTHING_UNFINISHED: Unfinished<'static> = Unfinished {
-        prefix: b"",
-        exchange_ends: [b"first", b"second"],
-        exchange_copies: [b"to-first", b"to-second"],
-    };
 
     struct Scene {
         _directory: tempfile::TempDir,
@@ -198,8 +192,8 @@ mod tests {
                 trees: &self.trees,
                 base,
                 last_commit: head,
-                mount_points: &BTreeSet::new(),
-                unfinished: NOTHING_UNFINISHED,
+                skeleton: &BTreeSet::new(),
+                own_work: OwnWork::None,
                 owner: Owner { uid: 0, gid: 0 },
                 writers: Writers::None,
             };

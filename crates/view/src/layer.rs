@@ -15,8 +15,12 @@ use std::time::{Duration, Instant};
 use avfs_vault::{Meta, RootId, VaultId};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 
+pub use self::record::{LayerRecord, LayerUse};
+use self::record::{RECORD_BYTES, Token};
 use crate::scanner::Scanner;
 use crate::{Error, Owner, Result};
+
+mod record;
 
 const RECORD: &str = "record";
 /// The same of a layer that is not ready: if its maker dies, it is only rubbish.
@@ -25,48 +29,6 @@ const LOCK: &str = "lock";
 const UPPER: &str = "upper";
 const WORK: &str = "work";
 const SCRATCH: &str = "tmp";
-/// What it is for, then three roots and the boot.
-const RECORD_BYTES: usize = 1 + 3 * ROOT_BYTES + 36;
-/// A root in hexadecimal.
-const ROOT_BYTES: usize = 64;
-
-/// Who writes in a layer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LayerUse {
-    /// The commands of a sandbox, to whom it belongs.
-    Sandbox,
-    /// Programs of the host, through a mount: all that is in it is theirs to keep.
-    Host,
-}
-
-impl LayerUse {
-    fn code(self) -> u8 {
-        match self {
-            LayerUse::Sandbox => 1,
-            LayerUse::Host => 2,
-        }
-    }
-
-    fn of_code(code: u8) -> Option<LayerUse> {
-        [LayerUse::Sandbox, LayerUse::Host]
-            .into_iter()
-            .find(|used| used.code() == code)
-    }
-}
-
-/// What a layer stands on and how far it has been committed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LayerRecord {
-    /// The root below the layer while it is mounted.
-    pub base: RootId,
-    /// The root that the last commit published (or `base`).
-    pub last_commit: RootId,
-    /// The root that a commit was about to publish; equal to `last_commit` between commits.
-    pub pending: RootId,
-    /// The boot in which the layer was made: after another one, unsynced files may be missing.
-    pub boot: String,
-    pub used_by: LayerUse,
-}
 
 /// The layers of a home.
 pub struct Layers {
@@ -82,6 +44,7 @@ pub struct Layer {
     lock: File,
     record_file: File,
     record: LayerRecord,
+    token: Option<Token>,
 }
 
 /// A layer that an earlier daemon left.
@@ -176,6 +139,8 @@ impl Layers {
         make().map_err(at(&path))?;
         let file = File::create_new(path.join(recorded_as)).map_err(at(&path))?;
         file.write_all_at(&record.encode(), 0).map_err(at(&path))?;
+        let token = Token::new().map_err(at(&path))?;
+        token.write(&file).map_err(at(&path))?;
         File::create_new(path.join(LOCK)).map_err(at(&path))?;
         Layer::claim(path, recorded_as, Duration::ZERO)
     }
@@ -284,6 +249,7 @@ impl Layer {
             path: path.clone(),
             reason: "unreadable record",
         })?;
+        let token = Token::read(&record_file).map_err(at(&path))?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let upper = openat(CWD, path.join(UPPER), flags, Mode::empty())
             .map_err(|errno| at(&path)(errno.into()))?;
@@ -293,11 +259,18 @@ impl Layer {
             lock,
             record_file,
             record,
+            token,
         })
     }
 
     pub fn record(&self) -> &LayerRecord {
         &self.record
+    }
+
+    /// The name under which we may keep work of our own in this layer: random, and written down outside of it, so
+    /// that nothing else has it. Layers of earlier versions have none.
+    pub fn token(&self) -> Option<&str> {
+        self.token.as_ref().map(|token| token.0.as_str())
     }
 
     pub fn upper_path(&self) -> PathBuf {
@@ -377,42 +350,6 @@ impl Retired {
     /// Removes what is left from disk.
     pub fn remove(self, scanner: &Scanner) -> Result<()> {
         remove_directory(&self.path, scanner)
-    }
-}
-
-impl LayerRecord {
-    fn encode(&self) -> [u8; RECORD_BYTES] {
-        let mut bytes = [0; RECORD_BYTES];
-        bytes[0] = self.used_by.code();
-        for (index, root) in [self.base, self.last_commit, self.pending]
-            .iter()
-            .enumerate()
-        {
-            let text = root.to_string();
-            bytes[1 + index * ROOT_BYTES..][..ROOT_BYTES].copy_from_slice(text.as_bytes());
-        }
-        let boot = self.boot.as_bytes();
-        let length = boot.len().min(36);
-        bytes[1 + 3 * ROOT_BYTES..][..length].copy_from_slice(&boot[..length]);
-        bytes
-    }
-
-    fn decode(bytes: &[u8; RECORD_BYTES]) -> Option<LayerRecord> {
-        let used_by = LayerUse::of_code(bytes[0])?;
-        let root = |index: usize| -> Option<RootId> {
-            std::str::from_utf8(&bytes[1 + index * ROOT_BYTES..][..ROOT_BYTES])
-                .ok()?
-                .parse()
-                .ok()
-        };
-        let boot = std::str::from_utf8(&bytes[1 + 3 * ROOT_BYTES..]).ok()?;
-        Some(LayerRecord {
-            base: root(0)?,
-            last_commit: root(1)?,
-            pending: root(2)?,
-            boot: boot.trim_end_matches('\0').to_owned(),
-            used_by,
-        })
     }
 }
 

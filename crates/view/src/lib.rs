@@ -16,7 +16,9 @@ mod scanner;
 mod shown;
 
 pub use acts::{Act, NewMeta, Opening, Over};
-pub use commit::{CommitInput, Committed, HashCache, Skipped, Unfinished, Writers, commit};
+pub use commit::{
+    CommitInput, Committed, HashCache, OwnWork, Skipped, Staging, StagingUse, Writers, commit,
+};
 pub use error::{Error, Result};
 pub use layer::{Found, Layer, LayerRecord, LayerUse, Layers, Retired};
 pub use lens::{Lens, LensRoot, Owner, Xattrs};

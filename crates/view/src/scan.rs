@@ -25,6 +25,10 @@ const PATH_BYTES_MAX: usize = 4094;
 /// Names that are worth learning ahead; each costs the kernel about a kilobyte.
 const WARM_MAX: usize = 50_000;
 
+/// How attributes begin that are listed without their values, because no tree holds them: in a view, they would be taken
+/// for overlayfs's own.
+pub(crate) const UNKEPT: &[u8] = b"user.overlay.";
+
 /// One name in an upper directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpperEntry {
@@ -212,8 +216,13 @@ fn read_xattrs(name: &CStr, names_of_marks: MarkNames) -> io::Result<(Xattrs, Ma
                 marks.opaque = read_xattr(name, attribute)?.is_some_and(|value| value == b"y");
             }
             Some(b"redirect") => marks.redirect = read_xattr(name, attribute)?,
-            // No view shows these, so no version needs them.
-            _ if attribute.starts_with(b"user.overlay.") => {}
+            // Other notes of overlayfs's own.
+            Some(name) if !name.starts_with(b"overlay.") => {}
+            // Somebody's claims: overlayfs keeps them apart from its own by one more `overlay.`, or by the prefix.
+            // No view could show them, so only that they are there is told.
+            _ if attribute.starts_with(UNKEPT) => {
+                xattrs.insert(attribute.to_vec(), Vec::new());
+            }
             None if attribute.starts_with(b"user.") => {
                 if let Some(value) = read_xattr(name, attribute)? {
                     xattrs.insert(attribute.to_vec(), value);
@@ -261,10 +270,14 @@ pub fn remove_contents(top: impl AsFd) -> io::Result<()> {
                 opened => opened?,
             };
             each_name(opened.as_fd(), |inner, kind| match kind {
-                FileType::Directory => {
+                FileType::Directory => loop {
                     moved += 1;
-                    gone(renameat(&opened, inner, top, format!(".moved-{moved}")))
-                }
+                    match renameat(&opened, inner, top, format!(".moved-{moved}")) {
+                        // Commands may have chosen the same name.
+                        Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR) => {}
+                        done => break gone(done),
+                    }
+                },
                 _ => gone(unlinkat(&opened, inner, AtFlags::empty())),
             })?;
             gone(unlinkat(top, &name, AtFlags::REMOVEDIR))?;

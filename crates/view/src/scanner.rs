@@ -18,7 +18,7 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::acts::{self, Act};
+use crate::acts::{self, Act, NewMeta, Over};
 use crate::scan::{self, MarkNames, UpperEntry};
 use crate::{Error, Owner, Result};
 
@@ -35,6 +35,11 @@ enum Request {
     Remove,
     /// With whom new things are given to.
     Act(Act, Option<Owner>),
+    NameFile {
+        path: Vec<u8>,
+        meta: NewMeta,
+        over: Over,
+    },
     Warm(PathBuf),
 }
 
@@ -136,6 +141,22 @@ impl Scanner {
         }
     }
 
+    /// Gives a file that was opened without a name its attributes and then its name; the inner error is the kernel's.
+    pub fn name_file(
+        &self,
+        top: BorrowedFd<'_>,
+        file: BorrowedFd<'_>,
+        path: Vec<u8>,
+        meta: NewMeta,
+        over: Over,
+    ) -> Result<std::io::Result<()>> {
+        match self.send(&Request::NameFile { path, meta, over }, &[top, file])? {
+            (Answer::Acted, _) => Ok(Ok(())),
+            (Answer::Failed { errno }, _) => Ok(Err(std::io::Error::from_raw_os_error(errno))),
+            _ => Err(Error::BadAnswer("an answer to another question")),
+        }
+    }
+
     /// Has the kernel learn the names beneath `shown`, a directory of the lens, before somebody asks.
     pub fn warm(&self, shown: &Path) -> Result<()> {
         match self.send(&Request::Warm(shown.to_owned()), &[])? {
@@ -232,6 +253,11 @@ pub(crate) fn raise_descriptor_limit() {
 fn answer(frame: &[u8], descriptors: Vec<OwnedFd>) -> std::io::Result<(Answer, Vec<OwnedFd>)> {
     let invalid = || std::io::Error::from(std::io::ErrorKind::InvalidInput);
     let request: Request = postcard::from_bytes(frame).map_err(|_| invalid())?;
+    if let Request::NameFile { path, meta, over } = &request {
+        let [top, file] = <[OwnedFd; 2]>::try_from(descriptors).map_err(|_| invalid())?;
+        acts::name_file(top.as_fd(), &file, path, meta, *over)?;
+        return Ok((Answer::Acted, Vec::new()));
+    }
     let directory = || -> std::io::Result<OwnedFd> {
         let [directory] = <[OwnedFd; 1]>::try_from(descriptors).map_err(|_| invalid())?;
         Ok(directory)
@@ -272,6 +298,7 @@ fn answer(frame: &[u8], descriptors: Vec<OwnedFd>) -> std::io::Result<(Answer, V
             let opened = acts::act(directory()?.as_fd(), &act, owner)?;
             Ok((Answer::Acted, opened.into_iter().collect()))
         }
+        Request::NameFile { .. } => Err(invalid()),
     }
 }
 

@@ -7,6 +7,7 @@ mod crowd;
 mod defaults;
 mod faults;
 mod options;
+mod own_names;
 mod settings;
 mod streams;
 

@@ -76,6 +76,39 @@ impl std::fmt::Display for Scene {
     }
 }
 
+#[test]
+fn no_name_is_taken_from_whoever_writes_in_a_mount() {
+    for scene in scenes() {
+        // Stored by a command, seen in the mount; and the other way round.
+        scene
+            .home
+            .shell("mkdir /d; echo by exec > /d/.avfs-moving-1");
+        scene.mount();
+        let names = [
+            ".avfs-moving-1",
+            ".avfs-moving-2",
+            ".avfs-writing",
+            ".moved-1",
+        ];
+        for name in &names[1..] {
+            scene.host(&format!("echo by hand > $M/d/{name}"));
+        }
+        assert_eq!(scene.host("ls -A $M/d"), names.join("\n") + "\n", "{scene}");
+        // What is left behind by removals and replacements is nothing.
+        scene.host("cd $M; rm src/a.txt; mkdir src/a.txt src/b; rmdir src/b src/a.txt; mv src/../d e; rm -r src; mkdir src");
+        scene.home.ok(&["write", "/e/new", "text"]);
+        assert_eq!(scene.host("ls -A $M"), "e\nsrc\n", "{scene}");
+        scene.home.ok(&["unmount", text(&scene.dir())]);
+        let stored = scene.home.shell("cd /e; cat .[am]* new; ls -A / /e");
+        let stored = stored["result"]["stdout"].as_str().expect("text");
+        assert!(
+            stored.starts_with("by exec\nby hand\nby hand\nby hand\ntext"),
+            "{scene}: {stored}"
+        );
+        assert!(!stored.contains("view-"), "{scene}: {stored}");
+    }
+}
+
 /// Says aloud what was not tried.
 fn skip(what: &str) {
     use std::io::Write;

@@ -1,7 +1,7 @@
 //! How what commands wrote becomes versions: commits, and refused ones.
 
 use avfs_vault::{Cause, ExecId, NewVersion, Principal};
-use avfs_view::Writers;
+use avfs_view::{StagingUse, Writers};
 use serde_json::json;
 
 use super::{Slot, State};
@@ -55,6 +55,7 @@ impl Slot {
             layer: &mut live.layer,
             cache: &mut live.cache,
             writers,
+            staging: StagingUse::InUse,
             version,
             otherwise: Otherwise::Refuse,
         };

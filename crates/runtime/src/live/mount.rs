@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use avfs_sandbox::onhost::InUse;
 use avfs_vault::{NewVersion, Principal};
-use avfs_view::Writers;
+use avfs_view::{StagingUse, Writers};
 use serde_json::json;
 
 use super::{Slot, State};
@@ -188,6 +188,7 @@ impl Slot {
             layer: &mut layer,
             cache: &mut cache,
             writers: Writers::None,
+            staging: StagingUse::Abandoned,
             version,
             otherwise: Otherwise::KeepAside,
         };

@@ -1,7 +1,7 @@
 //! Layers that change hands: of a sandbox that died, and of one that has grown.
 
 use avfs_vault::{Cause, NewVersion};
-use avfs_view::Writers;
+use avfs_view::{StagingUse, Writers};
 use serde_json::json;
 
 use super::{Slot, State};
@@ -38,6 +38,7 @@ impl Slot {
                 layer: &mut live.layer,
                 cache: &mut live.cache,
                 writers: Writers::None,
+                staging: StagingUse::Abandoned,
                 version: version.clone(),
                 otherwise: Otherwise::KeepAside,
             };

@@ -225,6 +225,7 @@ fn serve(
                 .map_err(|errno| Error::io("opening a layer")(errno.into()))?;
             let plan = ReadWritePlan {
                 upper: Some(upper),
+                unfinished_prefix: layer.token().unwrap_or_default().into(),
                 room: room(runtime, vault)?,
                 ..plan(runtime, engine, vault.head)
             };
@@ -249,7 +250,7 @@ pub(super) fn plan(runtime: &Runtime, engine: &Engine, base: RootId) -> ReadWrit
         base,
         upper: None,
         marks: engine.marks,
-        unfinished_prefix: avfs_sandbox::MOVING_PREFIX.as_bytes().to_vec(),
+        unfinished_prefix: Vec::new(),
         owner: this_user(),
         owners: match rustix::process::geteuid().is_root() {
             true => Owners::Each,

@@ -76,6 +76,9 @@ pub const CORPUS: &[Attack] = &[
     paths("making a device", Layer::Capabilities,
         Call(libc::SYS_mknod, &[Text(c"/tmp/.avfs-device"), Int(0o20666), Int(0x101)])),
     paths("notes of the overlay in extended attributes", Layer::Capabilities, Try(probes::overlay_notes)),
+    paths("a whiteout of the overlay", Layer::Landlock,
+        Call(libc::SYS_mknod, &[Text(c"/.avfs-whiteout"), Int(0o20666), Int(0)])),
+    paths("where directories are copied to be renamed", Layer::Root, Try(probes::under_mounts)),
     paths("gaining rights by a set-uid program", Layer::Capabilities, Try(probes::no_gain)),
 
     leaks("credentials and keys in the home directory", Layer::Root, Try(probes::files)),

@@ -156,6 +156,20 @@ pub(super) fn overlay_notes(_: &Targets) -> Outcome {
     refused([("trusted.overlay.opaque", set.map_err(io::Error::from))].into_iter())
 }
 
+/// Looks for what the overlay itself has where something else is mounted.
+pub(super) fn under_mounts(_: &Targets) -> Outcome {
+    let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::DIRECTORY;
+    let mode = rustix::fs::Mode::empty();
+    let attempts = ["/", "/proc/self/root", "/proc/self/cwd", "/tmp/.."].map(|top| {
+        let found = rustix::fs::open(top, flags, mode).and_then(|top| {
+            let same_mount = rustix::fs::ResolveFlags::NO_XDEV;
+            rustix::fs::openat2(top, crate::STAGING_IN, flags, mode, same_mount)
+        });
+        (top, found.map(drop).map_err(io::Error::from))
+    });
+    refused(attempts.into_iter())
+}
+
 pub(super) fn no_gain(_: &Targets) -> Outcome {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let field = |name: &str| {

@@ -1,40 +1,42 @@
 //! Two names exchanged by copying, where one is a stored directory's.
 //!
-//! Copies of both get ready in a temporary directory, which also notes, by links, where they belong. Its last
-//! link decides: before it, nothing has happened. After it, whoever looks at the layer takes the copies that are
-//! left there for what the two names are, so a crash leaves the old or the new, however much of the old was
-//! removed by then. Then each name's directory is emptied and replaced by its copy, which others may watch.
+//! Copies of both get ready in the staging directory, which also notes, by links, where they belong. The last
+//! link decides: before it, nothing has happened. After it, if the sandbox ends, whoever commits the layer takes the
+//! copies that are left there for what the two names are, so a crash leaves the old or the new, however much of
+//! the old was removed by then. Then each name's directory is emptied and replaced by its copy, which others may watch.
+//!
+//! If others are in the way of that, all is taken back. The record stays true on the way back, too: it is first
+//! turned round, in one step, so that it gives each name its own copy.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, linkat, mkdirat, readlinkat, renameat, statat, symlinkat,
-    unlinkat,
+    AtFlags, CWD, FileType, Mode, OFlags, RenameFlags, linkat, mkdirat, readlinkat, renameat,
+    renameat_with, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
-use super::caller::Place;
-use super::tree::{self, DEPTH, Rest, Temporary};
-use crate::sys;
+use super::caller::{Names, Place};
+use super::staging::Workplace;
+use super::tree::{self, DEPTH, ROUNDS, Rest};
 
 /// The links that note the two names; the last one made decides.
 pub const EXCHANGE_ENDS: [&CStr; 2] = [c"first", c"second"];
 /// What the names will mean, in the same order.
 pub const EXCHANGE_COPIES: [&CStr; 2] = [c"to-first", c"to-second"];
 
-/// How a copy that must not be given up ends when it cannot be finished. The sandbox ends with it, and what the
-/// layer says is put together without it.
-pub(super) const HALF_DONE: i32 = 3;
-
 /// Exchanges what the two names mean, as renameat2(2) would, unless it ceases to be `wanted`.
 pub(super) fn exchange(
-    first: &Place,
-    second: &Place,
+    names: &Names,
+    work: &Workplace,
     wanted: &dyn Fn() -> bool,
 ) -> Result<(), Errno> {
-    let temporary = Temporary::make(second.dir.as_fd())?;
-    let (top, since) = (temporary.top.as_fd(), temporary.began()?);
+    let Names {
+        from: first,
+        to: second,
+    } = names;
+    let (top, since) = (work.top.as_fd(), work.began()?);
     let [to_first, to_second] = EXCHANGE_COPIES;
     tree::with_all_readable(|| {
         duplicate(first, top, to_second, wanted)?;
@@ -49,9 +51,69 @@ pub(super) fn exchange(
     let done = settle(first, top, to_first, rest(copy_of_first.as_fd()))
         .and_then(|()| settle(second, top, to_second, rest(copy_of_second.as_fd())));
     if done.is_err() {
-        sys::leave(HALF_DONE);
+        take_back(names, work);
     }
     done
+}
+
+/// Undoes an exchange that was decided and cannot be finished; nothing if none was.
+pub(super) fn take_back(names: &Names, work: &Workplace) {
+    let top = work.top.as_fd();
+    let Names {
+        from: first,
+        to: second,
+    } = names;
+    let is_there = |name| statat(top, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+    let [to_first, to_second] = EXCHANGE_COPIES;
+    if !EXCHANGE_ENDS.into_iter().all(is_there) {
+        return;
+    }
+    // The caller is told that the exchange failed. What else goes wrong here is somebody's doing who keeps changing
+    // the same names, and can remove whatever is there anyway.
+    if is_there(to_first) {
+        // Neither has arrived, and only the first can have lost anything.
+        if renameat_with(top, to_first, top, to_second, RenameFlags::EXCHANGE).is_ok() {
+            give_back(first, top, to_first);
+        }
+    } else if is_there(to_second) {
+        let flags = RenameFlags::EXCHANGE;
+        match renameat_with(top, to_second, &first.dir, &first.name, flags) {
+            Ok(()) => give_back(second, top, to_second),
+            Err(_) => give_back(first, top, to_second),
+        }
+    }
+    let _ = unlinkat(top, EXCHANGE_ENDS[0], AtFlags::empty());
+}
+
+/// Puts back at `place` whatever of the copy `name` is missing there; if that fails, the copy appears beside it.
+fn give_back(place: &Place, top: BorrowedFd<'_>, name: &CStr) {
+    let flags = RenameFlags::NOREPLACE;
+    if renameat_with(top, name, &place.dir, &place.name, flags).is_ok() {
+        return;
+    }
+    let file = |dir, name| statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map(|it| it.st_ino);
+    if file(top, name) == file(place.dir.as_fd(), &place.name) {
+        return;
+    }
+    let done = tree::with_all_readable(|| {
+        let copy = tree::open_child(top, name, OFlags::DIRECTORY)?;
+        let old = tree::open_for_removal(place.dir.as_fd(), &place.name)?;
+        tree::fill_in(copy.as_fd(), old.as_fd(), DEPTH)
+    });
+    if done.is_ok() {
+        return;
+    }
+    let shown = place.name.to_bytes();
+    let shown = &shown[..shown.len().min(200)];
+    for number in 0..ROUNDS {
+        let beside = [shown, format!(".unexchanged-{number}").as_bytes()].concat();
+        let Ok(beside) = CString::new(beside) else {
+            return;
+        };
+        if renameat_with(top, name, &place.dir, &beside, flags) != Err(Errno::EXIST) {
+            return;
+        }
+    }
 }
 
 /// Makes what the name means ready under another one. A single file is the same file there.
@@ -71,19 +133,41 @@ fn duplicate(
 
 /// Puts the copy `name` in the place of what is there, all of which has been copied but for the rest.
 fn settle(place: &Place, top: BorrowedFd<'_>, name: &CStr, rest: Rest<'_>) -> Result<(), Errno> {
+    for _ in 0..ROUNDS {
+        match try_to_settle(place, top, name, rest) {
+            // Somebody has just put another thing there.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) => {}
+            done => return done,
+        }
+    }
+    Err(Errno::BUSY)
+}
+
+fn try_to_settle(
+    place: &Place,
+    top: BorrowedFd<'_>,
+    name: &CStr,
+    rest: Rest<'_>,
+) -> Result<(), Errno> {
     let arrive = || renameat(top, name, &place.dir, &place.name);
-    let found = statat(top, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    let comes_directory = FileType::from_raw_mode(found.st_mode).is_dir();
-    match (place.is_directory(), comes_directory) {
+    let is_directory = |found| FileType::from_raw_mode(found).is_dir();
+    let kind = |dir, name| statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map(|it| it.st_mode);
+    let comes_directory = is_directory(kind(top, name)?);
+    let there = match kind(place.dir.as_fd(), &place.name) {
+        Err(Errno::NOENT) => return arrive(),
+        found => is_directory(found?),
+    };
+    match (there, comes_directory) {
         (true, true) => tree::empty(place.dir.as_fd(), &place.name, Some(rest), DEPTH, &arrive),
         (true, false) => {
             tree::remove(place.dir.as_fd(), &place.name, Some(rest))?;
             arrive()
         }
-        (false, _) => {
+        (false, true) => {
             unlinkat(&place.dir, &place.name, AtFlags::empty())?;
             arrive()
         }
+        (false, false) => arrive(),
     }
 }
 

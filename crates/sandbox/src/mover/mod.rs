@@ -2,10 +2,10 @@
 //!
 //! An overlay mounted without root answers EXDEV to the rename of a directory that is in a lower
 //! layer. So every rename of a command is announced to this process, one for each sandbox, which
-//! leaves all but those of such directories to the kernel, and does those by copying: the tree
-//! gets a temporary name beside the new one, then the new name in one step, then the old one is
-//! removed. At every moment one of the two names has the whole tree. Others may see both names
-//! for a while, and the temporary one; what is written under the old name meanwhile goes over to
+//! leaves all but those of such directories to the kernel, and does those by copying: the copy
+//! gets ready where no command can reach it ([`staging`]), then has the new name in one step, then
+//! the old one is removed. At every moment one of the two names has the whole tree. Others may see
+//! both names for a while; what is written under the old name meanwhile goes over to
 //! the new one, but for writes through descriptors that were open before. Two names are exchanged
 //! in a like way ([`exchange`]). It also keeps commands from our own processes ([`guard`]) and
 //! makes or counts memory that nothing else counts ([`memfile`], [`anonymous`]); where the overlay needs no help, that is all.
@@ -17,6 +17,7 @@
 
 mod caller;
 mod exchange;
+mod staging;
 mod tree;
 
 use std::cell::{Cell, RefCell};
@@ -41,13 +42,14 @@ use crate::seccomp::Filter;
 use crate::sys::{self, Forked, Waited};
 use caller::Names;
 pub use exchange::{EXCHANGE_COPIES, EXCHANGE_ENDS};
-
-/// How temporary names begin. A crash in the middle of a copy leaves one: it is no work of
-/// anybody's.
-pub const MOVING_PREFIX: &str = ".avfs-moving-";
+pub use staging::STAGING_IN;
+pub(crate) use staging::Staging;
 
 /// How long a mover may take to be ready.
 const READY: Duration = Duration::from_secs(10);
+
+/// How often what a worker left that was killed is put in order, before the sandbox is given up.
+const REPAIRS: u32 = 3;
 
 /// Reads the memory of commands where the Yama module lets only ancestors do so.
 const LOOKS: CapabilitySet = CapabilitySet::SYS_PTRACE;
@@ -64,11 +66,16 @@ pub(crate) struct Mover {
 
 impl Mover {
     /// Forks it. The caller still has its capabilities, and one thread.
-    pub(crate) fn start(duty: Notified, filter: &Filter, held: &[RawFd]) -> Result<Mover, Fault> {
+    pub(crate) fn start(
+        duty: Notified,
+        filter: &Filter,
+        held: &[RawFd],
+        staging: Staging,
+    ) -> Result<Mover, Fault> {
         let (door, inbox) = Link::pair()?;
         // SAFETY: the agent has one thread.
         match unsafe { sys::fork(0) }.during(|| "fork the mover")? {
-            Forked::Child => live(inbox, duty, filter, held),
+            Forked::Child => live(inbox, duty, filter, held, staging),
             Forked::Parent { pid, .. } => {
                 drop(inbox);
                 let failed = |_| Fault {
@@ -123,16 +130,34 @@ struct Process {
     children: OwnedFd,
     top: Statx,
     clients: Vec<Rc<Client>>,
+    staging: Staging,
     /// The copy under way. One at a time, or two could move one directory to two places.
-    copying: Option<Call>,
+    copying: Option<Copying>,
     waiting: VecDeque<Call>,
+    /// How many copies there have been.
+    copies: u64,
+}
+
+/// A copy that a worker makes.
+struct Copying {
+    call: Call,
+    names: Names,
+    number: u64,
+    repairs: u32,
+}
+
+impl Copying {
+    fn answer(&self, done: Result<(), Errno>) {
+        let (client, notice) = &self.call;
+        client.listener.answer(notice.id, done);
+    }
 }
 
 /// The whole life of a mover.
-fn live(inbox: Link, duty: Notified, filter: &Filter, held: &[RawFd]) -> ! {
+fn live(inbox: Link, duty: Notified, filter: &Filter, held: &[RawFd], staging: Staging) -> ! {
     // Cosmetic: a process listing shows which of the equal-looking processes this is.
     let _ = rustix::thread::set_name(c"avfs-mover");
-    let own = [0, 1, 2, inbox.as_fd().as_raw_fd()];
+    let own = [0, 1, 2, inbox.as_fd().as_raw_fd(), staging.descriptor()];
     // SAFETY: everything else belonged to the agent, whose values are never used again here.
     unsafe { sys::close_all_but(&[&own[..], held].concat()) };
     match settle(duty, filter) {
@@ -145,8 +170,10 @@ fn live(inbox: Link, duty: Notified, filter: &Filter, held: &[RawFd]) -> ! {
                 children,
                 top,
                 clients: Vec::new(),
+                staging,
                 copying: None,
                 waiting: VecDeque::new(),
+                copies: 0,
             };
             process.serve()
         }
@@ -274,21 +301,61 @@ impl Process {
         if done != Err(Errno::XDEV) {
             return client.listener.answer(notice.id, done);
         }
+        self.copies += 1;
+        let (names, flags) = names;
+        let copying = Copying {
+            call,
+            names,
+            number: self.copies,
+            repairs: 0,
+        };
         // SAFETY: the mover has one thread.
         match unsafe { sys::fork(0) } {
             Ok(Forked::Child) => {
-                let wanted = || client.listener.waits(notice.id);
-                let done = if names.1.contains(RenameFlags::EXCHANGE) {
-                    exchange::exchange(from, to, &wanted)
-                } else {
-                    tree::relocate(from, to, names.1, &wanted)
-                };
-                client.listener.answer(notice.id, done);
+                let done = self.copy(&copying, flags);
+                copying.answer(done);
                 sys::leave(0)
             }
-            Ok(Forked::Parent { .. }) => self.copying = Some(call),
-            Err(errno) => client.listener.answer(notice.id, Err(errno)),
+            Ok(Forked::Parent { .. }) => self.copying = Some(copying),
+            Err(errno) => copying.answer(Err(errno)),
         }
+    }
+
+    /// The work itself, in a process of its own.
+    fn copy(&self, copying: &Copying, flags: RenameFlags) -> Result<(), Errno> {
+        let (client, notice) = &copying.call;
+        let wanted = || client.listener.waits(notice.id);
+        let work = self.staging.begin(copying.number)?;
+        if flags.contains(RenameFlags::EXCHANGE) {
+            exchange::exchange(&copying.names, &work, &wanted)
+        } else {
+            tree::relocate(&copying.names, flags, &work, &wanted)
+        }
+    }
+
+    /// Has a new worker put in order what one left that was killed; false when that was tried often enough.
+    fn repair(&mut self, mut copying: Copying) -> bool {
+        if copying.repairs == REPAIRS {
+            return false;
+        }
+        copying.repairs += 1;
+        // SAFETY: the mover has one thread.
+        match unsafe { sys::fork(0) } {
+            Ok(Forked::Child) => {
+                self.take_back(&copying);
+                sys::leave(0)
+            }
+            Ok(Forked::Parent { .. }) => self.copying = Some(copying),
+            Err(_) => self.take_back(&copying),
+        }
+        true
+    }
+
+    fn take_back(&self, copying: &Copying) {
+        if let Ok(work) = self.staging.resume(copying.number) {
+            exchange::take_back(&copying.names, &work);
+        }
+        copying.answer(Err(Errno::IO));
     }
 
     /// The names of a directory that is to be renamed; nothing if the kernel is to answer.
@@ -310,13 +377,12 @@ impl Process {
     fn bury(&mut self) {
         sys::drain_child_events(self.children.as_fd());
         while let Waited::Ended(ended) = sys::wait_any(false) {
-            if ended.status == exchange::HALF_DONE << 8 {
-                sys::leave(1);
-            }
-            if let Some((client, notice)) = self.copying.take()
+            if let Some(copying) = self.copying.take()
                 && ended.status != 0
+                && !self.repair(copying)
             {
-                client.listener.answer(notice.id, Err(Errno::IO));
+                // What was decided is known from the layer, once nothing runs in it any more.
+                sys::leave(1);
             }
         }
         while self.copying.is_none()

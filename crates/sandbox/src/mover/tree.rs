@@ -12,11 +12,10 @@ use rustix::fs::{
     renameat, renameat_with, seek, statat, symlinkat, unlinkat, utimensat,
 };
 use rustix::io::{Errno, pread, pwrite};
-use rustix::thread::CapabilitySet;
-use rustix::time::{ClockId, clock_gettime};
 
-use super::caller::Place;
-use super::{MOVING_PREFIX, READS};
+use super::caller::{Names, Place};
+use super::staging::Workplace;
+use super::{LOOKS, READS};
 use crate::confine;
 
 /// How many levels a tree may have: more than any path can name.
@@ -24,27 +23,35 @@ pub(super) const DEPTH: usize = 2100;
 /// How much is copied before anyone is asked whether it is still wanted.
 const CHUNK: usize = 8 * 1024 * 1024;
 /// How often a directory is emptied again in which others keep making new names.
-const ROUNDS: usize = 16;
+pub(super) const ROUNDS: usize = 16;
+/// How many names of a directory are removed before it is read again.
+const BATCH: usize = 10_000;
+/// How often that is done: others may make names as fast as they are removed.
+const BATCHES: usize = 500;
+/// How many names a directory may have, and how many of a tree's files several names, to be copied: they are held in memory.
+const MOST_NAMES: usize = 500_000;
+/// What a whole tree is called while it is copied.
+const COPY: &CStr = c"copy";
 
-/// Moves the directory `from` to `to`, as renameat2(2) would, unless it ceases to be `wanted`.
+/// Moves a directory, as renameat2(2) would, unless it ceases to be `wanted`.
 pub(super) fn relocate(
-    from: &Place,
-    to: &Place,
+    names: &Names,
     flags: RenameFlags,
+    work: &Workplace,
     wanted: &dyn Fn() -> bool,
 ) -> Result<(), Errno> {
+    let Names { from, to } = names;
     // Far cheaper to find out now; the last step finds it out for certain.
-    match names_in(&to.dir, &to.name) {
-        Ok(names) if !names.is_empty() => return Err(Errno::NOTEMPTY),
-        Ok(_) | Err(Errno::NOENT | Errno::ACCESS) => {}
+    match is_empty(&to.dir, &to.name) {
+        Ok(false) => return Err(Errno::NOTEMPTY),
+        Ok(true) | Err(Errno::NOENT | Errno::ACCESS) => {}
         Err(errno) => return Err(errno),
     }
-    let temporary = Temporary::make(to.dir.as_fd())?;
-    let since = temporary.began()?;
-    with_all_readable(|| copy(from, temporary.top.as_fd(), wanted))?;
-    let new = temporary.top.try_clone().map_err(|_| Errno::MFILE)?;
-    renameat_with(&to.dir, &temporary.name, &to.dir, &to.name, flags)?;
-    temporary.keep();
+    let since = work.began()?;
+    mkdirat(&work.top, COPY, Mode::RWXU)?;
+    let new = open_child(work.top.as_fd(), COPY, OFlags::DIRECTORY)?;
+    with_all_readable(|| copy(from, new.as_fd(), wanted))?;
+    renameat_with(&work.top, COPY, &to.dir, &to.name, flags)?;
     let rest = Some(Rest {
         new: new.as_fd(),
         since,
@@ -54,9 +61,9 @@ pub(super) fn relocate(
 
 /// Owners may move what they may not read. `copy` uses single names only, which lead nowhere else.
 pub(super) fn with_all_readable(copy: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
-    confine::use_of(READS, READS)?;
+    confine::use_of(READS, LOOKS | READS)?;
     let copied = copy();
-    confine::use_of(CapabilitySet::empty(), CapabilitySet::empty())?;
+    confine::use_of(LOOKS, LOOKS | READS)?;
     copied
 }
 
@@ -67,57 +74,12 @@ pub(super) fn copy(
     wanted: &dyn Fn() -> bool,
 ) -> Result<(), Errno> {
     let source = open_child(from.dir.as_fd(), &from.name, OFlags::DIRECTORY)?;
-    Copy::new(top, wanted)?.whole(source.as_fd())
-}
-
-/// A copy under way; removed when dropped.
-pub(super) struct Temporary<'a> {
-    parent: BorrowedFd<'a>,
-    pub name: CString,
-    pub top: OwnedFd,
-    unfinished: bool,
-}
-
-impl<'a> Temporary<'a> {
-    pub(super) fn make(parent: BorrowedFd<'a>) -> Result<Temporary<'a>, Errno> {
-        let now = clock_gettime(ClockId::Realtime);
-        let name = format!("{MOVING_PREFIX}{:x}{:08x}", now.tv_sec, now.tv_nsec);
-        let name = CString::new(name).map_err(|_| Errno::INVAL)?;
-        mkdirat(parent, &name, Mode::RWXU)?;
-        let top = open_child(parent, &name, OFlags::DIRECTORY)?;
-        Ok(Temporary {
-            parent,
-            name,
-            top,
-            unfinished: true,
-        })
-    }
-
-    /// When it was made, in the time of the file system.
-    pub(super) fn began(&self) -> Result<(i64, u64), Errno> {
-        let found = fstat(&self.top)?;
-        Ok((found.st_mtime, found.st_mtime_nsec))
-    }
-
-    pub(super) fn keep(mut self) {
-        self.unfinished = false;
-    }
-}
-
-impl Drop for Temporary<'_> {
-    fn drop(&mut self) {
-        if self.unfinished {
-            // What cannot be removed is known by its name.
-            let _ = remove(self.parent, &self.name, None);
-        }
-    }
+    Copy::new(top, wanted).whole(source.as_fd())
 }
 
 /// The copying of one tree.
 struct Copy<'a> {
     top: BorrowedFd<'a>,
-    /// What the top is: it must not be met on the way.
-    itself: (Dev, u64),
     wanted: &'a dyn Fn() -> bool,
     /// Where below the top it is.
     path: Vec<u8>,
@@ -127,16 +89,14 @@ struct Copy<'a> {
 }
 
 impl<'a> Copy<'a> {
-    fn new(top: BorrowedFd<'a>, wanted: &'a dyn Fn() -> bool) -> Result<Copy<'a>, Errno> {
-        let found = fstat(top)?;
-        Ok(Copy {
+    fn new(top: BorrowedFd<'a>, wanted: &'a dyn Fn() -> bool) -> Copy<'a> {
+        Copy {
             top,
-            itself: (found.st_dev, found.st_ino),
             wanted,
             path: Vec::new(),
             depth: 0,
             linked: HashMap::new(),
-        })
+        }
     }
 
     fn whole(mut self, source: BorrowedFd<'_>) -> Result<(), Errno> {
@@ -150,7 +110,12 @@ impl<'a> Copy<'a> {
         }
         self.depth += 1;
         let length = self.path.len();
-        for name in names(source)? {
+        let names = names(source, MOST_NAMES)?;
+        if names.len() == MOST_NAMES {
+            // Whoever asked can still copy it.
+            return Err(Errno::XDEV);
+        }
+        for name in names {
             if !(self.wanted)() {
                 return Err(Errno::INTR);
             }
@@ -178,10 +143,6 @@ impl<'a> Copy<'a> {
         };
         let kind = FileType::from_raw_mode(found.st_mode);
         match kind {
-            // Exchanged with a directory above it, since this began.
-            FileType::Directory if (found.st_dev, found.st_ino) == self.itself => {
-                return Err(Errno::BUSY);
-            }
             FileType::Directory => {
                 mkdirat(target, name, Mode::RWXU)?;
                 let source = open_child(source, name, OFlags::DIRECTORY)?;
@@ -218,6 +179,9 @@ impl<'a> Copy<'a> {
                 && linkat(self.top, first.as_slice(), target, name, AtFlags::empty()).is_ok()
             {
                 return Ok(());
+            }
+            if self.linked.len() == MOST_NAMES {
+                return Err(Errno::XDEV);
             }
             self.linked.insert(key, self.path.clone());
         }
@@ -345,15 +309,21 @@ pub(super) fn empty(
 ) -> Result<(), Errno> {
     let depth = depth.checked_sub(1).ok_or(Errno::NAMETOOLONG)?;
     let dir = open_for_removal(parent, name)?;
-    for _ in 0..ROUNDS {
-        for name in names(dir.as_fd())? {
-            match remove_entry(dir.as_fd(), &name, rest, depth) {
+    let (mut rounds, mut batches) = (0, 0);
+    while rounds < ROUNDS && batches < BATCHES {
+        let names = names(dir.as_fd(), BATCH)?;
+        for name in &names {
+            match remove_entry(dir.as_fd(), name, rest, depth) {
                 Ok(()) | Err(Errno::NOENT) => {}
                 Err(errno) => return Err(errno),
             }
         }
+        if names.len() == BATCH {
+            batches += 1;
+            continue;
+        }
         match then() {
-            Err(Errno::NOTEMPTY | Errno::EXIST) => {}
+            Err(Errno::NOTEMPTY | Errno::EXIST) => rounds += 1,
             done => return done,
         }
     }
@@ -396,8 +366,36 @@ fn remove_entry(
     }
 }
 
+/// Gives `target` whatever it lacks of `source`: the same files, which have a second name meanwhile.
+///
+/// Both are like copies of each other, but for what was removed from `target` or has come to it.
+pub(super) fn fill_in(
+    source: BorrowedFd<'_>,
+    target: BorrowedFd<'_>,
+    depth: usize,
+) -> Result<(), Errno> {
+    let depth = depth.checked_sub(1).ok_or(Errno::NAMETOOLONG)?;
+    for name in names(source, MOST_NAMES)? {
+        let found = statat(source, &name, AtFlags::SYMLINK_NOFOLLOW)?;
+        if !FileType::from_raw_mode(found.st_mode).is_dir() {
+            match linkat(source, &name, target, &name, AtFlags::empty()) {
+                Ok(()) | Err(Errno::EXIST) => continue,
+                Err(errno) => return Err(errno),
+            }
+        }
+        match mkdirat(target, &name, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(errno) => return Err(errno),
+        }
+        let source = open_child(source, &name, OFlags::DIRECTORY)?;
+        let target = open_for_removal(target, &name)?;
+        fill_in(source.as_fd(), target.as_fd(), depth)?;
+    }
+    describe(source, target)
+}
+
 /// Opens a directory whose content its owner may not be allowed to change yet.
-fn open_for_removal(parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
+pub(super) fn open_for_removal(parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
     let dir = open_child(parent, name, OFlags::PATH | OFlags::DIRECTORY)?;
     let mode = mode(&fstat(&dir)?);
     if !mode.contains(Mode::RWXU) {
@@ -424,18 +422,21 @@ pub(super) fn open_child(
     }
 }
 
-/// What is in the directory `name`.
-fn names_in(dir: &OwnedFd, name: &CStr) -> Result<Vec<CString>, Errno> {
-    names(open_child(dir.as_fd(), name, OFlags::DIRECTORY)?.as_fd())
+/// Whether nothing is in the directory `name`.
+fn is_empty(dir: &OwnedFd, name: &CStr) -> Result<bool, Errno> {
+    let dir = open_child(dir.as_fd(), name, OFlags::DIRECTORY)?;
+    Ok(names(dir.as_fd(), 1)?.is_empty())
 }
 
-/// What is in a directory, from its beginning.
-fn names(dir: BorrowedFd<'_>) -> Result<Vec<CString>, Errno> {
+/// What is in a directory, from its beginning, but no more than `most` names.
+fn names(dir: BorrowedFd<'_>, most: usize) -> Result<Vec<CString>, Errno> {
     seek(dir, SeekFrom::Start(0))?;
     let mut buffer = vec![MaybeUninit::uninit(); 32 * 1024];
     let mut entries = RawDir::new(dir, &mut buffer);
     let mut names = Vec::new();
-    while let Some(entry) = entries.next() {
+    while names.len() < most
+        && let Some(entry) = entries.next()
+    {
         let entry = entry?;
         if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
             names.push(entry.file_name().to_owned());

@@ -322,6 +322,7 @@ fn whole(dir: &Path, binary: &Path) -> Result<String> {
         readonly: false,
         network: Network::None,
         confinement: Confinement::Full,
+        staging: "staging".into(),
     };
     let outcome = keeper
         .open_sandbox(&plan, Vec::new())

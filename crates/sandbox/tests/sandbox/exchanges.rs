@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use avfs_sandbox::{EXCHANGE_COPIES, EXCHANGE_ENDS, ExitStatus, Sandbox};
@@ -10,7 +10,7 @@ use avfs_sandbox::{EXCHANGE_COPIES, EXCHANGE_ENDS, ExitStatus, Sandbox};
 use crate::Test;
 use crate::rename_roles::EXCHANGE;
 use crate::renames::{fill_with_everything, fill_with_many, filled, is_moving, is_root};
-use crate::renames::{listing, rename};
+use crate::renames::{good, listing, rename, staging};
 use crate::world::{World, command, eventually, run, shell, start};
 
 pub const TESTS: &[Test] = &[
@@ -28,6 +28,15 @@ pub const TESTS: &[Test] = &[
         "a_crash_leaves_both_trees_or_their_copies",
         a_crash_leaves_both_trees_or_their_copies,
     ),
+    (
+        "a_killed_worker_leaves_the_old_or_the_new_and_ends_nobody",
+        a_killed_worker_leaves_the_old_or_the_new_and_ends_nobody,
+    ),
+    (
+        "swaps_during_exchanges_end_nobody",
+        swaps_during_exchanges_end_nobody,
+    ),
+    ("no_path_leads_to_copies", no_path_leads_to_copies),
 ];
 
 fn fill_two(lower: &Path) {
@@ -174,13 +183,10 @@ fn a_crash_leaves_both_trees_or_their_copies() {
         let meant = match &noted {
             None => names,
             Some(at) => [0, 1].map(|end| {
-                let copy = EXCHANGE_COPIES[end].to_str().expect("plain");
-                let inside = format!("/{at}/{copy}");
-                let is_there = world.path(&format!("upper{inside}")).exists();
-                if is_there {
-                    count(&again, &inside)
-                } else {
-                    names[end]
+                let copy = at.join(EXCHANGE_COPIES[end].to_str().expect("plain"));
+                match copy.exists() {
+                    true => count_on_host(&copy),
+                    false => names[end],
                 }
             }),
         };
@@ -201,19 +207,151 @@ fn a_crash_leaves_both_trees_or_their_copies() {
     );
 }
 
-/// The temporary name of an exchange that is decided.
-fn noted(world: &World) -> Option<String> {
-    let entries = fs::read_dir(world.path("upper"))
-        .expect("the layer")
-        .flatten();
-    let decided = |entry: &fs::DirEntry| {
+/// Where an exchange is noted that is decided, as the host sees it.
+fn noted(world: &World) -> Option<PathBuf> {
+    let entries = fs::read_dir(staging(world)).into_iter().flatten().flatten();
+    let decided = |path: &PathBuf| {
         let mut ends = EXCHANGE_ENDS.iter();
         ends.all(|end| {
-            let link = entry.path().join(end.to_str().expect("plain"));
+            let link = path.join(end.to_str().expect("plain"));
             link.symlink_metadata()
                 .is_ok_and(|found| found.is_symlink())
         })
     };
-    let mut found = entries.filter(decided);
-    Some(found.next()?.file_name().to_string_lossy().into_owned())
+    entries.map(|entry| entry.path()).find(decided)
+}
+
+/// How many names there are in a tree of the host, its own included.
+fn count_on_host(path: &Path) -> u32 {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    1 + entries
+        .map(|entry| count_on_host(&entry.path()))
+        .sum::<u32>()
+}
+
+/// The processes of the host whose parent is `pid`.
+fn children(pid: &Path) -> Vec<PathBuf> {
+    let all = fs::read_dir("/proc").expect("a /proc").flatten();
+    let all = all.map(|entry| entry.path());
+    let line = format!("PPid:\t{}", pid.file_name().expect("a pid").display());
+    let is_child = |path: &PathBuf| {
+        let status = fs::read_to_string(path.join("status")).unwrap_or_default();
+        status.lines().any(|found| found == line)
+    };
+    all.filter(is_child).collect()
+}
+
+/// Kills the mover's worker at once; false when there is none.
+fn kill_worker(world: &World) -> bool {
+    let named = |path: &PathBuf| fs::read_to_string(path.join("comm")).unwrap_or_default();
+    let keeper = Path::new("/proc").join(world.keeper.pid().to_string());
+    let agents = children(&keeper).into_iter();
+    let below = agents.flat_map(|agent| children(&agent));
+    let mut movers = below.filter(|path| named(path) == "avfs-mover\n");
+    let worker = movers.next().and_then(|mover| children(&mover).pop());
+    let pid = worker.and_then(|path| path.file_name()?.to_str()?.parse().ok());
+    let Some(pid) = pid.and_then(rustix::process::Pid::from_raw) else {
+        return false;
+    };
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).is_ok()
+}
+
+fn a_killed_worker_leaves_the_old_or_the_new_and_ends_nobody() {
+    let mut taken_back = 0;
+    for delay in if is_root() { 0..0 } else { 0..8 } {
+        let (world, sandbox) = filled(fill_unlike);
+        let before = (listing(&sandbox, "/big"), listing(&sandbox, "/small"));
+        let beside = start(
+            &sandbox,
+            &shell("until [ -e /tmp/over ]; do sleep 0.01; done"),
+        );
+        let flags = EXCHANGE.to_string();
+        let words = ["/attack", "__rename", "/big", "/small", &flags];
+        let exchanging = start(&sandbox, &command(&words));
+        eventually("it is being copied", || is_moving(&world));
+        if delay > 1 {
+            eventually("it is decided, or over", || {
+                noted(&world).is_some() || !is_moving(&world)
+            });
+        }
+        std::thread::sleep(Duration::from_millis(delay * 3));
+        let killed = kill_worker(&world);
+        let answer = exchanging.finish().text();
+        let after = (listing(&sandbox, "/big"), listing(&sandbox, "/small"));
+        match answer.trim() {
+            "0" => assert_eq!((after.1, after.0), before, "after {delay}"),
+            answer => {
+                assert!(killed, "{answer}");
+                assert_eq!(answer.parse(), Ok(libc::EIO));
+                assert_eq!(after, before, "after {delay}");
+                taken_back += 1;
+            }
+        }
+        eventually("nothing is left of it", || !is_moving(&world));
+        let see = "ls -A / | grep -c -e moving -e unexchanged";
+        assert_eq!(run(&sandbox, &shell(see)).text(), "0\n");
+        fs::write(world.path("scratch/over"), "").expect("a file");
+        good(&beside.finish());
+    }
+    assert!(is_root() || taken_back > 0, "none was killed in the middle");
+}
+
+/// Pairs of stored directories to be exchanged while others swap their names.
+const PAIRS: u32 = 22;
+
+fn fill_pairs(lower: &Path) {
+    for pair in 0..PAIRS {
+        for dir in ["a", "b"] {
+            let path = lower.join(format!("in/{dir}{pair}/sub"));
+            fs::create_dir_all(&path).expect("directories");
+            for file in 0..30 {
+                fs::write(path.join(file.to_string()), dir).expect("a file");
+            }
+        }
+    }
+}
+
+fn swaps_during_exchanges_end_nobody() {
+    let (world, sandbox) = filled(fill_pairs);
+    let wait = shell("until [ -e /tmp/over ]; do sleep 0.01; done; mv /in/a0 /moved && echo moved");
+    let beside = start(&sandbox, &wait);
+    for disturbance in ["make", "swap", "remove", "close", "fenced"] {
+        for name in ["ready", "disturbed", "exchanged"] {
+            let _ = fs::remove_file(world.path("scratch").join(name));
+        }
+        let disturbing = start(&sandbox, &command(&["/attack", "__disturb", disturbance]));
+        let words = ["/attack", "__exchange_amid", disturbance];
+        let outcome = run(&sandbox, &command(&words));
+        good(&outcome);
+        good(&disturbing.finish());
+        assert!(sandbox.is_alive(), "{disturbance}");
+        crate::say(&format!("    ({disturbance}: {})", outcome.text().trim()));
+    }
+    eventually("nothing is left of them", || !is_moving(&world));
+    fs::write(world.path("scratch/over"), "").expect("a file");
+    let outcome = beside.finish();
+    good(&outcome);
+    assert_eq!(outcome.text(), "moved\n", "the others go on");
+}
+
+fn no_path_leads_to_copies() {
+    if is_root() {
+        return;
+    }
+    let (world, sandbox) = filled(fill_unlike);
+    let flags = EXCHANGE.to_string();
+    // Whatever is listed while copies are made and when they are there.
+    let look = "touch /tmp/ready; until [ -e /tmp/over ]; do \
+                find / -xdev '(' -name staging -o -name to-first -o -name to-second ')' 2> /dev/null; \
+                ls -d /proc/staging /proc/1/root/proc/staging /proc/self/root/proc/staging 2> /dev/null; done; \
+                echo looked";
+    let looking = start(&sandbox, &shell(look));
+    eventually("it looks", || world.path("scratch/ready").exists());
+    let words = ["/attack", "__rename", "/big", "/small", &flags];
+    let exchanging = start(&sandbox, &command(&words));
+    eventually("it is being copied", || is_moving(&world));
+    assert_eq!(exchanging.finish().text(), "0\n");
+    fs::write(world.path("scratch/over"), "").expect("a file");
+    assert_eq!(looking.finish().text(), "looked\n");
+    assert!(staging(&world).is_dir(), "that is where they were");
 }

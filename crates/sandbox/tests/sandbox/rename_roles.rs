@@ -1,7 +1,9 @@
 //! What the tests of renames run inside a sandbox; each prints what the kernel answered.
 
 use std::ffi::CString;
+use std::fs;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Barrier;
 use std::time::Instant;
 
@@ -41,6 +43,8 @@ pub fn play(arguments: &[String]) -> bool {
         }
         ["__rename_at", dir, from, to] => rename_at(dir, from, to),
         ["__rename_race"] => race(),
+        ["__exchange_amid", disturbance] => exchange_amid(disturbance),
+        ["__disturb", disturbance] => disturb_all(disturbance),
         ["__rename_alarmed", from, to] => alarmed(from, to),
         ["__rename_fenced", from, to] => fenced(from, to),
         ["__rename_often", from, to] => often(from, to),
@@ -172,4 +176,93 @@ fn getfd(pid: i32) -> i64 {
         let process = libc::syscall(libc::SYS_pidfd_open, pid, 0);
         libc::syscall(libc::SYS_pidfd_getfd, process, 3, 0)
     }
+}
+
+/// Kinds of disturbance, each with the stored directories that are its own.
+const DISTURBANCES: [&str; 5] = ["make", "swap", "remove", "close", "fenced"];
+
+fn pairs_of(disturbance: &str) -> impl Iterator<Item = (String, String)> {
+    let kind = DISTURBANCES.iter().position(|kind| *kind == disturbance);
+    let first = 4 * kind.expect("a kind") + 2;
+    let beside = if disturbance == "fenced" { "up" } else { "in" };
+    (first..first + 4).map(move |pair| (format!("/in/a{pair}"), format!("/{beside}/b{pair}")))
+}
+
+/// Exchanges stored directories while others do something to the same names all the time; says how often that went
+/// well.
+fn exchange_amid(disturbance: &str) {
+    for (_, other) in pairs_of(disturbance).filter(|_| disturbance == "fenced") {
+        fs::create_dir_all(&other).expect("a directory");
+        fs::write(format!("{other}/f"), "new").expect("a file");
+    }
+    fs::write("/tmp/ready", "").expect("a file");
+    while !fs::exists("/tmp/disturbed").expect("an answer") {
+        std::thread::yield_now();
+    }
+    let (mut done, mut failed) = (0, 0);
+    for (one, other) in pairs_of(disturbance) {
+        match rename(&one, &other, EXCHANGE) {
+            0 => done += 1,
+            _ => failed += 1,
+        }
+    }
+    fs::write("/tmp/exchanged", "").expect("a file");
+    say(&format!("{done} done, {failed} not"));
+}
+
+/// Does something to the names that another command exchanges, until it has.
+fn disturb_all(disturbance: &str) {
+    if disturbance == "fenced" {
+        fence();
+    }
+    while !fs::exists("/tmp/ready").expect("an answer") {
+        std::thread::yield_now();
+    }
+    fs::write("/tmp/disturbed", "").expect("a file");
+    let mut turn = 0;
+    while !fs::exists("/tmp/exchanged").expect("an answer") {
+        turn += 1;
+        for (one, other) in pairs_of(disturbance) {
+            disturb(disturbance, &one, &other, turn);
+        }
+    }
+}
+
+/// One step of a disturbance, which may well fail.
+fn disturb(kind: &str, one: &str, other: &str, turn: u32) {
+    match kind {
+        "make" => {
+            let _ = fs::write(format!("{one}/new{turn}"), "new");
+            let _ = fs::write(format!("{other}/sub/new{turn}"), "new");
+        }
+        "swap" => {
+            let _ = fs::remove_dir(one).or_else(|_| fs::write(one, "a file"));
+            let _ = std::os::unix::fs::symlink("/in", other);
+            let _ = fs::remove_file(one).or_else(|_| fs::remove_file(other));
+            let _ = fs::create_dir(one);
+        }
+        "remove" => {
+            let _ = fs::remove_file(format!("{one}/sub/{}", turn % 30));
+            let _ = fs::remove_dir(format!("{one}/sub"));
+            let _ = fs::remove_dir(one);
+        }
+        "close" => {
+            let mode = |mode| fs::Permissions::from_mode(mode);
+            let _ = fs::set_permissions(one, mode(0));
+            let _ = fs::set_permissions(format!("{other}/sub"), mode(0));
+            let _ = fs::set_permissions("/in", mode(0o500));
+            let _ = fs::set_permissions("/in", mode(0o700));
+        }
+        _ => {
+            rename("/up", "/elsewhere", 0);
+            rename("/elsewhere", "/up", 0);
+        }
+    }
+}
+
+/// Restricts itself a little, so that its renames are left to the kernel.
+fn fence() {
+    let ruleset = Ruleset::default().handle_access(AccessFs::MakeSock);
+    let ruleset = ruleset.and_then(Ruleset::create).expect("a ruleset");
+    ruleset.restrict_self().expect("a domain");
 }

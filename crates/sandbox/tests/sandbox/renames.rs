@@ -5,13 +5,13 @@ use std::os::unix::fs::{PermissionsExt, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use avfs_sandbox::{Event, ExitStatus, MOVING_PREFIX, SANDBOX_UID, Sandbox};
+use avfs_sandbox::{Event, ExitStatus, SANDBOX_UID, STAGING_IN, Sandbox};
 
 use crate::Test;
 use crate::attacks::armed;
 use crate::lives::parent;
 use crate::rename_roles::{EXCHANGE, NOREPLACE};
-use crate::world::{Outcome, World, command, eventually, run, shell, start};
+use crate::world::{Outcome, STAGING, World, command, eventually, run, shell, start};
 
 pub const TESTS: &[Test] = &[
     ("whole_trees_are_renamed", whole_trees_are_renamed),
@@ -384,13 +384,14 @@ fn a_killed_rename_leaves_one_name() {
     assert!(is_root() || killed > 0, "none was killed in the middle");
 }
 
-/// Whether a temporary name is in the layer.
+/// Where copies get ready, as the host sees it.
+pub fn staging(world: &World) -> PathBuf {
+    world.path("upper").join(STAGING_IN).join(STAGING)
+}
+
+/// Whether something is being copied.
 pub fn is_moving(world: &World) -> bool {
-    let entries = fs::read_dir(world.path("upper"))
-        .expect("the layer")
-        .flatten();
-    let mut names = entries.map(|entry| entry.file_name());
-    names.any(|name| name.to_string_lossy().starts_with(MOVING_PREFIX))
+    fs::read_dir(staging(world)).is_ok_and(|mut entries| entries.next().is_some())
 }
 
 fn a_crash_leaves_a_whole_tree() {

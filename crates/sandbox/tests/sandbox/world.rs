@@ -16,6 +16,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 /// No command here takes long; a test that waits this long has found a hang.
 const LIMIT: Duration = Duration::from_secs(30);
 
+/// What the directory for copies is called.
+pub const STAGING: &str = "staging";
+
 pub struct World {
     pub keeper: Keeper,
     pub dir: tempfile::TempDir,
@@ -86,6 +89,7 @@ impl World {
             readonly: false,
             network: Network::None,
             confinement: avfs_sandbox::Confinement::Full,
+            staging: STAGING.into(),
         }
     }
 

@@ -6,7 +6,7 @@ use avfs_vault::{Edit, Entry, Kind, LinkId, Meta, VaultPath};
 
 use super::contents::Hashed;
 use super::{CommitInput, Committed, Skipped, time, vault_path};
-use crate::scan::{UpperEntry, UpperKind};
+use crate::scan::{UNKEPT, UpperEntry, UpperKind};
 use crate::{Error, Result};
 
 /// What the names of one file share.
@@ -87,16 +87,6 @@ impl<'a> Applied<'a> {
         })
     }
 
-    /// Whether the path is the sandbox's, not the vault's.
-    fn is_ignored(&self, path: &VaultPath) -> bool {
-        let mut points = self.input.mount_points.iter();
-        let prefix = self.input.unfinished.prefix;
-        points.any(|point| path.starts_with(point))
-            || path
-                .components()
-                .any(|name| !prefix.is_empty() && name.starts_with(prefix))
-    }
-
     /// What the base shows at `path`, unless a directory above hides it.
     fn below(&self, path: &VaultPath, is_hidden: bool) -> Result<Option<Entry>> {
         if is_hidden {
@@ -124,8 +114,9 @@ impl<'a> Applied<'a> {
 
     /// Puts back what the base shows at `upper`, whatever an earlier commit made of it.
     pub fn reset(&mut self, upper: &[u8], is_hidden: bool) -> Result<()> {
-        let path = vault_path(upper).filter(|path| !self.is_ignored(path));
-        let Some(path) = path else { return Ok(()) };
+        let Some(path) = vault_path(upper) else {
+            return Ok(());
+        };
         match self.below(&path, is_hidden)? {
             Some(entry) => self.edit.put(&path, entry)?,
             None if self.edit.get(&path)?.is_some() => self.edit.remove(&path)?,
@@ -136,8 +127,9 @@ impl<'a> Applied<'a> {
 
     /// Takes over what is said about a directory that is still the same.
     pub fn touch(&mut self, upper: &UpperEntry, is_hidden: bool) -> Result<()> {
-        let path = vault_path(&upper.path).filter(|path| !self.is_ignored(path));
-        let Some(path) = path else { return Ok(()) };
+        let Some(path) = vault_path(&upper.path) else {
+            return Ok(());
+        };
         let below = self.below(&path, is_hidden)?;
         let meta = self.meta(upper, &path, below.as_ref())?;
         let merges = !matches!(upper.kind, UpperKind::Directory { opaque: true, .. });
@@ -159,9 +151,7 @@ impl<'a> Applied<'a> {
             self.skip(upper, "its path is too long");
             return Ok(());
         };
-        if self.is_ignored(&path) {
-            return Ok(());
-        }
+        self.report_unkept(upper);
         let existing = self.edit.get(&path)?;
         let kind = match &upper.kind {
             UpperKind::Whiteout => {
@@ -218,19 +208,24 @@ impl<'a> Applied<'a> {
         let parent_origin = path.parent().map(|parent| self.origin(&parent));
         if let Some(redirect) = redirect {
             let origin = redirect_origin(parent_origin.as_ref(), redirect)?;
+            self.origins.insert(path.clone(), origin.clone());
             let moved = self.input.trees.entry(self.input.base, &origin)?;
-            let moved = moved
-                .filter(Entry::is_dir)
-                .ok_or_else(|| Error::LostRedirect {
-                    origin: origin.to_string(),
-                })?;
+            let Some(moved) = moved.filter(Entry::is_dir) else {
+                let mut skeleton = self.input.skeleton.iter();
+                // The directory that was renamed was never the vault's, and empty.
+                return match skeleton.any(|path| path.starts_with(&origin)) {
+                    true => self.empty_directory(upper, &path, existing.as_ref()),
+                    false => Err(Error::LostRedirect {
+                        origin: origin.to_string(),
+                    }),
+                };
+            };
             let meta = self.meta(upper, &path, Some(&moved))?;
             let meta = match same_meta(&moved.meta, &meta) {
                 true => moved.meta,
                 false => self.new_meta(&path, meta)?,
             };
             let kind = moved.kind;
-            self.origins.insert(path.clone(), origin);
             return Ok(self.edit.put(&path, Entry { kind, meta })?);
         }
         if let (Some(name), Some(origin)) = (path.file_name(), parent_origin) {
@@ -247,20 +242,21 @@ impl<'a> Applied<'a> {
                     self.edit.set_meta(&path, meta)?;
                 }
             }
-            existing => {
-                let meta = self.meta(upper, &path, existing.as_ref())?;
-                let meta = self.new_meta(&path, meta)?;
-                let empty = Entry::directory(meta.mode, meta.mtime);
-                self.edit.put(
-                    &path,
-                    Entry {
-                        kind: empty.kind,
-                        meta,
-                    },
-                )?;
-            }
+            existing => self.empty_directory(upper, &path, existing.as_ref())?,
         }
         Ok(())
+    }
+
+    fn empty_directory(
+        &mut self,
+        upper: &UpperEntry,
+        path: &VaultPath,
+        existing: Option<&Entry>,
+    ) -> Result<()> {
+        let meta = self.meta(upper, path, existing)?;
+        let meta = self.new_meta(path, meta)?;
+        let kind = Entry::directory(meta.mode, meta.mtime).kind;
+        Ok(self.edit.put(path, Entry { kind, meta })?)
     }
 
     fn origin(&self, path: &VaultPath) -> VaultPath {
@@ -277,14 +273,24 @@ impl<'a> Applied<'a> {
             Some(entry) => (entry.meta.uid, entry.meta.gid),
             None => (self.input.owner.uid, self.input.owner.gid),
         };
+        let kept = upper.xattrs.iter().filter(|(name, _)| !is_unkept(name));
         Ok(Meta {
             mode: upper.mode,
             uid,
             gid,
             mtime: time(upper.mtime),
             ctime: time(upper.ctime),
-            xattrs: upper.xattrs.clone(),
+            xattrs: kept
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
         })
+    }
+
+    /// Says so when a file has attributes that its entry will not.
+    fn report_unkept(&mut self, upper: &UpperEntry) {
+        if has_unkept(upper) {
+            self.skip(upper, "its attributes named user.overlay.* are not kept");
+        }
     }
 
     pub fn skip(&mut self, upper: &UpperEntry, reason: &'static str) {
@@ -292,6 +298,15 @@ impl<'a> Applied<'a> {
         path.extend_from_slice(&upper.path);
         self.skipped.push(Skipped { path, reason });
     }
+}
+
+/// Whether something is said about a file that no tree holds.
+pub(super) fn has_unkept(entry: &UpperEntry) -> bool {
+    entry.xattrs.keys().any(|name| is_unkept(name))
+}
+
+fn is_unkept(attribute: &[u8]) -> bool {
+    attribute.starts_with(UNKEPT)
 }
 
 /// Where the base has the directory that now stands under another name: a redirect is either a path

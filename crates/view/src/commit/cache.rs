@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use avfs_vault::{Content, RootId, Time};
 
+use super::apply::has_unkept;
 use super::contents::Contents;
 use super::{CommitInput, Committed, Skipped, Writers, nanoseconds, time};
 use crate::scan::{UpperEntry, UpperKind};
@@ -134,8 +135,9 @@ impl<'a> Known<'a> {
         'a: 'b,
     {
         let last = self.last.filter(|last| last.base == base)?;
-        // What a renamed directory shows depends on where it was.
-        if entries.iter().chain(&last.entries).any(is_redirected) {
+        // What a renamed directory shows depends on where it was; and what is not kept is told anew each time.
+        let is_special = |entry: &UpperEntry| is_redirected(entry) || has_unkept(entry);
+        if entries.iter().chain(&last.entries).any(is_special) {
             return None;
         }
         let listed = entries.iter().enumerate();

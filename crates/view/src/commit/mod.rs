@@ -7,7 +7,7 @@
 mod apply;
 mod cache;
 mod contents;
-mod exchange;
+mod own_work;
 
 use std::collections::BTreeSet;
 use std::os::fd::BorrowedFd;
@@ -28,25 +28,49 @@ pub struct CommitInput<'a> {
     pub base: RootId,
     /// What the layer amounted to before: what is the same but for the time of its change stays the same.
     pub last_commit: RootId,
-    /// Paths that belong to the sandbox, not to the vault.
-    pub mount_points: &'a BTreeSet<VaultPath>,
-    pub unfinished: Unfinished<'a>,
+    /// Directories that the view has whether or not the base does, such as mount points.
+    pub skeleton: &'a BTreeSet<VaultPath>,
+    pub own_work: OwnWork<'a>,
     /// The stored owner of paths that are new.
     pub owner: Owner,
     /// Whether a process might still be writing: then no hash is trusted the next time.
     pub writers: Writers,
 }
 
-/// How the sandbox's own work that is not finished is known.
+/// What in a layer is our own work and no content. Nothing else is left out, whatever it is called: commands choose
+/// the names of all they make.
 #[derive(Debug, Clone, Copy)]
-pub struct Unfinished<'a> {
-    /// Names that begin so are no work of anybody's.
-    pub prefix: &'a [u8],
-    /// Two names that are being exchanged are noted in a directory of such a name, by these links; with both
-    /// there, it is decided.
+pub enum OwnWork<'a> {
+    None,
+    /// Names that begin with the layer's token, which is known to nobody else: what a served view has not finished.
+    Names(&'a [u8]),
+    /// A directory that no command can reach.
+    Staging(Staging<'a>),
+}
+
+/// The directory in which a sandbox copies what it renames.
+#[derive(Debug, Clone, Copy)]
+pub struct Staging<'a> {
+    /// A directory of the layer's top on which something else is mounted in the sandbox, and which commands can
+    /// therefore not change.
+    pub hidden: &'a [u8],
+    /// The staging directory's name in it.
+    pub name: &'a [u8],
+    /// Two names that are being exchanged are noted in a directory of the staging directory, by these links; with
+    /// both there, it is decided.
     pub exchange_ends: [&'a [u8]; 2],
     /// What the names will mean, in the same order, as far as they do not yet.
     pub exchange_copies: [&'a [u8]; 2],
+    pub used: StagingUse,
+}
+
+/// Whether whoever works in a staging directory can still finish it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StagingUse {
+    /// What is stored is what commands see now.
+    InUse,
+    /// An exchange that was decided has happened.
+    Abandoned,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,13 +103,13 @@ pub fn commit(
     cache: &mut HashCache,
 ) -> Result<Committed> {
     let started = Time::now();
-    let entries = scanner.scan(upper)?;
+    let mut entries = scanner.scan(upper)?;
+    let exchanges = own_work::separate(&mut entries, &input.own_work);
     let known = cache.known(&entries);
     let contents = Contents::read(input, scanner, upper, &entries, &known)?;
-    let exchanges = exchange::find(&entries, &input.unfinished);
     if !exchanges.is_empty() {
         *cache = HashCache::default();
-        let listed = exchange::settle(entries, contents, &exchanges);
+        let listed = own_work::settle(entries, contents, &exchanges);
         return whole(input, &listed.entries, &listed.contents, listed.staying);
     }
     let committed = match known.changes(input.base, &entries) {

@@ -12,10 +12,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-const UNFINISHED: Unfinished<'static> = Unfinished {
-    prefix: b".unfinished-",
+/// Where the sandbox of these uppers would copy what it renames.
+pub const STAGING: Staging<'static> = Staging {
+    hidden: b"proc",
+    name: b"token",
     exchange_ends: [b"first", b"second"],
     exchange_copies: [b"to-first", b"to-second"],
+    used: StagingUse::Abandoned,
 };
 
 pub struct Scene {
@@ -78,13 +81,22 @@ impl Scene {
     }
 
     pub fn commit(&mut self, writers: Writers) -> Committed {
-        let mount_points = BTreeSet::from(["/usr".parse().unwrap(), "/var/tmp".parse().unwrap()]);
+        self.commit_with(writers, OwnWork::Staging(STAGING))
+            .unwrap()
+    }
+
+    pub fn commit_with(
+        &mut self,
+        writers: Writers,
+        own_work: OwnWork<'_>,
+    ) -> crate::Result<Committed> {
+        let skeleton = BTreeSet::from(["/usr".parse().unwrap(), "/var/tmp".parse().unwrap()]);
         let input = CommitInput {
             trees: &self.trees,
             base: self.base,
             last_commit: self.last_commit,
-            mount_points: &mount_points,
-            unfinished: UNFINISHED,
+            skeleton: &skeleton,
+            own_work,
             owner: Owner {
                 uid: 1000,
                 gid: 1000,
@@ -92,7 +104,7 @@ impl Scene {
             writers,
         };
         let upper = std::fs::File::open(&self.upper).unwrap();
-        commit(&input, &self.scanner, upper.as_fd(), &mut self.cache).unwrap()
+        commit(&input, &self.scanner, upper.as_fd(), &mut self.cache)
     }
 
     /// Path and text of every file of a root.
@@ -184,38 +196,73 @@ fn a_redirected_directory_brings_its_origin_along() {
 fn a_redirect_to_nowhere_is_an_error() {
     let mut scene = Scene::new();
     scene.mark("moved", "redirect", "/nowhere");
-    let mount_points = BTreeSet::new();
-    let input = CommitInput {
-        trees: &scene.trees,
-        base: scene.base,
-        last_commit: scene.base,
-        mount_points: &mount_points,
-        unfinished: UNFINISHED,
-        owner: Owner { uid: 0, gid: 0 },
-        writers: Writers::None,
-    };
-    let upper = std::fs::File::open(&scene.upper).unwrap();
-    let refused = commit(&input, &scene.scanner, upper.as_fd(), &mut scene.cache);
+    let refused = scene.commit_with(Writers::None, OwnWork::None);
     assert!(matches!(refused, Err(Error::LostRedirect { .. })));
 }
 
 #[test]
-fn mount_points_and_what_trees_do_not_hold_are_left_out() {
+fn a_mount_point_that_was_renamed_is_an_empty_directory() {
     let mut scene = Scene::new();
-    scene.write("usr/x", "not the vault's");
-    scene.write("var/tmp/x", "nor this");
-    scene.write("var/kept", "but this");
-    scene.write("a/.unfinished-1/f", "half a copy");
+    scene.mark("w", "redirect", "/var");
+    scene.write("w/x", "new");
+    scene.write("var/tmp/x", "where nothing is mounted any more");
+    let committed = scene.commit(Writers::None);
+    let files = scene.files(committed.root);
+    let new = [
+        ("/var/tmp/x", "where nothing is mounted any more"),
+        ("/w/x", "new"),
+    ];
+    for (path, text) in new {
+        assert!(files.contains(&(path.into(), text.into())), "{files:?}");
+    }
+}
+
+#[test]
+fn all_names_are_content_but_those_that_nobody_can_choose() {
+    let names = [
+        "usr/x",
+        "var/tmp/x",
+        "proc/x",
+        "proc/tokens/x",
+        "token",
+        "a/token/x",
+        ".avfs-moving-1/first",
+        ".avfs-writing",
+        "a/.moved-1/x",
+    ];
+    for own_work in [OwnWork::None, OwnWork::Staging(STAGING)] {
+        let mut scene = Scene::new();
+        for name in names {
+            scene.write(name, name);
+        }
+        scene.write("proc/token/1/f", "half a copy");
+        let committed = scene.commit_with(Writers::None, own_work).unwrap();
+        let files = scene.files(committed.root);
+        // Content only where the staging directory is none.
+        let is_staged = matches!(own_work, OwnWork::Staging(_));
+        let expected = names.len() + 3 + usize::from(!is_staged);
+        assert_eq!(files.len(), expected, "{files:?}");
+        for name in names {
+            let stored = (format!("/{name}"), name.to_owned());
+            assert!(files.contains(&stored), "{name} is not in {files:?}");
+        }
+    }
+    let mut scene = Scene::new();
+    scene.write("a/token-1/f", "not finished");
+    scene.write("a/tok", "content");
+    let own_work = OwnWork::Names(b"token-");
+    let committed = scene.commit_with(Writers::None, own_work).unwrap();
+    let files = scene.files(committed.root);
+    assert_eq!(files.len(), 4, "{files:?}");
+    assert!(files.contains(&("/a/tok".into(), "content".into())));
+}
+
+#[test]
+fn what_trees_do_not_hold_is_left_out() {
+    let mut scene = Scene::new();
     let socket = std::os::unix::net::UnixListener::bind(scene.upper.join("s")).unwrap();
     let committed = scene.commit(Writers::None);
     drop(socket);
-    let files = scene.files(committed.root);
-    assert!(files.contains(&("/var/kept".into(), "but this".into())));
-    assert!(
-        !files
-            .iter()
-            .any(|(path, _)| path.starts_with("/usr") || path.contains("tmp"))
-    );
     let skipped = Skipped {
         path: b"/s".to_vec(),
         reason: "sockets are not kept",

@@ -9,8 +9,8 @@ use std::path::Path;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use super::cache::RACY;
-use super::tests::{Scene, pairs};
-use super::{Change, Writers};
+use super::tests::{STAGING, Scene, pairs};
+use super::{Change, OwnWork, Staging, StagingUse, Writers};
 
 /// The same numbers in every run.
 struct Dice(u64);
@@ -40,7 +40,7 @@ impl Dice {
             "usr/u",
             "x",
             "y",
-            "a/.unfinished-1",
+            "proc/token/1",
         ];
         PATHS[self.roll(PATHS.len())]
     }
@@ -194,7 +194,7 @@ fn only_what_changed_is_looked_at_again() {
 fn exchange() -> Scene {
     let scene = Scene::new();
     scene.write("n/new", "new");
-    let at = ".unfinished-1";
+    let at = "proc/token/1";
     scene.write(&format!("{at}/to-first/new"), "new");
     for (path, text) in [("f", "one"), ("g", "one"), ("sub/h", "changed")] {
         scene.write(&format!("{at}/to-second/{path}"), text);
@@ -203,7 +203,7 @@ fn exchange() -> Scene {
 }
 
 fn decide(scene: &Scene, first: &str, second: &str) {
-    let at = scene.upper.join(".unfinished-1");
+    let at = scene.upper.join("proc/token/1");
     symlink(second, at.join("second")).unwrap();
     symlink(first, at.join("first")).unwrap();
 }
@@ -229,25 +229,53 @@ fn an_exchange_has_happened_once_it_is_decided() {
         scene.files(root)
     };
     assert_eq!(files(&mut scene), pairs(&OLD));
-    symlink("/n", scene.upper.join(".unfinished-1/second")).unwrap();
+    symlink("/n", scene.upper.join("proc/token/1/second")).unwrap();
     assert_eq!(files(&mut scene), pairs(&OLD), "one link decides nothing");
-    symlink("/a", scene.upper.join(".unfinished-1/first")).unwrap();
+    symlink("/a", scene.upper.join("proc/token/1/first")).unwrap();
     assert_eq!(files(&mut scene), pairs(&NEW));
     // Half of the old is gone, and a new file came too late.
     scene.mark("a", "opaque", "y");
     scene.write("a/g", "one");
     assert_eq!(files(&mut scene), pairs(&NEW));
     fs::remove_dir_all(scene.upper.join("a")).unwrap();
-    let copy = scene.upper.join(".unfinished-1/to-first");
+    let copy = scene.upper.join("proc/token/1/to-first");
     fs::rename(copy, scene.upper.join("a")).unwrap();
     scene.mark("a", "opaque", "y");
     assert_eq!(files(&mut scene), pairs(&NEW), "the first has arrived");
     fs::remove_dir_all(scene.upper.join("n")).unwrap();
-    let copy = scene.upper.join(".unfinished-1/to-second");
+    let copy = scene.upper.join("proc/token/1/to-second");
     fs::rename(copy, scene.upper.join("n")).unwrap();
     assert_eq!(files(&mut scene), pairs(&NEW), "and so has the second");
-    fs::remove_dir_all(scene.upper.join(".unfinished-1")).unwrap();
+    fs::remove_dir_all(scene.upper.join("proc/token/1")).unwrap();
     assert_eq!(files(&mut scene), pairs(&NEW));
+}
+
+#[test]
+fn a_commit_beside_a_living_sandbox_shows_what_its_commands_see() {
+    let mut scene = exchange();
+    decide(&scene, "/a", "/n");
+    let own_work = OwnWork::Staging(Staging {
+        used: StagingUse::InUse,
+        ..STAGING
+    });
+    let committed = scene.commit_with(Writers::Some, own_work).unwrap();
+    assert_eq!(scene.files(committed.root), pairs(&OLD));
+}
+
+#[test]
+fn records_that_commands_could_forge_mean_nothing() {
+    let mut scene = Scene::new();
+    let forged = [".avfs-moving-1", "token/1", "a/proc/token/1", "proc/1"];
+    for at in forged {
+        scene.write(&format!("{at}/to-first"), "other bytes");
+        for (name, goal) in [("first", "/a/f"), ("second", "/a/g")] {
+            symlink(goal, scene.upper.join(at).join(name)).unwrap();
+        }
+    }
+    let root = scene.commit(Writers::None).root;
+    let files = scene.files(root);
+    assert!(files.contains(&("/a/f".into(), "one".into())), "{files:?}");
+    assert_eq!(files.len(), 3 + 3 * forged.len(), "{files:?}");
 }
 
 #[test]

@@ -136,3 +136,24 @@ fn a_damaged_record_is_said_to_be_one() {
     let damaged = layers.find().unwrap().remove(0).claim(Duration::ZERO);
     assert!(matches!(damaged, Err(Error::BadLayer { .. })));
 }
+
+#[test]
+fn a_layer_has_a_token_that_no_other_has_and_that_outlives_its_maker() {
+    let (_home, layers, vault) = scene();
+    let create = || layers.create(vault, root('a'), &top(), LayerUse::Sandbox);
+    let (one, other) = (create().unwrap(), create().unwrap());
+    let token = one.token().expect("a token").to_owned();
+    assert_eq!(token.len(), 32);
+    assert_ne!(other.token(), Some(token.as_str()));
+    let path = one.path.clone();
+    drop(one);
+    let found = Layer::claim(path.clone(), RECORD, Duration::ZERO).unwrap();
+    assert_eq!(found.token(), Some(token.as_str()));
+    drop(found);
+    // As earlier versions wrote it.
+    let record = File::options().write(true).open(path.join(RECORD)).unwrap();
+    record.set_len(RECORD_BYTES as u64).unwrap();
+    let old = Layer::claim(path, RECORD, Duration::ZERO).unwrap();
+    assert_eq!(old.token(), None);
+    assert_eq!(old.record(), other.record());
+}

@@ -7,7 +7,17 @@ use avfs_api::wire::{EnvelopeResult, Exec, LimitsAsk, StatusWord};
 use avfs_sandbox::attack::HIDING;
 
 /// What is in the vault for them.
-pub const SCRIPTS: [(&str, &str); 3] = [
+pub const SCRIPTS: [(&str, &str); 5] = [
+    ("names.txt", OWN_NAMES),
+    (
+        "names.sh",
+        r#"cd /workspace
+for name in $(cat names.txt); do
+    mkdir "$name" && echo x > "$name/to-first"
+    ln -s /workspace/names.sh "$name/first" && ln -s /workspace/names.txt "$name/second"
+done
+"#,
+    ),
     ("fork.sh", "f() { f | f & }\nf\nsleep 1\n"),
     (
         "orphans.sh",
@@ -75,7 +85,26 @@ const LITTLE_MEMORY: LimitsAsk = LimitsAsk {
     ..NO_LIMITS
 };
 
-const BOMBS: [Bomb; 7] = [
+/// Names that could be taken for those of our own temporary files, each for a directory.
+const OWN_NAMES: &str =
+    ".avfs-moving-1\n.avfs-moving-\n.avfs-writing\n.moved-1\n.avfs-export-1\n.wh.x\n";
+
+const BOMBS: [Bomb; 8] = [
+    Bomb {
+        name: "hiding files under names like our own temporary ones",
+        layer: "commit of every name",
+        argv: &["/bin/sh", "/workspace/names.sh"],
+        limits: NO_LIMITS,
+        held: |result| {
+            let stored = |path: &String| result.changed_files.contains(path);
+            let made = OWN_NAMES.lines().flat_map(|name| {
+                ["to-first", "first", "second"].map(|file| format!("/workspace/{name}/{file}"))
+            });
+            let made: Vec<String> = made.collect();
+            (result.skipped.is_empty() && made.iter().all(stored))
+                .then(|| format!("all {} were stored and reported", made.len()))
+        },
+    },
     Bomb {
         name: "a fork bomb",
         layer: "limit on processes",

@@ -147,17 +147,13 @@ impl Scene {
 
     pub fn commit(&mut self) -> Committed {
         let quiet = self.view.as_ref().map(|view| view.quiesce().unwrap());
-        let mount_points = BTreeSet::new();
+        let skeleton = BTreeSet::new();
         let input = CommitInput {
             trees: &self.trees,
             base: self.base,
             last_commit: self.base,
-            mount_points: &mount_points,
-            unfinished: crate::Unfinished {
-                prefix: PREFIX,
-                exchange_ends: [b"first", b"second"],
-                exchange_copies: [b"to-first", b"to-second"],
-            },
+            skeleton: &skeleton,
+            own_work: crate::OwnWork::Names(PREFIX),
             owner: me(),
             writers: Writers::Some,
         };

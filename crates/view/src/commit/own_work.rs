@@ -1,12 +1,12 @@
-//! Two names that were being exchanged when the layer was looked at.
+//! Our own work in a layer: left out of what is stored, or brought to its end.
 //!
-//! Without root, the sandbox exchanges stored directories by copying them. Once that is decided, what the names mean is
-//! what the copies hold, however much of the old is still there.
+//! Without root, the sandbox exchanges stored directories by copying them. If it ends in the middle, once that is
+//! decided, the names mean what the copies hold, however much of the old is still there.
 
 use std::collections::BTreeMap;
 
 use super::contents::{Contents, Hashed};
-use super::{Unfinished, is_within, vault_path};
+use super::{OwnWork, Staging, StagingUse, is_within, vault_path};
 use crate::scan::{UpperEntry, UpperKind};
 
 /// A copy in the layer, and the path that it is for; neither has a leading slash.
@@ -15,24 +15,54 @@ pub(super) struct Arrival {
     goal: Vec<u8>,
 }
 
-/// What has been decided and is not done yet.
-pub(super) fn find(entries: &[UpperEntry], unfinished: &Unfinished<'_>) -> Vec<Arrival> {
-    if unfinished.prefix.is_empty() {
-        return Vec::new();
+/// Takes our own work out of a listing, but for copies that are still to arrive at their goals.
+pub(super) fn separate(entries: &mut Vec<UpperEntry>, own_work: &OwnWork<'_>) -> Vec<Arrival> {
+    match own_work {
+        OwnWork::None => Vec::new(),
+        OwnWork::Names(token) => {
+            let is_ours = |name: &[u8]| name.starts_with(token);
+            entries.retain(|entry| !entry.path.split(|byte| *byte == b'/').any(is_ours));
+            Vec::new()
+        }
+        OwnWork::Staging(staging) => {
+            let top = [staging.hidden, b"/", staging.name].concat();
+            let arrivals = match staging.used {
+                StagingUse::InUse => Vec::new(),
+                StagingUse::Abandoned => decided(entries, staging, &top),
+            };
+            let is_staged = |path: &[u8]| is_within(path, &top);
+            // Then it is in the layer because of the staging directory, and the vault need not have it.
+            let is_only_ours = {
+                let beneath = entries.iter().map(|entry| &*entry.path);
+                let beneath = beneath.filter(|path| is_within(path, staging.hidden));
+                let mut beneath = beneath.filter(|path| *path != staging.hidden).peekable();
+                beneath.peek().is_some() && beneath.all(is_staged)
+            };
+            let arrives = |path: &[u8]| arrivals.iter().any(|it| is_within(path, &it.copy));
+            entries.retain(|entry| {
+                let path = &*entry.path;
+                let is_ours = is_staged(path) || is_only_ours && path == staging.hidden;
+                !is_ours || arrives(path)
+            });
+            arrivals
+        }
     }
+}
+
+/// What has been decided and is not done yet.
+fn decided(entries: &[UpperEntry], staging: &Staging<'_>, top: &[u8]) -> Vec<Arrival> {
     let mut noted: BTreeMap<&[u8], [Option<&[u8]>; 2]> = BTreeMap::new();
     for entry in entries {
         let UpperKind::Symlink { target } = &entry.kind else {
             continue;
         };
         let (directory, name) = parted(&entry.path);
-        if !parted(directory).1.starts_with(unfinished.prefix) {
+        if parted(directory).0 != top {
             continue;
         }
-        let end = unfinished.exchange_ends.iter().position(|end| *end == name);
-        // Anybody can make such links: what is no path of the vault's says nothing.
+        let end = staging.exchange_ends.iter().position(|end| *end == name);
         let goal = target.strip_prefix(b"/").filter(|goal| {
-            !goal.is_empty() && vault_path(goal).is_some() && !is_within(goal, directory)
+            !goal.is_empty() && vault_path(goal).is_some() && !is_within(goal, staging.hidden)
         });
         if let (Some(end), Some(goal)) = (end, goal) {
             noted.entry(directory).or_default()[end] = Some(goal);
@@ -43,14 +73,11 @@ pub(super) fn find(entries: &[UpperEntry], unfinished: &Unfinished<'_>) -> Vec<A
             return None;
         };
         let goals = [first, second].into_iter();
-        Some(
-            goals
-                .zip(unfinished.exchange_copies)
-                .map(move |(goal, name)| Arrival {
-                    copy: [directory, b"/", name].concat(),
-                    goal: goal.to_vec(),
-                }),
-        )
+        let goals = goals.zip(staging.exchange_copies);
+        Some(goals.map(move |(goal, name)| Arrival {
+            copy: [directory, b"/", name].concat(),
+            goal: goal.to_vec(),
+        }))
     });
     let is_there = |arrival: &Arrival| entries.iter().any(|entry| entry.path == arrival.copy);
     decided.flatten().filter(is_there).collect()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use avfs_vault::{ExecId, RootId, Vault};
 
 use super::{Company, Slot, State};
-use crate::entered::{Entered, Running};
+use crate::entered::Entered;
 use crate::opened::Shape;
 use crate::runtime::Runtime;
 use crate::{Error, Result};

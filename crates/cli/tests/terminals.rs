@@ -227,7 +227,10 @@ fn without_a_terminal_there_is_none_to_sit_at() {
         assert_eq!(waited["exit_code"], 0, "{waited:#}");
         assert_eq!(waited["terminal"], json!({ "rows": 30, "columns": 100 }));
         let polled = home.json(&["job", "poll", &job]);
-        assert_eq!(polled["stdout"], "30 100\r\n/dev/terminals/0\r\n", "{polled:#}");
+        assert_eq!(
+            polled["stdout"], "30 100\r\n/dev/terminals/0\r\n",
+            "{polled:#}"
+        );
         let plain = home.json(&["job", "start", "--", "sleep", "1000"]);
         let plain = plain["job_id"].to_string();
         assert_eq!(home.json(&["attach", &plain])["error"], "Invalid");

@@ -9,8 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use avfs_sandbox::{
-    Command, Enforced, Event, ExitStatus, Limit, Mechanism, Running, Sandbox, StartFailure, Stdio,
-    Usage,
+    Command, Enforced, Event, ExitStatus, Running, Sandbox, StartFailure, Stdio, Usage,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
@@ -21,7 +20,7 @@ use rustix::process::Signal;
 use avfs_vault::ApprovalId;
 
 use self::feed::Feed;
-use self::status::status_of;
+use self::status::{DISK, DISK_RESERVE, limit_of, status_of};
 use crate::capture::Capture;
 use crate::control::Control;
 use crate::gauge::Gauge;
@@ -251,17 +250,6 @@ impl Why {
     }
 }
 
-/// What holds a command to its limit on the disk.
-const DISK: Enforced = Enforced {
-    limit: Limit::Disk,
-    by: Mechanism::Poll,
-};
-/// What watches how much of the disk is free.
-const DISK_RESERVE: Enforced = Enforced {
-    limit: Limit::DiskReserve,
-    by: Mechanism::Poll,
-};
-
 enum End {
     CouldNotStart(StartFailure),
     Exited {
@@ -443,13 +431,7 @@ impl Watch<'_> {
         limits.extend(self.gauge.as_ref().map(|_| DISK));
         let mut defaults = self.running.default_limits().to_vec();
         defaults.extend(self.reserve.as_ref().map(|_| DISK_RESERVE));
-        let too_much = match self.ending {
-            Ending::Killed { why: Why::Disk } => Some(DISK),
-            Ending::Killed {
-                why: Why::DiskReserve,
-            } => Some(DISK_RESERVE),
-            _ => None,
-        };
+        let too_much = limit_of(&self.ending);
         let status = status_of(&self.ending, end);
         self.control.release();
         let [stdout, stderr] = self.outputs.map(|output| output.capture.finish());

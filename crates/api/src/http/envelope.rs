@@ -195,15 +195,19 @@ fn request_item(asked: &Asked, report: &ExecReport) -> EnvelopeRequest {
     }
 }
 
+fn output_counts(report: &ExecReport) -> OutputCounts {
+    OutputCounts {
+        stdout: counts(&report.stdout),
+        stderr: counts(&report.stderr),
+    }
+}
+
 fn result_item(request: &EnvelopeRequest, report: ExecReport) -> EnvelopeResult {
     let ended = Ended::of(&report.status);
     let changed = report.changed_files();
     let (changed_files, changed_files_b64) = to_texts(changed.iter().map(VaultPath::as_bytes));
     let (cwd, cwd_b64) = items::path(&report.cwd);
-    let output = OutputCounts {
-        stdout: counts(&report.stdout),
-        stderr: counts(&report.stderr),
-    };
+    let output = output_counts(&report);
     let exit_code = report.exit_code();
     let approval_id = envelope_approval::id(&report);
     let asked = envelope_approval::reason(&report);

@@ -1,10 +1,32 @@
 //! What became of a command, from how it ended and why it was ended.
 
-use avfs_sandbox::{ExitStatus, Limit, StartFailure, StartStep};
+use avfs_sandbox::{Enforced, ExitStatus, Limit, Mechanism, StartFailure, StartStep};
 use rustix::process::Signal;
 
 use super::{End, Ending, Why};
 use crate::report::ExecStatus;
+
+/// What holds a command to its limit on the disk.
+pub(super) const DISK: Enforced = Enforced {
+    limit: Limit::Disk,
+    by: Mechanism::Poll,
+};
+/// What watches how much of the disk is free.
+pub(super) const DISK_RESERVE: Enforced = Enforced {
+    limit: Limit::DiskReserve,
+    by: Mechanism::Poll,
+};
+
+/// The limit for which the command was killed by its watcher.
+pub(super) fn limit_of(ending: &Ending) -> Option<Enforced> {
+    match ending {
+        Ending::Killed { why: Why::Disk } => Some(DISK),
+        Ending::Killed {
+            why: Why::DiskReserve,
+        } => Some(DISK_RESERVE),
+        _ => None,
+    }
+}
 
 pub(super) fn status_of(ending: &Ending, end: End) -> ExecStatus {
     let (status, cause) = match end {

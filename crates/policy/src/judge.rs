@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::again::{self, Numbers, Reliance};
 use crate::carriers;
 use crate::code;
 use crate::commands::{self, Known};
 use crate::finding::{Finding, Touched, conclude};
+use crate::literal;
 use crate::mask::Piece;
 use crate::paths::{self, forbidden, forbidden_path};
 use crate::rules::Rules;
@@ -20,6 +22,8 @@ use crate::{Category, CommandForm, Decision, Request};
 const DEEPEST: usize = 16;
 /// Nested commands in one request beyond this number are refused.
 const MOST_NESTED: usize = 1000;
+/// Arguments of several values that are tried with each of them.
+const MOST_DOUBTFUL: usize = 32;
 /// Values remembered for one variable.
 const MOST_VALUES: usize = 8;
 
@@ -60,6 +64,7 @@ pub(crate) struct Judge {
     nested: usize,
     /// Bytes of shell text parsed so far.
     pub parsed: usize,
+    pub numbers: Numbers,
     findings: Vec<Finding>,
 }
 
@@ -84,6 +89,7 @@ impl Judge {
             depth: 0,
             nested: 0,
             parsed: 0,
+            numbers: Numbers::default(),
             findings: Vec::new(),
         }
     }
@@ -118,6 +124,11 @@ impl Judge {
                 self.simple_words(words.collect(), Stdin::Inherited, Finding::default());
             }
         }
+        let (functions, altered) = (&self.functions, self.altered);
+        let replaced = |program: &str| altered || functions.contains(program);
+        for text in std::mem::take(&mut self.numbers).spoiled(replaced) {
+            self.findings.push(Finding::anything(&text));
+        }
         if self.altered {
             for finding in &mut self.findings {
                 finding.altered = true;
@@ -139,9 +150,7 @@ impl Judge {
             let value = Word::fixed(String::from_utf8_lossy(value));
             let mut finding = Finding::about(&format!("{name}=…"));
             self.assigned(&name, value, &[], &mut finding);
-            if !finding.categories.is_empty() {
-                self.findings.push(finding);
-            }
+            self.beside(finding);
         }
     }
 
@@ -166,6 +175,20 @@ impl Judge {
         finding.add(Category::Unknown);
         finding.note(why);
         self.findings.push(finding);
+    }
+
+    /// What was found about something beside the commands, if it is anything.
+    pub fn beside(&mut self, finding: Finding) {
+        if !finding.categories.is_empty() {
+            self.findings.push(finding);
+        }
+    }
+
+    /// Text that bash evaluates again.
+    pub fn rely(&mut self, reliance: Reliance, text: &str) {
+        if !reliance.is_empty() && !self.numbers.rely(reliance, text) {
+            self.findings.push(Finding::anything(text));
+        }
     }
 
     /// A finding about something that is not a simple command.
@@ -230,10 +253,17 @@ impl Judge {
             let places = forbidden(&value, None).into_iter();
             places.for_each(|place| finding.reaches(place));
         }
+        let number = again::is_number(&value.text, value.vague);
+        self.numbers.set(name, number);
+        if !number && again::is_always_number(name) {
+            self.findings.push(Finding::anything(&format!("{name}=…")));
+        }
         let vars = Arc::make_mut(&mut self.vars);
         let values = vars.entry(name.to_owned()).or_default();
         if values.len() == MOST_VALUES {
-            values.remove(0);
+            // One that is left out may have been anything.
+            values[0] = HOLE.to_string();
+            values.remove(1);
         }
         values.push(value.text);
     }
@@ -275,17 +305,67 @@ impl Judge {
     fn program(&mut self, program: &Word, arguments: &[Word], stdin: &Stdin, found: &mut Finding) {
         if program.dynamic || program.glob {
             found.add(Category::Unknown);
-            found.dynamic = program.text.contains(HOLE) || program.glob;
+            let open = program.text.contains(HOLE) || program.glob;
+            found.dynamic |= open || program.unsure;
+            found.anything |= open && program.spreads;
             if found.dynamic {
                 found.note("the program's name is known only when it runs");
+            }
+            if open {
                 for name in commands::names_like(&program.text) {
                     self.named(name, arguments, stdin, found);
                 }
                 return;
             }
         }
-        for name in program.others.iter().chain([&program.text]) {
-            self.named(name, arguments, stdin, found);
+        for other in &program.others {
+            self.instead(other, arguments, stdin, found);
+        }
+        self.named(&program.text, arguments, stdin, found);
+        for (i, word) in arguments.iter().enumerate().take(MOST_DOUBTFUL) {
+            if word.unsure || !word.others.is_empty() {
+                self.doubtful(&program.text, arguments, i, stdin, found);
+            }
+        }
+    }
+
+    /// Another value that the program's word may have; it may bring arguments along.
+    fn instead(&mut self, other: &str, arguments: &[Word], stdin: &Stdin, found: &mut Finding) {
+        let mut words = other.split_whitespace().map(Word::fixed);
+        match words.next() {
+            Some(program) if program.text.contains(HOLE) => found.is_anything(),
+            Some(program) => {
+                let arguments: Vec<Word> = words.chain(arguments.iter().cloned()).collect();
+                self.named(&program.text, &arguments, stdin, found);
+            }
+            None => {}
+        }
+    }
+
+    /// An argument of several possible values: the command is what it is with any of them.
+    fn doubtful(
+        &mut self,
+        program: &str,
+        arguments: &[Word],
+        at: usize,
+        stdin: &Stdin,
+        found: &mut Finding,
+    ) {
+        let unknown = [HOLE.to_string()];
+        let values = match arguments[at].others.as_slice() {
+            [] => &unknown,
+            others => others,
+        };
+        for value in values {
+            let meant = value.split_whitespace().map(|text| Word {
+                text: text.to_owned(),
+                others: Vec::new(),
+                unsure: false,
+                ..arguments[at].clone()
+            });
+            let mut variant = arguments.to_vec();
+            variant.splice(at..=at, meant);
+            self.named(program, &variant, stdin, found);
         }
     }
 
@@ -303,6 +383,11 @@ impl Judge {
         if let Some(unwrapped) = wrappers::unwrap(name, arguments, stdin) {
             return self.unwrapped(name, arguments, unwrapped, found);
         }
+        let relies = again::by_builtin(name, arguments);
+        if !relies.is_empty() {
+            let text = format!("{name} {}", said(arguments));
+            self.rely(relies, &text);
+        }
         self.builtins(name, arguments);
         let mut known = commands::classify(name, arguments);
         if let Stdin::Text(text) = stdin {
@@ -316,7 +401,7 @@ impl Judge {
             known.categories.remove(Category::HostEscapeRisk);
         }
         if matches!(name, "." | "source") && arguments.iter().any(is_stream) {
-            found.dynamic = true;
+            found.is_anything();
         }
         self.known(known, found);
         self.named_paths(&commands::path_arguments(name, arguments), found);
@@ -392,7 +477,7 @@ impl Judge {
         found.categories.extend(inner.categories);
         found.notes.extend(inner.note);
         if inner.dynamic {
-            found.dynamic = true;
+            found.is_anything();
             found.note("the commands it runs are known only when they run");
         }
         let own = &args[..inner.own_arguments.min(args.len())];
@@ -407,13 +492,26 @@ impl Judge {
             }
         }
         for script in inner.scripts {
-            if script.dynamic {
-                found.add(Category::Unknown);
-            }
-            self.text(&as_script(&script));
+            self.script(&script, found);
         }
         for words in inner.commands {
             self.nested(words, inner.stdin.clone());
+        }
+    }
+
+    /// Shell text that a command is given. What is known of it only at run time may be any command.
+    fn script(&mut self, script: &Word, found: &mut Finding) {
+        if script.dynamic {
+            found.add(Category::Unknown);
+        }
+        let open = script.vague && script.text.contains(HOLE);
+        let others = script.others.iter();
+        if open || script.unsure || others.clone().any(|other| other.contains(HOLE)) {
+            found.is_anything();
+            found.note("the commands it runs are known only when they run");
+        }
+        for text in others.chain([&script.text]) {
+            self.text(&as_script(&Word::fixed(text)));
         }
     }
 
@@ -438,9 +536,7 @@ impl Judge {
                         };
                         let mut finding = Finding::about(&word.text);
                         self.assigned(variable, value, &[], &mut finding);
-                        if !finding.categories.is_empty() {
-                            self.findings.push(finding);
-                        }
+                        self.beside(finding);
                     }
                 }
             }
@@ -449,6 +545,12 @@ impl Judge {
                 let known: Vec<&Word> = arguments.iter().filter(known).collect();
                 for word in known {
                     Arc::make_mut(&mut self.vars).remove(&word.text);
+                }
+                for word in arguments.iter().filter(|_| name != "unset") {
+                    let name = word.text.split('[').next().unwrap_or_default();
+                    if literal::name_prefix(name) == name && !name.is_empty() {
+                        self.numbers.set(name, false);
+                    }
                 }
             }
             _ => {}

@@ -6,11 +6,12 @@
 //! never answered with `allow`.
 //!
 //! One request goes through the files in this order: `mask`, `documents`, `fold`, `tokens`, `shell` and
-//! `simple` (text to commands), `word`, `literal`, `escape`
-//! and `brace` (quotes and expansions), `judge` (one command), `wrappers`, `runners` and `carriers` (commands that run commands),
+//! `simple` (text to commands), `word`, `literal`, `parameter`, `escape`
+//! and `brace` (quotes and expansions), `again` (text that bash evaluates a second time), `judge` (one command), `wrappers`, `runners` and `carriers` (commands that run commands),
 //! `commands`, `vocabulary`, `tools`, `git`, `code`, `categories` (what a command is), `paths` (what it reaches for), `finding`,
 //! `conditions` and `rules` (the decision). Rules come from `file`.
 
+mod again;
 mod brace;
 mod carriers;
 mod categories;
@@ -29,6 +30,7 @@ mod git;
 mod judge;
 mod literal;
 mod mask;
+mod parameter;
 mod paths;
 mod rules;
 mod runners;

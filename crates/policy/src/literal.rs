@@ -1,5 +1,6 @@
 //! Words that can be read at once, without following them character by character.
 
+use crate::again::is_always_number;
 use crate::word::{HOLE, Mode, Vars, Word};
 
 /// Reads a word of plain characters, quoted strings and variables in double quotes, as almost every word is.
@@ -57,18 +58,34 @@ fn double_quoted<'s>(inner: &'s str, vars: &Vars, word: &mut Word) -> Option<&'s
         let after = rest.strip_prefix('$')?;
         let name = name_prefix(after);
         let value = vars.get(name).filter(|_| !name.is_empty());
-        match value.and_then(|values| values.last()) {
-            Some(value) => word.text.push_str(value),
-            None => word.text.push(HOLE),
+        match value.and_then(|values| values.split_last()) {
+            Some((value, earlier)) => {
+                word.text.push_str(value);
+                word.unsure |= !earlier.is_empty();
+                word.vague = true;
+            }
+            None => {
+                word.text.push(HOLE);
+                word.vague |= !name.is_empty() && !is_always_number(name);
+            }
         }
         word.dynamic = true;
-        let special = |c: &char| c.is_ascii_digit() || "@*#?-$!".contains(*c);
-        let length = match name.is_empty() {
-            true => after.chars().next().filter(special)?.len_utf8(),
-            false => name.len(),
+        rest = match name.is_empty() {
+            true => special_parameter(after, word)?,
+            false => &after[name.len()..],
         };
-        rest = &after[length..];
     }
+}
+
+/// `$1`, `$@`, `$#` and the like; returns what comes after it.
+fn special_parameter<'s>(after: &'s str, word: &mut Word) -> Option<&'s str> {
+    match after.bytes().next()? {
+        b'#' | b'?' | b'$' | b'!' => {}
+        b'@' => (word.vague, word.spreads) = (true, true),
+        b'0'..=b'9' | b'*' | b'-' => word.vague = true,
+        _ => return None,
+    }
+    Some(&after[1..])
 }
 
 /// The name of a variable at the beginning of the text.
@@ -118,7 +135,7 @@ mod tests {
             if let Some(at_once) = at_once(&word, &vars, mode) {
                 let followed = follow(&word, &[], &vars, mode).unwrap();
                 assert_eq!(followed.words, [at_once], "{word} {mode:?}");
-                assert!(followed.commands.is_empty() && !followed.opaque);
+                assert!(followed.commands.is_empty() && followed.relies.is_empty());
                 read += 1;
             }
         }

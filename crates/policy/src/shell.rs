@@ -2,18 +2,22 @@
 
 use std::sync::Arc;
 
-use brush_parser::ast::{self, Command, CompoundCommand, CompoundList, ExtendedTestExpr};
+use brush_parser::ast::{
+    self, BinaryPredicate, Command, CompoundCommand, CompoundList, ExtendedTestExpr, UnaryPredicate,
+};
 use brush_parser::{ParserOptions, Token, parse_tokens};
 
 use crate::Category;
+use crate::again;
 use crate::commands::may_hold_commands;
+use crate::finding::Finding;
 use crate::fold::{Folded, fold, run_of};
 use crate::judge::{Judge, Parsing, Stdin};
 use crate::literal::at_once;
 use crate::mask::{Masked, mask};
 use crate::tokens::{can_be_parsed, tokenize};
 use crate::vocabulary::changes_meaning;
-use crate::word::{HOLE, Mode, Unreadable, Word, read};
+use crate::word::{HOLE, Mode, Reading, Unreadable, Word, evaluated, read};
 
 /// Longer text than this is not judged, and no more than this in all nested texts together.
 const LONGEST_TEXT: usize = 512 * 1024;
@@ -306,6 +310,16 @@ impl Judge {
         }
         self.altered |= changes_meaning(name);
         self.check_paths(&format!("for {name} in …"), &candidates);
+        let numbers = |word: &Word| again::is_number(&word.text, word.vague);
+        self.numbers
+            .set(name, values.is_some() && candidates.iter().all(numbers));
+        if changes_meaning(name) {
+            let mut finding = Finding::about(&format!("for {name} in …"));
+            for candidate in &candidates {
+                self.assigned(name, candidate.clone(), &[], &mut finding);
+            }
+            self.beside(finding);
+        }
         let open = values.is_none() || candidates.iter().any(|w| w.dynamic || w.glob);
         if open || candidates.is_empty() {
             Arc::make_mut(&mut self.vars).remove(name);
@@ -327,10 +341,18 @@ impl Judge {
             ExtendedTestExpr::Not(inner) | ExtendedTestExpr::Parenthesized(inner) => {
                 self.test(inner)
             }
-            ExtendedTestExpr::UnaryTest(_, word) => self.tested(&word.value),
-            ExtendedTestExpr::BinaryTest(_, left, right) => {
-                self.tested(&left.value)?;
-                self.tested(&right.value)
+            ExtendedTestExpr::UnaryTest(predicate, word) => {
+                self.tested(&word.value)?;
+                self.tested_name(predicate, &word.value)
+            }
+            ExtendedTestExpr::BinaryTest(predicate, left, right) => {
+                for word in [left, right] {
+                    self.tested(&word.value)?;
+                    if evaluates(predicate) {
+                        self.evaluated(&word.value, Mode::Pattern)?;
+                    }
+                }
+                Ok(())
             }
         }
     }
@@ -350,18 +372,45 @@ impl Judge {
         Ok(())
     }
 
-    /// An arithmetic expression: only its substitutions matter.
+    /// `[[ -v name ]]` evaluates a subscript.
+    fn tested_name(&mut self, test: &UnaryPredicate, source: &str) -> Result<(), Unreadable> {
+        use UnaryPredicate::{ShellVariableIsSetAndAssigned, ShellVariableIsSetAndNameRef};
+        if !matches!(test, ShellVariableIsSetAndAssigned | ShellVariableIsSetAndNameRef) {
+            return Ok(());
+        }
+        for word in read(source, &self.pieces, &self.vars, Mode::Pattern)?.words {
+            self.rely(again::by_builtin("unset", &[word]), source);
+        }
+        Ok(())
+    }
+
     fn expression(&mut self, source: &str) -> Result<(), Unreadable> {
-        self.words(source, Mode::Text)?;
+        self.evaluated(source, Mode::Text)?;
         self.remark("((", Category::ReadOnly);
+        Ok(())
+    }
+
+    /// Text that is evaluated as an expression: what it may run, and what it relies on.
+    pub(crate) fn evaluated(&mut self, source: &str, mode: Mode) -> Result<(), Unreadable> {
+        let reading = evaluated(source, &self.pieces, &self.vars, mode)?;
+        self.took(reading, source);
         Ok(())
     }
 
     /// Reads a word and judges the commands of its substitutions.
     pub(crate) fn words(&mut self, source: &str, mode: Mode) -> Result<Vec<Word>, Unreadable> {
         let reading = read(source, &self.pieces, &self.vars, mode)?;
-        if reading.opaque {
-            self.remark(source, Category::Unknown);
+        Ok(self.took(reading, source))
+    }
+
+    fn took(&mut self, reading: Reading, source: &str) -> Vec<Word> {
+        if !reading.relies.is_empty() {
+            self.rely(reading.relies, source);
+        }
+        for (name, value) in reading.assigned {
+            let mut finding = Finding::about(&name);
+            self.assigned(&name, value, &[], &mut finding);
+            self.beside(finding);
         }
         if !reading.commands.is_empty() {
             let (cwd, vars) = (self.cwd.clone(), self.vars.clone());
@@ -370,7 +419,7 @@ impl Judge {
             }
             (self.cwd, self.vars) = (cwd, vars);
         }
-        Ok(reading.words)
+        reading.words
     }
 
     /// The same for a word of a command.
@@ -379,6 +428,12 @@ impl Judge {
         source: &str,
         words: &mut Vec<Word>,
     ) -> Result<(), Unreadable> {
+        // `{a[i]}>file` evaluates a subscript.
+        if let Some(name) = source.strip_prefix('{').and_then(|s| s.strip_suffix('}'))
+            && let Some((_, subscript)) = name.split_once('[')
+        {
+            self.evaluated(subscript.trim_end_matches(']'), Mode::Text)?;
+        }
         match at_once(source, &self.vars, self.mode) {
             Some(word) => words.push(word),
             None => words.extend(self.words(source, self.mode)?),
@@ -393,6 +448,20 @@ impl Judge {
         let words = self.words(source, Mode::Value)?;
         Ok(words.into_iter().next().unwrap_or_default())
     }
+}
+
+/// Whether a comparison evaluates both sides.
+fn evaluates(predicate: &BinaryPredicate) -> bool {
+    use BinaryPredicate::*;
+    matches!(
+        predicate,
+        ArithmeticEqualTo
+            | ArithmeticNotEqualTo
+            | ArithmeticLessThan
+            | ArithmeticLessThanOrEqualTo
+            | ArithmeticGreaterThan
+            | ArithmeticGreaterThanOrEqualTo
+    )
 }
 
 /// The word as shell text, with a variable in the place of what is not known.

@@ -5,6 +5,7 @@ use brush_parser::ast::{
     IoFileRedirectTarget, IoRedirect, RedirectList, SimpleCommand,
 };
 
+use crate::again::is_number;
 use crate::finding::Finding;
 use crate::fold::{Redirection, Step};
 use crate::judge::{Judge, Stdin};
@@ -121,20 +122,26 @@ impl Judge {
         let name = match &assignment.name {
             AssignmentName::VariableName(name) => name.clone(),
             AssignmentName::ArrayElementName(name, index) => {
-                self.words(index, Mode::Text)?;
+                self.evaluated(index, Mode::Text)?;
                 name.clone()
             }
         };
         let value = match &assignment.value {
             AssignmentValue::Scalar(word) => self.single(&word.value)?,
             AssignmentValue::Array(elements) => {
+                let mut vague = false;
                 for (key, value) in elements {
                     key.as_ref()
-                        .map_or(Ok(()), |k| self.words(&k.value, Mode::Text).map(drop))?;
+                        .map_or(Ok(()), |key| self.evaluated(&key.value, Mode::Text))?;
                     let values = self.words(&value.value, self.mode)?;
+                    let number = |word: &Word| is_number(&word.text, word.vague);
+                    vague |= !values.iter().all(number);
                     self.check_paths(&name, &values);
                 }
-                Word::unknown()
+                Word {
+                    vague,
+                    ..Word::unknown()
+                }
             }
         };
         let value = match self.vars.get(&name).and_then(|v| v.last()) {

@@ -225,13 +225,23 @@ pub(crate) fn inner(mut unwrapped: Unwrapped, args: &[Word], start: usize) -> Un
 }
 
 fn joined(args: &[Word]) -> Word {
+    let text = |words: &[&str]| words.join(" ");
+    let words: Vec<&str> = args.iter().map(|w| w.text.as_str()).collect();
+    let mut others = Vec::new();
+    for (i, word) in args.iter().enumerate() {
+        for other in &word.others {
+            let mut words = words.clone();
+            words[i] = other;
+            others.push(text(&words));
+        }
+    }
+    let several = args.iter().filter(|word| !word.others.is_empty()).count() > 1;
     Word {
-        text: args
-            .iter()
-            .map(|w| w.text.as_str())
-            .collect::<Vec<_>>()
-            .join(" "),
+        text: text(&words),
         dynamic: args.iter().any(|w| w.dynamic),
+        vague: args.iter().any(|w| w.vague),
+        unsure: several || args.iter().any(|w| w.unsure),
+        others,
         ..Word::default()
     }
 }

@@ -111,8 +111,13 @@ impl Numbers {
 /// Whether text is one number. `vague` says that a part known only at run time may be anything.
 pub(crate) fn is_number(text: &str, vague: bool) -> bool {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-    let digit = |c: char| c.is_ascii_digit() || c == HOLE;
+    let digit = |c: char| c.is_ascii_digit() || c == HOLE || c == NUMBER;
     !vague && !digits.is_empty() && digits.chars().all(digit)
+}
+
+/// The same for a remembered value, in which `HOLE` may be anything.
+pub(crate) fn is_number_value(text: &str) -> bool {
+    is_number(text, text.contains(HOLE))
 }
 
 /// What an expression relies on. It has been expanded: `HOLE` stands for unknown text, `NUMBER` for an unknown number.

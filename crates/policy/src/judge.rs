@@ -8,12 +8,11 @@ use crate::carriers;
 use crate::code;
 use crate::commands::{self, Known};
 use crate::finding::{Finding, Touched, conclude};
-use crate::literal;
 use crate::mask::Piece;
 use crate::paths::{self, forbidden, forbidden_path};
 use crate::rules::Rules;
 use crate::shell::{as_script, said};
-use crate::vocabulary;
+use crate::variables::{Later, changes_later_words};
 use crate::word::{HOLE, Mode, Vars, Word};
 use crate::wrappers::{self, Unwrapped};
 use crate::{Category, CommandForm, Decision, Request};
@@ -22,10 +21,10 @@ use crate::{Category, CommandForm, Decision, Request};
 const DEEPEST: usize = 16;
 /// Nested commands in one request beyond this number are refused.
 const MOST_NESTED: usize = 1000;
+/// Requests that do not come to rest in so many passes are not understood.
+const MOST_PASSES: usize = 4;
 /// Arguments of several values that are tried with each of them.
 const MOST_DOUBTFUL: usize = 32;
-/// Values remembered for one variable.
-const MOST_VALUES: usize = 8;
 
 /// What a command reads from its standard input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +64,8 @@ pub(crate) struct Judge {
     /// Bytes of shell text parsed so far.
     pub parsed: usize,
     pub numbers: Numbers,
-    findings: Vec<Finding>,
+    pub later: Later,
+    pub findings: Vec<Finding>,
 }
 
 impl Judge {
@@ -90,6 +90,7 @@ impl Judge {
             nested: 0,
             parsed: 0,
             numbers: Numbers::default(),
+            later: Later::default(),
             findings: Vec::new(),
         }
     }
@@ -98,20 +99,29 @@ impl Judge {
         conclude(&self.findings(request), rules, request.network)
     }
 
-    /// All that is to be found out about a request.
+    /// All that is to be found out about a request. It is judged anew when something shows only at its end: that it was
+    /// folded wrongly, or that a loop or a function sees values of variables that are set below it.
     pub fn findings(self, request: &Request) -> Vec<Finding> {
-        let judged = self.judged(request);
-        if judged.parsing != Parsing::Misfolded {
-            return judged.findings;
+        let mut judged = self.judged(request);
+        for _ in 0..MOST_PASSES {
+            let later = judged.later.unseen();
+            if judged.parsing != Parsing::Misfolded && later.is_none() {
+                return judged.findings;
+            }
+            let mut anew = Judge::new(request, judged.look_at_paths);
+            anew.parsing = match judged.parsing {
+                Parsing::Misfolded => Parsing::Whole,
+                parsing => parsing,
+            };
+            anew.later = later.unwrap_or_default();
+            judged = anew.judged(request);
         }
-        let anew = Judge {
-            parsing: Parsing::Whole,
-            ..Judge::new(request, judged.look_at_paths)
-        };
-        anew.judged(request).findings
+        judged.findings.push(Finding::anything("…"));
+        judged.findings
     }
 
     fn judged(mut self, request: &Request) -> Judge {
+        self.later.seed(&mut self.vars);
         self.surroundings(request);
         match request.command {
             CommandForm::Shell(text) => self.text(text),
@@ -231,43 +241,6 @@ impl Judge {
         }
     }
 
-    /// A variable set before or beside a command.
-    pub fn assigned(&mut self, name: &str, value: Word, words: &[Word], finding: &mut Finding) {
-        let reads_fields = words.first().is_some_and(|w| w.text == "read") && name == "IFS";
-        if vocabulary::changes_meaning(name) && !reads_fields {
-            let script = value.text.trim();
-            if !matches!(script, "" | "cat" | "true" | "less") || name == "PATH" {
-                self.altered = true;
-                finding.add(Category::Unknown);
-                finding.note(format!("{name} changes what other commands do"));
-            }
-            if vocabulary::is_command_variable(name) && !script.is_empty() {
-                self.text(&as_script(&value));
-            } else if name.starts_with("BASH_FUNC_") {
-                self.text(&format!("f{script}"));
-            } else if commands::may_hold_commands(&value) {
-                // A prompt, for instance, is expanded when it is shown.
-                self.text(&format!(": \"{script}\""));
-            }
-        } else {
-            let places = forbidden(&value, None).into_iter();
-            places.for_each(|place| finding.reaches(place));
-        }
-        let number = again::is_number(&value.text, value.vague);
-        self.numbers.set(name, number);
-        if !number && again::is_always_number(name) {
-            self.findings.push(Finding::anything(&format!("{name}=…")));
-        }
-        let vars = Arc::make_mut(&mut self.vars);
-        let values = vars.entry(name.to_owned()).or_default();
-        if values.len() == MOST_VALUES {
-            // One that is left out may have been anything.
-            values[0] = HOLE.to_string();
-            values.remove(1);
-        }
-        values.push(value.text);
-    }
-
     /// Judges one simple command, given its words and what its redirections already told.
     pub fn simple_words(&mut self, words: Vec<Word>, stdin: Stdin, mut finding: Finding) {
         let certain = |word: &&Word| !word.dynamic && !word.glob && word.others.is_empty();
@@ -377,6 +350,7 @@ impl Judge {
         }
         found.programs.push(name.to_owned());
         self.altered |= changes_later_words(name, arguments);
+        self.later.deferred |= matches!(name, "alias" | "complete" | "trap");
         if self.functions.contains(name) {
             return self.function_call(name, arguments, stdin, found);
         }
@@ -438,6 +412,9 @@ impl Judge {
     fn known(&mut self, known: Known, found: &mut Finding) {
         found.categories.extend(known.categories.iter());
         found.notes.extend(known.note);
+        if known.unseen {
+            found.is_anything();
+        }
         for place in known.places {
             found.reaches(place);
         }
@@ -500,7 +477,7 @@ impl Judge {
     }
 
     /// Shell text that a command is given. What is known of it only at run time may be any command.
-    fn script(&mut self, script: &Word, found: &mut Finding) {
+    pub fn script(&mut self, script: &Word, found: &mut Finding) {
         if script.dynamic {
             found.add(Category::Unknown);
         }
@@ -515,49 +492,7 @@ impl Judge {
         }
     }
 
-    /// Shell builtins that change what later words mean.
-    fn builtins(&mut self, name: &str, arguments: &[Word]) {
-        match name {
-            "cd" | "pushd" => {
-                let target = arguments.iter().find(|w| !w.text.starts_with('-'));
-                self.cwd = match target {
-                    None => Some(paths::HOME.into()),
-                    Some(w) if w.dynamic && w.text.contains(HOLE) => None,
-                    Some(w) => self.resolved(&w.text).map(Arc::from),
-                };
-            }
-            "popd" => self.cwd = None,
-            "export" | "declare" | "typeset" | "local" | "readonly" => {
-                for word in arguments {
-                    if let Some((variable, value)) = word.text.split_once('=') {
-                        let value = Word {
-                            text: value.to_owned(),
-                            ..word.clone()
-                        };
-                        let mut finding = Finding::about(&word.text);
-                        self.assigned(variable, value, &[], &mut finding);
-                        self.beside(finding);
-                    }
-                }
-            }
-            "read" | "mapfile" | "readarray" | "unset" | "getopts" | "printf" => {
-                let known = |word: &&Word| self.vars.contains_key(&word.text);
-                let known: Vec<&Word> = arguments.iter().filter(known).collect();
-                for word in known {
-                    Arc::make_mut(&mut self.vars).remove(&word.text);
-                }
-                for word in arguments.iter().filter(|_| name != "unset") {
-                    let name = word.text.split('[').next().unwrap_or_default();
-                    if literal::name_prefix(name) == name && !name.is_empty() {
-                        self.numbers.set(name, false);
-                    }
-                }
-            }
-            _ => {}
-        }
-    }
-
-    fn resolved(&self, path: &str) -> Option<String> {
+    pub fn resolved(&self, path: &str) -> Option<String> {
         if let Some(rest) = path.strip_prefix("~/") {
             return Some(paths::normalise(&format!("{}/{rest}", paths::HOME)));
         }
@@ -575,25 +510,4 @@ impl Judge {
 /// What another command writes, or nobody knows: `<(…)` and its kin.
 fn is_stream(word: &Word) -> bool {
     word.text.starts_with("/dev/")
-}
-
-/// Builtins after which a later word may mean something else than it says.
-fn changes_later_words(name: &str, arguments: &[Word]) -> bool {
-    let sets = |word: &Word| word.dynamic || vocabulary::changes_meaning(&word.text);
-    match name {
-        "." | "alias" | "enable" | "source" => !arguments.is_empty(),
-        "eval" => arguments
-            .iter()
-            .any(|word| word.dynamic || !word.others.is_empty()),
-        "hash" => arguments.iter().any(|word| word.text.starts_with('-')),
-        "declare" | "export" | "local" | "readonly" | "typeset" => arguments.iter().any(|word| {
-            let nameref = word.text.starts_with('-') && word.text.contains('n');
-            nameref || word.text.starts_with(HOLE)
-        }),
-        "printf" if arguments.first().is_none_or(|word| word.text != "-v") => false,
-        "getopts" | "mapfile" | "printf" | "read" | "readarray" | "unset" => {
-            arguments.iter().any(sets)
-        }
-        _ => false,
-    }
 }

@@ -7,7 +7,7 @@
 //!
 //! One request goes through the files in this order: `mask`, `documents`, `fold`, `tokens`, `shell` and
 //! `simple` (text to commands), `word`, `literal`, `parameter`, `escape`
-//! and `brace` (quotes and expansions), `again` (text that bash evaluates a second time), `judge` (one command), `wrappers`, `runners` and `carriers` (commands that run commands),
+//! and `brace` (quotes and expansions), `again` (text that bash evaluates a second time), `judge` and `variables` (one command), `wrappers`, `runners` and `carriers` (commands that run commands),
 //! `commands`, `vocabulary`, `tools`, `git`, `code`, `categories` (what a command is), `paths` (what it reaches for), `finding`,
 //! `conditions` and `rules` (the decision). Rules come from `file`.
 
@@ -39,6 +39,7 @@ mod shell;
 mod simple;
 mod tokens;
 mod tools;
+mod variables;
 mod vocabulary;
 mod word;
 mod wrappers;

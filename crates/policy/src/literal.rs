@@ -1,7 +1,7 @@
 //! Words that can be read at once, without following them character by character.
 
-use crate::again::is_always_number;
-use crate::word::{HOLE, Mode, Vars, Word};
+use crate::again::{NUMBER, is_always_number, is_number_value};
+use crate::word::{HOLE, Mode, Vars, Word, shown};
 
 /// Reads a word of plain characters, quoted strings and variables in double quotes, as almost every word is.
 /// `None` for all others, and those in which something is special.
@@ -28,6 +28,9 @@ pub(crate) fn at_once(source: &str, vars: &Vars, mode: Mode) -> Option<Word> {
                 rest.get(length..).filter(|_| length > 0)?
             }
         };
+    }
+    if let Some(earlier) = whole_variable(source, vars) {
+        (word.others, word.unsure) = (shown(earlier), false);
     }
     // A quoted tilde is written in a way of its own.
     (!word.text.starts_with('~')).then_some(word)
@@ -60,9 +63,15 @@ fn double_quoted<'s>(inner: &'s str, vars: &Vars, word: &mut Word) -> Option<&'s
         let value = vars.get(name).filter(|_| !name.is_empty());
         match value.and_then(|values| values.split_last()) {
             Some((value, earlier)) => {
-                word.text.push_str(value);
+                match value.is_ascii() {
+                    true => word.text.push_str(value),
+                    false => word.text.extend(value.chars().map(|c| match c {
+                        NUMBER => HOLE,
+                        c => c,
+                    })),
+                }
                 word.unsure |= !earlier.is_empty();
-                word.vague = true;
+                word.vague |= !earlier.iter().chain([value]).all(|v| is_number_value(v));
             }
             None => {
                 word.text.push(HOLE);
@@ -75,6 +84,13 @@ fn double_quoted<'s>(inner: &'s str, vars: &Vars, word: &mut Word) -> Option<&'s
             false => &after[name.len()..],
         };
     }
+}
+
+/// The earlier values of a variable that is, in double quotes, the whole of the word.
+pub(crate) fn whole_variable<'v>(source: &str, vars: &'v Vars) -> Option<&'v [String]> {
+    let name = source.strip_prefix("\"$")?.strip_suffix('"')?;
+    let values = vars.get(name).filter(|_| name_prefix(name) == name)?;
+    values.split_last().map(|(_, earlier)| earlier)
 }
 
 /// `$1`, `$@`, `$#` and the like; returns what comes after it.

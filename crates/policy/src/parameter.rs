@@ -4,7 +4,7 @@ use crate::again::{self, Reliance};
 use crate::brace::Atom;
 use crate::literal::name_prefix;
 use crate::mask::piece_at;
-use crate::word::{Mode, Reader, Unreadable};
+use crate::word::{Mode, Reader, Unreadable, evaluable, shown};
 
 /// The parts of `${name[subscript]operation}`.
 struct Parts<'e> {
@@ -163,7 +163,7 @@ impl Reader<'_> {
         inner.evaluates = self.evaluates;
         inner.run()?;
         if self.evaluates {
-            self.relies.add(again::expression(&crate::word::evaluable(&inner.atoms)));
+            self.relies.add(again::expression(&evaluable(&inner.atoms)));
             if !operator.starts_with('+') {
                 self.parameter_value(parts, quoted);
             } else {
@@ -174,7 +174,7 @@ impl Reader<'_> {
         }
         if let (Some(values), false) = (self.vars.get(parts.name), operator.starts_with('+')) {
             match self.is_whole() {
-                true => self.others.extend(values.iter().cloned()),
+                true => self.others.extend(shown(values)),
                 false => self.unsure = true,
             }
         }

@@ -1,7 +1,5 @@
 //! Shell text walked command by command, with the parser's help.
 
-use std::sync::Arc;
-
 use brush_parser::ast::{
     self, BinaryPredicate, Command, CompoundCommand, CompoundList, ExtendedTestExpr, UnaryPredicate,
 };
@@ -23,6 +21,9 @@ use crate::word::{HOLE, Mode, Reading, Unreadable, Word, evaluated, read};
 const LONGEST_TEXT: usize = 512 * 1024;
 /// The same without the here-documents.
 const LONGEST_PROGRAM: usize = 32 * 1024;
+
+/// Longer lists of a loop than this are not followed value by value.
+const LONGEST_LIST: usize = 64;
 
 /// What the marks in the text being walked stand for, if it was folded.
 pub(crate) type Runs<'t> = Option<&'t Folded<'t>>;
@@ -223,6 +224,7 @@ impl Judge {
             Command::Function(function) => {
                 let name = self.single(&function.fname.value)?;
                 self.functions.insert(name.text);
+                self.later.deferred = true;
                 self.compound(&function.body.0, runs)?;
                 self.redirect_list(function.body.1.as_ref())?;
             }
@@ -235,6 +237,24 @@ impl Judge {
     }
 
     fn compound(&mut self, compound: &CompoundCommand, runs: Runs<'_>) -> Result<(), Unreadable> {
+        let repeats = usize::from(matches!(
+            compound,
+            CompoundCommand::ArithmeticForClause(_)
+                | CompoundCommand::ForClause(_)
+                | CompoundCommand::WhileClause(_)
+                | CompoundCommand::UntilClause(_)
+        ));
+        self.later.repeats += repeats;
+        let result = self.compound_once(compound, runs);
+        self.later.repeats -= repeats;
+        result
+    }
+
+    fn compound_once(
+        &mut self,
+        compound: &CompoundCommand,
+        runs: Runs<'_>,
+    ) -> Result<(), Unreadable> {
         match compound {
             CompoundCommand::Arithmetic(c) => self.expression(&c.expr.value),
             CompoundCommand::ArithmeticForClause(c) => {
@@ -311,8 +331,6 @@ impl Judge {
         self.altered |= changes_meaning(name);
         self.check_paths(&format!("for {name} in …"), &candidates);
         let numbers = |word: &Word| again::is_number(&word.text, word.vague);
-        self.numbers
-            .set(name, values.is_some() && candidates.iter().all(numbers));
         if changes_meaning(name) {
             let mut finding = Finding::about(&format!("for {name} in …"));
             for candidate in &candidates {
@@ -321,13 +339,12 @@ impl Judge {
             self.beside(finding);
         }
         let open = values.is_none() || candidates.iter().any(|w| w.dynamic || w.glob);
-        if open || candidates.is_empty() {
-            Arc::make_mut(&mut self.vars).remove(name);
+        let number = values.is_some() && candidates.iter().all(numbers);
+        if open || candidates.is_empty() || candidates.len() > LONGEST_LIST {
+            self.forget(name, number);
         } else {
-            Arc::make_mut(&mut self.vars).insert(
-                name.to_owned(),
-                candidates.into_iter().map(|w| w.text).collect(),
-            );
+            let values = candidates.into_iter().map(|word| word.text);
+            self.becomes(name, values.collect());
         }
         Ok(())
     }

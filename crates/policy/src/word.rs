@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::again::{self, NUMBER, Reliance};
 use crate::brace::{Atom, expand};
 use crate::escape::ansi_c;
-use crate::literal::{at_once, echoed, name_prefix};
+use crate::literal::{at_once, echoed, name_prefix, whole_variable};
 use crate::mask::{Piece, marked, piece_at};
 
 /// Stands in a word's text for a part that is known only at run time.
@@ -441,12 +441,12 @@ impl<'a> Reader<'a> {
             };
         };
         if self.is_whole() {
-            self.others = earlier.to_vec();
+            self.others = shown(earlier);
         } else {
             self.unsure |= !earlier.is_empty();
         }
         self.guess = true;
-        self.vague = true;
+        self.vague |= !earlier.iter().chain([last]).all(|v| again::is_number_value(v));
         let value = last.clone();
         self.value(&value, quoted);
     }
@@ -455,6 +455,7 @@ impl<'a> Reader<'a> {
         for c in value.chars() {
             match c {
                 HOLE => self.hole(quoted),
+                NUMBER => self.number(),
                 ' ' | '\t' | '\n' if !quoted && self.mode == Mode::Plain => {
                     self.atoms.push(Atom::Split);
                 }
@@ -479,7 +480,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn finish(self) -> Reading {
+    fn finish(mut self) -> Reading {
+        if let Some(earlier) = whole_variable(self.source, self.vars) {
+            (self.others, self.unsure) = (shown(earlier), false);
+        }
         let brace = Atom::Char {
             value: '{',
             quoted: false,
@@ -515,6 +519,12 @@ impl<'a> Reader<'a> {
             assigned: self.assigned,
         }
     }
+}
+
+/// Remembered values as the text of a word has them.
+pub(crate) fn shown(values: &[String]) -> Vec<String> {
+    let shown = |value: &String| value.replace(NUMBER, HOLE.encode_utf8(&mut [0; 4]));
+    values.iter().map(shown).collect()
 }
 
 const CLOSING_BRACKET: Atom = Atom::Char {

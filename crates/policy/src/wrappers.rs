@@ -204,6 +204,8 @@ pub(crate) fn unwrap(name: &str, args: &[Word], stdin: &Stdin) -> Option<Unwrapp
         "command" if args.iter().any(|w| is_option(w, &["-v", "-V"])) => None,
         "command" => after_options(&plain("command"), args, stdin),
         "su" | "runuser" => su(args, stdin),
+        // `jobs -x` runs a command with its job specifications replaced.
+        "jobs" if args.first().is_some_and(|word| word.text == "-x") => Some(inner(new(), args, 1)),
         "busybox" | "toybox" => Some(inner(new(), args, 0)),
         _ if name.starts_with("ld-linux") || name.starts_with("ld-musl") => {
             Some(inner(new().is(&[Unknown]), args, 0))
@@ -484,7 +486,15 @@ fn su(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
                 .extend(value.or_else(|| args.get(i + 1).cloned()));
         }
     }
-    if unwrapped.scripts.is_empty() {
+    // `runuser -u name -- command`
+    let user = args.iter().position(|word| is_option(word, &["-u", "--user"]));
+    if let Some(at) = user {
+        let joined = args[at].text.contains('=');
+        let start = at + 2 - usize::from(joined);
+        let dashes = usize::from(args.get(start).is_some_and(|word| word.text == "--"));
+        unwrapped.commands.extend(args.get(start + dashes..).map(<[Word]>::to_vec));
+    }
+    if unwrapped.scripts.is_empty() && unwrapped.commands.is_empty() {
         unwrapped.categories.push(Interactive);
     }
     Some(unwrapped)

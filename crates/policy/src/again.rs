@@ -20,7 +20,8 @@ const ALWAYS_NUMBERS: &str = "\
     SRANDOM UID";
 
 pub(crate) fn is_always_number(name: &str) -> bool {
-    name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+    name.bytes()
+        .all(|byte| byte.is_ascii_uppercase() || byte == b'_')
         && listed(ALWAYS_NUMBERS, name)
 }
 
@@ -152,7 +153,11 @@ pub(crate) fn expression(text: &str) -> Reliance {
             before = "";
         } else if "+-*/%<>=!&|^~?:,()[] \t\n".contains(first) {
             let step = ["++", "--"].into_iter().find(|step| rest.starts_with(step));
-            before = step.unwrap_or(if first.is_ascii_whitespace() { before } else { "" });
+            before = step.unwrap_or(if first.is_ascii_whitespace() {
+                before
+            } else {
+                ""
+            });
             rest = &rest[step.map_or(1, str::len)..];
         } else {
             return Reliance::unknown();
@@ -179,7 +184,9 @@ fn number(text: &str) -> Option<&str> {
 
 /// Whether a variable is read and whether it is given a value, by what stands around it.
 fn use_of(before: &str, after: &str) -> (bool, bool) {
-    let assigns = ["+=", "-=", "*=", "/=", "%=", "&=", "^=", "|=", "<<=", ">>=", "++", "--"];
+    let assigns = [
+        "+=", "-=", "*=", "/=", "%=", "&=", "^=", "|=", "<<=", ">>=", "++", "--",
+    ];
     let changes = assigns.iter().any(|operator| after.starts_with(operator));
     match after.strip_prefix('=') {
         Some(value) if !value.starts_with('=') => (false, true),
@@ -251,7 +258,10 @@ fn declared(args: &[Word], reliance: &mut Reliance) {
     };
     reliance.unknown |= is("-n") || args.iter().any(Word::starts_unknown);
     let integer = is("-i");
-    for word in args.iter().filter(|word| !word.text.starts_with(['-', '+'])) {
+    for word in args
+        .iter()
+        .filter(|word| !word.text.starts_with(['-', '+']))
+    {
         let (left, value) = match word.text.split_once('=') {
             Some((left, value)) => (left.trim_end_matches('+'), Some(value)),
             None => (word.text.as_str(), None),
@@ -285,7 +295,10 @@ fn named(args: &[Word], valued: &[&str], reliance: &mut Reliance) {
 fn waited(args: &[Word], reliance: &mut Reliance) {
     for (i, word) in args.iter().enumerate() {
         reliance.unknown |= word.starts_unknown() && !is_number(&word.text, word.vague);
-        let joined = word.text.strip_prefix("-p").or(word.text.strip_prefix("-np"));
+        let joined = word
+            .text
+            .strip_prefix("-p")
+            .or(word.text.strip_prefix("-np"));
         match joined {
             Some("") => {
                 let next = args.get(i + 1).map(name_word);
@@ -324,7 +337,10 @@ fn tested(args: &[Word], reliance: &mut Reliance) {
     };
     let binary = |word: &Word| {
         let text = word.text.as_str();
-        listed("= == != < > =~ -eq -ne -lt -le -gt -ge -nt -ot -ef -a -o )", text)
+        listed(
+            "= == != < > =~ -eq -ne -lt -le -gt -ge -nt -ot -ef -a -o )",
+            text,
+        )
     };
     for (i, word) in args.iter().enumerate() {
         let next = args.get(i + 1);
@@ -350,7 +366,8 @@ pub(crate) fn counting(command: &str) -> Option<&'static str> {
         _ => {
             let counts = ["wc -l <", "wc -c <", "wc -w <"];
             let file = counts.iter().find_map(|lead| command.strip_prefix(lead));
-            file.filter(|file| file.trim().chars().all(plain)).map(|_| "wc")
+            file.filter(|file| file.trim().chars().all(plain))
+                .map(|_| "wc")
         }
     }
 }
@@ -378,7 +395,16 @@ mod tests {
             assert_eq!(reads(text).unwrap(), names, "{text}");
         }
         for text in [
-            "$x", "`x`", "'x'", "a\\b", "\u{F8FF}", "a\u{F8FE}", "\u{F8FE}a", "x.y", "é", "a[$(x)]",
+            "$x",
+            "`x`",
+            "'x'",
+            "a\\b",
+            "\u{F8FF}",
+            "a\u{F8FE}",
+            "\u{F8FE}a",
+            "x.y",
+            "é",
+            "a[$(x)]",
         ] {
             assert_eq!(reads(text), None, "{text}");
         }

@@ -49,7 +49,17 @@ const OPTIONS: &[(&str, &[&str])] = &[
     ("bazel", &["--run_under"]),
     ("complete", &["-C"]),
     ("compgen", &["-C"]),
-    ("go", &["-exec", "--exec", "-toolexec", "--toolexec", "-vettool", "--vettool"]),
+    (
+        "go",
+        &[
+            "-exec",
+            "--exec",
+            "-toolexec",
+            "--toolexec",
+            "-vettool",
+            "--vettool",
+        ],
+    ),
     ("just", &["--shell"]),
     ("man", &["-P", "--pager", "-H", "--html"]),
     ("mapfile", &["-C"]),
@@ -126,7 +136,9 @@ pub(crate) fn carried(name: &str, args: &[Word], stdin: &Stdin) -> Vec<String> {
         }
         "cargo" => {
             let own = args.iter().position(|word| word.text == "--");
-            let runs = args.iter().any(|word| listed("bench r run t test", &word.text));
+            let runs = args
+                .iter()
+                .any(|word| listed("bench r run t test", &word.text));
             let own = own.filter(|_| runs).map(|at| &args[at + 1..]);
             found.extend(own.and_then(strict_tail));
         }
@@ -263,5 +275,8 @@ fn sed_runs(script: &str) -> Vec<String> {
         let addresses = before.chars().all(address) || before.ends_with('/');
         addresses.then(|| line.to_owned())
     };
-    commands.filter_map(executed).filter_map(|line| command_line(&line)).collect()
+    commands
+        .filter_map(executed)
+        .filter_map(|line| command_line(&line))
+        .collect()
 }

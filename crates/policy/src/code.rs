@@ -58,7 +58,8 @@ fn executing_substitution(script: &str) -> bool {
             return false;
         };
         let body = &text[delimiter.len_utf8()..];
-        let after = skip_delimited(body, delimiter).and_then(|rest| skip_delimited(rest, delimiter));
+        let after =
+            skip_delimited(body, delimiter).and_then(|rest| skip_delimited(rest, delimiter));
         let flags = after.and_then(|rest| rest.split([';', '\n', '}', ' ']).next());
         flags.is_some_and(|flags| flags.contains('e') && flags.chars().all(char::is_alphanumeric))
     })
@@ -154,8 +155,7 @@ pub(crate) fn awk(args: &[Word]) -> Known {
             skip = true;
         } else if word.starts_unknown() {
             return Known::unseen();
-        } else if text.starts_with('-') && !text.starts_with("-F") && !text.starts_with("-v")
-        {
+        } else if text.starts_with('-') && !text.starts_with("-F") && !text.starts_with("-v") {
             return Known::is(&[Mutating]);
         } else if !text.starts_with('-') {
             program = Some(word);
@@ -220,7 +220,9 @@ pub(crate) fn interpreter(name: &str, args: &[Word]) -> Known {
 
 /// Whether an option is followed by code: what of it is joined to the option.
 fn code_option<'t>(name: &str, text: &'t str) -> Option<&'t str> {
-    let long = ["--eval", "--print"].into_iter().find_map(|long| text.strip_prefix(long));
+    let long = ["--eval", "--print"]
+        .into_iter()
+        .find_map(|long| text.strip_prefix(long));
     if let Some(value) = long {
         return Some(value.strip_prefix('=').unwrap_or(value));
     }
@@ -233,9 +235,12 @@ fn code_option<'t>(name: &str, text: &'t str) -> Option<&'t str> {
         "node" | "nodejs" => "ep",
         _ => "eE",
     };
-    let cluster = text.strip_prefix('-').filter(|rest| !rest.starts_with('-'))?;
+    let cluster = text
+        .strip_prefix('-')
+        .filter(|rest| !rest.starts_with('-'))?;
     // `-i.bak` and `-Mmodule` take the rest of the word, whatever letters are in it.
-    let taken = |c: char| !c.is_ascii_alphanumeric() || c.is_ascii_uppercase() && !letters.contains(c);
+    let taken =
+        |c: char| !c.is_ascii_alphanumeric() || c.is_ascii_uppercase() && !letters.contains(c);
     let at = cluster.find(|c| letters.contains(c) || taken(c))?;
     let rest = &cluster[at..];
     let joined = rest.strip_prefix(|c| letters.contains(c))?;

@@ -58,7 +58,8 @@ impl Finding {
     pub fn anything(text: &str) -> Finding {
         let mut finding = Finding::about(&as_script(&Word::fixed(text)));
         finding.is_anything();
-        finding.note("bash evaluates this text, and the commands in it are known only when they run");
+        finding
+            .note("bash evaluates this text, and the commands in it are known only when they run");
         finding
     }
 

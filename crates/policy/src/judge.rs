@@ -292,7 +292,10 @@ impl Judge {
             }
         }
         for other in &program.others {
-            self.instead(other, arguments, stdin, found);
+            match other.contains(HOLE) {
+                true => found.is_anything(),
+                false => self.instead(other, arguments, stdin),
+            }
         }
         self.named(&program.text, arguments, stdin, found);
         for (i, word) in arguments.iter().enumerate().take(MOST_DOUBTFUL) {
@@ -303,15 +306,15 @@ impl Judge {
     }
 
     /// Another value that the program's word may have; it may bring arguments along.
-    fn instead(&mut self, other: &str, arguments: &[Word], stdin: &Stdin, found: &mut Finding) {
-        let mut words = other.split_whitespace().map(Word::fixed);
-        match words.next() {
-            Some(program) if program.text.contains(HOLE) => found.is_anything(),
-            Some(program) => {
-                let arguments: Vec<Word> = words.chain(arguments.iter().cloned()).collect();
-                self.named(&program.text, &arguments, stdin, found);
-            }
-            None => {}
+    fn instead(&mut self, other: &str, arguments: &[Word], stdin: &Stdin) {
+        let guess = |text| Word {
+            dynamic: true,
+            ..Word::fixed(text)
+        };
+        let words = other.split_whitespace().map(guess);
+        let words: Vec<Word> = words.chain(arguments.iter().cloned()).collect();
+        if !words.is_empty() {
+            self.nested(words, stdin.clone());
         }
     }
 

@@ -60,7 +60,9 @@ fn subscript_length(text: &str) -> Result<usize, Unreadable> {
     let mut at = 0;
     while let Some(c) = text[at..].chars().next() {
         let rest = &text[at..];
-        let opens = ["$(", "${", "$[", "`"].iter().any(|open| rest.starts_with(open));
+        let opens = ["$(", "${", "$[", "`"]
+            .iter()
+            .any(|open| rest.starts_with(open));
         match c {
             _ if opens => {
                 at += piece_at(rest, true)?.1;
@@ -172,11 +174,11 @@ impl Reader<'_> {
             self.took(inner);
             return Ok(());
         }
-        if let (Some(values), false) = (self.vars.get(parts.name), operator.starts_with('+')) {
-            match self.is_whole() {
-                true => self.others.extend(shown(values)),
-                false => self.unsure = true,
-            }
+        match (self.vars.get(parts.name), operator.starts_with('+')) {
+            (_, true) if self.is_whole() => self.others.push(String::new()),
+            (Some(values), false) if self.is_whole() => self.others.extend(shown(values)),
+            (None, false) => {}
+            _ => self.unsure = true,
         }
         self.guess = true;
         self.vague = true;
@@ -204,7 +206,10 @@ impl Reader<'_> {
     /// `${x:1:2}` of a known variable with plain numbers.
     fn substring(&self, parts: &Parts<'_>) -> Option<String> {
         let value = self.vars.get(parts.name)?.last()?;
-        let range = parts.operation.strip_prefix(':').filter(|_| parts.is_plain() && !self.evaluates)?;
+        let range = parts
+            .operation
+            .strip_prefix(':')
+            .filter(|_| parts.is_plain() && !self.evaluates)?;
         let mut numbers = range.splitn(2, ':');
         let offset: usize = numbers.next()?.trim().parse().ok()?;
         let length: usize = match numbers.next() {

@@ -253,7 +253,11 @@ fn cmake(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
     };
     let mut unwrapped = Unwrapped::new(stdin).is(&[Mutating]);
     let own = &args[at..start.min(args.len())];
-    unwrapped.assignments = own.iter().filter(|word| is_assignment(word)).cloned().collect();
+    unwrapped.assignments = own
+        .iter()
+        .filter(|word| is_assignment(word))
+        .cloned()
+        .collect();
     Some(inner(unwrapped, args, start))
 }
 

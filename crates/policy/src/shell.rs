@@ -6,7 +6,7 @@ use brush_parser::ast::{
 use brush_parser::{ParserOptions, Token, parse_tokens};
 
 use crate::Category;
-use crate::again;
+use crate::again::{self, NUMBER};
 use crate::commands::may_hold_commands;
 use crate::finding::Finding;
 use crate::fold::{Folded, fold, run_of};
@@ -30,7 +30,7 @@ pub(crate) type Runs<'t> = Option<&'t Folded<'t>>;
 
 /// Text without what is cut out of it; `None` when it cannot be text of a shell, or is too long.
 fn masked(text: &str) -> Option<Masked> {
-    let hole = |text: &str| !text.is_ascii() && text.contains(HOLE);
+    let hole = |text: &str| !text.is_ascii() && text.contains([HOLE, NUMBER]);
     if text.len() > LONGEST_TEXT || text.as_bytes().contains(&0) || hole(text) {
         return None;
     }
@@ -392,7 +392,10 @@ impl Judge {
     /// `[[ -v name ]]` evaluates a subscript.
     fn tested_name(&mut self, test: &UnaryPredicate, source: &str) -> Result<(), Unreadable> {
         use UnaryPredicate::{ShellVariableIsSetAndAssigned, ShellVariableIsSetAndNameRef};
-        if !matches!(test, ShellVariableIsSetAndAssigned | ShellVariableIsSetAndNameRef) {
+        if !matches!(
+            test,
+            ShellVariableIsSetAndAssigned | ShellVariableIsSetAndNameRef
+        ) {
             return Ok(());
         }
         for word in read(source, &self.pieces, &self.vars, Mode::Pattern)?.words {

@@ -39,13 +39,16 @@ impl Later {
 
     /// A variable was given a value; `None` when it is not known which.
     fn note(&mut self, name: &str, value: Option<&str>) {
-        if self.repeats == 0 && !self.deferred {
+        if self.repeats == 0 && !self.deferred || name == "_" {
             return;
         }
         let unknown = HOLE.to_string();
         let value = value.unwrap_or(&unknown);
         let known = self.known.get(name).into_iter().flatten();
-        if known.chain(self.found.get(name).into_iter().flatten()).any(|v| v == value) {
+        if known
+            .chain(self.found.get(name).into_iter().flatten())
+            .any(|v| v == value)
+        {
             return;
         }
         let found = self.found.entry(name.to_owned()).or_default();
@@ -100,6 +103,14 @@ impl Judge {
             true => value.text.replace(HOLE, NUMBER.encode_utf8(&mut [0; 4])),
             false => value.text,
         };
+        for other in value.others {
+            self.later.note(name, Some(&other));
+            self.value(name, other, MOST_VALUES);
+        }
+        if value.unsure {
+            self.later.note(name, None);
+            self.value(name, HOLE.to_string(), MOST_VALUES);
+        }
         self.value(name, text, MOST_VALUES);
     }
 
@@ -117,12 +128,10 @@ impl Judge {
                 self.prompt(value, finding);
             }
             Some(Meaning::Options) if open => finding.is_anything(),
-            _ if name.starts_with("BASH_FUNC_") => {
-                match open {
-                    true => finding.is_anything(),
-                    false => self.text(&format!("f{script}")),
-                }
-            }
+            _ if name.starts_with("BASH_FUNC_") => match open {
+                true => finding.is_anything(),
+                false => self.text(&format!("f{script}")),
+            },
             _ => {
                 let lines = carriers::within(script);
                 lines.iter().for_each(|line| self.text(line));
@@ -143,6 +152,10 @@ impl Judge {
     }
 
     fn value(&mut self, name: &str, value: String, most: usize) {
+        // `$_` is how text says that something is not known.
+        if name == "_" {
+            return;
+        }
         let vars = Arc::make_mut(&mut self.vars);
         let values = vars.entry(name.to_owned()).or_default();
         values.retain(|known| *known != value);
@@ -178,6 +191,24 @@ impl Judge {
         }
     }
 
+    /// An argument of `read` and its kin: a name, or an option that a name may be joined to.
+    fn fills(&mut self, argument: &str) {
+        let joined = usize::from(argument.starts_with('-')) * argument.len();
+        let ends = (2..joined).filter_map(|at| argument.get(at..));
+        for name in [argument].into_iter().chain(ends) {
+            let variable = name.split('[').next().unwrap_or_default();
+            if literal::name_prefix(variable) != variable || variable.is_empty() {
+                continue;
+            }
+            let runs =
+                vocabulary::meaning(variable).is_some_and(|meaning| meaning != Meaning::Setting);
+            if runs {
+                self.findings.push(Finding::anything(variable));
+            }
+            self.forget(variable, false);
+        }
+    }
+
     /// Shell builtins that change what later words mean.
     pub fn builtins(&mut self, name: &str, arguments: &[Word]) {
         match name {
@@ -208,20 +239,12 @@ impl Judge {
                     Arc::make_mut(&mut self.vars).remove(&word.text);
                 }
             }
-            "printf" if arguments.first().is_none_or(|word| !word.text.starts_with("-v")) => {}
+            "printf"
+                if arguments
+                    .first()
+                    .is_none_or(|word| !word.text.starts_with("-v")) => {}
             "read" | "mapfile" | "readarray" | "getopts" | "printf" | "wait" => {
-                for word in arguments {
-                    let variable = word.text.split('[').next().unwrap_or_default();
-                    if literal::name_prefix(variable) == variable && !variable.is_empty() {
-                        if matches!(
-                            vocabulary::meaning(variable),
-                            Some(Meaning::Command | Meaning::Prompt | Meaning::Options)
-                        ) {
-                            self.findings.push(Finding::anything(variable));
-                        }
-                        self.forget(variable, false);
-                    }
-                }
+                arguments.iter().for_each(|word| self.fills(&word.text));
             }
             _ => {}
         }

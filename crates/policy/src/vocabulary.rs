@@ -158,12 +158,15 @@ pub(crate) fn listed(list: &str, word: &str) -> bool {
 pub(crate) fn meaning(variable: &str) -> Option<Meaning> {
     static NAMES: LazyLock<Names<Meaning>> = LazyLock::new(|| lists().collect());
     static PREFIXES: LazyLock<Vec<(&str, Meaning)>> = LazyLock::new(|| {
-        let prefix = |(name, meaning): (&'static str, Meaning)| Some((name.strip_suffix('*')?, meaning));
+        let prefix =
+            |(name, meaning): (&'static str, Meaning)| Some((name.strip_suffix('*')?, meaning));
         lists().filter_map(prefix).collect()
     });
     let prefixed = || {
         let mut prefixes = PREFIXES.iter();
-        prefixes.find(|(prefix, _)| variable.starts_with(prefix)).map(|(_, meaning)| *meaning)
+        prefixes
+            .find(|(prefix, _)| variable.starts_with(prefix))
+            .map(|(_, meaning)| *meaning)
     };
     match NAMES.get(variable).copied().or_else(prefixed)? {
         Meaning::Setting if runs(variable) => Some(Meaning::Command),
@@ -180,7 +183,8 @@ fn lists() -> impl Iterator<Item = (&'static str, Meaning)> {
         (PROMPTS, Meaning::Prompt),
     ];
     let words = |(list, meaning): (&'static str, Meaning)| {
-        list.split_ascii_whitespace().map(move |name| (name, meaning))
+        list.split_ascii_whitespace()
+            .map(move |name| (name, meaning))
     };
     lists.into_iter().flat_map(words)
 }
@@ -188,7 +192,9 @@ fn lists() -> impl Iterator<Item = (&'static str, Meaning)> {
 /// Settings of a tool that name a program: `CARGO_TARGET_X_RUNNER`, `npm_config_script_shell`.
 fn runs(variable: &str) -> bool {
     let lower = variable.to_ascii_lowercase();
-    let ends = ["_runner", "_linker", "_shell", "_editor", "_git", "_viewer", "_browser"];
+    let ends = [
+        "_runner", "_linker", "_shell", "_editor", "_git", "_viewer", "_browser",
+    ];
     ends.iter().any(|end| lower.ends_with(end))
 }
 
@@ -203,7 +209,10 @@ mod tests {
     #[test]
     fn lists_are_sorted_and_no_program_is_in_two() {
         let lists = [READERS, WRITERS, NETWORKERS, TALKERS, ESCAPERS, DESTROYERS];
-        for list in lists.iter().chain([&CHANGERS, &COMMANDS, &OPTIONS, &FLAGS, &PROMPTS]) {
+        for list in lists
+            .iter()
+            .chain([&CHANGERS, &COMMANDS, &OPTIONS, &FLAGS, &PROMPTS])
+        {
             let words: Vec<&str> = list.split_ascii_whitespace().collect();
             assert!(words.is_sorted_by(|a, b| a < b), "{words:?}");
         }
@@ -223,7 +232,10 @@ mod tests {
         );
         assert!(!changes_meaning("RUST_LOG") && !changes_meaning("MYPATH"));
         assert_eq!(meaning("GIT_SSH_COMMAND"), Some(Meaning::Command));
-        assert_eq!(meaning("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER"), Some(Meaning::Command));
+        assert_eq!(
+            meaning("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER"),
+            Some(Meaning::Command)
+        );
         assert_eq!(meaning("PATH"), Some(Meaning::Setting));
         assert_eq!(meaning("RUSTFLAGS"), Some(Meaning::Options));
     }

@@ -129,7 +129,9 @@ pub(crate) fn evaluated(
     let mut reader = Reader::new(source, pieces, vars, mode, 0);
     reader.evaluates = true;
     reader.run()?;
-    reader.relies.add(again::expression(&evaluable(&reader.atoms)));
+    reader
+        .relies
+        .add(again::expression(&evaluable(&reader.atoms)));
     Ok(reader.finish())
 }
 
@@ -446,7 +448,10 @@ impl<'a> Reader<'a> {
             self.unsure |= !earlier.is_empty();
         }
         self.guess = true;
-        self.vague |= !earlier.iter().chain([last]).all(|v| again::is_number_value(v));
+        self.vague |= !earlier
+            .iter()
+            .chain([last])
+            .all(|v| again::is_number_value(v));
         let value = last.clone();
         self.value(&value, quoted);
     }
@@ -512,6 +517,9 @@ impl<'a> Reader<'a> {
                 words.push(word);
             }
         }
+        if words.is_empty() {
+            words.extend(otherwise(&self.others, self.unsure));
+        }
         Reading {
             words,
             commands: self.commands,
@@ -519,6 +527,28 @@ impl<'a> Reader<'a> {
             assigned: self.assigned,
         }
     }
+}
+
+/// The word that stands where the last value of a variable leaves none.
+fn otherwise(others: &[String], unsure: bool) -> Option<Word> {
+    if unsure {
+        return Some(Word::unknown());
+    }
+    let text = others.iter().rfind(|other| !other.trim().is_empty())?;
+    let mut others: Vec<String> = others
+        .iter()
+        .filter(|other| *other != text)
+        .cloned()
+        .collect();
+    others.push(String::new());
+    Some(Word {
+        text: text.clone(),
+        dynamic: true,
+        vague: true,
+        unsure: text.contains(char::is_whitespace),
+        others,
+        ..Word::default()
+    })
 }
 
 /// Remembered values as the text of a word has them.

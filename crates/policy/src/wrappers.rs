@@ -487,12 +487,16 @@ fn su(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
         }
     }
     // `runuser -u name -- command`
-    let user = args.iter().position(|word| is_option(word, &["-u", "--user"]));
+    let user = args
+        .iter()
+        .position(|word| is_option(word, &["-u", "--user"]));
     if let Some(at) = user {
         let joined = args[at].text.contains('=');
         let start = at + 2 - usize::from(joined);
         let dashes = usize::from(args.get(start).is_some_and(|word| word.text == "--"));
-        unwrapped.commands.extend(args.get(start + dashes..).map(<[Word]>::to_vec));
+        unwrapped
+            .commands
+            .extend(args.get(start + dashes..).map(<[Word]>::to_vec));
     }
     if unwrapped.scripts.is_empty() && unwrapped.commands.is_empty() {
         unwrapped.categories.push(Interactive);

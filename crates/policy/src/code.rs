@@ -238,9 +238,12 @@ fn code_option<'t>(name: &str, text: &'t str) -> Option<&'t str> {
     let cluster = text
         .strip_prefix('-')
         .filter(|rest| !rest.starts_with('-'))?;
-    // `-i.bak` and `-Mmodule` take the rest of the word, whatever letters are in it.
-    let taken =
-        |c: char| !c.is_ascii_alphanumeric() || c.is_ascii_uppercase() && !letters.contains(c);
+    // `-i.bak`, `-Mmodule` and python's `-Wignore` take the rest of the word, whatever letters are in it.
+    let takes_rest = |c: char| match name {
+        "python" => matches!(c, 'W' | 'X' | 'm'),
+        _ => !c.is_ascii_alphanumeric() || c.is_ascii_uppercase(),
+    };
+    let taken = |c: char| !letters.contains(c) && takes_rest(c);
     let at = cluster.find(|c| letters.contains(c) || taken(c))?;
     let rest = &cluster[at..];
     let joined = rest.strip_prefix(|c| letters.contains(c))?;

@@ -1,7 +1,8 @@
 //! Words that can be read at once, without following them character by character.
 
 use crate::again::{NUMBER, is_always_number, is_number_value};
-use crate::word::{HOLE, Mode, Vars, Word, shown};
+use crate::fields::shown;
+use crate::word::{HOLE, Mode, Vars, Word};
 
 /// Reads a word of plain characters, quoted strings and variables in double quotes, as almost every word is.
 /// `None` for all others, and those in which something is special.

@@ -2,9 +2,10 @@
 
 use crate::again::{self, Reliance};
 use crate::brace::Atom;
+use crate::fields::{evaluable, shown};
 use crate::literal::name_prefix;
 use crate::mask::piece_at;
-use crate::word::{Mode, Reader, Unreadable, evaluable, shown};
+use crate::word::{Mode, Reader, Unreadable};
 
 /// The parts of `${name[subscript]operation}`.
 struct Parts<'e> {

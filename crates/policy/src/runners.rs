@@ -34,6 +34,7 @@ const RUNNERS: &[(&str, &str, usize)] = &[
 pub(crate) fn unwrap(name: &str, args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
     match name {
         "find" => find(args, stdin),
+        "su" | "runuser" => su(args, stdin),
         "tar" | "bsdtar" => tar(args, stdin),
         "ssh" | "sftp" | "scp" | "rsync" => remote(args, stdin),
         "vim" | "vi" | "nvim" | "ex" | "view" => editor(args, stdin),
@@ -302,4 +303,34 @@ fn runner(name: &str, args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
     let dashes = args.get(1 + options + positionals);
     let dashes = usize::from(dashes.is_some_and(|word| word.text == "--"));
     Some(inner(unwrapped, args, 1 + options + positionals + dashes))
+}
+
+/// `su -c text`, `runuser -u name -- command`.
+fn su(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
+    let mut unwrapped = Unwrapped::new(stdin).is(&[Unknown]);
+    unwrapped.note = Some("there is no other user inside: su has nothing to give".to_owned());
+    for (i, word) in args.iter().enumerate() {
+        if is_option(word, &["-c", "--command"]) {
+            let value = word.text.strip_prefix("--command=").map(Word::fixed);
+            unwrapped
+                .scripts
+                .extend(value.or_else(|| args.get(i + 1).cloned()));
+        }
+    }
+    // `runuser -u name -- command`
+    let user = args
+        .iter()
+        .position(|word| is_option(word, &["-u", "--user"]));
+    if let Some(at) = user {
+        let joined = args[at].text.contains('=');
+        let start = at + 2 - usize::from(joined);
+        let dashes = usize::from(args.get(start).is_some_and(|word| word.text == "--"));
+        unwrapped
+            .commands
+            .extend(args.get(start + dashes..).map(<[Word]>::to_vec));
+    }
+    if unwrapped.scripts.is_empty() && unwrapped.commands.is_empty() {
+        unwrapped.categories.push(Interactive);
+    }
+    Some(unwrapped)
 }

@@ -1,13 +1,10 @@
 //! Shell text walked command by command, with the parser's help.
 
-use brush_parser::ast::{
-    self, BinaryPredicate, Command, CompoundCommand, CompoundList, ExtendedTestExpr, UnaryPredicate,
-};
+use brush_parser::ast::{self, Command, CompoundCommand, CompoundList};
 use brush_parser::{ParserOptions, Token, parse_tokens};
 
 use crate::Category;
 use crate::again::{self, NUMBER};
-use crate::commands::may_hold_commands;
 use crate::finding::Finding;
 use crate::fold::{Folded, fold, run_of};
 use crate::judge::{Judge, Parsing, Stdin};
@@ -349,67 +346,6 @@ impl Judge {
         Ok(())
     }
 
-    fn test(&mut self, test: &ExtendedTestExpr) -> Result<(), Unreadable> {
-        match test {
-            ExtendedTestExpr::And(a, b) | ExtendedTestExpr::Or(a, b) => {
-                self.test(a)?;
-                self.test(b)
-            }
-            ExtendedTestExpr::Not(inner) | ExtendedTestExpr::Parenthesized(inner) => {
-                self.test(inner)
-            }
-            ExtendedTestExpr::UnaryTest(predicate, word) => {
-                self.tested(&word.value)?;
-                self.tested_name(predicate, &word.value)
-            }
-            ExtendedTestExpr::BinaryTest(predicate, left, right) => {
-                for word in [left, right] {
-                    self.tested(&word.value)?;
-                    if evaluates(predicate) {
-                        self.evaluated(&word.value, Mode::Pattern)?;
-                    }
-                }
-                Ok(())
-            }
-        }
-    }
-
-    /// A word inside `[[ ]]`; arithmetic tests evaluate even quoted text.
-    fn tested(&mut self, source: &str) -> Result<(), Unreadable> {
-        // A pattern may hold a process substitution, which the parser takes for plain text.
-        if source.contains("<(") || source.contains(">(") {
-            return Err(Unreadable);
-        }
-        for word in self.words(source, Mode::Pattern)? {
-            if may_hold_commands(&word) {
-                self.remark(source, Category::Unknown);
-            }
-        }
-        self.remark("[[", Category::ReadOnly);
-        Ok(())
-    }
-
-    /// `[[ -v name ]]` evaluates a subscript.
-    fn tested_name(&mut self, test: &UnaryPredicate, source: &str) -> Result<(), Unreadable> {
-        use UnaryPredicate::{ShellVariableIsSetAndAssigned, ShellVariableIsSetAndNameRef};
-        if !matches!(
-            test,
-            ShellVariableIsSetAndAssigned | ShellVariableIsSetAndNameRef
-        ) {
-            return Ok(());
-        }
-        for word in read(source, &self.pieces, &self.vars, Mode::Pattern)?.words {
-            self.rely(again::by_builtin("unset", &[word]), source);
-        }
-        Ok(())
-    }
-
-    fn expression(&mut self, source: &str) -> Result<(), Unreadable> {
-        self.evaluated(source, Mode::Text)?;
-        self.remark("((", Category::ReadOnly);
-        Ok(())
-    }
-
     /// Text that is evaluated as an expression: what it may run, and what it relies on.
     pub(crate) fn evaluated(&mut self, source: &str, mode: Mode) -> Result<(), Unreadable> {
         let reading = evaluated(source, &self.pieces, &self.vars, mode)?;
@@ -468,20 +404,6 @@ impl Judge {
         let words = self.words(source, Mode::Value)?;
         Ok(words.into_iter().next().unwrap_or_default())
     }
-}
-
-/// Whether a comparison evaluates both sides.
-fn evaluates(predicate: &BinaryPredicate) -> bool {
-    use BinaryPredicate::*;
-    matches!(
-        predicate,
-        ArithmeticEqualTo
-            | ArithmeticNotEqualTo
-            | ArithmeticLessThan
-            | ArithmeticLessThanOrEqualTo
-            | ArithmeticGreaterThan
-            | ArithmeticGreaterThanOrEqualTo
-    )
 }
 
 /// The word as shell text, with a variable in the place of what is not known.

@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 
 use crate::again::{self, NUMBER, Reliance};
-use crate::brace::{Atom, expand};
+use crate::brace::Atom;
 use crate::escape::ansi_c;
-use crate::literal::{at_once, echoed, name_prefix, whole_variable};
+use crate::fields::{evaluable, shown};
+use crate::literal::{at_once, echoed, name_prefix};
 use crate::mask::{Piece, marked, piece_at};
 
 /// Stands in a word's text for a part that is known only at run time.
@@ -135,19 +136,8 @@ pub(crate) fn evaluated(
     Ok(reader.finish())
 }
 
-/// What was read as an expression sees it.
-pub(crate) fn evaluable(atoms: &[Atom]) -> String {
-    let character = |atom: &Atom| match *atom {
-        Atom::Char { value, .. } => value,
-        Atom::Number => NUMBER,
-        Atom::Hole => HOLE,
-        Atom::Split => ' ',
-    };
-    atoms.iter().map(character).collect()
-}
-
 pub(crate) struct Reader<'a> {
-    source: &'a str,
+    pub source: &'a str,
     at: usize,
     pieces: &'a [Piece],
     pub vars: &'a Vars,
@@ -156,10 +146,10 @@ pub(crate) struct Reader<'a> {
     pub atoms: Vec<Atom>,
     pub guess: bool,
     pub others: Vec<String>,
-    commands: Vec<String>,
+    pub commands: Vec<String>,
     pub relies: Reliance,
     pub assigned: Vec<(String, Word)>,
-    quoted_any: bool,
+    pub quoted_any: bool,
     /// The text is evaluated when it has been expanded: a variable counts for a number, and must be one.
     pub evaluates: bool,
     pub vague: bool,
@@ -405,17 +395,6 @@ impl<'a> Reader<'a> {
         self.source.len() == self.at && self.atoms.is_empty()
     }
 
-    /// The text of a value that was read on its own.
-    pub fn word_of(&self, atoms: &[Atom]) -> Word {
-        let word = to_word(atoms);
-        Word {
-            dynamic: word.dynamic || self.guess,
-            vague: self.vague,
-            unsure: self.unsure,
-            ..word
-        }
-    }
-
     /// Something that is known only at run time. What is not quoted may be any number of words.
     pub fn hole(&mut self, quoted: bool) {
         self.atoms.push(Atom::Hole);
@@ -484,105 +463,6 @@ impl<'a> Reader<'a> {
             }
         }
     }
-
-    fn finish(mut self) -> Reading {
-        if let Some(earlier) = whole_variable(self.source, self.vars) {
-            (self.others, self.unsure) = (shown(earlier), false);
-        }
-        let brace = Atom::Char {
-            value: '{',
-            quoted: false,
-        };
-        let expanded = if self.mode == Mode::Plain && self.atoms.contains(&brace) {
-            expand(&self.atoms)
-        } else {
-            vec![self.atoms]
-        };
-        let single = expanded.len() == 1;
-        let mut words = Vec::new();
-        for atoms in &expanded {
-            for field in atoms.split(|a| *a == Atom::Split) {
-                let nothing_here = field.is_empty() && !self.quoted_any;
-                if nothing_here && (atoms.len() > field.len() || self.guess) {
-                    continue;
-                }
-                let mut word = to_word(field);
-                word.dynamic |= self.guess;
-                word.vague = self.vague && word.dynamic;
-                word.spreads = self.spreads && word.text.contains(HOLE);
-                word.unsure = self.unsure;
-                if single {
-                    word.others = self.others.clone();
-                }
-                words.push(word);
-            }
-        }
-        if words.is_empty() {
-            words.extend(otherwise(&self.others, self.unsure));
-        }
-        Reading {
-            words,
-            commands: self.commands,
-            relies: self.relies,
-            assigned: self.assigned,
-        }
-    }
-}
-
-/// The word that stands where the last value of a variable leaves none.
-fn otherwise(others: &[String], unsure: bool) -> Option<Word> {
-    if unsure {
-        return Some(Word::unknown());
-    }
-    let text = others.iter().rfind(|other| !other.trim().is_empty())?;
-    let mut others: Vec<String> = others
-        .iter()
-        .filter(|other| *other != text)
-        .cloned()
-        .collect();
-    others.push(String::new());
-    Some(Word {
-        text: text.clone(),
-        dynamic: true,
-        vague: true,
-        unsure: text.contains(char::is_whitespace),
-        others,
-        ..Word::default()
-    })
-}
-
-/// Remembered values as the text of a word has them.
-pub(crate) fn shown(values: &[String]) -> Vec<String> {
-    let shown = |value: &String| value.replace(NUMBER, HOLE.encode_utf8(&mut [0; 4]));
-    values.iter().map(shown).collect()
-}
-
-const CLOSING_BRACKET: Atom = Atom::Char {
-    value: ']',
-    quoted: false,
-};
-
-fn to_word(field: &[Atom]) -> Word {
-    let mut word = Word::default();
-    for (i, atom) in field.iter().enumerate() {
-        match *atom {
-            Atom::Char { value, quoted } => {
-                // A quoted tilde is a plain character; `./~` keeps it from being read as a home.
-                if i == 0 && value == '~' && quoted {
-                    word.text.push_str("./");
-                }
-                let bracket = value == '[' && field[i..].contains(&CLOSING_BRACKET);
-                word.glob |= !quoted && (matches!(value, '*' | '?') || bracket);
-                word.text.push(value);
-            }
-            Atom::Hole | Atom::Number => {
-                word.text.push(HOLE);
-                word.dynamic = true;
-            }
-            Atom::Split => {}
-        }
-    }
-    word
 }
 
 #[cfg(test)]

@@ -203,7 +203,6 @@ pub(crate) fn unwrap(name: &str, args: &[Word], stdin: &Stdin) -> Option<Unwrapp
         "env" => Some(env(args, stdin)),
         "command" if args.iter().any(|w| is_option(w, &["-v", "-V"])) => None,
         "command" => after_options(&plain("command"), args, stdin),
-        "su" | "runuser" => su(args, stdin),
         // `jobs -x` runs a command with its job specifications replaced.
         "jobs" if args.first().is_some_and(|word| word.text == "-x") => Some(inner(new(), args, 1)),
         "busybox" | "toybox" => Some(inner(new(), args, 0)),
@@ -473,33 +472,4 @@ fn shell(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
         }
         (_, Stdin::Inherited) => Some(unwrapped.is(&[Interactive])),
     }
-}
-
-fn su(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
-    let mut unwrapped = Unwrapped::new(stdin).is(&[Unknown]);
-    unwrapped.note = Some("there is no other user inside: su has nothing to give".to_owned());
-    for (i, word) in args.iter().enumerate() {
-        if is_option(word, &["-c", "--command"]) {
-            let value = word.text.strip_prefix("--command=").map(Word::fixed);
-            unwrapped
-                .scripts
-                .extend(value.or_else(|| args.get(i + 1).cloned()));
-        }
-    }
-    // `runuser -u name -- command`
-    let user = args
-        .iter()
-        .position(|word| is_option(word, &["-u", "--user"]));
-    if let Some(at) = user {
-        let joined = args[at].text.contains('=');
-        let start = at + 2 - usize::from(joined);
-        let dashes = usize::from(args.get(start).is_some_and(|word| word.text == "--"));
-        unwrapped
-            .commands
-            .extend(args.get(start + dashes..).map(<[Word]>::to_vec));
-    }
-    if unwrapped.scripts.is_empty() && unwrapped.commands.is_empty() {
-        unwrapped.categories.push(Interactive);
-    }
-    Some(unwrapped)
 }

@@ -1,6 +1,7 @@
 //! The judge: walks over one request, keeps what is known so far, and turns findings into a decision.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::again::{self, Numbers, Reliance};
@@ -12,8 +13,9 @@ use crate::mask::Piece;
 use crate::paths::{self, forbidden, forbidden_path};
 use crate::rules::Rules;
 use crate::shell::{as_script, said};
+use crate::values::Vars;
 use crate::variables::{Later, changes_later_words};
-use crate::word::{HOLE, Mode, Vars, Word};
+use crate::word::{HOLE, Mode, Word};
 use crate::wrappers::{self, Unwrapped};
 use crate::{Category, CommandForm, Decision, Request};
 
@@ -49,7 +51,7 @@ pub(crate) struct Judge {
     pub parsing: Parsing,
     /// The directory, as long as it is known.
     pub cwd: Option<Arc<str>>,
-    pub vars: Arc<Vars>,
+    pub vars: Rc<Vars>,
     pub functions: BTreeSet<String>,
     pub mode: Mode,
     /// What was cut out of the text being walked.
@@ -77,7 +79,7 @@ impl Judge {
         let vars = known.map(|(name, value)| (name.to_owned(), vec![value.to_owned()]));
         Judge {
             parsing: Parsing::Folded,
-            vars: Arc::new(BTreeMap::from(vars)),
+            vars: Rc::new(Vars::from(vars)),
             cwd: Some(cwd.into()),
             functions: BTreeSet::new(),
             mode: Mode::Plain,
@@ -281,7 +283,6 @@ impl Judge {
         }
         found.programs.push(name.to_owned());
         self.altered |= changes_later_words(name, arguments);
-        self.later.deferred |= matches!(name, "alias" | "complete" | "trap");
         if self.functions.contains(name) {
             return self.function_call(name, arguments, stdin, found);
         }
@@ -404,9 +405,12 @@ impl Judge {
             found.is_anything();
             found.note("the commands it runs are known only when they run");
         }
+        // A trap, an alias or an editor runs it later.
+        self.vars.repeat();
         for text in others.chain([&script.text]) {
             self.text(&as_script(&Word::fixed(text)));
         }
+        self.vars.end_repeat();
     }
 
     pub fn resolved(&self, path: &str) -> Option<String> {

@@ -7,7 +7,7 @@
 //!
 //! One request goes through the files in this order: `mask`, `documents`, `fold`, `tokens`, `shell`, `tested` and
 //! `simple` (text to commands), `word`, `literal`, `parameter`, `fields`, `escape`
-//! and `brace` (quotes and expansions), `again` (text that bash evaluates a second time), `judge`, `program` and `variables` (one command), `wrappers`, `runners` and `carriers` (commands that run commands),
+//! and `brace` (quotes and expansions), `again` (text that bash evaluates a second time), `judge`, `program`, `values` and `variables` (one command), `wrappers`, `runners` and `carriers` (commands that run commands),
 //! `commands`, `vocabulary`, `tools`, `git`, `code`, `categories` (what a command is), `paths` (what it reaches for), `finding`,
 //! `conditions` and `rules` (the decision). Rules come from `file`.
 
@@ -42,6 +42,7 @@ mod simple;
 mod tested;
 mod tokens;
 mod tools;
+mod values;
 mod variables;
 mod vocabulary;
 mod word;

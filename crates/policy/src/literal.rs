@@ -2,7 +2,8 @@
 
 use crate::again::{NUMBER, is_always_number, is_number_value};
 use crate::fields::shown;
-use crate::word::{HOLE, Mode, Vars, Word};
+use crate::values::Vars;
+use crate::word::{HOLE, Mode, Word};
 
 /// Reads a word of plain characters, quoted strings and variables in double quotes, as almost every word is.
 /// `None` for all others, and those in which something is special.

@@ -221,8 +221,10 @@ impl Judge {
             Command::Function(function) => {
                 let name = self.single(&function.fname.value)?;
                 self.functions.insert(name.text);
-                self.later.deferred = true;
-                self.compound(&function.body.0, runs)?;
+                self.vars.repeat();
+                let result = self.compound(&function.body.0, runs);
+                self.vars.end_repeat();
+                result?;
                 self.redirect_list(function.body.1.as_ref())?;
             }
             Command::ExtendedTest(test, redirects) => {
@@ -234,16 +236,19 @@ impl Judge {
     }
 
     fn compound(&mut self, compound: &CompoundCommand, runs: Runs<'_>) -> Result<(), Unreadable> {
-        let repeats = usize::from(matches!(
+        let repeats = matches!(
             compound,
             CompoundCommand::ArithmeticForClause(_)
                 | CompoundCommand::ForClause(_)
                 | CompoundCommand::WhileClause(_)
                 | CompoundCommand::UntilClause(_)
-        ));
-        self.later.repeats += repeats;
+        );
+        if !repeats {
+            return self.compound_once(compound, runs);
+        }
+        self.vars.repeat();
         let result = self.compound_once(compound, runs);
-        self.later.repeats -= repeats;
+        self.vars.end_repeat();
         result
     }
 

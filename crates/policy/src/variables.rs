@@ -1,6 +1,7 @@
 //! Variables: what they are given, what that changes, and what a loop or a function sees of it.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::Category;
@@ -11,8 +12,9 @@ use crate::judge::Judge;
 use crate::literal;
 use crate::paths::{self, forbidden};
 use crate::shell::as_script;
+use crate::values::Vars;
 use crate::vocabulary::{self, Meaning};
-use crate::word::{HOLE, Vars, Word};
+use crate::word::{HOLE, Word};
 
 /// Values remembered for one variable.
 const MOST_VALUES: usize = 8;
@@ -20,10 +22,6 @@ const MOST_VALUES: usize = 8;
 /// Values that text above their assignment may see: in a loop it runs again, and a function runs when it is called.
 #[derive(Debug, Default)]
 pub(crate) struct Later {
-    /// How many loops and functions are around the text being judged.
-    pub repeats: usize,
-    /// There is a function, a trap or an alias above it.
-    pub deferred: bool,
     /// The values that were known from the beginning.
     known: BTreeMap<String, Vec<String>>,
     found: BTreeMap<String, Vec<String>>,
@@ -31,15 +29,15 @@ pub(crate) struct Later {
 
 impl Later {
     /// Gives variables the values that they get below.
-    pub fn seed(&self, vars: &mut Arc<Vars>) {
+    pub fn seed(&self, vars: &mut Rc<Vars>) {
         for (name, values) in &self.known {
-            Arc::make_mut(vars).insert(name.clone(), values.clone());
+            Rc::make_mut(vars).insert(name.clone(), values.clone());
         }
     }
 
     /// A variable was given a value; `None` when it is not known which.
-    fn note(&mut self, name: &str, value: Option<&str>) {
-        if self.repeats == 0 && !self.deferred || name == "_" {
+    fn note(&mut self, vars: &Vars, name: &str, value: Option<&str>) {
+        if !vars.was_read(name) || name == "_" {
             return;
         }
         let unknown = HOLE.to_string();
@@ -94,7 +92,7 @@ impl Judge {
         let number = again::is_number(&value.text, value.vague);
         self.numbers.set(name, number);
         if !number {
-            self.later.note(name, Some(&value.text));
+            self.later.note(&self.vars, name, Some(&value.text));
         }
         if !number && again::is_always_number(name) {
             self.findings.push(Finding::anything(&format!("{name}=…")));
@@ -104,11 +102,11 @@ impl Judge {
             false => value.text,
         };
         for other in value.others {
-            self.later.note(name, Some(&other));
+            self.later.note(&self.vars, name, Some(&other));
             self.value(name, other, MOST_VALUES);
         }
         if value.unsure {
-            self.later.note(name, None);
+            self.later.note(&self.vars, name, None);
             self.value(name, HOLE.to_string(), MOST_VALUES);
         }
         self.value(name, text, MOST_VALUES);
@@ -120,11 +118,9 @@ impl Judge {
         let open = value.vague && script.contains(HOLE);
         match vocabulary::meaning(name) {
             Some(Meaning::Command) if !script.is_empty() => {
-                self.later.deferred = true;
                 self.script(value, finding);
             }
             Some(Meaning::Prompt) => {
-                self.later.deferred = true;
                 self.prompt(value, finding);
             }
             Some(Meaning::Options) if open => finding.is_anything(),
@@ -147,7 +143,9 @@ impl Judge {
             finding.is_anything();
         }
         if text.contains(['$', '`']) {
+            self.vars.repeat();
             self.text(&format!(": \"{}\"", as_script(&Word::fixed(text))));
+            self.vars.end_repeat();
         }
     }
 
@@ -156,8 +154,7 @@ impl Judge {
         if name == "_" {
             return;
         }
-        let vars = Arc::make_mut(&mut self.vars);
-        let values = vars.entry(name.to_owned()).or_default();
+        let values = Rc::make_mut(&mut self.vars).of(name);
         values.retain(|known| *known != value);
         if values.len() >= most {
             // One that is left out may have been anything.
@@ -174,7 +171,7 @@ impl Judge {
             let number = again::is_number_value(&value);
             self.numbers.set(name, number);
             if !number {
-                self.later.note(name, Some(&value));
+                self.later.note(&self.vars, name, Some(&value));
             }
             self.value(name, value, most);
         }
@@ -184,10 +181,10 @@ impl Judge {
     pub fn forget(&mut self, name: &str, number: bool) {
         self.numbers.set(name, number);
         if !number {
-            self.later.note(name, None);
+            self.later.note(&self.vars, name, None);
         }
         if self.vars.contains_key(name) {
-            Arc::make_mut(&mut self.vars).remove(name);
+            Rc::make_mut(&mut self.vars).remove(name);
         }
     }
 
@@ -236,7 +233,7 @@ impl Judge {
             }
             "unset" => {
                 for word in arguments {
-                    Arc::make_mut(&mut self.vars).remove(&word.text);
+                    Rc::make_mut(&mut self.vars).remove(&word.text);
                 }
             }
             "printf"

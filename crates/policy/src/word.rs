@@ -3,20 +3,16 @@
 //! It is also a second opinion on the tokenizer: a word in which an unquoted separator is left over was cut
 //! differently than a shell would cut it, and is refused.
 
-use std::collections::BTreeMap;
-
 use crate::again::{self, NUMBER, Reliance};
 use crate::brace::Atom;
 use crate::escape::ansi_c;
 use crate::fields::{evaluable, shown};
 use crate::literal::{at_once, echoed, name_prefix};
 use crate::mask::{Piece, marked, piece_at};
+use crate::values::Vars;
 
 /// Stands in a word's text for a part that is known only at run time.
 pub(crate) const HOLE: char = '\u{F8FF}';
-
-/// The values a variable may have at this point of the text.
-pub(crate) type Vars = BTreeMap<String, Vec<String>>;
 
 /// A word after expansion, as far as it can be known.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -500,7 +496,7 @@ mod tests {
 
     #[test]
     fn commands_of_substitutions_are_found_at_any_depth() {
-        let vars = Vars::new();
+        let vars = Vars::default();
         let of = |source: &str, mode| read(source, &[], &vars, mode).unwrap().commands;
         assert_eq!(of("\"a $(rm \")\" x) b\"", Mode::Plain), ["rm \")\" x"]);
         assert_eq!(of("${y:-$(id)}", Mode::Plain), ["id"]);
@@ -514,7 +510,7 @@ mod tests {
 
     #[test]
     fn a_word_cut_wrongly_is_refused() {
-        let refused = |source: &str| read(source, &[], &Vars::new(), Mode::Plain).is_err();
+        let refused = |source: &str| read(source, &[], &Vars::default(), Mode::Plain).is_err();
         assert!(refused(r"\$'a\'; rm x #'"));
         assert!(refused("a b"));
         assert!(refused("'open"));

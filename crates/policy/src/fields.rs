@@ -8,7 +8,7 @@ use crate::word::{HOLE, Mode, Reader, Reading, Word};
 impl Reader<'_> {
     pub fn finish(mut self) -> Reading {
         if let Some(earlier) = whole_variable(self.source, self.vars) {
-            (self.others, self.unsure) = (shown(earlier), false);
+            (self.others, self.unsure) = (all_shown(earlier), false);
         }
         let brace = Atom::Char {
             value: '{',
@@ -94,10 +94,14 @@ fn otherwise(others: &[String], unsure: bool) -> Option<Word> {
     })
 }
 
-/// Remembered values as the text of a word has them.
-pub(crate) fn shown(values: &[String]) -> Vec<String> {
-    let shown = |value: &String| value.replace(NUMBER, HOLE.encode_utf8(&mut [0; 4]));
-    values.iter().map(shown).collect()
+/// A remembered value as the text of a word has it.
+pub(crate) fn shown(value: &str) -> String {
+    value.replace(NUMBER, HOLE.encode_utf8(&mut [0; 4]))
+}
+
+/// The same for several.
+pub(crate) fn all_shown(values: &[String]) -> Vec<String> {
+    values.iter().map(|value| shown(value)).collect()
 }
 
 const CLOSING_BRACKET: Atom = Atom::Char {

@@ -1,7 +1,7 @@
 //! Words that can be read at once, without following them character by character.
 
 use crate::again::{NUMBER, is_always_number, is_number_value};
-use crate::fields::shown;
+use crate::fields::all_shown;
 use crate::values::Vars;
 use crate::word::{HOLE, Mode, Word};
 
@@ -32,7 +32,7 @@ pub(crate) fn at_once(source: &str, vars: &Vars, mode: Mode) -> Option<Word> {
         };
     }
     if let Some(earlier) = whole_variable(source, vars) {
-        (word.others, word.unsure) = (shown(earlier), false);
+        (word.others, word.unsure) = (all_shown(earlier), false);
     }
     // A quoted tilde is written in a way of its own.
     (!word.text.starts_with('~')).then_some(word)

@@ -2,7 +2,7 @@
 
 use crate::again::{self, Reliance};
 use crate::brace::Atom;
-use crate::fields::{evaluable, shown};
+use crate::fields::{all_shown, evaluable};
 use crate::literal::name_prefix;
 use crate::mask::piece_at;
 use crate::word::{Mode, Reader, Unreadable};
@@ -177,7 +177,7 @@ impl Reader<'_> {
         }
         match (self.vars.get(parts.name), operator.starts_with('+')) {
             (_, true) if self.is_whole() => self.others.push(String::new()),
-            (Some(values), false) if self.is_whole() => self.others.extend(shown(values)),
+            (Some(values), false) if self.is_whole() => self.others.extend(all_shown(values)),
             (None, false) => {}
             _ => self.unsure = true,
         }

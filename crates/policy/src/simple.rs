@@ -5,13 +5,14 @@ use brush_parser::ast::{
     IoFileRedirectTarget, IoRedirect, RedirectList, SimpleCommand,
 };
 
-use crate::again::is_number;
+use crate::again::{NUMBER, is_number};
+use crate::fields::shown;
 use crate::finding::Finding;
 use crate::fold::{Redirection, Step};
 use crate::judge::{Judge, Stdin};
 use crate::mask::{Piece, marked};
 use crate::shell::as_script;
-use crate::word::{Mode, Unreadable, Word};
+use crate::word::{HOLE, Mode, Unreadable, Word};
 
 /// What has been read of a simple command.
 struct Gathered {
@@ -144,14 +145,25 @@ impl Judge {
                 }
             }
         };
-        let value = match self.vars.get(&name).and_then(|v| v.last()) {
-            Some(before) if assignment.append => Word {
-                text: format!("{before}{}", value.text),
-                ..value
-            },
-            _ => value,
+        let value = match assignment.append {
+            true => self.appended(&name, value),
+            false => value,
         };
         Ok((name, value))
+    }
+
+    /// What `name+=value` makes of a variable.
+    fn appended(&self, name: &str, value: Word) -> Word {
+        let known = self.vars.get(name).and_then(|values| values.split_last());
+        let unknown = HOLE.to_string();
+        let (before, earlier) = known.unwrap_or((&unknown, &[]));
+        Word {
+            text: format!("{}{}", shown(before), value.text),
+            dynamic: value.dynamic || before.contains([HOLE, NUMBER]),
+            vague: value.vague || before.contains(HOLE),
+            unsure: value.unsure || !earlier.is_empty(),
+            ..value
+        }
     }
 
     pub(crate) fn redirect_list(

@@ -1,7 +1,7 @@
 //! The values that variables may have at a point of the text, and which of them were looked at where the text may run again.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// The values a variable may have at this point of the text.
@@ -16,16 +16,18 @@ pub(crate) struct Vars {
 struct Reads {
     /// How many loops and functions are around the text being judged.
     repeats: usize,
-    names: BTreeSet<String>,
+    /// Whether a value was known when it was read.
+    names: BTreeMap<String, bool>,
 }
 
 impl Vars {
     pub fn get(&self, name: &str) -> Option<&Vec<String>> {
+        let values = self.values.get(name);
         let mut reads = self.reads.borrow_mut();
-        if reads.repeats > 0 && !reads.names.contains(name) {
-            reads.names.insert(name.to_owned());
+        if reads.repeats > 0 && reads.names.get(name) != Some(&true) {
+            reads.names.insert(name.to_owned(), values.is_some());
         }
-        self.values.get(name)
+        values
     }
 
     pub fn contains_key(&self, name: &str) -> bool {
@@ -53,9 +55,9 @@ impl Vars {
         self.reads.borrow_mut().repeats -= 1;
     }
 
-    /// Whether text that may run again has read the variable.
-    pub fn was_read(&self, name: &str) -> bool {
-        self.reads.borrow().names.contains(name)
+    /// Whether text that may run again has read the variable, and a value of it was known then.
+    pub fn was_read(&self, name: &str) -> Option<bool> {
+        self.reads.borrow().names.get(name).copied()
     }
 }
 

@@ -37,11 +37,15 @@ impl Later {
 
     /// A variable was given a value; `None` when it is not known which.
     fn note(&mut self, vars: &Vars, name: &str, value: Option<&str>) {
-        if !vars.was_read(name) || name == "_" {
+        let Some(known) = vars.was_read(name).filter(|_| name != "_") else {
             return;
-        }
+        };
         let unknown = HOLE.to_string();
         let value = value.unwrap_or(&unknown);
+        // What was unknown already cannot be less known.
+        if !known && value == unknown {
+            return;
+        }
         let known = self.known.get(name).into_iter().flatten();
         if known
             .chain(self.found.get(name).into_iter().flatten())

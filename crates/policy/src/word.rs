@@ -6,7 +6,7 @@
 use crate::again::{self, NUMBER, Reliance};
 use crate::brace::Atom;
 use crate::escape::ansi_c;
-use crate::fields::{evaluable, shown};
+use crate::fields::{all_shown, evaluable};
 use crate::literal::{at_once, echoed, name_prefix};
 use crate::mask::{Piece, marked, piece_at};
 use crate::values::Vars;
@@ -418,7 +418,7 @@ impl<'a> Reader<'a> {
             };
         };
         if self.is_whole() {
-            self.others = shown(earlier);
+            self.others = all_shown(earlier);
         } else {
             self.unsure |= !earlier.is_empty();
         }

@@ -343,6 +343,11 @@ const FLOWS: &[&str] = &[
     "x='a[$(CMD)]'; y=x; declare -n z=y; ((z))",
     "for x in : : : : : : : : : 'CMD'; do :; done; $x",
     "for x in 'CMD' : : : : : : : : : :; do $x; done",
+    "x=; for c in 'CMD'; do x+=$c; done; eval \"$x\"",
+    "read -r x <<< ' '; x+='CMD'; $x",
+    "if true; then x='CMD'; else x=:; fi; x+=' x'; $x",
+    "x=; for i in 1 2; do eval \"$x\"; x+='CMD '; done",
+    "x=$#; x+=';CMD'; eval \"$x\"",
     "b=(: 'CMD'); for i in 0 1; do ${b[i]}; done",
     "b=('CMD'); for x in \"${b[@]}\"; do $x; done",
 ];

@@ -29,7 +29,7 @@ fn asked(rules: &Rules, text: &str, network: Network) -> Decision {
     decide(rules, &request)
 }
 
-pub fn plain(rules: &Rules, argv: &[&str], network: Network) -> Decision {
+fn plain(rules: &Rules, argv: &[&str], network: Network) -> Decision {
     let argv: Vec<Vec<u8>> = argv.iter().map(|word| word.as_bytes().to_vec()).collect();
     let request = Request {
         command: CommandForm::Argv(&argv),

@@ -213,7 +213,7 @@ pub(crate) fn name(text: &str) -> Reliance {
 
 /// The same for words that have been expanded.
 fn name_word(word: &Word) -> Reliance {
-    match word.dynamic || word.glob && word.dynamic {
+    match word.dynamic {
         true => Reliance::unknown(),
         false => name(&word.text),
     }

@@ -9,11 +9,22 @@ pub(crate) enum Atom {
     },
     /// A part known only at run time.
     Hole,
+    /// A number known only at run time.
+    Number,
     /// A field boundary made by an unquoted expansion.
     Split,
 }
 
 impl Atom {
+    /// Whether it can be part of a sequence of numbers.
+    fn counts(self) -> bool {
+        match self {
+            Atom::Char { value, .. } => value.is_ascii_digit() || matches!(value, '.' | '-'),
+            Atom::Number => true,
+            Atom::Hole | Atom::Split => false,
+        }
+    }
+
     fn is_open(self, wanted: char) -> bool {
         self == Atom::Char {
             value: wanted,
@@ -42,7 +53,11 @@ pub(crate) fn expand(word: &[Atom]) -> Vec<Vec<Atom>> {
         for (start, end) in group.members.iter().rev() {
             let mut expanded = next[..group.open].to_vec();
             if group.sequence {
-                expanded.push(Atom::Hole);
+                let ends = &next[*start..*end];
+                expanded.push(match ends.iter().all(|atom| atom.counts()) {
+                    true => Atom::Number,
+                    false => Atom::Hole,
+                });
             } else {
                 expanded.extend_from_slice(&next[*start..*end]);
             }
@@ -151,7 +166,7 @@ mod tests {
             .collect();
         let show = |a: &Atom| match a {
             Atom::Char { value, .. } => *value,
-            Atom::Hole => '%',
+            Atom::Hole | Atom::Number => '%',
             Atom::Split => ' ',
         };
         expand(&atoms)

@@ -34,8 +34,8 @@ fn takes(name: &str) -> Takes {
             arguments: true,
             ..lines
         },
-        "concurrently" | "entr" | "hyperfine" | "less" | "lldb" | "man" | "nodemon" | "screen"
-        | "tmux" | "watchexec" => arguments,
+        "concurrently" | "dc" | "docker" | "entr" | "hyperfine" | "kubectl" | "less" | "lldb"
+        | "man" | "nodemon" | "podman" | "screen" | "ssh" | "tmux" | "watchexec" => arguments,
         "emacs" | "expect" | "lua" | "osascript" => Takes {
             strings: true,
             ..arguments
@@ -46,21 +46,47 @@ fn takes(name: &str) -> Takes {
 
 /// Options whose value is a command.
 const OPTIONS: &[(&str, &[&str])] = &[
+    ("bazel", &["--run_under"]),
     ("complete", &["-C"]),
     ("compgen", &["-C"]),
-    ("cargo", &["--config"]),
+    (
+        "go",
+        &[
+            "-exec",
+            "--exec",
+            "-toolexec",
+            "--toolexec",
+            "-vettool",
+            "--vettool",
+        ],
+    ),
     ("just", &["--shell"]),
+    ("man", &["-P", "--pager", "-H", "--html"]),
     ("mapfile", &["-C"]),
+    ("nc", &["-e", "-c", "--exec", "--sh-exec"]),
+    ("ncat", &["-e", "-c", "--exec", "--sh-exec"]),
     ("nix-shell", &["--run", "--command"]),
-    ("npm", &["-c", "--call"]),
+    ("npm", &["-c", "--call", "--script-shell"]),
     ("npx", &["-c", "--call"]),
     ("readarray", &["-C"]),
-    ("rg", &["--pre"]),
+    ("rg", &["--pre", "--hostname-bin"]),
     ("scp", &["-S"]),
-    ("sftp", &["-S"]),
+    ("sftp", &["-S", "-D"]),
     ("sort", &["--compress-program"]),
+    ("tcpdump", &["-z"]),
+    ("wget", &["--use-askpass"]),
     ("zip", &["-TT", "--unzip-command"]),
 ];
+
+/// Programs among whose arguments there is a setting, an address or a script with a command in it.
+const SETTINGS: &str = "\
+    apt apt-get c++ cargo clang clang++ cmake dpkg emacs ex g++ gcc gdb gradle hg java jj \
+    lldb make meson mvn ninja nmap nvim php rake socat svn vi view vim wget";
+
+/// Words of a command found in the middle of other text.
+const LONGEST_LINE: usize = 24;
+/// Such commands in one text.
+const MOST_LINES: usize = 8;
 
 /// What stands before the command in the languages of such programs.
 const LEADS: &[&str] = &[
@@ -84,6 +110,9 @@ pub(crate) fn carried(name: &str, args: &[Word], stdin: &Stdin) -> Vec<String> {
     if let (Stdin::Text(text), true) = (stdin, takes.lines) {
         found.extend(text.lines().filter_map(scheduled));
     }
+    if listed(SETTINGS, name) {
+        found.extend(args.iter().flat_map(|word| within(&word.text)));
+    }
     if let Some((_, options)) = OPTIONS.iter().find(|(program, _)| *program == name) {
         found.extend(values(options, args));
     }
@@ -100,7 +129,20 @@ pub(crate) fn carried(name: &str, args: &[Word], stdin: &Stdin) -> Vec<String> {
                 found.push(text.clone());
             }
         }
-        "sed" | "gsed" => found.extend(args.iter().filter_map(|word| sed_runs(&word.text))),
+        "compgen" | "complete" => {
+            // A list of words is expanded before it is split.
+            let words = values(&["-W"], args).into_iter();
+            found.extend(words.map(|words| format!(": \"{}\"", words.replace('"', "\\\""))));
+        }
+        "cargo" => {
+            let own = args.iter().position(|word| word.text == "--");
+            let runs = args
+                .iter()
+                .any(|word| listed("bench r run t test", &word.text));
+            let own = own.filter(|_| runs).map(|at| &args[at + 1..]);
+            found.extend(own.and_then(strict_tail));
+        }
+        "sed" | "gsed" => found.extend(args.iter().flat_map(|word| sed_runs(&word.text))),
         _ => {}
     }
     found
@@ -141,17 +183,46 @@ fn scheduled(line: &str) -> Option<String> {
 
 /// The command that begins at the first argument that names a program of consequence: an unknown program may
 /// well run it.
-fn strict_tail(args: &[Word]) -> Option<String> {
-    let strict = |word: &Word| {
-        let name = word.text.rsplit('/').next().unwrap_or_default();
-        let strict = matches!(
-            purpose(name),
-            Some(Category::Networked | Category::Destructive)
-        );
-        strict || listed("bash dd git rm rsync sh zsh", name) || listed(tools::NAMES, name)
-    };
-    let at = args.iter().position(strict)?;
+pub(crate) fn strict_tail(args: &[Word]) -> Option<String> {
+    let at = args.iter().position(|word| is_strict(&word.text))?;
     (at + 1 < args.len()).then(|| line_of(&args[at..]))
+}
+
+/// Whether a program of this name does something of consequence.
+fn is_strict(program: &str) -> bool {
+    let name = program.rsplit('/').next().unwrap_or_default();
+    let consequence = [
+        Category::Networked,
+        Category::Destructive,
+        Category::HostEscapeRisk,
+    ];
+    purpose(name).is_some_and(|purpose| consequence.contains(&purpose))
+        || listed("bash busybox dash dd git perl rm rsync sh sudo zsh", name)
+        || listed(tools::NAMES, name)
+}
+
+/// Command lines in the middle of options, settings or code: from each word that names a program of consequence.
+pub(crate) fn within(text: &str) -> Vec<String> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || "_./@+~%-:".contains(c) || c == HOLE;
+    // `EXEC:git` names a program, too.
+    let bare = |word: &'_ str| {
+        let after = word.rfind(':').map_or(0, |at| at + 1);
+        after > 0 && is_strict(&word[after..])
+    };
+    let words: Vec<&str> = text
+        .split(|c: char| !is_word(c))
+        .map(|word| match bare(word) {
+            true => word.rsplit(':').next().unwrap_or(word),
+            false => word,
+        })
+        .filter(|word| !word.is_empty())
+        .collect();
+    let starts = (0..words.len()).filter(|at| is_strict(words[*at]) && at + 1 < words.len());
+    let line = |at: usize| {
+        let words = words[at..].iter().take(LONGEST_LINE);
+        line_of(&words.map(|word| Word::fixed(*word)).collect::<Vec<_>>())
+    };
+    starts.take(MOST_LINES).map(line).collect()
 }
 
 /// The values of these options, joined to them or in the next argument.
@@ -162,7 +233,11 @@ fn values(options: &[&str], args: &[Word]) -> Vec<String> {
             let joined = word.text.strip_prefix(option);
             found.extend(match joined {
                 Some("") => args.get(i + 1).map(|next| next.text.replace(HOLE, "$_")),
-                Some(value) => value.strip_prefix('=').and_then(command_line),
+                Some(value) => match value.strip_prefix('=') {
+                    Some(value) => Some(value.replace(HOLE, "$_")),
+                    None if option.len() == 2 => command_line(value),
+                    None => None,
+                },
                 None => None,
             });
         }
@@ -191,9 +266,17 @@ fn make(args: &[Word], stdin: &Stdin, found: &mut Vec<String>) {
     }
 }
 
-/// What the `e` command of a sed script runs.
-fn sed_runs(script: &str) -> Option<String> {
-    let address = |c: char| c.is_ascii_digit() || matches!(c, '$' | ',' | ' ');
-    let command = script.trim_start_matches(address).strip_prefix("e ")?;
-    command_line(command)
+/// What the `e` commands of a sed script run.
+fn sed_runs(script: &str) -> Vec<String> {
+    let commands = script.split(['\n', ';', '{', '}']);
+    let executed = |command: &str| {
+        let (before, line) = command.split_once("e ")?;
+        let address = |c: char| c.is_ascii_digit() || " $,~+!/".contains(c);
+        let addresses = before.chars().all(address) || before.ends_with('/');
+        addresses.then(|| line.to_owned())
+    };
+    commands
+        .filter_map(executed)
+        .filter_map(|line| command_line(&line))
+        .collect()
 }

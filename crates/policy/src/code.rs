@@ -1,6 +1,7 @@
 //! Programs given as arguments: what sed, awk and the interpreters would do.
 
 use crate::Category::*;
+use crate::carriers::{strict_tail, within};
 use crate::commands::{Known, is_known, is_option, unversioned};
 use crate::paths::forbidden_in_code;
 use crate::shell;
@@ -35,6 +36,33 @@ pub(crate) fn sed_reads(args: &[Word]) -> bool {
     scripts
         .iter()
         .all(|word| !word.dynamic && sed_script_reads(&word.text))
+}
+
+/// Whether a script has the shell run what it reads: `s/a/b/e`, or `e` alone.
+pub(crate) fn sed_executes(args: &[Word]) -> bool {
+    args.iter().any(|word| {
+        let alone = |command: &str| {
+            let address = |c: char| c.is_ascii_digit() || " $,~+!".contains(c);
+            command.trim().trim_start_matches(address) == "e"
+        };
+        let mut commands = word.text.split([';', '\n', '{', '}']);
+        commands.any(alone) || executing_substitution(&word.text)
+    })
+}
+
+/// Whether a script holds a substitution with the flag `e`.
+fn executing_substitution(script: &str) -> bool {
+    let starts = script.match_indices('s').map(|(at, _)| &script[at + 1..]);
+    starts.into_iter().any(|text| {
+        let Some(delimiter) = text.chars().next().filter(|c| !c.is_ascii_alphanumeric()) else {
+            return false;
+        };
+        let body = &text[delimiter.len_utf8()..];
+        let after =
+            skip_delimited(body, delimiter).and_then(|rest| skip_delimited(rest, delimiter));
+        let flags = after.and_then(|rest| rest.split([';', '\n', '}', ' ']).next());
+        flags.is_some_and(|flags| flags.contains('e') && flags.chars().all(char::is_alphanumeric))
+    })
 }
 
 /// Reads a script command by command; whatever is not plainly harmless counts as a change.
@@ -125,9 +153,9 @@ pub(crate) fn awk(args: &[Word]) -> Known {
         let text = word.text.as_str();
         if matches!(text, "-v" | "-F") {
             skip = true;
-        } else if word.starts_unknown()
-            || text.starts_with('-') && !text.starts_with("-F") && !text.starts_with("-v")
-        {
+        } else if word.starts_unknown() {
+            return Known::unseen();
+        } else if text.starts_with('-') && !text.starts_with("-F") && !text.starts_with("-v") {
             return Known::is(&[Mutating]);
         } else if !text.starts_with('-') {
             program = Some(word);
@@ -137,6 +165,9 @@ pub(crate) fn awk(args: &[Word]) -> Known {
     let Some(program) = program else {
         return Known::is(&[Mutating]);
     };
+    if program.starts_unknown() {
+        return Known::unseen();
+    }
     let code = program.text.as_str();
     let pipes = code.replace("||", "").contains('|');
     if !program.dynamic
@@ -150,37 +181,88 @@ pub(crate) fn awk(args: &[Word]) -> Known {
             ..Known::is(&[ReadOnly])
         };
     }
-    inspected(code, Known::is(&[Mutating]))
+    let mut known = inspected(code, Known::is(&[Mutating]));
+    for word in args {
+        known.scripts.extend(within(&word.text));
+    }
+    known
 }
 
 /// An interpreter: a script, a module, or code on the command line.
 pub(crate) fn interpreter(name: &str, args: &[Word]) -> Known {
-    let code_options: &[&str] = match name {
-        "python" => &["-c"],
-        "php" => &["-r"],
-        "node" | "nodejs" => &["-e", "-p", "--eval", "--print", "-pe"],
-        "deno" => &["eval"],
-        _ => &["-e", "-E", "-ne", "-pe", "-lne", "-le", "-ane", "-pie"],
-    };
     if args.is_empty() {
         return Known::is(&[Interactive]);
     }
     let mut known = Known::is(&[Mutating]);
     for (i, word) in args.iter().enumerate() {
         let text = word.text.as_str();
-        if code_options.contains(&text) {
-            if let Some(code) = args.get(i + 1) {
-                known = inspected(&code.text, known);
-            }
-        } else if let Some(code) = text.strip_prefix("--eval=") {
-            known = inspected(code, known);
-        } else if let Some(code) = text.strip_prefix("-c").filter(|_| name == "python") {
-            known = inspected(code, known);
+        if let Some(joined) = code_option(name, text) {
+            let code = match joined {
+                "" => args.get(i + 1).cloned().unwrap_or_default(),
+                joined => Word {
+                    text: joined.to_owned(),
+                    ..word.clone()
+                },
+            };
+            known = executed(&code, &args[i + 1..], known);
+        } else if text == "-m" && name == "python" {
+            // `-m timeit -s code`, `-m pdb -c code`: a module may well take code.
+            let all = args[i + 1..].iter();
+            return all.fold(known, |known, word| inspected(&word.text, known));
         } else if text.ends_with("setup.py") && args.iter().any(|w| w.text == "upload") {
             known.categories.extend([Publishing, Networked]);
         } else if !text.starts_with('-') && name != "deno" {
             break;
         }
+    }
+    known
+}
+
+/// Whether an option is followed by code: what of it is joined to the option.
+fn code_option<'t>(name: &str, text: &'t str) -> Option<&'t str> {
+    let long = ["--eval", "--print"]
+        .into_iter()
+        .find_map(|long| text.strip_prefix(long));
+    if let Some(value) = long {
+        return Some(value.strip_prefix('=').unwrap_or(value));
+    }
+    if name == "deno" {
+        return text.strip_prefix("eval");
+    }
+    let letters = match name {
+        "python" => "c",
+        "php" => "rBRE",
+        "node" | "nodejs" => "ep",
+        _ => "eE",
+    };
+    let cluster = text
+        .strip_prefix('-')
+        .filter(|rest| !rest.starts_with('-'))?;
+    // `-i.bak`, `-Mmodule` and python's `-Wignore` take the rest of the word, whatever letters are in it.
+    let takes_rest = |c: char| match name {
+        "python" => matches!(c, 'W' | 'X' | 'm'),
+        _ => !c.is_ascii_alphanumeric() || c.is_ascii_uppercase(),
+    };
+    let taken = |c: char| !letters.contains(c) && takes_rest(c);
+    let at = cluster.find(|c| letters.contains(c) || taken(c))?;
+    let rest = &cluster[at..];
+    let joined = rest.strip_prefix(|c| letters.contains(c))?;
+    // `-pe` is two letters of node, and code to no one.
+    Some(match joined.chars().all(|c| letters.contains(c)) {
+        true => "",
+        false => joined,
+    })
+}
+
+/// Code on the command line, and the arguments it may make a command of.
+fn executed(code: &Word, args: &[Word], known: Known) -> Known {
+    if code.starts_unknown() {
+        return Known::unseen();
+    }
+    let mut known = inspected(&code.text, known);
+    let arguments = ["ARGV", "argv", "$@", "Deno.args"];
+    if arguments.iter().any(|name| code.text.contains(name)) {
+        known.scripts.extend(strict_tail(args));
     }
     known
 }
@@ -253,6 +335,7 @@ fn inspected(code: &str, mut known: Known) -> Known {
         let lists: Vec<String> = lists.collect();
         let commands = literals.into_iter().chain(lists);
         // Only what reads as a command counts: a string may be any text.
+        known.scripts.extend(within(code));
         known.scripts.extend(commands.filter(|text| {
             let name = text.split_whitespace().next().unwrap_or_default();
             is_known(name.rsplit('/').next().unwrap_or(name)) && shell::parses(text)

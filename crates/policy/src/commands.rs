@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use crate::Categories;
 use crate::Category::{self, *};
 use crate::brace::glob_matches;
+use crate::carriers::within;
 use crate::vocabulary::{
     DESTROYERS, ESCAPERS, NETWORKERS, Names, READERS, TALKERS, WRITERS, listed, purpose,
 };
@@ -20,9 +21,18 @@ pub(crate) struct Known {
     pub places: Vec<String>,
     /// Shell text that it would run.
     pub scripts: Vec<String>,
+    /// It runs commands that nobody can see before.
+    pub unseen: bool,
 }
 
 impl Known {
+    pub fn unseen() -> Known {
+        Known {
+            unseen: true,
+            ..Known::is(&[Mutating])
+        }
+    }
+
     pub fn is(categories: &[Category]) -> Known {
         Known {
             categories: categories.iter().copied().collect(),
@@ -92,6 +102,13 @@ fn special(name: &str, args: &[Word]) -> Option<Known> {
         }
         "dd" if args.iter().any(|w| w.text.starts_with("of=")) => Known::is(&[Destructive]),
         "dd" => Known::is(&[ReadOnly]),
+        "sed" | "gsed" if code::sed_executes(args) => Known {
+            scripts: args
+                .iter()
+                .flat_map(|word| within(&word.text.replace(['/', '|', ',', '#'], " ")))
+                .collect(),
+            ..Known::unseen()
+        },
         "sed" | "gsed" => Known::is(if code::sed_reads(args) {
             &[ReadOnly]
         } else {

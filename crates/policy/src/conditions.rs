@@ -46,10 +46,13 @@ impl Conditions {
         if self.network.is_some_and(|wanted| wanted != network) {
             return Fit::No;
         }
-        if !self.facts.is_empty() && !self.facts.iter().any(|fact| finding.has(*fact)) {
-            return Fit::No;
-        }
         let mut fit = Fit::Surely;
+        if !self.facts.is_empty() && !self.facts.iter().any(|fact| finding.has(*fact)) {
+            if !self.facts.iter().any(|fact| finding.may_be(*fact)) {
+                return Fit::No;
+            }
+            fit = Fit::Maybe;
+        }
         if !self.command.is_empty() {
             fit = fit.min(command_fit(&self.command, finding));
         }
@@ -96,6 +99,7 @@ impl Conditions {
         };
         match self.paths.iter().any(touches) {
             true => Fit::Surely,
+            false if finding.anything => Fit::Maybe,
             false => Fit::No,
         }
     }
@@ -104,6 +108,7 @@ impl Conditions {
         match self.texts.contains(&finding.text) {
             true if finding.altered || finding.dynamic => Fit::Maybe,
             true => Fit::Surely,
+            false if finding.anything => Fit::Maybe,
             false => Fit::No,
         }
     }
@@ -146,6 +151,9 @@ fn command_fit(command: &[Vec<String>], finding: &Finding) -> Fit {
     if surely(command, finding) {
         return Fit::Surely;
     }
+    if finding.anything {
+        return Fit::Maybe;
+    }
     let may_be = finding.dynamic || finding.programs.iter().any(named);
     match may_be && !finding.words.is_empty() && may_begin(arguments, given) {
         true => Fit::Maybe,
@@ -173,7 +181,14 @@ fn may_begin(wanted: &[Vec<String>], given: &[Word]) -> bool {
     let Some((first, rest)) = wanted.split_first() else {
         return true;
     };
-    let fits = |word: &Word| first.contains(&word.text) || word.text.starts_with(HOLE);
+    let open = |word: &Word| word.glob || word.text.contains(HOLE);
+    let meant = |word: &Word, meant: &String| glob_matches(&word.text, meant, HOLE);
+    let fits = |word: &Word| {
+        first.contains(&word.text)
+            || first.iter().any(|wanted| word.others.contains(wanted))
+            || word.unsure
+            || open(word) && first.iter().any(|wanted| meant(word, wanted))
+    };
     if first.iter().any(|word| word.starts_with('-')) {
         return given.iter().any(fits) && may_begin(rest, given);
     }

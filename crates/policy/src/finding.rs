@@ -28,6 +28,8 @@ pub(crate) struct Finding {
     pub unparseable: bool,
     /// The program's name is known only at run time.
     pub dynamic: bool,
+    /// The same for its arguments: it may be any command, or several.
+    pub anything: bool,
     /// The places of the host that it reaches for.
     pub places: Vec<String>,
     /// The paths it names, if a rule looks at paths.
@@ -50,6 +52,28 @@ impl Finding {
             text: text.trim().to_owned(),
             ..Finding::default()
         }
+    }
+
+    /// Text that may run any command.
+    pub fn anything(text: &str) -> Finding {
+        let mut finding = Finding::about(&as_script(&Word::fixed(text)));
+        finding.is_anything();
+        finding
+            .note("bash evaluates this text, and the commands in it are known only when they run");
+        finding
+    }
+
+    /// It runs commands that are known only when they run.
+    pub fn is_anything(&mut self) {
+        (self.dynamic, self.anything) = (true, true);
+        self.add(Category::Unknown);
+    }
+
+    /// Whether it may turn out to be of a category that it is not known to be.
+    pub fn may_be(&self, fact: Fact) -> bool {
+        use Category::{Destructive, Interactive, Mutating, Networked, Publishing};
+        let possible = [Destructive, Interactive, Mutating, Networked, Publishing];
+        self.dynamic && possible.iter().any(|category| fact == Fact::Is(*category))
     }
 
     pub fn add(&mut self, category: Category) {

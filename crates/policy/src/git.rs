@@ -2,7 +2,7 @@
 
 use crate::Category::{self, *};
 use crate::brace::glob_matches;
-use crate::carriers::line_of;
+use crate::carriers::{line_of, within};
 use crate::commands::{Known, is_option};
 use crate::vocabulary::listed;
 use crate::word::{HOLE, Word};
@@ -126,6 +126,8 @@ fn configured(setting: &str, known: &mut Known) {
     .any(|part| key.contains(part))
     {
         known.scripts.push(value.trim_start_matches('!').to_owned());
+    } else {
+        known.scripts.extend(within(value));
     }
 }
 
@@ -348,6 +350,9 @@ fn runs_commands(subcommand: &str, args: &[Word], known: &mut Known) {
         ) || subcommand == "filter-branch" && option.ends_with("-filter")
     };
     for (i, text) in texts.iter().enumerate() {
+        if subcommand == "grep" && (text.starts_with("-O") || text.starts_with("--open-files")) {
+            known.scripts.extend(within(text.trim_start_matches("-O")));
+        }
         if let Some((option, value)) = text.split_once('=').filter(|(o, _)| takes_command(o)) {
             known
                 .categories

@@ -1,8 +1,10 @@
 //! The judge: walks over one request, keeps what is known so far, and turns findings into a decision.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::rc::Rc;
 use std::sync::Arc;
 
+use crate::again::{self, Numbers, Reliance};
 use crate::carriers;
 use crate::code;
 use crate::commands::{self, Known};
@@ -11,8 +13,9 @@ use crate::mask::Piece;
 use crate::paths::{self, forbidden, forbidden_path};
 use crate::rules::Rules;
 use crate::shell::{as_script, said};
-use crate::vocabulary;
-use crate::word::{HOLE, Mode, Vars, Word};
+use crate::values::Vars;
+use crate::variables::{Later, changes_later_words};
+use crate::word::{HOLE, Mode, Word};
 use crate::wrappers::{self, Unwrapped};
 use crate::{Category, CommandForm, Decision, Request};
 
@@ -20,8 +23,8 @@ use crate::{Category, CommandForm, Decision, Request};
 const DEEPEST: usize = 16;
 /// Nested commands in one request beyond this number are refused.
 const MOST_NESTED: usize = 1000;
-/// Values remembered for one variable.
-const MOST_VALUES: usize = 8;
+/// Requests that do not come to rest in so many passes are not understood.
+const MOST_PASSES: usize = 4;
 
 /// What a command reads from its standard input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +51,7 @@ pub(crate) struct Judge {
     pub parsing: Parsing,
     /// The directory, as long as it is known.
     pub cwd: Option<Arc<str>>,
-    pub vars: Arc<Vars>,
+    pub vars: Rc<Vars>,
     pub functions: BTreeSet<String>,
     pub mode: Mode,
     /// What was cut out of the text being walked.
@@ -60,7 +63,9 @@ pub(crate) struct Judge {
     nested: usize,
     /// Bytes of shell text parsed so far.
     pub parsed: usize,
-    findings: Vec<Finding>,
+    pub numbers: Numbers,
+    pub later: Later,
+    pub findings: Vec<Finding>,
 }
 
 impl Judge {
@@ -74,7 +79,7 @@ impl Judge {
         let vars = known.map(|(name, value)| (name.to_owned(), vec![value.to_owned()]));
         Judge {
             parsing: Parsing::Folded,
-            vars: Arc::new(BTreeMap::from(vars)),
+            vars: Rc::new(Vars::from(vars)),
             cwd: Some(cwd.into()),
             functions: BTreeSet::new(),
             mode: Mode::Plain,
@@ -84,6 +89,8 @@ impl Judge {
             depth: 0,
             nested: 0,
             parsed: 0,
+            numbers: Numbers::default(),
+            later: Later::default(),
             findings: Vec::new(),
         }
     }
@@ -92,20 +99,29 @@ impl Judge {
         conclude(&self.findings(request), rules, request.network)
     }
 
-    /// All that is to be found out about a request.
+    /// All that is to be found out about a request. It is judged anew when something shows only at its end: that it was
+    /// folded wrongly, or that a loop or a function sees values of variables that are set below it.
     pub fn findings(self, request: &Request) -> Vec<Finding> {
-        let judged = self.judged(request);
-        if judged.parsing != Parsing::Misfolded {
-            return judged.findings;
+        let mut judged = self.judged(request);
+        for _ in 0..MOST_PASSES {
+            let later = judged.later.unseen();
+            if judged.parsing != Parsing::Misfolded && later.is_none() {
+                return judged.findings;
+            }
+            let mut anew = Judge::new(request, judged.look_at_paths);
+            anew.parsing = match judged.parsing {
+                Parsing::Misfolded => Parsing::Whole,
+                parsing => parsing,
+            };
+            anew.later = later.unwrap_or_default();
+            judged = anew.judged(request);
         }
-        let anew = Judge {
-            parsing: Parsing::Whole,
-            ..Judge::new(request, judged.look_at_paths)
-        };
-        anew.judged(request).findings
+        judged.findings.push(Finding::anything("…"));
+        judged.findings
     }
 
     fn judged(mut self, request: &Request) -> Judge {
+        self.later.seed(&mut self.vars);
         self.surroundings(request);
         match request.command {
             CommandForm::Shell(text) => self.text(text),
@@ -117,6 +133,11 @@ impl Judge {
                 let words = argv.iter().map(|a| Word::fixed(String::from_utf8_lossy(a)));
                 self.simple_words(words.collect(), Stdin::Inherited, Finding::default());
             }
+        }
+        let (functions, altered) = (&self.functions, self.altered);
+        let replaced = |program: &str| altered || functions.contains(program);
+        for text in std::mem::take(&mut self.numbers).spoiled(replaced) {
+            self.findings.push(Finding::anything(&text));
         }
         if self.altered {
             for finding in &mut self.findings {
@@ -139,9 +160,7 @@ impl Judge {
             let value = Word::fixed(String::from_utf8_lossy(value));
             let mut finding = Finding::about(&format!("{name}=…"));
             self.assigned(&name, value, &[], &mut finding);
-            if !finding.categories.is_empty() {
-                self.findings.push(finding);
-            }
+            self.beside(finding);
         }
     }
 
@@ -166,6 +185,20 @@ impl Judge {
         finding.add(Category::Unknown);
         finding.note(why);
         self.findings.push(finding);
+    }
+
+    /// What was found about something beside the commands, if it is anything.
+    pub fn beside(&mut self, finding: Finding) {
+        if !finding.categories.is_empty() {
+            self.findings.push(finding);
+        }
+    }
+
+    /// Text that bash evaluates again.
+    pub fn rely(&mut self, reliance: Reliance, text: &str) {
+        if !reliance.is_empty() && !self.numbers.rely(reliance, text) {
+            self.findings.push(Finding::anything(text));
+        }
     }
 
     /// A finding about something that is not a simple command.
@@ -208,36 +241,6 @@ impl Judge {
         }
     }
 
-    /// A variable set before or beside a command.
-    pub fn assigned(&mut self, name: &str, value: Word, words: &[Word], finding: &mut Finding) {
-        let reads_fields = words.first().is_some_and(|w| w.text == "read") && name == "IFS";
-        if vocabulary::changes_meaning(name) && !reads_fields {
-            let script = value.text.trim();
-            if !matches!(script, "" | "cat" | "true" | "less") || name == "PATH" {
-                self.altered = true;
-                finding.add(Category::Unknown);
-                finding.note(format!("{name} changes what other commands do"));
-            }
-            if vocabulary::is_command_variable(name) && !script.is_empty() {
-                self.text(&as_script(&value));
-            } else if name.starts_with("BASH_FUNC_") {
-                self.text(&format!("f{script}"));
-            } else if commands::may_hold_commands(&value) {
-                // A prompt, for instance, is expanded when it is shown.
-                self.text(&format!(": \"{script}\""));
-            }
-        } else {
-            let places = forbidden(&value, None).into_iter();
-            places.for_each(|place| finding.reaches(place));
-        }
-        let vars = Arc::make_mut(&mut self.vars);
-        let values = vars.entry(name.to_owned()).or_default();
-        if values.len() == MOST_VALUES {
-            values.remove(0);
-        }
-        values.push(value.text);
-    }
-
     /// Judges one simple command, given its words and what its redirections already told.
     pub fn simple_words(&mut self, words: Vec<Word>, stdin: Stdin, mut finding: Finding) {
         let certain = |word: &&Word| !word.dynamic && !word.glob && word.others.is_empty();
@@ -263,7 +266,7 @@ impl Judge {
     }
 
     /// A command inside another one: its own finding, one level deeper.
-    fn nested(&mut self, words: Vec<Word>, stdin: Stdin) {
+    pub fn nested(&mut self, words: Vec<Word>, stdin: Stdin) {
         if self.enter() {
             self.simple_words(words, stdin, Finding::default());
             self.leave();
@@ -272,24 +275,7 @@ impl Judge {
         }
     }
 
-    fn program(&mut self, program: &Word, arguments: &[Word], stdin: &Stdin, found: &mut Finding) {
-        if program.dynamic || program.glob {
-            found.add(Category::Unknown);
-            found.dynamic = program.text.contains(HOLE) || program.glob;
-            if found.dynamic {
-                found.note("the program's name is known only when it runs");
-                for name in commands::names_like(&program.text) {
-                    self.named(name, arguments, stdin, found);
-                }
-                return;
-            }
-        }
-        for name in program.others.iter().chain([&program.text]) {
-            self.named(name, arguments, stdin, found);
-        }
-    }
-
-    fn named(&mut self, program: &str, arguments: &[Word], stdin: &Stdin, found: &mut Finding) {
+    pub fn named(&mut self, program: &str, arguments: &[Word], stdin: &Stdin, found: &mut Finding) {
         let (name, standard) = self.program_name(program, found);
         if !standard {
             found.add(Category::Unknown);
@@ -302,6 +288,11 @@ impl Judge {
         }
         if let Some(unwrapped) = wrappers::unwrap(name, arguments, stdin) {
             return self.unwrapped(name, arguments, unwrapped, found);
+        }
+        let relies = again::by_builtin(name, arguments);
+        if !relies.is_empty() {
+            let text = format!("{name} {}", said(arguments));
+            self.rely(relies, &text);
         }
         self.builtins(name, arguments);
         let mut known = commands::classify(name, arguments);
@@ -316,7 +307,7 @@ impl Judge {
             known.categories.remove(Category::HostEscapeRisk);
         }
         if matches!(name, "." | "source") && arguments.iter().any(is_stream) {
-            found.dynamic = true;
+            found.is_anything();
         }
         self.known(known, found);
         self.named_paths(&commands::path_arguments(name, arguments), found);
@@ -353,26 +344,15 @@ impl Judge {
     fn known(&mut self, known: Known, found: &mut Finding) {
         found.categories.extend(known.categories.iter());
         found.notes.extend(known.note);
+        if known.unseen {
+            found.is_anything();
+        }
         for place in known.places {
             found.reaches(place);
         }
         for script in known.scripts {
             self.text(&script);
         }
-    }
-
-    /// The bare name of a program, and whether it is found where the system keeps programs.
-    fn program_name<'p>(&self, program: &'p str, found: &mut Finding) -> (&'p str, bool) {
-        let Some((directory, name)) = program.rsplit_once('/') else {
-            return (program, true);
-        };
-        if let Some(place) = forbidden_path(program, self.cwd.as_deref(), false) {
-            found.reaches(place);
-        }
-        (
-            name,
-            commands::is_program_directory(&paths::normalise(directory), directory),
-        )
     }
 
     /// The function's body has been judged; its arguments may be a command that it runs.
@@ -392,7 +372,7 @@ impl Judge {
         found.categories.extend(inner.categories);
         found.notes.extend(inner.note);
         if inner.dynamic {
-            found.dynamic = true;
+            found.is_anything();
             found.note("the commands it runs are known only when they run");
         }
         let own = &args[..inner.own_arguments.min(args.len())];
@@ -407,55 +387,33 @@ impl Judge {
             }
         }
         for script in inner.scripts {
-            if script.dynamic {
-                found.add(Category::Unknown);
-            }
-            self.text(&as_script(&script));
+            self.script(&script, found);
         }
         for words in inner.commands {
             self.nested(words, inner.stdin.clone());
         }
     }
 
-    /// Shell builtins that change what later words mean.
-    fn builtins(&mut self, name: &str, arguments: &[Word]) {
-        match name {
-            "cd" | "pushd" => {
-                let target = arguments.iter().find(|w| !w.text.starts_with('-'));
-                self.cwd = match target {
-                    None => Some(paths::HOME.into()),
-                    Some(w) if w.dynamic && w.text.contains(HOLE) => None,
-                    Some(w) => self.resolved(&w.text).map(Arc::from),
-                };
-            }
-            "popd" => self.cwd = None,
-            "export" | "declare" | "typeset" | "local" | "readonly" => {
-                for word in arguments {
-                    if let Some((variable, value)) = word.text.split_once('=') {
-                        let value = Word {
-                            text: value.to_owned(),
-                            ..word.clone()
-                        };
-                        let mut finding = Finding::about(&word.text);
-                        self.assigned(variable, value, &[], &mut finding);
-                        if !finding.categories.is_empty() {
-                            self.findings.push(finding);
-                        }
-                    }
-                }
-            }
-            "read" | "mapfile" | "readarray" | "unset" | "getopts" | "printf" => {
-                let known = |word: &&Word| self.vars.contains_key(&word.text);
-                let known: Vec<&Word> = arguments.iter().filter(known).collect();
-                for word in known {
-                    Arc::make_mut(&mut self.vars).remove(&word.text);
-                }
-            }
-            _ => {}
+    /// Shell text that a command is given. What is known of it only at run time may be any command.
+    pub fn script(&mut self, script: &Word, found: &mut Finding) {
+        if script.dynamic {
+            found.add(Category::Unknown);
         }
+        let open = script.vague && script.text.contains(HOLE);
+        let others = script.others.iter();
+        if open || script.unsure || others.clone().any(|other| other.contains(HOLE)) {
+            found.is_anything();
+            found.note("the commands it runs are known only when they run");
+        }
+        // A trap, an alias or an editor runs it later.
+        self.vars.repeat();
+        for text in others.chain([&script.text]) {
+            self.text(&as_script(&Word::fixed(text)));
+        }
+        self.vars.end_repeat();
     }
 
-    fn resolved(&self, path: &str) -> Option<String> {
+    pub fn resolved(&self, path: &str) -> Option<String> {
         if let Some(rest) = path.strip_prefix("~/") {
             return Some(paths::normalise(&format!("{}/{rest}", paths::HOME)));
         }
@@ -473,25 +431,4 @@ impl Judge {
 /// What another command writes, or nobody knows: `<(…)` and its kin.
 fn is_stream(word: &Word) -> bool {
     word.text.starts_with("/dev/")
-}
-
-/// Builtins after which a later word may mean something else than it says.
-fn changes_later_words(name: &str, arguments: &[Word]) -> bool {
-    let sets = |word: &Word| word.dynamic || vocabulary::changes_meaning(&word.text);
-    match name {
-        "." | "alias" | "enable" | "source" => !arguments.is_empty(),
-        "eval" => arguments
-            .iter()
-            .any(|word| word.dynamic || !word.others.is_empty()),
-        "hash" => arguments.iter().any(|word| word.text.starts_with('-')),
-        "declare" | "export" | "local" | "readonly" | "typeset" => arguments.iter().any(|word| {
-            let nameref = word.text.starts_with('-') && word.text.contains('n');
-            nameref || word.text.starts_with(HOLE)
-        }),
-        "printf" if arguments.first().is_none_or(|word| word.text != "-v") => false,
-        "getopts" | "mapfile" | "printf" | "read" | "readarray" | "unset" => {
-            arguments.iter().any(sets)
-        }
-        _ => false,
-    }
 }

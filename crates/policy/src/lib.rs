@@ -5,12 +5,13 @@
 //! parsed by a real parser, every nested command is judged, and what cannot be understood is
 //! never answered with `allow`.
 //!
-//! One request goes through the files in this order: `mask`, `documents`, `fold`, `tokens`, `shell` and
-//! `simple` (text to commands), `word`, `literal`, `escape`
-//! and `brace` (quotes and expansions), `judge` (one command), `wrappers`, `runners` and `carriers` (commands that run commands),
+//! One request goes through the files in this order: `mask`, `documents`, `fold`, `tokens`, `shell`, `tested` and
+//! `simple` (text to commands), `word`, `literal`, `parameter`, `fields`, `escape`
+//! and `brace` (quotes and expansions), `again` (text that bash evaluates a second time), `judge`, `program`, `values` and `variables` (one command), `wrappers`, `runners` and `carriers` (commands that run commands),
 //! `commands`, `vocabulary`, `tools`, `git`, `code`, `categories` (what a command is), `paths` (what it reaches for), `finding`,
 //! `conditions` and `rules` (the decision). Rules come from `file`.
 
+mod again;
 mod brace;
 mod carriers;
 mod categories;
@@ -20,6 +21,7 @@ mod conditions;
 mod documents;
 mod error;
 mod escape;
+mod fields;
 mod file;
 mod finding;
 mod fold;
@@ -29,14 +31,19 @@ mod git;
 mod judge;
 mod literal;
 mod mask;
+mod parameter;
 mod paths;
+mod program;
 mod rules;
 mod runners;
 mod say;
 mod shell;
 mod simple;
+mod tested;
 mod tokens;
 mod tools;
+mod values;
+mod variables;
 mod vocabulary;
 mod word;
 mod wrappers;

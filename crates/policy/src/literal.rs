@@ -1,6 +1,9 @@
 //! Words that can be read at once, without following them character by character.
 
-use crate::word::{HOLE, Mode, Vars, Word};
+use crate::again::{NUMBER, is_always_number, is_number_value};
+use crate::fields::all_shown;
+use crate::values::Vars;
+use crate::word::{HOLE, Mode, Word};
 
 /// Reads a word of plain characters, quoted strings and variables in double quotes, as almost every word is.
 /// `None` for all others, and those in which something is special.
@@ -27,6 +30,9 @@ pub(crate) fn at_once(source: &str, vars: &Vars, mode: Mode) -> Option<Word> {
                 rest.get(length..).filter(|_| length > 0)?
             }
         };
+    }
+    if let Some(earlier) = whole_variable(source, vars) {
+        (word.others, word.unsure) = (all_shown(earlier), false);
     }
     // A quoted tilde is written in a way of its own.
     (!word.text.starts_with('~')).then_some(word)
@@ -57,18 +63,47 @@ fn double_quoted<'s>(inner: &'s str, vars: &Vars, word: &mut Word) -> Option<&'s
         let after = rest.strip_prefix('$')?;
         let name = name_prefix(after);
         let value = vars.get(name).filter(|_| !name.is_empty());
-        match value.and_then(|values| values.last()) {
-            Some(value) => word.text.push_str(value),
-            None => word.text.push(HOLE),
+        match value.and_then(|values| values.split_last()) {
+            Some((value, earlier)) => {
+                match value.is_ascii() {
+                    true => word.text.push_str(value),
+                    false => word.text.extend(value.chars().map(|c| match c {
+                        NUMBER => HOLE,
+                        c => c,
+                    })),
+                }
+                word.unsure |= !earlier.is_empty();
+                word.vague |= !earlier.iter().chain([value]).all(|v| is_number_value(v));
+            }
+            None => {
+                word.text.push(HOLE);
+                word.vague |= !name.is_empty() && !is_always_number(name);
+            }
         }
         word.dynamic = true;
-        let special = |c: &char| c.is_ascii_digit() || "@*#?-$!".contains(*c);
-        let length = match name.is_empty() {
-            true => after.chars().next().filter(special)?.len_utf8(),
-            false => name.len(),
+        rest = match name.is_empty() {
+            true => special_parameter(after, word)?,
+            false => &after[name.len()..],
         };
-        rest = &after[length..];
     }
+}
+
+/// The earlier values of a variable that is, in double quotes, the whole of the word.
+pub(crate) fn whole_variable<'v>(source: &str, vars: &'v Vars) -> Option<&'v [String]> {
+    let name = source.strip_prefix("\"$")?.strip_suffix('"')?;
+    let values = vars.get(name).filter(|_| name_prefix(name) == name)?;
+    values.split_last().map(|(_, earlier)| earlier)
+}
+
+/// `$1`, `$@`, `$#` and the like; returns what comes after it.
+fn special_parameter<'s>(after: &'s str, word: &mut Word) -> Option<&'s str> {
+    match after.bytes().next()? {
+        b'#' | b'?' | b'$' | b'!' => {}
+        b'@' => (word.vague, word.spreads) = (true, true),
+        b'0'..=b'9' | b'*' | b'-' => word.vague = true,
+        _ => return None,
+    }
+    Some(&after[1..])
 }
 
 /// The name of a variable at the beginning of the text.
@@ -118,7 +153,7 @@ mod tests {
             if let Some(at_once) = at_once(&word, &vars, mode) {
                 let followed = follow(&word, &[], &vars, mode).unwrap();
                 assert_eq!(followed.words, [at_once], "{word} {mode:?}");
-                assert!(followed.commands.is_empty() && !followed.opaque);
+                assert!(followed.commands.is_empty() && followed.relies.is_empty());
                 read += 1;
             }
         }

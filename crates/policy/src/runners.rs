@@ -2,7 +2,7 @@
 
 use crate::Category::{self, *};
 use crate::carriers;
-use crate::commands::is_option;
+use crate::commands::{is_option, unversioned};
 use crate::judge::Stdin;
 use crate::word::Word;
 use crate::wrappers::{Unwrapped, inner, is_assignment, options_end};
@@ -34,6 +34,7 @@ const RUNNERS: &[(&str, &str, usize)] = &[
 pub(crate) fn unwrap(name: &str, args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
     match name {
         "find" => find(args, stdin),
+        "su" | "runuser" => su(args, stdin),
         "tar" | "bsdtar" => tar(args, stdin),
         "ssh" | "sftp" | "scp" | "rsync" => remote(args, stdin),
         "vim" | "vi" | "nvim" | "ex" | "view" => editor(args, stdin),
@@ -41,7 +42,8 @@ pub(crate) fn unwrap(name: &str, args: &[Word], stdin: &Stdin) -> Option<Unwrapp
         "alias" => aliases(args, stdin),
         "script" | "flock" => with_dash_c(args, stdin),
         "make" | "gmake" | "ninja" | "just" => make(args, stdin),
-        "python" | "python3" => module(args, stdin),
+        "cmake" => cmake(args, stdin),
+        _ if unversioned(name) == "python" => module(args, stdin),
         _ => runner(name, args, stdin),
     }
 }
@@ -112,6 +114,8 @@ fn tar(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
             || text == "-F"
         {
             unwrapped.scripts.push(Word::fixed(value));
+        } else if let Some(joined) = text.strip_prefix("-I").or(text.strip_prefix("-F")) {
+            unwrapped.scripts.push(Word::fixed(joined));
         }
     }
     (!unwrapped.scripts.is_empty()).then_some(unwrapped)
@@ -129,12 +133,16 @@ fn remote(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
             text.strip_prefix("-o").unwrap_or(text)
         };
         let lower = option.to_ascii_lowercase();
-        if lower.starts_with("proxycommand") || lower.starts_with("localcommand") {
+        let commands = ["proxycommand", "localcommand", "knownhostscommand"];
+        if commands.iter().any(|command| lower.starts_with(command)) {
             let value = option.split_once(['=', ' ']).map_or("", |(_, v)| v);
             unwrapped.scripts.push(Word::fixed(value));
         } else if matches!(text, "-e" | "--rsh") {
             unwrapped.scripts.push(Word::fixed(next));
-        } else if let Some(value) = text.strip_prefix("--rsh=") {
+        } else if let Some(value) = text
+            .strip_prefix("--rsh=")
+            .or(text.strip_prefix("--rsync-path="))
+        {
             unwrapped.scripts.push(Word::fixed(value));
         }
     }
@@ -193,6 +201,13 @@ fn aliases(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
 fn with_dash_c(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
     let unwrapped = Unwrapped::new(stdin).is(&[Mutating]);
     match args.iter().position(|w| is_option(w, &["-c", "--command"])) {
+        Some(at) if args[at].text.contains('=') => {
+            let (_, script) = args[at].text.split_once('=')?;
+            Some(unwrapped.script(Word {
+                text: script.to_owned(),
+                ..args[at].clone()
+            }))
+        }
         Some(at) => Some(match args.get(at + 1) {
             Some(script) => unwrapped.script(script.clone()),
             None => unwrapped.is(&[Unknown]),
@@ -222,6 +237,29 @@ fn make(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
             .extend(carried.into_iter().map(Word::fixed));
         unwrapped
     })
+}
+
+/// `cmake -E env command`, and the like.
+fn cmake(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
+    let at = args.iter().position(|word| word.text == "-E")?;
+    let start = match args.get(at + 1)?.text.as_str() {
+        "time" => at + 2,
+        "chdir" => at + 3,
+        "env" => {
+            let own = |word: &Word| word.text.starts_with('-') || is_assignment(word);
+            let after = &args[at + 2..];
+            at + 2 + after.iter().take_while(|word| own(word)).count()
+        }
+        _ => return None,
+    };
+    let mut unwrapped = Unwrapped::new(stdin).is(&[Mutating]);
+    let own = &args[at..start.min(args.len())];
+    unwrapped.assignments = own
+        .iter()
+        .filter(|word| is_assignment(word))
+        .cloned()
+        .collect();
+    Some(inner(unwrapped, args, start))
 }
 
 /// `python -m pip …` is `pip …`.
@@ -265,4 +303,34 @@ fn runner(name: &str, args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
     let dashes = args.get(1 + options + positionals);
     let dashes = usize::from(dashes.is_some_and(|word| word.text == "--"));
     Some(inner(unwrapped, args, 1 + options + positionals + dashes))
+}
+
+/// `su -c text`, `runuser -u name -- command`.
+fn su(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
+    let mut unwrapped = Unwrapped::new(stdin).is(&[Unknown]);
+    unwrapped.note = Some("there is no other user inside: su has nothing to give".to_owned());
+    for (i, word) in args.iter().enumerate() {
+        if is_option(word, &["-c", "--command"]) {
+            let value = word.text.strip_prefix("--command=").map(Word::fixed);
+            unwrapped
+                .scripts
+                .extend(value.or_else(|| args.get(i + 1).cloned()));
+        }
+    }
+    // `runuser -u name -- command`
+    let user = args
+        .iter()
+        .position(|word| is_option(word, &["-u", "--user"]));
+    if let Some(at) = user {
+        let joined = args[at].text.contains('=');
+        let start = at + 2 - usize::from(joined);
+        let dashes = usize::from(args.get(start).is_some_and(|word| word.text == "--"));
+        unwrapped
+            .commands
+            .extend(args.get(start + dashes..).map(<[Word]>::to_vec));
+    }
+    if unwrapped.scripts.is_empty() && unwrapped.commands.is_empty() {
+        unwrapped.categories.push(Interactive);
+    }
+    Some(unwrapped)
 }

@@ -1,31 +1,33 @@
 //! Shell text walked command by command, with the parser's help.
 
-use std::sync::Arc;
-
-use brush_parser::ast::{self, Command, CompoundCommand, CompoundList, ExtendedTestExpr};
+use brush_parser::ast::{self, Command, CompoundCommand, CompoundList};
 use brush_parser::{ParserOptions, Token, parse_tokens};
 
 use crate::Category;
-use crate::commands::may_hold_commands;
+use crate::again::{self, NUMBER};
+use crate::finding::Finding;
 use crate::fold::{Folded, fold, run_of};
 use crate::judge::{Judge, Parsing, Stdin};
 use crate::literal::at_once;
 use crate::mask::{Masked, mask};
 use crate::tokens::{can_be_parsed, tokenize};
 use crate::vocabulary::changes_meaning;
-use crate::word::{HOLE, Mode, Unreadable, Word, read};
+use crate::word::{HOLE, Mode, Reading, Unreadable, Word, evaluated, read};
 
 /// Longer text than this is not judged, and no more than this in all nested texts together.
 const LONGEST_TEXT: usize = 512 * 1024;
 /// The same without the here-documents.
 const LONGEST_PROGRAM: usize = 32 * 1024;
 
+/// Longer lists of a loop than this are not followed value by value.
+const LONGEST_LIST: usize = 64;
+
 /// What the marks in the text being walked stand for, if it was folded.
 pub(crate) type Runs<'t> = Option<&'t Folded<'t>>;
 
 /// Text without what is cut out of it; `None` when it cannot be text of a shell, or is too long.
 fn masked(text: &str) -> Option<Masked> {
-    let hole = |text: &str| !text.is_ascii() && text.contains(HOLE);
+    let hole = |text: &str| !text.is_ascii() && text.contains([HOLE, NUMBER]);
     if text.len() > LONGEST_TEXT || text.as_bytes().contains(&0) || hole(text) {
         return None;
     }
@@ -219,7 +221,10 @@ impl Judge {
             Command::Function(function) => {
                 let name = self.single(&function.fname.value)?;
                 self.functions.insert(name.text);
-                self.compound(&function.body.0, runs)?;
+                self.vars.repeat();
+                let result = self.compound(&function.body.0, runs);
+                self.vars.end_repeat();
+                result?;
                 self.redirect_list(function.body.1.as_ref())?;
             }
             Command::ExtendedTest(test, redirects) => {
@@ -231,6 +236,27 @@ impl Judge {
     }
 
     fn compound(&mut self, compound: &CompoundCommand, runs: Runs<'_>) -> Result<(), Unreadable> {
+        let repeats = matches!(
+            compound,
+            CompoundCommand::ArithmeticForClause(_)
+                | CompoundCommand::ForClause(_)
+                | CompoundCommand::WhileClause(_)
+                | CompoundCommand::UntilClause(_)
+        );
+        if !repeats {
+            return self.compound_once(compound, runs);
+        }
+        self.vars.repeat();
+        let result = self.compound_once(compound, runs);
+        self.vars.end_repeat();
+        result
+    }
+
+    fn compound_once(
+        &mut self,
+        compound: &CompoundCommand,
+        runs: Runs<'_>,
+    ) -> Result<(), Unreadable> {
         match compound {
             CompoundCommand::Arithmetic(c) => self.expression(&c.expr.value),
             CompoundCommand::ArithmeticForClause(c) => {
@@ -306,62 +332,46 @@ impl Judge {
         }
         self.altered |= changes_meaning(name);
         self.check_paths(&format!("for {name} in …"), &candidates);
+        let numbers = |word: &Word| again::is_number(&word.text, word.vague);
+        if changes_meaning(name) {
+            let mut finding = Finding::about(&format!("for {name} in …"));
+            for candidate in &candidates {
+                self.assigned(name, candidate.clone(), &[], &mut finding);
+            }
+            self.beside(finding);
+        }
         let open = values.is_none() || candidates.iter().any(|w| w.dynamic || w.glob);
-        if open || candidates.is_empty() {
-            Arc::make_mut(&mut self.vars).remove(name);
+        let number = values.is_some() && candidates.iter().all(numbers);
+        if open || candidates.is_empty() || candidates.len() > LONGEST_LIST {
+            self.forget(name, number);
         } else {
-            Arc::make_mut(&mut self.vars).insert(
-                name.to_owned(),
-                candidates.into_iter().map(|w| w.text).collect(),
-            );
+            let values = candidates.into_iter().map(|word| word.text);
+            self.becomes(name, values.collect());
         }
         Ok(())
     }
 
-    fn test(&mut self, test: &ExtendedTestExpr) -> Result<(), Unreadable> {
-        match test {
-            ExtendedTestExpr::And(a, b) | ExtendedTestExpr::Or(a, b) => {
-                self.test(a)?;
-                self.test(b)
-            }
-            ExtendedTestExpr::Not(inner) | ExtendedTestExpr::Parenthesized(inner) => {
-                self.test(inner)
-            }
-            ExtendedTestExpr::UnaryTest(_, word) => self.tested(&word.value),
-            ExtendedTestExpr::BinaryTest(_, left, right) => {
-                self.tested(&left.value)?;
-                self.tested(&right.value)
-            }
-        }
-    }
-
-    /// A word inside `[[ ]]`; arithmetic tests evaluate even quoted text.
-    fn tested(&mut self, source: &str) -> Result<(), Unreadable> {
-        // A pattern may hold a process substitution, which the parser takes for plain text.
-        if source.contains("<(") || source.contains(">(") {
-            return Err(Unreadable);
-        }
-        for word in self.words(source, Mode::Pattern)? {
-            if may_hold_commands(&word) {
-                self.remark(source, Category::Unknown);
-            }
-        }
-        self.remark("[[", Category::ReadOnly);
-        Ok(())
-    }
-
-    /// An arithmetic expression: only its substitutions matter.
-    fn expression(&mut self, source: &str) -> Result<(), Unreadable> {
-        self.words(source, Mode::Text)?;
-        self.remark("((", Category::ReadOnly);
+    /// Text that is evaluated as an expression: what it may run, and what it relies on.
+    pub(crate) fn evaluated(&mut self, source: &str, mode: Mode) -> Result<(), Unreadable> {
+        let reading = evaluated(source, &self.pieces, &self.vars, mode)?;
+        self.took(reading, source);
         Ok(())
     }
 
     /// Reads a word and judges the commands of its substitutions.
     pub(crate) fn words(&mut self, source: &str, mode: Mode) -> Result<Vec<Word>, Unreadable> {
         let reading = read(source, &self.pieces, &self.vars, mode)?;
-        if reading.opaque {
-            self.remark(source, Category::Unknown);
+        Ok(self.took(reading, source))
+    }
+
+    fn took(&mut self, reading: Reading, source: &str) -> Vec<Word> {
+        if !reading.relies.is_empty() {
+            self.rely(reading.relies, source);
+        }
+        for (name, value) in reading.assigned {
+            let mut finding = Finding::about(&name);
+            self.assigned(&name, value, &[], &mut finding);
+            self.beside(finding);
         }
         if !reading.commands.is_empty() {
             let (cwd, vars) = (self.cwd.clone(), self.vars.clone());
@@ -370,7 +380,7 @@ impl Judge {
             }
             (self.cwd, self.vars) = (cwd, vars);
         }
-        Ok(reading.words)
+        reading.words
     }
 
     /// The same for a word of a command.
@@ -379,6 +389,12 @@ impl Judge {
         source: &str,
         words: &mut Vec<Word>,
     ) -> Result<(), Unreadable> {
+        // `{a[i]}>file` evaluates a subscript.
+        if let Some(name) = source.strip_prefix('{').and_then(|s| s.strip_suffix('}'))
+            && let Some((_, subscript)) = name.split_once('[')
+        {
+            self.evaluated(subscript.trim_end_matches(']'), Mode::Text)?;
+        }
         match at_once(source, &self.vars, self.mode) {
             Some(word) => words.push(word),
             None => words.extend(self.words(source, self.mode)?),

@@ -5,12 +5,14 @@ use brush_parser::ast::{
     IoFileRedirectTarget, IoRedirect, RedirectList, SimpleCommand,
 };
 
+use crate::again::{NUMBER, is_number};
+use crate::fields::shown;
 use crate::finding::Finding;
 use crate::fold::{Redirection, Step};
 use crate::judge::{Judge, Stdin};
 use crate::mask::{Piece, marked};
 use crate::shell::as_script;
-use crate::word::{Mode, Unreadable, Word};
+use crate::word::{HOLE, Mode, Unreadable, Word};
 
 /// What has been read of a simple command.
 struct Gathered {
@@ -121,30 +123,47 @@ impl Judge {
         let name = match &assignment.name {
             AssignmentName::VariableName(name) => name.clone(),
             AssignmentName::ArrayElementName(name, index) => {
-                self.words(index, Mode::Text)?;
+                self.evaluated(index, Mode::Text)?;
                 name.clone()
             }
         };
         let value = match &assignment.value {
             AssignmentValue::Scalar(word) => self.single(&word.value)?,
             AssignmentValue::Array(elements) => {
+                let mut vague = false;
                 for (key, value) in elements {
                     key.as_ref()
-                        .map_or(Ok(()), |k| self.words(&k.value, Mode::Text).map(drop))?;
+                        .map_or(Ok(()), |key| self.evaluated(&key.value, Mode::Text))?;
                     let values = self.words(&value.value, self.mode)?;
+                    let number = |word: &Word| is_number(&word.text, word.vague);
+                    vague |= !values.iter().all(number);
                     self.check_paths(&name, &values);
                 }
-                Word::unknown()
+                Word {
+                    vague,
+                    ..Word::unknown()
+                }
             }
         };
-        let value = match self.vars.get(&name).and_then(|v| v.last()) {
-            Some(before) if assignment.append => Word {
-                text: format!("{before}{}", value.text),
-                ..value
-            },
-            _ => value,
+        let value = match assignment.append {
+            true => self.appended(&name, value),
+            false => value,
         };
         Ok((name, value))
+    }
+
+    /// What `name+=value` makes of a variable.
+    fn appended(&self, name: &str, value: Word) -> Word {
+        let known = self.vars.get(name).and_then(|values| values.split_last());
+        let unknown = HOLE.to_string();
+        let (before, earlier) = known.unwrap_or((&unknown, &[]));
+        Word {
+            text: format!("{}{}", shown(before), value.text),
+            dynamic: value.dynamic || before.contains([HOLE, NUMBER]),
+            vague: value.vague || before.contains(HOLE),
+            unsure: value.unsure || !earlier.is_empty(),
+            ..value
+        }
     }
 
     pub(crate) fn redirect_list(

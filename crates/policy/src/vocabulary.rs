@@ -54,18 +54,56 @@ pub(crate) const DESTROYERS: &str = "\
 
 /// Variables that change what other programs do; `LD_*` means all that begin so.
 const CHANGERS: &str = "\
-    BASHOPTS BASH_FUNC_* CARGO_BUILD_RUSTC_WRAPPER CARGO_TARGET_* CLASSPATH DYLD_* ENV \
-    GCONV_PATH GIT_CONFIG* GIT_DIR GIT_EXEC_PATH GIT_SSH* GIT_TEMPLATE_DIR HOME IFS \
-    JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS LD_* MAKEFLAGS NODE_OPTIONS NODE_PATH PATH PERL5DB \
-    PERL5LIB PERL5OPT PS4 PYTHONHOME PYTHONINSPECT PYTHONPATH PYTHONSTARTUP RUBYLIB RUBYOPT \
-    RUSTC_WORKSPACE_WRAPPER RUSTC_WRAPPER SHELL SHELLOPTS TAR_OPTIONS XDG_CONFIG_HOME \
-    ZDOTDIR _JAVA_OPTIONS";
+    BASHOPTS BASH_FUNC_* BASH_LOADABLES_PATH CARGO_HOME CARGO_TARGET_* CLASSPATH \
+    COMPILER_PATH DOTNET_STARTUP_HOOKS DYLD_* EMACSLOADPATH ENV GCC_EXEC_PREFIX \
+    GCONV_PATH GIO_EXTRA_MODULES GIT_CONFIG* GIT_DIR GIT_EXEC_PATH GIT_SSH* \
+    GIT_TEMPLATE_DIR GOROOT GTK_MODULES GTK_PATH HOME IFS INPUTRC LD_* LOCPATH \
+    LUA_CPATH LUA_PATH NODE_PATH NPM_CONFIG_* OPENSSL_CONF OPENSSL_ENGINES \
+    OPENSSL_MODULES PATH PERL5LIB PERLLIB PHPRC PHP_INI_SCAN_DIR PIP_CONFIG_FILE \
+    PYTEST_PLUGINS PYTHONBREAKPOINT PYTHONHOME PYTHONINSPECT PYTHONPATH PYTHONSTARTUP \
+    PYTHONUSERBASE QT_PLUGIN_PATH RIPGREP_CONFIG_PATH RUBYLIB R_PROFILE R_PROFILE_USER \
+    SHELLOPTS TCLLIBPATH VIMRUNTIME WGETRC XDG_CONFIG_DIRS XDG_CONFIG_HOME ZDOTDIR \
+    npm_config_*";
 
 /// Variables whose value is a command.
 const COMMANDS: &str = "\
-    BASH_ENV BROWSER EDITOR GIT_ASKPASS GIT_EDITOR GIT_EXTERNAL_DIFF GIT_PAGER \
-    GIT_PROXY_COMMAND GIT_SEQUENCE_EDITOR GIT_SSH GIT_SSH_COMMAND LESSCLOSE LESSOPEN \
-    MANPAGER PAGER PROMPT_COMMAND RSYNC_RSH SSH_ASKPASS SUDO_ASKPASS VISUAL";
+    AR AS AWS_PAGER BASH_ENV BAT_PAGER BROWSER CARGO_BUILD_RUSTC \
+    CARGO_BUILD_RUSTC_WORKSPACE_WRAPPER CARGO_BUILD_RUSTC_WRAPPER CARGO_BUILD_RUSTDOC \
+    CC CMAKE_CUDA_COMPILER_LAUNCHER CMAKE_CXX_COMPILER_LAUNCHER \
+    CMAKE_C_COMPILER_LAUNCHER CPP CVS_RSH CXX DELTA_PAGER EDITOR FC FCEDIT \
+    FZF_DEFAULT_COMMAND GH_BROWSER GH_EDITOR GH_PAGER GIT_ASKPASS GIT_EDITOR \
+    GIT_EXTERNAL_DIFF GIT_PAGER GIT_PROXY_COMMAND GIT_SEQUENCE_EDITOR GIT_SSH \
+    GIT_SSH_COMMAND HGEDITOR HGMERGE HOSTCC HOSTCXX KUBECTL_EXTERNAL_DIFF KUBE_EDITOR \
+    LD LESSCLOSE LESSOPEN LEX MAKE MANPAGER NM OBJCOPY PAGER PERLDOC_PAGER PKG_CONFIG \
+    PROMPT_COMMAND PSQL_EDITOR PSQL_PAGER RANLIB RSYNC_CONNECT_PROG RSYNC_RSH RUSTC \
+    RUSTC_WORKSPACE_WRAPPER RUSTC_WRAPPER RUSTDOC RUSTFMT SHELL SSH_ASKPASS STRIP \
+    SUDO_ASKPASS SUDO_EDITOR SVN_EDITOR SVN_SSH SYSTEMD_EDITOR SYSTEMD_PAGER VISUAL \
+    YACC";
+
+/// Variables whose value is options or code, with a command in it perhaps.
+const OPTIONS: &str = "\
+    CARGO_ALIAS_* CARGO_BUILD_RUSTFLAGS CARGO_ENCODED_RUSTFLAGS \
+    EXINIT FZF_DEFAULT_OPTS GNUMAKEFLAGS GOFLAGS GRADLE_OPTS GVIMINIT \
+    JAVA_OPTS JAVA_TOOL_OPTIONS JDK_JAVA_OPTIONS LESS LUA_INIT* MAKEFLAGS \
+    MANOPT MAVEN_ARGS MAVEN_OPTS MFLAGS NODE_OPTIONS PERL5DB PERL5OPT PYTEST_ADDOPTS \
+    RUBYOPT RUSTDOCFLAGS RUSTFLAGS SBT_OPTS TAR_OPTIONS VIMINIT _JAVA_OPTIONS";
+
+/// The same, of programs that run a command for one odd option only.
+const FLAGS: &str = "CFLAGS CPPFLAGS CXXFLAGS LDFLAGS";
+
+/// Variables that a shell expands whenever it shows them.
+const PROMPTS: &str = "MAILPATH PS0 PS1 PS2 PS4";
+
+/// What a variable of consequence is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    /// A directory, a file or a switch.
+    Setting,
+    Command,
+    Options,
+    Flags,
+    Prompt,
+}
 
 /// Names of ours with what is known about them. They are short and nobody else chooses them, so a plain hash does.
 pub(crate) type Names<V> = HashMap<&'static str, V, BuildHasherDefault<Fnv>>;
@@ -116,21 +154,52 @@ pub(crate) fn listed(list: &str, word: &str) -> bool {
     list.split_ascii_whitespace().any(|listed| listed == word)
 }
 
-pub(crate) fn changes_meaning(variable: &str) -> bool {
-    static NAMES: LazyLock<Names<()>> = LazyLock::new(|| {
-        let lists = [CHANGERS, COMMANDS].into_iter();
-        let names = lists.flat_map(str::split_ascii_whitespace);
-        names.map(|name| (name, ())).collect()
+/// What a variable means to the programs that see it; `None` for most.
+pub(crate) fn meaning(variable: &str) -> Option<Meaning> {
+    static NAMES: LazyLock<Names<Meaning>> = LazyLock::new(|| lists().collect());
+    static PREFIXES: LazyLock<Vec<(&str, Meaning)>> = LazyLock::new(|| {
+        let prefix =
+            |(name, meaning): (&'static str, Meaning)| Some((name.strip_suffix('*')?, meaning));
+        lists().filter_map(prefix).collect()
     });
-    static PREFIXES: LazyLock<Vec<&str>> = LazyLock::new(|| {
-        let listed = CHANGERS.split_ascii_whitespace();
-        listed.filter_map(|name| name.strip_suffix('*')).collect()
-    });
-    NAMES.contains_key(variable) || PREFIXES.iter().any(|prefix| variable.starts_with(prefix))
+    let prefixed = || {
+        let mut prefixes = PREFIXES.iter();
+        prefixes
+            .find(|(prefix, _)| variable.starts_with(prefix))
+            .map(|(_, meaning)| *meaning)
+    };
+    match NAMES.get(variable).copied().or_else(prefixed)? {
+        Meaning::Setting if runs(variable) => Some(Meaning::Command),
+        meaning => Some(meaning),
+    }
 }
 
-pub(crate) fn is_command_variable(variable: &str) -> bool {
-    listed(COMMANDS, variable)
+fn lists() -> impl Iterator<Item = (&'static str, Meaning)> {
+    let lists = [
+        (CHANGERS, Meaning::Setting),
+        (COMMANDS, Meaning::Command),
+        (OPTIONS, Meaning::Options),
+        (FLAGS, Meaning::Flags),
+        (PROMPTS, Meaning::Prompt),
+    ];
+    let words = |(list, meaning): (&'static str, Meaning)| {
+        list.split_ascii_whitespace()
+            .map(move |name| (name, meaning))
+    };
+    lists.into_iter().flat_map(words)
+}
+
+/// Settings of a tool that name a program: `CARGO_TARGET_X_RUNNER`, `npm_config_script_shell`.
+fn runs(variable: &str) -> bool {
+    let lower = variable.to_ascii_lowercase();
+    let ends = [
+        "_runner", "_linker", "_shell", "_editor", "_git", "_viewer", "_browser",
+    ];
+    ends.iter().any(|end| lower.ends_with(end))
+}
+
+pub(crate) fn changes_meaning(variable: &str) -> bool {
+    meaning(variable).is_some()
 }
 
 #[cfg(test)]
@@ -140,7 +209,10 @@ mod tests {
     #[test]
     fn lists_are_sorted_and_no_program_is_in_two() {
         let lists = [READERS, WRITERS, NETWORKERS, TALKERS, ESCAPERS, DESTROYERS];
-        for list in lists.iter().chain([&CHANGERS, &COMMANDS]) {
+        for list in lists
+            .iter()
+            .chain([&CHANGERS, &COMMANDS, &OPTIONS, &FLAGS, &PROMPTS])
+        {
             let words: Vec<&str> = list.split_ascii_whitespace().collect();
             assert!(words.is_sorted_by(|a, b| a < b), "{words:?}");
         }
@@ -159,6 +231,12 @@ mod tests {
             changes_meaning("LD_PRELOAD") && changes_meaning("PATH") && changes_meaning("PAGER")
         );
         assert!(!changes_meaning("RUST_LOG") && !changes_meaning("MYPATH"));
-        assert!(is_command_variable("GIT_SSH_COMMAND") && !is_command_variable("PATH"));
+        assert_eq!(meaning("GIT_SSH_COMMAND"), Some(Meaning::Command));
+        assert_eq!(
+            meaning("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER"),
+            Some(Meaning::Command)
+        );
+        assert_eq!(meaning("PATH"), Some(Meaning::Setting));
+        assert_eq!(meaning("RUSTFLAGS"), Some(Meaning::Options));
     }
 }

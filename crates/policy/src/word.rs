@@ -3,18 +3,16 @@
 //! It is also a second opinion on the tokenizer: a word in which an unquoted separator is left over was cut
 //! differently than a shell would cut it, and is refused.
 
-use std::collections::BTreeMap;
-
-use crate::brace::{Atom, expand};
+use crate::again::{self, NUMBER, Reliance};
+use crate::brace::Atom;
 use crate::escape::ansi_c;
+use crate::fields::{all_shown, evaluable};
 use crate::literal::{at_once, echoed, name_prefix};
 use crate::mask::{Piece, marked, piece_at};
+use crate::values::Vars;
 
 /// Stands in a word's text for a part that is known only at run time.
 pub(crate) const HOLE: char = '\u{F8FF}';
-
-/// The values a variable may have at this point of the text.
-pub(crate) type Vars = BTreeMap<String, Vec<String>>;
 
 /// A word after expansion, as far as it can be known.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,6 +20,12 @@ pub(crate) struct Word {
     pub text: String,
     /// Some of it is known only at run time, or is a guess.
     pub dynamic: bool,
+    /// Some of that may be anything, and not just a number.
+    pub vague: bool,
+    /// It may turn out to be several words.
+    pub spreads: bool,
+    /// A variable in it had several values, of which the text shows one.
+    pub unsure: bool,
     /// It holds unquoted pattern characters.
     pub glob: bool,
     /// Other values it may have.
@@ -40,6 +44,8 @@ impl Word {
         Word {
             text: HOLE.to_string(),
             dynamic: true,
+            vague: true,
+            spreads: true,
             ..Word::default()
         }
     }
@@ -69,8 +75,10 @@ pub(crate) struct Reading {
     pub words: Vec<Word>,
     /// The commands of its substitutions.
     pub commands: Vec<String>,
-    /// It may run more than it shows, as `${x@P}` does.
-    pub opaque: bool,
+    /// What its text relies on where bash evaluates it again.
+    pub relies: Reliance,
+    /// Variables given a value in passing, as by `${x:=y}`.
+    pub assigned: Vec<(String, Word)>,
 }
 
 /// The word cannot be read with certainty.
@@ -108,23 +116,51 @@ pub(crate) fn follow(
     Ok(reader.finish())
 }
 
-struct Reader<'a> {
-    source: &'a str,
+/// Reads text that is expanded and then evaluated as an arithmetic expression.
+pub(crate) fn evaluated(
+    source: &str,
+    pieces: &[Piece],
+    vars: &Vars,
+    mode: Mode,
+) -> Result<Reading, Unreadable> {
+    let mut reader = Reader::new(source, pieces, vars, mode, 0);
+    reader.evaluates = true;
+    reader.run()?;
+    reader
+        .relies
+        .add(again::expression(&evaluable(&reader.atoms)));
+    Ok(reader.finish())
+}
+
+pub(crate) struct Reader<'a> {
+    pub source: &'a str,
     at: usize,
     pieces: &'a [Piece],
-    vars: &'a Vars,
-    mode: Mode,
-    depth: usize,
-    atoms: Vec<Atom>,
-    guess: bool,
-    others: Vec<String>,
-    commands: Vec<String>,
-    opaque: bool,
-    quoted_any: bool,
+    pub vars: &'a Vars,
+    pub mode: Mode,
+    pub depth: usize,
+    pub atoms: Vec<Atom>,
+    pub guess: bool,
+    pub others: Vec<String>,
+    pub commands: Vec<String>,
+    pub relies: Reliance,
+    pub assigned: Vec<(String, Word)>,
+    pub quoted_any: bool,
+    /// The text is evaluated when it has been expanded: a variable counts for a number, and must be one.
+    pub evaluates: bool,
+    pub vague: bool,
+    pub spreads: bool,
+    pub unsure: bool,
 }
 
 impl<'a> Reader<'a> {
-    fn new(source: &'a str, pieces: &'a [Piece], vars: &'a Vars, mode: Mode, depth: usize) -> Self {
+    pub fn new(
+        source: &'a str,
+        pieces: &'a [Piece],
+        vars: &'a Vars,
+        mode: Mode,
+        depth: usize,
+    ) -> Self {
         Reader {
             source,
             at: 0,
@@ -136,8 +172,13 @@ impl<'a> Reader<'a> {
             guess: false,
             others: Vec::new(),
             commands: Vec::new(),
-            opaque: false,
+            relies: Reliance::default(),
+            assigned: Vec::new(),
             quoted_any: false,
+            evaluates: false,
+            vague: false,
+            spreads: false,
+            unsure: false,
         }
     }
 
@@ -159,7 +200,7 @@ impl<'a> Reader<'a> {
         self.atoms.push(Atom::Char { value, quoted });
     }
 
-    fn run(&mut self) -> Result<(), Unreadable> {
+    pub fn run(&mut self) -> Result<(), Unreadable> {
         if self.depth > MOST_NESTING {
             return Err(Unreadable);
         }
@@ -264,10 +305,10 @@ impl<'a> Reader<'a> {
                 Ok(())
             }
             Piece::Arithmetic(expression) => {
-                self.hole();
-                self.inner_text(expression)
+                self.number();
+                self.expression(expression)
             }
-            Piece::Parameter(inner) => self.parameter_expression(inner, quoted),
+            Piece::Parameter(inner) => self.parameter(inner, quoted),
             Piece::Document { .. } => Err(Unreadable),
         }
     }
@@ -286,7 +327,10 @@ impl<'a> Reader<'a> {
             }
             Some(c) if c.is_ascii_digit() || "@*#?-$!".contains(c) => {
                 self.next();
-                self.hole();
+                match c {
+                    '#' | '?' | '$' | '!' => self.number(),
+                    _ => self.hole(quoted && c != '@'),
+                }
                 Ok(())
             }
             _ => {
@@ -297,18 +341,40 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads text only for the commands it may run.
-    fn inner_text(&mut self, text: &str) -> Result<(), Unreadable> {
+    pub fn inner_text(&mut self, text: &str) -> Result<(), Unreadable> {
         let mut inner = Reader::new(text, &[], self.vars, Mode::Text, self.depth + 1);
         inner.run()?;
-        self.commands.append(&mut inner.commands);
-        self.opaque |= inner.opaque;
+        self.took(inner);
         Ok(())
     }
 
+    /// Reads text that is evaluated as an expression.
+    pub fn expression(&mut self, text: &str) -> Result<(), Unreadable> {
+        let mut inner = Reader::new(text, &[], self.vars, Mode::Text, self.depth + 1);
+        inner.evaluates = true;
+        inner.run()?;
+        self.relies.add(again::expression(&evaluable(&inner.atoms)));
+        self.took(inner);
+        Ok(())
+    }
+
+    /// What was found beside the text of an inner expansion.
+    pub fn took(&mut self, mut inner: Reader<'_>) {
+        self.commands.append(&mut inner.commands);
+        self.assigned.append(&mut inner.assigned);
+        self.relies.add(inner.relies);
+    }
+
     fn substitution(&mut self, command: &str, quoted: bool) {
-        match echoed(command) {
+        self.commands.push(command.to_owned());
+        if let Some(program) = again::counting(command) {
+            self.relies.programs.push(program);
+            return self.number();
+        }
+        match echoed(command).filter(|_| !self.evaluates) {
             Some(value) => {
                 self.guess = true;
+                self.vague = true;
                 for c in value.chars() {
                     match c {
                         ' ' if !quoted && self.mode == Mode::Plain => self.atoms.push(Atom::Split),
@@ -316,105 +382,66 @@ impl<'a> Reader<'a> {
                     }
                 }
             }
-            None => self.hole(),
+            None => self.hole(quoted),
         }
-        self.commands.push(command.to_owned());
     }
 
-    fn hole(&mut self) {
+    /// Whether the expansion that ends at the cursor is the whole word.
+    pub fn is_whole(&self) -> bool {
+        self.source.len() == self.at && self.atoms.is_empty()
+    }
+
+    /// Something that is known only at run time. What is not quoted may be any number of words.
+    pub fn hole(&mut self, quoted: bool) {
         self.atoms.push(Atom::Hole);
+        self.vague = true;
+        self.spreads |= !quoted && self.mode == Mode::Plain;
     }
 
-    fn variable(&mut self, name: &str, quoted: bool) {
+    pub fn number(&mut self) {
+        self.atoms.push(Atom::Number);
+    }
+
+    pub fn variable(&mut self, name: &str, quoted: bool) {
+        if self.evaluates {
+            self.relies.reads.push(name.to_owned());
+            return self.number();
+        }
         if name == "IFS" && !quoted && !self.vars.contains_key(name) {
             self.atoms.push(Atom::Split);
             return;
         }
         let Some((last, earlier)) = self.vars.get(name).and_then(|v| v.split_last()) else {
-            self.hole();
-            return;
+            return match again::is_always_number(name) {
+                true => self.number(),
+                false => self.hole(quoted),
+            };
         };
-        if self.source.len() == self.at && self.atoms.is_empty() {
-            self.others = earlier.to_vec();
+        if self.is_whole() {
+            self.others = all_shown(earlier);
+        } else {
+            self.unsure |= !earlier.is_empty();
         }
         self.guess = true;
+        self.vague |= !earlier
+            .iter()
+            .chain([last])
+            .all(|v| again::is_number_value(v));
         let value = last.clone();
         self.value(&value, quoted);
     }
 
-    fn value(&mut self, value: &str, quoted: bool) {
+    pub fn value(&mut self, value: &str, quoted: bool) {
         for c in value.chars() {
             match c {
-                HOLE => self.hole(),
+                HOLE => self.hole(quoted),
+                NUMBER => self.number(),
                 ' ' | '\t' | '\n' if !quoted && self.mode == Mode::Plain => {
                     self.atoms.push(Atom::Split);
                 }
                 _ => self.push(c, quoted),
             }
         }
-    }
-
-    /// The inside of `${…}`.
-    fn parameter_expression(&mut self, inner: &str, quoted: bool) -> Result<(), Unreadable> {
-        let name = name_prefix(inner);
-        let operation = &inner[name.len()..];
-        if name.is_empty() || operation.contains('@') && operation.ends_with('P') {
-            self.opaque |= !name.is_empty();
-            self.hole();
-            return self.inner_text(inner);
-        }
-        if operation.is_empty() {
-            self.variable(name, quoted);
-            return Ok(());
-        }
-        let alternative = operation.strip_prefix(':').unwrap_or(operation);
-        if let Some(word) = alternative.strip_prefix(['-', '=', '+']) {
-            return self.alternative(word, quoted);
-        }
-        if let Some(part) = self.substring(name, operation) {
-            self.guess = true;
-            self.value(&part, quoted);
-            return Ok(());
-        }
-        if name == "IFS" && !quoted {
-            self.atoms.push(Atom::Split);
-        } else {
-            self.hole();
-        }
-        self.inner_text(operation)
-    }
-
-    /// `${x:-word}` and its kin: the word is the best guess.
-    fn alternative(&mut self, word: &str, quoted: bool) -> Result<(), Unreadable> {
-        let mut inner = Reader::new(word, &[], self.vars, Mode::Value, self.depth + 1);
-        inner.run()?;
-        self.guess = true;
-        self.commands.append(&mut inner.commands);
-        self.opaque |= inner.opaque;
-        for atom in inner.atoms {
-            match atom {
-                Atom::Char {
-                    value: ' ' | '\t' | '\n',
-                    quoted: false,
-                } if !quoted => {
-                    self.atoms.push(Atom::Split);
-                }
-                other => self.atoms.push(other),
-            }
-        }
-        Ok(())
-    }
-
-    /// `${x:1:2}` of a known variable with plain numbers.
-    fn substring(&self, name: &str, operation: &str) -> Option<String> {
-        let value = self.vars.get(name)?.last()?;
-        let mut numbers = operation.strip_prefix(':')?.splitn(2, ':');
-        let offset: usize = numbers.next()?.trim().parse().ok()?;
-        let length: usize = match numbers.next() {
-            Some(length) => length.trim().parse().ok()?,
-            None => usize::MAX,
-        };
-        Some(value.chars().skip(offset).take(length).collect())
     }
 
     fn ansi_c(&mut self) -> Result<(), Unreadable> {
@@ -432,67 +459,6 @@ impl<'a> Reader<'a> {
             }
         }
     }
-
-    fn finish(self) -> Reading {
-        let brace = Atom::Char {
-            value: '{',
-            quoted: false,
-        };
-        let expanded = if self.mode == Mode::Plain && self.atoms.contains(&brace) {
-            expand(&self.atoms)
-        } else {
-            vec![self.atoms]
-        };
-        let single = expanded.len() == 1;
-        let mut words = Vec::new();
-        for atoms in &expanded {
-            for field in atoms.split(|a| *a == Atom::Split) {
-                let nothing_here = field.is_empty() && !self.quoted_any;
-                if nothing_here && (atoms.len() > field.len() || self.guess) {
-                    continue;
-                }
-                let mut word = to_word(field);
-                word.dynamic |= self.guess;
-                if single {
-                    word.others = self.others.clone();
-                }
-                words.push(word);
-            }
-        }
-        Reading {
-            words,
-            commands: self.commands,
-            opaque: self.opaque,
-        }
-    }
-}
-
-const CLOSING_BRACKET: Atom = Atom::Char {
-    value: ']',
-    quoted: false,
-};
-
-fn to_word(field: &[Atom]) -> Word {
-    let mut word = Word::default();
-    for (i, atom) in field.iter().enumerate() {
-        match *atom {
-            Atom::Char { value, quoted } => {
-                // A quoted tilde is a plain character; `./~` keeps it from being read as a home.
-                if i == 0 && value == '~' && quoted {
-                    word.text.push_str("./");
-                }
-                let bracket = value == '[' && field[i..].contains(&CLOSING_BRACKET);
-                word.glob |= !quoted && (matches!(value, '*' | '?') || bracket);
-                word.text.push(value);
-            }
-            Atom::Hole => {
-                word.text.push(HOLE);
-                word.dynamic = true;
-            }
-            Atom::Split => {}
-        }
-    }
-    word
 }
 
 #[cfg(test)]
@@ -530,7 +496,7 @@ mod tests {
 
     #[test]
     fn commands_of_substitutions_are_found_at_any_depth() {
-        let vars = Vars::new();
+        let vars = Vars::default();
         let of = |source: &str, mode| read(source, &[], &vars, mode).unwrap().commands;
         assert_eq!(of("\"a $(rm \")\" x) b\"", Mode::Plain), ["rm \")\" x"]);
         assert_eq!(of("${y:-$(id)}", Mode::Plain), ["id"]);
@@ -544,7 +510,7 @@ mod tests {
 
     #[test]
     fn a_word_cut_wrongly_is_refused() {
-        let refused = |source: &str| read(source, &[], &Vars::new(), Mode::Plain).is_err();
+        let refused = |source: &str| read(source, &[], &Vars::default(), Mode::Plain).is_err();
         assert!(refused(r"\$'a\'; rm x #'"));
         assert!(refused("a b"));
         assert!(refused("'open"));

@@ -203,7 +203,8 @@ pub(crate) fn unwrap(name: &str, args: &[Word], stdin: &Stdin) -> Option<Unwrapp
         "env" => Some(env(args, stdin)),
         "command" if args.iter().any(|w| is_option(w, &["-v", "-V"])) => None,
         "command" => after_options(&plain("command"), args, stdin),
-        "su" | "runuser" => su(args, stdin),
+        // `jobs -x` runs a command with its job specifications replaced.
+        "jobs" if args.first().is_some_and(|word| word.text == "-x") => Some(inner(new(), args, 1)),
         "busybox" | "toybox" => Some(inner(new(), args, 0)),
         _ if name.starts_with("ld-linux") || name.starts_with("ld-musl") => {
             Some(inner(new().is(&[Unknown]), args, 0))
@@ -225,13 +226,23 @@ pub(crate) fn inner(mut unwrapped: Unwrapped, args: &[Word], start: usize) -> Un
 }
 
 fn joined(args: &[Word]) -> Word {
+    let text = |words: &[&str]| words.join(" ");
+    let words: Vec<&str> = args.iter().map(|w| w.text.as_str()).collect();
+    let mut others = Vec::new();
+    for (i, word) in args.iter().enumerate() {
+        for other in &word.others {
+            let mut words = words.clone();
+            words[i] = other;
+            others.push(text(&words));
+        }
+    }
+    let several = args.iter().filter(|word| !word.others.is_empty()).count() > 1;
     Word {
-        text: args
-            .iter()
-            .map(|w| w.text.as_str())
-            .collect::<Vec<_>>()
-            .join(" "),
+        text: text(&words),
         dynamic: args.iter().any(|w| w.dynamic),
+        vague: args.iter().any(|w| w.vague),
+        unsure: several || args.iter().any(|w| w.unsure),
+        others,
         ..Word::default()
     }
 }
@@ -461,21 +472,4 @@ fn shell(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
         }
         (_, Stdin::Inherited) => Some(unwrapped.is(&[Interactive])),
     }
-}
-
-fn su(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
-    let mut unwrapped = Unwrapped::new(stdin).is(&[Unknown]);
-    unwrapped.note = Some("there is no other user inside: su has nothing to give".to_owned());
-    for (i, word) in args.iter().enumerate() {
-        if is_option(word, &["-c", "--command"]) {
-            let value = word.text.strip_prefix("--command=").map(Word::fixed);
-            unwrapped
-                .scripts
-                .extend(value.or_else(|| args.get(i + 1).cloned()));
-        }
-    }
-    if unwrapped.scripts.is_empty() {
-        unwrapped.categories.push(Interactive);
-    }
-    Some(unwrapped)
 }

@@ -146,7 +146,6 @@ fn special(name: &str, args: &[Word]) -> Option<Known> {
         "tar" if lists_archive(args) => Known::is(&[ReadOnly]),
         "unzip" if has(&["-l", "-p", "-t", "-Z"]) => Known::is(&[ReadOnly]),
         "source" | "." => Known::is(&[Mutating, Unknown]),
-        // From now on the name means another program.
         "hash" if has(&["-p"]) => Known::unseen(),
         name if name.starts_with("mkfs.") => Known::is(&[Destructive]),
         "test" | "[" | "let" | "printf" | "declare" | "typeset" | "read" | "unset" | "local"

@@ -23,6 +23,8 @@ pub(crate) struct Known {
     pub scripts: Vec<String>,
     /// It runs commands that nobody can see before.
     pub unseen: bool,
+    /// Which of a tool's commands it is shows only when it runs.
+    pub half_known: bool,
 }
 
 impl Known {
@@ -144,6 +146,7 @@ fn special(name: &str, args: &[Word]) -> Option<Known> {
         "tar" if lists_archive(args) => Known::is(&[ReadOnly]),
         "unzip" if has(&["-l", "-p", "-t", "-Z"]) => Known::is(&[ReadOnly]),
         "source" | "." => Known::is(&[Mutating, Unknown]),
+        "hash" if has(&["-p"]) => Known::unseen(),
         name if name.starts_with("mkfs.") => Known::is(&[Destructive]),
         "test" | "[" | "let" | "printf" | "declare" | "typeset" | "read" | "unset" | "local"
         | "export" | "readonly" | "mapfile"

@@ -51,6 +51,7 @@ pub(crate) fn classify(args: &[Word]) -> Known {
         return known;
     };
     if subcommand.dynamic {
+        known.half_known = true;
         known.categories.extend([Unknown, Networked]);
     }
     known
@@ -151,7 +152,7 @@ fn by_subcommand(subcommand: &str, args: &[Word]) -> &'static [Category] {
         "remote" if matches!(first, None | Some("get-url")) && !open => &[ReadOnly],
         "lfs" if !matches!(first, Some("status" | "ls-files" | "env")) => &[Networked, Mutating],
         "archive" if has(&["--remote"]) => &[Networked, Mutating],
-        "clean" if has(&["-n", "--dry-run"]) => &[ReadOnly],
+        "clean" if has(&["-n", "--dry-run"]) && !has(&["-e", "--exclude"]) => &[ReadOnly],
         "clean" | "restore" | "prune" | "filter-branch" | "filter-repo" => &[Destructive],
         "reset" if has(&["--hard", "--merge", "--keep"]) || open => &[Destructive],
         "reset" => &[Mutating],

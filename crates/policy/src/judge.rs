@@ -1,6 +1,6 @@
 //! The judge: walks over one request, keeps what is known so far, and turns findings into a decision.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -53,6 +53,8 @@ pub(crate) struct Judge {
     pub cwd: Option<Arc<str>>,
     pub vars: Rc<Vars>,
     pub functions: BTreeSet<String>,
+    /// What the names of aliases may stand for.
+    pub aliases: BTreeMap<String, Vec<String>>,
     pub mode: Mode,
     /// What was cut out of the text being walked.
     pub pieces: Vec<Piece>,
@@ -82,6 +84,7 @@ impl Judge {
             vars: Rc::new(Vars::from(vars)),
             cwd: Some(cwd.into()),
             functions: BTreeSet::new(),
+            aliases: BTreeMap::new(),
             mode: Mode::Plain,
             pieces: Vec::new(),
             altered: false,
@@ -283,8 +286,14 @@ impl Judge {
         }
         found.programs.push(name.to_owned());
         self.altered |= changes_later_words(name, arguments);
+        for value in self.aliases.get(name).cloned().into_iter().flatten() {
+            self.instead(&value, arguments, stdin);
+        }
         if self.functions.contains(name) {
             return self.function_call(name, arguments, stdin, found);
+        }
+        if name == "alias" {
+            self.named_aliases(arguments);
         }
         if let Some(unwrapped) = wrappers::unwrap(name, arguments, stdin) {
             return self.unwrapped(name, arguments, unwrapped, found);
@@ -347,6 +356,7 @@ impl Judge {
         if known.unseen {
             found.is_anything();
         }
+        found.dynamic |= known.half_known;
         for place in known.places {
             found.reaches(place);
         }

@@ -48,7 +48,7 @@ impl Judge {
     }
 
     /// Another value that the program's word may have; it may bring arguments along.
-    fn instead(&mut self, other: &str, arguments: &[Word], stdin: &Stdin) {
+    pub fn instead(&mut self, other: &str, arguments: &[Word], stdin: &Stdin) {
         let guess = |text| Word {
             dynamic: true,
             ..Word::fixed(text)

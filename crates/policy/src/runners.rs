@@ -200,7 +200,9 @@ fn aliases(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
 /// `script -c text` and `flock file -c text`, or `flock file command`.
 fn with_dash_c(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
     let unwrapped = Unwrapped::new(stdin).is(&[Mutating]);
-    match args.iter().position(|w| is_option(w, &["-c", "--command"])) {
+    let own = options_end(&["-w", "-E", "--timeout"], args) + 2;
+    let own = &args[..own.min(args.len())];
+    match own.iter().position(|w| is_option(w, &["-c", "--command"])) {
         Some(at) if args[at].text.contains('=') => {
             let (_, script) = args[at].text.split_once('=')?;
             Some(unwrapped.script(Word {

@@ -133,7 +133,10 @@ pub(crate) fn classify(name: &str, args: &[Word]) -> Option<Known> {
     });
     let tool = *BY_NAME.get(name)?;
     let Some(subcommand) = subcommand(args) else {
-        return Some(Known::is(&[Unknown, Networked]));
+        return Some(Known {
+            half_known: true,
+            ..Known::is(&[Unknown, Networked])
+        });
     };
     // `yarn` alone installs, `cargo` alone prints help.
     let subcommand = if subcommand == "-" && name == "yarn" {

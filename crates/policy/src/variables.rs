@@ -128,6 +128,8 @@ impl Judge {
                 self.prompt(value, finding);
             }
             Some(Meaning::Options) if open => finding.is_anything(),
+            // What these hold are the shell's own tables of names and programs.
+            _ if matches!(name, "BASH_ALIASES" | "BASH_CMDS") => finding.is_anything(),
             _ if name.starts_with("BASH_FUNC_") => match open {
                 true => finding.is_anything(),
                 false => self.text(&format!("f{script}")),
@@ -135,6 +137,19 @@ impl Judge {
             _ => {
                 let lines = carriers::within(script);
                 lines.iter().for_each(|line| self.text(line));
+            }
+        }
+    }
+
+    /// `alias name=value`: the name stands for the value, and what follows it.
+    pub fn named_aliases(&mut self, arguments: &[Word]) {
+        for word in arguments {
+            if let Some((name, value)) = word.text.split_once('=') {
+                let values = self.aliases.entry(name.to_owned()).or_default();
+                // An alias of its own name means the program.
+                if value.split_whitespace().next() != Some(name) && values.len() < MOST_VALUES {
+                    values.push(value.to_owned());
+                }
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Programs whose purpose is to run another program: what they would run.
 
 use crate::Category::{self, *};
-use crate::carriers::command_line;
+use crate::carriers::{command_line, strict_tail};
 use crate::commands::is_option;
 use crate::judge::Stdin;
 use crate::runners;
@@ -104,7 +104,6 @@ const LAYOUTS: &[Layout] = &[
         ..plain("time")
     },
     Layout {
-        valued: &["-c", "--cpu-list"],
         positionals: 1,
         ..plain("taskset")
     },
@@ -201,7 +200,13 @@ pub(crate) fn unwrap(name: &str, args: &[Word], stdin: &Stdin) -> Option<Unwrapp
         }
         "eval" => Some(new().script(joined(args))),
         "env" => Some(env(args, stdin)),
-        "command" if args.iter().any(|w| is_option(w, &["-v", "-V"])) => None,
+        "command"
+            if args[..options_end(&[], args)]
+                .iter()
+                .any(|w| is_option(w, &["-v", "-V"])) =>
+        {
+            None
+        }
         "command" => after_options(&plain("command"), args, stdin),
         // `jobs -x` runs a command with its job specifications replaced.
         "jobs" if args.first().is_some_and(|word| word.text == "-x") => Some(inner(new(), args, 1)),
@@ -302,6 +307,11 @@ fn after_options(layout: &Layout, args: &[Word], stdin: &Stdin) -> Option<Unwrap
         .any(Word::starts_unknown)
     {
         unwrapped.categories.push(Unknown);
+    }
+    if start > 0 {
+        // An option may take the next word, or leave it, in ways that are not known here.
+        let tail = strict_tail(args).into_iter().map(Word::fixed);
+        unwrapped.scripts.extend(tail);
     }
     let mut unwrapped = inner(unwrapped, args, start);
     match (layout.name, unwrapped.commands.first_mut()) {
@@ -435,6 +445,9 @@ fn shell(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
         at += 1;
     }
     let mut unwrapped = Unwrapped::new(stdin);
+    // `--rcfile <(…)` is read as well.
+    let own = &args[..at.min(args.len())];
+    unwrapped.dynamic = own.iter().any(|word| word.text.contains("/dev/"));
     unwrapped.own_arguments = at + 1;
     match (args.get(at), stdin) {
         (Some(script), _) if takes_text => {
@@ -457,7 +470,7 @@ fn shell(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
                 return Some(unwrapped.script(Word::fixed(text.clone())));
             }
             let open = word.dynamic || word.text.starts_with("/dev/");
-            unwrapped.dynamic = word.text.starts_with("/dev/");
+            unwrapped.dynamic |= word.text.starts_with("/dev/");
             Some(unwrapped.is(if open {
                 &[Mutating, Unknown]
             } else {

@@ -160,6 +160,21 @@ const PROGRAMS: &[&str] = &[
     "exec -a x CMD",
     "sh -c 'exec CMD'",
     "unknown-tool --run CMD",
+    "command CMD -v",
+    "command -- CMD -V",
+    "flock x CMD -c y",
+    "taskset -c 0 CMD",
+    "setarch -R CMD",
+    "setarch x86_64 -R CMD",
+    "chrt -T 1 -P 2 0 CMD",
+    "strace -P cat CMD",
+    "strace -E ls CMD",
+    "eval -- CMD",
+    "bash --rcfile <(echo CMD) -i",
+    "hash -p /usr/bin/git ls; ls push",
+    "BASH_ALIASES[ls]='CMD'; ls",
+    "shopt -s expand_aliases\nalias al='CMD'\nal",
+    "shopt -s expand_aliases\nalias al=env\nal CMD",
 ];
 
 /// Variables that make a program run `CMD`.
@@ -374,6 +389,11 @@ fn unknown_code_is_a_dynamic_command() {
         "n=$(cat n); ((n))",
         "[ $x ]",
         "declare -n r=x",
+        "git $x",
+        "g() { git \"$@\"; }; g push",
+        "cargo \"$x\"",
+        "hash -p ./x ls; ls",
+        "BASH_CMDS[ls]=./x; ls",
     ] {
         assert!(is_dynamic(text), "{text}");
         let decision = shell(text, Network::Host);

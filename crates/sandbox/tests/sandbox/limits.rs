@@ -15,7 +15,6 @@ use crate::world::{Outcome, World, command, eventually, next_event, run, shell, 
 
 pub const TESTS: &[Test] = &[
     ("memory_is_limited", memory_is_limited),
-    ("timing", timing),
     ("memory_of_many_is_limited", memory_of_many_is_limited),
     ("a_kill_is_not_a_limit", a_kill_is_not_a_limit),
     ("processes_are_limited", processes_are_limited),
@@ -297,21 +296,4 @@ fn wrong_limits_are_refused() {
         let refused = sandbox.exec(&limited(shell("true"), limits), null_stdio());
         assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
     }
-}
-fn timing() {
-    let world = World::new();
-    let sandbox = world.open();
-    let c = command(&["/bin/true"]);
-    for _ in 0..50 {
-        run(&sandbox, &c);
-    }
-    let mut all = Vec::new();
-    for _ in 0..1000 {
-        let began = Instant::now();
-        let s = start(&sandbox, &c);
-        crate::world::events(&s.running);
-        all.push(began.elapsed());
-    }
-    all.sort();
-    eprintln!("min {:?} med {:?}", all[0], all[500]);
 }

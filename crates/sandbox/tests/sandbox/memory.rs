@@ -60,8 +60,8 @@ fn nameless_file() -> fs::File {
 fn hide(kind: &str, megabytes: usize) {
     let mut held = Vec::new();
     let megabyte = vec![1_u8; MIB as usize];
-    // SAFETY: both ends are new descriptors; sending touches nothing else.
     let mut ends = [0; 2];
+    // SAFETY: the kernel writes two descriptors.
     unsafe { libc::socketpair(libc::AF_UNIX, libc::SOCK_DGRAM, 0, ends.as_mut_ptr()) };
     let one = nameless_file();
     for _ in 0..megabytes {

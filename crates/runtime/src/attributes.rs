@@ -116,7 +116,7 @@ impl Session {
         if let Some(scratch) = self.scratch(&vault, path)? {
             return Ok(Touched {
                 path: path.clone(),
-                created: scratch.touch(path, missing)?,
+                created: scratch.touch(path, missing, &self.scratch_room(&vault)?)?,
                 version: vault.version,
             });
         }

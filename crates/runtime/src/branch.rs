@@ -1,6 +1,6 @@
 //! A fork made for one command.
 
-use avfs_vault::{ExecId, ForkPoint, Principal, Vault, VaultName};
+use avfs_vault::{ExecId, ForkPoint, Principal, Vault, VaultId, VaultName};
 
 use crate::Result;
 use crate::entered::Running;
@@ -64,12 +64,17 @@ impl Drop for Fork {
 }
 
 impl Runtime {
-    /// Removes the forks of commands that an earlier daemon did not see end.
-    pub(crate) fn remove_throwaway_forks(&self) -> Result<()> {
-        for id in self.inner.vaults.with_setting(THROWAWAY)? {
+    /// The forks of commands that an earlier daemon did not see end.
+    pub(crate) fn throwaway_forks(&self) -> Result<Vec<VaultId>> {
+        Ok(self.inner.vaults.with_setting(THROWAWAY)?)
+    }
+
+    /// Removes them, whatever they hold.
+    pub(crate) fn remove_throwaway_forks(&self, forks: Vec<VaultId>) -> Result<()> {
+        for id in forks {
             let vault = self.inner.vaults.by_id(id)?;
             self.by(Principal::SYSTEM)
-                .vault_delete(&vault.name, Running::Respect)?;
+                .vault_delete(&vault.name, Running::End)?;
         }
         Ok(())
     }

@@ -105,7 +105,7 @@ impl Session {
     ) -> Result<RestoredHead> {
         let vault = self.vault(&vault, Verb::Work)?;
         let slot = self.slot(vault.id);
-        slot.put_aside(self)?;
+        slot.put_aside(self, running)?;
         slot.settled_after(self, running, |vault| {
             let name = match point {
                 RestorePoint::Checkpoint(name) => name.clone(),

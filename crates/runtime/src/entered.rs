@@ -14,6 +14,7 @@ use avfs_view::Skipped;
 use serde_json::json;
 
 use crate::Result;
+use crate::admission::Stop;
 use crate::gauge::Gauge;
 use crate::live::Slot;
 use crate::opened::{LiveView, interrupted_version};
@@ -125,27 +126,25 @@ impl Entered {
     }
 
     /// Watches how much is written in the view, beyond what is there now.
-    pub fn gauge(&self, growth: u64) -> Result<Option<Gauge>> {
+    pub fn gauge(&self, growth: Option<u64>) -> Result<Option<Gauge>> {
         match &self.place {
-            Some(Place::Shared { slot, .. }) => slot.gauge(&self.runtime, growth).map(Some),
-            Some(Place::Apart { view, vault }) => {
-                view.gauge(&self.runtime, *vault, growth).map(Some)
-            }
+            Some(Place::Shared { slot, .. }) => slot.gauge(&self.runtime, growth),
+            Some(Place::Apart { view, vault }) => view.gauge(&self.runtime, *vault, growth),
             None => Ok(None),
         }
     }
 
-    /// Commits what the layer holds by now.
-    pub fn leave(mut self, version: NewVersion) -> Result<Left> {
+    /// Commits what the layer holds by now, unless it is stopped.
+    pub fn leave(mut self, version: NewVersion, stop: Stop<'_>) -> Result<Left> {
         match self.place.take() {
-            Some(place) => self.leave_place(place, version),
+            Some(place) => self.leave_place(place, version, stop),
             None => Ok(Left::nothing(self.before)),
         }
     }
 
-    fn leave_place(&self, place: Place, version: NewVersion) -> Result<Left> {
+    fn leave_place(&self, place: Place, version: NewVersion, stop: Stop<'_>) -> Result<Left> {
         match place {
-            Place::Shared { slot, exec } => slot.leave(&self.runtime, exec, version),
+            Place::Shared { slot, exec } => slot.leave(&self.runtime, exec, version, stop),
             Place::Apart { view, vault } => {
                 view.close()?.in_background();
                 self.runtime.inner.vaults.record(NewJournalEntry {
@@ -170,7 +169,7 @@ impl Drop for Entered {
                 cause: Cause::Exec,
                 ..interrupted_version(json!({ "why": "the exec failed" }))
             };
-            let _ = self.leave_place(place, version);
+            let _ = self.leave_place(place, version, &|| false);
         }
     }
 }

@@ -211,6 +211,7 @@ impl Error {
             Error::Vault(error) => vault_kind(error),
             Error::Store(error) => store_kind(error),
             Error::View(avfs_view::Error::Vault(error)) => vault_kind(error),
+            Error::View(avfs_view::Error::TooMuch { .. }) => ErrorKind::Quota,
             Error::View(_) => ErrorKind::Unavailable,
             Error::Sandbox(avfs_sandbox::Error::Invalid { .. }) => ErrorKind::Invalid,
             Error::Sandbox(_) => ErrorKind::Unavailable,
@@ -271,6 +272,9 @@ impl Error {
             }
             Error::Uncommitted { source, .. } => return source.hint(),
             Error::Vault(error) => return vault_hint(error),
+            Error::View(avfs_view::Error::Stopped) => {
+                "`avfs commit` takes it in; so does the next use of the vault".into()
+            }
             Error::HeadMoved { .. } => MOVED_ON.into(),
             Error::Invalid { what: "policy", .. } => {
                 "mend the rules with `avfs policy edit`; docs/policy.md explains every key".into()

@@ -11,6 +11,7 @@ use avfs_sandbox::{Command, WindowSize};
 use avfs_vault::{Checkpoint, CheckpointOrigin, ExecId, RootId, VaultPath};
 
 use crate::Result;
+use crate::admission::unwatched;
 use crate::approvals::{Answer, Asking, Grant};
 use crate::branch::Fork;
 use crate::call::{Call, Changes, ExecCommand};
@@ -238,7 +239,7 @@ impl Permitted {
         let viewed = branched.view()?; // the vault as a directory, in a sandbox, at root R0
         let checkpointed = viewed.checkpoint()?; // the way back to R0, if somebody asks for one
         let ran = checkpointed.run(sink)?; // the hostile part
-        ran.finish() // base + layer = R1: published, recorded, compared with R0
+        ran.finish(sink) // base + layer = R1: published, recorded, compared with R0
     }
 
     fn branch(mut self) -> Result<Branched> {
@@ -319,7 +320,6 @@ impl Checkpointed {
             limits: call.sandbox_limits(),
             terminal: call.request.terminal,
         };
-        let gauge = call.terms.disk_growth().map(|disk| entered.gauge(disk));
         let reserve = call.terms.leaves_reserve();
         let reserve = reserve.then(|| Reserve::new(&call.runtime.inner.config.home));
         let assignment = Assignment {
@@ -328,7 +328,7 @@ impl Checkpointed {
             timeout: call.terms.timeout,
             output_limit: call.terms.output_limit,
             spills: call.runtime.inner.spills.of(call.exec),
-            gauge: gauge.transpose()?.flatten(),
+            gauge: entered.gauge(call.terms.disk_growth())?,
             reserve: reserve.transpose()?,
             ending: entered.ending.clone(),
             control: call.request.control.clone(),
@@ -344,7 +344,7 @@ impl Checkpointed {
 }
 
 impl Finished {
-    fn finish(self) -> Result<ExecReport> {
+    fn finish(self, sink: &dyn OutputSink) -> Result<ExecReport> {
         let started = Instant::now();
         let Finished {
             checkpointed: Checkpointed { viewed, checkpoint },
@@ -361,7 +361,8 @@ impl Finished {
         } = permitted;
         let isolation = entered.inside.sandbox.isolation().clone();
         let before = entered.before;
-        let (left, uncommitted) = match entered.leave(call.version(&decision, &ran)) {
+        let stop = unwatched(|| sink.cancelled().is_some());
+        let (left, uncommitted) = match entered.leave(call.version(&decision, &ran), &stop) {
             Ok(left) => {
                 let aside = left.aside.clone().map(Uncommitted::aside);
                 (left, aside)

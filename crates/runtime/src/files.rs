@@ -46,7 +46,7 @@ impl Session {
             return scratch.list(path);
         }
         self.inner.host.check_own(path)?;
-        self.slot(vault.id).current(self, |vault| {
+        self.slot(vault.id).readable(self, |vault| {
             let trees = self.inner.vaults.trees();
             let (path, entry) = trees.resolve(vault.head, path)?;
             let Kind::Directory { tree, .. } = entry.kind else {

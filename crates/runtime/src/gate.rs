@@ -34,8 +34,18 @@ pub fn may(by: &Principal, verb: Verb, maker: &Principal) -> bool {
 }
 
 impl Session {
-    /// The vault that `select` means, if the caller may do that to it.
+    /// The vault that `select` means, if the caller may do that to it. While what an earlier daemon left of it is taken in,
+    /// the caller waits, for that vault and for no other.
     pub(crate) fn vault(&self, select: &Select, verb: Verb) -> Result<Vault> {
+        let vault = self.vault_as_it_is(select, verb)?;
+        match self.slot_of(vault.id) {
+            Some(slot) if slot.is_recovering() => slot.recovered(self),
+            _ => Ok(vault),
+        }
+    }
+
+    /// The same without waiting.
+    pub(crate) fn vault_as_it_is(&self, select: &Select, verb: Verb) -> Result<Vault> {
         let vaults = &self.inner.vaults;
         let vault = match select {
             Select::Named(name) => vaults.get(name)?,

@@ -1,12 +1,14 @@
-//! How much a command writes, looked at while it runs.
+//! How much a command writes, looked at while it runs and when it has ended.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use avfs_view::UpperKind;
+use avfs_vault::Quota;
+use avfs_view::Totals;
 
 use crate::Result;
+use crate::admission::{ASIDE_BYTES, ASIDE_FILES};
 use crate::engine::Engine;
 
 /// Between two looks at least; a look that takes long is followed by a longer pause.
@@ -14,26 +16,46 @@ const PERIOD: Duration = Duration::from_millis(50);
 /// How many times as long as a look the pause after it is.
 const PAUSE_FACTOR: u32 = 8;
 
-/// Watches the bytes in a vault's layer and in its `/tmp`.
+/// Watches the files in a vault's layer and in its `/tmp`.
 pub(crate) struct Gauge {
     engine: Arc<Engine>,
     places: [OwnedFd; 2],
     /// More than this is too much.
-    most: u64,
+    most: Totals,
     next: Instant,
 }
 
 impl Gauge {
-    /// Allows `growth` bytes beyond what is there now.
-    pub fn new(engine: Arc<Engine>, places: [OwnedFd; 2], growth: u64) -> Result<Gauge> {
+    /// Allows `growth` bytes beyond what is there now. A command above the vault's quota is told so when it has ended, and
+    /// is ended when it is above all that could be kept of it. Nothing is watched where there is no limit.
+    pub fn new(
+        engine: Arc<Engine>,
+        places: [OwnedFd; 2],
+        growth: Option<u64>,
+        quota: Quota,
+    ) -> Result<Option<Gauge>> {
+        if growth.is_none() && quota.bytes.is_none() && quota.files.is_none() {
+            return Ok(None);
+        }
         let mut gauge = Gauge {
             engine,
             places,
-            most: 0,
+            most: Totals::default(),
             next: Instant::now(),
         };
-        gauge.most = gauge.bytes()?.saturating_add(growth);
-        Ok(gauge)
+        let now = gauge.totals()?;
+        let grown = growth.map_or(u64::MAX, |growth| now.bytes.saturating_add(growth));
+        gauge.most = Totals {
+            bytes: grown.min(
+                quota
+                    .bytes
+                    .map_or(u64::MAX, |most| most.max(ASIDE_BYTES).max(now.bytes)),
+            ),
+            files: quota
+                .files
+                .map_or(u64::MAX, |most| most.max(ASIDE_FILES).max(now.files)),
+        };
+        Ok(Some(gauge))
     }
 
     pub fn next(&self) -> Instant {
@@ -46,22 +68,21 @@ impl Gauge {
         if started < self.next {
             return Ok(false);
         }
-        let exceeded = self.bytes()? > self.most;
+        let exceeded = self.is_exceeded_now()?;
         self.next = Instant::now() + PERIOD.max(started.elapsed() * PAUSE_FACTOR);
         Ok(exceeded)
     }
 
-    fn bytes(&self) -> Result<u64> {
-        let [layer, scratch] = &self.places;
-        Ok(self.bytes_in(layer.as_fd())? + self.bytes_in(scratch.as_fd())?)
+    /// The same, whatever the time.
+    pub fn is_exceeded_now(&self) -> Result<bool> {
+        let Totals { files, bytes } = self.totals()?;
+        Ok(bytes > self.most.bytes || files > self.most.files)
     }
 
-    fn bytes_in(&self, place: BorrowedFd<'_>) -> Result<u64> {
-        let entries = self.engine.scanner.scan(place)?;
-        let size = |kind: &UpperKind| match kind {
-            UpperKind::File { size, .. } => *size,
-            _ => 0,
-        };
-        Ok(entries.iter().map(|entry| size(&entry.kind)).sum())
+    fn totals(&self) -> Result<Totals> {
+        let [layer, scratch] = &self.places;
+        let scanner = &self.engine.scanner;
+        let layer = scanner.measure(layer.as_fd(), &|| false)?;
+        Ok(layer.and(scanner.measure(scratch.as_fd(), &|| false)?))
     }
 }

@@ -3,6 +3,7 @@
 //! `exec.rs` tells the story of a mediated command; `live.rs` keeps the views and sandboxes that
 //! commands run in; the other files are one use case each. Nothing here knows a wire or a terminal.
 
+mod admission;
 mod approvals;
 mod attributes;
 mod autorun;
@@ -116,6 +117,7 @@ pub use options::{
 pub use patch::{DiffLine, LineCounts, LineKind};
 pub use policy::{PolicyListing, PolicyQuestion, PolicySource};
 pub use progress::{Progress, Unwatched, Watcher};
+pub use recover::Stranded;
 pub use replace::{Occurrences, Replaced};
 pub use report::{
     ApprovalReport, Captured, ExecReport, ExecStatus, ExecTerms, ForkReport, SpeculationReport,

@@ -5,6 +5,7 @@
 //! refused leaves the view unsaved: it stays until a later commit succeeds.
 
 mod alone;
+mod aside;
 mod change;
 mod commits;
 mod mount;
@@ -12,19 +13,22 @@ mod resting;
 mod salvage;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
-use avfs_vault::{Cause, ExecId, NewVersion, Principal, RootId, Vault, VaultId};
+use avfs_vault::{Cause, ExecId, NewVersion, Principal, Quota, RootId, Vault, VaultId};
 use serde_json::json;
 
+use self::aside::is_refusal;
 use self::commits::names;
-use crate::entered::{Entered, Freeze, Left, Place, Running, Stillness};
+use crate::admission::{Halts, Stop};
+use crate::entered::{Entered, Freeze, Left as SessionLeft, Place, Running, Stillness};
 use crate::gauge::Gauge;
 use crate::ground::Ground;
 use crate::opened::{Committed, LiveView, Shape, open};
 use crate::options::Access;
+use crate::recover::{Left, Stranded, StrandedLayer};
 use crate::runtime::{Runtime, lock};
 use crate::session::Session;
 use crate::{Error, ErrorKind, Result};
@@ -40,16 +44,31 @@ const ROTATE_COMMITS: u32 = 20;
 /// How long commands that are ended may take; each has its grace and then none.
 const ENDING: Duration = Duration::from_secs(15);
 const ENDING_POLL: Duration = Duration::from_millis(50);
+/// How long a reader waits for a commit; then it is shown the head as it is.
+const READ_PATIENCE: Duration = Duration::from_secs(3);
+const READ_POLL: Duration = Duration::from_millis(1);
 
 /// One vault's place for a live view.
 pub(crate) struct Slot {
-    vault: VaultId,
+    pub(crate) vault: VaultId,
     state: Mutex<State>,
     /// Told when an exec has left.
     left: Condvar,
+    /// Asks a commit that holds the lock to end.
+    pub(crate) halts: Halts,
+    /// Whether there are layers that are still to be taken in.
+    pub(crate) recovering: AtomicBool,
+    /// As of the last time that somebody had the lock.
+    running: AtomicUsize,
+    mounted: AtomicBool,
+    committing: AtomicBool,
 }
 
-struct State {
+pub(crate) struct State {
+    /// What an earlier daemon left and nobody has taken in yet.
+    pub(crate) left: Vec<Left>,
+    /// What could not be taken in.
+    pub(crate) stranded: Vec<StrandedLayer>,
     live: Option<LiveView>,
     /// The view before, if somebody else moved the head since. It holds nothing of its own, and when there is a command
     /// again it may catch up. There is never one beside a live view.
@@ -69,6 +88,13 @@ struct Under {
     company: Company,
 }
 
+/// What a reader sees.
+enum Reading {
+    Now,
+    /// The head as it is, because a commit takes long.
+    Head,
+}
+
 /// Whether other commands may begin while one runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Company {
@@ -77,6 +103,11 @@ enum Company {
 }
 
 impl State {
+    /// Why the last commit of the view did not come about.
+    pub(crate) fn refusal(&self) -> Option<&Stranded> {
+        self.live.as_ref()?.uncommitted.as_ref()
+    }
+
     fn has_grown(&self) -> bool {
         self.live.as_ref().is_some_and(|live| live.entries > GROWN)
     }
@@ -85,6 +116,8 @@ impl State {
 impl Slot {
     pub fn new(vault: VaultId) -> Slot {
         let state = State {
+            left: Vec::new(),
+            stranded: Vec::new(),
             live: None,
             resting: None,
             running: BTreeMap::new(),
@@ -94,16 +127,25 @@ impl Slot {
             vault,
             state: Mutex::new(state),
             left: Condvar::new(),
+            halts: Halts::default(),
+            recovering: AtomicBool::new(false),
+            running: AtomicUsize::new(0),
+            mounted: AtomicBool::new(false),
+            committing: AtomicBool::new(false),
         }
     }
 
+    /// How many commands run. Never waits, as nobody who asks about all vaults may wait for one.
     pub fn running(&self) -> usize {
-        self.lock().running.len()
+        self.running.load(Ordering::Relaxed)
     }
 
-    /// Whether a view is open, at work or at rest.
+    /// Whether a view is open, at work or at rest. Never waits: a slot at which somebody is at work has one.
     pub fn is_live(&self) -> bool {
-        self.lock().ground().is_some()
+        match self.state.try_lock() {
+            Ok(state) => state.ground().is_some(),
+            Err(_) => true,
+        }
     }
 
     /// Joins the vault's sandbox, opening it if there is none.
@@ -151,6 +193,7 @@ impl Slot {
             ending: ending.clone(),
         };
         state.running.insert(exec, under);
+        self.running.store(state.running.len(), Ordering::Relaxed);
         state.used = Instant::now();
         drop(state);
         let place = Place::Shared {
@@ -180,7 +223,7 @@ impl Slot {
     }
 
     /// How the bytes of the live view are watched.
-    pub fn gauge(&self, runtime: &Runtime, growth: u64) -> Result<Gauge> {
+    pub fn gauge(&self, runtime: &Runtime, growth: Option<u64>) -> Result<Option<Gauge>> {
         let state = self.lock();
         let Some(live) = &state.live else {
             return Err(Error::Sandbox(avfs_sandbox::Error::SandboxGone));
@@ -259,13 +302,18 @@ impl Slot {
             && state.mount().is_some()
         {
             by.govern("a mount")?;
-            self.finish_mount(runtime, &mut state, mount::last_version(Principal::SYSTEM))?;
+            let last = mount::last_version(Principal::SYSTEM);
+            self.finish_mount(runtime, &mut state, last, &|| runtime.is_over())?;
         }
         state.check_unmounted()?;
         self.save(runtime, &mut state)?;
         leave(&mut state)?;
         let _lease = runtime.inner.vaults.lease();
-        change(runtime.inner.vaults.by_id(self.vault)?)
+        let vault = runtime.inner.vaults.by_id(self.vault)?;
+        if vault.quota != Quota::default() {
+            runtime.weigh_scratch(&*runtime.engine()?, &vault)?;
+        }
+        change(vault)
     }
 
     /// The slot while nothing runs in it: what does is respected or, if it is theirs to end, ended by somebody.
@@ -274,7 +322,16 @@ impl Slot {
         runtime: &Runtime,
         ended_by: Option<&Session>,
     ) -> Result<MutexGuard<'_, State>> {
-        let mut state = self.ready(runtime)?;
+        let state = self.ready_after(runtime, ended_by)?;
+        self.without_commands_in(runtime, state, ended_by)
+    }
+
+    fn without_commands_in<'a>(
+        &'a self,
+        runtime: &Runtime,
+        mut state: MutexGuard<'a, State>,
+        ended_by: Option<&Session>,
+    ) -> Result<MutexGuard<'a, State>> {
         let deadline = Instant::now() + ENDING;
         while !state.running.is_empty() {
             let Some(by) = ended_by.filter(|_| Instant::now() < deadline) else {
@@ -293,20 +350,6 @@ impl Slot {
         Ok(state)
     }
 
-    /// Makes way for what needs no commit: what a quota keeps out becomes a checkpoint.
-    pub fn put_aside(&self, runtime: &Runtime) -> Result<()> {
-        let mut state = self.ready(runtime)?;
-        if state.is_in_use() {
-            return Ok(());
-        }
-        match self.save(runtime, &mut state) {
-            Err(error) if error.kind() == ErrorKind::Quota => {
-                self.salvage(runtime, &mut state, None).map(drop)
-            }
-            saved => saved,
-        }
-    }
-
     /// Runs `look` on a head that holds all that was written until now, also by running commands.
     pub fn current<T>(
         &self,
@@ -316,11 +359,43 @@ impl Slot {
         let mut state = self.ready(runtime)?;
         if state.is_in_use() {
             let committed = self.commit_partly(runtime, &mut state);
-            committed.map_err(|error| self.uncommitted(runtime, error))?;
+            committed.map_err(|error| self.as_uncommitted(runtime, error))?;
         } else {
             self.save(runtime, &mut state)?;
         }
         look(runtime.inner.vaults.by_id(self.vault)?)
+    }
+
+    /// The same for who only reads: where what was written cannot be taken in, or not soon, the head is what there is.
+    pub fn readable<T>(
+        &self,
+        runtime: &Runtime,
+        look: impl FnOnce(Vault) -> Result<T>,
+    ) -> Result<T> {
+        let vault = match self.wait_to_read(READ_PATIENCE) {
+            Reading::Now => match self.current(runtime, Ok) {
+                Err(error) if is_refusal(&error) => runtime.inner.vaults.by_id(self.vault)?,
+                current => current?,
+            },
+            Reading::Head => runtime.inner.vaults.by_id(self.vault)?,
+        };
+        look(vault)
+    }
+
+    /// Waits for the slot, but not for long if a commit has it.
+    fn wait_to_read(&self, patience: Duration) -> Reading {
+        let deadline = Instant::now() + patience;
+        loop {
+            match self.state.try_lock() {
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
+                    std::thread::sleep(READ_POLL);
+                }
+                Err(TryLockError::WouldBlock) if self.committing.load(Ordering::Acquire) => {
+                    return Reading::Head;
+                }
+                _ => return Reading::Now,
+            }
+        }
     }
 
     /// The same, with running commands held still while all that they wrote is taken in.
@@ -347,7 +422,7 @@ impl Slot {
         };
         let committed = self.commit_partly(runtime, &mut state);
         drop(frozen);
-        committed.map_err(|error| self.uncommitted(runtime, error))?;
+        committed.map_err(|error| self.as_uncommitted(runtime, error))?;
         let looked = look(runtime.inner.vaults.by_id(self.vault)?)?;
         Ok((looked, Some(stillness)))
     }
@@ -383,7 +458,8 @@ impl Slot {
     pub fn shut(&self, runtime: &Runtime) {
         let mut state = self.lock();
         if state.mount().is_some() {
-            let _ = self.finish_mount(runtime, &mut state, mount::last_version(Principal::SYSTEM));
+            let (last, over) = (mount::last_version(Principal::SYSTEM), || runtime.is_over());
+            let _ = self.finish_mount(runtime, &mut state, last, &over);
         } else if state.live.as_ref().is_some_and(|live| live.unsaved) {
             // On failure the layer stays on disk, where the next start finds it.
             let _ = self.salvage(runtime, &mut state, None);
@@ -401,9 +477,16 @@ impl Slot {
     }
 
     /// Commits what the layer holds once `exec` has ended.
-    pub fn leave(&self, runtime: &Runtime, exec: ExecId, mut version: NewVersion) -> Result<Left> {
+    pub fn leave(
+        &self,
+        runtime: &Runtime,
+        exec: ExecId,
+        mut version: NewVersion,
+        stop: Stop<'_>,
+    ) -> Result<SessionLeft> {
         let mut state = self.lock();
         let under = state.running.remove(&exec).expect("an exec leaves once");
+        self.running.store(state.running.len(), Ordering::Relaxed);
         let shared_with: Vec<ExecId> = under.beside.iter().copied().collect();
         self.left.notify_all();
         if !state.running.is_empty() {
@@ -420,9 +503,9 @@ impl Slot {
         let committed = if lost {
             self.salvage(runtime, &mut state, Some(version))
         } else {
-            self.commit(runtime, &mut state, version)
+            self.commit_unless(runtime, &mut state, version, stop)
         };
-        let committed = committed.map_err(|error| self.uncommitted(runtime, error))?;
+        let committed = committed.map_err(|error| self.as_uncommitted(runtime, error))?;
         if under.company == Company::None {
             // The next command wants the vault's own /tmp.
             state.close()?;
@@ -440,7 +523,7 @@ impl Slot {
             skipped,
             aside,
         } = committed;
-        Ok(Left {
+        Ok(SessionLeft {
             before: under.before,
             after,
             version,
@@ -464,7 +547,11 @@ impl Slot {
         })
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, State>> {
+        self.state.try_lock().ok()
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
 }

@@ -77,9 +77,9 @@ impl Runtime {
         self.inner.host.check_own(path)
     }
 
-    /// The vault with all that was written until now, also by running commands.
+    /// The vault with all that was written until now, also by running commands, for who only reads.
     pub(crate) fn up_to_date(&self, vault: &Vault) -> Result<Vault> {
-        self.slot(vault.id).current(self, Ok)
+        self.slot(vault.id).readable(self, Ok)
     }
 }
 

@@ -21,7 +21,7 @@ use registry::{Noted, note, take_away};
 
 use crate::diff::DiffPoint;
 use crate::gate::Verb;
-use crate::runtime::{Runtime, Select, lock};
+use crate::runtime::{Runtime, Select, in_background, lock};
 use crate::session::Session;
 use crate::{Error, Result};
 
@@ -328,7 +328,8 @@ impl Runtime {
     /// Looks after a mount for as long as there is one: it may be due for a commit, or be gone.
     fn tend_in_background(&self, vault: VaultId) {
         let inner = Arc::downgrade(&self.inner);
-        std::thread::spawn(move || {
+        // Without a thread it is committed by whoever looks at it, and when it is unmounted.
+        let _ = in_background("mount", move || {
             loop {
                 std::thread::sleep(TEND_EVERY);
                 let Some(inner) = inner.upgrade() else { return };

@@ -12,16 +12,18 @@ use avfs_vault::{
     VaultId, VaultPath,
 };
 use avfs_view::{
-    CommitInput, HashCache, Layer, LayerUse, OwnWork, Retired, Skipped, Staging, StagingUse,
-    Writers,
+    Allowance, CommitInput, HashCache, Layer, LayerUse, OwnWork, Retired, Skipped, Staging,
+    StagingUse, Writers,
 };
 use rustix::fs::{Mode, OFlags};
 
+use crate::admission::{Stop, allowance, refusal};
 use crate::engine::{Engine, STORED_OWNER, layer_owner};
 use crate::entered::Inside;
 use crate::gauge::Gauge;
 use crate::ground::{Beginning, Ground, differing_little};
 use crate::options::{Access, Driver, ExecOptions};
+use crate::recover::Stranded;
 use crate::runtime::Runtime;
 use crate::stage::Stage;
 use crate::through::{Applied, Through};
@@ -45,6 +47,8 @@ pub(crate) struct LiveView {
     pub unsaved: bool,
     /// Whose commit was refused: the version it gets when it succeeds after all.
     pub refused: Option<NewVersion>,
+    /// Why the last commit did not come about.
+    pub uncommitted: Option<Stranded>,
     pub shape: Shape,
     pub engine: Arc<Engine>,
 }
@@ -62,15 +66,21 @@ impl LiveView {
     }
 
     /// Watches how much is written in it.
-    pub fn gauge(&self, runtime: &Runtime, vault: VaultId, growth: u64) -> Result<Gauge> {
-        let opening = || Error::io("opening what a command writes to");
+    pub fn gauge(
+        &self,
+        runtime: &Runtime,
+        vault: VaultId,
+        growth: Option<u64>,
+    ) -> Result<Option<Gauge>> {
         let layer = self.layer.upper().try_clone_to_owned();
+        let opening = || Error::io("opening what a command writes to");
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let scratch = scratch_of(runtime, vault, &self.layer, self.shape.tmp)?;
         let scratch = rustix::fs::open(scratch, flags, Mode::empty());
         let scratch = scratch.map_err(std::io::Error::from).map_err(opening())?;
         let places = [layer.map_err(opening())?, scratch];
-        Gauge::new(self.engine.clone(), places, growth)
+        let quota = runtime.inner.vaults.by_id(vault)?.quota;
+        Gauge::new(self.engine.clone(), places, growth, quota)
     }
 
     pub fn is_alive(&self) -> bool {
@@ -190,6 +200,7 @@ pub(crate) struct CommitPlan<'a> {
     pub staging: StagingUse,
     pub version: NewVersion,
     pub otherwise: Otherwise,
+    pub stop: Stop<'a>,
 }
 
 /// What becomes of a commit that the vault's quota refuses.
@@ -229,8 +240,16 @@ pub(crate) fn commit_layer(
     let vaults = &runtime.inner.vaults;
     let _lease = vaults.lease();
     let CommitPlan { layer, cache, .. } = plan;
-    let (writers, staging) = (plan.writers, plan.staging);
-    let committed = root_of(runtime, engine, layer, cache, (writers, staging))?;
+    let vault = vaults.by_id(plan.vault)?;
+    let beside = runtime.check_scratch(engine, &vault)?;
+    let terms = Terms {
+        allowance: allowance(runtime, &vault, beside, plan.otherwise)?,
+        writers: plan.writers,
+        staging: plan.staging,
+        stop: plan.stop,
+    };
+    let committed = root_of(runtime, engine, layer, cache, &terms);
+    let committed = committed.map_err(|error| refusal(error, &vault))?;
     let expected = layer.record().last_commit;
     layer.begin_commit(committed.root)?;
     let published = vaults.publish(plan.vault, expected, committed.root, plan.version);
@@ -260,24 +279,34 @@ pub(crate) fn commit_layer(
 }
 
 /// The root that base and layer amount to; to be asked for while leased.
-fn root_of(
+pub(crate) fn root_of(
     runtime: &Runtime,
     engine: &Engine,
     layer: &Layer,
     cache: &mut HashCache,
-    (writers, staging): (Writers, StagingUse),
-) -> Result<avfs_view::Committed> {
+    terms: &Terms<'_>,
+) -> Result<avfs_view::Committed, avfs_view::Error> {
     let input = CommitInput {
         trees: runtime.inner.vaults.trees(),
         base: layer.record().base,
         last_commit: layer.record().last_commit,
         skeleton: skeleton(runtime, layer.record().used_by),
-        own_work: own_work(layer, staging),
+        own_work: own_work(layer, terms.staging),
         owner: STORED_OWNER,
-        writers,
+        writers: terms.writers,
+        allowance: terms.allowance,
+        spool: &runtime.inner.config.home,
+        stopped: terms.stop,
     };
-    let scanner = &engine.scanner;
-    Ok(avfs_view::commit(&input, scanner, layer.upper(), cache)?)
+    avfs_view::commit(&input, &engine.scanner, layer.upper(), cache)
+}
+
+/// On what terms a layer is read.
+pub(crate) struct Terms<'a> {
+    pub allowance: Allowance,
+    pub writers: Writers,
+    pub staging: StagingUse,
+    pub stop: Stop<'a>,
 }
 
 /// Has the draft of a layer count, if it amounts to the root that it shall amount to, to the last detail; gives how many
@@ -289,8 +318,13 @@ pub(crate) fn make_ready(
     cache: &mut HashCache,
 ) -> Result<Option<usize>> {
     let _lease = runtime.inner.vaults.lease();
-    let state = (Writers::None, StagingUse::InUse);
-    let reached = root_of(runtime, engine, layer, cache, state)?;
+    let terms = Terms {
+        allowance: Allowance::default(),
+        writers: Writers::None,
+        staging: StagingUse::InUse,
+        stop: &|| false,
+    };
+    let reached = root_of(runtime, engine, layer, cache, &terms)?;
     if reached.root != layer.record().last_commit {
         return Ok(None);
     }
@@ -368,6 +402,7 @@ pub(crate) fn open(
             commits_grown: 0,
             unsaved: false,
             refused: None,
+            uncommitted: None,
             shape,
             engine,
         }),

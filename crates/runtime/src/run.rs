@@ -281,6 +281,7 @@ impl Watch<'_> {
                 }) => {
                     // Nothing of the command lives, so what is in the pipes is all there will be.
                     self.read_output();
+                    self.look_once_more()?;
                     return Ok(End::Exited {
                         status,
                         usage,
@@ -295,6 +296,16 @@ impl Watch<'_> {
             }
             self.end_if_due()?;
         }
+    }
+
+    /// What it wrote after the last look counts, too: then it is as if that look had been in time.
+    fn look_once_more(&mut self) -> Result<()> {
+        if let (Ending::NotYet { .. }, Some(gauge)) = (&self.ending, &self.gauge)
+            && gauge.is_exceeded_now()?
+        {
+            self.ending = Ending::Killed { why: Why::Disk };
+        }
+        Ok(())
     }
 
     /// The program runs: at a terminal, this is when it can be seen and typed at.

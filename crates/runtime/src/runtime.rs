@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::fs::{DirBuilder, File, TryLockError};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
 
 use avfs_store::Store;
 use avfs_vault::{VaultId, VaultName, Vaults};
 use avfs_view::Layers;
 
+use crate::admission::LAST_COMMITS;
 use crate::back::put_back_unfinished;
 use crate::engine::{Engine, layer_owner};
 use crate::host::{Host, HostFacts};
@@ -26,6 +27,8 @@ use crate::{Error, Result};
 /// Views that nobody used for this long are given back.
 const VIEW_IDLE: Duration = Duration::from_secs(300);
 const TIDY_EVERY: Duration = Duration::from_secs(1);
+/// Trees are walked by recursion, and may be as deep as paths are long. Only what is used is taken.
+pub(crate) const STACK: usize = 64 << 20;
 
 /// Where a runtime lives and what it may know of its host.
 #[derive(Debug, Clone)]
@@ -77,11 +80,13 @@ pub(crate) struct Inner {
     pub windows: Mutex<Vec<Window>>,
     /// Held while something is mounted or unmounted.
     pub mounting: Mutex<()>,
+    /// When commits have to end because the daemon does.
+    ending: OnceLock<Instant>,
     _home_lock: File,
 }
 
 impl Runtime {
-    /// Takes the home, and makes versions of what an earlier daemon left unfinished.
+    /// Takes the home. What an earlier daemon left unfinished becomes versions in the background, vault by vault.
     pub fn open(config: Config) -> Result<Runtime> {
         DirBuilder::new()
             .recursive(true)
@@ -106,6 +111,7 @@ impl Runtime {
             slots: Mutex::default(),
             windows: Mutex::default(),
             mounting: Mutex::default(),
+            ending: OnceLock::new(),
             _home_lock: home_lock,
         };
         let runtime = Runtime {
@@ -113,9 +119,9 @@ impl Runtime {
         };
         put_back_unfinished(&runtime.inner.config.home);
         heal(&runtime.inner.config.home);
-        runtime.recover()?;
+        let leftovers = runtime.find_leftovers()?;
         runtime.give_up_lost_jobs();
-        runtime.remove_throwaway_forks()?;
+        runtime.recover_in_background(leftovers);
         runtime.tidy_in_background();
         Ok(runtime)
     }
@@ -123,6 +129,9 @@ impl Runtime {
     /// Ends all sandboxes and the keeper. What commands had written by then is committed.
     pub fn shutdown(&self) {
         self.announce_end_to_jobs();
+        self.inner
+            .ending
+            .get_or_init(|| Instant::now() + LAST_COMMITS);
         for slot in self.slots() {
             slot.shut(self);
         }
@@ -154,6 +163,17 @@ impl Runtime {
             running_jobs: self.inner.jobs.count_running(),
             keeper_pid: self.running_engine().map(|engine| engine.keeper.pid()),
         }
+    }
+
+    /// Whether the daemon is about to end.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.inner.ending.get().is_some()
+    }
+
+    /// Whether it has waited for commits long enough.
+    pub(crate) fn is_over(&self) -> bool {
+        let ending = self.inner.ending.get();
+        ending.is_some_and(|at| Instant::now() >= *at)
     }
 
     /// The one place where the vault's view is opened, committed and closed.
@@ -214,6 +234,17 @@ impl Runtime {
             }
         });
     }
+}
+
+/// Works on a thread of its own, which has the stack for the deepest trees.
+pub(crate) fn in_background(
+    name: &str,
+    work: impl FnOnce() + Send + 'static,
+) -> std::io::Result<()> {
+    let thread = std::thread::Builder::new()
+        .name(name.into())
+        .stack_size(STACK);
+    thread.spawn(work).map(drop)
 }
 
 /// Locks even after a holder panicked: one failed request must not take its vault, or all of them, along.

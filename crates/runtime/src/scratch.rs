@@ -14,6 +14,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use crate::admission::Room;
 use crate::attributes::Missing;
 use crate::engine::{STORED_OWNER, layer_owner};
 use crate::files::{Depth, Listed, Parents, WriteMode};
@@ -110,7 +111,11 @@ impl Scratch {
         path: &VaultPath,
         content: &mut dyn Read,
         options: &WriteOptions,
+        room: &Room,
     ) -> Result<u64> {
+        if matches!(self.beneath(path, OFlags::PATH), Err(Errno::NOENT)) {
+            room.check_new_file()?;
+        }
         if let (Parents::Make, Some(parent)) = (options.parents, path.parent()) {
             self.mkdir(&parent, Parents::Make)?;
         }
@@ -125,10 +130,7 @@ impl Scratch {
         if let Some(mode) = &options.mode {
             change_mode(&opened, mode).map_err(at(path))?;
         }
-        let failed = || Error::io(path.to_string());
-        let mut file = File::from(opened);
-        std::io::copy(content, &mut file).map_err(failed())?;
-        Ok(file.metadata().map_err(failed())?.len())
+        fill(&mut File::from(opened), content, path, room)
     }
 
     /// The bits before and after.
@@ -140,7 +142,7 @@ impl Scratch {
     }
 
     /// Whether the file is new.
-    pub fn touch(&self, path: &VaultPath, missing: Missing) -> Result<bool> {
+    pub fn touch(&self, path: &VaultPath, missing: Missing, room: &Room) -> Result<bool> {
         let now = Timespec {
             tv_sec: 0,
             tv_nsec: UTIME_NOW,
@@ -156,7 +158,8 @@ impl Scratch {
             }
             Err(Errno::NOENT) if missing == Missing::Leave => Ok(false),
             Err(Errno::NOENT) => {
-                self.write(path, &mut std::io::empty(), &WriteOptions::default())?;
+                let options = WriteOptions::default();
+                self.write(path, &mut std::io::empty(), &options, room)?;
                 Ok(true)
             }
             Err(errno) => Err(at(path)(errno)),
@@ -234,20 +237,26 @@ fn relative(path: &VaultPath) -> &[u8] {
     }
 }
 
+/// However deep it is.
 fn remove_tree(parent: &OwnedFd, name: &[u8]) -> rustix::io::Result<()> {
     let directory = openat(parent, name, DIRECTORY, Mode::empty())?;
-    for item in Dir::read_from(&directory)? {
-        let item = item?;
-        let inner = item.file_name();
-        if inner == c"." || inner == c".." {
-            continue;
-        }
-        match unlinkat(&directory, inner, AtFlags::empty()) {
-            Err(Errno::ISDIR) => remove_tree(&directory, inner.to_bytes())?,
-            outcome => outcome?,
-        }
-    }
+    avfs_view::remove_contents(&directory)
+        .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     unlinkat(parent, name, AtFlags::REMOVEDIR)
+}
+
+/// Copies what there is room for; a file for which there is not enough is as long as before.
+fn fill(file: &mut File, content: &mut dyn Read, path: &VaultPath, room: &Room) -> Result<u64> {
+    let failed = || Error::io(path.to_string());
+    let before = file.metadata().map_err(failed())?.len();
+    let left = room.bytes_left(before);
+    std::io::copy(&mut content.take(left.saturating_add(1)), file).map_err(failed())?;
+    let size = file.metadata().map_err(failed())?.len();
+    if size - before > left {
+        file.set_len(before).map_err(failed())?;
+        return Err(room.refusal(path, size));
+    }
+    Ok(size)
 }
 
 /// What file verbs make, commands must be able to change.

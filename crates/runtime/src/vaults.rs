@@ -5,6 +5,7 @@ use avfs_vault::{Ancestor, DeletedVault, ForkPoint, JournalCheck, Vault, VaultId
 use crate::Result;
 use crate::entered::{Running, Stillness};
 use crate::gate::Verb;
+use crate::recover::Stranded;
 use crate::runtime::Select;
 use crate::session::Session;
 
@@ -57,7 +58,13 @@ impl Session {
     }
 
     pub fn vault_info(&self, vault: Select) -> Result<VaultInfo> {
-        self.describe_one(self.vault(&vault, Verb::Read)?)
+        self.describe_one(self.vault_as_it_is(&vault, Verb::Read)?)
+    }
+
+    /// What was written in a vault and could not be taken into its head.
+    pub fn vault_uncommitted(&self, vault: &Vault) -> Vec<Stranded> {
+        let slot = self.slot_of(vault.id);
+        slot.map(|slot| slot.uncommitted()).unwrap_or_default()
     }
 
     /// Makes `name` the vault that the caller means when it names none. Every agent has its own; one that never
@@ -122,8 +129,7 @@ impl Session {
     pub fn vault_delete(&self, name: &VaultName, running: Running) -> Result<()> {
         let vault = self.named(name, Verb::Own)?;
         self.without_jobs(vault.id, running)?;
-        self.slot(vault.id).put_aside(self)?;
-        self.slot(vault.id).closed_after(self, running, |vault| {
+        self.slot(vault.id).deleted(self, running, |vault| {
             Ok(self.inner.vaults.delete(&vault.name, &self.principal())?)
         })?;
         self.forget_slot(vault.id);

@@ -123,7 +123,7 @@ impl Session {
         let vault = self.vault(&vault, Verb::Work)?;
         let mut reader = source.open()?;
         if let Some(scratch) = self.scratch(&vault, path)? {
-            let size = scratch.write(path, &mut *reader, options)?;
+            let size = scratch.write(path, &mut *reader, options, &self.scratch_room(&vault)?)?;
             return Ok(Written {
                 path: path.clone(),
                 size,

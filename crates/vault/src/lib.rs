@@ -68,7 +68,7 @@ pub use names::{ApprovalId, CheckpointName, Description, ExecId, VaultId, VaultN
 pub use path::VaultPath;
 pub use principal::{Principal, PrincipalKind, PrincipalName};
 pub use prune::{Keep, Pruned};
-pub use quota::QuotaLimit;
+pub use quota::{Beside, QuotaLimit};
 pub use reader::{ContentReader, Piece, Pieces};
 pub use rebuild::Recovered;
 pub use renames::pair_renames;

@@ -54,7 +54,29 @@ impl Quota {
     }
 }
 
+/// What is kept for a vault beside its head and counts, too.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Beside {
+    pub bytes: u64,
+    pub files: u64,
+}
+
 impl Vaults {
+    /// Notes what there is beside the head, to be counted until it is noted anew.
+    pub fn note_beside(&self, vault: VaultId, beside: Beside) {
+        let mut known = self.shared().beside();
+        match beside == Beside::default() {
+            true => drop(known.remove(&vault)),
+            false => drop(known.insert(vault, beside)),
+        }
+    }
+
+    /// What was noted last.
+    pub fn beside(&self, vault: VaultId) -> Beside {
+        let known = self.shared().beside();
+        known.get(&vault).copied().unwrap_or_default()
+    }
+
     /// Sets or clears one limit. A vault that is above it already stays as it is, and may shrink.
     pub fn set_quota(
         &self,
@@ -95,16 +117,18 @@ impl Vaults {
             return Ok(());
         }
         let (before, after) = (self.trees().root(vault.head)?, self.trees().root(new)?);
+        let Beside { bytes, files } = self.beside(vault.id);
         let totals = [
-            (QuotaLimit::Bytes, before.bytes(), after.bytes()),
-            (QuotaLimit::Files, before.files(), after.files()),
+            (QuotaLimit::Bytes, before.bytes(), after.bytes(), bytes),
+            (QuotaLimit::Files, before.files(), after.files(), files),
         ];
-        for (limit, before, after) in totals {
+        for (limit, before, after, beside) in totals {
+            let wanted = after.saturating_add(beside);
             if let Some(most) = quota.get(limit)
-                && after > most
+                && wanted > most
                 && after > before
             {
-                return Err(exceeded(vault, limit, most, after, None));
+                return Err(exceeded(vault, limit, most, wanted, None));
             }
         }
         match quota.file_bytes {

@@ -1,5 +1,6 @@
 //! Vaults by name: each change is one transaction together with its journal entry.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use avfs_store::rusqlite::{self, Connection, OptionalExtension, Row, ToSql, Transaction};
@@ -9,8 +10,8 @@ use serde_json::{Value, json};
 use crate::holds::Holds;
 use crate::schema::{self, count, optional_count, root, text, time};
 use crate::{
-    Cause, Error, ExecId, Lineage, NewJournalEntry, NewVersion, Principal, Quota, Result, RootId,
-    Time, Trees, Vault, VaultId, VaultName, Version, journal, settings,
+    Beside, Cause, Error, ExecId, Lineage, NewJournalEntry, NewVersion, Principal, Quota, Result,
+    RootId, Time, Trees, Vault, VaultId, VaultName, Version, journal, settings,
 };
 
 /// A cheap handle on all vaults of a store.
@@ -26,6 +27,7 @@ pub struct Shared {
     pub holds: Arc<Holds>,
     /// Held by whoever removes objects, or must see none removed.
     collecting: Mutex<()>,
+    beside: Mutex<HashMap<VaultId, Beside>>,
 }
 
 impl Shared {
@@ -33,6 +35,10 @@ impl Shared {
         self.collecting
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn beside(&self) -> MutexGuard<'_, HashMap<VaultId, Beside>> {
+        self.beside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,7 +4,7 @@
 //! command may exchange anything at any moment, and must not lead a change astray.
 
 use std::collections::BTreeMap;
-use std::ffi::CStr;
+use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -18,7 +18,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::{Owner, scan};
+use crate::{Owner, remove};
 
 /// How often a directory is emptied into which a command keeps putting things.
 const REMOVALS: usize = 20;
@@ -264,23 +264,55 @@ fn remove(top: BorrowedFd<'_>, path: &[u8]) -> io::Result<()> {
     Err(Errno::NOTEMPTY.into())
 }
 
-/// Unlike a layer that nobody uses, a view is emptied in place: nothing in it may change its name.
-fn empty(directory: BorrowedFd<'_>) -> io::Result<()> {
-    scan::each_name(directory, |name: &CStr, kind| {
-        if kind != FileType::Directory {
-            return scan::gone(unlinkat(directory, name, AtFlags::empty()));
+/// Unlike a layer that nobody uses, a view is emptied in place: nothing in it may change its name. Goes down into one
+/// directory at a time and up again by its parent, so that no depth takes more than two descriptors.
+fn empty(top: BorrowedFd<'_>) -> io::Result<()> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut above = Vec::new();
+    let mut at = openat2(top, c".", flags, Mode::empty(), BENEATH)?;
+    loop {
+        if let Some(inner) = first_in_the_way(at.as_fd())? {
+            match openat2(&at, &inner, flags, Mode::empty(), BENEATH) {
+                Ok(opened) => {
+                    above.push(identity(&at)?);
+                    at = opened;
+                }
+                Err(Errno::NOENT) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+            continue;
         }
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        match openat2(directory, name, flags, Mode::empty(), BENEATH) {
-            Ok(inner) => empty(inner.as_fd())?,
-            Err(Errno::NOENT) => return Ok(()),
-            Err(errno) => return Err(errno.into()),
+        let Some(expected) = above.pop() else {
+            return Ok(());
+        };
+        at = openat(&at, c"..", flags, Mode::empty())?;
+        // Somebody moved it meanwhile; what is there now is not to be removed.
+        if identity(&at)? != expected {
+            return Err(Errno::STALE.into());
+        }
+    }
+}
+
+/// Removes all in a directory that can be removed as it is; gives a directory that cannot.
+fn first_in_the_way(directory: BorrowedFd<'_>) -> io::Result<Option<CString>> {
+    let mut full = None;
+    remove::each_name_until(directory, |name, kind| {
+        if kind != FileType::Directory {
+            remove::gone(unlinkat(directory, name, AtFlags::empty()))?;
+            return Ok(false);
         }
         match unlinkat(directory, name, AtFlags::REMOVEDIR) {
-            Err(Errno::NOTEMPTY) => Ok(()),
-            done => scan::gone(done),
+            Err(Errno::NOTEMPTY) => full = Some(name.to_owned()),
+            done => remove::gone(done)?,
         }
-    })
+        Ok(full.is_some())
+    })?;
+    Ok(full)
+}
+
+fn identity(directory: &OwnedFd) -> io::Result<(u64, u64)> {
+    let stat = rustix::fs::fstat(directory)?;
+    Ok((stat.st_dev, stat.st_ino))
 }
 
 fn set_meta(top: BorrowedFd<'_>, path: &[u8], meta: &NewMeta) -> io::Result<()> {

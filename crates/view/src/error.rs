@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::TooMuch;
+
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -28,11 +30,28 @@ pub enum Error {
     ScannerLost,
     #[error("the process that reads layers sent a malformed answer: {0}")]
     BadAnswer(&'static str),
+    #[error("{what}: {found}{at}, but no more than {most} are taken in", at = at(path))]
+    TooMuch {
+        what: TooMuch,
+        most: u64,
+        found: u64,
+        /// As the listing has it, without a leading slash.
+        path: Option<Vec<u8>>,
+    },
+    #[error("taking in what the layer holds was stopped")]
+    Stopped,
     #[error("a directory of the layer came from {origin}, which its base does not have")]
     LostRedirect { origin: String },
 }
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+fn at(path: &Option<Vec<u8>>) -> String {
+    match path {
+        Some(path) => format!(" in /{}", String::from_utf8_lossy(path)),
+        None => String::new(),
+    }
+}
 
 impl Error {
     /// Whether something was to be put where there is no directory for it.

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
     use crate::scan::MarkNames;
     use crate::scanner::tests::in_a_thread;
-    use crate::{CommitInput, HashCache, LayerUse, Layers, OwnWork, Writers, commit};
+    use crate::{Allowance, CommitInput, HashCache, LayerUse, Layers, OwnWork, Writers, commit};
     use avfs_store::Store;
     use avfs_vault::{Edit, Meta, Time, VaultId};
     use std::collections::BTreeSet;
@@ -196,6 +196,9 @@ mod tests {
                 own_work: OwnWork::None,
                 owner: Owner { uid: 0, gid: 0 },
                 writers: Writers::None,
+                allowance: Allowance::default(),
+                spool: self._directory.path(),
+                stopped: &|| false,
             };
             let scanner = in_a_thread(MarkNames::User);
             let cache = &mut HashCache::default();

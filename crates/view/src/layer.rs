@@ -47,7 +47,8 @@ pub struct Layer {
     token: Option<Token>,
 }
 
-/// A layer that an earlier daemon left.
+/// A layer on the disk that nobody uses.
+#[derive(Debug, Clone)]
 pub struct Found {
     pub vault: VaultId,
     path: PathBuf,
@@ -55,8 +56,8 @@ pub struct Found {
 
 impl Found {
     /// Locks it; waits up to `patience` for the last of its users to end.
-    pub fn claim(self, patience: Duration) -> Result<Layer> {
-        Layer::claim(self.path, RECORD, patience)
+    pub fn claim(&self, patience: Duration) -> Result<Layer> {
+        Layer::claim(self.path.clone(), RECORD, patience)
     }
 }
 
@@ -333,6 +334,14 @@ impl Layer {
         self.record_file
             .write_all_at(&self.record.encode(), 0)
             .map_err(at(&self.path))
+    }
+
+    /// Lets the layer go and leaves it as it is.
+    pub fn leave(self, vault: VaultId) -> Found {
+        Found {
+            vault,
+            path: self.path,
+        }
     }
 
     /// Takes the layer out of use: without its record the rest is only rubbish, to be removed at leisure.

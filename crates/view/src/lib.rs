@@ -11,17 +11,22 @@ mod fill;
 mod layer;
 mod lens;
 mod readwrite;
+mod remove;
 mod scan;
 mod scanner;
 mod shown;
+mod walk;
 
 pub use acts::{Act, NewMeta, Opening, Over};
 pub use commit::{
-    CommitInput, Committed, HashCache, OwnWork, Skipped, Staging, StagingUse, Writers, commit,
+    Allowance, CommitInput, Committed, HashCache, OwnWork, Skipped, Staging, StagingUse, TooMuch,
+    Writers, commit,
 };
 pub use error::{Error, Result};
 pub use layer::{Found, Layer, LayerRecord, LayerUse, Layers, Retired};
 pub use lens::{Lens, LensRoot, Owner, Xattrs};
 pub use readwrite::{Access, Owners, Quiet, ReadWrite, ReadWritePlan, Room};
+pub use remove::remove_contents;
 pub use scan::{MarkNames, UpperEntry, UpperKind};
 pub use scanner::{Scanner, scanner_main};
+pub use walk::Totals;

@@ -4,14 +4,14 @@
 //! opens files for the daemon to hash, and removes layers. It is given descriptors, never host paths; only
 //! the lens, which the daemon does not see, is named to it by where the keeper mounted it.
 
-use std::io::{IoSlice, IoSliceMut, Read, Seek, Write};
+use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Mutex;
 
-use rustix::fs::{MemfdFlags, Mode, OFlags, ResolveFlags, memfd_create, openat2};
+use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
@@ -19,18 +19,22 @@ use rustix::net::{
 use serde::{Deserialize, Serialize};
 
 use crate::acts::{self, Act, NewMeta, Over};
-use crate::scan::{self, MarkNames, UpperEntry};
+use crate::remove::{self, Removal};
+use crate::scan::{MarkNames, UpperEntry};
+use crate::walk::{self, Position, Totals};
 use crate::{Error, Owner, Result};
 
 /// Names opened by one request: below the kernel's limit of 253 descriptors in a message.
 const OPEN_MAX: usize = 200;
 /// Bytes of names in one request, well below what a socket takes at once.
 const OPEN_BYTES_MAX: usize = 64 * 1024;
-const FRAME_MAX: usize = 128 * 1024;
+/// A slice of a listing with one entry beyond it, which has attributes, and how far it came; a socket takes this much at once.
+const FRAME_MAX: usize = 160 * 1024;
 
 #[derive(Serialize, Deserialize)]
 enum Request {
-    Scan(MarkNames),
+    List(MarkNames, Position),
+    Measure(Position),
     Open(Vec<Vec<u8>>),
     Remove,
     /// With whom new things are given to.
@@ -45,11 +49,13 @@ enum Request {
 
 #[derive(Serialize, Deserialize)]
 enum Answer {
-    /// A descriptor of a memory file with the entries comes along.
-    Scanned,
+    Listed(Vec<UpperEntry>, Position),
+    Measured(Totals, Position),
     /// For each name: opened (its descriptor comes along, in order) or why not.
     Opened(Vec<Option<i32>>),
-    Removed,
+    Removed {
+        all: bool,
+    },
     /// A descriptor comes along when something was opened.
     Acted,
     Warmed,
@@ -70,20 +76,34 @@ impl Scanner {
         Scanner { socket, marks }
     }
 
-    /// Everything in the directory `upper`, parents before children.
-    pub fn scan(&self, upper: BorrowedFd<'_>) -> Result<Vec<UpperEntry>> {
-        let (answer, descriptors) = self.ask(&Request::Scan(self.marks), upper)?;
-        let Answer::Scanned = answer else {
-            return Err(failure("list", answer));
-        };
-        let [memory] = <[OwnedFd; 1]>::try_from(descriptors)
-            .map_err(|_| Error::BadAnswer("a listing without its memory file"))?;
-        let mut bytes = Vec::new();
-        let mut file = std::fs::File::from(memory);
-        file.rewind()
-            .and_then(|()| file.read_to_end(&mut bytes))
-            .map_err(scan_io)?;
-        postcard::from_bytes(&bytes).map_err(|_| Error::BadAnswer("an unreadable listing"))
+    /// The next entries of the directory `upper`, parents before children, and how far that is.
+    pub(crate) fn list(
+        &self,
+        upper: BorrowedFd<'_>,
+        from: Position,
+    ) -> Result<(Vec<UpperEntry>, Position)> {
+        match self.ask(&Request::List(self.marks, from), upper)? {
+            (Answer::Listed(entries, position), _) => Ok((entries, position)),
+            (answer, _) => Err(failure("list", answer)),
+        }
+    }
+
+    /// What the files in `directory` add up to, by apparent size; asks `stopped` now and then.
+    pub fn measure(&self, directory: BorrowedFd<'_>, stopped: &dyn Fn() -> bool) -> Result<Totals> {
+        let mut totals = Totals::default();
+        let mut position = Position::start();
+        while !position.is_end() {
+            if stopped() {
+                return Err(Error::Stopped);
+            }
+            let answer = self.ask(&Request::Measure(position), directory)?;
+            let (Answer::Measured(some, next), _) = answer else {
+                return Err(failure("measure", answer.0));
+            };
+            totals = totals.and(some);
+            position = next;
+        }
+        Ok(totals)
     }
 
     /// The files of these names below `upper`, in order; those that cannot be opened are errors.
@@ -121,9 +141,13 @@ impl Scanner {
 
     /// Removes everything in `directory`.
     pub fn remove_contents(&self, directory: BorrowedFd<'_>) -> Result<()> {
-        match self.ask(&Request::Remove, directory)? {
-            (Answer::Removed, _) => Ok(()),
-            (answer, _) => Err(failure("remove", answer)),
+        loop {
+            // Others have their turn in between.
+            match self.ask(&Request::Remove, directory)? {
+                (Answer::Removed { all: true }, _) => return Ok(()),
+                (Answer::Removed { all: false }, _) => {}
+                (answer, _) => return Err(failure("remove", answer)),
+            }
         }
     }
 
@@ -195,13 +219,6 @@ fn batch_end(names: &[&[u8]], start: usize) -> usize {
     end
 }
 
-fn scan_io(source: std::io::Error) -> Error {
-    Error::Scan {
-        what: "reading the listing".into(),
-        source,
-    }
-}
-
 fn failure(what: &str, answer: Answer) -> Error {
     match answer {
         Answer::Failed { errno } => Error::Scan {
@@ -241,12 +258,12 @@ fn serve(socket: BorrowedFd<'_>) -> rustix::io::Result<()> {
     Ok(())
 }
 
-/// A deep layer needs a descriptor for each level, a view one for each file that is open in it.
+/// A view needs a descriptor for each file that is open in it.
 pub(crate) fn raise_descriptor_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // With the lower limit only very deep layers and very many files fail, and then with a clear error.
+    // With the lower limit only very many files fail, and then with a clear error.
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
@@ -264,16 +281,16 @@ fn answer(frame: &[u8], descriptors: Vec<OwnedFd>) -> std::io::Result<(Answer, V
     };
     match request {
         Request::Warm(shown) => {
-            scan::warm(&shown)?;
+            remove::warm(&shown)?;
             Ok((Answer::Warmed, Vec::new()))
         }
-        Request::Scan(marks) => {
-            let entries = scan::scan(directory()?, marks)?;
-            let bytes = postcard::to_stdvec(&entries).map_err(|_| invalid())?;
-            let memory = memfd_create("avfs-scan", MemfdFlags::CLOEXEC)?;
-            let mut file = std::fs::File::from(memory);
-            file.write_all(&bytes)?;
-            Ok((Answer::Scanned, vec![file.into()]))
+        Request::List(marks, mut position) => {
+            let entries = walk::list(directory()?.as_fd(), marks, &mut position)?;
+            Ok((Answer::Listed(entries, position), Vec::new()))
+        }
+        Request::Measure(mut position) => {
+            let totals = walk::measure(directory()?.as_fd(), &mut position)?;
+            Ok((Answer::Measured(totals, position), Vec::new()))
         }
         Request::Open(names) => {
             let directory = directory()?;
@@ -291,8 +308,8 @@ fn answer(frame: &[u8], descriptors: Vec<OwnedFd>) -> std::io::Result<(Answer, V
             Ok((Answer::Opened(outcomes), opened))
         }
         Request::Remove => {
-            scan::remove_contents(directory()?)?;
-            Ok((Answer::Removed, Vec::new()))
+            let all = remove::remove_some(directory()?.as_fd())? == Removal::Done;
+            Ok((Answer::Removed { all }, Vec::new()))
         }
         Request::Act(act, owner) => {
             let opened = acts::act(directory()?.as_fd(), &act, owner)?;
@@ -362,6 +379,7 @@ fn receive(socket: BorrowedFd<'_>) -> rustix::io::Result<Option<Message>> {
 pub(crate) mod tests {
     use super::*;
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+    use std::io::Read;
 
     /// A scanner that answers from a thread with a directory of its own.
     pub(crate) fn in_a_thread(marks: MarkNames) -> Scanner {
@@ -378,6 +396,21 @@ pub(crate) mod tests {
             serve(theirs.as_fd()).unwrap();
         });
         Scanner::new(ours, marks)
+    }
+
+    impl Scanner {
+        /// Everything in the directory `upper`.
+        pub(crate) fn scan(&self, upper: BorrowedFd<'_>) -> Result<Vec<UpperEntry>> {
+            let mut entries = Vec::new();
+            let mut position = Position::start();
+            while !position.is_end() {
+                let (mut listed, next) = self.list(upper, position)?;
+                assert!(listed.len() <= 1_001, "a slice has a bound");
+                entries.append(&mut listed);
+                position = next;
+            }
+            Ok(entries)
+        }
     }
 
     fn open(path: &std::path::Path) -> OwnedFd {
@@ -432,6 +465,72 @@ pub(crate) mod tests {
             })
             .unwrap();
         assert_eq!(refused, names.len());
+    }
+
+    /// Directories in each other, made without ever naming the whole path.
+    pub(crate) fn make_deep(top: &Path, levels: usize) {
+        let mut at = open(top);
+        for _ in 0..levels {
+            rustix::fs::mkdirat(&at, "d", Mode::from_raw_mode(0o755)).unwrap();
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            at = rustix::fs::openat(&at, "d", flags, Mode::empty()).unwrap();
+        }
+        let flags = OFlags::CREATE | OFlags::WRONLY | OFlags::CLOEXEC;
+        rustix::fs::openat(&at, "last", flags, Mode::from_raw_mode(0o644)).unwrap();
+    }
+
+    #[test]
+    fn no_depth_is_too_deep() {
+        let directory = tempfile::tempdir().unwrap();
+        make_deep(directory.path(), 50_000);
+        std::fs::write(directory.path().join("d/d/beside"), "12345").unwrap();
+        let scanner = in_a_thread(MarkNames::User);
+        let top = open(directory.path());
+        let entries = scanner.scan(top.as_fd()).unwrap();
+        let longest = entries.iter().map(|entry| entry.path.len()).max();
+        // The top, a level for every two bytes, and the file.
+        assert_eq!((entries.len(), longest), (1 + 2_048 + 1, Some(4_095)));
+        let totals = scanner.measure(top.as_fd(), &|| false).unwrap();
+        assert_eq!((totals.files, totals.bytes), (1, 5));
+        scanner.remove_contents(top.as_fd()).unwrap();
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_wide_directory_is_listed_in_slices_without_a_gap() {
+        let directory = tempfile::tempdir().unwrap();
+        for n in 0..3_000 {
+            let name = directory.path().join(format!("{n}"));
+            match n % 3 {
+                0 => std::fs::create_dir_all(name.join("in")).unwrap(),
+                _ => std::fs::write(name, "four").unwrap(),
+            }
+        }
+        let scanner = in_a_thread(MarkNames::User);
+        let top = open(directory.path());
+        let entries = scanner.scan(top.as_fd()).unwrap();
+        let paths: std::collections::BTreeSet<_> = entries.iter().map(|it| &it.path).collect();
+        assert_eq!((entries.len(), paths.len()), (1 + 4_000, 1 + 4_000));
+        let totals = scanner.measure(top.as_fd(), &|| false).unwrap();
+        assert_eq!((totals.files, totals.bytes), (2_000, 8_000));
+        let stopped = scanner.measure(top.as_fd(), &|| true);
+        assert!(matches!(stopped, Err(Error::Stopped)));
+        scanner.remove_contents(top.as_fd()).unwrap();
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn names_that_are_in_the_way_of_a_removal_are_not() {
+        let directory = tempfile::tempdir().unwrap();
+        for n in 0..200 {
+            std::fs::create_dir_all(directory.path().join(format!(".moved-{n:x}/x/y"))).unwrap();
+            std::fs::write(directory.path().join(format!(".moved-{n}-")), "").unwrap();
+        }
+        let scanner = in_a_thread(MarkNames::User);
+        scanner
+            .remove_contents(open(directory.path()).as_fd())
+            .unwrap();
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 
     #[test]

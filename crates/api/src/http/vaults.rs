@@ -5,14 +5,14 @@ use super::errors::Failure;
 use super::items::{self, BACKEND};
 use super::routes::{Reply, Routes, parse};
 use crate::wire::{
-    AncestorItem, Defaults, DefaultsListing, DefaultsSet, DeletedVaultItem, VaultCreate,
-    VaultCreated, VaultDelete, VaultDeleted, VaultDetails, VaultFork, VaultForked, VaultInfo,
-    VaultLimitItem, VaultList, VaultListDeleted, VaultRename, VaultRenamed, VaultSet,
+    AncestorItem, Defaults, DefaultsListing, DefaultsSet, DeletedVaultItem, StrandedItem,
+    VaultCreate, VaultCreated, VaultDelete, VaultDeleted, VaultDetails, VaultFork, VaultForked,
+    VaultInfo, VaultLimitItem, VaultList, VaultListDeleted, VaultRename, VaultRenamed, VaultSet,
     VaultSettings, VaultUndelete, VaultUndeleted, VaultUnset, VaultUse, VaultUsed,
 };
 use avfs_runtime::{
     AfterFork, Ancestor, DefaultKey, DeletedVault, ForkPoint, Select, SettingKey, Settings,
-    VaultLimit, VaultName,
+    Stranded, VaultLimit, VaultName,
 };
 use std::collections::BTreeMap;
 
@@ -113,7 +113,17 @@ fn info(ask: &Ask, vault: Select, _: VaultInfo) -> Reply<VaultInfo> {
             .iter()
             .map(limit_item)
             .collect(),
+        uncommitted: uncommitted(&ask.session.vault_uncommitted(&info.vault)),
     })
+}
+
+fn uncommitted(stranded: &[Stranded]) -> Vec<StrandedItem> {
+    let item = |why: &Stranded| StrandedItem {
+        error: why.kind.as_str().into(),
+        message: why.reason.clone(),
+        hint: why.hint.clone(),
+    };
+    stranded.iter().map(item).collect()
 }
 
 fn limit_item(limit: &VaultLimit) -> VaultLimitItem {

@@ -100,11 +100,11 @@ pub use transfer::{
     ExportedChanges, Import, Imported, ProgressEvent, RunsByItselfItem,
 };
 pub use vault::{
-    AncestorItem, Defaults, DefaultsListing, DefaultsSet, DeletedVaultItem, VaultCreate,
-    VaultCreated, VaultDelete, VaultDeleted, VaultDetails, VaultFork, VaultForked, VaultInfo,
-    VaultItem, VaultLimitItem, VaultList, VaultListDeleted, VaultLog, VaultRename, VaultRenamed,
-    VaultSet, VaultSettings, VaultUndelete, VaultUndeleted, VaultUnset, VaultUse, VaultUsed,
-    VersionItem,
+    AncestorItem, Defaults, DefaultsListing, DefaultsSet, DeletedVaultItem, StrandedItem,
+    VaultCreate, VaultCreated, VaultDelete, VaultDeleted, VaultDetails, VaultFork, VaultForked,
+    VaultInfo, VaultItem, VaultLimitItem, VaultList, VaultListDeleted, VaultLog, VaultRename,
+    VaultRenamed, VaultSet, VaultSettings, VaultUndelete, VaultUndeleted, VaultUnset, VaultUse,
+    VaultUsed, VersionItem,
 };
 pub use versions::{CheckedOut, Checkout, PathLog, PathVersionItem, Revert, Reverted};
 

@@ -64,6 +64,18 @@ pub struct VaultDetails {
     pub settings: BTreeMap<String, String>,
     /// What its commands may use when nothing is said for one.
     pub limits: Vec<VaultLimitItem>,
+    /// What was written in it and could not be committed; it is kept, and the head is without it.
+    #[serde(default)]
+    pub uncommitted: Vec<StrandedItem>,
+}
+
+/// Why something is not in a vault's head.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct StrandedItem {
+    /// The kind of error that keeps it out.
+    pub error: String,
+    pub message: String,
+    pub hint: Option<String>,
 }
 
 /// A limit of the commands in a vault.

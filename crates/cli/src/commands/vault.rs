@@ -257,6 +257,10 @@ fn info_text(details: &VaultDetails) -> String {
     }
     let limits: Vec<String> = details.limits.iter().map(limit_text).collect();
     rows.push(("limits", limits.join(", ")));
+    for item in &details.uncommitted {
+        rows.push(("uncommitted", item.message.clone()));
+        rows.extend(item.hint.clone().map(|hint| ("hint", hint)));
+    }
     rows.extend([("root", details.root.clone()), ("id", item.id.clone())]);
     rows.push(("home", details.path.clone()));
     let rows = rows

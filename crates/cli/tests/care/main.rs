@@ -4,6 +4,7 @@
 
 mod collect;
 mod damage;
+mod hostile;
 mod journal;
 mod lifetime;
 mod limits;

@@ -15,12 +15,9 @@ use crate::exec::{Permit, Permitted};
 use crate::options::Stdin;
 use crate::report::ExecReport;
 use crate::run::{Cancel, OutputSink, Stream};
-use crate::runtime::{Runtime, lock};
+use crate::runtime::{Runtime, STACK, lock};
 use crate::session::Session;
 use crate::{Error, Result};
-
-/// Trees are walked by recursion, and may be as deep as paths are long. Only what is used is taken.
-const STACK: usize = 64 << 20;
 
 /// Turns a report into what is kept with the job.
 pub type WriteReport = Box<dyn FnOnce(ExecReport) -> Value + Send>;

@@ -36,7 +36,7 @@ impl Slot {
         self.check_shared(runtime, &state)?;
         for _ in 0..CHANGE_TRIES {
             let committed = self.commit_partly(runtime, &mut state);
-            committed.map_err(|error| self.uncommitted(runtime, error))?;
+            committed.map_err(|error| self.as_uncommitted(runtime, error))?;
             let vaults = &runtime.inner.vaults;
             let _lease = vaults.lease();
             let vault = vaults.by_id(self.vault)?;
@@ -48,7 +48,7 @@ impl Slot {
             let changes = vaults.trees().diff(vault.head, draft.root)?;
             if through.apply(changes, draft.root, draft.gesture.as_ref())? == Applied::All {
                 let committed = self.commit(runtime, &mut state, change.version);
-                let committed = committed.map_err(|error| self.uncommitted(runtime, error))?;
+                let committed = committed.map_err(|error| self.as_uncommitted(runtime, error))?;
                 return Ok((draft.value, committed.version.unwrap_or(vault.version)));
             }
         }
@@ -64,10 +64,11 @@ impl Slot {
         version: NewVersion,
     ) -> Result<(RootId, Committed)> {
         let mut state = self.ready(runtime)?;
+        self.retry(runtime, &mut state);
         let before = runtime.inner.vaults.by_id(self.vault)?.head;
         let committed = if state.live.is_some() {
             self.commit(runtime, &mut state, version)
-                .map_err(|error| self.uncommitted(runtime, error))?
+                .map_err(|error| self.as_uncommitted(runtime, error))?
         } else {
             let vaults = &runtime.inner.vaults;
             vaults.publish(self.vault, before, before, version)?;

@@ -1,12 +1,16 @@
 //! How what commands wrote becomes versions: commits, and refused ones.
 
+use std::sync::atomic::Ordering;
+
 use avfs_vault::{Cause, ExecId, NewVersion, Principal};
 use avfs_view::{StagingUse, Writers};
 use serde_json::json;
 
 use super::{Slot, State};
+use crate::admission::Stop;
 use crate::commit::commit_version;
 use crate::opened::{CommitPlan, Committed, Otherwise, commit_layer, interrupted_version};
+use crate::recover::Stranded;
 use crate::runtime::Runtime;
 use crate::stage::Stage;
 use crate::{Error, Result};
@@ -22,10 +26,10 @@ impl Slot {
         let saved = self.commit(runtime, state, version);
         saved
             .map(drop)
-            .map_err(|error| self.uncommitted(runtime, error))
+            .map_err(|error| self.as_uncommitted(runtime, error))
     }
 
-    pub(super) fn uncommitted(&self, runtime: &Runtime, error: Error) -> Error {
+    pub(super) fn as_uncommitted(&self, runtime: &Runtime, error: Error) -> Error {
         let vault = runtime.inner.vaults.by_id(self.vault);
         Error::Uncommitted {
             vault: vault.map_or_else(|_| self.vault.to_string(), |vault| vault.name.to_string()),
@@ -40,6 +44,26 @@ impl Slot {
         state: &mut State,
         version: NewVersion,
     ) -> Result<Committed> {
+        self.commit_unless(runtime, state, version, &|| false)
+    }
+
+    /// Notes for readers that a commit has the slot.
+    pub(super) fn committing<T>(&self, commit: impl FnOnce() -> T) -> T {
+        self.committing.store(true, Ordering::Release);
+        let committed = commit();
+        self.committing.store(false, Ordering::Release);
+        committed
+    }
+
+    /// The same, unless it is stopped. Then the layer stays as it is, and the next to come tries again.
+    pub(super) fn commit_unless(
+        &self,
+        runtime: &Runtime,
+        state: &mut State,
+        version: NewVersion,
+        stop: Stop<'_>,
+    ) -> Result<Committed> {
+        let stop = || stop() || runtime.is_over() || self.halts.any();
         let Some(live) = &mut state.live else {
             let after = runtime.inner.vaults.by_id(self.vault)?.head;
             return Ok(Committed::unchanged(after));
@@ -58,18 +82,20 @@ impl Slot {
             staging: StagingUse::InUse,
             version,
             otherwise: Otherwise::Refuse,
+            stop: &stop,
         };
         let refused = plan.version.clone();
-        match commit_layer(runtime, &live.engine, plan) {
+        match self.committing(|| commit_layer(runtime, &live.engine, plan)) {
             Ok((committed, entries)) => {
                 live.entries = entries;
                 drop(quiet);
                 live.unsaved = writers == Writers::Some || live.stage.is_mount();
-                live.refused = None;
+                (live.refused, live.uncommitted) = (None, None);
                 live.stage.set_room(runtime, self.vault)?;
                 Ok(committed)
             }
             Err(error) => {
+                live.uncommitted = Some(Stranded::because(&error));
                 if writers == Writers::None && !live.stage.is_mount() {
                     live.refused = Some(refused);
                 }

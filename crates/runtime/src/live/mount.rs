@@ -1,6 +1,7 @@
 //! A vault's view as a mount on the host: opened, tended and closed through the vault's slot.
 
 use std::sync::MutexGuard;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use avfs_sandbox::onhost::InUse;
@@ -9,12 +10,14 @@ use avfs_view::{StagingUse, Writers};
 use serde_json::json;
 
 use super::{Slot, State};
+use crate::admission::Stop;
 use crate::commit::commit_version;
 use crate::mounts::{HostMount, MountInfo, Showing, Unmounted, open_on_host};
 use crate::opened::{
     CommitPlan, Committed, LiveView, Otherwise, commit_layer, interrupted_version,
     remove_in_background,
 };
+use crate::recover::StrandedLayer;
 use crate::runtime::Runtime;
 use crate::session::Session;
 use crate::stage::Stage;
@@ -56,8 +59,25 @@ impl State {
 impl Slot {
     /// The slot; a mount that cannot go on is given up first. Somebody may have taken it away
     /// without asking, or the keeper may have died.
-    pub(super) fn ready(&self, runtime: &Runtime) -> Result<MutexGuard<'_, State>> {
-        let mut state = self.lock();
+    pub(crate) fn ready(&self, runtime: &Runtime) -> Result<MutexGuard<'_, State>> {
+        self.ready_after(runtime, None)
+    }
+
+    /// The same; a commit that is under way is ended by whoever may end anybody's commands.
+    pub(super) fn ready_after(
+        &self,
+        runtime: &Runtime,
+        ended_by: Option<&Session>,
+    ) -> Result<MutexGuard<'_, State>> {
+        let mut state = match ended_by {
+            Some(by) if !by.principal().is_agent() => {
+                let _halt = self.halts.halt();
+                self.lock()
+            }
+            _ => self.lock(),
+        };
+        self.recover(runtime, &mut state);
+        let stop = || runtime.is_over() || self.halts.any();
         let Some(live) = &mut state.live else {
             return Ok(state);
         };
@@ -66,11 +86,11 @@ impl Slot {
         };
         let kept = live.engine.keeper.is_alive();
         if !mount.is_alive() {
-            self.finish_mount(runtime, &mut state, last_version(Principal::SYSTEM))?;
+            self.finish_mount(runtime, &mut state, last_version(Principal::SYSTEM), &stop)?;
         } else if !kept && live.ground.lens.is_some() {
             // What it stands on is shown no more.
             let version = interrupted_version(json!({ "why": "the keeper was lost" }));
-            self.finish_mount(runtime, &mut state, version)?;
+            self.finish_mount(runtime, &mut state, version, &stop)?;
         } else if !kept {
             live.engine = runtime.engine()?;
         }
@@ -93,6 +113,7 @@ impl Slot {
         state.close()?;
         let vault = runtime.inner.vaults.by_id(self.vault)?;
         state.live = Some(open_on_host(runtime, &vault, showing)?);
+        self.mounted.store(true, Ordering::Relaxed);
         state.used = Instant::now();
         Ok(())
     }
@@ -105,11 +126,11 @@ impl Slot {
         Ok(Some(mount.info(&runtime.inner.vaults.by_id(self.vault)?)))
     }
 
-    /// Never waits; a slot at which somebody is at work counts as one.
+    /// Never waits: a slot at which somebody is at work is what it was before.
     pub fn is_mounted(&self) -> bool {
         match self.state.try_lock() {
             Ok(state) => state.mount().is_some(),
-            Err(_) => true,
+            Err(_) => self.mounted.load(Ordering::Relaxed),
         }
     }
 
@@ -127,13 +148,14 @@ impl Slot {
         if in_use == InUse::Refuse {
             let by = runtime.principal();
             let committed = self.commit(runtime, &mut state, last_version(by));
-            committed.map_err(|error| self.uncommitted(runtime, error))?;
+            committed.map_err(|error| self.as_uncommitted(runtime, error))?;
         }
         if let Some(mount) = state.mount() {
             mount.unmount(in_use)?;
         }
+        let stop = || runtime.is_over() || self.halts.any();
         let last = last_version(runtime.principal());
-        let finished = self.finish_mount(runtime, &mut state, last)?;
+        let finished = self.finish_mount(runtime, &mut state, last, &stop)?;
         let after = runtime.inner.vaults.by_id(self.vault)?.version;
         Ok(Unmounted {
             vault,
@@ -171,7 +193,9 @@ impl Slot {
         runtime: &Runtime,
         state: &mut State,
         version: NewVersion,
+        stop: Stop<'_>,
     ) -> Result<Committed> {
+        self.mounted.store(false, Ordering::Relaxed);
         let live = state.live.take().expect("only called when there is a view");
         let LiveView {
             stage,
@@ -191,10 +215,19 @@ impl Slot {
             staging: StagingUse::Abandoned,
             version,
             otherwise: Otherwise::KeepAside,
+            stop,
         };
-        let (committed, _) = commit_layer(runtime, &engine, plan)?;
-        remove_in_background(layer.retire()?, engine);
-        Ok(committed)
+        match self.committing(|| commit_layer(runtime, &engine, plan)) {
+            Ok((committed, _)) => {
+                remove_in_background(layer.retire()?, engine);
+                Ok(committed)
+            }
+            Err(error) => {
+                let found = layer.leave(self.vault);
+                state.stranded.push(StrandedLayer::new(found, &error));
+                Err(error)
+            }
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use crate::opened::{
     remove_in_background,
 };
 use crate::options::Access;
+use crate::recover::StrandedLayer;
 use crate::runtime::Runtime;
 use crate::{Error, Result};
 
@@ -31,6 +32,7 @@ impl Slot {
             },
             None => interrupted_version(json!({ "why": "the sandbox was lost" })),
         };
+        let stop = || runtime.is_over() || self.halts.any();
         let mut engine = runtime.engine()?;
         let mut commit = |engine: &Engine| {
             let plan = CommitPlan {
@@ -41,8 +43,9 @@ impl Slot {
                 staging: StagingUse::Abandoned,
                 version: version.clone(),
                 otherwise: Otherwise::KeepAside,
+                stop: &stop,
             };
-            commit_layer(runtime, engine, plan)
+            self.committing(|| commit_layer(runtime, engine, plan))
         };
         let mut outcome = commit(&engine);
         if let Err(Error::View(avfs_view::Error::ScannerLost)) = outcome {
@@ -51,9 +54,18 @@ impl Slot {
             engine = runtime.engine()?;
             outcome = commit(&engine);
         }
-        let (committed, _) = outcome?;
-        remove_in_background(live.layer.retire()?, engine);
-        Ok(committed)
+        match outcome {
+            Ok((committed, _)) => {
+                remove_in_background(live.layer.retire()?, engine);
+                Ok(committed)
+            }
+            // The sandbox is gone, so nothing can be removed in it; the vault is used without it.
+            Err(error) => {
+                let found = live.layer.leave(self.vault);
+                state.stranded.push(StrandedLayer::new(found, &error));
+                Err(error)
+            }
+        }
     }
 
     pub(super) fn rotate_in_background(&self, runtime: &Runtime) {

@@ -184,6 +184,7 @@ pub(crate) fn open_on_host(
                 commits_grown: 0,
                 unsaved: true,
                 refused: None,
+                uncommitted: None,
                 shape: Shape::default(),
                 engine,
             })

@@ -5,9 +5,14 @@ use std::collections::HashMap;
 use avfs_vault::{Edit, Entry, Kind, LinkId, Meta, VaultPath};
 
 use super::contents::Hashed;
+use super::listing::too_much;
+use super::work::TooMuch;
 use super::{CommitInput, Committed, Skipped, time, vault_path};
 use crate::scan::{UNKEPT, UpperEntry, UpperKind};
 use crate::{Error, Result};
+
+/// What cannot be stored is named so often at most: a command can make any number of such things.
+const SKIPPED_MAX: usize = 1_000;
 
 /// What the names of one file share.
 #[derive(Clone, Copy)]
@@ -17,48 +22,90 @@ pub(super) struct Shared {
     owner: Option<(u32, u32)>,
 }
 
+/// Hard-linked names that one commit takes in; a root keeps a list of all of them.
+const LINKED_MAX: usize = 500_000;
+
 /// For each entry that `counts` and is one of several names of a file: what they share.
 pub(super) fn link_groups(
     entries: &[UpperEntry],
     base: &Edit,
     counts: impl Fn(usize) -> bool,
 ) -> Result<HashMap<usize, Shared>> {
-    let mut by_inode: HashMap<u64, Vec<(VaultPath, usize)>> = HashMap::new();
+    let mut linked = Linked::default();
     for (index, entry) in entries.iter().enumerate() {
-        if !matches!(entry.kind, UpperKind::File { links, .. } if links > 1) || !counts(index) {
-            continue;
+        if counts(index) {
+            linked.add(index, entry)?;
+        }
+    }
+    linked.groups(base)
+}
+
+/// Names by the file that they share.
+#[derive(Default)]
+pub(super) struct Linked {
+    by_inode: HashMap<u64, Vec<(VaultPath, usize)>>,
+    names: usize,
+}
+
+impl Linked {
+    /// Takes the entry at `index` of a listing into account.
+    pub fn add(&mut self, index: usize, entry: &UpperEntry) -> Result<()> {
+        if !matches!(entry.kind, UpperKind::File { links, .. } if links > 1) {
+            return Ok(());
+        }
+        self.names += 1;
+        if self.names > LINKED_MAX {
+            let found = self.names as u64;
+            return Err(too_much(TooMuch::Links, LINKED_MAX as u64, found));
         }
         if let Some(path) = vault_path(&entry.path) {
-            by_inode.entry(entry.ino).or_default().push((path, index));
+            let names = self.by_inode.entry(entry.ino).or_default();
+            names.push((path, index));
         }
+        Ok(())
     }
-    let mut links = HashMap::new();
-    for mut names in by_inode.into_values().filter(|names| names.len() > 1) {
-        names.sort();
-        let first = &names[0].0;
-        let link = match base.get(first)?.and_then(|entry| entry.link()) {
-            // The same names as in the base are still the same file there.
-            Some(link)
-                if base
-                    .linked_names(first)?
-                    .iter()
-                    .eq(names.iter().map(|(path, _)| path)) =>
-            {
-                link
-            }
-            _ => base.fresh_link(first),
-        };
-        let mut owner = None;
-        for (name, _) in &names {
-            let known = base
-                .get(name)?
-                .map(|entry| (entry.meta.uid, entry.meta.gid));
-            owner = owner.or(known);
+
+    /// For each that is one of several names: what they share.
+    pub fn groups(self, base: &Edit) -> Result<HashMap<usize, Shared>> {
+        let mut links = HashMap::new();
+        let names = self.by_inode.into_values();
+        for names in names.filter(|names| names.len() > 1) {
+            join(names, base, &mut links)?;
         }
-        let shared = Shared { link, owner };
-        links.extend(names.into_iter().map(|(_, index)| (index, shared)));
+        Ok(links)
     }
-    Ok(links)
+}
+
+/// Notes what the names of one file share.
+fn join(
+    mut names: Vec<(VaultPath, usize)>,
+    base: &Edit,
+    links: &mut HashMap<usize, Shared>,
+) -> Result<()> {
+    names.sort();
+    let first = &names[0].0;
+    let link = match base.get(first)?.and_then(|entry| entry.link()) {
+        // The same names as in the base are still the same file there.
+        Some(link)
+            if base
+                .linked_names(first)?
+                .iter()
+                .eq(names.iter().map(|(path, _)| path)) =>
+        {
+            link
+        }
+        _ => base.fresh_link(first),
+    };
+    let mut owner = None;
+    for (name, _) in &names {
+        let known = base
+            .get(name)?
+            .map(|entry| (entry.meta.uid, entry.meta.gid));
+        owner = owner.or(known);
+    }
+    let shared = Shared { link, owner };
+    links.extend(names.into_iter().map(|(_, index)| (index, shared)));
+    Ok(())
 }
 
 pub(super) struct Applied<'a> {
@@ -85,6 +132,31 @@ impl<'a> Applied<'a> {
             entries,
             skipped: self.skipped,
         })
+    }
+
+    /// Stores what has been done by now, so that it is held in memory no longer.
+    pub fn store(&mut self) -> Result<()> {
+        let empty = self.input.trees.edit(self.input.base)?;
+        let root = std::mem::replace(&mut self.edit, empty).finish()?;
+        self.edit = self.input.trees.edit(root)?;
+        Ok(())
+    }
+
+    /// Does what the name says; what is `doubtful` may have no place.
+    pub fn apply_or_skip(
+        &mut self,
+        upper: &UpperEntry,
+        content: Hashed,
+        shared: Option<Shared>,
+        doubtful: bool,
+    ) -> Result<()> {
+        match self.apply(upper, content, shared) {
+            Err(error) if doubtful && error.is_without_place() => {
+                self.skip(upper, "its directory is gone");
+                Ok(())
+            }
+            done => done,
+        }
     }
 
     /// What the base shows at `path`, unless a directory above hides it.
@@ -152,6 +224,10 @@ impl<'a> Applied<'a> {
             return Ok(());
         };
         self.report_unkept(upper);
+        if upper.xattrs_lost {
+            let reason = "its extended attributes are too large and were left out";
+            self.skip(upper, reason);
+        }
         let existing = self.edit.get(&path)?;
         let kind = match &upper.kind {
             UpperKind::Whiteout => {
@@ -294,8 +370,12 @@ impl<'a> Applied<'a> {
     }
 
     pub fn skip(&mut self, upper: &UpperEntry, reason: &'static str) {
-        let mut path = vec![b'/'];
-        path.extend_from_slice(&upper.path);
+        let (path, reason) = match self.skipped.len() {
+            ..SKIPPED_MAX => (upper.path.as_slice(), reason),
+            SKIPPED_MAX => (&b""[..], "more was skipped than is listed here"),
+            _ => return,
+        };
+        let path = [b"/", path].concat();
         self.skipped.push(Skipped { path, reason });
     }
 }

@@ -175,7 +175,11 @@ impl<'a> Known<'a> {
         let is_directory = matches!(entry.kind, UpperKind::Directory { .. });
         if before == entry && (!is_file || last.trusted[index].is_some()) {
             Change::None
-        } else if is_directory && before.kind == entry.kind && before.ino == entry.ino {
+        } else if is_directory
+            && before.kind == entry.kind
+            && before.ino == entry.ino
+            && before.xattrs_lost == entry.xattrs_lost
+        {
             Change::Meta
         } else {
             Change::New

@@ -1,13 +1,14 @@
 //! The contents of the files in a layer: known from the commit before, or read and stored now.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::{Mutex, mpsc};
 
 use avfs_vault::{Content, Trees};
 
-use super::CommitInput;
 use super::cache::Known;
+use super::work::Work;
 use crate::scan::{UpperEntry, UpperKind};
 use crate::scanner::Scanner;
 use crate::{Error, Result};
@@ -20,32 +21,51 @@ pub(super) struct Contents {
     pub of: Vec<Option<(Content, u64)>>,
 }
 
+/// From where files are read and to where, and how long.
+pub(super) struct Reading<'a> {
+    pub trees: &'a Trees,
+    pub scanner: &'a Scanner,
+    pub upper: BorrowedFd<'a>,
+    pub work: &'a Work<'a>,
+}
+
 impl Contents {
     pub fn read(
-        input: &CommitInput<'_>,
-        scanner: &Scanner,
-        upper: BorrowedFd<'_>,
+        reading: &Reading<'_>,
         entries: &[UpperEntry],
         known: &Known<'_>,
     ) -> Result<Contents> {
         let mut of = vec![None; entries.len()];
         let mut unknown = Vec::new();
+        // A file with several names is read once.
+        let mut linked: HashMap<u64, usize> = HashMap::new();
+        let mut again = Vec::new();
         for (index, entry) in entries.iter().enumerate() {
-            let UpperKind::File { size, .. } = entry.kind else {
+            let UpperKind::File { size, links } = entry.kind else {
                 continue;
             };
-            match known.content(index, entry) {
-                Some(content) => of[index] = Some((content, size)),
-                None => unknown.push(index),
+            if let Some(content) = known.content(index, entry) {
+                of[index] = Some((content, size));
+                continue;
+            }
+            match linked.get(&entry.ino).filter(|_| links > 1) {
+                Some(&first) => again.push((index, first)),
+                None => {
+                    linked.extend((links > 1).then_some((entry.ino, index)));
+                    unknown.push(index);
+                }
             }
         }
         let names: Vec<&[u8]> = unknown
             .iter()
             .map(|&index| entries[index].path.as_slice())
             .collect();
-        let hashed = hash_all(input.trees, scanner, upper, &names)?;
+        let hashed = hash_all(reading, &names)?;
         for (index, content) in unknown.into_iter().zip(hashed) {
             of[index] = content;
+        }
+        for (index, first) in again {
+            of[index] = of[first];
         }
         Ok(Contents { of })
     }
@@ -54,15 +74,11 @@ impl Contents {
 pub(super) type Hashed = Option<(Content, u64)>;
 
 /// Opens each name through the scanner and stores its content, on all cores when there are many.
-fn hash_all(
-    trees: &Trees,
-    scanner: &Scanner,
-    upper: BorrowedFd<'_>,
-    names: &[&[u8]],
-) -> Result<Vec<Hashed>> {
+fn hash_all(reading: &Reading<'_>, names: &[&[u8]]) -> Result<Vec<Hashed>> {
+    let Reading { scanner, upper, .. } = *reading;
     let results: Mutex<Vec<Result<Hashed>>> = Mutex::new(names.iter().map(|_| Ok(None)).collect());
     let settle = |index: usize, opened: std::io::Result<OwnedFd>| {
-        let outcome = hash_one(trees, opened);
+        let outcome = hash_one(reading, opened);
         results.lock().expect("no holder of this lock panics")[index] = outcome;
     };
     if names.len() < PARALLEL_MIN {
@@ -98,11 +114,12 @@ fn hash_all(
         .collect()
 }
 
-fn hash_one(trees: &Trees, opened: std::io::Result<OwnedFd>) -> Result<Hashed> {
+fn hash_one(reading: &Reading<'_>, opened: std::io::Result<OwnedFd>) -> Result<Hashed> {
     let failed = |source| Error::Scan {
         what: "reading a file".into(),
         source,
     };
+    reading.work.check()?;
     let file = match opened {
         Ok(descriptor) => File::from(descriptor),
         // Gone or replaced since it was listed, by a process that still runs.
@@ -119,6 +136,8 @@ fn hash_one(trees: &Trees, opened: std::io::Result<OwnedFd>) -> Result<Hashed> {
     if !file.metadata().map_err(failed)?.is_file() {
         return Ok(None);
     }
-    let stored = trees.write_file(&file, &mut |_bytes| Ok::<_, Error>(()))?;
+    let stored = reading
+        .trees
+        .write_file(&file, &mut |bytes| reading.work.count(bytes))?;
     Ok(Some(stored))
 }

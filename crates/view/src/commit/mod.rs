@@ -7,20 +7,27 @@
 mod apply;
 mod cache;
 mod contents;
+mod large;
+mod listing;
 mod own_work;
+mod work;
 
 use std::collections::BTreeSet;
 use std::os::fd::BorrowedFd;
+use std::path::Path;
 
 use avfs_vault::{RootId, Time, Trees, VaultPath};
 
 use self::apply::{Applied, link_groups};
 pub use self::cache::HashCache;
 use self::cache::{Change, Changes};
-use self::contents::Contents;
+use self::contents::{Contents, Reading};
+use self::listing::{Bounds, Listing};
+use self::work::Work;
+pub use self::work::{Allowance, TooMuch};
 use crate::scan::UpperEntry;
 use crate::scanner::Scanner;
-use crate::{Owner, Result};
+use crate::{Error, Owner, Result};
 
 /// What a commit stands on.
 pub struct CommitInput<'a> {
@@ -35,6 +42,11 @@ pub struct CommitInput<'a> {
     pub owner: Owner,
     /// Whether a process might still be writing: then no hash is trusted the next time.
     pub writers: Writers,
+    pub allowance: Allowance,
+    /// Where a listing is kept for a while that is too long for memory.
+    pub spool: &'a Path,
+    /// Asked again and again while the commit works: whether it is to end without a result.
+    pub stopped: &'a (dyn Fn() -> bool + Sync),
 }
 
 /// What in a layer is our own work and no content. Nothing else is left out, whatever it is called: commands choose
@@ -102,11 +114,35 @@ pub fn commit(
     upper: BorrowedFd<'_>,
     cache: &mut HashCache,
 ) -> Result<Committed> {
+    commit_within(input, scanner, upper, cache, &Bounds::USUAL)
+}
+
+fn commit_within(
+    input: &CommitInput<'_>,
+    scanner: &Scanner,
+    upper: BorrowedFd<'_>,
+    cache: &mut HashCache,
+    bounds: &Bounds,
+) -> Result<Committed> {
     let started = Time::now();
-    let mut entries = scanner.scan(upper)?;
+    let work = Work::new(input.stopped, input.allowance);
+    let listing = Listing::of(input, (scanner, upper), &work, bounds)?;
+    let reading = Reading {
+        trees: input.trees,
+        scanner,
+        upper,
+        work: &work,
+    };
+    let mut entries = match listing {
+        Listing::InMemory(entries) => entries,
+        Listing::InFile(listing) => {
+            *cache = HashCache::default();
+            return large::large(input, &reading, &listing, bounds);
+        }
+    };
     let exchanges = own_work::separate(&mut entries, &input.own_work);
     let known = cache.known(&entries);
-    let contents = Contents::read(input, scanner, upper, &entries, &known)?;
+    let contents = Contents::read(&reading, &entries, &known)?;
     if !exchanges.is_empty() {
         *cache = HashCache::default();
         let listed = own_work::settle(entries, contents, &exchanges);
@@ -131,13 +167,11 @@ fn whole(
     let links = link_groups(entries, &edit, |_| true)?;
     let mut applied = Applied::new(input, edit);
     for (index, entry) in entries.iter().enumerate() {
-        let done = applied.apply(entry, contents.of[index], links.get(&index).copied());
-        match done {
-            Err(error) if index >= doubtful && error.is_without_place() => {
-                applied.skip(entry, "its directory is gone");
-            }
-            done => done?,
+        if index % 1_024 == 0 && (input.stopped)() {
+            return Err(Error::Stopped);
         }
+        let shared = links.get(&index).copied();
+        applied.apply_or_skip(entry, contents.of[index], shared, index >= doubtful)?;
     }
     applied.finish(entries.len() - 1)
 }
@@ -188,6 +222,8 @@ fn is_within(path: &[u8], top: &[u8]) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/' || top.is_empty())
 }
 
+#[cfg(test)]
+mod hostile_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

@@ -83,6 +83,48 @@ fn decided(entries: &[UpperEntry], staging: &Staging<'_>, top: &[u8]) -> Vec<Arr
     decided.flatten().filter(is_there).collect()
 }
 
+/// Whether an entry has to be looked at together with others to know whether it is our own work.
+pub(super) fn is_candidate(entry: &UpperEntry, own_work: &OwnWork<'_>) -> bool {
+    match own_work {
+        OwnWork::None => false,
+        OwnWork::Names(token) => {
+            let mut names = entry.path.split(|byte| *byte == b'/');
+            names.any(|name| name.starts_with(token))
+        }
+        OwnWork::Staging(staging) => is_within(&entry.path, staging.hidden),
+    }
+}
+
+/// Where an entry belongs when all of them have arrived.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Stays,
+    Arrives,
+}
+
+/// Where an entry belongs; nothing for what makes way.
+pub(super) fn place(entry: &UpperEntry, arrivals: &[Arrival]) -> Option<Place> {
+    let is_at = |top: &Vec<u8>| is_within(&entry.path, top);
+    if arrivals.iter().any(|arrival| is_at(&arrival.copy)) {
+        return Some(Place::Arrives);
+    }
+    let makes_way = arrivals.iter().any(|arrival| is_at(&arrival.goal));
+    (!makes_way).then_some(Place::Stays)
+}
+
+/// Gives an entry of a copy the path that the copy is for.
+pub(super) fn arrive(entry: &mut UpperEntry, arrivals: &[Arrival]) {
+    let is_at = |arrival: &&Arrival| is_within(&entry.path, &arrival.copy);
+    let Some(arrival) = arrivals.iter().find(is_at) else {
+        return;
+    };
+    let is_top = entry.path == arrival.copy;
+    if let UpperKind::Directory { opaque, .. } = &mut entry.kind {
+        *opaque |= is_top;
+    }
+    entry.path = [&arrival.goal, &entry.path[arrival.copy.len()..]].concat();
+}
+
 /// A listing without anything unfinished.
 pub(super) struct Settled {
     pub entries: Vec<UpperEntry>,
@@ -100,16 +142,13 @@ pub(super) fn settle(
     let mut staying: Vec<(UpperEntry, Hashed)> = Vec::new();
     let mut arriving = Vec::new();
     for (mut entry, content) in entries.into_iter().zip(contents.of) {
-        let is_at = |top: &Vec<u8>| is_within(&entry.path, top);
-        if let Some(arrival) = arrivals.iter().find(|arrival| is_at(&arrival.copy)) {
-            let is_top = entry.path == arrival.copy;
-            if let UpperKind::Directory { opaque, .. } = &mut entry.kind {
-                *opaque |= is_top;
+        match place(&entry, arrivals) {
+            Some(Place::Arrives) => {
+                arrive(&mut entry, arrivals);
+                arriving.push((entry, content));
             }
-            entry.path = [&arrival.goal, &entry.path[arrival.copy.len()..]].concat();
-            arriving.push((entry, content));
-        } else if !arrivals.iter().any(|arrival| is_at(&arrival.goal)) {
-            staying.push((entry, content));
+            Some(Place::Stays) => staying.push((entry, content)),
+            None => {}
         }
     }
     let count = staying.len();

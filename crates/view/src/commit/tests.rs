@@ -2,7 +2,6 @@
 
 use super::cache::RACY;
 use super::*;
-use crate::Error;
 use crate::scan::MarkNames;
 use crate::scanner::tests::in_a_thread;
 use avfs_store::Store;
@@ -90,6 +89,16 @@ impl Scene {
         writers: Writers,
         own_work: OwnWork<'_>,
     ) -> crate::Result<Committed> {
+        self.commit_within(writers, own_work, Allowance::default(), &Bounds::USUAL)
+    }
+
+    pub fn commit_within(
+        &mut self,
+        writers: Writers,
+        own_work: OwnWork<'_>,
+        allowance: Allowance,
+        bounds: &Bounds,
+    ) -> crate::Result<Committed> {
         let skeleton = BTreeSet::from(["/usr".parse().unwrap(), "/var/tmp".parse().unwrap()]);
         let input = CommitInput {
             trees: &self.trees,
@@ -102,9 +111,13 @@ impl Scene {
                 gid: 1000,
             },
             writers,
+            allowance,
+            spool: self._directory.path(),
+            stopped: &|| false,
         };
         let upper = std::fs::File::open(&self.upper).unwrap();
-        commit(&input, &self.scanner, upper.as_fd(), &mut self.cache)
+        let cache = &mut self.cache;
+        super::commit_within(&input, &self.scanner, upper.as_fd(), cache, bounds)
     }
 
     /// Path and text of every file of a root.

@@ -361,7 +361,7 @@ pub fn remove_directory(parent: &OwnedFd, name: &[u8]) -> Io<()> {
         OFlags::RDONLY | OFlags::DIRECTORY,
         Mode::empty(),
     )?;
-    crate::scan::remove_contents(listed.as_fd())
+    crate::remove::remove_contents(listed.as_fd())
         .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
     unlinkat(parent, name, AtFlags::REMOVEDIR)
 }

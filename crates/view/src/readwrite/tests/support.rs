@@ -15,7 +15,7 @@ use rustix::fs::{Mode, OFlags};
 use crate::readwrite::{Access, Owners, ReadWrite, ReadWritePlan, Room};
 use crate::scan::MarkNames;
 use crate::scanner::{Scanner, tests::in_a_thread};
-use crate::{CommitInput, Committed, HashCache, Owner, Writers, commit};
+use crate::{Allowance, CommitInput, Committed, HashCache, Owner, Writers, commit};
 
 pub const PREFIX: &[u8] = b".unfinished-";
 
@@ -156,6 +156,9 @@ impl Scene {
             own_work: crate::OwnWork::Names(PREFIX),
             owner: me(),
             writers: Writers::Some,
+            allowance: Allowance::default(),
+            spool: &std::env::temp_dir(),
+            stopped: &|| false,
         };
         let upper = std::fs::File::open(&self.upper).unwrap();
         let committed = commit(&input, &self.scanner, upper.as_fd(), &mut self.cache).unwrap();

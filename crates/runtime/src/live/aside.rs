@@ -1,0 +1,136 @@
+//! Making way for what needs no commit, whatever the layer holds.
+
+use std::time::{Duration, Instant};
+
+use avfs_vault::{NewJournalEntry, Principal, Vault};
+use avfs_view::{StagingUse, Writers};
+use serde_json::json;
+
+use super::{Slot, State, mount};
+use crate::entered::Running;
+use crate::gate::Verb;
+use crate::opened::{CommitPlan, Otherwise, commit_layer, interrupted_version};
+use crate::runtime::Runtime;
+use crate::session::Session;
+use crate::{Error, ErrorKind, Result};
+
+/// How long what a vault holds may be taken in before the vault is deleted by force.
+const LAST_LOOK: Duration = Duration::from_secs(2);
+
+/// Whether a commit was refused for what the layer holds, or stopped; not that something is broken.
+pub(super) fn is_refusal(error: &Error) -> bool {
+    match error {
+        Error::Uncommitted { source, .. } => is_refusal(source),
+        Error::View(avfs_view::Error::Stopped) => true,
+        error => error.kind() == ErrorKind::Quota,
+    }
+}
+
+impl Slot {
+    /// Makes way: what a quota keeps out becomes a checkpoint. What is too much even for that stays in the way, unless
+    /// commands in the way would be ended, too.
+    pub fn put_aside(&self, by: &Session, running: Running) -> Result<()> {
+        let runtime: &Runtime = by;
+        let ended_by = (running == Running::End).then_some(by);
+        let mut state = self.ready_after(runtime, ended_by)?;
+        if state.is_in_use() {
+            return Ok(());
+        }
+        let saved = self.save(runtime, &mut state);
+        let Err(error) = saved else { return Ok(()) };
+        if error.kind() != ErrorKind::Quota {
+            return Err(error);
+        }
+        match self.keep_aside(runtime, &mut state) {
+            Err(error) if running == Running::End && is_refusal(&error) => {
+                let vault = runtime.inner.vaults.by_id(self.vault)?;
+                by.check(Verb::Own, &vault.made_by, || {
+                    format!("vault {}", vault.name)
+                })?;
+                self.discard(runtime, &mut state, &error)
+            }
+            kept => kept,
+        }
+    }
+
+    /// Runs `change`, which deletes the vault. By force, nothing that the layer holds is in its way.
+    pub fn deleted<T>(
+        &self,
+        by: &Session,
+        running: Running,
+        change: impl FnOnce(Vault) -> Result<T>,
+    ) -> Result<T> {
+        let runtime: &Runtime = by;
+        if running == Running::Respect {
+            self.put_aside(by, running)?;
+            return self.closed_after(by, running, change);
+        }
+        let halt = self.halts.halt();
+        let mut state = self.without_commands_in(runtime, self.lock(), Some(by))?;
+        drop(halt);
+        // What is quickly taken in can be had back with the vault.
+        let deadline = Instant::now() + LAST_LOOK;
+        let stop = || Instant::now() >= deadline;
+        self.recover_unless(runtime, &mut state, &stop);
+        if state.mount().is_some() {
+            by.govern("a mount")?;
+            let finished = self.finish_mount(
+                runtime,
+                &mut state,
+                mount::last_version(Principal::SYSTEM),
+                &stop,
+            );
+            finished.map_or_else(|error| self.note_discarded(runtime, &error), |_| Ok(()))?;
+        }
+        if state.live.as_ref().is_some_and(|live| live.unsaved) {
+            let version = interrupted_version(json!({ "why": "the vault was deleted" }));
+            if let Err(error) = self.commit_unless(runtime, &mut state, version, &stop) {
+                self.discard(runtime, &mut state, &error)?;
+            }
+        }
+        state.close()?;
+        change(runtime.inner.vaults.by_id(self.vault)?)
+    }
+
+    /// Makes a checkpoint of what the quota keeps out of the head, and closes the view.
+    fn keep_aside(&self, runtime: &Runtime, state: &mut State) -> Result<()> {
+        let Some(live) = state.live.as_mut() else {
+            return Ok(());
+        };
+        if !live.is_alive() {
+            return self.salvage(runtime, state, None).map(drop);
+        }
+        let stop = || runtime.is_over() || self.halts.any();
+        let plan = CommitPlan {
+            vault: self.vault,
+            layer: &mut live.layer,
+            cache: &mut live.cache,
+            writers: Writers::None,
+            staging: StagingUse::InUse,
+            version: interrupted_version(json!({ "why": "the quota kept it out" })),
+            otherwise: Otherwise::KeepAside,
+            stop: &stop,
+        };
+        let engine = live.engine.clone();
+        let kept = self.committing(|| commit_layer(runtime, &engine, plan));
+        kept.map_err(|error| self.as_uncommitted(runtime, error))?;
+        state.close()
+    }
+
+    /// Gives up what the layer holds. The journal says so.
+    fn discard(&self, runtime: &Runtime, state: &mut State, why: &Error) -> Result<()> {
+        self.note_discarded(runtime, why)?;
+        state.close()
+    }
+
+    fn note_discarded(&self, runtime: &Runtime, why: &Error) -> Result<()> {
+        runtime.inner.vaults.record(NewJournalEntry {
+            vault: Some(self.vault),
+            exec: None,
+            principal: Principal::SYSTEM,
+            operation: "uncommitted_discarded".into(),
+            details: json!({ "why": why.to_string() }),
+        })?;
+        Ok(())
+    }
+}

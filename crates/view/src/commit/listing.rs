@@ -1,0 +1,188 @@
+//! All names of a layer, as the scanner gives them: in memory where they are few, else in a file.
+
+use std::fs::File;
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::CommitInput;
+use super::work::{TooMuch, Work};
+use crate::scan::{UpperEntry, UpperKind};
+use crate::scanner::Scanner;
+use crate::walk::{Position, Totals};
+use crate::{Error, Result};
+
+/// How much is held in memory at once.
+pub(super) struct Bounds {
+    /// More names, or bytes of entries, go to a file.
+    pub names: usize,
+    pub bytes: usize,
+    /// So many names are changed in a tree before it is stored.
+    pub pending: usize,
+}
+
+impl Bounds {
+    pub const USUAL: Bounds = Bounds {
+        names: 1 << 16,
+        bytes: 16 << 20,
+        pending: 100_000,
+    };
+}
+
+/// Entries of one layer that a commit looks at, in bytes. A million short paths are a fifth of it.
+const LISTING_MAX: u64 = 1 << 30;
+/// Attributes of all entries together; those of the entries after that are not stored, and reported.
+const XATTRS_MAX: usize = 16 << 20;
+
+/// What is in a layer, parents before children.
+pub(super) enum Listing {
+    InMemory(Vec<UpperEntry>),
+    InFile(Spilled),
+}
+
+/// A long listing, in parts.
+pub(super) struct Spilled {
+    file: File,
+    /// Where each part begins and how long it is.
+    parts: Vec<(u64, usize)>,
+    end: u64,
+    pub names: usize,
+}
+
+impl Listing {
+    /// Lists `upper`, as long as what it holds is within what the commit may take in.
+    pub fn of(
+        input: &CommitInput<'_>,
+        (scanner, upper): (&Scanner, BorrowedFd<'_>),
+        work: &Work<'_>,
+        bounds: &Bounds,
+    ) -> Result<Listing> {
+        let mut counts = Counts::default();
+        let (mut entries, mut held) = (Vec::new(), 0);
+        let mut spilled = None;
+        let mut position = Position::start();
+        while !position.is_end() {
+            work.check()?;
+            let (mut listed, next) = scanner.list(upper, position)?;
+            position = next;
+            for entry in &mut listed {
+                held += entry.weight();
+                counts.count(input, entry)?;
+            }
+            entries.append(&mut listed);
+            if entries.len() > bounds.names || held > bounds.bytes {
+                let spilled = match &mut spilled {
+                    Some(spilled) => spilled,
+                    None => spilled.insert(Spilled::begin(input.spool)?),
+                };
+                spilled.append(&std::mem::take(&mut entries))?;
+                held = 0;
+            }
+        }
+        let Some(mut spilled) = spilled else {
+            return Ok(Listing::InMemory(entries));
+        };
+        spilled.append(&entries)?;
+        Ok(Listing::InFile(spilled))
+    }
+}
+
+impl Spilled {
+    /// Begins a file that has no name and so goes away by itself.
+    fn begin(directory: &Path) -> Result<Spilled> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = directory.join(format!("listing-{number}"));
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&path)
+            .and_then(|file| std::fs::remove_file(&path).map(|()| file));
+        Ok(Spilled {
+            file: file.map_err(failed)?,
+            parts: Vec::new(),
+            end: 0,
+            names: 0,
+        })
+    }
+
+    fn append(&mut self, entries: &[UpperEntry]) -> Result<()> {
+        let bytes = postcard::to_stdvec(entries).expect("entries are plain data");
+        self.file.write_all_at(&bytes, self.end).map_err(failed)?;
+        self.parts.push((self.end, bytes.len()));
+        self.end += bytes.len() as u64;
+        self.names += entries.len();
+        Ok(())
+    }
+
+    /// The entries, part by part.
+    pub fn parts(&self) -> impl Iterator<Item = Result<Vec<UpperEntry>>> {
+        self.parts.iter().map(|&(at, length)| {
+            let mut bytes = vec![0; length];
+            self.file.read_exact_at(&mut bytes, at).map_err(failed)?;
+            postcard::from_bytes(&bytes).map_err(|_| Error::BadAnswer("an unreadable listing"))
+        })
+    }
+}
+
+fn failed(source: std::io::Error) -> Error {
+    Error::Scan {
+        what: "keeping a long listing".into(),
+        source,
+    }
+}
+
+/// What has been listed by now.
+#[derive(Default)]
+struct Counts {
+    totals: Totals,
+    bytes: u64,
+    xattrs: usize,
+}
+
+impl Counts {
+    /// Refuses what makes too much of it. Attributes beyond the limit are left out of the entry.
+    fn count(&mut self, input: &CommitInput<'_>, entry: &mut UpperEntry) -> Result<()> {
+        self.xattrs += entry.xattr_bytes();
+        if self.xattrs > XATTRS_MAX && !entry.xattrs.is_empty() {
+            self.xattrs -= entry.xattr_bytes();
+            entry.xattrs.clear();
+            entry.xattrs_lost = true;
+        }
+        self.bytes += entry.weight() as u64;
+        if self.bytes > LISTING_MAX {
+            return Err(too_much(TooMuch::Listing, LISTING_MAX, self.bytes));
+        }
+        let size = match entry.kind {
+            UpperKind::File { size, .. } => size,
+            UpperKind::Symlink { .. } | UpperKind::Fifo => 0,
+            _ => return Ok(()),
+        };
+        self.totals.add(size);
+        let allowance = &input.allowance;
+        let Totals { files, bytes } = self.totals;
+        match (allowance.file_bytes, allowance.bytes, allowance.files) {
+            (Some(most), ..) if size > most => Err(Error::TooMuch {
+                what: TooMuch::FileBytes,
+                most,
+                found: size,
+                path: Some(entry.path.clone()),
+            }),
+            (_, Some(most), _) if bytes > most => Err(too_much(TooMuch::Bytes, most, bytes)),
+            (.., Some(most)) if files > most => Err(too_much(TooMuch::Files, most, files)),
+            _ => Ok(()),
+        }
+    }
+}
+
+pub(super) fn too_much(what: TooMuch, most: u64, found: u64) -> Error {
+    Error::TooMuch {
+        what,
+        most,
+        found,
+        path: None,
+    }
+}

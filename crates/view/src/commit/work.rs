@@ -1,0 +1,111 @@
+//! What a commit may cost, and whether it is to go on.
+
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::{Error, Result};
+
+/// How much of what the layer holds a commit takes in; more is refused, before anything is read where that is known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Allowance {
+    /// By apparent size, all files of the layer together.
+    pub bytes: Option<u64>,
+    pub files: Option<u64>,
+    /// Of one file.
+    pub file_bytes: Option<u64>,
+}
+
+/// What there is too much of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TooMuch {
+    Bytes,
+    Files,
+    FileBytes,
+    /// Bytes of all that is known of its names.
+    Listing,
+    /// Names that share a file with others.
+    Links,
+}
+
+impl fmt::Display for TooMuch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            TooMuch::Bytes => "bytes in all files",
+            TooMuch::Files => "files",
+            TooMuch::FileBytes => "bytes in one file",
+            TooMuch::Listing => "bytes of names and attributes",
+            TooMuch::Links => "names that are hard links",
+        })
+    }
+}
+
+/// The work of one commit. Whoever reads or stores asks it after each piece, from any thread.
+pub(super) struct Work<'a> {
+    stopped: &'a (dyn Fn() -> bool + Sync),
+    allowance: Allowance,
+    read: AtomicU64,
+}
+
+impl<'a> Work<'a> {
+    pub fn new(stopped: &'a (dyn Fn() -> bool + Sync), allowance: Allowance) -> Work<'a> {
+        Work {
+            stopped,
+            allowance,
+            read: AtomicU64::new(0),
+        }
+    }
+
+    #[cfg(test)]
+    pub fn bytes_read(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
+    }
+
+    /// An error when the commit is to end.
+    pub fn check(&self) -> Result<()> {
+        match (self.stopped)() {
+            true => Err(Error::Stopped),
+            false => Ok(()),
+        }
+    }
+
+    /// Counts bytes of one file that were read, or a hole that was passed over. Files may grow while they are read, so what
+    /// was admitted by the listing is counted once more.
+    pub fn count(&self, bytes: u64) -> Result<()> {
+        let read = self.read.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        match self.allowance.bytes {
+            Some(most) if read > most => Err(Error::TooMuch {
+                what: TooMuch::Bytes,
+                most,
+                found: read,
+                path: None,
+            }),
+            _ => self.check(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_all_files_have_grown_by_counts() {
+        let allowance = Allowance {
+            bytes: Some(1_500),
+            ..Allowance::default()
+        };
+        let work = Work::new(&|| false, allowance);
+        work.count(1_000).unwrap();
+        let refusal = work.count(1_000).unwrap_err();
+        assert!(
+            matches!(refusal, Error::TooMuch { most: 1_500, .. }),
+            "{refusal}"
+        );
+    }
+
+    #[test]
+    fn counting_ends_when_the_commit_is_stopped() {
+        let work = Work::new(&|| true, Allowance::default());
+        assert!(matches!(work.count(1), Err(Error::Stopped)));
+    }
+}

@@ -230,7 +230,8 @@ fn nobody_works_in_the_fork_of_a_trial() {
 fn a_trial_on_a_state_that_is_gone_is_not_asked_about() {
     let home = home();
     guarded(&home);
-    let (child, _) = tries(&home, "touch begun; sleep 4");
+    // Nothing can reach a trial to say that it may go on, so it takes longer than the write below.
+    let (child, _) = tries(&home, "touch begun; sleep 10");
     home.ok(&["write", "/workspace/other", "x"]);
     let output = child.wait_with_output().unwrap();
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -1,8 +1,12 @@
 //! What a report says happened is what happened: reports against scans that share no code with them.
 
+mod hostile;
+mod judge;
+
 use std::collections::BTreeMap;
 
 use avfs_testkit::Home;
+use judge::{differences, reported, scan};
 use serde_json::Value;
 
 const AVFS: &str = env!("CARGO_BIN_EXE_avfs");
@@ -16,57 +20,6 @@ fn rounds() -> u64 {
     asked.unwrap_or(ROUNDS)
 }
 
-type Scan = BTreeMap<String, Value>;
-
-fn scan(home: &Home) -> Scan {
-    let envelope = home.exec(&["/usr/bin/python3", "/scan.py", "/w"]);
-    assert_eq!(envelope["result"]["exit_code"], 0, "{envelope:#}");
-    assert_eq!(
-        envelope["result"]["changed_files"],
-        serde_json::json!([]),
-        "looking changes nothing"
-    );
-    let text = envelope["result"]["stdout"].as_str().expect("text");
-    serde_json::from_str(text).expect("the scan prints JSON")
-}
-
-/// Path → created, deleted, modified or mode, from two scans.
-fn differences(before: &Scan, after: &Scan) -> BTreeMap<String, &'static str> {
-    let mut found = BTreeMap::new();
-    for path in before.keys().chain(after.keys()) {
-        let word = match (before.get(path), after.get(path)) {
-            (None, _) => "created",
-            (_, None) => "deleted",
-            (Some(old), Some(new)) if old == new => continue,
-            (Some(old), Some(new)) if same_but_mode(old, new) => "mode",
-            _ => "modified",
-        };
-        found.insert(path.clone(), word);
-    }
-    found
-}
-
-fn same_but_mode(old: &Value, new: &Value) -> bool {
-    old[0] == new[0] && old[0] != "symlink" && (old[2] == new[2] && old[3] == new[3])
-}
-
-/// The same from a report; a rename is a deletion and a creation.
-fn reported(envelope: &Value) -> BTreeMap<String, String> {
-    let mut found = BTreeMap::new();
-    for change in envelope["result"]["changes"].as_array().expect("a list") {
-        let path = change["path"].as_str().expect("text").to_owned();
-        match change["kind"].as_str().expect("text") {
-            "renamed" => {
-                let from = change["from"].as_str().expect("a rename says from where");
-                found.insert(from.to_owned(), "deleted".into());
-                found.insert(path, "created".into());
-            }
-            kind => drop(found.insert(path, kind.to_owned())),
-        }
-    }
-    found
-}
-
 #[test]
 fn reports_of_random_storms_equal_independent_scans() {
     for home in Home::of_every_user(AVFS) {
@@ -76,19 +29,19 @@ fn reports_of_random_storms_equal_independent_scans() {
                 let vault = format!("storm-{round}");
                 home.ok(&["vault", "create", &vault]);
                 home.ok(&["vault", "use", &vault]);
-                home.ok(&["write", "/scan.py", include_str!("scripts/scan.py")]);
-                home.ok(&["write", "/storm.py", include_str!("scripts/storm.py")]);
+                home.ok(&["write", "/scan.py", include_str!("../scripts/scan.py")]);
+                home.ok(&["write", "/storm.py", include_str!("../scripts/storm.py")]);
                 home.ok(&["mkdir", "/w"]);
             }
             // Every third round starts from a fresh view, so that what changes is in the tree.
             if round % 3 == 2 {
                 fresh_view(&home);
             }
-            let before = scan(&home);
+            let before = scan(&home, &[]);
             let seed = round.to_string();
             let envelope = home.exec(&["/usr/bin/python3", "/storm.py", "/w", &seed, "20"]);
             assert_eq!(envelope["result"]["exit_code"], 0, "{envelope:#}");
-            let after = scan(&home);
+            let after = scan(&home, &[]);
             let expected: BTreeMap<String, String> = differences(&before, &after)
                 .into_iter()
                 .map(|(path, word)| (path, word.to_owned()))

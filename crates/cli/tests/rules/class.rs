@@ -43,7 +43,7 @@ fn denied(home: &Home, name: &str, words: &[&str]) {
 fn newest(home: &Home) -> u64 {
     home.json(&["audit", "-n", "1"])["entries"][0]["id"]
         .as_u64()
-        .unwrap()
+        .expect("an entry has a number")
 }
 
 /// Every operation with which an agent changes something, and the name under which the journal has it.
@@ -180,15 +180,15 @@ fn ask(
     route: &str,
     body: &str,
 ) -> (u16, String) {
-    let mut stream = UnixStream::connect(socket).unwrap();
+    let mut stream = UnixStream::connect(socket).expect("a daemon listens");
     let request = format!(
         "{method} {route} HTTP/1.1\r\nhost: avfs\r\navfs-class: {class}\r\navfs-name: {name}\r\n\
          connection: close\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     );
-    stream.write_all(request.as_bytes()).unwrap();
+    stream.write_all(request.as_bytes()).expect("it listens");
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
+    stream.read_to_string(&mut answer).expect("it answers");
     let status = answer.split(' ').nth(1).and_then(|code| code.parse().ok());
     let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
     (status.unwrap_or(0), body.to_owned())

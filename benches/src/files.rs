@@ -2,8 +2,7 @@
 
 use avfs_api::wire::{Cat, Write};
 use avfs_runtime::{
-    Config, HostFacts, Principal, ReadOptions, Runtime, Select, Session, Source, VaultPath,
-    WriteOptions,
+    Config, HostFacts, Principal, ReadOptions, Runtime, Select, Session, VaultPath, WriteOptions,
 };
 
 use crate::bed::{Bed, median_ms, timed};
@@ -33,10 +32,14 @@ pub fn measure(bed: &Bed) {
         };
         let write_here = median_ms(31, |round| {
             let content = content(bytes, round);
-            let source = Source::Bytes(content.as_bytes());
             let options = WriteOptions::default();
             timed(|| {
-                let written = runtime.write(Select::Current, &path(round), source, &options);
+                let written = runtime.write(
+                    Select::Current,
+                    &path(round),
+                    &mut content.as_bytes(),
+                    &options,
+                );
                 drop(written.expect("writes"));
             })
         });
@@ -111,8 +114,6 @@ fn write(path: String, content: String) -> Write {
         path_b64: None,
         content,
         content_b64: None,
-        host_file: None,
-        host_file_b64: None,
         append: false,
         parents: false,
         mode: None,

@@ -32,8 +32,6 @@ fn write_then_exec(bed: &Bed, vault: &str) {
             path_b64: None,
             content: text.clone(),
             content_b64: None,
-            host_file: None,
-            host_file_b64: None,
             append: false,
             parents: false,
             mode: None,

@@ -1,23 +1,21 @@
 //! The daemon: owns a home, listens on its socket, and ends when told, signalled or left alone.
 
+use crate::bounds::THREADS;
 use crate::error::{Error, Result};
-use crate::http::{App, Peer, router};
+use crate::http::{App, router};
 use crate::place::Place;
+use crate::serving;
 use avfs_runtime::{Config, ErrorKind, HostFacts, Runtime};
-use axum::extract::connect_info::Connected;
-use axum::serve::{IncomingStream, Listener};
 use rustix::process::geteuid;
 use std::fs;
-use std::future::IntoFuture;
 use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::unix::SocketAddr;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 
 /// How long requests that were on their way when the socket vanished may still arrive.
 const DRAIN: Duration = Duration::from_millis(50);
@@ -52,6 +50,7 @@ pub fn serve(config: ServeConfig, ready: impl FnOnce()) -> Result<()> {
     let app = Arc::new(App::new(runtime, config.place, config.idle_timeout));
     let event_loop = tokio::runtime::Builder::new_current_thread()
         .enable_all()
+        .max_blocking_threads(THREADS)
         .thread_stack_size(THREAD_STACK)
         .build()
         .map_err(Error::Setup)?;
@@ -83,13 +82,8 @@ async fn listen(app: Arc<App>, ready: impl FnOnce()) -> Result<()> {
         place: app.place.clone(),
     };
     ready();
-    let (close, closed) = oneshot::channel::<()>();
-    let serving = axum::serve(
-        listener,
-        router(Arc::clone(&app)).into_make_service_with_connect_info::<Peer>(),
-    )
-    .with_graceful_shutdown(async move { closed.await.unwrap_or_default() });
-    let serving = tokio::spawn(serving.into_future());
+    let (close, closed) = watch::channel(());
+    let serving = tokio::spawn(serving::serve(listener, router(Arc::clone(&app)), closed));
 
     let resting = tokio::spawn(rest_when_idle(Arc::clone(&app)));
     let why = ending.wait(&app).await;
@@ -97,7 +91,7 @@ async fn listen(app: Arc<App>, ready: impl FnOnce()) -> Result<()> {
     // New clients now find no socket and start the next daemon, which waits for the home's lock.
     vacate(&app.place);
     tokio::time::sleep(DRAIN).await;
-    let _ = close.send(());
+    drop(close);
     match why {
         Why::Idle => {
             let _ = serving.await;
@@ -216,19 +210,16 @@ async fn left_alone(app: &App) {
 
 /// A listener that serves this user and root alone, and listens anew when its socket is gone:
 /// temporary directories get swept.
-struct OwnUser {
+pub(crate) struct OwnUser {
     listener: UnixListener,
     place: Place,
 }
 
-impl Listener for OwnUser {
-    type Io = UnixStream;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (UnixStream, SocketAddr) {
+impl OwnUser {
+    pub async fn accept(&mut self) -> UnixStream {
         loop {
             match tokio::time::timeout(LOOK_FOR_SOCKET, self.listener.accept()).await {
-                Ok(Ok((stream, address))) if is_own_user(&stream) => return (stream, address),
+                Ok(Ok((stream, _))) if is_own_user(&stream) => return stream,
                 Ok(Ok(_)) => {}
                 // Out of descriptors, most likely: some connection will end.
                 Ok(Err(_)) => tokio::time::sleep(Duration::from_millis(50)).await,
@@ -237,24 +228,12 @@ impl Listener for OwnUser {
         }
     }
 
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.listener.local_addr()
-    }
-}
-
-impl OwnUser {
     fn listen_anew(&mut self) {
         if !self.place.socket().exists()
             && let Ok(listener) = bind(&self.place)
         {
             self.listener = listener;
         }
-    }
-}
-
-impl Connected<IncomingStream<'_, OwnUser>> for Peer {
-    fn connect_info(stream: IncomingStream<'_, OwnUser>) -> Peer {
-        Peer::of(stream.io())
     }
 }
 

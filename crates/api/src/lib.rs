@@ -5,12 +5,14 @@
 //! a thread that may block; [`daemon`] owns the socket; [`start`] brings a daemon up when a
 //! client finds none. Async stops here.
 
+pub mod bounds;
 pub mod client;
 pub mod daemon;
 mod error;
 mod http;
 mod interrupt;
 pub mod place;
+mod serving;
 pub mod start;
 pub mod wire;
 

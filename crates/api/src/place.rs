@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::wire::Class;
 use avfs_runtime::PrincipalName;
 use rustix::process::geteuid;
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -26,17 +27,29 @@ impl Place {
     /// The place of `home`, which is made if it is missing. `base` is the user's runtime
     /// directory, or none when there is no trustworthy one.
     pub fn new(home: &Path, base: Option<&Path>) -> Result<Place> {
+        Place::among(home, base, Path::new("/tmp"))
+    }
+
+    /// The first directory in which nobody else can have put anything: the runtime directory, the one for temporary
+    /// files, the home itself, or, when all of these are taken or open to others, one with a name that nobody knows.
+    fn among(home: &Path, base: Option<&Path>, temporary: &Path) -> Result<Place> {
         private_dirs(home)?;
         let home = fs::canonicalize(home).map_err(|source| Error::File {
             what: "find",
             path: home.into(),
             source,
         })?;
-        let wanted = base.map(|base| Place::at(&home, base));
-        let dir = match wanted {
-            Some(dir) if dir.join("daemon.sock").as_os_str().len() <= SOCKET_PATH_MAX => dir,
-            // Too long to bind a socket in: both sides come to the same second choice.
-            _ => Place::at(&home, Path::new("/tmp")),
+        let mut wanted: Vec<PathBuf> = [base, Some(temporary)]
+            .into_iter()
+            .flatten()
+            .map(|base| Place::at(&home, base))
+            .collect();
+        wanted.push(home.join("run"));
+        let own = geteuid().as_raw();
+        let usable = |dir: &PathBuf| fits_a_socket(dir) && check_private(dir, own).is_ok();
+        let dir = match wanted.into_iter().find(usable) {
+            Some(dir) => dir,
+            None => hidden(&home, temporary)?,
         };
         Ok(Place {
             home,
@@ -47,9 +60,8 @@ impl Place {
     }
 
     fn at(home: &Path, base: &Path) -> PathBuf {
-        let key = fnv1a(home.as_os_str().as_bytes());
         base.join(format!("agentvfs-{}", geteuid().as_raw()))
-            .join(format!("{key:016x}"))
+            .join(key(home))
     }
 
     /// The same place for a client that gives up the owner's class, or says what it is called.
@@ -90,19 +102,24 @@ impl Place {
 
     /// The socket to connect to: the one the daemon named, else the one it would choose here.
     pub fn reachable_socket(&self) -> Result<PathBuf> {
+        // Root may speak to any user's daemon, for example to approve.
+        let owner = match geteuid().is_root() {
+            true => self.owner()?,
+            false => geteuid().as_raw(),
+        };
+        let is_private = |socket: &Path| match socket.parent() {
+            Some(dir) => check_private(dir, owner),
+            None => Ok(()),
+        };
+        // What was named may have been swept, and its directory made again by another.
         let named = fs::read_link(self.signpost())
             .ok()
-            .filter(|socket| socket.exists());
-        let socket = named.unwrap_or_else(|| self.socket());
-        if let Some(dir) = socket.parent() {
-            // Root may speak to any user's daemon, for example to approve.
-            let owner = match geteuid().is_root() {
-                true => self.owner()?,
-                false => geteuid().as_raw(),
-            };
-            check_private(dir, owner)?;
+            .filter(|socket| socket.exists() && is_private(socket).is_ok());
+        if let Some(socket) = named {
+            return Ok(socket);
         }
-        Ok(socket)
+        is_private(&self.socket())?;
+        Ok(self.socket())
     }
 
     /// Whose home it is.
@@ -143,6 +160,47 @@ impl Place {
         }
         check_private(&self.dir, geteuid().as_raw())
     }
+}
+
+fn key(home: &Path) -> String {
+    format!("{:016x}", fnv1a(home.as_os_str().as_bytes()))
+}
+
+fn fits_a_socket(dir: &Path) -> bool {
+    dir.join("daemon.sock").as_os_str().len() <= SOCKET_PATH_MAX
+}
+
+/// A directory of an unguessable name, which the home remembers for all that come after.
+fn hidden(home: &Path, temporary: &Path) -> Result<PathBuf> {
+    let note = home.join("runtime-directory");
+    let failed = |what, path: &Path| {
+        let path = path.to_owned();
+        move |source| Error::File { what, path, source }
+    };
+    let noted = fs::read(&note).ok().map(|bytes| {
+        let path = OsStr::from_bytes(bytes.strip_suffix(b"\n").unwrap_or(&bytes));
+        PathBuf::from(path)
+    });
+    if let Some(dir) =
+        noted.filter(|dir| dir.is_absolute() && check_private(dir, geteuid().as_raw()).is_ok())
+    {
+        return Ok(dir);
+    }
+    let name = avfs_runtime::ExecId::new().to_string();
+    let top = temporary.join(format!("agentvfs-{name}"));
+    // It must be new: whatever is there already was made by somebody else.
+    fs::DirBuilder::new()
+        .mode(0o700)
+        .create(&top)
+        .map_err(failed("make", &top))?;
+    let dir = top.join(key(home));
+    let fresh = home.join(format!("runtime-directory.{name}"));
+    let mut line = dir.as_os_str().as_bytes().to_vec();
+    line.push(b'\n');
+    fs::write(&fresh, line)
+        .and_then(|()| fs::rename(&fresh, &note))
+        .map_err(failed("write", &note))?;
+    Ok(dir)
 }
 
 /// Whether only its owner can have put anything into `dir`, a directory of a place. An absent one
@@ -225,24 +283,66 @@ mod tests {
         let base = temp.path().join("x".repeat(90));
         let place = Place::new(&temp.path().join("home"), Some(&base)).unwrap();
         assert!(place.socket().as_os_str().len() <= SOCKET_PATH_MAX);
-        assert!(place.dir().starts_with("/tmp"));
+        assert!(!place.dir().starts_with(&base));
+    }
+
+    fn open_to_others(dir: &Path) {
+        fs::create_dir_all(dir).unwrap();
+        fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
     #[test]
-    fn a_directory_open_to_others_is_refused() {
+    fn a_directory_open_to_others_is_never_used() {
         let temp = tempfile::tempdir().unwrap();
-        let place = Place::new(&temp.path().join("home"), Some(temp.path())).unwrap();
+        let home = temp.path().join("home");
+        let place = Place::new(&home, Some(temp.path())).unwrap();
         place.reachable_socket().unwrap();
         place.prepare().unwrap();
         place.reachable_socket().unwrap();
-        fs::set_permissions(place.dir(), fs::Permissions::from_mode(0o755)).unwrap();
+        open_to_others(place.dir());
         assert!(matches!(place.prepare(), Err(Error::Untrusted { .. })));
+        let next = Place::new(&home, Some(temp.path())).unwrap();
+        assert_ne!(next.dir(), place.dir(), "another one is found");
+        next.prepare().unwrap();
         fs::remove_dir(place.dir()).unwrap();
         std::os::unix::fs::symlink(temp.path(), place.dir()).unwrap();
         assert!(matches!(
             place.reachable_socket(),
             Err(Error::Untrusted { .. })
         ));
+    }
+
+    #[test]
+    fn nobody_can_take_every_place() {
+        let temp = tempfile::tempdir().unwrap();
+        let (home, tmp) = (temp.path().join("home"), temp.path().join("tmp"));
+        fs::create_dir(&tmp).unwrap();
+        let find = || Place::among(&home, None, &tmp).unwrap();
+        let usual = find();
+        assert!(usual.dir().starts_with(&tmp));
+        open_to_others(usual.dir().parent().unwrap());
+        let at_home = find();
+        assert_eq!(at_home.dir(), home.canonicalize().unwrap().join("run"));
+        at_home.prepare().unwrap();
+        open_to_others(&home);
+        let hidden = find();
+        assert!(hidden.dir().starts_with(&tmp), "{}", hidden.dir().display());
+        hidden.prepare().unwrap();
+        assert_eq!(find().dir(), hidden.dir(), "all who come after find it");
+        open_to_others(hidden.dir());
+        assert_ne!(find().dir(), hidden.dir(), "and it is looked at each time");
+    }
+
+    #[test]
+    fn a_signpost_to_a_place_of_another_is_not_followed() {
+        let temp = tempfile::tempdir().unwrap();
+        let home = temp.path().join("home");
+        let swept = temp.path().join("swept/key");
+        open_to_others(&swept);
+        fs::write(swept.join("daemon.sock"), "").unwrap();
+        let place = Place::new(&home, Some(temp.path())).unwrap();
+        std::os::unix::fs::symlink(swept.join("daemon.sock"), place.signpost()).unwrap();
+        assert_eq!(place.reachable_socket().unwrap(), place.socket());
     }
 
     #[test]

@@ -376,6 +376,8 @@ mod tests {
         ("ls", "ls -l -a /d"),
         ("cat", "cat /f --offset 1 --limit 2 -v 3"),
         ("write", "write /f --from-file x -a -p -m 600"),
+        ("read_content", "cat /f --offset 1"),
+        ("write_content", "write /f --from-file x"),
         ("mkdir", "mkdir -p /d"),
         ("rm", "rm -r -f /d"),
         ("mv", "mv /a /b"),

@@ -10,6 +10,7 @@ use avfs_vault::{
 };
 use serde_json::json;
 
+use crate::bounds::head_of;
 use crate::entered::{Inside, Left};
 use crate::exec::ExecRequest;
 use crate::host::{HOME, shell};
@@ -64,9 +65,11 @@ impl Call {
             status,
             stdout: Captured::default(),
             stderr: Captured::default(),
+            held: Vec::new(),
             duration: Duration::ZERO,
             changes: Vec::new(),
             patch: None,
+            patch_truncated: false,
             home_changes: 0,
             home_change_list: None,
             version: None,
@@ -115,20 +118,17 @@ impl Call {
         })
     }
 
-    /// The changes as a patch, if it is wanted.
-    pub fn patch(&self, changes: &[Change]) -> Result<Option<String>> {
+    /// The changes as a patch, if it is wanted, and whether it ends before the last of them.
+    pub fn patch(&self, changes: &[Change]) -> Result<(Option<String>, bool)> {
         if !self.request.options.detail.patch {
-            return Ok(None);
+            return Ok((None, false));
         }
-        let mut text = String::new();
-        for change in changes {
-            let old_path = match &change.kind {
-                ChangeKind::Renamed { from } => from,
-                _ => &change.path,
-            };
-            text += &patch::patch(self.runtime.inner.vaults.trees(), change, old_path)?;
-        }
-        Ok(Some(text))
+        let trees = self.runtime.inner.vaults.trees();
+        let with_old = changes
+            .iter()
+            .map(|change| (change, patch::old_path(change)));
+        let (text, truncated) = patch::patches(trees, with_old)?;
+        Ok((Some(text), truncated))
     }
 
     /// What policy takes the network to be.
@@ -231,7 +231,7 @@ impl Call {
             .map(|category| category.as_str())
             .collect();
         let mut details = json!({
-            "command": self.request.command.text(),
+            "command": head_of(self.request.command.text()),
             "cwd": self.cwd.to_string(),
             "decision": decision.action.as_str(),
             "categories": categories,

@@ -8,6 +8,7 @@ use avfs_vault::{
 };
 
 use crate::Result;
+use crate::bounds::JOURNAL_MAX;
 use crate::gate::Verb;
 use crate::runtime::Select;
 use crate::session::Session;
@@ -175,10 +176,11 @@ impl Session {
         filter: JournalFilter,
     ) -> Result<Vec<JournalEntry>> {
         let vault = vault.map(|name| self.vault_or_deleted(name)).transpose()?;
-        Ok(self
-            .inner
-            .vaults
-            .journal(&JournalFilter { vault, ..filter })?)
+        Ok(self.inner.vaults.journal(&JournalFilter {
+            vault,
+            limit: Some(filter.limit.unwrap_or(JOURNAL_MAX).min(JOURNAL_MAX)),
+            ..filter
+        })?)
     }
 
     /// The vault of this name, also when it was deleted.

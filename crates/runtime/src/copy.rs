@@ -7,7 +7,7 @@ use crate::gate::Verb;
 use crate::locate::{existing, is_scratch};
 use crate::runtime::Select;
 use crate::session::Session;
-use crate::write::{ReadOptions, Source, WriteOptions};
+use crate::write::WriteOptions;
 use crate::{Error, Result};
 
 /// The longest target a symbolic link may have.
@@ -124,12 +124,12 @@ impl Session {
             Some(name) if into => to.join(name)?,
             _ => to.clone(),
         };
-        let file = self.cat(vault.clone(), from, &ReadOptions::default())?;
+        let file = self.open_file(vault.clone(), from, None)?;
         let options = WriteOptions {
             mode: Some(crate::mode::ModeChange::Set(stat.entry.meta.mode)),
             ..WriteOptions::default()
         };
-        let written = self.write(vault, &target, Source::Bytes(&file.bytes), &options)?;
+        let written = self.write(vault, &target, &mut file.reader(), &options)?;
         Ok(Placed {
             path: written.path,
             version: written.version,

@@ -6,6 +6,7 @@ use avfs_vault::{
     Change, ChangeKind, CheckpointName, Entry, RootId, Vault, VaultName, VaultPath, pair_renames,
 };
 
+use crate::bounds::LISTED_MAX;
 use crate::gate::Verb;
 use crate::patch::{self, DiffLine, LineCounts};
 use crate::runtime::Select;
@@ -55,7 +56,11 @@ pub struct Diff {
     pub from: String,
     pub to: String,
     pub changes: Vec<Change>,
+    /// Whether there are more than [`LISTED_MAX`].
+    pub truncated: bool,
     pub patch: Option<String>,
+    /// Whether the patch ends before the last change.
+    pub patch_truncated: bool,
     /// One for each change, where they were asked for.
     pub counts: Vec<LineCounts>,
     /// Where the difference is that of one file.
@@ -72,6 +77,9 @@ pub struct FileDiff {
     /// None for what has no lines.
     pub lines: Option<Vec<DiffLine>>,
 }
+
+/// The first changes, whether there are more, and the difference of a file if it is one.
+type Compared = ((Vec<Change>, bool), Option<FileDiff>);
 
 /// A state that was found.
 struct State {
@@ -121,8 +129,11 @@ impl Session {
         let before = self.state(&vault, &request.from)?;
         let after = self.state(&vault, &request.to)?;
         let trees = self.inner.vaults.trees();
-        let (changes, file) = match &request.scope {
-            DiffScope::Whole => (trees.diff(before.root, after.root)?, None),
+        let ((changes, truncated), file) = match &request.scope {
+            DiffScope::Whole => {
+                let first = trees.diff_first(before.root, after.root, LISTED_MAX)?;
+                (first, None)
+            }
             DiffScope::Path(path) => self.diff_paths(&before, &after, path, path)?,
             DiffScope::Pair(old, new) => self.diff_paths(&before, &after, old, new)?,
         };
@@ -130,9 +141,12 @@ impl Session {
             .into_iter()
             .filter(|change| change.kind != ChangeKind::Times);
         let changes = trees.pair_similar(pair_renames(changes.collect()))?;
-        let patch = match request.detail.patch {
-            true => Some(self.patch(&changes, &request.scope)?),
-            false => None,
+        let (patch, patch_truncated) = match request.detail.patch {
+            true => {
+                let (text, cut) = self.patch(&changes, &request.scope)?;
+                (Some(text), cut)
+            }
+            false => (None, false),
         };
         let counted = changes.iter().filter(|_| request.detail.counts);
         let counts = counted.map(|change| patch::line_counts(trees, change));
@@ -141,7 +155,9 @@ impl Session {
             to: request.to.to_string(),
             counts: counts.collect::<Result<_>>()?,
             changes,
+            truncated,
             patch,
+            patch_truncated,
             file,
         })
     }
@@ -152,7 +168,7 @@ impl Session {
         after: &State,
         old_path: &VaultPath,
         new_path: &VaultPath,
-    ) -> Result<(Vec<Change>, Option<FileDiff>)> {
+    ) -> Result<Compared> {
         self.check_kept(old_path)?;
         self.check_kept(new_path)?;
         let trees = self.inner.vaults.trees();
@@ -176,7 +192,8 @@ impl Session {
                 lines: patch::lines(trees, old.as_ref(), new.as_ref())?,
             }),
         };
-        Ok((trees.diff_entries(new_path, old, new)?, file))
+        let first = trees.diff_first_entries(new_path, old, new, LISTED_MAX)?;
+        Ok((first, file))
     }
 
     fn state(&self, vault: &Vault, point: &DiffPoint) -> Result<State> {
@@ -215,20 +232,18 @@ impl Session {
         Ok((state.root, state.version))
     }
 
-    fn patch(&self, changes: &[Change], scope: &DiffScope) -> Result<String> {
-        let mut text = String::new();
-        for change in changes {
+    fn patch(&self, changes: &[Change], scope: &DiffScope) -> Result<(String, bool)> {
+        let with_old = changes.iter().map(|change| {
             let paired = match scope {
                 DiffScope::Pair(old, new) => change.path.rebase(new, old),
                 DiffScope::Whole | DiffScope::Path(_) => None,
             };
-            let old_path = match (&change.kind, &paired) {
-                (ChangeKind::Renamed { from }, _) => from,
+            let old_path = match (&change.kind, paired) {
+                (ChangeKind::Renamed { .. }, _) | (_, None) => patch::old_path(change),
                 (_, Some(path)) => path,
-                (_, None) => &change.path,
             };
-            text += &patch::patch(self.inner.vaults.trees(), change, old_path)?;
-        }
-        Ok(text)
+            (change, old_path)
+        });
+        patch::patches(self.inner.vaults.trees(), with_old)
     }
 }

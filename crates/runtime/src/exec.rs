@@ -13,6 +13,7 @@ use avfs_vault::{Checkpoint, CheckpointOrigin, ExecId, RootId, VaultPath};
 use crate::Result;
 use crate::admission::unwatched;
 use crate::approvals::{Answer, Asking, Grant};
+use crate::bounds::{check_command, check_output_limit};
 use crate::branch::Fork;
 use crate::call::{Call, Changes, ExecCommand};
 use crate::control::{Control, check_size};
@@ -78,6 +79,7 @@ impl Session {
         let vault = self.vault(&request.vault, Verb::Work)?;
         let settings = self.settings_of(&vault)?;
         request.options.check(self.principal(), &settings)?;
+        check_output_limit(&request.options)?;
         request.terminal.map_or(Ok(()), check_size)?;
         if let Approving::Use(id) = request.options.approving
             && let Ok(approval) = self.inner.vaults.approval(id)
@@ -98,6 +100,7 @@ impl Session {
             env: settings.with_environment(&request.env),
             request,
         };
+        check_command(&call.request.command, &call.env)?;
         // Now, when nothing is under way that an error could disturb.
         call.sandbox_limits().check()?;
         Ok(Resolved { call })
@@ -381,10 +384,12 @@ impl Finished {
             .map(|fork| fork.end(call.keeps_fork(&ran)))
             .transpose()?;
         timings.commit_us = micros(started);
+        let (patch, patch_truncated) = call.patch(&outside)?;
         Ok(ExecReport {
             checkpoint: checkpoint.map(|checkpoint| checkpoint.name),
             duration,
-            patch: call.patch(&outside)?,
+            patch,
+            patch_truncated,
             changes: outside,
             home_changes: in_home.len(),
             home_change_list: call.request.options.detail.home.then_some(in_home),
@@ -401,6 +406,7 @@ impl Finished {
             shared_with: left.shared_with,
             stdout: ran.stdout,
             stderr: ran.stderr,
+            held: ran.held,
             fork,
             approval: match admission {
                 Admission::Alone(Alone::Approved(grant)) => Some(ApprovalReport::Used(grant.id)),

@@ -3,6 +3,7 @@
 use avfs_vault::{Cause, Edit, Entry, Kind, Meta, NewVersion, RootId, Time, Vault, VaultPath};
 use serde_json::json;
 
+use crate::bounds::LISTED_MAX;
 use crate::engine::STORED_OWNER;
 use crate::gate::Verb;
 use crate::live::HeadChange;
@@ -17,6 +18,36 @@ use crate::{Error, Result};
 pub struct Listed {
     pub name: Vec<u8>,
     pub entry: Entry,
+}
+
+/// Which names of a directory are listed.
+#[derive(Debug, Clone, Default)]
+pub struct ListRequest {
+    /// Only names that sort behind this one.
+    pub after: Option<Vec<u8>>,
+    /// At most so many; [`LISTED_MAX`] when left out, and at most.
+    pub limit: Option<usize>,
+}
+
+/// Names of a directory, in order.
+#[derive(Debug, Clone)]
+pub struct Listing {
+    pub entries: Vec<Listed>,
+    /// Whether there are names behind the last one.
+    pub more: bool,
+}
+
+impl ListRequest {
+    fn limit(&self) -> usize {
+        self.limit.unwrap_or(LISTED_MAX).clamp(1, LISTED_MAX)
+    }
+
+    /// Cuts off what was found beyond the limit.
+    fn cut(&self, mut entries: Vec<Listed>) -> Listing {
+        let more = entries.len() > self.limit();
+        entries.truncate(self.limit());
+        Listing { entries, more }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,10 +71,13 @@ pub enum Depth {
 
 impl Session {
     /// What a directory holds; a file lists itself.
-    pub fn ls(&self, vault: Select, path: &VaultPath) -> Result<Vec<Listed>> {
+    pub fn ls(&self, vault: Select, path: &VaultPath, request: &ListRequest) -> Result<Listing> {
         let vault = self.vault(&vault, Verb::Read)?;
+        let after = request.after.as_deref();
+        // One more than is told shows that there are more.
+        let most = request.limit() + 1;
         if let Some(scratch) = self.scratch(&vault, path)? {
-            return scratch.list(path);
+            return Ok(request.cut(scratch.list(path, after, most)?));
         }
         self.inner.host.check_own(path)?;
         self.slot(vault.id).readable(self, |vault| {
@@ -51,12 +85,11 @@ impl Session {
             let (path, entry) = trees.resolve(vault.head, path)?;
             let Kind::Directory { tree, .. } = entry.kind else {
                 let name = path.file_name().unwrap_or_default().to_vec();
-                return Ok(vec![Listed { name, entry }]);
+                return Ok(request.cut(vec![Listed { name, entry }]));
             };
-            let entries = trees.list(tree)?.into_iter();
-            Ok(entries
-                .map(|(name, entry)| Listed { name, entry })
-                .collect())
+            let entries = trees.list_after(tree, after, most)?.into_iter();
+            let entries = entries.map(|(name, entry)| Listed { name, entry });
+            Ok(request.cut(entries.collect()))
         })
     }
 

@@ -9,9 +9,10 @@ use imara_diff::{
 };
 
 use crate::Result;
+use crate::bounds::PATCH_MAX;
 
 /// Larger files are named in a patch, not shown.
-const SHOWN_MAX: u64 = 8 << 20;
+const SHOWN_MAX: u64 = 2 << 20;
 const CONTEXT: u32 = 3;
 const NO_NEWLINE: &str = "\\ No newline at end of file";
 
@@ -153,8 +154,33 @@ impl UnifiedDiffPrinter for Printer<'_> {
     }
 }
 
+/// The patches of changes, each with what its file was called before, until they are too much for one answer; and
+/// whether they are.
+pub(crate) fn patches<'a>(
+    trees: &Trees,
+    changes: impl Iterator<Item = (&'a Change, VaultPath)>,
+) -> Result<(String, bool)> {
+    let mut text = String::new();
+    for (change, old_path) in changes {
+        let one = patch(trees, change, &old_path)?;
+        if text.len() + one.len() > PATCH_MAX {
+            return Ok((text, true));
+        }
+        text += &one;
+    }
+    Ok((text, false))
+}
+
+/// What a changed file was called before.
+pub(crate) fn old_path(change: &Change) -> VaultPath {
+    match &change.kind {
+        ChangeKind::Renamed { from } => from.clone(),
+        _ => change.path.clone(),
+    }
+}
+
 /// The patch of one change, whose file was called `old_path` before.
-pub(crate) fn patch(trees: &Trees, change: &Change, old_path: &VaultPath) -> Result<String> {
+fn patch(trees: &Trees, change: &Change, old_path: &VaultPath) -> Result<String> {
     let is_shown = |entry: &&Entry| !entry.is_dir();
     let before = change.before.as_ref().filter(is_shown);
     let after = change.after.as_ref().filter(is_shown);

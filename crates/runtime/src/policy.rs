@@ -16,6 +16,7 @@ use avfs_policy::{
 };
 use avfs_vault::{Vault, VaultId, VaultName, VaultPath};
 
+use crate::bounds::check_command;
 use crate::call::ExecCommand;
 use crate::gate::Verb;
 use crate::runtime::{Runtime, Select, lock};
@@ -217,6 +218,7 @@ impl Session {
             Some(cwd) => cwd.clone(),
             None => self.default_cwd(vault.head)?,
         };
+        check_command(&question.command, &question.env)?;
         let request = Request {
             command: question.command.form(),
             cwd: cwd.as_bytes(),

@@ -2,16 +2,15 @@
 
 use avfs_vault::{Cause, VaultPath};
 
+use crate::bounds::EDIT_MAX;
 use crate::files::Parents;
 use crate::gate::Verb;
 use crate::locate::{existing, file_content};
 use crate::runtime::Select;
 use crate::session::Session;
-use crate::write::{ReadOptions, Source, WriteOptions, put_content};
+use crate::write::{WriteOptions, put_content};
 use crate::{Error, Result};
 
-/// The largest file that is changed in memory.
-const SIZE_MAX: u64 = 256 << 20;
 /// How many places an ambiguous text is shown at.
 const LINES_SHOWN: usize = 10;
 
@@ -44,10 +43,12 @@ impl Session {
         check_texts(old, new)?;
         let selected = self.vault(&vault, Verb::Work)?;
         if self.scratch(&selected, path)?.is_some() {
-            let file = self.cat(vault.clone(), path, &ReadOptions::default())?;
-            let (bytes, replacements) = replace(path, &file.bytes, old, new, which)?;
+            let file = self.open_file(vault.clone(), path, None)?;
+            check_size(path, file.size)?;
+            let bytes = file.read_at(0, EDIT_MAX as usize)?;
+            let (bytes, replacements) = replace(path, &bytes, old, new, which)?;
             let options = WriteOptions::default();
-            let written = self.write(vault, path, Source::Bytes(&bytes), &options)?;
+            let written = self.write(vault, path, &mut &bytes[..], &options)?;
             return Ok(Replaced {
                 path: written.path,
                 replacements,
@@ -60,13 +61,7 @@ impl Session {
             let path = self.real_path(head, path, Parents::Require)?;
             let entry = existing(edit, &path)?;
             let (content, size) = file_content(&path, &entry)?;
-            if size > SIZE_MAX {
-                return Err(Error::TooLarge {
-                    path,
-                    size,
-                    limit: SIZE_MAX,
-                });
-            }
+            check_size(&path, size)?;
             let bytes = trees.read(content, 0, size as usize)?;
             let (bytes, replacements) = replace(&path, &bytes, old, new, which)?;
             let stored = trees.write_bytes(&bytes)?;
@@ -79,6 +74,17 @@ impl Session {
             size,
             version,
         })
+    }
+}
+
+fn check_size(path: &VaultPath, size: u64) -> Result<()> {
+    match size > EDIT_MAX {
+        true => Err(Error::TooLarge {
+            path: path.clone(),
+            size,
+            limit: EDIT_MAX,
+        }),
+        false => Ok(()),
     }
 }
 
@@ -104,23 +110,29 @@ fn replace(
     new: &[u8],
     which: Occurrences,
 ) -> Result<(Vec<u8>, usize)> {
-    let found = occurrences(bytes, old);
-    if found.is_empty() {
+    let matches = occurrences(bytes, old).count();
+    if matches == 0 {
         return Err(Error::TextNotFound { path: path.clone() });
     }
-    if which == Occurrences::TheOnly && found.len() > 1 {
-        let line = |at: &usize| 1 + bytes[..*at].iter().filter(|&&byte| byte == b'\n').count();
+    if which == Occurrences::TheOnly && matches > 1 {
+        let line = |at: usize| 1 + bytes[..at].iter().filter(|&&byte| byte == b'\n').count();
         return Err(Error::TextAmbiguous {
             path: path.clone(),
-            matches: found.len(),
-            lines: found.iter().take(LINES_SHOWN).map(line).collect(),
+            matches,
+            lines: occurrences(bytes, old)
+                .take(LINES_SHOWN)
+                .map(line)
+                .collect(),
         });
     }
     let mut changed = Vec::with_capacity(bytes.len());
     let (mut from, mut replacements) = (0, 0);
-    for at in found {
+    for at in occurrences(bytes, old) {
         // Overlapping ones count when there may be only one, and are no longer there now.
         if at >= from {
+            // A short text many times, replaced by a long one, must not fill the memory.
+            let size = changed.len() + (at - from) + new.len();
+            check_size(path, size as u64)?;
             changed.extend_from_slice(&bytes[from..at]);
             changed.extend_from_slice(new);
             from = at + old.len();
@@ -132,22 +144,13 @@ fn replace(
 }
 
 /// Where `text` begins in `bytes`, overlapping places included.
-fn occurrences(bytes: &[u8], text: &[u8]) -> Vec<usize> {
+fn occurrences(bytes: &[u8], text: &[u8]) -> impl Iterator<Item = usize> {
     let first = text[0];
     let last = (bytes.len() + 1).saturating_sub(text.len());
-    let mut found = Vec::new();
-    let mut at = 0;
-    while at < last {
-        match bytes[at..last].iter().position(|&byte| byte == first) {
-            None => break,
-            Some(skip) => at += skip,
-        }
-        if bytes[at..].starts_with(text) {
-            found.push(at);
-        }
-        at += 1;
-    }
-    found
+    let candidates = bytes[..last].iter().enumerate();
+    candidates
+        .filter(move |(at, byte)| **byte == first && bytes[*at..].starts_with(text))
+        .map(|(at, _)| at)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use avfs_sandbox::{Enforced, Isolation, Limit, Network, Usage};
 use avfs_vault::{ApprovalId, Change, ChangeKind, CheckpointName, ExecId, VaultName, VaultPath};
 use serde::{Deserialize, Serialize};
 
+use crate::capture::HeldOutput;
 use crate::options::{Driver, Limits, Profile};
 use crate::{Error, ErrorKind, Skipped};
 
@@ -21,11 +22,15 @@ pub struct ExecReport {
     pub status: ExecStatus,
     pub stdout: Captured,
     pub stderr: Captured,
+    /// The memory that captured output takes, to be kept until the report is told.
+    pub held: Vec<HeldOutput>,
     pub duration: Duration,
     /// What is different in the vault, its home directory excepted; renames are paired.
     pub changes: Vec<Change>,
     /// The changes as a patch, when it was asked for.
     pub patch: Option<String>,
+    /// Whether it ends before the last change.
+    pub patch_truncated: bool,
     /// How many names differ in the home directory.
     pub home_changes: usize,
     /// Which, when it was asked for.

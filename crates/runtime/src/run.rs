@@ -21,7 +21,7 @@ use avfs_vault::ApprovalId;
 
 use self::feed::Feed;
 use self::status::{DISK, DISK_RESERVE, limit_of, status_of};
-use crate::capture::Capture;
+use crate::capture::{Capture, HeldOutput};
 use crate::control::Control;
 use crate::gauge::Gauge;
 use crate::options::Stdin;
@@ -90,6 +90,8 @@ pub(crate) struct Ran {
     pub status: ExecStatus,
     pub stdout: Captured,
     pub stderr: Captured,
+    /// The memory that both take.
+    pub held: Vec<HeldOutput>,
     pub usage: Option<Usage>,
     pub limits: Vec<Enforced>,
     pub default_limits: Vec<Enforced>,
@@ -127,7 +129,11 @@ pub(crate) fn run(sandbox: &Sandbox, task: Assignment, sink: &dyn OutputSink) ->
     .map_err(failed)?;
     let running = sandbox.exec(&task.command, ends.theirs)?;
     let output = |stream, pipe| {
-        let capture = Capture::new(task.output_limit, task.spills.stream(stream));
+        let capture = Capture::new(
+            task.output_limit,
+            task.spills.stream(stream),
+            &task.spills.room,
+        );
         Output::new(stream, pipe, capture)
     };
     let [stdout, stderr] = ends.ours;
@@ -445,11 +451,13 @@ impl Watch<'_> {
         let too_much = limit_of(&self.ending);
         let status = status_of(&self.ending, end);
         self.control.release();
-        let [stdout, stderr] = self.outputs.map(|output| output.capture.finish());
+        let [(stdout, first), (stderr, second)] =
+            self.outputs.map(|output| output.capture.finish());
         Ran {
             status,
             stdout,
             stderr,
+            held: vec![first, second],
             usage,
             limits,
             default_limits: defaults,

@@ -2,8 +2,9 @@
 //!
 //! What is in it was put there by commands, so every path is resolved beneath it by the kernel.
 
+use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -38,7 +39,8 @@ impl Scratch {
         Ok(Scratch { directory })
     }
 
-    pub fn list(&self, path: &VaultPath) -> Result<Vec<Listed>> {
+    /// The first `most` names that sort behind `after`.
+    pub fn list(&self, path: &VaultPath, after: Option<&[u8]>, most: usize) -> Result<Vec<Listed>> {
         let opened = self
             .beneath(path, OFlags::RDONLY | OFlags::NONBLOCK)
             .map_err(at(path))?;
@@ -51,26 +53,24 @@ impl Scratch {
             }]);
         }
         let mut listed = Vec::new();
-        for item in Dir::read_from(&opened).map_err(at(path))? {
-            let item = item.map_err(at(path))?;
-            let name = item.file_name();
-            if name == c"." || name == c".." {
-                continue;
-            }
-            let stat = statat(&opened, name, AtFlags::SYMLINK_NOFOLLOW).map_err(at(path))?;
+        for name in first_names(&opened, after, most).map_err(at(path))? {
+            let found = statat(&opened, &name[..], AtFlags::SYMLINK_NOFOLLOW);
+            let stat = match found {
+                // It went while the others were looked at.
+                Err(Errno::NOENT) => continue,
+                found => found.map_err(at(path))?,
+            };
             let target = match FileType::from_raw_mode(stat.st_mode) {
-                FileType::Symlink => readlinkat(&opened, name, Vec::new())
+                FileType::Symlink => readlinkat(&opened, &name[..], Vec::new())
                     .map_err(at(path))?
                     .into_bytes(),
                 _ => Vec::new(),
             };
-            let name = name.to_bytes().to_vec();
             listed.push(Listed {
                 name,
                 entry: entry_of(&stat, target),
             });
         }
-        listed.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(listed)
     }
 
@@ -91,19 +91,13 @@ impl Scratch {
         Ok(entry_of(&stat, target))
     }
 
-    /// A part of a file, and the size of the whole.
-    pub fn read(&self, path: &VaultPath, offset: u64, limit: u64) -> Result<(Vec<u8>, u64)> {
+    /// A file, to be read.
+    pub fn open_file(&self, path: &VaultPath) -> Result<File> {
         let opened = self
             .beneath(path, OFlags::RDONLY | OFlags::NONBLOCK)
             .map_err(at(path))?;
         regular(&opened, path)?;
-        let failed = || Error::io(path.to_string());
-        let mut file = File::from(opened);
-        let size = file.metadata().map_err(failed())?.len();
-        let mut bytes = Vec::new();
-        file.seek(SeekFrom::Start(offset)).map_err(failed())?;
-        file.take(limit).read_to_end(&mut bytes).map_err(failed())?;
-        Ok((bytes, size))
+        Ok(File::from(opened))
     }
 
     pub fn write(
@@ -227,6 +221,28 @@ impl Scratch {
         let flags = OFlags::PATH | OFlags::DIRECTORY;
         Ok((self.beneath(&parent, flags).map_err(at(path))?, name))
     }
+}
+
+/// The first `most` names of a directory that sort behind `after`, in order. No more are held at any time: a
+/// command may have made any number.
+fn first_names(
+    directory: &OwnedFd,
+    after: Option<&[u8]>,
+    most: usize,
+) -> rustix::io::Result<BTreeSet<Vec<u8>>> {
+    let mut names = BTreeSet::new();
+    for item in Dir::read_from(directory)? {
+        let item = item?;
+        let name = item.file_name().to_bytes();
+        if name == b"." || name == b".." || after.is_some_and(|after| name <= after) {
+            continue;
+        }
+        names.insert(name.to_vec());
+        if names.len() > most {
+            names.pop_last();
+        }
+    }
+    Ok(names)
 }
 
 /// The path below `/tmp`.

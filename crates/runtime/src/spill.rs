@@ -4,10 +4,12 @@ use std::fs::{self, DirBuilder, File};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use avfs_vault::ExecId;
 
+use crate::capture::Room;
 use crate::run::Stream;
 use crate::runtime::Runtime;
 use crate::session::Session;
@@ -20,17 +22,20 @@ const TOTAL_MAX: u64 = 1 << 30;
 /// How long it is kept.
 const AGE_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Given back at once at most.
-pub const PART_MAX: u64 = 4 << 20;
+pub const PART_MAX: u64 = 1 << 20;
 
 /// The spilled output of a home.
 pub(crate) struct Spills {
     dir: PathBuf,
+    /// For what is not spilled.
+    room: Arc<Room>,
 }
 
 /// Where one exec's output goes when it becomes too much.
 pub(crate) struct ExecSpills {
     dir: PathBuf,
     exec: ExecId,
+    pub room: Arc<Room>,
 }
 
 /// What was spilled of one stream.
@@ -67,6 +72,7 @@ impl Spills {
     pub fn new(home: &Path) -> Spills {
         Spills {
             dir: home.join("output"),
+            room: Arc::default(),
         }
     }
 
@@ -74,6 +80,7 @@ impl Spills {
         ExecSpills {
             dir: self.dir.clone(),
             exec,
+            room: self.room.clone(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use avfs_vault::{Entry, Step, VaultPath};
 
+use crate::bounds::LISTED_MAX;
 use crate::files::Listed;
 use crate::gate::Verb;
 use crate::runtime::Select;
@@ -22,11 +23,13 @@ pub struct TreeNode {
 pub struct TreeListed {
     pub path: VaultPath,
     pub nodes: Vec<TreeNode>,
+    /// Whether there are more than [`LISTED_MAX`].
+    pub truncated: bool,
     pub version: u64,
 }
 
 impl Session {
-    /// What is at `path` and beneath it, `levels` deep or all of it.
+    /// What is at `path` and beneath it, `levels` deep or all of it, up to [`LISTED_MAX`] names.
     pub fn tree(
         &self,
         vault: Select,
@@ -43,9 +46,12 @@ impl Session {
                 entry: scratch.stat(path)?,
             };
             list_scratch(&scratch, path, top, levels, &mut nodes)?;
+            let truncated = nodes.len() > LISTED_MAX;
+            nodes.truncate(LISTED_MAX);
             return Ok(TreeListed {
                 path: path.clone(),
                 nodes,
+                truncated,
                 version: vault.version,
             });
         }
@@ -53,7 +59,12 @@ impl Session {
         let vault = self.up_to_date(&vault)?;
         let trees = self.inner.vaults.trees();
         let (path, _) = trees.resolve(vault.head, path)?;
+        let mut truncated = false;
         trees.walk::<Error>(vault.head, &path, &mut |visit| {
+            if nodes.len() == LISTED_MAX {
+                truncated = true;
+                return Ok(Step::Past);
+            }
             nodes.push(TreeNode {
                 depth: visit.depth,
                 name: visit.path.file_name().unwrap_or(b"/").to_vec(),
@@ -68,6 +79,7 @@ impl Session {
         Ok(TreeListed {
             path,
             nodes,
+            truncated,
             version: vault.version,
         })
     }
@@ -82,10 +94,13 @@ fn list_scratch(
 ) -> Result<()> {
     let depth = node.depth;
     let below = match node.entry.is_dir() && depth < levels {
-        true => scratch.list(path)?,
+        true => scratch.list(path, None, LISTED_MAX)?,
         false => Vec::new(),
     };
     nodes.push(node);
+    if nodes.len() > LISTED_MAX {
+        return Ok(());
+    }
     for Listed { name, entry } in below {
         let path = path.join(&name)?;
         let depth = depth + 1;

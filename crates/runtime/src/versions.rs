@@ -2,6 +2,7 @@
 
 use avfs_vault::{Cause, Edit, Entry, Kind, PathVersion, VaultPath, Version};
 
+use crate::bounds::LISTED_MAX;
 use crate::files::{Parents, touch_parent, touched};
 use crate::gate::Verb;
 use crate::locate::make_parents;
@@ -33,7 +34,10 @@ impl Session {
     /// The newest versions of a vault, newest first.
     pub fn vault_log(&self, vault: Select, limit: usize) -> Result<Vec<VaultVersion>> {
         let vault = self.up_to_date(&self.vault(&vault, Verb::Read)?)?;
-        let versions = self.inner.vaults.versions(vault.id, limit)?;
+        let versions = self
+            .inner
+            .vaults
+            .versions(vault.id, limit.min(LISTED_MAX))?;
         let describe = |version: Version| {
             let root = self.inner.vaults.trees().root(version.root)?;
             Ok(VaultVersion {
@@ -56,6 +60,7 @@ impl Session {
         self.check_kept(path)?;
         let vault = self.up_to_date(&vault)?;
         let path = self.place(vault.head, path, Parents::Make)?;
+        let limit = limit.min(LISTED_MAX);
         let history = self.inner.vaults.path_history(vault.id, &path, limit)?;
         if history.is_empty() && limit > 0 {
             return Err(avfs_vault::Error::PathNotFound { path }.into());

@@ -1,13 +1,13 @@
 //! Reading and writing files.
 
 use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::io::{self, Cursor, Read, Seek, SeekFrom};
 
-use avfs_vault::{Cause, Content, Edit, Entry, Kind, VaultPath};
-use rustix::fs::OFlags;
+use avfs_vault::{
+    Cause, Content, Edit, Entry, Error as VaultError, Kind, QuotaLimit, Trees, Vault, VaultPath,
+};
 
+use crate::bounds::CONTENT_MAX;
 use crate::files::{Parents, WriteMode, new_meta, touch_parent, touched};
 use crate::gate::Verb;
 use crate::locate::{file_content, make_parents};
@@ -16,6 +16,9 @@ use crate::runtime::Select;
 use crate::session::Session;
 use crate::through::Gesture;
 use crate::{Error, Result};
+
+/// Read at once of a file that is copied.
+const PIECE: usize = 1 << 20;
 
 /// Which part of a file, and of which time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -36,11 +39,66 @@ pub struct FileContent {
     pub version: u64,
 }
 
-/// Where new content comes from.
-#[derive(Debug, Clone, Copy)]
-pub enum Source<'a> {
-    Bytes(&'a [u8]),
-    HostFile(&'a Path),
+/// A file that was found, to be read in parts.
+pub struct OpenFile {
+    pub path: VaultPath,
+    pub size: u64,
+    /// The vault's version that it is of.
+    pub version: u64,
+    bytes: Bytes,
+}
+
+enum Bytes {
+    Stored { trees: Trees, content: Content },
+    Scratch(File),
+}
+
+impl OpenFile {
+    /// `len` bytes from `offset`, fewer at the end.
+    pub fn read_at(&self, offset: u64, len: usize) -> Result<Vec<u8>> {
+        match &self.bytes {
+            Bytes::Stored { trees, content } => Ok(trees.read(*content, offset, len)?),
+            Bytes::Scratch(file) => {
+                let failed = Error::io(self.path.to_string());
+                let mut file = file;
+                let mut bytes = Vec::new();
+                let read = file
+                    .seek(SeekFrom::Start(offset))
+                    .and_then(|_| file.take(len as u64).read_to_end(&mut bytes));
+                read.map_err(failed)?;
+                Ok(bytes)
+            }
+        }
+    }
+
+    /// All of it, piece by piece.
+    pub(crate) fn reader(self) -> impl Read {
+        OpenFileReader {
+            file: self,
+            at: 0,
+            piece: Cursor::default(),
+        }
+    }
+}
+
+struct OpenFileReader {
+    file: OpenFile,
+    at: u64,
+    piece: Cursor<Vec<u8>>,
+}
+
+impl Read for OpenFileReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let size = self.piece.read(buffer)?;
+        if size > 0 || buffer.is_empty() {
+            return Ok(size);
+        }
+        let piece = self.file.read_at(self.at, PIECE);
+        let piece = piece.map_err(io::Error::other)?;
+        self.at += piece.len() as u64;
+        self.piece = Cursor::new(piece);
+        self.piece.read(buffer)
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -69,29 +127,48 @@ pub struct Written {
 }
 
 impl Session {
-    /// The bytes of a file, or of a part of it.
+    /// The bytes of a file, or of a part of it; at most [`CONTENT_MAX`] of them.
     pub fn cat(
         &self,
         vault: Select,
         path: &VaultPath,
         options: &ReadOptions,
     ) -> Result<FileContent> {
+        let file = self.open_file(vault, path, options.version)?;
+        let limit = options.limit.unwrap_or(CONTENT_MAX).min(CONTENT_MAX);
+        let length = limit.min(file.size.saturating_sub(options.offset));
+        let bytes = file.read_at(options.offset, usize::try_from(length).unwrap_or(0))?;
+        Ok(FileContent {
+            path: file.path,
+            bytes,
+            size: file.size,
+            version: file.version,
+        })
+    }
+
+    /// Finds a file, in the newest version or in that one.
+    pub fn open_file(
+        &self,
+        vault: Select,
+        path: &VaultPath,
+        version: Option<u64>,
+    ) -> Result<OpenFile> {
         let vault = self.vault(&vault, Verb::Read)?;
-        let limit = options.limit.unwrap_or(u64::MAX);
         if let Some(scratch) = self.scratch(&vault, path)? {
-            if options.version.is_some() {
+            if version.is_some() {
                 return Err(Error::Scratch { path: path.clone() });
             }
-            let (bytes, size) = scratch.read(path, options.offset, limit)?;
-            return Ok(FileContent {
+            let file = scratch.open_file(path)?;
+            let size = file.metadata().map_err(Error::io(path.to_string()))?.len();
+            return Ok(OpenFile {
                 path: path.clone(),
-                bytes,
                 size,
                 version: vault.version,
+                bytes: Bytes::Scratch(file),
             });
         }
         self.inner.host.check_own(path)?;
-        let (root, version) = match options.version {
+        let (root, version) = match version {
             Some(number) => (self.inner.vaults.version(vault.id, number)?.root, number),
             None => {
                 let vault = self.up_to_date(&vault)?;
@@ -101,29 +178,33 @@ impl Session {
         let trees = self.inner.vaults.trees();
         let (path, entry) = trees.resolve(root, path)?;
         let (content, size) = file_content(&path, &entry)?;
-        let length = limit.min(size.saturating_sub(options.offset));
-        let length = usize::try_from(length).unwrap_or(usize::MAX);
-        let bytes = trees.read(content, options.offset, length)?;
-        Ok(FileContent {
+        Ok(OpenFile {
             path,
-            bytes,
             size,
             version,
+            bytes: Bytes::Stored {
+                trees: trees.clone(),
+                content,
+            },
         })
     }
 
     /// Writes a file. What is written to one name of a hard-linked file is written to all.
+    ///
+    /// What `content` yields is stored as it comes, and no further than the vault's quota can allow.
     pub fn write(
         &self,
         vault: Select,
         path: &VaultPath,
-        source: Source<'_>,
+        content: &mut dyn Read,
         options: &WriteOptions,
     ) -> Result<Written> {
         let vault = self.vault(&vault, Verb::Work)?;
-        let mut reader = source.open()?;
+        let mut arriving = self.within_quota(&vault, path, content)?;
         if let Some(scratch) = self.scratch(&vault, path)? {
-            let size = scratch.write(path, &mut *reader, options, &self.scratch_room(&vault)?)?;
+            let room = self.scratch_room(&vault)?;
+            let written = scratch.write(path, &mut arriving, options, &room);
+            let size = arriving.judge(&vault, path, written)?;
             return Ok(Written {
                 path: path.clone(),
                 size,
@@ -134,7 +215,8 @@ impl Session {
         let trees = self.inner.vaults.trees();
         let _lease = self.inner.vaults.lease();
         // Stored before the vault is held: a large file must not make others wait.
-        let (content, size) = trees.write_content(&mut *reader)?;
+        let stored = trees.write_content(&mut arriving).map_err(Error::from);
+        let (content, size) = arriving.judge(&vault, path, stored)?;
         self.change_by(vault, Cause::Write, &[path], |edit, head| {
             let path = self.real_path(head, path, options.parents)?;
             if options.parents == Parents::Make {
@@ -169,27 +251,72 @@ impl Session {
     }
 }
 
-impl Source<'_> {
-    fn open(&self) -> Result<Box<dyn Read + '_>> {
-        let path = match self {
-            Source::Bytes(bytes) => return Ok(Box::new(*bytes)),
-            Source::HostFile(path) => *path,
-        };
-        let failed = || Error::io(path.display().to_string());
-        // A pipe without a writer must not hold us up.
-        let flags = OFlags::NONBLOCK.bits().cast_signed();
-        let file = File::options()
-            .read(true)
-            .custom_flags(flags)
-            .open(path)
-            .map_err(failed())?;
-        if !file.metadata().map_err(failed())?.is_file() {
-            return Err(Error::Invalid {
-                what: "host file",
-                reason: format!("{} is not a regular file", path.display()),
-            });
+impl Session {
+    /// The content, cut off where the quota surely refuses it.
+    fn within_quota<'a>(
+        &self,
+        vault: &Vault,
+        path: &VaultPath,
+        content: &'a mut dyn Read,
+    ) -> Result<Arriving<'a>> {
+        let trees = self.inner.vaults.trees();
+        let mut most: Option<(QuotaLimit, u64)> = None;
+        if let Some(bytes) = vault.quota.bytes {
+            // A vault that is above its quota already may still shrink.
+            let bytes = bytes.max(trees.root(vault.head)?.bytes());
+            most = Some((QuotaLimit::Bytes, bytes));
         }
-        Ok(Box::new(file))
+        if let Some(bytes) = vault.quota.file_bytes {
+            let there = trees.resolve(vault.head, path).ok();
+            let bytes = bytes.max(there.map_or(0, |(_, entry)| entry.size()));
+            if most.is_none_or(|(_, most)| bytes < most) {
+                most = Some((QuotaLimit::FileBytes, bytes));
+            }
+        }
+        Ok(Arriving {
+            content,
+            read: 0,
+            most,
+        })
+    }
+}
+
+/// Content that is read no further than a quota allows.
+struct Arriving<'a> {
+    content: &'a mut dyn Read,
+    read: u64,
+    most: Option<(QuotaLimit, u64)>,
+}
+
+impl Arriving<'_> {
+    fn is_too_much(&self) -> bool {
+        self.most.is_some_and(|(_, most)| self.read > most)
+    }
+
+    /// What came of storing it: when it was cut off, the reason is the quota.
+    fn judge<T>(&self, vault: &Vault, path: &VaultPath, outcome: Result<T>) -> Result<T> {
+        match self.most {
+            Some((limit, most)) if self.is_too_much() => Err(VaultError::QuotaExceeded {
+                vault: vault.name.clone(),
+                limit,
+                most,
+                wanted: self.read,
+                path: Some(path.clone()),
+            }
+            .into()),
+            _ => outcome,
+        }
+    }
+}
+
+impl Read for Arriving<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.is_too_much() {
+            return Err(io::ErrorKind::QuotaExceeded.into());
+        }
+        let size = self.content.read(buffer)?;
+        self.read += size as u64;
+        Ok(size)
     }
 }
 

@@ -1,6 +1,8 @@
 //! What every handler shares: the runtime, the daemon's place, and who is at work.
 
+use super::bodies::Bodies;
 use super::errors::Failure;
+use super::lanes::Lanes;
 use crate::place::Place;
 use crate::wire::CallId;
 use avfs_runtime::{Cancel, Control, ErrorKind, Principal, Runtime, Verb, WindowSize, may};
@@ -9,7 +11,7 @@ use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OwnedSemaphorePermit};
 
 /// The state of one daemon.
 pub(crate) struct App {
@@ -20,6 +22,8 @@ pub(crate) struct App {
     /// Told when the daemon shall end.
     pub stop: Notify,
     pub calls: Arc<Calls>,
+    pub lanes: Lanes,
+    pub bodies: Arc<Bodies>,
     busy: Arc<Mutex<Busyness>>,
 }
 
@@ -39,6 +43,8 @@ impl App {
             started: now,
             stop: Notify::new(),
             calls: Arc::default(),
+            lanes: Lanes::new(),
+            bodies: Arc::new(Bodies::new()),
             busy: Arc::new(Mutex::new(Busyness {
                 requests: 0,
                 since: now,
@@ -49,7 +55,11 @@ impl App {
     /// Marks a request as under way until the guard goes.
     pub fn enter(&self) -> AtWork {
         lock(&self.busy).requests += 1;
-        AtWork(Arc::clone(&self.busy))
+        AtWork {
+            busy: Arc::clone(&self.busy),
+            bodies: Arc::clone(&self.bodies),
+            body: Mutex::default(),
+        }
     }
 
     /// How long nothing has been asked; none while something is under way, an exec included, a job
@@ -67,11 +77,26 @@ impl App {
 }
 
 /// One request under way.
-pub(crate) struct AtWork(Arc<Mutex<Busyness>>);
+pub(crate) struct AtWork {
+    busy: Arc<Mutex<Busyness>>,
+    bodies: Arc<Bodies>,
+    /// The memory that its body takes, if it is a large one.
+    body: Mutex<Option<OwnedSemaphorePermit>>,
+}
+
+impl AtWork {
+    pub fn bodies(&self) -> &Bodies {
+        &self.bodies
+    }
+
+    pub fn hold(&self, body: OwnedSemaphorePermit) {
+        *lock(&self.body) = Some(body);
+    }
+}
 
 impl Drop for AtWork {
     fn drop(&mut self) {
-        let mut busy = lock(&self.0);
+        let mut busy = lock(&self.busy);
         busy.requests -= 1;
         busy.since = Instant::now();
     }

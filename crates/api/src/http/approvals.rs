@@ -154,5 +154,6 @@ fn tried_item(tried: SpeculationDetails) -> TriedItem {
             .split_terminator('\n')
             .map(|line| safe(line.as_bytes()))
             .collect(),
+        patch_truncated: tried.patch_truncated,
     }
 }

@@ -238,6 +238,7 @@ fn result_item(request: &EnvelopeRequest, report: ExecReport) -> EnvelopeResult 
         changed_files_b64,
         changes: report.changes.iter().map(items::change).collect(),
         patch: report.patch,
+        patch_truncated: report.patch_truncated,
         home_changes: report.home_changes,
         home_change_list: report
             .home_change_list

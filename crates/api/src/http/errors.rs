@@ -37,6 +37,14 @@ impl Failure {
         )
     }
 
+    /// The request is larger than any of its kind may be.
+    pub fn too_large(operation: &str, most: usize) -> Failure {
+        let what = format!("a request for {operation} has at most {most} bytes");
+        Failure::with_status(StatusCode::PAYLOAD_TOO_LARGE, ErrorKind::Invalid, what).hint(
+            "content of any size is sent as a stream: `avfs write --from-file`, `--stdin-file`",
+        )
+    }
+
     fn with_status(status: StatusCode, kind: ErrorKind, detail: impl Into<String>) -> Failure {
         Failure(Box::new(Problem {
             about: "about:blank".into(),
@@ -92,7 +100,12 @@ impl IntoResponse for Failure {
         let status =
             StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let body = serde_json::to_vec(&self.0).expect("a problem is plain text and numbers");
-        (status, [(header::CONTENT_TYPE, MEDIA_TYPE)], body).into_response()
+        let mut answer = (status, [(header::CONTENT_TYPE, MEDIA_TYPE)], body).into_response();
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            let soon = header::HeaderValue::from_static("1");
+            answer.headers_mut().insert(header::RETRY_AFTER, soon);
+        }
+        answer
     }
 }
 

@@ -1,32 +1,35 @@
 //! Exec over HTTP: one envelope at the end, or events while the command runs.
 
 use super::app::{AtWork, Call, Wishes};
+use super::bodies;
 use super::envelope::{self, Asked};
 use super::errors::Failure;
 use super::exec_input;
+use super::lanes::Place;
 use super::routes::{Reply, Routes, parse_vault, receive};
+use super::telling::{Telling, Told, pieces};
 use super::{App, Ask};
+use crate::bounds::lane_of;
 use crate::wire::{
-    Exec, ExecCancel, ExecCancelled, ExecResize, OutputChunk, StartedEvent, WaitingEvent,
-    WindowItem,
+    Exec, ExecCancel, ExecCancelled, ExecResize, Operation, OutputChunk, StartedEvent,
+    WaitingEvent, WindowItem,
 };
 use avfs_runtime::{ApprovalId, Cancel, OutputSink, Stream, WindowSize};
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, header};
 use axum::response::sse::{Event, Sse};
-use axum::response::{IntoResponse, Json, Response};
+use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use serde::Serialize;
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{self, error::TrySendError};
-use tokio_stream::StreamExt;
-use tokio_stream::wrappers::ReceiverStream;
 
 /// Events a slow reader may leave waiting before the command itself has to wait.
-const QUEUE: usize = 64;
+const QUEUE: usize = 4;
+/// The most bytes of output in one event.
+const PIECE: usize = 16 << 10;
 /// How often a waiting command looks whether its reader caught up, went away, or ran out of time.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
@@ -68,14 +71,15 @@ async fn exec(
 ) -> Result<Response, Failure> {
     let at_work = app.enter();
     let wants_events = accepts_events(request.headers());
-    let (caller, exec) = receive::<Exec>(request).await?;
+    let (caller, exec) = receive::<Exec>(&at_work, request).await?;
     let asked = Asked::new(parse_vault(&vault)?, exec)?;
+    let turn = app.lanes.enter(lane_of(Exec::NAME), &caller).await?;
     let ask = Ask::new(app, caller);
     let call = ask.app.calls.begin(ask.session.principal())?;
     if wants_events {
-        with_events(ask, asked, call, at_work)
+        with_events(ask, asked, call, (at_work, turn))
     } else {
-        at_once(ask, asked, call, at_work).await
+        at_once(ask, asked, call, (at_work, turn)).await
     }
 }
 
@@ -88,32 +92,44 @@ pub(crate) fn accepts_events(headers: &HeaderMap) -> bool {
 
 /// Answers with the envelope alone. If the caller goes away this future is dropped, and with it
 /// `call`, which ends the command.
-async fn at_once(ask: Ask, asked: Asked, call: Call, at_work: AtWork) -> Result<Response, Failure> {
-    let log = ask.app.place.log();
+async fn at_once(
+    ask: Ask,
+    asked: Asked,
+    call: Call,
+    under_way: (AtWork, Place),
+) -> Result<Response, Failure> {
+    let (log, bodies) = (ask.app.place.log(), Arc::clone(&ask.app.bodies));
     let stdin = exec_input::prepare(&asked, &call)?;
     let call_control = call.wishes().control();
     let sink = Silent {
         wishes: call.wishes(),
     };
     let running = tokio::task::spawn_blocking(move || {
-        let _at_work = at_work;
-        let report = ask
+        let _under_way = under_way;
+        let mut report = ask
             .session
             .exec(asked.request(stdin, call_control), &sink)?;
-        Ok::<_, Failure>(envelope::envelope(&asked, report))
+        let held = std::mem::take(&mut report.held);
+        let envelope = envelope::envelope(&asked, report);
+        Ok::<_, Failure>(bodies::write(&envelope, held))
     });
     let envelope = running.await.map_err(|_| Failure::panicked(&log))?;
     drop(call);
-    Ok(Json(envelope?).into_response())
+    envelope?.send(&bodies).await
 }
 
 /// Answers with events. If the caller goes away the stream is dropped, the sink's queue closes,
 /// and the command is ended.
-fn with_events(ask: Ask, asked: Asked, call: Call, at_work: AtWork) -> Result<Response, Failure> {
+fn with_events(
+    ask: Ask,
+    asked: Asked,
+    call: Call,
+    under_way: (AtWork, Place),
+) -> Result<Response, Failure> {
     let stdin = exec_input::prepare(&asked, &call)?;
     let (events, queue) = mpsc::channel(QUEUE);
     tokio::task::spawn_blocking(move || {
-        let _at_work = at_work;
+        let _under_way = under_way;
         let sink = Live {
             events,
             wishes: call.wishes(),
@@ -125,13 +141,16 @@ fn with_events(ask: Ask, asked: Asked, call: Call, at_work: AtWork) -> Result<Re
             .session
             .exec(asked.request(stdin, call.wishes().control()), &sink)
         {
-            Ok(report) => event("result", &envelope::envelope(&asked, report)),
-            Err(error) => event("error", Failure::from(error).problem()),
+            Ok(mut report) => {
+                let held = std::mem::take(&mut report.held);
+                Told::holding(event("result", &envelope::envelope(&asked, report)), held)
+            }
+            Err(error) => Told::new(event("error", Failure::from(error).problem())),
         };
         // An error here means that nobody is left to be told.
         let _ = sink.events.blocking_send(last);
     });
-    Ok(Sse::new(ReceiverStream::new(queue).map(Ok::<_, Infallible>)).into_response())
+    Ok(Sse::new(Telling::new(queue)).into_response())
 }
 
 pub(crate) fn event(name: &str, data: &impl Serialize) -> Event {
@@ -155,14 +174,14 @@ impl OutputSink for Silent {
 /// The sink of a caller who listens. A slow listener slows the command down, as a pipe would,
 /// but not beyond the command's own time limit: what is written after that is in the envelope.
 struct Live {
-    events: mpsc::Sender<Event>,
+    events: mpsc::Sender<Told>,
     wishes: Arc<Wishes>,
     seq: AtomicU64,
 }
 
 impl Live {
     fn send(&self, event: Event, until: Option<Instant>) {
-        let mut waiting = event;
+        let mut waiting = Told::new(event);
         while let Err(TrySendError::Full(event)) = self.events.try_send(waiting) {
             let late = until.is_some_and(|until| Instant::now() >= until);
             if late || self.cancelled().is_some() {
@@ -176,8 +195,10 @@ impl Live {
 
 impl OutputSink for Live {
     fn output(&self, stream: Stream, bytes: &[u8], until: Option<Instant>) {
-        let seq = self.seq.fetch_add(1, Ordering::Relaxed) + 1;
-        self.send(event(stream.name(), &OutputChunk::new(seq, bytes)), until);
+        for piece in pieces(bytes, PIECE) {
+            let seq = self.seq.fetch_add(1, Ordering::Relaxed) + 1;
+            self.send(event(stream.name(), &OutputChunk::new(seq, piece)), until);
+        }
     }
 
     fn waiting(&self, approval: ApprovalId) {

@@ -11,10 +11,10 @@ use avfs_runtime::{ErrorKind, ExecId, Stdin, Stream};
 use axum::body::BodyDataStream;
 use axum::extract::{Request, State};
 use axum::response::Json;
-use std::fs::File;
-use std::io::Write;
+use rustix::fs::OFlags;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use tokio::net::unix::pipe;
 use tokio_stream::StreamExt;
 
 pub(crate) fn routes(routes: Routes) -> Routes {
@@ -61,7 +61,7 @@ pub(crate) fn prepare(asked: &Asked, call: &Call) -> Result<Stdin, Failure> {
     };
     if let Some(write) = call.take_input() {
         // It ends when all is read, or when the command does.
-        std::thread::spawn(move || File::from(write).write_all(&whole));
+        tokio::spawn(give_all(write, whole));
     }
     Ok(Stdin::From(read))
 }
@@ -83,22 +83,45 @@ async fn input(
     Ok(Json(ExecInputTaken { bytes }))
 }
 
-/// Gives the command what comes, until there is no more or nobody reads it; says how much it was.
+/// Gives the command what comes, until there is no more or nobody reads it; says how much it was. No thread waits for
+/// a command that does not read.
 pub(crate) async fn pass_on(body: &mut BodyDataStream, pipe: OwnedFd) -> u64 {
-    let mut pipe = File::from(pipe);
     let mut given = 0;
+    let Ok(pipe) = writer(pipe) else {
+        return given;
+    };
     while let Some(Ok(piece)) = body.next().await {
-        let size = piece.len() as u64;
-        let written = tokio::task::spawn_blocking(move || {
-            let done = pipe.write_all(&piece);
-            (pipe, done)
-        });
         // A command that has ended reads no more.
-        let Ok((back, Ok(()))) = written.await else {
+        if give(&pipe, &piece).await.is_err() {
             break;
-        };
-        pipe = back;
-        given += size;
+        }
+        given += piece.len() as u64;
     }
     given
+}
+
+/// Gives the command all it reads, or as much as it does.
+pub(crate) async fn give_all(pipe: OwnedFd, bytes: Vec<u8>) {
+    if let Ok(pipe) = writer(pipe) {
+        // A command that has ended reads no more.
+        let _ = give(&pipe, &bytes).await;
+    }
+}
+
+async fn give(pipe: &pipe::Sender, mut bytes: &[u8]) -> std::io::Result<()> {
+    while !bytes.is_empty() {
+        pipe.writable().await?;
+        match pipe.try_write(bytes) {
+            Ok(size) => bytes = &bytes[size..],
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// A pipe that is written to when it has room.
+fn writer(pipe: OwnedFd) -> std::io::Result<pipe::Sender> {
+    rustix::fs::fcntl_setfl(&pipe, OFlags::NONBLOCK)?;
+    pipe::Sender::from_owned_fd(pipe)
 }

@@ -4,14 +4,14 @@ use super::Ask;
 use super::errors::Failure;
 use super::items;
 use super::routes::{Reply, Routes, parse};
-use super::transfer::host_path;
 use crate::wire::{
-    Base64, Cat, FileBody, Ls, MadeDirectory, Mkdir, Moved, Mv, Removed, Rm, Write, Written,
-    from_text, to_text,
+    Base64, Cat, FileBody, Listing, Ls, MadeDirectory, Mkdir, Moved, Mv, Removed, Rm, Write,
+    Written, from_text, to_text,
 };
 use avfs_runtime::{
-    Depth, ErrorKind, Parents, ReadOptions, Select, Source, VaultPath, WriteMode, WriteOptions,
+    Depth, ErrorKind, ListRequest, Parents, ReadOptions, Select, VaultPath, WriteMode, WriteOptions,
 };
+use std::io::Read;
 
 pub(crate) fn routes(routes: Routes) -> Routes {
     routes
@@ -25,8 +25,16 @@ pub(crate) fn routes(routes: Routes) -> Routes {
 
 fn ls(ask: &Ask, vault: Select, request: Ls) -> Reply<Ls> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
-    let listed = ask.session.ls(vault, &path).map_err(at(&path))?;
-    Ok(listed.into_iter().map(items::listed).collect())
+    let after = request.after.as_deref();
+    let asked = ListRequest {
+        after: after.map(|name| from_text(name, request.after_b64.as_ref())),
+        limit: request.limit,
+    };
+    let listing = ask.session.ls(vault, &path, &asked).map_err(at(&path))?;
+    Ok(Listing {
+        entries: listing.entries.into_iter().map(items::listed).collect(),
+        more: listing.more,
+    })
 }
 
 fn cat(ask: &Ask, vault: Select, request: Cat) -> Reply<Cat> {
@@ -48,40 +56,55 @@ fn cat(ask: &Ask, vault: Select, request: Cat) -> Reply<Cat> {
         size: file.size,
         offset: request.offset,
         more: end < file.size,
+        hint: (end < file.size).then(|| {
+            format!("ask again with the offset {end}; `avfs cat` without --json gives all of it")
+        }),
         version: file.version,
     })
 }
 
 fn write(ask: &Ask, vault: Select, request: Write) -> Reply<Write> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
-    let host_file = match &request.host_file {
-        Some(text) => Some(host_path(text, request.host_file_b64.as_ref())?),
-        None => None,
+    let mut content = match &request.content_b64 {
+        Some(exact) => &exact.0[..],
+        None => request.content.as_bytes(),
     };
-    let source = match (&host_file, &request.content_b64) {
-        (Some(file), _) => Source::HostFile(file),
-        (None, Some(exact)) => Source::Bytes(&exact.0),
-        (None, None) => Source::Bytes(request.content.as_bytes()),
-    };
-    let options = WriteOptions {
-        how: if request.append {
+    let options = write_options(request.append, request.parents, request.mode.as_deref())?;
+    store(ask, vault, &path, &mut content, &options)
+}
+
+pub(crate) fn write_options(
+    append: bool,
+    make_parents: bool,
+    mode: Option<&str>,
+) -> Result<WriteOptions, Failure> {
+    Ok(WriteOptions {
+        how: if append {
             WriteMode::Append
         } else {
             WriteMode::Replace
         },
-        parents: parents(request.parents),
-        mode: request.mode.as_deref().map(parse).transpose()?,
-    };
-    let written = ask
-        .session
-        .write(vault, &path, source, &options)
-        .map_err(at(&path))?;
+        parents: parents(make_parents),
+        mode: mode.map(parse).transpose()?,
+    })
+}
+
+/// Writes what `content` yields.
+pub(crate) fn store(
+    ask: &Ask,
+    vault: Select,
+    path: &VaultPath,
+    content: &mut dyn Read,
+    options: &WriteOptions,
+) -> Result<Written, Failure> {
+    let written = ask.session.write(vault, path, content, options);
+    let written = written.map_err(at(path))?;
     let (path, path_b64) = items::path(&written.path);
     Ok(Written {
         path,
         path_b64,
         size: written.size,
-        appended: request.append,
+        appended: options.how == WriteMode::Append,
         version: written.version,
     })
 }

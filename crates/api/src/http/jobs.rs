@@ -3,15 +3,16 @@
 use super::envelope::{self, Asked, Ended};
 use super::errors::Failure;
 use super::exec::{Silent, accepts_events, event};
-use super::exec_input::pass_on;
+use super::exec_input::{give_all, pass_on};
 use super::items;
-use super::routes::{Reply, Routes, by_method, parse, parse_vault, query, receive};
+use super::routes::{Reply, Routes, blocking, by_method, parse, parse_vault, query, receive};
 use super::{App, Ask};
+use crate::bounds::lane_of;
 use crate::wire::{
     Envelope, JobAnswer, JobItem, JobKill, JobKilled, JobList, JobListing, JobLogs, JobOffsets,
     JobPoll, JobPolled, JobResize, JobStart, JobStarted, JobStatus, JobStdin, JobStdinTaken,
-    JobWait, JobWaited, JobWord, KilledWord, LifetimeWord, LogChunk, LogRange, StartedWord,
-    StdinItem, StreamWord, WindowItem, to_text,
+    JobWait, JobWaited, JobWord, KilledWord, LifetimeWord, LogChunk, LogRange, Operation,
+    StartedWord, StdinItem, StreamWord, WindowItem, to_text,
 };
 use avfs_runtime::{
     Control, ErrorKind, JobId, JobInfo, JobRequest, JobStart as Begun, JobState, Lifetime,
@@ -23,7 +24,6 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::{get, post};
 use std::convert::Infallible;
-use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -39,9 +39,9 @@ const LOOK: Duration = Duration::from_secs(1);
 /// How long what nobody takes is still listened to.
 const DRAIN: Duration = Duration::from_millis(500);
 /// The most bytes in one event.
-const CHUNK: u64 = 64 << 10;
+const CHUNK: u64 = 16 << 10;
 /// Events a slow reader may leave waiting. The job itself never waits.
-const QUEUE: usize = 16;
+const QUEUE: usize = 4;
 const TERM: i32 = 15;
 const KILL: i32 = 9;
 
@@ -63,9 +63,10 @@ async fn start(
     request: Request,
 ) -> Result<Json<JobAnswer>, Failure> {
     let at_work = app.enter();
-    let (caller, request) = receive::<JobStart>(request).await?;
+    let (caller, request) = receive::<JobStart>(&at_work, request).await?;
     let lifetime = lifetime(&request)?;
     let asked = Asked::for_job(parse_vault(&vault)?, request.exec)?;
+    let turn = app.lanes.enter(lane_of(JobStart::NAME), &caller).await?;
     let log = app.place.log();
     let session = app.runtime.by(caller.principal);
     // It ends with this request: whoever goes away while the job is held for approval is not waited for.
@@ -74,7 +75,7 @@ async fn start(
         wishes: call.wishes(),
     };
     let begun = tokio::task::spawn_blocking(move || {
-        let _at_work = at_work;
+        let _under_way = (at_work, turn);
         begin(&session, asked, lifetime, &asker)
     });
     let answer = begun.await.map_err(|_| Failure::panicked(&log))?;
@@ -113,10 +114,10 @@ fn begin(
         Some(StdinItem::Base64(bytes)) => Some(bytes.0),
     };
     // A job that is over already reads nothing.
-    if let (Some(whole), Ok(mut input)) = (whole, runtime.job_input(info.id)) {
+    if let (Some(whole), Ok(input)) = (whole, runtime.job_input(info.id)) {
         runtime.job_end_input(info.id)?;
         // It ends when all is read, or when the command does.
-        std::thread::spawn(move || input.write_all(&whole));
+        tokio::runtime::Handle::current().spawn(give_all(input.into(), whole));
     }
     Ok(JobAnswer::Started(JobStarted {
         job_id: info.id.number(),
@@ -340,8 +341,7 @@ async fn logs(State(app): State<Arc<App>>, request: Request) -> Result<Response,
     let at_work = app.enter();
     let wants_events = accepts_events(request.headers());
     let resumed = resumed(&request);
-    let (caller, mut request) = receive::<JobLogs>(request).await?;
-    let ask = Ask::new(app, caller);
+    let (caller, mut request) = receive::<JobLogs>(&at_work, request).await?;
     if let Some([stdout, stderr]) = resumed {
         (request.stdout_offset, request.stderr_offset) = (stdout, stderr);
     }
@@ -352,14 +352,15 @@ async fn logs(State(app): State<Arc<App>>, request: Request) -> Result<Response,
             stderr_offset: request.stderr_offset,
             ..JobPoll::default()
         };
-        let log = ask.app.place.log();
-        let polled = tokio::task::spawn_blocking(move || poll(&ask, poll_request)).await;
-        return Ok(Json(polled.map_err(|_| Failure::panicked(&log))??).into_response());
+        return blocking::<JobPoll, _>(app, at_work, caller, move |ask| poll(ask, poll_request))
+            .await;
     }
+    let turn = app.lanes.enter(lane_of(JobLogs::NAME), &caller).await?;
+    let ask = Ask::new(app, caller);
     ask.session.job(JobId::new(request.job_id))?;
     let (events, queue) = mpsc::channel::<Event>(QUEUE);
     tokio::task::spawn_blocking(move || {
-        let _at_work = at_work;
+        let _under_way = (at_work, turn);
         if let Err(Some(failure)) = follow(&ask.session, &request, &events) {
             // An error here means that nobody is left to be told.
             let _ = events.blocking_send(event("error", failure.problem()));

@@ -5,6 +5,7 @@ use super::errors::Failure;
 use super::items;
 use super::routes::{Reply, Routes, parse};
 use crate::wire::{Journal, JournalItem, JournalListing, JournalVerified, JournalVerify};
+use avfs_runtime::bounds::JOURNAL_MAX;
 use avfs_runtime::{
     Action, JournalCheck, JournalFilter, JournalOrder, JournalProblem, Time, VaultName, VaultPath,
 };
@@ -37,6 +38,7 @@ fn list(ask: &Ask, request: Journal) -> Reply<Journal> {
         },
     };
     let entries = ask.session.journal(vault.as_ref(), filter)?;
+    let truncated = request.limit > entries.len() && entries.len() == JOURNAL_MAX;
     let names: HashMap<String, String> = ask
         .session
         .vault_list()?
@@ -67,6 +69,7 @@ fn list(ask: &Ask, request: Journal) -> Reply<Journal> {
         .collect();
     Ok(JournalListing {
         total_count: entries.len(),
+        truncated,
         entries,
     })
 }

@@ -2,9 +2,11 @@
 
 mod app;
 mod approvals;
+mod bodies;
 mod caller;
 mod care;
 mod checkpoints;
+mod content;
 mod daemon;
 mod envelope;
 mod envelope_approval;
@@ -17,11 +19,13 @@ mod items;
 mod jobs;
 mod journal;
 mod labels;
+mod lanes;
 mod mounts;
 mod paths;
 mod policy;
 mod routes;
 mod search;
+mod telling;
 mod transfer;
 mod vaults;
 mod versions;
@@ -41,7 +45,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
 
 fn all_routes() -> Routes {
     let routes = vaults::routes(Routes::new());
-    let routes = files::routes(routes);
+    let routes = content::routes(files::routes(routes));
     let routes = transfer::routes(routes);
     let routes = paths::routes(routes);
     let routes = versions::routes(routes);

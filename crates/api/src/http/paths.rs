@@ -82,6 +82,7 @@ fn tree(ask: &Ask, vault: Select, request: Tree) -> Reply<Tree> {
         files,
         directories,
         entries,
+        truncated: listed.truncated,
         version: listed.version,
     })
 }

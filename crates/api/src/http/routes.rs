@@ -2,17 +2,18 @@
 
 use super::App;
 use super::app::AtWork;
+use super::bodies;
 use super::caller::{Ask, Caller, admit};
 use super::errors::Failure;
+use crate::bounds::lane_of;
 use crate::wire::{CURRENT, Method, Operation};
 use avfs_runtime::{ErrorKind, Running, Select};
 use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::{Path, Query, Request, State};
-use axum::http::{StatusCode, Uri};
-use axum::response::{IntoResponse, Json, Response};
+use axum::http::Uri;
+use axum::response::Response;
 use axum::routing::{MethodRouter, delete, get, post, put};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
@@ -98,38 +99,49 @@ where
     F: FnOnce(&Ask, O) -> Reply<O> + Send + 'static,
 {
     let at_work = app.enter();
-    let (caller, request) = receive::<O>(request).await?;
-    let ask = Ask::new(app, caller);
-    blocking(ask, at_work, move |ask| serve(ask, request)).await
+    let (caller, request) = receive::<O>(&at_work, request).await?;
+    blocking::<O, _>(app, at_work, caller, move |ask| serve(ask, request)).await
 }
 
-/// Answers on a thread that may block.
-async fn blocking<R, F>(ask: Ask, at_work: AtWork, serve: F) -> Result<Response, Failure>
+/// Answers on a thread that may block, when it is the request's turn.
+pub(crate) async fn blocking<O, F>(
+    app: Arc<App>,
+    at_work: AtWork,
+    caller: Caller,
+    serve: F,
+) -> Result<Response, Failure>
 where
-    R: Serialize + Send + 'static,
-    F: FnOnce(&Ask) -> Result<R, Failure> + Send + 'static,
+    O: Operation,
+    F: FnOnce(&Ask) -> Reply<O> + Send + 'static,
 {
-    let log = ask.app.place.log();
+    let (log, bodies) = (app.place.log(), Arc::clone(&app.bodies));
+    let turn = app.lanes.enter(lane_of(O::NAME), &caller).await?;
+    let ask = Ask::new(app, caller);
     let reply = tokio::task::spawn_blocking(move || {
-        let _at_work = at_work;
-        serve(&ask)
+        let _under_way = (at_work, turn);
+        serve(&ask).map(|answer| bodies::write(&answer, Vec::new()))
     });
     let reply = reply.await.map_err(|_| Failure::panicked(&log))?;
-    Ok((StatusCode::OK, Json(reply?)).into_response())
+    reply?.send(&bodies).await
 }
 
 /// The operation a request asks for, and who asks.
-pub(crate) async fn receive<O: Operation>(request: Request) -> Result<(Caller, O), Failure> {
+pub(crate) async fn receive<O: Operation>(
+    at_work: &AtWork,
+    request: Request,
+) -> Result<(Caller, O), Failure> {
     let (parts, body) = request.into_parts();
     let caller = admit::<O>(&parts)?;
     let request = match O::METHOD {
         Method::Get | Method::Put => parse_query(&parts.uri)?,
-        Method::Post | Method::Delete => parse_body(body).await?,
+        Method::Post | Method::Delete => {
+            bodies::receive(O::NAME, at_work, &parts.headers, body).await?
+        }
     };
     Ok((caller, request))
 }
 
-/// The same for an operation whose request is in the address, with the body as it comes.
+/// As [`receive`] for an operation whose request is in the address, with the body as it comes.
 pub(crate) fn query<O: Operation>(request: Request) -> Result<(Caller, O, Body), Failure> {
     let (parts, body) = request.into_parts();
     let caller = admit::<O>(&parts)?;
@@ -141,16 +153,6 @@ fn parse_query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Failure> {
         Ok(Query(request)) => Ok(request),
         Err(error) => Err(Failure::invalid(error.body_text())),
     }
-}
-
-async fn parse_body<T: DeserializeOwned>(body: Body) -> Result<T, Failure> {
-    // Files are written through here, so there is no limit but the vault's own.
-    let bytes = to_bytes(body, usize::MAX)
-        .await
-        .map_err(|error| Failure::invalid(format!("the body did not arrive: {error}")))?;
-    let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
-    serde_json::from_slice(text)
-        .map_err(|error| Failure::invalid(format!("the body is not what was expected: {error}")))
 }
 
 /// The vault an address means.

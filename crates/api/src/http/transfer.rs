@@ -1,14 +1,18 @@
 //! In and out over HTTP: by a path of the host, or as a stream of bytes.
 
+use super::bodies;
+use super::content::{Arriving, pass_on};
 use super::errors::Failure;
 use super::files::{at, vault_path};
 use super::items;
 use super::routes::{Reply, Routes, parse_vault, query};
 use super::watch::{Caller, Here};
 use super::{App, Ask};
+use crate::bounds::lane_of;
 use crate::wire::{
     ArchiveRead, ArchiveWrite, BackItem, BackWord, Base64, Export, ExportArchive, ExportChanges,
-    Exported, ExportedChanges, Import, Imported, RunsByItselfItem, from_text, to_text,
+    Exported, ExportedChanges, HostPath, Import, Imported, Operation, RunsByItselfItem, from_text,
+    to_text,
 };
 use avfs_runtime::{
     Back, BackAction, BackMode, ExportReport, Gitignores, Hooks, ImportFilter, ImportFrom,
@@ -17,19 +21,18 @@ use avfs_runtime::{
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Json, Response};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{get, put};
 use std::ffi::OsString;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::mpsc;
-use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 
 /// Pieces of a stream that may wait for the other side.
-const QUEUE: usize = 8;
+const QUEUE: usize = 2;
 const PIECE: usize = 256 << 10;
 
 pub(crate) fn routes(routes: Routes) -> Routes {
@@ -204,7 +207,8 @@ fn export_changes(
 }
 
 /// The daemon's own directory means nothing to a client, so only absolute paths do.
-pub(crate) fn host_path(text: &str, exact: Option<&Base64>) -> Result<PathBuf, Failure> {
+pub(crate) fn host_path(path: &HostPath, exact: Option<&Base64>) -> Result<PathBuf, Failure> {
+    let text = path.as_str();
     let path = PathBuf::from(OsString::from_vec(from_text(text, exact)));
     if path.is_absolute() {
         Ok(path)
@@ -223,17 +227,18 @@ async fn archive_write(
     let (at_work, log) = (app.enter(), app.place.log());
     let select = parse_vault(&vault)?;
     let (caller, asked, body) = query::<ArchiveWrite>(request)?;
-    let ask = Ask::new(app, caller);
     let at = vault_path(&asked.path, asked.path_b64.as_ref())?;
+    let turn = app
+        .lanes
+        .enter(lane_of(ArchiveWrite::NAME), &caller)
+        .await?;
+    let bodies = Arc::clone(&app.bodies);
+    let ask = Ask::new(app, caller);
     let here = Here::default();
     let gone = here.0.clone();
-    let (pieces, queue) = mpsc::channel(QUEUE);
+    let (pieces, mut arriving) = Arriving::new();
     let work = tokio::task::spawn_blocking(move || {
-        let _at_work = at_work;
-        let mut arriving = Arriving {
-            queue,
-            piece: Vec::new().into(),
-        };
+        let _under_way = (at_work, turn);
         let exclude = asked.exclude.lines().map(str::to_owned).collect();
         let import = avfs_runtime::Import {
             vault: select,
@@ -245,42 +250,14 @@ async fn archive_write(
                 max_depth: asked.max_depth,
             },
         };
-        bring_in(&ask, import, &Caller { gone })
+        let done = bring_in(&ask, import, &Caller { gone });
+        done.map(|answer| bodies::write(&answer, Vec::new()))
     });
-    let mut body = body.into_data_stream();
-    while let Some(piece) = body.next().await {
-        let broken = piece.is_err();
-        let piece = piece.map_err(|error| io::Error::other(error.to_string()));
-        // Nobody takes it: the work has ended, and says why.
-        if pieces.send(piece).await.is_err() || broken {
-            break;
-        }
-    }
-    drop(pieces);
+    pass_on(body, pieces).await;
     let answer = work.await;
     drop(here);
     let answer = answer.map_err(|_| Failure::panicked(&log))?;
-    Ok(Json(answer?).into_response())
-}
-
-/// A request's body, for a thread that may wait.
-struct Arriving {
-    queue: mpsc::Receiver<io::Result<axum::body::Bytes>>,
-    piece: axum::body::Bytes,
-}
-
-impl Read for Arriving {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while self.piece.is_empty() {
-            match self.queue.blocking_recv() {
-                Some(piece) => self.piece = piece?,
-                None => return Ok(0),
-            }
-        }
-        let size = buffer.len().min(self.piece.len());
-        buffer[..size].copy_from_slice(&self.piece.split_to(size));
-        Ok(size)
-    }
+    answer?.send(&bodies).await
 }
 
 async fn archive_read(
@@ -291,12 +268,13 @@ async fn archive_read(
     let (at_work, log) = (app.enter(), app.place.log());
     let select = parse_vault(&vault)?;
     let (caller, asked, _) = query::<ArchiveRead>(request)?;
-    let ask = Ask::new(app, caller);
     let path = vault_path(&asked.path, asked.path_b64.as_ref())?;
+    let turn = app.lanes.enter(lane_of(ArchiveRead::NAME), &caller).await?;
+    let ask = Ask::new(app, caller);
     let (begun, first) = tokio::sync::oneshot::channel();
     let (pieces, queue) = mpsc::channel::<io::Result<Vec<u8>>>(QUEUE);
     tokio::task::spawn_blocking(move || {
-        let _at_work = at_work;
+        let _under_way = (at_work, turn);
         let mut leaving = Leaving {
             pieces: pieces.clone(),
             begun: Some(begun),

@@ -84,7 +84,9 @@ fn diff(ask: &Ask, vault: Select, request: Diff) -> Reply<Diff> {
         to: diff.to,
         identical: changes.is_empty(),
         changes,
+        truncated: diff.truncated,
         patch: diff.patch,
+        patch_truncated: diff.patch_truncated,
         file: diff.file.map(file_diff),
     })
 }

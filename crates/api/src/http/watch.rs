@@ -2,15 +2,17 @@
 //! ends it.
 
 use super::App;
+use super::bodies::{self, Bodies};
 use super::caller::Ask;
 use super::errors::Failure;
 use super::exec::{accepts_events, event};
 use super::routes::{Reply, Routes, by_method, parse_vault, receive};
+use crate::bounds::lane_of;
 use crate::wire::{Operation, ProgressEvent};
 use avfs_runtime::{Progress, Select, Watcher};
 use axum::extract::{Path, Request, State};
 use axum::response::sse::{Event, Sse};
-use axum::response::{IntoResponse, Json, Response};
+use axum::response::{IntoResponse, Response};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,16 +35,18 @@ impl Routes {
             let (at_work, log) = (app.enter(), app.place.log());
             let wants_events = accepts_events(request.headers());
             let select = parse_vault(&vault)?;
-            let (caller, request) = receive::<O>(request).await?;
+            let (caller, request) = receive::<O>(&at_work, request).await?;
+            let turn = app.lanes.enter(lane_of(O::NAME), &caller).await?;
+            let bodies = Arc::clone(&app.bodies);
             let ask = Ask::new(app, caller);
             let work = move |watcher: &dyn Watcher| {
-                let _at_work = at_work;
+                let _under_way = (at_work, turn);
                 serve(&ask, select, request, watcher)
             };
             if wants_events {
                 Ok(with_events::<O>(work))
             } else {
-                at_once::<O>(work, &log).await
+                at_once::<O>(work, &log, &bodies).await
             }
         };
         self.add::<O>(by_method::<O, _, _>(handler))
@@ -52,15 +56,17 @@ impl Routes {
 async fn at_once<O: Operation>(
     work: impl FnOnce(&dyn Watcher) -> Reply<O> + Send + 'static,
     log: &std::path::Path,
+    bodies: &Bodies,
 ) -> Result<Response, Failure> {
     let here = Here::default();
     let caller = Caller {
         gone: here.0.clone(),
     };
-    let answer = tokio::task::spawn_blocking(move || work(&caller)).await;
+    let work = move || work(&caller).map(|answer| bodies::write(&answer, Vec::new()));
+    let answer = tokio::task::spawn_blocking(work).await;
     let answer = answer.map_err(|_| Failure::panicked(log))?;
     drop(here);
-    Ok(Json(answer?).into_response())
+    answer?.send(bodies).await
 }
 
 fn with_events<O: Operation>(

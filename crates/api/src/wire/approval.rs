@@ -104,6 +104,9 @@ pub struct TriedItem {
     pub changes: Vec<ChangeItem>,
     /// The changes in unified form, escaped line by line.
     pub patch: Vec<String>,
+    /// Whether the patch ends before the last change.
+    #[serde(default)]
+    pub patch_truncated: bool,
 }
 
 #[derive(Clone, Serialize, Deserialize)]

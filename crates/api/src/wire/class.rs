@@ -95,6 +95,8 @@ const EVERYWHERE: &[&str] = &[
     "ls",
     "cat",
     "write",
+    "read_content",
+    "write_content",
     "mkdir",
     "rm",
     "mv",

@@ -60,8 +60,14 @@ pub struct DiffReport {
     pub to: String,
     pub identical: bool,
     pub changes: Vec<ChangeItem>,
+    /// Whether there are more than the 10,000 that one answer holds.
+    #[serde(default)]
+    pub truncated: bool,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub patch: Option<String>,
+    /// Whether the patch ends before the last change: one answer holds 2 MiB of it.
+    #[serde(skip_serializing_if = "super::exec::is_false", default)]
+    pub patch_truncated: bool,
     /// The lines, where the difference is that of one file.
     #[serde(flatten, skip_serializing_if = "Option::is_none", default)]
     pub file: Option<FileDiffItem>,

@@ -12,10 +12,18 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exec {
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        default,
+        deserialize_with = "super::words::bounded"
+    )]
     pub argv: Vec<String>,
     /// All of `argv` exactly, when a part of it is not UTF-8.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        default,
+        deserialize_with = "super::words::bounded_if_any"
+    )]
     pub argv_b64: Option<Vec<Base64>>,
     /// Text for the shell instead of `argv`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -32,7 +40,7 @@ pub struct Exec {
     /// Left out: as the vault's settings say, else five minutes. 0: no limit.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub timeout_ms: Option<u64>,
-    /// How many bytes of each stream the envelope keeps. Left out: 1 MiB.
+    /// How many bytes of each stream the envelope keeps. Left out: 1 MiB; at most 4 MiB.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub output_limit: Option<usize>,
     /// What the command reads: all of it here, or as [`ExecInput`] brings it. Left out: nothing.
@@ -76,7 +84,7 @@ pub struct Exec {
     pub list_home_changes: bool,
 }
 
-fn is_false(flag: &bool) -> bool {
+pub(super) fn is_false(flag: &bool) -> bool {
     !flag
 }
 
@@ -287,6 +295,9 @@ pub struct EnvelopeResult {
     /// The changes in unified form, when it was asked for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub patch: Option<String>,
+    /// Whether the patch ends before the last change: one answer holds 2 MiB of it.
+    #[serde(skip_serializing_if = "is_false", default)]
+    pub patch_truncated: bool,
     pub home_changes: usize,
     /// Which they are, when it was asked for.
     #[serde(skip_serializing_if = "Option::is_none", default)]

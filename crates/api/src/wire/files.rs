@@ -9,6 +9,22 @@ pub struct Ls {
     pub path: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
+    /// Only names that sort behind this one: the last of the answer before.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub after: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub after_b64: Option<Base64>,
+    /// At most so many; 10,000 when left out, and at most.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub limit: Option<usize>,
+}
+
+/// Names in a directory, in order.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Listing {
+    pub entries: Vec<ListedEntry>,
+    /// Whether there are names behind the last one.
+    pub more: bool,
 }
 
 /// One name in a directory.
@@ -47,7 +63,7 @@ pub struct Cat {
     /// The first byte wanted.
     #[serde(default)]
     pub offset: u64,
-    /// At most so many bytes; all of them when left out.
+    /// At most so many bytes; 1 MiB when left out, and at most. [`ReadContent`] gives all of a file.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub limit: Option<u64>,
 }
@@ -69,6 +85,9 @@ pub struct FileBody {
     /// Whether the file goes on behind the content.
     #[serde(default)]
     pub more: bool,
+    /// How to get the rest, where there is more.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub hint: Option<String>,
     /// The vault's version that was read.
     pub version: u64,
 }
@@ -83,11 +102,41 @@ pub struct Write {
     pub content: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub content_b64: Option<Base64>,
-    /// An absolute path of the host to read the content from instead.
+    #[serde(default)]
+    pub append: bool,
+    /// Makes missing directories above it.
+    #[serde(default)]
+    pub parents: bool,
+    /// The mode afterwards, octal or symbolic.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub host_file: Option<String>,
+    pub mode: Option<String>,
+}
+
+/// Reads a file of any size; the answer is its content.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReadContent {
+    pub path: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub host_file_b64: Option<Base64>,
+    pub path_b64: Option<Base64>,
+    /// The vault's version to read from; the newest when left out.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub version: Option<u64>,
+    /// The first byte wanted.
+    #[serde(default)]
+    pub offset: u64,
+    /// At most so many bytes; all of them when left out.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub limit: Option<u64>,
+}
+
+/// Writes a file of any size; the body is its content.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WriteContent {
+    pub path: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub path_b64: Option<Base64>,
     #[serde(default)]
     pub append: bool,
     /// Makes missing directories above it.

@@ -126,7 +126,7 @@ pub struct JobPoll {
     pub stdout_offset: u64,
     #[serde(default)]
     pub stderr_offset: u64,
-    /// At most so many bytes of each stream. Left out, and at most: 4 MiB.
+    /// At most so many bytes of each stream. Left out, and at most: 1 MiB.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub limit: Option<u64>,
     /// Adds the envelope of a job that is over.

@@ -32,6 +32,7 @@ pub struct Journal {
     /// Only entries with a larger id.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub after: Option<u64>,
+    /// At most so many, and at most 1,000.
     #[serde(default = "Journal::default_limit")]
     pub limit: usize,
     /// The oldest first, instead of the newest.
@@ -51,6 +52,9 @@ pub struct JournalListing {
     pub entries: Vec<JournalItem>,
     /// How many are listed.
     pub total_count: usize,
+    /// Whether fewer are listed than were asked for: one answer holds 1,000.
+    #[serde(default)]
+    pub truncated: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -14,7 +14,10 @@ mod daemon;
 mod diff;
 mod exec;
 mod exec_options;
+#[cfg(test)]
+mod fields;
 mod files;
+mod host;
 mod jobs;
 mod journal;
 mod labels;
@@ -27,6 +30,7 @@ mod size;
 mod transfer;
 mod vault;
 mod versions;
+mod words;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -63,8 +67,10 @@ pub use exec_options::{
     ProfileWord, StdinItem, StreamWord, TtyAsk, WindowItem,
 };
 pub use files::{
-    Cat, FileBody, ListedEntry, Ls, MadeDirectory, Mkdir, Moved, Mv, Removed, Rm, Write, Written,
+    Cat, FileBody, ListedEntry, Listing, Ls, MadeDirectory, Mkdir, Moved, Mv, ReadContent, Removed,
+    Rm, Write, WriteContent, Written,
 };
+pub use host::HostPath;
 pub use jobs::{
     JobAnswer, JobEvent, JobItem, JobKill, JobKilled, JobList, JobListing, JobLogs, JobOffsets,
     JobPoll, JobPolled, JobResize, JobStart, JobStarted, JobStatus, JobStdin, JobStdinTaken,
@@ -157,6 +163,12 @@ macro_rules! operations {
         pub const OPERATIONS: &[OperationLine] = &[
             $(OperationLine { name: $name, method: Method::$method, route: $route },)*
         ];
+
+        /// Every operation with the fields of its request.
+        #[cfg(test)]
+        fn fields_of_all() -> Vec<(&'static str, Vec<fields::Field>)> {
+            vec![$(($name, fields::fields_of::<$request>())),*]
+        }
     };
 }
 
@@ -178,9 +190,11 @@ operations! {
     PathLog, "log", Post "/v1/vaults/{vault}/files/log" => Vec<PathVersionItem>;
     Checkout, "checkout", Post "/v1/vaults/{vault}/files/checkout" => CheckedOut;
     Revert, "revert", Post "/v1/vaults/{vault}/files/revert" => Reverted;
-    Ls, "ls", Post "/v1/vaults/{vault}/files/ls" => Vec<ListedEntry>;
+    Ls, "ls", Post "/v1/vaults/{vault}/files/ls" => Listing;
     Cat, "cat", Post "/v1/vaults/{vault}/files/cat" => FileBody;
     Write, "write", Post "/v1/vaults/{vault}/files/write" => Written;
+    ReadContent, "read_content", Get "/v1/vaults/{vault}/files/content" => ();
+    WriteContent, "write_content", Put "/v1/vaults/{vault}/files/content" => Written;
     Mkdir, "mkdir", Post "/v1/vaults/{vault}/files/mkdir" => MadeDirectory;
     Rm, "rm", Post "/v1/vaults/{vault}/files/rm" => Removed;
     Mv, "mv", Post "/v1/vaults/{vault}/files/mv" => Moved;

@@ -1,6 +1,6 @@
 //! Views of vaults on the host, and taking in what was written in them.
 
-use super::{Base64, ChangeItem, SkippedItem};
+use super::{Base64, ChangeItem, HostPath, SkippedItem};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -25,7 +25,7 @@ pub struct CommitItem {
 pub struct Mount {
     /// An absolute path; a directory in the home when left out.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub dir: Option<String>,
+    pub dir: Option<HostPath>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub dir_b64: Option<Base64>,
     #[serde(default)]
@@ -78,7 +78,7 @@ pub struct MountListing {
 #[serde(deny_unknown_fields)]
 pub struct Unmount {
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub dir: Option<String>,
+    pub dir: Option<HostPath>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub dir_b64: Option<Base64>,
     #[serde(skip_serializing_if = "Option::is_none", default)]

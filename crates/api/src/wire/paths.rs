@@ -192,6 +192,9 @@ pub struct TreeListing {
     pub path_b64: Option<Base64>,
     /// The path itself first, every directory before what is in it.
     pub entries: Vec<TreeEntry>,
+    /// Whether there are more than the 10,000 that one answer holds.
+    #[serde(default)]
+    pub truncated: bool,
     pub files: usize,
     pub directories: usize,
     pub version: u64,

@@ -43,7 +43,11 @@ pub struct RuleItem {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyExplain {
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        default,
+        deserialize_with = "super::words::bounded"
+    )]
     pub argv: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub shell: Option<String>,

@@ -30,6 +30,7 @@ pub struct Grep {
     pub globs: Vec<String>,
     #[serde(default)]
     pub output: GrepOutput,
+    /// At most so many lines, and at most 10,000.
     #[serde(default = "Grep::default_limit")]
     pub limit: usize,
 }

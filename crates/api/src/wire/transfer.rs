@@ -1,13 +1,13 @@
 //! In and out: directories, archives and revisions of this machine, into a vault and out of it.
 
-use super::{Base64, SkippedItem};
+use super::{Base64, HostPath, SkippedItem};
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Import {
     /// An absolute directory of the host, or a tar archive there.
-    pub host_dir: String,
+    pub host_dir: HostPath,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub host_dir_b64: Option<Base64>,
     pub path: String,
@@ -63,7 +63,7 @@ pub struct Export {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
     /// An absolute directory of the host that is new or empty.
-    pub host_dir: String,
+    pub host_dir: HostPath,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub host_dir_b64: Option<Base64>,
     /// Replaces files that are there, in a directory that need not be empty.
@@ -82,7 +82,7 @@ pub struct ExportArchive {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
     /// An absolute file of the host that is not there yet; its ending says how to compress.
-    pub host_file: String,
+    pub host_file: HostPath,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub host_file_b64: Option<Base64>,
 }
@@ -118,7 +118,7 @@ pub struct Exported {
 #[serde(deny_unknown_fields)]
 pub struct ExportChanges {
     /// The absolute directory of the host that was imported.
-    pub host_dir: String,
+    pub host_dir: HostPath,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub host_dir_b64: Option<Base64>,
     /// Where it was imported to; the latest such place when left out.

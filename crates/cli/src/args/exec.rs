@@ -69,7 +69,7 @@ pub struct RunArgs {
     /// Keep that fork if the command exits with 0
     #[arg(long, requires = "fork")]
     pub keep_on_success: bool,
-    /// Keep so many bytes of each output stream in the report
+    /// Keep so many bytes of each output stream in the report, up to 4 MiB
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub output_limit: Option<u64>,
     /// Let it use so much memory, as 512m or 2g

@@ -76,7 +76,7 @@ fn bring_tools(stage: &Stage, session: &mut Session) -> Result<()> {
         fs::write(dir.join(name), script).map_err(failed("write to"))?;
     }
     session.call(&Import {
-        host_dir: dir.to_string_lossy().into_owned(),
+        host_dir: dir.to_string_lossy().into_owned().into(),
         path: "/workspace".into(),
         ..Import::default()
     })?;
@@ -175,7 +175,7 @@ fn plant(stage: &Stage, session: &mut Session) -> Result<AttackItem> {
     session.call(&Export {
         path: "/workspace/planted".into(),
         path_b64: None,
-        host_dir: exported.to_string_lossy().into_owned(),
+        host_dir: exported.to_string_lossy().into_owned().into(),
         host_dir_b64: None,
         overwrite: false,
         allow_hooks: true,

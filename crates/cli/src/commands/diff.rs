@@ -3,7 +3,7 @@
 use super::paths;
 use crate::args::DiffArgs;
 use crate::error::{Error, Result};
-use crate::output::{Output, changes};
+use crate::output::{Output, changes, note};
 use crate::session::Session;
 use avfs_api::wire::{Diff, DiffReport};
 use std::ffi::{OsStr, OsString};
@@ -12,7 +12,17 @@ use std::os::unix::ffi::OsStrExt;
 pub fn run(args: DiffArgs, session: &mut Session, output: Output) -> Result<()> {
     let request = request(&args)?;
     let report = session.call(&request)?;
-    output.answer(&report, |report| text(report, &args))
+    output.answer(&report, |report| text(report, &args))?;
+    if report.truncated {
+        let shown = report.changes.len();
+        note(&format!(
+            "note: only the first {shown} changes are shown; name a directory to see those in it"
+        ))?;
+    }
+    if report.patch_truncated {
+        note(&"note: the patch is cut off; name a path to see the patch of it alone")?;
+    }
+    Ok(())
 }
 
 fn request(args: &DiffArgs) -> Result<Diff> {

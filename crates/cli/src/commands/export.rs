@@ -33,7 +33,7 @@ pub fn run(args: ExportArgs, session: &mut Session, output: Output) -> Result<()
             let request = ExportArchive {
                 path,
                 path_b64,
-                host_file,
+                host_file: host_file.into(),
                 host_file_b64,
             };
             let exported = session.call_watched(&request, output, "exporting")?;
@@ -44,7 +44,7 @@ pub fn run(args: ExportArgs, session: &mut Session, output: Output) -> Result<()
             let request = Export {
                 path,
                 path_b64,
-                host_dir,
+                host_dir: host_dir.into(),
                 host_dir_b64,
                 overwrite: args.overwrite,
                 allow_hooks: args.allow_hooks,
@@ -113,7 +113,7 @@ fn changes(
         None => (None, None),
     };
     let request = ExportChanges {
-        host_dir,
+        host_dir: host_dir.into(),
         host_dir_b64,
         path,
         path_b64,

@@ -29,7 +29,7 @@ pub fn run(args: FindArgs, session: &mut Session, output: Output) -> Result<()> 
         let paths = report.results.iter().map(|found| printable(&found.path));
         paths.collect::<Vec<_>>().join("\n")
     })?;
-    if report.truncated && !output.is_json() {
+    if report.truncated {
         let count = report.count;
         note(&format!(
             "note: only the first {count} paths are shown; see --limit"

@@ -30,7 +30,7 @@ pub fn run(args: ImportArgs, session: &mut Session, output: Output) -> Result<()
     }
     let (host_dir, host_dir_b64) = paths::on_host(&args.source)?;
     let request = Import {
-        host_dir,
+        host_dir: host_dir.into(),
         host_dir_b64,
         path,
         path_b64,

@@ -7,11 +7,11 @@ use crate::output::changes::printable;
 use crate::output::table::time;
 use crate::output::{Output, style};
 use crate::session::Session;
-use avfs_api::wire::{ListedEntry, Ls, TypeWord};
+use avfs_api::wire::{Base64, ListedEntry, Ls, TypeWord};
 
 pub fn run(args: LsArgs, session: &mut Session, output: Output) -> Result<()> {
     let (path, path_b64) = paths::in_vault(&args.path);
-    let entries = session.call(&Ls { path, path_b64 })?;
+    let entries = all(session, path, path_b64)?;
     output.answer(&entries, |entries| {
         let shown: Vec<&ListedEntry> = entries
             .iter()
@@ -23,6 +23,29 @@ pub fn run(args: LsArgs, session: &mut Session, output: Output) -> Result<()> {
             short_text(&shown)
         }
     })
+}
+
+/// Every name, asked for a part at a time.
+fn all(session: &mut Session, path: String, path_b64: Option<Base64>) -> Result<Vec<ListedEntry>> {
+    let mut request = Ls {
+        path,
+        path_b64,
+        after: None,
+        after_b64: None,
+        limit: None,
+    };
+    let mut entries: Vec<ListedEntry> = Vec::new();
+    loop {
+        let part = session.call(&request)?;
+        entries.extend(part.entries);
+        match entries.last() {
+            Some(last) if part.more => {
+                request.after = Some(last.name.clone());
+                request.after_b64.clone_from(&last.name_b64);
+            }
+            _ => return Ok(entries),
+        }
+    }
 }
 
 fn short_text(entries: &[&ListedEntry]) -> String {

@@ -33,7 +33,7 @@ pub fn run(args: MountArgs, session: &mut Session, output: Output) -> Result<()>
         hint: None,
     })?;
     let request = Mount {
-        dir,
+        dir: dir.map(Into::into),
         dir_b64,
         readonly: args.readonly,
         at: args.at,
@@ -71,7 +71,7 @@ pub fn unmount(args: UnmountArgs, session: &mut Session, output: Output) -> Resu
     };
     let vault = (dir.is_none() && !args.all).then(|| session.vault().to_owned());
     let gone = session.call(&Unmount {
-        dir,
+        dir: dir.map(Into::into),
         dir_b64,
         vault,
         all: args.all,
@@ -98,7 +98,7 @@ fn stay(mounted: &MountItem, session: &mut Session, output: Output) -> Result<()
         }
     }
     let gone = session.call(&Unmount {
-        dir: Some(mounted.dir.clone()),
+        dir: Some(mounted.dir.clone().into()),
         dir_b64: mounted.dir_b64.clone(),
         ..Unmount::default()
     })?;

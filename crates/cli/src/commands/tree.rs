@@ -5,7 +5,7 @@ use crate::args::TreeArgs;
 use crate::error::Result;
 use crate::output::changes::printable;
 use crate::output::table::count;
-use crate::output::{Output, style};
+use crate::output::{Output, note, style};
 use crate::session::Session;
 use avfs_api::wire::{Base64, Tree, TreeEntry, TreeListing, TypeWord};
 use serde::Serialize;
@@ -33,6 +33,12 @@ pub fn run(args: TreeArgs, session: &mut Session, output: Output) -> Result<()> 
         path_b64,
         level,
     })?;
+    if listing.truncated {
+        let shown = listing.entries.len();
+        note(&format!(
+            "note: only the first {shown} names are shown; see --level, or name a directory further down"
+        ))?;
+    }
     if output.is_json() {
         return match nest(&mut listing.entries.iter().peekable(), 0).pop() {
             Some(top) => output.value(&top),

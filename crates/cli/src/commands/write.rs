@@ -6,60 +6,55 @@ use crate::error::{Error, Result};
 use crate::output::Output;
 use crate::output::table::size;
 use crate::session::Session;
-use avfs_api::wire::{Write, to_text};
-use rustix::fs::{CWD, Mode, OFlags, openat};
+use avfs_api::wire::{Daemon, Write, WriteContent, Written, to_text};
 use std::fs::File;
-use std::io::Read;
-use std::os::fd::AsRawFd;
+use std::io::{Cursor, Read};
 use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// More than this does not travel inside a request.
-const INLINE_MAX: u64 = 8 << 20;
+const INLINE_MAX: u64 = 16 << 10;
 
 /// What is to be written.
 enum Content {
     Bytes(Vec<u8>),
-    HostFile(PathBuf),
-    /// A file without a name, which the daemon opens by this process's number for it.
-    Spooled(File),
+    Stream(Box<dyn Read + Send>),
 }
 
 pub fn run(args: WriteArgs, session: &mut Session, output: Output) -> Result<()> {
-    let (path, path_b64) = paths::in_vault(&args.path);
     let content = match (args.content, &args.from_file) {
-        (Some(content), _) => Content::Bytes(content.into_vec()),
+        (Some(content), _) => take(Cursor::new(content.into_vec()), "the content")?,
         (None, Some(file)) => from_file(file)?,
-        (None, None) => from_stream(std::io::stdin().lock(), "standard input")?,
+        (None, None) => take(std::io::stdin(), "standard input")?,
     };
-    let mut request = Write {
-        path,
-        path_b64,
-        content: String::new(),
-        content_b64: None,
-        host_file: None,
-        host_file_b64: None,
-        append: args.append,
-        parents: args.parents,
-        mode: args.mode,
-    };
-    match &content {
+    let (path, path_b64) = paths::in_vault(&args.path);
+    let written: Written = match content {
         Content::Bytes(bytes) => {
-            let (text, exact) = to_text(bytes.clone());
-            // The exact bytes are enough, and half as many.
-            request.content = if exact.is_some() { String::new() } else { text };
-            request.content_b64 = exact;
+            let (text, exact) = to_text(bytes);
+            session.call(&Write {
+                path,
+                path_b64,
+                // The exact bytes are enough, and half as many.
+                content: if exact.is_some() { String::new() } else { text },
+                content_b64: exact,
+                append: args.append,
+                parents: args.parents,
+                mode: args.mode,
+            })?
         }
-        Content::HostFile(file) => {
-            let (text, exact) = paths::on_host(file)?;
-            (request.host_file, request.host_file_b64) = (Some(text), exact);
+        Content::Stream(bytes) => {
+            let request = WriteContent {
+                path,
+                path_b64,
+                append: args.append,
+                parents: args.parents,
+                mode: args.mode,
+            };
+            // A stream can be sent only once: a daemon of another version is replaced before.
+            session.call(&Daemon {})?;
+            session.upload(&request, bytes, output, "writing")?
         }
-        Content::Spooled(file) => {
-            let (own, number) = (std::process::id(), file.as_raw_fd());
-            request.host_file = Some(format!("/proc/{own}/fd/{number}"));
-        }
-    }
-    let written = session.call(&request)?;
+    };
     output.answer(&written, |written| {
         let verb = if written.appended {
             "appended to"
@@ -70,31 +65,21 @@ pub fn run(args: WriteArgs, session: &mut Session, output: Output) -> Result<()>
     })
 }
 
-/// A regular file is the daemon's to read; a pipe is ours.
 fn from_file(path: &Path) -> Result<Content> {
-    let failed = || Error::io(format!("cannot read {}", path.display()));
-    let file = File::open(path).map_err(failed())?;
-    if file.metadata().map_err(failed())?.is_file() {
-        return Ok(Content::HostFile(path.to_owned()));
-    }
-    from_stream(file, &path.display().to_string())
+    let name = path.display().to_string();
+    let file = File::open(path).map_err(Error::io(format!("cannot read {name}")))?;
+    take(file, &name)
 }
 
-/// What is too much for one request goes through a file that vanishes with this process.
-fn from_stream(mut stream: impl Read, name: &str) -> Result<Content> {
-    let failed = || Error::io(format!("cannot read {name}"));
+/// What is short goes into the request; the rest of anything longer is read as it is sent.
+fn take(mut stream: impl Read + Send + 'static, name: &str) -> Result<Content> {
     let mut bytes = Vec::new();
     (&mut stream)
-        .take(INLINE_MAX)
+        .take(INLINE_MAX + 1)
         .read_to_end(&mut bytes)
-        .map_err(failed())?;
-    if (bytes.len() as u64) < INLINE_MAX {
+        .map_err(Error::io(format!("cannot read {name}")))?;
+    if bytes.len() as u64 <= INLINE_MAX {
         return Ok(Content::Bytes(bytes));
     }
-    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    let spool = openat(CWD, std::env::temp_dir(), flags, Mode::RUSR | Mode::WUSR)
-        .map_err(|errno| Error::io("cannot make a temporary file")(errno.into()))?;
-    let mut spool = File::from(spool);
-    std::io::copy(&mut bytes.as_slice().chain(stream), &mut spool).map_err(failed())?;
-    Ok(Content::Spooled(spool))
+    Ok(Content::Stream(Box::new(Cursor::new(bytes).chain(stream))))
 }

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::speculate::Tried;
 use super::{WAITS, binding, in_seconds, shown};
+use crate::bounds::head_of;
 use crate::call::Call;
 use crate::exec::{Admission, Alone, Permitted};
 use crate::options::Approving;
@@ -174,7 +175,7 @@ impl Grant {
             Ok(approval) => Ok(approval),
             Err(error) => {
                 let details = json!({ "approval": self.id.to_string(), "why": error.to_string(),
-                    "command": call.request.command.text() });
+                    "command": head_of(call.request.command.text()) });
                 vaults.record(NewJournalEntry {
                     vault: Some(self.using.vault),
                     exec: Some(call.exec),

@@ -65,6 +65,8 @@ pub struct SpeculationDetails {
     pub stderr: Vec<u8>,
     pub changes: Vec<Change>,
     pub patch: String,
+    /// Whether it ends before the last change.
+    pub patch_truncated: bool,
 }
 
 impl Session {
@@ -132,20 +134,17 @@ impl Session {
         let mut changes = trees.diff(base, tried.root)?;
         changes.retain(|change| change.kind != ChangeKind::Times);
         let changes = pair_renames(changes);
-        let mut text = String::new();
-        for change in &changes {
-            let old = match &change.kind {
-                ChangeKind::Renamed { from } => from,
-                _ => &change.path,
-            };
-            text += &patch::patch(trees, change, old)?;
-        }
+        let with_old = changes
+            .iter()
+            .map(|change| (change, patch::old_path(change)));
+        let (patch, patch_truncated) = patch::patches(trees, with_old)?;
         Ok(SpeculationDetails {
             outcome: tried.outcome,
             stdout: tried.stdout,
             stderr: tried.stderr,
             changes,
-            patch: text,
+            patch,
+            patch_truncated,
         })
     }
 

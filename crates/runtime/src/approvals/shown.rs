@@ -6,6 +6,7 @@ use avfs_vault::{Approval, RootId, Speculation, VaultPath};
 use serde_json::{Value, json};
 
 use super::binding::Fields;
+use crate::bounds::head_of;
 use crate::call::{Call, ExecCommand};
 use crate::options::{Access, Branch, CheckpointMode};
 
@@ -57,7 +58,7 @@ pub(crate) fn request(call: &Call, decision: &Decision) -> Value {
     let options = &call.request.options;
     json!({
         "summary": {
-            "command": call.request.command.text(),
+            "command": head_of(call.request.command.text()),
             "cwd": call.cwd.to_string(),
             "rule": decision.rule,
         },

@@ -157,9 +157,11 @@ impl Asking {
             ..Left::nothing(approval.root)
         };
         let Changes { outside, in_home } = call.changes(&left)?;
+        let (patch, patch_truncated) = call.patch(&outside)?;
         Ok(Answer::Reported(Box::new(ExecReport {
             checkpoint: checkpoint.map(|checkpoint| checkpoint.name),
-            patch: call.patch(&outside)?,
+            patch,
+            patch_truncated,
             changes: outside,
             home_changes: in_home.len(),
             version: (tried.root != approval.root).then_some(number),

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::job::{Job, LogFile, index};
 use super::record::{JobState, Lifetime, Record, now};
 use super::{JobInfo, JobRequest, JobStart};
+use crate::bounds::head_of;
 use crate::exec::{Permit, Permitted};
 use crate::options::Stdin;
 use crate::report::ExecReport;
@@ -70,7 +71,7 @@ impl Session {
                 vault_id: call.vault.id,
                 vault: call.asked.clone(),
                 by: call.by(),
-                command: call.request.command.text(),
+                command: head_of(call.request.command.text()),
                 lifetime,
                 terminal: call.request.terminal,
                 started: now(),

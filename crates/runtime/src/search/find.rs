@@ -6,6 +6,7 @@ use std::str::FromStr;
 use avfs_vault::{Entry, Kind, Step, Time, VaultPath, Visit};
 
 use super::globs::NameGlob;
+use crate::bounds::LISTED_MAX;
 use crate::gate::Verb;
 use crate::labels::{LabelName, Labels};
 use crate::runtime::Select;
@@ -27,7 +28,7 @@ pub struct FindRequest {
     pub metadata: Vec<LabelTest>,
     /// How many levels to go down.
     pub depth: Option<usize>,
-    /// At most so many paths.
+    /// At most so many paths; [`LISTED_MAX`] when left out, and at most.
     pub limit: Option<usize>,
 }
 
@@ -87,7 +88,7 @@ impl Session {
         let vault = self.up_to_date(&vault)?;
         let trees = self.inner.vaults.trees();
         let (top, _) = trees.resolve(vault.head, &request.path)?;
-        let limit = request.limit.unwrap_or(usize::MAX);
+        let limit = request.limit.unwrap_or(LISTED_MAX).min(LISTED_MAX);
         let by_label = !request.tags.is_empty() || !request.metadata.is_empty();
         let now = Time::now();
         let mut paths = Vec::new();

@@ -13,12 +13,17 @@ use grep_searcher::{
 };
 
 use super::globs::Globs;
+use crate::bounds::{CONTEXT_MAX, GREP_BYTES_MAX, LINE_MAX, LISTED_MAX};
 use crate::gate::Verb;
 use crate::runtime::{Select, lock};
 use crate::session::Session;
 use crate::{Error, Result};
 
 const THREADS_MAX: usize = 8;
+/// Files are searched so many at a time.
+const BATCH: usize = 4096;
+/// What a line takes beside its bytes.
+const PER_LINE: usize = 64;
 /// Files up to this size are searched in one piece.
 const WHOLE_MAX: u64 = 1 << 20;
 
@@ -100,29 +105,120 @@ impl Session {
         let vault = self.up_to_date(&vault)?;
         let trees = self.inner.vaults.trees();
         let (top, _) = trees.resolve(vault.head, &request.path)?;
-        let mut candidates = Vec::new();
+        let mut search = Search::new(trees, &matcher, request);
         trees.walk::<Error>(vault.head, &top, &mut |visit| {
+            if search.is_full() {
+                return Ok(Step::Past);
+            }
             if let Kind::File { content, size, .. } = visit.entry.kind
                 && size > 0
                 && globs.matches(visit.path)
             {
                 let path = visit.path.clone();
-                candidates.push(Candidate {
+                search.add(Candidate {
                     path,
                     content,
                     size,
-                });
+                })?;
             }
             Ok(Step::Into)
         })?;
-        let files = search_all(trees, &matcher, request, &candidates)?;
-        let (files, truncated) = cut(files, request);
+        search.go()?;
+        let (files, truncated) = search.cut();
         Ok(GrepFound {
             files,
             truncated,
-            searched: candidates.len(),
+            searched: search.searched,
             version: vault.version,
         })
+    }
+}
+
+/// A search under way: files are gathered and searched some at a time, so that neither a vault of many files nor one of
+/// many matches is ever held as a whole.
+struct Search<'a> {
+    trees: &'a Trees,
+    matcher: &'a RegexMatcher,
+    request: &'a GrepRequest,
+    waiting: Vec<Candidate>,
+    files: Vec<GrepFile>,
+    lines: usize,
+    /// How many bytes of lines may still be found.
+    room: Room,
+    searched: usize,
+}
+
+impl<'a> Search<'a> {
+    fn new(trees: &'a Trees, matcher: &'a RegexMatcher, request: &'a GrepRequest) -> Search<'a> {
+        Search {
+            trees,
+            matcher,
+            request,
+            waiting: Vec::new(),
+            files: Vec::new(),
+            lines: 0,
+            room: Room::default(),
+            searched: 0,
+        }
+    }
+
+    /// Whether more would not be told.
+    fn is_full(&self) -> bool {
+        self.files.len() > LISTED_MAX || self.lines > limit(self.request) || self.room.is_full()
+    }
+
+    fn add(&mut self, candidate: Candidate) -> Result<()> {
+        self.waiting.push(candidate);
+        match self.waiting.len() == BATCH {
+            true => self.go(),
+            false => Ok(()),
+        }
+    }
+
+    fn go(&mut self) -> Result<()> {
+        let candidates = std::mem::take(&mut self.waiting);
+        self.searched += candidates.len();
+        let found = search_all(self, &candidates)?;
+        self.lines += found.iter().map(|file| file.matches.len()).sum::<usize>();
+        self.files.extend(found);
+        Ok(())
+    }
+
+    /// What was found within the limits, and whether there is more.
+    fn cut(&mut self) -> (Vec<GrepFile>, bool) {
+        let mut files = std::mem::take(&mut self.files);
+        let mut truncated = files.len() > LISTED_MAX || self.room.is_full();
+        files.truncate(LISTED_MAX);
+        if self.request.detail != GrepDetail::Lines {
+            return (files, truncated);
+        }
+        let mut left = limit(self.request);
+        for file in &mut files {
+            truncated |= file.matches.len() > left;
+            file.matches.truncate(left);
+            file.count = file.matches.len();
+            left -= file.count;
+        }
+        files.retain(|file| file.count > 0);
+        (files, truncated)
+    }
+}
+
+fn limit(request: &GrepRequest) -> usize {
+    request.limit.min(LISTED_MAX)
+}
+
+/// The bytes of lines that were found so far.
+#[derive(Default)]
+struct Room(AtomicUsize);
+
+impl Room {
+    fn is_full(&self) -> bool {
+        self.0.load(Ordering::Relaxed) > GREP_BYTES_MAX
+    }
+
+    fn take(&self, bytes: usize) {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
     }
 }
 
@@ -141,27 +237,22 @@ fn matcher(request: &GrepRequest) -> Result<RegexMatcher> {
 }
 
 /// Files are handed out in order, so once enough lines were found, they are in those taken by then.
-fn search_all(
-    trees: &Trees,
-    matcher: &RegexMatcher,
-    request: &GrepRequest,
-    candidates: &[Candidate],
-) -> Result<Vec<GrepFile>> {
+fn search_all(search: &Search<'_>, candidates: &[Candidate]) -> Result<Vec<GrepFile>> {
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let threads = threads.min(THREADS_MAX).min(candidates.len());
-    let (next, lines) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let (next, lines) = (AtomicUsize::new(0), AtomicUsize::new(search.lines));
     let found: Mutex<BTreeMap<usize, Result<GrepFile>>> = Mutex::default();
     let work = || {
-        let mut searcher = searcher(request);
+        let mut searcher = searcher(search.request);
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let (Some(candidate), true) = (
                 candidates.get(at),
-                lines.load(Ordering::Relaxed) <= request.limit,
+                lines.load(Ordering::Relaxed) <= limit(search.request) && !search.room.is_full(),
             ) else {
                 return;
             };
-            let searched = search_one(trees, matcher, request, &mut searcher, candidate);
+            let searched = search_one(search, &mut searcher, candidate);
             if let Ok(file) = &searched {
                 lines.fetch_add(file.matches.len(), Ordering::Relaxed);
                 if file.count == 0 {
@@ -184,24 +275,25 @@ fn searcher(request: &GrepRequest) -> Searcher {
     SearcherBuilder::new()
         .line_number(true)
         .invert_match(request.invert)
-        .before_context(request.before)
-        .after_context(request.after)
+        .before_context(request.before.min(CONTEXT_MAX))
+        .after_context(request.after.min(CONTEXT_MAX))
+        .heap_limit(Some(LINE_MAX))
         .binary_detection(BinaryDetection::quit(0))
         .bom_sniffing(false)
         .build()
 }
 
 fn search_one(
-    trees: &Trees,
-    matcher: &RegexMatcher,
-    request: &GrepRequest,
+    search: &Search<'_>,
     searcher: &mut Searcher,
     candidate: &Candidate,
 ) -> Result<GrepFile> {
+    let (trees, matcher) = (search.trees, search.matcher);
     let mut collect = Collect {
-        detail: request.detail,
+        detail: search.request.detail,
         // One more than wanted shows that there are more.
-        limit: request.limit.saturating_add(1),
+        limit: limit(search.request) + 1,
+        room: &search.room,
         count: 0,
         matches: Vec::new(),
         before: Vec::new(),
@@ -218,10 +310,14 @@ fn search_one(
     } else {
         searcher.search_reader(matcher, trees.reader(content, size), &mut collect)
     };
-    searched.map_err(|source| Error::Io {
-        what: format!("searching {}", candidate.path),
-        source,
-    })?;
+    match searched {
+        // A line that does not fit into the searcher's memory is no line of text.
+        Err(error) if is_long_line(&error) => collect.is_binary = true,
+        searched => searched.map_err(|source| Error::Io {
+            what: format!("searching {}", candidate.path),
+            source,
+        })?,
+    }
     if collect.is_binary {
         (collect.count, collect.matches) = (0, Vec::new());
     }
@@ -232,26 +328,11 @@ fn search_one(
     })
 }
 
-fn cut(mut files: Vec<GrepFile>, request: &GrepRequest) -> (Vec<GrepFile>, bool) {
-    if request.detail != GrepDetail::Lines {
-        return (files, false);
-    }
-    let mut left = request.limit;
-    let mut truncated = false;
-    for file in &mut files {
-        truncated |= file.matches.len() > left;
-        file.matches.truncate(left);
-        file.count = file.matches.len();
-        left -= file.count;
-    }
-    files.retain(|file| file.count > 0);
-    (files, truncated)
-}
-
 /// Takes in what the searcher finds in one file.
-struct Collect {
+struct Collect<'a> {
     detail: GrepDetail,
     limit: usize,
+    room: &'a Room,
     count: usize,
     matches: Vec<GrepMatch>,
     /// Lines before a match that is still to come.
@@ -259,7 +340,7 @@ struct Collect {
     is_binary: bool,
 }
 
-impl Sink for Collect {
+impl Sink for Collect<'_> {
     type Error = io::Error;
 
     fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
@@ -269,30 +350,39 @@ impl Sink for Collect {
             GrepDetail::Counts => return Ok(true),
             GrepDetail::Lines => {}
         }
+        self.room.take(found.bytes().len() + PER_LINE);
         self.matches.push(GrepMatch {
             line: line(found.line_number(), found.bytes()),
             before: std::mem::take(&mut self.before),
             after: Vec::new(),
         });
-        Ok(self.matches.len() < self.limit)
+        Ok(self.matches.len() < self.limit && !self.room.is_full())
     }
 
     fn context(&mut self, _: &Searcher, context: &SinkContext<'_>) -> io::Result<bool> {
         if self.detail != GrepDetail::Lines {
             return Ok(true);
         }
+        self.room.take(context.bytes().len() + PER_LINE);
         let line = line(context.line_number(), context.bytes());
         match (context.kind(), self.matches.last_mut()) {
             (SinkContextKind::After, Some(last)) => last.after.push(line),
             _ => self.before.push(line),
         }
-        Ok(true)
+        Ok(!self.room.is_full())
     }
 
     fn binary_data(&mut self, _: &Searcher, _: u64) -> io::Result<bool> {
         self.is_binary = true;
         Ok(false)
     }
+}
+
+/// Whether the searcher ran into its own limit; whatever reading the store says is something else.
+fn is_long_line(error: &io::Error) -> bool {
+    let inner = error.get_ref();
+    error.kind() == io::ErrorKind::Other
+        && inner.is_some_and(|inner| inner.downcast_ref::<avfs_vault::Error>().is_none())
 }
 
 fn line(number: Option<u64>, bytes: &[u8]) -> GrepLine {

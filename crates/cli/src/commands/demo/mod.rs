@@ -96,7 +96,7 @@ fn bring_in(stage: &Stage, project: &Project) -> Result<()> {
     };
     step("avfs vault create demo", scene.ask(&created)?.1, "")?;
     let request = Import {
-        host_dir: stage.project_dir().to_string_lossy().into_owned(),
+        host_dir: stage.project_dir().to_string_lossy().into_owned().into(),
         host_dir_b64: None,
         path: "/workspace".into(),
         path_b64: None,

@@ -9,21 +9,21 @@ mod aside;
 mod change;
 mod commits;
 mod mount;
+mod reading;
 mod resting;
 mod salvage;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use avfs_vault::{Cause, ExecId, NewVersion, Principal, Quota, RootId, Vault, VaultId};
 use serde_json::json;
 
-use self::aside::is_refusal;
 use self::commits::names;
 use crate::admission::{Halts, Stop};
-use crate::entered::{Entered, Freeze, Left as SessionLeft, Place, Running, Stillness};
+use crate::entered::{Entered, Left as SessionLeft, Place, Running};
 use crate::gauge::Gauge;
 use crate::ground::Ground;
 use crate::opened::{Committed, LiveView, Shape, open};
@@ -44,9 +44,6 @@ const ROTATE_COMMITS: u32 = 20;
 /// How long commands that are ended may take; each has its grace and then none.
 const ENDING: Duration = Duration::from_secs(15);
 const ENDING_POLL: Duration = Duration::from_millis(50);
-/// How long a reader waits for a commit; then it is shown the head as it is.
-const READ_PATIENCE: Duration = Duration::from_secs(3);
-const READ_POLL: Duration = Duration::from_millis(1);
 
 /// One vault's place for a live view.
 pub(crate) struct Slot {
@@ -86,13 +83,6 @@ struct Under {
     /// Set to have it ended.
     ending: Arc<AtomicBool>,
     company: Company,
-}
-
-/// What a reader sees.
-enum Reading {
-    Now,
-    /// The head as it is, because a commit takes long.
-    Head,
 }
 
 /// Whether other commands may begin while one runs.
@@ -348,83 +338,6 @@ impl Slot {
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         Ok(state)
-    }
-
-    /// Runs `look` on a head that holds all that was written until now, also by running commands.
-    pub fn current<T>(
-        &self,
-        runtime: &Runtime,
-        look: impl FnOnce(Vault) -> Result<T>,
-    ) -> Result<T> {
-        let mut state = self.ready(runtime)?;
-        if state.is_in_use() {
-            let committed = self.commit_partly(runtime, &mut state);
-            committed.map_err(|error| self.as_uncommitted(runtime, error))?;
-        } else {
-            self.save(runtime, &mut state)?;
-        }
-        look(runtime.inner.vaults.by_id(self.vault)?)
-    }
-
-    /// The same for who only reads: where what was written cannot be taken in, or not soon, the head is what there is.
-    pub fn readable<T>(
-        &self,
-        runtime: &Runtime,
-        look: impl FnOnce(Vault) -> Result<T>,
-    ) -> Result<T> {
-        let vault = match self.wait_to_read(READ_PATIENCE) {
-            Reading::Now => match self.current(runtime, Ok) {
-                Err(error) if is_refusal(&error) => runtime.inner.vaults.by_id(self.vault)?,
-                current => current?,
-            },
-            Reading::Head => runtime.inner.vaults.by_id(self.vault)?,
-        };
-        look(vault)
-    }
-
-    /// Waits for the slot, but not for long if a commit has it.
-    fn wait_to_read(&self, patience: Duration) -> Reading {
-        let deadline = Instant::now() + patience;
-        loop {
-            match self.state.try_lock() {
-                Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
-                    std::thread::sleep(READ_POLL);
-                }
-                Err(TryLockError::WouldBlock) if self.committing.load(Ordering::Acquire) => {
-                    return Reading::Head;
-                }
-                _ => return Reading::Now,
-            }
-        }
-    }
-
-    /// The same, with running commands held still while all that they wrote is taken in.
-    pub fn still<T>(
-        &self,
-        runtime: &Runtime,
-        look: impl FnOnce(Vault) -> Result<T>,
-    ) -> Result<(T, Option<Stillness>)> {
-        let mut state = self.lock();
-        let sandbox = match &state.live {
-            Some(live) if !state.running.is_empty() => live.stage.sandbox()?,
-            _ => {
-                drop(state);
-                return Ok((self.current(runtime, look)?, None));
-            }
-        };
-        let frozen = sandbox.freeze();
-        let stillness = Stillness {
-            commands: state.running.len(),
-            method: match &frozen {
-                Ok(_) => Freeze::SigStop,
-                Err(_) => Freeze::None,
-            },
-        };
-        let committed = self.commit_partly(runtime, &mut state);
-        drop(frozen);
-        committed.map_err(|error| self.as_uncommitted(runtime, error))?;
-        let looked = look(runtime.inner.vaults.by_id(self.vault)?)?;
-        Ok((looked, Some(stillness)))
     }
 
     /// Closes a view that has not been used for `idle`, unless it holds what could not be committed;

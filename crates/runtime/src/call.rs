@@ -6,11 +6,12 @@ use std::time::Duration;
 use avfs_policy::Decision;
 use avfs_vault::{
     Cause, Change, ChangeKind, Checkpoint, CheckpointOrigin, ExecId, NewJournalEntry, NewVersion,
-    Principal, Vault, VaultName, VaultPath, pair_renames,
+    Principal, Vault, VaultName, VaultPath,
 };
 use serde_json::json;
 
 use crate::bounds::head_of;
+use crate::changes::ChangeList;
 use crate::entered::{Inside, Left};
 use crate::exec::ExecRequest;
 use crate::host::{HOME, shell};
@@ -45,8 +46,8 @@ pub(crate) struct Call {
 
 /// What is different, sorted by where.
 pub(crate) struct Changes {
-    pub outside: Vec<Change>,
-    pub in_home: Vec<Change>,
+    pub outside: ChangeList,
+    pub in_home: ChangeList,
 }
 
 impl Call {
@@ -67,7 +68,7 @@ impl Call {
             stderr: Captured::default(),
             held: Vec::new(),
             duration: Duration::ZERO,
-            changes: Vec::new(),
+            changes: ChangeList::default(),
             patch: None,
             patch_truncated: false,
             home_changes: 0,
@@ -105,17 +106,19 @@ impl Call {
     pub fn changes(&self, left: &Left) -> Result<Changes> {
         let home = VaultPath::parse(HOME.as_bytes())?;
         let trees = self.runtime.inner.vaults.trees();
-        let changes = trees.diff(left.before, left.after)?.into_iter();
-        let changes = changes.filter(|change| change.kind != ChangeKind::Times);
-        // The directories above it come with its first file.
-        let (in_home, outside): (Vec<_>, Vec<_>) = changes.partition(|change| {
-            change.path.starts_with(&home)
-                || (change.kind == ChangeKind::Created && home.starts_with(&change.path))
-        });
-        Ok(Changes {
-            outside: pair_renames(outside),
-            in_home,
-        })
+        let (mut outside, mut in_home) = (ChangeList::default(), ChangeList::default());
+        trees.diff_each(left.before, left.after, &mut |change| {
+            // The directories above it come with its first file.
+            let of_home = change.path.starts_with(&home)
+                || (change.kind == ChangeKind::Created && home.starts_with(&change.path));
+            match of_home {
+                true => in_home.add(change),
+                false => outside.add(change),
+            }
+            true
+        })?;
+        let outside = outside.paired();
+        Ok(Changes { outside, in_home })
     }
 
     /// The changes as a patch, if it is wanted, and whether it ends before the last of them.

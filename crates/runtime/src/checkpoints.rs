@@ -114,18 +114,21 @@ impl Session {
             let by = &self.principal();
             let restored = self.inner.vaults.restore(vault.id, vault.head, &name, by)?;
             let trees = self.inner.vaults.trees();
-            let mut changes = trees.diff(vault.head, restored.version.root)?;
-            changes.retain(|change| change.kind != ChangeKind::Times);
-            let is_directory = |change: &&avfs_vault::Change| {
+            let (mut files, mut directories) = (0, 0);
+            trees.diff_each(vault.head, restored.version.root, &mut |change| {
                 let entry = change.after.as_ref().or(change.before.as_ref());
-                entry.is_some_and(|entry| entry.is_dir())
-            };
-            let directories = changes.iter().filter(is_directory).count();
+                match (change.kind, entry.is_some_and(|entry| entry.is_dir())) {
+                    (ChangeKind::Times, _) => {}
+                    (_, true) => directories += 1,
+                    (_, false) => files += 1,
+                }
+                true
+            })?;
             Ok(RestoredHead {
                 checkpoint: name,
                 version: restored.version.number,
                 undo: restored.undo.name,
-                files: changes.len() - directories,
+                files,
                 directories,
             })
         })

@@ -1,8 +1,9 @@
 //! Commit on demand: what commands and programs have written by now becomes a version.
 
-use avfs_vault::{Cause, Change, ChangeKind, NewVersion, Principal, VaultName, pair_renames};
+use avfs_vault::{Cause, NewVersion, Principal, VaultName};
 use serde_json::json;
 
+use crate::changes::ChangeList;
 use crate::gate::Verb;
 use crate::runtime::Select;
 use crate::session::Session;
@@ -14,7 +15,7 @@ pub struct CommitReport {
     pub vault: VaultName,
     /// The new version; none when nothing had changed.
     pub version: Option<u64>,
-    pub changes: Vec<Change>,
+    pub changes: ChangeList,
     /// What no vault can hold.
     pub skipped: Vec<Skipped>,
 }
@@ -25,13 +26,13 @@ impl Session {
         let vault = self.vault(&vault, Verb::Work)?;
         let asked = commit_version(self.principal(), json!({ "asked": true }));
         let (before, committed) = self.slot(vault.id).commit_now(self, asked)?;
-        let mut changes = self.inner.vaults.trees().diff(before, committed.after)?;
-        changes.retain(|change| change.kind != ChangeKind::Times);
+        let trees = self.inner.vaults.trees();
+        let changes = ChangeList::between(trees, before, committed.after)?;
         let skipped = committed.skipped.into_iter().map(Skipped::from).collect();
         Ok(CommitReport {
             vault: vault.name,
             version: committed.version,
-            changes: pair_renames(changes),
+            changes,
             skipped,
         })
     }

@@ -384,15 +384,15 @@ impl Finished {
             .map(|fork| fork.end(call.keeps_fork(&ran)))
             .transpose()?;
         timings.commit_us = micros(started);
-        let (patch, patch_truncated) = call.patch(&outside)?;
+        let (patch, patch_truncated) = call.patch(&outside.listed)?;
         Ok(ExecReport {
             checkpoint: checkpoint.map(|checkpoint| checkpoint.name),
             duration,
             patch,
             patch_truncated,
             changes: outside,
-            home_changes: in_home.len(),
-            home_change_list: call.request.options.detail.home.then_some(in_home),
+            home_changes: in_home.total,
+            home_change_list: call.request.options.detail.home.then_some(in_home.listed),
             version: left.version,
             uncommitted,
             skipped: left.skipped.into_iter().map(crate::Skipped::from).collect(),

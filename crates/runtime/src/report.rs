@@ -8,6 +8,7 @@ use avfs_vault::{ApprovalId, Change, ChangeKind, CheckpointName, ExecId, VaultNa
 use serde::{Deserialize, Serialize};
 
 use crate::capture::HeldOutput;
+use crate::changes::ChangeList;
 use crate::options::{Driver, Limits, Profile};
 use crate::{Error, ErrorKind, Skipped};
 
@@ -25,14 +26,14 @@ pub struct ExecReport {
     /// The memory that captured output takes, to be kept until the report is told.
     pub held: Vec<HeldOutput>,
     pub duration: Duration,
-    /// What is different in the vault, its home directory excepted; renames are paired.
-    pub changes: Vec<Change>,
+    /// What is different in the vault, its home directory excepted.
+    pub changes: ChangeList,
     /// The changes as a patch, when it was asked for.
     pub patch: Option<String>,
     /// Whether it ends before the last change.
     pub patch_truncated: bool,
     /// How many names differ in the home directory.
-    pub home_changes: usize,
+    pub home_changes: u64,
     /// Which, when it was asked for.
     pub home_change_list: Option<Vec<Change>>,
     /// The version that holds the changes.
@@ -102,7 +103,7 @@ pub struct SpeculationReport {
     pub status: ExecStatus,
     pub stdout: Captured,
     pub stderr: Captured,
-    pub changes: Vec<Change>,
+    pub changes: ChangeList,
     pub duration: Duration,
 }
 
@@ -211,7 +212,7 @@ impl ExecReport {
     /// Every path that differs; a rename counts with both its names.
     pub fn changed_files(&self) -> Vec<VaultPath> {
         let mut paths = Vec::new();
-        for change in &self.changes {
+        for change in &self.changes.listed {
             if let ChangeKind::Renamed { from } = &change.kind {
                 paths.push(from.clone());
             }

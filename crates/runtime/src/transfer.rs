@@ -215,13 +215,18 @@ impl Session {
             return Ok(objects);
         }
         let trees = self.inner.vaults.trees();
-        for change in trees.diff(head, root)? {
+        let mut found = Ok(());
+        trees.diff_each(head, root, &mut |change| {
             if let Some(Kind::File { content, .. }) = change.after.map(|entry| entry.kind)
                 && cache.took_over(content)
             {
-                objects.extend(trees.content_objects(content)?);
+                found = trees
+                    .content_objects(content)
+                    .map(|of_file| objects.extend(of_file));
             }
-        }
+            found.is_ok()
+        })?;
+        found?;
         Ok(objects)
     }
 

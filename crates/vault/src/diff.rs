@@ -1,6 +1,8 @@
 //! What differs between two roots: compared downward by hash, so equal parts are never read.
 
+use std::cmp::Ordering;
 use std::collections::HashSet;
+use std::iter::Peekable;
 
 use avfs_store::ObjectId;
 
@@ -51,12 +53,27 @@ impl Trees {
         most: usize,
     ) -> Result<Option<Vec<Change>>> {
         let mut changes = Vec::new();
+        self.diff_each(before, after, &mut |change| {
+            changes.push(change);
+            changes.len() <= most
+        })?;
+        Ok((changes.len() <= most).then_some(changes))
+    }
+
+    /// Hands every path that differs to `each`, in order, until it says that it wants no more. However many there are,
+    /// one node of each directory above is in memory.
+    pub fn diff_each(
+        &self,
+        before: RootId,
+        after: RootId,
+        each: &mut dyn FnMut(Change) -> bool,
+    ) -> Result<()> {
         if before != after {
             let (before, after) = (self.root(before)?, self.root(after)?);
             let tops = (Some(before.top.clone()), Some(after.top.clone()));
-            self.diff_entry(VaultPath::root(), tops.0, tops.1, most, &mut changes)?;
+            self.diff_entry(VaultPath::root(), tops.0, tops.1, each)?;
         }
-        Ok((changes.len() <= most).then_some(changes))
+        Ok(())
     }
 
     /// The first `most` paths that differ, and whether there are more.
@@ -83,40 +100,46 @@ impl Trees {
         most: usize,
     ) -> Result<(Vec<Change>, bool)> {
         let mut changes = Vec::new();
-        self.diff_entry(path.clone(), before, after, most, &mut changes)?;
+        self.diff_entry(path.clone(), before, after, &mut |change| {
+            changes.push(change);
+            changes.len() <= most
+        })?;
         let more = changes.len() > most;
         changes.truncate(most);
         Ok((changes, more))
     }
 
+    /// Whether more is wanted.
     pub(crate) fn diff_entry(
         &self,
         path: VaultPath,
         before: Option<Entry>,
         after: Option<Entry>,
-        most: usize,
-        changes: &mut Vec<Change>,
-    ) -> Result<()> {
+        each: &mut dyn FnMut(Change) -> bool,
+    ) -> Result<bool> {
         let trees = (tree_of(&before), tree_of(&after));
         if let Some(kind) = classify(&before, &after) {
-            changes.push(Change {
+            let wanted = each(Change {
                 path: path.clone(),
                 kind,
                 before,
                 after,
             });
-        }
-        for (name, before, after) in self.diff_trees(trees.0, trees.1)? {
-            if changes.len() > most {
-                break;
+            if !wanted {
+                return Ok(false);
             }
-            self.diff_entry(path.child(&name), before, after, most, changes)?;
         }
-        Ok(())
+        let mut differences = self.diff_trees(trees.0, trees.1)?;
+        while let Some((name, before, after)) = differences.next()? {
+            if !self.diff_entry(path.child(&name), before, after, each)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// The names in which two directories differ, with both entries.
-    fn diff_trees(&self, before: TreeId, after: TreeId) -> Result<Vec<Difference>> {
+    fn diff_trees(&self, before: TreeId, after: TreeId) -> Result<Differences<'_>> {
         let mut before = Frontier::new(self, before)?;
         let mut after = Frontier::new(self, after)?;
         loop {
@@ -125,7 +148,10 @@ impl Trees {
                 before.drop_shared(&mut after);
             }
             if old == 0 && new == 0 {
-                return Ok(compare(before.items(self)?, after.items(self)?));
+                return Ok(Differences {
+                    before: before.items(self),
+                    after: after.items(self),
+                });
             }
             if old >= new {
                 before.descend(self)?;
@@ -183,31 +209,68 @@ impl Frontier {
         Ok(())
     }
 
-    fn items(&self, trees: &Trees) -> Result<Vec<Item>> {
-        let mut items = Vec::new();
-        for node in &self.nodes {
-            trees.collect(&*trees.node(TreeId::new(node.id))?, &mut items)?;
+    fn items(self, trees: &Trees) -> Items<'_> {
+        Items {
+            trees,
+            nodes: self.nodes.into_iter(),
+            loaded: Vec::new().into_iter().peekable(),
         }
-        Ok(items)
     }
 }
 
-/// Walks two sorted lists in step.
-fn compare(before: Vec<Item>, after: Vec<Item>) -> Vec<Difference> {
-    let mut differences = Vec::new();
-    let mut after = after.into_iter().peekable();
-    for old in before {
-        while let Some(new) = after.next_if(|new| new.name < old.name) {
-            differences.push((new.name, None, Some(new.entry)));
+/// The entries of some nodes of a directory, one node in memory at a time.
+struct Items<'a> {
+    trees: &'a Trees,
+    nodes: std::vec::IntoIter<Child>,
+    loaded: Peekable<std::vec::IntoIter<Item>>,
+}
+
+impl Items<'_> {
+    fn peek(&mut self) -> Result<Option<&Item>> {
+        while self.loaded.peek().is_none() {
+            let Some(node) = self.nodes.next() else {
+                return Ok(None);
+            };
+            let mut items = Vec::new();
+            let node = self.trees.node(TreeId::new(node.id))?;
+            self.trees.collect(&node, &mut items)?;
+            self.loaded = items.into_iter().peekable();
         }
-        match after.next_if(|new| new.name == old.name) {
-            Some(new) if new.entry == old.entry => {}
-            Some(new) => differences.push((old.name, Some(old.entry), Some(new.entry))),
-            None => differences.push((old.name, Some(old.entry), None)),
+        Ok(self.loaded.peek())
+    }
+
+    /// What `peek` has shown.
+    fn take(&mut self) -> Option<Item> {
+        self.loaded.next()
+    }
+}
+
+/// Walks the entries of two directories in step.
+struct Differences<'a> {
+    before: Items<'a>,
+    after: Items<'a>,
+}
+
+impl Differences<'_> {
+    fn next(&mut self) -> Result<Option<Difference>> {
+        loop {
+            let order = match (self.before.peek()?, self.after.peek()?) {
+                (None, None) => return Ok(None),
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some(old), Some(new)) => old.name.cmp(&new.name),
+            };
+            let old = order.is_le().then(|| self.before.take()).flatten();
+            let new = order.is_ge().then(|| self.after.take()).flatten();
+            let name = match (&old, &new) {
+                (Some(old), Some(new)) if old.entry == new.entry => continue,
+                (Some(item), _) | (None, Some(item)) => item.name.clone(),
+                (None, None) => return Ok(None),
+            };
+            let entry = |item: Item| item.entry;
+            return Ok(Some((name, old.map(entry), new.map(entry))));
         }
     }
-    differences.extend(after.map(|new| (new.name, None, Some(new.entry))));
-    differences
 }
 
 fn tree_of(entry: &Option<Entry>) -> TreeId {

@@ -108,7 +108,10 @@ impl Trees {
         after: Option<Entry>,
     ) -> Result<Vec<Change>> {
         let mut changes = Vec::new();
-        self.diff_entry(path.clone(), before, after, usize::MAX, &mut changes)?;
+        self.diff_entry(path.clone(), before, after, &mut |change| {
+            changes.push(change);
+            true
+        })?;
         Ok(changes)
     }
 

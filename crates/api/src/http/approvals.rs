@@ -148,7 +148,9 @@ fn tried_item(tried: SpeculationDetails) -> TriedItem {
         outcome: tried.outcome,
         stdout: safe(&tried.stdout),
         stderr: safe(&tried.stderr),
-        changes: tried.changes.iter().map(items::change).collect(),
+        changes_total: tried.changes.total,
+        changes_truncated: tried.changes.is_truncated(),
+        changes: tried.changes.listed.iter().map(items::change).collect(),
         patch: tried
             .patch
             .split_terminator('\n')

@@ -37,7 +37,7 @@ pub(crate) fn reason(report: &ExecReport) -> Option<String> {
 pub(crate) fn speculation(tried: SpeculationReport) -> SpeculationItem {
     let ended = Ended::of(&tried.status);
     let mut changed = Vec::new();
-    for change in &tried.changes {
+    for change in &tried.changes.listed {
         if let ChangeKind::Renamed { from } = &change.kind {
             changed.push(from.to_string());
         }
@@ -53,7 +53,9 @@ pub(crate) fn speculation(tried: SpeculationReport) -> SpeculationItem {
         stdout: to_text(tried.stdout.bytes).0,
         stderr: to_text(tried.stderr.bytes).0,
         changed_files: changed,
-        changes: tried.changes.iter().map(items::change).collect(),
+        changes_total: tried.changes.total,
+        changes_truncated: tried.changes.is_truncated(),
+        changes: tried.changes.listed.iter().map(items::change).collect(),
         duration_ms: tried.duration.as_millis() as u64,
     }
 }

@@ -28,7 +28,9 @@ fn commit(ask: &Ask, vault: Select, _: Commit) -> Reply<Commit> {
     Ok(CommitItem {
         vault: report.vault.to_string(),
         version: report.version,
-        changed_files: report.changes.iter().map(items::change).collect(),
+        changes_total: report.changes.total,
+        changes_truncated: report.changes.is_truncated(),
+        changed_files: report.changes.listed.iter().map(items::change).collect(),
         skipped: report.skipped.into_iter().map(items::skipped).collect(),
     })
 }

@@ -102,6 +102,12 @@ pub struct TriedItem {
     pub stdout: String,
     pub stderr: String,
     pub changes: Vec<ChangeItem>,
+    /// How many paths differ; a rename counts with both its names.
+    #[serde(default)]
+    pub changes_total: u64,
+    /// Whether there are more than are listed: one answer has 10,000 of them. `avfs diff` has the rest.
+    #[serde(default)]
+    pub changes_truncated: bool,
     /// The changes in unified form, escaped line by line.
     pub patch: Vec<String>,
     /// Whether the patch ends before the last change.

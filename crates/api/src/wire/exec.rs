@@ -292,13 +292,19 @@ pub struct EnvelopeResult {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub changed_files_b64: Option<Vec<Base64>>,
     pub changes: Vec<ChangeItem>,
+    /// How many paths differ; a rename counts with both its names.
+    #[serde(default)]
+    pub changes_total: u64,
+    /// Whether there are more than are listed: one answer has 10,000 of them. `avfs diff` has the rest.
+    #[serde(skip_serializing_if = "is_false", default)]
+    pub changes_truncated: bool,
     /// The changes in unified form, when it was asked for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub patch: Option<String>,
     /// Whether the patch ends before the last change: one answer holds 2 MiB of it.
     #[serde(skip_serializing_if = "is_false", default)]
     pub patch_truncated: bool,
-    pub home_changes: usize,
+    pub home_changes: u64,
     /// Which they are, when it was asked for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub home_change_list: Option<Vec<ChangeItem>>,
@@ -346,6 +352,12 @@ pub struct SpeculationItem {
     pub stderr: String,
     pub changed_files: Vec<String>,
     pub changes: Vec<ChangeItem>,
+    /// How many paths differ; a rename counts with both its names.
+    #[serde(default)]
+    pub changes_total: u64,
+    /// Whether there are more than are listed: one answer has 10,000 of them. `avfs diff` has the rest.
+    #[serde(skip_serializing_if = "is_false", default)]
+    pub changes_truncated: bool,
     pub duration_ms: u64,
 }
 

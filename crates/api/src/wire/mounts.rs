@@ -14,6 +14,12 @@ pub struct CommitItem {
     /// The new version; none when nothing had changed.
     pub version: Option<u64>,
     pub changed_files: Vec<ChangeItem>,
+    /// How many paths differ; a rename counts with both its names.
+    #[serde(default)]
+    pub changes_total: u64,
+    /// Whether there are more than are listed: one answer has 10,000 of them. `avfs diff` has the rest.
+    #[serde(default)]
+    pub changes_truncated: bool,
     /// What no vault can hold.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub skipped: Vec<SkippedItem>,

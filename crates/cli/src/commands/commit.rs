@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::output::Output;
-use crate::output::changes::first_lines;
+use crate::output::changes::{first_lines, unlisted};
 use crate::session::Session;
 use avfs_api::wire::{Commit, CommitItem};
 
@@ -16,7 +16,10 @@ fn text(committed: &CommitItem) -> String {
         return "nothing has changed".into();
     };
     let mut lines = vec![format!("committed as version v{version}")];
-    lines.extend(first_lines(&committed.changed_files));
+    lines.extend(first_lines(
+        &committed.changed_files,
+        unlisted(committed.changes_total, &committed.changed_files),
+    ));
     lines.extend(
         committed
             .skipped

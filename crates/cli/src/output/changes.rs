@@ -13,11 +13,19 @@ pub fn lines(changes: &[ChangeItem]) -> Vec<String> {
     changes.iter().map(line).collect()
 }
 
-/// The first changes, one line each, and how many more there are.
-pub fn first_lines(changes: &[ChangeItem]) -> Vec<String> {
+/// How many of `total` paths are not listed; a rename is listed once and counts twice.
+pub fn unlisted(total: u64, listed: &[ChangeItem]) -> u64 {
+    let renamed = |change: &&ChangeItem| change.kind == ChangeWord::Renamed;
+    let paths = listed.len() + listed.iter().filter(renamed).count();
+    total.saturating_sub(paths as u64)
+}
+
+/// The first changes, one line each, and how many more there are; `unlisted` is how many more than these.
+pub fn first_lines(changes: &[ChangeItem], unlisted: u64) -> Vec<String> {
     let mut lines: Vec<String> = changes.iter().take(SHOWN).map(line).collect();
-    if changes.len() > SHOWN {
-        lines.push(style::faint(format!("… and {} more", changes.len() - SHOWN)).to_string());
+    let more = changes.len().saturating_sub(SHOWN) as u64 + unlisted;
+    if more > 0 {
+        lines.push(style::faint(format!("… and {more} more")).to_string());
     }
     lines
 }
@@ -195,7 +203,7 @@ mod tests {
     #[test]
     fn a_long_report_is_cut_and_counted() {
         let changes: Vec<ChangeItem> = (0..25).map(|i| created(&format!("/{i}"))).collect();
-        let lines = first_lines(&changes);
+        let lines = first_lines(&changes, 0);
         assert_eq!(lines.len(), 21);
         assert!(lines[20].contains("and 5 more"), "{}", lines[20]);
         assert_eq!(super::lines(&changes).len(), 25);

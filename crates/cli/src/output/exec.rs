@@ -1,6 +1,6 @@
 //! The short report after a command, for a reader.
 
-use super::changes::{first_lines, printable_lines};
+use super::changes::{first_lines, printable_lines, unlisted};
 use super::style;
 use super::table::count;
 use avfs_api::wire::{Envelope, EnvelopeResult, StatusWord};
@@ -13,11 +13,15 @@ pub fn report(envelope: &Envelope) -> String {
         lines.push(format!("  {}", printable_lines(reason)));
     }
     if let Some(tried) = &result.speculation {
-        let changed = count(tried.changes.len() as u64, "path");
+        let changed = count(tried.changes_total, "path");
         lines.push(format!(
             "  tried in the namespace sandbox, without network, in a fork that is gone: {changed} changed"
         ));
-        let tried = first_lines(&tried.changes).into_iter();
+        let tried = first_lines(
+            &tried.changes,
+            unlisted(tried.changes_total, &tried.changes),
+        )
+        .into_iter();
         lines.extend(tried.map(|line| format!("    {line}")));
     }
     if result.status == StatusWord::NeedsApproval
@@ -29,9 +33,12 @@ pub fn report(envelope: &Envelope) -> String {
         lines.push(format!("  {}", printable_lines(reason)));
     }
     lines.extend(
-        first_lines(&result.changes)
-            .into_iter()
-            .map(|line| format!("  {line}")),
+        first_lines(
+            &result.changes,
+            unlisted(result.changes_total, &result.changes),
+        )
+        .into_iter()
+        .map(|line| format!("  {line}")),
     );
     if let Some(uncommitted) = &result.uncommitted {
         lines.push(format!(
@@ -56,9 +63,10 @@ fn headline(result: &EnvelopeResult) -> String {
         parts.push(format!("checkpoint {checkpoint}"));
     }
     if ran(result) && result.uncommitted.is_none() {
-        parts.push(match result.changes.len() {
-            0 => "nothing changed".into(),
-            changes => format!("{} changed", count(changes as u64, "path")),
+        parts.push(match (result.changes.len(), result.changes_truncated) {
+            (0, _) => "nothing changed".into(),
+            (_, true) => format!("{} changed", count(result.changes_total, "path")),
+            (changes, false) => format!("{} changed", count(changes as u64, "path")),
         });
     }
     parts.push(format!("{} ms", result.duration_ms));
@@ -111,7 +119,7 @@ fn asides(result: &EnvelopeResult) -> Vec<String> {
         ));
     }
     if let Some(changes) = &result.home_change_list {
-        asides.extend(first_lines(changes));
+        asides.extend(first_lines(changes, 0));
     }
     if result.output.stdout.spilled > 0 || result.output.stderr.spilled > 0 {
         asides.push(format!("all of its output: avfs output {}", result.exec));

@@ -106,3 +106,35 @@ fn an_edit_does_not_multiply() {
         );
     }
 }
+
+/// A report lists so many paths and counts the rest; nothing is missing from the version.
+#[test]
+fn a_report_of_very_many_changes_is_short_and_true() {
+    for home in homes() {
+        let made = home.shell("mkdir -p /d/a ~/h && cd /d/a && seq 12000 | xargs touch && cd ~/h && seq 11000 | xargs touch");
+        let result = &made["result"];
+        assert_eq!(result["exit_code"], 0, "{:.2000}", made.to_string());
+        let listed = |key: &str| result[key].as_array().unwrap().len();
+        assert_eq!(
+            (listed("changes"), listed("changed_files")),
+            (10_000, 10_000)
+        );
+        assert_eq!(result["changes_total"], 12_002, "as {}", home.user());
+        assert_eq!(result["changes_truncated"], true);
+        assert!(result["home_changes"].as_u64().unwrap() >= 11_001);
+        let found = home.shell("find /d -type f | wc -l")["result"]["stdout"].clone();
+        assert_eq!(found, "12000\n");
+        // And with few, all are there and nothing is said.
+        let few = home.shell("mv /d/a /d/b; rm /d/b/1");
+        assert!(few["result"]["changes_total"].as_u64().unwrap() > 20_000);
+        let one = home.shell("echo x > /one");
+        assert_eq!(one["result"]["changes_total"], 1);
+        assert_eq!(one["result"]["changes_truncated"], serde_json::Value::Null);
+        let text = home.avfs(&["exec", "--shell", "cd /d && seq 13000 | xargs touch"]);
+        let said = String::from_utf8_lossy(&text.stderr).into_owned();
+        assert!(
+            said.contains("13000 paths changed") && said.contains("more"),
+            "{said}"
+        );
+    }
+}

@@ -85,7 +85,10 @@ fn honest_work(home: &Home, round: usize) {
 #[test]
 fn whoever_waits_keeps_nobody_from_being_served() {
     for home in homes() {
-        let job = home.json(&["job", "start", "--", "sleep", "600"])["job_id"].clone();
+        // The crowd is of the agent's class, and nobody waits for another's job.
+        let started = as_agent(&home, &["--json", "job", "start", "--", "sleep", "600"]);
+        let started: serde_json::Value = serde_json::from_slice(&started.stdout).expect("JSON");
+        let job = started["job_id"].clone();
         let socket = home.socket();
         let body = json!({ "job_id": job }).to_string();
         let length = format!("content-length: {}", body.len());

@@ -13,8 +13,8 @@ mod speculate;
 use std::time::Duration;
 
 use avfs_vault::{
-    Approval, ApprovalAnswer, ApprovalId, ApprovalState, ApprovalVerdict, Change, ChangeKind,
-    RootId, Speculation, Time, VaultName, pair_renames,
+    Approval, ApprovalAnswer, ApprovalId, ApprovalState, ApprovalVerdict, ChangeKind, RootId,
+    Speculation, Time, VaultName,
 };
 use serde_json::{Value, json};
 
@@ -23,6 +23,7 @@ pub(crate) use hints::{approval_hint, unfit_kind};
 pub use proof::Proof;
 pub use shown::{ChangedSince, Shown, safe};
 
+use crate::changes::ChangeList;
 use crate::gate::Verb;
 use crate::runtime::Select;
 use crate::session::Session;
@@ -63,7 +64,7 @@ pub struct SpeculationDetails {
     pub outcome: Value,
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
-    pub changes: Vec<Change>,
+    pub changes: ChangeList,
     pub patch: String,
     /// Whether it ends before the last change.
     pub patch_truncated: bool,
@@ -114,13 +115,17 @@ impl Session {
         };
         let trees = self.inner.vaults.trees();
         // The state of then may have been forgotten, and what it refers to collected.
-        let changed = trees.diff(approval.root, root).ok().map(|mut changes| {
-            changes.retain(|change| change.kind != ChangeKind::Times);
-            let count = changes.len();
-            changes.truncate(MOST_CHANGED);
-            let paths = changes.into_iter().map(|change| change.path).collect();
-            ChangedSince { count, paths }
+        let mut changed = ChangedSince::default();
+        let compared = trees.diff_each(approval.root, root, &mut |change| {
+            if change.kind != ChangeKind::Times {
+                changed.count += 1;
+                if changed.paths.len() < MOST_CHANGED {
+                    changed.paths.push(change.path);
+                }
+            }
+            true
         });
+        let changed = compared.ok().map(|()| changed);
         Ok(Shown {
             root,
             version,
@@ -131,10 +136,9 @@ impl Session {
 
     fn speculation_details(&self, base: RootId, tried: Speculation) -> Result<SpeculationDetails> {
         let trees = self.inner.vaults.trees();
-        let mut changes = trees.diff(base, tried.root)?;
-        changes.retain(|change| change.kind != ChangeKind::Times);
-        let changes = pair_renames(changes);
+        let changes = ChangeList::between(trees, base, tried.root)?;
         let with_old = changes
+            .listed
             .iter()
             .map(|change| (change, patch::old_path(change)));
         let (patch, patch_truncated) = patch::patches(trees, with_old)?;

@@ -115,7 +115,7 @@ pub struct Shown {
 }
 
 /// Paths of a vault that changed.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct ChangedSince {
     /// How many there are.
     pub count: usize,

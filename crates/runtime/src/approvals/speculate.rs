@@ -157,13 +157,13 @@ impl Asking {
             ..Left::nothing(approval.root)
         };
         let Changes { outside, in_home } = call.changes(&left)?;
-        let (patch, patch_truncated) = call.patch(&outside)?;
+        let (patch, patch_truncated) = call.patch(&outside.listed)?;
         Ok(Answer::Reported(Box::new(ExecReport {
             checkpoint: checkpoint.map(|checkpoint| checkpoint.name),
             patch,
             patch_truncated,
             changes: outside,
-            home_changes: in_home.len(),
+            home_changes: in_home.total,
             version: (tried.root != approval.root).then_some(number),
             stdout: captured(tried.stdout),
             stderr: captured(tried.stderr),

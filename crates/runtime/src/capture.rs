@@ -8,7 +8,7 @@ use crate::bounds::OUTPUT_HELD_MAX;
 use crate::report::Captured;
 use crate::spill::Spill;
 
-/// What every stream may hold, however much others do.
+/// What every stream may hold, however much others do; half as much again goes to its tail.
 const OWN: usize = 16 << 10;
 
 /// The memory for captured output, which all commands share.
@@ -218,10 +218,11 @@ mod tests {
             capture.push(&[piece + b'a'; 1024]);
         }
         let (captured, _) = capture.finish();
-        assert_eq!((captured.bytes.len(), captured.total), (OWN, 40 << 10));
+        let own = OWN + OWN / 2;
+        assert_eq!((captured.bytes.len(), captured.total), (own, 40 << 10));
         assert_eq!(captured.spilled, 40 << 10, "all of it");
         assert_eq!(
-            (captured.bytes[0], captured.bytes[OWN - 1]),
+            (captured.bytes[0], captured.bytes[own - 1]),
             (b'a', b'a' + 39)
         );
     }

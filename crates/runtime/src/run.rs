@@ -1,5 +1,6 @@
 //! One command in a sandbox: its output, its time, its end.
 
+mod ends;
 mod feed;
 mod status;
 
@@ -8,17 +9,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use avfs_sandbox::{
-    Command, Enforced, Event, ExitStatus, Running, Sandbox, StartFailure, Stdio, Usage,
-};
+use avfs_sandbox::{Command, Enforced, Event, ExitStatus, Running, Sandbox, StartFailure, Usage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Signal;
 
 use avfs_vault::ApprovalId;
 
+use self::ends::Ends;
 use self::feed::Feed;
 use self::status::{DISK, DISK_RESERVE, limit_of, status_of};
 use crate::capture::{Capture, HeldOutput};
@@ -156,56 +154,6 @@ pub(crate) fn run(sandbox: &Sandbox, task: Assignment, sink: &dyn OutputSink) ->
     };
     let end = watch.until_the_end()?;
     Ok(watch.conclude(end))
-}
-
-/// A command's descriptors, and what is at their other ends.
-struct Ends {
-    theirs: Stdio,
-    /// Of its output; at a terminal there is one, and only once it has begun.
-    ours: [Option<OwnedFd>; 2],
-}
-
-impl Ends {
-    fn at_pipes(stdin: Stdin) -> rustix::io::Result<(Ends, Option<Feed>)> {
-        let stdin = match stdin {
-            Stdin::From(stdin) => stdin,
-            Stdin::Empty => nothing()?,
-        };
-        let (stdout, stdout_end) = output_pipe()?;
-        let (stderr, stderr_end) = output_pipe()?;
-        let theirs = Stdio {
-            stdin,
-            stdout: stdout_end,
-            stderr: stderr_end,
-        };
-        let ours = [Some(stdout), Some(stderr)];
-        Ok((Ends { theirs, ours }, None))
-    }
-
-    fn at_terminal(stdin: Stdin) -> rustix::io::Result<(Ends, Option<Feed>)> {
-        let theirs = Stdio {
-            stdin: nothing()?,
-            stdout: nothing()?,
-            stderr: nothing()?,
-        };
-        let ours = [None, None];
-        let from = match stdin {
-            Stdin::From(pipe) => Some(pipe),
-            Stdin::Empty => None,
-        };
-        Ok((Ends { theirs, ours }, Some(Feed::new(from))))
-    }
-}
-
-fn nothing() -> rustix::io::Result<OwnedFd> {
-    open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
-}
-
-/// Our end does not block; the command's does, as every program expects.
-fn output_pipe() -> rustix::io::Result<(OwnedFd, OwnedFd)> {
-    let (ours, theirs) = pipe_with(PipeFlags::CLOEXEC)?;
-    rustix::fs::fcntl_setfl(&ours, OFlags::NONBLOCK)?;
-    Ok((ours, theirs))
 }
 
 struct Watch<'a> {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// More than any program of the tests says.
-const OUTPUT_LIMIT: &str = "16777216";
+const OUTPUT_LIMIT: &str = "4194304";
 
 /// A vault that programs see as a directory.
 pub struct Shown {

@@ -68,6 +68,7 @@ fn hostile_commands_beside_honest_ones() {
 }
 
 /// For a reader of the whole run.
+#[allow(clippy::print_stderr, reason = "figures of a long run are to be read")]
 fn report(home: &Home, waits: &[Duration], memory: &BTreeMap<String, u64>) {
     let at = |part: f64| waits[((waits.len() - 1) as f64 * part) as usize];
     eprintln!(

@@ -115,7 +115,7 @@ fn asides(result: &EnvelopeResult) -> Vec<String> {
     if result.home_changes > 0 {
         asides.push(format!(
             "{} in its home; --home-changes lists them",
-            count(result.home_changes as u64, "change")
+            count(result.home_changes, "change")
         ));
     }
     if let Some(changes) = &result.home_change_list {

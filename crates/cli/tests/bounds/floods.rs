@@ -46,7 +46,7 @@ impl Many {
         command.args([
             "-c",
             MANY,
-            socket.to_str().unwrap(),
+            socket.to_str().expect("a path that is text"),
             &count.to_string(),
             request,
         ]);

@@ -18,12 +18,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use avfs_sandbox::Sandbox;
 use avfs_vault::{Cause, ExecId, NewVersion, Principal, Quota, RootId, Vault, VaultId};
 use serde_json::json;
 
 use self::commits::names;
 use crate::admission::{Halts, Stop};
-use crate::entered::{Entered, Left as SessionLeft, Place, Running};
+use crate::entered::{Entered, Inside, Left as SessionLeft, Place, Running};
 use crate::gauge::Gauge;
 use crate::ground::Ground;
 use crate::opened::{Committed, LiveView, Shape, open};
@@ -33,6 +34,7 @@ use crate::runtime::{Runtime, lock};
 use crate::session::Session;
 use crate::{Error, ErrorKind, Result};
 pub(crate) use change::HeadChange;
+pub(crate) use commits::is_without_keeper;
 
 /// A layer with more names than this is exchanged for a fresh one: every commit looks at all of them.
 const GROWN: usize = 300;
@@ -83,6 +85,8 @@ struct Under {
     /// Set to have it ended.
     ending: Arc<AtomicBool>,
     company: Company,
+    /// In what kind of sandbox.
+    shape: Shape,
 }
 
 /// Whether other commands may begin while one runs.
@@ -128,6 +132,17 @@ impl Slot {
     /// How many commands run. Never waits, as nobody who asks about all vaults may wait for one.
     pub fn running(&self) -> usize {
         self.running.load(Ordering::Relaxed)
+    }
+
+    /// Whether a view is open in which nothing happens. Never waits.
+    pub fn is_idle(&self) -> bool {
+        let state = self.state.try_lock();
+        state.is_ok_and(|state| state.ground().is_some() && !state.is_in_use())
+    }
+
+    /// When somebody last had its view; none while somebody has. Never waits.
+    pub fn last_used(&self) -> Option<Instant> {
+        self.state.try_lock().ok().map(|state| state.used)
     }
 
     /// Whether a view is open, at work or at rest. Never waits: a slot at which somebody is at work has one.
@@ -180,6 +195,7 @@ impl Slot {
             before,
             beside,
             company,
+            shape,
             ending: ending.clone(),
         };
         state.running.insert(exec, under);
@@ -191,6 +207,32 @@ impl Slot {
             exec,
         };
         Ok(Entered::new(runtime, inside, before, ending, place))
+    }
+
+    /// Joins another sandbox for an exec whose command the one before died with, or without, at its very beginning.
+    pub fn enter_again(
+        &self,
+        runtime: &Runtime,
+        exec: ExecId,
+        lost: &Arc<Sandbox>,
+    ) -> Result<Inside> {
+        let mut state = self.lock();
+        let gone = || Error::Sandbox(avfs_sandbox::Error::SandboxGone);
+        let shape = state.running.get(&exec).ok_or_else(gone)?.shape;
+        // It may still be dying.
+        let is_lost = |live: &LiveView| !live.is_alive() || live.stage.is(lost);
+        if state.live.as_ref().is_some_and(is_lost) {
+            self.salvage(runtime, &mut state, None)?;
+        }
+        if state.live.is_none() {
+            state.live = Some(open(runtime, self.vault, shape, Access::ReadWrite, &[])?);
+        }
+        let live = state.live.as_mut().ok_or_else(gone)?;
+        live.unsaved = true;
+        if live.shape != shape {
+            return Err(gone());
+        }
+        live.inside()
     }
 
     /// What its view stands on. Never waits: whoever asks has locked a slot of its own.
@@ -224,9 +266,7 @@ impl Slot {
     /// Leaves nothing in the slot that a new exec cannot join.
     fn make_way(&self, runtime: &Runtime, state: &mut State, shape: Shape) -> Result<()> {
         self.check_shared(runtime, state)?;
-        if state.live.as_ref().is_some_and(|live| !live.is_alive()) {
-            self.salvage(runtime, state, None)?;
-        }
+        self.bury(runtime, state)?;
         let other = state.live.as_ref().is_some_and(|live| live.shape != shape);
         if other && !state.running.is_empty() {
             let vault = runtime.inner.vaults.by_id(self.vault)?;
@@ -287,7 +327,20 @@ impl Slot {
         leave: impl FnOnce(&mut State) -> Result<()>,
         change: impl FnOnce(Vault) -> Result<T>,
     ) -> Result<T> {
-        let mut state = self.without_commands(runtime, ended_by)?;
+        let state = self.ready_after(runtime, ended_by)?;
+        self.settle_in(runtime, state, ended_by, leave, change)
+    }
+
+    /// The same for who has the slot already.
+    fn settle_in<T>(
+        &self,
+        runtime: &Runtime,
+        state: MutexGuard<'_, State>,
+        ended_by: Option<&Session>,
+        leave: impl FnOnce(&mut State) -> Result<()>,
+        change: impl FnOnce(Vault) -> Result<T>,
+    ) -> Result<T> {
+        let mut state = self.without_commands_in(runtime, state, ended_by)?;
         if let Some(by) = ended_by
             && state.mount().is_some()
         {

@@ -130,6 +130,15 @@ impl Engine {
     }
 }
 
+/// Whether a process of ours died, of which there can be another one.
+pub(crate) fn is_of_lost_helper(error: &Error) -> bool {
+    use avfs_sandbox::Error as S;
+    matches!(
+        error,
+        Error::Sandbox(S::KeeperGone | S::SandboxGone) | Error::View(avfs_view::Error::ScannerLost)
+    )
+}
+
 /// Whom layers must belong to, where that is not the caller: as root, the sandbox's own user.
 pub(crate) fn layer_owner() -> Option<Owner> {
     rustix::process::geteuid().is_root().then_some(Owner {

@@ -205,16 +205,6 @@ impl Error {
         move |source| Error::Io { what, source }
     }
 
-    /// Whether a process of ours died, of which there can be another one.
-    pub(crate) fn is_of_lost_helper(&self) -> bool {
-        use avfs_sandbox::Error as S;
-        matches!(
-            self,
-            Error::Sandbox(S::KeeperGone | S::SandboxGone)
-                | Error::View(avfs_view::Error::ScannerLost)
-        )
-    }
-
     /// Which of the kinds this is.
     pub fn kind(&self) -> ErrorKind {
         match self {

@@ -4,6 +4,7 @@
 //! committed, so a view in which nothing runs is clean, and closing it loses nothing. A commit that is
 //! refused leaves the view unsaved: it stays until a later commit succeeds.
 
+mod again;
 mod alone;
 mod aside;
 mod change;
@@ -18,13 +19,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use avfs_sandbox::Sandbox;
 use avfs_vault::{Cause, ExecId, NewVersion, Principal, Quota, RootId, Vault, VaultId};
 use serde_json::json;
 
 use self::commits::names;
 use crate::admission::{Halts, Stop};
-use crate::entered::{Entered, Inside, Left as SessionLeft, Place, Running};
+use crate::entered::{Entered, Left as SessionLeft, Place, Running};
 use crate::gauge::Gauge;
 use crate::ground::Ground;
 use crate::opened::{Committed, LiveView, Shape, open};
@@ -207,32 +207,6 @@ impl Slot {
             exec,
         };
         Ok(Entered::new(runtime, inside, before, ending, place))
-    }
-
-    /// Joins another sandbox for an exec whose command the one before died with, or without, at its very beginning.
-    pub fn enter_again(
-        &self,
-        runtime: &Runtime,
-        exec: ExecId,
-        lost: &Arc<Sandbox>,
-    ) -> Result<Inside> {
-        let mut state = self.lock();
-        let gone = || Error::Sandbox(avfs_sandbox::Error::SandboxGone);
-        let shape = state.running.get(&exec).ok_or_else(gone)?.shape;
-        // It may still be dying.
-        let is_lost = |live: &LiveView| !live.is_alive() || live.stage.is(lost);
-        if state.live.as_ref().is_some_and(is_lost) {
-            self.salvage(runtime, &mut state, None)?;
-        }
-        if state.live.is_none() {
-            state.live = Some(open(runtime, self.vault, shape, Access::ReadWrite, &[])?);
-        }
-        let live = state.live.as_mut().ok_or_else(gone)?;
-        live.unsaved = true;
-        if live.shape != shape {
-            return Err(gone());
-        }
-        live.inside()
     }
 
     /// What its view stands on. Never waits: whoever asks has locked a slot of its own.

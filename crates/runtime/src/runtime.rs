@@ -13,7 +13,7 @@ use avfs_view::Layers;
 
 use crate::admission::LAST_COMMITS;
 use crate::back::put_back_unfinished;
-use crate::engine::{Engine, layer_owner};
+use crate::engine::{Engine, is_of_lost_helper, layer_owner};
 use crate::host::{Host, HostFacts};
 use crate::jobs::Jobs;
 use crate::live::Slot;
@@ -203,7 +203,7 @@ impl Runtime {
         }
         let start = || Engine::start(&self.inner.config, self.inner.vaults.trees());
         let engine = match start() {
-            Err(error) if error.is_of_lost_helper() => start()?,
+            Err(error) if is_of_lost_helper(&error) => start()?,
             started => started?,
         };
         let engine = Arc::new(engine);

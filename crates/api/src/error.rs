@@ -16,6 +16,9 @@ pub enum Error {
     NoDaemon { socket: PathBuf },
     #[error("the daemon did not answer: {what}")]
     Broken { what: String },
+    /// The same, and it surely did nothing, or nothing that counts: it can be asked again.
+    #[error("the daemon did not answer: {what}")]
+    Unheard { what: String },
     #[error("the daemon's answer makes no sense: {what}")]
     Nonsense { what: String },
     #[error("the daemon is version {daemon}, this is {client}, and it is busy")]
@@ -47,9 +50,10 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::Refused(problem) => ErrorKind::parse(&problem.kind).unwrap_or(ErrorKind::Bug),
-            Error::NoDaemon { .. } | Error::Broken { .. } | Error::NotStarted { .. } => {
-                ErrorKind::Unavailable
-            }
+            Error::NoDaemon { .. }
+            | Error::Broken { .. }
+            | Error::Unheard { .. }
+            | Error::NotStarted { .. } => ErrorKind::Unavailable,
             Error::Nonsense { .. } => ErrorKind::Bug,
             Error::OtherVersion { .. } | Error::HomeTaken { .. } => ErrorKind::Conflict,
             Error::Untrusted { .. } => ErrorKind::Denied,
@@ -73,7 +77,9 @@ impl Error {
                 path.display()
             )),
             Error::Runtime(error) => error.hint(),
-            Error::Broken { .. } | Error::NotStarted { .. } => Some("run `avfs doctor`".into()),
+            Error::Broken { .. } | Error::Unheard { .. } | Error::NotStarted { .. } => {
+                Some("run `avfs doctor`".into())
+            }
             Error::Nonsense { .. }
             | Error::HomeTaken { .. }
             | Error::File { .. }

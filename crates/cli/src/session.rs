@@ -32,7 +32,7 @@ impl<R: Read> Read for Counted<R> {
 /// Told where in which stream bytes are, and the bytes.
 type OnOutput<'a> = dyn FnMut(StreamWord, u64, &[u8]) -> ControlFlow<()> + 'a;
 
-/// How many daemons may end under somebody who follows a job.
+/// How many daemons may end under somebody who asks, or follows a job.
 const BROKEN_MAX: u32 = 3;
 
 /// A connection made at the first call.
@@ -164,7 +164,9 @@ impl Session {
                 })
             });
             match followed {
-                Err(crate::error::Error::Api(Error::Broken { .. })) if broken < BROKEN_MAX => {
+                Err(crate::error::Error::Api(Error::Broken { .. } | Error::Unheard { .. }))
+                    if broken < BROKEN_MAX =>
+                {
                     // The next daemon knows what became of the job.
                     broken += 1;
                     self.client = None;
@@ -197,12 +199,20 @@ impl Session {
         &mut self,
         mut ask: impl FnMut(&mut Client) -> avfs_api::Result<T>,
     ) -> Result<T> {
-        match ask(self.client()?) {
-            Err(Error::OtherVersion { daemon, client }) => {
-                self.replace_daemon(daemon, client)?;
-                Ok(ask(self.client()?)?)
+        let mut unheard = 0;
+        loop {
+            match ask(self.client()?) {
+                Err(Error::OtherVersion { daemon, client }) => {
+                    self.replace_daemon(daemon, client)?;
+                    return Ok(ask(self.client()?)?);
+                }
+                // That daemon was about to end; the next one is asked.
+                Err(Error::Unheard { .. }) if unheard < BROKEN_MAX => {
+                    unheard += 1;
+                    self.client = None;
+                }
+                answered => return Ok(answered?),
             }
-            answered => Ok(answered?),
         }
     }
 

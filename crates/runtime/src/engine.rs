@@ -59,9 +59,19 @@ impl Engine {
             Privilege::Root => MarkNames::Trusted,
             Privilege::User => MarkNames::User,
         };
-        let scanner = Scanner::new(keeper.spawn_helper("__scanner")?, marks);
-        let sweeper = Scanner::new(keeper.spawn_helper("__scanner")?, marks);
-        let writer = Scanner::new(keeper.spawn_helper("__scanner")?, marks);
+        let helper = || {
+            let keeper = keeper.clone();
+            let start = move || {
+                let spawned = keeper.spawn_helper("__scanner");
+                if matches!(spawned, Err(avfs_sandbox::Error::KeeperGone)) {
+                    // It may still be dying; whoever is told that it is gone looks at it.
+                    keeper.kill();
+                }
+                spawned.ok()
+            };
+            Scanner::start(Box::new(start), marks)
+        };
+        let (scanner, sweeper, writer) = (helper()?, helper()?, helper()?);
         Ok(Engine {
             keeper,
             scanner,
@@ -118,6 +128,15 @@ impl Engine {
         let path = served.path.join(guard.name());
         Ok((guard, path))
     }
+}
+
+/// Whether a process of ours died, of which there can be another one.
+pub(crate) fn is_of_lost_helper(error: &Error) -> bool {
+    use avfs_sandbox::Error as S;
+    matches!(
+        error,
+        Error::Sandbox(S::KeeperGone | S::SandboxGone) | Error::View(avfs_view::Error::ScannerLost)
+    )
 }
 
 /// Whom layers must belong to, where that is not the caller: as root, the sandbox's own user.

@@ -13,12 +13,13 @@ use avfs_vault::{
 use avfs_view::Skipped;
 use serde_json::json;
 
-use crate::Result;
 use crate::admission::Stop;
 use crate::gauge::Gauge;
 use crate::live::Slot;
-use crate::opened::{LiveView, interrupted_version};
+use crate::opened::{LiveView, interrupted_version, open};
+use crate::options::Access;
 use crate::runtime::Runtime;
+use crate::{Error, Result};
 
 /// An exec that has its sandbox; it must `leave`, or dropping it does.
 pub(crate) struct Entered {
@@ -123,6 +124,30 @@ impl Entered {
             runtime: runtime.clone(),
             place: Some(place),
         }
+    }
+
+    /// Has another sandbox in place of one that died before the command could have begun.
+    pub fn enter_again(&mut self) -> Result<()> {
+        self.inside = match &mut self.place {
+            Some(Place::Shared { slot, exec }) => {
+                slot.enter_again(&self.runtime, *exec, &self.inside.sandbox)?
+            }
+            Some(Place::Apart { view, vault }) => {
+                let again = open(&self.runtime, *vault, view.shape, Access::ReadOnly, &[])?;
+                if again.layer.record().last_commit != self.before {
+                    // What the caller was promised to see is not the head any more.
+                    again.close()?.in_background();
+                    return Err(Error::Sandbox(avfs_sandbox::Error::SandboxGone));
+                }
+                let inside = again.inside()?;
+                std::mem::replace(&mut **view, again)
+                    .close()?
+                    .in_background();
+                inside
+            }
+            None => return Err(Error::Sandbox(avfs_sandbox::Error::SandboxGone)),
+        };
+        Ok(())
     }
 
     /// Watches how much is written in the view, beyond what is there now.

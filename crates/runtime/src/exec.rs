@@ -314,8 +314,8 @@ impl Viewed {
 impl Checkpointed {
     fn run(mut self, sink: &dyn OutputSink) -> Result<Finished> {
         let started = Instant::now();
-        let entered = &self.viewed.entered;
-        let call = &mut self.viewed.branched.permitted.call;
+        let Viewed { branched, entered } = &mut self.viewed;
+        let call = &mut branched.permitted.call;
         let command = Command {
             argv: call.request.command.argv(),
             env: call.environment(&entered.inside),
@@ -331,12 +331,13 @@ impl Checkpointed {
             timeout: call.terms.timeout,
             output_limit: call.terms.output_limit,
             spills: call.runtime.inner.spills.of(call.exec),
+            growth: call.terms.disk_growth(),
             gauge: entered.gauge(call.terms.disk_growth())?,
             reserve: reserve.transpose()?,
             ending: entered.ending.clone(),
             control: call.request.control.clone(),
         };
-        let ran = run(&entered.inside.sandbox, assignment, sink)?;
+        let ran = run(entered, assignment, sink)?;
         self.viewed.branched.permitted.timings.run_us = micros(started);
         Ok(Finished {
             checkpointed: self,

@@ -19,6 +19,7 @@ mod commit;
 mod control;
 mod copy;
 mod defaults;
+mod descriptors;
 mod diff;
 mod engine;
 mod entered;

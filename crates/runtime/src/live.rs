@@ -4,6 +4,7 @@
 //! committed, so a view in which nothing runs is clean, and closing it loses nothing. A commit that is
 //! refused leaves the view unsaved: it stays until a later commit succeeds.
 
+mod again;
 mod alone;
 mod aside;
 mod change;
@@ -33,6 +34,7 @@ use crate::runtime::{Runtime, lock};
 use crate::session::Session;
 use crate::{Error, ErrorKind, Result};
 pub(crate) use change::HeadChange;
+pub(crate) use commits::is_without_keeper;
 
 /// A layer with more names than this is exchanged for a fresh one: every commit looks at all of them.
 const GROWN: usize = 300;
@@ -83,6 +85,8 @@ struct Under {
     /// Set to have it ended.
     ending: Arc<AtomicBool>,
     company: Company,
+    /// In what kind of sandbox.
+    shape: Shape,
 }
 
 /// Whether other commands may begin while one runs.
@@ -128,6 +132,17 @@ impl Slot {
     /// How many commands run. Never waits, as nobody who asks about all vaults may wait for one.
     pub fn running(&self) -> usize {
         self.running.load(Ordering::Relaxed)
+    }
+
+    /// Whether a view is open in which nothing happens. Never waits.
+    pub fn is_idle(&self) -> bool {
+        let state = self.state.try_lock();
+        state.is_ok_and(|state| state.ground().is_some() && !state.is_in_use())
+    }
+
+    /// When somebody last had its view; none while somebody has. Never waits.
+    pub fn last_used(&self) -> Option<Instant> {
+        self.state.try_lock().ok().map(|state| state.used)
     }
 
     /// Whether a view is open, at work or at rest. Never waits: a slot at which somebody is at work has one.
@@ -180,6 +195,7 @@ impl Slot {
             before,
             beside,
             company,
+            shape,
             ending: ending.clone(),
         };
         state.running.insert(exec, under);
@@ -224,9 +240,7 @@ impl Slot {
     /// Leaves nothing in the slot that a new exec cannot join.
     fn make_way(&self, runtime: &Runtime, state: &mut State, shape: Shape) -> Result<()> {
         self.check_shared(runtime, state)?;
-        if state.live.as_ref().is_some_and(|live| !live.is_alive()) {
-            self.salvage(runtime, state, None)?;
-        }
+        self.bury(runtime, state)?;
         let other = state.live.as_ref().is_some_and(|live| live.shape != shape);
         if other && !state.running.is_empty() {
             let vault = runtime.inner.vaults.by_id(self.vault)?;
@@ -287,7 +301,20 @@ impl Slot {
         leave: impl FnOnce(&mut State) -> Result<()>,
         change: impl FnOnce(Vault) -> Result<T>,
     ) -> Result<T> {
-        let mut state = self.without_commands(runtime, ended_by)?;
+        let state = self.ready_after(runtime, ended_by)?;
+        self.settle_in(runtime, state, ended_by, leave, change)
+    }
+
+    /// The same for who has the slot already.
+    fn settle_in<T>(
+        &self,
+        runtime: &Runtime,
+        state: MutexGuard<'_, State>,
+        ended_by: Option<&Session>,
+        leave: impl FnOnce(&mut State) -> Result<()>,
+        change: impl FnOnce(Vault) -> Result<T>,
+    ) -> Result<T> {
+        let mut state = self.without_commands_in(runtime, state, ended_by)?;
         if let Some(by) = ended_by
             && state.mount().is_some()
         {

@@ -18,7 +18,7 @@ use avfs_view::{
 use rustix::fs::{Mode, OFlags};
 
 use crate::admission::{Stop, allowance, refusal};
-use crate::engine::{Engine, STORED_OWNER, layer_owner};
+use crate::engine::{Engine, STORED_OWNER, is_of_lost_helper, layer_owner};
 use crate::entered::Inside;
 use crate::gauge::Gauge;
 use crate::ground::{Beginning, Ground, differing_little};
@@ -29,6 +29,8 @@ use crate::stage::Stage;
 use crate::through::{Applied, Through};
 use crate::{Error, Result};
 
+/// How often a view is opened when the keeper or the sandbox dies meanwhile.
+const TRIES: usize = 4;
 /// More than this is not done in a view that rests: another one is opened faster.
 const MOST_TO_CATCH_UP: usize = 16;
 const MOST_BYTES_TO_CATCH_UP: u64 = 1 << 20;
@@ -352,7 +354,8 @@ fn keep_aside(runtime: &Runtime, vault: VaultId, root: RootId) -> Result<Checkpo
     Ok(name)
 }
 
-/// Opens a view of the vault as it is now, on one of the grounds `near` if that will do.
+/// Opens a view of the vault as it is now, on one of the grounds `near` if that will do. Helpers that die meanwhile are
+/// replaced.
 pub(crate) fn open(
     runtime: &Runtime,
     vault: VaultId,
@@ -360,8 +363,31 @@ pub(crate) fn open(
     access: Access,
     near: &[Arc<Ground>],
 ) -> Result<LiveView> {
+    runtime.make_room_for_descriptors();
+    for _ in 1..TRIES {
+        let engine = runtime.engine()?;
+        match open_by(runtime, engine.clone(), vault, shape, access, near) {
+            Err(error) if is_of_lost_helper(&error) || !engine.keeper.is_alive() => {
+                if let Error::Sandbox(avfs_sandbox::Error::KeeperGone) = error {
+                    // It may still be dying.
+                    engine.keeper.kill();
+                }
+            }
+            opened => return opened,
+        }
+    }
+    open_by(runtime, runtime.engine()?, vault, shape, access, near)
+}
+
+fn open_by(
+    runtime: &Runtime,
+    engine: Arc<Engine>,
+    vault: VaultId,
+    shape: Shape,
+    access: Access,
+    near: &[Arc<Ground>],
+) -> Result<LiveView> {
     let inner = &runtime.inner;
-    let engine = runtime.engine()?;
     let vault = inner.vaults.by_id(vault)?;
     // Where it must be the root and nothing else, it stands on that root itself, with nothing in its layer.
     let near = match shape.tmp {

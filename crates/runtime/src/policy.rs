@@ -123,6 +123,17 @@ impl PolicyFiles {
         (rules, true)
     }
 
+    /// Of how many vaults the rules are held.
+    #[cfg(test)]
+    pub fn held(&self) -> usize {
+        lock(&self.loaded).len()
+    }
+
+    /// Lets go of the rules of a vault that is no more.
+    pub fn forget(&self, vault: VaultId) {
+        lock(&self.loaded).remove(&vault);
+    }
+
     fn load(&self, vault: &Vault, own: Option<&str>) -> Result<Rules, PolicyError> {
         let mut files = Vec::new();
         for (level, path) in &self.files {

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::admission::{Stop, allowance, refusal};
 use crate::engine::Engine;
-use crate::live::{Slot, State};
+use crate::live::{Slot, State, is_without_keeper};
 use crate::opened::{
     CommitPlan, Otherwise, Terms, commit_layer, interrupted_version, remove_in_background, root_of,
 };
@@ -213,8 +213,13 @@ impl Slot {
 
     pub(crate) fn recover_unless(&self, runtime: &Runtime, state: &mut State, stop: Stop<'_>) {
         for left in std::mem::take(&mut state.left) {
-            let engine = runtime.engine();
-            let recovered = engine.and_then(|engine| runtime.recover_layer(&engine, &left, stop));
+            let recovered = runtime.engine().and_then(|engine| {
+                let recovered = runtime.recover_layer(&engine, &left, stop);
+                match is_without_keeper(&recovered, &engine) {
+                    true => runtime.recover_layer(&runtime.engine()?, &left, stop),
+                    false => recovered,
+                }
+            });
             match recovered {
                 Ok(()) => {}
                 // The next to come goes on.

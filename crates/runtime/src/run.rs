@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use avfs_sandbox::{Command, Enforced, Event, ExitStatus, Running, Sandbox, StartFailure, Usage};
+use avfs_sandbox::{Command, Enforced, Event, ExitStatus, Running, StartFailure, Stdio, Usage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::Signal;
@@ -21,6 +21,7 @@ use self::feed::Feed;
 use self::status::{DISK, DISK_RESERVE, limit_of, status_of};
 use crate::capture::{Capture, HeldOutput};
 use crate::control::Control;
+use crate::entered::Entered;
 use crate::gauge::Gauge;
 use crate::options::Stdin;
 use crate::report::{Captured, ExecStatus};
@@ -28,6 +29,8 @@ use crate::reserve::Reserve;
 use crate::spill::ExecSpills;
 use crate::{Error, Result};
 
+/// How many sandboxes may die before a command has begun.
+const TRIES: usize = 4;
 /// Between asking a command to end and ending it.
 const GRACE: Duration = Duration::from_secs(2);
 /// How often the caller is asked whether it still wants the result.
@@ -105,7 +108,9 @@ pub(crate) struct Assignment {
     pub timeout: Option<Duration>,
     pub output_limit: usize,
     pub spills: ExecSpills,
-    /// Holds it to its limit on the disk, if there is one.
+    /// How many bytes it may add to the disk.
+    pub growth: Option<u64>,
+    /// Holds it to that and to the vault's quota, if there is one.
     pub gauge: Option<Gauge>,
     /// What it leaves free of the disk.
     pub reserve: Option<Reserve>,
@@ -115,17 +120,21 @@ pub(crate) struct Assignment {
 }
 
 /// Runs a command to its end, whatever end that is.
-pub(crate) fn run(sandbox: &Sandbox, task: Assignment, sink: &dyn OutputSink) -> Result<Ran> {
+pub(crate) fn run(
+    entered: &mut Entered,
+    mut task: Assignment,
+    sink: &dyn OutputSink,
+) -> Result<Ran> {
     let failed = |errno: Errno| Error::Io {
         what: "preparing the command".into(),
         source: errno.into(),
     };
     let (ends, feed) = match task.command.terminal {
-        Some(_) => Ends::at_terminal(task.stdin),
-        None => Ends::at_pipes(task.stdin),
+        Some(_) => Ends::at_terminal(std::mem::take(&mut task.stdin)),
+        None => Ends::at_pipes(std::mem::take(&mut task.stdin)),
     }
     .map_err(failed)?;
-    let running = sandbox.exec(&task.command, ends.theirs)?;
+    let running = start(entered, &mut task, ends.theirs)?;
     let output = |stream, pipe| {
         let capture = Capture::new(
             task.output_limit,
@@ -154,6 +163,22 @@ pub(crate) fn run(sandbox: &Sandbox, task: Assignment, sink: &dyn OutputSink) ->
     };
     let end = watch.until_the_end()?;
     Ok(watch.conclude(end))
+}
+
+/// Starts the command. A sandbox that died before the command could have begun is replaced, and nobody is told.
+fn start(entered: &mut Entered, task: &mut Assignment, stdio: Stdio) -> Result<Running> {
+    for _ in 0..TRIES {
+        let copied = stdio.try_clone();
+        let copied = copied.map_err(Error::io("preparing the command"))?;
+        match entered.inside.sandbox.exec(&task.command, copied) {
+            Ok(running) if running.begins()? => return Ok(running),
+            Ok(_) | Err(avfs_sandbox::Error::SandboxGone) => {}
+            Err(error) => return Err(error.into()),
+        }
+        entered.enter_again()?;
+        task.gauge = entered.gauge(task.growth)?;
+    }
+    Err(Error::Sandbox(avfs_sandbox::Error::SandboxGone))
 }
 
 struct Watch<'a> {
@@ -224,7 +249,7 @@ impl Watch<'_> {
                 feed.pass_on();
             }
             match self.running.next_event()? {
-                None => {}
+                None | Some(Event::Begins) => {}
                 Some(Event::Started { .. }) => self.begin()?,
                 Some(Event::CouldNotStart(failure)) => return Ok(End::CouldNotStart(failure)),
                 Some(Event::Exited {

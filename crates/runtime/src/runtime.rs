@@ -13,7 +13,7 @@ use avfs_view::Layers;
 
 use crate::admission::LAST_COMMITS;
 use crate::back::put_back_unfinished;
-use crate::engine::{Engine, layer_owner};
+use crate::engine::{Engine, is_of_lost_helper, layer_owner};
 use crate::host::{Host, HostFacts};
 use crate::jobs::Jobs;
 use crate::live::Slot;
@@ -94,6 +94,7 @@ impl Runtime {
             .create(&config.home)
             .map_err(Error::io(format!("creating {}", config.home.display())))?;
         let home_lock = lock_home(&config)?;
+        avfs_sandbox::raise_open_files();
         let vaults = Vaults::open(Store::open(&config.home)?)?;
         let layers = Layers::open(&config.home, layer_owner())?;
         let host = Host::survey(&config)?;
@@ -200,10 +201,12 @@ impl Runtime {
         if let Some(engine) = held.as_ref().filter(|engine| engine.keeper.is_alive()) {
             return Ok(engine.clone());
         }
-        let engine = Arc::new(Engine::start(
-            &self.inner.config,
-            self.inner.vaults.trees(),
-        )?);
+        let start = || Engine::start(&self.inner.config, self.inner.vaults.trees());
+        let engine = match start() {
+            Err(error) if is_of_lost_helper(&error) => start()?,
+            started => started?,
+        };
+        let engine = Arc::new(engine);
         *held = Some(engine.clone());
         Ok(engine)
     }

@@ -24,6 +24,10 @@ impl Stage {
         }
     }
 
+    pub fn is(&self, other: &Arc<Sandbox>) -> bool {
+        matches!(self, Stage::Sandbox(sandbox) if Arc::ptr_eq(sandbox, other))
+    }
+
     pub fn is_mount(&self) -> bool {
         matches!(self, Stage::Mount(_))
     }

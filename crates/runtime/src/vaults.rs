@@ -1,6 +1,8 @@
 //! Vaults as a whole: create, list, use, fork, delete, their history and the journal.
 
-use avfs_vault::{Ancestor, DeletedVault, ForkPoint, JournalCheck, Vault, VaultId, VaultName};
+use avfs_vault::{
+    Ancestor, Beside, DeletedVault, ForkPoint, JournalCheck, Vault, VaultId, VaultName,
+};
 
 use crate::Result;
 use crate::entered::{Running, Stillness};
@@ -134,6 +136,8 @@ impl Session {
         })?;
         self.forget_slot(vault.id);
         self.inner.indexes.forget(vault.id);
+        self.inner.policy.forget(vault.id);
+        self.inner.vaults.note_beside(vault.id, Beside::default());
         // What remains on disk of a vault that is gone is removed now or at the next start.
         if self.inner.layers.holds(vault.id) {
             let engine = self.engine()?;
@@ -185,5 +189,48 @@ impl Session {
             .map(|vault| vault.id);
         let checkpoints = self.inner.vaults.checkpoint_count(vault.id)?;
         self.describe(vault, current, checkpoints)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Config, HostFacts, Runtime};
+    use avfs_vault::Principal;
+
+    /// What is remembered of vaults: slots, rules, and what they hold beside their heads.
+    fn remembered(runtime: &Runtime) -> (usize, usize) {
+        (runtime.slots().len(), runtime.inner.policy.held())
+    }
+
+    #[test]
+    fn nothing_is_remembered_of_a_vault_that_was_forked_used_and_deleted() {
+        let dir = tempfile::tempdir().unwrap();
+        let runtime_dir = dir.path().join("run");
+        std::fs::create_dir(&runtime_dir).unwrap();
+        let config = Config {
+            home: dir.path().join("home"),
+            runtime_dir,
+            binary: "/nonexistent".into(),
+            host: HostFacts::default(),
+        };
+        let runtime = Runtime::open(config).unwrap();
+        let session = runtime.by(Principal::OWNER);
+        let source: VaultName = "v".parse().unwrap();
+        session.vault_create(&source).unwrap();
+        let fork: VaultName = "fork".parse().unwrap();
+        let mut after_first = None;
+        for _ in 0..50 {
+            let (point, then) = (ForkPoint::Head, AfterFork::Stay);
+            let made = session.vault_fork(&source, &point, &fork, then).unwrap();
+            let id = made.0.vault.id;
+            session.policy_list(Select::Named(fork.clone())).unwrap();
+            let beside = Beside { bytes: 1, files: 1 };
+            runtime.inner.vaults.note_beside(id, beside);
+            session.vault_delete(&fork, Running::Respect).unwrap();
+            assert_eq!(runtime.inner.vaults.beside(id), Beside::default());
+            let now = remembered(&runtime);
+            assert_eq!(*after_first.get_or_insert(now), now);
+        }
     }
 }

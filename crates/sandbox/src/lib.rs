@@ -24,6 +24,7 @@ mod memory;
 mod mover;
 mod notify;
 pub mod onhost;
+mod open_files;
 mod plan;
 pub mod probe;
 mod protocol;
@@ -42,6 +43,7 @@ pub use keeper::{FuseMount, Keeper, KeeperConfig, keeper_main};
 pub use lend::{Toolchain, build_skeleton, host_etc, host_lent, toolchains};
 pub use limits::{Defaults, Enforced, Limit, Limits, Mechanism, UNLIMITED, UNLIMITED_COUNT};
 pub use mover::{EXCHANGE_COPIES, EXCHANGE_ENDS, STAGING_IN};
+pub use open_files::raise_open_files;
 pub use plan::{
     Command, Confinement, EtcContent, EtcFile, Event, ExitStatus, INNER_UID, IdMap, Isolation,
     Lent, Namespace, Network, OverlayPlan, Privilege, SANDBOX_UID, SandboxPlan, StartFailure,

@@ -163,7 +163,18 @@ pub struct Stdio {
     pub stderr: OwnedFd,
 }
 
-/// What became of a command. After anything but `Started` nothing follows.
+impl Stdio {
+    /// The same ends once more, for a command that may have to be started again.
+    pub fn try_clone(&self) -> std::io::Result<Stdio> {
+        Ok(Stdio {
+            stdin: self.stdin.try_clone()?,
+            stdout: self.stdout.try_clone()?,
+            stderr: self.stderr.try_clone()?,
+        })
+    }
+}
+
+/// What became of a command. After anything but `Begins` and `Started` nothing follows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Event {
     /// The program has been executed.
@@ -184,6 +195,8 @@ pub enum Event {
         /// The limit for which it, or a process it started, was killed.
         cause: Option<Enforced>,
     },
+    /// From here on the program may have run. Only between supervisor and [`Running`](crate::Running).
+    Begins,
     /// The sandbox or the keeper died with the command in it.
     Lost,
 }

@@ -26,7 +26,7 @@ use crate::limits::Mechanism;
 use crate::plan::{Confinement, Isolation, Network, Privilege};
 
 /// Both ends are the same program; this catches one that was replaced while the daemon ran.
-pub(crate) const VERSION: u32 = 5;
+pub(crate) const VERSION: u32 = 6;
 /// The largest frame.
 const FRAME_MAX: usize = 16 * 1024;
 /// The most descriptors in one frame.
@@ -39,6 +39,8 @@ pub(crate) const BODY_MAX: usize = 8 * 1024 * 1024 + 64 * 1024;
 pub(crate) struct Boot {
     pub version: u32,
     pub duty: Duty,
+    /// The soft limit on open files for it and all that it starts, if that is not the daemon's.
+    pub open_files: Option<u64>,
 }
 
 /// What a freshly executed `__keeper` is to do.

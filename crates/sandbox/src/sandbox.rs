@@ -91,6 +91,7 @@ impl Sandbox {
         Ok(Running {
             link: ours,
             progress: Mutex::new(Progress::Starting),
+            first: Mutex::default(),
             has_terminal: command.terminal.is_some(),
             terminal: Mutex::default(),
             limits: bounds.enforced.clone(),
@@ -169,6 +170,8 @@ impl Drop for Frozen<'_> {
 pub struct Running {
     link: Link,
     progress: Mutex<Progress>,
+    /// What came instead of its beginning.
+    first: Mutex<Option<Event>>,
     has_terminal: bool,
     /// There once the command has started, until somebody takes it.
     terminal: Mutex<Option<OwnedFd>>,
@@ -192,18 +195,43 @@ impl Running {
         self.link.as_fd()
     }
 
+    /// Waits until the program may have run, or something else is known of it. False if all that could have run it died before.
+    pub fn begins(&self) -> Result<bool> {
+        // With nothing to be heard for so long, it is watched like one that runs.
+        if !readable_within(self.link.as_fd(), ANSWER)? {
+            return Ok(true);
+        }
+        match self.link.receive::<Event>(Wait::No) {
+            Ok(Received::Frame(Event::Begins, _) | Received::Nothing) => {}
+            Ok(Received::Frame(Event::Started { .. }, _)) => {
+                return Err(Error::Malformed {
+                    peer: "supervisor",
+                    reason: "a start without a beginning",
+                });
+            }
+            Ok(Received::Frame(event, _)) => *lock(&self.first) = Some(self.conclude(event)),
+            Ok(Received::Closed) | Err(LinkError::Closed) => return Ok(false),
+            Err(error) => return Err(error.named("supervisor", Error::SandboxGone, ANSWER)),
+        }
+        Ok(true)
+    }
+
     /// The next event, if there is one now. Never waits; after the final event, always `None`.
     pub fn next_event(&self) -> Result<Option<Event>> {
         let mut progress = lock(&self.progress);
         if *progress == Progress::Over {
             return Ok(None);
         }
+        if let Some(first) = lock(&self.first).take() {
+            *progress = Progress::Over;
+            return Ok(Some(first));
+        }
         let received = match self.has_terminal {
             true => self.link.receive_with_one::<Event>(),
             false => self.link.receive::<Event>(Wait::No),
         };
         let event = match received {
-            Ok(Received::Nothing) => return Ok(None),
+            Ok(Received::Nothing | Received::Frame(Event::Begins, _)) => return Ok(None),
             Ok(Received::Frame(event, descriptors)) => {
                 self.keep_terminal(&event, descriptors)?;
                 self.conclude(event)

@@ -107,6 +107,8 @@ impl Supervisor {
         let pty = pty.transpose()?;
         let (starting, tell) = pipe_with(PipeFlags::CLOEXEC)?;
         let (moving, moved) = pipe_with(PipeFlags::CLOEXEC)?;
+        // If this is not heard, nothing was done, and somebody else may do it.
+        let _ = job.link.send(&Event::Begins, &[]);
         // SAFETY: the supervisor has one thread.
         let main = match unsafe { sys::fork(0) }? {
             Forked::Parent { pid, .. } => pid.as_raw_nonzero().get(),

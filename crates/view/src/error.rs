@@ -26,8 +26,13 @@ pub enum Error {
         what: String,
         source: std::io::Error,
     },
+    /// And no keeper is there to start another one.
     #[error("the process that reads layers is gone")]
     ScannerLost,
+    #[error("the process that reads layers died {times} times over one request")]
+    ScannerFails { times: u32 },
+    #[error("the process that changes a view died in the middle of a change")]
+    ActLost,
     #[error("the process that reads layers sent a malformed answer: {0}")]
     BadAnswer(&'static str),
     #[error("{what}: {found}{at}, but no more than {most} are taken in", at = at(path))]

@@ -28,5 +28,5 @@ pub use lens::{Lens, LensRoot, Owner, Xattrs};
 pub use readwrite::{Access, Owners, Quiet, ReadWrite, ReadWritePlan, Room};
 pub use remove::remove_contents;
 pub use scan::{MarkNames, UpperEntry, UpperKind};
-pub use scanner::{Scanner, scanner_main};
+pub use scanner::{Scanner, StartScanner, raise_descriptor_limit, scanner_main};
 pub use walk::Totals;

@@ -9,9 +9,11 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
+use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
@@ -30,6 +32,8 @@ const OPEN_MAX: usize = 200;
 const OPEN_BYTES_MAX: usize = 64 * 1024;
 /// A slice of a listing with one entry beyond it, which has attributes, and how far it came; a socket takes this much at once.
 const FRAME_MAX: usize = 160 * 1024;
+/// How many processes may die over one request before it is given up.
+const TRIES: u32 = 4;
 
 #[derive(Serialize, Deserialize)]
 enum Request {
@@ -64,16 +68,45 @@ enum Answer {
     },
 }
 
-/// The daemon's end. One request is under way at a time.
+impl Request {
+    /// Whether it may be asked again when nobody knows if it was done: a change of a view may not.
+    fn is_repeatable(&self) -> bool {
+        match self {
+            Request::List(..)
+            | Request::Measure(_)
+            | Request::Open(_)
+            | Request::Remove
+            | Request::Warm(_) => true,
+            Request::Act(..) | Request::NameFile { .. } => false,
+        }
+    }
+}
+
+/// Starts a scanner process and gives the socket to it; fails when there is no keeper to start it.
+pub type StartScanner = Box<dyn Fn() -> Option<OwnedFd> + Send + Sync>;
+
+/// The daemon's end. One request is under way at a time. A process that died is replaced, and asked again where that is safe.
 pub struct Scanner {
     socket: Mutex<OwnedFd>,
+    start: StartScanner,
     marks: MarkNames,
+    replaced: AtomicU64,
 }
 
 impl Scanner {
-    pub fn new(socket: OwnedFd, marks: MarkNames) -> Scanner {
-        let socket = Mutex::new(socket);
-        Scanner { socket, marks }
+    pub fn start(start: StartScanner, marks: MarkNames) -> Result<Scanner> {
+        let socket = Mutex::new(start().ok_or(Error::ScannerLost)?);
+        Ok(Scanner {
+            socket,
+            start,
+            marks,
+            replaced: AtomicU64::new(0),
+        })
+    }
+
+    /// How often its process was replaced because it had died.
+    pub fn replaced(&self) -> u64 {
+        self.replaced.load(Ordering::Relaxed)
     }
 
     /// The next entries of the directory `upper`, parents before children, and how far that is.
@@ -194,15 +227,49 @@ impl Scanner {
     }
 
     fn send(&self, request: &Request, passed: &[BorrowedFd<'_>]) -> Result<(Answer, Vec<OwnedFd>)> {
-        let socket = self.socket.lock().expect("no holder of this lock panics");
+        // One who panicked here left a socket at which nobody may be waiting for the right answer.
+        let mut socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
         let frame = postcard::to_stdvec(request).expect("requests are plain data");
-        send(socket.as_fd(), &frame, passed).map_err(|_| Error::ScannerLost)?;
-        let (frame, descriptors) = receive(socket.as_fd())
-            .map_err(|_| Error::ScannerLost)?
-            .ok_or(Error::ScannerLost)?;
-        let answer =
-            postcard::from_bytes(&frame).map_err(|_| Error::BadAnswer("an unreadable frame"))?;
-        Ok((answer, descriptors))
+        for _ in 0..TRIES {
+            let lost = match exchange(socket.as_fd(), &frame, passed) {
+                Ok((frame, descriptors)) => {
+                    let answer = postcard::from_bytes(&frame);
+                    let answer = answer.map_err(|_| Error::BadAnswer("an unreadable frame"))?;
+                    return Ok((answer, descriptors));
+                }
+                Err(lost) => lost,
+            };
+            // Whatever becomes of this request, the next one finds a process that lives.
+            *socket = (self.start)().ok_or(Error::ScannerLost)?;
+            self.replaced.fetch_add(1, Ordering::Relaxed);
+            if lost == Lost::WithRequest && !request.is_repeatable() {
+                return Err(Error::ActLost);
+            }
+        }
+        Err(Error::ScannerFails { times: TRIES })
+    }
+}
+
+/// When a scanner process died.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lost {
+    /// It never had the request.
+    WithoutRequest,
+    /// It may have done some or all of it.
+    WithRequest,
+}
+
+fn exchange(
+    socket: BorrowedFd<'_>,
+    frame: &[u8],
+    passed: &[BorrowedFd<'_>],
+) -> Result<Message, Lost> {
+    send(socket, frame, passed).map_err(|_| Lost::WithoutRequest)?;
+    match receive(socket) {
+        Ok(Some(message)) => Ok(message),
+        // The kernel says so when the other end closed with something unread.
+        Err(Errno::CONNRESET) => Err(Lost::WithoutRequest),
+        Ok(None) | Err(_) => Err(Lost::WithRequest),
     }
 }
 
@@ -259,7 +326,7 @@ fn serve(socket: BorrowedFd<'_>) -> rustix::io::Result<()> {
 }
 
 /// A view needs a descriptor for each file that is open in it.
-pub(crate) fn raise_descriptor_limit() {
+pub fn raise_descriptor_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
@@ -381,21 +448,126 @@ pub(crate) mod tests {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
     use std::io::Read;
 
-    /// A scanner that answers from a thread with a directory of its own.
-    pub(crate) fn in_a_thread(marks: MarkNames) -> Scanner {
-        let (ours, theirs) = socketpair(
-            AddressFamily::UNIX,
-            SocketType::SEQPACKET,
-            SocketFlags::CLOEXEC,
-            None,
-        )
-        .unwrap();
+    fn pair() -> (OwnedFd, OwnedFd) {
+        let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+        socketpair(family, kind, SocketFlags::CLOEXEC, None).unwrap()
+    }
+
+    fn thread() -> Option<OwnedFd> {
+        let (ours, theirs) = pair();
         std::thread::spawn(move || {
             // SAFETY: only the directory stops being shared, and nothing in this thread minds.
             unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::FS) }.unwrap();
             serve(theirs.as_fd()).unwrap();
         });
-        Scanner::new(ours, marks)
+        Some(ours)
+    }
+
+    /// A scanner that answers from a thread with a directory of its own.
+    pub(crate) fn in_a_thread(marks: MarkNames) -> Scanner {
+        Scanner::start(Box::new(thread), marks).unwrap()
+    }
+
+    /// How a process dies.
+    #[derive(Clone, Copy)]
+    enum Death {
+        Idle,
+        Unread,
+        Read,
+        Answered,
+    }
+
+    /// A scanner whose first processes die in these ways; those after them live, if there are any.
+    fn dying(deaths: Vec<Death>, then: fn() -> Option<OwnedFd>) -> Scanner {
+        let deaths = Mutex::new(deaths.into_iter());
+        let start = move || {
+            let Some(death) = deaths.lock().unwrap().next() else {
+                return then();
+            };
+            let (ours, theirs) = pair();
+            match death {
+                Death::Idle => drop(theirs),
+                Death::Unread | Death::Read | Death::Answered => {
+                    std::thread::spawn(move || die(theirs, death));
+                }
+            }
+            Some(ours)
+        };
+        Scanner::start(Box::new(start), MarkNames::User).unwrap()
+    }
+
+    fn die(socket: OwnedFd, death: Death) {
+        let mut polled = [rustix::event::PollFd::new(
+            &socket,
+            rustix::event::PollFlags::IN,
+        )];
+        rustix::event::poll(&mut polled, None).unwrap();
+        match death {
+            Death::Idle | Death::Unread => {}
+            Death::Read => drop(receive(socket.as_fd())),
+            Death::Answered => {
+                // The directory is not used: acts go beneath what they are given.
+                let (frame, descriptors) = receive(socket.as_fd()).unwrap().unwrap();
+                answer(&frame, descriptors).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn whoever_dies_is_replaced_before_anybody_is_told() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("file"), "five5").unwrap();
+        let top = open(directory.path());
+        for deaths in [
+            vec![Death::Idle],
+            vec![Death::Unread],
+            vec![Death::Read],
+            vec![Death::Idle, Death::Unread, Death::Read],
+        ] {
+            let count = deaths.len() as u64;
+            let scanner = dying(deaths, thread);
+            let totals = scanner.measure(top.as_fd(), &|| false).unwrap();
+            assert_eq!((totals.files, totals.bytes), (1, 5));
+            assert_eq!(scanner.replaced(), count);
+            assert_eq!(scanner.scan(top.as_fd()).unwrap().len(), 2);
+        }
+    }
+
+    #[test]
+    fn a_change_is_never_made_twice() {
+        let make = |path: &[u8]| Act::Directory { path: path.into() };
+        for (death, is_repeated) in [
+            (Death::Idle, true),
+            (Death::Unread, true),
+            (Death::Read, false),
+            (Death::Answered, false),
+        ] {
+            let directory = tempfile::tempdir().unwrap();
+            let top = open(directory.path());
+            let scanner = dying(vec![death], thread);
+            let made = scanner.act(top.as_fd(), make(b"d"), None);
+            match is_repeated {
+                true => assert!(made.unwrap().is_ok()),
+                false => assert!(matches!(made, Err(Error::ActLost))),
+            }
+            let next = scanner.act(top.as_fd(), make(b"e"), None);
+            assert!(next.unwrap().is_ok(), "the next one is served");
+        }
+    }
+
+    #[test]
+    fn what_kills_every_scanner_is_given_up_and_a_dead_keeper_is_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let top = open(directory.path());
+        let scanner = dying(vec![Death::Read; 5], thread);
+        let outcome = scanner.scan(top.as_fd());
+        assert!(matches!(outcome, Err(Error::ScannerFails { .. })));
+        assert_eq!(scanner.scan(top.as_fd()).unwrap().len(), 1, "the next one");
+        let scanner = dying(vec![Death::Read], || None);
+        for _ in 0..2 {
+            let outcome = scanner.scan(top.as_fd());
+            assert!(matches!(outcome, Err(Error::ScannerLost)));
+        }
     }
 
     impl Scanner {

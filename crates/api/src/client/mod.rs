@@ -22,6 +22,7 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
 use sse::Parser;
+use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use tokio::net::UnixStream;
 use window::Resizes;
@@ -74,8 +75,14 @@ impl Client {
     /// Asks for one operation. `vault` is a name or [`crate::wire::CURRENT`], and is not looked
     /// at by operations that concern no single vault.
     pub fn call<O: Operation>(&mut self, vault: &str, request: &O) -> Result<O::Response> {
-        self.event_loop
-            .block_on(self.connection.call(vault, request))
+        let answered = self
+            .event_loop
+            .block_on(self.connection.call(vault, request));
+        match answered {
+            // Who only looks may look again.
+            Err(Error::Broken { what }) if O::METHOD == Method::Get => Err(Error::Unheard { what }),
+            answered => answered,
+        }
     }
 
     /// The daemon's state. Works with a daemon of any version.
@@ -167,7 +174,7 @@ impl Connection {
             })?;
             request.headers_mut().insert(NAME_HEADER, name);
         }
-        let answer = self.sender.send_request(request).await.map_err(broken)?;
+        let answer = self.sender.send_request(request).await.map_err(unsent)?;
         if answer.status().is_success() {
             return Ok(answer);
         }
@@ -336,6 +343,21 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     serde_json::from_slice(bytes).map_err(|error| Error::Nonsense {
         what: error.to_string(),
     })
+}
+
+/// Why a request got no answer. Where the daemon closed before it had read all of it, the daemon cannot have begun: the
+/// kernel says so to whoever writes, and to whoever reads when something was left unread.
+fn unsent(error: hyper::Error) -> Error {
+    use std::error::Error as _;
+    let source = error.source().and_then(|it| it.downcast_ref());
+    let kind = source.map(std::io::Error::kind);
+    let unread = [ErrorKind::ConnectionReset, ErrorKind::BrokenPipe];
+    match error.is_canceled() || kind.is_some_and(|kind| unread.contains(&kind)) {
+        true => Error::Unheard {
+            what: error.to_string(),
+        },
+        false => broken(error),
+    }
 }
 
 fn broken(error: hyper::Error) -> Error {

@@ -117,6 +117,69 @@ fn it_is_found_whatever_the_runtime_directory() {
     assert_eq!(status["pid"], pid, "{status}");
 }
 
+/// How far a daemon that dies has come with a request.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Heard {
+    Nothing,
+    All,
+}
+
+/// Asks a daemon that is about to die; gives the exit code.
+fn ask_the_dying(home: &Home, words: &[&str], heard: Heard) -> Option<i32> {
+    let socket = home.socket();
+    home.ok(&["daemon", "stop"]);
+    let dying = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    let child = home
+        .command(words)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let (mut stream, _) = dying.accept().unwrap();
+    let mut request = [0; 4096];
+    match heard {
+        // Waits until something is there, without taking it.
+        Heard::Nothing => {
+            let mut polled = [rustix::event::PollFd::new(
+                &stream,
+                rustix::event::PollFlags::IN,
+            )];
+            rustix::event::poll(&mut polled, None).unwrap();
+        }
+        Heard::All => assert!(stream.read(&mut request).unwrap() > 0),
+    }
+    drop(dying);
+    std::fs::remove_file(&socket).unwrap();
+    drop(stream);
+    child.wait_with_output().unwrap().status.code()
+}
+
+#[test]
+fn who_asks_a_dying_daemon_is_answered_by_the_next_where_that_is_safe() {
+    let home = Home::new(AVFS);
+    home.ok(&["vault", "create", "v"]);
+    assert_eq!(
+        ask_the_dying(&home, &["vault", "list"], Heard::All),
+        Some(0)
+    );
+    for (name, heard, code) in [("a", Heard::Nothing, Some(0)), ("b", Heard::All, Some(1))] {
+        let words = ["vault", "create", name];
+        assert_eq!(ask_the_dying(&home, &words, heard), code, "{heard:?}");
+    }
+    let all = home.json(&["vault", "list"]);
+    let names: Vec<_> = all
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| &it["name"])
+        .collect();
+    assert_eq!(
+        names,
+        ["a", "v"],
+        "what may have been done is not done again"
+    );
+}
+
 /// Answers as a daemon of another version would; ends when told to stop.
 const OTHER_VERSION: &str = r#"
 import http.server, os, socketserver, sys

@@ -3,6 +3,7 @@
 mod commits;
 mod documents;
 mod mounts;
+mod overlap;
 mod verbs;
 
 use std::process::{Child, Output, Stdio};

@@ -30,9 +30,7 @@ impl Slot {
     ) -> Result<Entered> {
         let mut state = self.without_commands(runtime, None)?;
         state.check_free_for_commands()?;
-        if state.live.as_ref().is_some_and(|live| !live.is_alive()) {
-            self.salvage(runtime, &mut state, None)?;
-        }
+        self.bury(runtime, &mut state)?;
         self.save(runtime, &mut state)?;
         let root = admit()?;
         let vault = runtime.inner.vaults.by_id(self.vault)?;

@@ -101,18 +101,20 @@ impl Slot {
             return self.salvage(runtime, state, None).map(drop);
         }
         let stop = || runtime.is_over() || self.halts.any();
-        let plan = CommitPlan {
-            vault: self.vault,
-            layer: &mut live.layer,
-            cache: &mut live.cache,
-            writers: Writers::None,
-            staging: StagingUse::InUse,
-            version: interrupted_version(json!({ "why": "the quota kept it out" })),
-            otherwise: Otherwise::KeepAside,
-            stop: &stop,
-        };
-        let engine = live.engine.clone();
-        let kept = self.committing(|| commit_layer(runtime, &engine, plan));
+        let mut engine = live.engine.clone();
+        let kept = self.commit_by(runtime, &mut engine, |engine| {
+            let plan = CommitPlan {
+                vault: self.vault,
+                layer: &mut live.layer,
+                cache: &mut live.cache,
+                writers: Writers::None,
+                staging: StagingUse::InUse,
+                version: interrupted_version(json!({ "why": "the quota kept it out" })),
+                otherwise: Otherwise::KeepAside,
+                stop: &stop,
+            };
+            commit_layer(runtime, engine, plan)
+        });
         kept.map_err(|error| self.as_uncommitted(runtime, error))?;
         state.close()
     }

@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 
 use avfs_vault::{NewVersion, RootId, Vault};
 
-use super::Slot;
+use super::{Slot, State};
 use crate::opened::Committed;
 use crate::runtime::Runtime;
 use crate::through::{Applied, Draft};
@@ -21,35 +21,63 @@ pub(crate) struct HeadChange<'a, T> {
     pub publish: &'a dyn Fn(&Vault, RootId, NewVersion) -> Result<u64>,
 }
 
+/// A change in whose middle the process that made it died.
+struct Lost<T> {
+    /// The head before.
+    before: RootId,
+    /// The head if all of it was done, and what is answered then.
+    done: (RootId, T),
+}
+
 impl Slot {
     /// Makes somebody's change: on the head itself, or, where commands are at work, through their view.
     pub fn change<T>(&self, runtime: &Runtime, change: HeadChange<'_, T>) -> Result<(T, u64)> {
         let mut state = self.ready(runtime)?;
         if !state.is_in_use() {
-            drop(state);
-            return self.settled(runtime, |vault| {
+            // Without letting go of the slot: a command that came in between would be in the way.
+            return self.settle_in(runtime, state, None, State::rest, |vault| {
                 let draft = (change.draft)(&vault)?;
                 let number = (change.publish)(&vault, draft.root, change.version)?;
                 Ok((draft.value, number))
             });
         }
         self.check_shared(runtime, &state)?;
+        let mut lost = None;
         for _ in 0..CHANGE_TRIES {
             let committed = self.commit_partly(runtime, &mut state);
             committed.map_err(|error| self.as_uncommitted(runtime, error))?;
             let vaults = &runtime.inner.vaults;
             let _lease = vaults.lease();
             let vault = vaults.by_id(self.vault)?;
+            if let Some(Lost { before, done }) = lost.take()
+                && vault.head != before
+            {
+                return match done {
+                    (root, value) if root == vault.head => Ok((value, vault.version)),
+                    _ => Err(Error::View(avfs_view::Error::ActLost)),
+                };
+            }
             let draft = (change.draft)(&vault)?;
             vaults.check_quota(&vault, draft.root)?;
             let live = state.live.as_ref().expect("what is in use is a view");
             let top = live.stage.top()?;
             let through = live.through(vaults.trees(), top.as_fd());
             let changes = vaults.trees().diff(vault.head, draft.root)?;
-            if through.apply(changes, draft.root, draft.gesture.as_ref())? == Applied::All {
-                let committed = self.commit(runtime, &mut state, change.version);
-                let committed = committed.map_err(|error| self.as_uncommitted(runtime, error))?;
-                return Ok((draft.value, committed.version.unwrap_or(vault.version)));
+            match through.apply(changes, draft.root, draft.gesture.as_ref()) {
+                Ok(Applied::All) => {
+                    let committed = self.commit(runtime, &mut state, change.version);
+                    let committed =
+                        committed.map_err(|error| self.as_uncommitted(runtime, error))?;
+                    return Ok((draft.value, committed.version.unwrap_or(vault.version)));
+                }
+                Ok(Applied::Overtaken) => {}
+                // What it had done by then shows in the next commit.
+                Err(Error::View(avfs_view::Error::ActLost)) => {
+                    let done = (draft.root, draft.value);
+                    let before = vault.head;
+                    lost = Some(Lost { before, done });
+                }
+                Err(error) => return Err(error),
             }
         }
         let vault = runtime.inner.vaults.by_id(self.vault)?.name.to_string();

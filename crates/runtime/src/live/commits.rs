@@ -1,5 +1,6 @@
 //! How what commands wrote becomes versions: commits, and refused ones.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use avfs_vault::{Cause, ExecId, NewVersion, Principal};
@@ -9,6 +10,7 @@ use serde_json::json;
 use super::{Slot, State};
 use crate::admission::Stop;
 use crate::commit::commit_version;
+use crate::engine::Engine;
 use crate::opened::{CommitPlan, Committed, Otherwise, commit_layer, interrupted_version};
 use crate::recover::Stranded;
 use crate::runtime::Runtime;
@@ -55,6 +57,23 @@ impl Slot {
         committed
     }
 
+    /// Commits with the help of a keeper; where that died meanwhile, with the help of the next one.
+    pub(super) fn commit_by<T>(
+        &self,
+        runtime: &Runtime,
+        engine: &mut Arc<Engine>,
+        mut commit: impl FnMut(&Engine) -> Result<T>,
+    ) -> Result<T> {
+        self.committing(|| {
+            let outcome = commit(engine);
+            if !is_without_keeper(&outcome, engine) {
+                return outcome;
+            }
+            *engine = runtime.engine()?;
+            commit(engine)
+        })
+    }
+
     /// The same, unless it is stopped. Then the layer stays as it is, and the next to come tries again.
     pub(super) fn commit_unless(
         &self,
@@ -74,18 +93,21 @@ impl Slot {
             Stage::Mount(_) if quiet.is_some() => Writers::None,
             Stage::Sandbox(_) | Stage::Mount(_) => Writers::Some,
         };
-        let plan = CommitPlan {
-            vault: self.vault,
-            layer: &mut live.layer,
-            cache: &mut live.cache,
-            writers,
-            staging: StagingUse::InUse,
-            version,
-            otherwise: Otherwise::Refuse,
-            stop: &stop,
-        };
-        let refused = plan.version.clone();
-        match self.committing(|| commit_layer(runtime, &live.engine, plan)) {
+        let mut engine = live.engine.clone();
+        let committed = self.commit_by(runtime, &mut engine, |engine| {
+            let plan = CommitPlan {
+                vault: self.vault,
+                layer: &mut live.layer,
+                cache: &mut live.cache,
+                writers,
+                staging: StagingUse::InUse,
+                version: version.clone(),
+                otherwise: Otherwise::Refuse,
+                stop: &stop,
+            };
+            commit_layer(runtime, engine, plan)
+        });
+        match committed {
             Ok((committed, entries)) => {
                 live.entries = entries;
                 drop(quiet);
@@ -97,7 +119,7 @@ impl Slot {
             Err(error) => {
                 live.uncommitted = Some(Stranded::because(&error));
                 if writers == Writers::None && !live.stage.is_mount() {
-                    live.refused = Some(refused);
+                    live.refused = Some(version);
                 }
                 Err(error)
             }
@@ -108,6 +130,11 @@ impl Slot {
         let version = partial_version(state);
         self.commit(runtime, state, version)
     }
+}
+
+/// Whether something failed only because the keeper died.
+pub(crate) fn is_without_keeper<T>(outcome: &Result<T>, engine: &Engine) -> bool {
+    matches!(outcome, Err(Error::View(avfs_view::Error::ScannerLost))) && !engine.keeper.is_alive()
 }
 
 /// A commit in the middle of somebody's work, because somebody else looks.

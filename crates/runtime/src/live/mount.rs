@@ -82,6 +82,9 @@ impl Slot {
             return Ok(state);
         };
         let Stage::Mount(mount) = &live.stage else {
+            if live.unsaved {
+                self.bury(runtime, &mut state)?;
+            }
             return Ok(state);
         };
         let kept = live.engine.keeper.is_alive();
@@ -206,18 +209,21 @@ impl Slot {
         if let Stage::Mount(mount) = stage {
             mount.end();
         }
-        let engine = runtime.engine()?;
-        let plan = CommitPlan {
-            vault: self.vault,
-            layer: &mut layer,
-            cache: &mut cache,
-            writers: Writers::None,
-            staging: StagingUse::Abandoned,
-            version,
-            otherwise: Otherwise::KeepAside,
-            stop,
-        };
-        match self.committing(|| commit_layer(runtime, &engine, plan)) {
+        let mut engine = runtime.engine()?;
+        let finished = self.commit_by(runtime, &mut engine, |engine| {
+            let plan = CommitPlan {
+                vault: self.vault,
+                layer: &mut layer,
+                cache: &mut cache,
+                writers: Writers::None,
+                staging: StagingUse::Abandoned,
+                version: version.clone(),
+                otherwise: Otherwise::KeepAside,
+                stop,
+            };
+            commit_layer(runtime, engine, plan)
+        });
+        match finished {
             Ok((committed, _)) => {
                 remove_in_background(layer.retire()?, engine);
                 Ok(committed)

@@ -5,7 +5,7 @@ use avfs_view::{StagingUse, Writers};
 use serde_json::json;
 
 use super::{Slot, State};
-use crate::engine::Engine;
+use crate::Result;
 use crate::opened::{
     CommitPlan, Committed, LiveView, Otherwise, commit_layer, interrupted_version, open,
     remove_in_background,
@@ -13,9 +13,23 @@ use crate::opened::{
 use crate::options::Access;
 use crate::recover::StrandedLayer;
 use crate::runtime::Runtime;
-use crate::{Error, Result};
 
 impl Slot {
+    /// Gives a view up whose sandbox died.
+    pub(super) fn bury(&self, runtime: &Runtime, state: &mut State) -> Result<()> {
+        let is_dead = |live: &LiveView| !live.stage.is_mount() && !live.is_alive();
+        let Some(dead) = state.live.take_if(|live| is_dead(live)) else {
+            return Ok(());
+        };
+        if dead.unsaved {
+            state.live = Some(dead);
+            return self.salvage(runtime, state, None).map(drop);
+        }
+        dead.stage.end();
+        remove_in_background(dead.layer.retire()?, runtime.engine()?);
+        Ok(())
+    }
+
     /// The sandbox died with commands in it: what they wrote becomes a version marked interrupted.
     pub(super) fn salvage(
         &self,
@@ -34,7 +48,7 @@ impl Slot {
         };
         let stop = || runtime.is_over() || self.halts.any();
         let mut engine = runtime.engine()?;
-        let mut commit = |engine: &Engine| {
+        let outcome = self.commit_by(runtime, &mut engine, |engine| {
             let plan = CommitPlan {
                 vault: self.vault,
                 layer: &mut live.layer,
@@ -45,15 +59,8 @@ impl Slot {
                 otherwise: Otherwise::KeepAside,
                 stop: &stop,
             };
-            self.committing(|| commit_layer(runtime, engine, plan))
-        };
-        let mut outcome = commit(&engine);
-        if let Err(Error::View(avfs_view::Error::ScannerLost)) = outcome {
-            // The keeper was dying, and its sandboxes before it.
-            engine.keeper.kill();
-            engine = runtime.engine()?;
-            outcome = commit(&engine);
-        }
+            commit_layer(runtime, engine, plan)
+        });
         match outcome {
             Ok((committed, _)) => {
                 remove_in_background(live.layer.retire()?, engine);

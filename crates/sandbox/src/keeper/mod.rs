@@ -16,6 +16,7 @@ pub(crate) use process::mount_fuse_detached;
 
 use crate::error::{Error, Result};
 use crate::limits::{Defaults, Mechanism};
+use crate::open_files;
 use crate::plan::{OverlayPlan, Privilege, SandboxPlan};
 use crate::protocol::{
     Boot, DESCRIPTORS_MAX, Duty, KeeperReply, KeeperRequest, Link, VERSION, readable_within, seal,
@@ -296,6 +297,7 @@ pub(crate) fn spawn(
         &Boot {
             version: VERSION,
             duty,
+            open_files: open_files::before(),
         },
         &[],
     );

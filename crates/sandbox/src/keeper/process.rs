@@ -20,6 +20,7 @@ use crate::agent;
 use crate::confine;
 use crate::error::{During, Fault};
 use crate::limits::Mechanism;
+use crate::open_files;
 use crate::plan::{OverlayPlan, Privilege};
 use crate::probe;
 use crate::protocol::{
@@ -51,6 +52,9 @@ pub fn keeper_main() -> ExitCode {
         Ok(Received::Frame(boot, _)) => boot,
         _ => return ExitCode::FAILURE,
     };
+    if let Some(soft) = boot.open_files {
+        open_files::set(soft);
+    }
     let outcome = match boot {
         Boot { version, .. } if version != VERSION => Err(Fault {
             what: format!("speak protocol {version}: this program has {VERSION}"),

@@ -360,7 +360,7 @@ fn witness(sandbox: &Sandbox) -> Result<()> {
             });
         }
         match running.next_event()? {
-            None | Some(Event::Started { .. }) => {}
+            None | Some(Event::Begins | Event::Started { .. }) => {}
             Some(Event::Exited { status, .. }) => break status,
             Some(Event::Lost) => return Err(Error::SandboxGone),
             Some(Event::CouldNotStart(failure)) => {

@@ -24,6 +24,8 @@ pub enum Error {
     NotStarted { reason: String },
     #[error("another daemon owns {}", home.display())]
     HomeTaken { home: PathBuf },
+    #[error("{} was moved, replaced or removed while its daemon ran", home.display())]
+    HomeLost { home: PathBuf },
     #[error("{} cannot be trusted: {reason}", path.display())]
     Untrusted { path: PathBuf, reason: &'static str },
     #[error("cannot {what} {}", path.display())]
@@ -47,9 +49,10 @@ impl Error {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::Refused(problem) => ErrorKind::parse(&problem.kind).unwrap_or(ErrorKind::Bug),
-            Error::NoDaemon { .. } | Error::Broken { .. } | Error::NotStarted { .. } => {
-                ErrorKind::Unavailable
-            }
+            Error::NoDaemon { .. }
+            | Error::Broken { .. }
+            | Error::NotStarted { .. }
+            | Error::HomeLost { .. } => ErrorKind::Unavailable,
             Error::Nonsense { .. } => ErrorKind::Bug,
             Error::OtherVersion { .. } | Error::HomeTaken { .. } => ErrorKind::Conflict,
             Error::Untrusted { .. } => ErrorKind::Denied,
@@ -74,6 +77,9 @@ impl Error {
             )),
             Error::Runtime(error) => error.hint(),
             Error::Broken { .. } | Error::NotStarted { .. } => Some("run `avfs doctor`".into()),
+            Error::HomeLost { .. } => {
+                Some("run the command again: this daemon ends by itself once nothing runs".into())
+            }
             Error::Nonsense { .. }
             | Error::HomeTaken { .. }
             | Error::File { .. }

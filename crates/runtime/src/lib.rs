@@ -29,6 +29,7 @@ mod files;
 mod gate;
 mod gauge;
 mod ground;
+mod home;
 mod host;
 mod import;
 mod jobs;
@@ -102,6 +103,7 @@ pub use exec::ExecRequest;
 pub use export::{ExportReport, Standing};
 pub use files::{Depth, ListRequest, Listed, Listing, Parents, WriteMode};
 pub use gate::{Verb, may};
+pub use home::HomeIdentity;
 pub use host::HostFacts;
 pub use import::{Gitignores, ImportFilter, ImportReport, Skipped};
 pub use jobs::{

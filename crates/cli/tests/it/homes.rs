@@ -1,0 +1,179 @@
+//! Homes that are copied, moved, replaced or removed while their daemon runs.
+
+use crate::AVFS;
+use avfs_testkit::{Home, process_ends};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+
+const SOON: Duration = Duration::from_secs(30);
+
+/// Another home of the same user, whose daemon ends with it.
+struct Second<'a> {
+    first: &'a Home,
+    path: PathBuf,
+}
+
+impl Second<'_> {
+    fn avfs(&self, words: &[&str]) -> Output {
+        let mut command = self.first.command(words);
+        command.env("AVFS_HOME", &self.path).output().unwrap()
+    }
+
+    fn ok(&self, words: &[&str]) -> String {
+        let output = self.avfs(words);
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn status(&self) -> Value {
+        let output = self.avfs(&["--json", "daemon", "status"]);
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+}
+
+impl Drop for Second<'_> {
+    fn drop(&mut self) {
+        let _ = self.avfs(&["daemon", "stop"]);
+    }
+}
+
+fn second<'a>(first: &'a Home, name: &str) -> Second<'a> {
+    let path = first.path().join(name);
+    Second { first, path }
+}
+
+/// All of it: sockets, links and times included.
+fn copied<'a>(first: &'a Home, name: &str) -> Second<'a> {
+    let second = second(first, name);
+    let mut copy = Command::new("cp");
+    copy.arg("-a").arg(first.avfs_home()).arg(&second.path);
+    assert!(copy.status().unwrap().success());
+    second
+}
+
+fn rename(from: &Path, to: &Path) {
+    fs::rename(from, to).unwrap();
+}
+
+#[test]
+fn a_copy_of_a_live_home_works_apart_from_it() {
+    for home in Home::of_every_user(AVFS) {
+        home.ok(&["vault", "create", "v"]);
+        home.ok(&["write", "/f", "original"]);
+        let pid = home.daemon_pid().expect("it runs");
+        let copy = copied(&home, "copy");
+        assert_eq!(copy.status()["running"], false, "{}", copy.status());
+        let stopped = copy.ok(&["daemon", "stop"]);
+        assert!(stopped.contains("not running"), "{stopped}");
+        assert_eq!(home.daemon_pid(), Some(pid), "the original goes on");
+
+        assert_eq!(copy.ok(&["cat", "/f"]), "original");
+        copy.ok(&["write", "/f", "copy"]);
+        copy.ok(&["proxy", "exec", "--", "touch", "/made-in-copy"]);
+        assert_ne!(copy.status()["pid"], pid);
+        home.ok(&["write", "/g", "original"]);
+        assert_eq!(home.ok(&["cat", "/f"]), "original");
+        assert_eq!(home.ok(&["ls", "/"]), "f\ng\n");
+        assert_eq!(copy.ok(&["cat", "/f"]), "copy");
+        assert!(!copy.ok(&["ls", "/"]).contains('g'), "both work apart");
+        assert_eq!(home.daemon_pid(), Some(pid));
+        copy.ok(&["daemon", "stop"]);
+        assert_eq!(home.daemon_pid(), Some(pid), "each ends its own");
+    }
+}
+
+#[test]
+fn another_home_in_its_place_is_never_written_by_the_old_daemon() {
+    for home in Home::of_every_user(AVFS) {
+        home.ok(&["vault", "create", "v"]);
+        home.ok(&["proxy", "exec", "--", "sh", "-c", "echo old > /f"]);
+        let pid = home.daemon_pid().expect("it runs");
+        let socket = home.socket();
+        let moved = second(&home, "moved");
+        rename(&home.avfs_home(), &moved.path);
+        // The next command makes a home where none is, with a daemon of its own.
+        let list = home.json(&["vault", "list"]);
+        assert_eq!(list.as_array().map(Vec::len), Some(0), "{list}");
+        home.ok(&["vault", "create", "w"]);
+        assert_ne!(home.daemon_pid(), Some(pid));
+        // Who still speaks to the old one is told, and nothing is done.
+        let answer = curl(&socket, "/v1/vaults");
+        if let Some(answer) = answer {
+            assert!(
+                answer.contains("was moved, replaced or removed"),
+                "{answer}"
+            );
+        }
+        assert!(process_ends(pid, SOON), "it ends by itself");
+        assert_eq!(home.json(&["vault", "list"])[0]["name"], "w");
+        assert_eq!(
+            home.json(&["fsck"])["problems"]
+                .as_array()
+                .map_or(0, Vec::len),
+            0
+        );
+        assert_eq!(moved.ok(&["cat", "/f"]), "old\n", "nothing is lost");
+    }
+}
+
+/// What the daemon at a socket answers, if one is there.
+fn curl(socket: &Path, address: &str) -> Option<String> {
+    use std::io::{Read, Write};
+    let mut stream = std::os::unix::net::UnixStream::connect(socket).ok()?;
+    let request = format!("GET {address} HTTP/1.1\r\nhost: avfs\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    Some(answer)
+}
+
+#[test]
+fn a_moved_home_is_refused_until_its_daemon_has_ended() {
+    let home = Home::new(AVFS);
+    home.ok(&["vault", "create", "v"]);
+    home.ok(&["write", "/f", "kept"]);
+    let pid = home.daemon_pid().expect("it runs");
+    let moved = second(&home, "moved");
+    rename(&home.avfs_home(), &moved.path);
+    // The same directory under another name: its daemon still holds it, and writes by the old name.
+    let refused = moved.avfs(&["write", "/f", "lost"]);
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success());
+    assert!(told.contains("was moved, replaced or removed"), "{told}");
+    assert!(told.contains("run the command again"), "{told}");
+    assert!(process_ends(pid, SOON));
+    assert_eq!(moved.ok(&["cat", "/f"]), "kept");
+    assert!(!home.avfs_home().exists(), "and nothing was made there");
+}
+
+#[test]
+fn a_removed_home_ends_its_daemon() {
+    let home = Home::new(AVFS);
+    home.ok(&["vault", "create", "v"]);
+    home.ok(&["proxy", "exec", "--", "true"]);
+    let pid = home.daemon_pid().expect("it runs");
+    home.ok(&["daemon", "status"]);
+    fs::rename(home.avfs_home(), home.path().join("gone")).unwrap();
+    fs::remove_dir_all(home.path().join("gone")).unwrap();
+    assert!(process_ends(pid, SOON), "without being asked for anything");
+    assert!(!home.avfs_home().exists());
+    home.ok(&["vault", "create", "v"]);
+}
+
+#[test]
+fn a_copy_leaves_the_mounts_of_the_original_alone() {
+    let home = Home::new(AVFS);
+    home.ok(&["vault", "create", "v"]);
+    home.ok(&["write", "/f", "shown"]);
+    let dir = home.path().join("mounted");
+    fs::create_dir(&dir).unwrap();
+    home.ok(&["mount", dir.to_str().unwrap()]);
+    let copy = copied(&home, "copy");
+    copy.ok(&["vault", "list"]);
+    let shown = fs::read_to_string(dir.join("f"));
+    home.ok(&["unmount", dir.to_str().unwrap()]);
+    assert_eq!(shown.unwrap(), "shown");
+}

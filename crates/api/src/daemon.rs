@@ -12,7 +12,7 @@ use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -47,6 +47,7 @@ const THREAD_STACK: usize = 64 << 20;
 ///
 /// [`Error::HomeTaken`] means that another daemon serves this home, which is as good.
 pub fn serve(config: ServeConfig, ready: impl FnOnce()) -> Result<()> {
+    serving::check_clock(SystemTime::now())?;
     avfs_runtime::economize();
     config.place.prepare()?;
     let home = config.place.home();

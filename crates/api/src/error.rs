@@ -24,6 +24,10 @@ pub enum Error {
     NotStarted { reason: String },
     #[error("another daemon owns {}", home.display())]
     HomeTaken { home: PathBuf },
+    #[error("the clock of this machine tells a time before 1970")]
+    Clock,
+    #[error("{} cannot be the path of a home: {reason}", home.display())]
+    UnfitHome { home: PathBuf, reason: String },
     #[error("{} was moved, replaced or removed while its daemon ran", home.display())]
     HomeLost { home: PathBuf },
     #[error("{} cannot be trusted: {reason}", path.display())]
@@ -52,10 +56,12 @@ impl Error {
             Error::NoDaemon { .. }
             | Error::Broken { .. }
             | Error::NotStarted { .. }
+            | Error::Clock
             | Error::HomeLost { .. } => ErrorKind::Unavailable,
             Error::Nonsense { .. } => ErrorKind::Bug,
             Error::OtherVersion { .. } | Error::HomeTaken { .. } => ErrorKind::Conflict,
             Error::Untrusted { .. } => ErrorKind::Denied,
+            Error::UnfitHome { .. } => ErrorKind::Invalid,
             Error::File { .. } | Error::Setup(_) | Error::Interrupted | Error::Output(_) => {
                 ErrorKind::Unavailable
             }
@@ -77,6 +83,8 @@ impl Error {
             )),
             Error::Runtime(error) => error.hint(),
             Error::Broken { .. } | Error::NotStarted { .. } => Some("run `avfs doctor`".into()),
+            Error::Clock => Some("set the clock".into()),
+            Error::UnfitHome { .. } => Some("set AVFS_HOME to another path".into()),
             Error::HomeLost { .. } => {
                 Some("run the command again: this daemon ends by itself once nothing runs".into())
             }

@@ -15,6 +15,9 @@ use std::path::{Path, PathBuf};
 /// The longest path a Unix socket can be bound to, without its closing NUL.
 const SOCKET_PATH_MAX: usize = 107;
 
+/// The longest path of a home: the names in it have to be within what SQLite opens.
+const HOME_PATH_MAX: usize = 440;
+
 /// A home and the directory of its daemon's socket, log and pid.
 #[derive(Clone, Debug)]
 pub struct Place {
@@ -35,6 +38,8 @@ impl Place {
     /// The first directory in which nobody else can have put anything: the runtime directory, the one for temporary
     /// files, the home itself, or, when all of these are taken or open to others, one with a name that nobody knows.
     fn among(home: &Path, base: Option<&Path>, temporary: &Path) -> Result<Place> {
+        // Before it is made, and once it is known where it really is.
+        check_path(home)?;
         private_dirs(home)?;
         let found = fs::canonicalize(home);
         let found = found.and_then(|home| Ok((HomeIdentity::of(&home)?, home)));
@@ -43,6 +48,7 @@ impl Place {
             path: home.into(),
             source,
         })?;
+        check_path(&home)?;
         let mut wanted: Vec<PathBuf> = [base, Some(temporary)]
             .into_iter()
             .flatten()
@@ -189,6 +195,21 @@ impl Place {
         }
         check_private(&self.dir, geteuid().as_raw())
     }
+}
+
+/// Whether all that works in a home can name it.
+fn check_path(home: &Path) -> Result<()> {
+    let bytes = home.as_os_str().as_bytes();
+    let reason = if std::str::from_utf8(bytes).is_err() {
+        "it is not UTF-8".to_owned()
+    } else if bytes.len() > HOME_PATH_MAX {
+        let length = bytes.len();
+        format!("it has {length} bytes, and {HOME_PATH_MAX} are the most")
+    } else {
+        return Ok(());
+    };
+    let home = home.into();
+    Err(Error::UnfitHome { home, reason })
 }
 
 fn fits_a_socket(dir: &Path) -> bool {

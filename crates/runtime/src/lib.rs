@@ -5,6 +5,7 @@
 
 mod admission;
 mod approvals;
+mod aside;
 mod attributes;
 mod autorun;
 mod back;

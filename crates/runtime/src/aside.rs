@@ -77,6 +77,8 @@ pub(crate) struct Aside {
     parent: OwnedFd,
     note: PathBuf,
     inode: Inode,
+    /// Whether it goes when this is dropped.
+    is_own: bool,
 }
 
 impl Aside {
@@ -118,6 +120,7 @@ impl Aside {
             note: note.clone(),
             inode,
             name: name.clone(),
+            is_own: true,
         };
         say(Stage::Made(inode))?;
         Ok(aside)
@@ -135,9 +138,8 @@ impl Aside {
     }
 
     /// From here on another record says what is to become of it; the note goes with that.
-    pub fn hand_over(self) {
-        // What it would remove is not its own any more.
-        std::mem::forget(self);
+    pub fn hand_over(mut self) {
+        self.is_own = false;
     }
 }
 
@@ -149,7 +151,7 @@ pub(crate) fn note_of(record: &Path) -> PathBuf {
 impl Drop for Aside {
     fn drop(&mut self) {
         // Gone already if all went well. What cannot be removed now is at the next start.
-        if clear(&self.parent, &self.name, self.inode).is_ok() {
+        if self.is_own && clear(&self.parent, &self.name, self.inode).is_ok() {
             let _ = fs::remove_file(&self.note);
         }
     }

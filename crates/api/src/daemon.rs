@@ -34,6 +34,8 @@ pub struct ServeConfig {
     /// This program, which is run again in other roles.
     pub binary: PathBuf,
     pub host: HostFacts,
+    /// Where the owner wants layers to be.
+    pub layers: Option<PathBuf>,
     /// After so long without work the daemon ends; none means never.
     pub idle_timeout: Option<Duration>,
 }
@@ -73,6 +75,7 @@ fn open_runtime(config: &ServeConfig) -> Result<Runtime> {
         runtime_dir: config.place.dir().into(),
         binary: config.binary.clone(),
         host: config.host.clone(),
+        layers: config.layers.clone(),
     });
     opened.map_err(|error| match error.kind() {
         ErrorKind::Conflict => Error::HomeTaken {

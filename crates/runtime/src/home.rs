@@ -20,6 +20,10 @@ impl HomeIdentity {
             inode: meta.ino(),
         })
     }
+
+    pub(crate) fn inode(self) -> u64 {
+        self.inode
+    }
 }
 
 impl fmt::Display for HomeIdentity {

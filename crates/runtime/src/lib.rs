@@ -35,6 +35,7 @@ mod host;
 mod import;
 mod jobs;
 mod labels;
+mod layers_place;
 mod live;
 mod locate;
 mod memory;
@@ -112,6 +113,7 @@ pub use jobs::{
     LOG_MAX, Lifetime, LogPart, WriteReport,
 };
 pub use labels::{LabelChange, LabelName, Labelled, Labels, TagCount};
+pub use layers_place::{LayersPlace, LayersWhy};
 pub use memory::economize;
 pub use mode::ModeChange;
 pub use mounts::{

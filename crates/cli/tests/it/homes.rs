@@ -4,6 +4,7 @@ use crate::AVFS;
 use avfs_testkit::{Home, process_ends};
 use serde_json::Value;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -221,4 +222,94 @@ fn refused_plainly(home: &Second<'_>, why: &str) {
         assert!(told.contains(why), "{told}");
     }
     assert!(!home.path.exists(), "and nothing is made");
+}
+
+/// Puts an overlay, in which no other overlay can be written, at `$place/over`.
+const ON_OVERLAY: &str = r#"
+cd "$place"; mkdir memory chosen; chmod 700 chosen
+mount -t tmpfs tmpfs memory; cd memory; mkdir lower upper work "$place/over"
+mount -t overlay overlay -o lowerdir=lower,upperdir=upper,workdir=work$extra "$place/over"
+exec $then sh -euc "$rest"
+"#;
+
+/// Works with `$avfs` in a home there, and prints what happened.
+const IN_IT: &str = r#"
+export AVFS_HOME="$place/over/home"
+trap '"$avfs" daemon stop --force >&2' EXIT
+"$avfs" vault create v >&2
+"$avfs" proxy exec -- sh -c 'echo written > /f; cat /f'
+"$avfs" --json doctor > "$place/doctor.json" || true
+"$avfs" job start -- sh -c 'echo job > /j; sleep 1000' >&2
+until "$avfs" cat /j >/dev/null 2>&1; do sleep 0.05; done
+kill -9 $("$avfs" --json daemon status | sed -n 's/.*"pid": *\([0-9]*\).*/\1/p')
+export AVFS_LAYERS="$place/chosen"
+until "$avfs" cat /j 2>/dev/null; do sleep 0.05; done
+"$avfs" proxy exec -- sh -c 'cat /f; ls /' >&2
+ls "$place/chosen" | sed 's/-.*//'
+"#;
+
+#[test]
+fn a_home_on_an_overlay_has_its_layers_elsewhere() {
+    for home in Home::of_every_user(AVFS) {
+        let named = home.command::<&str>(&[]);
+        let binary = named.get_args().last().unwrap_or(named.get_program());
+        let mut unshare = home.host_command("unshare");
+        if home.is_root() {
+            unshare.arg("--mount").env("extra", "").env("then", "");
+        } else {
+            let uid = fs::metadata(home.user_home()).unwrap().uid();
+            let itself = format!("unshare --user --map-user={uid} --map-group={uid} --");
+            unshare.args(["--user", "--map-root-user", "--mount"]);
+            unshare.env("extra", ",userxattr").env("then", itself);
+        }
+        unshare.args(["--", "sh", "-euc", ON_OVERLAY]);
+        unshare.env("rest", IN_IT);
+        unshare.env("avfs", binary).env("place", home.path());
+        let output = unshare.output().unwrap();
+        let out = String::from_utf8_lossy(&output.stdout).into_owned();
+        let err = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(out, "written\njob\nlayers\n", "{}: {err}", home.user());
+        let doctor = fs::read(home.path().join("doctor.json")).unwrap();
+        let doctor: Value = serde_json::from_slice(&doctor).unwrap();
+        let probes = doctor["probes"].as_array().unwrap();
+        let layers = probes.iter().find(|probe| probe["name"] == "layers");
+        let told = layers.unwrap()["detail"].as_str().unwrap();
+        assert!(
+            told.contains("AVFS_LAYERS") && told.contains("power cut"),
+            "{told}"
+        );
+        assert_eq!(doctor["works"], true, "{doctor}");
+    }
+}
+
+#[test]
+fn the_format_names_all_that_is_in_a_home() {
+    let home = Home::new(AVFS);
+    let at = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
+    home.ok(&["vault", "create", "v"]);
+    fs::create_dir(at("project")).unwrap();
+    fs::write(at("project/f"), "word").unwrap();
+    fs::create_dir(at("mounted")).unwrap();
+    home.ok(&["import", &at("project"), "/p"]);
+    home.ok(&["search", "word"]);
+    let script = "seq 100000; echo new > /p/f";
+    home.ok(&["proxy", "exec", "--", "sh", "-c", script]);
+    home.ok(&["job", "start", "--", "true"]);
+    home.ok(&["export", "--changed-only", &at("project")]);
+    home.ok(&["export", "/p", &at("out")]);
+    home.ok(&["mount", &at("mounted"), "--readonly"]);
+    home.ok(&["unmount", &at("mounted")]);
+    let format = include_str!("../../../../docs/format.md");
+    let listed = format.split("```").nth(1).unwrap();
+    for entry in fs::read_dir(home.avfs_home()).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        let is_dir = entry.file_type().unwrap().is_dir();
+        let word = if is_dir { format!("{name}/") } else { name };
+        let named = listed.split_whitespace().any(|listed| match is_dir {
+            true => listed.starts_with(&word),
+            false => listed == word,
+        });
+        assert!(named, "docs/format.md does not name {word}");
+    }
 }

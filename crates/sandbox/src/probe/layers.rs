@@ -15,7 +15,7 @@ const KNOWN: [i64; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x0102_1
 
 /// Whether the file system is of a kind that is known to hold layers.
 pub fn needs_no_trial(dir: &Path) -> bool {
-    rustix::fs::statfs(dir).is_ok_and(|found| KNOWN.contains(&(found.f_type as i64)))
+    rustix::fs::statfs(dir).is_ok_and(|found| KNOWN.contains(&found.f_type))
 }
 
 /// Tries it, in a process made for that: writes through an overlay whose upper is in `dir`.

@@ -7,12 +7,12 @@ use crate::place::Place;
 use crate::serving;
 use avfs_runtime::{Config, ErrorKind, HostFacts, Runtime};
 use rustix::process::geteuid;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -24,6 +24,9 @@ const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
 /// How often a daemon nobody talks to looks whether its socket is still there.
 const LOOK_FOR_SOCKET: Duration = Duration::from_secs(5);
+/// How often it looks whether its home is, and how often again when that is lost and something still runs.
+const LOOK_FOR_HOME: Duration = Duration::from_secs(5);
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// What a daemon needs to know.
 pub struct ServeConfig {
@@ -31,6 +34,8 @@ pub struct ServeConfig {
     /// This program, which is run again in other roles.
     pub binary: PathBuf,
     pub host: HostFacts,
+    /// Where the owner wants layers to be.
+    pub layers: Option<PathBuf>,
     /// After so long without work the daemon ends; none means never.
     pub idle_timeout: Option<Duration>,
 }
@@ -44,8 +49,12 @@ const THREAD_STACK: usize = 64 << 20;
 ///
 /// [`Error::HomeTaken`] means that another daemon serves this home, which is as good.
 pub fn serve(config: ServeConfig, ready: impl FnOnce()) -> Result<()> {
+    serving::check_clock(SystemTime::now())?;
     avfs_runtime::economize();
     config.place.prepare()?;
+    let home = config.place.home();
+    // Held so that its inode is nobody else's for as long as this daemon compares with it.
+    let _home = File::open(home).map_err(failed("open", home))?;
     let runtime = open_runtime(&config)?;
     let app = Arc::new(App::new(runtime, config.place, config.idle_timeout));
     let event_loop = tokio::runtime::Builder::new_current_thread()
@@ -66,6 +75,7 @@ fn open_runtime(config: &ServeConfig) -> Result<Runtime> {
         runtime_dir: config.place.dir().into(),
         binary: config.binary.clone(),
         host: config.host.clone(),
+        layers: config.layers.clone(),
     });
     opened.map_err(|error| match error.kind() {
         ErrorKind::Conflict => Error::HomeTaken {
@@ -87,6 +97,8 @@ async fn listen(app: Arc<App>, ready: impl FnOnce()) -> Result<()> {
 
     let resting = tokio::spawn(rest_when_idle(Arc::clone(&app)));
     let why = ending.wait(&app).await;
+    // However it came to end: nothing may be written where the home was.
+    let why = if app.place.is_lost() { Why::Lost } else { why };
     resting.abort();
     // New clients now find no socket and start the next daemon, which waits for the home's lock.
     vacate(&app.place);
@@ -102,6 +114,12 @@ async fn listen(app: Arc<App>, ready: impl FnOnce()) -> Result<()> {
             shut_down(&app).await;
             let _ = tokio::time::timeout(LAST_ANSWERS, serving).await;
         }
+        Why::Lost => {
+            let _ = tokio::time::timeout(LAST_ANSWERS, serving).await;
+            // As if it were killed, which loses nothing: the home's next daemon takes in what is there. To close the
+            // database would remove its log by name, and that name may be another home's by now.
+            std::mem::forget(app);
+        }
     }
     Ok(())
 }
@@ -114,6 +132,11 @@ async fn shut_down(app: &Arc<App>) {
 
 /// Binds the socket. The home's lock is held, so a socket that is there belongs to nobody.
 fn bind(place: &Place) -> Result<UnixListener> {
+    if place.is_lost() {
+        return Err(Error::HomeLost {
+            home: place.home().into(),
+        });
+    }
     place.prepare()?;
     let socket = place.socket();
     clear(&socket)?;
@@ -142,7 +165,11 @@ fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
 
 fn vacate(place: &Place) {
     // All are hints for others; the lock is what counts, so a failure changes nothing.
-    for path in [place.signpost(), place.socket(), place.pid_file()] {
+    let (signpost, socket) = (place.signpost(), place.socket());
+    if fs::read_link(&signpost).is_ok_and(|named| named == socket) {
+        let _ = fs::remove_file(signpost);
+    }
+    for path in [socket, place.pid_file()] {
         let _ = fs::remove_file(path);
     }
 }
@@ -153,6 +180,8 @@ enum Why {
     Asked,
     /// Nothing was asked of it for long enough.
     Idle,
+    /// Its home was moved, replaced or removed.
+    Lost,
 }
 
 struct Ending {
@@ -174,6 +203,7 @@ impl Ending {
             _ = self.interrupt.recv() => Why::Asked,
             () = app.stop.notified() => Why::Asked,
             () = left_alone(app) => Why::Idle,
+            () = home_lost(app) => Why::Lost,
         }
     }
 }
@@ -205,6 +235,20 @@ async fn left_alone(app: &App) {
             None => limit,
         };
         tokio::time::sleep(rest.max(Duration::from_millis(10))).await;
+    }
+}
+
+/// Ends when the home is not where it was, once nothing runs in it.
+async fn home_lost(app: &App) {
+    loop {
+        // Whoever asked for something has just found out, or it is time to look.
+        let _ = tokio::time::timeout(LOOK_FOR_HOME, app.home_lost.notified()).await;
+        while app.place.is_lost() {
+            if app.idle_for().is_some() {
+                return;
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
     }
 }
 

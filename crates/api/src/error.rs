@@ -27,6 +27,12 @@ pub enum Error {
     NotStarted { reason: String },
     #[error("another daemon owns {}", home.display())]
     HomeTaken { home: PathBuf },
+    #[error("the clock of this machine tells a time before 1970")]
+    Clock,
+    #[error("{} cannot be the path of a home: {reason}", home.display())]
+    UnfitHome { home: PathBuf, reason: String },
+    #[error("{} was moved, replaced or removed while its daemon ran", home.display())]
+    HomeLost { home: PathBuf },
     #[error("{} cannot be trusted: {reason}", path.display())]
     Untrusted { path: PathBuf, reason: &'static str },
     #[error("cannot {what} {}", path.display())]
@@ -53,10 +59,13 @@ impl Error {
             Error::NoDaemon { .. }
             | Error::Broken { .. }
             | Error::Unheard { .. }
-            | Error::NotStarted { .. } => ErrorKind::Unavailable,
+            | Error::NotStarted { .. }
+            | Error::Clock
+            | Error::HomeLost { .. } => ErrorKind::Unavailable,
             Error::Nonsense { .. } => ErrorKind::Bug,
             Error::OtherVersion { .. } | Error::HomeTaken { .. } => ErrorKind::Conflict,
             Error::Untrusted { .. } => ErrorKind::Denied,
+            Error::UnfitHome { .. } => ErrorKind::Invalid,
             Error::File { .. } | Error::Setup(_) | Error::Interrupted | Error::Output(_) => {
                 ErrorKind::Unavailable
             }
@@ -79,6 +88,11 @@ impl Error {
             Error::Runtime(error) => error.hint(),
             Error::Broken { .. } | Error::Unheard { .. } | Error::NotStarted { .. } => {
                 Some("run `avfs doctor`".into())
+            }
+            Error::Clock => Some("set the clock".into()),
+            Error::UnfitHome { .. } => Some("set AVFS_HOME to another path".into()),
+            Error::HomeLost { .. } => {
+                Some("run the command again: this daemon ends by itself once nothing runs".into())
             }
             Error::Nonsense { .. }
             | Error::HomeTaken { .. }

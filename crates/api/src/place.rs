@@ -1,8 +1,9 @@
-//! Where a home's daemon is found: a private directory of the host, keyed by the home.
+//! Where a home's daemon is found: a private directory of the host, keyed by the home's own directory, so that a copy of a
+//! home, or another one put in its place, has a daemon of its own.
 
 use crate::error::{Error, Result};
 use crate::wire::Class;
-use avfs_runtime::PrincipalName;
+use avfs_runtime::{HomeIdentity, PrincipalName};
 use rustix::process::geteuid;
 use std::ffi::OsStr;
 use std::fs;
@@ -14,10 +15,14 @@ use std::path::{Path, PathBuf};
 /// The longest path a Unix socket can be bound to, without its closing NUL.
 const SOCKET_PATH_MAX: usize = 107;
 
+/// The longest path of a home: the names in it have to be within what SQLite opens.
+const HOME_PATH_MAX: usize = 440;
+
 /// A home and the directory of its daemon's socket, log and pid.
 #[derive(Clone, Debug)]
 pub struct Place {
     home: PathBuf,
+    identity: HomeIdentity,
     dir: PathBuf,
     class: Class,
     name: Option<PrincipalName>,
@@ -33,35 +38,41 @@ impl Place {
     /// The first directory in which nobody else can have put anything: the runtime directory, the one for temporary
     /// files, the home itself, or, when all of these are taken or open to others, one with a name that nobody knows.
     fn among(home: &Path, base: Option<&Path>, temporary: &Path) -> Result<Place> {
+        // Before it is made, and once it is known where it really is.
+        check_path(home)?;
         private_dirs(home)?;
-        let home = fs::canonicalize(home).map_err(|source| Error::File {
+        let found = fs::canonicalize(home);
+        let found = found.and_then(|home| Ok((HomeIdentity::of(&home)?, home)));
+        let (identity, home) = found.map_err(|source| Error::File {
             what: "find",
             path: home.into(),
             source,
         })?;
+        check_path(&home)?;
         let mut wanted: Vec<PathBuf> = [base, Some(temporary)]
             .into_iter()
             .flatten()
-            .map(|base| Place::at(&home, base))
+            .map(|base| Place::at(identity, base))
             .collect();
         wanted.push(home.join("run"));
         let own = geteuid().as_raw();
         let usable = |dir: &PathBuf| fits_a_socket(dir) && check_private(dir, own).is_ok();
         let dir = match wanted.into_iter().find(usable) {
             Some(dir) => dir,
-            None => hidden(&home, temporary)?,
+            None => hidden(&home, identity, temporary)?,
         };
         Ok(Place {
             home,
+            identity,
             dir,
             class: Class::Owner,
             name: None,
         })
     }
 
-    fn at(home: &Path, base: &Path) -> PathBuf {
+    fn at(identity: HomeIdentity, base: &Path) -> PathBuf {
         base.join(format!("agentvfs-{}", geteuid().as_raw()))
-            .join(key(home))
+            .join(identity.to_string())
     }
 
     /// The same place for a client that gives up the owner's class, or says what it is called.
@@ -84,6 +95,15 @@ impl Place {
 
     pub fn home(&self) -> &Path {
         &self.home
+    }
+
+    /// Whether something else is where the home was, or nothing. What cannot be told is no reason to think so.
+    pub fn is_lost(&self) -> bool {
+        use io::ErrorKind::{NotADirectory, NotFound};
+        match HomeIdentity::of(&self.home) {
+            Ok(identity) => identity != self.identity,
+            Err(error) => matches!(error.kind(), NotFound | NotADirectory),
+        }
     }
 
     pub fn dir(&self) -> &Path {
@@ -111,15 +131,30 @@ impl Place {
             Some(dir) => check_private(dir, owner),
             None => Ok(()),
         };
-        // What was named may have been swept, and its directory made again by another.
-        let named = fs::read_link(self.signpost())
-            .ok()
-            .filter(|socket| socket.exists() && is_private(socket).is_ok());
+        // What was named may have been swept, and its directory made again by another; or it came here with a copy.
+        let named = fs::read_link(self.signpost()).ok().filter(|socket| {
+            self.is_its_own(socket) && socket.exists() && is_private(socket).is_ok()
+        });
         if let Some(socket) = named {
             return Ok(socket);
         }
         is_private(&self.socket())?;
         Ok(self.socket())
+    }
+
+    /// Whether a socket is in a directory that only a daemon of this very home uses.
+    fn is_its_own(&self, socket: &Path) -> bool {
+        let Some(dir) = socket.parent() else {
+            return false;
+        };
+        let is_keyed = dir.ends_with(self.identity.to_string());
+        let is_inside = || match dir.parent() {
+            Some(home) if dir.ends_with("run") => {
+                HomeIdentity::of(home).is_ok_and(|identity| identity == self.identity)
+            }
+            _ => false,
+        };
+        is_keyed || is_inside()
     }
 
     /// Whose home it is.
@@ -162,8 +197,19 @@ impl Place {
     }
 }
 
-fn key(home: &Path) -> String {
-    format!("{:016x}", fnv1a(home.as_os_str().as_bytes()))
+/// Whether all that works in a home can name it.
+fn check_path(home: &Path) -> Result<()> {
+    let bytes = home.as_os_str().as_bytes();
+    let reason = if std::str::from_utf8(bytes).is_err() {
+        "it is not UTF-8".to_owned()
+    } else if bytes.len() > HOME_PATH_MAX {
+        let length = bytes.len();
+        format!("it has {length} bytes, and {HOME_PATH_MAX} are the most")
+    } else {
+        return Ok(());
+    };
+    let home = home.into();
+    Err(Error::UnfitHome { home, reason })
 }
 
 fn fits_a_socket(dir: &Path) -> bool {
@@ -171,7 +217,7 @@ fn fits_a_socket(dir: &Path) -> bool {
 }
 
 /// A directory of an unguessable name, which the home remembers for all that come after.
-fn hidden(home: &Path, temporary: &Path) -> Result<PathBuf> {
+fn hidden(home: &Path, identity: HomeIdentity, temporary: &Path) -> Result<PathBuf> {
     let note = home.join("runtime-directory");
     let failed = |what, path: &Path| {
         let path = path.to_owned();
@@ -181,9 +227,12 @@ fn hidden(home: &Path, temporary: &Path) -> Result<PathBuf> {
         let path = OsStr::from_bytes(bytes.strip_suffix(b"\n").unwrap_or(&bytes));
         PathBuf::from(path)
     });
-    if let Some(dir) =
-        noted.filter(|dir| dir.is_absolute() && check_private(dir, geteuid().as_raw()).is_ok())
-    {
+    let key = identity.to_string();
+    // A note that came with a copy names the directory of another home.
+    let usable = |dir: &PathBuf| {
+        dir.is_absolute() && dir.ends_with(&key) && check_private(dir, geteuid().as_raw()).is_ok()
+    };
+    if let Some(dir) = noted.filter(usable) {
         return Ok(dir);
     }
     let name = avfs_runtime::ExecId::new().to_string();
@@ -193,7 +242,7 @@ fn hidden(home: &Path, temporary: &Path) -> Result<PathBuf> {
         .mode(0o700)
         .create(&top)
         .map_err(failed("make", &top))?;
-    let dir = top.join(key(home));
+    let dir = top.join(key);
     let fresh = home.join(format!("runtime-directory.{name}"));
     let mut line = dir.as_os_str().as_bytes().to_vec();
     line.push(b'\n');
@@ -252,13 +301,6 @@ fn private_dirs(home: &Path) -> Result<()> {
         }),
         _ => Ok(()),
     }
-}
-
-/// A plain stable hash: it need only tell apart the few homes one user has.
-fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
 }
 
 #[cfg(test)]
@@ -361,8 +403,47 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_is_the_published_one() {
-        assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
-        assert_eq!(fnv1a(b"a"), 0xaf63_dc4c_8601_ec8c);
+    fn a_copy_and_a_successor_have_places_of_their_own() {
+        let temp = tempfile::tempdir().unwrap();
+        let (home, copy) = (temp.path().join("home"), temp.path().join("copy"));
+        let first = Place::new(&home, Some(temp.path())).unwrap();
+        first.prepare().unwrap();
+        fs::write(first.socket(), "").unwrap();
+        fs::create_dir(&copy).unwrap();
+        for home in [&home, &copy] {
+            std::os::unix::fs::symlink(first.socket(), home.join("daemon.sock")).unwrap();
+        }
+        let second = Place::new(&copy, Some(temp.path())).unwrap();
+        assert_eq!(first.reachable_socket().unwrap(), first.socket());
+        assert_eq!(second.reachable_socket().unwrap(), second.socket());
+        assert_ne!(first.socket(), second.socket());
+        assert!(!first.is_lost() && !second.is_lost());
+        fs::rename(&home, temp.path().join("moved")).unwrap();
+        assert!(first.is_lost(), "nothing is there");
+        fs::rename(&copy, &home).unwrap();
+        assert!(first.is_lost(), "another is there");
+        let third = Place::new(&home, Some(temp.path())).unwrap();
+        assert_eq!(third.reachable_socket().unwrap(), second.socket());
+    }
+
+    #[test]
+    fn a_copied_note_of_a_hidden_directory_is_not_used() {
+        let temp = tempfile::tempdir().unwrap();
+        let tmp = temp.path().join("tmp");
+        open_to_others(&tmp.join(format!("agentvfs-{}", geteuid().as_raw())));
+        let find = |name: &str| {
+            let home = temp.path().join(name);
+            open_to_others(&home);
+            Place::among(&home, None, &tmp).unwrap()
+        };
+        let first = find("home");
+        first.prepare().unwrap();
+        fs::create_dir(temp.path().join("copy")).unwrap();
+        let note = |name: &str| temp.path().join(name).join("runtime-directory");
+        fs::copy(note("home"), note("copy")).unwrap();
+        let second = find("copy");
+        second.prepare().unwrap();
+        assert_ne!(first.dir(), second.dir());
+        assert_eq!(find("home").dir(), first.dir());
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::bounds::{CONNECTIONS_MAX, CONNECTIONS_OF_ONE_MAX, HEAD_MAX, HEAD_TIME, UNREAD_TIME};
 use crate::daemon::OwnUser;
+use crate::error::{Error, Result};
 use crate::http::Peer;
 use axum::Router;
 use axum::extract::ConnectInfo;
@@ -18,6 +19,7 @@ use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -26,6 +28,10 @@ use tokio::time::{Instant, Sleep};
 /// What somebody is told who has too many connections already.
 const TOO_MANY: &str = "{\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,\
     \"kind\":\"Unavailable\",\"detail\":\"this process has too many connections\",\"hint\":\"close some\"}";
+
+/// What everybody is told while the clock is wrong: HTTP has no date before 1970, and hyper panics over one.
+const NO_TIME: &str = "{\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,\
+    \"kind\":\"Unavailable\",\"detail\":\"the clock of this machine tells a time before 1970\",\"hint\":\"set the clock\"}";
 
 /// Serves until the sender of `closed` is gone, and then until every connection has its answer.
 pub(crate) async fn serve(mut listener: OwnUser, router: Router, mut closed: watch::Receiver<()>) {
@@ -41,6 +47,10 @@ pub(crate) async fn serve(mut listener: OwnUser, router: Router, mut closed: wat
             accepted = accept => accepted,
             _ = closed.changed() => break,
         };
+        if check_clock(SystemTime::now()).is_err() {
+            refuse(&stream, NO_TIME);
+            continue;
+        }
         let peer = Peer::of(&stream);
         match Counts::enter(&counts, peer.pid) {
             Some(count) => {
@@ -50,18 +60,26 @@ pub(crate) async fn serve(mut listener: OwnUser, router: Router, mut closed: wat
                     connection.await;
                 });
             }
-            None => refuse(&stream),
+            None => refuse(&stream, TOO_MANY),
         }
     }
     // Whoever stays away from its answer is not waited for for ever: see the caller.
     let _ = places.acquire_many(CONNECTIONS_MAX as u32).await;
 }
 
-fn refuse(stream: &UnixStream) {
-    let length = TOO_MANY.len();
+/// Whether the clock tells a time that can be told on.
+pub(crate) fn check_clock(now: SystemTime) -> Result<()> {
+    match now < UNIX_EPOCH {
+        true => Err(Error::Clock),
+        false => Ok(()),
+    }
+}
+
+fn refuse(stream: &UnixStream, problem: &str) {
+    let length = problem.len();
     let answer = format!(
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\n\
-         connection: close\r\nretry-after: 1\r\ncontent-length: {length}\r\n\r\n{TOO_MANY}"
+         connection: close\r\nretry-after: 1\r\ncontent-length: {length}\r\n\r\n{problem}"
     );
     // A fresh connection has room for it.
     let _ = stream.try_write(answer.as_bytes());
@@ -219,10 +237,24 @@ mod tests {
     use crate::wire::Problem;
 
     #[test]
-    fn who_has_too_many_connections_is_told_so() {
-        let problem: Problem = serde_json::from_str(TOO_MANY).unwrap();
-        let kind = avfs_runtime::ErrorKind::parse(&problem.kind);
-        assert_eq!(kind, Some(avfs_runtime::ErrorKind::Unavailable));
+    fn who_is_not_served_is_told_why() {
+        for problem in [TOO_MANY, NO_TIME] {
+            let problem: Problem = serde_json::from_str(problem).unwrap();
+            let kind = avfs_runtime::ErrorKind::parse(&problem.kind);
+            assert_eq!(kind, Some(avfs_runtime::ErrorKind::Unavailable));
+        }
+    }
+
+    #[test]
+    fn a_clock_before_1970_is_refused() {
+        let second = std::time::Duration::from_secs(1);
+        assert!(matches!(
+            check_clock(UNIX_EPOCH - second),
+            Err(Error::Clock)
+        ));
+        for fine in [UNIX_EPOCH, SystemTime::now()] {
+            check_clock(fine).unwrap();
+        }
     }
 
     #[test]

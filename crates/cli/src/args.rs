@@ -303,6 +303,9 @@ pub struct ServeArgs {
     /// The address that commits made in vaults carry
     #[arg(long, value_name = "ADDRESS")]
     pub git_email: Option<String>,
+    /// Keep what commands write until it is committed in this directory instead of the home (also: AVFS_LAYERS)
+    #[arg(long, value_name = "DIR")]
+    pub layers: Option<std::path::PathBuf>,
     /// Accepted for scripts; it always stays in the foreground
     #[arg(long, conflicts_with = "detached")]
     pub foreground: bool,

@@ -83,6 +83,14 @@ pub fn home() -> Result<PathBuf> {
     }
 }
 
+/// Where layers are to be: as said, or `AVFS_LAYERS`.
+pub fn layers(said: Option<PathBuf>) -> Result<Option<PathBuf>> {
+    let set = || env::var_os("AVFS_LAYERS").filter(|dir| !dir.is_empty());
+    let wanted = said.or_else(|| set().map(PathBuf::from));
+    let absolute = wanted.map(std::path::absolute).transpose();
+    absolute.map_err(Error::io("cannot resolve AVFS_LAYERS"))
+}
+
 /// `XDG_RUNTIME_DIR`, if it is this user's own.
 fn runtime_base() -> Option<PathBuf> {
     let base = PathBuf::from(env::var_os("XDG_RUNTIME_DIR")?);
@@ -104,6 +112,9 @@ pub fn starter_with_base(place: Place, base: Option<&Path>) -> Result<Starter> {
         .filter_map(|name| Some((OsString::from(name), env::var_os(name)?)))
         .collect();
     environment.push(("AVFS_HOME".into(), place.home().into()));
+    if let Some(layers) = layers(None)? {
+        environment.push(("AVFS_LAYERS".into(), layers.into()));
+    }
     if let Some(base) = base {
         environment.push(("XDG_RUNTIME_DIR".into(), base.into()));
     }

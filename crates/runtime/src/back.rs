@@ -103,7 +103,7 @@ impl Session {
         }
         autorun::check(&report.runs_by_itself, back.hooks)?;
         if !plan.is_empty() {
-            let records = self.inner.config.home.join(record::DIRECTORY);
+            let records = self.inner.config.home.join(crate::aside::DIRECTORY);
             let kept = plan.apply(trees, &host, &records, tally)?;
             report.skipped.extend(kept);
         }

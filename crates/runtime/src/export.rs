@@ -20,7 +20,9 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Timespec, Timestamps,
 use rustix::io::Errno;
 
 pub(crate) use archive::{archive_to_file, write_archive};
+pub(crate) use merge::merge;
 
+use crate::aside::{Aside, AsideKind};
 use crate::autorun::RunsByItself;
 use crate::progress::{Tally, Watcher};
 use crate::{Skipped, TransferError};
@@ -52,12 +54,13 @@ pub enum Standing {
 
 /// Copies the directory at `path` to `host_dir`, where nothing or `standing` may be. Modes (without
 /// setuid and setgid), modification times, symlinks, hard links and extended attributes are
-/// kept; everything belongs to the caller.
+/// kept; everything belongs to the caller. What is made beside it meanwhile is noted among `notes`.
 pub fn export_directory(
     trees: &Trees,
     root: RootId,
     path: &VaultPath,
     (host_dir, standing): (&Path, Standing),
+    notes: &Path,
     watcher: &dyn Watcher,
 ) -> Result<ExportReport, TransferError> {
     let (path, entry) = trees.resolve(root, path)?;
@@ -69,53 +72,32 @@ pub fn export_directory(
         checked => checked.map(|()| Standing::Nothing)?,
     };
     // What is half done shall not stand where the whole is expected.
-    let aside = Aside::make(host_dir)?;
-    let top = open_directory(CWD, &aside.path, OFlags::NOFOLLOW);
+    let beside = host_dir.parent().unwrap_or(Path::new("/"));
+    let aside = Aside::make(notes, beside, AsideKind::Directory)?;
+    let top = open_directory(&aside.fd, ".", OFlags::NOFOLLOW);
     let tally = Tally::new(watcher, (Some(files), Some(bytes)));
     let export = Export::new(trees, &aside.path, tally);
     let top = top.map_err(TransferError::host("open", &aside.path))?;
     let report = export.run(top, tree, &entry.meta)?;
     match standing {
-        Standing::Nothing => aside.take_place_of(host_dir)?,
-        Standing::Replaced => merge::merge(&aside.path, host_dir)?,
+        Standing::Nothing => take_place_of(&aside, host_dir)?,
+        Standing::Replaced => {
+            aside.merges_into(host_dir)?;
+            merge(&aside.path, host_dir)?;
+        }
     }
     Ok(report)
 }
 
-/// A directory beside the one that is wanted; removed unless it takes its place.
-struct Aside {
-    path: PathBuf,
-}
-
-impl Aside {
-    fn make(host_dir: &Path) -> Result<Aside, TransferError> {
-        let name = format!(".avfs-export-{}", uuid::Uuid::now_v7().simple());
-        let path = host_dir.parent().unwrap_or(Path::new("/")).join(name);
-        let made = rustix::fs::mkdir(&path, Mode::RWXU);
-        made.map_err(TransferError::host("make a directory beside", host_dir))?;
-        Ok(Aside { path })
-    }
-
-    /// A directory can be renamed over an empty one.
-    fn take_place_of(self, host_dir: &Path) -> Result<(), TransferError> {
-        let renamed = rustix::fs::rename(&self.path, host_dir);
-        renamed.map_err(|errno| match errno {
-            Errno::NOTEMPTY | Errno::EXIST => TransferError::NotEmpty {
-                path: host_dir.to_owned(),
-            },
-            errno => TransferError::host("make", host_dir)(errno),
-        })
-    }
-}
-
-impl Drop for Aside {
-    fn drop(&mut self) {
-        // Gone already if all went well. What was made may forbid its removal by its mode.
-        if self.path.exists() {
-            let _ = rustix::fs::chmod(&self.path, Mode::RWXU);
-            let _ = std::fs::remove_dir_all(&self.path);
-        }
-    }
+/// A directory can be renamed over an empty one.
+fn take_place_of(aside: &Aside, host_dir: &Path) -> Result<(), TransferError> {
+    let renamed = rustix::fs::rename(&aside.path, host_dir);
+    renamed.map_err(|errno| match errno {
+        Errno::NOTEMPTY | Errno::EXIST => TransferError::NotEmpty {
+            path: host_dir.to_owned(),
+        },
+        errno => TransferError::host("make", host_dir)(errno),
+    })
 }
 
 /// It must not be there, or be an empty directory.

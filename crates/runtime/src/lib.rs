@@ -5,6 +5,7 @@
 
 mod admission;
 mod approvals;
+mod aside;
 mod attributes;
 mod autorun;
 mod back;
@@ -30,10 +31,12 @@ mod files;
 mod gate;
 mod gauge;
 mod ground;
+mod home;
 mod host;
 mod import;
 mod jobs;
 mod labels;
+mod layers_place;
 mod live;
 mod locate;
 mod memory;
@@ -103,6 +106,7 @@ pub use exec::ExecRequest;
 pub use export::{ExportReport, Standing};
 pub use files::{Depth, ListRequest, Listed, Listing, Parents, WriteMode};
 pub use gate::{Verb, may};
+pub use home::HomeIdentity;
 pub use host::HostFacts;
 pub use import::{Gitignores, ImportFilter, ImportReport, Skipped};
 pub use jobs::{
@@ -110,6 +114,7 @@ pub use jobs::{
     LOG_MAX, Lifetime, LogPart, WriteReport,
 };
 pub use labels::{LabelChange, LabelName, Labelled, Labels, TagCount};
+pub use layers_place::{LayersPlace, LayersWhy};
 pub use memory::economize;
 pub use mode::ModeChange;
 pub use mounts::{

@@ -16,6 +16,7 @@ use crate::back::put_back_unfinished;
 use crate::engine::{Engine, is_of_lost_helper, layer_owner};
 use crate::host::{Host, HostFacts};
 use crate::jobs::Jobs;
+use crate::layers_place::LayersPlace;
 use crate::live::Slot;
 use crate::memory;
 use crate::mounts::{Window, heal};
@@ -39,6 +40,8 @@ pub struct Config {
     /// This program: the keeper and its helpers are the same one.
     pub binary: PathBuf,
     pub host: HostFacts,
+    /// Where the owner wants layers to be; in the home, if that can hold them, when none.
+    pub layers: Option<PathBuf>,
 }
 
 /// Which vault an operation is about.
@@ -96,7 +99,7 @@ impl Runtime {
         let home_lock = lock_home(&config)?;
         avfs_sandbox::raise_open_files();
         let vaults = Vaults::open(Store::open(&config.home)?)?;
-        let layers = Layers::open(&config.home, layer_owner())?;
+        let layers = open_layers(&config)?;
         let host = Host::survey(&config)?;
         let policy = PolicyFiles::new(config.host.user_policy.clone());
         let inner = Inner {
@@ -255,6 +258,13 @@ pub(crate) fn in_background(
 /// What these locks guard is changed in single steps, and an exec that unwinds leaves its slot by `Drop`.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn open_layers(config: &Config) -> Result<Layers> {
+    let chosen = config.layers.as_deref();
+    let place = LayersPlace::find(&config.home, &config.runtime_dir, chosen, &config.binary)?;
+    let earlier = place.earlier(&config.home)?;
+    Ok(Layers::among(place.directory, earlier, layer_owner())?)
 }
 
 fn lock_home(config: &Config) -> Result<File> {

@@ -11,6 +11,7 @@ use avfs_store::ObjectId;
 use avfs_vault::{Cause, ImportSource, Kind, NewVersion, RootId, Vault, VaultId, VaultPath};
 use serde_json::json;
 
+use crate::aside;
 use crate::autorun::{self, Hooks, Outgoing, RunsByItself};
 use crate::engine::STORED_OWNER;
 use crate::export::{archive_to_file, export_directory, write_archive};
@@ -110,7 +111,7 @@ impl Session {
             trees,
             at: &at,
             owner: (STORED_OWNER.uid, STORED_OWNER.gid),
-            sieve: Sieve::new(&import.filter)?,
+            sieve: Sieve::new(&import.filter)?.without(aside::noted(&self.inner.config.home)),
             cache,
             tally: Tally::new(watcher, (None, None)),
             admits: &|path, size| self.inner.vaults.check_size(vault, path, size),
@@ -243,7 +244,7 @@ impl Session {
         let runs_by_itself = self.runs_by_itself(head, path, to.0)?;
         autorun::check(&runs_by_itself, hooks)?;
         let trees = self.inner.vaults.trees();
-        let report = export_directory(trees, head, path, to, watcher)?;
+        let report = export_directory(trees, head, path, to, &self.notes(), watcher)?;
         Ok(ExportReport {
             runs_by_itself,
             ..report
@@ -262,11 +263,16 @@ impl Session {
         // In an archive nothing runs by itself yet: it is only named.
         let runs_by_itself = self.runs_by_itself(head, path, Path::new("/"))?;
         let trees = self.inner.vaults.trees();
-        let report = archive_to_file(trees, head, path, host_file, watcher)?;
+        let report = archive_to_file(trees, head, path, host_file, &self.notes(), watcher)?;
         Ok(ExportReport {
             runs_by_itself,
             ..report
         })
+    }
+
+    /// Where it is noted what exports make beside their targets.
+    fn notes(&self) -> PathBuf {
+        self.inner.config.home.join(aside::DIRECTORY)
     }
 
     fn runs_by_itself(

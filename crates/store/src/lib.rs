@@ -7,6 +7,7 @@ mod engine;
 mod error;
 mod files;
 mod foreign;
+mod fresh;
 mod health;
 mod id;
 mod leases;
@@ -20,6 +21,7 @@ pub use cache::Cache;
 pub use engine::{Engine, Place};
 pub use error::{Error, Result};
 pub use files::Files;
+pub use fresh::fresh_uuid;
 pub use id::ObjectId;
 pub use leases::Lease;
 /// The engine's own types, which appear in the closures of [`Store::write`] and [`Store::read`].

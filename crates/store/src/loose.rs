@@ -30,7 +30,7 @@ impl Loose {
 
     /// Written to a temporary name, synced, renamed. The directory is synced by the transaction.
     pub fn write(&self, id: ObjectId, record: &[u8]) -> Result<()> {
-        let temporary = self.dir.join(format!("tmp-{}", uuid::Uuid::now_v7()));
+        let temporary = self.dir.join(format!("tmp-{}", crate::fresh_uuid()));
         let path = self.path(id);
         let write = || {
             let mut options = OpenOptions::new();

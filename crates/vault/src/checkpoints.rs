@@ -4,7 +4,6 @@ use avfs_store::Durability;
 use avfs_store::rusqlite::{self, Connection, OptionalExtension, Row, Transaction};
 use serde_json::json;
 use std::collections::HashMap;
-use uuid::Uuid;
 
 use crate::schema::{optional_text, root, text, time};
 use crate::vaults::{advance, by_id, event};
@@ -184,7 +183,7 @@ impl Vaults {
 fn free_name(connection: &Connection, vault: VaultId, prefix: &str) -> Result<CheckpointName> {
     let stamp = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S").to_string();
     loop {
-        let random = Uuid::now_v7().as_u128() & 0xffff;
+        let random = avfs_store::fresh_uuid().as_u128() & 0xffff;
         let name: CheckpointName = format!("{prefix}-{stamp}-{random:04x}").parse()?;
         if find_optional(connection, vault, &name)?.is_none() {
             return Ok(name);

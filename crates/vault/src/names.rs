@@ -114,7 +114,7 @@ macro_rules! id {
                 reason = "a default that differs each time misleads"
             )]
             pub fn new() -> $type {
-                $type(Uuid::now_v7())
+                $type(avfs_store::fresh_uuid())
             }
 
             pub fn as_bytes(&self) -> &[u8; 16] {

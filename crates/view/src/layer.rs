@@ -33,6 +33,8 @@ const SCRATCH: &str = "tmp";
 /// The layers of a home.
 pub struct Layers {
     directory: PathBuf,
+    /// Where earlier daemons may have left some.
+    earlier: Vec<PathBuf>,
     owner: Option<Owner>,
     boot: String,
 }
@@ -69,12 +71,21 @@ pub struct Retired {
 impl Layers {
     /// Opens `home/layers`. `owner` is whom commands run as, where that is not the caller.
     pub fn open(home: &Path, owner: Option<Owner>) -> Result<Layers> {
-        let directory = home.join("layers");
+        Layers::among(home.join("layers"), Vec::new(), owner)
+    }
+
+    /// The same for layers that are made in `directory`, and may be found in `earlier`, too.
+    pub fn among(
+        directory: PathBuf,
+        earlier: Vec<PathBuf>,
+        owner: Option<Owner>,
+    ) -> Result<Layers> {
         std::fs::create_dir_all(&directory).map_err(at(&directory))?;
         let boot_path = Path::new("/proc/sys/kernel/random/boot_id");
         let boot = std::fs::read_to_string(boot_path).map_err(at(boot_path))?;
         Ok(Layers {
             directory,
+            earlier,
             owner,
             boot: boot.trim().to_owned(),
         })
@@ -195,7 +206,12 @@ impl Layers {
 
     fn directories(&self) -> Result<Vec<(VaultId, PathBuf)>> {
         let mut directories = Vec::new();
-        for vault in subdirectories(&self.directory)? {
+        let mut vaults = subdirectories(&self.directory)?;
+        for earlier in &self.earlier {
+            // It may be gone, as all is that was in memory.
+            vaults.extend(subdirectories(earlier).unwrap_or_default());
+        }
+        for vault in vaults {
             let Some(id) = file_name(&vault).and_then(|name| name.parse::<VaultId>().ok()) else {
                 continue;
             };
@@ -208,16 +224,21 @@ impl Layers {
 
     /// Whether anything is kept for the vault.
     pub fn holds(&self, vault: VaultId) -> bool {
-        self.directory.join(vault.to_string()).exists()
+        self.of_vault(vault).any(|path| path.exists())
     }
 
     /// Removes all that is kept for a vault that no longer exists.
     pub fn remove_vault(&self, vault: VaultId, scanner: &Scanner) -> Result<()> {
-        let path = self.directory.join(vault.to_string());
-        if path.is_dir() {
+        for path in self.of_vault(vault).filter(|path| path.is_dir()) {
             remove_directory(&path, scanner)?;
         }
         Ok(())
+    }
+
+    /// Where something may be kept for the vault.
+    fn of_vault(&self, vault: VaultId) -> impl Iterator<Item = PathBuf> {
+        let places = std::iter::once(&self.directory).chain(&self.earlier);
+        places.map(move |place| place.join(vault.to_string()))
     }
 
     fn make_owned(&self, path: &Path, mode: u32) -> io::Result<()> {

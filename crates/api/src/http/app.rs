@@ -21,6 +21,8 @@ pub(crate) struct App {
     pub started: Instant,
     /// Told when the daemon shall end.
     pub stop: Notify,
+    /// Told when a request finds that the home is not where it was.
+    pub home_lost: Notify,
     pub calls: Arc<Calls>,
     pub lanes: Lanes,
     pub bodies: Arc<Bodies>,
@@ -42,6 +44,7 @@ impl App {
             idle_timeout,
             started: now,
             stop: Notify::new(),
+            home_lost: Notify::new(),
             calls: Arc::default(),
             lanes: Lanes::new(),
             bodies: Arc::new(Bodies::new()),

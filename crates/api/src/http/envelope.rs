@@ -12,7 +12,8 @@ use crate::wire::{
 };
 use avfs_runtime::{
     Access, Captured, Categories, Control, Decision, ExecCommand, ExecOptions, ExecReport,
-    ExecRequest, ExecStatus, Limit, Select, Stdin, Timeout, Uncommitted, VaultPath, WindowSize,
+    ExecRequest, ExecStatus, Limit, Select, Stdin, Timeout, Timings, Uncommitted, VaultPath,
+    WindowSize,
 };
 use std::sync::Arc;
 
@@ -264,13 +265,17 @@ fn result_item(request: &EnvelopeRequest, report: ExecReport) -> EnvelopeResult 
         }),
         leftovers: report.leftovers,
         shared_with: report.shared_with.iter().map(ToString::to_string).collect(),
-        timings: TimingItem {
-            decide_us: report.timings.decide_us,
-            checkpoint_us: report.timings.checkpoint_us,
-            view_us: report.timings.view_us,
-            run_us: report.timings.run_us,
-            commit_us: report.timings.commit_us,
-        },
+        timings: timings(report.timings),
+    }
+}
+
+fn timings(timings: Timings) -> TimingItem {
+    TimingItem {
+        decide_us: timings.decide_us,
+        checkpoint_us: timings.checkpoint_us,
+        view_us: timings.view_us,
+        run_us: timings.run_us,
+        commit_us: timings.commit_us,
     }
 }
 

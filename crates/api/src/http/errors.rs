@@ -37,6 +37,14 @@ impl Failure {
         )
     }
 
+    /// The home is not where it was: whatever was done now would be done to another.
+    pub fn home_lost(home: &Path) -> Failure {
+        let error = crate::Error::HomeLost { home: home.into() };
+        let mut failure = Failure::new(error.kind(), error.to_string());
+        failure.0.hint = error.hint();
+        failure
+    }
+
     /// The request is larger than any of its kind may be.
     pub fn too_large(operation: &str, most: usize) -> Failure {
         let what = format!("a request for {operation} has at most {most} bytes");

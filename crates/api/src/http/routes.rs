@@ -12,7 +12,8 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, Query, Request, State};
 use axum::http::Uri;
-use axum::response::Response;
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, delete, get, post, put};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
@@ -74,8 +75,19 @@ impl Routes {
         self.router
             .method_not_allowed_fallback(refused)
             .fallback(lost)
+            .layer(from_fn_with_state(Arc::clone(&app), at_home))
             .with_state(app)
     }
+}
+
+/// Refuses what would be done to another home than the one this daemon opened. To ask after it and to stop it goes on.
+async fn at_home(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let is_about_home = !request.uri().path().starts_with("/v1/daemon");
+    if is_about_home && app.place.is_lost() {
+        app.home_lost.notify_one();
+        return Failure::home_lost(app.place.home()).into_response();
+    }
+    next.run(request).await
 }
 
 pub(crate) fn by_method<O, H, T>(handler: H) -> MethodRouter<Arc<App>>

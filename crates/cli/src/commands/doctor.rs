@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::exit;
 use crate::output::{Output, style};
 use avfs_api::Place;
+use avfs_runtime::{LayersPlace, LayersWhy};
 use avfs_sandbox::onhost::{self, InUse};
 use avfs_sandbox::probe::{self, Outcome, Probe};
 use serde::Serialize;
@@ -60,7 +61,46 @@ fn dead_mounts(fix: bool) -> Vec<DeadMount> {
 /// Tries everything a command needs.
 pub fn probe_all(place: &Place) -> Result<Vec<Probe>> {
     place.prepare()?;
-    Ok(probe::run(place.dir(), &environment::binary()?))
+    let (binary, chosen) = (environment::binary()?, environment::layers(None)?);
+    let found = LayersPlace::find(place.home(), place.dir(), chosen.as_deref(), &binary);
+    let directory = found.as_ref().map_or(place.dir(), |found| &found.directory);
+    let mut probes = probe::run(place.dir(), directory, &binary);
+    probes.push(layers(found));
+    Ok(probes)
+}
+
+/// Where what commands write is kept until it is committed.
+fn layers(found: avfs_runtime::Result<LayersPlace>) -> Probe {
+    let name = "layers";
+    let fix =
+        "set AVFS_LAYERS to a directory on ext4, xfs, btrfs or tmpfs, and run `avfs daemon stop`";
+    let missing = |reason: String| Probe {
+        name,
+        outcome: Outcome::Missing {
+            reason,
+            fix: fix.into(),
+        },
+        detail: String::new(),
+    };
+    let place = match found {
+        Ok(place) => place,
+        Err(error) => return missing(error.to_string()),
+    };
+    let directory = place.directory.display();
+    let detail = match place.why {
+        LayersWhy::Home | LayersWhy::Chosen => format!("in {directory}"),
+        LayersWhy::Instead { reason } => format!(
+            "in {directory}, so that a power cut loses what is not committed; the home cannot hold them \
+             ({reason}): {fix}"
+        ),
+        LayersWhy::Nowhere { reason } => return missing(reason),
+    };
+    let outcome = Outcome::Works;
+    Probe {
+        name,
+        outcome,
+        detail,
+    }
 }
 
 impl Report {

@@ -36,6 +36,7 @@ pub fn run(args: ServeArgs, output: Output) -> Result<()> {
             git_name: args.git_name,
             git_email: args.git_email,
         },
+        layers: environment::layers(args.layers)?,
         idle_timeout: Some(Duration::from_secs(args.idle_timeout)).filter(|time| !time.is_zero()),
     };
     if !args.detached {

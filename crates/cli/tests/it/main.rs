@@ -4,6 +4,7 @@
 mod boundary;
 mod daemon;
 mod files;
+mod homes;
 mod interrupts;
 mod manners;
 mod memory;

@@ -7,6 +7,7 @@ mod disk;
 mod exports;
 mod hooks;
 mod imports;
+mod leftovers;
 mod manners;
 
 use avfs_testkit::Home;

@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use super::beneath::{HostTree, Stamp, name, rename_new};
 use super::plan::Plan;
 use super::record::{Kept, Step, chmod, clear_away, new_name, old_name};
+use crate::aside::{Aside, AsideKind};
 use crate::export::Export;
 use crate::progress::Tally;
 use crate::{Skipped, TransferError};
@@ -53,30 +54,19 @@ impl Plan {
         records: &Path,
         tally: Tally<'_>,
     ) -> Result<(Kept, Work<'a>, Vec<Skipped>), TransferError> {
-        let name = format!(".avfs-export-{}", uuid::Uuid::now_v7().simple());
-        let path = host.path.join(&name);
-        let aside = make_aside(host, &name)?;
-        let work = Work { host, aside };
-        let staged = work.stage(&self, trees, &path, tally);
-        let kept = staged.and_then(|skipped| {
-            let kept = Kept::write(records, &host.path, &name, self.steps)?;
-            Ok((kept, skipped))
-        });
-        match kept {
-            Ok((kept, skipped)) => Ok((kept, work, skipped)),
-            Err(error) => {
-                clear_away(&path)?;
-                Err(error)
-            }
-        }
+        // Removed again, with all that is in it, unless a record says what is to become of it.
+        let made = Aside::make(records, &host.path, AsideKind::Directory)?;
+        let fd = made.fd.try_clone().map_err(|error| TransferError::Host {
+            action: "open",
+            path: made.path.clone(),
+            source: error,
+        })?;
+        let work = Work { host, aside: fd };
+        let skipped = work.stage(&self, trees, &made.path, tally)?;
+        let kept = Kept::write(records, &host.path, &made.name, self.steps)?;
+        made.hand_over();
+        Ok((kept, work, skipped))
     }
-}
-
-fn make_aside(host: &HostTree, aside: &str) -> Result<OwnedFd, TransferError> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    rustix::fs::mkdirat(&host.top, aside, Mode::RWXU)
-        .and_then(|()| rustix::fs::openat(&host.top, aside, flags, Mode::empty()))
-        .map_err(TransferError::host("write into", &host.path))
 }
 
 /// Work under way.

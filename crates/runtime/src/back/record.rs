@@ -7,18 +7,15 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use avfs_vault::VaultPath;
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::beneath::{HostTree, Stamp, name, rename_new};
 use crate::TransferError;
-
-/// Where records are, in the home.
-pub const DIRECTORY: &str = "exports";
-/// The ending of a record whose steps are all done.
-const DONE: &str = "done";
+use crate::aside::{self, DIRECTORY, DONE, DRAFT};
+use crate::export::merge;
 
 /// One change of the host. Numbers name files that are kept aside: `new-N` waits for its place,
 /// `old-N` is what was there.
@@ -107,7 +104,7 @@ impl Kept {
         let bytes = postcard::to_stdvec(&record).expect("plain data in memory");
         let write = || {
             fs::create_dir_all(directory)?;
-            let temporary = file.with_extension("new");
+            let temporary = file.with_extension(DRAFT);
             let mut out = fs::File::create(&temporary)?;
             out.write_all(&bytes)?;
             out.sync_all()?;
@@ -127,14 +124,17 @@ impl Kept {
     }
 
     pub fn forget(self) -> Result<(), TransferError> {
-        fs::remove_file(&self.file).map_err(failed("remove", &self.file))
+        fs::remove_file(&self.file).map_err(failed("remove", &self.file))?;
+        // If it stays, the next start finds nothing of what it notes.
+        let _ = fs::remove_file(aside::note_of(&self.file));
+        Ok(())
     }
 
     fn read(file: PathBuf) -> Result<Option<Kept>, TransferError> {
         let bytes = fs::read(&file).map_err(failed("read", &file))?;
         match postcard::from_bytes(&bytes) {
             Ok(record) => Ok(Some(Kept { record, file })),
-            // Never renamed into place, so nothing had begun.
+            // Nobody can tell what it was.
             Err(_) => Ok(None),
         }
     }
@@ -249,22 +249,33 @@ pub(crate) fn put_back_unfinished(home: &Path) {
         return;
     };
     for entry in entries.flatten() {
-        if let Ok(Some(kept)) = Kept::read(entry.path()) {
+        if entry.path().extension().is_some_and(|it| it == DRAFT) {
+            // Never renamed into place, so nothing had begun.
+            let _ = fs::remove_file(entry.path());
+        } else if !aside::is_note(&entry.path())
+            && let Ok(Some(kept)) = Kept::read(entry.path())
+        {
             let _ = settle(kept);
         }
     }
+    aside::settle(home, &merge);
 }
 
 fn settle(kept: Kept) -> Result<(), TransferError> {
     let host = HostTree::open(&kept.record.host_dir())?;
     let aside = host.path.join(&kept.record.aside);
-    if !kept.is_done() {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        match rustix::fs::openat(&host.top, &kept.record.aside, flags, Mode::empty()) {
-            Ok(fd) => kept.record.undo(&host, &fd, kept.record.steps.len())?,
-            Err(Errno::NOENT) => {}
-            Err(errno) => return Err(TransferError::host("open", aside)(errno)),
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match rustix::fs::openat(&host.top, &kept.record.aside, flags, Mode::empty()) {
+        Ok(fd) => {
+            // Held while the export goes on: the record came here with a copy of a home.
+            let held = rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive);
+            held.map_err(TransferError::host("take", &aside))?;
+            if !kept.is_done() {
+                kept.record.undo(&host, &fd, kept.record.steps.len())?;
+            }
         }
+        Err(Errno::NOENT) => {}
+        Err(errno) => return Err(TransferError::host("open", aside)(errno)),
     }
     clear_away(&aside)?;
     kept.forget()

@@ -130,7 +130,7 @@ impl Scene {
     }
 
     fn records(&self) -> PathBuf {
-        self.dir.path().join("home").join(record::DIRECTORY)
+        self.dir.path().join("home").join(crate::aside::DIRECTORY)
     }
 
     /// What the host has, to be compared with later.
@@ -336,7 +336,8 @@ fn what_a_crash_left_is_put_back_wherever_it_came() {
         let before = scene.seen();
         let (plan, host) = scene.plan().unwrap();
         plan.apply_until(&scene.trees, &host, &scene.records(), stop);
-        assert_eq!(fs::read_dir(scene.records()).unwrap().count(), 1);
+        let noted = fs::read_dir(scene.records()).unwrap().count();
+        assert_eq!(noted, 2, "what is there, and what is to become of it");
         record::put_back_unfinished(&scene.dir.path().join("home"));
         assert_eq!(scene.seen(), before, "after {stop} of {steps} steps");
         assert_eq!(fs::read_dir(scene.records()).unwrap().count(), 0);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use avfs_vault::{Content, Entry, Kind, LinkId, Piece, Pieces, RootId, TreeId, Trees, VaultPath};
 use flate2::write::GzEncoder;
@@ -13,6 +13,7 @@ use rustix::fs::CWD;
 
 use super::sparse::{Map, Shape};
 use super::{ExportReport, FILE_MODE, PIECE};
+use crate::aside::{Aside, AsideKind};
 use crate::back::rename_new;
 use crate::progress::{Tally, Watcher};
 use crate::{Skipped, TransferError};
@@ -27,6 +28,7 @@ pub(crate) fn archive_to_file(
     root: RootId,
     path: &VaultPath,
     host_file: &Path,
+    notes: &Path,
     watcher: &dyn Watcher,
 ) -> Result<ExportReport, TransferError> {
     let failed = |action: &'static str| {
@@ -41,8 +43,9 @@ pub(crate) fn archive_to_file(
         let path = host_file.to_owned();
         return Err(TransferError::Exists { path });
     }
-    let aside = Aside::beside(host_file);
-    let file = File::create_new(&aside.0).map_err(failed("make"))?;
+    let beside = host_file.parent().unwrap_or(Path::new("/"));
+    let aside = Aside::make(notes, beside, AsideKind::File)?;
+    let file = File::from(aside.fd.try_clone().map_err(failed("make"))?);
     let out = BufWriter::with_capacity(PIECE, file);
     let name = host_file.to_string_lossy();
     let (report, file) = if name.ends_with(".gz") || name.ends_with(".tgz") {
@@ -61,26 +64,9 @@ pub(crate) fn archive_to_file(
     let file = file.and_then(|out| out.into_inner().map_err(io::IntoInnerError::into_error));
     file.and_then(|file| file.sync_all())
         .map_err(failed("write"))?;
-    match rename_new(CWD, &aside.0, CWD, host_file) {
+    match rename_new(CWD, &aside.path, CWD, host_file) {
         Ok(()) => Ok(report),
         Err(errno) => Err(failed("make")(errno.into())),
-    }
-}
-
-/// A name beside the one that is wanted, gone at the end.
-struct Aside(PathBuf);
-
-impl Aside {
-    fn beside(file: &Path) -> Aside {
-        let name = format!(".avfs-export-{}", uuid::Uuid::now_v7().simple());
-        Aside(file.parent().unwrap_or(Path::new("/")).join(name))
-    }
-}
-
-impl Drop for Aside {
-    fn drop(&mut self) {
-        // If it cannot be removed, it says by its name what it is.
-        let _ = std::fs::remove_file(&self.0);
     }
 }
 

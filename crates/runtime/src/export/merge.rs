@@ -12,7 +12,7 @@ use crate::TransferError;
 
 /// Moves all that is in `from` into `into`: files replace files, directories are merged, and what
 /// only `into` holds stays. A file against a directory refuses the whole before anything moves.
-pub(super) fn merge(from: &Path, into: &Path) -> Result<(), TransferError> {
+pub(crate) fn merge(from: &Path, into: &Path) -> Result<(), TransferError> {
     let open = |path: &Path| {
         let opened = open_directory(CWD, path, OFlags::empty());
         opened.map_err(TransferError::host("open", path))

@@ -1,5 +1,6 @@
 //! What an import leaves out because it was asked to: globs, and `.gitignore` files.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -9,9 +10,10 @@ use std::sync::Arc;
 use avfs_vault::VaultPath;
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Mode, OFlags, Stat};
 
 use crate::TransferError;
+use crate::aside;
 
 /// Longer ones are not read: no person wrote them.
 const GITIGNORE_MAX: u64 = 1 << 20;
@@ -39,6 +41,8 @@ pub struct Sieve {
     exclude: Gitignore,
     gitignores: Gitignores,
     max_depth: Option<usize>,
+    /// What exports have made beside their targets and not yet removed.
+    asides: HashSet<(u64, u64)>,
 }
 
 /// The rules of one `.gitignore`, and those further up.
@@ -75,7 +79,22 @@ impl Sieve {
             exclude,
             gitignores: filter.gitignores,
             max_depth: filter.max_depth,
+            asides: HashSet::new(),
         })
+    }
+
+    /// Leaves these out, too, wherever they are.
+    pub fn without(self, asides: HashSet<(u64, u64)>) -> Sieve {
+        Sieve { asides, ..self }
+    }
+
+    /// Whether a name may be that of an unfinished export, so that it has to be looked at.
+    pub fn suspects(&self, name: &[u8]) -> bool {
+        !self.asides.is_empty() && name.starts_with(aside::PREFIX.as_bytes())
+    }
+
+    pub fn is_aside(&self, stat: &Stat) -> bool {
+        self.asides.contains(&aside::inode_of(stat))
     }
 
     /// Why `path`, counted from the top of what is imported, is left out; none if it is not.

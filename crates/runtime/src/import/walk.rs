@@ -267,11 +267,11 @@ impl<'a> Walk<'a> {
         };
         let is_dir = kind == FileType::Directory;
         let rules = dir.rules.as_ref();
-        match self
-            .intake
-            .sieve
-            .refuses(&self.path_from_top(path), is_dir, rules)
-        {
+        let sieve = &self.intake.sieve;
+        if sieve.suspects(name.to_bytes()) && sieve.is_aside(&self.stat(&dir.fd, name)?) {
+            return Ok(Taken::Refused("it is of an unfinished export".into()));
+        }
+        match sieve.refuses(&self.path_from_top(path), is_dir, rules) {
             Some(reason) => Ok(Taken::Refused(reason)),
             None => self.read(&dir.fd, name, path, kind, buffer),
         }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use avfs_sandbox::onhost::{self, InUse};
 use avfs_vault::ExecId;
 
+use crate::home::HomeIdentity;
 use crate::{Error, Result};
 
 /// A mount that is noted until this is told to forget it.
@@ -21,10 +22,16 @@ pub(crate) fn note(home: &Path, dir: &Path) -> Result<Noted> {
     let file = folder.join(ExecId::new().to_string());
     let failed = || Error::io(format!("noting a mount in {}", folder.display()));
     std::fs::create_dir_all(&folder).map_err(failed())?;
+    let identity = HomeIdentity::of(home).map_err(failed())?;
     let mut created = File::create_new(&file).map_err(failed())?;
-    created
-        .write_all(dir.as_os_str().as_bytes())
-        .map_err(failed())?;
+    // A path has no NUL.
+    let note = [
+        dir.as_os_str().as_bytes(),
+        b"\0",
+        identity.to_string().as_bytes(),
+    ]
+    .concat();
+    created.write_all(&note).map_err(failed())?;
     Ok(Noted { file })
 }
 
@@ -41,12 +48,18 @@ pub(crate) fn heal(home: &Path) {
     let Ok(notes) = std::fs::read_dir(folder(home)) else {
         return;
     };
+    let identity = HomeIdentity::of(home).map(|identity| identity.to_string());
     for note in notes.flatten() {
-        let Ok(dir) = std::fs::read(note.path()) else {
+        let Ok(mut dir) = std::fs::read(note.path()) else {
             continue;
         };
+        let whose = dir.iter().position(|byte| *byte == 0);
+        let whose = whose.map(|at| dir.split_off(at).split_off(1));
+        // It came here with a copy of the home that has it mounted.
+        let is_copied =
+            whose.is_some_and(|whose| identity.as_ref().is_ok_and(|own| own.as_bytes() != whose));
         let dir = PathBuf::from(std::ffi::OsString::from_vec(dir));
-        if take_away(&dir) {
+        if is_copied || take_away(&dir) {
             let _ = std::fs::remove_file(note.path());
         }
     }

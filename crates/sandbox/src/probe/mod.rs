@@ -1,7 +1,9 @@
 //! What the host offers, found out by trying it in processes made for that.
 
 mod fuse;
+mod layers;
 
+pub use layers::{can_hold_layers, needs_no_trial};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::AsFd;
@@ -53,7 +55,7 @@ pub enum Outcome {
 }
 
 /// A thing tried in a process of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Trial {
     UserNamespace,
     PidNamespace,
@@ -61,6 +63,8 @@ pub(crate) enum Trial {
     Fuse,
     Landlock,
     Seccomp,
+    /// Whether an overlay can keep in this directory what is written in it.
+    Layers(PathBuf),
 }
 
 impl Trial {
@@ -73,7 +77,7 @@ impl Trial {
         Trial::Seccomp,
     ];
 
-    fn name(self) -> &'static str {
+    fn name(&self) -> &'static str {
         match self {
             Trial::UserNamespace => "user namespace",
             Trial::PidNamespace => "pid namespace",
@@ -81,22 +85,23 @@ impl Trial {
             Trial::Fuse => "FUSE mount",
             Trial::Landlock => "Landlock",
             Trial::Seccomp => "seccomp",
+            Trial::Layers(_) => "layer",
         }
     }
 
     /// The namespaces in which it is tried, besides the user's own when not root.
-    fn namespaces(self) -> i32 {
+    fn namespaces(&self) -> i32 {
         match self {
             Trial::UserNamespace => libc::CLONE_NEWUSER,
             Trial::PidNamespace => libc::CLONE_NEWPID,
             Trial::NetNamespace => libc::CLONE_NEWNET,
-            Trial::Fuse => libc::CLONE_NEWNS,
+            Trial::Fuse | Trial::Layers(_) => libc::CLONE_NEWNS,
             Trial::Landlock | Trial::Seccomp => 0,
         }
     }
 
     /// Tries it; what it found, for a reader.
-    fn attempt(self) -> std::result::Result<String, Fault> {
+    fn attempt(&self, privilege: Privilege) -> std::result::Result<String, Fault> {
         match self {
             Trial::UserNamespace => Ok("made, ids mapped".into()),
             Trial::PidNamespace => Ok(format!("made, first process {}", std::process::id())),
@@ -111,6 +116,7 @@ impl Trial {
                 Filter::compile()?.apply()?;
                 Ok("filter installed".into())
             }
+            Trial::Layers(dir) => layers::attempt(dir, privilege),
         }
     }
 }
@@ -135,14 +141,15 @@ fn landlock() -> std::result::Result<String, Fault> {
 pub(crate) fn answer(trial: Trial, control: &Link) {
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
     let mut flags = trial.namespaces();
-    if flags != 0 && matches!(confine::privilege(), Ok(Privilege::User)) {
+    let privilege = confine::privilege().unwrap_or(Privilege::Root);
+    if flags != 0 && privilege == Privilege::User {
         flags |= libc::CLONE_NEWUSER;
     }
     let attempt = || {
         if flags & libc::CLONE_NEWUSER != 0 {
             confine::map_ids((0, uid.as_raw()), (0, gid.as_raw()))?;
         }
-        trial.attempt()
+        trial.attempt(privilege)
     };
     // SAFETY: this process was executed for the trial and has one thread.
     let outcome = match unsafe { sys::fork(flags) }.during(|| format!("make a {}", trial.name())) {
@@ -161,22 +168,25 @@ pub(crate) fn answer(trial: Trial, control: &Link) {
 }
 
 /// Tries everything a sandbox needs, and at last a sandbox. `runtime_dir` is a private directory.
-pub fn run(runtime_dir: &Path, binary: &Path) -> Vec<Probe> {
+/// Layers are to be in `layers_dir`.
+pub fn run(runtime_dir: &Path, layers_dir: &Path, binary: &Path) -> Vec<Probe> {
     let mut probes: Vec<Probe> = Trial::ALL
         .into_iter()
-        .map(|trial| match ask(trial, binary) {
+        .map(|trial| match ask(trial.clone(), binary) {
             Ok(Ok(detail)) => Probe {
                 name: trial.name(),
                 outcome: Outcome::Works,
                 detail,
             },
-            Ok(Err(fault)) => missing(trial.name(), fault.to_string(), fix(trial, fault.errno)),
+            Ok(Err(fault)) => missing(trial.name(), fault.to_string(), fix(&trial, fault.errno)),
             Err(error) => missing(trial.name(), error.to_string(), REPORT.into()),
         })
         .collect();
-    let dir = Workshop(runtime_dir.join(format!("doctor-{}", std::process::id())));
+    let name = format!("doctor-{}", std::process::id());
+    let dir = Workshop(runtime_dir.join(&name));
+    let layer = Workshop(layers_dir.join(format!("{name}-layer")));
     let name = "overlay over FUSE";
-    probes.push(match whole(&dir.0, binary) {
+    probes.push(match whole(&dir.0, &layer.0, binary) {
         Ok(detail) => Probe {
             name,
             outcome: Outcome::Works,
@@ -248,7 +258,7 @@ fn ask(trial: Trial, binary: &Path) -> Result<std::result::Result<String, Fault>
 }
 
 /// The one command that mends it.
-fn fix(trial: Trial, errno: i32) -> String {
+fn fix(trial: &Trial, errno: i32) -> String {
     let setting = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let is = |path: &str, value: &str| setting(path).trim() == value;
     let namespaces = || {
@@ -290,9 +300,12 @@ impl Drop for Workshop {
 }
 
 /// Opens a sandbox over a served file system, reads from it and writes to it.
-fn whole(dir: &Path, binary: &Path) -> Result<String> {
-    for name in ["", "run", "upper", "work", "scratch"] {
-        let path = dir.join(name);
+fn whole(dir: &Path, layer: &Path, binary: &Path) -> Result<String> {
+    let here = ["", "run", "scratch"].map(|name| dir.join(name));
+    for path in here
+        .into_iter()
+        .chain([layer.join("upper"), layer.join("work")])
+    {
         std::fs::DirBuilder::new()
             .mode(0o700)
             .recursive(true)
@@ -313,8 +326,8 @@ fn whole(dir: &Path, binary: &Path) -> Result<String> {
         name: "doctor".into(),
         overlay: OverlayPlan {
             lowers: vec![lens.path, dir.join("skeleton")],
-            upper: dir.join("upper"),
-            work: dir.join("work"),
+            upper: layer.join("upper"),
+            work: layer.join("work"),
         },
         scratch: dir.join("scratch"),
         lent,

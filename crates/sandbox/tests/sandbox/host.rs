@@ -26,7 +26,7 @@ pub const TESTS: &[Test] = &[
 
 fn probes_work() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let probes = probe::run(dir.path(), &own_binary());
+    let probes = probe::run(dir.path(), dir.path(), &own_binary());
     assert_eq!(probes.len(), 8);
     let limits = &probes[7].detail;
     let better = limits.contains("Delegate=yes");
@@ -48,7 +48,7 @@ fn probes_work() {
 
 /// Prints what the place it runs in offers: one `name works` or `name fix` a line.
 pub fn probe() {
-    for probe in probe::run(Path::new("/tmp"), &own_binary()) {
+    for probe in probe::run(Path::new("/tmp"), Path::new("/tmp"), &own_binary()) {
         let outcome = match probe.outcome {
             Outcome::Works => "works".to_owned(),
             Outcome::Missing { reason, fix } => format!("missing: {reason}; {fix}"),

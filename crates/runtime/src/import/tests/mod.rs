@@ -82,6 +82,7 @@ impl Scene {
             self.root,
             &path,
             (&to, Standing::Nothing),
+            &self.dir.path().join("exports"),
             &Unwatched,
         )
     }

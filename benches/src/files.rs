@@ -65,6 +65,7 @@ fn in_process(bed: &Bed) -> Session {
         runtime_dir,
         binary: bed.binary(),
         host: HostFacts::default(),
+        layers: None,
     });
     let runtime = runtime.expect("a fresh home opens");
     let name = "files".parse().expect("a name");

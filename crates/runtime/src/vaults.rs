@@ -213,6 +213,7 @@ mod tests {
             runtime_dir,
             binary: "/nonexistent".into(),
             host: HostFacts::default(),
+            layers: None,
         };
         let runtime = Runtime::open(config).unwrap();
         let session = runtime.by(Principal::OWNER);

@@ -42,6 +42,8 @@ pub struct ServeConfig {
 
 /// So long without a request, and what is kept for speed alone is given back.
 const REST_AFTER: Duration = Duration::from_secs(5);
+/// How often a busy daemon looks whether it has grown large.
+const TRIM_EVERY: Duration = Duration::from_secs(1);
 /// Trees are walked by recursion, and may be as deep as paths are long. Only what is used is taken.
 const THREAD_STACK: usize = 64 << 20;
 
@@ -96,10 +98,12 @@ async fn listen(app: Arc<App>, ready: impl FnOnce()) -> Result<()> {
     let serving = tokio::spawn(serving::serve(listener, router(Arc::clone(&app)), closed));
 
     let resting = tokio::spawn(rest_when_idle(Arc::clone(&app)));
+    let trimming = tokio::spawn(stay_small(Arc::clone(&app)));
     let why = ending.wait(&app).await;
     // However it came to end: nothing may be written where the home was.
     let why = if app.place.is_lost() { Why::Lost } else { why };
     resting.abort();
+    trimming.abort();
     // New clients now find no socket and start the next daemon, which waits for the home's lock.
     vacate(&app.place);
     tokio::time::sleep(DRAIN).await;
@@ -204,6 +208,16 @@ impl Ending {
             () = app.stop.notified() => Why::Asked,
             () = left_alone(app) => Why::Idle,
             () = home_lost(app) => Why::Lost,
+        }
+    }
+}
+
+/// Gives back what the allocator keeps, for as long as somebody asks for something.
+async fn stay_small(app: Arc<App>) {
+    loop {
+        tokio::time::sleep(TRIM_EVERY).await;
+        if app.idle_for().is_none_or(|idle| idle < REST_AFTER) {
+            let _ = tokio::task::spawn_blocking(avfs_runtime::give_back_if_large).await;
         }
     }
 }

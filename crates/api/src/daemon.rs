@@ -212,12 +212,14 @@ impl Ending {
     }
 }
 
-/// Gives back what the allocator keeps, for as long as somebody asks for something.
+/// Gives back memory that is not needed, for as long as somebody asks for something.
 async fn stay_small(app: Arc<App>) {
     loop {
         tokio::time::sleep(TRIM_EVERY).await;
         if app.idle_for().is_none_or(|idle| idle < REST_AFTER) {
-            let _ = tokio::task::spawn_blocking(avfs_runtime::give_back_if_large).await;
+            let app = Arc::clone(&app);
+            // What could not be given back is only memory.
+            let _ = tokio::task::spawn_blocking(move || app.runtime.stay_small()).await;
         }
     }
 }

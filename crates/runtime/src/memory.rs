@@ -20,23 +20,17 @@ pub(crate) fn give_back() {
     unsafe { libc::malloc_trim(0) };
 }
 
-/// More memory of its own than this is worth a look at what the allocator keeps.
-const LARGE: u64 = 48 << 20;
-
-/// Gives freed memory back if the process has grown large: under load it is never idle, and commits of hostile layers
-/// leave many small free pieces behind.
-pub fn give_back_if_large() {
-    let pages = |text: &str, field: usize| -> Option<u64> {
-        text.split_whitespace().nth(field)?.parse().ok()
-    };
+/// Bytes of memory that are this process's own: resident, and neither of a file nor shared.
+pub(crate) fn own() -> u64 {
     let Ok(text) = std::fs::read_to_string("/proc/self/statm") else {
-        return;
+        return 0;
     };
-    // Resident pages, and those of them that are files or shared.
-    if let (Some(resident), Some(shared)) = (pages(&text, 1), pages(&text, 2))
-        && resident.saturating_sub(shared) * rustix::param::page_size() as u64 > LARGE
-    {
-        give_back();
+    let mut pages = text.split_whitespace().map(|field| field.parse::<u64>());
+    match (pages.nth(1), pages.next()) {
+        (Some(Ok(resident)), Some(Ok(shared))) => {
+            resident.saturating_sub(shared) * rustix::param::page_size() as u64
+        }
+        _ => 0,
     }
 }
 

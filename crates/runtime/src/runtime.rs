@@ -31,6 +31,11 @@ const TIDY_EVERY: Duration = Duration::from_secs(1);
 /// Trees are walked by recursion, and may be as deep as paths are long. Only what is used is taken.
 pub(crate) const STACK: usize = 64 << 20;
 
+/// More memory of its own than this is worth a look at what the allocator keeps.
+const LARGE: u64 = 48 << 20;
+/// With more than this, caches are not worth their room.
+const VERY_LARGE: u64 = 80 << 20;
+
 /// Where a runtime lives and what it may know of its host.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -153,6 +158,18 @@ impl Runtime {
             engine.rest();
         }
         memory::give_back();
+        Ok(())
+    }
+
+    /// Gives memory back if the process has grown large: under load it is never idle, and commits of hostile layers
+    /// leave many small free pieces behind. Where those alone are not enough, caches go too, as they lie in between.
+    pub fn stay_small(&self) -> Result<()> {
+        if memory::own() > LARGE {
+            memory::give_back();
+        }
+        if memory::own() > VERY_LARGE {
+            self.rest()?;
+        }
         Ok(())
     }
 

@@ -20,8 +20,17 @@ pub(crate) fn give_back() {
     unsafe { libc::malloc_trim(0) };
 }
 
+/// Bytes that are resident for nothing: freed, and kept by the allocator because something beside them is in use.
+#[cfg(target_env = "gnu")]
+pub(crate) fn wasted() -> u64 {
+    // SAFETY: it only counts.
+    let counted = unsafe { libc::mallinfo2() };
+    own().saturating_sub((counted.uordblks + counted.hblkhd) as u64)
+}
+
 /// Bytes of memory that are this process's own: resident, and neither of a file nor shared.
-pub(crate) fn own() -> u64 {
+#[cfg(target_env = "gnu")]
+fn own() -> u64 {
     let Ok(text) = std::fs::read_to_string("/proc/self/statm") else {
         return 0;
     };
@@ -32,6 +41,11 @@ pub(crate) fn own() -> u64 {
         }
         _ => 0,
     }
+}
+
+#[cfg(not(target_env = "gnu"))]
+pub(crate) fn wasted() -> u64 {
+    0
 }
 
 /// Other allocators know by themselves.

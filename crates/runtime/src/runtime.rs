@@ -31,10 +31,10 @@ const TIDY_EVERY: Duration = Duration::from_secs(1);
 /// Trees are walked by recursion, and may be as deep as paths are long. Only what is used is taken.
 pub(crate) const STACK: usize = 64 << 20;
 
-/// More memory of its own than this is worth a look at what the allocator keeps.
-const LARGE: u64 = 48 << 20;
-/// With more than this, caches are not worth their room.
-const VERY_LARGE: u64 = 80 << 20;
+/// More memory than this that is resident for nothing is given back.
+const WASTE: u64 = 12 << 20;
+/// With more than this, caches are not worth the pieces between them.
+const MUCH_WASTE: u64 = 24 << 20;
 
 /// Where a runtime lives and what it may know of its host.
 #[derive(Debug, Clone)]
@@ -161,13 +161,13 @@ impl Runtime {
         Ok(())
     }
 
-    /// Gives memory back if the process has grown large: under load it is never idle, and commits of hostile layers
-    /// leave many small free pieces behind. Where those alone are not enough, caches go too, as they lie in between.
+    /// Gives back memory that is resident for nothing: under load nobody is idle, and commits of hostile layers leave
+    /// many small free pieces behind. Where that is not enough, caches go too, as they lie in between.
     pub fn stay_small(&self) -> Result<()> {
-        if memory::own() > LARGE {
+        if memory::wasted() > WASTE {
             memory::give_back();
         }
-        if memory::own() > VERY_LARGE {
+        if memory::wasted() > MUCH_WASTE {
             self.rest()?;
         }
         Ok(())

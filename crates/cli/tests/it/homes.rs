@@ -148,8 +148,8 @@ fn a_moved_home_is_refused_until_its_daemon_has_ended() {
 #[test]
 fn a_removed_home_ends_its_daemon() {
     let home = Home::new(AVFS);
+    // Nothing was run: an overlay's work directory can be removed by nobody but root.
     home.ok(&["vault", "create", "v"]);
-    home.ok(&["proxy", "exec", "--", "true"]);
     let pid = home.daemon_pid().expect("it runs");
     home.ok(&["daemon", "status"]);
     fs::rename(home.avfs_home(), home.path().join("gone")).unwrap();

@@ -32,9 +32,9 @@ const TIDY_EVERY: Duration = Duration::from_secs(1);
 pub(crate) const STACK: usize = 64 << 20;
 
 /// More memory than this that is resident for nothing is given back.
-const WASTE: u64 = 12 << 20;
+const WASTE: u64 = 8 << 20;
 /// With more than this, caches are not worth the pieces between them.
-const MUCH_WASTE: u64 = 24 << 20;
+const MUCH_WASTE: u64 = 16 << 20;
 
 /// Where a runtime lives and what it may know of its host.
 #[derive(Debug, Clone)]

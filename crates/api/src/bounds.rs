@@ -27,6 +27,8 @@ pub const HEAD_TIME: Duration = Duration::from_secs(30);
 pub const BODY_TIME: Duration = Duration::from_secs(30);
 /// How long a stream of bytes may pause.
 pub const PAUSE_TIME: Duration = Duration::from_secs(600);
+/// How long what was refused is still listened to, so that whoever sends it reads why.
+pub const DRAIN_TIME: Duration = Duration::from_secs(30);
 /// How long a client may leave an answer unread; events may wait for ever.
 pub const UNREAD_TIME: Duration = Duration::from_secs(60);
 /// How long a request waits for its turn.

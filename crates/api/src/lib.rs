@@ -9,6 +9,7 @@ pub mod bounds;
 pub mod client;
 pub mod daemon;
 mod error;
+mod heard;
 mod http;
 mod interrupt;
 pub mod place;

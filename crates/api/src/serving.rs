@@ -3,6 +3,7 @@
 use crate::bounds::{CONNECTIONS_MAX, CONNECTIONS_OF_ONE_MAX, HEAD_MAX, HEAD_TIME, UNREAD_TIME};
 use crate::daemon::OwnUser;
 use crate::error::{Error, Result};
+use crate::heard::Heard;
 use crate::http::Peer;
 use axum::Router;
 use axum::extract::ConnectInfo;
@@ -92,7 +93,7 @@ async fn converse(stream: UnixStream, peer: Peer, router: Router, mut closed: wa
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(ConnectInfo(peer));
         patient.store(false, Ordering::Relaxed);
-        let (answer, patient) = (router.call(request), Arc::clone(&patient));
+        let (answer, patient) = (router.call(request.map(Heard::new)), Arc::clone(&patient));
         async move {
             let answer = answer.await?;
             // A command waits for whoever reads its output, as it would at a pipe.

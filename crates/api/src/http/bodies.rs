@@ -14,14 +14,11 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_stream::{Stream, StreamExt};
 
 /// The unit in which memory is shared out.
 const UNIT: usize = 1 << 10;
-/// How long what is refused is still listened to, so that whoever sends it hears why.
-const DRAIN: Duration = Duration::from_secs(2);
 
 /// The memory for large bodies.
 pub(crate) struct Bodies {
@@ -67,7 +64,6 @@ where
     let declared = declared.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
     let expected = declared.unwrap_or(most);
     if expected > most {
-        drain(body).await;
         return Err(Failure::too_large(operation, most));
     }
     if expected > SMALL {
@@ -96,19 +92,11 @@ async fn collect(operation: &str, body: Body, most: usize) -> Result<Vec<u8>, Fa
         let piece =
             piece.map_err(|error| Failure::invalid(format!("the body did not arrive: {error}")))?;
         if bytes.len() + piece.len() > most {
-            drain(Body::from_stream(body)).await;
             return Err(Failure::too_large(operation, most));
         }
         bytes.extend_from_slice(&piece);
     }
     Ok(bytes)
-}
-
-async fn drain(body: Body) {
-    let mut body = body.into_data_stream();
-    let all = async { while let Some(Ok(_)) = body.next().await {} };
-    // Whoever sends more than that hears it from the connection's end.
-    let _ = tokio::time::timeout(DRAIN, all).await;
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {

@@ -5,6 +5,7 @@ use serde_json::json;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::Shutdown;
+use std::os::unix::fs::PermissionsExt;
 
 /// More than the daemon may have in all.
 const LARGE: usize = 200 << 20;
@@ -153,5 +154,46 @@ fn a_stream_is_cut_off_by_the_quota() {
             &body[..1 << 19],
         );
         assert!(fits.starts_with("HTTP/1.1 200"), "{fits}");
+    }
+}
+
+#[test]
+fn whoever_is_refused_reads_why_however_much_is_being_sent() {
+    for home in homes() {
+        home.ok(&["quota", "set", "max_size_mb", "1"]);
+        let large = home.path().join("large");
+        fs::write(&large, vec![b'x'; 24 << 20]).expect("a file of the host");
+        let mode = fs::Permissions::from_mode(0o644);
+        fs::set_permissions(&large, mode).expect("its mode");
+        let large = large.to_str().expect("text");
+        for _ in 0..10 {
+            let refused = home.json(&["write", "/big", "--from-file", large]);
+            assert_eq!(refused["error"], "Quota", "{refused}");
+            let refused = home.json(&["--vault", "none", "write", "/big", "--from-file", large]);
+            assert_eq!(refused["error"], "NotFound", "{refused}");
+        }
+        // A client that reads nothing before it has sent everything.
+        let body = vec![b'x'; 24 << 20];
+        let length = format!("content-length: {}", body.len());
+        for (address, status) in [
+            ("/v1/vaults/v/files/content?path=/big", "507"),
+            ("/v1/vaults/none/files/content?path=/big", "404"),
+            ("/v1/vaults/v/files/content", "400"),
+            ("/v1/vaults/v/archive?path=/", "4"),
+        ] {
+            let mut stream = connect(&home.socket());
+            let head = head("PUT", address, &length);
+            stream
+                .write_all(head.as_bytes())
+                .expect("the head is taken");
+            stream.write_all(&body).expect("the body is taken");
+            let mut answer = [0; 12];
+            stream.read_exact(&mut answer).expect("an answer");
+            let answer = String::from_utf8_lossy(&answer);
+            assert!(
+                answer.starts_with(&format!("HTTP/1.1 {status}")),
+                "{address}: {answer}"
+            );
+        }
     }
 }

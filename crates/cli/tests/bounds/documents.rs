@@ -59,6 +59,10 @@ fn the_numbers_are_those_of_the_code() {
         ("a request in JSON to arrive", seconds(BODY_TIME)),
         ("a pause within a stream", seconds(PAUSE_TIME)),
         (
+            "listening to what was refused, so that its sender reads why",
+            seconds(DRAIN_TIME),
+        ),
+        (
             "an answer left unread (events may wait)",
             seconds(UNREAD_TIME),
         ),

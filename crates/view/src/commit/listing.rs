@@ -29,7 +29,7 @@ impl Bounds {
     pub const USUAL: Bounds = Bounds {
         names: 1 << 16,
         bytes: 16 << 20,
-        pending: 100_000,
+        pending: 1 << 15,
     };
 }
 

@@ -221,7 +221,9 @@ impl Builder<'_> {
     }
 
     fn close_leaf(&mut self) -> Result<()> {
-        let items = std::mem::take(&mut self.leaf);
+        let mut items = std::mem::take(&mut self.leaf);
+        // It may stay in the cache for long.
+        items.shrink_to_fit();
         let child = self.trees.put_node(Node::Leaf(items))?;
         self.push_child(0, child)
     }

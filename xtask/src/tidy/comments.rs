@@ -11,7 +11,7 @@ const BUDGETS: [(&str, usize); 11] = [
     ("crates/api", 5),
     ("crates/cli", 11),
     ("crates/fuse", 1),
-    ("crates/policy", 15),
+    ("crates/policy", 13),
     ("crates/runtime", 20),
     ("crates/sandbox", 6),
     ("crates/store", 1),

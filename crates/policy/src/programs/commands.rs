@@ -6,6 +6,7 @@ use super::carriers::within;
 use super::category::Categories;
 use super::category::Category::{self, *};
 use super::options::is_option;
+use super::paths::is_toolchain;
 use super::vocabulary::{
     DESTROYERS, ESCAPERS, NETWORKERS, Names, READERS, TALKERS, WRITERS, listed, purpose,
 };
@@ -327,15 +328,7 @@ pub(crate) fn is_program_directory(normalised: &str, given: &str) -> bool {
         "/usr/local/bin",
         "/usr/local/sbin",
     ];
-    const LENT: &[&str] = &[
-        "/.rustup/toolchains/",
-        "/.pyenv/versions/",
-        "/.nvm/versions/",
-        "/.cargo/bin/",
-    ];
-    given.starts_with('/')
-        && (SYSTEM.contains(&normalised)
-            || LENT.iter().any(|l| format!("{normalised}/").contains(l)))
+    given.starts_with('/') && (SYSTEM.contains(&normalised) || is_toolchain(normalised))
 }
 
 /// Builtins and arithmetic evaluate substitutions even in quoted text.

@@ -36,8 +36,8 @@ const OF_A_PROCESS: &[&str] = &[
     "task",
 ];
 
-/// Toolchains that are lent read-only from a host home.
-const LENT: &[&str] = &[
+/// Where toolchains are, which a sandbox has read-only from a home of the host.
+const TOOLCHAINS: &[&str] = &[
     "/.cargo/bin/",
     "/.nvm/versions/",
     "/.pyenv/versions/",
@@ -158,11 +158,17 @@ fn is_forbidden(path: &str, glob: bool) -> bool {
     if !glob && !FIRST.contains(&first) {
         return false;
     }
-    if LENT.iter().any(|lent| format!("{path}/").contains(lent)) {
+    if is_toolchain(path) {
         return false;
     }
     let parts: Vec<&str> = path.split('/').skip(1).collect();
     listed(&parts, glob) || in_a_process(&parts) || a_disk(&parts) || another_home(&parts)
+}
+
+/// Whether a normalised path is in a toolchain.
+pub(crate) fn is_toolchain(path: &str) -> bool {
+    let path = format!("{path}/");
+    TOOLCHAINS.iter().any(|toolchain| path.contains(toolchain))
 }
 
 fn listed(parts: &[&str], glob: bool) -> bool {

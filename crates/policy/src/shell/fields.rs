@@ -7,7 +7,7 @@ use super::word::{HOLE, Mode, Reader, Reading, Word};
 
 impl Reader<'_> {
     pub fn finish(mut self) -> Reading {
-        if let Some(earlier) = whole_variable(self.source, self.vars) {
+        if let Some(earlier) = whole_variable(self.cursor.text, self.vars) {
             (self.others, self.unsure) = (all_shown(earlier), false);
         }
         let brace = Atom::Char {

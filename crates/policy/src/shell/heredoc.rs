@@ -1,6 +1,6 @@
 //! Here-documents, cut out of shell text by the rules of bash.
 
-use super::mask::{Before, Cursor, Piece, SEPARATORS};
+use super::mask::{Before, Masker, Piece, SEPARATORS};
 use super::word::Unreadable;
 
 /// A here-document whose body has not come yet.
@@ -10,14 +10,15 @@ pub(crate) struct Pending {
     piece: usize,
 }
 
-impl Cursor<'_> {
+impl Masker<'_> {
     /// A here-document's operator and tag become a here-string with a mark.
     pub fn document(&mut self) -> Result<(), Unreadable> {
-        self.at += 2;
-        let strips_tabs = self.rest().starts_with('-');
-        self.at += usize::from(strips_tabs);
-        self.at += self.rest().len() - self.rest().trim_start_matches([' ', '\t']).len();
-        let rest = self.rest();
+        self.cursor.at += 2;
+        let strips_tabs = self.cursor.rest().starts_with('-');
+        self.cursor.at += usize::from(strips_tabs);
+        self.cursor.at +=
+            self.cursor.rest().len() - self.cursor.rest().trim_start_matches([' ', '\t']).len();
+        let rest = self.cursor.rest();
         let (tag, length, quoted) = match rest.chars().next().ok_or(Unreadable)? {
             quote @ ('\'' | '"') => {
                 let tag = rest[1..].split(quote).next().ok_or(Unreadable)?;
@@ -35,7 +36,7 @@ impl Cursor<'_> {
         if tag.is_empty() || tag.contains(['\n', '$', '`', '\\']) || !ends {
             return Err(Unreadable);
         }
-        self.at += length;
+        self.cursor.at += length;
         self.masked.text.push_str("<<< ");
         self.before = Before::Word;
         let piece = self.masked.pieces.len();
@@ -83,12 +84,16 @@ impl Cursor<'_> {
     fn body_line(&mut self, strips_tabs: bool, expands: bool) -> Result<String, Unreadable> {
         let mut line = String::new();
         loop {
-            if self.rest().is_empty() {
+            if self.cursor.rest().is_empty() {
                 return Err(Unreadable);
             }
-            let end = self.rest().find('\n').unwrap_or(self.rest().len());
-            let part = &self.rest()[..end];
-            self.at = (self.at + end + 1).min(self.source.len());
+            let end = self
+                .cursor
+                .rest()
+                .find('\n')
+                .unwrap_or(self.cursor.rest().len());
+            let part = &self.cursor.rest()[..end];
+            self.cursor.at = (self.cursor.at + end + 1).min(self.cursor.text.len());
             line.push_str(if strips_tabs {
                 part.trim_start_matches('\t')
             } else {

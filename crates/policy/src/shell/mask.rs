@@ -7,6 +7,7 @@
 
 use std::cell::Cell;
 
+use super::cursor::Cursor;
 use super::heredoc::Pending;
 use super::word::Unreadable;
 
@@ -53,25 +54,24 @@ pub(crate) fn mask(text: &str) -> Result<Masked, Unreadable> {
         return Err(Unreadable);
     }
     let tries = Cell::new(0);
-    let mut cursor = Cursor::new(text, 0, &tries)?;
-    cursor.masked.text.reserve(text.len());
-    cursor.program(None)?;
-    Ok(cursor.masked)
+    let mut masker = Masker::new(text, 0, &tries)?;
+    masker.masked.text.reserve(text.len());
+    masker.program(None)?;
+    Ok(masker.masked)
 }
 
 /// Reads the expansion that begins at the start of `text`, a `$(`, `${`, `$[` or a backquote: the piece, and
 /// how many bytes it takes.
 pub(crate) fn piece_at(text: &str, quoted: bool) -> Result<(Piece, usize), Unreadable> {
     let tries = Cell::new(0);
-    let mut cursor = Cursor::new(text, 0, &tries)?;
-    let piece = cursor.piece(quoted)?;
-    Ok((piece, cursor.at))
+    let mut masker = Masker::new(text, 0, &tries)?;
+    let piece = masker.piece(quoted)?;
+    Ok((piece, masker.cursor.at))
 }
 
 /// Walks over shell text and masks it.
-pub(crate) struct Cursor<'a> {
-    pub source: &'a str,
-    pub at: usize,
+pub(crate) struct Masker<'a> {
+    pub cursor: Cursor<'a>,
     depth: usize,
     tries: &'a Cell<u32>,
     pub masked: Masked,
@@ -89,15 +89,14 @@ pub(crate) enum Before {
     Word,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> Masker<'a> {
     fn new(source: &'a str, depth: usize, tries: &'a Cell<u32>) -> Result<Self, Unreadable> {
         tries.set(tries.get() + 1);
         if depth > DEEPEST || tries.get() > MOST_TRIES {
             return Err(Unreadable);
         }
-        Ok(Cursor {
-            source,
-            at: 0,
+        Ok(Masker {
+            cursor: Cursor::new(source),
             depth,
             tries,
             masked: Masked::default(),
@@ -106,23 +105,9 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    pub fn rest(&self) -> &'a str {
-        &self.source[self.at..]
-    }
-
-    fn peek(&self) -> Option<char> {
-        self.rest().chars().next()
-    }
-
-    fn next(&mut self) -> Option<char> {
-        let c = self.peek()?;
-        self.at += c.len_utf8();
-        Some(c)
-    }
-
     /// Copies one character as it is.
     fn copy(&mut self) -> Result<char, Unreadable> {
-        let c = self.next().ok_or(Unreadable)?;
+        let c = self.cursor.next_char().ok_or(Unreadable)?;
         self.masked.text.push(c);
         Ok(c)
     }
@@ -130,13 +115,13 @@ impl<'a> Cursor<'a> {
     /// Walks over commands up to the closing parenthesis, or to the end of the text.
     fn program(&mut self, close: Option<char>) -> Result<(), Unreadable> {
         let mut parentheses = 0usize;
-        while let Some(c) = self.peek() {
+        while let Some(c) = self.cursor.peek() {
             if self.ordinary() {
                 continue;
             }
             match c {
                 ')' if parentheses == 0 && close.is_some() => return self.documents_are_read(),
-                '(' if self.rest().starts_with("((") && self.arithmetic_command()? => {}
+                '(' if self.cursor.rest().starts_with("((") && self.arithmetic_command()? => {}
                 '(' => {
                     parentheses += 1;
                     if parentheses > DEEPEST {
@@ -158,20 +143,26 @@ impl<'a> Cursor<'a> {
                 }
                 ' ' | '\t' | ';' | '&' | '|' => self.separator(Before::Gap)?,
                 '#' if self.before == Before::Gap => {
-                    self.at += self.rest().find('\n').unwrap_or(self.rest().len());
+                    self.cursor.at += self
+                        .cursor
+                        .rest()
+                        .find('\n')
+                        .unwrap_or(self.cursor.rest().len());
                 }
                 '#' if self.before == Before::Bracket => return Err(Unreadable),
-                '<' if self.rest().starts_with("<<") && !self.rest().starts_with("<<<") => {
+                '<' if self.cursor.rest().starts_with("<<")
+                    && !self.cursor.rest().starts_with("<<<") =>
+                {
                     self.document()?;
                 }
-                '<' | '>' if self.rest()[1..].starts_with('(') => {
+                '<' | '>' if self.cursor.rest()[1..].starts_with('(') => {
                     // Not arithmetic, whatever follows.
                     parentheses += 1;
                     self.separator(Before::Bracket)?;
                     self.separator(Before::Bracket)?;
                 }
                 '<' | '>' => {
-                    let here_string = self.rest().starts_with("<<<");
+                    let here_string = self.cursor.rest().starts_with("<<<");
                     for _ in 0..if here_string { 3 } else { 1 } {
                         self.separator(Before::Bracket)?;
                     }
@@ -203,22 +194,22 @@ impl<'a> Cursor<'a> {
 
     /// One character, quoted string or expansion of a word.
     fn word_char(&mut self) -> Result<(), Unreadable> {
-        if self.rest().starts_with("\\\n") {
-            self.at += 2;
+        if self.cursor.rest().starts_with("\\\n") {
+            self.cursor.at += 2;
             return Ok(());
         }
         self.before = Before::Word;
-        match self.peek().ok_or(Unreadable)? {
+        match self.cursor.peek().ok_or(Unreadable)? {
             '\\' => {
                 self.copy()?;
                 self.copy()?;
             }
             '\'' => {
-                let length = self.rest()[1..].find('\'').ok_or(Unreadable)?;
+                let length = self.cursor.rest()[1..].find('\'').ok_or(Unreadable)?;
                 self.copy_str(length + 2);
             }
             '"' => self.double_quoted()?,
-            '$' if self.rest().starts_with("$'") => self.ansi_c()?,
+            '$' if self.cursor.rest().starts_with("$'") => self.ansi_c()?,
             '`' => self.cut(false)?,
             '$' if self.opens_piece() => self.cut(false)?,
             _ => {
@@ -230,7 +221,7 @@ impl<'a> Cursor<'a> {
 
     /// Copies words that mean nothing to any shell, and the blanks between them; false when there are none.
     fn ordinary(&mut self) -> bool {
-        let bytes = &self.source.as_bytes()[self.at..];
+        let bytes = &self.cursor.text.as_bytes()[self.cursor.at..];
         let length = bytes.iter().take_while(|byte| is_ordinary(**byte)).count();
         self.before = match bytes[..length].last() {
             None => return false,
@@ -242,28 +233,33 @@ impl<'a> Cursor<'a> {
     }
 
     fn copy_str(&mut self, length: usize) {
-        self.masked.text.push_str(&self.rest()[..length]);
-        self.at += length;
+        self.masked.text.push_str(&self.cursor.rest()[..length]);
+        self.cursor.at += length;
     }
 
     fn opens_piece(&self) -> bool {
         ["$(", "${", "$["]
             .iter()
-            .any(|open| self.rest().starts_with(open))
+            .any(|open| self.cursor.rest().starts_with(open))
     }
 
     fn double_quoted(&mut self) -> Result<(), Unreadable> {
         self.copy()?;
         loop {
             let special = |byte: u8| matches!(byte, b'"' | b'\\' | b'`' | b'$');
-            let length = self.rest().bytes().position(special).ok_or(Unreadable)?;
+            let length = self
+                .cursor
+                .rest()
+                .bytes()
+                .position(special)
+                .ok_or(Unreadable)?;
             self.copy_str(length);
-            match self.peek().ok_or(Unreadable)? {
+            match self.cursor.peek().ok_or(Unreadable)? {
                 '"' => {
                     self.copy()?;
                     return Ok(());
                 }
-                '\\' if self.rest().starts_with("\\\n") => self.at += 2,
+                '\\' if self.cursor.rest().starts_with("\\\n") => self.cursor.at += 2,
                 '\\' => {
                     self.copy()?;
                     self.copy()?;
@@ -291,12 +287,12 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Leaves a mark for the expansion at the cursor.
+    /// Leaves a mark for the expansion at the masker.
     fn cut(&mut self, quoted: bool) -> Result<(), Unreadable> {
-        let start = self.at;
+        let start = self.cursor.at;
         let piece = self.piece(quoted)?;
         // Shells disagree on where a body goes when a line ends inside an expansion.
-        if !self.pending.is_empty() && self.source[start..self.at].contains('\n') {
+        if !self.pending.is_empty() && self.cursor.text[start..self.cursor.at].contains('\n') {
             return Err(Unreadable);
         }
         self.leave_mark(piece)
@@ -316,14 +312,14 @@ impl<'a> Cursor<'a> {
 
     /// The expansion at the cursor, which is left behind it.
     fn piece(&mut self, quoted: bool) -> Result<Piece, Unreadable> {
-        let rest = self.rest();
+        let rest = self.cursor.rest();
         if rest.starts_with('`') {
             return self.backquoted(quoted);
         }
         if let Some(inner) = rest.strip_prefix("$((")
             && let Some(length) = self.arithmetic_length(inner)?
         {
-            self.at += "$((".len() + length + "))".len();
+            self.cursor.at += "$((".len() + length + "))".len();
             return Ok(Piece::Arithmetic(inner[..length].to_owned()));
         }
         let inner = &rest["$(".len()..];
@@ -347,17 +343,17 @@ impl<'a> Cursor<'a> {
         {
             return Err(Unreadable);
         }
-        self.at += "$(".len() + length + 1;
+        self.cursor.at += "$(".len() + length + 1;
         Ok(piece(inner[..length].to_owned()))
     }
 
     fn backquoted(&mut self, quoted: bool) -> Result<Piece, Unreadable> {
-        self.next();
+        self.cursor.next_char();
         let mut command = String::new();
         loop {
-            match self.next().ok_or(Unreadable)? {
+            match self.cursor.next_char().ok_or(Unreadable)? {
                 '`' => return Ok(Piece::Command(command)),
-                '\\' => match self.next().ok_or(Unreadable)? {
+                '\\' => match self.cursor.next_char().ok_or(Unreadable)? {
                     c @ ('$' | '`' | '\\') => command.push(c),
                     '"' if quoted => command.push('"'),
                     c => command.extend(['\\', c]),
@@ -369,21 +365,23 @@ impl<'a> Cursor<'a> {
 
     /// How long a command is up to its closing parenthesis.
     fn command_length(&self, inner: &str) -> Result<usize, Unreadable> {
-        let mut cursor = Cursor::new(inner, self.depth + 1, self.tries)?;
-        cursor.program(Some(')'))?;
-        Ok(cursor.at)
+        let mut masker = Masker::new(inner, self.depth + 1, self.tries)?;
+        masker.program(Some(')'))?;
+        Ok(masker.cursor.at)
     }
 
     /// How long the inside of `${…}` is.
     fn braces_length(&self, inner: &str, quoted: bool) -> Result<usize, Unreadable> {
-        let mut cursor = Cursor::new(inner, self.depth + 1, self.tries)?;
-        while let Some(c) = cursor.peek() {
+        let mut masker = Masker::new(inner, self.depth + 1, self.tries)?;
+        while let Some(c) = masker.cursor.peek() {
             match c {
-                '}' => return Ok(cursor.at),
+                '}' => return Ok(masker.cursor.at),
                 // In double quotes a single quote is sometimes a quote and sometimes not.
                 '\'' if quoted => return Err(Unreadable),
-                '<' | '>' if cursor.rest()[1..].starts_with(['<', '(']) => return Err(Unreadable),
-                _ => cursor.word_char()?,
+                '<' | '>' if masker.cursor.rest()[1..].starts_with(['<', '(']) => {
+                    return Err(Unreadable);
+                }
+                _ => masker.word_char()?,
             }
         }
         Err(Unreadable)
@@ -391,13 +389,13 @@ impl<'a> Cursor<'a> {
 
     /// How long an arithmetic expression is up to its `))`; `None` when it is a command after all.
     fn arithmetic_length(&self, inner: &str) -> Result<Option<usize>, Unreadable> {
-        let mut cursor = Cursor::new(inner, self.depth + 1, self.tries)?;
+        let mut masker = Masker::new(inner, self.depth + 1, self.tries)?;
         let mut parentheses = 0usize;
-        while let Some(c) = cursor.peek() {
+        while let Some(c) = masker.cursor.peek() {
             match c {
                 ')' if parentheses == 0 => {
-                    let closed = cursor.rest().starts_with("))");
-                    return Ok(closed.then_some(cursor.at));
+                    let closed = masker.cursor.rest().starts_with("))");
+                    return Ok(closed.then_some(masker.cursor.at));
                 }
                 ')' => parentheses -= 1,
                 '(' if parentheses == DEEPEST => return Ok(None),
@@ -407,8 +405,8 @@ impl<'a> Cursor<'a> {
                 _ => {}
             }
             if matches!(c, '(' | ')') {
-                cursor.copy()?;
-            } else if cursor.word_char().is_err() {
+                masker.copy()?;
+            } else if masker.word_char().is_err() {
                 return Ok(None);
             }
         }
@@ -417,28 +415,28 @@ impl<'a> Cursor<'a> {
 
     /// Copies `((…))` with its comparisons and shifts made harmless; false when it is two subshells.
     fn arithmetic_command(&mut self) -> Result<bool, Unreadable> {
-        let Some(length) = self.arithmetic_length(&self.rest()[2..])? else {
+        let Some(length) = self.arithmetic_length(&self.cursor.rest()[2..])? else {
             return Ok(false);
         };
-        let end = self.at + 2 + length;
+        let end = self.cursor.at + 2 + length;
         // In `[[ x =~ ((…)) ]]` this is a pattern and no arithmetic, and `<(…)` runs something.
         if ["<(", ">("]
             .iter()
-            .any(|open| self.source[self.at..end].contains(open))
+            .any(|open| self.cursor.text[self.cursor.at..end].contains(open))
         {
             return Ok(false);
         }
-        self.at += 2;
+        self.cursor.at += 2;
         self.masked.text.push_str("((");
-        while self.at < end {
-            if matches!(self.peek(), Some('<' | '>' | '#')) {
-                self.next();
+        while self.cursor.at < end {
+            if matches!(self.cursor.peek(), Some('<' | '>' | '#')) {
+                self.cursor.next_char();
                 self.masked.text.push('+');
             } else {
                 self.word_char()?;
             }
         }
-        self.at = end + 2;
+        self.cursor.at = end + 2;
         self.masked.text.push_str("))");
         self.before = Before::Bracket;
         Ok(true)

@@ -2,6 +2,7 @@
 
 mod arithmetic;
 mod brace;
+mod cursor;
 mod escape;
 mod fields;
 mod fold;

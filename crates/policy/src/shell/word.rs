@@ -5,6 +5,7 @@
 
 use super::arithmetic::{self, NUMBER, Reliance};
 use super::brace::Atom;
+use super::cursor::Cursor;
 use super::escape::ansi_c;
 use super::fields::{all_shown, evaluable};
 use super::literal::{at_once, echoed, name_prefix};
@@ -133,8 +134,7 @@ pub(crate) fn evaluated(
 }
 
 pub(crate) struct Reader<'a> {
-    pub source: &'a str,
-    at: usize,
+    pub cursor: Cursor<'a>,
     pieces: &'a [Piece],
     pub vars: &'a Vars,
     pub mode: Mode,
@@ -162,8 +162,7 @@ impl<'a> Reader<'a> {
         depth: usize,
     ) -> Self {
         Reader {
-            source,
-            at: 0,
+            cursor: Cursor::new(source),
             pieces,
             vars,
             mode,
@@ -182,20 +181,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn rest(&self) -> &'a str {
-        &self.source[self.at..]
-    }
-
-    fn peek(&self) -> Option<char> {
-        self.rest().chars().next()
-    }
-
-    fn next(&mut self) -> Option<char> {
-        let c = self.peek()?;
-        self.at += c.len_utf8();
-        Some(c)
-    }
-
     fn push(&mut self, value: char, quoted: bool) {
         self.atoms.push(Atom::Char { value, quoted });
     }
@@ -204,7 +189,7 @@ impl<'a> Reader<'a> {
         if self.depth > MOST_NESTING {
             return Err(Unreadable);
         }
-        while let Some(c) = self.next() {
+        while let Some(c) = self.cursor.next_char() {
             if self.mode == Mode::Text {
                 self.text_char(c)?;
             } else {
@@ -216,8 +201,12 @@ impl<'a> Reader<'a> {
 
     fn text_char(&mut self, c: char) -> Result<(), Unreadable> {
         match c {
-            '\\' if self.peek().is_some_and(|n| matches!(n, '$' | '`' | '\\')) => {
-                let escaped = self.next().ok_or(Unreadable)?;
+            '\\' if self
+                .cursor
+                .peek()
+                .is_some_and(|n| matches!(n, '$' | '`' | '\\')) =>
+            {
+                let escaped = self.cursor.next_char().ok_or(Unreadable)?;
                 self.push(escaped, true);
             }
             '$' => self.dollar(true)?,
@@ -229,7 +218,7 @@ impl<'a> Reader<'a> {
 
     fn unquoted_char(&mut self, c: char) -> Result<(), Unreadable> {
         match c {
-            '\\' => match self.next() {
+            '\\' => match self.cursor.next_char() {
                 Some('\n') => {}
                 Some(escaped) => self.push(escaped, true),
                 None => return Err(Unreadable),
@@ -261,21 +250,21 @@ impl<'a> Reader<'a> {
     }
 
     fn single_quoted(&mut self) -> Result<(), Unreadable> {
-        let end = self.rest().find('\'').ok_or(Unreadable)?;
-        for c in self.rest()[..end].chars() {
+        let end = self.cursor.rest().find('\'').ok_or(Unreadable)?;
+        for c in self.cursor.rest()[..end].chars() {
             self.push(c, true);
         }
         self.quoted_any = true;
-        self.at += end + 1;
+        self.cursor.at += end + 1;
         Ok(())
     }
 
     fn double_quoted(&mut self) -> Result<(), Unreadable> {
         self.quoted_any = true;
         loop {
-            match self.next().ok_or(Unreadable)? {
+            match self.cursor.next_char().ok_or(Unreadable)? {
                 '"' => return Ok(()),
-                '\\' => match self.next().ok_or(Unreadable)? {
+                '\\' => match self.cursor.next_char().ok_or(Unreadable)? {
                     '\n' => {}
                     c @ ('$' | '`' | '"' | '\\') => self.push(c, true),
                     c => {
@@ -292,9 +281,9 @@ impl<'a> Reader<'a> {
 
     /// An expansion that was not cut out: the reader's cursor is right behind its first character.
     fn expansion(&mut self, quoted: bool) -> Result<(), Unreadable> {
-        let start = self.at - 1;
-        let (piece, length) = piece_at(&self.source[start..], quoted)?;
-        self.at = start + length;
+        let start = self.cursor.at - 1;
+        let (piece, length) = piece_at(&self.cursor.text[start..], quoted)?;
+        self.cursor.at = start + length;
         self.piece(&piece, quoted)
     }
 
@@ -315,18 +304,18 @@ impl<'a> Reader<'a> {
 
     /// After a `$`: a substitution, a parameter, an ANSI-C string, or just a dollar sign.
     fn dollar(&mut self, quoted: bool) -> Result<(), Unreadable> {
-        match self.peek() {
+        match self.cursor.peek() {
             Some('(' | '[' | '{') => self.expansion(quoted),
             Some('\'') if !quoted => self.ansi_c(),
             Some('"') if !quoted => Ok(()),
             Some(c) if c.is_ascii_alphabetic() || c == '_' => {
-                let name = name_prefix(self.rest());
-                self.at += name.len();
+                let name = name_prefix(self.cursor.rest());
+                self.cursor.at += name.len();
                 self.variable(name, quoted);
                 Ok(())
             }
             Some(c) if c.is_ascii_digit() || "@*#?-$!".contains(c) => {
-                self.next();
+                self.cursor.next_char();
                 match c {
                     '#' | '?' | '$' | '!' => self.number(),
                     _ => self.hole(quoted && c != '@'),
@@ -389,7 +378,7 @@ impl<'a> Reader<'a> {
 
     /// Whether the expansion that ends at the cursor is the whole word.
     pub fn is_whole(&self) -> bool {
-        self.source.len() == self.at && self.atoms.is_empty()
+        self.cursor.text.len() == self.cursor.at && self.atoms.is_empty()
     }
 
     /// Something that is known only at run time. What is not quoted may be any number of words.
@@ -446,14 +435,14 @@ impl<'a> Reader<'a> {
     }
 
     fn ansi_c(&mut self) -> Result<(), Unreadable> {
-        self.next();
+        self.cursor.next_char();
         self.quoted_any = true;
         loop {
-            match self.next().ok_or(Unreadable)? {
+            match self.cursor.next_char().ok_or(Unreadable)? {
                 '\'' => return Ok(()),
                 '\\' => {
-                    let (value, length) = ansi_c(self.rest()).ok_or(Unreadable)?;
-                    self.at += length;
+                    let (value, length) = ansi_c(self.cursor.rest()).ok_or(Unreadable)?;
+                    self.cursor.at += length;
                     self.push(value, true);
                 }
                 c => self.push(c, true),

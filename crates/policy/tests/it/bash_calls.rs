@@ -1,19 +1,15 @@
 //! Bash is the referee: it runs generated texts where every program is a stub that only notes what it was called with.
 //! Of what it called, nothing may have been judged more mildly than it is in plain sight.
 //!
-//! A longer run: `AVFS_TEST_CASES=20000 cargo test --release -p avfs-policy --test referee`.
-
-mod grammar;
-mod milder;
+//! A longer run: `AVFS_TEST_CASES=20000 cargo test --release -p avfs-policy --test it bash_calls`.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use avfs_policy::Network;
-
-use grammar::Numbers;
-use milder::{milder, passes_rule};
+use crate::grammar::{self, COMMANDS};
+use crate::strictness::complaints;
+use crate::support::{Random, cases};
 
 /// Programs that are stubs.
 const STUBS: &[&str] = &["curl", "git", "mount", "rm", "touch"];
@@ -21,12 +17,12 @@ const STUBS: &[&str] = &["curl", "git", "mount", "rm", "touch"];
 const REAL: &[&str] = &["bash", "cat", "env", "nice", "timeout", "xargs"];
 
 /// A directory with nothing but stubs in it, and one to run in.
-struct Court {
+struct Stubs {
     directory: tempfile::TempDir,
 }
 
-impl Court {
-    fn new() -> Court {
+impl Stubs {
+    fn new() -> Stubs {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let bin = directory.path().join("bin");
         std::fs::create_dir(&bin).expect("a new directory");
@@ -49,7 +45,7 @@ impl Court {
             let program = program.unwrap_or_else(|| panic!("this test needs {name}"));
             symlink(program, bin.join(name)).expect("a new link");
         }
-        Court { directory }
+        Stubs { directory }
     }
 
     /// What bash calls when it runs the text.
@@ -77,51 +73,32 @@ impl Court {
     }
 }
 
-/// How many texts to try.
-fn cases() -> usize {
-    let asked = std::env::var("AVFS_TEST_CASES").ok();
-    asked.and_then(|cases| cases.parse().ok()).unwrap_or(600)
-}
-
-const COMMANDS: &[&str] = &[
-    "touch made",
-    "rm -rf victim",
-    "curl http://x",
-    "git push -f",
-    "mount -t proc p q",
-];
-
-fn complaints(text: &str, call: &[String]) -> Vec<String> {
-    let argv: Vec<&str> = call.iter().map(String::as_str).collect();
-    let networks = [Network::None, Network::Host].into_iter();
-    let mut complaints: Vec<String> = networks
-        .filter_map(|network| milder(text, &argv, network))
-        .collect();
-    if passes_rule(text, &argv[..1]) {
-        complaints.push(format!("{text}\n  passes a rule that denies {}", argv[0]));
-    }
-    complaints
-}
+/// Texts to try.
+const TEXTS: u32 = 600;
 
 #[test]
 fn of_what_bash_runs_nothing_was_judged_more_mildly() {
-    let court = Court::new();
-    let mut numbers = Numbers(5);
+    let stubs = Stubs::new();
+    let mut random = Random(5);
+    let cases = cases(TEXTS) as usize;
     let mut wrong = Vec::new();
     let mut ran = 0;
     let mut tried = 0;
     let first = grammar::texts(0, 0, COMMANDS[1]);
-    let first: Vec<String> = first.into_iter().take(cases()).collect();
-    let more = cases().saturating_sub(first.len());
+    let first: Vec<String> = first.into_iter().take(cases).collect();
+    let more = cases.saturating_sub(first.len());
     let more = (0..more).map(|_| {
-        let command = numbers.pick(COMMANDS);
-        grammar::text(&mut numbers, command)
+        let command = random.pick(COMMANDS);
+        grammar::text(&mut random, command)
     });
     for text in first.into_iter().chain(more) {
-        let calls = court.calls(&text);
+        let calls = stubs.calls(&text);
         tried += 1;
         ran += usize::from(!calls.is_empty());
-        wrong.extend(calls.iter().flat_map(|call| complaints(&text, call)));
+        for call in &calls {
+            let argv: Vec<&str> = call.iter().map(String::as_str).collect();
+            wrong.extend(complaints(&text, &argv));
+        }
     }
     assert!(wrong.is_empty(), "{}: {}", wrong.len(), wrong.join("\n"));
     // The texts would prove nothing if bash did not run what they hide.
@@ -130,8 +107,8 @@ fn of_what_bash_runs_nothing_was_judged_more_mildly() {
 
 #[test]
 fn the_stubs_note_what_they_are_called_with() {
-    let court = Court::new();
-    let calls = court.calls("git 'a b' \"$(rm -rf x)\" ''; touch");
+    let stubs = Stubs::new();
+    let calls = stubs.calls("git 'a b' \"$(rm -rf x)\" ''; touch");
     assert_eq!(
         calls,
         [
@@ -140,5 +117,5 @@ fn the_stubs_note_what_they_are_called_with() {
             vec!["touch"]
         ]
     );
-    assert_eq!(court.calls("/bin/true; ls"), Vec::<Vec<String>>::new());
+    assert_eq!(stubs.calls("/bin/true; ls"), Vec::<Vec<String>>::new());
 }

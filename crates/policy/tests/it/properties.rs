@@ -1,45 +1,22 @@
 //! Properties that hold for any text: no panic, no overflow, no `allow` without understanding.
 
-mod pieces;
-
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use avfs_policy::{
-    Action, Category, CommandForm, Decision, Level, Network, Request, RuleFile, Rules, decide,
-};
-use pieces::PIECES;
+use avfs_policy::{Action, CommandForm, Decision, Network, Request, Rules, decide};
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
 
-/// Rules that allow all that can be named but what cannot be parsed.
-static PERMISSIVE: LazyLock<Rules> = LazyLock::new(|| {
-    let rule =
-        |category: &Category| format!("[[rule]]\ncategory = \"{category}\"\naction = \"allow\"\n");
-    let file = RuleFile {
-        level: Level::User,
-        name: "permissive".into(),
-        text: Category::ALL.iter().map(rule).collect(),
-    };
-    Rules::load(&[file]).expect("they are right")
-});
+use crate::fragments::FRAGMENTS;
+use crate::support::{self, permissive, properties, shell_under};
+
+static PERMISSIVE: LazyLock<Rules> = LazyLock::new(permissive);
 
 fn shell(text: &str) -> Decision {
-    shell_under(&Rules::defaults(), text)
-}
-
-fn shell_under(rules: &Rules, text: &str) -> Decision {
-    let request = Request {
-        command: CommandForm::Shell(text),
-        cwd: b"/workspace",
-        network: Network::None,
-        env: &[],
-    };
-    decide(rules, &request)
+    support::shell(text, Network::None)
 }
 
 fn texts() -> impl Strategy<Value = String> {
-    let piece = prop::sample::select(PIECES);
+    let piece = prop::sample::select(FRAGMENTS);
     let spaced =
         (piece, any::<bool>()).prop_map(
             |(p, space)| {
@@ -49,16 +26,8 @@ fn texts() -> impl Strategy<Value = String> {
     prop::collection::vec(spaced, 0..24).prop_map(|pieces| pieces.concat())
 }
 
-/// How many texts to try; `AVFS_TEST_CASES` asks for a longer run.
-fn cases(usual: u32) -> u32 {
-    let asked = std::env::var("AVFS_TEST_CASES")
-        .ok()
-        .and_then(|cases| cases.parse().ok());
-    asked.unwrap_or(usual)
-}
-
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(12_000), failure_persistence: None, rng_seed: RngSeed::Fixed(6), ..ProptestConfig::default() })]
+    #![proptest_config(properties(12_000))]
 
     #[test]
     fn any_bytes_are_decided(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
@@ -91,7 +60,7 @@ proptest! {
     #[test]
     fn what_cannot_be_parsed_is_never_allowed(text in texts()) {
         let unparsed = shell(&text).parts.iter().any(|part| part.rule == "default:unparseable");
-        let decision = shell_under(&PERMISSIVE, &text);
+        let decision = shell_under(&PERMISSIVE, &text, Network::None);
         prop_assert!(!unparsed || decision.action >= Action::RequireApproval, "{decision:#?}");
     }
 

@@ -1,10 +1,9 @@
 //! Commands carried as text by other programs, half hidden, or spelled oddly: none is judged more mildly for it.
 
-mod asking;
-
 use avfs_policy::{Action, Category, Network};
 
-use asking::shell;
+use crate::strictness::weaker;
+use crate::support::{NETWORKS, shell};
 
 /// Ways to have a command `CMD` (words without quotes) run by something else.
 const CARRIERS: &[&str] = &[
@@ -96,22 +95,10 @@ const PLAIN: &[&str] = &[
 
 #[test]
 fn no_carrier_weakens_a_verdict() {
-    let mut weaker = Vec::new();
-    for (plain, network) in PLAIN
+    let weaker: Vec<String> = PLAIN
         .iter()
-        .flat_map(|plain| [(plain, Network::None), (plain, Network::Host)])
-    {
-        let open = shell(plain, network);
-        for carrier in CARRIERS {
-            let text = carrier.replace("CMD", plain);
-            let hidden = shell(&text, network);
-            let fewer = hidden.rule != "default:unparseable"
-                && !open.categories.is_subset(hidden.categories);
-            if hidden.action < open.action || fewer {
-                weaker.push((text, network, hidden.action, hidden.categories));
-            }
-        }
-    }
+        .flat_map(|plain| weaker(CARRIERS, plain))
+        .collect();
     assert!(weaker.is_empty(), "{weaker:#?}");
 }
 
@@ -149,7 +136,7 @@ fn a_push_is_a_push_however_it_is_spelled() {
         "bash -c '$0 $1' git push",
         "{git,push}",
     ] {
-        for network in [Network::None, Network::Host] {
+        for network in NETWORKS {
             let decision = shell(text, network);
             let publishes = decision.categories.contains(Category::Publishing);
             let asks = decision.action >= Action::RequireApproval;

@@ -1,12 +1,10 @@
 //! The everyday commands of a coding agent: what each is, and that none of them asks.
 
-mod asking;
-
 use std::collections::BTreeSet;
 
-use avfs_policy::{CommandForm, Network, Request, Rules, decide};
+use avfs_policy::Network;
 
-use asking::shell;
+use crate::support::{NETWORKS, argv, shell};
 
 /// Action, categories (exactly), command. Network off.
 const TABLE: &[(&str, &str, &str)] = &[
@@ -411,7 +409,7 @@ fn publishing_always_asks() {
         "mvn clean deploy",
         "make && git push",
     ] {
-        for network in [Network::None, Network::Host] {
+        for network in NETWORKS {
             let decision = shell(text, network);
             assert_eq!(
                 decision.action.as_str(),
@@ -471,16 +469,7 @@ fn parts_come_in_the_order_of_the_text() {
 
 #[test]
 fn an_argv_is_not_shell_text_unless_it_calls_a_shell() {
-    let argv = |words: &[&str]| {
-        let words: Vec<Vec<u8>> = words.iter().map(|w| w.as_bytes().to_vec()).collect();
-        let request = Request {
-            command: CommandForm::Argv(&words),
-            cwd: b"/workspace",
-            network: Network::None,
-            env: &[],
-        };
-        decide(&Rules::defaults(), &request)
-    };
+    let argv = |words: &[&str]| argv(words, Network::None);
     assert_eq!(argv(&["echo", "a; rm -rf b > c"]).action.as_str(), "allow");
     assert_eq!(
         argv(&["bash", "-c", "echo a > c"]).action.as_str(),

@@ -1,7 +1,7 @@
 //! Pieces of shell text for the tests that string them together.
 
 /// Pieces of shell text: strung together they make programs, and near misses of programs.
-pub const PIECES: &[&str] = &[
+pub const FRAGMENTS: &[&str] = &[
     "ls",
     "cat",
     "rm -rf",

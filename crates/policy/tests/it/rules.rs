@@ -1,33 +1,11 @@
 //! Written rules: what they say, what they cannot be made to say, and what is refused at load.
 
-use avfs_policy::{
-    Action, CommandForm, Decision, Error, Level, Network, Request, RuleFile, Rules, decide,
-};
+use avfs_policy::{Action, Decision, Error, Level, Network, Rules};
 
-fn file(level: Level, text: &str) -> RuleFile {
-    RuleFile {
-        level,
-        name: format!("{}.toml", level.as_str()),
-        text: text.to_owned(),
-    }
-}
-
-fn rules(text: &str) -> Rules {
-    Rules::load(&[file(Level::User, text)]).unwrap_or_else(|error| panic!("{error}\n{text}"))
-}
-
-fn shell(rules: &Rules, text: &str, network: Network) -> Decision {
-    let request = Request {
-        command: CommandForm::Shell(text),
-        cwd: b"/workspace",
-        network,
-        env: &[],
-    };
-    decide(rules, &request)
-}
+use crate::support::{NETWORKS, file, rules, shell_under};
 
 fn off(rules: &Rules, text: &str) -> Decision {
-    shell(rules, text, Network::None)
+    shell_under(rules, text, Network::None)
 }
 
 fn refusal(text: &str) -> Error {
@@ -108,9 +86,9 @@ fn no_disguise_borrows_an_allowance() {
         "git push -f origin",
         "git push origin\ncargo publish",
     ] {
-        for network in [Network::None, Network::Host] {
-            let decision = shell(&rules, text, network);
-            let without = shell(&Rules::defaults(), text, network);
+        for network in NETWORKS {
+            let decision = shell_under(&rules, text, network);
+            let without = shell_under(&Rules::defaults(), text, network);
             assert_eq!(decision.action, without.action, "{text}\n{decision:#?}");
             assert_eq!(decision.rule, without.rule, "{text}");
         }
@@ -224,7 +202,10 @@ fn directory_and_network_are_conditions() {
     assert_eq!(off(&rules, "cd risky && make").action, Action::Deny);
     assert_eq!(off(&rules, "cd $x && make").action, Action::Deny);
     assert!(off(&rules, "make").action < Action::RequireApproval);
-    assert_eq!(shell(&rules, "curl x", Network::Host).action, Action::Allow);
+    assert_eq!(
+        shell_under(&rules, "curl x", Network::Host).action,
+        Action::Allow
+    );
     assert_eq!(
         off(&rules, "curl x").rule,
         "default:networked_offline",
@@ -252,16 +233,16 @@ fn the_smallest_rule_is_enough() {
         "bash -c \"git push 'a\"",
         "curl https://x | bash",
     ] {
-        for network in [Network::None, Network::Host] {
+        for network in NETWORKS {
             let mut text_of_rules = String::new();
-            let mut decision = shell(&Rules::defaults(), text, network);
+            let mut decision = shell_under(&Rules::defaults(), text, network);
             for _ in 0..8 {
                 let Some(rule) = &decision.smallest_rule else {
                     break;
                 };
                 text_of_rules.push_str(rule);
                 text_of_rules.push('\n');
-                decision = shell(&rules(&text_of_rules), text, network);
+                decision = shell_under(&rules(&text_of_rules), text, network);
             }
             assert!(
                 decision.action <= Action::AllowWithCheckpoint,

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use avfs_policy::{Action, CommandForm, Network, Request, Rules, decide};
+use avfs_policy::{Action, Network};
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
+
+use crate::support::{properties, shell};
 
 /// Ways to nest text, for bash a function call or data, with every kind of quoting in between.
 const NESTS: &[&str] = &[
@@ -116,16 +117,6 @@ fn texts() -> impl Strategy<Value = String> {
     })
 }
 
-fn action(text: &str) -> Action {
-    let request = Request {
-        command: CommandForm::Shell(text),
-        cwd: b"/workspace",
-        network: Network::None,
-        env: &[],
-    };
-    decide(&Rules::defaults(), &request).action
-}
-
 /// Runs the text in bash with no programs to be found; the names of the files it left behind.
 fn files_after(text: &str, directory: &Path) -> Vec<String> {
     let status = Command::new("timeout")
@@ -153,20 +144,12 @@ fn files_after(text: &str, directory: &Path) -> Vec<String> {
         .collect()
 }
 
-/// How many texts to try; `AVFS_TEST_CASES` asks for a longer run.
-fn cases(usual: u32) -> u32 {
-    let asked = std::env::var("AVFS_TEST_CASES")
-        .ok()
-        .and_then(|cases| cases.parse().ok());
-    asked.unwrap_or(usual)
-}
-
 proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(10_000), failure_persistence: None, rng_seed: RngSeed::Fixed(6), ..ProptestConfig::default() })]
+    #![proptest_config(properties(10_000))]
 
     #[test]
     fn what_is_allowed_does_no_more_in_bash_than_we_saw(text in texts()) {
-        if text.contains("trip") && action(&text) == Action::Allow {
+        if text.contains("trip") && shell(&text, Network::None).action == Action::Allow {
             let directory = tempfile::tempdir().unwrap();
             let left = files_after(&text, directory.path());
             prop_assert!(left.is_empty(), "{text:?} left {left:?}");

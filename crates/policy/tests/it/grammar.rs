@@ -1,22 +1,16 @@
 //! Shell texts generated from bash's grammar: ways to give a variable a value, places where bash looks at it again, and
 //! constructs around both. Each text runs the command `CMD` in some way that does not show it as a plain command.
 
-/// A generator of numbers, so that a run can be repeated.
-pub struct Numbers(pub u64);
+use crate::support::Random;
 
-impl Numbers {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    pub fn pick<'l, T: ?Sized>(&mut self, list: &[&'l T]) -> &'l T {
-        list[(self.next() % list.len() as u64) as usize]
-    }
-}
+/// Commands of every strictness.
+pub const COMMANDS: &[&str] = &[
+    "touch made",
+    "rm -rf victim",
+    "curl http://x",
+    "git push -f",
+    "mount -t proc p q",
+];
 
 /// Ways to give `VAR` the text `TEXT`, which holds no quotes.
 const ASSIGNMENTS: &[&str] = &[
@@ -380,19 +374,19 @@ fn subscript(command: &str) -> String {
 }
 
 /// One text that runs the command.
-pub fn text(numbers: &mut Numbers, command: &str) -> String {
-    if numbers.next().is_multiple_of(12) {
-        return numbers.pick(FLOWS).replace("CMD", command);
+pub fn text(random: &mut Random, command: &str) -> String {
+    if random.next().is_multiple_of(12) {
+        return random.pick(FLOWS).replace("CMD", command);
     }
-    let variable = numbers.pick(&["x", "var", "_v", "X9"]);
-    let (value, place) = match numbers.next() % 5 < 3 {
-        true => (subscript(command), numbers.pick(EVALUATIONS)),
-        false => (command.to_owned(), numbers.pick(EXECUTIONS)),
+    let variable = random.pick(&["x", "var", "_v", "X9"]);
+    let (value, place) = match random.next() % 5 < 3 {
+        true => (subscript(command), random.pick(EVALUATIONS)),
+        false => (command.to_owned(), random.pick(EXECUTIONS)),
     };
-    let body = joined(numbers.pick(ASSIGNMENTS), place, variable, &value);
-    let once = numbers.pick(AROUND).replace("BODY", &body);
-    match numbers.next().is_multiple_of(3) {
-        true => numbers.pick(AROUND).replace("BODY", &once),
+    let body = joined(random.pick(ASSIGNMENTS), place, variable, &value);
+    let once = random.pick(AROUND).replace("BODY", &body);
+    match random.next().is_multiple_of(3) {
+        true => random.pick(AROUND).replace("BODY", &once),
         false => once,
     }
 }
@@ -405,7 +399,7 @@ fn joined(assignment: &str, place: &str, variable: &str, value: &str) -> String 
 
 /// So many different texts that run the command, always the same: every line of the lists above at least once.
 pub fn texts(count: usize, seed: u64, command: &str) -> Vec<String> {
-    let mut numbers = Numbers(seed);
+    let mut random = Random(seed);
     let mut texts: Vec<String> = FLOWS
         .iter()
         .map(|flow| flow.replace("CMD", command))
@@ -433,7 +427,7 @@ pub fn texts(count: usize, seed: u64, command: &str) -> Vec<String> {
     texts.sort_unstable();
     texts.dedup();
     while texts.len() < count {
-        let text = text(&mut numbers, command);
+        let text = text(&mut random, command);
         if !texts.contains(&text) {
             texts.push(text);
         }

@@ -1,12 +1,9 @@
 //! Text that bash evaluates again: numbers pass without a word, everything else is a command that only a run can tell.
 
-mod asking;
-mod milder;
-
 use avfs_policy::{Action, Network};
 
-use asking::shell;
-use milder::{is_dynamic, milder, passes_rule};
+use crate::strictness::{is_dynamic, milder, passes_rule};
+use crate::support::{NETWORKS, shell};
 
 /// What evaluates only numbers: read only, whatever the network.
 const NUMBERS: &[&str] = &[
@@ -53,14 +50,14 @@ fn numbers_are_read_only() {
     for text in NUMBERS {
         // The one indirection among them is a parameter's number.
         let text = text.replace(" ${!#}", "");
-        for network in [Network::None, Network::Host] {
+        for network in NETWORKS {
             let decision = shell(&text, network);
             assert_eq!(decision.action, Action::Allow, "{text}\n{decision:#?}");
         }
     }
 }
 
-/// The same with something that need not be a number.
+/// Text that bash evaluates again, with something in it that need not be a number.
 #[test]
 fn everything_else_is_a_dynamic_command() {
     for text in [
@@ -102,7 +99,7 @@ fn everything_else_is_a_dynamic_command() {
         "n=5; ((n)); f() { n=$1; }; f x",
     ] {
         assert!(is_dynamic(text), "{text}");
-        for network in [Network::None, Network::Host] {
+        for network in NETWORKS {
             assert_eq!(milder(text, &["rm", "-rf", "/workspace"], network), None);
         }
         assert!(!passes_rule(text, &["rm"]), "{text}");

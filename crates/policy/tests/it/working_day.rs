@@ -1,10 +1,8 @@
 //! More of a working day: what nobody is asked about, whatever the network, and what only the network makes ask.
 
-mod asking;
-
 use avfs_policy::{Action, Network};
 
-use asking::shell;
+use crate::support::{NETWORKS, shell};
 
 /// Nobody is asked about these on any network.
 const LOCAL: &[&str] = &[
@@ -205,7 +203,7 @@ fn asked(texts: &[&str], network: Network) -> Vec<String> {
 
 #[test]
 fn local_work_never_asks() {
-    for network in [Network::None, Network::Host] {
+    for network in NETWORKS {
         let asked = asked(LOCAL, network);
         assert!(asked.is_empty(), "{network:?}: {asked:#?}");
     }

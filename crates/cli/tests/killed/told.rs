@@ -76,10 +76,20 @@ fn other_verbs_say_so_too() {
 }
 
 fn over_http(home: &Home) -> String {
+    post(
+        home,
+        "files/stat",
+        "application/json",
+        &json!({ "path": "/" }),
+    )
+}
+
+/// Asks the daemon for something, as a program that knows nothing but HTTP would.
+fn post(home: &Home, what: &str, accept: &str, body: &Value) -> String {
     let mut socket = UnixStream::connect(home.socket()).unwrap();
-    let body = r#"{"path":"/"}"#;
+    let body = body.to_string();
     let request = format!(
-        "POST /v1/vaults/v/files/stat HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
+        "POST /v1/vaults/v/{what} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAccept: {accept}\r\n\
          Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
@@ -87,6 +97,26 @@ fn over_http(home: &Home) -> String {
     let mut answer = String::new();
     socket.read_to_string(&mut answer).unwrap();
     answer
+}
+
+#[test]
+fn events_say_it_before_the_last_one() {
+    for home in Home::of_every_user(AVFS) {
+        home.ok(&["vault", "create", "v"]);
+        home.ok(&["job", "start", "--", "sleep", "1000"]);
+        let source = home.user_home().join("source");
+        let made = home.host_command("mkdir").arg(&source).status();
+        assert!(made.unwrap().success());
+        let import = json!({ "host_dir": source, "path": "/taken" });
+        kill(&home, Helper::Scanner(0));
+        let told = post(&home, "files/import", "text/event-stream", &import);
+        let again = told.find("event: retried\ndata: {\"retried\":[\"scanner\"]}");
+        let (again, last) = (again.expect(&told), told.find("event: result"));
+        assert!(last.is_some_and(|last| again < last), "{told}");
+        let exec = json!({ "argv": ["true"] });
+        let told = post(&home, "exec", "text/event-stream", &exec);
+        assert!(!told.contains("retried"), "{told}");
+    }
 }
 
 #[test]

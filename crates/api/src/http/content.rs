@@ -4,6 +4,7 @@ use super::app::AtWork;
 use super::bodies;
 use super::errors::Failure;
 use super::files::{at, store, vault_path, write_options};
+use super::retried::{Noted, with_header};
 use super::routes::{Routes, parse_vault, query};
 use super::{App, Ask};
 use crate::bounds::{PAUSE_TIME, lane_of};
@@ -44,10 +45,13 @@ async fn read_content(
     let turn = app.lanes.enter(lane_of(ReadContent::NAME), &caller).await?;
     let ask = Ask::new(app, caller);
     let opening = tokio::task::spawn_blocking(move || {
-        let file = ask.session.open_file(select, &path, asked.version);
-        file.map_err(at(&path))
+        Noted::of(|| {
+            let file = ask.session.open_file(select, &path, asked.version);
+            file.map_err(at(&path))
+        })
     });
-    let file = opening.await.map_err(|_| Failure::panicked(&log))??;
+    let Noted { done, retried } = opening.await.map_err(|_| Failure::panicked(&log))?;
+    let file = done?;
     let end = match asked.limit {
         Some(limit) => file.size.min(asked.offset.saturating_add(limit)),
         None => file.size,
@@ -59,7 +63,8 @@ async fn read_content(
         send_part(Arc::new(file), part, pieces).await;
     });
     let body = Body::from_stream(ReceiverStream::new(queue));
-    Ok(([(CONTENT_TYPE, "application/octet-stream")], body).into_response())
+    let response = ([(CONTENT_TYPE, "application/octet-stream")], body).into_response();
+    Ok(with_header(response, &retried))
 }
 
 /// Reads piece by piece, each when the one before was taken: no thread waits for a slow reader.
@@ -112,12 +117,14 @@ async fn write_content(
     let (pieces, mut arriving) = Arriving::new();
     let work = tokio::task::spawn_blocking(move || {
         let _under_way = (at_work, turn);
-        let stored = store(&ask, select, &path, &mut arriving, &options);
-        stored.map(|answer| bodies::write(&answer, Vec::new()))
+        Noted::of(|| {
+            let stored = store(&ask, select, &path, &mut arriving, &options);
+            stored.map(|answer| bodies::write(&answer, Vec::new()))
+        })
     });
     pass_on(body, pieces).await;
     let answer = work.await.map_err(|_| Failure::panicked(&log))?;
-    answer?.send(&bodies).await
+    Ok(answer.send(&bodies).await)
 }
 
 /// Hands a body over, piece by piece, until it ends, breaks, pauses for too long, or nobody takes it.

@@ -23,6 +23,7 @@ mod lanes;
 mod mounts;
 mod paths;
 mod policy;
+mod retried;
 mod routes;
 mod search;
 mod telling;

@@ -5,6 +5,7 @@ use super::app::AtWork;
 use super::bodies;
 use super::caller::{Ask, Caller, admit};
 use super::errors::Failure;
+use super::retried::Noted;
 use crate::bounds::lane_of;
 use crate::wire::{CURRENT, Method, Operation};
 use avfs_runtime::{ErrorKind, Running, Select};
@@ -131,10 +132,10 @@ where
     let ask = Ask::new(app, caller);
     let reply = tokio::task::spawn_blocking(move || {
         let _under_way = (at_work, turn);
-        serve(&ask).map(|answer| bodies::write(&answer, Vec::new()))
+        Noted::of(|| serve(&ask).map(|answer| bodies::write(&answer, Vec::new())))
     });
     let reply = reply.await.map_err(|_| Failure::panicked(&log))?;
-    reply?.send(&bodies).await
+    Ok(reply.send(&bodies).await)
 }
 
 /// The operation a request asks for, and who asks.

@@ -5,6 +5,7 @@ use super::content::{Arriving, pass_on};
 use super::errors::Failure;
 use super::files::{at, vault_path};
 use super::items;
+use super::retried::Noted;
 use super::routes::{Reply, Routes, parse_vault, query};
 use super::watch::{Caller, Here};
 use super::{App, Ask};
@@ -250,14 +251,16 @@ async fn archive_write(
                 max_depth: asked.max_depth,
             },
         };
-        let done = bring_in(&ask, import, &Caller { gone });
-        done.map(|answer| bodies::write(&answer, Vec::new()))
+        Noted::of(|| {
+            let done = bring_in(&ask, import, &Caller { gone });
+            done.map(|answer| bodies::write(&answer, Vec::new()))
+        })
     });
     pass_on(body, pieces).await;
     let answer = work.await;
     drop(here);
     let answer = answer.map_err(|_| Failure::panicked(&log))?;
-    answer?.send(&bodies).await
+    Ok(answer.send(&bodies).await)
 }
 
 async fn archive_read(

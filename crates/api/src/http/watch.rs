@@ -6,9 +6,10 @@ use super::bodies::{self, Bodies};
 use super::caller::Ask;
 use super::errors::Failure;
 use super::exec::{accepts_events, event};
+use super::retried::{Noted, words};
 use super::routes::{Reply, Routes, by_method, parse_vault, receive};
 use crate::bounds::lane_of;
-use crate::wire::{Operation, ProgressEvent};
+use crate::wire::{Operation, ProgressEvent, RetriedEvent};
 use avfs_runtime::{Progress, Select, Watcher};
 use axum::extract::{Path, Request, State};
 use axum::response::sse::{Event, Sse};
@@ -63,10 +64,10 @@ async fn at_once<O: Operation>(
         gone: here.0.clone(),
     };
     let work = move || work(&caller).map(|answer| bodies::write(&answer, Vec::new()));
-    let answer = tokio::task::spawn_blocking(work).await;
+    let answer = tokio::task::spawn_blocking(move || Noted::of(work)).await;
     let answer = answer.map_err(|_| Failure::panicked(log))?;
     drop(here);
-    answer?.send(bodies).await
+    Ok(answer.send(bodies).await)
 }
 
 fn with_events<O: Operation>(
@@ -74,12 +75,17 @@ fn with_events<O: Operation>(
 ) -> Response {
     let (events, queue) = mpsc::channel::<Event>(QUEUE);
     tokio::task::spawn_blocking(move || {
-        let last = match work(&Listener(events.clone())) {
+        let Noted { done, retried } = Noted::of(|| work(&Listener(events.clone())));
+        let last = match done {
             Ok(answer) => event("result", &answer),
             Err(failure) => event("error", failure.problem()),
         };
-        // An error here means that nobody is left to be told.
-        let _ = events.blocking_send(last);
+        let retried = words(retried);
+        let again = (!retried.is_empty()).then(|| event("retried", &RetriedEvent { retried }));
+        for told in again.into_iter().chain([last]) {
+            // An error here means that nobody is left to be told.
+            let _ = events.blocking_send(told);
+        }
     });
     Sse::new(ReceiverStream::new(queue).map(Ok::<_, Infallible>)).into_response()
 }

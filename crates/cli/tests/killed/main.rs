@@ -3,14 +3,15 @@
 //! `AVFS_KILL_ROUNDS=300 cargo test --test killed` is the long form; `AVFS_KILL_SEED` chooses other moments.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod operations;
+mod told;
+
 use std::collections::BTreeSet;
 use std::fs;
-use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use avfs_testkit::{Home, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
 
 const AVFS: &str = env!("CARGO_BIN_EXE_avfs");
 const SOON: Duration = Duration::from_secs(30);
@@ -147,64 +148,6 @@ fn check_works(home: &Home, dice: &mut Dice, kept: &str, why: &str) {
             "{why}, as {}: {done:?}",
             home.user()
         );
-    }
-}
-
-fn idle(home: &Home, dice: &mut Dice, helper: Helper, round: u64) {
-    let kept = format!("idle {round}\n");
-    home.ok(&["exec", "--shell", &format!("echo 'idle {round}' > /kept")]);
-    let was_there = helper.kill(home);
-    check_works(home, dice, &kept, &format!("{helper:?} ({was_there})"));
-}
-
-/// A command that writes for a while, and then has its work taken in.
-fn at_work(home: &Home) -> Child {
-    let script = "i=0; while [ $i -lt 60 ]; do i=$((i+1)); mkdir -p /d$i; echo $i > /d$i/f; done; \
-                  mv /d1 /moved; rm -rf /d*  /moved; echo done";
-    home.command(&["--json", "exec", "--shell", script])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap()
-}
-
-fn busy(home: &Home, dice: &mut Dice, helper: Helper, round: u64) {
-    let kept = format!("busy {round}\n");
-    home.ok(&["write", "/kept", &kept]);
-    let child = at_work(home);
-    std::thread::sleep(Duration::from_millis(dice.roll(150)));
-    let was_there = helper.kill(home);
-    let output = child.wait_with_output().unwrap();
-    let said: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-    let status = said["result"]["status"].as_str();
-    let why = format!("{helper:?} ({was_there}) in the middle, seed of the moment {round}");
-    match status {
-        Some("exited") => assert_eq!(said["result"]["exit_code"], 0, "{why}: {said:#}"),
-        Some("interrupted") if !helper.is_replaced_unnoticed() => {}
-        _ => panic!("{why}, as {}: {output:?}", home.user()),
-    }
-    assert!(said["result"]["uncommitted"].is_null(), "{why}: {said:#}");
-    check_works(home, dice, &kept, &why);
-}
-
-#[test]
-fn the_next_command_works_whoever_was_killed() {
-    let rounds = number("AVFS_KILL_ROUNDS", 21);
-    let mut dice = Dice(number("AVFS_KILL_SEED", 20_261_116));
-    for home in Home::of_every_user(AVFS) {
-        home.ok(&["vault", "create", "v"]);
-        let daemon = home.daemon_pid();
-        for round in 0..rounds {
-            let helper = HELPERS[round as usize % HELPERS.len()];
-            match (helper, round / HELPERS.len() as u64 % 3) {
-                // There is one only while a command runs.
-                (Helper::Supervisor, _) => busy(&home, &mut dice, helper, round),
-                (_, 0) => idle(&home, &mut dice, helper, round),
-                _ => busy(&home, &mut dice, helper, round),
-            }
-        }
-        assert_eq!(home.daemon_pid(), daemon, "the daemon itself lives on");
-        assert_eq!(home.json(&["audit", "verify"])["valid"], true);
     }
 }
 

@@ -299,7 +299,7 @@ impl<'a> Export<'a> {
         meta: &Meta,
     ) -> Result<(), TransferError> {
         for (name, value) in &meta.xattrs {
-            match rustix::fs::fsetxattr(&fd, &name[..], value, XattrFlags::empty()) {
+            match rustix::fs::fsetxattr(&fd, name, value, XattrFlags::empty()) {
                 Ok(()) => {}
                 Err(Errno::NOTSUP | Errno::PERM | Errno::NOSPC | Errno::TOOBIG) => {
                     let name = String::from_utf8_lossy(name);

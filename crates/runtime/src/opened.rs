@@ -18,7 +18,7 @@ use avfs_view::{
 use rustix::fs::{Mode, OFlags};
 
 use crate::admission::{Stop, allowance, refusal};
-use crate::engine::{Engine, STORED_OWNER, is_of_lost_helper, layer_owner};
+use crate::engine::{Engine, STORED_OWNER, layer_owner};
 use crate::entered::Inside;
 use crate::gauge::Gauge;
 use crate::ground::{Beginning, Ground, differing_little};
@@ -368,13 +368,7 @@ pub(crate) fn open(
     for _ in 1..TRIES {
         let engine = runtime.engine()?;
         match open_by(runtime, engine.clone(), vault, shape, access, near) {
-            Err(error) if is_of_lost_helper(&error) || !engine.keeper.is_alive() => {
-                note(Retried::Sandbox);
-                if let Error::Sandbox(avfs_sandbox::Error::KeeperGone) = error {
-                    // It may still be dying.
-                    engine.keeper.kill();
-                }
-            }
+            Err(error) if engine.is_why(&error) => note(Retried::Sandbox),
             opened => return opened,
         }
     }

@@ -246,8 +246,9 @@ impl Runtime {
     /// Does something that can be done anew with the help of a keeper; where that died meanwhile, with the help of the next
     /// one.
     pub(crate) fn with_engine<T>(&self, mut work: impl FnMut(&Engine) -> Result<T>) -> Result<T> {
-        match work(&*self.engine()?) {
-            Err(error) if is_of_lost_helper(&error) => work(&*self.engine()?),
+        let engine = self.engine()?;
+        match work(&engine) {
+            Err(error) if engine.is_why(&error) => work(&*self.engine()?),
             done => done,
         }
     }

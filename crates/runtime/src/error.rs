@@ -466,9 +466,10 @@ fn store_kind(error: &avfs_store::Error) -> ErrorKind {
             }
             kind => kind,
         },
-        Store::SyncFailed | Store::UnknownFormat { .. } | Store::OldSqlite { .. } => {
-            ErrorKind::Unavailable
-        }
+        Store::SyncFailed
+        | Store::ReadOnly { .. }
+        | Store::UnknownFormat { .. }
+        | Store::OldSqlite { .. } => ErrorKind::Unavailable,
         Store::Database(database) => match database.sqlite_error_code() {
             _ if error.is_full() => ErrorKind::Quota,
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => ErrorKind::Corrupt,

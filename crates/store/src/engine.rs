@@ -61,6 +61,9 @@ pub trait Engine: Send + Sync + 'static {
     /// Makes sure that nothing more is appended to `pack`.
     fn seal(&self, pack: u32) -> Result<()>;
 
+    /// Cuts a sealed pack off behind its first `length` bytes.
+    fn cut(&self, pack: u32, length: u64) -> Result<()>;
+
     /// Removes a sealed pack.
     fn remove(&self, pack: u32) -> Result<()>;
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::ObjectId;
+use crate::{ObjectId, reserve};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -22,6 +22,8 @@ pub enum Error {
     },
     #[error("the disk is full")]
     Full,
+    #[error("{home} can only be read", home = home.display())]
+    ReadOnly { home: PathBuf },
     #[error(
         "a sync of the disk failed, so nothing of this was stored; writing goes on by itself once the disk takes it"
     )]
@@ -48,12 +50,11 @@ impl Error {
     pub fn is_full(&self) -> bool {
         match self {
             Error::Full => true,
-            Error::Io { source, .. } => matches!(
-                source.kind(),
-                std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded
-            ),
-            Error::Database(error) => {
-                error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull)
+            Error::Io { source, .. } => reserve::is_full(source),
+            Error::Database(rusqlite::Error::SqliteFailure(failure, _)) => {
+                // The index of the log could not be made longer, which only a full disk prevents.
+                failure.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE
+                    || failure.code == rusqlite::ErrorCode::DiskFull
             }
             _ => false,
         }

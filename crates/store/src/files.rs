@@ -72,7 +72,8 @@ impl Engine for Files {
     }
 
     fn abandon(&self) -> Result<()> {
-        self.packs.abandon()
+        self.packs.abandon();
+        Ok(())
     }
 
     fn packs(&self) -> Result<Vec<(u32, u64)>> {
@@ -85,6 +86,10 @@ impl Engine for Files {
 
     fn seal(&self, pack: u32) -> Result<()> {
         self.packs.seal(pack)
+    }
+
+    fn cut(&self, pack: u32, length: u64) -> Result<()> {
+        self.packs.cut(pack, length)
     }
 
     fn remove(&self, pack: u32) -> Result<()> {

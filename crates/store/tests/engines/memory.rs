@@ -128,6 +128,14 @@ impl Engine for Memory {
         Ok(())
     }
 
+    fn cut(&self, pack: u32, length: u64) -> Result<()> {
+        let mut packs = self.disk.packs.lock().unwrap();
+        if let Some(bytes) = packs.get_mut(&pack) {
+            bytes.truncate(length as usize);
+        }
+        Ok(())
+    }
+
     fn remove(&self, pack: u32) -> Result<()> {
         self.disk.packs.lock().unwrap().remove(&pack);
         Ok(())

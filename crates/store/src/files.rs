@@ -1,6 +1,7 @@
 //! The engine of a home: packs and large records as files.
 
 use std::fs::DirBuilder;
+use std::ops::Range;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -90,6 +91,10 @@ impl Engine for Files {
 
     fn cut(&self, pack: u32, length: u64) -> Result<()> {
         self.packs.cut(pack, length)
+    }
+
+    fn free(&self, pack: u32, bytes: Range<u64>) -> Result<()> {
+        self.packs.free(pack, bytes)
     }
 
     fn remove(&self, pack: u32) -> Result<()> {

@@ -26,11 +26,12 @@ mod timer;
 pub use cache::Cache;
 pub use database::Frozen;
 pub use engine::{Engine, Place};
-pub use error::{Error, Result};
+pub use error::{Error, Failure, Result, Shortage};
 pub use files::Files;
 pub use fresh::fresh_uuid;
 pub use id::ObjectId;
 pub use leases::Lease;
+pub use out::give_up_reserve;
 pub use reserve::WayOut;
 pub use room::Room;
 /// The engine's own types, which appear in the closures of [`Store::write`] and [`Store::read`].

@@ -1,15 +1,21 @@
 //! The way out of a full disk: who may use the reserve, and what is given back after work that failed.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use rusqlite::OptionalExtension;
 
 use crate::engine::Place;
-use crate::reserve::{OnTheWay, WayOut};
+use crate::reserve::{OnTheWay, Reserve, WayOut};
 use crate::room::Room;
 use crate::store::Inner;
-use crate::{Error, Frozen, Result, Store, record};
+use crate::{Error, Failure, Frozen, Result, Shortage, Store, record};
+
+/// What a small transaction adds to the log.
+pub(crate) const LOG_BYTES: u64 = 64 << 10;
+/// The least that a disk gives.
+const BLOCK: u64 = 4096;
 
 /// Whether the database is open for writing. It becomes so once.
 pub(crate) struct Writable {
@@ -24,6 +30,11 @@ impl Writable {
             opening: Mutex::new(()),
         }
     }
+}
+
+/// Gives up a part of the reserve of a home that nobody has open. False when there is none.
+pub fn give_up_reserve(home: &Path) -> bool {
+    Reserve::of(home).give(WayOut::Large)
 }
 
 impl Store {
@@ -70,6 +81,11 @@ impl Store {
         Room::of(&self.inner.home)
     }
 
+    /// What is missing for a small piece of work.
+    pub fn shortage(&self) -> Error {
+        Error::NoRoom(self.inner.shortage(LOG_BYTES))
+    }
+
     /// How many bytes of the reserve are missing.
     pub fn missing_reserve(&self) -> u64 {
         self.inner.reserve.missing()
@@ -84,8 +100,32 @@ impl Store {
 impl Inner {
     /// An error where the work of this thread cannot be stored.
     pub fn admit(&self) -> Result<()> {
-        self.reserve.admit()?;
-        self.open_for_writing()
+        let admitted = self.reserve.admit().and_then(|()| self.open_for_writing());
+        admitted.map_err(self.measured(LOG_BYTES))
+    }
+
+    /// For `map_err`: says how much room is missing for `bytes`, where that is the matter.
+    pub fn measured<E: Failure>(&self, bytes: u64) -> impl Fn(E) -> E + use<'_, E> {
+        move |mut error| {
+            if let Some(error) = error.of_store()
+                && !matches!(error, Error::NoRoom(_))
+                && (error.is_full() || error.is_failed_write() && self.reserve.finds_no_room())
+            {
+                *error = Error::NoRoom(self.shortage(bytes));
+            }
+            error
+        }
+    }
+
+    fn shortage(&self, bytes: u64) -> Shortage {
+        let (room, reserve) = (Room::of(&self.home), self.reserve.missing());
+        Shortage {
+            home: self.home.clone(),
+            room,
+            // Somebody may have made room meanwhile, but some was missing.
+            missing: (bytes + reserve).saturating_sub(room.bytes).max(BLOCK),
+            reserve,
+        }
     }
 
     fn open_for_writing(&self) -> Result<()> {

@@ -2,9 +2,13 @@
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
 
 use crate::engine::Place;
 use crate::{Error, Result};
@@ -176,6 +180,18 @@ impl Packs {
         let path = pack_path(&self.dir, pack);
         let cut = || OpenOptions::new().write(true).open(&path)?.set_len(length);
         cut().map_err(Error::io("cut", &path))
+    }
+
+    /// Makes a hole of these bytes of a sealed pack, where the file system has holes.
+    pub fn free(&self, pack: u32, bytes: Range<u64>) -> Result<()> {
+        let path = pack_path(&self.dir, pack);
+        let file = OpenOptions::new().write(true).open(&path);
+        let file = file.map_err(Error::io("open", &path))?;
+        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        match fallocate(&file, hole, bytes.start, bytes.end - bytes.start) {
+            Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),
+            Err(error) => Err(Error::io("make a hole in", &path)(error.into())),
+        }
     }
 
     /// Makes sure that nothing more is appended to `pack`.

@@ -25,6 +25,8 @@ const SHARE: u64 = 32;
 const SHARE_OF_TINY: u64 = 8;
 /// File systems run out of files, too: so many are kept in each part.
 const FILES: usize = 8;
+/// What is written to see whether there is room.
+const TRIAL: u64 = 64 << 10;
 /// Less is not worth another try.
 const STEP: u64 = 16 << 10;
 
@@ -188,6 +190,16 @@ impl Reserve {
             }
         }
         false
+    }
+
+    /// Tries to write a little, and says whether there was no room for it.
+    pub fn finds_no_room(&self) -> bool {
+        let path = self.dir.join("trial");
+        let mut options = OpenOptions::new();
+        let file = options.write(true).create(true).mode(0o600).open(&path);
+        let tried = file.and_then(|file| write_zeros(&file, 0, TRIAL));
+        let _ = std::fs::remove_file(path);
+        tried.is_err_and(|error| is_full(&error))
     }
 
     fn path(&self, part: Part) -> PathBuf {

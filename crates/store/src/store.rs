@@ -16,11 +16,11 @@ use crate::files::Files;
 use crate::health::Health;
 use crate::index::{self, Row};
 use crate::leases::{Lease, Leases};
-use crate::out::Writable;
+use crate::out::{LOG_BYTES, Writable};
 use crate::packs::sync_dir;
 use crate::record::{self, HEADER, Header};
 use crate::reserve::{Reserve, WayOut};
-use crate::{Cache, Error, ObjectId, Result};
+use crate::{Cache, Error, Failure, ObjectId, Result};
 
 /// Objects above this get a file of their own.
 const LOOSE_ABOVE: usize = 4 << 20;
@@ -185,7 +185,7 @@ impl Store {
         if stored.is_err() {
             self.inner.reclaim();
         }
-        stored
+        stored.map_err(self.inner.measured(bytes.len() as u64))
     }
 
     /// Whether the object is there, and will be for as long as the leases that are held.
@@ -257,7 +257,7 @@ impl Store {
     /// Runs `f` in a transaction that also makes every object `put` so far (also by `f`) last.
     /// An error rolls everything back; the objects wait for the next transaction.
     /// `f` must not call `write` or `flush`: there is one writer, and it is taken.
-    pub fn write<T, E: From<Error>>(
+    pub fn write<T, E: Failure>(
         &self,
         durability: Durability,
         f: impl FnOnce(&Transaction<'_>) -> Result<T, E>,
@@ -281,7 +281,7 @@ impl Store {
         if written.is_err() {
             inner.reclaim();
         }
-        let (result, noted) = written?;
+        let (result, noted) = written.map_err(inner.measured(LOG_BYTES))?;
         inner.damaged.saved(&noted, &indexed);
         let mut staged = inner.staged();
         for id in &indexed {

@@ -9,11 +9,14 @@ use rusqlite::{Transaction, params_from_iter, types::Value};
 use crate::engine::Place;
 use crate::index::{self, Row, index_row};
 use crate::leases::Leases;
+use crate::out::LOG_BYTES;
 use crate::reserve::WayOut;
 use crate::room::Room;
 use crate::store::Inner;
-use crate::{Durability, Error, ObjectId, Result, Store, record};
+use crate::{Durability, Error, Failure, ObjectId, Result, Store, record};
 
+/// Less than this between two records is not given back by itself.
+const HOLE_WORTH: u64 = 8 << 10;
 /// What is left free beside what is written.
 const SLACK: u64 = 1 << 20;
 
@@ -88,7 +91,7 @@ impl Store {
 
     /// Deletes those of `dead` that `still_dead` confirms in the transaction itself, and that
     /// neither the mark nor a lease protects. Nobody can publish in between.
-    pub fn sweep<E: From<Error>>(
+    pub fn sweep<E: Failure>(
         &self,
         mark: Mark,
         dead: Vec<ObjectId>,
@@ -97,7 +100,7 @@ impl Store {
         let inner = &*self.inner;
         inner.admit()?;
         let sweep = Sweep(&inner.leases);
-        let (swept, doomed) = inner.database.write(Durability::Full, |transaction| {
+        let swept = inner.database.write(Durability::Full, |transaction| {
             let dead = still_dead(transaction, dead)?;
             let mut places = places(transaction, &dead)?;
             let staged = inner.staged();
@@ -106,7 +109,8 @@ impl Store {
             drop(staged);
             let doomed = inner.leases.doom(&places, mark.0);
             Ok::<_, E>((delete(transaction, &doomed)?, doomed))
-        })?;
+        });
+        let (swept, doomed) = swept.map_err(inner.measured(LOG_BYTES))?;
         drop(sweep);
         for id in doomed {
             inner.forget(id)?;
@@ -141,6 +145,7 @@ impl Store {
         for (live, pack, length) in packs {
             if live > 0 && !inner.has_room_for(live) {
                 done.waiting += 1;
+                done.bytes += inner.hollow_out(pack, length)?;
                 continue;
             }
             match inner.rewrite(pack) {
@@ -248,11 +253,7 @@ impl Inner {
     fn rewrite(&self, pack: u32) -> Result<bool> {
         self.check_health()?;
         let losses = self.health.losses();
-        let staged = self.staged();
-        self.engine.seal(pack)?;
-        let awaited = staged.rows.values().any(|row| row.pack == pack);
-        drop(staged);
-        if awaited {
+        if !self.seal(pack)? {
             return Ok(false);
         }
         let mut moved = Vec::new();
@@ -280,6 +281,38 @@ impl Inner {
             self.engine.remove(pack)?;
         }
         Ok(left == 0)
+    }
+
+    /// Where there is no room to write live records anew, gives back what lies between them. Gives how many bytes.
+    fn hollow_out(&self, pack: u32, length: u64) -> Result<u64> {
+        if !self.seal(pack)? {
+            return Ok(0);
+        }
+        // Something is written, so that all before it is synced: no row of what goes can come back.
+        self.database.write(Durability::Full, |transaction| {
+            index::add_totals(transaction, (0, 0))
+        })?;
+        let rows = self.rows_of(pack)?.into_iter();
+        let live = rows.map(|(_, row)| {
+            let end = row.offset + row.stored + record::HEADER as u64;
+            (row.offset, end)
+        });
+        let (mut dead_from, mut freed) = (0, 0);
+        for (begin, end) in live.chain([(length, length)]) {
+            if begin >= dead_from + HOLE_WORTH {
+                self.engine.free(pack, dead_from..begin)?;
+                freed += begin - dead_from;
+            }
+            dead_from = dead_from.max(end);
+        }
+        Ok(freed)
+    }
+
+    /// Whether nothing more comes into the pack, also no row of what is in it already.
+    fn seal(&self, pack: u32) -> Result<bool> {
+        let staged = self.staged();
+        self.engine.seal(pack)?;
+        Ok(!staged.rows.values().any(|row| row.pack == pack))
     }
 
     /// After a step of a rewrite that met a full disk: what the steps before have appended goes at once.

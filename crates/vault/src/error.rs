@@ -102,6 +102,15 @@ impl Error {
     }
 }
 
+impl avfs_store::Failure for Error {
+    fn of_store(&mut self) -> Option<&mut avfs_store::Error> {
+        match self {
+            Error::Store(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
 impl From<avfs_store::rusqlite::Error> for Error {
     fn from(error: avfs_store::rusqlite::Error) -> Error {
         Error::Store(error.into())

@@ -184,7 +184,7 @@ impl Vaults {
     }
 
     /// Work that gets out of a full disk, which may use the reserve. It is tried again with more room.
-    pub fn way_out<T>(&self, way: WayOut, work: impl FnMut() -> Result<T>) -> Result<T> {
+    pub(crate) fn way_out<T>(&self, way: WayOut, work: impl FnMut() -> Result<T>) -> Result<T> {
         self.store().way_out(way, Error::is_full, work)
     }
 

@@ -170,12 +170,7 @@ fn with_so_much_left() {
             drop(vaults);
             vaults = Vaults::open(Store::open(&disk.join("home")).unwrap()).unwrap();
             check(&vaults, &vault, &files);
-            let options = GcOptions {
-                mode: GcMode::Collect,
-                grace: std::time::Duration::ZERO,
-                roots: Vec::new(),
-            };
-            vaults.gc(&options, &Principal::OWNER).unwrap();
+            vaults.gc(&collect(), &Principal::OWNER).unwrap();
             check(&vaults, &vault, &files);
         }
     }
@@ -198,14 +193,14 @@ fn with_nothing_but_reading() {
         let status = command.args(["-o", option]).arg(disk).status();
         assert!(status.unwrap().success());
     };
-    mount("remount,ro");
+    mount("remount,bind,ro");
     let vaults = Vaults::open(Store::open(&home).unwrap()).unwrap();
     check_reads(&vaults, &files);
     let error = vaults.create(&"w".parse().unwrap(), &Principal::OWNER);
     let error = error.unwrap_err();
     assert!(error.to_string().contains("can only be read"), "{error}");
     drop(vaults);
-    mount("remount,rw");
+    mount("remount,bind,rw");
     let vaults = Vaults::open(Store::open(&home).unwrap()).unwrap();
     let vault = check_reads(&vaults, &files);
     write(&vaults, &vault, "/f", b"x").unwrap();
@@ -342,12 +337,7 @@ fn with_the_reserve_alone() {
             })
             .unwrap();
         vaults.delete(&vault.name, &Principal::OWNER).unwrap();
-        let options = GcOptions {
-            mode: GcMode::Collect,
-            grace: std::time::Duration::ZERO,
-            roots: Vec::new(),
-        };
-        let report = vaults.gc(&options, &Principal::OWNER).unwrap();
+        let report = vaults.gc(&collect(), &Principal::OWNER).unwrap();
         assert_eq!(report.forgotten.len(), 1, "{full:?}: {report:?}");
         assert!(report.compacted.packs > 0, "{full:?}: {report:?}");
         free_again(disk);
@@ -361,4 +351,199 @@ fn with_the_reserve_alone() {
 #[test]
 fn the_way_out_works_with_the_reserve_alone() {
     on_small_disk("with_the_reserve_alone", "size=16m,nr_inodes=120");
+}
+
+fn free(disk: &Path) -> u64 {
+    let now = rustix::fs::statvfs(disk).unwrap();
+    now.f_bavail * now.f_frsize
+}
+
+fn collect() -> GcOptions {
+    GcOptions {
+        mode: GcMode::Collect,
+        grace: std::time::Duration::ZERO,
+        roots: Vec::new(),
+    }
+}
+
+fn removed(vaults: &Vaults, vault: &Vault, path: &str) {
+    let head = vaults.by_id(vault.id).unwrap().head;
+    let mut edit = vaults.trees().edit(head).unwrap();
+    edit.remove(&path.parse().unwrap()).unwrap();
+    let root = edit.finish().unwrap();
+    let version = NewVersion {
+        by: Principal::OWNER,
+        exec: None,
+        cause: Cause::Remove,
+        details: json!({}),
+    };
+    vaults.publish(vault.id, head, root, version).unwrap();
+}
+
+#[test]
+#[ignore = "needs the small disk that another test makes"]
+fn with_more_garbage_than_room() {
+    let disk = &small_disk();
+    let home = disk.join("home");
+    let vaults = Vaults::open(Store::open(&home).unwrap()).unwrap();
+    let vault = vaults
+        .create(&"v".parse().unwrap(), &Principal::OWNER)
+        .unwrap();
+    let mut files = BTreeMap::new();
+    for n in 0..10 {
+        let (path, bytes) = (format!("/{n}"), noise(n, 1_500_000));
+        write(&vaults, &vault, &path, &bytes).unwrap();
+        files.insert(path, bytes);
+    }
+    for n in [0, 1, 3, 5, 6, 8] {
+        removed(&vaults, &vault, &format!("/{n}"));
+        files.remove(&format!("/{n}"));
+    }
+    vaults
+        .prune(vault.id, avfs_vault::Keep::Newest(1), &Principal::OWNER)
+        .unwrap();
+    fill(disk, 100);
+    let before = free(disk);
+    // The four files that are left fit neither into what is free nor into the reserve.
+    let report = vaults.gc(&collect(), &Principal::OWNER).unwrap();
+    assert_eq!(report.compacted.waiting, 1, "{report:?}");
+    let after = free(disk);
+    assert!(
+        after > before + 8_000_000,
+        "{before} bytes were free, now {after}"
+    );
+    check(&vaults, &vault, &files);
+    drop(vaults);
+    let vaults = Vaults::open(Store::open(&home).unwrap()).unwrap();
+    check(&vaults, &vault, &files);
+    // With room the pack is written anew.
+    let report = vaults.gc(&collect(), &Principal::OWNER).unwrap();
+    assert_eq!(
+        (report.compacted.packs, report.compacted.waiting),
+        (1, 0),
+        "{report:?}"
+    );
+    check(&vaults, &vault, &files);
+}
+
+#[test]
+fn gc_frees_before_it_writes() {
+    on_small_disk("with_more_garbage_than_room", "size=24m");
+}
+
+#[test]
+#[ignore = "needs the small disk that another test makes"]
+fn with_work_that_does_not_fit() {
+    let disk = &small_disk();
+    let (home, mut files) = prepared(disk, HowItEnded::Closed);
+    let vaults = Vaults::open(Store::open(&home).unwrap()).unwrap();
+    let vault = check_reads(&vaults, &files);
+    fill(disk, 3 << 10);
+    let before = free(disk);
+    for n in 0..5 {
+        let error = write(&vaults, &vault, "/new", &noise(n, 6_000_000)).unwrap_err();
+        assert!(is_full(&error), "{error}");
+        let after = free(disk);
+        assert!(
+            after + 300_000 > before,
+            "{before} bytes were free, now {after}"
+        );
+    }
+    write(&vaults, &vault, "/new", b"new").unwrap();
+    files.insert("/new".into(), b"new".to_vec());
+    check_reads(&vaults, &files);
+    drop(vaults);
+    let vaults = Vaults::open(Store::open(&home).unwrap()).unwrap();
+    check_reads(&vaults, &files);
+}
+
+#[test]
+fn work_that_does_not_fit_leaves_nothing_behind() {
+    on_small_disk("with_work_that_does_not_fit", "size=24m");
+}
+
+#[test]
+#[ignore = "needs the small disk that another test makes"]
+fn with_a_journal_that_grows() {
+    let disk = &small_disk();
+    let (home, files) = prepared(disk, HowItEnded::Closed);
+    let vaults = Vaults::open(Store::open(&home).unwrap()).unwrap();
+    let vault = check_reads(&vaults, &files);
+    fill(disk, 0);
+    let record = |text: String| {
+        vaults.record(avfs_vault::NewJournalEntry {
+            vault: None,
+            exec: None,
+            principal: Principal::OWNER,
+            operation: "test".into(),
+            details: json!({ "text": text }),
+        })
+    };
+    let mut recorded = 0;
+    let error = loop {
+        match record("x".repeat(20_000)) {
+            Ok(_) => recorded += 1,
+            Err(error) => break error,
+        }
+        assert!(recorded < 2000, "the reserve has an end");
+    };
+    assert!(is_full(&error), "{error}");
+    assert!(recorded > 3, "{recorded} entries");
+    // A part of the reserve is not for this, so that the owner still gets out.
+    check_reads(&vaults, &files);
+    vaults.delete(&vault.name, &Principal::OWNER).unwrap();
+    vaults.gc(&collect(), &Principal::OWNER).unwrap();
+    assert!(vaults.fsck().is_clean());
+}
+
+#[test]
+fn a_journal_that_grows_leaves_the_owner_a_way_out() {
+    on_small_disk("with_a_journal_that_grows", "size=24m");
+}
+
+#[test]
+#[ignore = "needs the small disk that another test makes"]
+fn with_every_step_at_every_size() {
+    let disk = &small_disk();
+    let (home, mut files) = prepared(disk, HowItEnded::Closed);
+    let (owner, mut refused) = (Principal::OWNER, 0);
+    let name: avfs_vault::CheckpointName = "here".parse().unwrap();
+    for left in (0..320).step_by(16) {
+        let vaults = Vaults::open(Store::open(&home).unwrap()).unwrap();
+        let vault = check_reads(&vaults, &files);
+        fill(disk, left);
+        let path = format!("/at-{left}");
+        match write(&vaults, &vault, &path, &noise(left as u64, 60_000)) {
+            Ok(_) => drop(files.insert(path, noise(left as u64, 60_000))),
+            Err(error) => {
+                assert!(is_full(&error), "{left} KiB left: {error}");
+                refused += 1;
+            }
+        }
+        let vault = check_reads(&vaults, &files);
+        let origin = avfs_vault::CheckpointOrigin::Asked;
+        let saved = vaults.save_checkpoint(vault.id, Some(&name), vault.head, origin, &owner);
+        match saved {
+            Ok(_) => {
+                vaults.restore(vault.id, vault.head, &name, &owner).unwrap();
+                check_reads(&vaults, &files);
+                vaults.delete_checkpoint(vault.id, &name, &owner).unwrap();
+            }
+            Err(error) => assert!(is_full(&error), "{left} KiB left: {error}"),
+        }
+        vaults.gc(&collect(), &owner).unwrap();
+        vaults.compact().unwrap();
+        check_reads(&vaults, &files);
+        drop(vaults);
+        let vaults = Vaults::open(Store::open(&home).unwrap()).unwrap();
+        check_reads(&vaults, &files);
+        drop(vaults);
+        fs::remove_file(disk.join("ballast")).unwrap();
+    }
+    assert!((2..18).contains(&refused), "{refused} writes were refused");
+}
+
+#[test]
+fn every_step_is_whole_at_every_size() {
+    on_small_disk("with_every_step_at_every_size", "size=24m");
 }

@@ -108,7 +108,7 @@ impl Store {
         Store::over(home, engine, database)
     }
 
-    /// The same with records kept elsewhere.
+    /// Opens a home whose records are kept elsewhere than in files.
     pub fn with_engine(home: &Path, engine: Box<dyn Engine>) -> Result<Store> {
         Store::opened(home, engine, IfLost::Refuse)
     }

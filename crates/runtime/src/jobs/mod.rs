@@ -194,7 +194,7 @@ impl Jobs {
         self.sweep_older(KEPT_AGE);
     }
 
-    /// The same with another age from which on they are too old.
+    /// Forgets jobs in that way, and those that ended this long ago.
     pub fn sweep_older(&self, age: Duration) {
         let mut over = self.all();
         over.retain(|job| !job.is_running());

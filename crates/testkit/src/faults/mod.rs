@@ -10,7 +10,7 @@ pub enum Fault {
     Eio,
     /// The same, because there is no room.
     Enospc,
-    /// The same, because the user has no more.
+    /// The user's quota is used up; writes go on failing for a while.
     Edquot,
     /// Half is written, and the call says so.
     Short,

@@ -28,6 +28,7 @@ mod routes;
 mod search;
 mod telling;
 mod transfer;
+mod uncommitted;
 mod vaults;
 mod versions;
 mod watch;

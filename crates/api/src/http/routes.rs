@@ -6,6 +6,7 @@ use super::bodies;
 use super::caller::{Ask, Caller, admit};
 use super::errors::Failure;
 use super::retried::Noted;
+use super::uncommitted::note_uncommitted;
 use crate::bounds::lane_of;
 use crate::wire::{CURRENT, Method, Operation};
 use avfs_runtime::{ErrorKind, Running, Select};
@@ -76,6 +77,7 @@ impl Routes {
         self.router
             .method_not_allowed_fallback(refused)
             .fallback(lost)
+            .layer(from_fn_with_state(Arc::clone(&app), note_uncommitted))
             .layer(from_fn_with_state(Arc::clone(&app), at_home))
             .with_state(app)
     }

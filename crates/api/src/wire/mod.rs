@@ -51,7 +51,7 @@ pub use checkpoint::{
     CheckpointDelete, CheckpointDeleted, CheckpointDetailsItem, CheckpointInfo, CheckpointItem,
     CheckpointList, CheckpointListing, CheckpointRestore, CheckpointRestored, CheckpointSave,
 };
-pub use class::{CLASS_HEADER, Class, NAME_HEADER, Reach};
+pub use class::{CLASS_HEADER, Class, NAME_HEADER, Reach, UNCOMMITTED_HEADER};
 pub use daemon::{Daemon, DaemonState, DaemonStop, DaemonStopping};
 pub use diff::{
     ChangeItem, ChangeWord, Diff, DiffLineItem, DiffReport, EntryItem, FileDiffItem, LineWord,

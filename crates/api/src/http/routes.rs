@@ -134,7 +134,10 @@ where
     let ask = Ask::new(app, caller);
     let reply = tokio::task::spawn_blocking(move || {
         let _under_way = (at_work, turn);
-        Noted::of(|| serve(&ask).map(|answer| bodies::write(&answer, Vec::new())))
+        Noted::of(|| {
+            let answer = serve(&ask).map_err(|failure| failure.with_figures(&ask.app.runtime))?;
+            Ok(bodies::write(&answer, Vec::new()))
+        })
     });
     let reply = reply.await.map_err(|_| Failure::panicked(&log))?;
     Ok(reply.send(&bodies).await)

@@ -59,11 +59,7 @@ pub fn run(cli: Cli) -> u8 {
         Verb::Attach(_) | Verb::Job(JobVerb::Start(_) | JobVerb::Wait(_)) => Owner::Command,
         _ => Owner::Verb,
     };
-    let done = dispatch(cli, output);
-    if !output.is_json() {
-        tell_retried();
-    }
-    match done {
+    let code = match dispatch(cli, output) {
         Ok(code) => code,
         Err(Error::OutputClosed) => exit::OUTPUT_CLOSED,
         Err(Error::Api(avfs_api::Error::Interrupted)) => exit::INTERRUPTED,
@@ -71,10 +67,12 @@ pub fn run(cli: Cli) -> u8 {
             output.error(&error);
             exit::of_error(error.kind(), owner)
         }
-    }
+    };
+    tell_retried();
+    code
 }
 
-/// Says beside the answer what was tried again for it; in JSON it is part of the answer.
+/// Says beside the answer what was tried again for it, unless the answer had a place for it.
 fn tell_retried() {
     use crate::output::{note, retried_line, take_retried};
     if let Some(line) = retried_line(take_retried()) {

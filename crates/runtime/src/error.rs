@@ -6,7 +6,7 @@ use avfs_store::rusqlite::ErrorCode;
 use avfs_vault::{ExecId, Principal, RootId, VaultPath};
 
 use crate::approvals::unfit_kind;
-use crate::hints::{MOVED_ON, sandbox_hint, vault_hint};
+use crate::hints::{MOVED_ON, sandbox_hint, store_hint, vault_hint};
 use crate::jobs::{JobId, named};
 use crate::room::NO_ROOM;
 use crate::run::Stream;
@@ -275,6 +275,7 @@ impl Error {
                     .into()
             }
             Error::Uncommitted { source, .. } => return source.hint(),
+            Error::Store(error) => return store_hint(error),
             Error::Vault(error) => return vault_hint(error),
             Error::View(avfs_view::Error::Stopped) => {
                 "`avfs commit` takes it in; so does the next use of the vault".into()

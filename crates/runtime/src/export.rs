@@ -249,7 +249,7 @@ impl<'a> Export<'a> {
         finish().map_err(self.failed("finish", &open.path))
     }
 
-    /// The same as `make`; if a damaged file may be missing, nothing of it is left.
+    /// Makes what is no directory; of a damaged file that may be missing nothing is left.
     fn make_or_miss(
         &mut self,
         top: &OwnedFd,

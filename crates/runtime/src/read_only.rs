@@ -42,7 +42,7 @@ impl Work {
         })
     }
 
-    /// The same configuration with this directory for the home.
+    /// A configuration with this directory for the home.
     pub fn config(&self, config: &Config) -> Config {
         Config {
             home: self.directory.clone(),

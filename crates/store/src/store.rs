@@ -127,7 +127,7 @@ impl Store {
         Ok(store)
     }
 
-    /// The same with a database of another name.
+    /// Opens a database of any name in a home.
     pub(crate) fn opened(home: &Path, path: PathBuf, engine: Box<dyn Engine>) -> Result<Store> {
         Store::over(home, engine, Database::open(path)?)
     }

@@ -97,7 +97,7 @@ impl Vaults {
         }
     }
 
-    /// The same for somebody who keeps all others from removing anything.
+    /// `gc` for somebody who keeps all others from removing anything.
     pub(crate) fn collect(&self, options: &GcOptions, by: &Principal) -> Result<GcReport> {
         let mut collection = Collection {
             vaults: self,

@@ -61,7 +61,7 @@ impl Vaults {
         self.fork_and(source, point, name, by, AfterFork::Stay)
     }
 
-    /// The same, and what else shall happen in the same step.
+    /// `fork_at`, and what else shall happen in one step with it.
     pub fn fork_and(
         &self,
         source: &VaultName,

@@ -23,8 +23,8 @@ const ROOT_BYTES_MAX: u64 = 1 << 20;
 pub struct Recovered {
     /// The vault whose versions are the states that are whole, oldest first, the newest as its head.
     pub whole: Option<RecoveredVault>,
-    /// The same for states of which something is missing: because it was damaged, or because it had been given up and
-    /// partly removed.
+    /// The vault with the states of which something is missing: because it was damaged, or because it had been given
+    /// up and partly removed.
     pub in_part: Option<RecoveredVault>,
 }
 

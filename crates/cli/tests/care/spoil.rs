@@ -23,7 +23,7 @@ pub fn records(home: &Home) -> Vec<Record> {
     on_disk(home)
 }
 
-/// The same without stopping the daemon.
+/// Every record in the packs, with whatever daemon there is.
 pub fn on_disk(home: &Home) -> Vec<Record> {
     let mut found = Vec::new();
     for entry in fs::read_dir(home.avfs_home().join("packs")).unwrap() {

@@ -14,7 +14,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use avfs_vault::{
-    Content, Entry, Kind, LinkId, Meta, Piece, RootId, Time, TreeId, Trees, VaultPath,
+    Content, Entry, Kind, LinkId, Meta, Piece, Readable, RootId, Time, TreeId, Trees, VaultPath,
 };
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Timespec, Timestamps, XattrFlags};
 use rustix::io::Errno;
@@ -41,6 +41,26 @@ pub struct ExportReport {
     pub skipped: Vec<Skipped>,
     /// What of it tools of the host run by themselves.
     pub runs_by_itself: Vec<RunsByItself>,
+    /// What is damaged and therefore not there, each with the reason; of a directory, entries of it.
+    pub missing: Vec<Skipped>,
+}
+
+/// What becomes of an export when something is damaged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnDamage {
+    /// It fails, and nothing is made.
+    #[default]
+    Stop,
+    /// It goes on with the rest, and says what is missing.
+    KeepGoing,
+}
+
+/// Where an export goes.
+#[derive(Debug, Clone, Copy)]
+pub struct ExportTo<'a> {
+    pub host_dir: &'a Path,
+    pub standing: Standing,
+    pub on_damage: OnDamage,
 }
 
 /// What may stand where an export goes.
@@ -52,14 +72,14 @@ pub enum Standing {
     Replaced,
 }
 
-/// Copies the directory at `path` to `host_dir`, where nothing or `standing` may be. Modes (without
+/// Copies the directory at `path` to `to`, where nothing or what it says may be. Modes (without
 /// setuid and setgid), modification times, symlinks, hard links and extended attributes are
 /// kept; everything belongs to the caller. What is made beside it meanwhile is noted among `notes`.
 pub fn export_directory(
     trees: &Trees,
     root: RootId,
     path: &VaultPath,
-    (host_dir, standing): (&Path, Standing),
+    to: ExportTo<'_>,
     notes: &Path,
     watcher: &dyn Watcher,
 ) -> Result<ExportReport, TransferError> {
@@ -67,8 +87,9 @@ pub fn export_directory(
     let Kind::Directory { tree, files, bytes } = entry.kind else {
         return Err(avfs_vault::Error::NotADirectory { path }.into());
     };
+    let host_dir = to.host_dir;
     let standing = match check_target(host_dir) {
-        Err(TransferError::NotEmpty { .. }) if standing == Standing::Replaced => standing,
+        Err(TransferError::NotEmpty { .. }) if to.standing == Standing::Replaced => to.standing,
         checked => checked.map(|()| Standing::Nothing)?,
     };
     // What is half done shall not stand where the whole is expected.
@@ -76,7 +97,10 @@ pub fn export_directory(
     let aside = Aside::make(notes, beside, AsideKind::Directory)?;
     let top = open_directory(&aside.fd, ".", OFlags::NOFOLLOW);
     let tally = Tally::new(watcher, (Some(files), Some(bytes)));
-    let export = Export::new(trees, &aside.path, tally);
+    let export = Export {
+        on_damage: to.on_damage,
+        ..Export::new(trees, &aside.path, tally)
+    };
     let top = top.map_err(TransferError::host("open", &aside.path))?;
     let report = export.run(top, tree, &entry.meta)?;
     match standing {
@@ -137,6 +161,7 @@ pub(crate) struct Export<'a> {
     links: HashMap<LinkId, VaultPath>,
     pub report: ExportReport,
     tally: Tally<'a>,
+    on_damage: OnDamage,
 }
 
 /// A directory whose content is being written. Its own metadata comes last: writing into it moves
@@ -157,6 +182,7 @@ impl<'a> Export<'a> {
             links: HashMap::new(),
             report: ExportReport::default(),
             tally,
+            on_damage: OnDamage::Stop,
         }
     }
 
@@ -186,20 +212,25 @@ impl<'a> Export<'a> {
                     let below = self.enter(fd, path, entry.meta, tree)?;
                     stack.push(below);
                 }
-                _ => self.make(&top, &open.fd, &name, &path, entry)?,
+                _ => self.make_or_miss(&top, &open.fd, &name, &path, entry)?,
             }
         }
         Ok(self.report)
     }
 
     fn enter(
-        &self,
+        &mut self,
         fd: OwnedFd,
         path: VaultPath,
         meta: Meta,
         tree: TreeId,
     ) -> Result<Open, TransferError> {
-        let mut entries = self.trees.list(tree)?;
+        let Readable {
+            mut entries,
+            problems,
+        } = readable(self.trees, tree, self.on_damage)?;
+        let missing = problems.into_iter().map(|problem| missing(&path, problem));
+        self.report.missing.extend(missing);
         entries.reverse();
         Ok(Open {
             fd,
@@ -216,6 +247,33 @@ impl<'a> Export<'a> {
             rustix::fs::futimens(&open.fd, &times(&open.meta))
         };
         finish().map_err(self.failed("finish", &open.path))
+    }
+
+    /// Makes what is no directory; of a damaged file that may be missing nothing is left.
+    fn make_or_miss(
+        &mut self,
+        top: &OwnedFd,
+        dir: &OwnedFd,
+        name: &[u8],
+        path: &VaultPath,
+        entry: Entry,
+    ) -> Result<(), TransferError> {
+        let (link, before) = (entry.link(), (self.report.files, self.report.bytes));
+        let problem = match self.make(top, dir, name, path, entry) {
+            Err(TransferError::Vault(error))
+                if error.is_damage() && self.on_damage == OnDamage::KeepGoing =>
+            {
+                error.to_string()
+            }
+            made => return made,
+        };
+        let removed = rustix::fs::unlinkat(dir, name, AtFlags::empty());
+        removed.map_err(self.failed("remove", path))?;
+        (self.report.files, self.report.bytes) = before;
+        // Its other names have no file to be names of, either.
+        link.map(|link| self.links.remove(&link));
+        self.report.missing.push(missing(path, problem));
+        Ok(())
     }
 
     /// Makes what is no directory, as `name` in `dir`. Its `path` is counted from `top`.
@@ -325,6 +383,32 @@ impl<'a> Export<'a> {
         use std::os::unix::ffi::OsStrExt;
         self.host_dir
             .join(std::ffi::OsStr::from_bytes(&path.as_bytes()[1..]))
+    }
+}
+
+/// What a directory holds; all of it, unless damage is no reason to stop.
+pub(crate) fn readable(
+    trees: &Trees,
+    tree: TreeId,
+    on_damage: OnDamage,
+) -> Result<Readable, TransferError> {
+    Ok(match on_damage {
+        OnDamage::Stop => Readable {
+            entries: trees.list(tree)?,
+            problems: Vec::new(),
+        },
+        OnDamage::KeepGoing => trees.list_readable(tree)?,
+    })
+}
+
+fn missing(path: &VaultPath, problem: String) -> Skipped {
+    let path = match &path.as_bytes()[1..] {
+        b"" => b".",
+        relative => relative,
+    };
+    Skipped {
+        path: path.to_vec(),
+        reason: problem,
     }
 }
 

@@ -13,7 +13,6 @@ const BUDGETS: [(&str, usize); 10] = [
     ("crates/fuse", 1),
     ("crates/runtime", 20),
     ("crates/sandbox", 6),
-    ("crates/store", 1),
     ("crates/testkit", 6),
     ("crates/vault", 4),
     ("crates/view", 6),

@@ -71,6 +71,7 @@ fn restore(ask: &Ask, vault: Select, request: CheckpointRestore) -> Reply<Checkp
         changes: restored.files + restored.directories,
         files_restored: restored.files,
         dirs_restored: restored.directories,
+        damage: restored.uncounted,
     })
 }
 

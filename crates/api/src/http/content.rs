@@ -16,6 +16,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, put};
 use std::io::{self, Read};
+use std::ops::Range;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_stream::StreamExt;
@@ -47,39 +48,54 @@ async fn read_content(
     let opening = tokio::task::spawn_blocking(move || {
         Noted::of(|| {
             let file = ask.session.open_file(select, &path, asked.version);
-            file.map_err(at(&path))
+            let file = file.map_err(at(&path))?;
+            let end = match asked.limit {
+                Some(limit) => file.size.min(asked.offset.saturating_add(limit)),
+                None => file.size,
+            };
+            // With the answer not yet begun, damage can still be told as such.
+            let part = asked.offset..end;
+            let first = match piece_length(&part) {
+                0 => Vec::new(),
+                length => file.read_at(part.start, length).map_err(at(&path))?,
+            };
+            Ok::<_, Failure>((file, first, part))
         })
     });
     let Noted { done, retried } = opening.await.map_err(|_| Failure::panicked(&log))?;
-    let file = done?;
-    let end = match asked.limit {
-        Some(limit) => file.size.min(asked.offset.saturating_add(limit)),
-        None => file.size,
-    };
+    let (file, first, part) = done?;
     let (pieces, queue) = mpsc::channel::<io::Result<Vec<u8>>>(QUEUE);
-    let part = asked.offset..end;
     tokio::spawn(async move {
         let _under_way: (AtWork, _) = (at_work, turn);
-        send_part(Arc::new(file), part, pieces).await;
+        send_part(Arc::new(file), first, part, pieces).await;
     });
     let body = Body::from_stream(ReceiverStream::new(queue));
     let response = ([(CONTENT_TYPE, "application/octet-stream")], body).into_response();
     Ok(with_header(response, &retried))
 }
 
+fn piece_length(part: &Range<u64>) -> usize {
+    let left = part.end.saturating_sub(part.start);
+    usize::try_from(left).map_or(PIECE, |left| left.min(PIECE))
+}
+
 /// Reads piece by piece, each when the one before was taken: no thread waits for a slow reader.
 async fn send_part(
     file: Arc<OpenFile>,
-    part: std::ops::Range<u64>,
+    first: Vec<u8>,
+    part: Range<u64>,
     pieces: mpsc::Sender<io::Result<Vec<u8>>>,
 ) {
-    let mut offset = part.start;
+    let mut offset = part.start + first.len() as u64;
+    if !first.is_empty() && pieces.send(Ok(first)).await.is_err() {
+        return;
+    }
     while offset < part.end {
         // A place in the queue first, so that no piece is read before somebody wants it.
         let Ok(place) = pieces.reserve().await else {
             return;
         };
-        let length = usize::try_from(part.end - offset).map_or(PIECE, |left| left.min(PIECE));
+        let length = piece_length(&(offset..part.end));
         let file = Arc::clone(&file);
         let read = tokio::task::spawn_blocking(move || file.read_at(offset, length)).await;
         let piece = match read {

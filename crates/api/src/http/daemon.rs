@@ -23,6 +23,7 @@ fn state(ask: &Ask, _: Daemon) -> Reply<Daemon> {
         mounts: activity.mounts,
         running_jobs: activity.running_jobs,
         keeper_pid: activity.keeper_pid,
+        read_only: ask.session.check_writable().is_err(),
     })
 }
 

@@ -15,6 +15,7 @@ mod exec;
 mod exec_input;
 mod exec_options;
 mod files;
+mod fsck;
 mod items;
 mod jobs;
 mod journal;

@@ -8,7 +8,7 @@ use super::errors::Failure;
 use super::retried::Noted;
 use super::uncommitted::note_uncommitted;
 use crate::bounds::lane_of;
-use crate::wire::{CURRENT, Method, Operation};
+use crate::wire::{CURRENT, Method, Operation, only_reads};
 use avfs_runtime::{ErrorKind, Running, Select};
 use axum::Router;
 use axum::body::Body;
@@ -25,16 +25,18 @@ pub(crate) type Reply<O> = Result<<O as Operation>::Response, Failure>;
 
 /// Routes as they are gathered.
 pub(crate) struct Routes {
-    router: Router<Arc<App>>,
-    names: Vec<&'static str>,
+    all: Vec<Route>,
+}
+
+struct Route {
+    name: &'static str,
+    address: &'static str,
+    handler: MethodRouter<Arc<App>>,
 }
 
 impl Routes {
     pub fn new() -> Routes {
-        Routes {
-            router: Router::new(),
-            names: Vec::new(),
-        }
+        Routes { all: Vec::new() }
     }
 
     /// An operation that concerns no single vault.
@@ -61,20 +63,34 @@ impl Routes {
 
     /// An operation with a handler of its own.
     pub fn add<O: Operation>(mut self, handler: MethodRouter<Arc<App>>) -> Routes {
-        self.names.push(O::NAME);
-        self.router = self.router.route(O::ROUTE, handler);
+        self.all.push(Route {
+            name: O::NAME,
+            address: O::ROUTE,
+            handler,
+        });
         self
     }
 
     #[cfg(test)]
-    pub fn names(&self) -> &[&'static str] {
-        &self.names
+    pub fn names(&self) -> Vec<&'static str> {
+        self.all.iter().map(|route| route.name).collect()
     }
 
     pub fn into_router(self, app: Arc<App>) -> Router {
         let refused = || async { Failure::new(ErrorKind::Invalid, "no such method here") };
         let lost = || async { Failure::new(ErrorKind::NotFound, "no such address") };
-        self.router
+        let mut router = Router::new();
+        for route in self.all {
+            let handler = match only_reads(route.name) {
+                true => route.handler,
+                false => {
+                    let guard = from_fn_with_state(Arc::clone(&app), if_writable);
+                    route.handler.layer(guard)
+                }
+            };
+            router = router.route(route.address, handler);
+        }
+        router
             .method_not_allowed_fallback(refused)
             .fallback(lost)
             .layer(from_fn_with_state(Arc::clone(&app), note_uncommitted))
@@ -91,6 +107,21 @@ async fn at_home(State(app): State<Arc<App>>, request: Request, next: Next) -> R
         return Failure::home_lost(app.place.home()).into_response();
     }
     next.run(request).await
+}
+
+/// Refuses what would change a home that can only be read.
+async fn if_writable(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let Err(error) = app.runtime.check_writable() else {
+        return next.run(request).await;
+    };
+    let failure = Failure::from(error);
+    if app.runtime.has_become_writable() && app.idle_for().is_some() {
+        // The next daemon opens it as it is now.
+        app.stop.notify_one();
+        let hint = "it has become writable; run the command again";
+        return failure.hint(hint).into_response();
+    }
+    failure.into_response()
 }
 
 pub(crate) fn by_method<O, H, T>(handler: H) -> MethodRouter<Arc<App>>

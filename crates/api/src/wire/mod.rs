@@ -25,6 +25,7 @@ mod mounts;
 mod paths;
 mod policy;
 mod problem;
+mod reading;
 mod retried;
 mod search;
 mod size;
@@ -43,9 +44,9 @@ pub use approval::{
 pub use base64::{Base64, from_text, to_text};
 pub use call::CallId;
 pub use care::{
-    Collected, DamageItem, Fsck, FsckFindings, Gc, Maintain, Maintained, Prune, PruneFindings,
-    QuotaChanged, QuotaItem, QuotaSet, QuotaShow, RecoverableItem, RootItem, SightingItem, Stats,
-    StatsItem, VaultStatsItem,
+    Collected, DamageItem, DamagedVaultItem, Fsck, FsckFindings, Gc, Maintain, Maintained, Prune,
+    PruneFindings, QuotaChanged, QuotaItem, QuotaSet, QuotaShow, RebuiltItem, RecoverableItem,
+    RecoveredItem, RepairedItem, RootItem, SightingItem, Stats, StatsItem, VaultStatsItem,
 };
 pub use checkpoint::{
     CheckpointDelete, CheckpointDeleted, CheckpointDetailsItem, CheckpointInfo, CheckpointItem,
@@ -97,6 +98,7 @@ pub use policy::{
     PolicyWritten, RuleItem,
 };
 pub use problem::Problem;
+pub use reading::only_reads;
 pub(crate) use retried::retried_in;
 pub use retried::{RETRIED_HEADER, RetriedEvent, RetriedWord};
 pub use search::{

@@ -23,6 +23,7 @@ mod env_file;
 mod exec;
 mod export;
 mod find;
+mod fsck;
 mod grep;
 mod import;
 mod job;
@@ -117,7 +118,7 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Stat(args) => stat::run(args, session, output),
         Verb::Tree(args) => tree::run(args, session, output),
         Verb::Import(args) => import::run(args, session, output),
-        Verb::Export(args) => export::run(args, session, output),
+        Verb::Export(args) => return export::run(args, session, output),
         Verb::Checkpoint(verb) => checkpoint::run(verb, session, output),
         Verb::Grep(args) => grep::run(args, session, output),
         Verb::Find(args) => find::run(args, session, output),
@@ -143,7 +144,7 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Prune(args) => care::prune(args, session, output),
         Verb::Maintain(args) => care::maintain(args, session, output),
         Verb::Compact => care::compact(session, output),
-        Verb::Fsck => return care::fsck(session, output),
+        Verb::Fsck(args) => return fsck::run(args, session, output),
         Verb::Job(verb) => return job::run(verb, session, output),
         Verb::Attach(args) => return attach::run(args, session, output),
         Verb::Proxy(ProxyVerb::Exec(args)) | Verb::Exec(args) => {

@@ -13,7 +13,7 @@ const BUDGETS: [(&str, usize); 10] = [
     ("crates/fuse", 1),
     ("crates/runtime", 20),
     ("crates/sandbox", 6),
-    ("crates/store", 1),
+    ("crates/store", 0),
     ("crates/testkit", 6),
     ("crates/vault", 4),
     ("crates/view", 6),

@@ -6,7 +6,7 @@ use std::path::Path;
 const OPENING: &str = "The same";
 
 /// Doc comments that still begin so, by crate. A number may only fall, and a crate without a row has none.
-const BUDGETS: [(&str, usize); 10] = [
+const BUDGETS: [(&str, usize); 9] = [
     ("benches", 1),
     ("crates/api", 5),
     ("crates/cli", 11),

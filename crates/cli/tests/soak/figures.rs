@@ -10,7 +10,7 @@ use avfs_testkit::{Home, wait_for};
 
 /// Long enough that memory which only speed needs has been given back.
 const REST: Duration = Duration::from_secs(6);
-const SOON: Duration = Duration::from_secs(60);
+pub const SOON: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// How much more there may be of each in the end. Threads of a pool come and go, and a first use of something opens a file.

@@ -469,7 +469,7 @@ mod tests {
     fn every_operation_can_be_asked_for() {
         // Cancelling is asked for with Ctrl-C, another size of the terminal by having one.
         let wordless = ["exec_cancel", "exec_resize"];
-        let listed = avfs_api::wire::OPERATIONS.iter().map(|line| line.name);
+        let listed = avfs_api::table::OPERATIONS.iter().map(|row| row.name);
         let listed: Vec<&str> = listed.filter(|name| !wordless.contains(name)).collect();
         let spoken: Vec<&str> = WORDS.iter().map(|(name, _)| *name).collect();
         assert_eq!(spoken, listed);

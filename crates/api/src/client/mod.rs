@@ -9,9 +9,10 @@ mod window;
 use crate::error::{Error, Result};
 use crate::interrupt::{Interrupt, Interrupts};
 use crate::place::Place;
+use crate::table::Method;
 use crate::wire::{
     CLASS_HEADER, CallId, Daemon, DaemonState, Envelope, Exec, ExecCancel, ExecEvent, ExecInput,
-    ExecResize, Method, NAME_HEADER, Operation, Problem, VERSION, VERSION_HEADER,
+    ExecResize, NAME_HEADER, Operation, Problem, VERSION, VERSION_HEADER,
 };
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};

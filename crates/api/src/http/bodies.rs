@@ -1,8 +1,10 @@
 //! Bodies of requests and of answers, held within bounds: small ones always fit, large ones share what there is.
 
-use super::app::AtWork;
-use super::errors::Failure;
-use crate::bounds::{ANSWERS_MAX, BODIES_MAX, BODY_TIME, SMALL, TURN_TIME, body_max};
+use crate::bounds::{ANSWERS_MAX, BODY_TIME, SMALL};
+use crate::ops::app::AtWork;
+use crate::ops::failure::Failure;
+use crate::ops::memory::Bodies;
+use crate::table::Row;
 use avfs_runtime::{ErrorKind, HeldOutput};
 use axum::body::{Body, Bytes};
 use axum::http::HeaderMap;
@@ -12,46 +14,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_stream::{Stream, StreamExt};
-
-/// The unit in which memory is shared out.
-const UNIT: usize = 1 << 10;
-
-/// The memory for large bodies.
-pub(crate) struct Bodies {
-    requests: Arc<Semaphore>,
-    answers: Arc<Semaphore>,
-}
-
-impl Bodies {
-    pub fn new() -> Bodies {
-        Bodies {
-            requests: Arc::new(Semaphore::new(BODIES_MAX / UNIT)),
-            answers: Arc::new(Semaphore::new(ANSWERS_MAX / UNIT)),
-        }
-    }
-}
-
-/// Memory for so many bytes, once there is some.
-async fn share(of: &Arc<Semaphore>, bytes: usize) -> Result<OwnedSemaphorePermit, Failure> {
-    let units = u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX);
-    let share = Arc::clone(of).acquire_many_owned(units);
-    match tokio::time::timeout(TURN_TIME, share).await {
-        Ok(Ok(permit)) => Ok(permit),
-        _ => Err(Failure::new(
-            ErrorKind::Unavailable,
-            "too much is being sent or read at the same time",
-        )
-        .hint("try again in a moment")),
-    }
-}
 
 /// A request in JSON. Its memory is held until the work is done.
 pub(crate) async fn receive<T>(
-    operation: &'static str,
+    row: &Row,
     at_work: &AtWork,
     headers: &HeaderMap,
     body: Body,
@@ -59,7 +28,7 @@ pub(crate) async fn receive<T>(
 where
     T: DeserializeOwned + Send + 'static,
 {
-    let most = body_max(operation);
+    let (operation, most) = (row.name, row.body_max);
     let declared = headers.get(CONTENT_LENGTH);
     let declared = declared.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
     let expected = declared.unwrap_or(most);
@@ -67,7 +36,7 @@ where
         return Err(Failure::too_large(operation, most));
     }
     if expected > SMALL {
-        at_work.hold(share(&at_work.bodies().requests, expected).await?);
+        at_work.hold(at_work.bodies().for_request(expected).await?);
     }
     let arrived = tokio::time::timeout(BODY_TIME, collect(operation, body, most)).await;
     let bytes = arrived.map_err(|_| {
@@ -126,7 +95,7 @@ impl Written {
         if bytes.len() <= SMALL {
             return Ok((json, bytes).into_response());
         }
-        let share = share(&bodies.answers, bytes.len().min(ANSWERS_MAX)).await?;
+        let share = bodies.for_answer(bytes.len().min(ANSWERS_MAX)).await?;
         // Without a length: the connection then asks for more only when it has sent what it has.
         let body = Body::from_stream(Unread {
             bytes: Some(bytes.into()),

@@ -1,78 +1,49 @@
-//! From an operation of the wire's table to a route: parsing, admission, and the thread it runs on.
+//! A row of the table as a route: whatever the shape of its handler, a request passes the guard and the gate, waits for
+//! its turn, and is done on a thread that may block.
 
-use super::App;
-use super::app::AtWork;
-use super::bodies;
-use super::caller::{Ask, Caller, admit};
-use super::errors::Failure;
-use crate::bounds::lane_of;
-use crate::wire::{CURRENT, Method, Operation};
-use avfs_runtime::{ErrorKind, Running, Select};
+use super::watch::{Gone, Here};
+use super::{bodies, events, guard, streams, watch};
+use crate::bounds::LaneBound;
+use crate::ops::app::{App, AtWork};
+use crate::ops::caller::{Ask, Caller, may_ask};
+use crate::ops::failure::Failure;
+use crate::ops::handler::{Handler, Reply, Served};
+use crate::ops::{lanes, parse_vault};
+use crate::table::{EachRow, Method, Operation};
+use avfs_runtime::{ErrorKind, Select};
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Path, Query, Request, State};
-use axum::http::Uri;
+use axum::extract::{Query, RawPathParams, Request, State};
+use axum::http::header;
+use axum::http::request::Parts;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, delete, get, post, put};
+use axum::routing::{MethodFilter, on};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
-/// What a handler gives back.
-pub(crate) type Reply<O> = Result<<O as Operation>::Response, Failure>;
-
 /// Routes as they are gathered.
-pub(crate) struct Routes {
-    router: Router<Arc<App>>,
-    names: Vec<&'static str>,
+#[derive(Default)]
+pub(crate) struct Routes(Router<Arc<App>>);
+
+impl EachRow for Routes {
+    fn row<O: Served>(&mut self) {
+        let method = match O::METHOD {
+            Method::Get => MethodFilter::GET,
+            Method::Post => MethodFilter::POST,
+            Method::Put => MethodFilter::PUT,
+            Method::Delete => MethodFilter::DELETE,
+        };
+        let router = std::mem::take(&mut self.0);
+        self.0 = router.route(O::ROUTE, on(method, serve::<O>));
+    }
 }
 
 impl Routes {
-    pub fn new() -> Routes {
-        Routes {
-            router: Router::new(),
-            names: Vec::new(),
-        }
-    }
-
-    /// An operation that concerns no single vault.
-    pub fn plain<O: Operation>(self, serve: fn(&Ask, O) -> Reply<O>) -> Routes {
-        let handler = move |State(app): State<Arc<App>>, request: Request| async move {
-            answer::<O, _>(app, request, serve).await
-        };
-        self.add::<O>(by_method::<O, _, _>(handler))
-    }
-
-    /// An operation on the vault named in the address.
-    pub fn on_vault<O: Operation>(self, serve: fn(&Ask, Select, O) -> Reply<O>) -> Routes {
-        let handler = move |State(app): State<Arc<App>>,
-                            Path(vault): Path<String>,
-                            request: Request| async move {
-            let select = parse_vault(&vault)?;
-            answer::<O, _>(app, request, move |ask, request| {
-                serve(ask, select, request)
-            })
-            .await
-        };
-        self.add::<O>(by_method::<O, _, _>(handler))
-    }
-
-    /// An operation with a handler of its own.
-    pub fn add<O: Operation>(mut self, handler: MethodRouter<Arc<App>>) -> Routes {
-        self.names.push(O::NAME);
-        self.router = self.router.route(O::ROUTE, handler);
-        self
-    }
-
-    #[cfg(test)]
-    pub fn names(&self) -> &[&'static str] {
-        &self.names
-    }
-
     pub fn into_router(self, app: Arc<App>) -> Router {
         let refused = || async { Failure::new(ErrorKind::Invalid, "no such method here") };
         let lost = || async { Failure::new(ErrorKind::NotFound, "no such address") };
-        self.router
+        self.0
             .method_not_allowed_fallback(refused)
             .fallback(lost)
             .layer(from_fn_with_state(Arc::clone(&app), at_home))
@@ -90,106 +61,171 @@ async fn at_home(State(app): State<Arc<App>>, request: Request, next: Next) -> R
     next.run(request).await
 }
 
-pub(crate) fn by_method<O, H, T>(handler: H) -> MethodRouter<Arc<App>>
-where
-    O: Operation,
-    H: axum::handler::Handler<T, Arc<App>>,
-    T: 'static,
-{
-    match O::METHOD {
-        Method::Get => get(handler),
-        Method::Post => post(handler),
-        Method::Put => put(handler),
-        Method::Delete => delete(handler),
+/// Serves a request by the handler of its row.
+async fn serve<O: Served>(
+    State(app): State<Arc<App>>,
+    address: RawPathParams,
+    request: Request,
+) -> Result<Response, Failure> {
+    let arrived = Arrived::new::<O>(app, &address, request)?;
+    match O::HANDLER {
+        Handler::Answer(serve) => {
+            let it = arrived.whole::<O>().await?;
+            at_once(it, move |ask, _, request, _| serve(ask, request)).await
+        }
+        Handler::OnVault(serve) => {
+            let it = arrived.whole::<O>().await?;
+            at_once(it, move |ask, vault, request, _| serve(ask, vault, request)).await
+        }
+        Handler::Watched(serve) if arrived.wants_events() => {
+            Ok(watch::with_events(arrived.whole::<O>().await?, serve))
+        }
+        Handler::Attended(serve) | Handler::Watched(serve) => {
+            let it = arrived.whole::<O>().await?;
+            at_once(it, move |ask, vault, request, gone| {
+                serve(ask, vault, request, gone)
+            })
+            .await
+        }
+        Handler::Receives(serve) => streams::receive(arrived, serve).await,
+        Handler::Sends(media_type, serve) => streams::send(arrived, media_type, serve).await,
+        Handler::Runs(serve) => events::run(arrived, serve).await,
+        Handler::Follows { once, follow } => events::follow(arrived, once, follow).await,
+        Handler::Feeds(open) => streams::feed(arrived, open).await,
     }
 }
 
-/// Parses the request, answers it on a thread that may block, and writes the answer.
-async fn answer<O, F>(app: Arc<App>, request: Request, serve: F) -> Result<Response, Failure>
-where
-    O: Operation,
-    F: FnOnce(&Ask, O) -> Reply<O> + Send + 'static,
-{
-    let at_work = app.enter();
-    let (caller, request) = receive::<O>(&at_work, request).await?;
-    blocking::<O, _>(app, at_work, caller, move |ask| serve(ask, request)).await
-}
-
-/// Answers on a thread that may block, when it is the request's turn.
-pub(crate) async fn blocking<O, F>(
-    app: Arc<App>,
+/// A request that has come in, from somebody who may ask for such a thing.
+pub(crate) struct Arrived {
+    pub app: Arc<App>,
     at_work: AtWork,
     caller: Caller,
-    serve: F,
-) -> Result<Response, Failure>
-where
-    O: Operation,
-    F: FnOnce(&Ask) -> Reply<O> + Send + 'static,
-{
-    let (log, bodies) = (app.place.log(), Arc::clone(&app.bodies));
-    let turn = app.lanes.enter(lane_of(O::NAME), &caller).await?;
-    let ask = Ask::new(app, caller);
-    let reply = tokio::task::spawn_blocking(move || {
-        let _under_way = (at_work, turn);
-        serve(&ask).map(|answer| bodies::write(&answer, Vec::new()))
-    });
-    let reply = reply.await.map_err(|_| Failure::panicked(&log))?;
-    reply?.send(&bodies).await
+    vault: Select,
+    pub parts: Parts,
+    body: Body,
 }
 
-/// The operation a request asks for, and who asks.
-pub(crate) async fn receive<O: Operation>(
-    at_work: &AtWork,
-    request: Request,
-) -> Result<(Caller, O), Failure> {
-    let (parts, body) = request.into_parts();
-    let caller = admit::<O>(&parts)?;
-    let request = match O::METHOD {
-        Method::Get | Method::Put => parse_query(&parts.uri)?,
-        Method::Post | Method::Delete => {
-            bodies::receive(O::NAME, at_work, &parts.headers, body).await?
+/// A request that the gate let in, when it is its turn.
+pub(crate) struct Admitted<O> {
+    pub ask: Ask,
+    pub vault: Select,
+    pub request: O,
+    /// Held until the work is done.
+    pub under_way: (AtWork, Option<lanes::Place>),
+}
+
+impl Arrived {
+    fn new<O: Operation>(
+        app: Arc<App>,
+        address: &RawPathParams,
+        request: Request,
+    ) -> Result<Arrived, Failure> {
+        let at_work = app.enter();
+        let (parts, body) = request.into_parts();
+        let caller = guard::caller::<O>(&parts)?;
+        may_ask::<O>(&caller)?;
+        let vault = address.iter().find(|(name, _)| *name == "vault");
+        let vault = match vault {
+            Some((_, name)) => parse_vault(name)?,
+            None => Select::Current,
+        };
+        Ok(Arrived {
+            app,
+            at_work,
+            caller,
+            vault,
+            parts,
+            body,
+        })
+    }
+
+    /// Whether the client wants to be told what happens meanwhile.
+    pub fn wants_events(&self) -> bool {
+        let accept = self.parts.headers.get(header::ACCEPT);
+        let accept = accept.and_then(|value| value.to_str().ok());
+        accept.is_some_and(|accept| accept.contains("text/event-stream"))
+    }
+
+    /// The request in the address.
+    pub fn query<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        match Query::<T>::try_from_uri(&self.parts.uri) {
+            Ok(Query(request)) => Ok(request),
+            Err(error) => Err(Failure::invalid(error.body_text())),
         }
-    };
-    Ok((caller, request))
-}
+    }
 
-/// As [`receive`] for an operation whose request is in the address, with the body as it comes.
-pub(crate) fn query<O: Operation>(request: Request) -> Result<(Caller, O, Body), Failure> {
-    let (parts, body) = request.into_parts();
-    let caller = admit::<O>(&parts)?;
-    Ok((caller, parse_query(&parts.uri)?, body))
-}
+    /// All of a request that carries no stream, admitted in the lane of its row.
+    pub async fn whole<O: Served>(mut self) -> Result<Admitted<O>, Failure> {
+        let request = match O::METHOD {
+            Method::Get | Method::Put => self.query()?,
+            Method::Post | Method::Delete => {
+                let body = std::mem::take(&mut self.body);
+                bodies::receive(&O::ROW, &self.at_work, &self.parts.headers, body).await?
+            }
+        };
+        let (admitted, _) = self.admit(request, Some(O::ROW.lane)).await?;
+        Ok(admitted)
+    }
 
-fn parse_query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Failure> {
-    match Query::<T>::try_from_uri(uri) {
-        Ok(Query(request)) => Ok(request),
-        Err(error) => Err(Failure::invalid(error.body_text())),
+    /// Waits for the request's turn and passes the gate. The body is given back as it comes.
+    pub async fn admit<O: Served>(
+        self,
+        request: O,
+        lane: Option<LaneBound>,
+    ) -> Result<(Admitted<O>, Body), Failure> {
+        let Arrived {
+            app,
+            at_work,
+            caller,
+            vault,
+            body,
+            ..
+        } = self;
+        let place = match lane {
+            Some(lane) => Some(app.lanes.enter(lane, &caller).await?),
+            None => None,
+        };
+        let looks_up = caller.grant.vaults.is_some();
+        let log = app.place.log();
+        let pass = move || {
+            let (ask, vault) = Ask::admit(app, caller, vault, &request)?;
+            Ok(Admitted {
+                ask,
+                vault,
+                request,
+                under_way: (at_work, place),
+            })
+        };
+        // Only whoever is limited to some vaults makes the gate read anything.
+        let admitted: Result<Admitted<O>, Failure> = match looks_up {
+            true => tokio::task::spawn_blocking(pass)
+                .await
+                .map_err(|_| Failure::panicked(&log))?,
+            false => pass(),
+        };
+        Ok((admitted?, body))
     }
 }
 
-/// The vault an address means.
-pub(crate) fn parse_vault(text: &str) -> Result<Select, Failure> {
-    if text == CURRENT {
-        return Ok(Select::Current);
-    }
-    Ok(Select::Named(parse(text)?))
-}
-
-/// A name or path from its text.
-pub(crate) fn parse<T>(text: &str) -> Result<T, Failure>
-where
-    T: std::str::FromStr,
-    avfs_runtime::Error: From<T::Err>,
-{
-    text.parse::<T>()
-        .map_err(|error| Failure::from(avfs_runtime::Error::from(error)))
-}
-
-/// What `force` means for commands that are in the way.
-pub(crate) fn running(force: bool) -> Running {
-    if force {
-        Running::End
-    } else {
-        Running::Respect
-    }
+/// Does the work and sends the answer. When the client goes away meanwhile, the work is told.
+pub(crate) async fn at_once<O: Served>(
+    admitted: Admitted<O>,
+    work: impl FnOnce(&Ask, Select, O, &Gone) -> Reply<O> + Send + 'static,
+) -> Result<Response, Failure> {
+    let Admitted {
+        ask,
+        vault,
+        request,
+        under_way,
+    } = admitted;
+    let (log, bodies) = (ask.app.place.log(), Arc::clone(&ask.app.bodies));
+    let here = Here::default();
+    let gone = here.gone();
+    let work = tokio::task::spawn_blocking(move || {
+        let _under_way = under_way;
+        work(&ask, vault, request, &gone).map(|answer| bodies::write(&answer, Vec::new()))
+    });
+    let answer = work.await.map_err(|_| Failure::panicked(&log))?;
+    drop(here);
+    answer?.send(&bodies).await
 }

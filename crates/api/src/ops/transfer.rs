@@ -1,51 +1,28 @@
-//! In and out over HTTP: by a path of the host, or as a stream of bytes.
+//! In and out: by a path of the host, or as a stream of bytes.
 
-use super::bodies;
-use super::content::{Arriving, pass_on};
-use super::errors::Failure;
+use super::failure::Failure;
 use super::files::{at, vault_path};
-use super::items;
-use super::routes::{Reply, Routes, parse_vault, query};
-use super::watch::{Caller, Here};
-use super::{App, Ask};
-use crate::bounds::lane_of;
+use super::handler::Reply;
+use super::{Ask, items};
 use crate::wire::{
     ArchiveRead, ArchiveWrite, BackItem, BackWord, Base64, Export, ExportArchive, ExportChanges,
-    Exported, ExportedChanges, HostPath, Import, Imported, Operation, RunsByItselfItem, from_text,
-    to_text,
+    Exported, ExportedChanges, HostPath, Import, Imported, RunsByItselfItem, from_text, to_text,
 };
 use avfs_runtime::{
     Back, BackAction, BackMode, ExportReport, Gitignores, Hooks, ImportFilter, ImportFrom,
     RunsByItself, Select, Standing, VaultPath, Watcher,
 };
-use axum::body::Body;
-use axum::extract::{Path, Request, State};
-use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
-use axum::routing::{get, put};
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io::{Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
-use std::sync::Arc;
-use tokio::sync::mpsc;
-use tokio_stream::wrappers::ReceiverStream;
 
-/// Pieces of a stream that may wait for the other side.
-const QUEUE: usize = 2;
-const PIECE: usize = 256 << 10;
-
-pub(crate) fn routes(routes: Routes) -> Routes {
-    routes
-        .watched::<Import>(import)
-        .watched::<Export>(export)
-        .watched::<ExportArchive>(export_archive)
-        .watched::<ExportChanges>(export_changes)
-        .add::<ArchiveWrite>(put(archive_write))
-        .add::<ArchiveRead>(get(archive_read))
-}
-
-fn import(ask: &Ask, vault: Select, request: Import, watcher: &dyn Watcher) -> Reply<Import> {
+pub(crate) fn import(
+    ask: &Ask,
+    vault: Select,
+    request: Import,
+    watcher: &dyn Watcher,
+) -> Reply<Import> {
     let at = vault_path(&request.path, request.path_b64.as_ref())?;
     let host = host_path(&request.host_dir, request.host_dir_b64.as_ref())?;
     let from = match request.git_rev {
@@ -94,7 +71,12 @@ fn bring_in(
     })
 }
 
-fn export(ask: &Ask, vault: Select, request: Export, watcher: &dyn Watcher) -> Reply<Export> {
+pub(crate) fn export(
+    ask: &Ask,
+    vault: Select,
+    request: Export,
+    watcher: &dyn Watcher,
+) -> Reply<Export> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     let host = host_path(&request.host_dir, request.host_dir_b64.as_ref())?;
     let standing = match request.overwrite {
@@ -106,7 +88,7 @@ fn export(ask: &Ask, vault: Select, request: Export, watcher: &dyn Watcher) -> R
     Ok(exported(&path, host, report.map_err(at(&path))?))
 }
 
-fn export_archive(
+pub(crate) fn export_archive(
     ask: &Ask,
     vault: Select,
     request: ExportArchive,
@@ -154,7 +136,7 @@ fn runs_by_itself(found: Vec<RunsByItself>) -> Vec<RunsByItselfItem> {
     items.collect()
 }
 
-fn export_changes(
+pub(crate) fn export_changes(
     ask: &Ask,
     vault: Select,
     request: ExportChanges,
@@ -219,111 +201,32 @@ pub(crate) fn host_path(path: &HostPath, exact: Option<&Base64>) -> Result<PathB
     }
 }
 
-async fn archive_write(
-    State(app): State<Arc<App>>,
-    Path(vault): Path<String>,
-    request: Request,
-) -> Result<Response, Failure> {
-    let (at_work, log) = (app.enter(), app.place.log());
-    let select = parse_vault(&vault)?;
-    let (caller, asked, body) = query::<ArchiveWrite>(request)?;
-    let at = vault_path(&asked.path, asked.path_b64.as_ref())?;
-    let turn = app
-        .lanes
-        .enter(lane_of(ArchiveWrite::NAME), &caller)
-        .await?;
-    let bodies = Arc::clone(&app.bodies);
-    let ask = Ask::new(app, caller);
-    let here = Here::default();
-    let gone = here.0.clone();
-    let (pieces, mut arriving) = Arriving::new();
-    let work = tokio::task::spawn_blocking(move || {
-        let _under_way = (at_work, turn);
-        let exclude = asked.exclude.lines().map(str::to_owned).collect();
-        let import = avfs_runtime::Import {
-            vault: select,
-            at,
-            from: ImportFrom::Stream(&mut arriving),
-            filter: ImportFilter {
-                exclude,
-                gitignores: Gitignores::Taken,
-                max_depth: asked.max_depth,
-            },
-        };
-        let done = bring_in(&ask, import, &Caller { gone });
-        done.map(|answer| bodies::write(&answer, Vec::new()))
-    });
-    pass_on(body, pieces).await;
-    let answer = work.await;
-    drop(here);
-    let answer = answer.map_err(|_| Failure::panicked(&log))?;
-    answer?.send(&bodies).await
+pub(crate) fn archive_write(
+    ask: &Ask,
+    vault: Select,
+    request: ArchiveWrite,
+    archive: &mut dyn Read,
+    watcher: &dyn Watcher,
+) -> Reply<ArchiveWrite> {
+    let import = avfs_runtime::Import {
+        vault,
+        at: vault_path(&request.path, request.path_b64.as_ref())?,
+        from: ImportFrom::Stream(archive),
+        filter: ImportFilter {
+            exclude: request.exclude.lines().map(str::to_owned).collect(),
+            gitignores: Gitignores::Taken,
+            max_depth: request.max_depth,
+        },
+    };
+    bring_in(ask, import, watcher)
 }
 
-async fn archive_read(
-    State(app): State<Arc<App>>,
-    Path(vault): Path<String>,
-    request: Request,
-) -> Result<Response, Failure> {
-    let (at_work, log) = (app.enter(), app.place.log());
-    let select = parse_vault(&vault)?;
-    let (caller, asked, _) = query::<ArchiveRead>(request)?;
-    let path = vault_path(&asked.path, asked.path_b64.as_ref())?;
-    let turn = app.lanes.enter(lane_of(ArchiveRead::NAME), &caller).await?;
-    let ask = Ask::new(app, caller);
-    let (begun, first) = tokio::sync::oneshot::channel();
-    let (pieces, queue) = mpsc::channel::<io::Result<Vec<u8>>>(QUEUE);
-    tokio::task::spawn_blocking(move || {
-        let _under_way = (at_work, turn);
-        let mut leaving = Leaving {
-            pieces: pieces.clone(),
-            begun: Some(begun),
-            piece: Vec::with_capacity(PIECE),
-        };
-        let written = ask.session.archive(select, &path, &mut leaving);
-        match written.map_err(at(&path)) {
-            Ok(()) => drop(leaving.flush()),
-            Err(failure) => match leaving.begun.take() {
-                Some(begun) => drop(begun.send(Err(failure))),
-                // Too late for an answer: the stream breaks, and the client sees that.
-                None => {
-                    let detail = failure.problem().detail.clone();
-                    drop(pieces.blocking_send(Err(io::Error::other(detail))));
-                }
-            },
-        }
-    });
-    match first.await {
-        Ok(Ok(())) => {}
-        Ok(Err(failure)) => return Err(failure),
-        Err(_) => return Err(Failure::panicked(&log)),
-    }
-    let body = Body::from_stream(ReceiverStream::new(queue));
-    Ok(([(CONTENT_TYPE, "application/x-tar")], body).into_response())
-}
-
-/// An answer's body, from a thread that may wait. The answer begins with the first piece.
-struct Leaving {
-    pieces: mpsc::Sender<io::Result<Vec<u8>>>,
-    begun: Option<tokio::sync::oneshot::Sender<Result<(), Failure>>>,
-    piece: Vec<u8>,
-}
-
-impl Write for Leaving {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.piece.extend_from_slice(bytes);
-        if self.piece.len() >= PIECE {
-            self.flush()?;
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        if let Some(begun) = self.begun.take() {
-            let _ = begun.send(Ok(()));
-        }
-        let piece = std::mem::take(&mut self.piece);
-        let sent = self.pieces.blocking_send(Ok(piece));
-        sent.map_err(|_| io::ErrorKind::BrokenPipe.into())
-    }
+pub(crate) fn archive_read(
+    ask: &Ask,
+    vault: Select,
+    request: ArchiveRead,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let path = vault_path(&request.path, request.path_b64.as_ref())?;
+    ask.session.archive(vault, &path, out).map_err(at(&path))
 }

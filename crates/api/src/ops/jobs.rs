@@ -1,34 +1,21 @@
-//! Jobs over HTTP.
+//! Jobs.
 
 use super::envelope::{self, Asked, Ended};
-use super::errors::Failure;
-use super::exec::{Silent, accepts_events, event};
-use super::exec_input::{give_all, pass_on};
-use super::items;
-use super::routes::{Reply, Routes, blocking, by_method, parse, parse_vault, query, receive};
-use super::{App, Ask};
-use crate::bounds::lane_of;
+use super::failure::Failure;
+use super::handler::{Feed, Listener, Reply, Resume};
+use super::{Ask, input, items, parse};
 use crate::wire::{
-    Envelope, JobAnswer, JobItem, JobKill, JobKilled, JobList, JobListing, JobLogs, JobOffsets,
-    JobPoll, JobPolled, JobResize, JobStart, JobStarted, JobStatus, JobStdin, JobStdinTaken,
-    JobWait, JobWaited, JobWord, KilledWord, LifetimeWord, LogChunk, LogRange, Operation,
-    StartedWord, StdinItem, StreamWord, WindowItem, to_text,
+    Envelope, JobAnswer, JobEvent, JobItem, JobKill, JobKilled, JobList, JobListing, JobLogs,
+    JobOffsets, JobPoll, JobPolled, JobResize, JobStart, JobStarted, JobStatus, JobStdin,
+    JobStdinTaken, JobWait, JobWaited, JobWord, KilledWord, LifetimeWord, LogChunk, LogRange,
+    StartedWord, StreamWord, WindowItem, to_text,
 };
 use avfs_runtime::{
-    Control, ErrorKind, JobId, JobInfo, JobRequest, JobStart as Begun, JobState, Lifetime,
-    PART_MAX, Runtime, Session, Stdin, Stream, VaultName, WindowSize,
+    Cancel, Control, ErrorKind, JobId, JobInfo, JobRequest, JobStart as Begun, JobState, Lifetime,
+    OutputSink, PART_MAX, Runtime, Select, Session, Stdin, Stream, VaultName, Watcher, WindowSize,
 };
-use axum::body::BodyDataStream;
-use axum::extract::{Path, Request, State};
-use axum::response::sse::{Event, KeepAlive, Sse};
-use axum::response::{IntoResponse, Json, Response};
-use axum::routing::{get, post};
-use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::sync::mpsc;
-use tokio_stream::StreamExt;
-use tokio_stream::wrappers::ReceiverStream;
+use std::time::{Duration, Instant};
 
 /// How long a job with the lifetime `client` runs on by itself, if nobody says otherwise.
 const LEASE: Duration = Duration::from_secs(60);
@@ -36,59 +23,20 @@ const LEASE: Duration = Duration::from_secs(60);
 const WAIT_MAX: Duration = Duration::from_secs(30);
 /// How often somebody who follows a silent job is looked after.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long what nobody takes is still listened to.
-const DRAIN: Duration = Duration::from_millis(500);
 /// The most bytes in one event.
 const CHUNK: u64 = 16 << 10;
-/// Events a slow reader may leave waiting. The job itself never waits.
-const QUEUE: usize = 4;
 const TERM: i32 = 15;
 const KILL: i32 = 9;
 
-pub(crate) fn routes(routes: Routes) -> Routes {
-    routes
-        .add::<JobStart>(post(start))
-        .plain::<JobList>(list)
-        .plain::<JobPoll>(poll)
-        .add::<JobLogs>(get(logs))
-        .plain::<JobWait>(wait)
-        .plain::<JobKill>(kill)
-        .add::<JobStdin>(by_method::<JobStdin, _, _>(stdin))
-        .plain::<JobResize>(resize)
-}
-
-async fn start(
-    State(app): State<Arc<App>>,
-    Path(vault): Path<String>,
-    request: Request,
-) -> Result<Json<JobAnswer>, Failure> {
-    let at_work = app.enter();
-    let (caller, request) = receive::<JobStart>(&at_work, request).await?;
+/// Starts a job. Whoever goes away while it is held for approval is not waited for.
+pub(crate) fn start(
+    ask: &Ask,
+    vault: Select,
+    request: JobStart,
+    watcher: &dyn Watcher,
+) -> Reply<JobStart> {
     let lifetime = lifetime(&request)?;
-    let asked = Asked::for_job(parse_vault(&vault)?, request.exec)?;
-    let turn = app.lanes.enter(lane_of(JobStart::NAME), &caller).await?;
-    let log = app.place.log();
-    let session = app.runtime.by(caller.principal);
-    // It ends with this request: whoever goes away while the job is held for approval is not waited for.
-    let call = app.calls.begin(caller.principal)?;
-    let asker = Silent {
-        wishes: call.wishes(),
-    };
-    let begun = tokio::task::spawn_blocking(move || {
-        let _under_way = (at_work, turn);
-        begin(&session, asked, lifetime, &asker)
-    });
-    let answer = begun.await.map_err(|_| Failure::panicked(&log))?;
-    drop(call);
-    answer.map(Json)
-}
-
-fn begin(
-    runtime: &Session,
-    asked: Asked,
-    lifetime: Lifetime,
-    asker: &Silent,
-) -> Result<JobAnswer, Failure> {
+    let asked = Asked::for_job(vault, request.exec)?;
     let stdin = asked.stdin().cloned();
     let exec = asked.request(Stdin::Empty, Arc::<Control>::default());
     let request = JobRequest {
@@ -100,7 +48,7 @@ fn begin(
             serde_json::to_value(envelope).expect("wire types are plain data")
         }),
     };
-    let info = match runtime.job_start(request, asker)? {
+    let info = match ask.session.job_start(request, &Asker(watcher))? {
         Begun::Started(info) => info,
         Begun::Reported(report) => {
             let envelope = serde_json::from_value::<Envelope>(report);
@@ -108,16 +56,12 @@ fn begin(
             return Ok(JobAnswer::Refused(Box::new(envelope)));
         }
     };
-    let whole = match stdin {
-        None | Some(StdinItem::Live) => None,
-        Some(StdinItem::Text(text)) => Some(text.into_bytes()),
-        Some(StdinItem::Base64(bytes)) => Some(bytes.0),
-    };
     // A job that is over already reads nothing.
-    if let (Some(whole), Ok(input)) = (whole, runtime.job_input(info.id)) {
-        runtime.job_end_input(info.id)?;
-        // It ends when all is read, or when the command does.
-        tokio::runtime::Handle::current().spawn(give_all(input.into(), whole));
+    if let Some(whole) = stdin.as_ref().and_then(input::whole)
+        && let Ok(pipe) = ask.session.job_input(info.id)
+    {
+        ask.session.job_end_input(info.id)?;
+        input::give_all(pipe.into(), whole);
     }
     Ok(JobAnswer::Started(JobStarted {
         job_id: info.id.number(),
@@ -126,6 +70,17 @@ fn begin(
         vault: info.vault.to_string(),
         lifetime: lifetime_word(info.lifetime),
     }))
+}
+
+/// Whoever asks for a job hears nothing of it but the answer.
+struct Asker<'a>(&'a dyn Watcher);
+
+impl OutputSink for Asker<'_> {
+    fn output(&self, _: Stream, _: &[u8], _: Option<Instant>) {}
+
+    fn cancelled(&self) -> Option<Cancel> {
+        self.0.cancelled().then_some(Cancel::Leave)
+    }
 }
 
 fn lifetime(request: &JobStart) -> Result<Lifetime, Failure> {
@@ -152,7 +107,7 @@ fn lifetime_word(lifetime: Lifetime) -> LifetimeWord {
     }
 }
 
-fn list(ask: &Ask, request: JobList) -> Reply<JobList> {
+pub(crate) fn list(ask: &Ask, request: JobList) -> Reply<JobList> {
     let vault: Option<VaultName> = request.vault.as_deref().map(parse).transpose()?;
     let mut jobs = ask.session.job_list(vault.as_ref());
     jobs.retain(|job| !request.running || job.is_running());
@@ -213,7 +168,7 @@ fn item(info: &JobInfo) -> JobItem {
     item
 }
 
-fn poll(ask: &Ask, request: JobPoll) -> Reply<JobPoll> {
+pub(crate) fn poll(ask: &Ask, request: JobPoll) -> Reply<JobPoll> {
     let id = JobId::new(request.job_id);
     let _attending = ask.session.job_attend(id)?;
     // Before the logs: of a job that is over now, they are whole.
@@ -267,7 +222,7 @@ fn kept_envelope(runtime: &Session, id: JobId) -> Result<Option<Box<Envelope>>, 
     Ok(report.and_then(|report| serde_json::from_value(report).ok()))
 }
 
-fn wait(ask: &Ask, request: JobWait) -> Reply<JobWait> {
+pub(crate) fn wait(ask: &Ask, request: JobWait) -> Reply<JobWait> {
     let id = JobId::new(request.job_id);
     let _attending = ask.session.job_attend(id)?;
     let patience = request.timeout_ms.map_or(WAIT_MAX, Duration::from_millis);
@@ -281,7 +236,7 @@ fn wait(ask: &Ask, request: JobWait) -> Reply<JobWait> {
     })
 }
 
-fn kill(ask: &Ask, request: JobKill) -> Reply<JobKill> {
+pub(crate) fn kill(ask: &Ask, request: JobKill) -> Reply<JobKill> {
     let id = JobId::new(request.job_id);
     let info = ask.session.job_kill(id, request.signal)?;
     Ok(JobKilled {
@@ -294,7 +249,7 @@ fn kill(ask: &Ask, request: JobKill) -> Reply<JobKill> {
     })
 }
 
-fn resize(ask: &Ask, request: JobResize) -> Reply<JobResize> {
+pub(crate) fn resize(ask: &Ask, request: JobResize) -> Reply<JobResize> {
     let id = JobId::new(request.job_id);
     let _attending = ask.session.job_attend(id)?;
     let size = WindowSize {
@@ -308,114 +263,92 @@ fn resize(ask: &Ask, request: JobResize) -> Reply<JobResize> {
     })
 }
 
-async fn stdin(
-    State(app): State<Arc<App>>,
-    request: Request,
-) -> Result<Json<JobStdinTaken>, Failure> {
-    let _at_work = app.enter();
-    let (caller, JobStdin { job_id, eof }, body) = query(request)?;
-    let session = app.runtime.by(caller.principal);
-    let id = JobId::new(job_id);
-    let mut body = body.into_data_stream();
-    let taken = take_input(&session, id, &mut body).await;
-    // Whoever is still sending would not hear the answer.
-    let _ = tokio::time::timeout(DRAIN, async { while body.next().await.is_some() {} }).await;
-    let bytes = taken?;
-    if eof {
-        session.job_end_input(id)?;
-    }
-    Ok(Json(JobStdinTaken { job_id, bytes, eof }))
-}
-
-async fn take_input(
-    runtime: &Session,
-    id: JobId,
-    body: &mut BodyDataStream,
-) -> Result<u64, Failure> {
-    let _attending = runtime.job_attend(id)?;
-    let input = runtime.job_input(id)?;
-    Ok(pass_on(body, input.into()).await)
-}
-
-async fn logs(State(app): State<Arc<App>>, request: Request) -> Result<Response, Failure> {
-    let at_work = app.enter();
-    let wants_events = accepts_events(request.headers());
-    let resumed = resumed(&request);
-    let (caller, mut request) = receive::<JobLogs>(&at_work, request).await?;
-    if let Some([stdout, stderr]) = resumed {
-        (request.stdout_offset, request.stderr_offset) = (stdout, stderr);
-    }
-    if !wants_events {
-        let poll_request = JobPoll {
-            job_id: request.job_id,
-            stdout_offset: request.stdout_offset,
-            stderr_offset: request.stderr_offset,
-            ..JobPoll::default()
-        };
-        return blocking::<JobPoll, _>(app, at_work, caller, move |ask| poll(ask, poll_request))
-            .await;
-    }
-    let turn = app.lanes.enter(lane_of(JobLogs::NAME), &caller).await?;
-    let ask = Ask::new(app, caller);
-    ask.session.job(JobId::new(request.job_id))?;
-    let (events, queue) = mpsc::channel::<Event>(QUEUE);
-    tokio::task::spawn_blocking(move || {
-        let _under_way = (at_work, turn);
-        if let Err(Some(failure)) = follow(&ask.session, &request, &events) {
-            // An error here means that nobody is left to be told.
-            let _ = events.blocking_send(event("error", failure.problem()));
+pub(crate) fn stdin(ask: &Ask, request: JobStdin) -> Result<Feed<JobStdin>, Failure> {
+    let JobStdin { job_id, eof } = request;
+    let (id, session) = (JobId::new(job_id), ask.session.clone());
+    let attending = session.job_attend(id)?;
+    let pipe = session.job_input(id)?.into();
+    let done = move |bytes| {
+        drop(attending);
+        if eof {
+            session.job_end_input(id)?;
         }
-    });
-    let events = ReceiverStream::new(queue).map(Ok::<_, Infallible>);
-    Ok(Sse::new(events)
-        .keep_alive(KeepAlive::default())
-        .into_response())
+        Ok(JobStdinTaken { job_id, bytes, eof })
+    };
+    Ok(Feed {
+        pipe,
+        done: Box::new(done),
+    })
 }
 
-/// The offsets after the last event that a client has seen.
-fn resumed(request: &Request) -> Option<[u64; 2]> {
-    let last = request.headers().get("last-event-id")?.to_str().ok()?;
-    let (stdout, stderr) = last.split_once('-')?;
-    Some([stdout.parse().ok()?, stderr.parse().ok()?])
+/// A part of the logs.
+pub(crate) fn logs(ask: &Ask, request: JobLogs, resume: Resume) -> Reply<JobLogs> {
+    let [stdout_offset, stderr_offset] = offsets(&request, resume);
+    let request = JobPoll {
+        job_id: request.job_id,
+        stdout_offset,
+        stderr_offset,
+        ..JobPoll::default()
+    };
+    poll(ask, request)
 }
 
-/// Tells what a job writes until it is over, or, with no failure, until nobody listens.
-fn follow(
-    runtime: &Session,
-    request: &JobLogs,
-    events: &mpsc::Sender<Event>,
-) -> Result<(), Option<Failure>> {
-    let failed = |error: avfs_runtime::Error| Some(Failure::from(error));
+fn offsets(request: &JobLogs, resume: Resume) -> [u64; 2] {
+    resume.unwrap_or([request.stdout_offset, request.stderr_offset])
+}
+
+/// All of the logs from there on, for whoever listens.
+pub(crate) fn follow(ask: &Ask, request: JobLogs, resume: Resume) -> Result<Following, Failure> {
     let id = JobId::new(request.job_id);
-    let _attending = runtime.job_attend(id).map_err(failed)?;
-    let mut at = [request.stdout_offset, request.stderr_offset];
-    let wanted: Vec<(usize, Stream)> = [(0, Stream::Stdout), (1, Stream::Stderr)]
-        .into_iter()
-        .filter(|(_, stream)| request.stream.is_none_or(|only| word(*stream) == only))
-        .collect();
-    loop {
-        // Of a stream that is not wanted there is never more.
-        let reached = [0, 1].map(|n| match wanted.iter().any(|(index, _)| *index == n) {
-            true => at[n],
-            false => u64::MAX,
-        });
-        let info = runtime.job_more(id, reached, LOOK).map_err(failed)?;
-        for (index, stream) in &wanted {
-            while at[*index] < info.kept[*index] {
-                let part = runtime.job_read(id, *stream, at[*index], CHUNK);
-                let part = part.map_err(failed)?;
-                at[*index] += part.bytes.len() as u64;
-                let chunk = LogChunk::new(part.from, part.bytes);
-                let told = event(stream.name(), &chunk).id(format!("{}-{}", at[0], at[1]));
-                events.blocking_send(told).map_err(|_| None)?;
+    ask.session.job(id)?;
+    Ok(Following {
+        session: ask.session.clone(),
+        id,
+        at: offsets(&request, resume),
+        only: request.stream,
+    })
+}
+
+/// A job whose logs are followed.
+pub(crate) struct Following {
+    session: Session,
+    id: JobId,
+    /// Where in each stream it begins.
+    pub at: [u64; 2],
+    only: Option<StreamWord>,
+}
+
+impl Following {
+    /// Tells what the job writes until it is over, or until nobody listens.
+    pub fn tell(self, listener: &dyn Listener<JobEvent>) -> Result<(), Failure> {
+        let _attending = self.session.job_attend(self.id)?;
+        let mut at = self.at;
+        let wanted: Vec<(usize, Stream)> = [(0, Stream::Stdout), (1, Stream::Stderr)]
+            .into_iter()
+            .filter(|(_, stream)| self.only.is_none_or(|only| word(*stream) == only))
+            .collect();
+        loop {
+            // Of a stream that is not wanted there is never more.
+            let reached = [0, 1].map(|n| match wanted.iter().any(|(index, _)| *index == n) {
+                true => at[n],
+                false => u64::MAX,
+            });
+            let info = self.session.job_more(self.id, reached, LOOK)?;
+            for (index, stream) in &wanted {
+                while at[*index] < info.kept[*index] && !listener.is_gone() {
+                    let part = self.session.job_read(self.id, *stream, at[*index], CHUNK)?;
+                    at[*index] += part.bytes.len() as u64;
+                    let chunk = LogChunk::new(part.from, part.bytes);
+                    listener.tell(JobEvent::Output(word(*stream), chunk), &|| true);
+                }
             }
-        }
-        if events.is_closed() {
-            return Err(None);
-        }
-        if !info.is_running() {
-            let end = event("end", &item(&info)).id(format!("{}-{}", at[0], at[1]));
-            return events.blocking_send(end).map_err(|_| None);
+            if listener.is_gone() {
+                return Ok(());
+            }
+            if !info.is_running() {
+                listener.tell(JobEvent::End(Box::new(item(&info))), &|| true);
+                return Ok(());
+            }
         }
     }
 }

@@ -1,10 +1,9 @@
-//! Rules over HTTP.
+//! Rules.
 
-use super::Ask;
 use super::envelope;
-use super::errors::Failure;
+use super::failure::Failure;
 use super::files::vault_path;
-use super::routes::{Reply, Routes};
+use super::{Ask, Reply};
 use crate::wire::{
     ExampleItem, PolicyChanged, PolicyExplain, PolicyExplained, PolicyList, PolicyListing,
     PolicySet, PolicySourceItem, PolicyTest, PolicyTested, PolicyValidate, PolicyWrite,
@@ -14,17 +13,7 @@ use avfs_runtime::{
     Example, ExecCommand, Level, ListedRule, PolicyNetwork as Network, PolicyQuestion, Select,
 };
 
-pub(crate) fn routes(routes: Routes) -> Routes {
-    routes
-        .on_vault::<PolicyList>(list)
-        .on_vault::<PolicyExplain>(explain)
-        .on_vault::<PolicyTest>(test)
-        .on_vault::<PolicySet>(set)
-        .plain::<PolicyWrite>(write)
-        .plain::<PolicyValidate>(validate)
-}
-
-fn list(ask: &Ask, vault: Select, _: PolicyList) -> Reply<PolicyList> {
+pub(crate) fn list(ask: &Ask, vault: Select, _: PolicyList) -> Reply<PolicyList> {
     let listing = ask.session.policy_list(vault)?;
     let sources = listing.sources.into_iter().map(|source| PolicySourceItem {
         level: source.level.as_str().into(),
@@ -55,7 +44,7 @@ fn rule(rule: ListedRule) -> RuleItem {
     }
 }
 
-fn explain(ask: &Ask, vault: Select, request: PolicyExplain) -> Reply<PolicyExplain> {
+pub(crate) fn explain(ask: &Ask, vault: Select, request: PolicyExplain) -> Reply<PolicyExplain> {
     let command = match (request.shell, request.argv.is_empty()) {
         (Some(text), true) => ExecCommand::Shell(text),
         (None, false) => {
@@ -79,7 +68,7 @@ fn explain(ask: &Ask, vault: Select, request: PolicyExplain) -> Reply<PolicyExpl
     })
 }
 
-fn write(ask: &Ask, request: PolicyWrite) -> Reply<PolicyWrite> {
+pub(crate) fn write(ask: &Ask, request: PolicyWrite) -> Reply<PolicyWrite> {
     let level = word("level", Some(&request.level), &LEVELS)?;
     let seen = request.seen.as_deref();
     let name = ask.session.policy_write(level, seen, &request.text)?;
@@ -105,11 +94,11 @@ fn word<T: Copy>(what: &str, text: Option<&str>, all: &[(&str, T)]) -> Result<T,
         .ok_or_else(|| Failure::invalid(format!("{text:?} is no {what}")))
 }
 
-fn test(ask: &Ask, vault: Select, _: PolicyTest) -> Reply<PolicyTest> {
+pub(crate) fn test(ask: &Ask, vault: Select, _: PolicyTest) -> Reply<PolicyTest> {
     Ok(tested(ask.session.policy_test(vault)?))
 }
 
-fn validate(ask: &Ask, request: PolicyValidate) -> Reply<PolicyValidate> {
+pub(crate) fn validate(ask: &Ask, request: PolicyValidate) -> Reply<PolicyValidate> {
     let level = word("level", Some(&request.level), &LEVELS)?;
     Ok(tested(ask.session.policy_validate(level, request.text)?))
 }
@@ -130,7 +119,7 @@ fn tested(examples: Vec<Example>) -> PolicyTested {
     }
 }
 
-fn set(ask: &Ask, vault: Select, request: PolicySet) -> Reply<PolicySet> {
+pub(crate) fn set(ask: &Ask, vault: Select, request: PolicySet) -> Reply<PolicySet> {
     let (seen, text) = (request.seen.as_deref(), request.text.as_deref());
     let vault = ask.session.policy_set(vault, seen, text)?;
     let listing = ask.session.policy_list(Select::Named(vault.clone()))?;

@@ -1,4 +1,4 @@
-//! For tests: which fields the requests have, and of which types, as serde sees them.
+//! Which fields the requests have, and of which types, as serde sees them.
 
 use super::Operation;
 use serde::de::value::StrDeserializer;
@@ -6,6 +6,7 @@ use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, MapAccess, SeqAccess, VariantAccess, Visitor,
 };
 use serde::forward_to_deserialize_any;
+use serde_json::{Map, Value, json};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
@@ -14,7 +15,48 @@ pub(super) struct Field {
     /// Its name, behind those of the fields that it is in.
     pub path: String,
     /// The names of the types that it is made of.
-    pub types: Vec<&'static str>,
+    types: Vec<&'static str>,
+    /// What it holds, in words; nothing where it has fields of its own.
+    pub shape: String,
+}
+
+impl Field {
+    /// Whether it names a file or directory of the host.
+    pub fn names_the_host(&self) -> bool {
+        self.types.contains(&"HostPath")
+    }
+
+    /// Some value that such a field takes.
+    fn example(&self) -> Value {
+        match self.shape.as_str() {
+            // What numbers of calls are, too.
+            "text" => json!("0".repeat(32)),
+            "number" => json!(0),
+            "true or false" => json!(false),
+            "" => json!({}),
+            shape if shape.starts_with("list") => json!([]),
+            shape if shape.starts_with("map") => json!({}),
+            shape => json!(shape.split('`').nth(1)),
+        }
+    }
+}
+
+/// The smallest request that can be read: a value for every field without a default. Serde names one such field after
+/// the other.
+pub(super) fn smallest<O: Operation>() -> Map<String, Value> {
+    let fields = fields_of::<O>();
+    let mut request = Map::new();
+    while let Err(error) = serde_json::from_value::<O>(Value::Object(request.clone())) {
+        let error = error.to_string();
+        let name = error.strip_prefix("missing field `");
+        let name = name.and_then(|rest| rest.split('`').next());
+        let field = fields.iter().find(|field| Some(&*field.path) == name);
+        let Some(field) = field.filter(|field| !request.contains_key(&field.path)) else {
+            break;
+        };
+        request.insert(field.path.clone(), field.example());
+    }
+    request
 }
 
 /// The way to a field: at every struct or enum the number of a field or variant.
@@ -40,6 +82,7 @@ pub(super) fn fields_of<O: Operation>() -> Vec<Field> {
         fields.push(Field {
             path: seen.names.join("."),
             types: seen.types,
+            shape: seen.shape,
         });
     }
     fields
@@ -51,6 +94,7 @@ struct Seen {
     types: Vec<&'static str>,
     /// How many fields or variants there are at the end of the way.
     below: usize,
+    shape: String,
 }
 
 #[derive(Copy, Clone)]
@@ -80,13 +124,31 @@ impl<'a> Look<'a> {
     fn note(self, name: &'static str) {
         self.seen.borrow_mut().types.push(name);
     }
+
+    /// Adds to what the field holds, and goes no further.
+    fn end<T>(self, shape: &str) -> Result<T, Error> {
+        self.seen.borrow_mut().shape.push_str(shape);
+        over()
+    }
 }
 
 impl<'de> Deserializer<'de> for Look<'_> {
     type Error = Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Error> {
-        over()
+        self.end("number")
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Error> {
+        self.end("true or false")
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Error> {
+        self.end("text")
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Error> {
+        self.end("text")
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
@@ -103,10 +165,12 @@ impl<'de> Deserializer<'de> for Look<'_> {
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.seen.borrow_mut().shape.push_str("list of ");
         visitor.visit_seq(Inside(self))
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        self.seen.borrow_mut().shape.push_str("map of text to ");
         visitor.visit_map(Pairs {
             key: "key",
             value: self,
@@ -138,13 +202,13 @@ impl<'de> Deserializer<'de> for Look<'_> {
             Some((variant, inside)) => visitor.visit_enum(Chosen { variant, inside }),
             None => {
                 self.note(name);
-                over()
+                self.end(&format!("`{}`", variants.join("`, `")))
             }
         }
     }
 
     forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf unit
+        i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char bytes byte_buf unit
         unit_struct tuple tuple_struct identifier ignored_any
     }
 }

@@ -1,7 +1,7 @@
 //! Taking turns: how many requests of each kind are under way, of agents and of one process.
 
 use super::caller::Caller;
-use super::errors::Failure;
+use super::failure::Failure;
 use crate::bounds::{LANES, LaneBound};
 use avfs_runtime::{ErrorKind, PrincipalKind};
 use std::collections::HashMap;
@@ -92,8 +92,8 @@ fn full(bound: &LaneBound) -> Failure {
 mod tests {
     use super::*;
     use crate::bounds::{SHORT, WAIT};
-    use crate::http::Peer;
-    use crate::wire::Class;
+    use crate::ops::caller::{Grant, Peer};
+    use crate::table::Class;
     use avfs_runtime::Principal;
     use std::time::Duration;
 
@@ -106,7 +106,12 @@ mod tests {
             Class::Agent => Principal::AGENT,
             Class::Owner => Principal::OWNER,
         };
-        Caller { principal, peer }
+        Caller {
+            class,
+            principal,
+            peer,
+            grant: Grant::default(),
+        }
     }
 
     #[tokio::test]

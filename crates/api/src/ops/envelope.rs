@@ -1,8 +1,8 @@
 //! The request of an exec as the runtime wants it, and its report as the envelope tells it.
 
 use super::envelope_approval;
-use super::errors::Failure;
 use super::exec_options;
+use super::failure::Failure;
 use super::files::vault_path;
 use super::items;
 use crate::wire::{

@@ -1,10 +1,9 @@
-//! Tags and metadata over HTTP.
+//! Tags and metadata.
 
-use super::Ask;
-use super::errors::Failure;
+use super::failure::Failure;
 use super::files::{at, vault_path};
 use super::items;
-use super::routes::{Reply, Routes, parse};
+use super::{Ask, Reply, parse};
 use crate::wire::{
     AllTags, Base64, MetaChanged, MetaDelete, MetaGet, MetaImport, MetaImported, MetaList,
     MetaListing, MetaSet, MetaValue, Tag, TagDelete, TagDeleted, TagItem, TagList, TagListAll,
@@ -12,29 +11,14 @@ use crate::wire::{
 };
 use avfs_runtime::{LabelChange, LabelName, Labelled, Select};
 
-pub(crate) fn routes(routes: Routes) -> Routes {
-    routes
-        .on_vault::<Tag>(tag)
-        .on_vault::<Untag>(untag)
-        .on_vault::<TagList>(tag_list)
-        .on_vault::<TagListAll>(tag_list_all)
-        .on_vault::<TagDelete>(tag_delete)
-        .on_vault::<TagRename>(tag_rename)
-        .on_vault::<MetaList>(meta_list)
-        .on_vault::<MetaGet>(meta_get)
-        .on_vault::<MetaSet>(meta_set)
-        .on_vault::<MetaDelete>(meta_delete)
-        .on_vault::<MetaImport>(meta_import)
-}
-
-fn tag(ask: &Ask, vault: Select, request: Tag) -> Reply<Tag> {
+pub(crate) fn tag(ask: &Ask, vault: Select, request: Tag) -> Reply<Tag> {
     let change = LabelChange::Tag(parse(&request.tag)?);
     let path = (&request.path[..], request.path_b64.as_ref());
     let labelled = change_labels(ask, vault, path, &[change])?;
     Ok(tagged(labelled, request.tag, "added"))
 }
 
-fn untag(ask: &Ask, vault: Select, request: Untag) -> Reply<Untag> {
+pub(crate) fn untag(ask: &Ask, vault: Select, request: Untag) -> Reply<Untag> {
     let change = LabelChange::Untag(parse(&request.tag)?);
     let path = (&request.path[..], request.path_b64.as_ref());
     let labelled = change_labels(ask, vault, path, &[change])?;
@@ -52,7 +36,7 @@ fn tagged(labelled: Labelled, tag: String, action: &str) -> Tagged {
     }
 }
 
-fn tag_list(ask: &Ask, vault: Select, request: TagList) -> Reply<TagList> {
+pub(crate) fn tag_list(ask: &Ask, vault: Select, request: TagList) -> Reply<TagList> {
     let labelled = labels(ask, vault, (&request.path, request.path_b64.as_ref()))?;
     let (path, path_b64) = items::path(&labelled.path);
     Ok(TagListing {
@@ -62,7 +46,7 @@ fn tag_list(ask: &Ask, vault: Select, request: TagList) -> Reply<TagList> {
     })
 }
 
-fn tag_list_all(ask: &Ask, vault: Select, _: TagListAll) -> Reply<TagListAll> {
+pub(crate) fn tag_list_all(ask: &Ask, vault: Select, _: TagListAll) -> Reply<TagListAll> {
     let tags = ask.session.tags(vault)?;
     Ok(AllTags {
         count: tags.len(),
@@ -76,7 +60,7 @@ fn tag_list_all(ask: &Ask, vault: Select, _: TagListAll) -> Reply<TagListAll> {
     })
 }
 
-fn tag_delete(ask: &Ask, vault: Select, request: TagDelete) -> Reply<TagDelete> {
+pub(crate) fn tag_delete(ask: &Ask, vault: Select, request: TagDelete) -> Reply<TagDelete> {
     let file_count = ask.session.retag(vault, &parse(&request.tag)?, None)?;
     Ok(TagDeleted {
         tag: request.tag,
@@ -85,7 +69,7 @@ fn tag_delete(ask: &Ask, vault: Select, request: TagDelete) -> Reply<TagDelete> 
     })
 }
 
-fn tag_rename(ask: &Ask, vault: Select, request: TagRename) -> Reply<TagRename> {
+pub(crate) fn tag_rename(ask: &Ask, vault: Select, request: TagRename) -> Reply<TagRename> {
     let new: LabelName = parse(&request.new_name)?;
     let old = parse(&request.old_name)?;
     let file_count = ask.session.retag(vault, &old, Some(&new))?;
@@ -97,7 +81,7 @@ fn tag_rename(ask: &Ask, vault: Select, request: TagRename) -> Reply<TagRename> 
     })
 }
 
-fn meta_list(ask: &Ask, vault: Select, request: MetaList) -> Reply<MetaList> {
+pub(crate) fn meta_list(ask: &Ask, vault: Select, request: MetaList) -> Reply<MetaList> {
     let labelled = labels(ask, vault, (&request.path, request.path_b64.as_ref()))?;
     let (path, path_b64) = items::path(&labelled.path);
     Ok(MetaListing {
@@ -107,7 +91,7 @@ fn meta_list(ask: &Ask, vault: Select, request: MetaList) -> Reply<MetaList> {
     })
 }
 
-fn meta_get(ask: &Ask, vault: Select, request: MetaGet) -> Reply<MetaGet> {
+pub(crate) fn meta_get(ask: &Ask, vault: Select, request: MetaGet) -> Reply<MetaGet> {
     let key: LabelName = parse(&request.key)?;
     let labelled = labels(ask, vault, (&request.path, request.path_b64.as_ref()))?;
     let value = labelled.labels.metadata.get(key.as_str()).cloned();
@@ -128,7 +112,7 @@ fn meta_get(ask: &Ask, vault: Select, request: MetaGet) -> Reply<MetaGet> {
     })
 }
 
-fn meta_set(ask: &Ask, vault: Select, request: MetaSet) -> Reply<MetaSet> {
+pub(crate) fn meta_set(ask: &Ask, vault: Select, request: MetaSet) -> Reply<MetaSet> {
     let change = LabelChange::Set(parse(&request.key)?, request.value.clone());
     let path = (&request.path[..], request.path_b64.as_ref());
     let labelled = change_labels(ask, vault, path, &[change])?;
@@ -140,7 +124,7 @@ fn meta_set(ask: &Ask, vault: Select, request: MetaSet) -> Reply<MetaSet> {
     ))
 }
 
-fn meta_delete(ask: &Ask, vault: Select, request: MetaDelete) -> Reply<MetaDelete> {
+pub(crate) fn meta_delete(ask: &Ask, vault: Select, request: MetaDelete) -> Reply<MetaDelete> {
     let change = LabelChange::Unset(parse(&request.key)?);
     let path = (&request.path[..], request.path_b64.as_ref());
     let labelled = change_labels(ask, vault, path, &[change])?;
@@ -164,7 +148,7 @@ fn meta_changed(
     }
 }
 
-fn meta_import(ask: &Ask, vault: Select, request: MetaImport) -> Reply<MetaImport> {
+pub(crate) fn meta_import(ask: &Ask, vault: Select, request: MetaImport) -> Reply<MetaImport> {
     let set = |(key, value): (&String, &String)| {
         Ok::<_, Failure>(LabelChange::Set(parse(key)?, value.clone()))
     };

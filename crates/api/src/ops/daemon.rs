@@ -1,15 +1,10 @@
-//! The daemon over HTTP: its state, and its end.
+//! The daemon: its state, and its end.
 
-use super::Ask;
-use super::routes::{Reply, Routes};
+use super::{Ask, Reply};
 use crate::wire::{Daemon, DaemonState, DaemonStop, DaemonStopping, VERSION};
 use std::time::Duration;
 
-pub(crate) fn routes(routes: Routes) -> Routes {
-    routes.plain::<Daemon>(state).plain::<DaemonStop>(stop)
-}
-
-fn state(ask: &Ask, _: Daemon) -> Reply<Daemon> {
+pub(crate) fn state(ask: &Ask, _: Daemon) -> Reply<Daemon> {
     let activity = ask.session.activity();
     Ok(DaemonState {
         pid: std::process::id(),
@@ -26,7 +21,7 @@ fn state(ask: &Ask, _: Daemon) -> Reply<Daemon> {
     })
 }
 
-fn stop(ask: &Ask, request: DaemonStop) -> Reply<DaemonStop> {
+pub(crate) fn stop(ask: &Ask, request: DaemonStop) -> Reply<DaemonStop> {
     if !request.force {
         super::jobs::detached(&ask.session)?;
     }

@@ -1,9 +1,8 @@
 //! Approvals over HTTP, and who may give them.
 
-use super::Ask;
 use super::caller::{Caller, Peer};
 use super::items;
-use super::routes::{Reply, Routes, parse};
+use super::{Ask, Reply, parse};
 use crate::wire::{
     ApprovalApprove, ApprovalDeny, ApprovalDetails, ApprovalItem, ApprovalList, ApprovalListing,
     ApprovalReady, ApprovalSetup, ApprovalShow, CURRENT, TriedItem,
@@ -14,15 +13,6 @@ use avfs_runtime::{
 };
 use rustix::process::geteuid;
 use std::time::Duration;
-
-pub(crate) fn routes(routes: Routes) -> Routes {
-    routes
-        .plain::<ApprovalSetup>(setup)
-        .plain::<ApprovalList>(list)
-        .plain::<ApprovalShow>(show)
-        .plain::<ApprovalApprove>(approve)
-        .plain::<ApprovalDeny>(deny)
-}
 
 /// What a caller can show. A passphrase counts only from a process with a terminal; and only who is another user by
 /// the kernel's word needs none.
@@ -47,13 +37,13 @@ fn at_a_terminal(peer: Peer) -> bool {
     terminal.is_some_and(|number| number != "0")
 }
 
-fn setup(ask: &Ask, request: ApprovalSetup) -> Reply<ApprovalSetup> {
+pub(crate) fn setup(ask: &Ask, request: ApprovalSetup) -> Reply<ApprovalSetup> {
     let proof = proof(&ask.caller, request.old);
     ask.session.approval_setup(&request.passphrase, &proof)?;
     Ok(ApprovalReady { set_up: true })
 }
 
-fn list(ask: &Ask, request: ApprovalList) -> Reply<ApprovalList> {
+pub(crate) fn list(ask: &Ask, request: ApprovalList) -> Reply<ApprovalList> {
     let vault = match request.vault.as_deref() {
         None => None,
         Some(CURRENT) => Some(Select::Current),
@@ -66,7 +56,7 @@ fn list(ask: &Ask, request: ApprovalList) -> Reply<ApprovalList> {
     })
 }
 
-fn show(ask: &Ask, request: ApprovalShow) -> Reply<ApprovalShow> {
+pub(crate) fn show(ask: &Ask, request: ApprovalShow) -> Reply<ApprovalShow> {
     let details = ask.session.approval_show(parse(&request.id)?)?;
     let changed = details.shown.changed;
     Ok(ApprovalDetails {
@@ -81,7 +71,7 @@ fn show(ask: &Ask, request: ApprovalShow) -> Reply<ApprovalShow> {
     })
 }
 
-fn approve(ask: &Ask, request: ApprovalApprove) -> Reply<ApprovalApprove> {
+pub(crate) fn approve(ask: &Ask, request: ApprovalApprove) -> Reply<ApprovalApprove> {
     let proof = proof(&ask.caller, request.passphrase);
     let lifetime = request
         .lifetime_ms
@@ -93,7 +83,7 @@ fn approve(ask: &Ask, request: ApprovalApprove) -> Reply<ApprovalApprove> {
     Ok(item(&approved))
 }
 
-fn deny(ask: &Ask, request: ApprovalDeny) -> Reply<ApprovalDeny> {
+pub(crate) fn deny(ask: &Ask, request: ApprovalDeny) -> Reply<ApprovalDeny> {
     Ok(item(&ask.session.approval_deny(parse(&request.id)?)?))
 }
 

@@ -1,9 +1,8 @@
-//! Files over HTTP.
+//! Files.
 
-use super::Ask;
-use super::errors::Failure;
+use super::failure::Failure;
 use super::items;
-use super::routes::{Reply, Routes, parse};
+use super::{Ask, Reply, parse};
 use crate::wire::{
     Base64, Cat, FileBody, Listing, Ls, MadeDirectory, Mkdir, Moved, Mv, Removed, Rm, Write,
     Written, from_text, to_text,
@@ -13,17 +12,7 @@ use avfs_runtime::{
 };
 use std::io::Read;
 
-pub(crate) fn routes(routes: Routes) -> Routes {
-    routes
-        .on_vault::<Ls>(ls)
-        .on_vault::<Cat>(cat)
-        .on_vault::<Write>(write)
-        .on_vault::<Mkdir>(mkdir)
-        .on_vault::<Rm>(rm)
-        .on_vault::<Mv>(mv)
-}
-
-fn ls(ask: &Ask, vault: Select, request: Ls) -> Reply<Ls> {
+pub(crate) fn ls(ask: &Ask, vault: Select, request: Ls) -> Reply<Ls> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     let after = request.after.as_deref();
     let asked = ListRequest {
@@ -37,7 +26,7 @@ fn ls(ask: &Ask, vault: Select, request: Ls) -> Reply<Ls> {
     })
 }
 
-fn cat(ask: &Ask, vault: Select, request: Cat) -> Reply<Cat> {
+pub(crate) fn cat(ask: &Ask, vault: Select, request: Cat) -> Reply<Cat> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     let options = ReadOptions {
         version: request.version,
@@ -63,7 +52,7 @@ fn cat(ask: &Ask, vault: Select, request: Cat) -> Reply<Cat> {
     })
 }
 
-fn write(ask: &Ask, vault: Select, request: Write) -> Reply<Write> {
+pub(crate) fn write(ask: &Ask, vault: Select, request: Write) -> Reply<Write> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     let mut content = match &request.content_b64 {
         Some(exact) => &exact.0[..],
@@ -109,7 +98,7 @@ pub(crate) fn store(
     })
 }
 
-fn mkdir(ask: &Ask, vault: Select, request: Mkdir) -> Reply<Mkdir> {
+pub(crate) fn mkdir(ask: &Ask, vault: Select, request: Mkdir) -> Reply<Mkdir> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     ask.session
         .mkdir(vault, &path, parents(request.parents))
@@ -122,7 +111,7 @@ fn mkdir(ask: &Ask, vault: Select, request: Mkdir) -> Reply<Mkdir> {
     })
 }
 
-fn rm(ask: &Ask, vault: Select, request: Rm) -> Reply<Rm> {
+pub(crate) fn rm(ask: &Ask, vault: Select, request: Rm) -> Reply<Rm> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     // Whether the vault exists is no question of `force`.
     ask.session.vault_info(vault.clone())?;
@@ -144,7 +133,7 @@ fn rm(ask: &Ask, vault: Select, request: Rm) -> Reply<Rm> {
     })
 }
 
-fn mv(ask: &Ask, vault: Select, request: Mv) -> Reply<Mv> {
+pub(crate) fn mv(ask: &Ask, vault: Select, request: Mv) -> Reply<Mv> {
     let source = vault_path(&request.source, request.source_b64.as_ref())?;
     let destination = vault_path(&request.destination, request.destination_b64.as_ref())?;
     let ended_at = ask

@@ -1,9 +1,8 @@
-//! Checkpoints over HTTP.
+//! Checkpoints.
 
-use super::Ask;
-use super::errors::Failure;
+use super::failure::Failure;
 use super::items;
-use super::routes::{Reply, Routes, parse};
+use super::{Ask, Reply, parse};
 use crate::wire::{
     CheckpointDelete, CheckpointDeleted, CheckpointDetailsItem, CheckpointInfo, CheckpointItem,
     CheckpointList, CheckpointListing, CheckpointRestore, CheckpointRestored, CheckpointSave,
@@ -12,16 +11,7 @@ use avfs_runtime::{
     CheckpointLabel, CheckpointName, Description, RestorePoint, Running, Select, VaultName,
 };
 
-pub(crate) fn routes(routes: Routes) -> Routes {
-    routes
-        .on_vault::<CheckpointSave>(save)
-        .on_vault::<CheckpointList>(list)
-        .on_vault::<CheckpointInfo>(info)
-        .on_vault::<CheckpointRestore>(restore)
-        .on_vault::<CheckpointDelete>(delete)
-}
-
-fn save(ask: &Ask, vault: Select, request: CheckpointSave) -> Reply<CheckpointSave> {
+pub(crate) fn save(ask: &Ask, vault: Select, request: CheckpointSave) -> Reply<CheckpointSave> {
     let name: Option<CheckpointName> = request.name.as_deref().map(parse).transpose()?;
     let description: Option<Description> = request.description.as_deref().map(parse).transpose()?;
     let label = CheckpointLabel {
@@ -35,14 +25,14 @@ fn save(ask: &Ask, vault: Select, request: CheckpointSave) -> Reply<CheckpointSa
     })
 }
 
-fn list(ask: &Ask, vault: Select, _: CheckpointList) -> Reply<CheckpointList> {
+pub(crate) fn list(ask: &Ask, vault: Select, _: CheckpointList) -> Reply<CheckpointList> {
     let checkpoints = ask.session.checkpoint_list(vault)?;
     Ok(CheckpointListing {
         snapshots: checkpoints.iter().map(items::checkpoint).collect(),
     })
 }
 
-fn info(ask: &Ask, vault: Select, request: CheckpointInfo) -> Reply<CheckpointInfo> {
+pub(crate) fn info(ask: &Ask, vault: Select, request: CheckpointInfo) -> Reply<CheckpointInfo> {
     let name: CheckpointName = parse(&request.name)?;
     let details = ask.session.checkpoint_info(vault, &name)?;
     Ok(CheckpointDetailsItem {
@@ -52,7 +42,11 @@ fn info(ask: &Ask, vault: Select, request: CheckpointInfo) -> Reply<CheckpointIn
     })
 }
 
-fn restore(ask: &Ask, vault: Select, request: CheckpointRestore) -> Reply<CheckpointRestore> {
+pub(crate) fn restore(
+    ask: &Ask,
+    vault: Select,
+    request: CheckpointRestore,
+) -> Reply<CheckpointRestore> {
     let point = match (&request.name, request.undo) {
         (Some(name), false) => RestorePoint::Checkpoint(parse(name)?),
         (None, true) => RestorePoint::Undo,
@@ -74,7 +68,11 @@ fn restore(ask: &Ask, vault: Select, request: CheckpointRestore) -> Reply<Checkp
     })
 }
 
-fn delete(ask: &Ask, vault: Select, request: CheckpointDelete) -> Reply<CheckpointDelete> {
+pub(crate) fn delete(
+    ask: &Ask,
+    vault: Select,
+    request: CheckpointDelete,
+) -> Reply<CheckpointDelete> {
     let name: CheckpointName = parse(&request.name)?;
     let forks = ask.session.checkpoint_delete(vault, &name)?;
     Ok(CheckpointDeleted {

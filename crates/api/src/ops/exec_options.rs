@@ -1,7 +1,7 @@
 //! What a caller chose, between the wire's words and the runtime's.
 
-use super::errors::Failure;
-use super::routes::parse;
+use super::failure::Failure;
+use super::parse;
 use crate::wire::{
     CheckpointAsk, DriverWord, Exec, ForkWord, LimitHit, LimitItem, LimitsAsk, NetworkWord,
     ProfileWord, UsageItem,

@@ -1,109 +1,15 @@
-//! What every handler shares: the runtime, the daemon's place, and who is at work.
+//! The execs under way, and what their callers can still do to them.
 
-use super::bodies::Bodies;
-use super::errors::Failure;
-use super::lanes::Lanes;
-use crate::place::Place;
+use super::app::lock;
+use super::failure::Failure;
 use crate::wire::CallId;
-use avfs_runtime::{Cancel, Control, ErrorKind, Principal, Runtime, Verb, WindowSize, may};
+use avfs_runtime::{
+    Cancel, Control, ErrorKind, Principal, Select, VaultName, Verb, WindowSize, may,
+};
 use rustix::rand::{GetRandomFlags, getrandom};
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
-use tokio::sync::{Notify, OwnedSemaphorePermit};
-
-/// The state of one daemon.
-pub(crate) struct App {
-    pub runtime: Runtime,
-    pub place: Place,
-    pub idle_timeout: Option<Duration>,
-    pub started: Instant,
-    /// Told when the daemon shall end.
-    pub stop: Notify,
-    /// Told when a request finds that the home is not where it was.
-    pub home_lost: Notify,
-    pub calls: Arc<Calls>,
-    pub lanes: Lanes,
-    pub bodies: Arc<Bodies>,
-    busy: Arc<Mutex<Busyness>>,
-}
-
-struct Busyness {
-    requests: usize,
-    /// When the last request ended.
-    since: Instant,
-}
-
-impl App {
-    pub fn new(runtime: Runtime, place: Place, idle_timeout: Option<Duration>) -> App {
-        let now = Instant::now();
-        App {
-            runtime,
-            place,
-            idle_timeout,
-            started: now,
-            stop: Notify::new(),
-            home_lost: Notify::new(),
-            calls: Arc::default(),
-            lanes: Lanes::new(),
-            bodies: Arc::new(Bodies::new()),
-            busy: Arc::new(Mutex::new(Busyness {
-                requests: 0,
-                since: now,
-            })),
-        }
-    }
-
-    /// Marks a request as under way until the guard goes.
-    pub fn enter(&self) -> AtWork {
-        lock(&self.busy).requests += 1;
-        AtWork {
-            busy: Arc::clone(&self.busy),
-            bodies: Arc::clone(&self.bodies),
-            body: Mutex::default(),
-        }
-    }
-
-    /// How long nothing has been asked; none while something is under way, an exec included, a job
-    /// runs, or something is mounted.
-    pub fn idle_for(&self) -> Option<Duration> {
-        let idle = {
-            let busy = lock(&self.busy);
-            (busy.requests == 0).then(|| busy.since.elapsed())
-        };
-        idle.filter(|_| {
-            let activity = self.runtime.activity();
-            activity.mounts == 0 && activity.running_jobs == 0
-        })
-    }
-}
-
-/// One request under way.
-pub(crate) struct AtWork {
-    busy: Arc<Mutex<Busyness>>,
-    bodies: Arc<Bodies>,
-    /// The memory that its body takes, if it is a large one.
-    body: Mutex<Option<OwnedSemaphorePermit>>,
-}
-
-impl AtWork {
-    pub fn bodies(&self) -> &Bodies {
-        &self.bodies
-    }
-
-    pub fn hold(&self, body: OwnedSemaphorePermit) {
-        *lock(&self.body) = Some(body);
-    }
-}
-
-impl Drop for AtWork {
-    fn drop(&mut self) {
-        let mut busy = lock(&self.busy);
-        busy.requests -= 1;
-        busy.since = Instant::now();
-    }
-}
+use std::sync::{Arc, Mutex};
 
 /// The execs under way, each with what its caller can still do to it.
 #[derive(Default)]
@@ -114,6 +20,7 @@ pub(crate) struct Calls {
 /// What the caller of an exec wants of it by now.
 pub(crate) struct Wishes {
     by: Principal,
+    vault: Select,
     cancel: Mutex<Option<Cancel>>,
     /// Where the command's input goes, until somebody takes it to bring it.
     input: Mutex<Option<OwnedFd>>,
@@ -121,9 +28,10 @@ pub(crate) struct Wishes {
 }
 
 impl Wishes {
-    fn new(by: Principal) -> Wishes {
+    fn new(by: Principal, vault: Select) -> Wishes {
         Wishes {
             by,
+            vault,
             cancel: Mutex::default(),
             input: Mutex::default(),
             control: Arc::default(),
@@ -155,9 +63,9 @@ impl Wishes {
 }
 
 impl Calls {
-    pub fn begin(self: &Arc<Calls>, by: Principal) -> Result<Call, Failure> {
+    pub fn begin(self: &Arc<Calls>, by: Principal, vault: Select) -> Result<Call, Failure> {
         let id = fresh_id()?;
-        let wishes = Arc::new(Wishes::new(by));
+        let wishes = Arc::new(Wishes::new(by, vault));
         lock(&self.open).insert(id, Arc::clone(&wishes));
         Ok(Call {
             id,
@@ -170,6 +78,14 @@ impl Calls {
     fn find(&self, id: CallId, by: Principal) -> Option<Arc<Wishes>> {
         let found = lock(&self.open).get(&id).cloned();
         found.filter(|wishes| may(&by, Verb::Own, &wishes.by))
+    }
+
+    /// The vault in which that exec runs, if its caller named it.
+    pub fn vault_of(&self, id: CallId, by: Principal) -> Option<VaultName> {
+        match &self.find(id, by)?.vault {
+            Select::Named(name) => Some(name.clone()),
+            Select::Current => None,
+        }
     }
 
     /// Whether there was such an exec to cancel.
@@ -238,11 +154,6 @@ impl Drop for Call {
     }
 }
 
-/// The data is whole even if a holder panicked: every change to it is one assignment.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -251,8 +162,8 @@ mod tests {
     fn a_call_can_be_cancelled_until_it_ends() {
         let calls = Arc::new(Calls::default());
         let agent = |name: &str| Principal::agent(Some(name.parse().unwrap()));
-        let first = calls.begin(Principal::OWNER).unwrap();
-        let second = calls.begin(agent("a")).unwrap();
+        let first = calls.begin(Principal::OWNER, Select::Current).unwrap();
+        let second = calls.begin(agent("a"), Select::Current).unwrap();
         assert_ne!(first.id(), second.id());
         let cancel = |id, by| calls.cancel(id, by, Cancel::Interrupt);
         for other in [agent("b"), Principal::AGENT] {
@@ -274,7 +185,7 @@ mod tests {
     fn input_is_brought_by_one() {
         let calls = Arc::new(Calls::default());
         let owner = Principal::OWNER;
-        let call = calls.begin(owner).unwrap();
+        let call = calls.begin(owner, Select::Current).unwrap();
         assert!(
             calls.take_input(call.id(), owner).is_none(),
             "it wants none"

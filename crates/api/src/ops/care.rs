@@ -1,10 +1,9 @@
-//! Care of a home over HTTP.
+//! Care of a home.
 
-use super::Ask;
-use super::errors::Failure;
+use super::failure::Failure;
 use super::items;
 use super::journal::problem_text;
-use super::routes::{Reply, Routes};
+use super::{Ask, Reply};
 use crate::wire::{
     Collected, DamageItem, Fsck, FsckFindings, Gc, Maintain, Maintained, Prune, PruneFindings,
     QuotaChanged, QuotaItem, QuotaSet, QuotaShow, RecoverableItem, RootItem, SightingItem, Stats,
@@ -26,18 +25,7 @@ const LIMITS: [(&str, QuotaLimit, u64); 3] = [
     ("max_file_size_mb", QuotaLimit::FileBytes, MB),
 ];
 
-pub(crate) fn routes(routes: Routes) -> Routes {
-    routes
-        .plain::<Gc>(gc)
-        .plain::<Fsck>(fsck)
-        .plain::<Stats>(stats)
-        .plain::<Maintain>(maintain)
-        .on_vault::<Prune>(prune)
-        .on_vault::<QuotaShow>(quota)
-        .on_vault::<QuotaSet>(set_quota)
-}
-
-fn gc(ask: &Ask, request: Gc) -> Reply<Gc> {
+pub(crate) fn gc(ask: &Ask, request: Gc) -> Reply<Gc> {
     let grace = request.grace.map_or(GRACE, Duration::from_secs);
     let report = ask.session.gc(grace, run(request.dry_run))?;
     Ok(collected(&report, request.dry_run))
@@ -80,7 +68,7 @@ fn collected(report: &GcReport, dry_run: bool) -> Collected {
     }
 }
 
-fn fsck(ask: &Ask, _: Fsck) -> Reply<Fsck> {
+pub(crate) fn fsck(ask: &Ask, _: Fsck) -> Reply<Fsck> {
     let report = ask.session.fsck();
     let journal_problem = match &report.journal {
         Some(JournalCheck::Intact { .. }) => None,
@@ -112,11 +100,11 @@ fn damage(damage: &Damage) -> DamageItem {
     }
 }
 
-fn quota(ask: &Ask, vault: Select, _: QuotaShow) -> Reply<QuotaShow> {
+pub(crate) fn quota(ask: &Ask, vault: Select, _: QuotaShow) -> Reply<QuotaShow> {
     Ok(quota_item(&ask.session.quota(vault)?))
 }
 
-fn set_quota(ask: &Ask, vault: Select, request: QuotaSet) -> Reply<QuotaSet> {
+pub(crate) fn set_quota(ask: &Ask, vault: Select, request: QuotaSet) -> Reply<QuotaSet> {
     let known = LIMITS.iter().find(|(key, _, _)| *key == request.key);
     let Some((key, limit, unit)) = known else {
         let keys: Vec<_> = LIMITS.iter().map(|(key, _, _)| *key).collect();
@@ -172,7 +160,7 @@ fn keep(keep: Option<u64>, days: Option<u64>) -> Result<Option<Keep>, Failure> {
     }
 }
 
-fn prune(ask: &Ask, vault: Select, request: Prune) -> Reply<Prune> {
+pub(crate) fn prune(ask: &Ask, vault: Select, request: Prune) -> Reply<Prune> {
     let Some(keep) = keep(request.keep, request.older_than_days)? else {
         let hint = "for example --keep 50, or --older-than 30";
         return Err(Failure::invalid("nothing says which versions stay").hint(hint));
@@ -191,7 +179,7 @@ fn prune(ask: &Ask, vault: Select, request: Prune) -> Reply<Prune> {
     })
 }
 
-fn stats(ask: &Ask, _: Stats) -> Reply<Stats> {
+pub(crate) fn stats(ask: &Ask, _: Stats) -> Reply<Stats> {
     let usage = ask.session.stats()?;
     let (total, stored) = (usage.logical_bytes(), usage.store.bytes_stored);
     let ratio = total as f64 / stored.max(1) as f64;
@@ -238,7 +226,7 @@ fn files(usage: &HomeUsage) -> u64 {
     usage.vaults.iter().map(|vault| vault.files).sum()
 }
 
-fn maintain(ask: &Ask, request: Maintain) -> Reply<Maintain> {
+pub(crate) fn maintain(ask: &Ask, request: Maintain) -> Reply<Maintain> {
     let report = ask.session.maintain(MaintainOptions {
         keep: keep(request.keep, request.older_than_days)?,
         gc: !request.skip_gc,

@@ -1,27 +1,15 @@
-//! Single paths over HTTP.
+//! Single paths.
 
-use super::Ask;
 use super::files::{at, vault_path};
 use super::items;
-use super::routes::{Reply, Routes, parse};
+use super::{Ask, Reply, parse};
 use crate::wire::{
     Chmod, Copied, Cp, Edit, Edited, Linked, Ln, ModeChanged, Stat, StatItem, Touch, Touched, Tree,
     TreeEntry, TreeListing, TypeWord, from_text, to_text,
 };
 use avfs_runtime::{Content, Depth, Kind, Missing, NewLink, Occurrences, Select};
 
-pub(crate) fn routes(routes: Routes) -> Routes {
-    routes
-        .on_vault::<Stat>(stat)
-        .on_vault::<Tree>(tree)
-        .on_vault::<Cp>(cp)
-        .on_vault::<Ln>(ln)
-        .on_vault::<Chmod>(chmod)
-        .on_vault::<Touch>(touch)
-        .on_vault::<Edit>(edit)
-}
-
-fn stat(ask: &Ask, vault: Select, request: Stat) -> Reply<Stat> {
+pub(crate) fn stat(ask: &Ask, vault: Select, request: Stat) -> Reply<Stat> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     let stat = ask.session.stat(vault, &path).map_err(at(&path))?;
     let (path, path_b64) = items::path(&stat.path);
@@ -61,7 +49,7 @@ fn stat(ask: &Ask, vault: Select, request: Stat) -> Reply<Stat> {
     })
 }
 
-fn tree(ask: &Ask, vault: Select, request: Tree) -> Reply<Tree> {
+pub(crate) fn tree(ask: &Ask, vault: Select, request: Tree) -> Reply<Tree> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     let listed = ask
         .session
@@ -87,7 +75,7 @@ fn tree(ask: &Ask, vault: Select, request: Tree) -> Reply<Tree> {
     })
 }
 
-fn cp(ask: &Ask, vault: Select, request: Cp) -> Reply<Cp> {
+pub(crate) fn cp(ask: &Ask, vault: Select, request: Cp) -> Reply<Cp> {
     let source = vault_path(&request.source, request.source_b64.as_ref())?;
     let destination = vault_path(&request.destination, request.destination_b64.as_ref())?;
     let placed = ask
@@ -106,7 +94,7 @@ fn cp(ask: &Ask, vault: Select, request: Cp) -> Reply<Cp> {
     })
 }
 
-fn ln(ask: &Ask, vault: Select, request: Ln) -> Reply<Ln> {
+pub(crate) fn ln(ask: &Ask, vault: Select, request: Ln) -> Reply<Ln> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     let link = if request.symbolic {
         NewLink::Symbolic(from_text(&request.target, request.target_b64.as_ref()))
@@ -129,7 +117,7 @@ fn ln(ask: &Ask, vault: Select, request: Ln) -> Reply<Ln> {
     })
 }
 
-fn chmod(ask: &Ask, vault: Select, request: Chmod) -> Reply<Chmod> {
+pub(crate) fn chmod(ask: &Ask, vault: Select, request: Chmod) -> Reply<Chmod> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     let mode = parse(&request.mode)?;
     let changed = ask
@@ -146,7 +134,7 @@ fn chmod(ask: &Ask, vault: Select, request: Chmod) -> Reply<Chmod> {
     })
 }
 
-fn touch(ask: &Ask, vault: Select, request: Touch) -> Reply<Touch> {
+pub(crate) fn touch(ask: &Ask, vault: Select, request: Touch) -> Reply<Touch> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     let missing = if request.no_create {
         Missing::Leave
@@ -166,7 +154,7 @@ fn touch(ask: &Ask, vault: Select, request: Touch) -> Reply<Touch> {
     })
 }
 
-fn edit(ask: &Ask, vault: Select, request: Edit) -> Reply<Edit> {
+pub(crate) fn edit(ask: &Ask, vault: Select, request: Edit) -> Reply<Edit> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     let old = from_text(&request.old, request.old_b64.as_ref());
     let new = from_text(&request.new, request.new_b64.as_ref());

@@ -1,31 +1,23 @@
-//! Versions and differences over HTTP.
+//! Versions and differences.
 
-use super::Ask;
-use super::errors::Failure;
+use super::failure::Failure;
 use super::files::{at, vault_path};
 use super::items;
-use super::routes::{Reply, Routes, parse};
+use super::{Ask, Reply, parse};
 use crate::wire::{
     CheckedOut, Checkout, Diff, DiffLineItem, DiffReport, FileDiffItem, LineWord, PathLog, Revert,
     Reverted, VaultLog,
 };
-use avfs_runtime::{DiffDetail, DiffLine, DiffRequest, DiffScope, FileDiff, LineKind, Select};
+use avfs_runtime::{
+    DiffDetail, DiffLine, DiffPoint, DiffRequest, DiffScope, FileDiff, LineKind, Select,
+};
 
-pub(crate) fn routes(routes: Routes) -> Routes {
-    routes
-        .on_vault::<VaultLog>(vault_log)
-        .on_vault::<PathLog>(path_log)
-        .on_vault::<Checkout>(checkout)
-        .on_vault::<Revert>(revert)
-        .on_vault::<Diff>(diff)
-}
-
-fn vault_log(ask: &Ask, vault: Select, request: VaultLog) -> Reply<VaultLog> {
+pub(crate) fn vault_log(ask: &Ask, vault: Select, request: VaultLog) -> Reply<VaultLog> {
     let log = ask.session.vault_log(vault, request.limit)?;
     Ok(log.iter().map(items::version).collect())
 }
 
-fn path_log(ask: &Ask, vault: Select, request: PathLog) -> Reply<PathLog> {
+pub(crate) fn path_log(ask: &Ask, vault: Select, request: PathLog) -> Reply<PathLog> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     let log = ask
         .session
@@ -34,7 +26,7 @@ fn path_log(ask: &Ask, vault: Select, request: PathLog) -> Reply<PathLog> {
     Ok(log.iter().map(items::path_version).collect())
 }
 
-fn checkout(ask: &Ask, vault: Select, request: Checkout) -> Reply<Checkout> {
+pub(crate) fn checkout(ask: &Ask, vault: Select, request: Checkout) -> Reply<Checkout> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     let done = ask
         .session
@@ -49,7 +41,7 @@ fn checkout(ask: &Ask, vault: Select, request: Checkout) -> Reply<Checkout> {
     })
 }
 
-fn revert(ask: &Ask, vault: Select, request: Revert) -> Reply<Revert> {
+pub(crate) fn revert(ask: &Ask, vault: Select, request: Revert) -> Reply<Revert> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     let done = ask.session.revert(vault, &path).map_err(at(&path))?;
     let (path, path_b64) = items::path(&done.path);
@@ -62,7 +54,7 @@ fn revert(ask: &Ask, vault: Select, request: Revert) -> Reply<Revert> {
     })
 }
 
-fn diff(ask: &Ask, vault: Select, request: Diff) -> Reply<Diff> {
+pub(crate) fn diff(ask: &Ask, vault: Select, request: Diff) -> Reply<Diff> {
     let asked = DiffRequest {
         from: parse(&request.from)?,
         to: parse(&request.to)?,
@@ -89,6 +81,16 @@ fn diff(ask: &Ask, vault: Select, request: Diff) -> Reply<Diff> {
         patch_truncated: diff.patch_truncated,
         file: diff.file.map(file_diff),
     })
+}
+
+/// The vaults that a comparison names beside its own.
+pub(crate) fn other_vaults(request: &Diff) -> Vec<String> {
+    let points = [&request.from, &request.to];
+    let vaults = points.into_iter().filter_map(|point| match point.parse() {
+        Ok(DiffPoint::Vault(name)) => Some(name.to_string()),
+        _ => None,
+    });
+    vaults.collect()
 }
 
 fn scope(request: &Diff) -> Result<DiffScope, Failure> {

@@ -1,9 +1,8 @@
-//! The journal over HTTP.
+//! The journal.
 
-use super::Ask;
-use super::errors::Failure;
+use super::failure::Failure;
 use super::items;
-use super::routes::{Reply, Routes, parse};
+use super::{Ask, Reply, parse};
 use crate::wire::{Journal, JournalItem, JournalListing, JournalVerified, JournalVerify};
 use avfs_runtime::bounds::JOURNAL_MAX;
 use avfs_runtime::{
@@ -14,11 +13,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use std::collections::HashMap;
 
-pub(crate) fn routes(routes: Routes) -> Routes {
-    routes.plain::<Journal>(list).plain::<JournalVerify>(verify)
-}
-
-fn list(ask: &Ask, request: Journal) -> Reply<Journal> {
+pub(crate) fn list(ask: &Ask, request: Journal) -> Reply<Journal> {
     let vault: Option<VaultName> = request.vault.as_deref().map(parse).transpose()?;
     let path: Option<VaultPath> = request.path.as_deref().map(parse).transpose()?;
     let filter = JournalFilter {
@@ -129,7 +124,7 @@ fn path_in(details: &serde_json::Value) -> Option<String> {
     path.map(str::to_owned)
 }
 
-fn verify(ask: &Ask, _: JournalVerify) -> Reply<JournalVerify> {
+pub(crate) fn verify(ask: &Ask, _: JournalVerify) -> Reply<JournalVerify> {
     Ok(match ask.session.journal_verify()? {
         JournalCheck::Intact { entries, .. } => JournalVerified {
             valid: true,

@@ -1,10 +1,9 @@
-//! Views on the host over HTTP.
+//! Views on the host.
 
-use super::Ask;
-use super::errors::Failure;
+use super::failure::Failure;
 use super::items;
-use super::routes::{Reply, Routes, parse, parse_vault};
 use super::transfer::host_path;
+use super::{Ask, Reply, parse, parse_vault};
 use crate::wire::{
     Commit, CommitItem, Mount, MountDriverWord, MountItem, MountListing, Mounts, Unmount,
     UnmountListing, UnmountedItem, to_text,
@@ -15,15 +14,7 @@ use avfs_runtime::{
 use std::os::unix::ffi::OsStringExt;
 use std::time::Duration;
 
-pub(crate) fn routes(routes: Routes) -> Routes {
-    routes
-        .on_vault::<Commit>(commit)
-        .on_vault::<Mount>(mount)
-        .plain::<Unmount>(unmount)
-        .plain::<Mounts>(mounts)
-}
-
-fn commit(ask: &Ask, vault: Select, _: Commit) -> Reply<Commit> {
+pub(crate) fn commit(ask: &Ask, vault: Select, _: Commit) -> Reply<Commit> {
     let report = ask.session.commit(vault)?;
     Ok(CommitItem {
         vault: report.vault.to_string(),
@@ -35,7 +26,7 @@ fn commit(ask: &Ask, vault: Select, _: Commit) -> Reply<Commit> {
     })
 }
 
-fn mount(ask: &Ask, vault: Select, request: Mount) -> Reply<Mount> {
+pub(crate) fn mount(ask: &Ask, vault: Select, request: Mount) -> Reply<Mount> {
     let dir = match &request.dir {
         Some(dir) => Some(host_path(dir, request.dir_b64.as_ref())?),
         None => None,
@@ -62,14 +53,15 @@ fn mount(ask: &Ask, vault: Select, request: Mount) -> Reply<Mount> {
     Ok(item(info))
 }
 
-fn mounts(ask: &Ask, _: Mounts) -> Reply<Mounts> {
-    let mounts = ask.session.mounts()?;
+pub(crate) fn mounts(ask: &Ask, _: Mounts) -> Reply<Mounts> {
+    let mut mounts = ask.session.mounts()?;
+    mounts.retain(|info| ask.caller.grant.reaches(&info.vault));
     Ok(MountListing {
         mounts: mounts.into_iter().map(item).collect(),
     })
 }
 
-fn unmount(ask: &Ask, request: Unmount) -> Reply<Unmount> {
+pub(crate) fn unmount(ask: &Ask, request: Unmount) -> Reply<Unmount> {
     let target = match (&request.dir, &request.vault, request.all) {
         (Some(dir), None, false) => UnmountTarget::Dir(host_path(dir, request.dir_b64.as_ref())?),
         (None, Some(vault), false) => UnmountTarget::Vault(parse_vault(vault)?),
@@ -85,6 +77,20 @@ fn unmount(ask: &Ask, request: Unmount) -> Reply<Unmount> {
     Ok(UnmountListing {
         unmounted: unmounted.into_iter().map(unmounted_item).collect(),
     })
+}
+
+/// The vaults whose mounts a request would take away.
+pub(crate) fn vaults_of(ask: &Ask, request: &Unmount) -> Result<Vec<String>, Failure> {
+    if let Some(vault) = &request.vault {
+        return Ok(vec![vault.clone()]);
+    }
+    let dir = match &request.dir {
+        Some(dir) => Some(host_path(dir, request.dir_b64.as_ref())?),
+        None => None,
+    };
+    let mut mounts = ask.session.mounts()?;
+    mounts.retain(|info| dir.as_ref().is_none_or(|dir| info.dir == *dir));
+    Ok(mounts.iter().map(|info| info.vault.to_string()).collect())
 }
 
 fn item(info: MountInfo) -> MountItem {

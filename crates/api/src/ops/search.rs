@@ -1,10 +1,9 @@
-//! Finding things over HTTP.
+//! Finding things.
 
-use super::Ask;
-use super::errors::Failure;
+use super::failure::Failure;
 use super::files::{at, vault_path};
 use super::items;
-use super::routes::{Reply, Routes, parse};
+use super::{Ask, Reply, parse};
 use crate::wire::{
     Find, FindReport, FoundItem, Grep, GrepFileItem, GrepLineItem, GrepMatchItem, GrepOutput,
     GrepReport, Search, SearchHit, SearchReport, to_text,
@@ -14,14 +13,7 @@ use avfs_runtime::{
     SizeTest, WordHit,
 };
 
-pub(crate) fn routes(routes: Routes) -> Routes {
-    routes
-        .on_vault::<Grep>(grep)
-        .on_vault::<Find>(find)
-        .on_vault::<Search>(search)
-}
-
-fn grep(ask: &Ask, vault: Select, request: Grep) -> Reply<Grep> {
+pub(crate) fn grep(ask: &Ask, vault: Select, request: Grep) -> Reply<Grep> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     let detail = match request.output {
         GrepOutput::Lines => GrepDetail::Lines,
@@ -92,7 +84,7 @@ fn line(found: GrepLine) -> GrepLineItem {
     }
 }
 
-fn find(ask: &Ask, vault: Select, request: Find) -> Reply<Find> {
+pub(crate) fn find(ask: &Ask, vault: Select, request: Find) -> Reply<Find> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     let mut sizes: Vec<SizeTest> = parse_all(&request.sizes)?;
     sizes.extend(request.min_size.and_then(SizeTest::at_least));
@@ -131,7 +123,7 @@ fn found_item(found: &FoundPath) -> FoundItem {
     }
 }
 
-fn search(ask: &Ask, vault: Select, request: Search) -> Reply<Search> {
+pub(crate) fn search(ask: &Ask, vault: Select, request: Search) -> Reply<Search> {
     let found = ask
         .session
         .search(vault, &request.query, request.limit, request.rebuild)?;

@@ -1,9 +1,8 @@
-//! Vaults over HTTP.
+//! Vaults.
 
-use super::Ask;
-use super::errors::Failure;
+use super::failure::Failure;
 use super::items::{self, BACKEND};
-use super::routes::{Reply, Routes, parse};
+use super::{Ask, Reply, parse};
 use crate::wire::{
     AncestorItem, Defaults, DefaultsListing, DefaultsSet, DeletedVaultItem, StrandedItem,
     VaultCreate, VaultCreated, VaultDelete, VaultDeleted, VaultDetails, VaultFork, VaultForked,
@@ -16,29 +15,12 @@ use avfs_runtime::{
 };
 use std::collections::BTreeMap;
 
-pub(crate) fn routes(routes: Routes) -> Routes {
-    routes
-        .plain::<VaultCreate>(create)
-        .plain::<VaultList>(list)
-        .on_vault::<VaultInfo>(info)
-        .on_vault::<VaultUse>(make_current)
-        .on_vault::<VaultRename>(rename)
-        .on_vault::<VaultFork>(fork)
-        .on_vault::<VaultDelete>(delete)
-        .plain::<VaultListDeleted>(list_deleted)
-        .plain::<VaultUndelete>(undelete)
-        .plain::<Defaults>(defaults)
-        .plain::<DefaultsSet>(set_defaults)
-        .on_vault::<VaultSet>(set)
-        .on_vault::<VaultUnset>(unset)
-}
-
-fn defaults(ask: &Ask, _: Defaults) -> Reply<Defaults> {
+pub(crate) fn defaults(ask: &Ask, _: Defaults) -> Reply<Defaults> {
     let settings = ask.session.defaults()?;
     Ok(DefaultsListing { settings })
 }
 
-fn set_defaults(ask: &Ask, request: DefaultsSet) -> Reply<DefaultsSet> {
+pub(crate) fn set_defaults(ask: &Ask, request: DefaultsSet) -> Reply<DefaultsSet> {
     let changes = request.settings.into_iter();
     let changes: Result<Vec<(DefaultKey, _)>, Failure> = changes
         .map(|(key, value)| Ok((parse(&key)?, value)))
@@ -47,12 +29,12 @@ fn set_defaults(ask: &Ask, request: DefaultsSet) -> Reply<DefaultsSet> {
     Ok(DefaultsListing { settings })
 }
 
-fn set(ask: &Ask, vault: Select, request: VaultSet) -> Reply<VaultSet> {
+pub(crate) fn set(ask: &Ask, vault: Select, request: VaultSet) -> Reply<VaultSet> {
     let settings = request.settings.into_iter();
     change_settings(ask, vault, settings.map(|(key, value)| (key, Some(value))))
 }
 
-fn unset(ask: &Ask, vault: Select, request: VaultUnset) -> Reply<VaultUnset> {
+pub(crate) fn unset(ask: &Ask, vault: Select, request: VaultUnset) -> Reply<VaultUnset> {
     change_settings(ask, vault, request.keys.into_iter().map(|key| (key, None)))
 }
 
@@ -77,7 +59,7 @@ fn settings_item(settings: &Settings) -> BTreeMap<String, String> {
     items.map(|(key, value)| (key.to_string(), value)).collect()
 }
 
-fn create(ask: &Ask, request: VaultCreate) -> Reply<VaultCreate> {
+pub(crate) fn create(ask: &Ask, request: VaultCreate) -> Reply<VaultCreate> {
     let name = parse(&request.name)?;
     let info = ask.session.vault_create(&name)?;
     Ok(VaultCreated {
@@ -88,11 +70,13 @@ fn create(ask: &Ask, request: VaultCreate) -> Reply<VaultCreate> {
     })
 }
 
-fn list(ask: &Ask, _: VaultList) -> Reply<VaultList> {
-    Ok(ask.session.vault_list()?.iter().map(items::vault).collect())
+pub(crate) fn list(ask: &Ask, _: VaultList) -> Reply<VaultList> {
+    let mut vaults = ask.session.vault_list()?;
+    vaults.retain(|info| ask.caller.grant.reaches(&info.vault.name));
+    Ok(vaults.iter().map(items::vault).collect())
 }
 
-fn info(ask: &Ask, vault: Select, _: VaultInfo) -> Reply<VaultInfo> {
+pub(crate) fn info(ask: &Ask, vault: Select, _: VaultInfo) -> Reply<VaultInfo> {
     let info = ask.session.vault_info(vault)?;
     let family = ask.session.vault_family(&info.vault)?;
     Ok(VaultDetails {
@@ -149,7 +133,7 @@ fn ancestor(ancestor: &Ancestor) -> AncestorItem {
     }
 }
 
-fn rename(ask: &Ask, vault: Select, request: VaultRename) -> Reply<VaultRename> {
+pub(crate) fn rename(ask: &Ask, vault: Select, request: VaultRename) -> Reply<VaultRename> {
     let old = name_of(ask, vault)?;
     let info = ask.session.vault_rename(&old, &parse(&request.name)?)?;
     Ok(VaultRenamed {
@@ -160,14 +144,14 @@ fn rename(ask: &Ask, vault: Select, request: VaultRename) -> Reply<VaultRename> 
     })
 }
 
-fn make_current(ask: &Ask, vault: Select, _: VaultUse) -> Reply<VaultUse> {
+pub(crate) fn make_current(ask: &Ask, vault: Select, _: VaultUse) -> Reply<VaultUse> {
     let info = ask.session.vault_use(&name_of(ask, vault)?)?;
     Ok(VaultUsed {
         current: info.vault.name.to_string(),
     })
 }
 
-fn fork(ask: &Ask, vault: Select, request: VaultFork) -> Reply<VaultFork> {
+pub(crate) fn fork(ask: &Ask, vault: Select, request: VaultFork) -> Reply<VaultFork> {
     let source = name_of(ask, vault)?;
     let name = parse(&request.name)?;
     let then = if request.make_current {
@@ -197,17 +181,18 @@ fn fork(ask: &Ask, vault: Select, request: VaultFork) -> Reply<VaultFork> {
     })
 }
 
-fn delete(ask: &Ask, vault: Select, request: VaultDelete) -> Reply<VaultDelete> {
+pub(crate) fn delete(ask: &Ask, vault: Select, request: VaultDelete) -> Reply<VaultDelete> {
     let name = name_of(ask, vault)?;
     ask.session
-        .vault_delete(&name, super::routes::running(request.force))?;
+        .vault_delete(&name, super::running(request.force))?;
     Ok(VaultDeleted {
         deleted: name.to_string(),
     })
 }
 
-fn list_deleted(ask: &Ask, _: VaultListDeleted) -> Reply<VaultListDeleted> {
-    let deleted = ask.session.vault_deleted()?;
+pub(crate) fn list_deleted(ask: &Ask, _: VaultListDeleted) -> Reply<VaultListDeleted> {
+    let mut deleted = ask.session.vault_deleted()?;
+    deleted.retain(|it| ask.caller.grant.reaches(&it.vault.name));
     let item = |it: &DeletedVault| DeletedVaultItem {
         name: it.vault.name.to_string(),
         id: it.vault.id.to_string(),
@@ -217,7 +202,7 @@ fn list_deleted(ask: &Ask, _: VaultListDeleted) -> Reply<VaultListDeleted> {
     Ok(deleted.iter().map(item).collect())
 }
 
-fn undelete(ask: &Ask, request: VaultUndelete) -> Reply<VaultUndelete> {
+pub(crate) fn undelete(ask: &Ask, request: VaultUndelete) -> Reply<VaultUndelete> {
     let name = parse(&request.name)?;
     let to: Option<VaultName> = request.to.as_deref().map(parse).transpose()?;
     let info = ask.session.vault_undelete(&name, to.as_ref())?;

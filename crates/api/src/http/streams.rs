@@ -1,0 +1,185 @@
+//! Bodies of any size as streams of bytes between the connection and a thread that may wait.
+
+use super::bodies;
+use super::routes::{Arrived, at_once};
+use crate::bounds::PAUSE_TIME;
+use crate::ops::caller::Ask;
+use crate::ops::failure::Failure;
+use crate::ops::handler::{Feed, Reply, Served};
+use crate::ops::input::{give, writer};
+use avfs_runtime::{Select, Watcher};
+use axum::body::{Body, Bytes};
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot};
+use tokio_stream::StreamExt;
+use tokio_stream::wrappers::ReceiverStream;
+
+/// Pieces that may wait for the other side.
+const QUEUE: usize = 1;
+/// The bytes that are sent at once.
+const PIECE: usize = 64 << 10;
+
+/// Gives a handler the request's body to read, and answers when it is done.
+pub(crate) async fn receive<O: Served>(
+    arrived: Arrived,
+    serve: fn(&Ask, Select, O, &mut dyn Read, &dyn Watcher) -> Reply<O>,
+) -> Result<Response, Failure> {
+    let request: O = arrived.query()?;
+    let (admitted, body) = arrived.admit(request, Some(O::ROW.lane)).await?;
+    let (pieces, mut arriving) = Arriving::new();
+    let work = at_once(admitted, move |ask, vault, request, gone| {
+        serve(ask, vault, request, &mut arriving, gone)
+    });
+    let (answer, ()) = tokio::join!(work, pass_on(body, pieces));
+    answer
+}
+
+/// Sends what a handler writes. The answer begins with the first piece.
+pub(crate) async fn send<O: Served>(
+    arrived: Arrived,
+    media_type: &'static str,
+    serve: fn(&Ask, Select, O, &mut dyn Write) -> Result<(), Failure>,
+) -> Result<Response, Failure> {
+    let request: O = arrived.query()?;
+    let log = arrived.app.place.log();
+    let (it, _) = arrived.admit(request, Some(O::ROW.lane)).await?;
+    let (begun, first) = oneshot::channel();
+    let (pieces, queue) = mpsc::channel::<io::Result<Vec<u8>>>(QUEUE);
+    tokio::task::spawn_blocking(move || {
+        let _under_way = it.under_way;
+        let mut leaving = Leaving {
+            pieces,
+            begun: Some(begun),
+            piece: Vec::new(),
+        };
+        let written = serve(&it.ask, it.vault, it.request, &mut leaving);
+        match (written, leaving.begun.take()) {
+            (Ok(()), begun) => {
+                leaving.begun = begun;
+                // Where this fails, nobody is left to read it.
+                let _ = leaving.flush();
+            }
+            (Err(failure), Some(begun)) => drop(begun.send(Err(failure))),
+            // Too late for an answer: the stream breaks, and the client sees that.
+            (Err(failure), None) => {
+                let detail = failure.problem().detail.clone();
+                let _ = leaving.pieces.blocking_send(Err(io::Error::other(detail)));
+            }
+        }
+    });
+    first.await.map_err(|_| Failure::panicked(&log))??;
+    let body = Body::from_stream(ReceiverStream::new(queue));
+    Ok(([(CONTENT_TYPE, media_type)], body).into_response())
+}
+
+/// Gives a command what comes, until there is no more or nobody reads it. It takes no turn: it lasts as long as the
+/// command does, and no thread waits for it.
+pub(crate) async fn feed<O: Served>(
+    arrived: Arrived,
+    open: fn(&Ask, O) -> Result<Feed<O>, Failure>,
+) -> Result<Response, Failure> {
+    let request: O = arrived.query()?;
+    let (log, bodies) = (arrived.app.place.log(), Arc::clone(&arrived.app.bodies));
+    let (it, body) = arrived.admit(request, None).await?;
+    let _under_way = it.under_way;
+    let opening = tokio::task::spawn_blocking(move || open(&it.ask, it.request));
+    let feed = opening.await.map_err(|_| Failure::panicked(&log))??;
+    let mut given = 0;
+    if let Ok(pipe) = writer(feed.pipe) {
+        let mut body = body.into_data_stream();
+        while let Some(Ok(piece)) = body.next().await {
+            // A command that has ended reads no more.
+            if give(&pipe, &piece).await.is_err() {
+                break;
+            }
+            given += piece.len() as u64;
+        }
+    }
+    let answer = (feed.done)(given)?;
+    bodies::write(&answer, Vec::new()).send(&bodies).await
+}
+
+/// An answer's body, from a thread that may wait. The answer begins with the first piece.
+struct Leaving {
+    pieces: mpsc::Sender<io::Result<Vec<u8>>>,
+    begun: Option<oneshot::Sender<Result<(), Failure>>>,
+    piece: Vec<u8>,
+}
+
+impl Write for Leaving {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.piece.extend_from_slice(bytes);
+        if self.piece.len() >= PIECE {
+            self.flush()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if let Some(begun) = self.begun.take() {
+            let _ = begun.send(Ok(()));
+        }
+        let piece = std::mem::take(&mut self.piece);
+        let sent = self.pieces.blocking_send(Ok(piece));
+        sent.map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+}
+
+/// Hands a body over, piece by piece, until it ends, breaks, pauses for too long, or nobody takes it.
+async fn pass_on(body: Body, pieces: mpsc::Sender<io::Result<Bytes>>) {
+    let mut body = body.into_data_stream();
+    loop {
+        let piece = match tokio::time::timeout(PAUSE_TIME, body.next()).await {
+            Ok(None) => {
+                let _ = pieces.send(Ok(Bytes::new())).await;
+                return;
+            }
+            Ok(Some(Ok(piece))) if piece.is_empty() => continue,
+            Ok(Some(piece)) => piece.map_err(|error| io::Error::other(error.to_string())),
+            Err(_) => Err(io::ErrorKind::TimedOut.into()),
+        };
+        let broken = piece.is_err();
+        // Nobody takes it: the work has ended, and says why.
+        if pieces.send(piece).await.is_err() || broken {
+            return;
+        }
+    }
+}
+
+/// A request's body, for a thread that may wait. An empty piece is its end; a sender that goes without one has
+/// broken off, and what it sent is not whole.
+struct Arriving {
+    queue: mpsc::Receiver<io::Result<Bytes>>,
+    piece: Bytes,
+    ended: bool,
+}
+
+impl Arriving {
+    fn new() -> (mpsc::Sender<io::Result<Bytes>>, Arriving) {
+        let (pieces, queue) = mpsc::channel(QUEUE);
+        let arriving = Arriving {
+            queue,
+            piece: Bytes::new(),
+            ended: false,
+        };
+        (pieces, arriving)
+    }
+}
+
+impl Read for Arriving {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.piece.is_empty() && !self.ended {
+            match self.queue.blocking_recv() {
+                Some(piece) => self.piece = piece?,
+                None => return Err(io::ErrorKind::UnexpectedEof.into()),
+            }
+            self.ended = self.piece.is_empty();
+        }
+        let size = buffer.len().min(self.piece.len());
+        buffer[..size].copy_from_slice(&self.piece.split_to(size));
+        Ok(size)
+    }
+}

@@ -155,7 +155,7 @@ operations! {
         Agent Write Changes SHORT, Address, OnVault(files::write),
         "Writes a file, or appends to it.";
     ReadContent "read_content" Get "/v1/vaults/{vault}/files/content" => (),
-        Agent Read Reads STREAM, Address, Sends("application/octet-stream", content::read),
+        Agent Read Reads STREAM, Address, Opens(content::read),
         "Reads a file of any size; the answer is its content.";
     WriteContent "write_content" Put "/v1/vaults/{vault}/files/content" => Written,
         Agent Write Changes STREAM, Address, Receives(content::write),

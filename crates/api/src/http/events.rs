@@ -1,22 +1,19 @@
 //! Commands and logs as server-sent events.
 
-use super::bodies;
-use super::routes::{Arrived, at_once};
+use super::routes::{Admitted, Arrived, Work, at_once};
 use super::telling::{Telling, Told};
-use super::watch::Here;
+use super::watch::Gone;
 use crate::bounds::CONTENT;
-use crate::ops::caller::Ask;
+use crate::ops::erased::{FollowFn, OnceFn, RunFn};
 use crate::ops::failure::Failure;
-use crate::ops::handler::{Held, Listener, Reply, Resume, Served};
-use crate::ops::jobs::Following;
+use crate::ops::handler::{Listener, Resume};
 use crate::wire::{ExecEvent, JobEvent, StreamWord};
-use avfs_runtime::Select;
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::sync::oneshot;
@@ -33,37 +30,32 @@ pub(crate) fn event(name: &str, data: &impl Serialize) -> Event {
     Event::default().event(name).data(data)
 }
 
+/// An answer as the last event.
+pub(crate) fn answer_event(json: Vec<u8>) -> Event {
+    let json = String::from_utf8(json).expect("JSON is UTF-8");
+    Event::default().event("result").data(json)
+}
+
 /// Answers with the envelope alone, or with events and the envelope as the last. If the caller goes away, the command
 /// is ended.
-pub(crate) async fn run<O: Served>(
-    arrived: Arrived,
-    serve: fn(&Ask, Select, O, &dyn Listener<ExecEvent>) -> Held<O>,
-) -> Result<Response, Failure> {
-    let (app, wants_events) = (Arc::clone(&arrived.app), arrived.wants_events());
-    let it = arrived.whole::<O>().await?;
-    let log = app.place.log();
+pub(crate) async fn run(arrived: Arrived, serve: RunFn) -> Result<Response, Failure> {
+    let (log, wants_events) = (arrived.app.place.log(), arrived.wants_events());
+    let admitted = arrived.whole().await?;
     if !wants_events {
-        let here = Here::default();
-        let gone = here.gone();
-        let work = tokio::task::spawn_blocking(move || {
-            let _under_way = it.under_way;
-            let (answer, held) = serve(&it.ask, it.vault, it.request, &gone)?;
-            Ok::<_, Failure>(bodies::write(&answer, held))
-        });
-        let answer = work.await.map_err(|_| Failure::panicked(&log))?;
-        drop(here);
-        return answer?.send(&app.bodies).await;
+        let work = move |it: Work, gone: &Gone| serve(&it.ask, it.vault, it.request, gone);
+        return at_once(admitted, work).await;
     }
     let (begun, first) = oneshot::channel();
     let (events, queue) = mpsc::channel(QUEUE);
     tokio::task::spawn_blocking(move || {
-        let _under_way = it.under_way;
+        let Admitted { it, under_way } = admitted;
+        let _under_way = under_way;
         let live = Live {
             events,
             begun: Mutex::new(Some(begun)),
         };
         let served = serve(&it.ask, it.vault, it.request, &live);
-        live.end(served.map(|(answer, held)| Told::holding(event("result", &answer), held)));
+        live.end(served.map(|it| Told::holding(answer_event(it.json), it.held)));
     });
     first.await.map_err(|_| Failure::panicked(&log))??;
     Ok(Sse::new(Telling::new(queue)).into_response())
@@ -120,23 +112,22 @@ impl Listener<ExecEvent> for Live {
 }
 
 /// Answers with a part of a job's logs, or with all of them as events, each of which has as its id where to go on.
-pub(crate) async fn follow<O: Served>(
+pub(crate) async fn follow(
     arrived: Arrived,
-    once: fn(&Ask, O, Resume) -> Reply<O>,
-    follow: fn(&Ask, O, Resume) -> Result<Following, Failure>,
+    once: OnceFn,
+    follow: FollowFn,
 ) -> Result<Response, Failure> {
     let resume = resumed(&arrived.parts.headers);
-    let wants_events = arrived.wants_events();
-    let request: O = arrived.query()?;
+    let (lane, wants_events) = (arrived.lane(), arrived.wants_events());
+    let request = arrived.query()?;
     if !wants_events {
         // Nobody waits: it is as any other part of some content.
-        let (it, _) = arrived.admit(request, Some(CONTENT)).await?;
-        return at_once(it, move |ask, _, request, _| once(ask, request, resume)).await;
+        let (admitted, _) = arrived.admit(request, Some(CONTENT)).await?;
+        return at_once(admitted, move |it, _| once(&it.ask, it.request, resume)).await;
     }
-    let (it, _) = arrived.admit(request, Some(O::ROW.lane)).await?;
+    let (Admitted { it, under_way }, _) = arrived.admit(request, Some(lane)).await?;
     let following = follow(&it.ask, it.request, resume)?;
     let (events, queue) = mpsc::channel::<Event>(QUEUE);
-    let under_way = it.under_way;
     tokio::task::spawn_blocking(move || {
         let _under_way = under_way;
         let follower = Follower {

@@ -3,7 +3,7 @@
 use crate::ops::caller::{Caller, Grant, Peer};
 use crate::ops::failure::Failure;
 use crate::ops::parse;
-use crate::table::{Class, Operation, Scope};
+use crate::table::{Class, Row, Scope};
 use crate::wire::{
     CLASS_HEADER, NAME_HEADER, SCOPES_HEADER, VAULTS_HEADER, VERSION, VERSION_HEADER,
 };
@@ -14,9 +14,9 @@ use axum::http::request::Parts;
 use std::borrow::Cow;
 
 /// Whoever sent a request, if it is of this version.
-pub(crate) fn caller<O: Operation>(parts: &Parts) -> Result<Caller, Failure> {
+pub(crate) fn caller(row: &Row, parts: &Parts) -> Result<Caller, Failure> {
     let headers = &parts.headers;
-    if O::ROUTE != "/v1/daemon" && O::ROUTE != "/v1/daemon/stop" {
+    if row.route != "/v1/daemon" && row.route != "/v1/daemon/stop" {
         // Those two keep their shape for ever, so that any client can replace any daemon.
         same_version(headers)?;
     }

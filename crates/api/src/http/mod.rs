@@ -9,15 +9,4 @@ mod streams;
 mod telling;
 mod watch;
 
-use crate::ops::app::App;
-use crate::table::each_row;
-use axum::Router;
-use routes::Routes;
-use std::sync::Arc;
-
-/// All routes.
-pub(crate) fn router(app: Arc<App>) -> Router {
-    let mut routes = Routes::default();
-    each_row(&mut routes);
-    routes.into_router(app)
-}
+pub(crate) use routes::router;

@@ -6,49 +6,45 @@ use super::{bodies, events, guard, streams, watch};
 use crate::bounds::LaneBound;
 use crate::ops::app::{App, AtWork};
 use crate::ops::caller::{Ask, Caller, may_ask};
+use crate::ops::erased::{self, Answer, Erased, Serve};
 use crate::ops::failure::Failure;
-use crate::ops::handler::{Handler, Reply, Served};
 use crate::ops::{lanes, parse_vault};
-use crate::table::{EachRow, Method, Operation};
+use crate::table::Method;
 use avfs_runtime::{ErrorKind, Select};
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Query, RawPathParams, Request, State};
+use axum::extract::{RawPathParams, Request, State};
 use axum::http::header;
 use axum::http::request::Parts;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, on};
-use serde::de::DeserializeOwned;
 use std::sync::Arc;
 
-/// Routes as they are gathered.
-#[derive(Default)]
-pub(crate) struct Routes(Router<Arc<App>>);
-
-impl EachRow for Routes {
-    fn row<O: Served>(&mut self) {
-        let method = match O::METHOD {
-            Method::Get => MethodFilter::GET,
-            Method::Post => MethodFilter::POST,
-            Method::Put => MethodFilter::PUT,
-            Method::Delete => MethodFilter::DELETE,
-        };
-        let router = std::mem::take(&mut self.0);
-        self.0 = router.route(O::ROUTE, on(method, serve::<O>));
-    }
+/// Every row as a route.
+pub(crate) fn router(app: Arc<App>) -> Router {
+    let refused = || async { Failure::new(ErrorKind::Invalid, "no such method here") };
+    let lost = || async { Failure::new(ErrorKind::NotFound, "no such address") };
+    let router = erased::all().into_iter().fold(Router::new(), add);
+    router
+        .method_not_allowed_fallback(refused)
+        .fallback(lost)
+        .layer(from_fn_with_state(Arc::clone(&app), at_home))
+        .with_state(app)
 }
 
-impl Routes {
-    pub fn into_router(self, app: Arc<App>) -> Router {
-        let refused = || async { Failure::new(ErrorKind::Invalid, "no such method here") };
-        let lost = || async { Failure::new(ErrorKind::NotFound, "no such address") };
-        self.0
-            .method_not_allowed_fallback(refused)
-            .fallback(lost)
-            .layer(from_fn_with_state(Arc::clone(&app), at_home))
-            .with_state(app)
-    }
+fn add(router: Router<Arc<App>>, operation: Erased) -> Router<Arc<App>> {
+    let method = match operation.row.method {
+        Method::Get => MethodFilter::GET,
+        Method::Post => MethodFilter::POST,
+        Method::Put => MethodFilter::PUT,
+        Method::Delete => MethodFilter::DELETE,
+    };
+    let (route, operation) = (operation.row.route, Arc::new(operation));
+    let handler = move |State(app): State<Arc<App>>, address: RawPathParams, request: Request| {
+        serve(Arc::clone(&operation), app, address, request)
+    };
+    router.route(route, on(method, handler))
 }
 
 /// Refuses what would be done to another home than the one this daemon opened. To ask after it and to stop it goes on.
@@ -62,68 +58,72 @@ async fn at_home(State(app): State<Arc<App>>, request: Request, next: Next) -> R
 }
 
 /// Serves a request by the handler of its row.
-async fn serve<O: Served>(
-    State(app): State<Arc<App>>,
+async fn serve(
+    operation: Arc<Erased>,
+    app: Arc<App>,
     address: RawPathParams,
     request: Request,
 ) -> Result<Response, Failure> {
-    let arrived = Arrived::new::<O>(app, &address, request)?;
-    match O::HANDLER {
-        Handler::Answer(serve) => {
-            let it = arrived.whole::<O>().await?;
-            at_once(it, move |ask, _, request, _| serve(ask, request)).await
-        }
-        Handler::OnVault(serve) => {
-            let it = arrived.whole::<O>().await?;
-            at_once(it, move |ask, vault, request, _| serve(ask, vault, request)).await
-        }
-        Handler::Watched(serve) if arrived.wants_events() => {
-            Ok(watch::with_events(arrived.whole::<O>().await?, serve))
-        }
-        Handler::Attended(serve) | Handler::Watched(serve) => {
-            let it = arrived.whole::<O>().await?;
-            at_once(it, move |ask, vault, request, gone| {
-                serve(ask, vault, request, gone)
+    let arrived = Arrived::new(Arc::clone(&operation), app, &address, request)?;
+    match &operation.serve {
+        Serve::Watched(serve) if arrived.wants_events() => Ok(watch::with_events(
+            arrived.whole().await?,
+            Arc::clone(serve),
+        )),
+        Serve::Answer(serve) | Serve::Watched(serve) => {
+            let (it, serve) = (arrived.whole().await?, Arc::clone(serve));
+            at_once(it, move |it, gone| {
+                serve(&it.ask, it.vault, it.request, gone)
             })
             .await
         }
-        Handler::Receives(serve) => streams::receive(arrived, serve).await,
-        Handler::Sends(media_type, serve) => streams::send(arrived, media_type, serve).await,
-        Handler::Runs(serve) => events::run(arrived, serve).await,
-        Handler::Follows { once, follow } => events::follow(arrived, once, follow).await,
-        Handler::Feeds(open) => streams::feed(arrived, open).await,
+        Serve::Receives(serve) => streams::receive(arrived, Arc::clone(serve)).await,
+        Serve::Sends(kind, serve) => streams::send(arrived, kind, Arc::clone(serve)).await,
+        Serve::Opens(open) => streams::send_file(arrived, Arc::clone(open)).await,
+        Serve::Runs(serve) => events::run(arrived, Arc::clone(serve)).await,
+        Serve::Follows { once, follow } => {
+            events::follow(arrived, Arc::clone(once), Arc::clone(follow)).await
+        }
+        Serve::Feeds(open) => streams::feed(arrived, Arc::clone(open)).await,
     }
 }
 
 /// A request that has come in, from somebody who may ask for such a thing.
 pub(crate) struct Arrived {
     pub app: Arc<App>,
+    pub parts: Parts,
+    operation: Arc<Erased>,
     at_work: AtWork,
     caller: Caller,
     vault: Select,
-    pub parts: Parts,
     body: Body,
 }
 
 /// A request that the gate let in, when it is its turn.
-pub(crate) struct Admitted<O> {
-    pub ask: Ask,
-    pub vault: Select,
-    pub request: O,
+pub(crate) struct Admitted {
+    pub it: Work,
     /// Held until the work is done.
     pub under_way: (AtWork, Option<lanes::Place>),
 }
 
+/// What a handler is given.
+pub(crate) struct Work {
+    pub ask: Ask,
+    pub vault: Select,
+    pub request: erased::Request,
+}
+
 impl Arrived {
-    fn new<O: Operation>(
+    fn new(
+        operation: Arc<Erased>,
         app: Arc<App>,
         address: &RawPathParams,
         request: Request,
     ) -> Result<Arrived, Failure> {
         let at_work = app.enter();
         let (parts, body) = request.into_parts();
-        let caller = guard::caller::<O>(&parts)?;
-        may_ask::<O>(&caller)?;
+        let caller = guard::caller(&operation.row, &parts)?;
+        may_ask(&operation.row, &caller)?;
         let vault = address.iter().find(|(name, _)| *name == "vault");
         let vault = match vault {
             Some((_, name)) => parse_vault(name)?,
@@ -131,12 +131,17 @@ impl Arrived {
         };
         Ok(Arrived {
             app,
+            parts,
+            operation,
             at_work,
             caller,
             vault,
-            parts,
             body,
         })
+    }
+
+    pub fn lane(&self) -> LaneBound {
+        self.operation.row.lane
     }
 
     /// Whether the client wants to be told what happens meanwhile.
@@ -147,34 +152,35 @@ impl Arrived {
     }
 
     /// The request in the address.
-    pub fn query<T: DeserializeOwned>(&self) -> Result<T, Failure> {
-        match Query::<T>::try_from_uri(&self.parts.uri) {
-            Ok(Query(request)) => Ok(request),
-            Err(error) => Err(Failure::invalid(error.body_text())),
-        }
+    pub fn query(&self) -> Result<erased::Request, Failure> {
+        let query = self.parts.uri.query().unwrap_or_default();
+        self.operation.read_query(query)
     }
 
     /// All of a request that carries no stream, admitted in the lane of its row.
-    pub async fn whole<O: Served>(mut self) -> Result<Admitted<O>, Failure> {
-        let request = match O::METHOD {
+    pub async fn whole(mut self) -> Result<Admitted, Failure> {
+        let request = match self.operation.row.method {
             Method::Get | Method::Put => self.query()?,
             Method::Post | Method::Delete => {
                 let body = std::mem::take(&mut self.body);
-                bodies::receive(&O::ROW, &self.at_work, &self.parts.headers, body).await?
+                let headers = &self.parts.headers;
+                bodies::receive(&self.operation, &self.at_work, headers, body).await?
             }
         };
-        let (admitted, _) = self.admit(request, Some(O::ROW.lane)).await?;
+        let lane = self.lane();
+        let (admitted, _) = self.admit(request, Some(lane)).await?;
         Ok(admitted)
     }
 
     /// Waits for the request's turn and passes the gate. The body is given back as it comes.
-    pub async fn admit<O: Served>(
+    pub async fn admit(
         self,
-        request: O,
+        request: erased::Request,
         lane: Option<LaneBound>,
-    ) -> Result<(Admitted<O>, Body), Failure> {
+    ) -> Result<(Admitted, Body), Failure> {
         let Arrived {
             app,
+            operation,
             at_work,
             caller,
             vault,
@@ -188,16 +194,17 @@ impl Arrived {
         let looks_up = caller.grant.vaults.is_some();
         let log = app.place.log();
         let pass = move || {
-            let (ask, vault) = Ask::admit(app, caller, vault, &request)?;
-            Ok(Admitted {
+            let (ask, vault) = operation.admit(app, caller, vault, &request)?;
+            let it = Work {
                 ask,
                 vault,
                 request,
-                under_way: (at_work, place),
-            })
+            };
+            let under_way = (at_work, place);
+            Ok::<_, Failure>(Admitted { it, under_way })
         };
         // Only whoever is limited to some vaults makes the gate read anything.
-        let admitted: Result<Admitted<O>, Failure> = match looks_up {
+        let admitted = match looks_up {
             true => tokio::task::spawn_blocking(pass)
                 .await
                 .map_err(|_| Failure::panicked(&log))?,
@@ -208,24 +215,19 @@ impl Arrived {
 }
 
 /// Does the work and sends the answer. When the client goes away meanwhile, the work is told.
-pub(crate) async fn at_once<O: Served>(
-    admitted: Admitted<O>,
-    work: impl FnOnce(&Ask, Select, O, &Gone) -> Reply<O> + Send + 'static,
+pub(crate) async fn at_once(
+    admitted: Admitted,
+    work: impl FnOnce(Work, &Gone) -> Result<Answer, Failure> + Send + 'static,
 ) -> Result<Response, Failure> {
-    let Admitted {
-        ask,
-        vault,
-        request,
-        under_way,
-    } = admitted;
-    let (log, bodies) = (ask.app.place.log(), Arc::clone(&ask.app.bodies));
+    let Admitted { it, under_way } = admitted;
+    let (log, bodies) = (it.ask.app.place.log(), Arc::clone(&it.ask.app.bodies));
     let here = Here::default();
     let gone = here.gone();
     let work = tokio::task::spawn_blocking(move || {
         let _under_way = under_way;
-        work(&ask, vault, request, &gone).map(|answer| bodies::write(&answer, Vec::new()))
+        work(it, &gone)
     });
     let answer = work.await.map_err(|_| Failure::panicked(&log))?;
     drop(here);
-    answer?.send(&bodies).await
+    bodies::send(answer?, &bodies).await
 }

@@ -1,13 +1,13 @@
 //! Bodies of any size as streams of bytes between the connection and a thread that may wait.
 
 use super::bodies;
-use super::routes::{Arrived, at_once};
+use super::routes::{Admitted, Arrived, at_once};
 use crate::bounds::PAUSE_TIME;
-use crate::ops::caller::Ask;
+use crate::ops::erased::{FeedFn, OpenFn, ReceiveFn, SendFn};
 use crate::ops::failure::Failure;
-use crate::ops::handler::{Feed, Reply, Served};
+use crate::ops::handler::Opened;
 use crate::ops::input::{give, writer};
-use avfs_runtime::{Select, Watcher};
+use avfs_runtime::OpenFile;
 use axum::body::{Body, Bytes};
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
@@ -20,36 +20,33 @@ use tokio_stream::wrappers::ReceiverStream;
 /// Pieces that may wait for the other side.
 const QUEUE: usize = 1;
 /// The bytes that are sent at once.
-const PIECE: usize = 64 << 10;
+const PIECE: usize = 256 << 10;
 
 /// Gives a handler the request's body to read, and answers when it is done.
-pub(crate) async fn receive<O: Served>(
-    arrived: Arrived,
-    serve: fn(&Ask, Select, O, &mut dyn Read, &dyn Watcher) -> Reply<O>,
-) -> Result<Response, Failure> {
-    let request: O = arrived.query()?;
-    let (admitted, body) = arrived.admit(request, Some(O::ROW.lane)).await?;
+pub(crate) async fn receive(arrived: Arrived, serve: ReceiveFn) -> Result<Response, Failure> {
+    let (request, lane) = (arrived.query()?, arrived.lane());
+    let (admitted, body) = arrived.admit(request, Some(lane)).await?;
     let (pieces, mut arriving) = Arriving::new();
-    let work = at_once(admitted, move |ask, vault, request, gone| {
-        serve(ask, vault, request, &mut arriving, gone)
+    let work = at_once(admitted, move |it, gone| {
+        serve(&it.ask, it.vault, it.request, &mut arriving, gone)
     });
     let (answer, ()) = tokio::join!(work, pass_on(body, pieces));
     answer
 }
 
 /// Sends what a handler writes. The answer begins with the first piece.
-pub(crate) async fn send<O: Served>(
+pub(crate) async fn send(
     arrived: Arrived,
     media_type: &'static str,
-    serve: fn(&Ask, Select, O, &mut dyn Write) -> Result<(), Failure>,
+    serve: SendFn,
 ) -> Result<Response, Failure> {
-    let request: O = arrived.query()?;
     let log = arrived.app.place.log();
-    let (it, _) = arrived.admit(request, Some(O::ROW.lane)).await?;
+    let (request, lane) = (arrived.query()?, arrived.lane());
+    let (Admitted { it, under_way }, _) = arrived.admit(request, Some(lane)).await?;
     let (begun, first) = oneshot::channel();
     let (pieces, queue) = mpsc::channel::<io::Result<Vec<u8>>>(QUEUE);
     tokio::task::spawn_blocking(move || {
-        let _under_way = it.under_way;
+        let _under_way = under_way;
         let mut leaving = Leaving {
             pieces,
             begun: Some(begun),
@@ -75,16 +72,60 @@ pub(crate) async fn send<O: Served>(
     Ok(([(CONTENT_TYPE, media_type)], body).into_response())
 }
 
+/// Sends a part of a file.
+pub(crate) async fn send_file(arrived: Arrived, open: OpenFn) -> Result<Response, Failure> {
+    let log = arrived.app.place.log();
+    let (request, lane) = (arrived.query()?, arrived.lane());
+    let (Admitted { it, under_way }, _) = arrived.admit(request, Some(lane)).await?;
+    let opening = tokio::task::spawn_blocking(move || open(&it.ask, it.vault, it.request));
+    let Opened { file, part } = opening.await.map_err(|_| Failure::panicked(&log))??;
+    let (pieces, queue) = mpsc::channel::<io::Result<Vec<u8>>>(QUEUE);
+    tokio::spawn(async move {
+        let _under_way = under_way;
+        send_part(Arc::new(file), part, pieces).await;
+    });
+    let body = Body::from_stream(ReceiverStream::new(queue));
+    Ok(([(CONTENT_TYPE, "application/octet-stream")], body).into_response())
+}
+
+/// Reads piece by piece, each when the one before was taken: no thread waits for a slow reader.
+async fn send_part(
+    file: Arc<OpenFile>,
+    part: std::ops::Range<u64>,
+    pieces: mpsc::Sender<io::Result<Vec<u8>>>,
+) {
+    let mut offset = part.start;
+    while offset < part.end {
+        // A place in the queue first, so that no piece is read before somebody wants it.
+        let Ok(place) = pieces.reserve().await else {
+            return;
+        };
+        let length = usize::try_from(part.end - offset).map_or(PIECE, |left| left.min(PIECE));
+        let file = Arc::clone(&file);
+        let read = tokio::task::spawn_blocking(move || file.read_at(offset, length)).await;
+        let piece = match read {
+            Ok(Ok(bytes)) if bytes.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(Ok(bytes)) => Ok(bytes),
+            // Too late for an answer: the stream breaks, and the client sees that.
+            Ok(Err(error)) => Err(io::Error::other(error)),
+            Err(_) => Err(io::Error::other("reading panicked")),
+        };
+        offset += piece.as_ref().map_or(0, Vec::len) as u64;
+        let broken = piece.is_err();
+        place.send(piece);
+        if broken {
+            return;
+        }
+    }
+}
+
 /// Gives a command what comes, until there is no more or nobody reads it. It takes no turn: it lasts as long as the
 /// command does, and no thread waits for it.
-pub(crate) async fn feed<O: Served>(
-    arrived: Arrived,
-    open: fn(&Ask, O) -> Result<Feed<O>, Failure>,
-) -> Result<Response, Failure> {
-    let request: O = arrived.query()?;
+pub(crate) async fn feed(arrived: Arrived, open: FeedFn) -> Result<Response, Failure> {
+    let request = arrived.query()?;
     let (log, bodies) = (arrived.app.place.log(), Arc::clone(&arrived.app.bodies));
-    let (it, body) = arrived.admit(request, None).await?;
-    let _under_way = it.under_way;
+    let (Admitted { it, under_way }, body) = arrived.admit(request, None).await?;
+    let _under_way = under_way;
     let opening = tokio::task::spawn_blocking(move || open(&it.ask, it.request));
     let feed = opening.await.map_err(|_| Failure::panicked(&log))??;
     let mut given = 0;
@@ -98,8 +139,7 @@ pub(crate) async fn feed<O: Served>(
             given += piece.len() as u64;
         }
     }
-    let answer = (feed.done)(given)?;
-    bodies::write(&answer, Vec::new()).send(&bodies).await
+    bodies::send((feed.done)(given)?, &bodies).await
 }
 
 /// An answer's body, from a thread that may wait. The answer begins with the first piece.

@@ -1,12 +1,12 @@
 //! Long work over HTTP: one answer at the end, or events that tell how far it is. Whoever goes away
 //! ends it.
 
-use super::events::event;
+use super::events::{answer_event, event};
 use super::routes::Admitted;
-use crate::ops::caller::Ask;
-use crate::ops::handler::{Listener, Reply, Served};
+use crate::ops::erased::AnswerFn;
+use crate::ops::handler::Listener;
 use crate::wire::ProgressEvent;
-use avfs_runtime::{Progress, Select, Watcher};
+use avfs_runtime::{Progress, Watcher};
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use std::convert::Infallible;
@@ -20,16 +20,14 @@ use tokio_stream::wrappers::ReceiverStream;
 const QUEUE: usize = 16;
 
 /// Does the work and tells how far it is.
-pub(crate) fn with_events<O: Served>(
-    it: Admitted<O>,
-    serve: fn(&Ask, Select, O, &dyn Watcher) -> Reply<O>,
-) -> Response {
+pub(crate) fn with_events(admitted: Admitted, serve: AnswerFn) -> Response {
     let (events, queue) = mpsc::channel::<Event>(QUEUE);
     tokio::task::spawn_blocking(move || {
-        let _under_way = it.under_way;
+        let Admitted { it, under_way } = admitted;
+        let _under_way = under_way;
         let steps = Steps(events.clone());
         let last = match serve(&it.ask, it.vault, it.request, &steps) {
-            Ok(answer) => event("result", &answer),
+            Ok(answer) => answer_event(answer.json),
             Err(failure) => event("error", failure.problem()),
         };
         // An error here means that nobody is left to be told.

@@ -5,7 +5,7 @@ use super::app::App;
 use super::failure::Failure;
 use super::handler::{Served, VaultOf};
 use super::{parse, parse_vault};
-use crate::table::{Class, Operation, Scope, Who};
+use crate::table::{Class, Row, Scope, Who};
 use avfs_runtime::{
     ApprovalId, ErrorKind, ExecId, JobId, JournalFilter, JournalOrder, Principal, Select, Session,
     VaultId, VaultName,
@@ -69,8 +69,7 @@ pub(crate) struct Ask {
 }
 
 /// Whether a caller may ask for such a thing at all. It is known before anything of the request is read.
-pub(crate) fn may_ask<O: Operation>(caller: &Caller) -> Result<(), Failure> {
-    let row = O::ROW;
+pub(crate) fn may_ask(row: &Row, caller: &Caller) -> Result<(), Failure> {
     let what = row.name.replace('_', " ");
     if caller.class == Class::Agent && row.who == Who::Owner {
         let problem = format!("{what} is for the owner alone");
@@ -93,7 +92,7 @@ impl Ask {
         vault: Select,
         request: &O,
     ) -> Result<(Ask, Select), Failure> {
-        may_ask::<O>(&caller)?;
+        may_ask(&O::ROW, &caller)?;
         let session = app.runtime.by(caller.principal);
         let ask = Ask {
             app,

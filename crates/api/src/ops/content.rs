@@ -3,20 +3,12 @@
 use super::Ask;
 use super::failure::Failure;
 use super::files::{at, store, vault_path, write_options};
-use super::handler::Reply;
+use super::handler::{Opened, Reply};
 use crate::wire::{ReadContent, WriteContent};
 use avfs_runtime::{Select, Watcher};
-use std::io::{Read, Write};
+use std::io::Read;
 
-/// What is read of a file at once.
-const PIECE: u64 = 64 << 10;
-
-pub(crate) fn read(
-    ask: &Ask,
-    vault: Select,
-    request: ReadContent,
-    out: &mut dyn Write,
-) -> Result<(), Failure> {
+pub(crate) fn read(ask: &Ask, vault: Select, request: ReadContent) -> Result<Opened, Failure> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     let file = ask.session.open_file(vault, &path, request.version);
     let file = file.map_err(at(&path))?;
@@ -24,21 +16,8 @@ pub(crate) fn read(
         Some(limit) => file.size.min(request.offset.saturating_add(limit)),
         None => file.size,
     };
-    let mut offset = request.offset;
-    while offset < end {
-        let length = usize::try_from((end - offset).min(PIECE)).unwrap_or(usize::MAX);
-        let piece = file.read_at(offset, length).map_err(at(&path))?;
-        if piece.is_empty() {
-            let what = format!("{path} ends before its size says so");
-            return Err(Failure::new(avfs_runtime::ErrorKind::Corrupt, what));
-        }
-        if out.write_all(&piece).is_err() {
-            // Nobody reads any further.
-            return Ok(());
-        }
-        offset += piece.len() as u64;
-    }
-    Ok(())
+    let part = request.offset..end;
+    Ok(Opened { file, part })
 }
 
 pub(crate) fn write(

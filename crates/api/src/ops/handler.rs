@@ -6,8 +6,9 @@ use super::failure::Failure;
 use super::jobs::Following;
 use crate::table::{Operation, VaultIn};
 use crate::wire::{CallId, ExecEvent};
-use avfs_runtime::{HeldOutput, Select, Watcher};
+use avfs_runtime::{HeldOutput, OpenFile, Select, Watcher};
 use std::io::{Read, Write};
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 
 /// What a handler gives back.
@@ -37,6 +38,8 @@ pub(crate) enum Handler<O: Operation> {
         &'static str,
         fn(&Ask, Select, O, &mut dyn Write) -> Result<(), Failure>,
     ),
+    /// The answer is a part of a file, which is read as the caller takes it: no thread waits for a slow reader.
+    Opens(fn(&Ask, Select, O) -> Result<Opened, Failure>),
     /// A command: events while it runs, the answer when it has ended. An error before the first event is the answer
     /// instead.
     Runs(fn(&Ask, Select, O, &dyn Listener<ExecEvent>) -> Held<O>),
@@ -51,6 +54,12 @@ pub(crate) enum Handler<O: Operation> {
 
 /// An answer, and the memory that what it was made from takes.
 pub(crate) type Held<O> = Result<(<O as Operation>::Response, Vec<HeldOutput>), Failure>;
+
+/// A file of a vault, and which part of it is wanted.
+pub(crate) struct Opened {
+    pub file: OpenFile,
+    pub part: Range<u64>,
+}
 
 /// The offsets after the last event that a listener has seen before.
 pub(crate) type Resume = Option<[u64; 2]>;

@@ -11,6 +11,7 @@ pub(crate) mod content;
 pub(crate) mod daemon;
 mod envelope;
 mod envelope_approval;
+pub(crate) mod erased;
 pub(crate) mod exec;
 mod exec_options;
 pub(crate) mod failure;

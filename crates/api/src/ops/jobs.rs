@@ -17,8 +17,6 @@ use avfs_runtime::{
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long a job with the lifetime `client` runs on by itself, if nobody says otherwise.
-const LEASE: Duration = Duration::from_secs(60);
 /// The longest wait within one request.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 /// How often somebody who follows a silent job is looked after.
@@ -36,23 +34,25 @@ pub(crate) fn start(
     watcher: &dyn Watcher,
 ) -> Reply<JobStart> {
     let lifetime = lifetime(&request)?;
-    let asked = Asked::for_job(vault, request.exec)?;
+    let asked = Arc::new(Asked::new(vault, request.exec)?);
     let stdin = asked.stdin().cloned();
     let exec = asked.request(Stdin::Empty, Arc::<Control>::default());
     let request = JobRequest {
         exec,
         lifetime,
         takes_input: stdin.is_some(),
-        write_report: Box::new(move |report| {
-            let envelope = envelope::envelope(&asked, report);
-            serde_json::to_value(envelope).expect("wire types are plain data")
-        }),
+        write_report: {
+            let asked = Arc::clone(&asked);
+            Box::new(move |report| {
+                let envelope = envelope::envelope(&asked, report);
+                serde_json::to_value(envelope).expect("wire types are plain data")
+            })
+        },
     };
     let info = match ask.session.job_start(request, &Asker(watcher))? {
         Begun::Started(info) => info,
         Begun::Reported(report) => {
-            let envelope = serde_json::from_value::<Envelope>(report);
-            let envelope = envelope.expect("it was an envelope before");
+            let envelope = envelope::envelope(&asked, *report);
             return Ok(JobAnswer::Refused(Box::new(envelope)));
         }
     };
@@ -85,12 +85,10 @@ impl OutputSink for Asker<'_> {
 
 fn lifetime(request: &JobStart) -> Result<Lifetime, Failure> {
     match (request.lifetime, request.lease_ms) {
-        (LifetimeWord::Client, Some(0)) => Err(Failure::invalid(
-            "a lease of no time at all ends the job at once",
-        )),
-        (LifetimeWord::Client, lease) => Ok(Lifetime::Client {
-            lease: lease.map_or(LEASE, Duration::from_millis),
-        }),
+        (LifetimeWord::Client, lease) => {
+            let lease = lease.map(Duration::from_millis);
+            Ok(Lifetime::client(lease)?)
+        }
         (_, Some(_)) => Err(Failure::invalid(
             "a lease is for jobs with the lifetime `client`",
         )),

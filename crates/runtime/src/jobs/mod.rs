@@ -28,6 +28,7 @@ use crate::control::Control;
 use crate::entered::Running;
 use crate::exec::ExecRequest;
 use crate::gate::Verb;
+use crate::report::ExecReport;
 use crate::run::Stream;
 use crate::runtime::{Runtime, lock};
 use crate::session::Session;
@@ -59,7 +60,7 @@ pub struct JobRequest {
 pub enum JobStart {
     Started(Box<JobInfo>),
     /// There is no job: the report says why.
-    Reported(Value),
+    Reported(Box<ExecReport>),
 }
 
 /// What is known of a job.

@@ -22,20 +22,30 @@ pub fn to_text(bytes: Vec<u8>) -> (String, Option<Base64>) {
     }
 }
 
-/// `bytes` as `data` when they are UTF-8, else as `data_b64`: never both, as a stream has much of it.
-pub(super) fn to_data(bytes: Vec<u8>) -> (Option<String>, Option<Base64>) {
-    match String::from_utf8(bytes) {
-        Ok(text) => (Some(text), None),
-        Err(error) => (None, Some(Base64(error.into_bytes()))),
-    }
+/// Bytes as `data` when they are UTF-8, else as `data_b64`: never both, as a stream has much of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Data {
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    data: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    data_b64: Option<Base64>,
 }
 
-/// The bytes meant by a pair made by [`to_data`].
-pub(super) fn from_data<'a>(data: Option<&'a String>, exact: Option<&'a Base64>) -> &'a [u8] {
-    match (exact, data) {
-        (Some(exact), _) => &exact.0,
-        (None, Some(text)) => text.as_bytes(),
-        (None, None) => &[],
+impl Data {
+    pub fn new(bytes: Vec<u8>) -> Data {
+        let (data, data_b64) = match String::from_utf8(bytes) {
+            Ok(text) => (Some(text), None),
+            Err(error) => (None, Some(Base64(error.into_bytes()))),
+        };
+        Data { data, data_b64 }
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        match (&self.data_b64, &self.data) {
+            (Some(exact), _) => &exact.0,
+            (None, Some(text)) => text.as_bytes(),
+            (None, None) => &[],
+        }
     }
 }
 

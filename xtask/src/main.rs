@@ -1,4 +1,4 @@
-//! For developers only: `cargo run -p xtask -- tidy` holds the house to its own rules.
+//! For developers only: `cargo run -p xtask -- tidy` checks the rules of this repository.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod tidy;
@@ -30,7 +30,7 @@ mod tests {
     use crate::tidy;
 
     #[test]
-    fn the_house_is_tidy() {
+    fn the_repository_is_tidy() {
         let complaints = tidy::check(&tidy::top());
         assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
     }

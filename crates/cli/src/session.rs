@@ -2,11 +2,13 @@
 
 use crate::environment;
 use crate::error::Result;
-use crate::output::Output;
 use crate::output::progress::{Bar, Waiting};
+use crate::output::{self, Output};
 use avfs_api::client::{Attached, Attachment, Hands};
 use avfs_api::start::{self, Starter};
-use avfs_api::wire::{CURRENT, Envelope, Exec, ExecEvent, JobItem, JobLogs, Operation, StreamWord};
+use avfs_api::wire::{
+    CURRENT, Envelope, Exec, ExecEvent, JobItem, JobLogs, Operation, RetriedWord, StreamWord,
+};
 use avfs_api::{Client, Error};
 use std::io::{Read, Write};
 use std::ops::ControlFlow;
@@ -105,7 +107,7 @@ impl Session {
             bar: Bar::wanted(output, label),
             read: 0,
         };
-        Ok(self.client()?.upload(&vault, request, bytes)?)
+        self.ask_once(|client| client.upload(&vault, request, bytes))
     }
 
     /// Asks for an operation whose answer is bytes, which go to standard output.
@@ -129,7 +131,10 @@ impl Session {
     ) -> Result<Envelope> {
         let vault = self.vault.clone();
         // A daemon of another version refuses before it takes any input.
-        self.with_client(|client| client.exec_with_input(&vault, request, &mut hands, on_event))
+        let mut envelope = self
+            .with_client(|client| client.exec_with_input(&vault, request, &mut hands, on_event))?;
+        envelope.result.retried.extend(output::take_retried());
+        Ok(envelope)
     }
 
     /// Asks for an operation whose request carries bytes, without a word about it.
@@ -138,7 +143,7 @@ impl Session {
         request: &O,
         bytes: impl Read + Send + 'static,
     ) -> Result<O::Response> {
-        Ok(self.client()?.upload("", request, bytes)?)
+        self.ask_once(|client| client.upload("", request, bytes))
     }
 
     /// Tells what a job writes until it is over, also when the daemon is replaced meanwhile; none if
@@ -195,6 +200,20 @@ impl Session {
         }
     }
 
+    /// Asks for what can be asked for only once.
+    fn ask_once<T>(&mut self, ask: impl FnOnce(&mut Client) -> avfs_api::Result<T>) -> Result<T> {
+        let answered = ask(self.client()?);
+        self.learn_retried();
+        Ok(answered?)
+    }
+
+    /// Remembers what the daemon says that it tried again, to be told with the answer.
+    fn learn_retried(&mut self) {
+        if let Some(client) = &mut self.client {
+            output::note_retried(client.take_retried());
+        }
+    }
+
     fn with_client<T>(
         &mut self,
         mut ask: impl FnMut(&mut Client) -> avfs_api::Result<T>,
@@ -210,8 +229,12 @@ impl Session {
                 Err(Error::Unheard { .. }) if unheard < BROKEN_MAX => {
                     unheard += 1;
                     self.client = None;
+                    output::note_retried([RetriedWord::Daemon]);
                 }
-                answered => return Ok(answered?),
+                answered => {
+                    self.learn_retried();
+                    return Ok(answered?);
+                }
             }
         }
     }

@@ -195,7 +195,8 @@ impl Runtime {
     pub(crate) fn scratch_room(&self, vault: &Vault) -> Result<Room> {
         let mut used = Totals::default();
         if vault.quota != Quota::default() {
-            let Beside { bytes, files } = self.weigh_scratch(&*self.engine()?, vault)?;
+            let weigh = |engine: &Engine| self.weigh_scratch(engine, vault);
+            let Beside { bytes, files } = self.with_engine(weigh)?;
             let head = self.inner.vaults.trees().root(vault.head)?;
             used = Totals {
                 files: head.files() + files,

@@ -22,6 +22,8 @@ pub const COMMAND_KEPT_MAX: usize = 4 << 10;
 pub const CONTENT_MAX: u64 = 1 << 20;
 /// Names, paths, changes or versions in one answer.
 pub const LISTED_MAX: usize = 10_000;
+/// Bytes of these names and paths together.
+pub const LISTED_BYTES_MAX: usize = 4 << 20;
 /// Entries of the journal in one answer.
 pub const JOURNAL_MAX: usize = 1_000;
 /// Bytes of a patch in one answer.
@@ -34,6 +36,29 @@ pub const LINE_MAX: usize = 4 << 20;
 pub const CONTEXT_MAX: usize = 100;
 /// The largest file that `edit` changes.
 pub const EDIT_MAX: u64 = 16 << 20;
+
+/// What one answer has room for of names and paths.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ListRoom {
+    names: usize,
+    bytes: usize,
+    refused: bool,
+}
+
+impl ListRoom {
+    /// Whether there is room for one more; once there was none, there is none.
+    pub fn take(&mut self, name: &[u8]) -> bool {
+        self.names += 1;
+        self.bytes += name.len();
+        self.refused |= self.names > LISTED_MAX || self.bytes > LISTED_BYTES_MAX;
+        !self.refused
+    }
+
+    /// Whether something had no room.
+    pub fn is_exceeded(&self) -> bool {
+        self.refused
+    }
+}
 
 /// Each string, its closing NUL and the pointer to it.
 const PER_STRING: usize = 1 + size_of::<usize>();

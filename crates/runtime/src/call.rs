@@ -87,6 +87,7 @@ impl Call {
             fork: None,
             leftovers: 0,
             shared_with: Vec::new(),
+            retried: Vec::new(),
             approval: None,
             approver_set_up: false,
             speculation: None,

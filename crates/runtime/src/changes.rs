@@ -3,15 +3,16 @@
 use avfs_vault::{Change, ChangeKind, RootId, Trees, pair_renames};
 
 use crate::Result;
-use crate::bounds::LISTED_MAX;
+use crate::bounds::ListRoom;
 
 /// Paths that differ, times alone excepted.
 #[derive(Debug, Clone, Default)]
 pub struct ChangeList {
-    /// In the order of the tree, at most [`LISTED_MAX`] of them. If all are here, renames are paired.
+    /// In the order of the tree, as many as an answer has room for. If all are here, renames are paired.
     pub listed: Vec<Change>,
     /// How many paths differ; a rename counts with both its names.
     pub total: u64,
+    room: ListRoom,
 }
 
 impl ChangeList {
@@ -30,7 +31,7 @@ impl ChangeList {
             return;
         }
         self.total += 1;
-        if self.listed.len() < LISTED_MAX {
+        if self.room.take(change.path.as_bytes()) {
             self.listed.push(change);
         }
     }
@@ -45,6 +46,6 @@ impl ChangeList {
 
     /// Whether there are more than are listed.
     pub fn is_truncated(&self) -> bool {
-        self.total > LISTED_MAX as u64
+        self.room.is_exceeded()
     }
 }

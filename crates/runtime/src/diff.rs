@@ -6,7 +6,7 @@ use avfs_vault::{
     Change, ChangeKind, CheckpointName, Entry, RootId, Vault, VaultName, VaultPath, pair_renames,
 };
 
-use crate::bounds::LISTED_MAX;
+use crate::bounds::ListRoom;
 use crate::gate::Verb;
 use crate::patch::{self, DiffLine, LineCounts};
 use crate::runtime::Select;
@@ -56,7 +56,7 @@ pub struct Diff {
     pub from: String,
     pub to: String,
     pub changes: Vec<Change>,
-    /// Whether there are more than [`LISTED_MAX`].
+    /// Whether there are more than an answer has room for.
     pub truncated: bool,
     pub patch: Option<String>,
     /// Whether the patch ends before the last change.
@@ -122,6 +122,29 @@ impl std::fmt::Display for DiffPoint {
     }
 }
 
+/// The first changes, as many as an answer has room for.
+#[derive(Default)]
+struct First {
+    changes: Vec<Change>,
+    room: ListRoom,
+}
+
+impl First {
+    /// Whether more is wanted.
+    fn add(&mut self, change: Change) -> bool {
+        let fits = self.room.take(change.path.as_bytes());
+        if fits {
+            self.changes.push(change);
+        }
+        fits
+    }
+
+    /// With whether there are more.
+    fn into_listed(self) -> (Vec<Change>, bool) {
+        (self.changes, self.room.is_exceeded())
+    }
+}
+
 impl Session {
     /// The differences between two states of (or beside) a vault.
     pub fn diff(&self, vault: Select, request: &DiffRequest) -> Result<Diff> {
@@ -131,8 +154,9 @@ impl Session {
         let trees = self.inner.vaults.trees();
         let ((changes, truncated), file) = match &request.scope {
             DiffScope::Whole => {
-                let first = trees.diff_first(before.root, after.root, LISTED_MAX)?;
-                (first, None)
+                let mut first = First::default();
+                trees.diff_each(before.root, after.root, &mut |change| first.add(change))?;
+                (first.into_listed(), None)
             }
             DiffScope::Path(path) => self.diff_paths(&before, &after, path, path)?,
             DiffScope::Pair(old, new) => self.diff_paths(&before, &after, old, new)?,
@@ -192,8 +216,10 @@ impl Session {
                 lines: patch::lines(trees, old.as_ref(), new.as_ref())?,
             }),
         };
-        let first = trees.diff_first_entries(new_path, old, new, LISTED_MAX)?;
-        Ok((first, file))
+        let mut first = First::default();
+        let path = new_path.clone();
+        trees.diff_entry(path, old, new, &mut |change| first.add(change))?;
+        Ok((first.into_listed(), file))
     }
 
     fn state(&self, vault: &Vault, point: &DiffPoint) -> Result<State> {

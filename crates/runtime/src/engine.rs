@@ -1,13 +1,15 @@
 //! The keeper and what is served through it: two lenses and the scanner.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use avfs_sandbox::{Keeper, KeeperConfig, Privilege, SANDBOX_UID};
 use avfs_vault::{RootId, Trees};
-use avfs_view::{Lens, LensRoot, MarkNames, Owner, Scanner, Xattrs};
+use avfs_view::{Lens, LensRoot, MarkNames, Owner, Retired, Scanner, Xattrs};
 
 use crate::mounts::this_user;
+use crate::retried::{Retried, note};
 use crate::runtime::{Config, lock};
 use crate::{Error, Result};
 
@@ -22,11 +24,15 @@ pub(crate) struct Engine {
     pub writer: Scanner,
     /// How layers are marked.
     pub marks: MarkNames,
+    unremoved: Unremoved,
     plain: Served,
     with_xattrs: Served,
     /// For mounts on the host; made when first needed.
     on_host: Mutex<Option<Served>>,
 }
+
+/// Layers that are no longer needed and whose removal was cut off by the death of a keeper, for the next one.
+pub(crate) type Unremoved = Arc<Mutex<Vec<Retired>>>;
 
 struct Served {
     lens: Arc<Lens>,
@@ -34,7 +40,7 @@ struct Served {
 }
 
 impl Engine {
-    pub fn start(config: &Config, trees: &Trees) -> Result<Engine> {
+    pub fn start(config: &Config, trees: &Trees, unremoved: Unremoved) -> Result<Engine> {
         let keeper = Keeper::start(KeeperConfig {
             binary: config.binary.clone(),
             runtime_dir: config.runtime_dir.clone(),
@@ -59,9 +65,12 @@ impl Engine {
             Privilege::Root => MarkNames::Trusted,
             Privilege::User => MarkNames::User,
         };
-        let helper = || {
-            let keeper = keeper.clone();
+        let helper = |retried: Retried| {
+            let (keeper, is_first) = (keeper.clone(), AtomicBool::new(true));
             let start = move || {
+                if !is_first.swap(false, Ordering::Relaxed) {
+                    note(retried);
+                }
                 let spawned = keeper.spawn_helper("__scanner");
                 if matches!(spawned, Err(avfs_sandbox::Error::KeeperGone)) {
                     // It may still be dying; whoever is told that it is gone looks at it.
@@ -71,17 +80,26 @@ impl Engine {
             };
             Scanner::start(Box::new(start), marks)
         };
-        let (scanner, sweeper, writer) = (helper()?, helper()?, helper()?);
+        let scanner = helper(Retried::Scanner)?;
+        let (sweeper, writer) = (helper(Retried::Sweeper)?, helper(Retried::Writer)?);
         Ok(Engine {
             keeper,
             scanner,
             sweeper,
             writer,
             marks,
+            unremoved,
             plain,
             with_xattrs,
             on_host: Mutex::default(),
         })
+    }
+
+    /// Removes what is left of a layer. What cannot be removed now is by the next keeper, or at the next start.
+    pub fn remove(&self, retired: Retired) {
+        if let Err(avfs_view::Error::ScannerLost) = retired.remove(&self.sweeper) {
+            lock(&self.unremoved).push(retired);
+        }
     }
 
     /// Gives back the memory that only speed needs.

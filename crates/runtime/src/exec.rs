@@ -23,6 +23,7 @@ use crate::opened::Shape;
 use crate::options::{Access, Approving, Branch, CheckpointMode, ExecOptions, Stdin, Terms};
 use crate::report::{ApprovalReport, ExecReport, ExecStatus, Timings, Uncommitted};
 use crate::reserve::Reserve;
+use crate::retried::noting;
 use crate::run::{Assignment, OutputSink, Ran, run};
 use crate::runtime::{Runtime, Select};
 use crate::session::Session;
@@ -241,6 +242,12 @@ impl Refused {
 impl Permitted {
     /// The story from here to its end.
     pub fn carry_out(self, sink: &dyn OutputSink) -> Result<ExecReport> {
+        let (report, retried) = noting(|| self.tell(sink));
+        let report = report?;
+        Ok(ExecReport { retried, ..report })
+    }
+
+    fn tell(self, sink: &dyn OutputSink) -> Result<ExecReport> {
         let branched = self.branch()?; // a fork of its own, if the caller wants one
         let viewed = branched.view()?; // the vault as a directory, in a sandbox, at root R0
         let checkpointed = viewed.checkpoint()?; // the way back to R0, if somebody asks for one

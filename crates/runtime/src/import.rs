@@ -14,10 +14,10 @@ mod sparse;
 mod tests;
 mod walk;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::Path;
 
-use avfs_vault::{Edit, Entry, Kind, LinkId, Meta, Time, Trees, VaultPath};
+use avfs_vault::{Edit, Entry, Kind, LinkId, Meta, Time, Trees, VaultPath, XattrMap};
 use rustix::fs::{Mode, OFlags, Stat};
 
 use crate::TransferError;
@@ -104,7 +104,7 @@ pub(crate) struct Intake<'a> {
 pub(crate) type Admits<'a> = dyn Fn(&VaultPath, u64) -> avfs_vault::Result<()> + Sync + 'a;
 
 impl Intake<'_> {
-    fn meta(&self, stat: &Stat, xattrs: BTreeMap<Vec<u8>, Vec<u8>>) -> Meta {
+    fn meta(&self, stat: &Stat, xattrs: XattrMap) -> Meta {
         let time = |secs, nanos| Time {
             secs,
             nanos: nanos as u32,

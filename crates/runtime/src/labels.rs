@@ -171,8 +171,9 @@ impl Session {
             let count = tagged.len();
             for (path, mut meta) in tagged {
                 meta.xattrs.remove(&old);
-                meta.xattrs
-                    .extend(new.iter().map(|key| (key.clone(), Vec::new())));
+                if let Some(key) = &new {
+                    meta.xattrs.insert(key, b"");
+                }
                 meta.ctime = avfs_vault::Time::now();
                 edit.set_meta(&path, meta)?;
             }
@@ -210,20 +211,21 @@ fn apply(path: &VaultPath, meta: &mut Meta, change: &LabelChange) -> Result<()> 
     };
     match change {
         LabelChange::Tag(name) => {
-            meta.xattrs.insert(name.key(TAG), Vec::new());
+            meta.xattrs.insert(name.key(TAG), b"");
         }
         LabelChange::Untag(name) => {
-            let removed = meta.xattrs.remove(&name.key(TAG));
-            removed.ok_or_else(|| lost("tag", name))?;
+            let was_there = meta.xattrs.remove(&name.key(TAG));
+            was_there.then_some(()).ok_or_else(|| lost("tag", name))?;
         }
         LabelChange::Set(name, value) => {
             check_value(name, value)?;
-            meta.xattrs
-                .insert(name.key(META), value.as_bytes().to_vec());
+            meta.xattrs.insert(name.key(META), value);
         }
         LabelChange::Unset(name) => {
-            let removed = meta.xattrs.remove(&name.key(META));
-            removed.ok_or_else(|| lost("metadata", name))?;
+            let was_there = meta.xattrs.remove(&name.key(META));
+            was_there
+                .then_some(())
+                .ok_or_else(|| lost("metadata", name))?;
         }
     }
     Ok(())

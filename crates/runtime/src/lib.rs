@@ -51,6 +51,7 @@ mod recover;
 mod replace;
 mod report;
 mod reserve;
+mod retried;
 mod rule_files;
 mod run;
 mod runtime;
@@ -133,6 +134,7 @@ pub use report::{
     ApprovalReport, Captured, ExecReport, ExecStatus, ExecTerms, ForkReport, SpeculationReport,
     Timings, Uncommitted,
 };
+pub use retried::{Retried, noting};
 pub use run::{Cancel, OutputSink, Stream};
 pub use runtime::{Activity, Config, Runtime, Select};
 pub use search::{

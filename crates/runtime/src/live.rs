@@ -328,7 +328,7 @@ impl Slot {
         let _lease = runtime.inner.vaults.lease();
         let vault = runtime.inner.vaults.by_id(self.vault)?;
         if vault.quota != Quota::default() {
-            runtime.weigh_scratch(&*runtime.engine()?, &vault)?;
+            runtime.with_engine(|engine| runtime.weigh_scratch(engine, &vault))?;
         }
         change(vault)
     }

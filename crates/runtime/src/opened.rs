@@ -24,6 +24,7 @@ use crate::gauge::Gauge;
 use crate::ground::{Beginning, Ground, differing_little};
 use crate::options::{Access, Driver, ExecOptions};
 use crate::recover::Stranded;
+use crate::retried::{Retried, note};
 use crate::runtime::Runtime;
 use crate::stage::Stage;
 use crate::through::{Applied, Through};
@@ -368,6 +369,7 @@ pub(crate) fn open(
         let engine = runtime.engine()?;
         match open_by(runtime, engine.clone(), vault, shape, access, near) {
             Err(error) if is_of_lost_helper(&error) || !engine.keeper.is_alive() => {
+                note(Retried::Sandbox);
                 if let Error::Sandbox(avfs_sandbox::Error::KeeperGone) = error {
                     // It may still be dying.
                     engine.keeper.kill();
@@ -461,7 +463,7 @@ pub(crate) struct Closing {
 }
 
 impl Closing {
-    /// A removal that does not finish is taken up at the next start.
+    /// A removal that does not finish is taken up by the next keeper, or at the next start.
     pub fn finish(self) {
         let Closing {
             stage,
@@ -473,7 +475,7 @@ impl Closing {
         // It holds the view open, and files that somebody holds open are freed by the last to let
         // go of them: by this process then, which could not end meanwhile, instead of the sweeper.
         drop(stage);
-        let _ = retired.remove(&engine.sweeper);
+        engine.remove(retired);
     }
 
     /// Ends the sandbox and leaves the layer where the next start finds and removes it.
@@ -487,7 +489,7 @@ impl Closing {
 }
 
 pub(crate) fn remove_in_background(retired: Retired, engine: Arc<Engine>) {
-    std::thread::spawn(move || retired.remove(&engine.sweeper));
+    std::thread::spawn(move || engine.remove(retired));
 }
 
 pub(crate) fn interrupted_version(details: serde_json::Value) -> NewVersion {

@@ -120,7 +120,7 @@ impl Runtime {
             }
             if let Ok(engine) = runtime.engine() {
                 for retired in rubbish {
-                    let _ = retired.remove(&engine.sweeper);
+                    engine.remove(retired);
                 }
             }
         });

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::capture::HeldOutput;
 use crate::changes::ChangeList;
 use crate::options::{Driver, Limits, Profile};
+use crate::retried::Retried;
 use crate::{Error, ErrorKind, Skipped};
 
 /// Everything that is known about one exec once it is over.
@@ -60,6 +61,8 @@ pub struct ExecReport {
     pub leftovers: u32,
     /// Execs that ran in the same vault meanwhile: their changes may be among these.
     pub shared_with: Vec<ExecId>,
+    /// What was tried again because a process of ours had died.
+    pub retried: Vec<Retried>,
     /// What somebody was asked, if the command needs approval.
     pub approval: Option<ApprovalReport>,
     /// Whether the owner can answer: the passphrase is set up.

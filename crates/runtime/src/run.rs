@@ -26,6 +26,7 @@ use crate::gauge::Gauge;
 use crate::options::Stdin;
 use crate::report::{Captured, ExecStatus};
 use crate::reserve::Reserve;
+use crate::retried::{Retried, note};
 use crate::spill::ExecSpills;
 use crate::{Error, Result};
 
@@ -165,7 +166,7 @@ pub(crate) fn run(
     Ok(watch.conclude(end))
 }
 
-/// Starts the command. A sandbox that died before the command could have begun is replaced, and nobody is told.
+/// Starts the command. A sandbox that died before the command could have begun is replaced; the report names it.
 fn start(entered: &mut Entered, task: &mut Assignment, stdio: Stdio) -> Result<Running> {
     for _ in 0..TRIES {
         let copied = stdio.try_clone();
@@ -175,6 +176,7 @@ fn start(entered: &mut Entered, task: &mut Assignment, stdio: Stdio) -> Result<R
             Ok(_) | Err(avfs_sandbox::Error::SandboxGone) => {}
             Err(error) => return Err(error.into()),
         }
+        note(Retried::Sandbox);
         entered.enter_again()?;
         task.gauge = entered.gauge(task.growth)?;
     }

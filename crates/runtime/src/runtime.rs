@@ -13,7 +13,7 @@ use avfs_view::Layers;
 
 use crate::admission::LAST_COMMITS;
 use crate::back::put_back_unfinished;
-use crate::engine::{Engine, is_of_lost_helper, layer_owner};
+use crate::engine::{Engine, Unremoved, is_of_lost_helper, layer_owner};
 use crate::host::{Host, HostFacts};
 use crate::jobs::Jobs;
 use crate::layers_place::LayersPlace;
@@ -21,6 +21,7 @@ use crate::live::Slot;
 use crate::memory;
 use crate::mounts::{Window, heal};
 use crate::policy::PolicyFiles;
+use crate::retried::{Retried, note};
 use crate::search::Indexes;
 use crate::spill::Spills;
 use crate::{Error, Result};
@@ -83,6 +84,7 @@ pub(crate) struct Inner {
     pub spills: Spills,
     pub jobs: Jobs,
     engine: Mutex<Option<Arc<Engine>>>,
+    unremoved: Unremoved,
     slots: Mutex<HashMap<VaultId, Arc<Slot>>>,
     /// Older states that are mounted.
     pub windows: Mutex<Vec<Window>>,
@@ -117,6 +119,7 @@ impl Runtime {
             host,
             policy,
             engine: Mutex::default(),
+            unremoved: Unremoved::default(),
             slots: Mutex::default(),
             windows: Mutex::default(),
             mounting: Mutex::default(),
@@ -221,14 +224,43 @@ impl Runtime {
         if let Some(engine) = held.as_ref().filter(|engine| engine.keeper.is_alive()) {
             return Ok(engine.clone());
         }
-        let start = || Engine::start(&self.inner.config, self.inner.vaults.trees());
+        if held.is_some() {
+            note(Retried::Keeper);
+        }
+        let start = || {
+            let inner = &self.inner;
+            Engine::start(&inner.config, inner.vaults.trees(), inner.unremoved.clone())
+        };
         let engine = match start() {
-            Err(error) if is_of_lost_helper(&error) => start()?,
+            Err(error) if is_of_lost_helper(&error) => {
+                note(Retried::Keeper);
+                start()?
+            }
             started => started?,
         };
         let engine = Arc::new(engine);
         *held = Some(engine.clone());
         Ok(engine)
+    }
+
+    /// Does something that can be done anew with the help of a keeper; where that died meanwhile, with the help of the next
+    /// one.
+    pub(crate) fn with_engine<T>(&self, mut work: impl FnMut(&Engine) -> Result<T>) -> Result<T> {
+        match work(&*self.engine()?) {
+            Err(error) if is_of_lost_helper(&error) => work(&*self.engine()?),
+            done => done,
+        }
+    }
+
+    /// Removes what a keeper died over.
+    fn remove_unremoved(&self) {
+        let Some(engine) = self.running_engine() else {
+            return;
+        };
+        let unremoved = std::mem::take(&mut *lock(&self.inner.unremoved));
+        for retired in unremoved {
+            engine.remove(retired);
+        }
     }
 
     fn running_engine(&self) -> Option<Arc<Engine>> {
@@ -252,6 +284,7 @@ impl Runtime {
                 for slot in runtime.slots() {
                     slot.tidy(&runtime, VIEW_IDLE);
                 }
+                runtime.remove_unremoved();
                 runtime.sweep_output(None);
                 runtime.inner.jobs.sweep();
             }

@@ -140,8 +140,10 @@ impl Session {
         self.inner.vaults.note_beside(vault.id, Beside::default());
         // What remains on disk of a vault that is gone is removed now or at the next start.
         if self.inner.layers.holds(vault.id) {
-            let engine = self.engine()?;
-            self.inner.layers.remove_vault(vault.id, &engine.sweeper)?;
+            self.with_engine(|engine| {
+                let layers = &self.inner.layers;
+                Ok(layers.remove_vault(vault.id, &engine.sweeper)?)
+            })?;
         }
         Ok(())
     }

@@ -5,6 +5,7 @@
 //! the cuts are depends on the names alone, so an edit moves only the cuts beside it.
 
 use std::cmp::Ordering;
+use std::iter::Peekable;
 use std::sync::Arc;
 
 use crate::node::{Child, Item, Node, Summary};
@@ -14,33 +15,98 @@ pub const SMALL: usize = 256;
 /// A name ends a node with probability 1/64 on each level.
 const CUT_BITS: u32 = 6;
 
-/// What becomes of one name; sorted by name when several.
-pub struct Edited {
-    pub name: Vec<u8>,
-    pub item: Option<Item>,
+/// What becomes of names, in their order, each once. An item is made when its turn comes, so that few are there at a time.
+pub struct Edits<C: Iterator, M> {
+    changes: Peekable<C>,
+    make: M,
+}
+
+impl<'a, P, C, M> Edits<C, M>
+where
+    C: Iterator<Item = (&'a Vec<u8>, P)>,
+    M: FnMut(&'a [u8], P) -> Result<Option<Item>>,
+{
+    /// `make` says what is there under a name afterwards.
+    pub fn new(changes: C, make: M) -> Edits<C, M> {
+        Edits {
+            changes: changes.peekable(),
+            make,
+        }
+    }
+
+    /// Whether none are left up to the name `last`; without one, none at all.
+    fn is_empty(&mut self, last: Option<&[u8]>) -> bool {
+        match (self.changes.peek(), last) {
+            (None, _) => true,
+            (Some((name, _)), Some(last)) => name.as_slice() > last,
+            (Some(_), None) => false,
+        }
+    }
+
+    fn next(&mut self, last: Option<&[u8]>) -> Option<(&'a [u8], P)> {
+        if self.is_empty(last) {
+            return None;
+        }
+        self.changes
+            .next()
+            .map(|(name, change)| (&name[..], change))
+    }
+
+    /// Walks `items` and the edits up to the name `last` in step, and hands on what is there afterwards.
+    fn merge(
+        &mut self,
+        items: &[Item],
+        last: Option<&[u8]>,
+        mut keep: impl FnMut(Item) -> Result<()>,
+    ) -> Result<()> {
+        let mut items = items.iter().peekable();
+        while let Some((name, change)) = self.next(last) {
+            while let Some(item) = items.next_if(|item| item.name.as_slice() < name) {
+                keep(item.clone())?;
+            }
+            items.next_if(|item| item.name == name);
+            if let Some(item) = (self.make)(name, change)? {
+                keep(item)?;
+            }
+        }
+        items.try_for_each(|item| keep(item.clone()))
+    }
 }
 
 impl Trees {
-    /// The directory `base` with `edits` (sorted, each name once) applied.
-    pub(crate) fn rebuild(&self, base: TreeId, edits: Vec<Edited>) -> Result<(TreeId, Summary)> {
+    /// The directory `base` with `edits` applied.
+    pub(crate) fn rebuild<'a, P, C, M>(
+        &self,
+        base: TreeId,
+        mut edits: Edits<C, M>,
+    ) -> Result<(TreeId, Summary)>
+    where
+        C: Iterator<Item = (&'a Vec<u8>, P)>,
+        M: FnMut(&'a [u8], P) -> Result<Option<Item>>,
+    {
         let node = self.node(base)?;
-        if edits.is_empty() {
+        if edits.is_empty(None) {
             return Ok((base, node.summary()));
         }
         let mut builder = Builder::new(self);
         match &*node {
             Node::Leaf(items) => {
-                let mut merged = Vec::with_capacity(items.len() + edits.len());
-                merge(items, edits, |item| {
-                    merged.push(item);
-                    Ok(())
+                let mut few = Vec::new();
+                edits.merge(items, None, |item| {
+                    if !builder.is_new() {
+                        return builder.push(item);
+                    }
+                    few.push(item);
+                    match few.len() > SMALL {
+                        true => few.drain(..).try_for_each(|item| builder.push(item)),
+                        false => Ok(()),
+                    }
                 })?;
-                if merged.len() <= SMALL {
-                    return self.small(merged);
+                if builder.is_new() {
+                    return self.small(few);
                 }
-                merged.into_iter().try_for_each(|item| builder.push(item))?;
             }
-            Node::Branch { .. } => builder.feed(&node, edits)?,
+            Node::Branch { .. } => builder.feed(&node, &mut edits, None)?,
         }
         let (tree, summary) = builder.finish()?;
         if summary.entries > SMALL as u64 {
@@ -74,25 +140,6 @@ impl Trees {
     }
 }
 
-/// Walks `items` and `edits` in step and hands on what is there afterwards.
-fn merge(
-    items: &[Item],
-    edits: Vec<Edited>,
-    mut keep: impl FnMut(Item) -> Result<()>,
-) -> Result<()> {
-    let mut items = items.iter().peekable();
-    for edit in edits {
-        while let Some(item) = items.next_if(|item| item.name < edit.name) {
-            keep(item.clone())?;
-        }
-        items.next_if(|item| item.name == edit.name);
-        if let Some(item) = edit.item {
-            keep(item)?;
-        }
-    }
-    items.try_for_each(|item| keep(item.clone()))
-}
-
 /// Takes entries in order and cuts them into nodes.
 struct Builder<'a> {
     trees: &'a Trees,
@@ -111,27 +158,39 @@ impl Builder<'_> {
         }
     }
 
-    /// Replays `node` with `edits`; nodes that neither an edit nor a moved cut touches are taken
-    /// over unread.
-    fn feed(&mut self, node: &Node, mut edits: Vec<Edited>) -> Result<()> {
+    /// Whether it was given nothing yet.
+    fn is_new(&self) -> bool {
+        self.leaf.is_empty() && self.branches.is_empty()
+    }
+
+    /// Replays `node` with the edits up to the name `last`; nodes that neither an edit nor a moved cut touches are
+    /// taken over unread.
+    fn feed<'a, P, C, M>(
+        &mut self,
+        node: &Node,
+        edits: &mut Edits<C, M>,
+        last: Option<&[u8]>,
+    ) -> Result<()>
+    where
+        C: Iterator<Item = (&'a Vec<u8>, P)>,
+        M: FnMut(&'a [u8], P) -> Result<Option<Item>>,
+    {
         let children = match node {
-            Node::Leaf(items) => return merge(items, edits, |item| self.push(item)),
+            Node::Leaf(items) => return edits.merge(items, last, |item| self.push(item)),
             Node::Branch { children, .. } => children,
         };
         let level = usize::from(node.level()) - 1;
         for (at, child) in children.iter().enumerate() {
             // What sorts behind everything belongs to the last child.
-            let rest = if at + 1 == children.len() {
-                Vec::new()
-            } else {
-                edits.split_off(edits.partition_point(|edit| edit.name <= child.last))
+            let last = match at + 1 == children.len() {
+                true => last,
+                false => Some(&child.last[..]),
             };
-            let mine = std::mem::replace(&mut edits, rest);
-            if mine.is_empty() && self.is_between_nodes(level) {
+            if edits.is_empty(last) && self.is_between_nodes(level) {
                 self.push_child(level, child.clone())?;
             } else {
                 let below: Arc<Node> = self.trees.node_below(node, child)?;
-                self.feed(&below, mine)?;
+                self.feed(&below, edits, last)?;
             }
         }
         Ok(())
@@ -162,7 +221,9 @@ impl Builder<'_> {
     }
 
     fn close_leaf(&mut self) -> Result<()> {
-        let items = std::mem::take(&mut self.leaf);
+        let mut items = std::mem::take(&mut self.leaf);
+        // It may stay in the cache for long.
+        items.shrink_to_fit();
         let child = self.trees.put_node(Node::Leaf(items))?;
         self.push_child(0, child)
     }

@@ -133,7 +133,8 @@ pub fn encode_node(node: &Node) -> Vec<u8> {
 pub fn decode_node(bytes: &[u8]) -> Option<Node> {
     match unseal(NODE, bytes)? {
         WireNode::Leaf(wire) => {
-            let items: Vec<Item> = wire.iter().map(item).collect::<Option<_>>()?;
+            let mut items: Vec<Item> = wire.iter().map(item).collect::<Option<_>>()?;
+            share_xattrs(&mut items);
             let valid = items.iter().all(|item| is_valid_name(&item.name));
             (valid && items.is_sorted_by(|a, b| a.name < b.name)).then_some(Node::Leaf(items))
         }
@@ -143,6 +144,15 @@ pub fn decode_node(bytes: &[u8]) -> Option<Node> {
             (valid && children.is_sorted_by(|a, b| a.last < b.last))
                 .then_some(Node::Branch { level, children })
         }
+    }
+}
+
+/// The names of one file have the same attributes, and often stand beside each other.
+fn share_xattrs(items: &mut [Item]) {
+    for at in 1..items.len() {
+        let (before, rest) = items.split_at_mut(at);
+        let known = &before[at - 1].entry.meta.xattrs;
+        rest[0].entry.meta.xattrs.share(known);
     }
 }
 
@@ -265,11 +275,7 @@ fn wire_item(item: &Item) -> WireItem<'_> {
         gid: meta.gid,
         mtime: (meta.mtime.secs, meta.mtime.nanos),
         ctime: (meta.ctime.secs, meta.ctime.nanos),
-        xattrs: meta
-            .xattrs
-            .iter()
-            .map(|(name, value)| (&name[..], &value[..]))
-            .collect(),
+        xattrs: meta.xattrs.iter().collect(),
     }
 }
 
@@ -353,11 +359,7 @@ fn item(wire: &WireItem<'_>) -> Option<Item> {
         gid: wire.gid,
         mtime: time(wire.mtime),
         ctime: time(wire.ctime),
-        xattrs: wire
-            .xattrs
-            .iter()
-            .map(|(name, value)| (name.to_vec(), value.to_vec()))
-            .collect(),
+        xattrs: wire.xattrs.iter().copied().collect(),
     };
     Some(Item {
         name: wire.name.to_vec(),

@@ -76,41 +76,8 @@ impl Trees {
         Ok(())
     }
 
-    /// The first `most` paths that differ, and whether there are more.
-    pub fn diff_first(
-        &self,
-        before: RootId,
-        after: RootId,
-        most: usize,
-    ) -> Result<(Vec<Change>, bool)> {
-        if before == after {
-            return Ok((Vec::new(), false));
-        }
-        let (before, after) = (self.root(before)?, self.root(after)?);
-        let tops = (Some(before.top.clone()), Some(after.top.clone()));
-        self.diff_first_entries(&VaultPath::root(), tops.0, tops.1, most)
-    }
-
-    /// As [`Trees::diff_first`], of two entries, the first of which is at `path`.
-    pub fn diff_first_entries(
-        &self,
-        path: &VaultPath,
-        before: Option<Entry>,
-        after: Option<Entry>,
-        most: usize,
-    ) -> Result<(Vec<Change>, bool)> {
-        let mut changes = Vec::new();
-        self.diff_entry(path.clone(), before, after, &mut |change| {
-            changes.push(change);
-            changes.len() <= most
-        })?;
-        let more = changes.len() > most;
-        changes.truncate(most);
-        Ok((changes, more))
-    }
-
-    /// Whether more is wanted.
-    pub(crate) fn diff_entry(
+    /// As [`Trees::diff_each`], of two entries, the first of which is at `path`. Says whether more was wanted at the end.
+    pub fn diff_entry(
         &self,
         path: VaultPath,
         before: Option<Entry>,

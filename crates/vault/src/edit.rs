@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use crate::build::Edited;
+use crate::build::Edits;
 use crate::codec::{self, RootRecord};
 use crate::links::Links;
 use crate::node::{Flags, Item};
@@ -55,25 +55,26 @@ impl Folder {
         if let Some(built) = self.built.get() {
             return Ok(built.clone());
         }
-        let edit = |(name, pending): (&Vec<u8>, &Pending)| {
-            let item = match pending {
+        // First, so that no more is on the stack for each level than this.
+        for pending in self.changes.values() {
+            if let Pending::Folder(folder) = pending {
+                folder.build(trees)?;
+            }
+        }
+        let edits = Edits::new(self.changes.iter(), |name, pending| {
+            Ok(match pending {
                 Pending::Item(item) => Some(item.clone()),
                 Pending::Folder(folder) => {
                     let (entry, beneath) = folder.build(trees)?;
                     Some(Item {
-                        name: name.clone(),
+                        name: name.to_vec(),
                         entry,
                         beneath,
                     })
                 }
                 Pending::Removed => None,
-            };
-            Ok(Edited {
-                name: name.clone(),
-                item,
             })
-        };
-        let edits = self.changes.iter().map(edit).collect::<Result<Vec<_>>>()?;
+        });
         let (tree, summary) = trees.rebuild(self.base, edits)?;
         let kind = Kind::Directory {
             tree,

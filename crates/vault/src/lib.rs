@@ -42,6 +42,7 @@ mod versions;
 mod walk;
 mod words;
 mod writer;
+mod xattrs;
 
 pub use approvals::{
     Approval, ApprovalAnswer, ApprovalUse, ApprovalVerdict, MOST_PENDING, NewApproval, Speculation,
@@ -79,3 +80,4 @@ pub use versions::PathVersion;
 pub use walk::{Step, Visit};
 pub use words::{WordIndex, WordMatch};
 pub use writer::ContentWriter;
+pub use xattrs::XattrMap;

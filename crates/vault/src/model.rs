@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use avfs_store::ObjectId;
 
-use crate::{Error, VaultPath};
+use crate::{Error, VaultPath, XattrMap};
 
 /// One name in a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub struct Meta {
     pub gid: u32,
     pub mtime: Time,
     pub ctime: Time,
-    pub xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
+    pub xattrs: XattrMap,
 }
 
 impl Entry {
@@ -120,7 +120,7 @@ impl Meta {
             gid: 0,
             mtime: time,
             ctime: time,
-            xattrs: BTreeMap::new(),
+            xattrs: XattrMap::new(),
         }
     }
 }

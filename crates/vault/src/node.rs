@@ -101,13 +101,11 @@ impl Item {
         }
     }
 
-    /// Roughly what it takes in memory, for the cache.
-    fn weight(&self) -> usize {
-        let meta = &self.entry.meta.xattrs;
-        let xattrs: usize = meta
-            .iter()
-            .map(|(name, value)| name.len() + value.len() + 64)
-            .sum();
+    /// Roughly what it takes in memory, for the cache; what it shares with the one before counts there.
+    fn weight(&self, before: Option<&Item>) -> usize {
+        let xattrs = &self.entry.meta.xattrs;
+        let is_shared = before.is_some_and(|it| it.entry.meta.xattrs.is_shared_with(xattrs));
+        let xattrs = if is_shared { 0 } else { xattrs.weight() };
         let target = match &self.entry.kind {
             Kind::Symlink { target } => target.len(),
             _ => 0,
@@ -140,7 +138,14 @@ impl Node {
 
     pub fn weight(&self) -> usize {
         match self {
-            Node::Leaf(items) => items.iter().map(Item::weight).sum::<usize>() + 64,
+            Node::Leaf(items) => {
+                let before = std::iter::once(None).chain(items.iter().map(Some));
+                let items = items.iter().zip(before);
+                items
+                    .map(|(item, before)| item.weight(before))
+                    .sum::<usize>()
+                    + 64
+            }
             Node::Branch { children, .. } => {
                 let names: usize = children.iter().map(|child| child.last.len()).sum();
                 children.len() * (size_of::<Child>() + 16) + names + 64

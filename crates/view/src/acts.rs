@@ -3,12 +3,12 @@
 //! Paths are walked beneath the view's top, over no symbolic link and into no other mount: a running
 //! command may exchange anything at any moment, and must not lead a change astray.
 
-use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
+use avfs_vault::XattrMap;
 use rustix::fs::{
     AtFlags, CWD, FileType, Gid, Mode, OFlags, RenameFlags, ResolveFlags, Stat, Timespec,
     Timestamps, Uid, XattrFlags, chmodat, chownat, fchmod, fchown, fgetxattr, flistxattr,
@@ -87,7 +87,7 @@ pub struct NewMeta {
     pub mode: Option<u32>,
     pub mtime: Option<(i64, u32)>,
     /// All `user.` attributes that it has afterwards.
-    pub xattrs: Option<BTreeMap<Vec<u8>, Vec<u8>>>,
+    pub xattrs: Option<XattrMap>,
 }
 
 /// Does it. `owner` is whom new things are given to, where that is not this process.
@@ -362,7 +362,7 @@ fn times((secs, nanos): (i64, u32)) -> Timestamps {
     }
 }
 
-fn set_xattrs(opened: &OwnedFd, wanted: &BTreeMap<Vec<u8>, Vec<u8>>) -> io::Result<()> {
+fn set_xattrs(opened: &OwnedFd, wanted: &XattrMap) -> io::Result<()> {
     let mut names = vec![0u8; 65536];
     let length = match flistxattr(opened, names.as_mut_slice()) {
         Ok(length) => length,
@@ -377,10 +377,10 @@ fn set_xattrs(opened: &OwnedFd, wanted: &BTreeMap<Vec<u8>, Vec<u8>>) -> io::Resu
     }
     for (name, value) in wanted {
         let mut there = vec![0u8; value.len() + 1];
-        let same = fgetxattr(opened, name.as_slice(), there.as_mut_slice())
+        let same = fgetxattr(opened, name, there.as_mut_slice())
             .is_ok_and(|length| there[..length] == value[..]);
         if !same {
-            fsetxattr(opened, name.as_slice(), value, XattrFlags::empty())?;
+            fsetxattr(opened, name, value, XattrFlags::empty())?;
         }
     }
     Ok(())

@@ -378,7 +378,7 @@ impl Layer {
 
 impl Retired {
     /// Removes what is left from disk.
-    pub fn remove(self, scanner: &Scanner) -> Result<()> {
+    pub fn remove(&self, scanner: &Scanner) -> Result<()> {
         remove_directory(&self.path, scanner)
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! Runs in the scanner process, which is single-threaded and may therefore change its directory.
 
-use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::io;
 
+use avfs_vault::XattrMap;
 use rustix::fs::{
     AtFlags, CWD, FileType, Statx, StatxFlags, lgetxattr, llistxattr, readlinkat, statx,
 };
@@ -31,7 +31,7 @@ pub struct UpperEntry {
     pub mtime: (i64, u32),
     pub ctime: (i64, u32),
     pub ino: u64,
-    pub xattrs: Xattrs,
+    pub xattrs: XattrMap,
     /// It has more attributes than are stored; then none of them are.
     pub xattrs_lost: bool,
 }
@@ -44,12 +44,7 @@ impl UpperEntry {
             UpperKind::Directory { redirect, .. } => redirect.as_ref().map_or(0, Vec::len),
             _ => 0,
         };
-        self.path.len() + own + self.xattr_bytes() + 64
-    }
-
-    pub fn xattr_bytes(&self) -> usize {
-        let xattrs = self.xattrs.iter();
-        xattrs.map(|(name, value)| name.len() + value.len()).sum()
+        self.path.len() + own + self.xattrs.bytes() + 64
     }
 }
 
@@ -113,7 +108,7 @@ pub fn read_entry(name: &CStr, path: Vec<u8>, marks: MarkNames) -> io::Result<Up
         mtime: (stat.stx_mtime.tv_sec, stat.stx_mtime.tv_nsec),
         ctime: (stat.stx_ctime.tv_sec, stat.stx_ctime.tv_nsec),
         ino: stat.stx_ino,
-        xattrs: attributes.xattrs,
+        xattrs: attributes.xattrs.into_iter().collect(),
         xattrs_lost: attributes.lost,
     })
 }
@@ -147,12 +142,10 @@ struct Marks {
     redirect: Option<Vec<u8>>,
 }
 
-type Xattrs = BTreeMap<Vec<u8>, Vec<u8>>;
-
 /// The attributes of an entry that are stored, or that there are too many.
 #[derive(Default)]
 struct Attributes {
-    xattrs: Xattrs,
+    xattrs: Vec<(Vec<u8>, Vec<u8>)>,
     lost: bool,
     marks: Marks,
 }
@@ -196,7 +189,7 @@ fn read_attributes(name: &CStr, names_of_marks: MarkNames) -> io::Result<Attribu
             _ if attribute.starts_with(UNKEPT) => {
                 bytes += attribute.len();
                 if bytes <= XATTRS_BYTES_MAX {
-                    found.xattrs.insert(attribute.to_vec(), Vec::new());
+                    found.xattrs.push((attribute.to_vec(), Vec::new()));
                 }
             }
             None if attribute.starts_with(b"user.") && !found.lost => {
@@ -205,9 +198,9 @@ fn read_attributes(name: &CStr, names_of_marks: MarkNames) -> io::Result<Attribu
                 };
                 bytes += attribute.len() + value.len();
                 if bytes > XATTRS_BYTES_MAX {
-                    (found.xattrs, found.lost) = (Xattrs::new(), true);
+                    (found.xattrs, found.lost) = (Vec::new(), true);
                 } else {
-                    found.xattrs.insert(attribute.to_vec(), value.to_vec());
+                    found.xattrs.push((attribute.to_vec(), value.to_vec()));
                 }
             }
             _ => {}
@@ -228,7 +221,7 @@ fn unlisted(name: &CStr, names_of_marks: MarkNames) -> io::Result<Attributes> {
         redirect: mark(b"redirect")?,
     };
     Ok(Attributes {
-        xattrs: Xattrs::new(),
+        xattrs: Vec::new(),
         lost: true,
         marks,
     })

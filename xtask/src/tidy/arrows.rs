@@ -1,4 +1,4 @@
-//! Which room may know which: arrows go only downward.
+//! Which crate may depend on which: dependencies point down only.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ const ARROWS: [(&str, &[&str]); 12] = [
         ],
     ),
     ("crates/api", &["avfs-runtime"]),
-    // The binary is also the keeper and the scanner: their lives begin in its `main`.
+    // The binary is also the keeper and the scanner: both start in its `main`.
     (
         "crates/cli",
         &["avfs-api", "avfs-runtime", "avfs-sandbox", "avfs-view"],
@@ -42,7 +42,7 @@ pub fn check(top: &Path) -> Vec<String> {
     for member in members.iter().filter_map(toml::Value::as_str) {
         let Some((_, allowed)) = ARROWS.iter().find(|(room, _)| *room == member) else {
             complaints.push(format!(
-                "{member}: a room without a line in xtask/src/tidy/arrows.rs"
+                "{member}: a crate without a line in xtask/src/tidy/arrows.rs"
             ));
             continue;
         };
@@ -58,7 +58,7 @@ pub fn check(top: &Path) -> Vec<String> {
         for name in dependencies.keys().filter(|name| name.starts_with("avfs-")) {
             if !allowed.contains(&name.as_str()) {
                 complaints.push(format!(
-                    "{member}: an arrow to {name} that the house does not have"
+                    "{member}: depends on {name}, which xtask/src/tidy/arrows.rs does not allow"
                 ));
             }
         }

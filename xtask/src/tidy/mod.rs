@@ -1,6 +1,9 @@
-//! The rules of the house, each a function from the tree to complaints.
+//! The rules for this repository, each a function from the working tree to complaints.
 
 mod arrows;
+mod comments;
+mod documents;
+mod folders;
 mod sources;
 mod texts;
 
@@ -20,6 +23,9 @@ pub fn top() -> PathBuf {
 pub fn check(top: &Path) -> Vec<String> {
     let files = tracked(top);
     let mut complaints = arrows::check(top);
+    complaints.extend(folders::check(top, &files));
+    complaints.extend(comments::check(top, &files));
+    complaints.extend(documents::check(top, &files));
     complaints.extend(sources::check(top, &files));
     complaints.extend(texts::check(top, &files));
     complaints

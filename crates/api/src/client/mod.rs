@@ -11,7 +11,8 @@ use crate::place::Place;
 use crate::table::Method;
 use crate::wire::{
     CLASS_HEADER, CallId, Daemon, DaemonState, Envelope, Exec, ExecCancel, ExecEvent, ExecInput,
-    ExecResize, NAME_HEADER, Operation, Problem, VERSION, VERSION_HEADER,
+    ExecResize, NAME_HEADER, Operation, Problem, RETRIED_HEADER, RetriedWord, VERSION,
+    VERSION_HEADER, retried_in,
 };
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
@@ -57,6 +58,8 @@ struct Connection {
     /// The process at the other end, as the kernel knows it.
     pid: Option<i32>,
     sender: SendRequest<Body>,
+    /// What daemons said they tried again, for requests since somebody asked.
+    retried: Vec<RetriedWord>,
 }
 
 impl Client {
@@ -84,6 +87,11 @@ impl Client {
             Err(Error::Broken { what }) if O::METHOD == Method::Get => Err(Error::Unheard { what }),
             answered => answered,
         }
+    }
+
+    /// What was tried again for the requests since it was last asked for.
+    pub fn take_retried(&mut self) -> Vec<RetriedWord> {
+        std::mem::take(&mut self.connection.retried)
     }
 
     /// The daemon's state. Works with a daemon of any version.
@@ -136,6 +144,7 @@ impl Connection {
             place: place.clone(),
             pid,
             sender,
+            retried: Vec::new(),
         })
     }
 
@@ -176,6 +185,9 @@ impl Connection {
             request.headers_mut().insert(NAME_HEADER, name);
         }
         let answer = self.sender.send_request(request).await.map_err(unsent)?;
+        let again = answer.headers().get(RETRIED_HEADER);
+        let again = again.and_then(|words| words.to_str().ok());
+        self.retried.extend(again.into_iter().flat_map(retried_in));
         if answer.status().is_success() {
             return Ok(answer);
         }

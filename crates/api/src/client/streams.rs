@@ -2,7 +2,7 @@
 
 use super::{Body, Client, Connection, broken, http_request, parse, sse::Parser};
 use crate::error::{Error, Result};
-use crate::wire::{Operation, ProgressEvent};
+use crate::wire::{Operation, ProgressEvent, RetriedEvent};
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Bytes, Frame};
 use std::io::{self, Read, Write};
@@ -66,6 +66,7 @@ impl Connection {
                 let data = message.data.as_bytes();
                 match message.event.as_str() {
                     "progress" => on_progress(parse(data)?),
+                    "retried" => self.retried.extend(parse::<RetriedEvent>(data)?.retried),
                     "result" => return parse(data),
                     "error" => return Err(Error::Refused(Box::new(parse(data)?))),
                     // A later daemon may tell more than this client knows.

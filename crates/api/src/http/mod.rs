@@ -4,6 +4,7 @@ mod bodies;
 mod errors;
 mod events;
 mod guard;
+mod retried;
 mod routes;
 mod streams;
 mod telling;

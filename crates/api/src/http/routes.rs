@@ -1,6 +1,7 @@
 //! A row of the table as a route: whatever the shape of its handler, a request passes the guard and the gate, waits for
 //! its turn, and is done on a thread that may block.
 
+use super::retried::Noted;
 use super::watch::{Gone, Here};
 use super::{bodies, events, guard, streams, watch};
 use crate::bounds::LaneBound;
@@ -225,9 +226,9 @@ pub(crate) async fn at_once(
     let gone = here.gone();
     let work = tokio::task::spawn_blocking(move || {
         let _under_way = under_way;
-        work(it, &gone)
+        Noted::of(|| work(it, &gone))
     });
     let answer = work.await.map_err(|_| Failure::panicked(&log))?;
     drop(here);
-    bodies::send(answer?, &bodies).await
+    Ok(answer.send(&bodies).await)
 }

@@ -1,6 +1,7 @@
 //! Bodies of any size as streams of bytes between the connection and a thread that may wait.
 
 use super::bodies;
+use super::retried::{Noted, with_header};
 use super::routes::{Admitted, Arrived, at_once};
 use crate::bounds::PAUSE_TIME;
 use crate::ops::erased::{FeedFn, OpenFn, ReceiveFn, SendFn};
@@ -77,15 +78,18 @@ pub(crate) async fn send_file(arrived: Arrived, open: OpenFn) -> Result<Response
     let log = arrived.app.place.log();
     let (request, lane) = (arrived.query()?, arrived.lane());
     let (Admitted { it, under_way }, _) = arrived.admit(request, Some(lane)).await?;
-    let opening = tokio::task::spawn_blocking(move || open(&it.ask, it.vault, it.request));
-    let Opened { file, part } = opening.await.map_err(|_| Failure::panicked(&log))??;
+    let open = move || Noted::of(|| open(&it.ask, it.vault, it.request));
+    let opening = tokio::task::spawn_blocking(open).await;
+    let Noted { done, retried } = opening.map_err(|_| Failure::panicked(&log))?;
+    let Opened { file, part } = done?;
     let (pieces, queue) = mpsc::channel::<io::Result<Vec<u8>>>(QUEUE);
     tokio::spawn(async move {
         let _under_way = under_way;
         send_part(Arc::new(file), part, pieces).await;
     });
     let body = Body::from_stream(ReceiverStream::new(queue));
-    Ok(([(CONTENT_TYPE, "application/octet-stream")], body).into_response())
+    let answer = ([(CONTENT_TYPE, "application/octet-stream")], body).into_response();
+    Ok(with_header(answer, &retried))
 }
 
 /// Reads piece by piece, each when the one before was taken: no thread waits for a slow reader.

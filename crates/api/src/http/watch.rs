@@ -2,10 +2,12 @@
 //! ends it.
 
 use super::events::{answer_event, event};
+use super::retried::Noted;
 use super::routes::Admitted;
 use crate::ops::erased::AnswerFn;
 use crate::ops::handler::Listener;
-use crate::wire::ProgressEvent;
+use crate::ops::retried::words;
+use crate::wire::{ProgressEvent, RetriedEvent};
 use avfs_runtime::{Progress, Watcher};
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
@@ -26,12 +28,18 @@ pub(crate) fn with_events(admitted: Admitted, serve: AnswerFn) -> Response {
         let Admitted { it, under_way } = admitted;
         let _under_way = under_way;
         let steps = Steps(events.clone());
-        let last = match serve(&it.ask, it.vault, it.request, &steps) {
+        let work = || serve(&it.ask, it.vault, it.request, &steps);
+        let Noted { done, retried } = Noted::of(work);
+        let last = match done {
             Ok(answer) => answer_event(answer.json),
             Err(failure) => event("error", failure.problem()),
         };
-        // An error here means that nobody is left to be told.
-        let _ = events.blocking_send(last);
+        let retried = words(retried);
+        let again = (!retried.is_empty()).then(|| event("retried", &RetriedEvent { retried }));
+        for told in again.into_iter().chain([last]) {
+            // An error here means that nobody is left to be told.
+            let _ = events.blocking_send(told);
+        }
     });
     Sse::new(ReceiverStream::new(queue).map(Ok::<_, Infallible>)).into_response()
 }

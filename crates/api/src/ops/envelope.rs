@@ -5,6 +5,7 @@ use super::exec_options;
 use super::failure::Failure;
 use super::files::vault_path;
 use super::items;
+use super::retried;
 use crate::wire::{
     Base64, ByteCounts, CommandMode, DecisionItem, DecisionPart, Envelope, EnvelopeRequest,
     EnvelopeResult, Exec, ForkItem, OutputCounts, StatusWord, StdinItem, TimeoutItem, TimingItem,
@@ -218,6 +219,7 @@ fn result_item(request: &EnvelopeRequest, report: ExecReport) -> EnvelopeResult 
             kept: fork.kept,
         }),
         leftovers: report.leftovers,
+        retried: retried::words(report.retried),
         shared_with: report.shared_with.iter().map(ToString::to_string).collect(),
         timings: timings(report.timings),
     }

@@ -27,6 +27,7 @@ pub(crate) mod memory;
 pub(crate) mod mounts;
 pub(crate) mod paths;
 pub(crate) mod policy;
+pub(crate) mod retried;
 pub(crate) mod search;
 pub(crate) mod transfer;
 pub(crate) mod vaults;

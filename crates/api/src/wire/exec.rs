@@ -1,5 +1,6 @@
 //! One command through the boundary: the request, the events while it runs, and the envelope.
 
+use super::RetriedWord;
 use super::base64::Data;
 use super::exec_options::{
     CheckpointAsk, DriverWord, ForkWord, LimitsAsk, NetworkWord, ProfileWord, StdinItem, TtyAsk,
@@ -333,6 +334,9 @@ pub struct EnvelopeResult {
     pub leftovers: u32,
     /// Execs that ran in the same vault meanwhile, whose changes may be among these.
     pub shared_with: Vec<String>,
+    /// What was tried again because a process of avfs's own had died.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub retried: Vec<RetriedWord>,
     pub timings: TimingItem,
 }
 

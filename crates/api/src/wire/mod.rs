@@ -22,6 +22,7 @@ mod mounts;
 mod paths;
 mod policy;
 mod problem;
+mod retried;
 mod search;
 mod size;
 mod transfer;
@@ -90,6 +91,8 @@ pub use policy::{
     PolicyWritten, RuleItem,
 };
 pub use problem::Problem;
+pub(crate) use retried::retried_in;
+pub use retried::{RETRIED_HEADER, RetriedEvent, RetriedWord};
 pub use search::{
     Find, FindReport, FoundItem, Grep, GrepFileItem, GrepLineItem, GrepMatchItem, GrepOutput,
     GrepReport, Search, SearchHit, SearchReport,

@@ -59,7 +59,11 @@ pub fn run(cli: Cli) -> u8 {
         Verb::Attach(_) | Verb::Job(JobVerb::Start(_) | JobVerb::Wait(_)) => Owner::Command,
         _ => Owner::Verb,
     };
-    match dispatch(cli, output) {
+    let done = dispatch(cli, output);
+    if !output.is_json() {
+        tell_retried();
+    }
+    match done {
         Ok(code) => code,
         Err(Error::OutputClosed) => exit::OUTPUT_CLOSED,
         Err(Error::Api(avfs_api::Error::Interrupted)) => exit::INTERRUPTED,
@@ -67,6 +71,15 @@ pub fn run(cli: Cli) -> u8 {
             output.error(&error);
             exit::of_error(error.kind(), owner)
         }
+    }
+}
+
+/// Says beside the answer what was tried again for it; in JSON it is part of the answer.
+fn tell_retried() {
+    use crate::output::{note, retried_line, take_retried};
+    if let Some(line) = retried_line(take_retried()) {
+        // A note that cannot be written is no reason to fail.
+        let _ = note(&format!("note: {line}"));
     }
 }
 

@@ -1,6 +1,7 @@
 //! The short report after a command, for a reader.
 
 use super::changes::{first_lines, printable_lines, unlisted};
+use super::retried_line;
 use super::style;
 use super::table::count;
 use avfs_api::wire::{Envelope, EnvelopeResult, StatusWord};
@@ -142,6 +143,7 @@ fn asides(result: &EnvelopeResult) -> Vec<String> {
             count(result.skipped.len() as u64, "file")
         ));
     }
+    asides.extend(retried_line(result.retried.iter().copied()));
     if !result.shared_with.is_empty() {
         let others = count(result.shared_with.len() as u64, "other command");
         asides.push(format!(

@@ -9,9 +9,12 @@ pub mod table;
 
 use crate::error::{Error, Result};
 use anstream::AutoStream;
+use avfs_api::wire::RetriedWord;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io::Write;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// How answers are given.
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
@@ -66,10 +69,17 @@ impl Output {
 
     /// Prints a value as JSON.
     pub fn value(self, value: &impl Serialize) -> Result<()> {
-        let text = serde_json::to_string_pretty(value).map_err(|error| Error::Io {
+        let failed = |error: serde_json::Error| Error::Io {
             what: "cannot write JSON".into(),
             source: error.into(),
-        })?;
+        };
+        let retried = take_retried();
+        let text = if retried.is_empty() {
+            serde_json::to_string_pretty(value)
+        } else {
+            serde_json::to_string_pretty(&with_retried(value, &retried).map_err(failed)?)
+        };
+        let text = text.map_err(failed)?;
         raw(text.as_bytes())?;
         raw(b"\n")
     }
@@ -95,6 +105,41 @@ impl Output {
             }
         };
     }
+}
+
+/// What was tried again for this invocation and is not told yet.
+static RETRIED: Mutex<BTreeSet<RetriedWord>> = Mutex::new(BTreeSet::new());
+
+fn retried() -> MutexGuard<'static, BTreeSet<RetriedWord>> {
+    RETRIED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Remembers what was tried again, to be told with the answer.
+pub fn note_retried(words: impl IntoIterator<Item = RetriedWord>) {
+    retried().extend(words);
+}
+
+/// What is to be told; it counts as told from now on.
+pub fn take_retried() -> BTreeSet<RetriedWord> {
+    std::mem::take(&mut *retried())
+}
+
+/// An answer with what was tried again for it.
+fn with_retried(
+    value: &impl Serialize,
+    retried: &BTreeSet<RetriedWord>,
+) -> serde_json::Result<serde_json::Value> {
+    let mut value = serde_json::to_value(value)?;
+    if let Some(answer) = value.as_object_mut() {
+        answer.insert("retried".into(), serde_json::to_value(retried)?);
+    }
+    Ok(value)
+}
+
+/// One line that says what was tried again.
+pub fn retried_line(words: impl IntoIterator<Item = RetriedWord>) -> Option<String> {
+    let words: Vec<_> = words.into_iter().map(RetriedWord::as_str).collect();
+    (!words.is_empty()).then(|| format!("tried again, as it had died: {}", words.join(", ")))
 }
 
 /// Prints text for a reader; colours only where there is a terminal that wants them.

@@ -1,7 +1,7 @@
 //! Answers: every list ends somewhere, and says so.
 
 use crate::{as_agent, ask, homes};
-use avfs_api::bounds::LISTED_MAX;
+use avfs_api::bounds::{LISTED_BYTES_MAX, LISTED_MAX};
 use avfs_testkit::Home;
 use serde_json::{Value, json};
 
@@ -136,5 +136,31 @@ fn a_report_of_very_many_changes_is_short_and_true() {
             said.contains("13000 paths changed") && said.contains("more"),
             "{said}"
         );
+    }
+}
+
+/// Few paths can be long ones.
+#[test]
+fn long_paths_fill_an_answer_sooner() {
+    for home in homes() {
+        let made = home.shell(
+            "d=$(printf 'n%.0s' $(seq 200)); for i in $(seq 19); do mkdir $d && cd $d; done; seq 1500 | xargs touch",
+        );
+        let result = &made["result"];
+        assert_eq!(result["changes_total"], 1_519, "as {}", home.user());
+        assert_eq!(result["changes_truncated"], true);
+        let changes = result["changes"].as_array().unwrap();
+        let bytes = |of: &[Value]| -> usize {
+            let paths = of.iter().map(|it| it["path"].as_str().unwrap().len());
+            paths.sum()
+        };
+        assert!(bytes(changes) <= LISTED_BYTES_MAX, "{}", bytes(changes));
+        assert!(bytes(changes) > LISTED_BYTES_MAX - 5_000, "and no sooner");
+        for words in [&["find", "/"][..], &["diff"]] {
+            let listed = home.json(words);
+            assert_eq!(listed["truncated"], true, "{words:?}");
+        }
+        let found = home.shell("find / -xdev -path '/nnn*' -type f | wc -l");
+        assert_eq!(found["result"]["stdout"], "1500\n");
     }
 }

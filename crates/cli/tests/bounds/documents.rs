@@ -43,6 +43,7 @@ fn the_numbers_are_those_of_the_code() {
             "names, paths, changes, versions in one answer",
             number(LISTED_MAX),
         ),
+        ("these names and paths together", size(LISTED_BYTES_MAX)),
         ("entries of the journal in one answer", number(JOURNAL_MAX)),
         ("a patch", size(PATCH_MAX)),
         ("lines of one search", size(GREP_BYTES_MAX)),

@@ -254,7 +254,7 @@ impl Writing<'_> {
         for (key, value) in &entry.meta.xattrs {
             match std::str::from_utf8(key) {
                 Ok(key) if !key.contains('=') => {
-                    pairs.push((format!("SCHILY.xattr.{key}"), value.clone()));
+                    pairs.push((format!("SCHILY.xattr.{key}"), value.to_vec()));
                 }
                 _ => self.report.skipped.push(Skipped {
                     path: name.to_vec(),

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::rc::Rc;
 
-use avfs_vault::{Time, VaultPath};
+use avfs_vault::{Time, VaultPath, XattrMap};
 use flate2::read::MultiGzDecoder;
 use tar::{Archive, EntryType};
 
@@ -287,7 +287,7 @@ fn place(name: &[u8]) -> Result<VaultPath, String> {
 #[derive(Default)]
 struct Extras {
     mtime: Option<Time>,
-    xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
+    xattrs: XattrMap,
 }
 
 fn extras<R: Read>(entry: &mut tar::Entry<'_, R>) -> Result<Extras, &'static str> {
@@ -296,6 +296,7 @@ fn extras<R: Read>(entry: &mut tar::Entry<'_, R>) -> Result<Extras, &'static str
     let Some(records) = entry.pax_extensions().map_err(malformed)? else {
         return Ok(extras);
     };
+    let mut xattrs = Vec::new();
     for record in records {
         let record = record.map_err(malformed)?;
         let (key, value) = (record.key_bytes(), record.value_bytes());
@@ -309,9 +310,10 @@ fn extras<R: Read>(entry: &mut tar::Entry<'_, R>) -> Result<Extras, &'static str
             && name.starts_with(b"user.")
             && !name.starts_with(b"user.overlay.")
         {
-            extras.xattrs.insert(name.to_vec(), value.to_vec());
+            xattrs.push((name.to_vec(), value.to_vec()));
         }
     }
+    extras.xattrs = xattrs.into_iter().collect();
     Ok(extras)
 }
 

@@ -4,7 +4,7 @@
 //! change of content, mode or attributes leaves the ctime alone. A file that changed within 20 ms
 //! of the scan, or later, may change again without moving its times, and is read again next time.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use avfs_store::ObjectId;
-use avfs_vault::{Content, Time};
+use avfs_vault::{Content, Time, XattrMap};
 use rustix::fs::Stat;
 use serde::{Deserialize, Serialize};
 
@@ -57,11 +57,11 @@ impl Key {
 pub struct Known {
     is_chunked: bool,
     object: [u8; 32],
-    pub xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
+    pub xattrs: XattrMap,
 }
 
 impl Known {
-    pub fn new(content: Content, xattrs: BTreeMap<Vec<u8>, Vec<u8>>) -> Known {
+    pub fn new(content: Content, xattrs: XattrMap) -> Known {
         let (is_chunked, object) = match content {
             Content::Object(id) => (false, id),
             Content::Chunks(id) => (true, id),
@@ -133,7 +133,7 @@ impl ImportCache {
     }
 
     /// Remembers what was read of the file whose status was `stat` before and after.
-    pub fn learn(&self, stat: &Stat, content: Content, xattrs: &BTreeMap<Vec<u8>, Vec<u8>>) {
+    pub fn learn(&self, stat: &Stat, content: Content, xattrs: &XattrMap) {
         let key = Key::of(stat);
         if key.is_older_than(self.begun) {
             let known = Known::new(content, xattrs.clone());
@@ -217,7 +217,7 @@ mod tests {
         let memory = dir.path().join("cache");
         fs::write(&file, "x").unwrap();
         let content = Content::Object(ObjectId::of(b"x"));
-        let xattrs = BTreeMap::from([(b"user.a".to_vec(), b"b".to_vec())]);
+        let xattrs = XattrMap::from_iter([("user.a", "b")]);
 
         let young = ImportCache::load(&memory, host);
         young.learn(&stat(&file), content, &xattrs);

@@ -1,13 +1,12 @@
 //! Reading a host directory with several threads.
 
-use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fs::File;
 use std::num::NonZero;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use avfs_vault::{Entry, Kind, Time, VaultPath};
+use avfs_vault::{Entry, Kind, Time, VaultPath, XattrMap};
 use rustix::buffer::spare_capacity;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat};
 use rustix::io::Errno;
@@ -301,7 +300,7 @@ impl<'a> Walk<'a> {
             }
             FileType::Unknown => return Ok(Taken::Refused("its kind is not known".into())),
         };
-        let meta = self.intake.meta(&self.stat(dir, name)?, BTreeMap::new());
+        let meta = self.intake.meta(&self.stat(dir, name)?, XattrMap::new());
         let entry = Entry { kind, meta };
         Ok(Taken::Found(Found {
             path: path.clone(),
@@ -448,14 +447,14 @@ fn read_whole(fd: &OwnedFd, length: usize, buffer: &mut Vec<u8>) -> Result<(), E
 }
 
 /// The `user.*` attributes, without overlayfs's own, which mean nothing outside one.
-pub fn user_xattrs(fd: impl AsFd) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, Errno> {
-    let mut xattrs = BTreeMap::new();
+pub fn user_xattrs(fd: impl AsFd) -> Result<XattrMap, Errno> {
+    let mut xattrs = Vec::new();
     let mut names = Vec::with_capacity(1 << 10);
     loop {
         match rustix::fs::flistxattr(&fd, spare_capacity(&mut names)) {
             Ok(_) => break,
             Err(Errno::RANGE) => names = Vec::with_capacity(names.capacity() * 8),
-            Err(Errno::NOTSUP) => return Ok(xattrs),
+            Err(Errno::NOTSUP) => return Ok(XattrMap::new()),
             Err(errno) => return Err(errno),
         }
     }
@@ -465,7 +464,7 @@ pub fn user_xattrs(fd: impl AsFd) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, Errno> {
         }
         let mut value = Vec::with_capacity(rustix::fs::fgetxattr_query(&fd, name)?);
         rustix::fs::fgetxattr(&fd, name, spare_capacity(&mut value))?;
-        xattrs.insert(name.to_vec(), value);
+        xattrs.push((name, value));
     }
-    Ok(xattrs)
+    Ok(xattrs.into_iter().collect())
 }

@@ -12,6 +12,7 @@ use crate::opened::{
 };
 use crate::options::Access;
 use crate::recover::StrandedLayer;
+use crate::retried::{Retried, note};
 use crate::runtime::Runtime;
 
 impl Slot {
@@ -21,6 +22,7 @@ impl Slot {
         let Some(dead) = state.live.take_if(|live| is_dead(live)) else {
             return Ok(());
         };
+        note(Retried::Sandbox);
         if dead.unsaved {
             state.live = Some(dead);
             return self.salvage(runtime, state, None).map(drop);

@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 use super::registry::{self, Noted};
 use super::{MountDriver, MountInfo};
-use crate::engine::Engine;
+use crate::engine::{Engine, is_of_lost_helper};
 use crate::ground::Ground;
 use crate::opened::{LiveView, Shape, remove_in_background};
 use crate::runtime::Runtime;
@@ -144,14 +144,33 @@ fn busy_or(dir: &Path, error: avfs_sandbox::Error) -> Error {
     }
 }
 
-/// Shows the vault's head at a directory, with a fresh layer for what is written there.
+/// Shows the vault's head at a directory, with a fresh layer for what is written there. A keeper that dies meanwhile is
+/// replaced.
 pub(crate) fn open_on_host(
     runtime: &Runtime,
     vault: &Vault,
     showing: &Showing<'_>,
 ) -> Result<LiveView> {
-    let inner = &runtime.inner;
     let engine = runtime.engine()?;
+    match open_by(runtime, engine.clone(), vault, showing) {
+        Err(error) if is_of_lost_helper(&error) || !engine.keeper.is_alive() => {
+            if let Error::Sandbox(avfs_sandbox::Error::KeeperGone) = error {
+                // It may still be dying.
+                engine.keeper.kill();
+            }
+            open_by(runtime, runtime.engine()?, vault, showing)
+        }
+        opened => opened,
+    }
+}
+
+fn open_by(
+    runtime: &Runtime,
+    engine: Arc<Engine>,
+    vault: &Vault,
+    showing: &Showing<'_>,
+) -> Result<LiveView> {
+    let inner = &runtime.inner;
     let trees = inner.vaults.trees();
     let hold = inner.vaults.hold(vault.head);
     let top = trees.root(vault.head)?.top.meta.clone();

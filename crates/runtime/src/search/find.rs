@@ -6,7 +6,7 @@ use std::str::FromStr;
 use avfs_vault::{Entry, Kind, Step, Time, VaultPath, Visit};
 
 use super::globs::NameGlob;
-use crate::bounds::LISTED_MAX;
+use crate::bounds::{LISTED_MAX, ListRoom};
 use crate::gate::Verb;
 use crate::labels::{LabelName, Labels};
 use crate::runtime::Select;
@@ -91,7 +91,7 @@ impl Session {
         let limit = request.limit.unwrap_or(LISTED_MAX).min(LISTED_MAX);
         let by_label = !request.tags.is_empty() || !request.metadata.is_empty();
         let now = Time::now();
-        let mut paths = Vec::new();
+        let (mut paths, mut room) = (Vec::new(), ListRoom::default());
         let mut truncated = false;
         trees.walk::<Error>(vault.head, &top, &mut |visit| {
             // Whole directories without any label are not even read.
@@ -100,7 +100,7 @@ impl Session {
             }
             let named = name.as_ref().is_none_or(|glob| glob.matches(visit.path));
             if named && request.accepts(&visit, now) {
-                truncated = paths.len() == limit;
+                truncated = paths.len() == limit || !room.take(visit.path.as_bytes());
                 if !truncated {
                     let (path, entry) = (visit.path.clone(), visit.entry.clone());
                     paths.push(FoundPath { path, entry });

@@ -17,6 +17,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use super::Left;
 use super::caller::{Names, Place};
 use super::staging::Workplace;
 use super::tree::{self, DEPTH, ROUNDS, Rest};
@@ -25,6 +26,9 @@ use super::tree::{self, DEPTH, ROUNDS, Rest};
 pub const EXCHANGE_ENDS: [&CStr; 2] = [c"first", c"second"];
 /// What the names will mean, in the same order.
 pub const EXCHANGE_COPIES: [&CStr; 2] = [c"to-first", c"to-second"];
+
+/// Made when an exchange begins to be taken back.
+const BACK: &CStr = c"back";
 
 /// Exchanges what the two names mean, as renameat2(2) would, unless it ceases to be `wanted`.
 pub(super) fn exchange(
@@ -50,14 +54,14 @@ pub(super) fn exchange(
     let rest = |new| Rest { new, since };
     let done = settle(first, top, to_first, rest(copy_of_first.as_fd()))
         .and_then(|()| settle(second, top, to_second, rest(copy_of_second.as_fd())));
-    if done.is_err() {
-        take_back(names, work);
+    match done {
+        Err(_) if take_back(names, work) == Left::Done => Ok(()),
+        done => done,
     }
-    done
 }
 
-/// Undoes an exchange that was decided and cannot be finished; nothing if none was.
-pub(super) fn take_back(names: &Names, work: &Workplace) {
+/// Undoes an exchange that was decided and cannot be finished; nothing if none was, or if it is done.
+pub(super) fn take_back(names: &Names, work: &Workplace) -> Left {
     let top = work.top.as_fd();
     let Names {
         from: first,
@@ -66,8 +70,13 @@ pub(super) fn take_back(names: &Names, work: &Workplace) {
     let is_there = |name| statat(top, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
     let [to_first, to_second] = EXCHANGE_COPIES;
     if !EXCHANGE_ENDS.into_iter().all(is_there) {
-        return;
+        return Left::Undone;
     }
+    if !is_there(to_first) && !is_there(to_second) && !is_there(BACK) {
+        return Left::Done;
+    }
+    // Whoever goes on with this, if this process is killed, too, then knows on which way it was.
+    let _ = mkdirat(top, BACK, Mode::RWXU);
     // The caller is told that the exchange failed. What else goes wrong here is somebody's doing who keeps changing
     // the same names, and can remove whatever is there anyway.
     if is_there(to_first) {
@@ -83,6 +92,7 @@ pub(super) fn take_back(names: &Names, work: &Workplace) {
         }
     }
     let _ = unlinkat(top, EXCHANGE_ENDS[0], AtFlags::empty());
+    Left::Undone
 }
 
 /// Puts back at `place` whatever of the copy `name` is missing there; if that fails, the copy appears beside it.

@@ -142,11 +142,24 @@ struct Process {
 struct Copying {
     call: Call,
     names: Names,
+    flags: RenameFlags,
     number: u64,
     repairs: u32,
 }
 
+/// What became of a call whose worker was killed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Left {
+    /// All of it had been done.
+    Done,
+    Undone,
+}
+
 impl Copying {
+    fn is_exchange(&self) -> bool {
+        self.flags.contains(RenameFlags::EXCHANGE)
+    }
+
     fn answer(&self, done: Result<(), Errno>) {
         let (client, notice) = &self.call;
         client.listener.answer(notice.id, done);
@@ -306,14 +319,14 @@ impl Process {
         let copying = Copying {
             call,
             names,
+            flags,
             number: self.copies,
             repairs: 0,
         };
         // SAFETY: the mover has one thread.
         match unsafe { sys::fork(0) } {
             Ok(Forked::Child) => {
-                let done = self.copy(&copying, flags);
-                copying.answer(done);
+                self.copy(&copying);
                 sys::leave(0)
             }
             Ok(Forked::Parent { .. }) => self.copying = Some(copying),
@@ -322,15 +335,19 @@ impl Process {
     }
 
     /// The work itself, in a process of its own.
-    fn copy(&self, copying: &Copying, flags: RenameFlags) -> Result<(), Errno> {
+    fn copy(&self, copying: &Copying) {
         let (client, notice) = &copying.call;
         let wanted = || client.listener.waits(notice.id);
-        let work = self.staging.begin(copying.number)?;
-        if flags.contains(RenameFlags::EXCHANGE) {
-            exchange::exchange(&copying.names, &work, &wanted)
-        } else {
-            tree::relocate(&copying.names, flags, &work, &wanted)
-        }
+        let work = match self.staging.begin(copying.number) {
+            Ok(work) => work,
+            Err(errno) => return copying.answer(Err(errno)),
+        };
+        let done = match copying.is_exchange() {
+            true => exchange::exchange(&copying.names, &work, &wanted),
+            false => tree::relocate(&copying.names, copying.flags, &work, &wanted),
+        };
+        // Before the workplace goes away: until then it shows, if this process is killed, what became of the call.
+        copying.answer(done);
     }
 
     /// Has a new worker put in order what one left that was killed; false when that was tried often enough.
@@ -351,11 +368,18 @@ impl Process {
         true
     }
 
+    /// Answers a call whose worker was killed: it was done, or it is taken back as far as it was.
     fn take_back(&self, copying: &Copying) {
-        if let Ok(work) = self.staging.resume(copying.number) {
-            exchange::take_back(&copying.names, &work);
-        }
-        copying.answer(Err(Errno::IO));
+        let found = match self.staging.resume(copying.number) {
+            Ok(work) if copying.is_exchange() => exchange::take_back(&copying.names, &work),
+            Ok(work) => tree::what_is_left(&copying.names, &work),
+            // It had not begun.
+            Err(_) => Left::Undone,
+        };
+        copying.answer(match found {
+            Left::Done => Ok(()),
+            Left::Undone => Err(Errno::IO),
+        });
     }
 
     /// The names of a directory that is to be renamed; nothing if the kernel is to answer.

@@ -15,7 +15,7 @@ use rustix::io::{Errno, pread, pwrite};
 
 use super::caller::{Names, Place};
 use super::staging::Workplace;
-use super::{LOOKS, READS};
+use super::{LOOKS, Left, READS};
 use crate::confine;
 
 /// How many levels a tree may have: more than any path can name.
@@ -57,6 +57,23 @@ pub(super) fn relocate(
         since,
     });
     remove(from.dir.as_fd(), &from.name, rest)
+}
+
+/// What became of a move whose worker was killed: one of the two names has the whole tree at every moment.
+pub(super) fn what_is_left(names: &Names, work: &Workplace) -> Left {
+    let is_there = |dir: BorrowedFd<'_>, name: &CStr| {
+        statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map(|_| true)
+    };
+    let Names { from, to } = names;
+    let copy = is_there(work.top.as_fd(), COPY);
+    let (old, new) = (
+        is_there(from.dir.as_fd(), &from.name),
+        is_there(to.dir.as_fd(), &to.name),
+    );
+    match (copy, old, new) {
+        (Err(Errno::NOENT), Err(Errno::NOENT), Ok(_)) => Left::Done,
+        _ => Left::Undone,
+    }
 }
 
 /// Owners may move what they may not read. `copy` uses single names only, which lead nowhere else.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use avfs_vault::{Edit, Entry, Kind, LinkId, Meta, VaultPath};
+use avfs_vault::{Edit, Entry, Kind, LinkId, Meta, VaultPath, XattrMap};
 
 use super::contents::Hashed;
 use super::listing::too_much;
@@ -349,16 +349,13 @@ impl<'a> Applied<'a> {
             Some(entry) => (entry.meta.uid, entry.meta.gid),
             None => (self.input.owner.uid, self.input.owner.gid),
         };
-        let kept = upper.xattrs.iter().filter(|(name, _)| !is_unkept(name));
         Ok(Meta {
             mode: upper.mode,
             uid,
             gid,
             mtime: time(upper.mtime),
             ctime: time(upper.ctime),
-            xattrs: kept
-                .map(|(name, value)| (name.clone(), value.clone()))
-                .collect(),
+            xattrs: kept(&upper.xattrs),
         })
     }
 
@@ -382,7 +379,15 @@ impl<'a> Applied<'a> {
 
 /// Whether something is said about a file that no tree holds.
 pub(super) fn has_unkept(entry: &UpperEntry) -> bool {
-    entry.xattrs.keys().any(|name| is_unkept(name))
+    entry.xattrs.keys().any(is_unkept)
+}
+
+/// The attributes that a tree holds.
+fn kept(xattrs: &XattrMap) -> XattrMap {
+    match xattrs.keys().any(is_unkept) {
+        true => xattrs.iter().filter(|(name, _)| !is_unkept(name)).collect(),
+        false => xattrs.clone(),
+    }
 }
 
 fn is_unkept(attribute: &[u8]) -> bool {

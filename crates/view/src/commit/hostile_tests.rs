@@ -194,6 +194,34 @@ fn attributes_of_all_names_together_have_a_limit() {
 }
 
 #[test]
+fn attributes_of_a_file_with_many_names_are_in_memory_once() {
+    for bounds in [&Bounds::USUAL, &TINY] {
+        let (mut scene, _memory) = with_large_attributes();
+        scene.write("f", "text");
+        for n in 0..20 {
+            set(&scene.upper.join("f"), &format!("user.{n}"), &[n; 500]);
+        }
+        for n in 0..100 {
+            std::fs::hard_link(scene.upper.join("f"), scene.upper.join(format!("f{n}"))).unwrap();
+        }
+        let (own_work, allowance) = (OwnWork::Staging(STAGING), Allowance::default());
+        let committed = scene.commit_within(Writers::None, own_work, allowance, bounds);
+        let root = committed.unwrap().root;
+        // As they were stored, and as they are read again.
+        for _ in 0..2 {
+            let top = scene.trees.root(root).unwrap().tree();
+            let listed = scene.trees.list(top).unwrap();
+            let xattrs = listed.iter().map(|(_, entry)| &entry.meta.xattrs);
+            let xattrs: Vec<_> = xattrs.filter(|xattrs| !xattrs.is_empty()).collect();
+            assert_eq!((xattrs.len(), xattrs[0].len()), (101, 20));
+            assert!(xattrs.iter().all(|it| it.is_shared_with(xattrs[0])));
+            scene.trees.flush().unwrap();
+            scene.trees.rest().unwrap();
+        }
+    }
+}
+
+#[test]
 fn what_cannot_be_stored_is_not_listed_without_end() {
     let mut scene = Scene::new();
     for n in 0..1_500 {

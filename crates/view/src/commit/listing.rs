@@ -1,10 +1,13 @@
 //! All names of a layer, as the scanner gives them: in memory where they are few, else in a file.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use avfs_vault::XattrMap;
 
 use super::CommitInput;
 use super::work::{TooMuch, Work};
@@ -26,7 +29,7 @@ impl Bounds {
     pub const USUAL: Bounds = Bounds {
         names: 1 << 16,
         bytes: 16 << 20,
-        pending: 100_000,
+        pending: 1 << 15,
     };
 }
 
@@ -60,6 +63,7 @@ impl Listing {
     ) -> Result<Listing> {
         let mut counts = Counts::default();
         let (mut entries, mut held) = (Vec::new(), 0);
+        let mut of_files = Attributes::default();
         let mut spilled = None;
         let mut position = Position::start();
         while !position.is_end() {
@@ -69,6 +73,7 @@ impl Listing {
             for entry in &mut listed {
                 held += entry.weight();
                 counts.count(input, entry)?;
+                of_files.share(entry);
             }
             entries.append(&mut listed);
             if entries.len() > bounds.names || held > bounds.bytes {
@@ -120,11 +125,36 @@ impl Spilled {
 
     /// The entries, part by part.
     pub fn parts(&self) -> impl Iterator<Item = Result<Vec<UpperEntry>>> {
-        self.parts.iter().map(|&(at, length)| {
+        let mut of_files = Attributes::default();
+        self.parts.iter().map(move |&(at, length)| {
             let mut bytes = vec![0; length];
             self.file.read_exact_at(&mut bytes, at).map_err(failed)?;
-            postcard::from_bytes(&bytes).map_err(|_| Error::BadAnswer("an unreadable listing"))
+            let entries = postcard::from_bytes(&bytes);
+            let mut entries: Vec<UpperEntry> =
+                entries.map_err(|_| Error::BadAnswer("an unreadable listing"))?;
+            for entry in &mut entries {
+                of_files.share(entry);
+            }
+            Ok(entries)
         })
+    }
+}
+
+/// The attributes of files that have several names, so that they are in memory once and not for each name.
+#[derive(Default)]
+struct Attributes {
+    by_inode: HashMap<u64, XattrMap>,
+}
+
+impl Attributes {
+    fn share(&mut self, entry: &mut UpperEntry) {
+        let is_linked = matches!(entry.kind, UpperKind::File { links, .. } if links > 1);
+        if is_linked && !entry.xattrs.is_empty() {
+            let known = self.by_inode.entry(entry.ino);
+            entry
+                .xattrs
+                .share(known.or_insert_with(|| entry.xattrs.clone()));
+        }
     }
 }
 
@@ -146,9 +176,9 @@ struct Counts {
 impl Counts {
     /// Refuses what makes too much of it. Attributes beyond the limit are left out of the entry.
     fn count(&mut self, input: &CommitInput<'_>, entry: &mut UpperEntry) -> Result<()> {
-        self.xattrs += entry.xattr_bytes();
+        self.xattrs += entry.xattrs.bytes();
         if self.xattrs > XATTRS_MAX && !entry.xattrs.is_empty() {
-            self.xattrs -= entry.xattr_bytes();
+            self.xattrs -= entry.xattrs.bytes();
             entry.xattrs.clear();
             entry.xattrs_lost = true;
         }

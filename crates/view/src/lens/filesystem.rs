@@ -248,8 +248,9 @@ impl Filesystem for LensFilesystem {
         if self.xattrs == Xattrs::Absent {
             return Err(Errno::NOSYS);
         }
-        let value = self.meta(node)?.xattrs.remove(name);
-        value.filter(|_| is_shown(name)).ok_or(Errno::NODATA)
+        let meta = self.meta(node)?;
+        let value = meta.xattrs.get(name).filter(|_| is_shown(name));
+        value.map(<[u8]>::to_vec).ok_or(Errno::NODATA)
     }
 
     /// Answered also where there are none: tools that copy attributes ask for a list, and few of

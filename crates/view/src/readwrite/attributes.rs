@@ -184,7 +184,10 @@ impl View {
         }
         let _looking = self.looking();
         match self.stored_meta(number)? {
-            Some(meta) => meta.xattrs.get(name).cloned().ok_or(Errno::NODATA),
+            Some(meta) => {
+                let value = meta.xattrs.get(name);
+                value.map(<[u8]>::to_vec).ok_or(Errno::NODATA)
+            }
             None => self.reach(number)?.get_xattr(name),
         }
     }
@@ -192,7 +195,7 @@ impl View {
     pub fn list_xattrs(&self, number: u64) -> Io<Vec<u8>> {
         let _looking = self.looking();
         let names: Vec<Vec<u8>> = match self.stored_meta(number)? {
-            Some(meta) => meta.xattrs.into_keys().collect(),
+            Some(meta) => meta.xattrs.keys().map(<[u8]>::to_vec).collect(),
             None => {
                 let names = self.reach(number)?.list_xattrs()?;
                 let names = names.split(|&byte| byte == 0);

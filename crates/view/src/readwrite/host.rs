@@ -313,7 +313,7 @@ pub fn copy_content(trees: &Trees, file: &File, content: Content, size: u64) -> 
 /// Has a file or directory of the upper look like one of a tree.
 pub fn copy_metadata(file: impl AsFd, meta: &Meta, owner: Option<Owner>) -> Io<()> {
     for (name, value) in &meta.xattrs {
-        match fsetxattr(&file, name.as_slice(), value, XattrFlags::empty()) {
+        match fsetxattr(&file, name, value, XattrFlags::empty()) {
             // Overlayfs leaves behind what the upper's filesystem cannot hold, too.
             Ok(()) | Err(Errno::NOTSUP) => {}
             Err(error) => return Err(error),

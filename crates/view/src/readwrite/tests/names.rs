@@ -275,8 +275,8 @@ fn attributes_are_kept_and_marks_are_not_shown() {
     let root = scene.commit().root;
     let xattrs = scene.entry(root, "/a/f").meta.xattrs;
     assert_eq!(
-        xattrs.into_iter().collect::<Vec<_>>(),
-        [(b"user.one".to_vec(), b"1".to_vec())]
+        xattrs.iter().collect::<Vec<_>>(),
+        [(&b"user.one"[..], &b"1"[..])]
     );
 }
 

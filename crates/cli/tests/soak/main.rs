@@ -1,0 +1,107 @@
+//! Many agents at work for long: nothing fails that has no reason to, and nothing grows.
+//!
+//! `AVFS_SOAK_MINUTES=30 AVFS_SOAK_AGENTS=16 cargo test -p avfs-cli --test soak -- --nocapture` is the whole. The time is cut
+//! into parts, between which everything comes to rest and is counted.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod agents;
+mod figures;
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use avfs_testkit::Home;
+
+use agents::{Agent, Say};
+use figures::Figures;
+
+const AVFS: &str = env!("CARGO_BIN_EXE_avfs");
+/// A part for every run, for each kind of user.
+const SECONDS: u64 = 15;
+const AGENTS: u64 = 5;
+/// The first of them is the one that later ones are compared with.
+const PARTS: u32 = 3;
+/// In a shorter run, nothing is counted in the middle.
+const LONG: Duration = Duration::from_secs(60);
+
+fn number(variable: &str) -> Option<u64> {
+    let told = std::env::var(variable).ok();
+    told.map(|text| text.parse().expect("a number"))
+}
+
+fn length() -> Duration {
+    let minutes = number("AVFS_SOAK_MINUTES").map(|minutes| minutes * 60);
+    Duration::from_secs(minutes.unwrap_or(SECONDS))
+}
+
+#[test]
+fn nothing_fails_and_nothing_grows() {
+    let agents = number("AVFS_SOAK_AGENTS").unwrap_or(AGENTS);
+    for home in Home::of_every_user(AVFS) {
+        home.ok(&["vault", "create", "base"]);
+        home.ok(&["exec", "--shell", "mkdir -p /w/d && echo base > /w/base"]);
+        home.ok(&["vault", "fork", "base", "shared"]);
+        home.ok(&["vault", "use", "shared"]);
+        let daemon = home.daemon_pid().unwrap();
+        let failures = Failures::default();
+        let mut counted = Vec::new();
+        for part in 0..PARTS {
+            let until = Instant::now() + length() / PARTS;
+            let rounds = at_work(&home, agents, (part, until), &failures);
+            failures.check(&home);
+            assert!(rounds >= agents, "nobody got anything done: {rounds}");
+            if part == 1 && length() < LONG {
+                continue;
+            }
+            let figures = Figures::at_rest(&home, daemon);
+            say(&format!("as {}: {rounds} rounds; {figures}", home.user()));
+            counted.push(figures);
+        }
+        assert_eq!(home.daemon_pid(), Some(daemon), "it is still the same one");
+        let (first, last) = (&counted[0], &counted[counted.len() - 1]);
+        let grown = last.beyond(first);
+        assert_eq!(grown, "", "as {}: {first}, then {last}", home.user());
+        let checked = home.json(&["fsck"]);
+        let is_clean = (&checked["clean"], &checked["journal_valid"]);
+        assert_eq!(is_clean, (&true.into(), &true.into()), "{checked:#}");
+    }
+}
+
+/// All agents work until then; gives how many rounds they made together.
+fn at_work(home: &Home, agents: u64, (part, until): (u32, Instant), failures: &Failures) -> u64 {
+    std::thread::scope(|scope| {
+        let working: Vec<_> = (0..agents)
+            .map(|number| scope.spawn(move || Agent::new(home, number, part, failures).work(until)))
+            .collect();
+        let rounds = working.into_iter().map(|agent| agent.join());
+        rounds.map(|rounds| rounds.expect("no panic")).sum()
+    })
+}
+
+/// What went wrong, by what was said.
+#[derive(Default)]
+struct Failures(Mutex<BTreeMap<String, (u64, String)>>);
+
+impl Say for Failures {
+    fn failed(&self, what: &str, example: String) {
+        let mut known = self.0.lock().unwrap();
+        known.entry(what.to_owned()).or_insert((0, example)).0 += 1;
+    }
+}
+
+impl Failures {
+    fn check(&self, home: &Home) {
+        let known = self.0.lock().unwrap();
+        let lines = known
+            .iter()
+            .map(|(what, (times, example))| format!("{times} times {what}\n    {example}\n"));
+        let lines: String = lines.collect();
+        assert!(lines.is_empty(), "as {}:\n{lines}", home.user());
+    }
+}
+
+#[allow(clippy::print_stderr, reason = "figures of a long run are to be read")]
+fn say(text: &str) {
+    eprintln!("{text}");
+}

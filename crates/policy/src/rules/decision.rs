@@ -1,0 +1,201 @@
+//! The decision on a request: findings held against the rules.
+
+use std::fmt;
+
+use super::conditions::Fact;
+use super::ruleset::{Rules, Verdict};
+use crate::judge::{Finding, Network};
+use crate::programs::{Categories, Category};
+use crate::shell::as_script;
+
+/// A part's text is cut after this many characters.
+const LONGEST_PART: usize = 300;
+
+/// What happens with the request; a later action is stricter than an earlier one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Action {
+    Allow,
+    AllowWithCheckpoint,
+    RequireApproval,
+    Deny,
+}
+
+impl Action {
+    pub const ALL: [Action; 4] = [
+        Action::Allow,
+        Action::AllowWithCheckpoint,
+        Action::RequireApproval,
+        Action::Deny,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Action::Allow => "allow",
+            Action::AllowWithCheckpoint => "allow_with_checkpoint",
+            Action::RequireApproval => "require_approval",
+            Action::Deny => "deny",
+        }
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The verdict on a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    pub action: Action,
+    /// The union of the categories of all parts.
+    pub categories: Categories,
+    /// Why, where there is more to say than the rule's name; also hints for a command that runs.
+    pub reason: Option<String>,
+    /// The rule that decided, for example `default:mutating`.
+    pub rule: String,
+    /// Every simple command found, in the order of the text.
+    pub parts: Vec<Part>,
+    /// The smallest rule that would let this request run, when it does not.
+    pub smallest_rule: Option<String>,
+}
+
+/// The verdict on one simple command of the request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    pub text: String,
+    pub action: Action,
+    pub categories: Categories,
+    pub rule: String,
+}
+
+/// The findings under the rules: the strictest decides, the categories add up.
+pub(crate) fn conclude(findings: &[Finding], rules: &Rules, network: Network) -> Decision {
+    let mut parts = Vec::with_capacity(findings.len());
+    let mut categories = Categories::default();
+    let mut deciding: Option<(usize, Verdict)> = None;
+    for (i, finding) in findings.iter().enumerate() {
+        let verdict = rules.verdict(finding, network);
+        categories.extend(finding.categories.iter());
+        parts.push(Part {
+            text: shown(&finding.text),
+            action: verdict.action(),
+            categories: finding.categories,
+            rule: verdict.rule(),
+        });
+        if deciding
+            .as_ref()
+            .is_none_or(|(_, d)| verdict.action() > d.action())
+        {
+            deciding = Some((i, verdict));
+        }
+    }
+    let Some((at, verdict)) = deciding else {
+        // Text without any command, such as a comment, does nothing.
+        let verdict = rules.about_nothing(network);
+        return Decision {
+            action: verdict.action(),
+            categories: Categories::from_iter([Category::ReadOnly]),
+            reason: verdict.reason(),
+            rule: verdict.rule(),
+            parts,
+            smallest_rule: None,
+        };
+    };
+    Decision {
+        action: verdict.action(),
+        reason: reason(findings, at, &verdict, network),
+        smallest_rule: smallest_rule(&findings[at], &verdict),
+        rule: verdict.rule(),
+        categories,
+        parts,
+    }
+}
+
+fn shown(text: &str) -> String {
+    if text.len() <= LONGEST_PART {
+        return text.to_owned();
+    }
+    match text.char_indices().nth(LONGEST_PART) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+fn reason(findings: &[Finding], at: usize, verdict: &Verdict, network: Network) -> Option<String> {
+    let action = verdict.action();
+    let mut said: Vec<String> = verdict.reason().into_iter().collect();
+    let deciding = &findings[at];
+    let has = |category| deciding.categories.contains(category);
+    if action == Action::RequireApproval && has(Category::Publishing) {
+        said.push("it publishes beyond the vault".to_owned());
+    } else if action == Action::RequireApproval && has(Category::Networked) {
+        said.push("it uses the network".to_owned());
+    }
+    let others = findings
+        .iter()
+        .enumerate()
+        .filter(|(i, _)| *i != at)
+        .map(|(_, f)| f);
+    let strict = action >= Action::RequireApproval;
+    for finding in [deciding].into_iter().chain(others.filter(|_| !strict)) {
+        said.extend(
+            finding
+                .notes
+                .iter()
+                .filter(|n| !said.contains(n))
+                .cloned()
+                .collect::<Vec<_>>(),
+        );
+    }
+    let networked = findings
+        .iter()
+        .any(|f| f.categories.contains(Category::Networked));
+    if networked && network == Network::None && !strict {
+        said.push("the network is off: what needs it will fail".to_owned());
+    }
+    (!said.is_empty()).then(|| said.join("; "))
+}
+
+/// The narrowest rule that would let the deciding part run, as far as it is the defaults that stop it.
+///
+/// A written rule is not outdone by another one: whoever wrote it has to change it.
+fn smallest_rule(finding: &Finding, verdict: &Verdict) -> Option<String> {
+    if verdict.action() < Action::RequireApproval {
+        return None;
+    }
+    let fact = verdict.fact()?;
+    let known = !finding.altered && !finding.dynamic;
+    let certain = finding.certain == finding.words.len() && finding.programs.len() == 1;
+    let keys = if fact == Fact::Is(Category::HostEscapeRisk) && !finding.places.is_empty() {
+        format!("path = {}", list(finding.places.iter().cloned()))
+    } else if fact == Fact::Is(Category::HostEscapeRisk) {
+        let first = finding.words.iter().take(1).map(as_script);
+        match known && certain && !finding.foreign {
+            true => format!("command = {}\ncategory = {:?}", list(first), fact.as_str()),
+            false => format!("category = {:?}", fact.as_str()),
+        }
+    } else if known && certain && !finding.foreign && !finding.unparseable {
+        // A rule names programs, not where they are kept.
+        let program = finding.programs.iter().take(1).cloned();
+        let arguments = finding.words.iter().skip(1).map(as_script);
+        format!("command = {}", list(program.chain(arguments)))
+    } else if known && !finding.text.is_empty() {
+        format!("text = {}", quoted(&finding.text))
+    } else {
+        format!("category = {:?}", fact.as_str())
+    };
+    Some(format!(
+        "[[rule]]\n{keys}\naction = \"allow_with_checkpoint\""
+    ))
+}
+
+fn list(words: impl Iterator<Item = String>) -> String {
+    let words: Vec<String> = words.map(|word| quoted(&word)).collect();
+    format!("[{}]", words.join(", "))
+}
+
+/// A text as TOML writes it.
+fn quoted(text: &str) -> String {
+    toml::Value::from(text).to_string()
+}

@@ -1,0 +1,532 @@
+//! Takes substitutions and here-documents out of shell text before the parser sees it.
+//!
+//! The parser's own handling of nested text can be made to panic, to run without end, and to lose
+//! text. So each `$(…)`, `${…}`, backquote and here-document is cut out here, by the rules of bash, and a single
+//! mark is left in its place; the grammar is left to the parser, and what was cut out is judged in its turn. Where
+//! the rules are doubtful the text is refused.
+
+use std::cell::Cell;
+
+use super::cursor::Cursor;
+use super::heredoc::Pending;
+use super::word::Unreadable;
+
+/// Something cut out of the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Piece {
+    /// The text of a command substitution.
+    Command(String),
+    /// The inside of `$((…))`.
+    Arithmetic(String),
+    /// The inside of `${…}`.
+    Parameter(String),
+    /// A here-document: its text, and whether it is expanded.
+    Document { body: String, expands: bool },
+}
+
+/// Text with a mark in the place of each piece.
+#[derive(Debug, Default)]
+pub(crate) struct Masked {
+    pub text: String,
+    pub pieces: Vec<Piece>,
+}
+
+/// Marks are characters of a private plane; text that holds any is refused.
+const FIRST_MARK: u32 = 0xF0000;
+const MARKS: std::ops::RangeInclusive<u32> = FIRST_MARK..=0xFFFFD;
+/// Deeper nesting than this is refused.
+const DEEPEST: usize = 24;
+/// Nested texts are tried in several ways; more tries than this are refused.
+const MOST_TRIES: u32 = 2000;
+/// Ends a word for the shell.
+pub(crate) const SEPARATORS: &str = " \t\n;&|<>()";
+
+/// The piece that a mark stands for.
+pub(crate) fn marked(c: char, pieces: &[Piece]) -> Option<&Piece> {
+    let index = u32::from(c).checked_sub(FIRST_MARK)?;
+    pieces.get(usize::try_from(index).ok()?)
+}
+
+/// Masks a whole program.
+pub(crate) fn mask(text: &str) -> Result<Masked, Unreadable> {
+    let marks = |c: char| MARKS.contains(&u32::from(c));
+    if !text.is_ascii() && text.chars().any(marks) {
+        return Err(Unreadable);
+    }
+    let tries = Cell::new(0);
+    let mut masker = Masker::new(text, 0, &tries)?;
+    masker.masked.text.reserve(text.len());
+    masker.program(None)?;
+    Ok(masker.masked)
+}
+
+/// Reads the expansion that begins at the start of `text`, a `$(`, `${`, `$[` or a backquote: the piece, and
+/// how many bytes it takes.
+pub(crate) fn piece_at(text: &str, quoted: bool) -> Result<(Piece, usize), Unreadable> {
+    let tries = Cell::new(0);
+    let mut masker = Masker::new(text, 0, &tries)?;
+    let piece = masker.piece(quoted)?;
+    Ok((piece, masker.cursor.at))
+}
+
+/// Walks over shell text and masks it.
+pub(crate) struct Masker<'a> {
+    pub cursor: Cursor<'a>,
+    depth: usize,
+    tries: &'a Cell<u32>,
+    pub masked: Masked,
+    /// What stands before the cursor, as far as a comment is concerned.
+    pub before: Before,
+    pub pending: Vec<Pending>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Before {
+    /// Nothing, a blank, or the end of a command: here a comment may begin.
+    Gap,
+    /// A bracket or a redirection: after it, shells disagree.
+    Bracket,
+    Word,
+}
+
+impl<'a> Masker<'a> {
+    fn new(source: &'a str, depth: usize, tries: &'a Cell<u32>) -> Result<Self, Unreadable> {
+        tries.set(tries.get() + 1);
+        if depth > DEEPEST || tries.get() > MOST_TRIES {
+            return Err(Unreadable);
+        }
+        Ok(Masker {
+            cursor: Cursor::new(source),
+            depth,
+            tries,
+            masked: Masked::default(),
+            before: Before::Gap,
+            pending: Vec::new(),
+        })
+    }
+
+    /// Copies one character as it is.
+    fn copy(&mut self) -> Result<char, Unreadable> {
+        let c = self.cursor.next_char().ok_or(Unreadable)?;
+        self.masked.text.push(c);
+        Ok(c)
+    }
+
+    /// Walks over commands up to the closing parenthesis, or to the end of the text.
+    fn program(&mut self, close: Option<char>) -> Result<(), Unreadable> {
+        let mut parentheses = 0usize;
+        while let Some(c) = self.cursor.peek() {
+            if self.ordinary() {
+                continue;
+            }
+            match c {
+                ')' if parentheses == 0 && close.is_some() => return self.documents_are_read(),
+                '(' if self.cursor.rest().starts_with("((") && self.arithmetic_command()? => {}
+                '(' => {
+                    parentheses += 1;
+                    if parentheses > DEEPEST {
+                        return Err(Unreadable);
+                    }
+                    // The parser would read `( (` as arithmetic; a line break says that it is not.
+                    if self.masked.text.trim_end().ends_with('(') {
+                        self.masked.text.push('\n');
+                    }
+                    self.separator(Before::Bracket)?;
+                }
+                ')' => {
+                    parentheses = parentheses.saturating_sub(1);
+                    self.separator(Before::Bracket)?;
+                }
+                '\n' => {
+                    self.separator(Before::Gap)?;
+                    self.documents()?;
+                }
+                ' ' | '\t' | ';' | '&' | '|' => self.separator(Before::Gap)?,
+                '#' if self.before == Before::Gap => {
+                    self.cursor.at += self
+                        .cursor
+                        .rest()
+                        .find('\n')
+                        .unwrap_or(self.cursor.rest().len());
+                }
+                '#' if self.before == Before::Bracket => return Err(Unreadable),
+                '<' if self.cursor.rest().starts_with("<<")
+                    && !self.cursor.rest().starts_with("<<<") =>
+                {
+                    self.document()?;
+                }
+                '<' | '>' if self.cursor.rest()[1..].starts_with('(') => {
+                    // Not arithmetic, whatever follows.
+                    parentheses += 1;
+                    self.separator(Before::Bracket)?;
+                    self.separator(Before::Bracket)?;
+                }
+                '<' | '>' => {
+                    let here_string = self.cursor.rest().starts_with("<<<");
+                    for _ in 0..if here_string { 3 } else { 1 } {
+                        self.separator(Before::Bracket)?;
+                    }
+                }
+                _ => self.word_char()?,
+            }
+        }
+        if close.is_some() {
+            Err(Unreadable)
+        } else {
+            self.documents_are_read()
+        }
+    }
+
+    fn documents_are_read(&self) -> Result<(), Unreadable> {
+        if self.pending.is_empty() {
+            Ok(())
+        } else {
+            Err(Unreadable)
+        }
+    }
+
+    fn separator(&mut self, before: Before) -> Result<(), Unreadable> {
+        // It is one byte, as all that means something to a shell.
+        self.copy_str(1);
+        self.before = before;
+        Ok(())
+    }
+
+    /// One character, quoted string or expansion of a word.
+    fn word_char(&mut self) -> Result<(), Unreadable> {
+        if self.cursor.rest().starts_with("\\\n") {
+            self.cursor.at += 2;
+            return Ok(());
+        }
+        self.before = Before::Word;
+        match self.cursor.peek().ok_or(Unreadable)? {
+            '\\' => {
+                self.copy()?;
+                self.copy()?;
+            }
+            '\'' => {
+                let length = self.cursor.rest()[1..].find('\'').ok_or(Unreadable)?;
+                self.copy_str(length + 2);
+            }
+            '"' => self.double_quoted()?,
+            '$' if self.cursor.rest().starts_with("$'") => self.ansi_c()?,
+            '`' => self.cut(false)?,
+            '$' if self.opens_piece() => self.cut(false)?,
+            _ => {
+                self.copy()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies words that mean nothing to any shell, and the blanks between them; false when there are none.
+    fn ordinary(&mut self) -> bool {
+        let bytes = &self.cursor.text.as_bytes()[self.cursor.at..];
+        let length = bytes.iter().take_while(|byte| is_ordinary(**byte)).count();
+        self.before = match bytes[..length].last() {
+            None => return false,
+            Some(b' ') => Before::Gap,
+            Some(_) => Before::Word,
+        };
+        self.copy_str(length);
+        true
+    }
+
+    fn copy_str(&mut self, length: usize) {
+        self.masked.text.push_str(&self.cursor.rest()[..length]);
+        self.cursor.at += length;
+    }
+
+    fn opens_piece(&self) -> bool {
+        ["$(", "${", "$["]
+            .iter()
+            .any(|open| self.cursor.rest().starts_with(open))
+    }
+
+    fn double_quoted(&mut self) -> Result<(), Unreadable> {
+        self.copy()?;
+        loop {
+            let special = |byte: u8| matches!(byte, b'"' | b'\\' | b'`' | b'$');
+            let length = self
+                .cursor
+                .rest()
+                .bytes()
+                .position(special)
+                .ok_or(Unreadable)?;
+            self.copy_str(length);
+            match self.cursor.peek().ok_or(Unreadable)? {
+                '"' => {
+                    self.copy()?;
+                    return Ok(());
+                }
+                '\\' if self.cursor.rest().starts_with("\\\n") => self.cursor.at += 2,
+                '\\' => {
+                    self.copy()?;
+                    self.copy()?;
+                }
+                '`' => self.cut(true)?,
+                '$' if self.opens_piece() => self.cut(true)?,
+                _ => {
+                    self.copy()?;
+                }
+            }
+        }
+    }
+
+    fn ansi_c(&mut self) -> Result<(), Unreadable> {
+        self.copy()?;
+        self.copy()?;
+        loop {
+            match self.copy()? {
+                '\'' => return Ok(()),
+                '\\' => {
+                    self.copy()?;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Leaves a mark for the expansion at the masker.
+    fn cut(&mut self, quoted: bool) -> Result<(), Unreadable> {
+        let start = self.cursor.at;
+        let piece = self.piece(quoted)?;
+        // Shells disagree on where a body goes when a line ends inside an expansion.
+        if !self.pending.is_empty() && self.cursor.text[start..self.cursor.at].contains('\n') {
+            return Err(Unreadable);
+        }
+        self.leave_mark(piece)
+    }
+
+    pub fn leave_mark(&mut self, piece: Piece) -> Result<(), Unreadable> {
+        let index = u32::try_from(self.masked.pieces.len()).map_err(|_| Unreadable)?;
+        let mark = FIRST_MARK + index;
+        self.masked.text.push(
+            char::from_u32(mark)
+                .filter(|_| MARKS.contains(&mark))
+                .ok_or(Unreadable)?,
+        );
+        self.masked.pieces.push(piece);
+        Ok(())
+    }
+
+    /// The expansion at the cursor, which is left behind it.
+    fn piece(&mut self, quoted: bool) -> Result<Piece, Unreadable> {
+        let rest = self.cursor.rest();
+        if rest.starts_with('`') {
+            return self.backquoted(quoted);
+        }
+        if let Some(inner) = rest.strip_prefix("$((")
+            && let Some(length) = self.arithmetic_length(inner)?
+        {
+            self.cursor.at += "$((".len() + length + "))".len();
+            return Ok(Piece::Arithmetic(inner[..length].to_owned()));
+        }
+        let inner = &rest["$(".len()..];
+        let (piece, length): (fn(String) -> Piece, _) = match &rest[..2] {
+            "$(" => (Piece::Command, self.command_length(inner)?),
+            "${" => (Piece::Parameter, self.braces_length(inner, quoted)?),
+            _ => (
+                Piece::Arithmetic,
+                inner
+                    .find(['$', '`', ']', '\n', '\'', '"'])
+                    .ok_or(Unreadable)?,
+            ),
+        };
+        let close = inner[length..].chars().next();
+        if close
+            != Some(match &rest[..2] {
+                "$(" => ')',
+                "${" => '}',
+                _ => ']',
+            })
+        {
+            return Err(Unreadable);
+        }
+        self.cursor.at += "$(".len() + length + 1;
+        Ok(piece(inner[..length].to_owned()))
+    }
+
+    fn backquoted(&mut self, quoted: bool) -> Result<Piece, Unreadable> {
+        self.cursor.next_char();
+        let mut command = String::new();
+        loop {
+            match self.cursor.next_char().ok_or(Unreadable)? {
+                '`' => return Ok(Piece::Command(command)),
+                '\\' => match self.cursor.next_char().ok_or(Unreadable)? {
+                    c @ ('$' | '`' | '\\') => command.push(c),
+                    '"' if quoted => command.push('"'),
+                    c => command.extend(['\\', c]),
+                },
+                c => command.push(c),
+            }
+        }
+    }
+
+    /// How long a command is up to its closing parenthesis.
+    fn command_length(&self, inner: &str) -> Result<usize, Unreadable> {
+        let mut masker = Masker::new(inner, self.depth + 1, self.tries)?;
+        masker.program(Some(')'))?;
+        Ok(masker.cursor.at)
+    }
+
+    /// How long the inside of `${…}` is.
+    fn braces_length(&self, inner: &str, quoted: bool) -> Result<usize, Unreadable> {
+        let mut masker = Masker::new(inner, self.depth + 1, self.tries)?;
+        while let Some(c) = masker.cursor.peek() {
+            match c {
+                '}' => return Ok(masker.cursor.at),
+                // In double quotes a single quote is sometimes a quote and sometimes not.
+                '\'' if quoted => return Err(Unreadable),
+                '<' | '>' if masker.cursor.rest()[1..].starts_with(['<', '(']) => {
+                    return Err(Unreadable);
+                }
+                _ => masker.word_char()?,
+            }
+        }
+        Err(Unreadable)
+    }
+
+    /// How long an arithmetic expression is up to its `))`; `None` when it is a command after all.
+    fn arithmetic_length(&self, inner: &str) -> Result<Option<usize>, Unreadable> {
+        let mut masker = Masker::new(inner, self.depth + 1, self.tries)?;
+        let mut parentheses = 0usize;
+        while let Some(c) = masker.cursor.peek() {
+            match c {
+                ')' if parentheses == 0 => {
+                    let closed = masker.cursor.rest().starts_with("))");
+                    return Ok(closed.then_some(masker.cursor.at));
+                }
+                ')' => parentheses -= 1,
+                '(' if parentheses == DEEPEST => return Ok(None),
+                '(' => parentheses += 1,
+                // A line break is where an expression and a here-document could be confused.
+                '\n' => return Ok(None),
+                _ => {}
+            }
+            if matches!(c, '(' | ')') {
+                masker.copy()?;
+            } else if masker.word_char().is_err() {
+                return Ok(None);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Copies `((…))` with its comparisons and shifts made harmless; false when it is two subshells.
+    fn arithmetic_command(&mut self) -> Result<bool, Unreadable> {
+        let Some(length) = self.arithmetic_length(&self.cursor.rest()[2..])? else {
+            return Ok(false);
+        };
+        let end = self.cursor.at + 2 + length;
+        // In `[[ x =~ ((…)) ]]` this is a pattern and no arithmetic, and `<(…)` runs something.
+        if ["<(", ">("]
+            .iter()
+            .any(|open| self.cursor.text[self.cursor.at..end].contains(open))
+        {
+            return Ok(false);
+        }
+        self.cursor.at += 2;
+        self.masked.text.push_str("((");
+        while self.cursor.at < end {
+            if matches!(self.cursor.peek(), Some('<' | '>' | '#')) {
+                self.cursor.next_char();
+                self.masked.text.push('+');
+            } else {
+                self.word_char()?;
+            }
+        }
+        self.cursor.at = end + 2;
+        self.masked.text.push_str("))");
+        self.before = Before::Bracket;
+        Ok(true)
+    }
+}
+
+fn is_ordinary(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(byte, b' ' | b'-' | b'_' | b'.' | b'/' | b'=' | b':' | b',')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The masked text with marks shown as digits, and the pieces.
+    fn masked(text: &str) -> (String, Vec<Piece>) {
+        let masked = mask(text).unwrap();
+        let show = |c: char| match u32::from(c).checked_sub(FIRST_MARK) {
+            Some(index) => char::from_digit(index, 10).unwrap(),
+            None => c,
+        };
+        (masked.text.chars().map(show).collect(), masked.pieces)
+    }
+
+    fn command(text: &str) -> Piece {
+        Piece::Command(text.to_owned())
+    }
+
+    #[test]
+    fn substitutions_are_cut_out_whole() {
+        assert_eq!(
+            masked("a $(b \")\" $(c)) d"),
+            ("a 0 d".to_owned(), vec![command("b \")\" $(c)")])
+        );
+        assert_eq!(masked("\"x `y \\`z\\`` w\"").1, [command("y `z`")]);
+        assert_eq!(masked("'$(no)' \\$(x)").1, []);
+        assert_eq!(masked("$(a # )\nb)").1, [command("a # )\nb")]);
+        assert_eq!(masked("a\\ #b; c # d\ne#f").0, "a\\ #b; c \ne#f");
+        assert_eq!(
+            masked("${x:-\"}\"}").1,
+            [Piece::Parameter("x:-\"}\"".to_owned())]
+        );
+        assert_eq!(
+            masked("$((1<<(2)))").1,
+            [Piece::Arithmetic("1<<(2)".to_owned())]
+        );
+        assert_eq!(masked("$((a); (b))").1, [command("(a); (b)")]);
+    }
+
+    #[test]
+    fn here_documents_are_cut_out_with_their_bodies() {
+        let body = |body: &str, expands| Piece::Document {
+            body: body.to_owned(),
+            expands,
+        };
+        let (text, pieces) = masked("cat <<A <<-'B' >f\n1\nA\n\t2\n\tB\nls");
+        assert_eq!(text, "cat <<< 0 <<< 1 >f\nls");
+        assert_eq!(pieces, [body("1\n", true), body("2\n", false)]);
+        assert_eq!(masked("cat <<E\na\\\nE\nb\nE\n").1, [body("aE\nb\n", true)]);
+        assert_eq!(
+            masked("x \"$(cat <<'E'\nit's \" :)\nE\n)\"").1,
+            [command("cat <<'E'\nit's \" :)\nE\n")]
+        );
+        assert_eq!(masked("((1<<E))\nls").0, "((1++E))\nls");
+        assert_eq!(masked("( (ls) )").0, "( \n(ls) )");
+    }
+
+    #[test]
+    fn what_is_open_or_doubtful_is_refused() {
+        for text in [
+            "'",
+            "\"",
+            "`",
+            "$(",
+            "${",
+            "$((",
+            "$'",
+            "cat <<E\n",
+            "cat <<\nx",
+            "cat <<$x\n$x\n",
+            "cat <<'' \n\n",
+            "$(cat <<E)",
+            "cat <<E $(a\nb)\nE\n",
+            "\"${x:-'}\"",
+            "${x <<E\n}\nE\n}",
+            "\\",
+            "[[ x =~ (a)# ]]; rm y\n]]",
+        ] {
+            assert_eq!(mask(text).map(|m| m.text), Err(Unreadable), "{text}");
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Reads shell text: cuts it, parses it, and expands its words as far as they are known before a run. It knows no program.
+
+mod arithmetic;
+mod brace;
+mod cursor;
+mod escape;
+mod fields;
+mod fold;
+mod glob;
+mod heredoc;
+mod literal;
+mod mask;
+mod parameter;
+mod parse;
+mod render;
+mod tokens;
+mod values;
+mod word;
+
+pub(crate) use arithmetic::{
+    NUMBER, Numbers, Reliance, expression, is_always_number, is_number, is_number_value, name,
+};
+pub(crate) use fields::shown;
+pub(crate) use fold::{Folded, Redirection, Step, fold};
+pub(crate) use glob::glob_matches;
+pub(crate) use literal::{at_once, name_prefix};
+pub(crate) use mask::{Masked, Piece, marked};
+pub(crate) use parse::{LONGEST_TEXT, mark, masked, parse, parse_folded, parses};
+pub(crate) use render::{as_script, line_of, said};
+pub(crate) use values::Vars;
+pub(crate) use word::{HOLE, Mode, Reading, Unreadable, Word, evaluated, read};
+
+#[cfg(test)]
+pub(crate) use {fold::run_of, mask::mask};

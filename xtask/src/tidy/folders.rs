@@ -1,0 +1,151 @@
+//! Which folder of a crate may use which: inside a crate, too, dependencies point one way only.
+
+mod paths;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use paths::{Reference, imports, references};
+
+/// A top-level module of a crate (a folder, or a file beside `lib.rs`) with the others that its product code may use.
+type Row = (&'static str, &'static [&'static str]);
+
+/// The crates whose folders are held apart. A module may only use modules that have their row above its own, so no
+/// cycle can be written down. A crate without an entry is not checked.
+const FOLDERS: &[(&str, &[Row])] = &[(
+    "crates/policy",
+    &[
+        ("shell", &[]),
+        ("programs", &["shell"]),
+        ("judge", &["shell", "programs"]),
+        ("rules", &["shell", "programs", "judge"]),
+    ],
+)];
+
+pub fn check(top: &Path, files: &[String]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for (room, rows) in FOLDERS {
+        let source = format!("{room}/src/");
+        let sources: Vec<(&str, String)> = files
+            .iter()
+            .filter(|file| file.starts_with(&source) && file.ends_with(".rs"))
+            .map(|file| {
+                let text = std::fs::read_to_string(top.join(file)).unwrap_or_default();
+                (file.as_str(), text)
+            })
+            .collect();
+        complaints.extend(check_crate(room, rows, &sources));
+    }
+    complaints
+}
+
+/// Holds the sources of one crate, `(path, text)` each, against its rows.
+fn check_crate(room: &str, rows: &[Row], sources: &[(&str, String)]) -> Vec<String> {
+    let mut complaints = check_rows(room, rows);
+    let root = Root::of(room, sources);
+    for module in &root.modules {
+        if !rows.iter().any(|(name, _)| name == module) {
+            complaints.push(format!(
+                "{room}: module {module} has no row in xtask/src/tidy/folders.rs"
+            ));
+        }
+    }
+    for (file, text) in sources {
+        let module = module_of(room, file);
+        let Some(own) = module.first().filter(|_| !is_test(file)) else {
+            continue;
+        };
+        let allowed = rows.iter().find(|(name, _)| name == own);
+        let allowed = allowed.map_or(&[] as &[&str], |(_, allowed)| allowed);
+        for reference in references(text, &module) {
+            if let Some(reason) = root.objection(&reference, own, allowed) {
+                complaints.push(format!("{file}:{}: {reason}", reference.line));
+            }
+        }
+    }
+    complaints
+}
+
+/// A row that allows a module below it, or none that exists, is wrong itself.
+fn check_rows(room: &str, rows: &[Row]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    let mut above = BTreeSet::new();
+    for (name, allowed) in rows {
+        for other in allowed.iter().filter(|other| !above.contains(*other)) {
+            complaints.push(format!(
+                "{room}: {name} may not use {other}, which has no row above it in xtask/src/tidy/folders.rs"
+            ));
+        }
+        above.insert(name);
+    }
+    complaints
+}
+
+fn is_test(file: &str) -> bool {
+    file.ends_with("/tests.rs") || file.ends_with("_tests.rs") || file.contains("/tests/")
+}
+
+/// The path of the module that a file is, without the crate's own name.
+fn module_of(room: &str, file: &str) -> Vec<String> {
+    let inside = file
+        .strip_prefix(room)
+        .and_then(|rest| rest.strip_prefix("/src/"))
+        .and_then(|rest| rest.strip_suffix(".rs"))
+        .unwrap_or_default();
+    let mut module: Vec<String> = inside.split('/').map(str::to_owned).collect();
+    let last = module.last().map(String::as_str);
+    if matches!(last, Some("mod" | "lib" | "main")) {
+        module.pop();
+    }
+    module
+}
+
+/// What stands at the root of a crate.
+struct Root {
+    modules: BTreeSet<String>,
+    /// Names that the root imports, and the top-level module that each comes from.
+    imports: BTreeMap<String, String>,
+}
+
+impl Root {
+    fn of(room: &str, sources: &[(&str, String)]) -> Root {
+        let modules: BTreeSet<String> = sources
+            .iter()
+            .filter_map(|(file, _)| module_of(room, file).into_iter().next())
+            // Programs of their own.
+            .filter(|module| module != "bin")
+            .collect();
+        let roots = ["lib", "main"].map(|name| format!("{room}/src/{name}.rs"));
+        let texts = sources
+            .iter()
+            .filter(|(file, _)| roots.iter().any(|root| root == file));
+        let imports = texts.flat_map(|(_, text)| imports(text)).collect();
+        Root { modules, imports }
+    }
+
+    /// Why a module may not have this reference; `None` when it may.
+    fn objection(&self, reference: &Reference, own: &str, allowed: &[&str]) -> Option<String> {
+        let Some(first) = reference.path.first().filter(|first| *first != "*") else {
+            return Some(format!(
+                "{own} takes the root of its crate as a whole: name the module that is meant"
+            ));
+        };
+        let target = match self.modules.contains(first) {
+            true => Some(first),
+            false => self.imports.get(first),
+        };
+        let Some(target) = target else {
+            return Some(format!(
+                "{own} uses crate::{first}, which is in no module that has a row: move it into one"
+            ));
+        };
+        let fits = target == own || allowed.contains(&target.as_str());
+        (!fits).then(|| {
+            format!(
+                "{own} uses {target}, which its row in xtask/src/tidy/folders.rs does not allow"
+            )
+        })
+    }
+}

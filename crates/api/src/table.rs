@@ -250,6 +250,18 @@ operations! {
     ArchiveRead "archive_read" Get "/v1/vaults/{vault}/files/archive" => (),
         Agent Read Reads STREAM, Address, Sends("application/x-tar", transfer::archive_read),
         "Gives a directory of a vault as a tar archive; the answer is the archive.";
+    TransferIn "transfer_in" Post "/v1/vaults/{vault}/files/transfer-in" => Imported,
+        Agent Write Changes RUN, Address, Watched(transfer::transfer_in),
+        "Brings a directory or an archive of the transfer directory into a vault.";
+    TransferOut "transfer_out" Post "/v1/vaults/{vault}/files/transfer-out" => Exported,
+        Agent Write Adds RUN, Address, Watched(transfer::transfer_out),
+        "Copies a directory of a vault to a new name in the transfer directory.";
+    TransferShow "transfer" Get "/v1/transfer" => TransferState,
+        Owner Admin Reads SHORT, Home, Answer(transfer::show_directory),
+        "Says where the transfer directory is.";
+    TransferSet "transfer_set" Post "/v1/transfer" => TransferState,
+        Owner Admin Replaces SHORT, Home, Answer(transfer::set_directory),
+        "Sets the one directory of the host that agents may name.";
     CheckpointSave "checkpoint_save" Post "/v1/vaults/{vault}/checkpoints" => CheckpointItem,
         Agent Write Adds SHORT, Address, OnVault(checkpoints::save),
         "Saves the state of a vault under a name.";

@@ -32,7 +32,7 @@ pub use mounts::{DoctorArgs, MountArgs, MountDriverName, UnmountArgs};
 pub use paths::{CatArgs, ChmodArgs, CpArgs, EditArgs, LnArgs, TouchArgs, TreeArgs, WriteArgs};
 pub use policy::{LevelName, PolicyVerb, QuestionArgs};
 pub use search::{FindArgs, GrepArgs, SearchArgs};
-pub use transfer::{ExportArgs, ImportArgs};
+pub use transfer::{ExportArgs, ImportArgs, TransferVerb};
 pub use vaults::{CheckpointVerb, VaultVerb};
 pub use versions::{CheckoutArgs, DiffArgs, LogArgs, RevertArgs};
 
@@ -113,6 +113,9 @@ pub enum Verb {
     Import(ImportArgs),
     /// Copy a directory of the vault to this machine, or bring back what changed
     Export(ExportArgs),
+    /// Bring things in and out by the one directory of this machine that agents may name
+    #[command(subcommand)]
+    Transfer(TransferVerb),
     /// Name a state of the vault and go back to it
     #[command(subcommand, alias = "snapshot")]
     Checkpoint(CheckpointVerb),
@@ -414,6 +417,10 @@ mod tests {
         ("export_changes", "export --changed-only . --dry-run"),
         ("archive_write", "import - /workspace"),
         ("archive_read", "export /workspace --tar -"),
+        ("transfer_in", "transfer in data.tar /data --gitignore"),
+        ("transfer_out", "transfer out /workspace report-1"),
+        ("transfer", "transfer show"),
+        ("transfer_set", "transfer set d"),
         ("checkpoint_save", "checkpoint save c"),
         ("checkpoint_list", "snapshot list"),
         ("checkpoint_info", "checkpoint info c"),

@@ -118,7 +118,7 @@ impl Client {
         self.exec_with_input(vault, request, &mut Hands::default(), on_event)
     }
 
-    /// The same, for a request whose input is live, or that is to run at a terminal.
+    /// Runs a command whose input is live, or that is at a terminal; as [`Client::exec`] otherwise.
     pub fn exec_with_input(
         &mut self,
         vault: &str,

@@ -27,9 +27,9 @@ pub(crate) enum Handler<O: Operation> {
     Answer(fn(&Ask, O) -> Reply<O>),
     /// One answer about the vault in the address.
     OnVault(fn(&Ask, Select, O) -> Reply<O>),
-    /// The same; it ends when its caller goes away.
+    /// One answer about that vault; the work ends when its caller goes away.
     Attended(fn(&Ask, Select, O, &dyn Watcher) -> Reply<O>),
-    /// The same; it may take long, and says how far it is.
+    /// One answer about that vault; it may take long, and says how far it is.
     Watched(fn(&Ask, Select, O, &dyn Watcher) -> Reply<O>),
     /// Bytes come with the request.
     Receives(fn(&Ask, Select, O, &mut dyn Read, &dyn Watcher) -> Reply<O>),

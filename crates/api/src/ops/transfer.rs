@@ -6,7 +6,8 @@ use super::handler::Reply;
 use super::{Ask, items};
 use crate::wire::{
     ArchiveRead, ArchiveWrite, BackItem, BackWord, Base64, Export, ExportArchive, ExportChanges,
-    Exported, ExportedChanges, HostPath, Import, Imported, RunsByItselfItem, from_text, to_text,
+    Exported, ExportedChanges, HostPath, Import, Imported, RunsByItselfItem, TransferIn,
+    TransferOut, TransferSet, TransferShow, TransferState, from_text, to_text,
 };
 use avfs_runtime::{
     Back, BackAction, BackMode, ExportReport, Gitignores, Hooks, ImportFilter, ImportFrom,
@@ -34,10 +35,7 @@ pub(crate) fn import(
     };
     let filter = ImportFilter {
         exclude: request.exclude,
-        gitignores: match request.gitignore {
-            true => Gitignores::Heeded,
-            false => Gitignores::Taken,
-        },
+        gitignores: gitignores(request.gitignore),
         max_depth: request.max_depth,
     };
     let import = avfs_runtime::Import {
@@ -47,6 +45,13 @@ pub(crate) fn import(
         filter,
     };
     bring_in(ask, import, watcher)
+}
+
+fn gitignores(heeded: bool) -> Gitignores {
+    match heeded {
+        true => Gitignores::Heeded,
+        false => Gitignores::Taken,
+    }
 }
 
 fn bring_in(
@@ -229,4 +234,60 @@ pub(crate) fn archive_read(
 ) -> Result<(), Failure> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     ask.session.archive(vault, &path, out).map_err(at(&path))
+}
+
+pub(crate) fn transfer_in(
+    ask: &Ask,
+    vault: Select,
+    request: TransferIn,
+    watcher: &dyn Watcher,
+) -> Reply<TransferIn> {
+    let import = avfs_runtime::Import {
+        vault,
+        at: vault_path(&request.path, request.path_b64.as_ref())?,
+        from: ImportFrom::Transfer {
+            name: from_text(&request.name, request.name_b64.as_ref()),
+        },
+        filter: ImportFilter {
+            exclude: request.exclude,
+            gitignores: gitignores(request.gitignore),
+            max_depth: request.max_depth,
+        },
+    };
+    bring_in(ask, import, watcher)
+}
+
+pub(crate) fn transfer_out(
+    ask: &Ask,
+    vault: Select,
+    request: TransferOut,
+    watcher: &dyn Watcher,
+) -> Reply<TransferOut> {
+    let path = vault_path(&request.path, request.path_b64.as_ref())?;
+    let name = from_text(&request.name, request.name_b64.as_ref());
+    let report = ask.session.transfer_out(vault, &path, &name, watcher);
+    let name = OsString::from_vec(name).into();
+    Ok(exported(&path, name, report.map_err(at(&path))?))
+}
+
+pub(crate) fn show_directory(ask: &Ask, _: TransferShow) -> Reply<TransferShow> {
+    Ok(directory_item(ask.session.transfer_directory()?))
+}
+
+pub(crate) fn set_directory(ask: &Ask, request: TransferSet) -> Reply<TransferSet> {
+    let dir = match &request.dir {
+        Some(dir) => Some(host_path(dir, request.dir_b64.as_ref())?),
+        None => None,
+    };
+    let set = ask.session.set_transfer_directory(dir.as_deref())?;
+    Ok(directory_item(set))
+}
+
+fn directory_item(dir: Option<PathBuf>) -> TransferState {
+    let text = dir.map(|dir| to_text(dir.into_os_string().into_vec()));
+    let (dir, dir_b64) = text.unzip();
+    TransferState {
+        dir,
+        dir_b64: dir_b64.flatten(),
+    }
 }

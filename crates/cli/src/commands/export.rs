@@ -69,7 +69,7 @@ fn check_stream(output: Output) -> Result<()> {
     })
 }
 
-fn text(exported: &Exported) -> String {
+pub(super) fn text(exported: &Exported) -> String {
     let mut lines = vec![format!(
         "exported {} ({}) to {}",
         count(exported.files_exported, "file"),

@@ -41,6 +41,7 @@ mod search;
 mod serve;
 mod stat;
 mod touch;
+mod transfer;
 mod tree;
 mod vault;
 mod write;
@@ -120,6 +121,7 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Tree(args) => tree::run(args, session, output),
         Verb::Import(args) => import::run(args, session, output),
         Verb::Export(args) => export::run(args, session, output),
+        Verb::Transfer(verb) => transfer::run(verb, session, output),
         Verb::Checkpoint(verb) => checkpoint::run(verb, session, output),
         Verb::Grep(args) => grep::run(args, session, output),
         Verb::Find(args) => find::run(args, session, output),

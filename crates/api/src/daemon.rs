@@ -1,7 +1,7 @@
 //! The daemon: owns a home, listens on its socket, and ends when told, signalled or left alone.
 
 use crate::bounds::THREADS;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, is_full};
 use crate::http::router;
 use crate::ops::app::App;
 use crate::place::Place;
@@ -90,8 +90,9 @@ fn open_runtime(config: &ServeConfig) -> Result<Runtime> {
 
 async fn listen(app: Arc<App>, ready: impl FnOnce()) -> Result<()> {
     let mut ending = Ending::watch()?;
+    let bound = app.runtime.starting(Error::is_full, || bind(&app.place));
     let listener = OwnUser {
-        listener: bind(&app.place)?,
+        listener: bound?,
         place: app.place.clone(),
     };
     ready();
@@ -148,12 +149,22 @@ fn bind(place: &Place) -> Result<UnixListener> {
     let listener = UnixListener::bind(&socket).map_err(failed("listen on", &socket))?;
     fs::set_permissions(&socket, fs::Permissions::from_mode(0o600))
         .map_err(failed("guard", &socket))?;
+    // Both are hints. Without room for them the daemon is found where its home has it.
     let pid = place.pid_file();
-    fs::write(&pid, format!("{}\n", std::process::id())).map_err(failed("write", &pid))?;
+    tolerate_full(fs::write(&pid, format!("{}\n", std::process::id())))
+        .map_err(failed("write", &pid))?;
     let signpost = place.signpost();
     clear(&signpost)?;
-    symlink(&socket, &signpost).map_err(failed("make", &signpost))?;
+    tolerate_full(symlink(&socket, &signpost)).map_err(failed("make", &signpost))?;
     Ok(listener)
+}
+
+/// A daemon starts also when the disk is full.
+fn tolerate_full(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(error) if is_full(&error) => Ok(()),
+        done => done,
+    }
 }
 
 fn clear(path: &Path) -> Result<()> {

@@ -52,6 +52,10 @@ pub enum Error {
 }
 
 impl Error {
+    pub(crate) fn is_full(&self) -> bool {
+        matches!(self, Error::File { source, .. } if is_full(source))
+    }
+
     /// The place of this error in the one list all surfaces share.
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -110,4 +114,10 @@ impl Error {
             _ => None,
         }
     }
+}
+
+/// Whether there is no room on a disk.
+pub(crate) fn is_full(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded)
 }

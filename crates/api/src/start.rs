@@ -72,7 +72,7 @@ impl Starter {
             let reason = format!("{home} belongs to another user, whose daemon does not run");
             return Err(Error::NotStarted { reason });
         }
-        self.place.prepare()?;
+        let log = self.prepare()?;
         keep_descriptors();
         let mut daemon = Command::new(&self.binary)
             .args(arguments)
@@ -81,7 +81,7 @@ impl Starter {
             .current_dir("/")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
-            .stderr(self.open_log()?)
+            .stderr(log)
             .spawn()
             .map_err(|source| Error::File {
                 what: "run",
@@ -106,6 +106,18 @@ impl Starter {
         // It has ended or is about to: nothing of it shall stay behind.
         let _ = daemon.wait();
         started
+    }
+
+    /// Makes the daemon's directory and log. Where they are on a full disk with the home, its reserve is given up for them.
+    fn prepare(&self) -> Result<File> {
+        let prepare = || self.place.prepare().and_then(|()| self.open_log());
+        let mut prepared = prepare();
+        while prepared.as_ref().is_err_and(Error::is_full)
+            && avfs_runtime::give_up_reserve(self.place.home())
+        {
+            prepared = prepare();
+        }
+        prepared
     }
 
     fn open_log(&self) -> Result<File> {

@@ -233,7 +233,11 @@ impl Session {
                 }
                 answered => {
                     self.learn_retried();
-                    return Ok(answered?);
+                    let answered = answered?;
+                    if let Some(note) = self.client.as_ref().and_then(Client::uncommitted) {
+                        output::note_uncommitted(note)?;
+                    }
+                    return Ok(answered);
                 }
             }
         }

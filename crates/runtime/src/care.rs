@@ -10,11 +10,15 @@ use avfs_vault::{
 use crate::Result;
 use crate::bounds::JOURNAL_MAX;
 use crate::gate::Verb;
+use crate::jobs::KEPT_AGE;
 use crate::runtime::Select;
 use crate::session::Session;
 
 /// How long a deleted vault can be had back unless something else is said.
 pub const GRACE: Duration = Duration::from_secs(24 * 3600);
+
+/// With less than this, gc does not wait for old jobs to be a week old.
+const LITTLE_ROOM: u64 = 64 << 20;
 
 /// A vault's limits and how much of them is used.
 #[derive(Debug, Clone)]
@@ -73,6 +77,9 @@ impl Session {
         self.govern("removing objects")?;
         if run == Run::Real {
             self.sweep_output(Some(grace));
+            if self.room().bytes < LITTLE_ROOM {
+                self.inner.jobs.sweep_older(grace.min(KEPT_AGE));
+            }
         }
         let options = GcOptions {
             mode: match run {

@@ -102,6 +102,15 @@ impl Engine {
         }
     }
 
+    /// Whether something failed because this keeper, or a process that it started, died: it may do with the next one.
+    pub fn is_why(&self, error: &Error) -> bool {
+        if let Error::Sandbox(avfs_sandbox::Error::KeeperGone) = error {
+            // It may still be dying.
+            self.keeper.kill();
+        }
+        is_of_lost_helper(error) || !self.keeper.is_alive()
+    }
+
     /// Gives back the memory that only speed needs.
     pub fn rest(&self) {
         self.plain.lens.rest();

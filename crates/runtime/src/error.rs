@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use avfs_store::rusqlite::ErrorCode;
 use avfs_vault::{ExecId, Principal, RootId, VaultPath};
 
-use crate::approvals::{approval_hint, unfit_kind};
+use crate::approvals::unfit_kind;
+use crate::hints::{MOVED_ON, sandbox_hint, vault_hint};
 use crate::jobs::{JobId, named};
+use crate::room::NO_ROOM;
 use crate::run::Stream;
 
 /// The one list of error kinds; exit codes, HTTP statuses and errnos are tables over it.
@@ -212,6 +214,7 @@ impl Error {
             Error::Store(error) => store_kind(error),
             Error::View(avfs_view::Error::Vault(error)) => vault_kind(error),
             Error::View(avfs_view::Error::TooMuch { .. }) => ErrorKind::Quota,
+            Error::View(_) if self.is_full() => ErrorKind::Quota,
             Error::View(_) => ErrorKind::Unavailable,
             Error::Sandbox(avfs_sandbox::Error::Invalid { .. }) => ErrorKind::Invalid,
             Error::Sandbox(_) => ErrorKind::Unavailable,
@@ -265,6 +268,7 @@ impl Error {
     /// The one thing to do next, where there is one.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
+            error if error.is_full() => NO_ROOM.into(),
             Error::Uncommitted { source, .. } if source.kind() == ErrorKind::Quota => {
                 "remove something with `avfs exec -- rm …`, or in its mount, or raise the limit \
                  with `avfs quota set`; then it is committed"
@@ -358,59 +362,6 @@ impl Error {
     }
 }
 
-fn sandbox_hint(error: &avfs_sandbox::Error) -> Option<String> {
-    use avfs_sandbox::Error as Sandbox;
-    Some(match error {
-        Sandbox::Unenforceable { .. } => {
-            "run the daemon where it has a control group of its own, as `systemd-run --user \
-             --scope -p Delegate=yes avfs serve` does, or leave that limit out"
-                .into()
-        }
-        Sandbox::Refused { .. } => {
-            "it serves users whom /etc/passwd knows, on directories of their own".into()
-        }
-        Sandbox::NoProgram { package, .. } => {
-            format!("install it with `apt-get install {package}`")
-        }
-        Sandbox::Invalid { .. } => return None,
-        _ => "run `avfs doctor` to see what this host lacks".into(),
-    })
-}
-
-const MOVED_ON: &str = "somebody else changed the vault; look at it and try again";
-
-fn vault_hint(error: &avfs_vault::Error) -> Option<String> {
-    use avfs_vault::Error as Vault;
-    Some(match error {
-        Vault::VaultNotFound { .. } => "run `avfs vault list` to see the vaults".into(),
-        Vault::DeletedVaultNotFound { .. } => {
-            "run `avfs vault list --deleted` to see what can be brought back".into()
-        }
-        Vault::VaultExists { .. } => {
-            "choose another name, or `avfs vault use` the existing one".into()
-        }
-        Vault::CheckpointNotFound { .. } => {
-            "run `avfs checkpoint list` to see the checkpoints".into()
-        }
-        Vault::CheckpointExists { .. } => "choose another name".into(),
-        Vault::IsADirectory { path } if path.is_root() => "`avfs ls` lists it".into(),
-        Vault::IsADirectory { path } => {
-            format!("`avfs ls {path}` lists it; `avfs rm -r {path}` removes it")
-        }
-        Vault::QuotaExceeded { .. } => {
-            "remove something, or see `avfs quota` and raise the limit with `avfs quota set`".into()
-        }
-        Vault::Swept { .. } => "try again".into(),
-        Vault::InvalidQuery { .. } => "put words with signs in them between double quotes".into(),
-        Vault::VersionNotFound { .. } => "run `avfs log` to see the versions".into(),
-        Vault::Conflict { .. } => MOVED_ON.into(),
-        Vault::PolicyChanged { .. } => "look at them with `avfs policy list`, and try again".into(),
-        Vault::ApprovalNotFound { .. } => "run `avfs approval list` to see what waits".into(),
-        Vault::TooMuchAtOnce { .. } => "read it in parts, with an offset and a limit".into(),
-        _ => return approval_hint(error),
-    })
-}
-
 pub(crate) fn vault_kind(error: &avfs_vault::Error) -> ErrorKind {
     use avfs_vault::Error as Vault;
     match error {
@@ -458,7 +409,7 @@ fn store_kind(error: &avfs_store::Error) -> ErrorKind {
             ErrorKind::Corrupt
         }
         Store::InvalidId { .. } => ErrorKind::Invalid,
-        Store::Full => ErrorKind::Quota,
+        Store::Full | Store::NoRoom(_) => ErrorKind::Quota,
         Store::Io { source, .. } => match io_kind(source) {
             // A file of ours that is missing is damage, not somebody's wrong name.
             ErrorKind::NotFound | ErrorKind::AlreadyExists | ErrorKind::Invalid => {
@@ -466,9 +417,10 @@ fn store_kind(error: &avfs_store::Error) -> ErrorKind {
             }
             kind => kind,
         },
-        Store::SyncFailed | Store::UnknownFormat { .. } | Store::OldSqlite { .. } => {
-            ErrorKind::Unavailable
-        }
+        Store::SyncFailed
+        | Store::ReadOnly { .. }
+        | Store::UnknownFormat { .. }
+        | Store::OldSqlite { .. } => ErrorKind::Unavailable,
         Store::Database(database) => match database.sqlite_error_code() {
             _ if error.is_full() => ErrorKind::Quota,
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => ErrorKind::Corrupt,

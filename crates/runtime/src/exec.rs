@@ -275,6 +275,7 @@ impl Branched {
     fn view(mut self) -> Result<Viewed> {
         let started = Instant::now();
         let Permitted { call, decision, .. } = &self.permitted;
+        call.runtime.check_room()?;
         call.record("exec_requested", decision)?;
         let slot = call.runtime.slot(call.vault.id);
         let shape = Shape::of(&call.request.options);

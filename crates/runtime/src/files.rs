@@ -1,5 +1,6 @@
 //! File verbs: the same paths and the same files that commands see.
 
+use avfs_store::WayOut;
 use avfs_vault::{Cause, Edit, Entry, Kind, Meta, NewVersion, RootId, Time, Vault, VaultPath};
 use serde_json::json;
 
@@ -115,9 +116,18 @@ impl Session {
 
     /// Removes a file, or a directory with all that is in it.
     pub fn rm(&self, vault: Select, path: &VaultPath, depth: Depth) -> Result<()> {
-        let vault = self.vault(&vault, Verb::Work)?;
+        self.way_out(WayOut::Small, || self.remove(&vault, path, depth))
+    }
+
+    fn remove(&self, vault: &Select, path: &VaultPath, depth: Depth) -> Result<()> {
+        let vault = self.vault(vault, Verb::Work)?;
         if let Some(scratch) = self.scratch(&vault, path)? {
             return scratch.remove(path, depth);
+        }
+        let slot = self.slot(vault.id);
+        if slot.is_stuck(self) {
+            self.inner.host.check_own(path)?;
+            return slot.remove_unsaved(self, path, depth);
         }
         self.change(vault, Cause::Remove, &[path], |edit, head| {
             let path = &self.place(head, path, Parents::Require)?;

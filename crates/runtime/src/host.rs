@@ -5,11 +5,14 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::lchown;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use avfs_sandbox::{
     EtcContent, EtcFile, Lent, Network, build_skeleton, host_etc, host_lent, toolchains,
 };
+use avfs_store::Room;
 use avfs_vault::{VaultName, VaultPath};
+use avfs_view::LayerUse;
 
 use crate::engine::layer_owner;
 use crate::runtime::Config;
@@ -35,11 +38,13 @@ pub struct HostFacts {
 /// The host as sandboxes see it.
 pub(crate) struct Host {
     pub lent: Vec<Lent>,
-    pub skeleton: PathBuf,
+    skeleton: PathBuf,
+    /// Whether all of the skeleton is there: on a full disk it may have to wait.
+    skeleton_made: AtomicBool,
     /// Paths that are the sandbox's or the host's, never the vault's.
     pub mount_points: BTreeSet<VaultPath>,
     /// Directories that every sandbox has: mount points, and the home.
-    pub skeleton_paths: BTreeSet<VaultPath>,
+    skeleton_paths: BTreeSet<VaultPath>,
     path: Vec<u8>,
     git: Vec<u8>,
 }
@@ -58,7 +63,11 @@ impl Host {
             }
         }
         path.extend_from_slice(SYSTEM_PATH.as_bytes());
-        let skeleton = prepare_skeleton(config, &lent)?;
+        let skeleton = config.home.join("skeleton");
+        let made = match prepare_skeleton(&skeleton, &lent) {
+            Err(_) if Room::of(&config.home).is_none() => false,
+            made => made.map(|()| true)?,
+        };
         let mut mount_points = BTreeSet::new();
         let inside = lent.iter().map(|lent| lent.inside.as_os_str().as_bytes());
         for point in inside.chain(OWN_MOUNTS.iter().map(|point| point.as_bytes())) {
@@ -69,11 +78,30 @@ impl Host {
         Ok(Host {
             lent,
             skeleton,
+            skeleton_made: AtomicBool::new(made),
             mount_points,
             skeleton_paths,
             path,
             git: git_config(&config.host),
         })
+    }
+
+    /// Empty directories for everything that is mounted, and the home: the lowest layer of every view.
+    pub fn skeleton(&self) -> Result<PathBuf> {
+        if !self.skeleton_made.load(Ordering::Acquire) {
+            prepare_skeleton(&self.skeleton, &self.lent)?;
+            self.skeleton_made.store(true, Ordering::Release);
+        }
+        Ok(self.skeleton.clone())
+    }
+
+    /// Directories that a view has whether or not the vault does.
+    pub fn skeleton_paths(&self, used_by: LayerUse) -> &BTreeSet<VaultPath> {
+        static NONE: BTreeSet<VaultPath> = BTreeSet::new();
+        match used_by {
+            LayerUse::Sandbox => &self.skeleton_paths,
+            LayerUse::Host => &NONE,
+        }
     }
 
     /// The whole of `/etc` in the vault's sandbox.
@@ -149,21 +177,43 @@ pub(crate) fn shell() -> &'static str {
     }
 }
 
-/// Empty directories for everything that is mounted, and the home: the lowest layer of every view.
-fn prepare_skeleton(config: &Config, lent: &[Lent]) -> Result<PathBuf> {
-    let skeleton = config.home.join("skeleton");
+/// Makes what is missing of the skeleton, and removes what the host no longer lends. Nothing that can stay is made
+/// anew: on a full disk it could not be.
+fn prepare_skeleton(skeleton: &Path, lent: &[Lent]) -> Result<()> {
     let failed = || Error::io(format!("making {}", skeleton.display()));
-    // Made anew, because what the host has to lend changes.
+    let inside = lent.iter().map(|lent| lent.inside.as_path());
+    let own = OWN_MOUNTS.iter().chain([&HOME]).map(Path::new);
+    let wanted: Vec<PathBuf> = inside
+        .chain(own)
+        .map(|path| under(skeleton, path))
+        .collect();
     if skeleton.exists() {
-        std::fs::remove_dir_all(&skeleton).map_err(failed())?;
+        remove_unwanted(skeleton, &wanted).map_err(failed())?;
     }
-    build_skeleton(&skeleton, lent)?;
-    let home = skeleton.join(&HOME[1..]);
-    std::fs::create_dir_all(&home).map_err(failed())?;
-    if let Some(owner) = layer_owner() {
-        give_away(&skeleton, owner.uid).map_err(failed())?;
+    build_skeleton(skeleton, lent)?;
+    std::fs::create_dir_all(under(skeleton, Path::new(HOME))).map_err(failed())?;
+    match layer_owner() {
+        Some(owner) => give_away(skeleton, owner.uid).map_err(failed()),
+        None => Ok(()),
     }
-    Ok(skeleton)
+}
+
+fn under(skeleton: &Path, path: &Path) -> PathBuf {
+    skeleton.join(path.strip_prefix("/").unwrap_or(path))
+}
+
+fn remove_unwanted(dir: &Path, wanted: &[PathBuf]) -> std::io::Result<()> {
+    for item in std::fs::read_dir(dir)? {
+        let item = item?;
+        let path = item.path();
+        let is_dir = item.file_type()?.is_dir();
+        match wanted.iter().any(|wanted| wanted.starts_with(&path)) {
+            true if is_dir => remove_unwanted(&path, wanted)?,
+            _ if is_dir => std::fs::remove_dir_all(path)?,
+            _ => std::fs::remove_file(path)?,
+        }
+    }
+    Ok(())
 }
 
 fn give_away(path: &Path, owner: u32) -> std::io::Result<()> {

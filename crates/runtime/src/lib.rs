@@ -31,6 +31,7 @@ mod files;
 mod gate;
 mod gauge;
 mod ground;
+mod hints;
 mod home;
 mod host;
 mod import;
@@ -52,6 +53,7 @@ mod replace;
 mod report;
 mod reserve;
 mod retried;
+mod room;
 mod rule_files;
 mod run;
 mod runtime;
@@ -82,6 +84,8 @@ pub use avfs_sandbox::onhost::InUse;
 pub use avfs_sandbox::{
     Defaults, Enforced, Isolation, Limit, Mechanism, Network, Usage, WindowSize,
 };
+/// For whoever starts a daemon on a full disk.
+pub use avfs_store::give_up_reserve;
 pub use avfs_vault::{
     Ancestor, Approval, ApprovalId, ApprovalState, Cause, Change, ChangeKind, Checkpoint,
     CheckpointLabel, CheckpointName, CheckpointOrigin, Content, Damage, DeletedVault, Description,

@@ -13,6 +13,7 @@ mod mount;
 mod reading;
 mod resting;
 mod salvage;
+mod unsaved;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -216,7 +217,7 @@ impl Slot {
 
     /// Opens a view of its own on the vault as it is now, which nothing can change.
     pub fn look(self: &Arc<Self>, runtime: &Runtime, shape: Shape) -> Result<Entered> {
-        let vault = self.current(runtime, Ok)?;
+        let vault = self.readable(runtime, Ok)?;
         let near = self.lock().grounds(runtime, &vault);
         let view = open(runtime, self.vault, shape, Access::ReadOnly, &near)?;
         let (inside, before) = (view.inside()?, view.layer.record().last_commit);

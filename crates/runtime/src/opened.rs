@@ -1,6 +1,5 @@
 //! One view of a vault: how it is opened, committed and given up.
 
-use std::collections::BTreeSet;
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
@@ -9,7 +8,7 @@ use std::sync::Arc;
 use avfs_sandbox::{Confinement, Network, OverlayPlan, SandboxPlan};
 use avfs_vault::{
     Cause, CheckpointName, CheckpointOrigin, ExecId, NewVersion, Principal, RootId, Trees, Vault,
-    VaultId, VaultPath,
+    VaultId,
 };
 use avfs_view::{
     Allowance, CommitInput, HashCache, Layer, LayerUse, OwnWork, Retired, Skipped, Staging,
@@ -18,13 +17,14 @@ use avfs_view::{
 use rustix::fs::{Mode, OFlags};
 
 use crate::admission::{Stop, allowance, refusal};
-use crate::engine::{Engine, STORED_OWNER, is_of_lost_helper, layer_owner};
+use crate::engine::{Engine, STORED_OWNER, layer_owner};
 use crate::entered::Inside;
 use crate::gauge::Gauge;
 use crate::ground::{Beginning, Ground, differing_little};
 use crate::options::{Access, Driver, ExecOptions};
 use crate::recover::Stranded;
 use crate::retried::{Retried, note};
+use crate::room::weighed;
 use crate::runtime::Runtime;
 use crate::stage::Stage;
 use crate::through::{Applied, Through};
@@ -252,7 +252,7 @@ pub(crate) fn commit_layer(
         stop: plan.stop,
     };
     let committed = root_of(runtime, engine, layer, cache, &terms);
-    let committed = committed.map_err(|error| refusal(error, &vault))?;
+    let committed = committed.map_err(|error| weighed(engine, layer, refusal(error, &vault)))?;
     let expected = layer.record().last_commit;
     layer.begin_commit(committed.root)?;
     let published = vaults.publish(plan.vault, expected, committed.root, plan.version);
@@ -272,7 +272,7 @@ pub(crate) fn commit_layer(
             *cache = HashCache::default();
             let quota = matches!(error, avfs_vault::Error::QuotaExceeded { .. });
             if !quota || plan.otherwise == Otherwise::Refuse {
-                return Err(error.into());
+                return Err(weighed(engine, layer, error.into()));
             }
             outcome.aside = Some(keep_aside(runtime, plan.vault, committed.root)?);
             outcome.after = expected;
@@ -293,7 +293,7 @@ pub(crate) fn root_of(
         trees: runtime.inner.vaults.trees(),
         base: layer.record().base,
         last_commit: layer.record().last_commit,
-        skeleton: skeleton(runtime, layer.record().used_by),
+        skeleton: runtime.inner.host.skeleton_paths(layer.record().used_by),
         own_work: own_work(layer, terms.staging),
         owner: STORED_OWNER,
         writers: terms.writers,
@@ -335,15 +335,6 @@ pub(crate) fn make_ready(
     Ok(Some(reached.entries))
 }
 
-/// Directories that a view has whether or not the vault does.
-pub(crate) fn skeleton(runtime: &Runtime, used_by: LayerUse) -> &BTreeSet<VaultPath> {
-    static NONE: BTreeSet<VaultPath> = BTreeSet::new();
-    match used_by {
-        LayerUse::Sandbox => &runtime.inner.host.skeleton_paths,
-        LayerUse::Host => &NONE,
-    }
-}
-
 fn keep_aside(runtime: &Runtime, vault: VaultId, root: RootId) -> Result<CheckpointName> {
     let name: CheckpointName = format!("uncommitted-{}", ExecId::new()).parse()?;
     let origin = CheckpointOrigin::Automatic;
@@ -368,13 +359,7 @@ pub(crate) fn open(
     for _ in 1..TRIES {
         let engine = runtime.engine()?;
         match open_by(runtime, engine.clone(), vault, shape, access, near) {
-            Err(error) if is_of_lost_helper(&error) || !engine.keeper.is_alive() => {
-                note(Retried::Sandbox);
-                if let Error::Sandbox(avfs_sandbox::Error::KeeperGone) = error {
-                    // It may still be dying.
-                    engine.keeper.kill();
-                }
-            }
+            Err(error) if engine.is_why(&error) => note(Retried::Sandbox),
             opened => return opened,
         }
     }
@@ -405,7 +390,7 @@ fn open_by(
     let plan = SandboxPlan {
         name: vault.name.to_string(),
         overlay: OverlayPlan {
-            lowers: vec![ground.shown.clone(), inner.host.skeleton.clone()],
+            lowers: vec![ground.shown.clone(), inner.host.skeleton()?],
             upper: layer.upper_path(),
             work: layer.work_path(),
         },

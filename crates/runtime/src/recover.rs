@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use avfs_store::Room;
 use avfs_vault::{
     CheckpointLabel, CheckpointOrigin, ExecId, NewJournalEntry, Principal, Vault, VaultId,
 };
@@ -41,11 +42,15 @@ pub struct Stranded {
     pub kind: ErrorKind,
     pub reason: String,
     pub hint: Option<String>,
+    /// What was free on the disk, where it did not fit.
+    pub(crate) room: Option<Room>,
 }
 
 impl Stranded {
-    pub(crate) fn because(error: &Error) -> Stranded {
+    pub(crate) fn because(runtime: &Runtime, error: &Error) -> Stranded {
+        runtime.inner.uncommitted.store(true, Ordering::Release);
         Stranded {
+            room: error.is_full().then(|| runtime.room()),
             kind: error.kind(),
             reason: error.to_string(),
             hint: error.hint(),
@@ -60,19 +65,27 @@ pub(crate) struct StrandedLayer {
 }
 
 impl StrandedLayer {
-    pub fn new(found: Found, error: &Error) -> StrandedLayer {
+    pub fn new(runtime: &Runtime, found: Found, error: &Error) -> StrandedLayer {
         let jobs = Vec::new();
-        StrandedLayer::of(Left { found, jobs }, error)
+        StrandedLayer::of(runtime, Left { found, jobs }, error)
     }
 
-    fn of(left: Left, error: &Error) -> StrandedLayer {
+    fn of(runtime: &Runtime, left: Left, error: &Error) -> StrandedLayer {
         let hint = "make room, or raise the limit with `avfs quota set`, and run `avfs commit`; \
-                    `avfs vault delete --force` removes it with its vault";
+                    `avfs checkpoint restore --force` gives it up, and `avfs vault delete --force` \
+                    removes it with its vault";
         let why = Stranded {
             hint: Some(hint.into()),
-            ..Stranded::because(error)
+            ..Stranded::because(runtime, error)
         };
         StrandedLayer { left, why }
+    }
+
+    /// Removes it from the disk, which needs no room.
+    pub fn give_up(self, engine: &Arc<Engine>) -> Result<()> {
+        let layer = self.left.found.claim(PATIENCE)?;
+        remove_in_background(layer.retire()?, engine.clone());
+        Ok(())
     }
 }
 
@@ -227,7 +240,9 @@ impl Slot {
                 Err(error) => {
                     // On a full disk not even this can be recorded; `vault info` says it too.
                     let _ = runtime.record_failure(Some(self.vault), &error);
-                    state.stranded.push(StrandedLayer::of(left, &error));
+                    state
+                        .stranded
+                        .push(StrandedLayer::of(runtime, left, &error));
                 }
             }
         }

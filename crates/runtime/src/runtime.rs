@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs::{DirBuilder, File, TryLockError};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -90,6 +91,8 @@ pub(crate) struct Inner {
     pub windows: Mutex<Vec<Window>>,
     /// Held while something is mounted or unmounted.
     pub mounting: Mutex<()>,
+    /// Whether any commit was refused since the start.
+    pub uncommitted: AtomicBool,
     /// When commits have to end because the daemon does.
     ending: OnceLock<Instant>,
     _home_lock: File,
@@ -123,6 +126,7 @@ impl Runtime {
             slots: Mutex::default(),
             windows: Mutex::default(),
             mounting: Mutex::default(),
+            uncommitted: AtomicBool::new(false),
             ending: OnceLock::new(),
             _home_lock: home_lock,
         };
@@ -246,8 +250,9 @@ impl Runtime {
     /// Does something that can be done anew with the help of a keeper; where that died meanwhile, with the help of the next
     /// one.
     pub(crate) fn with_engine<T>(&self, mut work: impl FnMut(&Engine) -> Result<T>) -> Result<T> {
-        match work(&*self.engine()?) {
-            Err(error) if is_of_lost_helper(&error) => work(&*self.engine()?),
+        let engine = self.engine()?;
+        match work(&engine) {
+            Err(error) if engine.is_why(&error) => work(&*self.engine()?),
             done => done,
         }
     }
@@ -287,6 +292,8 @@ impl Runtime {
                 runtime.remove_unremoved();
                 runtime.sweep_output(None);
                 runtime.inner.jobs.sweep();
+                // After a full disk. What there is no room for yet is tried again.
+                runtime.inner.vaults.trees().store().regain();
             }
         });
     }

@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use avfs_store::ObjectId;
+use avfs_store::WayOut;
 use avfs_vault::{Cause, ImportSource, Kind, NewVersion, RootId, Vault, VaultId, VaultPath};
 use serde_json::json;
 
@@ -251,7 +252,11 @@ impl Session {
         let runs_by_itself = self.runs_by_itself(head, path, to.0)?;
         autorun::check(&runs_by_itself, hooks)?;
         let trees = self.inner.vaults.trees();
-        let report = export_directory(trees, head, path, to, &self.notes(), watcher)?;
+        let notes = self.notes();
+        // What it makes beside its target is noted in the home, which may be full.
+        let report = self.way_out(WayOut::Small, || {
+            Ok(export_directory(trees, head, path, to, &notes, watcher)?)
+        })?;
         Ok(ExportReport {
             runs_by_itself,
             ..report
@@ -270,7 +275,12 @@ impl Session {
         // In an archive nothing runs by itself yet: it is only named.
         let runs_by_itself = self.runs_by_itself(head, path, Path::new("/"))?;
         let trees = self.inner.vaults.trees();
-        let report = archive_to_file(trees, head, path, host_file, &self.notes(), watcher)?;
+        let notes = self.notes();
+        let report = self.way_out(WayOut::Small, || {
+            Ok(archive_to_file(
+                trees, head, path, host_file, &notes, watcher,
+            )?)
+        })?;
         Ok(ExportReport {
             runs_by_itself,
             ..report
@@ -306,11 +316,11 @@ impl Session {
         Ok(())
     }
 
-    /// The vault as it is now, for something that only looks.
+    /// The vault as it is now, or as it was last committed, for something that only looks.
     fn head_for(&self, vault: Select, path: &VaultPath, verb: Verb) -> Result<RootId> {
         let vault = self.vault(&vault, verb)?;
         self.inner.host.check_own(path)?;
-        self.slot(vault.id).current(self, |vault| Ok(vault.head))
+        self.slot(vault.id).readable(self, |vault| Ok(vault.head))
     }
 }
 

@@ -69,6 +69,16 @@ impl Session {
         slot.map(|slot| slot.uncommitted()).unwrap_or_default()
     }
 
+    /// What to tell whoever looks at a vault that has work which is not in its head. Never waits.
+    pub fn uncommitted_note(&self, vault: &Select) -> Option<String> {
+        let vault = self.vault_as_it_is(vault, Verb::Read).ok()?;
+        let stranded = self.vault_uncommitted(&vault).into_iter().next()?;
+        let (name, reason) = (vault.name, stranded.reason);
+        Some(format!(
+            "vault {name} has work that is not committed: {reason}"
+        ))
+    }
+
     /// Makes `name` the vault that the caller means when it names none. Every agent has its own; one that never
     /// chose works in the owner's.
     pub fn vault_use(&self, name: &VaultName) -> Result<VaultInfo> {

@@ -1,74 +1,63 @@
-//! SQLite: the index of objects, transactions, read connections, and the timer that syncs.
+//! SQLite: the index of objects, transactions, read connections.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, TryLockError};
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, TransactionBehavior};
 
-use crate::engine::Place;
+use crate::connect::{PATIENCE, connect, connect_frozen, log_of};
+use crate::index::{Row, check_format, index_row, prepare_schema};
+use crate::room::Room;
+use crate::timer::{Timer, is_sync_failure};
 use crate::{Durability, Error, ObjectId, Result, StoreStats};
 
 /// Older ones may corrupt a WAL that several connections share.
 const SQLITE_REQUIRED: (i32, &str) = (3_051_003, "3.51.3");
-const FORMAT: i64 = 1;
 const IDLE_READERS: usize = 4;
-/// What was committed without a sync is on the disk after about this long.
-const SYNC_DELAY: Duration = Duration::from_secs(2);
-/// How long somebody waits for a lock of the database.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// Only when the timer does not keep up does a commit move the log itself.
 const LOG_PAGES: u32 = 8192;
 
-const SCHEMA: &str = "
-    CREATE TABLE IF NOT EXISTS object (
-        id BLOB PRIMARY KEY NOT NULL,
-        pack INTEGER NOT NULL,
-        offset INTEGER NOT NULL,
-        stored INTEGER NOT NULL,
-        size INTEGER NOT NULL
-    ) WITHOUT ROWID;
-    CREATE TABLE IF NOT EXISTS damaged (id BLOB PRIMARY KEY NOT NULL) WITHOUT ROWID;
-    CREATE TABLE IF NOT EXISTS last_pack (
-        one INTEGER PRIMARY KEY CHECK (one = 1),
-        pack INTEGER NOT NULL
-    );
-    CREATE TABLE IF NOT EXISTS foreign_pack (pack INTEGER PRIMARY KEY);
-    CREATE TABLE IF NOT EXISTS store (
-        one INTEGER PRIMARY KEY CHECK (one = 1),
-        format INTEGER NOT NULL,
-        objects INTEGER NOT NULL,
-        bytes INTEGER NOT NULL
-    );
-";
-
-/// One row of the index: where an object's record lies. Pack 0 means a loose file.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Row {
-    pub pack: u32,
-    pub offset: u64,
-    pub stored: u64,
-    pub size: u64,
-}
-
-impl Row {
-    pub fn place(&self) -> Place {
-        Place {
-            pack: self.pack,
-            offset: self.offset,
-        }
-    }
-}
-
 pub struct Database {
     path: PathBuf,
-    writer: Mutex<Writer>,
+    /// Held for reading by whoever uses a connection, and exchanged only while nobody does.
+    access: RwLock<Access>,
     readers: Mutex<Vec<Connection>>,
-    timer: Timer,
     /// A sync of the log or of the database has failed; shared with the timer.
     sync_failed: Arc<AtomicBool>,
+}
+
+/// What can be done with the database.
+enum Access {
+    Writable(Writable),
+    /// It is only read, and no file is made or locked for that.
+    Frozen(Frozen),
+}
+
+struct Writable {
+    writer: Mutex<Writer>,
+    timer: Timer,
+}
+
+/// Why nothing can be written.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub enum Frozen {
+    /// The disk had no room when the database was opened. Each write tries to open it again.
+    Full,
+    /// Whoever opened it wants to read alone.
+    ReadOnly,
+}
+
+impl Frozen {
+    fn error(self, path: &Path) -> Error {
+        match self {
+            Frozen::Full => Error::Full,
+            Frozen::ReadOnly => Error::ReadOnly {
+                home: path.parent().unwrap_or(path).to_owned(),
+            },
+        }
+    }
 }
 
 struct Writer {
@@ -78,24 +67,63 @@ struct Writer {
 
 impl Database {
     pub fn open(path: PathBuf) -> Result<Database> {
-        if rusqlite::version_number() < SQLITE_REQUIRED.0 {
-            let found = rusqlite::version().to_owned();
-            return Err(Error::OldSqlite {
-                found,
-                required: SQLITE_REQUIRED.1,
-            });
-        }
-        let writer = Writer::open(&path)?;
-        prepare_schema(&writer.connection, &path)?;
-        let sync_failed = Arc::new(AtomicBool::new(false));
-        let timer = Timer::start(&path, sync_failed.clone())?;
+        check_sqlite()?;
+        let sync_failed = Arc::default();
+        let access = Access::Writable(Writable::open(&path, &sync_failed)?);
         Ok(Database {
             path,
-            writer: Mutex::new(writer),
-            readers: Mutex::new(Vec::new()),
-            timer,
+            access: RwLock::new(access),
+            readers: Mutex::default(),
             sync_failed,
         })
+    }
+
+    /// Opens a database that is there, and changes nothing.
+    pub fn open_frozen(path: PathBuf, why: Frozen) -> Result<Database> {
+        check_sqlite()?;
+        let connection = connect_frozen(&path)?;
+        check_format(&connection, &path)?;
+        Ok(Database {
+            path,
+            access: RwLock::new(Access::Frozen(why)),
+            readers: Mutex::new(vec![connection]),
+            sync_failed: Arc::default(),
+        })
+    }
+
+    pub fn frozen(&self) -> Option<Frozen> {
+        match &*self.access() {
+            Access::Writable(_) => None,
+            Access::Frozen(why) => Some(*why),
+        }
+    }
+
+    /// Opens for writing what was opened without room. True if that happened just now.
+    pub fn thaw(&self) -> Result<bool> {
+        match self.frozen() {
+            None => return Ok(false),
+            Some(Frozen::Full) => {}
+            Some(why) => return Err(why.error(&self.path)),
+        }
+        let deadline = Instant::now() + PATIENCE;
+        let mut access = loop {
+            // Never waited for in a way that holds readers back: one may be reading within a read.
+            match self.access.try_write() {
+                Ok(access) => break access,
+                Err(TryLockError::Poisoned(access)) => break access.into_inner(),
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Err(TryLockError::WouldBlock) => return Err(Error::Full),
+            }
+        };
+        if matches!(*access, Access::Writable(_)) {
+            return Ok(false);
+        }
+        // They lock nothing, so none may be open when somebody writes.
+        self.readers().clear();
+        *access = Access::Writable(Writable::open(&self.path, &self.sync_failed)?);
+        Ok(true)
     }
 
     /// Holds back all other writers until `f` is done and committed, or has failed.
@@ -104,7 +132,9 @@ impl Database {
         durability: Durability,
         f: impl FnOnce(&Transaction<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
-        let mut writer = self.writer();
+        let access = self.access();
+        let Writable { writer, timer } = access.writable(&self.path)?;
+        let mut writer = lock(writer);
         self.heal(&mut writer)?;
         writer.set_durability(durability)?;
         let begun = Transaction::new(&mut writer.connection, TransactionBehavior::Immediate);
@@ -117,7 +147,7 @@ impl Database {
             return Err(Error::from(error).into());
         }
         drop(writer);
-        self.timer.committed();
+        timer.committed();
         Ok(value)
     }
 
@@ -148,10 +178,13 @@ impl Database {
         &self,
         f: impl FnOnce(&Connection) -> Result<T, E>,
     ) -> Result<T, E> {
+        // Kept to the end: connections of one kind are closed before those of the other are opened.
+        let access = self.access();
         let idle = self.readers().pop();
-        let connection = match idle {
-            Some(connection) => connection,
-            None => connect(&self.path)?,
+        let connection = match (idle, &*access) {
+            (Some(connection), _) => connection,
+            (None, Access::Writable(_)) => connect(&self.path)?,
+            (None, Access::Frozen(_)) => connect_frozen(&self.path)?,
         };
         let result = f(&connection);
         let mut readers = self.readers();
@@ -164,9 +197,34 @@ impl Database {
     /// Gives back the memory that only speed needs, and the disk space of the log.
     pub fn rest(&self) -> Result<()> {
         self.readers().clear();
-        let writer = self.writer();
+        let access = self.access();
+        let Access::Writable(Writable { writer, .. }) = &*access else {
+            return Ok(());
+        };
+        let writer = lock(writer);
         empty_log(&writer.connection)?;
         Ok(writer.connection.release_memory()?)
+    }
+
+    /// Moves what the log holds into the database, which gives back the room that the log takes.
+    pub fn empty_log(&self) -> Result<()> {
+        let access = self.access();
+        let Writable { writer, .. } = access.writable(&self.path)?;
+        empty_log(&lock(writer).connection)
+    }
+
+    /// Runs `f` while no transaction is under way; none where one is.
+    pub fn between_transactions<T>(&self, f: impl FnOnce() -> T) -> Option<T> {
+        let access = self.access();
+        let Access::Writable(Writable { writer, .. }) = &*access else {
+            return None;
+        };
+        let _writer = match writer.try_lock() {
+            Ok(writer) => writer,
+            Err(TryLockError::Poisoned(writer)) => writer.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        Some(f())
     }
 
     pub fn find(&self, id: ObjectId) -> Result<Option<Row>> {
@@ -213,7 +271,9 @@ impl Database {
 
     /// Gives free pages back to the disk, and empties the log.
     pub fn vacuum(&self) -> Result<()> {
-        let writer = self.writer();
+        let access = self.access();
+        let Writable { writer, .. } = access.writable(&self.path)?;
+        let writer = lock(writer);
         writer.connection.execute_batch("VACUUM")?;
         empty_log(&writer.connection)
     }
@@ -221,9 +281,7 @@ impl Database {
     /// The database and its log.
     pub fn database_bytes(&self) -> Result<u64> {
         let mut bytes = 0;
-        for suffix in ["", "-wal"] {
-            let mut path = self.path.clone().into_os_string();
-            path.push(suffix);
+        for path in [self.path.clone(), log_of(&self.path)] {
             match std::fs::metadata(&path) {
                 Ok(meta) => bytes += meta.len(),
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
@@ -233,14 +291,46 @@ impl Database {
         Ok(bytes)
     }
 
-    fn writer(&self) -> MutexGuard<'_, Writer> {
-        // A transaction that panicked has been rolled back by its drop.
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    fn access(&self) -> RwLockReadGuard<'_, Access> {
+        // It is exchanged in one step.
+        self.access.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn readers(&self) -> MutexGuard<'_, Vec<Connection>> {
         self.readers.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl Access {
+    fn writable(&self, path: &Path) -> Result<&Writable> {
+        match self {
+            Access::Writable(writable) => Ok(writable),
+            Access::Frozen(why) => Err(why.error(path)),
+        }
+    }
+}
+
+impl Writable {
+    fn open(path: &Path, sync_failed: &Arc<AtomicBool>) -> Result<Writable> {
+        let open = || {
+            let writer = Writer::open(path)?;
+            prepare_schema(&writer.connection, path)?;
+            Ok(Writable {
+                writer: Mutex::new(writer),
+                timer: Timer::start(path, sync_failed.clone())?,
+            })
+        };
+        open().map_err(|error| match error {
+            // SQLite does not say why it could not make its files.
+            Error::Database(_) if Room::of(path.parent().unwrap_or(path)).is_none() => Error::Full,
+            error => error,
+        })
+    }
+}
+
+fn lock(writer: &Mutex<Writer>) -> MutexGuard<'_, Writer> {
+    // A transaction that panicked has been rolled back by its drop.
+    writer.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Writer {
@@ -270,138 +360,14 @@ impl Writer {
     }
 }
 
-/// Adds rows in the order of the index, which is what makes thousands of them cheap.
-/// Returns how many were new.
-pub fn insert(transaction: &Transaction<'_>, rows: &mut [(ObjectId, Row)]) -> Result<u64> {
-    if rows.is_empty() {
-        return Ok(0);
-    }
-    rows.sort_unstable_by_key(|(id, _)| *id);
-    // SQLite's integers are signed; no length comes near the sign.
-    let (mut objects, mut bytes) = (0_i64, 0_i64);
-    let sql = "INSERT OR IGNORE INTO object (id, pack, offset, stored, size)
-               VALUES (?1, ?2, ?3, ?4, ?5)";
-    let mut insert = transaction.prepare_cached(sql)?;
-    // Stored twice at once, or anew because it was damaged: the younger record is the one that leases know.
-    let sql = "SELECT stored FROM object WHERE id = ?1";
-    let mut known = transaction.prepare_cached(sql)?;
-    let sql = "UPDATE object SET pack = ?2, offset = ?3, stored = ?4, size = ?5 WHERE id = ?1";
-    let mut update = transaction.prepare_cached(sql)?;
-    let newest = rows.iter().map(|(_, row)| row.pack).max().unwrap_or(0);
-    own_packs(transaction, newest)?;
-    for (id, row) in rows.iter() {
-        let (offset, stored, size) = (row.offset as i64, row.stored as i64, row.size as i64);
-        let values = (id.as_bytes(), row.pack, offset, stored, size);
-        if insert.execute(values)? == 1 {
-            objects += 1;
-            bytes += stored;
-        } else {
-            let before: i64 = known.query_row([id.as_bytes()], |row| row.get(0))?;
-            bytes += stored - before;
-            update.execute(values)?;
-        }
-    }
-    add_totals(transaction, (objects, bytes))?;
-    Ok(objects as u64)
-}
-
-/// Notes that this database's store has written to packs up to `pack`.
-pub fn own_packs(transaction: &Transaction<'_>, pack: u32) -> Result<()> {
-    let sql = "UPDATE last_pack SET pack = ?1 WHERE pack < ?1";
-    transaction.prepare_cached(sql)?.execute([pack])?;
-    Ok(())
-}
-
-pub fn add_totals(transaction: &Transaction<'_>, (objects, bytes): (i64, i64)) -> Result<()> {
-    let sql = "UPDATE store SET objects = objects + ?1, bytes = bytes + ?2";
-    transaction.prepare_cached(sql)?.execute((objects, bytes))?;
-    Ok(())
-}
-
-pub fn index_row(row: &rusqlite::Row<'_>) -> rusqlite::Result<(ObjectId, Row)> {
-    let count = |column: usize| Ok::<_, rusqlite::Error>(row.get::<_, i64>(column)? as u64);
-    let found = Row {
-        pack: row.get(0)?,
-        offset: count(1)?,
-        stored: count(2)?,
-        size: count(3)?,
-    };
-    Ok((ObjectId::from_bytes(row.get(4)?), found))
-}
-
-fn connect(path: &Path) -> Result<Connection> {
-    let connection = Connection::open(path)?;
-    connection.busy_timeout(PATIENCE)?;
-    connection.pragma_update(None, "foreign_keys", true)?;
-    connection.pragma_update(None, "synchronous", "normal")?;
-    connection.set_prepared_statement_cache_capacity(64);
-    Ok(connection)
-}
-
-fn prepare_schema(connection: &Connection, path: &Path) -> Result<()> {
-    connection.execute_batch(SCHEMA)?;
-    let sql = "INSERT OR IGNORE INTO store (one, format, objects, bytes) VALUES (1, ?1, 0, 0)";
-    connection.execute(sql, [FORMAT])?;
-    let found = connection.query_row("SELECT format FROM store", [], |row| row.get(0))?;
-    if found != FORMAT {
-        return Err(Error::UnknownFormat {
-            path: path.to_owned(),
-            found,
-            known: FORMAT,
-        });
-    }
-    Ok(())
-}
-
-/// Moves the log into the database, with the syncs this takes, off the path of any commit.
-struct Timer {
-    shared: Arc<(Mutex<TimerState>, Condvar)>,
-    thread: Option<JoinHandle<()>>,
-}
-
-#[derive(Copy, Clone, PartialEq, Eq)]
-enum TimerState {
-    Idle,
-    Committed,
-    Stopped,
-}
-
-impl Timer {
-    fn start(path: &Path, sync_failed: Arc<AtomicBool>) -> Result<Timer> {
-        let connection = connect(path)?;
-        let shared = Arc::new((Mutex::new(TimerState::Idle), Condvar::new()));
-        let theirs = shared.clone();
-        let run = move || run_timer(&connection, &theirs, &sync_failed);
-        let thread = std::thread::Builder::new()
-            .name("avfs-sync".to_owned())
-            .spawn(run);
-        let thread = Some(thread.map_err(Error::io("start the sync timer of", path))?);
-        Ok(Timer { shared, thread })
-    }
-
-    fn committed(&self) {
-        self.set(TimerState::Committed);
-    }
-
-    fn set(&self, state: TimerState) {
-        let (lock, changed) = &*self.shared;
-        let previous = {
-            let mut held = lock.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut *held, state)
-        };
-        if previous != state {
-            changed.notify_one();
-        }
-    }
-}
-
-impl Drop for Timer {
-    fn drop(&mut self) {
-        self.set(TimerState::Stopped);
-        if let Some(thread) = self.thread.take() {
-            // A timer that panicked has nothing left to tell.
-            let _ = thread.join();
-        }
+fn check_sqlite() -> Result<()> {
+    let (required, name) = SQLITE_REQUIRED;
+    match rusqlite::version_number() < required {
+        true => Err(Error::OldSqlite {
+            found: rusqlite::version().to_owned(),
+            required: name,
+        }),
+        false => Ok(()),
     }
 }
 
@@ -414,51 +380,5 @@ fn empty_log(connection: &Connection) -> Result<()> {
     match emptied {
         Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => Ok(()),
         emptied => Ok(emptied?),
-    }
-}
-
-/// Whether the kernel failed to put something on the disk that was written before.
-fn is_sync_failure(error: &rusqlite::Error) -> bool {
-    let code = match error {
-        rusqlite::Error::SqliteFailure(failure, _) => failure.extended_code,
-        _ => return false,
-    };
-    [
-        rusqlite::ffi::SQLITE_IOERR_FSYNC,
-        rusqlite::ffi::SQLITE_IOERR_DIR_FSYNC,
-    ]
-    .contains(&code)
-}
-
-fn run_timer(
-    connection: &Connection,
-    shared: &(Mutex<TimerState>, Condvar),
-    sync_failed: &AtomicBool,
-) {
-    let (lock, changed) = shared;
-    let mut state = lock.lock().unwrap_or_else(PoisonError::into_inner);
-    loop {
-        state = changed
-            .wait_while(state, |state| *state == TimerState::Idle)
-            .unwrap_or_else(PoisonError::into_inner);
-        let stopping = |state: &mut TimerState| *state != TimerState::Stopped;
-        (state, _) = changed
-            .wait_timeout_while(state, SYNC_DELAY, stopping)
-            .unwrap_or_else(PoisonError::into_inner);
-        if *state == TimerState::Stopped {
-            return;
-        }
-        *state = TimerState::Idle;
-        drop(state);
-        let moved = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
-        state = lock.lock().unwrap_or_else(PoisonError::into_inner);
-        if moved.as_ref().is_err_and(is_sync_failure) {
-            sync_failed.store(true, Ordering::Release);
-        }
-        let busy = Some(ErrorCode::DatabaseBusy);
-        let again = moved.is_err_and(|error| error.sqlite_error_code() == busy);
-        if again && *state == TimerState::Idle {
-            *state = TimerState::Committed;
-        }
     }
 }

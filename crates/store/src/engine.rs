@@ -3,6 +3,8 @@
 //! The index of objects and all other rows are in the database; an engine knows nothing of them. It
 //! keeps small records one behind another in numbered *packs* and large ones by themselves.
 
+use std::ops::Range;
+
 use crate::{ObjectId, Result};
 
 /// Where a record lies. Pack numbers begin at 1; later records lie behind earlier ones.
@@ -60,6 +62,12 @@ pub trait Engine: Send + Sync + 'static {
 
     /// Makes sure that nothing more is appended to `pack`.
     fn seal(&self, pack: u32) -> Result<()>;
+
+    /// Cuts a sealed pack off behind its first `length` bytes.
+    fn cut(&self, pack: u32, length: u64) -> Result<()>;
+
+    /// Gives the room of these bytes of a sealed pack back, where that can be done. They read as zeros then, or as before.
+    fn free(&self, pack: u32, bytes: Range<u64>) -> Result<()>;
 
     /// Removes a sealed pack.
     fn remove(&self, pack: u32) -> Result<()>;

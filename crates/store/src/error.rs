@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::ObjectId;
+use crate::room::Room;
+use crate::{ObjectId, reserve};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -22,6 +23,10 @@ pub enum Error {
     },
     #[error("the disk is full")]
     Full,
+    #[error(transparent)]
+    NoRoom(#[from] Shortage),
+    #[error("{home} can only be read", home = home.display())]
+    ReadOnly { home: PathBuf },
     #[error(
         "a sync of the disk failed, so nothing of this was stored; writing goes on by itself once the disk takes it"
     )]
@@ -47,16 +52,22 @@ impl Error {
     /// Whether there is no room left on the disk.
     pub fn is_full(&self) -> bool {
         match self {
-            Error::Full => true,
-            Error::Io { source, .. } => matches!(
-                source.kind(),
-                std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded
-            ),
-            Error::Database(error) => {
-                error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull)
+            Error::Full | Error::NoRoom(_) => true,
+            Error::Io { source, .. } => reserve::is_full(source),
+            Error::Database(rusqlite::Error::SqliteFailure(failure, _)) => {
+                // The index of the log could not be made longer, which only a full disk prevents.
+                failure.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE
+                    || failure.code == rusqlite::ErrorCode::DiskFull
             }
             _ => false,
         }
+    }
+
+    /// Whether SQLite could not write and does not say why: a user's quota may be used up.
+    pub(crate) fn is_failed_write(&self) -> bool {
+        let written = rusqlite::ffi::SQLITE_IOERR_WRITE;
+        matches!(self, Error::Database(rusqlite::Error::SqliteFailure(failure, _))
+            if failure.extended_code == written)
     }
 
     /// For `map_err`: names what was being done to which file.
@@ -70,5 +81,60 @@ impl Error {
             path,
             source,
         }
+    }
+}
+
+/// How much room is missing on the disk of a home.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no room on the disk of {home}: {}, and {} more are needed{}",
+    free(.room), size(.missing), reserved(.reserve)
+)]
+pub struct Shortage {
+    pub home: PathBuf,
+    pub room: Room,
+    /// At least.
+    pub missing: u64,
+    /// What of that is for the reserve.
+    pub reserve: u64,
+}
+
+fn free(room: &Room) -> String {
+    match room.files {
+        0 => format!("{} are free, but no more files", size(&room.bytes)),
+        _ => format!("{} are free", size(&room.bytes)),
+    }
+}
+
+fn reserved(reserve: &u64) -> String {
+    match reserve {
+        0 => String::new(),
+        reserve => format!(", {} of it to make the reserve whole again", size(reserve)),
+    }
+}
+
+/// Bytes for people.
+fn size(bytes: &u64) -> String {
+    let (mut value, mut unit) = (*bytes as f64, "bytes");
+    for larger in ["KiB", "MiB", "GiB", "TiB"] {
+        if value < 1024.0 {
+            break;
+        }
+        (value, unit) = (value / 1024.0, larger);
+    }
+    match unit {
+        "bytes" => format!("{bytes} bytes"),
+        unit => format!("{value:.1} {unit}"),
+    }
+}
+
+/// An error of a transaction, which may be the store's own.
+pub trait Failure: From<Error> {
+    fn of_store(&mut self) -> Option<&mut Error>;
+}
+
+impl Failure for Error {
+    fn of_store(&mut self) -> Option<&mut Error> {
+        Some(self)
     }
 }

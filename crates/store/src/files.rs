@@ -1,6 +1,7 @@
 //! The engine of a home: packs and large records as files.
 
 use std::fs::DirBuilder;
+use std::ops::Range;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -72,7 +73,8 @@ impl Engine for Files {
     }
 
     fn abandon(&self) -> Result<()> {
-        self.packs.abandon()
+        self.packs.abandon();
+        Ok(())
     }
 
     fn packs(&self) -> Result<Vec<(u32, u64)>> {
@@ -85,6 +87,14 @@ impl Engine for Files {
 
     fn seal(&self, pack: u32) -> Result<()> {
         self.packs.seal(pack)
+    }
+
+    fn cut(&self, pack: u32, length: u64) -> Result<()> {
+        self.packs.cut(pack, length)
+    }
+
+    fn free(&self, pack: u32, bytes: Range<u64>) -> Result<()> {
+        self.packs.free(pack, bytes)
     }
 
     fn remove(&self, pack: u32) -> Result<()> {

@@ -6,12 +6,13 @@ use std::collections::BTreeSet;
 
 use rusqlite::{OptionalExtension, Transaction};
 
-use crate::database::own_packs;
+use crate::index::own_packs;
 use crate::store::Inner;
 use crate::{Durability, Error, Result, Store, record};
 
 impl Inner {
-    /// To be called once, before anything is appended.
+    /// To be called before anything is appended. Where nothing can be written, the packs are only left alone, and it is
+    /// to be called once more when something can.
     pub fn find_foreign_packs(&self) -> Result<()> {
         let packs = self.engine.packs()?;
         let newest = packs.last().map_or(0, |(pack, _)| *pack);
@@ -29,7 +30,7 @@ impl Inner {
             self.engine.seal(*pack)?;
         }
         let end = self.engine.end().pack;
-        if last.is_some_and(|last| end <= last) {
+        if last.is_some_and(|last| end <= last) || self.database.frozen().is_some() {
             return Ok(());
         }
         self.database.write(Durability::Relaxed, |transaction| {

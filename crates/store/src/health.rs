@@ -19,6 +19,8 @@ pub(crate) struct Health {
     failures: AtomicU64,
     /// How often staged objects were given up because the disk was full.
     given_up: AtomicU64,
+    /// Whether packs may end with records of work that met a full disk.
+    untidy: AtomicBool,
 }
 
 /// What had been lost at some moment.
@@ -44,6 +46,19 @@ impl Health {
             (true, false) => Err(Error::Full),
             (true, true) => Ok(()),
         }
+    }
+
+    /// Notes that staged objects are given up.
+    pub fn give_up(&self) {
+        self.given_up.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub fn is_tidy(&self) -> bool {
+        !self.untidy.load(Ordering::Acquire)
+    }
+
+    pub fn tidied(&self) {
+        self.untidy.store(false, Ordering::Release);
     }
 
     fn syncing(&self) -> MutexGuard<'_, ()> {
@@ -102,7 +117,8 @@ impl Inner {
             return;
         }
         let mut staged = self.staged();
-        self.health.given_up.fetch_add(1, Ordering::AcqRel);
+        self.health.give_up();
+        self.health.untidy.store(true, Ordering::Release);
         let end = self.engine.discard();
         staged
             .rows

@@ -1,6 +1,7 @@
 //! Bytes by hash, named roots, transactions: packs, SQLite, the on-disk format.
 
 mod cache;
+mod connect;
 mod damage;
 mod database;
 mod engine;
@@ -10,20 +11,29 @@ mod foreign;
 mod fresh;
 mod health;
 mod id;
+mod index;
 mod leases;
 mod loose;
+mod out;
 mod packs;
 mod record;
+mod reserve;
+mod room;
 mod store;
 mod sweep;
+mod timer;
 
 pub use cache::Cache;
+pub use database::Frozen;
 pub use engine::{Engine, Place};
-pub use error::{Error, Result};
+pub use error::{Error, Failure, Result, Shortage};
 pub use files::Files;
 pub use fresh::fresh_uuid;
 pub use id::ObjectId;
 pub use leases::Lease;
+pub use out::give_up_reserve;
+pub use reserve::WayOut;
+pub use room::Room;
 /// The engine's own types, which appear in the closures of [`Store::write`] and [`Store::read`].
 pub use rusqlite;
 pub use store::{Durability, Store, StoreStats};

@@ -17,8 +17,8 @@ impl Loose {
         for entry in std::fs::read_dir(&dir).map_err(Error::io("list", &dir))? {
             let entry = entry.map_err(Error::io("list", &dir))?;
             if entry.file_name().as_encoded_bytes().starts_with(b"tmp-") {
-                let path = entry.path();
-                std::fs::remove_file(&path).map_err(Error::io("remove", &path))?;
+                // What cannot be removed is in nobody's way.
+                let _ = std::fs::remove_file(entry.path());
             }
         }
         Ok(Loose { dir })

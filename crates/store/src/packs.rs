@@ -2,9 +2,13 @@
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
+use std::ops::Range;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
 
 use crate::engine::Place;
 use crate::{Error, Result};
@@ -25,7 +29,8 @@ pub struct Packs {
 /// The pack that is being appended to.
 struct Tail {
     pack: u32,
-    file: Arc<File>,
+    /// Opened, and made where it is missing, when something is written to it.
+    file: Option<Arc<File>>,
     /// Bytes of the file: where the buffer will go.
     written: u64,
     buffer: Vec<u8>,
@@ -39,21 +44,21 @@ struct Tail {
 
 impl Packs {
     /// Goes on with the newest pack. Its length is where it ends, torn tail included: nothing
-    /// refers to torn bytes, and a scan steps over them.
+    /// refers to torn bytes, and a scan steps over them. Nothing is written yet.
     pub fn open(dir: PathBuf) -> Result<Packs> {
-        let newest = pack_numbers(&dir)?.into_iter().max().unwrap_or(1);
-        let path = pack_path(&dir, newest);
-        let new_file = !path.exists();
-        let file = open_pack(&path)?;
-        let written = file.metadata().map_err(Error::io("measure", &path))?.len();
+        let newest = pack_numbers(&dir)?.into_iter().max();
+        let written = match newest {
+            Some(pack) => length(&pack_path(&dir, pack))?,
+            None => 0,
+        };
         let tail = Tail {
-            pack: newest,
-            file: Arc::new(file),
+            pack: newest.unwrap_or(1),
+            file: None,
             written,
             buffer: Vec::new(),
             synced: written,
             unsynced: Vec::new(),
-            new_file,
+            new_file: false,
         };
         Ok(Packs {
             dir,
@@ -68,7 +73,7 @@ impl Packs {
         if tail.buffer.len() + record.len() > BUFFER_BYTES {
             self.write_out(&mut tail)?;
             if tail.written >= PACK_BYTES {
-                self.next_pack(&mut tail)?;
+                next_pack(&mut tail);
             }
         }
         let place = Place {
@@ -105,8 +110,8 @@ impl Packs {
             let mut tail = self.tail();
             self.write_out(&mut tail)?;
             let mut files = tail.unsynced.clone();
-            if tail.synced < tail.written {
-                files.push((tail.pack, tail.file.clone()));
+            if let Some(file) = tail.file.clone().filter(|_| tail.synced < tail.written) {
+                files.push((tail.pack, file));
             }
             (files, (tail.pack, tail.written), tail.new_file)
         };
@@ -143,9 +148,7 @@ impl Packs {
         let end = self.end();
         let mut lengths = Vec::new();
         for pack in pack_numbers(&self.dir)? {
-            let path = pack_path(&self.dir, pack);
-            let length = || Ok(std::fs::metadata(&path)?.len());
-            let length = length().map_err(Error::io("measure", &path))?;
+            let length = length(&pack_path(&self.dir, pack))?;
             let buffered = if pack == end.pack { end.offset } else { 0 };
             lengths.push((pack, length.max(buffered)));
         }
@@ -163,13 +166,32 @@ impl Packs {
     }
 
     /// Gives up what no sync has covered and goes on in a new pack.
-    pub fn abandon(&self) -> Result<()> {
+    pub fn abandon(&self) {
         let mut tail = self.tail();
         tail.buffer.clear();
         // Nothing will refer to what is there, so nobody has to sync it.
         tail.synced = tail.written;
         tail.unsynced.clear();
-        self.next_pack(&mut tail)
+        next_pack(&mut tail);
+    }
+
+    /// Cuts a sealed pack off behind its first `length` bytes.
+    pub fn cut(&self, pack: u32, length: u64) -> Result<()> {
+        let path = pack_path(&self.dir, pack);
+        let cut = || OpenOptions::new().write(true).open(&path)?.set_len(length);
+        cut().map_err(Error::io("cut", &path))
+    }
+
+    /// Makes a hole of these bytes of a sealed pack, where the file system has holes.
+    pub fn free(&self, pack: u32, bytes: Range<u64>) -> Result<()> {
+        let path = pack_path(&self.dir, pack);
+        let file = OpenOptions::new().write(true).open(&path);
+        let file = file.map_err(Error::io("open", &path))?;
+        let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        match fallocate(&file, hole, bytes.start, bytes.end - bytes.start) {
+            Ok(()) | Err(Errno::OPNOTSUPP) => Ok(()),
+            Err(error) => Err(Error::io("make a hole in", &path)(error.into())),
+        }
     }
 
     /// Makes sure that nothing more is appended to `pack`.
@@ -179,7 +201,8 @@ impl Packs {
             return Ok(());
         }
         self.write_out(&mut tail)?;
-        self.next_pack(&mut tail)
+        next_pack(&mut tail);
+        Ok(())
     }
 
     /// Removes a sealed pack that nothing refers to any more.
@@ -227,24 +250,19 @@ impl Packs {
         if tail.buffer.is_empty() {
             return Ok(());
         }
-        let path = || pack_path(&self.dir, tail.pack);
-        tail.file
-            .write_all_at(&tail.buffer, tail.written)
-            .map_err(|e| Error::io("write", path())(e))?;
+        let path = pack_path(&self.dir, tail.pack);
+        let file = match &tail.file {
+            Some(file) => file.clone(),
+            None => {
+                tail.new_file |= !path.exists();
+                tail.file.insert(Arc::new(open_pack(&path)?)).clone()
+            }
+        };
+        file.write_all_at(&tail.buffer, tail.written)
+            .map_err(Error::io("write", path))?;
         tail.written += tail.buffer.len() as u64;
         tail.buffer.clear();
         tail.buffer.shrink_to(BUFFER_BYTES);
-        Ok(())
-    }
-
-    fn next_pack(&self, tail: &mut Tail) -> Result<()> {
-        let pack = tail.pack + 1;
-        let file = Arc::new(open_pack(&pack_path(&self.dir, pack))?);
-        let full = std::mem::replace(&mut tail.file, file);
-        if tail.synced < tail.written {
-            tail.unsynced.push((tail.pack, full));
-        }
-        (tail.pack, tail.written, tail.synced, tail.new_file) = (pack, 0, 0, true);
         Ok(())
     }
 
@@ -261,6 +279,18 @@ impl Packs {
         readers.insert(pack, file.clone());
         Ok(file)
     }
+}
+
+/// Goes on in a new pack, whose file is made when something is written to it.
+fn next_pack(tail: &mut Tail) {
+    let full = tail.file.take().filter(|_| tail.synced < tail.written);
+    tail.unsynced.extend(full.map(|file| (tail.pack, file)));
+    (tail.pack, tail.written, tail.synced) = (tail.pack + 1, 0, 0);
+}
+
+fn length(path: &Path) -> Result<u64> {
+    let length = || Ok(std::fs::metadata(path)?.len());
+    length().map_err(Error::io("measure", path))
 }
 
 pub fn sync_dir(dir: &Path) -> Result<()> {

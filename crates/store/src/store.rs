@@ -3,20 +3,24 @@
 use std::collections::{HashMap, HashSet};
 use std::fs::DirBuilder;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::{Connection, Transaction};
+use rustix::fs::{Access, access};
 
 use crate::damage::Damaged;
-use crate::database::{self, Database, Row};
+use crate::database::{Database, Frozen};
 use crate::engine::{Engine, Place};
 use crate::files::Files;
 use crate::health::Health;
+use crate::index::{self, Row};
 use crate::leases::{Lease, Leases};
+use crate::out::{LOG_BYTES, Writable};
 use crate::packs::sync_dir;
 use crate::record::{self, HEADER, Header};
-use crate::{Cache, Error, ObjectId, Result};
+use crate::reserve::{Reserve, WayOut};
+use crate::{Cache, Error, Failure, ObjectId, Result};
 
 /// Objects above this get a file of their own.
 const LOOSE_ABOVE: usize = 4 << 20;
@@ -53,6 +57,10 @@ pub(crate) struct Inner {
     pub cache: Cache<ObjectId, Arc<[u8]>>,
     pub health: Health,
     damaged: Damaged,
+    pub home: PathBuf,
+    pub reserve: Reserve,
+    /// Whether the database is open for writing.
+    pub writable: Writable,
 }
 
 /// Objects that are written but not yet in the index.
@@ -70,12 +78,37 @@ enum IfLost {
 
 impl Store {
     /// Makes `home` (0700) and what belongs in it where missing. Records are kept in files.
+    ///
+    /// A home on a full disk is opened with the help of its reserve or, where that is not enough, for reading alone
+    /// until there is room. One that this process may not write is opened for reading alone.
     pub fn open(home: &Path) -> Result<Store> {
-        make_home(home)?;
-        Store::with_engine(home, Box::new(Files::open(home)?))
+        let open = || {
+            make_home(home)?;
+            Store::with_engine(home, Box::new(Files::open(home)?))
+        };
+        let mut opened = open();
+        while opened.as_ref().is_err_and(Error::is_full) && Reserve::of(home).give(WayOut::Large) {
+            opened = open();
+        }
+        match opened {
+            Err(full) if full.is_full() => Store::frozen_at(home, Frozen::Full).or(Err(full)),
+            Err(error) if !may_write(home) => Store::open_read_only(home).or(Err(error)),
+            opened => opened,
+        }
     }
 
-    /// The same with records kept elsewhere.
+    /// Opens a home that is there, and changes nothing in it. Whoever writes is refused.
+    pub fn open_read_only(home: &Path) -> Result<Store> {
+        Store::frozen_at(home, Frozen::ReadOnly)
+    }
+
+    fn frozen_at(home: &Path, why: Frozen) -> Result<Store> {
+        let engine = Box::new(Files::open(home)?);
+        let database = Database::open_frozen(home.join("store.db"), why)?;
+        Store::over(home, engine, database)
+    }
+
+    /// Opens a home whose records are kept elsewhere than in files.
     pub fn with_engine(home: &Path, engine: Box<dyn Engine>) -> Result<Store> {
         Store::opened(home, engine, IfLost::Refuse)
     }
@@ -102,7 +135,14 @@ impl Store {
             // SQLite syncs what is in its files, not that they are there.
             sync_dir(home)?;
         }
+        let store = Store::over(home, engine, database)?;
+        store.inner.reserve.fill();
+        Ok(store)
+    }
+
+    fn over(home: &Path, engine: Box<dyn Engine>, database: Database) -> Result<Store> {
         let damaged = database.read(Damaged::load)?;
+        let writable = Writable::new(database.frozen().is_none());
         let inner = Inner {
             database,
             engine,
@@ -112,6 +152,9 @@ impl Store {
             cache: Cache::new(CACHE_BYTES),
             health: Health::default(),
             damaged,
+            home: home.to_owned(),
+            reserve: Reserve::of(home),
+            writable,
         };
         inner.find_foreign_packs()?;
         Ok(Store {
@@ -126,8 +169,9 @@ impl Store {
         if !self.inner.damaged.contains(id) && self.reuse(id)? {
             return Ok(id);
         }
+        self.inner.admit()?;
         self.inner.check_health()?;
-        record::with_record(id, bytes, |header, record| {
+        let stored = record::with_record(id, bytes, |header, record| {
             if bytes.len() > LOOSE_ABOVE {
                 let _files = self.inner.loose_files();
                 self.inner.engine.keep(id, record)?;
@@ -137,7 +181,11 @@ impl Store {
             }
             self.inner.stage(id, header, record)?;
             Ok(id)
-        })
+        });
+        if stored.is_err() {
+            self.inner.reclaim();
+        }
+        stored.map_err(self.inner.measured(bytes.len() as u64))
     }
 
     /// Whether the object is there, and will be for as long as the leases that are held.
@@ -209,15 +257,16 @@ impl Store {
     /// Runs `f` in a transaction that also makes every object `put` so far (also by `f`) last.
     /// An error rolls everything back; the objects wait for the next transaction.
     /// `f` must not call `write` or `flush`: there is one writer, and it is taken.
-    pub fn write<T, E: From<Error>>(
+    pub fn write<T, E: Failure>(
         &self,
         durability: Durability,
         f: impl FnOnce(&Transaction<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
         let inner = &*self.inner;
+        inner.admit()?;
         let mut indexed = HashSet::new();
         let losses = inner.health.losses();
-        let (result, noted) = inner
+        let written = inner
             .database
             .write(durability, |transaction| -> Result<_, E> {
                 inner.index_staged(transaction, &mut indexed)?;
@@ -228,7 +277,11 @@ impl Store {
                 // Something that this refers to may never have come to the disk.
                 inner.health.nothing_lost_since(losses)?;
                 Ok((value, noted))
-            })?;
+            });
+        if written.is_err() {
+            inner.reclaim();
+        }
+        let (result, noted) = written.map_err(inner.measured(LOG_BYTES))?;
         inner.damaged.saved(&noted, &indexed);
         let mut staged = inner.staged();
         for id in &indexed {
@@ -276,7 +329,7 @@ impl Store {
         }
         self.write(Durability::Full, |transaction| {
             inner.adopt_foreign_packs(transaction)?;
-            database::insert(transaction, &mut rows)
+            index::insert(transaction, &mut rows)
         })
     }
 }
@@ -289,8 +342,19 @@ fn holds_records(engine: &dyn Engine) -> Result<bool> {
 fn make_home(home: &Path) -> Result<()> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(home);
     made.map_err(Error::io("make", home))?;
+    let meta = std::fs::metadata(home).map_err(Error::io("look at", home))?;
+    if meta.permissions().mode() & 0o7777 == 0o700 {
+        return Ok(());
+    }
     let private = std::fs::Permissions::from_mode(0o700);
     std::fs::set_permissions(home, private).map_err(Error::io("protect", home))
+}
+
+/// Whether the file system and the modes let this process write what it must.
+fn may_write(home: &Path) -> bool {
+    let there = ["", "packs", "objects", "store.db"].map(|name| home.join(name));
+    let mut there = there.iter().filter(|path| path.exists());
+    there.all(|path| access(path, Access::WRITE_OK).is_ok())
 }
 
 pub(crate) fn row(place: Place, header: Header) -> Row {
@@ -356,7 +420,7 @@ impl Inner {
         }
         // What is listed above was written before, so this covers it.
         self.sync()?;
-        database::insert(transaction, &mut rows)?;
+        index::insert(transaction, &mut rows)?;
         indexed.extend(rows.iter().map(|(id, _)| *id));
         Ok(())
     }

@@ -6,11 +6,19 @@ use std::collections::HashMap;
 
 use rusqlite::{Transaction, params_from_iter, types::Value};
 
-use crate::database::{self, Row, index_row};
 use crate::engine::Place;
+use crate::index::{self, Row, index_row};
 use crate::leases::Leases;
+use crate::out::LOG_BYTES;
+use crate::reserve::WayOut;
+use crate::room::Room;
 use crate::store::Inner;
-use crate::{Durability, Error, ObjectId, Result, Store, record};
+use crate::{Durability, Error, Failure, ObjectId, Result, Store, record};
+
+/// Less than this between two records is not given back by itself.
+const HOLE_WORTH: u64 = 8 << 10;
+/// What is left free beside what is written.
+const SLACK: u64 = 1 << 20;
 
 /// Where the packs ended when a mark began: nothing stored since then is swept.
 #[derive(Copy, Clone, Debug)]
@@ -38,6 +46,8 @@ pub struct Swept {
 pub struct Compacted {
     pub packs: u64,
     pub bytes: u64,
+    /// Packs that are mostly dead and wait for room in which their live records can be written.
+    pub waiting: u64,
 }
 
 /// What lies on the disk.
@@ -81,15 +91,16 @@ impl Store {
 
     /// Deletes those of `dead` that `still_dead` confirms in the transaction itself, and that
     /// neither the mark nor a lease protects. Nobody can publish in between.
-    pub fn sweep<E: From<Error>>(
+    pub fn sweep<E: Failure>(
         &self,
         mark: Mark,
         dead: Vec<ObjectId>,
         still_dead: impl FnOnce(&Transaction<'_>, Vec<ObjectId>) -> Result<Vec<ObjectId>, E>,
     ) -> Result<Swept, E> {
         let inner = &*self.inner;
+        inner.admit()?;
         let sweep = Sweep(&inner.leases);
-        let (swept, doomed) = inner.database.write(Durability::Full, |transaction| {
+        let swept = inner.database.write(Durability::Full, |transaction| {
             let dead = still_dead(transaction, dead)?;
             let mut places = places(transaction, &dead)?;
             let staged = inner.staged();
@@ -98,40 +109,72 @@ impl Store {
             drop(staged);
             let doomed = inner.leases.doom(&places, mark.0);
             Ok::<_, E>((delete(transaction, &doomed)?, doomed))
-        })?;
+        });
+        let (swept, doomed) = swept.map_err(inner.measured(LOG_BYTES))?;
         drop(sweep);
         for id in doomed {
             inner.forget(id)?;
         }
+        if !inner.reserve.is_whole() {
+            // Many sweeps must not fill the disk with their log. If it stays, the next one tries again.
+            let _ = inner.database.empty_log();
+        }
         Ok(swept)
     }
 
-    /// Removes packs without live records, and writes those anew of which half or more is dead.
+    /// Removes packs without live records, then writes those anew of which half or more is dead: the ones with the
+    /// least to write first, each removed before the next is begun, and only as far as there is room.
     pub fn compact(&self) -> Result<Compacted> {
+        self.way_out(WayOut::Large, Error::is_full, || self.compact_once())
+    }
+
+    fn compact_once(&self) -> Result<Compacted> {
         let inner = &*self.inner;
+        inner.admit()?;
+        inner.remove_unknown_files()?;
         let (live, foreign) = (inner.live_bytes()?, inner.foreign_packs()?);
-        let mut done = Compacted::default();
+        let mut packs: Vec<(u64, u32, u64)> = Vec::new();
         for (pack, length) in inner.engine.packs()? {
             let live = live.get(&pack).copied().unwrap_or(0);
-            let mostly_dead = length > 0 && live <= length / 2;
-            if mostly_dead && !foreign.contains(&pack) && inner.rewrite(pack)? {
-                done.packs += 1;
-                done.bytes += length - live;
+            if length > 0 && live <= length / 2 && !foreign.contains(&pack) {
+                packs.push((live, pack, length));
             }
         }
-        let files = inner.loose_files();
-        for (id, _) in inner.engine.kept()? {
-            if inner.find(id)?.is_none() {
-                inner.engine.remove_kept(id)?;
+        packs.sort_unstable();
+        let mut done = Compacted::default();
+        for (live, pack, length) in packs {
+            if live > 0 && !inner.has_room_for(live) {
+                done.waiting += 1;
+                done.bytes += inner.hollow_out(pack, length)?;
+                continue;
+            }
+            match inner.rewrite(pack) {
+                Ok(true) => {
+                    done.packs += 1;
+                    done.bytes += length - live;
+                }
+                Ok(false) => {}
+                Err(error) if live > 0 && error.is_full() => done.waiting += 1,
+                Err(error) => return Err(error),
             }
         }
-        drop(files);
         Ok(done)
     }
 
-    /// Gives free pages of the database back to the disk.
+    /// Gives free pages of the database back to the disk, if there is room to write it once more.
     pub fn vacuum(&self) -> Result<()> {
-        self.inner.database.vacuum()
+        self.way_out(WayOut::Large, Error::is_full, || self.vacuum_once())
+    }
+
+    fn vacuum_once(&self) -> Result<()> {
+        let inner = &*self.inner;
+        inner.admit()?;
+        // First as a copy, then through the log.
+        let needed = inner.database.database_bytes()?.saturating_mul(2);
+        match inner.has_room_for(needed) {
+            true => inner.database.vacuum(),
+            false => inner.database.empty_log(),
+        }
     }
 
     /// What the store takes on the disk, dead bytes included.
@@ -171,6 +214,28 @@ impl Inner {
         }
     }
 
+    /// Removes large records that are not in the index.
+    fn remove_unknown_files(&self) -> Result<()> {
+        let _files = self.loose_files();
+        for (id, _) in self.engine.kept()? {
+            if self.find(id)?.is_none() {
+                self.engine.remove_kept(id)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether so much can be written, with the reserve given up where that helps.
+    fn has_room_for(&self, bytes: u64) -> bool {
+        let is_enough = || Room::of(&self.home).bytes >= bytes.saturating_add(SLACK);
+        while !is_enough() {
+            if !self.reserve.give(WayOut::Large) {
+                return false;
+            }
+        }
+        true
+    }
+
     /// Bytes of live records in each pack.
     fn live_bytes(&self) -> Result<HashMap<u32, u64>> {
         self.database.read(|connection| {
@@ -187,11 +252,8 @@ impl Inner {
     /// record is left as it is.
     fn rewrite(&self, pack: u32) -> Result<bool> {
         self.check_health()?;
-        let staged = self.staged();
-        self.engine.seal(pack)?;
-        let awaited = staged.rows.values().any(|row| row.pack == pack);
-        drop(staged);
-        if awaited {
+        let losses = self.health.losses();
+        if !self.seal(pack)? {
             return Ok(false);
         }
         let mut moved = Vec::new();
@@ -202,18 +264,64 @@ impl Inner {
             let Some(record) = whole else {
                 return Ok(false);
             };
-            moved.push((id, row.place(), self.engine.append(&record)?));
+            let appended = self.engine.append(&record);
+            moved.push((id, row.place(), self.kept_or_given_up(appended)?));
         }
-        self.sync()?;
-        let left = self.database.write(Durability::Full, |transaction| {
+        let synced = self.sync();
+        self.kept_or_given_up(synced)?;
+        let written = self.database.write(Durability::Full, |transaction| {
             relocate(transaction, &moved)?;
+            // What was appended may have been cut off by somebody who met a full disk.
+            self.health.nothing_lost_since(losses)?;
             let sql = "SELECT count(*) FROM object WHERE pack = ?1";
             Ok::<i64, Error>(transaction.query_row(sql, [pack], |row| row.get(0))?)
-        })?;
+        });
+        let left = self.kept_or_given_up(written)?;
         if left == 0 {
             self.engine.remove(pack)?;
         }
         Ok(left == 0)
+    }
+
+    /// Where there is no room to write live records anew, gives back what lies between them. Gives how many bytes.
+    fn hollow_out(&self, pack: u32, length: u64) -> Result<u64> {
+        if !self.seal(pack)? {
+            return Ok(0);
+        }
+        // Something is written, so that all before it is synced: no row of what goes can come back.
+        self.database.write(Durability::Full, |transaction| {
+            index::add_totals(transaction, (0, 0))
+        })?;
+        let rows = self.rows_of(pack)?.into_iter();
+        let live = rows.map(|(_, row)| {
+            let end = row.offset + row.stored + record::HEADER as u64;
+            (row.offset, end)
+        });
+        let (mut dead_from, mut freed) = (0, 0);
+        for (begin, end) in live.chain([(length, length)]) {
+            if begin >= dead_from + HOLE_WORTH {
+                self.engine.free(pack, dead_from..begin)?;
+                freed += begin - dead_from;
+            }
+            dead_from = dead_from.max(end);
+        }
+        Ok(freed)
+    }
+
+    /// Whether nothing more comes into the pack, also no row of what is in it already.
+    fn seal(&self, pack: u32) -> Result<bool> {
+        let staged = self.staged();
+        self.engine.seal(pack)?;
+        Ok(!staged.rows.values().any(|row| row.pack == pack))
+    }
+
+    /// After a step of a rewrite that met a full disk: what the steps before have appended goes at once.
+    fn kept_or_given_up<T>(&self, step: Result<T>) -> Result<T> {
+        if let Err(error) = &step {
+            self.give_up_after(error);
+            self.reclaim();
+        }
+        step
     }
 
     fn rows_of(&self, pack: u32) -> Result<Vec<(ObjectId, Row)>> {
@@ -255,7 +363,7 @@ fn delete(transaction: &Transaction<'_>, ids: &[ObjectId]) -> Result<Swept> {
         swept.bytes += stored as u64;
     }
     let totals = (-(swept.objects as i64), -(swept.bytes as i64));
-    database::add_totals(transaction, totals)?;
+    index::add_totals(transaction, totals)?;
     Ok(swept)
 }
 
@@ -268,5 +376,5 @@ fn relocate(transaction: &Transaction<'_>, moved: &[(ObjectId, Place, Place)]) -
         update.execute((id.as_bytes(), from.pack, old, to.pack, new))?;
     }
     // Also with nothing to move, something is written, so that all before it is synced.
-    database::add_totals(transaction, (0, 0))
+    index::add_totals(transaction, (0, 0))
 }

@@ -1,7 +1,7 @@
 //! Checkpoints: saving, finding, deleting, and going back to one.
 
-use avfs_store::Durability;
 use avfs_store::rusqlite::{self, Connection, OptionalExtension, Row, Transaction};
+use avfs_store::{Durability, WayOut};
 use serde_json::json;
 use std::collections::HashMap;
 
@@ -118,7 +118,7 @@ impl Vaults {
         name: &CheckpointName,
         by: &Principal,
     ) -> Result<()> {
-        self.store().write(Durability::Relaxed, |transaction| {
+        self.freeing(WayOut::Small, Durability::Relaxed, |transaction| {
             by_id(transaction, vault)?;
             let checkpoint = find(transaction, vault, name)?;
             delete(transaction, vault, &checkpoint, *by, "checkpoint.delete")
@@ -132,7 +132,7 @@ impl Vaults {
         name: &CheckpointName,
         by: &Principal,
     ) -> Result<()> {
-        self.store().write(Durability::Relaxed, |transaction| {
+        self.freeing(WayOut::Small, Durability::Relaxed, |transaction| {
             by_id(transaction, vault)?;
             let checkpoint = find(transaction, vault, name)?;
             if checkpoint.origin != CheckpointOrigin::Automatic {
@@ -151,7 +151,7 @@ impl Vaults {
         name: &CheckpointName,
         by: &Principal,
     ) -> Result<Restored> {
-        self.store().write(Durability::Full, |transaction| {
+        self.freeing(WayOut::Small, Durability::Full, |transaction| {
             let mut vault = by_id(transaction, vault)?;
             vault.expect_head(expected)?;
             let checkpoint = find(transaction, vault.id, name)?;

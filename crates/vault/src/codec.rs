@@ -413,7 +413,7 @@ mod tests {
             nanos: 999_999_999,
         };
         let mut meta = Meta::new(0o4755, time);
-        meta.xattrs.insert(b"user.a".to_vec(), vec![0, 255]);
+        meta.xattrs.insert(b"user.a", [0, 255]);
         let link = Some(LinkId::of(&VaultPath::root()));
         let kinds = [
             Kind::File {

@@ -95,6 +95,22 @@ pub enum Error {
     Store(#[from] avfs_store::Error),
 }
 
+impl Error {
+    /// Whether there is no room left on the disk of the home.
+    pub fn is_full(&self) -> bool {
+        matches!(self, Error::Store(error) if error.is_full())
+    }
+}
+
+impl avfs_store::Failure for Error {
+    fn of_store(&mut self) -> Option<&mut avfs_store::Error> {
+        match self {
+            Error::Store(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
 impl From<avfs_store::rusqlite::Error> for Error {
     fn from(error: avfs_store::rusqlite::Error) -> Error {
         Error::Store(error.into())

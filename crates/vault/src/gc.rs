@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use avfs_store::rusqlite::{self, Connection, Transaction};
-use avfs_store::{Compacted, Durability, Mark, ObjectId, Swept};
+use avfs_store::{Compacted, Durability, Mark, ObjectId, Swept, WayOut};
 use serde_json::json;
 
 use crate::lifetime::deleted_row;
@@ -87,6 +87,13 @@ impl Vaults {
     /// may write, import, fork, restore and delete meanwhile.
     pub fn gc(&self, options: &GcOptions, by: &Principal) -> Result<GcReport> {
         let _alone = self.shared().collecting();
+        match options.mode {
+            GcMode::Collect => self.way_out(WayOut::Large, || self.collect(options, by)),
+            GcMode::DryRun => self.collect(options, by),
+        }
+    }
+
+    fn collect(&self, options: &GcOptions, by: &Principal) -> Result<GcReport> {
         let mut collection = Collection {
             vaults: self,
             options,

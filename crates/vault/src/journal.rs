@@ -1,10 +1,10 @@
 //! The journal: an append-only, hash-chained record of all that happened.
 
-use avfs_store::Durability;
 use avfs_store::rusqlite::types::Value;
 use avfs_store::rusqlite::{
     self, Connection, OptionalExtension, Row, Transaction, params_from_iter,
 };
+use avfs_store::{Durability, WayOut};
 
 use crate::schema::{count, text, time};
 use crate::{Error, ExecId, Principal, Result, Time, VaultId, VaultPath, Vaults};
@@ -84,8 +84,8 @@ pub enum JournalProblem {
 impl Vaults {
     /// Journals something that moves no head: a refusal, a request.
     pub fn record(&self, event: NewJournalEntry) -> Result<JournalEntry> {
-        self.store().write(Durability::Relaxed, |transaction| {
-            append(transaction, event)
+        self.freeing(WayOut::Small, Durability::Relaxed, |transaction| {
+            append(transaction, event.clone())
         })
     }
 

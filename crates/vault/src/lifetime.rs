@@ -1,7 +1,7 @@
 //! When a vault goes: delete, and the way back until gc.
 
-use avfs_store::Durability;
 use avfs_store::rusqlite::{self, OptionalExtension, Row};
+use avfs_store::{Durability, WayOut};
 use serde_json::json;
 
 use crate::schema::optional_time;
@@ -12,7 +12,7 @@ impl Vaults {
     /// Puts the vault away with its versions and checkpoints: its name is free, and until gc it
     /// can be had back. Whoever had it as current has none.
     pub fn delete(&self, name: &VaultName, by: &Principal) -> Result<()> {
-        self.store().write(Durability::Relaxed, |transaction| {
+        self.freeing(WayOut::Large, Durability::Relaxed, |transaction| {
             let vault = by_name(transaction, name)?;
             let update = "UPDATE vault SET name = ?2, deleted_name = ?3, deleted_secs = ?4,
                 deleted_nanos = ?5 WHERE id = ?1";

@@ -1,8 +1,8 @@
 //! Pruning: old versions, and checkpoints nobody asked for, are forgotten. What they alone held goes
 //! with the next gc.
 
-use avfs_store::Durability;
 use avfs_store::rusqlite::{Connection, OptionalExtension};
+use avfs_store::{Durability, WayOut};
 use serde_json::json;
 
 use crate::vaults::{by_id, event, version_row};
@@ -37,7 +37,7 @@ const OLD_CHECKPOINTS: &str = "FROM checkpoint
 impl Vaults {
     /// Forgets versions, and checkpoints nobody asked for from before the oldest that stays.
     pub fn prune(&self, vault: VaultId, keep: Keep, by: &Principal) -> Result<Pruned> {
-        self.store().write(Durability::Relaxed, |transaction| {
+        self.freeing(WayOut::Large, Durability::Relaxed, |transaction| {
             let cut = cut(transaction, vault, keep)?;
             let pruned = count(transaction, vault, &cut)?;
             if pruned == Pruned::default() {

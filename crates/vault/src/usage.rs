@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use avfs_store::{Compacted, DiskUsage, ObjectId, StoreStats, Swept};
+use avfs_store::{Compacted, DiskUsage, ObjectId, StoreStats, Swept, WayOut};
 
 use crate::node::Node;
 use crate::{GcMode, GcOptions, Kind, Principal, Result, RootId, TreeId, Vault, Vaults};
@@ -75,9 +75,11 @@ impl Vaults {
     /// Gives back what is dead on the disk: in packs, and in the database.
     pub fn compact(&self) -> Result<Compacted> {
         let _alone = self.shared().collecting();
-        let compacted = self.store().compact()?;
-        self.store().vacuum()?;
-        Ok(compacted)
+        self.way_out(WayOut::Large, || {
+            let compacted = self.store().compact()?;
+            self.store().vacuum()?;
+            Ok(compacted)
+        })
     }
 
     /// Directories beneath a tree. Each node is read once, however often it appears, and without

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use avfs_store::rusqlite::{self, Connection, OptionalExtension, Row, ToSql, Transaction};
-use avfs_store::{Durability, Lease, Store, StoreStats};
+use avfs_store::{Durability, Lease, Store, StoreStats, WayOut};
 use serde_json::{Value, json};
 
 use crate::holds::Holds;
@@ -181,6 +181,21 @@ impl Vaults {
             let rows = select.query_map((vault.as_bytes(), limit), version_row)?;
             Ok(rows.collect::<rusqlite::Result<_>>()?)
         })
+    }
+
+    /// Work that gets out of a full disk, which may use the reserve. It is tried again with more room.
+    pub(crate) fn way_out<T>(&self, way: WayOut, work: impl FnMut() -> Result<T>) -> Result<T> {
+        self.store().way_out(way, Error::is_full, work)
+    }
+
+    /// A transaction on such a way.
+    pub(crate) fn freeing<T>(
+        &self,
+        way: WayOut,
+        durability: Durability,
+        mut f: impl FnMut(&Transaction<'_>) -> Result<T>,
+    ) -> Result<T> {
+        self.way_out(way, || self.store().write(durability, &mut f))
     }
 
     /// Keeps what is stored from now on, and not yet published, from being swept.

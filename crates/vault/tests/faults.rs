@@ -254,6 +254,7 @@ fn a_disk_that_fails_at_any_step_loses_nothing_acknowledged() {
     let kinds = [
         (Calls::Writes, Fault::Eio),
         (Calls::Writes, Fault::Enospc),
+        (Calls::Writes, Fault::Edquot),
         (Calls::Writes, Fault::Short),
         (Calls::Writes, Fault::Torn),
         (Calls::Writes, Fault::Dropped),

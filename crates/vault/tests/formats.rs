@@ -101,10 +101,7 @@ fn fill(vaults: &Vaults) {
     fifo.kind = Kind::Fifo;
     put("/fifo", fifo);
     let mut labelled = file(b"labelled", 0o640);
-    labelled
-        .meta
-        .xattrs
-        .insert(b"user.colour".to_vec(), b"blue\0".to_vec());
+    labelled.meta.xattrs.insert(b"user.colour", b"blue\0");
     put("/labelled", labelled);
     // Large enough for chunks, small when compressed.
     let large: Vec<u8> = (0..400_000_u32)

@@ -114,7 +114,7 @@ fn a_walk_is_in_order_and_goes_only_where_it_is_sent() {
     let trees = vaults.trees();
     let mut edit = trees.edit(linked(trees)).unwrap();
     let mut meta = Meta::new(0o644, Time::EPOCH);
-    meta.xattrs.insert(b"user.x".to_vec(), b"1".to_vec());
+    meta.xattrs.insert(b"user.x", b"1");
     edit.set_meta(&path("/d/sub/c"), meta).unwrap();
     let root = edit.finish().unwrap();
     let mut seen = Vec::new();

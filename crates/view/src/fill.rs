@@ -227,7 +227,7 @@ mod tests {
         scene.file(&mut edit, "/closed/g", "g", meta(0o644, 9));
         edit.set_meta(&at("/closed"), meta(directory, 10)).unwrap();
         let mut marked = meta(0o644, 11);
-        marked.xattrs.insert(b"user.k".to_vec(), b"v".to_vec());
+        marked.xattrs.insert(b"user.k", b"v");
         scene.file(&mut edit, "/marked", "", marked);
         for (path, kind) in [
             (

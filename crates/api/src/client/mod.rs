@@ -11,8 +11,8 @@ use crate::place::Place;
 use crate::table::Method;
 use crate::wire::{
     CLASS_HEADER, CallId, Daemon, DaemonState, Envelope, Exec, ExecCancel, ExecEvent, ExecInput,
-    ExecResize, NAME_HEADER, Operation, Problem, RETRIED_HEADER, RetriedWord, VERSION,
-    VERSION_HEADER, retried_in,
+    ExecResize, NAME_HEADER, Operation, Problem, RETRIED_HEADER, RetriedWord, UNCOMMITTED_HEADER,
+    VERSION, VERSION_HEADER, retried_in,
 };
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
@@ -60,6 +60,8 @@ struct Connection {
     sender: SendRequest<Body>,
     /// What daemons said they tried again, for requests since somebody asked.
     retried: Vec<RetriedWord>,
+    /// What the last answer said of work that is not committed.
+    uncommitted: Option<String>,
 }
 
 impl Client {
@@ -97,6 +99,11 @@ impl Client {
     /// The daemon's state. Works with a daemon of any version.
     pub fn daemon(&mut self) -> Result<DaemonState> {
         self.call("", &Daemon {})
+    }
+
+    /// That the vault which was last looked at has work that is not committed, and why.
+    pub fn uncommitted(&self) -> Option<&str> {
+        self.connection.uncommitted.as_deref()
     }
 
     /// The daemon's process, as the kernel knows it.
@@ -145,6 +152,7 @@ impl Connection {
             pid,
             sender,
             retried: Vec::new(),
+            uncommitted: None,
         })
     }
 
@@ -189,6 +197,9 @@ impl Connection {
         let again = again.and_then(|words| words.to_str().ok());
         self.retried.extend(again.into_iter().flat_map(retried_in));
         if answer.status().is_success() {
+            let note = answer.headers().get(UNCOMMITTED_HEADER);
+            let note = note.and_then(|note| note.to_str().ok());
+            self.uncommitted = note.map(str::to_owned);
             return Ok(answer);
         }
         let status = answer.status();

@@ -42,6 +42,11 @@ fn same_version(headers: &HeaderMap) -> Result<(), Failure> {
     }
 }
 
+/// Who asks, whatever is asked for.
+pub(crate) fn asking(headers: &HeaderMap) -> Result<Principal, Failure> {
+    principal(class(headers)?, headers)
+}
+
 /// The class a caller asks in: the owner's, unless it was given up.
 fn class(headers: &HeaderMap) -> Result<Class, Failure> {
     let Some(word) = text(headers, CLASS_HEADER) else {

@@ -8,6 +8,7 @@ mod retried;
 mod routes;
 mod streams;
 mod telling;
+mod uncommitted;
 mod watch;
 
 pub(crate) use routes::router;

@@ -2,6 +2,7 @@
 //! its turn, and is done on a thread that may block.
 
 use super::retried::Noted;
+use super::uncommitted::note_uncommitted;
 use super::watch::{Gone, Here};
 use super::{bodies, events, guard, streams, watch};
 use crate::bounds::LaneBound;
@@ -30,6 +31,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
     router
         .method_not_allowed_fallback(refused)
         .fallback(lost)
+        .layer(from_fn_with_state(Arc::clone(&app), note_uncommitted))
         .layer(from_fn_with_state(Arc::clone(&app), at_home))
         .with_state(app)
 }

@@ -65,6 +65,7 @@ fn collected(report: &GcReport, dry_run: bool) -> Collected {
             .collect(),
         packs_rewritten: report.compacted.packs,
         pack_bytes_freed: report.compacted.bytes,
+        packs_waiting: report.compacted.waiting,
     }
 }
 
@@ -203,6 +204,8 @@ pub(crate) fn stats(ask: &Ask, _: Stats) -> Reply<Stats> {
         disk_bytes: usage.on_disk(),
         db_size_bytes: usage.disk.database_bytes,
         db_size_human: human_size(usage.disk.database_bytes),
+        free_bytes: ask.session.room().bytes,
+        reserve_missing_bytes: ask.session.reserve_missing(),
         vaults: usage.vaults.iter().map(vault_item).collect(),
     })
 }

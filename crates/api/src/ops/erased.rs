@@ -41,6 +41,7 @@ impl Answer {
 
 type Answered = Result<Answer, Failure>;
 
+type AdmitFn = fn(Arc<App>, Caller, Select, &Request) -> Result<(Ask, Select), Failure>;
 pub(crate) type AnswerFn =
     Arc<dyn Fn(&Ask, Select, Request, &dyn Watcher) -> Answered + Send + Sync>;
 pub(crate) type ReceiveFn =
@@ -80,7 +81,7 @@ pub(crate) struct Erased {
     pub serve: Serve,
     json: fn(&[u8]) -> Result<Request, Failure>,
     query: fn(&str) -> Result<Request, Failure>,
-    admit: fn(Arc<App>, Caller, Select, &Request) -> Result<(Ask, Select), Failure>,
+    admit: AdmitFn,
 }
 
 impl Erased {

@@ -31,6 +31,9 @@ pub struct Collected {
     pub packs_rewritten: u64,
     /// Bytes of dead records that packs gave back.
     pub pack_bytes_freed: u64,
+    /// Packs that are mostly dead and wait for room in which the rest of them can be written.
+    #[serde(default)]
+    pub packs_waiting: u64,
 }
 
 /// How many roots of each kind.
@@ -179,6 +182,12 @@ pub struct StatsItem {
     pub disk_bytes: u64,
     pub db_size_bytes: u64,
     pub db_size_human: String,
+    /// Of the disk that the home is on, for this user.
+    #[serde(default)]
+    pub free_bytes: u64,
+    /// What the reserve for a full disk lacks.
+    #[serde(default)]
+    pub reserve_missing_bytes: u64,
     pub vaults: Vec<VaultStatsItem>,
 }
 

@@ -121,6 +121,9 @@ pub const VERSION_HEADER: &str = "avfs-version";
 /// The request header with which a caller gives up the owner's class; it can only be given up.
 pub const CLASS_HEADER: &str = "avfs-class";
 
+/// The header of an answer about a vault that has work which is not in its head: why, in one line.
+pub const UNCOMMITTED_HEADER: &str = "avfs-uncommitted";
+
 /// The request header with which a caller says what it is called; the journal keeps it.
 pub const NAME_HEADER: &str = "avfs-name";
 

@@ -20,6 +20,14 @@ pub fn stats(session: &mut Session, output: Output) -> Result<()> {
     output.answer(&stats, stats_text)
 }
 
+fn free_text(stats: &StatsItem) -> String {
+    let free = size(stats.free_bytes);
+    match stats.reserve_missing_bytes {
+        0 => free,
+        missing => format!("{free}; {} are missing in the reserve", size(missing)),
+    }
+}
+
 fn stats_text(stats: &StatsItem) -> String {
     let rows = [
         ("vaults", stats.vaults.len().to_string()),
@@ -47,6 +55,7 @@ fn stats_text(stats: &StatsItem) -> String {
         ),
         ("database", stats.db_size_human.clone()),
         ("on disk", size(stats.disk_bytes)),
+        ("free", free_text(stats)),
     ];
     let rows = rows
         .into_iter()
@@ -154,6 +163,11 @@ fn gc_text(collected: &Collected) -> String {
     if collected.packs_rewritten > 0 {
         let packs = count(collected.packs_rewritten, "pack");
         text += &format!("; {packs} compacted, {}", size(collected.pack_bytes_freed));
+    }
+    if collected.packs_waiting > 0 {
+        let packs = count(collected.packs_waiting, "pack");
+        text +=
+            &format!("\n{packs} could only be freed in part; a gc with more room does the rest");
     }
     if !collected.vaults_forgotten.is_empty() {
         let names = collected.vaults_forgotten.join(", ");

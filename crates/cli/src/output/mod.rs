@@ -14,7 +14,7 @@ use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io::Write;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// How answers are given.
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
@@ -73,11 +73,12 @@ impl Output {
             what: "cannot write JSON".into(),
             source: error.into(),
         };
-        let retried = take_retried();
-        let text = if retried.is_empty() {
+        let (retried, uncommitted) = (take_retried(), UNCOMMITTED.get());
+        let text = if retried.is_empty() && uncommitted.is_none() {
             serde_json::to_string_pretty(value)
         } else {
-            serde_json::to_string_pretty(&with_retried(value, &retried).map_err(failed)?)
+            let noted = with_notes(value, &retried, uncommitted).map_err(failed)?;
+            serde_json::to_string_pretty(&noted)
         };
         let text = text.map_err(failed)?;
         raw(text.as_bytes())?;
@@ -124,14 +125,22 @@ pub fn take_retried() -> BTreeSet<RetriedWord> {
     std::mem::take(&mut *retried())
 }
 
-/// An answer with what was tried again for it.
-fn with_retried(
+/// An answer with what was tried again for it, and what it does not show.
+fn with_notes(
     value: &impl Serialize,
     retried: &BTreeSet<RetriedWord>,
+    uncommitted: Option<&String>,
 ) -> serde_json::Result<serde_json::Value> {
     let mut value = serde_json::to_value(value)?;
-    if let Some(answer) = value.as_object_mut() {
+    let Some(answer) = value.as_object_mut() else {
+        return Ok(value);
+    };
+    if !retried.is_empty() {
         answer.insert("retried".into(), serde_json::to_value(retried)?);
+    }
+    if let Some(why) = uncommitted {
+        let told = answer.entry("uncommitted");
+        told.or_insert_with(|| why.as_str().into());
     }
     Ok(value)
 }
@@ -140,6 +149,17 @@ fn with_retried(
 pub fn retried_line(words: impl IntoIterator<Item = RetriedWord>) -> Option<String> {
     let words: Vec<_> = words.into_iter().map(RetriedWord::as_str).collect();
     (!words.is_empty()).then(|| format!("tried again, as it had died: {}", words.join(", ")))
+}
+
+/// Why the vault that was looked at has work that its head has not.
+static UNCOMMITTED: OnceLock<String> = OnceLock::new();
+
+/// Says so once, beside the answer and in it where it is JSON.
+pub fn note_uncommitted(why: &str) -> Result<()> {
+    match UNCOMMITTED.set(why.to_owned()) {
+        Ok(()) => note(&format!("{} {why}", style::good("note:"))),
+        Err(_) => Ok(()),
+    }
 }
 
 /// Prints text for a reader; colours only where there is a terminal that wants them.

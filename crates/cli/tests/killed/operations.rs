@@ -56,10 +56,10 @@ const EXCHANGE: &str = "import ctypes, os; c = ctypes.CDLL(None, use_errno=True)
                         done = c.renameat2(-100, b'/a', -100, b'/b', 2); print(0 if done == 0 else ctypes.get_errno())";
 
 impl Work {
-    /// Whether a command runs meanwhile, which cannot be run a second time.
-    fn has_command(self) -> bool {
+    /// Whether the answer tells of a command.
+    fn has_envelope(self) -> bool {
         use Work::*;
-        matches!(self, ExecStart | Exec | Commit | Job | Exchange | Write)
+        matches!(self, ExecStart | Exec | Commit | Exchange)
     }
 
     /// What has to be there before; gives the vault that it is done in.
@@ -117,26 +117,18 @@ impl Work {
         output: &Output,
     ) -> Result<(), String> {
         let said: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-        let status = said["result"]["status"].as_str();
-        let refuse = |why: &str| Err(format!("{why}: {output:?}"));
-        match (self, status) {
-            (Work::Exchange, Some("exited")) => return check_exchange(home, vault, &said),
-            (Work::ExecStart | Work::Exec | Work::Commit, Some("exited")) => {
-                if said["result"]["exit_code"] != 0 {
-                    return refuse("the command failed");
-                }
-            }
-            _ if self.has_command() && self != Work::Job && self != Work::Write => {
-                if status != Some("interrupted") || helper.is_replaced_unnoticed() {
-                    return refuse("it was neither run nor interrupted");
-                }
-            }
-            _ if !output.status.success() => return refuse("it was not tried again"),
-            _ => {}
-        }
-        match said["result"]["uncommitted"].is_null() {
+        let result = &said["result"];
+        let is_right = match result["status"].as_str() {
+            Some("exited") if self == Work::Exchange => return check_exchange(home, vault, &said),
+            Some("exited") => result["exit_code"] == 0,
+            // A command that may have begun is not run again.
+            Some("interrupted") => !helper.is_replaced_unnoticed(),
+            Some(_) => false,
+            None => !self.has_envelope() && output.status.success(),
+        };
+        match is_right && result["uncommitted"].is_null() {
             true => Ok(()),
-            false => refuse("what it wrote is in no version"),
+            false => Err(format!("{output:?}")),
         }
     }
 

@@ -30,10 +30,14 @@ fn ask_row(socket: &Path, header: &str, row: &Row, vault: &str, fields: &Value) 
     match row.method {
         Method::Post | Method::Delete => body = fields.to_string(),
         Method::Get | Method::Put => {
-            let pairs = fields.as_object().unwrap().iter().map(|(name, value)| {
-                let value = value.as_str().map_or(value.to_string(), str::to_owned);
-                format!("{name}={value}")
-            });
+            let pairs = fields
+                .as_object()
+                .expect("an object")
+                .iter()
+                .map(|(name, value)| {
+                    let value = value.as_str().map_or(value.to_string(), str::to_owned);
+                    format!("{name}={value}")
+                });
             address = format!("{address}?{}", pairs.collect::<Vec<_>>().join("&"));
         }
     }
@@ -80,7 +84,7 @@ impl Other {
         let ran = other(&["exec", "--output-limit", "1", "--", "echo", "words"]);
         let asked = other(&["exec", "--", "git", "push", "--force"]);
         Other {
-            job: job["job_id"].as_u64().unwrap(),
+            job: job["job_id"].as_u64().expect("a number"),
             exec: text(&ran["result"], "exec").to_owned(),
             approval: text(&asked["result"], "approval_id").to_owned(),
         }

@@ -1,29 +1,33 @@
-//! One simple command, once its words are known: which programs it runs, what they are, and what they touch.
+//! Judges one simple command by its words: its program, the commands that it runs, the paths that it names.
 
-use super::finding::{Finding, Touched};
+use super::finding::{Finding, NamedPath};
 use super::state::Judge;
 use crate::programs::{
-    self, Category, Known, Stdin, Unwrapped, carried, changes_later_words, evaluates, forbidden,
-    forbidden_path, is_known, normalise, on_input, path_arguments, unwrap,
+    self, Category, Effects, Stdin, Unwrapped, changes_later_words, code_on_stdin,
+    embedded_commands, evaluates, host_path, host_paths_in, is_known, normalise, path_arguments,
+    unwrap_command,
 };
-use crate::shell::{HOLE, Word, as_script, said};
+use crate::shell::{UNKNOWN, Word, command_text, word_text};
 
 impl Judge {
+    /// Checks words that are no command, such as the values of a loop or an array.
     pub fn check_paths(&mut self, text: &str, words: &[Word]) {
         let cwd = self.cwd.as_deref();
-        let places: Vec<String> = words.iter().flat_map(|w| forbidden(w, cwd)).collect();
-        if !places.is_empty() {
+        let host_paths: Vec<String> = words.iter().flat_map(|w| host_paths_in(w, cwd)).collect();
+        if !host_paths.is_empty() {
             let mut finding = Finding::about(text);
-            places.into_iter().for_each(|place| finding.reaches(place));
+            host_paths
+                .into_iter()
+                .for_each(|path| finding.touches_host(path));
             self.findings.push(finding);
         }
     }
 
-    /// A file opened for reading by a redirection.
-    pub fn opened(&mut self, file: &Word, finding: &mut Finding) {
-        self.touches(&file.text, file.glob, finding);
-        if let Some(place) = forbidden_path(&file.text, self.cwd.as_deref(), file.glob) {
-            finding.reaches(place);
+    /// Checks a file that a redirection opens for reading.
+    pub fn check_read(&mut self, file: &Word, finding: &mut Finding) {
+        self.note_path(&file.text, file.glob, finding);
+        if let Some(path) = host_path(&file.text, self.cwd.as_deref(), file.glob) {
+            finding.touches_host(path);
         }
         if ["/dev/tcp/", "/dev/udp/"]
             .iter()
@@ -33,25 +37,25 @@ impl Judge {
         }
     }
 
-    /// A file opened for writing by a redirection.
-    pub fn written(&mut self, file: &Word, finding: &mut Finding) {
-        self.opened(file, finding);
+    /// Checks a file that a redirection opens for writing.
+    pub fn check_write(&mut self, file: &Word, finding: &mut Finding) {
+        self.check_read(file, finding);
         let harmless = ["/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"];
         if !harmless.contains(&file.text.as_str()) {
             finding.add(Category::Mutating);
         }
     }
 
-    /// Judges one simple command, given its words and what its redirections already told.
-    pub fn simple_words(&mut self, words: Vec<Word>, stdin: Stdin, mut finding: Finding) {
-        let certain = |word: &&Word| !word.dynamic && !word.glob && word.others.is_empty();
-        finding.certain = words.iter().take_while(certain).count();
+    /// Judges one simple command. `finding` has what its redirections and assignments gave.
+    pub fn judge_words(&mut self, words: Vec<Word>, stdin: Stdin, mut finding: Finding) {
+        let is_certain = |word: &&Word| !word.dynamic && !word.glob && word.alternatives.is_empty();
+        finding.certain_words = words.iter().take_while(is_certain).count();
         finding.cwd.clone_from(&self.cwd);
-        let place = self.findings.len();
+        let position = self.findings.len();
         if let Some((program, arguments)) = words.split_first() {
-            self.program(program, arguments, &stdin, &mut finding);
+            self.judge_program(program, arguments, &stdin, &mut finding);
         }
-        finding.text = said(&words);
+        finding.text = command_text(&words);
         if finding.text.starts_with(char::is_whitespace)
             || finding.text.ends_with(char::is_whitespace)
         {
@@ -63,77 +67,88 @@ impl Judge {
         } else if finding.categories.iter().nth(1).is_some() {
             finding.categories.remove(Category::ReadOnly);
         }
-        self.findings.insert(place, finding);
+        self.findings.insert(position, finding);
     }
 
-    /// A command inside another one: its own finding, one level deeper.
-    pub fn nested(&mut self, words: Vec<Word>, stdin: Stdin) {
+    /// Judges a command that another one runs. It becomes a finding of its own.
+    pub fn judge_nested(&mut self, words: Vec<Word>, stdin: Stdin) {
         if self.enter() {
-            self.simple_words(words, stdin, Finding::default());
+            self.judge_words(words, stdin, Finding::default());
             self.leave();
         } else {
-            self.unparseable(&said(&words), "it is nested too deeply");
+            self.push_unparseable(&command_text(&words), "it is nested too deeply");
         }
     }
 
-    pub fn named(&mut self, program: &str, arguments: &[Word], stdin: &Stdin, found: &mut Finding) {
+    /// Judges a command whose program has this name.
+    pub fn judge_named(
+        &mut self,
+        program: &str,
+        arguments: &[Word],
+        stdin: &Stdin,
+        found: &mut Finding,
+    ) {
         let (name, standard) = self.program_name(program, found);
         if !standard {
             found.add(Category::Unknown);
-            found.foreign = true;
+            found.outside_system = true;
         }
         found.programs.push(name.to_owned());
         self.altered |= changes_later_words(name, arguments);
         for value in self.aliases.get(name).cloned().into_iter().flatten() {
-            self.instead(&value, arguments, stdin);
+            self.judge_alternative(&value, arguments, stdin);
         }
         if self.functions.contains(name) {
             return self.function_call(name, arguments, stdin, found);
         }
         if name == "alias" {
-            self.named_aliases(arguments);
+            self.define_aliases(arguments);
         }
-        if let Some(unwrapped) = unwrap(name, arguments, stdin) {
-            return self.unwrapped(name, arguments, unwrapped, found);
+        if let Some(unwrapped) = unwrap_command(name, arguments, stdin) {
+            return self.judge_unwrapped(name, arguments, unwrapped, found);
         }
-        let relies = evaluates(name, arguments);
-        if !relies.is_empty() {
-            let text = format!("{name} {}", said(arguments));
-            self.rely(relies, &text);
+        let assumes = evaluates(name, arguments);
+        if !assumes.is_empty() {
+            let text = format!("{name} {}", command_text(arguments));
+            self.assume(assumes, &text);
         }
-        self.builtins(name, arguments);
-        let mut known = programs::classify(name, arguments);
+        self.apply_builtin(name, arguments);
+        let mut effects = programs::classify(name, arguments);
         if let Stdin::Text(text) = stdin {
-            known = on_input(name, arguments, text, known);
+            effects = code_on_stdin(name, arguments, text, effects);
         }
-        known.scripts.extend(carried(name, arguments, stdin));
+        effects
+            .scripts
+            .extend(embedded_commands(name, arguments, stdin));
         if !standard {
-            // A program of the vault's own has no power over the boundary, whatever its name.
-            known.categories.remove(Category::HostEscapeRisk);
+            // A program in the vault has no rights over the sandbox, whatever its name.
+            effects.categories.remove(Category::HostEscapeRisk);
         }
         if matches!(name, "." | "source") && arguments.iter().any(is_stream) {
-            found.is_anything();
+            found.mark_any_command();
         }
-        self.known(known, found);
-        self.named_paths(&path_arguments(name, arguments), found);
+        self.add_effects(effects, found);
+        self.check_path_arguments(&path_arguments(name, arguments), found);
     }
 
-    /// The paths among a command's arguments.
-    fn named_paths(&self, paths: &[&Word], found: &mut Finding) {
+    /// Checks the arguments that may be paths.
+    fn check_path_arguments(&self, paths: &[&Word], found: &mut Finding) {
         let cwd = self.cwd.as_deref();
         for word in paths {
-            self.touches(&word.text, word.glob, found);
-            let mut places = forbidden(word, cwd);
-            for other in &word.others {
-                self.touches(other, false, found);
-                places.extend(forbidden(&Word::fixed(other), cwd));
+            self.note_path(&word.text, word.glob, found);
+            let mut host_paths = host_paths_in(word, cwd);
+            for other in &word.alternatives {
+                self.note_path(other, false, found);
+                host_paths.extend(host_paths_in(&Word::fixed(other), cwd));
             }
-            places.into_iter().for_each(|place| found.reaches(place));
+            host_paths
+                .into_iter()
+                .for_each(|path| found.touches_host(path));
         }
     }
 
-    /// Remembers a path, if a rule looks at paths.
-    fn touches(&self, text: &str, glob: bool, found: &mut Finding) {
+    /// Records a path, if a rule has a condition on paths.
+    fn note_path(&self, text: &str, glob: bool, found: &mut Finding) {
         if !self.look_at_paths {
             return;
         }
@@ -141,85 +156,95 @@ impl Judge {
             Some(option) => option.split_once('=').map_or("", |(_, value)| value),
             None => text,
         };
-        if let Some(path) = (!text.is_empty()).then(|| self.resolved(text)).flatten() {
-            found.touched.push(Touched { path, glob });
+        if let Some(path) = (!text.is_empty()).then(|| self.absolute(text)).flatten() {
+            found.named_paths.push(NamedPath { path, glob });
         }
     }
 
-    fn known(&mut self, known: Known, found: &mut Finding) {
-        found.categories.extend(known.categories.iter());
-        found.notes.extend(known.note);
-        if known.unseen {
-            found.is_anything();
+    fn add_effects(&mut self, effects: Effects, found: &mut Finding) {
+        found.categories.extend(effects.categories.iter());
+        found.notes.extend(effects.note);
+        if effects.runs_unknown {
+            found.mark_any_command();
         }
-        found.dynamic |= known.half_known;
-        for place in known.places {
-            found.reaches(place);
+        found.dynamic |= effects.unknown_subcommand;
+        for path in effects.host_paths {
+            found.touches_host(path);
         }
-        for script in known.scripts {
-            self.text(&script);
+        for script in effects.scripts {
+            self.judge_text(&script);
         }
     }
 
-    /// The function's body has been judged; its arguments may be a command that it runs.
+    /// Judges the call of a function. Its body is judged already; its arguments may be a command that it runs.
     fn function_call(&mut self, name: &str, args: &[Word], stdin: &Stdin, found: &mut Finding) {
         if is_known(name) {
-            let known = programs::classify(name, args);
-            self.known(known, found);
+            let effects = programs::classify(name, args);
+            self.add_effects(effects, found);
         }
         if args.first().is_some_and(|w| is_known(&w.text)) {
-            self.nested(args.to_vec(), stdin.clone());
+            self.judge_nested(args.to_vec(), stdin.clone());
         }
         found.altered = true;
         found.add(Category::ReadOnly);
     }
 
-    fn unwrapped(&mut self, name: &str, args: &[Word], inner: Unwrapped, found: &mut Finding) {
+    fn judge_unwrapped(
+        &mut self,
+        name: &str,
+        args: &[Word],
+        inner: Unwrapped,
+        found: &mut Finding,
+    ) {
         found.categories.extend(inner.categories);
         found.notes.extend(inner.note);
         if inner.dynamic {
-            found.is_anything();
+            found.mark_any_command();
             found.note("the commands it runs are known only when they run");
         }
         let own = &args[..inner.own_arguments.min(args.len())];
-        self.named_paths(&path_arguments(name, own), found);
+        self.check_path_arguments(&path_arguments(name, own), found);
         for word in &inner.assignments {
             if let Some((variable, value)) = word.text.split_once('=') {
                 let value = Word {
                     text: value.to_owned(),
                     ..word.clone()
                 };
-                self.assigned(variable, value, &[], found);
+                self.assign(variable, value, &[], found);
             }
         }
         for script in inner.scripts {
-            self.script(&script, found);
+            self.judge_script(&script, found);
         }
         for words in inner.commands {
-            self.nested(words, inner.stdin.clone());
+            self.judge_nested(words, inner.stdin.clone());
         }
     }
 
-    /// Shell text that a command is given. What is known of it only at run time may be any command.
-    pub fn script(&mut self, script: &Word, found: &mut Finding) {
+    /// Judges shell text that a command executes. A part that is known only at run time may be any command.
+    pub fn judge_script(&mut self, script: &Word, found: &mut Finding) {
         if script.dynamic {
             found.add(Category::Unknown);
         }
-        let open = script.vague && script.text.contains(HOLE);
-        let others = script.others.iter();
-        if open || script.unsure || others.clone().any(|other| other.contains(HOLE)) {
-            found.is_anything();
+        let open = script.any_text && script.text.contains(UNKNOWN);
+        let alternatives = script.alternatives.iter();
+        if open
+            || script.one_of_several
+            || alternatives.clone().any(|other| other.contains(UNKNOWN))
+        {
+            found.mark_any_command();
             found.note("the commands it runs are known only when they run");
         }
-        // A trap, an alias or an editor runs it later.
-        self.vars.repeat();
-        for text in others.chain([&script.text]) {
-            self.text(&as_script(&Word::fixed(text)));
+        // A trap, an alias or an editor runs the text later.
+        self.vars.enter_repeated();
+        for text in alternatives.chain([&script.text]) {
+            self.judge_text(&word_text(&Word::fixed(text)));
         }
-        self.vars.end_repeat();
+        self.vars.leave_repeated();
     }
 
-    pub fn resolved(&self, path: &str) -> Option<String> {
+    /// The absolute path, if the directory is known.
+    pub fn absolute(&self, path: &str) -> Option<String> {
         if let Some(rest) = path.strip_prefix("~/") {
             return Some(normalise(&format!("{}/{rest}", programs::HOME)));
         }
@@ -234,7 +259,7 @@ impl Judge {
     }
 }
 
-/// What another command writes, or nobody knows: `<(…)` and its kin.
+/// Whether a file is a device or a pipe, as `<(…)` is, whose content is not known.
 fn is_stream(word: &Word) -> bool {
     word.text.starts_with("/dev/")
 }

@@ -7,24 +7,24 @@ use crate::programs::{Category, evaluates, may_hold_commands};
 use crate::shell::{Mode, Unreadable, read};
 
 impl Judge {
-    pub fn test(&mut self, test: &ExtendedTestExpr) -> Result<(), Unreadable> {
+    pub fn judge_test(&mut self, test: &ExtendedTestExpr) -> Result<(), Unreadable> {
         match test {
             ExtendedTestExpr::And(a, b) | ExtendedTestExpr::Or(a, b) => {
-                self.test(a)?;
-                self.test(b)
+                self.judge_test(a)?;
+                self.judge_test(b)
             }
             ExtendedTestExpr::Not(inner) | ExtendedTestExpr::Parenthesized(inner) => {
-                self.test(inner)
+                self.judge_test(inner)
             }
             ExtendedTestExpr::UnaryTest(predicate, word) => {
-                self.tested(&word.value)?;
-                self.tested_name(predicate, &word.value)
+                self.judge_test_word(&word.value)?;
+                self.judge_tested_name(predicate, &word.value)
             }
             ExtendedTestExpr::BinaryTest(predicate, left, right) => {
                 for word in [left, right] {
-                    self.tested(&word.value)?;
+                    self.judge_test_word(&word.value)?;
                     if compares_numbers(predicate) {
-                        self.evaluated(&word.value, Mode::Pattern)?;
+                        self.evaluate(&word.value, Mode::Pattern)?;
                     }
                 }
                 Ok(())
@@ -32,23 +32,23 @@ impl Judge {
         }
     }
 
-    /// A word inside `[[ ]]`; arithmetic tests evaluate even quoted text.
-    fn tested(&mut self, source: &str) -> Result<(), Unreadable> {
-        // A pattern may hold a process substitution, which the parser takes for plain text.
+    /// Judges a word inside `[[ ]]`. Arithmetic tests evaluate even quoted text.
+    fn judge_test_word(&mut self, source: &str) -> Result<(), Unreadable> {
+        // A pattern may have a process substitution, which the parser takes for plain text.
         if source.contains("<(") || source.contains(">(") {
             return Err(Unreadable);
         }
-        for word in self.words(source, Mode::Pattern)? {
+        for word in self.read_words(source, Mode::Pattern)? {
             if may_hold_commands(&word) {
-                self.remark(source, Category::Unknown);
+                self.push_finding(source, Category::Unknown);
             }
         }
-        self.remark("[[", Category::ReadOnly);
+        self.push_finding("[[", Category::ReadOnly);
         Ok(())
     }
 
     /// `[[ -v name ]]` evaluates a subscript.
-    fn tested_name(&mut self, test: &UnaryPredicate, source: &str) -> Result<(), Unreadable> {
+    fn judge_tested_name(&mut self, test: &UnaryPredicate, source: &str) -> Result<(), Unreadable> {
         use UnaryPredicate::{ShellVariableIsSetAndAssigned, ShellVariableIsSetAndNameRef};
         if !matches!(
             test,
@@ -57,14 +57,14 @@ impl Judge {
             return Ok(());
         }
         for word in read(source, &self.pieces, &self.vars, Mode::Pattern)?.words {
-            self.rely(evaluates("unset", &[word]), source);
+            self.assume(evaluates("unset", &[word]), source);
         }
         Ok(())
     }
 
-    pub fn expression(&mut self, source: &str) -> Result<(), Unreadable> {
-        self.evaluated(source, Mode::Text)?;
-        self.remark("((", Category::ReadOnly);
+    pub fn judge_expression(&mut self, source: &str) -> Result<(), Unreadable> {
+        self.evaluate(source, Mode::Text)?;
+        self.push_finding("((", Category::ReadOnly);
         Ok(())
     }
 }

@@ -1,41 +1,41 @@
-//! What was found out about each command, and the decision that follows from it.
+//! What is found out about one command.
 
 use std::sync::Arc;
 
 use crate::programs::{Categories, Category};
-use crate::shell::{Word, as_script};
+use crate::shell::{Word, word_text};
 
-/// What was found out about one simple command.
+/// What is known about one simple command, or about something beside the commands.
 #[derive(Debug, Default)]
 pub(crate) struct Finding {
     pub text: String,
     pub words: Vec<Word>,
-    /// How many of the first words are known for certain.
-    pub certain: usize,
-    /// The bare names that its program may have.
+    /// How many of the first words are certain: neither unknown, nor patterns, nor one of several values.
+    pub certain_words: usize,
+    /// The names that its program may have, without directories.
     pub programs: Vec<String>,
-    /// The program is not from where the system keeps programs.
-    pub foreign: bool,
+    /// The program is not in a directory of the system or of a toolchain.
+    pub outside_system: bool,
     /// Something in the request changes what its words mean.
     pub altered: bool,
     pub categories: Categories,
     pub unparseable: bool,
     /// The program's name is known only at run time.
     pub dynamic: bool,
-    /// The same for its arguments: it may be any command, or several.
-    pub anything: bool,
-    /// The places of the host that it reaches for.
-    pub places: Vec<String>,
-    /// The paths it names, if a rule looks at paths.
-    pub touched: Vec<Touched>,
-    /// Where it runs, if that is known.
+    /// Its arguments are known only at run time, too: it may be any command, or several.
+    pub any_command: bool,
+    /// The paths of the host that it names.
+    pub host_paths: Vec<String>,
+    /// All paths that it names, if a rule has a condition on paths.
+    pub named_paths: Vec<NamedPath>,
+    /// Its working directory, if that is known.
     pub cwd: Option<Arc<str>>,
     pub notes: Vec<String>,
 }
 
 /// A path that a command names.
 #[derive(Debug)]
-pub(crate) struct Touched {
+pub(crate) struct NamedPath {
     pub path: String,
     pub glob: bool,
 }
@@ -48,18 +48,18 @@ impl Finding {
         }
     }
 
-    /// Text that may run any command.
-    pub fn anything(text: &str) -> Finding {
-        let mut finding = Finding::about(&as_script(&Word::fixed(text)));
-        finding.is_anything();
+    /// A finding about text that may run any command.
+    pub fn any_command(text: &str) -> Finding {
+        let mut finding = Finding::about(&word_text(&Word::fixed(text)));
+        finding.mark_any_command();
         finding
             .note("bash evaluates this text, and the commands in it are known only when they run");
         finding
     }
 
-    /// It runs commands that are known only when they run.
-    pub fn is_anything(&mut self) {
-        (self.dynamic, self.anything) = (true, true);
+    /// Records that it runs commands that are known only when they run.
+    pub fn mark_any_command(&mut self) {
+        (self.dynamic, self.any_command) = (true, true);
         self.add(Category::Unknown);
     }
 
@@ -71,9 +71,9 @@ impl Finding {
         self.notes.push(note.into());
     }
 
-    pub fn reaches(&mut self, place: String) {
+    pub fn touches_host(&mut self, path: String) {
         self.add(Category::HostEscapeRisk);
-        self.note(format!("{place} belongs to the host, not to the vault"));
-        self.places.push(place);
+        self.note(format!("{path} belongs to the host, not to the vault"));
+        self.host_paths.push(path);
     }
 }

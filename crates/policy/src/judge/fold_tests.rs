@@ -1,4 +1,4 @@
-//! Folding against parsing whole: whatever the text, both must find the same.
+//! Folded text and text that is parsed whole give equal findings.
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -7,7 +7,7 @@ use super::request::{CommandForm, Network, Request};
 use super::state::{Judge, Parsing};
 use crate::shell::{fold, mask, run_of};
 
-/// Everything found in the text, as text.
+/// All findings on the text, printed.
 fn found(text: &str, parsing: Parsing) -> String {
     let request = Request {
         command: CommandForm::Shell(text),
@@ -20,7 +20,7 @@ fn found(text: &str, parsing: Parsing) -> String {
     format!("{:#?}", judge.findings(&request))
 }
 
-/// Statements: plain ones, ones that only look plain, and frames around others (`%`).
+/// Statements: plain ones, ones that only look plain, and ones with others in them (`%`).
 const STATEMENTS: &[&str] = &[
     "ls -la src",
     "git push origin main",
@@ -139,7 +139,7 @@ proptest! {
     }
 }
 
-/// The property above would hold as well if nothing were ever folded.
+/// The property above would also hold if nothing were ever folded.
 #[test]
 fn what_is_plain_is_folded() {
     let left = |text: &str| {

@@ -14,5 +14,5 @@ mod variables;
 
 pub use request::{CommandForm, Network, Request};
 
-pub(crate) use finding::{Finding, Touched};
+pub(crate) use finding::{Finding, NamedPath};
 pub(crate) use state::Judge;

@@ -1,23 +1,23 @@
-//! What is asked.
+//! What a decision is asked about.
 
-/// What is asked: a command, where it would run, and what it would be given.
+/// A command, its directory, its network and its variables.
 #[derive(Debug, Clone)]
 pub struct Request<'a> {
     pub command: CommandForm<'a>,
     pub cwd: &'a [u8],
     pub network: Network,
-    /// The variables the caller asked for, not the whole environment that is built.
+    /// The variables that the caller or the vault sets. The rest of the environment is generated.
     pub env: &'a [(Vec<u8>, Vec<u8>)],
 }
 
-/// The two ways to state a command.
+/// A command as a list of words or as shell text.
 #[derive(Debug, Clone, Copy)]
 pub enum CommandForm<'a> {
     Argv(&'a [Vec<u8>]),
     Shell(&'a str),
 }
 
-/// The network the command would have.
+/// The network that the command gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
     None,

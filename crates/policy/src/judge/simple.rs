@@ -1,4 +1,4 @@
-//! Simple commands: their words, assignments and redirections, as the parser or the folding cut them.
+//! Simple commands: their words, assignments and redirections, from the parser or from folded text.
 
 use brush_parser::ast::{
     self, AssignmentName, AssignmentValue, CommandPrefixOrSuffixItem as Item, IoFileRedirectKind,
@@ -9,11 +9,11 @@ use super::finding::Finding;
 use super::state::Judge;
 use crate::programs::Stdin;
 use crate::shell::{
-    HOLE, Mode, NUMBER, Piece, Redirection, Step, Unreadable, Word, as_script, is_number, marked,
-    shown,
+    Mode, NUMBER, Piece, Redirection, Step, UNKNOWN, Unreadable, Word, is_number, marked, to_text,
+    word_text,
 };
 
-/// What has been read of a simple command.
+/// The parts of a simple command that have been read.
 struct Gathered {
     words: Vec<Word>,
     assigned: Vec<(String, Word)>,
@@ -33,8 +33,8 @@ impl Gathered {
 }
 
 impl Judge {
-    /// Judges one simple command; returns what the next one of the pipeline reads.
-    pub(crate) fn simple(
+    /// Judges one simple command. Returns the standard input of the next one in the pipeline.
+    pub(crate) fn judge_simple(
         &mut self,
         simple: &SimpleCommand,
         stdin: Stdin,
@@ -46,45 +46,47 @@ impl Judge {
                     let assigned = self.assignment(assignment)?;
                     gathered.assigned.push(assigned);
                 }
-                other => self.item(other, &mut gathered)?,
+                other => self.add_item(other, &mut gathered)?,
             }
         }
         if let Some(name) = &simple.word_or_name {
-            self.words_into(&name.value, &mut gathered.words)?;
+            self.read_words_into(&name.value, &mut gathered.words)?;
         }
         for item in simple.suffix.iter().flat_map(|s| &s.0) {
-            self.item(item, &mut gathered)?;
+            self.add_item(item, &mut gathered)?;
         }
         let output = echo_output(&gathered.words, &gathered.stdin);
-        self.gathered(gathered);
+        self.judge_gathered(gathered);
         Ok(output)
     }
 
-    /// Judges a run of plain commands.
-    pub(crate) fn run(&mut self, steps: &[Step<'_>]) -> Result<(), Unreadable> {
+    /// Judges a folded run of plain commands.
+    pub(crate) fn judge_run(&mut self, steps: &[Step<'_>]) -> Result<(), Unreadable> {
         let mut gathered = Gathered::new(Stdin::Inherited);
         for step in steps {
             match *step {
-                Step::Word(word) => self.words_into(word, &mut gathered.words)?,
+                Step::Word(word) => self.read_words_into(word, &mut gathered.words)?,
                 Step::Assign { name, value } => {
-                    let value = self.single(value)?;
+                    let value = self.read_one(value)?;
                     gathered.assigned.push((name.to_owned(), value));
                 }
-                Step::Redirect { kind, target } => self.redirected(kind, target, &mut gathered)?,
+                Step::Redirect { kind, target } => {
+                    self.add_redirection(kind, target, &mut gathered)?
+                }
                 Step::End { piped } => {
                     let output = match piped {
                         true => echo_output(&gathered.words, &gathered.stdin),
                         false => Stdin::Inherited,
                     };
                     let next = Gathered::new(output);
-                    self.gathered(std::mem::replace(&mut gathered, next));
+                    self.judge_gathered(std::mem::replace(&mut gathered, next));
                 }
             }
         }
         Ok(())
     }
 
-    fn gathered(&mut self, gathered: Gathered) {
+    fn judge_gathered(&mut self, gathered: Gathered) {
         let Gathered {
             words,
             assigned,
@@ -92,18 +94,18 @@ impl Judge {
             stdin,
         } = gathered;
         for (name, value) in assigned {
-            self.assigned(&name, value, &words, &mut finding);
+            self.assign(&name, value, &words, &mut finding);
         }
-        self.simple_words(words, stdin, finding);
+        self.judge_words(words, stdin, finding);
     }
 
-    fn item(&mut self, item: &Item, gathered: &mut Gathered) -> Result<(), Unreadable> {
+    fn add_item(&mut self, item: &Item, gathered: &mut Gathered) -> Result<(), Unreadable> {
         match item {
-            Item::IoRedirect(redirect) => self.redirect(redirect, gathered)?,
-            Item::Word(word) => self.words_into(&word.value, &mut gathered.words)?,
+            Item::IoRedirect(redirect) => self.add_redirect(redirect, gathered)?,
+            Item::Word(word) => self.read_words_into(&word.value, &mut gathered.words)?,
             Item::AssignmentWord(assignment, word) => match &assignment.value {
                 AssignmentValue::Scalar(_) => {
-                    self.words_into(&word.value, &mut gathered.words)?;
+                    self.read_words_into(&word.value, &mut gathered.words)?;
                 }
                 AssignmentValue::Array(_) => {
                     let (name, _) = self.assignment(assignment)?;
@@ -111,7 +113,7 @@ impl Judge {
                 }
             },
             Item::ProcessSubstitution(_, subshell) => {
-                self.subshell(&subshell.list, None)?;
+                self.walk_subshell(&subshell.list, None)?;
                 gathered.words.push(Word::fixed("/dev/fd/63"));
             }
         }
@@ -122,24 +124,24 @@ impl Judge {
         let name = match &assignment.name {
             AssignmentName::VariableName(name) => name.clone(),
             AssignmentName::ArrayElementName(name, index) => {
-                self.evaluated(index, Mode::Text)?;
+                self.evaluate(index, Mode::Text)?;
                 name.clone()
             }
         };
         let value = match &assignment.value {
-            AssignmentValue::Scalar(word) => self.single(&word.value)?,
+            AssignmentValue::Scalar(word) => self.read_one(&word.value)?,
             AssignmentValue::Array(elements) => {
-                let mut vague = false;
+                let mut any_text = false;
                 for (key, value) in elements {
                     key.as_ref()
-                        .map_or(Ok(()), |key| self.evaluated(&key.value, Mode::Text))?;
-                    let values = self.words(&value.value, self.mode)?;
-                    let number = |word: &Word| is_number(&word.text, word.vague);
-                    vague |= !values.iter().all(number);
+                        .map_or(Ok(()), |key| self.evaluate(&key.value, Mode::Text))?;
+                    let values = self.read_words(&value.value, self.mode)?;
+                    let number = |word: &Word| is_number(&word.text, word.any_text);
+                    any_text |= !values.iter().all(number);
                     self.check_paths(&name, &values);
                 }
                 Word {
-                    vague,
+                    any_text,
                     ..Word::unknown()
                 }
             }
@@ -151,21 +153,21 @@ impl Judge {
         Ok((name, value))
     }
 
-    /// What `name+=value` makes of a variable.
+    /// The value of a variable after `name+=value`.
     fn appended(&self, name: &str, value: Word) -> Word {
         let known = self.vars.get(name).and_then(|values| values.split_last());
-        let unknown = HOLE.to_string();
+        let unknown = UNKNOWN.to_string();
         let (before, earlier) = known.unwrap_or((&unknown, &[]));
         Word {
-            text: format!("{}{}", shown(before), value.text),
-            dynamic: value.dynamic || before.contains([HOLE, NUMBER]),
-            vague: value.vague || before.contains(HOLE),
-            unsure: value.unsure || !earlier.is_empty(),
+            text: format!("{}{}", to_text(before), value.text),
+            dynamic: value.dynamic || before.contains([UNKNOWN, NUMBER]),
+            any_text: value.any_text || before.contains(UNKNOWN),
+            one_of_several: value.one_of_several || !earlier.is_empty(),
             ..value
         }
     }
 
-    pub(crate) fn redirect_list(
+    pub(crate) fn judge_redirects(
         &mut self,
         redirects: Option<&RedirectList>,
     ) -> Result<(), Unreadable> {
@@ -174,13 +176,13 @@ impl Judge {
         };
         let mut gathered = Gathered::new(Stdin::Inherited);
         for redirect in &redirects.0 {
-            self.redirect(redirect, &mut gathered)?;
+            self.add_redirect(redirect, &mut gathered)?;
         }
-        self.simple_words(Vec::new(), Stdin::Inherited, gathered.finding);
+        self.judge_words(Vec::new(), Stdin::Inherited, gathered.finding);
         Ok(())
     }
 
-    fn redirect(
+    fn add_redirect(
         &mut self,
         redirect: &IoRedirect,
         gathered: &mut Gathered,
@@ -190,7 +192,7 @@ impl Judge {
                 IoFileRedirectTarget::Fd(_) => return Ok(()),
                 IoFileRedirectTarget::ProcessSubstitution(_, subshell) => {
                     gathered.stdin = Stdin::Piped;
-                    return self.subshell(&subshell.list, None);
+                    return self.walk_subshell(&subshell.list, None);
                 }
                 IoFileRedirectTarget::Filename(word) | IoFileRedirectTarget::Duplicate(word) => {
                     (redirection(kind), word)
@@ -198,40 +200,40 @@ impl Judge {
             },
             IoRedirect::OutputAndError(word, _) => (Redirection::Write, word),
             IoRedirect::HereString(_, word) => (Redirection::Text, word),
-            // Masked text has none of these.
+            // Masked text has no here-documents.
             IoRedirect::HereDocument(..) => return Err(Unreadable),
         };
-        self.redirected(kind, &word.value, gathered)
+        self.add_redirection(kind, &word.value, gathered)
     }
 
-    fn redirected(
+    fn add_redirection(
         &mut self,
         kind: Redirection,
         source: &str,
         gathered: &mut Gathered,
     ) -> Result<(), Unreadable> {
         if kind == Redirection::Text {
-            gathered.stdin = self.input_text(source)?;
+            gathered.stdin = self.read_input(source)?;
             return Ok(());
         }
-        let word = self.single(source)?;
+        let word = self.read_one(source)?;
         match kind {
             Redirection::Read => {
                 gathered.stdin = match word.text.starts_with("/dev/") || word.dynamic {
                     true => Stdin::Piped,
                     false => Stdin::File,
                 };
-                self.opened(&word, &mut gathered.finding);
+                self.check_read(&word, &mut gathered.finding);
             }
             Redirection::DuplicateInput => gathered.stdin = Stdin::Piped,
             Redirection::DuplicateOutput if is_descriptor(&word.text) => {}
-            _ => self.written(&word, &mut gathered.finding),
+            _ => self.check_write(&word, &mut gathered.finding),
         }
         Ok(())
     }
 
-    /// A here-string, or the mark of a here-document.
-    fn input_text(&mut self, source: &str) -> Result<Stdin, Unreadable> {
+    /// The text of a here-string, or of the here-document that a mark stands for.
+    fn read_input(&mut self, source: &str) -> Result<Stdin, Unreadable> {
         let document = source
             .chars()
             .next()
@@ -240,11 +242,11 @@ impl Judge {
         Ok(Stdin::Text(match document {
             Some(Piece::Document { body, expands }) => {
                 if expands {
-                    self.words(&body, Mode::Text)?;
+                    self.read_words(&body, Mode::Text)?;
                 }
                 body
             }
-            _ => as_script(&self.single(source)?),
+            _ => word_text(&self.read_one(source)?),
         }))
     }
 }
@@ -266,7 +268,7 @@ fn is_descriptor(text: &str) -> bool {
             .all(|b| b.is_ascii_digit())
 }
 
-/// What `echo`, `printf` or `cat` of a here-document pass down the pipe, if it is known.
+/// The output of `echo`, `printf`, or `cat` of a here-document, if it is known.
 fn echo_output(words: &[Word], stdin: &Stdin) -> Stdin {
     let Some((name, arguments)) = words.split_first() else {
         return Stdin::Piped;
@@ -282,7 +284,7 @@ fn echo_output(words: &[Word], stdin: &Stdin) -> Stdin {
         ("echo" | "printf", _) => {
             let text: Vec<String> = arguments
                 .iter()
-                .map(as_script)
+                .map(word_text)
                 .skip_while(|t| matches!(t.as_str(), "-n" | "-e" | "-ne" | "-en"))
                 .collect();
             Stdin::Text(unescaped(&text.join(" ")))
@@ -296,13 +298,13 @@ fn unescaped(text: &str) -> String {
     text.replace("\\n", "\n").replace("\\t", "\t")
 }
 
-/// What `printf` makes of plain directives; anything else is not known.
+/// The output of `printf` with plain directives. With others it is not known.
 fn printed(arguments: &[Word]) -> Stdin {
     let Some((format, values)) = arguments.split_first() else {
         return Stdin::Piped;
     };
-    let format = unescaped(&as_script(format));
-    let mut values = values.iter().map(as_script).peekable();
+    let format = unescaped(&word_text(format));
+    let mut values = values.iter().map(word_text).peekable();
     let mut text = String::new();
     loop {
         let mut pieces = format.split('%');
@@ -315,7 +317,7 @@ fn printed(arguments: &[Word]) -> Stdin {
                     text.push_str(&piece[1..]);
                     consumed = true;
                 }
-                // `%%` leaves an empty piece, and the next one follows the sign.
+                // `%%` gives an empty piece, and the next piece follows the percent sign.
                 None => text.extend(["%", pieces.next().unwrap_or_default()]),
                 Some(_) => return Stdin::Piped,
             }

@@ -1,4 +1,4 @@
-//! The judge: walks over one request, keeps what is known so far, and turns findings into a decision.
+//! The state of judging one request, and the passes over it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -6,47 +6,49 @@ use std::sync::Arc;
 
 use super::finding::Finding;
 use super::request::{CommandForm, Request};
-use super::variables::Later;
-use crate::programs::{self, Category, Stdin, forbidden_path};
-use crate::shell::{Mode, Numbers, Piece, Reliance, Vars, Word};
+use super::variables::LaterValues;
+use crate::programs::{self, Category, Stdin, host_path};
+use crate::shell::{Assumptions, Mode, NumericVars, Piece, Vars, Word};
 
-/// Nested commands (substitutions, wrappers, scripts in arguments) beyond this depth are refused.
+/// Commands nested deeper than this (substitutions, wrappers, scripts in arguments) are refused.
 const DEEPEST: usize = 16;
-/// Nested commands in one request beyond this number are refused.
+/// More nested commands than this in one request are refused.
 const MOST_NESTED: usize = 1000;
-/// Requests that do not come to rest in so many passes are not understood.
+/// A request that needs more passes than this may run any command.
 const MOST_PASSES: usize = 4;
 
 /// How shell text is parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Parsing {
-    /// Plain commands are folded out of it first.
+    /// Plain commands are folded out of it before the parser reads it.
     Folded,
-    /// The same, but something could not be read: the request has to be judged anew.
+    /// Folded text could not be read, so the request is judged again without folding.
     Misfolded,
     Whole,
 }
 
+/// Judges one request: what is known at the current point of it, and the findings so far.
 pub(crate) struct Judge {
     pub parsing: Parsing,
-    /// The directory, as long as it is known.
+    /// The working directory, as long as it is known.
     pub cwd: Option<Arc<str>>,
     pub vars: Rc<Vars>,
     pub functions: BTreeSet<String>,
-    /// What the names of aliases may stand for.
+    /// The possible values of each alias.
     pub aliases: BTreeMap<String, Vec<String>>,
     pub mode: Mode,
-    /// What was cut out of the text being walked.
+    /// What the marks in the current text stand for.
     pub pieces: Vec<Piece>,
-    /// Something changes what later words mean: a variable, an alias, a script that is read in.
+    /// Something changes what later words mean: a variable, an alias, a sourced script.
     pub altered: bool,
+    /// A rule has a condition on paths, so all paths that commands name are recorded.
     pub look_at_paths: bool,
     depth: usize,
     nested: usize,
     /// Bytes of shell text parsed so far.
     pub parsed: usize,
-    pub numbers: Numbers,
-    pub later: Later,
+    pub numbers: NumericVars,
+    pub later: LaterValues,
     pub findings: Vec<Finding>,
 }
 
@@ -72,51 +74,51 @@ impl Judge {
             depth: 0,
             nested: 0,
             parsed: 0,
-            numbers: Numbers::default(),
-            later: Later::default(),
+            numbers: NumericVars::default(),
+            later: LaterValues::default(),
             findings: Vec::new(),
         }
     }
 
-    /// All that is to be found out about a request. It is judged anew when something shows only at its end: that it was
-    /// folded wrongly, or that a loop or a function sees values of variables that are set below it.
+    /// All findings on a request. It is judged again if a pass shows that folded text could not be read, or that a
+    /// loop or a function reads variables that are set below it.
     pub fn findings(self, request: &Request) -> Vec<Finding> {
-        let mut judged = self.judged(request);
+        let mut judged = self.one_pass(request);
         for _ in 0..MOST_PASSES {
-            let later = judged.later.unseen();
+            let later = judged.later.next_pass();
             if judged.parsing != Parsing::Misfolded && later.is_none() {
                 return judged.findings;
             }
-            let mut anew = Judge::new(request, judged.look_at_paths);
-            anew.parsing = match judged.parsing {
+            let mut next = Judge::new(request, judged.look_at_paths);
+            next.parsing = match judged.parsing {
                 Parsing::Misfolded => Parsing::Whole,
                 parsing => parsing,
             };
-            anew.later = later.unwrap_or_default();
-            judged = anew.judged(request);
+            next.later = later.unwrap_or_default();
+            judged = next.one_pass(request);
         }
-        judged.findings.push(Finding::anything("…"));
+        judged.findings.push(Finding::any_command("…"));
         judged.findings
     }
 
-    fn judged(mut self, request: &Request) -> Judge {
+    fn one_pass(mut self, request: &Request) -> Judge {
         self.later.seed(&mut self.vars);
-        self.surroundings(request);
+        self.judge_environment(request);
         match request.command {
-            CommandForm::Shell(text) => self.text(text),
-            CommandForm::Argv([]) => self.unparseable("", "there is no command"),
+            CommandForm::Shell(text) => self.judge_text(text),
+            CommandForm::Argv([]) => self.push_unparseable("", "there is no command"),
             CommandForm::Argv(argv) if argv.iter().any(|a| a.contains(&0)) => {
-                self.unparseable("", "an argument holds a NUL byte");
+                self.push_unparseable("", "an argument has a NUL byte");
             }
             CommandForm::Argv(argv) => {
                 let words = argv.iter().map(|a| Word::fixed(String::from_utf8_lossy(a)));
-                self.simple_words(words.collect(), Stdin::Inherited, Finding::default());
+                self.judge_words(words.collect(), Stdin::Inherited, Finding::default());
             }
         }
         let (functions, altered) = (&self.functions, self.altered);
         let replaced = |program: &str| altered || functions.contains(program);
-        for text in std::mem::take(&mut self.numbers).spoiled(replaced) {
-            self.findings.push(Finding::anything(&text));
+        for text in std::mem::take(&mut self.numbers).violated(replaced) {
+            self.findings.push(Finding::any_command(&text));
         }
         if self.altered {
             for finding in &mut self.findings {
@@ -126,24 +128,24 @@ impl Judge {
         self
     }
 
-    /// The directory and the variables that the request brings along.
-    fn surroundings(&mut self, request: &Request) {
+    /// Judges the directory and the variables of the request.
+    fn judge_environment(&mut self, request: &Request) {
         let cwd = String::from_utf8_lossy(request.cwd);
-        if let Some(place) = forbidden_path(&cwd, None, false) {
+        if let Some(path) = host_path(&cwd, None, false) {
             let mut finding = Finding::about(&format!("cd {cwd}"));
-            finding.reaches(place);
+            finding.touches_host(path);
             self.findings.push(finding);
         }
         for (name, value) in request.env {
             let name = String::from_utf8_lossy(name);
             let value = Word::fixed(String::from_utf8_lossy(value));
             let mut finding = Finding::about(&format!("{name}=…"));
-            self.assigned(&name, value, &[], &mut finding);
-            self.beside(finding);
+            self.assign(&name, value, &[], &mut finding);
+            self.push_if_any(finding);
         }
     }
 
-    /// Goes one level deeper; false when that is too deep.
+    /// Enters a nested command. False when it is nested too deeply.
     pub fn enter(&mut self) -> bool {
         self.depth += 1;
         self.nested += 1;
@@ -158,7 +160,7 @@ impl Judge {
         self.depth -= 1;
     }
 
-    pub fn unparseable(&mut self, text: &str, why: &str) {
+    pub fn push_unparseable(&mut self, text: &str, why: &str) {
         let mut finding = Finding::about(text);
         finding.unparseable = true;
         finding.add(Category::Unknown);
@@ -166,22 +168,22 @@ impl Judge {
         self.findings.push(finding);
     }
 
-    /// What was found about something beside the commands, if it is anything.
-    pub fn beside(&mut self, finding: Finding) {
+    /// Adds a finding about something beside the commands, if it has any category.
+    pub fn push_if_any(&mut self, finding: Finding) {
         if !finding.categories.is_empty() {
             self.findings.push(finding);
         }
     }
 
-    /// Text that bash evaluates again.
-    pub fn rely(&mut self, reliance: Reliance, text: &str) {
-        if !reliance.is_empty() && !self.numbers.rely(reliance, text) {
-            self.findings.push(Finding::anything(text));
+    /// Records what must hold for text that bash evaluates a second time.
+    pub fn assume(&mut self, assumptions: Assumptions, text: &str) {
+        if !assumptions.is_empty() && !self.numbers.assume(assumptions, text) {
+            self.findings.push(Finding::any_command(text));
         }
     }
 
-    /// A finding about something that is not a simple command.
-    pub fn remark(&mut self, text: &str, category: Category) {
+    /// Adds a finding about something that is not a simple command.
+    pub fn push_finding(&mut self, text: &str, category: Category) {
         let mut finding = Finding::about(text);
         finding.add(category);
         self.findings.push(finding);

@@ -1,4 +1,4 @@
-//! Variables: what they are given, what that changes, and what a loop or a function sees of it.
+//! Variables: their values, and what assigning them changes.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -6,38 +6,39 @@ use std::sync::Arc;
 
 use super::finding::Finding;
 use super::state::Judge;
-use crate::programs::{self, Category, Meaning, changes_meaning, forbidden, meaning};
+use crate::programs::{self, Category, Meaning, host_paths_in, is_special_variable, meaning};
 use crate::shell::{
-    HOLE, NUMBER, Vars, Word, as_script, is_always_number, is_number, is_number_value, name_prefix,
+    NUMBER, UNKNOWN, Vars, Word, is_always_number, is_number, is_number_value, name_prefix,
+    word_text,
 };
 
-/// Values remembered for one variable.
+/// Values kept for one variable.
 const MOST_VALUES: usize = 8;
 
-/// Values that text above their assignment may see: in a loop it runs again, and a function runs when it is called.
+/// Values that text above their assignment may read: a loop runs again, and a function runs when it is called.
 #[derive(Debug, Default)]
-pub(crate) struct Later {
-    /// The values that were known from the beginning.
+pub(crate) struct LaterValues {
+    /// Values that this pass has had from its beginning.
     known: BTreeMap<String, Vec<String>>,
     found: BTreeMap<String, Vec<String>>,
 }
 
-impl Later {
-    /// Gives variables the values that they get below.
+impl LaterValues {
+    /// Gives variables the values that a former pass found.
     pub fn seed(&self, vars: &mut Rc<Vars>) {
         for (name, values) in &self.known {
             Rc::make_mut(vars).insert(name.clone(), values.clone());
         }
     }
 
-    /// A variable was given a value; `None` when it is not known which.
-    fn note(&mut self, vars: &Vars, name: &str, value: Option<&str>) {
-        let Some(known) = vars.was_read(name).filter(|_| name != "_") else {
+    /// Records the value that a variable is given. `None` when it is not known.
+    fn record(&mut self, vars: &Vars, name: &str, value: Option<&str>) {
+        let Some(known) = vars.read_in_repeated(name).filter(|_| name != "_") else {
             return;
         };
-        let unknown = HOLE.to_string();
+        let unknown = UNKNOWN.to_string();
         let value = value.unwrap_or(&unknown);
-        // What was unknown already cannot be less known.
+        // An unknown value adds nothing to a variable that was unknown when it was read.
         if !known && value == unknown {
             return;
         }
@@ -51,13 +52,13 @@ impl Later {
         let found = self.found.entry(name.to_owned()).or_default();
         match found.len() < MOST_VALUES {
             true => found.push(value.to_owned()),
-            // One that is left out may have been anything.
+            // A value that is dropped here counts as unknown.
             false => found[0] = unknown,
         }
     }
 
-    /// What has to be known from the beginning in another pass; `None` when all was.
-    pub fn unseen(&mut self) -> Option<Later> {
+    /// The values for the beginning of another pass. `None` when this pass had them all.
+    pub fn next_pass(&mut self) -> Option<LaterValues> {
         if self.found.is_empty() {
             return None;
         }
@@ -65,83 +66,84 @@ impl Later {
         for (name, mut values) in std::mem::take(&mut self.found) {
             known.entry(name).or_default().append(&mut values);
         }
-        Some(Later {
+        Some(LaterValues {
             known,
-            ..Later::default()
+            ..LaterValues::default()
         })
     }
 }
 
 impl Judge {
-    /// A variable set before or beside a command.
-    pub fn assigned(&mut self, name: &str, value: Word, words: &[Word], finding: &mut Finding) {
+    /// Assigns a variable, before a command or by itself.
+    pub fn assign(&mut self, name: &str, value: Word, words: &[Word], finding: &mut Finding) {
         let reads_fields = words.first().is_some_and(|w| w.text == "read") && name == "IFS";
-        if changes_meaning(name) && !reads_fields {
+        if is_special_variable(name) && !reads_fields {
             let script = value.text.trim();
             if !matches!(script, "" | "cat" | "true" | "less") || name == "PATH" {
                 self.altered = true;
                 finding.add(Category::Unknown);
                 finding.note(format!("{name} changes what other commands do"));
             }
-            self.matters(name, &value, finding);
+            self.check_special_variable(name, &value, finding);
         } else {
-            let places = forbidden(&value, None).into_iter();
-            places.for_each(|place| finding.reaches(place));
+            let host_paths = host_paths_in(&value, None).into_iter();
+            host_paths.for_each(|path| finding.touches_host(path));
         }
-        let number = is_number(&value.text, value.vague);
+        let number = is_number(&value.text, value.any_text);
         self.numbers.set(name, number);
         if !number {
-            self.later.note(&self.vars, name, Some(&value.text));
+            self.later.record(&self.vars, name, Some(&value.text));
         }
         if !number && is_always_number(name) {
-            self.findings.push(Finding::anything(&format!("{name}=…")));
+            self.findings
+                .push(Finding::any_command(&format!("{name}=…")));
         }
         let text = match number {
-            true => value.text.replace(HOLE, NUMBER.encode_utf8(&mut [0; 4])),
+            true => value.text.replace(UNKNOWN, NUMBER.encode_utf8(&mut [0; 4])),
             false => value.text,
         };
-        for other in value.others {
-            self.later.note(&self.vars, name, Some(&other));
-            self.value(name, other, MOST_VALUES);
+        for other in value.alternatives {
+            self.later.record(&self.vars, name, Some(&other));
+            self.add_value(name, other, MOST_VALUES);
         }
-        if value.unsure {
-            self.later.note(&self.vars, name, None);
-            self.value(name, HOLE.to_string(), MOST_VALUES);
+        if value.one_of_several {
+            self.later.record(&self.vars, name, None);
+            self.add_value(name, UNKNOWN.to_string(), MOST_VALUES);
         }
-        self.value(name, text, MOST_VALUES);
+        self.add_value(name, text, MOST_VALUES);
     }
 
-    /// The value of a variable that programs look at.
-    fn matters(&mut self, name: &str, value: &Word, finding: &mut Finding) {
+    /// Judges the value of a variable that changes what programs do.
+    fn check_special_variable(&mut self, name: &str, value: &Word, finding: &mut Finding) {
         let script = value.text.trim();
-        let open = value.vague && script.contains(HOLE);
+        let open = value.any_text && script.contains(UNKNOWN);
         match meaning(name) {
             Some(Meaning::Command) if !script.is_empty() => {
-                self.script(value, finding);
+                self.judge_script(value, finding);
             }
             Some(Meaning::Prompt) => {
-                self.prompt(value, finding);
+                self.judge_prompt(value, finding);
             }
-            Some(Meaning::Options) if open => finding.is_anything(),
-            // What these hold are the shell's own tables of names and programs.
-            _ if matches!(name, "BASH_ALIASES" | "BASH_CMDS") => finding.is_anything(),
+            Some(Meaning::Options) if open => finding.mark_any_command(),
+            // These are the shell's tables of aliases and program paths.
+            _ if matches!(name, "BASH_ALIASES" | "BASH_CMDS") => finding.mark_any_command(),
             _ if name.starts_with("BASH_FUNC_") => match open {
-                true => finding.is_anything(),
-                false => self.text(&format!("f{script}")),
+                true => finding.mark_any_command(),
+                false => self.judge_text(&format!("f{script}")),
             },
             _ => {
-                let lines = programs::within(script);
-                lines.iter().for_each(|line| self.text(line));
+                let lines = programs::commands_in(script);
+                lines.iter().for_each(|line| self.judge_text(line));
             }
         }
     }
 
-    /// `alias name=value`: the name stands for the value, and what follows it.
-    pub fn named_aliases(&mut self, arguments: &[Word]) {
+    /// Records the values of `alias name=value`.
+    pub fn define_aliases(&mut self, arguments: &[Word]) {
         for word in arguments {
             if let Some((name, value)) = word.text.split_once('=') {
                 let values = self.aliases.entry(name.to_owned()).or_default();
-                // An alias of its own name means the program.
+                // In the value of an alias, its own name means the program.
                 if value.split_whitespace().next() != Some(name) && values.len() < MOST_VALUES {
                     values.push(value.to_owned());
                 }
@@ -149,61 +151,61 @@ impl Judge {
         }
     }
 
-    /// A prompt is expanded whenever it is shown, its escapes first.
-    fn prompt(&mut self, value: &Word, finding: &mut Finding) {
+    /// Judges a prompt. The shell expands it whenever it prints it, after its escapes.
+    fn judge_prompt(&mut self, value: &Word, finding: &mut Finding) {
         let text = value.text.as_str();
         let octal = |pair: &[u8]| pair[0] == b'\\' && pair[1].is_ascii_digit();
         if value.dynamic || text.as_bytes().windows(2).any(octal) {
-            finding.is_anything();
+            finding.mark_any_command();
         }
         if text.contains(['$', '`']) {
-            self.vars.repeat();
-            self.text(&format!(": \"{}\"", as_script(&Word::fixed(text))));
-            self.vars.end_repeat();
+            self.vars.enter_repeated();
+            self.judge_text(&format!(": \"{}\"", word_text(&Word::fixed(text))));
+            self.vars.leave_repeated();
         }
     }
 
-    fn value(&mut self, name: &str, value: String, most: usize) {
-        // `$_` is how text says that something is not known.
+    fn add_value(&mut self, name: &str, value: String, most: usize) {
+        // `$_` stands for unknown text and must stay unknown.
         if name == "_" {
             return;
         }
-        let values = Rc::make_mut(&mut self.vars).of(name);
+        let values = Rc::make_mut(&mut self.vars).entry(name);
         values.retain(|known| *known != value);
         if values.len() >= most {
-            // One that is left out may have been anything.
-            values[0] = HOLE.to_string();
+            // A value that is dropped here counts as unknown.
+            values[0] = UNKNOWN.to_string();
             values.remove(1);
         }
         values.push(value);
     }
 
-    /// A loop gives a variable these values, one after the other.
-    pub fn becomes(&mut self, name: &str, values: Vec<String>) {
+    /// Assigns the values of a loop to its variable.
+    pub fn assign_each(&mut self, name: &str, values: Vec<String>) {
         let most = MOST_VALUES + values.len();
         for value in values {
             let number = is_number_value(&value);
             self.numbers.set(name, number);
             if !number {
-                self.later.note(&self.vars, name, Some(&value));
+                self.later.record(&self.vars, name, Some(&value));
             }
-            self.value(name, value, most);
+            self.add_value(name, value, most);
         }
     }
 
-    /// A variable has a value that only a run can tell.
-    pub fn forget(&mut self, name: &str, number: bool) {
+    /// Assigns a value that is known only at run time.
+    pub fn assign_unknown(&mut self, name: &str, number: bool) {
         self.numbers.set(name, number);
         if !number {
-            self.later.note(&self.vars, name, None);
+            self.later.record(&self.vars, name, None);
         }
         if self.vars.contains_key(name) {
             Rc::make_mut(&mut self.vars).remove(name);
         }
     }
 
-    /// An argument of `read` and its kin: a name, or an option that a name may be joined to.
-    fn fills(&mut self, argument: &str) {
+    /// Assigns the variable that an argument of `read` or the like names, perhaps behind an option in the same word.
+    fn assign_from_input(&mut self, argument: &str) {
         let joined = usize::from(argument.starts_with('-')) * argument.len();
         let ends = (2..joined).filter_map(|at| argument.get(at..));
         for name in [argument].into_iter().chain(ends) {
@@ -213,21 +215,21 @@ impl Judge {
             }
             let runs = meaning(variable).is_some_and(|meaning| meaning != Meaning::Setting);
             if runs {
-                self.findings.push(Finding::anything(variable));
+                self.findings.push(Finding::any_command(variable));
             }
-            self.forget(variable, false);
+            self.assign_unknown(variable, false);
         }
     }
 
-    /// Shell builtins that change what later words mean.
-    pub fn builtins(&mut self, name: &str, arguments: &[Word]) {
+    /// Applies a builtin that changes the directory or variables.
+    pub fn apply_builtin(&mut self, name: &str, arguments: &[Word]) {
         match name {
             "cd" | "pushd" => {
                 let target = arguments.iter().find(|w| !w.text.starts_with('-'));
                 self.cwd = match target {
                     None => Some(programs::HOME.into()),
-                    Some(w) if w.dynamic && w.text.contains(HOLE) => None,
-                    Some(w) => self.resolved(&w.text).map(Arc::from),
+                    Some(w) if w.dynamic && w.text.contains(UNKNOWN) => None,
+                    Some(w) => self.absolute(&w.text).map(Arc::from),
                 };
             }
             "popd" => self.cwd = None,
@@ -239,8 +241,8 @@ impl Judge {
                             ..word.clone()
                         };
                         let mut finding = Finding::about(&word.text);
-                        self.assigned(variable, value, &[], &mut finding);
-                        self.beside(finding);
+                        self.assign(variable, value, &[], &mut finding);
+                        self.push_if_any(finding);
                     }
                 }
             }
@@ -254,7 +256,9 @@ impl Judge {
                     .first()
                     .is_none_or(|word| !word.text.starts_with("-v")) => {}
             "read" | "mapfile" | "readarray" | "getopts" | "printf" | "wait" => {
-                arguments.iter().for_each(|word| self.fills(&word.text));
+                arguments
+                    .iter()
+                    .for_each(|word| self.assign_from_input(&word.text));
             }
             _ => {}
         }

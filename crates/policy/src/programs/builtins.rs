@@ -1,55 +1,55 @@
-//! Builtins of the shell: what they evaluate of their arguments, and what they change for later words.
+//! Builtins of the shell that evaluate their arguments, or change what later words mean.
 
 use super::options::is_option;
-use super::vocabulary::{changes_meaning, listed};
-use crate::shell::{HOLE, Reliance, Word, expression, is_number, name};
+use super::vocabulary::{is_special_variable, listed};
+use crate::shell::{Assumptions, UNKNOWN, Word, expression, is_number, name};
 
-/// The same for words that have been expanded.
-fn name_word(word: &Word) -> Reliance {
+/// The assumptions of an expanded word that is a variable's name.
+fn name_word(word: &Word) -> Assumptions {
     match word.dynamic {
-        true => Reliance::unknown(),
+        true => Assumptions::unknown(),
         false => name(&word.text),
     }
 }
 
-fn expression_word(word: &Word, text: &str) -> Reliance {
-    match word.dynamic && !is_number(text, word.vague) {
-        true => Reliance::unknown(),
-        false => expression(&text.replace(HOLE, "0")),
+fn expression_word(word: &Word, text: &str) -> Assumptions {
+    match word.dynamic && !is_number(text, word.any_text) {
+        true => Assumptions::unknown(),
+        false => expression(&text.replace(UNKNOWN, "0")),
     }
 }
 
-/// What a builtin of the shell evaluates again of its arguments.
-pub(crate) fn evaluates(program: &str, args: &[Word]) -> Reliance {
-    let mut reliance = Reliance::default();
+/// The assumptions of the arguments that a builtin evaluates a second time.
+pub(crate) fn evaluates(program: &str, args: &[Word]) -> Assumptions {
+    let mut assumptions = Assumptions::default();
     match program {
         "let" => args
             .iter()
-            .for_each(|word| reliance.add(expression_word(word, &word.text))),
-        "declare" | "local" | "typeset" => declared(args, &mut reliance),
+            .for_each(|word| assumptions.add(expression_word(word, &word.text))),
+        "declare" | "local" | "typeset" => declared(args, &mut assumptions),
         "read" => {
             let valued = &["-d", "-i", "-n", "-N", "-p", "-t", "-u"];
-            named(args, valued, &mut reliance);
+            named(args, valued, &mut assumptions);
         }
-        "unset" => named(args, &[], &mut reliance),
-        "wait" => waited(args, &mut reliance),
+        "unset" => named(args, &[], &mut assumptions),
+        "wait" => waited(args, &mut assumptions),
         "mapfile" | "readarray" | "compgen" | "complete" => {
-            reliance.unknown = args.iter().any(Word::starts_unknown);
+            assumptions.unknown = args.iter().any(Word::starts_unknown);
         }
-        "printf" => printed(args, &mut reliance),
-        "test" | "[" => tested(args, &mut reliance),
+        "printf" => printed(args, &mut assumptions),
+        "test" | "[" => tested(args, &mut assumptions),
         _ => {}
     }
-    reliance
+    assumptions
 }
 
-/// `declare` and its kin: `-i` evaluates the value, `-n` the name that a later use means.
-fn declared(args: &[Word], reliance: &mut Reliance) {
+/// `declare` and the like: `-i` evaluates the value, `-n` makes a later use evaluate a name.
+fn declared(args: &[Word], assumptions: &mut Assumptions) {
     let is = |option: &str| {
         args.iter()
             .any(|word| !word.text.starts_with("--") && is_option(word, &[option]))
     };
-    reliance.unknown |= is("-n") || args.iter().any(Word::starts_unknown);
+    assumptions.unknown |= is("-n") || args.iter().any(Word::starts_unknown);
     let integer = is("-i");
     for word in args
         .iter()
@@ -59,19 +59,19 @@ fn declared(args: &[Word], reliance: &mut Reliance) {
             Some((left, value)) => (left.trim_end_matches('+'), Some(value)),
             None => (word.text.as_str(), None),
         };
-        reliance.add(name(left));
+        assumptions.add(name(left));
         if integer {
             let array = value.is_some_and(|value| value.starts_with('('));
-            reliance.unknown |= array && word.dynamic;
-            reliance.evaluating.push(left.to_owned());
+            assumptions.unknown |= array && word.dynamic;
+            assumptions.evaluating.push(left.to_owned());
             let value = value.filter(|_| !array).unwrap_or_default();
-            reliance.add(expression_word(word, value));
+            assumptions.add(expression_word(word, value));
         }
     }
 }
 
-/// Arguments that are names, but for options and the values of some.
-fn named(args: &[Word], valued: &[&str], reliance: &mut Reliance) {
+/// Arguments that are names, except options and the values of some options.
+fn named(args: &[Word], valued: &[&str], assumptions: &mut Assumptions) {
     let mut skip = false;
     for word in args {
         if std::mem::take(&mut skip) {
@@ -79,15 +79,15 @@ fn named(args: &[Word], valued: &[&str], reliance: &mut Reliance) {
         }
         skip = valued.contains(&word.text.as_str());
         if !word.text.starts_with('-') {
-            reliance.add(name_word(word));
+            assumptions.add(name_word(word));
         }
     }
 }
 
-/// `wait -p NAME`, also as one word.
-fn waited(args: &[Word], reliance: &mut Reliance) {
+/// `wait -p NAME` and `wait -pNAME`.
+fn waited(args: &[Word], assumptions: &mut Assumptions) {
     for (i, word) in args.iter().enumerate() {
-        reliance.unknown |= word.starts_unknown() && !is_number(&word.text, word.vague);
+        assumptions.unknown |= word.starts_unknown() && !is_number(&word.text, word.any_text);
         let joined = word
             .text
             .strip_prefix("-p")
@@ -95,10 +95,10 @@ fn waited(args: &[Word], reliance: &mut Reliance) {
         match joined {
             Some("") => {
                 let next = args.get(i + 1).map(name_word);
-                reliance.add(next.unwrap_or_default());
+                assumptions.add(next.unwrap_or_default());
             }
-            Some(attached) => reliance.add(match word.dynamic {
-                true => Reliance::unknown(),
+            Some(attached) => assumptions.add(match word.dynamic {
+                true => Assumptions::unknown(),
                 false => name(attached),
             }),
             None => {}
@@ -107,23 +107,23 @@ fn waited(args: &[Word], reliance: &mut Reliance) {
 }
 
 /// `printf -v NAME`.
-fn printed(args: &[Word], reliance: &mut Reliance) {
+fn printed(args: &[Word], assumptions: &mut Assumptions) {
     let Some((first, rest)) = args.split_first() else {
         return;
     };
-    // The format may be an option after all.
-    let open = first.starts_unknown() && !is_number(&first.text, first.vague);
-    reliance.unknown |= open && (first.spreads || !rest.is_empty());
+    // The format is not known, so it may be an option.
+    let open = first.starts_unknown() && !is_number(&first.text, first.any_text);
+    assumptions.unknown |= open && (first.may_split || !rest.is_empty());
     match first.text.strip_prefix("-v") {
-        Some("") => reliance.add(rest.first().map(name_word).unwrap_or_default()),
-        Some(attached) if !first.dynamic => reliance.add(name(attached)),
-        Some(_) => reliance.unknown = true,
+        Some("") => assumptions.add(rest.first().map(name_word).unwrap_or_default()),
+        Some(attached) if !first.dynamic => assumptions.add(name(attached)),
+        Some(_) => assumptions.unknown = true,
         None => {}
     }
 }
 
-/// `test -v NAME`, and words that may turn out to be that.
-fn tested(args: &[Word], reliance: &mut Reliance) {
+/// `test -v NAME`, and words that may be an operator.
+fn tested(args: &[Word], assumptions: &mut Assumptions) {
     let args = match args.split_last() {
         Some((last, before)) if last.text == "]" => before,
         _ => args,
@@ -138,28 +138,28 @@ fn tested(args: &[Word], reliance: &mut Reliance) {
     for (i, word) in args.iter().enumerate() {
         let next = args.get(i + 1);
         match word.text.as_str() {
-            "-v" | "-R" => reliance.add(next.map(name_word).unwrap_or_default()),
-            _ if is_number(&word.text, word.vague) => {}
+            "-v" | "-R" => assumptions.add(next.map(name_word).unwrap_or_default()),
+            _ if is_number(&word.text, word.any_text) => {}
             _ => {
                 let operator = word.starts_unknown() && next.is_some_and(|next| !binary(next));
-                reliance.unknown |= word.spreads || operator;
+                assumptions.unknown |= word.may_split || operator;
             }
         }
     }
 }
 
-/// Builtins after which a later word may mean something else than it says.
+/// Whether a builtin may change what later words mean: an alias, a sourced script, a special variable.
 pub(crate) fn changes_later_words(name: &str, arguments: &[Word]) -> bool {
-    let sets = |word: &Word| word.dynamic || changes_meaning(&word.text);
+    let sets = |word: &Word| word.dynamic || is_special_variable(&word.text);
     match name {
         "." | "alias" | "enable" | "source" => !arguments.is_empty(),
         "eval" => arguments
             .iter()
-            .any(|word| word.dynamic || !word.others.is_empty()),
+            .any(|word| word.dynamic || !word.alternatives.is_empty()),
         "hash" => arguments.iter().any(|word| word.text.starts_with('-')),
         "declare" | "export" | "local" | "readonly" | "typeset" => arguments.iter().any(|word| {
             let nameref = word.text.starts_with('-') && word.text.contains('n');
-            nameref || word.text.starts_with(HOLE)
+            nameref || word.text.starts_with(UNKNOWN)
         }),
         "printf" if arguments.first().is_none_or(|word| word.text != "-v") => false,
         "getopts" | "mapfile" | "printf" | "read" | "readarray" | "unset" => {

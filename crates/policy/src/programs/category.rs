@@ -1,4 +1,4 @@
-//! What a command is, as far as its text tells, and sets of it.
+//! Categories of commands, and sets of them.
 
 use std::fmt;
 
@@ -47,7 +47,7 @@ impl fmt::Display for Category {
     }
 }
 
-/// A set of categories, one bit each: every command of a script has two of them.
+/// A set of categories, one bit each.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Categories(u8);
 

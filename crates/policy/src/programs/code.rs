@@ -1,10 +1,10 @@
-//! Programs given as arguments: what sed, awk and the interpreters would do.
+//! Code in arguments: scripts of sed, awk, Python and other interpreters.
 
-use super::carriers::{strict_tail, within};
 use super::category::Category::*;
-use super::commands::{Known, is_known, unversioned};
+use super::commands::{Effects, is_known, unversioned};
+use super::embedded::{commands_in, tail_command};
 use super::options::is_option;
-use super::paths::forbidden_in_code;
+use super::paths::host_paths_in_code;
 use crate::shell::{Word, parses};
 
 /// Whether a `sed` command line writes nothing but its output.
@@ -22,7 +22,7 @@ pub(crate) fn sed_reads(args: &[Word]) -> bool {
         } else if word.starts_unknown() || is_option(word, &["-i", "--in-place", "-f", "--file"]) {
             return false;
         } else if text.starts_with('-') && text.len() > 1 {
-            // `-es/a/b/` and `--expression=…` are rare: not worth reading.
+            // `-es/a/b/` and `--expression=…` are rare, and count as a change.
             if is_option(word, &["-e", "--expression"]) {
                 return false;
             }
@@ -38,7 +38,7 @@ pub(crate) fn sed_reads(args: &[Word]) -> bool {
         .all(|word| !word.dynamic && sed_script_reads(&word.text))
 }
 
-/// Whether a script has the shell run what it reads: `s/a/b/e`, or `e` alone.
+/// Whether a script executes its input as shell text: `s/a/b/e`, or `e` alone.
 pub(crate) fn sed_executes(args: &[Word]) -> bool {
     args.iter().any(|word| {
         let alone = |command: &str| {
@@ -50,7 +50,7 @@ pub(crate) fn sed_executes(args: &[Word]) -> bool {
     })
 }
 
-/// Whether a script holds a substitution with the flag `e`.
+/// Whether a script has a substitution with the flag `e`.
 fn executing_substitution(script: &str) -> bool {
     let starts = script.match_indices('s').map(|(at, _)| &script[at + 1..]);
     starts.into_iter().any(|text| {
@@ -65,7 +65,7 @@ fn executing_substitution(script: &str) -> bool {
     })
 }
 
-/// Reads a script command by command; whatever is not plainly harmless counts as a change.
+/// Whether every command of a script is known to write nothing but the output.
 fn sed_script_reads(script: &str) -> bool {
     let mut rest = script;
     loop {
@@ -143,7 +143,7 @@ fn skip_delimited(text: &str, delimiter: char) -> Option<&str> {
 }
 
 /// `awk`: its program may write files and run commands.
-pub(crate) fn awk(args: &[Word]) -> Known {
+pub(crate) fn awk(args: &[Word]) -> Effects {
     let mut skip = false;
     let mut program = None;
     for word in args {
@@ -154,19 +154,19 @@ pub(crate) fn awk(args: &[Word]) -> Known {
         if matches!(text, "-v" | "-F") {
             skip = true;
         } else if word.starts_unknown() {
-            return Known::unseen();
+            return Effects::unknown_commands();
         } else if text.starts_with('-') && !text.starts_with("-F") && !text.starts_with("-v") {
-            return Known::is(&[Mutating]);
+            return Effects::of(&[Mutating]);
         } else if !text.starts_with('-') {
             program = Some(word);
             break;
         }
     }
     let Some(program) = program else {
-        return Known::is(&[Mutating]);
+        return Effects::of(&[Mutating]);
     };
     if program.starts_unknown() {
-        return Known::unseen();
+        return Effects::unknown_commands();
     }
     let code = program.text.as_str();
     let pipes = code.replace("||", "").contains('|');
@@ -176,24 +176,24 @@ pub(crate) fn awk(args: &[Word]) -> Known {
             .iter()
             .any(|s| code.contains(s))
     {
-        return Known {
-            places: forbidden_in_code(&strings(code).join(" ")),
-            ..Known::is(&[ReadOnly])
+        return Effects {
+            host_paths: host_paths_in_code(&strings(code).join(" ")),
+            ..Effects::of(&[ReadOnly])
         };
     }
-    let mut known = inspected(code, Known::is(&[Mutating]));
+    let mut effects = inspect(code, Effects::of(&[Mutating]));
     for word in args {
-        known.scripts.extend(within(&word.text));
+        effects.scripts.extend(commands_in(&word.text));
     }
-    known
+    effects
 }
 
 /// An interpreter: a script, a module, or code on the command line.
-pub(crate) fn interpreter(name: &str, args: &[Word]) -> Known {
+pub(crate) fn interpreter(name: &str, args: &[Word]) -> Effects {
     if args.is_empty() {
-        return Known::is(&[Interactive]);
+        return Effects::of(&[Interactive]);
     }
-    let mut known = Known::is(&[Mutating]);
+    let mut effects = Effects::of(&[Mutating]);
     for (i, word) in args.iter().enumerate() {
         let text = word.text.as_str();
         if let Some(joined) = code_option(name, text) {
@@ -204,21 +204,21 @@ pub(crate) fn interpreter(name: &str, args: &[Word]) -> Known {
                     ..word.clone()
                 },
             };
-            known = executed(&code, &args[i + 1..], known);
+            effects = inspect_option(&code, &args[i + 1..], effects);
         } else if text == "-m" && name == "python" {
-            // `-m timeit -s code`, `-m pdb -c code`: a module may well take code.
+            // A module may take code: `-m timeit -s code`, `-m pdb -c code`.
             let all = args[i + 1..].iter();
-            return all.fold(known, |known, word| inspected(&word.text, known));
+            return all.fold(effects, |effects, word| inspect(&word.text, effects));
         } else if text.ends_with("setup.py") && args.iter().any(|w| w.text == "upload") {
-            known.categories.extend([Publishing, Networked]);
+            effects.categories.extend([Publishing, Networked]);
         } else if !text.starts_with('-') && name != "deno" {
             break;
         }
     }
-    known
+    effects
 }
 
-/// Whether an option is followed by code: what of it is joined to the option.
+/// If an option takes code: the part of the code in the same word.
 fn code_option<'t>(name: &str, text: &'t str) -> Option<&'t str> {
     let long = ["--eval", "--print"]
         .into_iter()
@@ -238,7 +238,7 @@ fn code_option<'t>(name: &str, text: &'t str) -> Option<&'t str> {
     let cluster = text
         .strip_prefix('-')
         .filter(|rest| !rest.starts_with('-'))?;
-    // `-i.bak`, `-Mmodule` and python's `-Wignore` take the rest of the word, whatever letters are in it.
+    // `-i.bak`, `-Mmodule` and python's `-Wignore` take the rest of the word as their value.
     let takes_rest = |c: char| match name {
         "python" => matches!(c, 'W' | 'X' | 'm'),
         _ => !c.is_ascii_alphanumeric() || c.is_ascii_uppercase(),
@@ -247,39 +247,39 @@ fn code_option<'t>(name: &str, text: &'t str) -> Option<&'t str> {
     let at = cluster.find(|c| letters.contains(c) || taken(c))?;
     let rest = &cluster[at..];
     let joined = rest.strip_prefix(|c| letters.contains(c))?;
-    // `-pe` is two letters of node, and code to no one.
+    // In node's `-pe`, the `e` is another option and not code.
     Some(match joined.chars().all(|c| letters.contains(c)) {
         true => "",
         false => joined,
     })
 }
 
-/// Code on the command line, and the arguments it may make a command of.
-fn executed(code: &Word, args: &[Word], known: Known) -> Known {
+/// Inspects code on the command line, and the arguments that it may run as a command.
+fn inspect_option(code: &Word, args: &[Word], effects: Effects) -> Effects {
     if code.starts_unknown() {
-        return Known::unseen();
+        return Effects::unknown_commands();
     }
-    let mut known = inspected(&code.text, known);
+    let mut effects = inspect(&code.text, effects);
     let arguments = ["ARGV", "argv", "$@", "Deno.args"];
     if arguments.iter().any(|name| code.text.contains(name)) {
-        known.scripts.extend(strict_tail(args));
+        effects.scripts.extend(tail_command(args));
     }
-    known
+    effects
 }
 
-/// An interpreter that is given its program on its input.
-pub(crate) fn on_input(name: &str, args: &[Word], text: &str, known: Known) -> Known {
+/// Inspects the code that an interpreter reads from its standard input.
+pub(crate) fn code_on_stdin(name: &str, args: &[Word], text: &str, effects: Effects) -> Effects {
     let reads = args.iter().all(|word| word.text.starts_with('-'));
     match unversioned(name) {
         "python" | "perl" | "ruby" | "node" | "nodejs" | "php" | "lua" if reads => {
-            inspected(text, Known::is(&[Mutating]))
+            inspect(text, Effects::of(&[Mutating]))
         }
-        _ => known,
+        _ => effects,
     }
 }
 
-/// Words in program text that open a connection.
-const CONNECTS: &[&str] = &[
+/// Words in code that open a network connection.
+const NETWORK_WORDS: &[&str] = &[
     "urllib",
     "requests.",
     "http.client",
@@ -303,8 +303,8 @@ const CONNECTS: &[&str] = &[
     "/inet/",
 ];
 
-/// Words in program text that run other programs.
-const RUNS: &[&str] = &[
+/// Words in code that run other programs.
+const EXEC_WORDS: &[&str] = &[
     "system",
     "exec",
     "popen",
@@ -319,32 +319,32 @@ const RUNS: &[&str] = &[
     "|",
 ];
 
-/// Longer lists of words than this are not tried from each of their words.
+/// How many strings are tried as the first word of a command.
 const MOST_LISTS: usize = 16;
 
-/// Looks into program text for places of the host, connections and commands.
-fn inspected(code: &str, mut known: Known) -> Known {
-    known.places.extend(forbidden_in_code(code));
-    if CONNECTS.iter().any(|word| code.contains(word)) {
-        known.categories.insert(Networked);
+/// Looks for paths of the host, network connections and commands in code.
+fn inspect(code: &str, mut effects: Effects) -> Effects {
+    effects.host_paths.extend(host_paths_in_code(code));
+    if NETWORK_WORDS.iter().any(|word| code.contains(word)) {
+        effects.categories.insert(Networked);
     }
-    if RUNS.iter().any(|word| code.contains(word)) {
+    if EXEC_WORDS.iter().any(|word| code.contains(word)) {
         let literals = strings(code);
-        // A list of words, as `run(["curl", "x"])` has it, is also tried as one command.
+        // A list such as `run(["curl", "x"])` is also tried as one command.
         let lists = (0..literals.len().min(MOST_LISTS)).map(|i| literals[i..].join(" "));
         let lists: Vec<String> = lists.collect();
         let commands = literals.into_iter().chain(lists);
-        // Only what reads as a command counts: a string may be any text.
-        known.scripts.extend(within(code));
-        known.scripts.extend(commands.filter(|text| {
+        // A string may be any text. It counts only if it can be parsed as a command of a known program.
+        effects.scripts.extend(commands_in(code));
+        effects.scripts.extend(commands.filter(|text| {
             let name = text.split_whitespace().next().unwrap_or_default();
             is_known(name.rsplit('/').next().unwrap_or(name)) && parses(text)
         }));
     }
-    known
+    effects
 }
 
-/// The quoted strings of a program, roughly: quotes of all kinds, no nesting.
+/// The quoted strings of code: all kinds of quotes, without nesting.
 pub(crate) fn strings(code: &str) -> Vec<String> {
     let mut found = Vec::new();
     let mut rest = code;

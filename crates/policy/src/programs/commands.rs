@@ -2,50 +2,51 @@
 
 use std::sync::LazyLock;
 
-use super::carriers::within;
 use super::category::Categories;
 use super::category::Category::{self, *};
+use super::embedded::commands_in;
 use super::options::is_option;
 use super::paths::is_toolchain;
 use super::vocabulary::{
-    DESTROYERS, ESCAPERS, NETWORKERS, Names, READERS, TALKERS, WRITERS, listed, purpose,
+    DESTRUCTIVE, HOST_ESCAPE, INTERACTIVE, MUTATING, NETWORKED, Names, READ_ONLY, category_of,
+    listed,
 };
 use super::{code, git, tools};
-use crate::shell::{HOLE, Word, glob_matches};
+use crate::shell::{UNKNOWN, Word, glob_matches};
 
-/// What is known about a command.
+/// What a command does.
 #[derive(Debug, Default)]
-pub(crate) struct Known {
+pub(crate) struct Effects {
     pub categories: Categories,
     pub note: Option<String>,
-    /// Places of the host that it names.
-    pub places: Vec<String>,
+    /// Paths of the host that it names.
+    pub host_paths: Vec<String>,
     /// Shell text that it would run.
     pub scripts: Vec<String>,
-    /// It runs commands that nobody can see before.
-    pub unseen: bool,
-    /// Which of a tool's commands it is shows only when it runs.
-    pub half_known: bool,
+    /// It runs commands that are known only when they run.
+    pub runs_unknown: bool,
+    /// The subcommand of the tool is known only at run time.
+    pub unknown_subcommand: bool,
 }
 
-impl Known {
-    pub fn unseen() -> Known {
-        Known {
-            unseen: true,
-            ..Known::is(&[Mutating])
+impl Effects {
+    pub fn unknown_commands() -> Effects {
+        Effects {
+            runs_unknown: true,
+            ..Effects::of(&[Mutating])
         }
     }
 
-    pub fn is(categories: &[Category]) -> Known {
-        Known {
+    pub fn of(categories: &[Category]) -> Effects {
+        Effects {
             categories: categories.iter().copied().collect(),
-            ..Known::default()
+            ..Effects::default()
         }
     }
 }
 
-/// Programs that read unless one of these options is given, or an argument that may be one.
-const READERS_BUT: &[(&str, &[&str])] = &[
+/// Programs that only read unless one of these options, or an argument that may be one, is given.
+const READ_ONLY_UNLESS: &[(&str, &[&str])] = &[
     ("date", &["-s", "--set"]),
     ("fd", &["-x", "-X", "--exec", "--exec-batch"]),
     ("file", &["-C", "--compile"]),
@@ -60,59 +61,60 @@ const READERS_BUT: &[(&str, &[&str])] = &[
     ("yq", &["-i", "--inplace"]),
 ];
 
-/// Programs that `special` and the wrappers know.
+/// Programs that `special` and `wrappers` know.
 const SPECIAL: &str = "awk bash dd env git gsed nawk rm rsync scp sed sh sudo tar unlink";
 
 /// Classifies a command that runs no other command.
-pub(crate) fn classify(name: &str, args: &[Word]) -> Known {
+pub(crate) fn classify(name: &str, args: &[Word]) -> Effects {
     if asks_for_help(name, args) {
-        return Known::is(&[ReadOnly]);
+        return Effects::of(&[ReadOnly]);
     }
-    if let Some(known) = tools::classify(name, args).or_else(|| special(name, args)) {
-        return known;
+    if let Some(effects) = tools::classify(name, args).or_else(|| special(name, args)) {
+        return effects;
     }
     let name = unversioned(name);
-    let categories = match purpose(name) {
+    let categories = match category_of(name) {
         Some(category) => [category],
-        None => match READERS_BUT.iter().find(|(n, _)| *n == name) {
+        None => match READ_ONLY_UNLESS.iter().find(|(n, _)| *n == name) {
             Some((_, options)) if changes(name, args, options) => [Mutating],
             Some(_) => [ReadOnly],
             None => [Unknown],
         },
     };
-    let note = (categories == [HostEscapeRisk])
-        .then(|| format!("{name} only makes sense at the boundary, and is no use inside it"));
-    Known {
+    let note = (categories == [HostEscapeRisk]).then(|| {
+        format!("{name} administers the host or the sandbox, and does not work inside one")
+    });
+    Effects {
         note,
-        ..Known::is(&categories)
+        ..Effects::of(&categories)
     }
 }
 
-/// Programs with a mind of their own.
-fn special(name: &str, args: &[Word]) -> Option<Known> {
+/// Programs whose category depends on their arguments.
+fn special(name: &str, args: &[Word]) -> Option<Effects> {
     let has = |options: &[&str]| args.iter().any(|w| is_option(w, options));
     Some(match unversioned(name) {
         "git" | "hub" => git::classify(args),
         name if name.starts_with("git-") => {
-            // `git-push` is how git itself calls `git push`.
+            // git calls `git push` as `git-push`.
             let subcommand = Word::fixed(&name["git-".len()..]);
             git::classify(&[&[subcommand], args].concat())
         }
         "rm" | "unlink" => {
             let hard = has(&["-r", "-R", "-f", "--recursive", "--force"])
                 || args.iter().any(|w| w.glob || w.starts_unknown());
-            Known::is(if hard { &[Destructive] } else { &[Mutating] })
+            Effects::of(if hard { &[Destructive] } else { &[Mutating] })
         }
-        "dd" if args.iter().any(|w| w.text.starts_with("of=")) => Known::is(&[Destructive]),
-        "dd" => Known::is(&[ReadOnly]),
-        "sed" | "gsed" if code::sed_executes(args) => Known {
+        "dd" if args.iter().any(|w| w.text.starts_with("of=")) => Effects::of(&[Destructive]),
+        "dd" => Effects::of(&[ReadOnly]),
+        "sed" | "gsed" if code::sed_executes(args) => Effects {
             scripts: args
                 .iter()
-                .flat_map(|word| within(&word.text.replace(['/', '|', ',', '#'], " ")))
+                .flat_map(|word| commands_in(&word.text.replace(['/', '|', ',', '#'], " ")))
                 .collect(),
-            ..Known::unseen()
+            ..Effects::unknown_commands()
         },
-        "sed" | "gsed" => Known::is(if code::sed_reads(args) {
+        "sed" | "gsed" => Effects::of(if code::sed_reads(args) {
             &[ReadOnly]
         } else {
             &[Mutating]
@@ -122,38 +124,38 @@ fn special(name: &str, args: &[Word]) -> Option<Known> {
             code::interpreter(unversioned(name), args)
         }
         "bash" | "sh" | "dash" | "zsh" | "ksh" | "fish" | "ash" if args.is_empty() => {
-            Known::is(&[Interactive])
+            Effects::of(&[Interactive])
         }
         "mount" if args.is_empty() || has(&["-l", "-V"]) && args.len() == 1 => {
-            Known::is(&[ReadOnly])
+            Effects::of(&[ReadOnly])
         }
         "curl" | "wget" => {
             let saves = unversioned(name) == "wget"
                 || has(&["-o", "-O", "--output", "--remote-name", "-c", "-D"]);
-            Known::is(if saves {
+            Effects::of(if saves {
                 &[Networked, Mutating]
             } else {
                 &[Networked]
             })
         }
         "rsync" if args.iter().all(|w| !w.text.contains(':') && !w.dynamic) => {
-            Known::is(if has(&["--delete"]) {
+            Effects::of(if has(&["--delete"]) {
                 &[Destructive]
             } else {
                 &[Mutating]
             })
         }
-        "rsync" | "scp" => Known::is(&[Networked, Mutating]),
-        "tar" if lists_archive(args) => Known::is(&[ReadOnly]),
-        "unzip" if has(&["-l", "-p", "-t", "-Z"]) => Known::is(&[ReadOnly]),
-        "source" | "." => Known::is(&[Mutating, Unknown]),
-        "hash" if has(&["-p"]) => Known::unseen(),
-        name if name.starts_with("mkfs.") => Known::is(&[Destructive]),
+        "rsync" | "scp" => Effects::of(&[Networked, Mutating]),
+        "tar" if lists_archive(args) => Effects::of(&[ReadOnly]),
+        "unzip" if has(&["-l", "-p", "-t", "-Z"]) => Effects::of(&[ReadOnly]),
+        "source" | "." => Effects::of(&[Mutating, Unknown]),
+        "hash" if has(&["-p"]) => Effects::unknown_commands(),
+        name if name.starts_with("mkfs.") => Effects::of(&[Destructive]),
         "test" | "[" | "let" | "printf" | "declare" | "typeset" | "read" | "unset" | "local"
         | "export" | "readonly" | "mapfile"
             if args.iter().any(may_hold_commands) =>
         {
-            Known::is(&[Unknown])
+            Effects::of(&[Unknown])
         }
         _ => return None,
     })
@@ -212,23 +214,23 @@ fn asks_for_help(name: &str, args: &[Word]) -> bool {
         only.text.as_str(),
         "--version" | "--help" | "-V" | "version"
     ) || only.text == "-v" && matches!(name, "node" | "npm" | "yarn" | "pnpm");
-    asks && !only.dynamic && is_known(name) && !listed(ESCAPERS, name)
+    asks && !only.dynamic && is_known(name) && !listed(HOST_ESCAPE, name)
 }
 
-/// Every name this crate knows something about.
+/// Every program that is effects.
 fn names() -> impl Iterator<Item = &'static str> {
     let lists = [
-        READERS,
-        WRITERS,
-        NETWORKERS,
-        TALKERS,
-        ESCAPERS,
-        DESTROYERS,
+        READ_ONLY,
+        MUTATING,
+        NETWORKED,
+        INTERACTIVE,
+        HOST_ESCAPE,
+        DESTRUCTIVE,
         tools::NAMES,
         SPECIAL,
     ];
     let plain = lists.into_iter().flat_map(str::split_ascii_whitespace);
-    plain.chain(READERS_BUT.iter().map(|(name, _)| *name))
+    plain.chain(READ_ONLY_UNLESS.iter().map(|(name, _)| *name))
 }
 
 pub(crate) fn is_known(name: &str) -> bool {
@@ -236,21 +238,21 @@ pub(crate) fn is_known(name: &str) -> bool {
     NAMES.contains_key(unversioned(name))
 }
 
-/// The strictest of the known names that a pattern such as `/usr/bin/c?rl` could mean.
+/// Known programs of strict categories that a pattern such as `/usr/bin/c?rl` matches.
 pub(crate) fn names_like(pattern: &str) -> Vec<&'static str> {
     let pattern = pattern.rsplit('/').next().unwrap_or_default();
-    if pattern.chars().all(|c| c == HOLE || "*?[]".contains(c)) {
+    if pattern.chars().all(|c| c == UNKNOWN || "*?[]".contains(c)) {
         return Vec::new();
     }
-    let strict = [ESCAPERS, NETWORKERS, tools::NAMES, "git"];
+    let strict = [HOST_ESCAPE, NETWORKED, tools::NAMES, "git"];
     let strict = strict.into_iter().flat_map(str::split_ascii_whitespace);
     strict
-        .filter(|name| glob_matches(pattern, name, HOLE))
+        .filter(|name| glob_matches(pattern, name, UNKNOWN))
         .take(8)
         .collect()
 }
 
-/// The arguments that may be paths: not text to print, patterns, programs or messages.
+/// The arguments that may be paths, and not text to print, patterns, code or messages.
 pub(crate) fn path_arguments<'a>(name: &str, args: &'a [Word]) -> Vec<&'a Word> {
     let skip_after: &[&str] = match name {
         "echo" | "printf" | "expr" | "seq" | "export" | "declare" | "local" => return Vec::new(),
@@ -318,7 +320,7 @@ fn first_is_pattern(name: &str) -> bool {
     )
 }
 
-/// Where the system, and the toolchains it lends, keep programs.
+/// Whether a directory is one of the system, or of a toolchain, for programs.
 pub(crate) fn is_program_directory(normalised: &str, given: &str) -> bool {
     const SYSTEM: &[&str] = &[
         "/bin",
@@ -331,7 +333,7 @@ pub(crate) fn is_program_directory(normalised: &str, given: &str) -> bool {
     given.starts_with('/') && (SYSTEM.contains(&normalised) || is_toolchain(normalised))
 }
 
-/// Builtins and arithmetic evaluate substitutions even in quoted text.
+/// Whether a word has a substitution in it. Builtins and arithmetic evaluate it even in quoted text.
 pub(crate) fn may_hold_commands(word: &Word) -> bool {
     word.text.contains("$(") || word.text.contains('`')
 }

@@ -1,22 +1,22 @@
-//! What a git command does: subcommand by subcommand.
+//! What git does, by subcommand.
 
-use super::carriers::within;
 use super::category::Category::{self, *};
-use super::commands::Known;
+use super::commands::Effects;
+use super::embedded::commands_in;
 use super::options::is_option;
 use super::vocabulary::listed;
-use crate::shell::{HOLE, Word, glob_matches, line_of};
+use crate::shell::{UNKNOWN, Word, glob_matches, quoted_line};
 
-/// Subcommands that only read, unless an option below says otherwise.
-const READERS: &str = "\
+/// Subcommands that only read, unless they have an option of the next list.
+const READ_ONLY: &str = "\
     annotate blame cat-file check-attr check-ignore check-ref-format cherry count-objects \
     describe diff diff-files diff-index diff-tree for-each-ref fsck get-tar-commit-id grep \
     help log ls-files ls-tree merge-base merge-tree name-rev range-diff rev-list rev-parse \
     shortlog show show-branch show-index show-ref status var verify-commit verify-pack \
     verify-tag version whatchanged";
 
-/// Options with which even a reader writes a file or runs a program.
-const READERS_NOT_WITH: &[&str] = &[
+/// Options that make such a subcommand write a file or run a program.
+const READ_ONLY_UNLESS: &[&str] = &[
     "--output",
     "--ext-diff",
     "--textconv",
@@ -24,7 +24,7 @@ const READERS_NOT_WITH: &[&str] = &[
     "--output-directory",
 ];
 
-const WRITERS: &str = "\
+const MUTATING: &str = "\
     add am apply archive bisect branch bundle checkout-index cherry-pick commit commit-graph \
     commit-tree config fast-import format-patch gc hash-object index-pack init \
     interpret-trailers lfs maintenance merge merge-file mergetool mktag mktree \
@@ -32,40 +32,40 @@ const WRITERS: &str = "\
     replace rerere revert rm sparse-checkout stage stash stripspace submodule subtree \
     symbolic-ref tag update-index update-server-info worktree write-tree";
 
-/// Configuration that may be set for one command without changing what it runs.
+/// Configuration keys that do not change which programs run.
 const HARMLESS_CONFIG: &str = "\
     advice. author. color. column. committer. core.abbrev core.autocrlf core.filemode \
     core.longpaths core.quotepath diff.algorithm diff.context diff.renames fetch. i18n. \
     init.defaultbranch log. merge.conflictstyle pull. push.default rebase. safe.directory \
     status. user.email user.name";
 
-pub(crate) fn classify(args: &[Word]) -> Known {
-    let mut known = Known::default();
-    let rest = global_options(args, &mut known);
+pub(crate) fn classify(args: &[Word]) -> Effects {
+    let mut effects = Effects::default();
+    let rest = global_options(args, &mut effects);
     let Some((subcommand, rest)) = rest.split_first() else {
-        known.categories.insert(if known.categories.is_empty() {
+        effects.categories.insert(if effects.categories.is_empty() {
             ReadOnly
         } else {
             Unknown
         });
-        return known;
+        return effects;
     };
     if subcommand.dynamic {
-        known.half_known = true;
-        known.categories.extend([Unknown, Networked]);
+        effects.unknown_subcommand = true;
+        effects.categories.extend([Unknown, Networked]);
     }
-    known
+    effects
         .categories
         .extend(by_subcommand(&subcommand.text, rest).iter().copied());
     if may_mean(subcommand, "push") {
-        known.categories.extend([Publishing, Networked]);
+        effects.categories.extend([Publishing, Networked]);
     }
-    runs_commands(&subcommand.text, rest, &mut known);
-    known
+    runs_commands(&subcommand.text, rest, &mut effects);
+    effects
 }
 
-/// Reads `-C dir`, `-c key=value` and the like; returns the subcommand and what follows.
-fn global_options<'a>(args: &'a [Word], known: &mut Known) -> &'a [Word] {
+/// Reads `-C dir`, `-c key=value` and the like. Returns the subcommand and its arguments.
+fn global_options<'a>(args: &'a [Word], effects: &mut Effects) -> &'a [Word] {
     let mut rest = args;
     while let Some((option, after)) = rest.split_first() {
         match option.text.as_str() {
@@ -74,17 +74,17 @@ fn global_options<'a>(args: &'a [Word], known: &mut Known) -> &'a [Word] {
             }
             "-c" | "--config-env" => {
                 match after.first() {
-                    Some(setting) if option.text == "-c" => configured(&setting.text, known),
-                    _ => known.categories.insert(Unknown),
+                    Some(setting) if option.text == "-c" => configured(&setting.text, effects),
+                    _ => effects.categories.insert(Unknown),
                 }
                 rest = after.get(1..).unwrap_or_default();
             }
             text if text.starts_with("-c") => {
-                configured(&text[2..], known);
+                configured(&text[2..], effects);
                 rest = after;
             }
             text if text.starts_with("--exec-path=") || text.starts_with("--config-env=") => {
-                known.categories.insert(Unknown);
+                effects.categories.insert(Unknown);
                 rest = after;
             }
             text if text.starts_with('-') => rest = after,
@@ -94,8 +94,8 @@ fn global_options<'a>(args: &'a [Word], known: &mut Known) -> &'a [Word] {
     rest
 }
 
-/// One `key=value`: an alias or a program to run is judged as the shell text it is.
-fn configured(setting: &str, known: &mut Known) {
+/// Applies one `key=value`. The value of an alias, or of a key that names a program, is judged as shell text.
+fn configured(setting: &str, effects: &mut Effects) {
     let (key, value) = setting.split_once('=').unwrap_or((setting, "true"));
     let key = key.to_ascii_lowercase();
     if HARMLESS_CONFIG
@@ -107,12 +107,12 @@ fn configured(setting: &str, known: &mut Known) {
     if key.contains("pager") && matches!(value, "cat" | "" | "false" | "less") {
         return;
     }
-    known.categories.insert(Unknown);
+    effects.categories.insert(Unknown);
     if let Some(alias) = key.strip_prefix("alias.").and(Some(value)) {
         let script = alias
             .strip_prefix('!')
             .map_or_else(|| format!("git {alias}"), str::to_owned);
-        known.scripts.push(script);
+        effects.scripts.push(script);
     } else if [
         "pager",
         "command",
@@ -126,9 +126,11 @@ fn configured(setting: &str, known: &mut Known) {
     .iter()
     .any(|part| key.contains(part))
     {
-        known.scripts.push(value.trim_start_matches('!').to_owned());
+        effects
+            .scripts
+            .push(value.trim_start_matches('!').to_owned());
     } else {
-        known.scripts.extend(within(value));
+        effects.scripts.extend(commands_in(value));
     }
 }
 
@@ -179,20 +181,20 @@ fn by_subcommand(subcommand: &str, args: &[Word]) -> &'static [Category] {
         },
         "symbolic-ref" if args.len() == 1 && !open => &[ReadOnly],
         "rm" if has(&["-r", "-f", "--force"]) => &[Destructive],
-        reader if listed(READERS, reader) => {
+        reader if listed(READ_ONLY, reader) => {
             let pager = reader == "grep" && has(&["-O"]);
-            if has(READERS_NOT_WITH) || pager {
+            if has(READ_ONLY_UNLESS) || pager {
                 &[Mutating, Unknown]
             } else {
                 &[ReadOnly]
             }
         }
-        writer if listed(WRITERS, writer) => &[Mutating],
+        writer if listed(MUTATING, writer) => &[Mutating],
         _ => &[Unknown],
     }
 }
 
-/// A push that can take commits away from the other side is destructive too.
+/// A push that can remove commits from the remote is also destructive.
 fn push(args: &[Word]) -> &'static [Category] {
     let options = [
         "-f",
@@ -223,7 +225,7 @@ fn checkout(args: &[Word]) -> &'static [Category] {
     }
 }
 
-/// `branch` and `tag`: a list, a deletion or a change.
+/// `branch` and `tag`, which list, delete or change names.
 fn names(args: &[Word]) -> &'static [Category] {
     let text = |w: &Word| w.text.clone();
     let lists = args.iter().any(|w| {
@@ -297,27 +299,27 @@ fn is_remote(word: &Word) -> bool {
     word.starts_unknown() || text.contains("::") || text.contains(':') && !text.starts_with("file:")
 }
 
-/// Whether a word that is only half known may be this one.
+/// Whether a word that is partly unknown, or a pattern, may be this word.
 pub(crate) fn may_mean(word: &Word, meant: &str) -> bool {
-    let open = |c: char| c == HOLE || matches!(c, '*' | '?' | '[' | ']');
-    let half_known = word.glob || word.text.contains(HOLE);
-    half_known && !word.text.chars().all(open) && glob_matches(&word.text, meant, HOLE)
+    let open = |c: char| c == UNKNOWN || matches!(c, '*' | '?' | '[' | ']');
+    let unknown_subcommand = word.glob || word.text.contains(UNKNOWN);
+    unknown_subcommand && !word.text.chars().all(open) && glob_matches(&word.text, meant, UNKNOWN)
 }
 
-/// `config key value` makes an alias or a program known that a later command runs.
-fn configures(args: &[Word], known: &mut Known) {
+/// `config key value` sets an alias or a program that a later command runs.
+fn configures(args: &[Word], effects: &mut Effects) {
     let plain: Vec<&str> = args
         .iter()
         .map(|word| word.text.as_str())
         .filter(|text| !text.starts_with('-') && *text != "set")
         .collect();
     if let [key, value] = plain.as_slice() {
-        configured(&format!("{key}={value}"), known);
+        configured(&format!("{key}={value}"), effects);
     }
 }
 
 /// Subcommands and options that run shell text.
-fn runs_commands(subcommand: &str, args: &[Word], known: &mut Known) {
+fn runs_commands(subcommand: &str, args: &[Word], effects: &mut Effects) {
     let texts: Vec<&str> = args.iter().map(|w| w.text.as_str()).collect();
     let tail = match (subcommand, texts.as_slice()) {
         ("bisect", ["run", command @ ..]) => command,
@@ -331,11 +333,11 @@ fn runs_commands(subcommand: &str, args: &[Word], known: &mut Known) {
         .collect();
     match words.as_slice() {
         [] => {}
-        [script] => known.scripts.push(script.text.clone()),
-        words => known.scripts.push(line_of(words)),
+        [script] => effects.scripts.push(script.text.clone()),
+        words => effects.scripts.push(quoted_line(words)),
     }
     if subcommand == "config" {
-        configures(args, known);
+        configures(args, effects);
     }
     let takes_command = |option: &str| {
         matches!(
@@ -352,26 +354,28 @@ fn runs_commands(subcommand: &str, args: &[Word], known: &mut Known) {
     };
     for (i, text) in texts.iter().enumerate() {
         if subcommand == "grep" && (text.starts_with("-O") || text.starts_with("--open-files")) {
-            known.scripts.extend(within(text.trim_start_matches("-O")));
+            effects
+                .scripts
+                .extend(commands_in(text.trim_start_matches("-O")));
         }
         if let Some((option, value)) = text.split_once('=').filter(|(o, _)| takes_command(o)) {
-            known
+            effects
                 .categories
                 .insert(if option.is_empty() { ReadOnly } else { Unknown });
-            known.scripts.push(value.to_owned());
+            effects.scripts.push(value.to_owned());
         } else if takes_command(text) {
-            known.categories.insert(Unknown);
-            known
+            effects.categories.insert(Unknown);
+            effects
                 .scripts
                 .extend(texts.get(i + 1).map(|s| (*s).to_owned()));
         } else if let Some((_, command)) = text.split_once("ext::") {
-            known.categories.insert(Unknown);
-            known.scripts.push(command.replace("% ", "\\ "));
+            effects.categories.insert(Unknown);
+            effects.scripts.push(command.replace("% ", "\\ "));
         } else if *text == "-c" || text.starts_with("--config=") {
             // `clone -c key=value` configures the clone and what it runs.
             let setting = text.strip_prefix("--config=").or(texts.get(i + 1).copied());
             if let ("clone", Some(setting)) = (subcommand, setting) {
-                configured(setting, known);
+                configured(setting, effects);
             }
         }
     }

@@ -1,10 +1,10 @@
 //! Knows programs: what each does by its name and arguments, what it runs, and which paths belong to the host.
 
 mod builtins;
-mod carriers;
 mod category;
 mod code;
 mod commands;
+mod embedded;
 mod git;
 mod options;
 mod paths;
@@ -17,12 +17,13 @@ mod wrappers;
 pub use category::{Categories, Category};
 
 pub(crate) use builtins::{changes_later_words, evaluates};
-pub(crate) use carriers::{carried, within};
-pub(crate) use code::on_input;
+pub(crate) use code::code_on_stdin;
 pub(crate) use commands::{
-    Known, classify, is_known, is_program_directory, may_hold_commands, names_like, path_arguments,
+    Effects, classify, is_known, is_program_directory, may_hold_commands, names_like,
+    path_arguments,
 };
-pub(crate) use paths::{HOME, forbidden, forbidden_path, normalise};
+pub(crate) use embedded::{commands_in, embedded_commands};
+pub(crate) use paths::{HOME, host_path, host_paths_in, normalise};
 pub(crate) use stdin::Stdin;
-pub(crate) use vocabulary::{Meaning, changes_meaning, meaning};
-pub(crate) use wrappers::{Unwrapped, unwrap};
+pub(crate) use vocabulary::{Meaning, is_special_variable, meaning};
+pub(crate) use wrappers::{Unwrapped, unwrap_command};

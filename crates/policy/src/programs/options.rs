@@ -2,7 +2,7 @@
 
 use crate::shell::Word;
 
-/// Whether the word is, or begins, one of the options: `-o`, `-ofile`, `-no`, `--output=x`, `--outp`.
+/// Whether the word is one of the options, in any spelling: `-o`, `-ofile`, `-no`, `--output=x`, `--outp`.
 pub(crate) fn is_option(word: &Word, options: &[&str]) -> bool {
     let text = word.text.as_str();
     if let Some(long) = text.strip_prefix("--") {

@@ -1,16 +1,16 @@
-//! Paths that only make sense as a reach for the host or for the boundary.
+//! Paths of the host: a command that names one is taken for an attempt to reach outside the sandbox.
 //!
-//! The vault's `/` is the sandbox's `/`, so ordinary absolute paths are ordinary. What is listed here
-//! is not in the vault: credentials and homes of the host, sockets that hand out the host, the
-//! inner life of other processes, the kernel's switches, raw devices.
+//! The vault is the sandbox's `/`, so most absolute paths are paths of the vault. The paths listed here are not:
+//! credentials and homes of the host, sockets of its daemons, memory and descriptors of other processes, kernel
+//! settings, raw devices.
 
-use crate::shell::{HOLE, Word, glob_matches};
+use crate::shell::{UNKNOWN, Word, glob_matches};
 
 /// The home inside the sandbox.
 pub(crate) const HOME: &str = "/home/agent";
 
-/// Refused with everything below them.
-const PLACES: &str = "\
+/// Paths of the host, with everything beneath them.
+const HOST_PATHS: &str = "\
     /boot /dev/block /dev/disk /dev/fuse /dev/kmem /dev/kmsg /dev/kvm /dev/mapper /dev/mem \
     /dev/net/tun /dev/port /etc/gshadow /etc/shadow /etc/sudoers /etc/sudoers.d /proc/1 \
     /proc/kallsyms /proc/kcore /proc/kmsg /proc/self/root /proc/sys /proc/sysrq-trigger \
@@ -24,8 +24,8 @@ const DISKS: &[&str] = &[
     "dm-", "hd", "loop", "nvme", "sd", "sr", "vd", "vhost", "xvd",
 ];
 
-/// What of another process is nobody's business.
-const OF_A_PROCESS: &[&str] = &[
+/// Files of another process in `/proc` that show its memory, environment or descriptors.
+const PROCESS_FILES: &[&str] = &[
     "cwd",
     "environ",
     "fd",
@@ -36,7 +36,7 @@ const OF_A_PROCESS: &[&str] = &[
     "task",
 ];
 
-/// Where toolchains are, which a sandbox has read-only from a home of the host.
+/// Directories of toolchains, which a sandbox has read-only from a home of the host.
 const TOOLCHAINS: &[&str] = &[
     "/.cargo/bin/",
     "/.nvm/versions/",
@@ -44,20 +44,19 @@ const TOOLCHAINS: &[&str] = &[
     "/.rustup/toolchains/",
 ];
 
-/// The refused places a word reaches for. Looks at the whole word and at what follows `=`, `:`, `,` or
-/// `@` in it.
-pub(crate) fn forbidden(word: &Word, cwd: Option<&str>) -> Vec<String> {
+/// The paths of the host in a word. Looks at the whole word, and at what follows `=`, `:`, `,` or `@` in it.
+pub(crate) fn host_paths_in(word: &Word, cwd: Option<&str>) -> Vec<String> {
     let text = word.text.as_str();
     let bare = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'/');
     let one_path = text.bytes().all(bare) && !(text.starts_with('-') && text.contains('/'));
-    if one_path && is_elsewhere(text, cwd, word.glob) {
+    if one_path && is_surely_inside(text, cwd, word.glob) {
         return Vec::new();
     }
     if text.contains(char::is_whitespace) {
         return Vec::new();
     }
     starts(text)
-        .filter_map(|start| forbidden_path(&text[start..], cwd, word.glob))
+        .filter_map(|start| host_path(&text[start..], cwd, word.glob))
         .collect()
 }
 
@@ -84,12 +83,12 @@ fn file_url(before: &str) -> bool {
         .any(|scheme| before.ends_with(scheme))
 }
 
-/// The same for one path, absolute, relative or beginning with a tilde.
-pub(crate) fn forbidden_path(path: &str, cwd: Option<&str>, glob: bool) -> Option<String> {
+/// The path, normalised, if it is one of the host. It may be absolute, relative, or begin with a tilde.
+pub(crate) fn host_path(path: &str, cwd: Option<&str>, glob: bool) -> Option<String> {
     if let Some(rest) = path.strip_prefix('~') {
-        return forbidden_tilde(rest, glob);
+        return host_path_of_tilde(rest, glob);
     }
-    if is_elsewhere(path, cwd, glob) {
+    if is_surely_inside(path, cwd, glob) {
         return None;
     }
     let absolute = if path.starts_with('/') {
@@ -97,14 +96,14 @@ pub(crate) fn forbidden_path(path: &str, cwd: Option<&str>, glob: bool) -> Optio
     } else {
         normalise(&format!("{}/{path}", cwd?))
     };
-    is_forbidden(&absolute, glob).then_some(absolute)
+    is_host_path(&absolute, glob).then_some(absolute)
 }
 
-fn forbidden_tilde(rest: &str, glob: bool) -> Option<String> {
+fn host_path_of_tilde(rest: &str, glob: bool) -> Option<String> {
     let user = rest.split('/').next().unwrap_or_default();
     match user {
         "" | "+" | "-" | "agent" => {
-            forbidden_path(&format!("{HOME}/{}", &rest[user.len()..]), None, glob)
+            host_path(&format!("{HOME}/{}", &rest[user.len()..]), None, glob)
         }
         _ if user
             .chars()
@@ -132,13 +131,13 @@ pub(crate) fn normalise(path: &str) -> String {
     format!("/{}", parts.join("/"))
 }
 
-/// The first names of all that is refused, for a quick answer about everything else.
-const FIRST: &[&str] = &[
+/// The first components of all host paths, for a quick answer about other paths.
+const HOST_TOP_NAMES: &[&str] = &[
     "boot", "dev", "etc", "home", "proc", "root", "run", "sys", "var",
 ];
 
-/// Whether the path is surely in none of the places where anything is refused, without a closer look.
-fn is_elsewhere(path: &str, cwd: Option<&str>, glob: bool) -> bool {
+/// Whether the path is certainly none of the host, by its first component alone.
+fn is_surely_inside(path: &str, cwd: Option<&str>, glob: bool) -> bool {
     let whole = if path.starts_with('/') {
         Some(path)
     } else {
@@ -146,23 +145,23 @@ fn is_elsewhere(path: &str, cwd: Option<&str>, glob: bool) -> bool {
     };
     let names = |whole: &str| {
         let first = whole.split('/').find(|name| !matches!(*name, "" | "."));
-        let open = |first: &str| glob && first.contains(['*', '?', '[', HOLE]);
-        first.is_some_and(|first| !FIRST.contains(&first) && !open(first))
+        let open = |first: &str| glob && first.contains(['*', '?', '[', UNKNOWN]);
+        first.is_some_and(|first| !HOST_TOP_NAMES.contains(&first) && !open(first))
     };
     let climbs = |path: &str| path.as_bytes().windows(2).any(|pair| pair == b"..");
     whole.is_some_and(names) && !climbs(path)
 }
 
-fn is_forbidden(path: &str, glob: bool) -> bool {
+fn is_host_path(path: &str, glob: bool) -> bool {
     let first = path[1..].split('/').next().unwrap_or_default();
-    if !glob && !FIRST.contains(&first) {
+    if !glob && !HOST_TOP_NAMES.contains(&first) {
         return false;
     }
     if is_toolchain(path) {
         return false;
     }
     let parts: Vec<&str> = path.split('/').skip(1).collect();
-    listed(&parts, glob) || in_a_process(&parts) || a_disk(&parts) || another_home(&parts)
+    is_listed(&parts, glob) || is_process_file(&parts) || is_disk(&parts) || is_other_home(&parts)
 }
 
 /// Whether a normalised path is in a toolchain.
@@ -171,54 +170,54 @@ pub(crate) fn is_toolchain(path: &str) -> bool {
     TOOLCHAINS.iter().any(|toolchain| path.contains(toolchain))
 }
 
-fn listed(parts: &[&str], glob: bool) -> bool {
-    PLACES.split_ascii_whitespace().any(|place| {
-        let mut place = place.split('/').skip(1);
+fn is_listed(parts: &[&str], glob: bool) -> bool {
+    HOST_PATHS.split_ascii_whitespace().any(|path| {
+        let mut path = path.split('/').skip(1);
         let mut wild_only = true;
         let mut mine = parts.iter();
-        let all = place.all(|name| {
+        let all = path.all(|name| {
             mine.next().is_some_and(|part| {
-                let star = part.chars().all(|c| c == '*' || c == HOLE);
+                let star = part.chars().all(|c| c == '*' || c == UNKNOWN);
                 wild_only &= star;
-                *part == name || glob && !star && glob_matches(part, name, HOLE)
+                *part == name || glob && !star && glob_matches(part, name, UNKNOWN)
             })
         });
         all && !wild_only
     })
 }
 
-/// `/proc/<pid>/environ` and the like, where the pid may be a pattern or a variable.
-fn in_a_process(parts: &[&str]) -> bool {
+/// Whether it is `/proc/<pid>/environ` or the like. The pid may be a pattern or a variable.
+fn is_process_file(parts: &[&str]) -> bool {
     let [first, process, what, ..] = parts else {
         return false;
     };
     let other = !process.is_empty()
         && process
             .chars()
-            .all(|c| c.is_ascii_digit() || c == HOLE || "*?[]-".contains(c));
-    *first == "proc" && other && OF_A_PROCESS.contains(what)
+            .all(|c| c.is_ascii_digit() || c == UNKNOWN || "*?[]-".contains(c));
+    *first == "proc" && other && PROCESS_FILES.contains(what)
 }
 
-fn a_disk(parts: &[&str]) -> bool {
+fn is_disk(parts: &[&str]) -> bool {
     let [first, device, ..] = parts else {
         return false;
     };
     *first == "dev" && *device != "shm" && DISKS.iter().any(|disk| device.starts_with(disk))
 }
 
-fn another_home(parts: &[&str]) -> bool {
+fn is_other_home(parts: &[&str]) -> bool {
     let [first, user, ..] = parts else {
         return false;
     };
-    *first == "home" && *user != "agent" && !user.contains(HOLE)
+    *first == "home" && *user != "agent" && !user.contains(UNKNOWN)
 }
 
-/// Every refused place named in a piece of program text.
-pub(crate) fn forbidden_in_code(code: &str) -> Vec<String> {
+/// Every path of the host in code.
+pub(crate) fn host_paths_in_code(code: &str) -> Vec<String> {
     let is_path = |c: char| c.is_ascii_alphanumeric() || "/._-~*".contains(c);
     code.split(|c: char| !is_path(c))
         .filter(|piece| piece.starts_with('/') && piece.len() > 1)
-        .filter_map(|piece| forbidden_path(piece, None, false))
+        .filter_map(|piece| host_path(piece, None, false))
         .collect()
 }
 
@@ -231,7 +230,7 @@ mod tests {
             glob: text.contains(['*', '?', '[']),
             ..Word::fixed(text)
         };
-        !forbidden(&word, Some("/workspace")).is_empty()
+        !host_paths_in(&word, Some("/workspace")).is_empty()
     }
 
     #[test]
@@ -266,9 +265,9 @@ mod tests {
 
     #[test]
     fn the_quick_answer_knows_every_place() {
-        for place in PLACES.split_ascii_whitespace() {
-            let first = place[1..].split('/').next().unwrap();
-            assert!(FIRST.contains(&first), "{place}");
+        for path in HOST_PATHS.split_ascii_whitespace() {
+            let first = path[1..].split('/').next().unwrap();
+            assert!(HOST_TOP_NAMES.contains(&first), "{path}");
         }
     }
 

@@ -1,14 +1,14 @@
-//! Programs that run others beside their own work: `find -exec`, `tar --to-command`, `poetry run` and the like.
+//! Programs with an option or a subcommand that runs a command: `find -exec`, `tar --to-command`, `poetry run`.
 
-use super::carriers;
 use super::category::Category::{self, *};
 use super::commands::unversioned;
+use super::embedded;
 use super::options::is_option;
 use super::stdin::Stdin;
 use super::wrappers::{Unwrapped, inner, is_assignment, options_end};
 use crate::shell::Word;
 
-/// Wrappers that are a tool's subcommand: `poetry run pytest`.
+/// Tools with a subcommand that runs a command, and how many arguments it takes before that: `poetry run pytest`.
 const RUNNERS: &[(&str, &str, usize)] = &[
     ("bun", "x", 0),
     ("bundle", "exec", 0),
@@ -31,8 +31,8 @@ const RUNNERS: &[(&str, &str, usize)] = &[
     ("yarn", "exec", 0),
 ];
 
-/// Takes such a command apart; `None` when it runs no other.
-pub(crate) fn unwrap(name: &str, args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
+/// The commands that a command runs. `None` when it runs none.
+pub(crate) fn unwrap_command(name: &str, args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
     match name {
         "find" => find(args, stdin),
         "su" | "runuser" => su(args, stdin),
@@ -70,7 +70,7 @@ fn find(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
                 if command.is_empty() {
                     unwrapped.categories.push(Unknown);
                 }
-                // The name that was found takes the place of the braces.
+                // `find` puts a name in the place of the braces.
                 for word in command.iter_mut().filter(|w| w.text == "{}") {
                     word.text = "./found".to_owned();
                 }
@@ -91,7 +91,7 @@ fn find(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
     Some(unwrapped)
 }
 
-/// `tar` with an option that runs a program; plain archives are ordinary commands.
+/// `tar` with an option that runs a program. `None` without one.
 fn tar(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
     let mut unwrapped = Unwrapped::new(stdin).is(&[Mutating]);
     for (i, word) in args.iter().enumerate() {
@@ -122,7 +122,7 @@ fn tar(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
     (!unwrapped.scripts.is_empty()).then_some(unwrapped)
 }
 
-/// `ssh` and its kin with a proxy or a shell of their own.
+/// `ssh`, `scp`, `sftp` and `rsync` with an option that runs a local command.
 fn remote(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
     let mut unwrapped = Unwrapped::new(stdin).is(&[Networked, Mutating]);
     for (i, word) in args.iter().enumerate() {
@@ -150,7 +150,7 @@ fn remote(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
     (!unwrapped.scripts.is_empty()).then_some(unwrapped)
 }
 
-/// An editor told to run something: `vim -c ':!cmd'`.
+/// An editor with a command to run: `vim -c ':!cmd'`.
 fn editor(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
     let mut unwrapped = Unwrapped::new(stdin).is(&[Interactive, Mutating]);
     for (i, word) in args.iter().enumerate() {
@@ -222,7 +222,7 @@ fn with_dash_c(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
     }
 }
 
-/// `make SHELL=…` and `make --eval=…` change what every recipe means.
+/// `make SHELL=…` and `make --eval=…`, which change what every recipe runs.
 fn make(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
     let changed = args.iter().any(|w| {
         w.text.starts_with("SHELL=")
@@ -234,10 +234,10 @@ fn make(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
         unwrapped.assignments = args.iter().filter(|w| is_assignment(w)).cloned().collect();
         let shells = args.iter().filter_map(|w| w.text.strip_prefix("SHELL="));
         unwrapped.scripts.extend(shells.map(Word::fixed));
-        let carried = carriers::carried("make", args, stdin);
+        let embedded_commands = embedded::embedded_commands("make", args, stdin);
         unwrapped
             .scripts
-            .extend(carried.into_iter().map(Word::fixed));
+            .extend(embedded_commands.into_iter().map(Word::fixed));
         unwrapped
     })
 }
@@ -299,7 +299,7 @@ fn runner(name: &str, args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
     );
     let mut unwrapped = Unwrapped::new(stdin).is(&[Mutating]);
     if matches!(name, "bun" | "npm" | "pipx" | "pnpm" | "yarn") {
-        // Without a local copy it would be downloaded.
+        // A package that is not installed is downloaded.
         unwrapped.categories.push(Networked);
         unwrapped.scripts.extend(called(args));
     }
@@ -311,7 +311,8 @@ fn runner(name: &str, args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
 /// `su -c text`, `runuser -u name -- command`.
 fn su(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
     let mut unwrapped = Unwrapped::new(stdin).is(&[Unknown]);
-    unwrapped.note = Some("there is no other user inside: su has nothing to give".to_owned());
+    unwrapped.note =
+        Some("the sandbox has only one user, so su cannot change to another".to_owned());
     for (i, word) in args.iter().enumerate() {
         if is_option(word, &["-c", "--command"]) {
             let value = word.text.strip_prefix("--command=").map(Word::fixed);

@@ -1,12 +1,12 @@
-//! What a command reads.
+//! The standard input of a command.
 
-/// What a command reads from its standard input.
+/// Where a command's standard input comes from, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Stdin {
     Inherited,
     Piped,
-    /// A file by its name.
+    /// A file that is named.
     File,
-    /// A here-document, a here-string, or the output of an `echo`.
+    /// Known text: a here-document, a here-string, or the output of an `echo`.
     Text(String),
 }

@@ -3,15 +3,15 @@
 use std::sync::LazyLock;
 
 use super::category::Category::{self, *};
-use super::commands::Known;
+use super::commands::Effects;
 use super::git::may_mean;
 use super::vocabulary::{Names, listed};
 use crate::shell::Word;
 
-/// A tool, and what its subcommands are; the rest of them are `otherwise`.
+/// Tools with the categories of their subcommands. A subcommand in no list is of the categories `otherwise`.
 struct Tool {
     names: &'static str,
-    /// Subcommands; `-` stands for none at all.
+    /// Subcommands. `-` stands for no subcommand.
     publishing: &'static str,
     networked: &'static str,
     reading: &'static str,
@@ -114,13 +114,13 @@ const TOOLS: &[Tool] = &[
     },
 ];
 
-/// Subcommands of the forges' tools that only look.
+/// Subcommands of `gh` and `glab` that only read.
 const LOOKS: &[&str] = &[
     "list", "view", "status", "diff", "checks", "watch", "search",
 ];
 
-/// Classifies a tool by its subcommand; `None` for every other program.
-pub(crate) fn classify(name: &str, args: &[Word]) -> Option<Known> {
+/// Classifies a tool by its subcommand. `None` for other programs.
+pub(crate) fn classify(name: &str, args: &[Word]) -> Option<Effects> {
     if name == "gh" || name == "glab" {
         return Some(forge(args));
     }
@@ -133,9 +133,9 @@ pub(crate) fn classify(name: &str, args: &[Word]) -> Option<Known> {
     });
     let tool = *BY_NAME.get(name)?;
     let Some(subcommand) = subcommand(args) else {
-        return Some(Known {
-            half_known: true,
-            ..Known::is(&[Unknown, Networked])
+        return Some(Effects {
+            unknown_subcommand: true,
+            ..Effects::of(&[Unknown, Networked])
         });
     };
     // `yarn` alone installs, `cargo` alone prints help.
@@ -146,29 +146,32 @@ pub(crate) fn classify(name: &str, args: &[Word]) -> Option<Known> {
     };
     let remote_commit = name == "svn" && subcommand == "commit"
         || name == "jj" && subcommand == "git" && args.iter().any(|w| w.text == "push");
-    let half_known = |word: &Word| {
+    let unknown_subcommand = |word: &Word| {
         let mut publishing = tool.publishing.split_ascii_whitespace();
         word.text == subcommand && publishing.any(|meant| may_mean(word, meant))
     };
     Some(
-        if remote_commit || listed(tool.publishing, subcommand) || args.iter().any(half_known) {
-            Known::is(&[Publishing, Networked])
+        if remote_commit
+            || listed(tool.publishing, subcommand)
+            || args.iter().any(unknown_subcommand)
+        {
+            Effects::of(&[Publishing, Networked])
         } else if listed(tool.networked, subcommand) {
-            Known::is(&[Networked, Mutating])
+            Effects::of(&[Networked, Mutating])
         } else if listed(tool.reading, subcommand) || args.is_empty() {
-            Known::is(&[ReadOnly])
+            Effects::of(&[ReadOnly])
         } else if args
             .iter()
             .any(|w| w.text == "--publish" || tool_goal(tool, &w.text))
         {
-            Known::is(&[Publishing, Networked])
+            Effects::of(&[Publishing, Networked])
         } else {
-            Known::is(tool.otherwise)
+            Effects::of(tool.otherwise)
         },
     )
 }
 
-/// Build tools take several goals: `mvn clean deploy`.
+/// Whether a word is a publishing goal of a build tool, which takes several: `mvn clean deploy`.
 fn tool_goal(tool: &Tool, word: &str) -> bool {
     listed(tool.names, "mvn") && listed(tool.publishing, word)
 }
@@ -179,7 +182,7 @@ fn subcommand(args: &[Word]) -> Option<&str> {
         if word.starts_unknown() {
             return None;
         }
-        // `cargo +nightly build`; `aws s3` and its kin name the service first.
+        // `cargo +nightly build`. `aws s3` names the service first.
         if !word.text.starts_with(['-', '+']) || word.text == "--list" {
             return Some(&word.text);
         }
@@ -187,8 +190,8 @@ fn subcommand(args: &[Word]) -> Option<&str> {
     Some("-")
 }
 
-/// `gh` and `glab`: looking is networked, the rest publishes.
-fn forge(args: &[Word]) -> Known {
+/// `gh` and `glab`: reading is networked, everything else publishes.
+fn forge(args: &[Word]) -> Effects {
     let words: Vec<&str> = args
         .iter()
         .map(|w| w.text.as_str())
@@ -202,9 +205,9 @@ fn forge(args: &[Word]) -> Known {
         _ => false,
     };
     match words.as_slice() {
-        [] | ["help" | "version" | "completion", ..] => Known::is(&[ReadOnly]),
-        _ if looks => Known::is(&[Networked]),
-        _ => Known::is(&[Publishing, Networked]),
+        [] | ["help" | "version" | "completion", ..] => Effects::of(&[ReadOnly]),
+        _ if looks => Effects::of(&[Networked]),
+        _ => Effects::of(&[Publishing, Networked]),
     }
 }
 

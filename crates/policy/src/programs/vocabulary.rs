@@ -1,6 +1,6 @@
-//! The names that mean something: programs by what they do, and variables that change what programs do.
+//! Lists of programs by category, and of variables that change what programs do.
 //!
-//! A list is one string of words, so that it can be read.
+//! A list is one string of words, which keeps it short and sorted.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -8,8 +8,8 @@ use std::sync::LazyLock;
 
 use super::category::Category;
 
-/// Programs that only read, whatever their options.
-pub(crate) const READERS: &str = "\
+/// Programs that only read, with any options.
+pub(crate) const READ_ONLY: &str = "\
     : [ ag alias arch b2sum base32 base64 basename bc bg break cal cat cd cksum cmp column \
     comm command compgen continue cut declare df diff diff3 dir dirname dirs du echo egrep \
     exit export expr factor false fg fgrep fmt fold free getconf getopts grep groups hash \
@@ -21,7 +21,7 @@ pub(crate) const READERS: &str = "\
     whereis which who whoami zcat zgrep";
 
 /// Programs that change files in the vault, or run code that may.
-pub(crate) const WRITERS: &str = "\
+pub(crate) const MUTATING: &str = "\
     ant ar as awk bazel black bzip2 c++ cargo cc chgrp chmod chown clang clang++ \
     clang-format cmake cp csplit ctest deno dotnet ed esbuild eslint ex ffmpeg flake8 g++ \
     gawk gcc gdb gem go gofmt gpg gradle gunzip gzip install isort java javac jest just kill \
@@ -31,29 +31,29 @@ pub(crate) const WRITERS: &str = "\
     sqlite3 strip swift swiftc tar tee touch tox truncate ts-node tsc tsx unxz unzip \
     valgrind vite vitest webpack xz zip zstd";
 
-/// Programs whose purpose is the network.
-pub(crate) const NETWORKERS: &str = "\
+/// Programs that use the network.
+pub(crate) const NETWORKED: &str = "\
     apk apt apt-get aptitude aria2c az brew curl dig dnf ftp gcloud host http https lynx \
     mysql nc ncat netcat nmap nslookup pacman ping ping6 psql redis-cli scp sftp snap socat \
     ssh ssh-copy-id telnet tracepath traceroute w3m wget whois yum zypper";
 
-/// Programs that wait for a person.
-pub(crate) const TALKERS: &str = "\
+/// Programs that need a terminal and a person.
+pub(crate) const INTERACTIVE: &str = "\
     btop dialog emacs htop less lldb man micro more mutt nano nvim screen tig tmux top vi \
     view vim vimdiff whiptail";
 
-/// Programs whose only purpose is to change the boundary.
-pub(crate) const ESCAPERS: &str = "\
+/// Programs that change mounts, namespaces, capabilities or the kernel, or that control avfs itself.
+pub(crate) const HOST_ESCAPE: &str = "\
     avfs bpftool bwrap capsh chroot containerd ctr debugfs depmod firejail fusermount \
     fusermount3 insmod kexec losetup modprobe mount newgidmap newuidmap nsenter pivot_root \
     rmmod runc setcap swapoff swapon switch_root systemd-nspawn umount unshare";
 
-/// Programs that destroy by purpose.
-pub(crate) const DESTROYERS: &str = "\
+/// Programs that always destroy data.
+pub(crate) const DESTRUCTIVE: &str = "\
     blkdiscard fdisk mkfs mkswap parted shred wipefs";
 
-/// Variables that change what other programs do; `LD_*` means all that begin so.
-const CHANGERS: &str = "\
+/// Variables that change what other programs do. `LD_*` means all that begin with `LD_`.
+const SETTINGS: &str = "\
     BASHOPTS BASH_ALIASES BASH_CMDS BASH_FUNC_* BASH_LOADABLES_PATH CARGO_HOME CARGO_TARGET_* CLASSPATH \
     COMPILER_PATH DOTNET_STARTUP_HOOKS DYLD_* EMACSLOADPATH ENV GCC_EXEC_PREFIX \
     GCONV_PATH GIO_EXTRA_MODULES GIT_CONFIG* GIT_DIR GIT_EXEC_PATH GIT_SSH* \
@@ -80,7 +80,7 @@ const COMMANDS: &str = "\
     SUDO_ASKPASS SUDO_EDITOR SVN_EDITOR SVN_SSH SYSTEMD_EDITOR SYSTEMD_PAGER VISUAL \
     YACC";
 
-/// Variables whose value is options or code, with a command in it perhaps.
+/// Variables whose value is options or code, which may have a command in it.
 const OPTIONS: &str = "\
     CARGO_ALIAS_* CARGO_BUILD_RUSTFLAGS CARGO_ENCODED_RUSTFLAGS \
     EXINIT FZF_DEFAULT_OPTS GNUMAKEFLAGS GOFLAGS GRADLE_OPTS GVIMINIT \
@@ -88,13 +88,13 @@ const OPTIONS: &str = "\
     MANOPT MAVEN_ARGS MAVEN_OPTS MFLAGS NODE_OPTIONS PERL5DB PERL5OPT PYTEST_ADDOPTS \
     RUBYOPT RUSTDOCFLAGS RUSTFLAGS SBT_OPTS TAR_OPTIONS VIMINIT _JAVA_OPTIONS";
 
-/// The same, of programs that run a command for one odd option only.
+/// Variables whose value is options of compilers and linkers, of which few run a command.
 const FLAGS: &str = "CFLAGS CPPFLAGS CXXFLAGS LDFLAGS";
 
-/// Variables that a shell expands whenever it shows them.
+/// Variables that a shell expands whenever it prints them.
 const PROMPTS: &str = "MAILPATH PS0 PS1 PS2 PS4";
 
-/// What a variable of consequence is for.
+/// How programs use a variable of these lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Meaning {
     /// A directory, a file or a switch.
@@ -105,10 +105,10 @@ pub(crate) enum Meaning {
     Prompt,
 }
 
-/// Names of ours with what is known about them. They are short and nobody else chooses them, so a plain hash does.
+/// A table by name. The names are constants of this crate, so a hash without a random key is safe.
 pub(crate) type Names<V> = HashMap<&'static str, V, BuildHasherDefault<Fnv>>;
 
-/// The hash of Fowler, Noll and Vo.
+/// The FNV-1a hash.
 pub(crate) struct Fnv(u64);
 
 impl Default for Fnv {
@@ -129,16 +129,17 @@ impl Hasher for Fnv {
     }
 }
 
-/// What a program of one of the lists is for. Looked up for every command, so it is a table.
-pub(crate) fn purpose(program: &str) -> Option<Category> {
-    static PURPOSES: LazyLock<Names<Category>> = LazyLock::new(|| {
+/// The category of a program in one of the lists. It is looked up for every command, so the lists are made into a
+/// table.
+pub(crate) fn category_of(program: &str) -> Option<Category> {
+    static CATEGORIES: LazyLock<Names<Category>> = LazyLock::new(|| {
         let lists = [
-            (READERS, Category::ReadOnly),
-            (WRITERS, Category::Mutating),
-            (NETWORKERS, Category::Networked),
-            (TALKERS, Category::Interactive),
-            (ESCAPERS, Category::HostEscapeRisk),
-            (DESTROYERS, Category::Destructive),
+            (READ_ONLY, Category::ReadOnly),
+            (MUTATING, Category::Mutating),
+            (NETWORKED, Category::Networked),
+            (INTERACTIVE, Category::Interactive),
+            (HOST_ESCAPE, Category::HostEscapeRisk),
+            (DESTRUCTIVE, Category::Destructive),
         ];
         let words = |(list, category): (&'static str, Category)| {
             list.split_ascii_whitespace()
@@ -146,7 +147,7 @@ pub(crate) fn purpose(program: &str) -> Option<Category> {
         };
         lists.into_iter().flat_map(words).collect()
     });
-    PURPOSES.get(program).copied()
+    CATEGORIES.get(program).copied()
 }
 
 /// Whether the list has the word.
@@ -154,7 +155,7 @@ pub(crate) fn listed(list: &str, word: &str) -> bool {
     list.split_ascii_whitespace().any(|listed| listed == word)
 }
 
-/// What a variable means to the programs that see it; `None` for most.
+/// How programs use a variable. `None` for a variable in no list.
 pub(crate) fn meaning(variable: &str) -> Option<Meaning> {
     static NAMES: LazyLock<Names<Meaning>> = LazyLock::new(|| lists().collect());
     static PREFIXES: LazyLock<Vec<(&str, Meaning)>> = LazyLock::new(|| {
@@ -176,7 +177,7 @@ pub(crate) fn meaning(variable: &str) -> Option<Meaning> {
 
 fn lists() -> impl Iterator<Item = (&'static str, Meaning)> {
     let lists = [
-        (CHANGERS, Meaning::Setting),
+        (SETTINGS, Meaning::Setting),
         (COMMANDS, Meaning::Command),
         (OPTIONS, Meaning::Options),
         (FLAGS, Meaning::Flags),
@@ -189,7 +190,7 @@ fn lists() -> impl Iterator<Item = (&'static str, Meaning)> {
     lists.into_iter().flat_map(words)
 }
 
-/// Settings of a tool that name a program: `CARGO_TARGET_X_RUNNER`, `npm_config_script_shell`.
+/// Whether a setting of a tool names a program: `CARGO_TARGET_X_RUNNER`, `npm_config_script_shell`.
 fn runs(variable: &str) -> bool {
     let lower = variable.to_ascii_lowercase();
     let ends = [
@@ -198,7 +199,7 @@ fn runs(variable: &str) -> bool {
     ends.iter().any(|end| lower.ends_with(end))
 }
 
-pub(crate) fn changes_meaning(variable: &str) -> bool {
+pub(crate) fn is_special_variable(variable: &str) -> bool {
     meaning(variable).is_some()
 }
 
@@ -208,10 +209,17 @@ mod tests {
 
     #[test]
     fn lists_are_sorted_and_no_program_is_in_two() {
-        let lists = [READERS, WRITERS, NETWORKERS, TALKERS, ESCAPERS, DESTROYERS];
+        let lists = [
+            READ_ONLY,
+            MUTATING,
+            NETWORKED,
+            INTERACTIVE,
+            HOST_ESCAPE,
+            DESTRUCTIVE,
+        ];
         for list in lists
             .iter()
-            .chain([&CHANGERS, &COMMANDS, &OPTIONS, &FLAGS, &PROMPTS])
+            .chain([&SETTINGS, &COMMANDS, &OPTIONS, &FLAGS, &PROMPTS])
         {
             let words: Vec<&str> = list.split_ascii_whitespace().collect();
             assert!(words.is_sorted_by(|a, b| a < b), "{words:?}");
@@ -228,9 +236,11 @@ mod tests {
     #[test]
     fn variables_match_whole_or_by_prefix() {
         assert!(
-            changes_meaning("LD_PRELOAD") && changes_meaning("PATH") && changes_meaning("PAGER")
+            is_special_variable("LD_PRELOAD")
+                && is_special_variable("PATH")
+                && is_special_variable("PAGER")
         );
-        assert!(!changes_meaning("RUST_LOG") && !changes_meaning("MYPATH"));
+        assert!(!is_special_variable("RUST_LOG") && !is_special_variable("MYPATH"));
         assert_eq!(meaning("GIT_SSH_COMMAND"), Some(Meaning::Command));
         assert_eq!(
             meaning("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER"),

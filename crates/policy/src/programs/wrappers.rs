@@ -1,28 +1,28 @@
-//! Programs whose purpose is to run another program: what they would run.
+//! Programs whose purpose is to run another program: `env`, `sudo`, `timeout`, `xargs`, shells.
 
-use super::carriers::{command_line, strict_tail};
 use super::category::Category::{self, *};
+use super::embedded::{command_line, tail_command};
 use super::options::is_option;
 use super::runners;
 use super::stdin::Stdin;
 use crate::shell::Word;
 
-/// A wrapper taken apart.
+/// A command that runs others, taken apart.
 #[derive(Debug)]
 pub(crate) struct Unwrapped {
-    /// What the wrapper itself is, beyond what it runs.
+    /// The categories of the wrapper itself.
     pub categories: Vec<Category>,
     pub note: Option<String>,
-    /// How many arguments are the wrapper's own.
+    /// How many of the arguments are for the wrapper itself.
     pub own_arguments: usize,
     pub assignments: Vec<Word>,
     /// Shell text it runs.
     pub scripts: Vec<Word>,
     /// Commands it runs.
     pub commands: Vec<Vec<Word>>,
-    /// What they read.
+    /// The standard input of these commands.
     pub stdin: Stdin,
-    /// What it runs is known only when it runs.
+    /// The commands that it runs are known only when they run.
     pub dynamic: bool,
 }
 
@@ -51,14 +51,14 @@ impl Unwrapped {
     }
 }
 
-/// How a simple wrapper's options are laid out before the command it runs.
+/// The arguments of a wrapper before the command that it runs.
 struct Layout {
     name: &'static str,
     /// Options whose value is the next argument.
     valued: &'static [&'static str],
-    /// Arguments of its own before the command.
+    /// How many arguments follow the options.
     positionals: usize,
-    /// What the wrapper adds to the command.
+    /// The categories of the wrapper itself.
     adds: &'static [Category],
 }
 
@@ -191,8 +191,8 @@ const LAYOUTS: &[Layout] = &[
     },
 ];
 
-/// Takes a wrapper apart; `None` when the program runs no other that it names.
-pub(crate) fn unwrap(name: &str, args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
+/// The commands that a command runs. `None` when it names none.
+pub(crate) fn unwrap_command(name: &str, args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
     let new = || Unwrapped::new(stdin);
     match name {
         "bash" | "sh" | "dash" | "zsh" | "ksh" | "ash" | "fish" | "rbash" | "mksh" => {
@@ -214,14 +214,14 @@ pub(crate) fn unwrap(name: &str, args: &[Word], stdin: &Stdin) -> Option<Unwrapp
         _ if name.starts_with("ld-linux") || name.starts_with("ld-musl") => {
             Some(inner(new().is(&[Unknown]), args, 0))
         }
-        _ => runners::unwrap(name, args, stdin).or_else(|| {
+        _ => runners::unwrap_command(name, args, stdin).or_else(|| {
             let layout = LAYOUTS.iter().find(|layout| layout.name == name)?;
             after_options(layout, args, stdin)
         }),
     }
 }
 
-/// The command that begins at `start`; an open place if there may be one that is not seen.
+/// Adds the command that begins at the argument `start`, if there is one.
 pub(crate) fn inner(mut unwrapped: Unwrapped, args: &[Word], start: usize) -> Unwrapped {
     unwrapped.own_arguments = start;
     if start < args.len() {
@@ -233,26 +233,30 @@ pub(crate) fn inner(mut unwrapped: Unwrapped, args: &[Word], start: usize) -> Un
 fn joined(args: &[Word]) -> Word {
     let text = |words: &[&str]| words.join(" ");
     let words: Vec<&str> = args.iter().map(|w| w.text.as_str()).collect();
-    let mut others = Vec::new();
+    let mut alternatives = Vec::new();
     for (i, word) in args.iter().enumerate() {
-        for other in &word.others {
+        for other in &word.alternatives {
             let mut words = words.clone();
             words[i] = other;
-            others.push(text(&words));
+            alternatives.push(text(&words));
         }
     }
-    let several = args.iter().filter(|word| !word.others.is_empty()).count() > 1;
+    let several = args
+        .iter()
+        .filter(|word| !word.alternatives.is_empty())
+        .count()
+        > 1;
     Word {
         text: text(&words),
         dynamic: args.iter().any(|w| w.dynamic),
-        vague: args.iter().any(|w| w.vague),
-        unsure: several || args.iter().any(|w| w.unsure),
-        others,
+        any_text: args.iter().any(|w| w.any_text),
+        one_of_several: several || args.iter().any(|w| w.one_of_several),
+        alternatives,
         ..Word::default()
     }
 }
 
-/// Where the options of a wrapper end.
+/// The index of the first argument that is not an option, or the value of one.
 pub(crate) fn options_end(valued: &[&str], args: &[Word]) -> usize {
     let mut at = 0;
     while let Some(word) = args.get(at) {
@@ -268,7 +272,7 @@ pub(crate) fn options_end(valued: &[&str], args: &[Word]) -> usize {
     args.len()
 }
 
-/// `-n 5` and `-En 5` take the next argument; `-n5` and `--max-args=5` do not.
+/// Whether an option takes the next argument: `-n 5` and `-En 5` do, `-n5` and `--max-args=5` do not.
 fn takes_next(valued: &[&str], text: &str) -> bool {
     if text.starts_with("--") {
         return valued.contains(&text);
@@ -289,7 +293,8 @@ fn after_options(layout: &Layout, args: &[Word], stdin: &Stdin) -> Option<Unwrap
     let mut unwrapped = Unwrapped::new(stdin).is(layout.adds);
     let mut start = options_end(layout.valued, args);
     if matches!(layout.name, "sudo" | "doas") {
-        unwrapped.note = Some("there is no root inside: sudo has nothing to give".to_owned());
+        unwrapped.note =
+            Some("the sandbox has no root user, so sudo gives no more rights".to_owned());
         if args[..start.min(args.len())]
             .iter()
             .any(|w| is_option(w, &["-s", "-i"]))
@@ -309,51 +314,49 @@ fn after_options(layout: &Layout, args: &[Word], stdin: &Stdin) -> Option<Unwrap
         unwrapped.categories.push(Unknown);
     }
     if start > 0 {
-        // An option may take the next word, or leave it, in ways that are not known here.
-        let tail = strict_tail(args).into_iter().map(Word::fixed);
+        // An unknown option may take the next argument as its value, or not. So the rest is also tried from a
+        // consequential program on.
+        let tail = tail_command(args).into_iter().map(Word::fixed);
         unwrapped.scripts.extend(tail);
     }
     let mut unwrapped = inner(unwrapped, args, start);
-    match (layout.name, unwrapped.commands.first_mut()) {
+    adapt_command(layout.name, args, &mut unwrapped);
+    Some(unwrapped)
+}
+
+/// What some wrappers change about the command that follows their options.
+fn adapt_command(wrapper: &str, args: &[Word], unwrapped: &mut Unwrapped) {
+    match (wrapper, unwrapped.commands.first_mut()) {
         ("xargs" | "parallel", Some(command)) => {
             let words = command.split(|word| word.text.starts_with(":::"));
             let line = words.clone().next().map(joined).unwrap_or_default();
-            if layout.name == "parallel" {
-                // It is a line of shell text, and without any each argument is one.
+            if wrapper == "parallel" {
+                // `parallel` runs its words as one line of shell text. Without words, each argument is a line.
                 let lines = words.skip(usize::from(!line.text.is_empty())).flatten();
                 unwrapped
                     .scripts
                     .extend(lines.filter(|_| line.text.is_empty()).cloned());
                 unwrapped.scripts.push(line);
             }
-            // What comes down the pipe are further arguments.
+            // The standard input becomes further arguments.
             command.push(Word::unknown());
             unwrapped.stdin = Stdin::Inherited;
         }
-        ("watch", Some(_)) => {
-            unwrapped.scripts.push(joined(&args[start..]));
+        ("watch", Some(command)) => {
+            unwrapped.scripts.push(joined(command));
             unwrapped.commands.clear();
         }
         ("npx" | "bunx", Some(command)) => {
-            // Without a local copy it would be downloaded.
-            let bare = command[0]
-                .text
-                .split('@')
-                .next()
-                .unwrap_or_default()
-                .to_owned();
-            command[0].text = if bare.is_empty() {
-                command[0].text.clone()
-            } else {
-                bare
-            };
+            // A package that is not installed is downloaded. `tool@1.2` is the program `tool`.
+            let program = &mut command[0].text;
+            let length = program.find('@').filter(|at| *at > 0);
+            program.truncate(length.unwrap_or(program.len()));
             unwrapped.categories.push(Networked);
             unwrapped.scripts.extend(runners::called(args));
         }
         ("exec" | "setsid", None) => unwrapped.categories.push(ReadOnly),
         _ => {}
     }
-    Some(unwrapped)
 }
 
 pub(crate) fn is_assignment(word: &Word) -> bool {
@@ -404,7 +407,7 @@ fn env(args: &[Word], stdin: &Stdin) -> Unwrapped {
             });
         }
     }
-    // A lone dash is short for `-i`, and whatever holds a `=` is a variable, odd names included.
+    // A lone dash means `-i`. Every argument with a `=` is a variable, also with an unusual name.
     start += usize::from(args.get(start).is_some_and(|word| word.text == "-"));
     while args.get(start).is_some_and(|word| word.text.contains('=')) {
         unwrapped.assignments.push(args[start].clone());
@@ -418,7 +421,7 @@ fn env(args: &[Word], stdin: &Stdin) -> Unwrapped {
     }
 }
 
-/// A shell: `-c text`, a script, or what it reads from its input.
+/// A shell runs the text of `-c`, a script, or its standard input.
 fn shell(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
     let valued: &[&str] = &["-o", "-O", "--rcfile", "--init-file"];
     let mut at = 0;
@@ -445,7 +448,7 @@ fn shell(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
         at += 1;
     }
     let mut unwrapped = Unwrapped::new(stdin);
-    // `--rcfile <(…)` is read as well.
+    // `--rcfile <(…)` is executed, too.
     let own = &args[..at.min(args.len())];
     unwrapped.dynamic = own.iter().any(|word| word.text.contains("/dev/"));
     unwrapped.own_arguments = at + 1;
@@ -454,7 +457,7 @@ fn shell(args: &[Word], stdin: &Stdin) -> Option<Unwrapped> {
             unwrapped.own_arguments = at;
             let mut script = script.clone();
             script.dynamic |= script.text.contains("$@") || script.text.contains("$1");
-            // `bash -c '"$@"' _ curl x`: the arguments may be the command.
+            // `bash -c '"$@"' _ curl x` runs the arguments as a command.
             let first = if script.text.contains("$0") { 1 } else { 2 };
             let extra = args.get(at + first..).unwrap_or_default();
             let lines = extra.iter().filter_map(|word| command_line(&word.text));

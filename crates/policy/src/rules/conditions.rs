@@ -1,13 +1,13 @@
-//! When a rule speaks: its conditions held against one command.
+//! The conditions of a rule, and whether a command fits them.
 //!
-//! A rule that restricts speaks as soon as the command may be meant; one that relaxes only when the command surely is,
-//! so that no disguise turns the one off or the other on.
+//! A rule that restricts applies when the command may fit. A rule that relaxes applies only when it certainly fits.
+//! So no disguise avoids the first or obtains the second.
 
-use crate::judge::{Finding, Network, Touched};
+use crate::judge::{Finding, NamedPath, Network};
 use crate::programs::Category;
-use crate::shell::{HOLE, Word, glob_matches};
+use crate::shell::{UNKNOWN, Word, glob_matches};
 
-/// Something that a rule can be about: what a command is, or that it cannot be told.
+/// A property of a command that a rule can name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fact {
     Is(Category),
@@ -18,7 +18,7 @@ pub(crate) enum Fact {
 }
 
 impl Fact {
-    /// Whether it is known to hold for the command.
+    /// Whether the command is known to have it.
     pub fn holds(self, finding: &Finding) -> bool {
         match self {
             Fact::Is(category) => finding.categories.contains(category),
@@ -27,7 +27,7 @@ impl Fact {
         }
     }
 
-    /// Whether it may turn out to hold for a command that is known only when it runs.
+    /// Whether a command that is known only when it runs may have it.
     fn may_hold(self, finding: &Finding) -> bool {
         use Category::{Destructive, Interactive, Mutating, Networked, Publishing};
         let possible = [Destructive, Interactive, Mutating, Networked, Publishing];
@@ -35,7 +35,7 @@ impl Fact {
     }
 }
 
-/// How well a command fits a rule; a later one is the better fit.
+/// How well a command fits a rule, from worst to best.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Fit {
     No,
@@ -43,17 +43,17 @@ pub(crate) enum Fit {
     Surely,
 }
 
-/// All that are given must hold; within one, any of its values.
+/// The conditions of one rule. Those that have values must all hold; one of the values is enough for each.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Conditions {
     pub facts: Vec<Fact>,
-    /// The first words of the command, each with its alternatives.
+    /// The first words of the command, with the alternatives for each.
     pub command: Vec<Vec<String>>,
-    /// Paths that it touches, with all beneath them.
+    /// Paths that the command names, with all beneath them.
     pub paths: Vec<String>,
-    /// The whole command, exactly.
+    /// The whole text of the command.
     pub texts: Vec<String>,
-    /// Directories it runs in, with all beneath them.
+    /// Working directories, with all beneath them.
     pub cwd: Vec<String>,
     pub network: Option<Network>,
 }
@@ -85,20 +85,20 @@ impl Conditions {
         fit
     }
 
-    /// Whether a rule that surely fits answers for this fact, so that the defaults need not.
-    pub fn excuses(&self, fact: Fact, finding: &Finding) -> bool {
+    /// Whether a rule with these conditions, which certainly fits, replaces the default rule for this fact.
+    pub fn answers_for(&self, fact: Fact, finding: &Finding) -> bool {
         let named = match self.facts.is_empty() {
             false => self.facts.contains(&fact),
             true if fact == Fact::Is(Category::HostEscapeRisk) => !self.paths.is_empty(),
             true => !self.command.is_empty() || !self.texts.is_empty(),
         };
         let host = fact == Fact::Is(Category::HostEscapeRisk) && !self.paths.is_empty();
-        let covered = |place: &String| self.paths.iter().any(|path| is_beneath(place, path));
-        named && (!host || !finding.places.is_empty() && finding.places.iter().all(covered))
+        let covered = |host: &String| self.paths.iter().any(|path| is_beneath(host, path));
+        named && (!host || !finding.host_paths.is_empty() && finding.host_paths.iter().all(covered))
     }
 
-    /// Whether it says what it is about, as a rule that relaxes must.
-    pub fn names_something(&self) -> bool {
+    /// Whether they name commands, categories, paths or texts. A rule that relaxes must.
+    pub fn has_subject(&self) -> bool {
         !(self.facts.is_empty()
             && self.command.is_empty()
             && self.paths.is_empty()
@@ -107,16 +107,16 @@ impl Conditions {
 
     fn paths_fit(&self, finding: &Finding) -> Fit {
         let touches = |path: &String| {
-            let place = finding.places.iter().any(|place| is_beneath(place, path));
-            place
+            let of_host = finding.host_paths.iter().any(|host| is_beneath(host, path));
+            of_host
                 || finding
-                    .touched
+                    .named_paths
                     .iter()
-                    .any(|touched| reaches_into(touched, path))
+                    .any(|named| reaches_into(named, path))
         };
         match self.paths.iter().any(touches) {
             true => Fit::Surely,
-            false if finding.anything => Fit::Maybe,
+            false if finding.any_command => Fit::Maybe,
             false => Fit::No,
         }
     }
@@ -125,7 +125,7 @@ impl Conditions {
         match self.texts.contains(&finding.text) {
             true if finding.altered || finding.dynamic => Fit::Maybe,
             true => Fit::Surely,
-            false if finding.anything => Fit::Maybe,
+            false if finding.any_command => Fit::Maybe,
             false => Fit::No,
         }
     }
@@ -139,19 +139,19 @@ impl Conditions {
     }
 }
 
-/// Whether a path that a command names is this one, or something in it.
-fn reaches_into(touched: &Touched, path: &str) -> bool {
-    if !touched.glob {
-        return is_beneath(&touched.path, path);
+/// Whether a path that a command names is this path, or beneath it.
+fn reaches_into(named: &NamedPath, path: &str) -> bool {
+    if !named.glob {
+        return is_beneath(&named.path, path);
     }
-    let mut parts = touched.path.split('/').skip(1);
+    let mut parts = named.path.split('/').skip(1);
     path.split('/').skip(1).all(|name| {
         let part = parts.next();
-        part.is_some_and(|part| part == name || glob_matches(part, name, HOLE))
+        part.is_some_and(|part| part == name || glob_matches(part, name, UNKNOWN))
     })
 }
 
-/// Whether a normalised path is this directory, or something in it.
+/// Whether a normalised path is this directory, or beneath it.
 fn is_beneath(path: &str, dir: &str) -> bool {
     let dir = dir.trim_end_matches('/');
     path.strip_prefix(dir)
@@ -164,10 +164,10 @@ fn command_fit(command: &[Vec<String>], finding: &Finding) -> Fit {
     };
     let given = finding.words.get(1..).unwrap_or_default();
     let named = |name: &String| program.contains(name);
-    if surely(command, finding) {
+    if fits_surely(command, finding) {
         return Fit::Surely;
     }
-    if finding.anything {
+    if finding.any_command {
         return Fit::Maybe;
     }
     let may_be = finding.dynamic || finding.programs.iter().any(named);
@@ -177,14 +177,14 @@ fn command_fit(command: &[Vec<String>], finding: &Finding) -> Fit {
     }
 }
 
-/// The words are these, for certain, and nothing changed what they mean.
-fn surely(command: &[Vec<String>], finding: &Finding) -> bool {
-    let plain = !finding.foreign && !finding.altered && !finding.dynamic;
+/// Whether the command certainly begins with these words, and nothing changes what they mean.
+fn fits_surely(command: &[Vec<String>], finding: &Finding) -> bool {
+    let plain = !finding.outside_system && !finding.altered && !finding.dynamic;
     let [program] = finding.programs.as_slice() else {
         return false;
     };
     plain
-        && command.len() <= finding.certain
+        && command.len() <= finding.certain_words
         && command[0].contains(program)
         && command[1..]
             .iter()
@@ -192,17 +192,19 @@ fn surely(command: &[Vec<String>], finding: &Finding) -> bool {
             .all(|(alternatives, word)| alternatives.contains(&word.text))
 }
 
-/// Whether the arguments may begin with the wanted words, options between them left out.
+/// Whether the arguments may begin with the wanted words. Options between them are skipped.
 fn may_begin(wanted: &[Vec<String>], given: &[Word]) -> bool {
     let Some((first, rest)) = wanted.split_first() else {
         return true;
     };
-    let open = |word: &Word| word.glob || word.text.contains(HOLE);
-    let meant = |word: &Word, meant: &String| glob_matches(&word.text, meant, HOLE);
+    let open = |word: &Word| word.glob || word.text.contains(UNKNOWN);
+    let meant = |word: &Word, meant: &String| glob_matches(&word.text, meant, UNKNOWN);
     let fits = |word: &Word| {
         first.contains(&word.text)
-            || first.iter().any(|wanted| word.others.contains(wanted))
-            || word.unsure
+            || first
+                .iter()
+                .any(|wanted| word.alternatives.contains(wanted))
+            || word.one_of_several
             || open(word) && first.iter().any(|wanted| meant(word, wanted))
     };
     if first.iter().any(|word| word.starts_with('-')) {

@@ -1,4 +1,4 @@
-//! The decision on a request: findings held against the rules.
+//! The decision on a request, from findings and rules.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use super::conditions::Fact;
 use super::ruleset::{Rules, Verdict};
 use crate::judge::{Finding, Network};
 use crate::programs::{Categories, Category};
-use crate::shell::as_script;
+use crate::shell::word_text;
 
 /// A part's text is cut after this many characters.
 const LONGEST_PART: usize = 300;
 
-/// What happens with the request; a later action is stricter than an earlier one.
+/// What happens with the request, from mildest to strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Action {
     Allow,
@@ -44,23 +44,23 @@ impl fmt::Display for Action {
     }
 }
 
-/// The verdict on a request.
+/// The decision on a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     pub action: Action,
-    /// The union of the categories of all parts.
+    /// The categories of all parts.
     pub categories: Categories,
-    /// Why, where there is more to say than the rule's name; also hints for a command that runs.
+    /// The reason, if there is more than the rule's name, and hints for a command that runs.
     pub reason: Option<String>,
     /// The rule that decided, for example `default:mutating`.
     pub rule: String,
     /// Every simple command found, in the order of the text.
     pub parts: Vec<Part>,
-    /// The smallest rule that would let this request run, when it does not.
+    /// The smallest rule that would let the request run, if it may not.
     pub smallest_rule: Option<String>,
 }
 
-/// The verdict on one simple command of the request.
+/// The decision on one simple command of the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     pub text: String,
@@ -69,7 +69,7 @@ pub struct Part {
     pub rule: String,
 }
 
-/// The findings under the rules: the strictest decides, the categories add up.
+/// Decides on all findings of a request. The strictest verdict is the decision.
 pub(crate) fn conclude(findings: &[Finding], rules: &Rules, network: Network) -> Decision {
     let mut parts = Vec::with_capacity(findings.len());
     let mut categories = Categories::default();
@@ -91,8 +91,8 @@ pub(crate) fn conclude(findings: &[Finding], rules: &Rules, network: Network) ->
         }
     }
     let Some((at, verdict)) = deciding else {
-        // Text without any command, such as a comment, does nothing.
-        let verdict = rules.about_nothing(network);
+        // The text has no command: it may be a comment.
+        let verdict = rules.verdict_on_nothing(network);
         return Decision {
             action: verdict.action(),
             categories: Categories::from_iter([Category::ReadOnly]),
@@ -128,7 +128,7 @@ fn reason(findings: &[Finding], at: usize, verdict: &Verdict, network: Network) 
     let deciding = &findings[at];
     let has = |category| deciding.categories.contains(category);
     if action == Action::RequireApproval && has(Category::Publishing) {
-        said.push("it publishes beyond the vault".to_owned());
+        said.push("it publishes outside the vault".to_owned());
     } else if action == Action::RequireApproval && has(Category::Networked) {
         said.push("it uses the network".to_owned());
     }
@@ -157,28 +157,28 @@ fn reason(findings: &[Finding], at: usize, verdict: &Verdict, network: Network) 
     (!said.is_empty()).then(|| said.join("; "))
 }
 
-/// The narrowest rule that would let the deciding part run, as far as it is the defaults that stop it.
+/// The narrowest rule that would let the deciding part run, if a default rule stops it.
 ///
-/// A written rule is not outdone by another one: whoever wrote it has to change it.
+/// There is none if a written rule stops it, because no other rule can weaken that.
 fn smallest_rule(finding: &Finding, verdict: &Verdict) -> Option<String> {
     if verdict.action() < Action::RequireApproval {
         return None;
     }
     let fact = verdict.fact()?;
     let known = !finding.altered && !finding.dynamic;
-    let certain = finding.certain == finding.words.len() && finding.programs.len() == 1;
-    let keys = if fact == Fact::Is(Category::HostEscapeRisk) && !finding.places.is_empty() {
-        format!("path = {}", list(finding.places.iter().cloned()))
+    let certain = finding.certain_words == finding.words.len() && finding.programs.len() == 1;
+    let keys = if fact == Fact::Is(Category::HostEscapeRisk) && !finding.host_paths.is_empty() {
+        format!("path = {}", list(finding.host_paths.iter().cloned()))
     } else if fact == Fact::Is(Category::HostEscapeRisk) {
-        let first = finding.words.iter().take(1).map(as_script);
-        match known && certain && !finding.foreign {
+        let first = finding.words.iter().take(1).map(word_text);
+        match known && certain && !finding.outside_system {
             true => format!("command = {}\ncategory = {:?}", list(first), fact.as_str()),
             false => format!("category = {:?}", fact.as_str()),
         }
-    } else if known && certain && !finding.foreign && !finding.unparseable {
-        // A rule names programs, not where they are kept.
+    } else if known && certain && !finding.outside_system && !finding.unparseable {
+        // A rule names a program without its directory.
         let program = finding.programs.iter().take(1).cloned();
-        let arguments = finding.words.iter().skip(1).map(as_script);
+        let arguments = finding.words.iter().skip(1).map(word_text);
         format!("command = {}", list(program.chain(arguments)))
     } else if known && !finding.text.is_empty() {
         format!("text = {}", quoted(&finding.text))
@@ -195,7 +195,7 @@ fn list(words: impl Iterator<Item = String>) -> String {
     format!("[{}]", words.join(", "))
 }
 
-/// A text as TOML writes it.
+/// A text in TOML's quotes.
 fn quoted(text: &str) -> String {
     toml::Value::from(text).to_string()
 }

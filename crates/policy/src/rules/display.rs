@@ -1,4 +1,4 @@
-//! Rules and their conditions in words.
+//! Rules and their conditions as text.
 
 use std::fmt;
 

@@ -1,9 +1,9 @@
-//! What can be wrong with a file of rules.
+//! Errors in files of rules.
 
 use super::decision::{Action, Decision};
 use crate::programs::Categories;
 
-/// Rules that cannot be used, and why. Nothing weaker takes their place.
+/// Why a file of rules cannot be used. While it cannot, every request is denied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error("{file}:{line}: {reason}")]
@@ -29,7 +29,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The file and line to mend.
+    /// The file and the line of the error.
     pub fn place(&self) -> (&str, usize) {
         match self {
             Error::Unreadable { file, line, .. }
@@ -39,7 +39,7 @@ impl Error {
         }
     }
 
-    /// The answer to every request while the rules are like this.
+    /// The decision on every request while the rules cannot be used.
     pub fn decision(&self) -> Decision {
         let (file, line) = self.place();
         Decision {

@@ -1,4 +1,4 @@
-//! A file of rules: TOML in, rules out, every example checked, nothing unknown accepted.
+//! Reads a file of rules (TOML): unknown keys are refused, and every example is checked.
 
 use serde::Deserialize;
 use toml::Spanned;
@@ -10,22 +10,22 @@ use super::ruleset::{Level, Rule, RuleOrigin, Rules};
 use crate::judge::{CommandForm, Judge, Network, Request};
 use crate::programs::{Category, normalise};
 
-/// The text of a file of rules, and whose it is.
+/// A file of rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleFile {
     pub level: Level,
-    /// What it is called when a rule of it is named.
+    /// Its name in messages.
     pub name: String,
     pub text: String,
 }
 
-/// One example of a rule, as `test` reports it.
+/// One example of a rule, as `avfs policy test` reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Example {
     /// `FILE:LINE` of the rule.
     pub rule: String,
     pub text: String,
-    /// Whether the rule is meant to match it.
+    /// Whether the rule should match it.
     pub wanted: bool,
     pub matches: bool,
 }
@@ -60,7 +60,7 @@ struct Written {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "expected a text or a list of texts")]
+#[serde(untagged, expecting = "expected a string or a list of strings")]
 enum Texts {
     One(String),
     Many(Vec<String>),
@@ -92,14 +92,14 @@ impl Texts {
 }
 
 impl Rules {
-    /// The rules of these files in front of the defaults. One bad file refuses them all: what it
-    /// would have forbidden is not known.
+    /// The rules of these files, and the defaults. An error in one file refuses all of them, because what that file
+    /// forbids is not known.
     pub fn load(files: &[RuleFile]) -> Result<Rules, Error> {
         let mut rules = Vec::new();
         for file in files {
             for (rule, written) in read(file)? {
                 for example in check(&rule, &written) {
-                    refuse_wrong(&rule.origin, example)?;
+                    check_example(&rule.origin, example)?;
                 }
                 rules.push(rule);
             }
@@ -107,7 +107,7 @@ impl Rules {
         Ok(Rules::of(rules))
     }
 
-    /// Every example of a file with what became of it, also when the file cannot be loaded for it.
+    /// Every example of a file with its result. A wrong example is not an error here.
     pub fn examples(file: &RuleFile) -> Result<Vec<Example>, Error> {
         let rules = read(file)?;
         Ok(rules
@@ -117,7 +117,7 @@ impl Rules {
     }
 }
 
-fn refuse_wrong(origin: &RuleOrigin, example: Example) -> Result<(), Error> {
+fn check_example(origin: &RuleOrigin, example: Example) -> Result<(), Error> {
     let (file, line) = (origin.file.clone(), origin.line);
     let example_text = example.text;
     match (example.wanted, example.matches) {
@@ -151,7 +151,7 @@ fn read(file: &RuleFile) -> Result<Vec<(Rule, Written)>, Error> {
         let mut written = written.into_inner();
         let when = conditions(&mut written).map_err(|reason| unreadable(at, reason))?;
         let action = action(&written.action).map_err(|reason| unreadable(at, reason))?;
-        if action < Action::RequireApproval && !when.names_something() {
+        if action < Action::RequireApproval && !when.has_subject() {
             let reason = "a rule that allows must say what: add command, category, path or text";
             return Err(unreadable(at, reason.to_owned()));
         }
@@ -181,7 +181,7 @@ fn conditions(written: &mut Written) -> Result<Conditions, String> {
     let paths = |texts: &mut Texts| {
         let absolute = |path: String| match path.starts_with('/') {
             true => Ok(normalise(&path)),
-            false => Err(format!("{path:?} is no absolute path")),
+            false => Err(format!("{path:?} is not an absolute path")),
         };
         take(texts)
             .into_iter()
@@ -214,7 +214,10 @@ fn one_of<T: Copy>(what: &str, word: &str, all: &[(&str, T)]) -> Result<T, Strin
     let found = all.iter().find(|(name, _)| *name == word);
     found.map(|(_, value)| *value).ok_or_else(|| {
         let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
-        format!("{word:?} is no {what}: it is one of {}", names.join(", "))
+        format!(
+            "{word:?} is not a known {what}: use one of {}",
+            names.join(", ")
+        )
     })
 }
 
@@ -236,7 +239,7 @@ fn fact(word: &str) -> Result<Fact, String> {
     one_of("category", word, &all)
 }
 
-/// Holds a rule against its own examples, in a place where its other conditions can hold.
+/// Checks the examples of a rule, in a directory and with a network that fit its conditions.
 fn check(rule: &Rule, written: &Written) -> Vec<Example> {
     let cwd = rule.when.cwd.first().map_or("/workspace", String::as_str);
     let network = rule.when.network.unwrap_or(Network::None);
@@ -250,7 +253,7 @@ fn check(rule: &Rule, written: &Written) -> Vec<Example> {
         let findings = Judge::new(&request, true).findings(&request);
         let fits = findings
             .iter()
-            .any(|finding| rule.when.fit(finding, network) >= rule.needed());
+            .any(|finding| rule.when.fit(finding, network) >= rule.needed_fit());
         Example {
             rule: rule.origin.to_string(),
             text: text.clone(),

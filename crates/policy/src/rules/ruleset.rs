@@ -1,7 +1,7 @@
-//! From facts to an action: the written rules, and the defaults behind them.
+//! The rules in force: the written rules and the defaults.
 //!
-//! Every written rule that fits speaks, whichever level it comes from; so do the defaults, except for facts that a
-//! written rule answers for. The strictest decides. So one file can never weaken what another one says.
+//! Every written rule that fits applies, at whichever level it is written. The defaults apply, too, except for facts
+//! that a written rule answers for. The strictest rule decides. So no file can weaken another one.
 
 use std::collections::HashMap;
 
@@ -14,11 +14,12 @@ use crate::programs::{Categories, Category};
 #[derive(Debug, Clone)]
 pub struct Rules {
     written: Vec<Rule>,
-    /// Which of them name a program, and which none: a command need not be held against every rule.
+    /// The written rules by the program that they name. A command is compared only with those and with
+    /// `of_any_program`.
     by_program: HashMap<String, Vec<usize>>,
     of_any_program: Vec<usize>,
-    defaults: Vec<Default>,
-    /// Whether any rule looks at the paths that a command touches.
+    defaults: Vec<DefaultRule>,
+    /// Whether any rule has a condition on paths.
     pub(crate) look_at_paths: bool,
 }
 
@@ -28,13 +29,13 @@ pub(crate) struct Rule {
     pub origin: RuleOrigin,
     pub when: Conditions,
     pub action: Action,
-    /// What its author has to say to whoever is stopped by it.
+    /// The author's reason, which is shown when the rule decides.
     pub reason: Option<String>,
 }
 
 impl Rule {
-    /// How well a command must fit for the rule to speak: one that restricts speaks in doubt, too.
-    pub fn needed(&self) -> Fit {
+    /// How well a command must fit for the rule to apply. A rule that restricts also applies in doubt.
+    pub fn needed_fit(&self) -> Fit {
         match self.action < Action::RequireApproval {
             true => Fit::Surely,
             false => Fit::Maybe,
@@ -51,7 +52,7 @@ pub struct RuleOrigin {
     pub name: Option<String>,
 }
 
-/// Who a file of rules speaks for.
+/// Whose rules a file has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     System,
@@ -74,27 +75,27 @@ impl Level {
 pub struct ListedRule {
     /// `FILE:LINE`, or `default:NAME`.
     pub rule: String,
-    /// None for a default.
+    /// `None` for a default rule.
     pub origin: Option<RuleOrigin>,
     pub action: Action,
-    /// The conditions, in words.
+    /// The conditions as text.
     pub when: String,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) struct Default {
+pub(crate) struct DefaultRule {
     name: &'static str,
     fact: Fact,
     network: Option<Network>,
     action: Action,
 }
 
-/// What the rules say about one command: the rule that decides.
+/// The rule that decides about one command.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Verdict<'r> {
     Written(&'r Rule),
-    Default(&'r Default),
-    /// No rule speaks: nothing is known that any is about.
+    Default(&'r DefaultRule),
+    /// No rule applies.
     None,
 }
 
@@ -122,7 +123,7 @@ impl Verdict<'_> {
         }
     }
 
-    /// The fact that decided, when it was a default.
+    /// The fact of the default rule, if one decides.
     pub fn fact(&self) -> Option<Fact> {
         match self {
             Verdict::Default(rule) => Some(rule.fact),
@@ -131,11 +132,16 @@ impl Verdict<'_> {
     }
 }
 
-const DEFAULTS: &[Default] = {
+const DEFAULTS: &[DefaultRule] = {
     use Action::*;
     use Category::*;
-    const fn rule(name: &'static str, fact: Fact, on: Option<Network>, action: Action) -> Default {
-        Default {
+    const fn rule(
+        name: &'static str,
+        fact: Fact,
+        on: Option<Network>,
+        action: Action,
+    ) -> DefaultRule {
+        DefaultRule {
             name,
             fact,
             network: on,
@@ -210,7 +216,7 @@ const DEFAULTS: &[Default] = {
 };
 
 impl Rules {
-    /// The rules in force when nobody wrote any.
+    /// The rules without any file.
     pub fn defaults() -> Rules {
         Rules::of(Vec::new())
     }
@@ -235,7 +241,7 @@ impl Rules {
         }
     }
 
-    /// Every rule, the written ones first.
+    /// All rules, the written ones first.
     pub fn list(&self) -> Vec<ListedRule> {
         let written = self.written.iter().map(|rule| ListedRule {
             rule: rule.origin.to_string(),
@@ -258,30 +264,30 @@ impl Rules {
     }
 
     pub(crate) fn verdict(&self, finding: &Finding, network: Network) -> Verdict<'_> {
-        let fitting = self.fitting(finding, network);
+        let rules_that_fit = self.rules_that_fit(finding, network);
         let mut best = Verdict::None;
         let mut spoken = false;
-        for (rule, _) in &fitting {
+        for (rule, _) in &rules_that_fit {
             if !spoken || rule.action > best.action() {
                 (best, spoken) = (Verdict::Written(rule), true);
             }
         }
-        let surely = fitting.iter().filter(|(_, fit)| *fit == Fit::Surely);
+        let fits_surely = rules_that_fit.iter().filter(|(_, fit)| *fit == Fit::Surely);
         for default in &self.defaults {
             let on = default.network.is_none_or(|on| on == network);
             if !on || !default.fact.holds(finding) || spoken && default.action <= best.action() {
                 continue;
             }
-            let mut surely = surely.clone();
-            if !surely.any(|(rule, _)| rule.when.excuses(default.fact, finding)) {
+            let mut fits_surely = fits_surely.clone();
+            if !fits_surely.any(|(rule, _)| rule.when.answers_for(default.fact, finding)) {
                 (best, spoken) = (Verdict::Default(default), true);
             }
         }
         best
     }
 
-    /// The written rules that speak about this command, in their order.
-    fn fitting(&self, finding: &Finding, network: Network) -> Vec<(&Rule, Fit)> {
+    /// The written rules that apply to this command, in their order.
+    fn rules_that_fit(&self, finding: &Finding, network: Network) -> Vec<(&Rule, Fit)> {
         let mut candidates: Vec<usize> = match finding.dynamic {
             true => (0..self.written.len()).collect(),
             false => {
@@ -299,12 +305,12 @@ impl Rules {
         candidates
             .into_iter()
             .map(|i| (&self.written[i], self.written[i].when.fit(finding, network)))
-            .filter(|(rule, fit)| *fit >= rule.needed())
+            .filter(|(rule, fit)| *fit >= rule.needed_fit())
             .collect()
     }
 
-    /// What the rules say about doing nothing at all.
-    pub(crate) fn about_nothing(&self, network: Network) -> Verdict<'_> {
+    /// The verdict on text without any command.
+    pub(crate) fn verdict_on_nothing(&self, network: Network) -> Verdict<'_> {
         let finding = Finding {
             categories: Categories::from_iter([Category::ReadOnly]),
             ..Finding::default()
@@ -313,7 +319,7 @@ impl Rules {
     }
 }
 
-impl std::default::Default for Rules {
+impl Default for Rules {
     fn default() -> Self {
         Rules::defaults()
     }

@@ -1,18 +1,17 @@
-//! Text that bash evaluates again: arithmetic, names with subscripts, prompts.
+//! Text that bash evaluates a second time: arithmetic, names with subscripts, prompts.
 //!
-//! An arithmetic expression follows variables to their values, evaluates those in turn, and runs the substitutions
-//! in the subscripts it meets on the way: `x='a[$(rm y)]'; ((x))` runs `rm y`. So such text is harmless only if it is made of
-//! numbers, operators and variables that hold nothing but numbers. Everything else is a command that is known only
-//! when it runs.
+//! An arithmetic expression evaluates the values of its variables as expressions, too, and runs the substitutions in
+//! their subscripts: `x='a[$(rm y)]'; ((x))` runs `rm y`. Such text is harmless only if it consists of numbers,
+//! operators and variables that hold nothing but numbers. Everything else may run any command.
 
 use std::collections::BTreeMap;
 
-use super::word::HOLE;
+use super::word::UNKNOWN;
 
 /// Stands in evaluated text for a number that is known only at run time.
 pub(crate) const NUMBER: char = '\u{F8FE}';
 
-/// Variables that hold a number whenever nobody gave them another value. Some evaluate what they are given.
+/// Variables that hold a number unless the text assigns something else. Some of them evaluate what is assigned.
 const ALWAYS_NUMBERS: &[&str] = &[
     "BASHPID",
     "BASH_SUBSHELL",
@@ -33,34 +32,34 @@ pub(crate) fn is_always_number(name: &str) -> bool {
     ALWAYS_NUMBERS.contains(&name)
 }
 
-/// What must hold so that text can be evaluated again without harm.
+/// What must hold so that evaluating text a second time runs no command.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Reliance {
-    /// Nothing can be said: it may run any command.
+pub(crate) struct Assumptions {
+    /// It cannot be known, so the text may run any command.
     pub unknown: bool,
-    /// These variables must hold numbers alone.
+    /// Variables that must hold nothing but numbers.
     pub reads: Vec<String>,
-    /// These are given a number.
+    /// Variables that the text gives a number.
     pub sets: Vec<String>,
-    /// These evaluate whatever they are given.
+    /// Variables that evaluate whatever is assigned to them (`declare -i`).
     pub evaluating: Vec<String>,
-    /// These programs must be the system's own.
+    /// Programs that must be the ones of the system, because they print a number.
     pub programs: Vec<&'static str>,
 }
 
-impl Reliance {
+impl Assumptions {
     pub fn is_empty(&self) -> bool {
-        *self == Reliance::default()
+        *self == Assumptions::default()
     }
 
-    pub fn unknown() -> Reliance {
-        Reliance {
+    pub fn unknown() -> Assumptions {
+        Assumptions {
             unknown: true,
-            ..Reliance::default()
+            ..Assumptions::default()
         }
     }
 
-    pub fn add(&mut self, mut other: Reliance) {
+    pub fn add(&mut self, mut other: Assumptions) {
         self.unknown |= other.unknown;
         self.reads.append(&mut other.reads);
         self.sets.append(&mut other.sets);
@@ -69,18 +68,18 @@ impl Reliance {
     }
 }
 
-/// What is known of the variables that hold numbers, over the whole of a request: a loop or a function may use a variable
-/// above the line that sets it, so one value that is no number spoils the variable for good.
+/// Which variables hold only numbers, over a whole request. A loop or a function may use a variable above the line
+/// that sets it. So one value that is not a number makes the variable not numeric everywhere.
 #[derive(Debug, Default)]
-pub(crate) struct Numbers {
-    /// Whether all values that a variable was given are numbers.
+pub(crate) struct NumericVars {
+    /// For each variable, whether all its assigned values are numbers.
     kinds: BTreeMap<String, bool>,
-    /// What text that was evaluated relies on, and that text.
-    relied: Vec<(Reliance, String)>,
+    /// The assumptions of each evaluated text, and the text.
+    assumed: Vec<(Assumptions, String)>,
 }
 
-impl Numbers {
-    /// A variable was given a value.
+impl NumericVars {
+    /// Records that a variable was given a value.
     pub fn set(&mut self, name: &str, number: bool) {
         match self.kinds.get_mut(name) {
             Some(all) => *all &= number,
@@ -88,74 +87,74 @@ impl Numbers {
         }
     }
 
-    /// Text was evaluated; false when it is known already that it may be harmful.
-    pub fn rely(&mut self, reliance: Reliance, text: &str) -> bool {
-        for name in &reliance.sets {
+    /// Records that text was evaluated. False if its assumptions are already known not to hold.
+    pub fn assume(&mut self, assumptions: Assumptions, text: &str) -> bool {
+        for name in &assumptions.sets {
             self.set(name, true);
         }
         let given = |name: &String| self.kinds.contains_key(name) || is_always_number(name);
-        let fits = !reliance.unknown && reliance.reads.iter().all(given);
-        self.relied.push((reliance, text.to_owned()));
+        let fits = !assumptions.unknown && assumptions.reads.iter().all(given);
+        self.assumed.push((assumptions, text.to_owned()));
         fits
     }
 
-    /// The texts that turned out to evaluate something that is no number. `replaced` says whether a program may be
-    /// another than the system's.
-    pub fn spoiled(self, replaced: impl Fn(&str) -> bool) -> Vec<String> {
-        let Numbers { kinds, relied } = self;
+    /// The evaluated texts whose assumptions do not hold. `replaced` says whether a program may be a different one
+    /// than the system's.
+    pub fn violated(self, replaced: impl Fn(&str) -> bool) -> Vec<String> {
+        let NumericVars { kinds, assumed } = self;
         let text = |name: &String| kinds.get(name) == Some(&false);
-        let spoils = |reliance: &Reliance| {
-            reliance.reads.iter().any(text)
-                || reliance.evaluating.iter().any(text)
-                || reliance.programs.iter().any(|program| replaced(program))
+        let violates = |assumptions: &Assumptions| {
+            assumptions.reads.iter().any(text)
+                || assumptions.evaluating.iter().any(text)
+                || assumptions.programs.iter().any(|program| replaced(program))
         };
-        let relied = relied.into_iter();
-        relied
-            .filter(|(reliance, _)| spoils(reliance))
+        let assumed = assumed.into_iter();
+        assumed
+            .filter(|(assumptions, _)| violates(assumptions))
             .map(|(_, text)| text)
             .collect()
     }
 }
 
-/// Whether text is one number. `vague` says that a part known only at run time may be anything.
-pub(crate) fn is_number(text: &str, vague: bool) -> bool {
+/// Whether text is one number. `any_text` says that the unknown part of it may be any text.
+pub(crate) fn is_number(text: &str, any_text: bool) -> bool {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-    let digit = |c: char| c.is_ascii_digit() || c == HOLE || c == NUMBER;
-    !vague && !digits.is_empty() && digits.chars().all(digit)
+    let digit = |c: char| c.is_ascii_digit() || c == UNKNOWN || c == NUMBER;
+    !any_text && !digits.is_empty() && digits.chars().all(digit)
 }
 
-/// The same for a remembered value, in which `HOLE` may be anything.
+/// Whether the stored value of a variable is one number. `UNKNOWN` in it may be any text.
 pub(crate) fn is_number_value(text: &str) -> bool {
-    is_number(text, text.contains(HOLE))
+    is_number(text, text.contains(UNKNOWN))
 }
 
-/// What an expression relies on. It has been expanded: `HOLE` stands for unknown text, `NUMBER` for an unknown number.
-pub(crate) fn expression(text: &str) -> Reliance {
+/// The assumptions of an expanded expression. `UNKNOWN` stands for unknown text, `NUMBER` for an unknown number.
+pub(crate) fn expression(text: &str) -> Assumptions {
     // Bash removes double quotes before it evaluates.
     let text = text.replace('"', "");
-    let mut reliance = Reliance::default();
+    let mut assumptions = Assumptions::default();
     let mut rest = text.as_str();
-    // The last operator, as far as it makes the next variable change.
+    // `++` or `--` before the next variable, which changes it.
     let mut before = "";
     while let Some(first) = rest.chars().next() {
         if first.is_ascii_digit() || first == NUMBER {
             rest = match number(rest) {
                 Some(after) => after,
-                None => return Reliance::unknown(),
+                None => return Assumptions::unknown(),
             };
             before = "";
         } else if first.is_ascii_alphabetic() || first == '_' {
             let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
             let (name, after) = rest.split_at(rest.find(|c| !fits(c)).unwrap_or(rest.len()));
             if after.starts_with(NUMBER) {
-                return Reliance::unknown();
+                return Assumptions::unknown();
             }
             let (reads, sets) = use_of(before, after.trim_start());
             if reads {
-                reliance.reads.push(name.to_owned());
+                assumptions.reads.push(name.to_owned());
             }
             if sets {
-                reliance.sets.push(name.to_owned());
+                assumptions.sets.push(name.to_owned());
             }
             rest = after;
             before = "";
@@ -168,10 +167,10 @@ pub(crate) fn expression(text: &str) -> Reliance {
             });
             rest = &rest[step.map_or(1, str::len)..];
         } else {
-            return Reliance::unknown();
+            return Assumptions::unknown();
         }
     }
-    reliance
+    assumptions
 }
 
 /// Skips a number such as `12`, `0x1f` or `16#ff`; `None` when a part of it may be a name.
@@ -182,7 +181,7 @@ fn number(text: &str) -> Option<&str> {
     while let Some(c) = characters.next() {
         let named = |c: char| c.is_ascii_alphabetic() || c == '_';
         let next = characters.peek().copied().unwrap_or(' ');
-        // A number that turns out to be empty would leave a name behind.
+        // If the unknown number is empty, the rest is a name.
         if c == NUMBER && named(next) || named(c) && next == NUMBER {
             return None;
         }
@@ -190,7 +189,7 @@ fn number(text: &str) -> Option<&str> {
     Some(after)
 }
 
-/// Whether a variable is read and whether it is given a value, by what stands around it.
+/// Whether a variable is read, and whether it is assigned, by the operators around it.
 fn use_of(before: &str, after: &str) -> (bool, bool) {
     let assigns = [
         "+=", "-=", "*=", "/=", "%=", "&=", "^=", "|=", "<<=", ">>=", "++", "--",
@@ -202,24 +201,24 @@ fn use_of(before: &str, after: &str) -> (bool, bool) {
     }
 }
 
-/// What a variable's name relies on: `x` nothing, `a[i]` its subscript.
-pub(crate) fn name(text: &str) -> Reliance {
+/// The assumptions of a variable's name: `x` has none, `a[i]` those of its subscript.
+pub(crate) fn name(text: &str) -> Assumptions {
     let plain = |name: &str| {
         let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
         name.chars().all(fits)
     };
     match text.split_once('[') {
-        None if plain(text) => Reliance::default(),
-        Some((name, "@]" | "*]")) if plain(name) => Reliance::default(),
+        None if plain(text) => Assumptions::default(),
+        Some((name, "@]" | "*]")) if plain(name) => Assumptions::default(),
         Some((name, subscript)) if plain(name) => match subscript.strip_suffix(']') {
             Some(subscript) => expression(subscript),
-            None => Reliance::unknown(),
+            None => Assumptions::unknown(),
         },
-        _ => Reliance::unknown(),
+        _ => Assumptions::unknown(),
     }
 }
 
-/// Commands that print one number and nothing else: what they need to be for that.
+/// The program of a command that prints one number and nothing else.
 pub(crate) fn counting(command: &str) -> Option<&'static str> {
     let command = command.trim();
     let plain = |c: char| c.is_ascii_alphanumeric() || "_./\"$-".contains(c);
@@ -241,8 +240,8 @@ mod tests {
     use super::*;
 
     fn reads(text: &str) -> Option<Vec<String>> {
-        let reliance = expression(text);
-        (!reliance.unknown).then_some(reliance.reads)
+        let assumptions = expression(text);
+        (!assumptions.unknown).then_some(assumptions.reads)
     }
 
     #[test]
@@ -277,8 +276,8 @@ mod tests {
 
     #[test]
     fn names_rely_on_their_subscripts() {
-        assert_eq!(name("abc"), Reliance::default());
-        assert_eq!(name("a[@]"), Reliance::default());
+        assert_eq!(name("abc"), Assumptions::default());
+        assert_eq!(name("a[@]"), Assumptions::default());
         assert_eq!(name("a[i+1]").reads, ["i"]);
         for text in ["a[$(x)]", "a[", "a-b", "\u{F8FF}", "a b"] {
             assert!(name(text).unknown, "{text}");

@@ -1,27 +1,27 @@
 //! Brace expansion of a word whose quoting is known.
 
-/// One character of a word, or a place that only a run can fill.
+/// One character of a word, or a part that is known only at run time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Atom {
     Char {
         value: char,
         quoted: bool,
     },
-    /// A part known only at run time.
-    Hole,
-    /// A number known only at run time.
+    /// Text that is known only at run time.
+    Unknown,
+    /// A number that is known only at run time.
     Number,
-    /// A field boundary made by an unquoted expansion.
+    /// A boundary between two words, made by an unquoted expansion.
     Split,
 }
 
 impl Atom {
-    /// Whether it can be part of a sequence of numbers.
+    /// Whether it can be part of `{1..9}`.
     fn counts(self) -> bool {
         match self {
             Atom::Char { value, .. } => value.is_ascii_digit() || matches!(value, '.' | '-'),
             Atom::Number => true,
-            Atom::Hole | Atom::Split => false,
+            Atom::Unknown | Atom::Split => false,
         }
     }
 
@@ -33,10 +33,10 @@ impl Atom {
     }
 }
 
-/// More words than this are not worth having: the rest is left unexpanded.
+/// Beyond this number of words, groups are left unexpanded.
 const MOST_WORDS: usize = 64;
 
-/// Expands `a{b,c}d` into its words. Sequences such as `{1..9}` become a hole.
+/// Expands `a{b,c}d` into its words. A sequence such as `{1..9}` becomes one unknown part.
 pub(crate) fn expand(word: &[Atom]) -> Vec<Vec<Atom>> {
     let mut done = Vec::new();
     let mut waiting = vec![word.to_vec()];
@@ -56,7 +56,7 @@ pub(crate) fn expand(word: &[Atom]) -> Vec<Vec<Atom>> {
                 let ends = &next[*start..*end];
                 expanded.push(match ends.iter().all(|atom| atom.counts()) {
                     true => Atom::Number,
-                    false => Atom::Hole,
+                    false => Atom::Unknown,
                 });
             } else {
                 expanded.extend_from_slice(&next[*start..*end]);
@@ -126,7 +126,7 @@ mod tests {
             .collect();
         let show = |a: &Atom| match a {
             Atom::Char { value, .. } => *value,
-            Atom::Hole | Atom::Number => '%',
+            Atom::Unknown | Atom::Number => '%',
             Atom::Split => ' ',
         };
         expand(&atoms)

@@ -1,7 +1,7 @@
 //! The escapes of `$'…'`.
 
-/// The character that an escape stands for, and how many bytes it takes after the backslash. A NUL would end the
-/// string in a shell: nothing honest needs it, and it has no meaning here.
+/// The character of an escape, and its length in bytes after the backslash. `None` for a NUL, which would end the
+/// string in a shell.
 pub(crate) fn ansi_c(after: &str) -> Option<(char, usize)> {
     let c = after.chars().next()?;
     let plain = match c {

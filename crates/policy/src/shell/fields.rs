@@ -1,14 +1,14 @@
-//! What was read of a word, made into the words that it becomes.
+//! From the characters of a word to the words that it expands to.
 
 use super::arithmetic::NUMBER;
 use super::brace::{Atom, expand};
 use super::literal::whole_variable;
-use super::word::{HOLE, Mode, Reader, Reading, Word};
+use super::word::{Mode, Reader, Reading, UNKNOWN, Word};
 
 impl Reader<'_> {
     pub fn finish(mut self) -> Reading {
         if let Some(earlier) = whole_variable(self.cursor.text, self.vars) {
-            (self.others, self.unsure) = (all_shown(earlier), false);
+            (self.alternatives, self.one_of_several) = (to_texts(earlier), false);
         }
         let brace = Atom::Char {
             value: '{',
@@ -29,79 +29,81 @@ impl Reader<'_> {
                 }
                 let mut word = to_word(field);
                 word.dynamic |= self.guess;
-                word.vague = self.vague && word.dynamic;
-                word.spreads = self.spreads && word.text.contains(HOLE);
-                word.unsure = self.unsure;
+                word.any_text = self.any_text && word.dynamic;
+                word.may_split = self.may_split && word.text.contains(UNKNOWN);
+                word.one_of_several = self.one_of_several;
                 if single {
-                    word.others = self.others.clone();
+                    word.alternatives = self.alternatives.clone();
                 }
                 words.push(word);
             }
         }
         if words.is_empty() {
-            words.extend(otherwise(&self.others, self.unsure));
+            words.extend(fallback(&self.alternatives, self.one_of_several));
         }
         Reading {
             words,
             commands: self.commands,
-            relies: self.relies,
+            assumes: self.assumes,
             assigned: self.assigned,
         }
     }
 
-    /// The text of a value that was read on its own.
+    /// One word of these characters, without splitting.
     pub fn word_of(&self, atoms: &[Atom]) -> Word {
         let word = to_word(atoms);
         Word {
             dynamic: word.dynamic || self.guess,
-            vague: self.vague,
-            unsure: self.unsure,
+            any_text: self.any_text,
+            one_of_several: self.one_of_several,
             ..word
         }
     }
 }
 
-/// What was read as an expression sees it.
-pub(crate) fn evaluable(atoms: &[Atom]) -> String {
+/// The characters as text of an arithmetic expression.
+pub(crate) fn as_expression(atoms: &[Atom]) -> String {
     let character = |atom: &Atom| match *atom {
         Atom::Char { value, .. } => value,
         Atom::Number => NUMBER,
-        Atom::Hole => HOLE,
+        Atom::Unknown => UNKNOWN,
         Atom::Split => ' ',
     };
     atoms.iter().map(character).collect()
 }
 
-/// The word that stands where the last value of a variable leaves none.
-fn otherwise(others: &[String], unsure: bool) -> Option<Word> {
-    if unsure {
+/// The word to use when the last value of a variable expands to no word, but another value does.
+fn fallback(alternatives: &[String], one_of_several: bool) -> Option<Word> {
+    if one_of_several {
         return Some(Word::unknown());
     }
-    let text = others.iter().rfind(|other| !other.trim().is_empty())?;
-    let mut others: Vec<String> = others
+    let text = alternatives
+        .iter()
+        .rfind(|other| !other.trim().is_empty())?;
+    let mut alternatives: Vec<String> = alternatives
         .iter()
         .filter(|other| *other != text)
         .cloned()
         .collect();
-    others.push(String::new());
+    alternatives.push(String::new());
     Some(Word {
         text: text.clone(),
         dynamic: true,
-        vague: true,
-        unsure: text.contains(char::is_whitespace),
-        others,
+        any_text: true,
+        one_of_several: text.contains(char::is_whitespace),
+        alternatives,
         ..Word::default()
     })
 }
 
-/// A remembered value as the text of a word has it.
-pub(crate) fn shown(value: &str) -> String {
-    value.replace(NUMBER, HOLE.encode_utf8(&mut [0; 4]))
+/// The stored value of a variable as the text of a word: an unknown number is just unknown there.
+pub(crate) fn to_text(value: &str) -> String {
+    value.replace(NUMBER, UNKNOWN.encode_utf8(&mut [0; 4]))
 }
 
-/// The same for several.
-pub(crate) fn all_shown(values: &[String]) -> Vec<String> {
-    values.iter().map(|value| shown(value)).collect()
+/// The stored values of a variable as texts of words.
+pub(crate) fn to_texts(values: &[String]) -> Vec<String> {
+    values.iter().map(|value| to_text(value)).collect()
 }
 
 const CLOSING_BRACKET: Atom = Atom::Char {
@@ -114,7 +116,7 @@ fn to_word(field: &[Atom]) -> Word {
     for (i, atom) in field.iter().enumerate() {
         match *atom {
             Atom::Char { value, quoted } => {
-                // A quoted tilde is a plain character; `./~` keeps it from being read as a home.
+                // A quoted tilde is a plain character. `./~` keeps it from being read as a home.
                 if i == 0 && value == '~' && quoted {
                     word.text.push_str("./");
                 }
@@ -122,8 +124,8 @@ fn to_word(field: &[Atom]) -> Word {
                 word.glob |= !quoted && (matches!(value, '*' | '?') || bracket);
                 word.text.push(value);
             }
-            Atom::Hole | Atom::Number => {
-                word.text.push(HOLE);
+            Atom::Unknown | Atom::Number => {
+                word.text.push(UNKNOWN);
                 word.dynamic = true;
             }
             Atom::Split => {}

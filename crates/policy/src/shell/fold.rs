@@ -26,13 +26,13 @@ pub(crate) enum Step<'a> {
         kind: Redirection,
         target: &'a str,
     },
-    /// The command ends; `piped` says whether the next one reads its output.
+    /// The end of the command. `piped` says whether the next one reads its output.
     End {
         piped: bool,
     },
 }
 
-/// What a redirection does, as far as it matters here.
+/// The kinds of redirections that are judged differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Redirection {
     Read,
@@ -50,15 +50,15 @@ pub(crate) struct Folded<'a> {
     pub runs: Vec<Range<usize>>,
 }
 
-/// Marks of runs are characters of another private plane; text that holds any is not folded.
+/// Marks of runs are characters of the second private-use plane. Text that has one is not folded.
 const FIRST_MARK: u32 = 0x10_0000;
 const MOST_RUNS: usize = 0xFFFD;
-/// All characters of that plane begin with this byte, and no other that is assigned does.
+/// The first UTF-8 byte of all characters of that plane, and of no other assigned character.
 const MARK_BYTE: u8 = 0xF4;
 
-/// Whether a word means something to the grammar, or to the guards before the parser.
+/// Whether a word is special to the grammar, or to the guards before the parser.
 fn is_reserved(word: &str) -> bool {
-    opens(word)
+    precedes_command(word)
         || matches!(
             word,
             "[[" | "]]"
@@ -77,7 +77,7 @@ fn is_reserved(word: &str) -> bool {
 }
 
 /// Whether a command begins after this word.
-fn opens(word: &str) -> bool {
+fn precedes_command(word: &str) -> bool {
     matches!(
         word,
         "!" | "do" | "elif" | "else" | "if" | "then" | "until" | "while" | "{"
@@ -85,7 +85,7 @@ fn opens(word: &str) -> bool {
 }
 
 impl Folded<'_> {
-    /// Whether nothing but one run is left.
+    /// Whether the whole text is one run.
     pub fn is_all(&self) -> bool {
         let mut solid = self.tokens.iter().filter(|token| token.to_str() != "\n");
         let first = solid.next().and_then(|token| run_of(token.to_str()));
@@ -100,7 +100,7 @@ pub(crate) fn run_of(word: &str) -> Option<usize> {
     chars.as_str().is_empty().then_some(mark as usize)
 }
 
-/// Folds all runs of plain commands; `None` when there are none, or a word cannot be cut with certainty.
+/// Folds all runs of plain commands. `None` when there are none, or when the end of a word is not certain.
 pub(crate) fn fold(masked: &str) -> Option<Folded<'_>> {
     if masked.as_bytes().contains(&MARK_BYTE) {
         return None;
@@ -136,7 +136,8 @@ struct Folder<'a> {
 }
 
 impl Folder<'_> {
-    /// Folds the run at the cursor, or takes one token of what is none. `None` when a word cannot be cut.
+    /// Folds the run at the cursor, or takes one token that is in no run. `None` when the end of a word is not
+    /// certain.
     fn next(&mut self) -> Option<()> {
         let start = self.cutter.at;
         let byte = self.cutter.peek()?;
@@ -152,8 +153,8 @@ impl Folder<'_> {
             self.tokens.push(Token::Operator(operator.to_owned(), span));
         } else if !(self.begins && self.run()) {
             let word = self.cutter.any_word()?;
-            self.begins &= opens(word);
-            // The parser looks whether a number touches the redirection after it.
+            self.begins &= precedes_command(word);
+            // The parser checks whether a number is next to the redirection after it.
             let span = match word.bytes().all(|byte| byte.is_ascii_digit()) {
                 true => span(start, self.cutter.at),
                 false => self.nowhere.clone(),
@@ -248,7 +249,7 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// As many plain pipelines as follow each other; the cursor is left behind the last of them. False when there
+    /// Cuts as many plain pipelines as follow each other, and leaves the cursor behind the last one. False when there
     /// is none.
     fn run(&mut self) -> bool {
         let start = self.at;
@@ -282,7 +283,7 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// Plain commands joined by `|`; `None` when there is something else, and the cursor is anywhere.
+    /// Cuts plain commands joined by `|`. `None` when there is anything else; the cursor may then be anywhere.
     fn pipeline(&mut self) -> Option<()> {
         loop {
             self.simple()?;
@@ -330,7 +331,7 @@ impl<'a> Cutter<'a> {
         (self.steps.len() > first).then_some(())
     }
 
-    /// The redirection whose operator is at the cursor.
+    /// Cuts the redirection at the cursor.
     fn redirect(&mut self) -> Option<()> {
         let (kind, length) = match self.rest().as_bytes() {
             [b'<', b'<', b'<', ..] => (Redirection::Text, 3),
@@ -348,7 +349,7 @@ impl<'a> Cutter<'a> {
         Some(())
     }
 
-    /// A word that means nothing to the grammar, and does not run into something that does.
+    /// Cuts a word without any meaning in the grammar. `None` if a bracket or a redirection touches it.
     fn plain_word(&mut self) -> Option<&'a str> {
         let word = self.any_word()?;
         let bytes = word.as_bytes();
@@ -359,11 +360,11 @@ impl<'a> Cutter<'a> {
         (plain && !is_reserved(word)).then_some(word)
     }
 
-    /// A word up to its end; `None` when a quote does not close, or is of a kind that shells read differently.
+    /// Cuts a word. `None` when a quote is not closed, or is one that shells read differently.
     fn any_word(&mut self) -> Option<&'a str> {
         let bytes = self.text.as_bytes();
         let start = self.at;
-        // Comments have been left out: this would not be one.
+        // Masked text has no comments, so `#` is something else here.
         if bytes.get(start) == Some(&b'#') {
             return None;
         }
@@ -393,7 +394,7 @@ impl<'a> Cutter<'a> {
     }
 }
 
-/// `name=value`, if the word is an assignment beyond doubt.
+/// The name and the value, if the word is certainly an assignment.
 fn assignment(word: &str) -> Option<(&str, &str)> {
     let (name, value) = word.split_once('=')?;
     let first = name.bytes().next()?;
@@ -401,7 +402,7 @@ fn assignment(word: &str) -> Option<(&str, &str)> {
     (!first.is_ascii_digit() && name.bytes().all(fits)).then_some((name, value))
 }
 
-/// Whether the word can be a program's name and nothing else, such as `a[1]=x` or `{fd}`.
+/// Whether the word is certainly a program's name, and not `a[1]=x` or `{fd}`.
 fn is_name(word: &str) -> bool {
     word == "[" || !word.contains(['=', '[', '{'])
 }

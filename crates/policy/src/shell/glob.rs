@@ -1,7 +1,7 @@
 //! Matching of shell patterns.
 
-/// Whether a shell pattern can match the text; `hole` stands for anything, like `*`.
-pub(crate) fn glob_matches(pattern: &str, text: &str, hole: char) -> bool {
+/// Whether a shell pattern can match the text. `unknown` stands for any text, like `*`.
+pub(crate) fn glob_matches(pattern: &str, text: &str, unknown: char) -> bool {
     let pattern: Vec<char> = pattern.chars().collect();
     let text: Vec<char> = text.chars().collect();
     let (mut p, mut t) = (0, 0);
@@ -9,7 +9,7 @@ pub(crate) fn glob_matches(pattern: &str, text: &str, hole: char) -> bool {
     while t < text.len() {
         let step = pattern.get(p).and_then(|&c| match c {
             '*' => None,
-            _ if c == hole => None,
+            _ if c == unknown => None,
             '?' => Some(1),
             '[' => bracket_len(&pattern[p..]).map_or((text[t] == '[').then_some(1), Some),
             _ => (c == text[t]).then_some(1),
@@ -17,7 +17,7 @@ pub(crate) fn glob_matches(pattern: &str, text: &str, hole: char) -> bool {
         if let Some(len) = step {
             p += len;
             t += 1;
-        } else if pattern.get(p).is_some_and(|&c| c == '*' || c == hole) {
+        } else if pattern.get(p).is_some_and(|&c| c == '*' || c == unknown) {
             retry = Some((p, t));
             p += 1;
         } else if let Some((star, at)) = retry {
@@ -28,10 +28,10 @@ pub(crate) fn glob_matches(pattern: &str, text: &str, hole: char) -> bool {
             return false;
         }
     }
-    pattern[p..].iter().all(|&c| c == '*' || c == hole)
+    pattern[p..].iter().all(|&c| c == '*' || c == unknown)
 }
 
-/// The length of a bracket expression; it is taken to match any one character.
+/// The length of a bracket expression, which is taken to match any character.
 fn bracket_len(pattern: &[char]) -> Option<usize> {
     pattern
         .iter()

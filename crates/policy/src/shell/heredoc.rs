@@ -3,7 +3,7 @@
 use super::mask::{Before, Masker, Piece, SEPARATORS};
 use super::word::Unreadable;
 
-/// A here-document whose body has not come yet.
+/// A here-document whose body has not been read yet.
 pub(crate) struct Pending {
     tag: String,
     strips_tabs: bool,
@@ -11,7 +11,7 @@ pub(crate) struct Pending {
 }
 
 impl Masker<'_> {
-    /// A here-document's operator and tag become a here-string with a mark.
+    /// Reads the operator and the tag of a here-document, and writes a here-string with a mark.
     pub fn document(&mut self) -> Result<(), Unreadable> {
         self.cursor.at += 2;
         let strips_tabs = self.cursor.rest().starts_with('-');
@@ -51,7 +51,7 @@ impl Masker<'_> {
         })
     }
 
-    /// Reads the bodies that begin after this line.
+    /// Reads the bodies of all pending here-documents.
     pub fn documents(&mut self) -> Result<(), Unreadable> {
         for Pending {
             tag,
@@ -80,7 +80,7 @@ impl Masker<'_> {
         Ok(())
     }
 
-    /// One line of a body; an escaped line break in an expanded body does not end it.
+    /// Reads one line of a body. In a body that is expanded, an escaped line break does not end it.
     fn body_line(&mut self, strips_tabs: bool, expands: bool) -> Result<String, Unreadable> {
         let mut line = String::new();
         loop {
@@ -108,7 +108,7 @@ impl Masker<'_> {
     }
 }
 
-/// The leading characters that mean nothing to the shell.
+/// The leading characters without any meaning in shell text.
 fn plain_prefix(text: &str) -> &str {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-.!@%+:,~^=".contains(c);
     &text[..text.find(|c| !plain(c)).unwrap_or(text.len())]

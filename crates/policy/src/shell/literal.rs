@@ -1,13 +1,13 @@
-//! Words that can be read at once, without following them character by character.
+//! The fast path for words without special characters.
 
 use super::arithmetic::{NUMBER, is_always_number, is_number_value};
-use super::fields::all_shown;
+use super::fields::to_texts;
 use super::values::Vars;
-use super::word::{HOLE, Mode, Word};
+use super::word::{Mode, UNKNOWN, Word};
 
-/// Reads a word of plain characters, quoted strings and variables in double quotes, as almost every word is.
-/// `None` for all others, and those in which something is special.
-pub(crate) fn at_once(source: &str, vars: &Vars, mode: Mode) -> Option<Word> {
+/// Reads a word of plain characters, quoted strings and variables in double quotes. Almost every word is one. `None`
+/// for every other word.
+pub(crate) fn read_plain(source: &str, vars: &Vars, mode: Mode) -> Option<Word> {
     if !matches!(mode, Mode::Plain | Mode::Value) || source.is_empty() {
         return None;
     }
@@ -32,9 +32,9 @@ pub(crate) fn at_once(source: &str, vars: &Vars, mode: Mode) -> Option<Word> {
         };
     }
     if let Some(earlier) = whole_variable(source, vars) {
-        (word.others, word.unsure) = (all_shown(earlier), false);
+        (word.alternatives, word.one_of_several) = (to_texts(earlier), false);
     }
-    // A quoted tilde is written in a way of its own.
+    // A quoted tilde is left to the full reader, which marks it.
     (!word.text.starts_with('~')).then_some(word)
 }
 
@@ -46,7 +46,7 @@ fn is_plain(byte: &u8) -> bool {
         )
 }
 
-/// Adds a string in double quotes to the word; returns what comes after it.
+/// Adds a string in double quotes to the word. Returns the text after it.
 fn double_quoted<'s>(inner: &'s str, vars: &Vars, word: &mut Word) -> Option<&'s str> {
     let mut rest = inner;
     loop {
@@ -68,16 +68,16 @@ fn double_quoted<'s>(inner: &'s str, vars: &Vars, word: &mut Word) -> Option<&'s
                 match value.is_ascii() {
                     true => word.text.push_str(value),
                     false => word.text.extend(value.chars().map(|c| match c {
-                        NUMBER => HOLE,
+                        NUMBER => UNKNOWN,
                         c => c,
                     })),
                 }
-                word.unsure |= !earlier.is_empty();
-                word.vague |= !earlier.iter().chain([value]).all(|v| is_number_value(v));
+                word.one_of_several |= !earlier.is_empty();
+                word.any_text |= !earlier.iter().chain([value]).all(|v| is_number_value(v));
             }
             None => {
-                word.text.push(HOLE);
-                word.vague |= !name.is_empty() && !is_always_number(name);
+                word.text.push(UNKNOWN);
+                word.any_text |= !name.is_empty() && !is_always_number(name);
             }
         }
         word.dynamic = true;
@@ -88,19 +88,19 @@ fn double_quoted<'s>(inner: &'s str, vars: &Vars, word: &mut Word) -> Option<&'s
     }
 }
 
-/// The earlier values of a variable that is, in double quotes, the whole of the word.
+/// The earlier values of a variable, if the word is `"$variable"` and nothing else.
 pub(crate) fn whole_variable<'v>(source: &str, vars: &'v Vars) -> Option<&'v [String]> {
     let name = source.strip_prefix("\"$")?.strip_suffix('"')?;
     let values = vars.get(name).filter(|_| name_prefix(name) == name)?;
     values.split_last().map(|(_, earlier)| earlier)
 }
 
-/// `$1`, `$@`, `$#` and the like; returns what comes after it.
+/// Reads `$1`, `$@`, `$#` and the like. Returns the text after it.
 fn special_parameter<'s>(after: &'s str, word: &mut Word) -> Option<&'s str> {
     match after.bytes().next()? {
         b'#' | b'?' | b'$' | b'!' => {}
-        b'@' => (word.vague, word.spreads) = (true, true),
-        b'0'..=b'9' | b'*' | b'-' => word.vague = true,
+        b'@' => (word.any_text, word.may_split) = (true, true),
+        b'0'..=b'9' | b'*' | b'-' => word.any_text = true,
         _ => return None,
     }
     Some(&after[1..])
@@ -118,7 +118,7 @@ pub(crate) fn name_prefix(text: &str) -> &str {
     }
 }
 
-/// The value of `$(echo words)`, the simplest way to hide a command.
+/// The output of `$(echo words)`, if all its characters are plain.
 pub(crate) fn echoed(command: &str) -> Option<&str> {
     let command = command.trim();
     let value = ["echo ", "printf ", "printf %s "]
@@ -145,15 +145,15 @@ mod tests {
         let value = |text: &str| vec!["other".to_owned(), text.to_owned()];
         let vars = Vars::from([
             ("x".to_owned(), value("~ *")),
-            ("y".to_owned(), value(&format!("{HOLE}z"))),
+            ("y".to_owned(), value(&format!("{UNKNOWN}z"))),
             ("xy".to_owned(), Vec::new()),
         ]);
         let mut read = 0;
         for (word, mode) in words.flat_map(|w| [(w.clone(), Mode::Plain), (w, Mode::Value)]) {
-            if let Some(at_once) = at_once(&word, &vars, mode) {
+            if let Some(read_plain) = read_plain(&word, &vars, mode) {
                 let followed = follow(&word, &[], &vars, mode).unwrap();
-                assert_eq!(followed.words, [at_once], "{word} {mode:?}");
-                assert!(followed.commands.is_empty() && followed.relies.is_empty());
+                assert_eq!(followed.words, [read_plain], "{word} {mode:?}");
+                assert!(followed.commands.is_empty() && followed.assumes.is_empty());
                 read += 1;
             }
         }

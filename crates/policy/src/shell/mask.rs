@@ -1,9 +1,8 @@
 //! Takes substitutions and here-documents out of shell text before the parser sees it.
 //!
-//! The parser's own handling of nested text can be made to panic, to run without end, and to lose
-//! text. So each `$(…)`, `${…}`, backquote and here-document is cut out here, by the rules of bash, and a single
-//! mark is left in its place; the grammar is left to the parser, and what was cut out is judged in its turn. Where
-//! the rules are doubtful the text is refused.
+//! The parser can be made to panic, to loop and to lose text by nested text. So each `$(…)`, `${…}`, backquote and
+//! here-document is cut out here by the rules of bash, and one mark is left in its place. The parser reads the
+//! grammar of the rest. The pieces are judged afterwards. Text on which shells differ is refused.
 
 use std::cell::Cell;
 
@@ -11,7 +10,7 @@ use super::cursor::Cursor;
 use super::heredoc::Pending;
 use super::word::Unreadable;
 
-/// Something cut out of the text.
+/// Something that was cut out of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Piece {
     /// The text of a command substitution.
@@ -31,14 +30,14 @@ pub(crate) struct Masked {
     pub pieces: Vec<Piece>,
 }
 
-/// Marks are characters of a private plane; text that holds any is refused.
+/// Marks are characters of a private-use plane. Text that already has one is refused.
 const FIRST_MARK: u32 = 0xF0000;
 const MARKS: std::ops::RangeInclusive<u32> = FIRST_MARK..=0xFFFFD;
 /// Deeper nesting than this is refused.
 const DEEPEST: usize = 24;
-/// Nested texts are tried in several ways; more tries than this are refused.
+/// Nested texts are tried as arithmetic and as commands. More tries than this are refused.
 const MOST_TRIES: u32 = 2000;
-/// Ends a word for the shell.
+/// The characters that end a word.
 pub(crate) const SEPARATORS: &str = " \t\n;&|<>()";
 
 /// The piece that a mark stands for.
@@ -60,8 +59,7 @@ pub(crate) fn mask(text: &str) -> Result<Masked, Unreadable> {
     Ok(masker.masked)
 }
 
-/// Reads the expansion that begins at the start of `text`, a `$(`, `${`, `$[` or a backquote: the piece, and
-/// how many bytes it takes.
+/// Reads the expansion at the start of `text`: `$(`, `${`, `$[` or a backquote. Returns it with its length in bytes.
 pub(crate) fn piece_at(text: &str, quoted: bool) -> Result<(Piece, usize), Unreadable> {
     let tries = Cell::new(0);
     let mut masker = Masker::new(text, 0, &tries)?;
@@ -69,22 +67,22 @@ pub(crate) fn piece_at(text: &str, quoted: bool) -> Result<(Piece, usize), Unrea
     Ok((piece, masker.cursor.at))
 }
 
-/// Walks over shell text and masks it.
+/// Reads shell text and writes the masked text.
 pub(crate) struct Masker<'a> {
     pub cursor: Cursor<'a>,
     depth: usize,
     tries: &'a Cell<u32>,
     pub masked: Masked,
-    /// What stands before the cursor, as far as a comment is concerned.
+    /// What is before the cursor, which decides whether `#` begins a comment.
     pub before: Before,
     pub pending: Vec<Pending>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Before {
-    /// Nothing, a blank, or the end of a command: here a comment may begin.
+    /// Nothing, a blank, or the end of a command. A comment may begin here.
     Gap,
-    /// A bracket or a redirection: after it, shells disagree.
+    /// A bracket or a redirection. Shells differ on whether a comment may begin here.
     Bracket,
     Word,
 }
@@ -112,11 +110,11 @@ impl<'a> Masker<'a> {
         Ok(c)
     }
 
-    /// Walks over commands up to the closing parenthesis, or to the end of the text.
+    /// Masks commands up to the closing parenthesis, or to the end of the text.
     fn program(&mut self, close: Option<char>) -> Result<(), Unreadable> {
         let mut parentheses = 0usize;
         while let Some(c) = self.cursor.peek() {
-            if self.ordinary() {
+            if self.copy_plain() {
                 continue;
             }
             match c {
@@ -127,7 +125,7 @@ impl<'a> Masker<'a> {
                     if parentheses > DEEPEST {
                         return Err(Unreadable);
                     }
-                    // The parser would read `( (` as arithmetic; a line break says that it is not.
+                    // The parser would read `( (` as arithmetic. A line break prevents that.
                     if self.masked.text.trim_end().ends_with('(') {
                         self.masked.text.push('\n');
                     }
@@ -156,7 +154,7 @@ impl<'a> Masker<'a> {
                     self.document()?;
                 }
                 '<' | '>' if self.cursor.rest()[1..].starts_with('(') => {
-                    // Not arithmetic, whatever follows.
+                    // A process substitution: its parenthesis never begins arithmetic.
                     parentheses += 1;
                     self.separator(Before::Bracket)?;
                     self.separator(Before::Bracket)?;
@@ -186,13 +184,13 @@ impl<'a> Masker<'a> {
     }
 
     fn separator(&mut self, before: Before) -> Result<(), Unreadable> {
-        // It is one byte, as all that means something to a shell.
+        // Every character with a meaning in shell text is one byte.
         self.copy_str(1);
         self.before = before;
         Ok(())
     }
 
-    /// One character, quoted string or expansion of a word.
+    /// Masks one character, quoted string or expansion of a word.
     fn word_char(&mut self) -> Result<(), Unreadable> {
         if self.cursor.rest().starts_with("\\\n") {
             self.cursor.at += 2;
@@ -210,8 +208,8 @@ impl<'a> Masker<'a> {
             }
             '"' => self.double_quoted()?,
             '$' if self.cursor.rest().starts_with("$'") => self.ansi_c()?,
-            '`' => self.cut(false)?,
-            '$' if self.opens_piece() => self.cut(false)?,
+            '`' => self.cut_expansion(false)?,
+            '$' if self.opens_piece() => self.cut_expansion(false)?,
             _ => {
                 self.copy()?;
             }
@@ -219,10 +217,10 @@ impl<'a> Masker<'a> {
         Ok(())
     }
 
-    /// Copies words that mean nothing to any shell, and the blanks between them; false when there are none.
-    fn ordinary(&mut self) -> bool {
+    /// Copies characters without any meaning in shell text, and blanks. False when there are none.
+    fn copy_plain(&mut self) -> bool {
         let bytes = &self.cursor.text.as_bytes()[self.cursor.at..];
-        let length = bytes.iter().take_while(|byte| is_ordinary(**byte)).count();
+        let length = bytes.iter().take_while(|byte| is_plain(**byte)).count();
         self.before = match bytes[..length].last() {
             None => return false,
             Some(b' ') => Before::Gap,
@@ -264,8 +262,8 @@ impl<'a> Masker<'a> {
                     self.copy()?;
                     self.copy()?;
                 }
-                '`' => self.cut(true)?,
-                '$' if self.opens_piece() => self.cut(true)?,
+                '`' => self.cut_expansion(true)?,
+                '$' if self.opens_piece() => self.cut_expansion(true)?,
                 _ => {
                     self.copy()?;
                 }
@@ -287,11 +285,11 @@ impl<'a> Masker<'a> {
         }
     }
 
-    /// Leaves a mark for the expansion at the masker.
-    fn cut(&mut self, quoted: bool) -> Result<(), Unreadable> {
+    /// Cuts out the expansion at the cursor and leaves a mark.
+    fn cut_expansion(&mut self, quoted: bool) -> Result<(), Unreadable> {
         let start = self.cursor.at;
         let piece = self.piece(quoted)?;
-        // Shells disagree on where a body goes when a line ends inside an expansion.
+        // Shells differ on where a here-document begins when the line ends inside an expansion.
         if !self.pending.is_empty() && self.cursor.text[start..self.cursor.at].contains('\n') {
             return Err(Unreadable);
         }
@@ -310,7 +308,7 @@ impl<'a> Masker<'a> {
         Ok(())
     }
 
-    /// The expansion at the cursor, which is left behind it.
+    /// Reads the expansion at the cursor.
     fn piece(&mut self, quoted: bool) -> Result<Piece, Unreadable> {
         let rest = self.cursor.rest();
         if rest.starts_with('`') {
@@ -363,20 +361,20 @@ impl<'a> Masker<'a> {
         }
     }
 
-    /// How long a command is up to its closing parenthesis.
+    /// The length of a command up to its closing parenthesis.
     fn command_length(&self, inner: &str) -> Result<usize, Unreadable> {
         let mut masker = Masker::new(inner, self.depth + 1, self.tries)?;
         masker.program(Some(')'))?;
         Ok(masker.cursor.at)
     }
 
-    /// How long the inside of `${…}` is.
+    /// The length of the inside of `${…}`.
     fn braces_length(&self, inner: &str, quoted: bool) -> Result<usize, Unreadable> {
         let mut masker = Masker::new(inner, self.depth + 1, self.tries)?;
         while let Some(c) = masker.cursor.peek() {
             match c {
                 '}' => return Ok(masker.cursor.at),
-                // In double quotes a single quote is sometimes a quote and sometimes not.
+                // Inside double quotes, a single quote is a quote in some expansions and a plain character in others.
                 '\'' if quoted => return Err(Unreadable),
                 '<' | '>' if masker.cursor.rest()[1..].starts_with(['<', '(']) => {
                     return Err(Unreadable);
@@ -387,7 +385,7 @@ impl<'a> Masker<'a> {
         Err(Unreadable)
     }
 
-    /// How long an arithmetic expression is up to its `))`; `None` when it is a command after all.
+    /// The length of an arithmetic expression up to its `))`. `None` when it is a command.
     fn arithmetic_length(&self, inner: &str) -> Result<Option<usize>, Unreadable> {
         let mut masker = Masker::new(inner, self.depth + 1, self.tries)?;
         let mut parentheses = 0usize;
@@ -400,7 +398,7 @@ impl<'a> Masker<'a> {
                 ')' => parentheses -= 1,
                 '(' if parentheses == DEEPEST => return Ok(None),
                 '(' => parentheses += 1,
-                // A line break is where an expression and a here-document could be confused.
+                // After a line break, a shift `<<` could be taken for a here-document.
                 '\n' => return Ok(None),
                 _ => {}
             }
@@ -413,13 +411,14 @@ impl<'a> Masker<'a> {
         Ok(None)
     }
 
-    /// Copies `((…))` with its comparisons and shifts made harmless; false when it is two subshells.
+    /// Copies `((…))` with `+` for each `<`, `>` and `#`, which the tokenizer would misread. False when it is two
+    /// subshells.
     fn arithmetic_command(&mut self) -> Result<bool, Unreadable> {
         let Some(length) = self.arithmetic_length(&self.cursor.rest()[2..])? else {
             return Ok(false);
         };
         let end = self.cursor.at + 2 + length;
-        // In `[[ x =~ ((…)) ]]` this is a pattern and no arithmetic, and `<(…)` runs something.
+        // In `[[ x =~ ((…)) ]]` this is a pattern, and `<(…)` in it is a process substitution.
         if ["<(", ">("]
             .iter()
             .any(|open| self.cursor.text[self.cursor.at..end].contains(open))
@@ -443,7 +442,7 @@ impl<'a> Masker<'a> {
     }
 }
 
-fn is_ordinary(byte: u8) -> bool {
+fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(byte, b' ' | b'-' | b'_' | b'.' | b'/' | b'=' | b':' | b',')
 }
@@ -452,7 +451,7 @@ fn is_ordinary(byte: u8) -> bool {
 mod tests {
     use super::*;
 
-    /// The masked text with marks shown as digits, and the pieces.
+    /// The masked text with digits for marks, and the pieces.
     fn masked(text: &str) -> (String, Vec<Piece>) {
         let masked = mask(text).unwrap();
         let show = |c: char| match u32::from(c).checked_sub(FIRST_MARK) {

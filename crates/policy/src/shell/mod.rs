@@ -18,17 +18,18 @@ mod values;
 mod word;
 
 pub(crate) use arithmetic::{
-    NUMBER, Numbers, Reliance, expression, is_always_number, is_number, is_number_value, name,
+    Assumptions, NUMBER, NumericVars, expression, is_always_number, is_number, is_number_value,
+    name,
 };
-pub(crate) use fields::shown;
+pub(crate) use fields::to_text;
 pub(crate) use fold::{Folded, Redirection, Step, fold};
 pub(crate) use glob::glob_matches;
-pub(crate) use literal::{at_once, name_prefix};
+pub(crate) use literal::{name_prefix, read_plain};
 pub(crate) use mask::{Masked, Piece, marked};
 pub(crate) use parse::{LONGEST_TEXT, mark, masked, parse, parse_folded, parses};
-pub(crate) use render::{as_script, line_of, said};
+pub(crate) use render::{command_text, quoted_line, word_text};
 pub(crate) use values::Vars;
-pub(crate) use word::{HOLE, Mode, Reading, Unreadable, Word, evaluated, read};
+pub(crate) use word::{Mode, Reading, UNKNOWN, Unreadable, Word, evaluated, read};
 
 #[cfg(test)]
 pub(crate) use {fold::run_of, mask::mask};

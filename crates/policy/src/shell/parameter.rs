@@ -1,8 +1,8 @@
-//! The inside of `${…}`: which parameter, and what is done with its value.
+//! Parameter expansion: the inside of `${…}`.
 
-use super::arithmetic::{self, Reliance};
+use super::arithmetic::{self, Assumptions};
 use super::brace::Atom;
-use super::fields::{all_shown, evaluable};
+use super::fields::{as_expression, to_texts};
 use super::literal::name_prefix;
 use super::mask::piece_at;
 use super::word::{Mode, Reader, Unreadable};
@@ -36,7 +36,7 @@ impl<'e> Parts<'e> {
         })
     }
 
-    /// `${a[@]}` is all elements, and no expression.
+    /// Whether it is `${a[@]}`: all elements, with no expression to evaluate.
     fn is_all(&self) -> bool {
         matches!(self.subscript, Some("@" | "*"))
     }
@@ -46,7 +46,7 @@ impl<'e> Parts<'e> {
     }
 }
 
-/// `1`, `12`, `@`, `#` and the like.
+/// The special parameter at the beginning: `1`, `12`, `@`, `#` and the like.
 fn special(inner: &str) -> &str {
     let digits = inner.len() - inner.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     match digits {
@@ -55,7 +55,7 @@ fn special(inner: &str) -> &str {
     }
 }
 
-/// How long a subscript is up to its bracket; expansions inside it are skipped whole.
+/// The length of a subscript up to its bracket. Expansions inside it are skipped.
 fn subscript_length(text: &str) -> Result<usize, Unreadable> {
     let mut depth = 0usize;
     let mut at = 0;
@@ -72,7 +72,7 @@ fn subscript_length(text: &str) -> Result<usize, Unreadable> {
             '[' => depth += 1,
             ']' if depth == 0 => return Ok(at),
             ']' => depth -= 1,
-            // Quotes may hide the bracket: shells differ.
+            // Shells differ on whether quotes hide the bracket.
             '\\' | '\'' => return Err(Unreadable),
             _ => {}
         }
@@ -82,80 +82,81 @@ fn subscript_length(text: &str) -> Result<usize, Unreadable> {
 }
 
 impl Reader<'_> {
-    pub fn parameter(&mut self, inner: &str, quoted: bool) -> Result<(), Unreadable> {
+    pub fn expand_parameter(&mut self, inner: &str, quoted: bool) -> Result<(), Unreadable> {
         if let Some(counted) = inner.strip_prefix('#').filter(|name| is_countable(name)) {
-            self.number();
-            return self.subscript(&Parts::of(counted)?);
+            self.push_number();
+            return self.evaluate_subscript(&Parts::of(counted)?);
         }
         if let Some(pointer) = inner.strip_prefix('!').filter(|name| !name.is_empty()) {
-            return self.indirect(pointer, quoted);
+            return self.expand_indirect(pointer, quoted);
         }
         let parts = Parts::of(inner)?;
-        self.subscript(&parts)?;
+        self.evaluate_subscript(&parts)?;
         let operation = parts.operation;
         if operation.is_empty() {
-            self.parameter_value(&parts, quoted);
+            self.expand_value(&parts, quoted);
             return Ok(());
         }
         let alternative = operation.strip_prefix(':').unwrap_or(operation);
         if let Some(word) = alternative.strip_prefix(['-', '=', '+']) {
-            return self.alternative(&parts, alternative, word, quoted);
+            return self.expand_alternative(&parts, alternative, word, quoted);
         }
         if let Some(part) = self.substring(&parts) {
             self.guess = true;
-            self.vague = true;
-            self.value(&part, quoted);
+            self.any_text = true;
+            self.push_value(&part, quoted);
             return Ok(());
         }
         if parts.name == "IFS" && !quoted {
             self.atoms.push(Atom::Split);
         } else {
-            self.hole(quoted && !parts.is_all() && parts.name != "@");
+            self.push_unknown(quoted && !parts.is_all() && parts.name != "@");
         }
         match operation.strip_prefix(':') {
-            Some(range) if !range.starts_with('?') => self.expression(range),
+            Some(range) if !range.starts_with('?') => self.evaluate(range),
             _ => {
-                // A prompt is expanded anew.
-                self.relies.unknown |= operation.starts_with('@') && operation.ends_with('P');
-                self.inner_text(operation)
+                // `${x@P}` expands the value a second time.
+                self.assumes.unknown |= operation.starts_with('@') && operation.ends_with('P');
+                self.read_inner(operation)
             }
         }
     }
 
-    fn parameter_value(&mut self, parts: &Parts<'_>, quoted: bool) {
+    fn expand_value(&mut self, parts: &Parts<'_>, quoted: bool) {
         match parts.name {
-            "" => self.hole(quoted),
-            name if parts.is_plain() => self.variable(name, quoted),
-            "#" | "?" | "$" | "!" => self.number(),
+            "" => self.push_unknown(quoted),
+            name if parts.is_plain() => self.expand_variable(name, quoted),
+            "#" | "?" | "$" | "!" => self.push_number(),
             name if self.evaluates && parts.subscript.is_some() && !parts.is_all() => {
-                self.variable(name, quoted);
+                self.expand_variable(name, quoted);
             }
-            "@" => self.hole(false),
-            _ => self.hole(quoted && !parts.is_all()),
+            "@" => self.push_unknown(false),
+            _ => self.push_unknown(quoted && !parts.is_all()),
         }
     }
 
-    /// The subscript of an array is an expression.
-    fn subscript(&mut self, parts: &Parts<'_>) -> Result<(), Unreadable> {
+    /// Evaluates the subscript of an array, which is an expression.
+    fn evaluate_subscript(&mut self, parts: &Parts<'_>) -> Result<(), Unreadable> {
         match parts.subscript {
-            Some(subscript) if !parts.is_all() => self.expression(subscript),
+            Some(subscript) if !parts.is_all() => self.evaluate(subscript),
             _ => Ok(()),
         }
     }
 
-    /// `${!x}` follows the name that `x` holds, subscript and all; `${!x*}` and `${!a[@]}` only list names.
-    fn indirect(&mut self, pointer: &str, quoted: bool) -> Result<(), Unreadable> {
+    /// `${!x}` expands the variable whose name `x` holds, with its subscript. `${!x*}` and `${!a[@]}` only list
+    /// names.
+    fn expand_indirect(&mut self, pointer: &str, quoted: bool) -> Result<(), Unreadable> {
         let name = name_prefix(pointer);
         let lists = matches!(&pointer[name.len()..], "*" | "@" | "[@]" | "[*]");
         if name.is_empty() || !lists {
-            self.relies.add(Reliance::unknown());
+            self.assumes.add(Assumptions::unknown());
         }
-        self.hole(quoted);
-        self.inner_text(pointer)
+        self.push_unknown(quoted);
+        self.read_inner(pointer)
     }
 
-    /// `${x:-word}` and its kin: the word is the best guess.
-    fn alternative(
+    /// `${x:-word}`, `${x:=word}` and `${x:+word}`: the word is taken for the value.
+    fn expand_alternative(
         &mut self,
         parts: &Parts<'_>,
         operator: &str,
@@ -166,31 +167,31 @@ impl Reader<'_> {
         inner.evaluates = self.evaluates;
         inner.run()?;
         if self.evaluates {
-            self.relies
-                .add(arithmetic::expression(&evaluable(&inner.atoms)));
+            self.assumes
+                .add(arithmetic::expression(&as_expression(&inner.atoms)));
             if !operator.starts_with('+') {
-                self.parameter_value(parts, quoted);
+                self.expand_value(parts, quoted);
             } else {
-                self.number();
+                self.push_number();
             }
-            self.took(inner);
+            self.merge(inner);
             return Ok(());
         }
         match (self.vars.get(parts.name), operator.starts_with('+')) {
-            (_, true) if self.is_whole() => self.others.push(String::new()),
-            (Some(values), false) if self.is_whole() => self.others.extend(all_shown(values)),
+            (_, true) if self.is_whole() => self.alternatives.push(String::new()),
+            (Some(values), false) if self.is_whole() => self.alternatives.extend(to_texts(values)),
             (None, false) => {}
-            _ => self.unsure = true,
+            _ => self.one_of_several = true,
         }
         self.guess = true;
-        self.vague = true;
-        self.spreads |= !quoted && self.mode == Mode::Plain;
+        self.any_text = true;
+        self.may_split |= !quoted && self.mode == Mode::Plain;
         let atoms = std::mem::take(&mut inner.atoms);
         if operator.starts_with('=') {
             let value = inner.word_of(&atoms);
             self.assigned.push((parts.name.to_owned(), value));
         }
-        self.took(inner);
+        self.merge(inner);
         for atom in atoms {
             match atom {
                 Atom::Char {
@@ -205,7 +206,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// `${x:1:2}` of a known variable with plain numbers.
+    /// The value of `${x:1:2}`, if the variable is known and the numbers are literal.
     fn substring(&self, parts: &Parts<'_>) -> Option<String> {
         let value = self.vars.get(parts.name)?.last()?;
         let range = parts

@@ -1,4 +1,4 @@
-//! Shell text made into a syntax tree, with the parser's help.
+//! From shell text to a syntax tree.
 
 use brush_parser::ast::{self, Command, CompoundCommand, CompoundList};
 use brush_parser::{ParserOptions, Token, parse_tokens};
@@ -6,17 +6,17 @@ use brush_parser::{ParserOptions, Token, parse_tokens};
 use super::arithmetic::NUMBER;
 use super::fold::{Folded, run_of};
 use super::mask::{Masked, mask};
-use super::tokens::{can_be_parsed, tokenize};
-use super::word::{HOLE, Mode};
+use super::tokens::{is_safe_to_parse, tokenize};
+use super::word::{Mode, UNKNOWN};
 
-/// Longer text than this is not judged, and no more than this in all nested texts together.
+/// Text beyond this length is not judged, in bytes. It also limits all nested texts together.
 pub(crate) const LONGEST_TEXT: usize = 512 * 1024;
-/// The same without the here-documents.
+/// Masked text, which has no here-documents, beyond this length is not judged.
 const LONGEST_PROGRAM: usize = 32 * 1024;
 
-/// Text without what is cut out of it; `None` when it cannot be text of a shell, or is too long.
+/// Masks text. `None` when it is too long, or cannot be shell text.
 pub(crate) fn masked(text: &str) -> Option<Masked> {
-    let hole = |text: &str| !text.is_ascii() && text.contains([HOLE, NUMBER]);
+    let hole = |text: &str| !text.is_ascii() && text.contains([UNKNOWN, NUMBER]);
     if text.len() > LONGEST_TEXT || text.as_bytes().contains(&0) || hole(text) {
         return None;
     }
@@ -25,14 +25,14 @@ pub(crate) fn masked(text: &str) -> Option<Masked> {
         .filter(|masked| masked.text.len() <= LONGEST_PROGRAM)
 }
 
-/// Parses as a non-interactive bash would; failing that, with extended patterns.
+/// Parses as a non-interactive bash does. If that fails, parses with extended patterns.
 pub(crate) fn parse(masked: &str) -> Option<(ast::Program, Mode)> {
     [Mode::Plain, Mode::Pattern]
         .into_iter()
         .find_map(|mode| parse_as(masked, mode).map(|program| (program, mode)))
 }
 
-/// Parses what folding left over; `None` when a mark turns out to be anything but a command of its own.
+/// Parses folded tokens. `None` when a mark is not a whole command.
 pub(crate) fn parse_folded(folded: &Folded<'_>) -> Option<ast::Program> {
     if folded.is_all() {
         return Some(ast::Program {
@@ -50,7 +50,7 @@ fn parse_as(masked: &str, mode: Mode) -> Option<ast::Program> {
 }
 
 fn parse_tokens_as(tokens: &[Token], mode: Mode) -> Option<ast::Program> {
-    if !can_be_parsed(tokens) {
+    if !is_safe_to_parse(tokens) {
         return None;
     }
     let options = ParserOptions {
@@ -60,12 +60,12 @@ fn parse_tokens_as(tokens: &[Token], mode: Mode) -> Option<ast::Program> {
     parse_tokens(tokens, &options).ok()
 }
 
-/// Whether the text reads as shell text at all.
+/// Whether the text can be parsed as shell text.
 pub(crate) fn parses(text: &str) -> bool {
     masked(text).is_some_and(|masked| parse(&masked.text).is_some())
 }
 
-/// The mark of a run, where a command is nothing else.
+/// The run that a command stands for, if it is nothing but a mark.
 pub(crate) fn mark(command: &Command) -> Option<usize> {
     let Command::Simple(simple) = command else {
         return None;
@@ -74,7 +74,7 @@ pub(crate) fn mark(command: &Command) -> Option<usize> {
     run_of(&simple.word_or_name.as_ref().filter(|_| bare)?.value)
 }
 
-/// How many marks stand where a command stands alone, in all places where the judge looks for one.
+/// How many marks are whole pipelines, counted wherever the judge looks for pipelines.
 fn marks_in(list: &CompoundList) -> usize {
     let pipelines = list.0.iter().flat_map(|item| &item.0);
     let of = |(_, pipeline): (_, &ast::Pipeline)| match pipeline.seq.as_slice() {

@@ -1,34 +1,34 @@
-//! Words written as shell text.
+//! Words as shell text again.
 
-use super::word::{HOLE, Word};
+use super::word::{UNKNOWN, Word};
 
-/// The word as shell text, with a variable in the place of what is not known.
-pub(crate) fn as_script(word: &Word) -> String {
-    said(std::slice::from_ref(word))
+/// The text of a word, with `$_` for each unknown part.
+pub(crate) fn word_text(word: &Word) -> String {
+    command_text(std::slice::from_ref(word))
 }
 
-/// The same for the words of a command.
-pub(crate) fn said(words: &[Word]) -> String {
+/// The text of a command's words, with `$_` for each unknown part.
+pub(crate) fn command_text(words: &[Word]) -> String {
     let length: usize = words.iter().map(|word| word.text.len() + 1).sum();
-    let mut said = String::with_capacity(length);
+    let mut text = String::with_capacity(length);
     for (i, word) in words.iter().enumerate() {
-        said.push_str(if i > 0 { " " } else { "" });
+        text.push_str(if i > 0 { " " } else { "" });
         match word.text.is_ascii() {
-            false => said.extend(word.text.split(HOLE).enumerate().flat_map(|(i, part)| {
+            false => text.extend(word.text.split(UNKNOWN).enumerate().flat_map(|(i, part)| {
                 let hole = if i > 0 { "$_" } else { "" };
                 [hole, part]
             })),
-            true => said.push_str(&word.text),
+            true => text.push_str(&word.text),
         }
     }
-    said
+    text
 }
 
-/// Words as one line of shell text that means just them.
-pub(crate) fn line_of(words: &[Word]) -> String {
+/// Words as a line of shell text, quoted so that it has exactly these words.
+pub(crate) fn quoted_line(words: &[Word]) -> String {
     let quoted = |word: &Word| {
         let text = word.text.replace('\'', "'\\''");
-        format!("'{}'", text.replace(HOLE, "'$_'"))
+        format!("'{}'", text.replace(UNKNOWN, "'$_'"))
     };
     words.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }

@@ -1,16 +1,15 @@
-//! The parser's tokenizer and parser behind guards: what would make them panic, recurse or backtrack without
-//! end is refused before it gets there.
+//! Guards before the parser. Text that would make it panic, overflow the stack or backtrack without end is refused.
 
 use brush_parser::{Token, TokenizerOptions, uncached_tokenize_str};
 
-/// Deeper nesting of compound commands than this is not judged: the parser recurses.
+/// Compound commands nested deeper than this are refused, because the parser recurses.
 const DEEPEST: usize = 20;
-/// The same for parentheses, at which the parser backtracks exponentially.
+/// Parentheses nested deeper than this are refused, because the parser backtracks exponentially at them.
 const DEEPEST_PARENTHESES: usize = 8;
-/// The same for `case`, each arm of which it may read three times over.
+/// `case` nested deeper than this is refused, because the parser may read each arm three times.
 const DEEPEST_CASES: usize = 5;
 
-/// The tokens of masked text; `None` when there is any doubt about them.
+/// The tokens of masked text. `None` unless they add up to the text.
 pub(crate) fn tokenize(masked: &str, extended_patterns: bool) -> Option<Vec<Token>> {
     let options = TokenizerOptions {
         enable_extended_globbing: extended_patterns,
@@ -20,7 +19,8 @@ pub(crate) fn tokenize(masked: &str, extended_patterns: bool) -> Option<Vec<Toke
     is_complete(masked, &tokens).then_some(tokens)
 }
 
-/// Masked text holds nothing that a tokenizer may leave out, so the tokens must add up to it.
+/// Whether the tokens have all characters of the text but blanks. Masked text has no comments, so nothing else may be
+/// missing.
 fn is_complete(masked: &str, tokens: &[Token]) -> bool {
     let solid = |c: &char| !c.is_ascii_whitespace();
     let seen = tokens
@@ -30,8 +30,8 @@ fn is_complete(masked: &str, tokens: &[Token]) -> bool {
     masked.chars().filter(solid).eq(seen)
 }
 
-/// Guards the parser against what would make it panic, recurse or run without end.
-pub(crate) fn can_be_parsed(tokens: &[Token]) -> bool {
+/// Whether the parser can read the tokens without a panic, deep recursion or endless backtracking.
+pub(crate) fn is_safe_to_parse(tokens: &[Token]) -> bool {
     let (mut depth, mut parentheses, mut cases, mut negations) = (0usize, 0usize, 0usize, 0usize);
     for (i, token) in tokens.iter().enumerate() {
         let text = token.to_str();
@@ -49,7 +49,7 @@ pub(crate) fn can_be_parsed(tokens: &[Token]) -> bool {
             "}" | "fi" | "done" | "]]" => depth = depth.saturating_sub(1),
             _ => {}
         }
-        // The parser takes a number before a redirection to be a small one.
+        // The parser panics at a large number before a redirection.
         let number = text.len() > 9 && text.bytes().all(|b| b.is_ascii_digit());
         let redirected = tokens
             .get(i + 1)

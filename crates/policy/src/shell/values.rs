@@ -1,22 +1,22 @@
-//! The values that variables may have at a point of the text, and which of them were looked at where the text may run again.
+//! The values that variables may have, and which variables are read in loops and functions.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// The values a variable may have at this point of the text.
+/// The values that each variable may have at this point of the text.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Vars {
     values: BTreeMap<String, Vec<String>>,
     reads: Rc<RefCell<Reads>>,
 }
 
-/// The names that were read in loops and functions; copies of the variables share them.
+/// The names that were read in loops and functions. All copies of `Vars` share them.
 #[derive(Debug, Default)]
 struct Reads {
-    /// How many loops and functions are around the text being judged.
+    /// The number of loops and functions around the current text.
     repeats: usize,
-    /// Whether a value was known when it was read.
+    /// For each name, whether a value was known when it was read.
     names: BTreeMap<String, bool>,
 }
 
@@ -34,7 +34,7 @@ impl Vars {
         self.values.contains_key(name)
     }
 
-    pub fn of(&mut self, name: &str) -> &mut Vec<String> {
+    pub fn entry(&mut self, name: &str) -> &mut Vec<String> {
         self.values.entry(name.to_owned()).or_default()
     }
 
@@ -46,17 +46,17 @@ impl Vars {
         self.values.remove(name);
     }
 
-    /// The text of a loop or a function begins.
-    pub fn repeat(&self) {
+    /// Enters a loop, a function, or other text that may run several times or later.
+    pub fn enter_repeated(&self) {
         self.reads.borrow_mut().repeats += 1;
     }
 
-    pub fn end_repeat(&self) {
+    pub fn leave_repeated(&self) {
         self.reads.borrow_mut().repeats -= 1;
     }
 
-    /// Whether text that may run again has read the variable, and a value of it was known then.
-    pub fn was_read(&self, name: &str) -> Option<bool> {
+    /// If a loop or a function has read the variable: whether a value was known then.
+    pub fn read_in_repeated(&self, name: &str) -> Option<bool> {
         self.reads.borrow().names.get(name).copied()
     }
 }

@@ -1,36 +1,36 @@
-//! A shell word read before it runs: quotes removed, expansions followed as far as they are known.
+//! Expands one word: removes quotes and expands what is known before the run.
 //!
-//! It is also a second opinion on the tokenizer: a word in which an unquoted separator is left over was cut
-//! differently than a shell would cut it, and is refused.
+//! It also checks the tokenizer: a word with an unquoted separator in it was cut differently than bash cuts it, and
+//! is refused.
 
-use super::arithmetic::{self, NUMBER, Reliance};
+use super::arithmetic::{self, Assumptions, NUMBER};
 use super::brace::Atom;
 use super::cursor::Cursor;
 use super::escape::ansi_c;
-use super::fields::{all_shown, evaluable};
-use super::literal::{at_once, echoed, name_prefix};
+use super::fields::{as_expression, to_texts};
+use super::literal::{echoed, name_prefix, read_plain};
 use super::mask::{Piece, marked, piece_at};
 use super::values::Vars;
 
-/// Stands in a word's text for a part that is known only at run time.
-pub(crate) const HOLE: char = '\u{F8FF}';
+/// Stands in the text of a word for a part that is known only at run time.
+pub(crate) const UNKNOWN: char = '\u{F8FF}';
 
-/// A word after expansion, as far as it can be known.
+/// A word after expansion.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Word {
     pub text: String,
-    /// Some of it is known only at run time, or is a guess.
+    /// A part of it is known only at run time, or is taken from a variable's value.
     pub dynamic: bool,
-    /// Some of that may be anything, and not just a number.
-    pub vague: bool,
-    /// It may turn out to be several words.
-    pub spreads: bool,
-    /// A variable in it had several values, of which the text shows one.
-    pub unsure: bool,
-    /// It holds unquoted pattern characters.
+    /// The part that is not known may be any text, and not only a number.
+    pub any_text: bool,
+    /// It may become several words at run time.
+    pub may_split: bool,
+    /// A variable in it has several possible values. The text has one of them.
+    pub one_of_several: bool,
+    /// It has unquoted pattern characters.
     pub glob: bool,
-    /// Other values it may have.
-    pub others: Vec<String>,
+    /// Other texts that it may have.
+    pub alternatives: Vec<String>,
 }
 
 impl Word {
@@ -43,42 +43,42 @@ impl Word {
 
     pub fn unknown() -> Word {
         Word {
-            text: HOLE.to_string(),
+            text: UNKNOWN.to_string(),
             dynamic: true,
-            vague: true,
-            spreads: true,
+            any_text: true,
+            may_split: true,
             ..Word::default()
         }
     }
 
-    /// The word may be anything at all, an option included.
+    /// Whether its beginning is not known, so that it may be an option.
     pub fn starts_unknown(&self) -> bool {
-        self.text.starts_with(HOLE) || self.text.is_empty() && self.dynamic
+        self.text.starts_with(UNKNOWN) || self.text.is_empty() && self.dynamic
     }
 }
 
-/// How a word is to be read.
+/// Where a word stands, which decides how it is expanded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
-    /// A command's word: braces, splitting, separators refused.
+    /// A word of a command: braces are expanded, values are split, separators are refused.
     Plain,
-    /// The same with extended patterns, where parentheses and bars are part of the word.
+    /// A word of a command under `extglob`: parentheses and bars are part of it.
     Pattern,
-    /// The right side of an assignment: no braces, no splitting.
+    /// The right side of an assignment: neither braces nor splitting.
     Value,
-    /// A here-document, an arithmetic expression: no quotes, only `$` and backticks count.
+    /// A here-document or an arithmetic expression: only `$` and backquotes have a meaning.
     Text,
 }
 
-/// What reading a word gave.
+/// What expanding a word gave.
 #[derive(Debug, Default)]
 pub(crate) struct Reading {
     pub words: Vec<Word>,
-    /// The commands of its substitutions.
+    /// The commands of its command substitutions.
     pub commands: Vec<String>,
-    /// What its text relies on where bash evaluates it again.
-    pub relies: Reliance,
-    /// Variables given a value in passing, as by `${x:=y}`.
+    /// What must hold for the parts that bash evaluates a second time.
+    pub assumes: Assumptions,
+    /// Variables that it assigns, as `${x:=y}` does.
     pub assigned: Vec<(String, Word)>,
 }
 
@@ -86,17 +86,17 @@ pub(crate) struct Reading {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Unreadable;
 
-/// Nested expansions inside one word beyond this depth are refused.
+/// Expansions nested deeper than this in one word are refused.
 const MOST_NESTING: usize = 12;
 
-/// Reads a word; `pieces` are what the marks in it stand for.
+/// Expands a word. `pieces` are what its marks stand for.
 pub(crate) fn read(
     source: &str,
     pieces: &[Piece],
     vars: &Vars,
     mode: Mode,
 ) -> Result<Reading, Unreadable> {
-    match at_once(source, vars, mode) {
+    match read_plain(source, vars, mode) {
         Some(word) => Ok(Reading {
             words: vec![word],
             ..Reading::default()
@@ -105,7 +105,7 @@ pub(crate) fn read(
     }
 }
 
-/// Reads a word character by character.
+/// Expands a word character by character, without the fast path.
 pub(crate) fn follow(
     source: &str,
     pieces: &[Piece],
@@ -117,7 +117,7 @@ pub(crate) fn follow(
     Ok(reader.finish())
 }
 
-/// Reads text that is expanded and then evaluated as an arithmetic expression.
+/// Expands text that bash then evaluates as an arithmetic expression.
 pub(crate) fn evaluated(
     source: &str,
     pieces: &[Piece],
@@ -128,8 +128,8 @@ pub(crate) fn evaluated(
     reader.evaluates = true;
     reader.run()?;
     reader
-        .relies
-        .add(arithmetic::expression(&evaluable(&reader.atoms)));
+        .assumes
+        .add(arithmetic::expression(&as_expression(&reader.atoms)));
     Ok(reader.finish())
 }
 
@@ -141,16 +141,16 @@ pub(crate) struct Reader<'a> {
     pub depth: usize,
     pub atoms: Vec<Atom>,
     pub guess: bool,
-    pub others: Vec<String>,
+    pub alternatives: Vec<String>,
     pub commands: Vec<String>,
-    pub relies: Reliance,
+    pub assumes: Assumptions,
     pub assigned: Vec<(String, Word)>,
     pub quoted_any: bool,
-    /// The text is evaluated when it has been expanded: a variable counts for a number, and must be one.
+    /// The expanded text is evaluated as an expression. A variable in it is assumed to be a number.
     pub evaluates: bool,
-    pub vague: bool,
-    pub spreads: bool,
-    pub unsure: bool,
+    pub any_text: bool,
+    pub may_split: bool,
+    pub one_of_several: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -169,15 +169,15 @@ impl<'a> Reader<'a> {
             depth,
             atoms: Vec::with_capacity(source.len()),
             guess: false,
-            others: Vec::new(),
+            alternatives: Vec::new(),
             commands: Vec::new(),
-            relies: Reliance::default(),
+            assumes: Assumptions::default(),
             assigned: Vec::new(),
             quoted_any: false,
             evaluates: false,
-            vague: false,
-            spreads: false,
-            unsure: false,
+            any_text: false,
+            may_split: false,
+            one_of_several: false,
         }
     }
 
@@ -209,9 +209,9 @@ impl<'a> Reader<'a> {
                 let escaped = self.cursor.next_char().ok_or(Unreadable)?;
                 self.push(escaped, true);
             }
-            '$' => self.dollar(true)?,
-            '`' => self.expansion(true)?,
-            _ => self.plain(c, true)?,
+            '$' => self.read_dollar(true)?,
+            '`' => self.read_expansion(true)?,
+            _ => self.char_or_mark(c, true)?,
         }
         Ok(())
     }
@@ -225,23 +225,23 @@ impl<'a> Reader<'a> {
             },
             '\'' => self.single_quoted()?,
             '"' => self.double_quoted()?,
-            '$' => self.dollar(false)?,
-            '`' => self.expansion(false)?,
+            '$' => self.read_dollar(false)?,
+            '`' => self.read_expansion(false)?,
             '(' | ')' | '|' if self.mode == Mode::Pattern => self.push(c, false),
             ' ' | '\t' | '\n' | ';' | '&' | '|' | '<' | '>' | '(' | ')'
                 if self.mode == Mode::Plain || self.mode == Mode::Value && self.depth == 0 =>
             {
                 return Err(Unreadable);
             }
-            _ => self.plain(c, false)?,
+            _ => self.char_or_mark(c, false)?,
         }
         Ok(())
     }
 
-    /// A character that means itself, or the mark of something that was cut out.
-    fn plain(&mut self, c: char, quoted: bool) -> Result<(), Unreadable> {
+    /// Reads a plain character, or the mark of a piece.
+    fn char_or_mark(&mut self, c: char, quoted: bool) -> Result<(), Unreadable> {
         match marked(c, self.pieces) {
-            Some(piece) => self.piece(piece, quoted),
+            Some(piece) => self.expand_piece(piece, quoted),
             None => {
                 self.push(c, quoted);
                 Ok(())
@@ -272,53 +272,53 @@ impl<'a> Reader<'a> {
                         self.push(c, true);
                     }
                 },
-                '$' => self.dollar(true)?,
-                '`' => self.expansion(true)?,
-                c => self.plain(c, true)?,
+                '$' => self.read_dollar(true)?,
+                '`' => self.read_expansion(true)?,
+                c => self.char_or_mark(c, true)?,
             }
         }
     }
 
-    /// An expansion that was not cut out: the reader's cursor is right behind its first character.
-    fn expansion(&mut self, quoted: bool) -> Result<(), Unreadable> {
+    /// Reads an expansion that was not cut out. The cursor is behind its first character.
+    fn read_expansion(&mut self, quoted: bool) -> Result<(), Unreadable> {
         let start = self.cursor.at - 1;
         let (piece, length) = piece_at(&self.cursor.text[start..], quoted)?;
         self.cursor.at = start + length;
-        self.piece(&piece, quoted)
+        self.expand_piece(&piece, quoted)
     }
 
-    fn piece(&mut self, piece: &Piece, quoted: bool) -> Result<(), Unreadable> {
+    fn expand_piece(&mut self, piece: &Piece, quoted: bool) -> Result<(), Unreadable> {
         match piece {
             Piece::Command(command) => {
-                self.substitution(command, quoted);
+                self.expand_substitution(command, quoted);
                 Ok(())
             }
             Piece::Arithmetic(expression) => {
-                self.number();
-                self.expression(expression)
+                self.push_number();
+                self.evaluate(expression)
             }
-            Piece::Parameter(inner) => self.parameter(inner, quoted),
+            Piece::Parameter(inner) => self.expand_parameter(inner, quoted),
             Piece::Document { .. } => Err(Unreadable),
         }
     }
 
-    /// After a `$`: a substitution, a parameter, an ANSI-C string, or just a dollar sign.
-    fn dollar(&mut self, quoted: bool) -> Result<(), Unreadable> {
+    /// Reads what follows a `$`: a substitution, a parameter, an ANSI-C string, or nothing special.
+    fn read_dollar(&mut self, quoted: bool) -> Result<(), Unreadable> {
         match self.cursor.peek() {
-            Some('(' | '[' | '{') => self.expansion(quoted),
+            Some('(' | '[' | '{') => self.read_expansion(quoted),
             Some('\'') if !quoted => self.ansi_c(),
             Some('"') if !quoted => Ok(()),
             Some(c) if c.is_ascii_alphabetic() || c == '_' => {
                 let name = name_prefix(self.cursor.rest());
                 self.cursor.at += name.len();
-                self.variable(name, quoted);
+                self.expand_variable(name, quoted);
                 Ok(())
             }
             Some(c) if c.is_ascii_digit() || "@*#?-$!".contains(c) => {
                 self.cursor.next_char();
                 match c {
-                    '#' | '?' | '$' | '!' => self.number(),
-                    _ => self.hole(quoted && c != '@'),
+                    '#' | '?' | '$' | '!' => self.push_number(),
+                    _ => self.push_unknown(quoted && c != '@'),
                 }
                 Ok(())
             }
@@ -329,42 +329,42 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads text only for the commands it may run.
-    pub fn inner_text(&mut self, text: &str) -> Result<(), Unreadable> {
+    /// Reads inner text only for the commands in it.
+    pub fn read_inner(&mut self, text: &str) -> Result<(), Unreadable> {
         let mut inner = Reader::new(text, &[], self.vars, Mode::Text, self.depth + 1);
         inner.run()?;
-        self.took(inner);
+        self.merge(inner);
         Ok(())
     }
 
-    /// Reads text that is evaluated as an expression.
-    pub fn expression(&mut self, text: &str) -> Result<(), Unreadable> {
+    /// Reads inner text that is evaluated as an expression.
+    pub fn evaluate(&mut self, text: &str) -> Result<(), Unreadable> {
         let mut inner = Reader::new(text, &[], self.vars, Mode::Text, self.depth + 1);
         inner.evaluates = true;
         inner.run()?;
-        self.relies
-            .add(arithmetic::expression(&evaluable(&inner.atoms)));
-        self.took(inner);
+        self.assumes
+            .add(arithmetic::expression(&as_expression(&inner.atoms)));
+        self.merge(inner);
         Ok(())
     }
 
-    /// What was found beside the text of an inner expansion.
-    pub fn took(&mut self, mut inner: Reader<'_>) {
+    /// Takes over the commands, assignments and assumptions of an inner expansion.
+    pub fn merge(&mut self, mut inner: Reader<'_>) {
         self.commands.append(&mut inner.commands);
         self.assigned.append(&mut inner.assigned);
-        self.relies.add(inner.relies);
+        self.assumes.add(inner.assumes);
     }
 
-    fn substitution(&mut self, command: &str, quoted: bool) {
+    fn expand_substitution(&mut self, command: &str, quoted: bool) {
         self.commands.push(command.to_owned());
         if let Some(program) = arithmetic::counting(command) {
-            self.relies.programs.push(program);
-            return self.number();
+            self.assumes.programs.push(program);
+            return self.push_number();
         }
         match echoed(command).filter(|_| !self.evaluates) {
             Some(value) => {
                 self.guess = true;
-                self.vague = true;
+                self.any_text = true;
                 for c in value.chars() {
                     match c {
                         ' ' if !quoted && self.mode == Mode::Plain => self.atoms.push(Atom::Split),
@@ -372,7 +372,7 @@ impl<'a> Reader<'a> {
                     }
                 }
             }
-            None => self.hole(quoted),
+            None => self.push_unknown(quoted),
         }
     }
 
@@ -381,21 +381,21 @@ impl<'a> Reader<'a> {
         self.cursor.text.len() == self.cursor.at && self.atoms.is_empty()
     }
 
-    /// Something that is known only at run time. What is not quoted may be any number of words.
-    pub fn hole(&mut self, quoted: bool) {
-        self.atoms.push(Atom::Hole);
-        self.vague = true;
-        self.spreads |= !quoted && self.mode == Mode::Plain;
+    /// Adds a part that is known only at run time. Without quotes it may be any number of words.
+    pub fn push_unknown(&mut self, quoted: bool) {
+        self.atoms.push(Atom::Unknown);
+        self.any_text = true;
+        self.may_split |= !quoted && self.mode == Mode::Plain;
     }
 
-    pub fn number(&mut self) {
+    pub fn push_number(&mut self) {
         self.atoms.push(Atom::Number);
     }
 
-    pub fn variable(&mut self, name: &str, quoted: bool) {
+    pub fn expand_variable(&mut self, name: &str, quoted: bool) {
         if self.evaluates {
-            self.relies.reads.push(name.to_owned());
-            return self.number();
+            self.assumes.reads.push(name.to_owned());
+            return self.push_number();
         }
         if name == "IFS" && !quoted && !self.vars.contains_key(name) {
             self.atoms.push(Atom::Split);
@@ -403,29 +403,29 @@ impl<'a> Reader<'a> {
         }
         let Some((last, earlier)) = self.vars.get(name).and_then(|v| v.split_last()) else {
             return match arithmetic::is_always_number(name) {
-                true => self.number(),
-                false => self.hole(quoted),
+                true => self.push_number(),
+                false => self.push_unknown(quoted),
             };
         };
         if self.is_whole() {
-            self.others = all_shown(earlier);
+            self.alternatives = to_texts(earlier);
         } else {
-            self.unsure |= !earlier.is_empty();
+            self.one_of_several |= !earlier.is_empty();
         }
         self.guess = true;
-        self.vague |= !earlier
+        self.any_text |= !earlier
             .iter()
             .chain([last])
             .all(|v| arithmetic::is_number_value(v));
         let value = last.clone();
-        self.value(&value, quoted);
+        self.push_value(&value, quoted);
     }
 
-    pub fn value(&mut self, value: &str, quoted: bool) {
+    pub fn push_value(&mut self, value: &str, quoted: bool) {
         for c in value.chars() {
             match c {
-                HOLE => self.hole(quoted),
-                NUMBER => self.number(),
+                UNKNOWN => self.push_unknown(quoted),
+                NUMBER => self.push_number(),
                 ' ' | '\t' | '\n' if !quoted && self.mode == Mode::Plain => {
                     self.atoms.push(Atom::Split);
                 }
@@ -461,7 +461,7 @@ mod tests {
         reading
             .words
             .into_iter()
-            .map(|w| w.text.replace(HOLE, "%"))
+            .map(|w| w.text.replace(UNKNOWN, "%"))
             .collect()
     }
 

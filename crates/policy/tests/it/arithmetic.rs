@@ -1,11 +1,11 @@
-//! Text that bash evaluates again: numbers pass without a word, everything else is a command that only a run can tell.
+//! Text that bash evaluates a second time: it is read only if it is made of numbers, and a dynamic command otherwise.
 
 use avfs_policy::{Action, Network};
 
 use crate::strictness::{is_dynamic, milder, passes_rule};
 use crate::support::{NETWORKS, shell};
 
-/// What evaluates only numbers: read only, whatever the network.
+/// Texts that evaluate only numbers: read only on every network.
 const NUMBERS: &[&str] = &[
     "echo $((1+2))",
     "echo $(( (3 + 4) * 2 )) $((0x10)) $((2**8)) $[1+1] $((16#ff))",
@@ -57,7 +57,7 @@ fn numbers_are_read_only() {
     }
 }
 
-/// Text that bash evaluates again, with something in it that need not be a number.
+/// Texts with something in them that may not be a number.
 #[test]
 fn everything_else_is_a_dynamic_command() {
     for text in [

@@ -1,5 +1,5 @@
-//! Bash is the referee: it runs generated texts where every program is a stub that only notes what it was called with.
-//! Of what it called, nothing may have been judged more mildly than it is in plain sight.
+//! Bash runs generated texts in a directory where every program is a stub that records its arguments. No command that
+//! bash ran may have been judged more mildly in the text than by itself.
 //!
 //! A longer run: `AVFS_TEST_CASES=20000 cargo test --release -p avfs-policy --test it bash_calls`.
 
@@ -16,7 +16,7 @@ const STUBS: &[&str] = &["curl", "git", "mount", "rm", "touch"];
 /// Programs that only run others, or copy their input.
 const REAL: &[&str] = &["bash", "cat", "env", "nice", "timeout", "xargs"];
 
-/// A directory with nothing but stubs in it, and one to run in.
+/// A directory of stubs, and one to run in.
 struct Stubs {
     directory: tempfile::TempDir,
 }
@@ -48,7 +48,7 @@ impl Stubs {
         Stubs { directory }
     }
 
-    /// What bash calls when it runs the text.
+    /// The commands that bash calls when it runs the text.
     fn calls(&self, text: &str) -> Vec<Vec<String>> {
         let path = self.directory.path();
         let log = path.join("log");

@@ -1,4 +1,4 @@
-//! Our reading of shell text against bash itself: what is simply allowed runs nothing unknown and writes nothing.
+//! Bash runs texts that are allowed without a checkpoint: they may not run an unknown command, and write nothing.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::support::{properties, shell};
 
-/// Ways to nest text, for bash a function call or data, with every kind of quoting in between.
+/// Ways to nest text, with every kind of quoting. For bash the inner text is a command or data.
 const NESTS: &[&str] = &[
     "%",
     "%",
@@ -98,7 +98,7 @@ const NESTS: &[&str] = &[
     "fi; %",
 ];
 
-/// Commands and data at the bottom. `trip` is unknown to us, and in bash it leaves a file behind.
+/// Innermost commands and data. `trip` is an unknown program for the policy. In bash it creates a file.
 const LEAVES: &[&str] = &[
     "trip", "trip", "trip", "echo x", "true", "x", "", "trip x", "1", "a b", "E", "'", "\"", "#",
     "\n",
@@ -117,7 +117,7 @@ fn texts() -> impl Strategy<Value = String> {
     })
 }
 
-/// Runs the text in bash with no programs to be found; the names of the files it left behind.
+/// Runs the text in bash with an empty `PATH`. Returns the names of the files that it created.
 fn files_after(text: &str, directory: &Path) -> Vec<String> {
     let status = Command::new("timeout")
         .args(["-s", "KILL", "5", "bash", "--norc", "-c"])

@@ -1,4 +1,4 @@
-//! Commands in disguise: no disguise may earn a weaker verdict than the plain command.
+//! Hidden commands: none may get a weaker verdict than the plain command.
 
 use avfs_policy::{Action, Category, Network};
 
@@ -175,7 +175,7 @@ fn no_disguise_weakens_a_verdict() {
     assert!(DISGUISES.len() * PLAIN.len() > 800);
 }
 
-/// Other spellings of one word: of `curl x` on a host network, or of a host path.
+/// Other spellings of `curl x`.
 #[test]
 fn spelling_does_not_weaken_a_verdict() {
     for text in [

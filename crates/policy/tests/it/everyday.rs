@@ -1,4 +1,4 @@
-//! The everyday commands of a coding agent: what each is, and that none of them asks.
+//! Everyday commands of a coding agent: the categories of each, and that none of them needs approval.
 
 use std::collections::BTreeSet;
 
@@ -270,7 +270,7 @@ fn everyday_commands_are_what_they_are_and_never_ask() {
     }
 }
 
-/// More of a working day. What each is in detail matters less than that nobody is asked.
+/// More everyday commands. None needs approval.
 const NEVER_ASK: &[&str] = &[
     "ls -R src | head -100",
     "cat package.json | jq -r '.scripts | keys[]'",

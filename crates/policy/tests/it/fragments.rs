@@ -1,6 +1,6 @@
-//! Pieces of shell text for the tests that string them together.
+//! Fragments of shell text, which tests concatenate.
 
-/// Pieces of shell text: strung together they make programs, and near misses of programs.
+/// Concatenated, they make programs, and texts that are almost programs.
 pub const FRAGMENTS: &[&str] = &[
     "ls",
     "cat",

@@ -1,5 +1,5 @@
-//! Texts generated from bash's grammar: whatever they do to hide a command, they are judged as strictly as the command
-//! is in plain sight, but for the exceptions that `strictness` names, and no rule that denies the command is passed.
+//! Generated texts that hide a command are judged as strictly as the plain command, except as `strictness` says. No
+//! text avoids a rule that denies its command.
 
 use crate::grammar::{COMMANDS, texts};
 use crate::strictness::{milder, passes_rule};

@@ -1,5 +1,5 @@
-//! Shell texts generated from bash's grammar: ways to give a variable a value, places where bash looks at it again, and
-//! constructs around both. Each text runs the command `CMD` in some way that does not show it as a plain command.
+//! Generates shell texts that run a command in a hidden way: a way to assign a variable, a place where bash evaluates
+//! or runs it, and constructs around both.
 
 use crate::support::Random;
 
@@ -12,7 +12,7 @@ pub const COMMANDS: &[&str] = &[
     "mount -t proc p q",
 ];
 
-/// Ways to give `VAR` the text `TEXT`, which holds no quotes.
+/// Ways to give `VAR` the text `TEXT`, which has no quotes.
 const ASSIGNMENTS: &[&str] = &[
     "VAR='TEXT'",
     "VAR=$'TEXT'",
@@ -63,7 +63,7 @@ const ASSIGNMENTS: &[&str] = &[
     "coproc { :; }; VAR='TEXT'",
 ];
 
-/// Places where bash evaluates the text of `VAR`, or of something that holds its name, as arithmetic, a name or a prompt.
+/// Places where bash evaluates `VAR`, or something with its name in it, as arithmetic, a name or a prompt.
 const EVALUATIONS: &[&str] = &[
     "((VAR))",
     "(( 1 + VAR ))",
@@ -203,7 +203,7 @@ const EVALUATIONS: &[&str] = &[
     "((1 || 0)); ((0 || VAR))",
 ];
 
-/// Places where bash takes the text of `VAR` for commands.
+/// Places where bash runs the text of `VAR`.
 const EXECUTIONS: &[&str] = &[
     "$VAR",
     "command $VAR",
@@ -279,7 +279,7 @@ const EXECUTIONS: &[&str] = &[
     "timeout 5 $VAR",
 ];
 
-/// What may stand around a text. `BODY` may hold any command.
+/// Constructs around a text, `BODY`.
 const AROUND: &[&str] = &[
     "BODY",
     "BODY",
@@ -303,7 +303,7 @@ const AROUND: &[&str] = &[
     "set -u\nBODY\n",
 ];
 
-/// The command comes to its place by a way round: a loop, a function or a branch sees a value that is set elsewhere.
+/// Texts in which a loop, a function or a branch runs a value that is set elsewhere.
 const FLOWS: &[&str] = &[
     "x=:; for i in 1 2; do $x; x='CMD'; done",
     "x=:; for i in 1 2; do eval \"$x\"; x='CMD'; done",
@@ -352,7 +352,7 @@ const FLOWS: &[&str] = &[
     "b=('CMD'); for x in \"${b[@]}\"; do $x; done",
 ];
 
-/// A template with its variable and its text in place.
+/// A template with its variable and its text filled in.
 fn filled(template: &str, variable: &str, text: &str) -> String {
     let quoted: String = text.chars().map(|c| format!("'{c}'")).collect();
     let escaped: String = text.chars().map(|c| format!("\\{c}")).collect();
@@ -397,7 +397,8 @@ fn joined(assignment: &str, place: &str, variable: &str, value: &str) -> String 
     format!("{assignment}{joint}{}", filled(place, variable, value))
 }
 
-/// So many different texts that run the command, always the same: every line of the lists above at least once.
+/// This many different texts that run the command. Every line of the lists above is used at least once. A seed always
+/// gives equal texts.
 pub fn texts(count: usize, seed: u64, command: &str) -> Vec<String> {
     let mut random = Random(seed);
     let mut texts: Vec<String> = FLOWS

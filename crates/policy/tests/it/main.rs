@@ -1,10 +1,10 @@
-//! The policy through its public face.
+//! Tests of the policy through its public interface.
 
 mod arithmetic;
 mod bash_calls;
 mod bash_writes;
-mod carriers;
 mod disguises;
+mod embedded;
 mod everyday;
 mod fragments;
 mod generated;

@@ -1,5 +1,5 @@
-//! Programs that run a command for one of their options, settings or variables: none of them makes it milder, and
-//! none passes a rule that denies it.
+//! Programs that run a command because of an option, a setting or a variable: the command is judged as strictly as by
+//! itself, and no rule that denies it is avoided.
 
 use avfs_policy::{Action, Network};
 
@@ -243,7 +243,7 @@ const PLAIN: &[&str] = &[
     "cargo publish",
 ];
 
-/// What is too mild about a text that runs this plain command.
+/// Everything that is too mild about a text that runs this plain command.
 fn wrong(text: &str, plain: &str) -> Vec<String> {
     complaints(text, &plain.split(' ').collect::<Vec<_>>())
 }
@@ -285,7 +285,7 @@ fn no_variable_makes_a_command_milder() {
     assert!(found.is_empty(), "{}: {}", found.len(), found.join("\n"));
 }
 
-/// A variable that the caller or the vault sets counts like one in the text.
+/// A variable that the caller or the vault sets is judged like one in the text.
 #[test]
 fn no_variable_of_the_request_makes_a_command_milder() {
     for variable in VARIABLES {
@@ -299,7 +299,7 @@ fn no_variable_of_the_request_makes_a_command_milder() {
     }
 }
 
-/// Whole libraries and directories of programs: like a script in a file, they get a checkpoint and lend no allowance.
+/// Variables that replace libraries or directories of programs. They need a checkpoint, like a script in a file.
 #[test]
 fn what_changes_every_program_is_never_simply_allowed() {
     for variable in [
@@ -343,7 +343,7 @@ fn what_changes_every_program_is_never_simply_allowed() {
     }
 }
 
-/// Commands that nobody can see before they run.
+/// Commands that are known only when they run.
 #[test]
 fn unknown_code_is_a_dynamic_command() {
     for text in [

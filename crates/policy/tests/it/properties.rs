@@ -1,4 +1,4 @@
-//! Properties that hold for any text: no panic, no overflow, no `allow` without understanding.
+//! Properties of decisions on any text: no panic, no stack overflow, no `allow` for text that cannot be parsed.
 
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -43,7 +43,7 @@ proptest! {
         decide(&Rules::defaults(), &request);
     }
 
-    /// Appending to a program never makes its verdict weaker.
+    /// Appending to a text never makes the verdict weaker.
     #[test]
     fn a_compound_is_as_strict_as_its_parts(left in texts(), right in texts()) {
         let both = shell(&format!("{left}\n{right}"));
@@ -56,7 +56,7 @@ proptest! {
         }
     }
 
-    /// Whatever rules allow, what cannot be parsed is not among it.
+    /// No rule that allows a category allows text that cannot be parsed.
     #[test]
     fn what_cannot_be_parsed_is_never_allowed(text in texts()) {
         let unparsed = shell(&text).parts.iter().any(|part| part.rule == "default:unparseable");
@@ -70,7 +70,7 @@ proptest! {
     }
 }
 
-/// What nests around commands, and must not hide them.
+/// Constructs around commands, which must not hide them.
 const AROUND_COMMANDS: &[(&str, &str)] = &[
     ("( ", " )"),
     ("$(", ")"),
@@ -98,7 +98,7 @@ const AROUND_COMMANDS: &[(&str, &str)] = &[
     ("ls\n", ""),
 ];
 
-/// What nests around data.
+/// Constructs around data.
 const AROUND_DATA: &[(&str, &str)] = &[
     ("(", ")"),
     ("((", "))"),

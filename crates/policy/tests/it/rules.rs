@@ -1,4 +1,4 @@
-//! Written rules: what they say, what they cannot be made to say, and what is refused at load.
+//! Written rules: what they allow and forbid, that no disguise changes it, and what is refused at load.
 
 use avfs_policy::{Action, Decision, Error, Level, Network, Rules};
 
@@ -52,7 +52,7 @@ fn a_compound_of_allowed_parts_is_allowed() {
     }
 }
 
-/// What a rule for `git push origin` must not be talked into.
+/// Commands that a rule for `git push origin` must not allow.
 #[test]
 fn no_disguise_borrows_an_allowance() {
     let rules = rules(PUSH);
@@ -213,7 +213,7 @@ fn directory_and_network_are_conditions() {
     );
 }
 
-/// The suggested rule, added, lets the request run; part by part until all are allowed.
+/// A request may run once the suggested rule of each of its parts is added.
 #[test]
 fn the_smallest_rule_is_enough() {
     for text in [

@@ -1,4 +1,4 @@
-//! Whether the verdict on a hidden command is as strict as the verdict on that command in plain sight.
+//! Whether a hidden command is judged as strictly as the plain command.
 
 use std::sync::LazyLock;
 
@@ -6,21 +6,21 @@ use avfs_policy::{Action, Network, Rules};
 
 use crate::support::{NETWORKS, argv as plain, rules, shell, shell_under};
 
-/// Rules that forbid whatever is known only when it runs.
+/// Rules that deny commands that are known only when they run.
 static NOTHING_DYNAMIC: LazyLock<Rules> =
     LazyLock::new(|| rules("[[rule]]\ncategory = \"dynamic_command\"\naction = \"deny\"\n"));
 
-/// Whether the text is known to run commands that nobody can see before.
+/// Whether the text is a dynamic command: it runs commands that are known only when they run.
 pub fn is_dynamic(text: &str) -> bool {
     let decision = shell_under(&NOTHING_DYNAMIC, text, Network::None);
     decision.parts.iter().any(|part| part.rule == "user.toml:1")
 }
 
-/// Why the verdict on a text is too mild, given a command that it runs; `None` when it is not.
+/// Why the verdict on a text is too mild, given a command that it runs. `None` when it is not.
 ///
-/// There are two exceptions, which docs/policy.md names:
-/// - what is known only when it runs asks where there is a network, and gets a checkpoint where there is none;
-/// - what is known only when it runs, or cannot be parsed, is not taken for a reach for the host.
+/// There are two exceptions, as docs/policy.md says. A dynamic command needs approval if there is a network, and only
+/// a checkpoint if there is none. A dynamic command, and text that cannot be parsed, is not of the category
+/// `host_escape_risk`.
 pub fn milder(text: &str, argv: &[&str], network: Network) -> Option<String> {
     let open = plain(argv, network);
     let hidden = shell(text, network);
@@ -44,7 +44,7 @@ pub fn milder(text: &str, argv: &[&str], network: Network) -> Option<String> {
     })
 }
 
-/// Whether a rule that denies this program, or this command, is passed by a text that runs it.
+/// Whether a text avoids a rule that denies the program or command that it runs.
 pub fn passes_rule(text: &str, command: &[&str]) -> bool {
     let rules = rules(&format!(
         "[[rule]]\ncommand = {command:?}\naction = \"deny\"\n"
@@ -63,8 +63,8 @@ pub fn complaints(text: &str, argv: &[&str]) -> Vec<String> {
     milder.chain(passes).collect()
 }
 
-/// Those of the texts whose verdict is weaker than that on the command in them, which each text has in the place of `CMD`.
-/// Here nothing is excused but what cannot be parsed, which has no categories to compare.
+/// The texts, made of templates with a command for `CMD`, whose verdict is weaker than that on the command. The only
+/// exception is text that cannot be parsed, which has no categories to compare.
 pub fn weaker(templates: &[&str], command: &str) -> Vec<String> {
     let mut weaker = Vec::new();
     for network in NETWORKS {

@@ -1,6 +1,7 @@
-//! Strings that cannot be parsed, by the million: no panic, and never `allow`, whatever the rules.
+//! Random strings that cannot be parsed: no panic, and never `allow`, under any rules.
 //!
-//! `AVFS_STRINGS=1000000` asks for the million; without it a part of some seconds is run, always the same.
+//! `AVFS_STRINGS=1000000` tries a million of them. The default takes a few seconds, and every run tries the same
+//! strings.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -9,7 +10,7 @@ use avfs_policy::{Action, Decision, Network, Rules};
 use crate::fragments::FRAGMENTS;
 use crate::support::{Random, permissive, shell_under};
 
-/// Whole scripts to be spoiled.
+/// Whole scripts, which are then damaged.
 const SCRIPTS: &[&str] = &[
     "set -e\nfor f in *.rs; do\n  if grep -q TODO \"$f\"; then echo \"$f: $(wc -l < \"$f\")\"; fi\ndone | sort > out\n",
     "f() { local x=${1:-a}; case $x in a|b) ls;; *) cat <<E\n$x `id`\nE\n;; esac; }\nf \"$@\" 2>&1 &\n",
@@ -19,7 +20,7 @@ const SCRIPTS: &[&str] = &[
     "if ! cd sub && make -j4; then exit 1; elif [ -d x ]; then rm -rf x; else :; fi; coproc cat; time ls {a,b}/*\n",
 ];
 
-/// Pieces strung together, bytes at random, or a script with some damage.
+/// Concatenated fragments, random bytes, or a damaged script.
 fn text(random: &mut Random) -> String {
     match random.below(8) {
         0 => {
@@ -35,11 +36,11 @@ fn text(random: &mut Random) -> String {
             };
             (0..length).map(|_| piece(random)).collect()
         }
-        _ => spoiled(random),
+        _ => damaged(random),
     }
 }
 
-fn spoiled(random: &mut Random) -> String {
+fn damaged(random: &mut Random) -> String {
     let script = random.pick(SCRIPTS);
     let mut characters: Vec<char> = script.chars().collect();
     for _ in 0..=random.below(3) {

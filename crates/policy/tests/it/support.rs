@@ -1,4 +1,4 @@
-//! What the tests share: how they ask for a decision, how many cases they try, and repeatable random numbers.
+//! What the tests share: asking for decisions, numbers of cases, repeatable random numbers.
 
 use avfs_policy::{
     Category, CommandForm, Decision, Level, Network, Request, RuleFile, Rules, decide,
@@ -21,7 +21,7 @@ pub fn file(level: Level, text: &str) -> RuleFile {
     }
 }
 
-/// Rules that allow every category. What cannot be parsed is none of them.
+/// Rules that allow every category. Text that cannot be parsed is in none.
 pub fn permissive() -> Rules {
     let rule =
         |category: &Category| format!("[[rule]]\ncategory = \"{category}\"\naction = \"allow\"\n");
@@ -76,7 +76,7 @@ pub fn cases(usual: u32) -> u32 {
     asked.and_then(|cases| cases.parse().ok()).unwrap_or(usual)
 }
 
-/// Properties are tried with the cases of one seed, so that every run tries the same ones.
+/// The configuration of properties. Its seed is fixed, so that every run tries equal cases.
 pub fn properties(usual: u32) -> Config {
     Config {
         cases: cases(usual),

@@ -1,10 +1,10 @@
-//! More of a working day: what nobody is asked about, whatever the network, and what only the network makes ask.
+//! More everyday commands: which never need approval, and which need it only if there is a network.
 
 use avfs_policy::{Action, Network};
 
 use crate::support::{NETWORKS, shell};
 
-/// Nobody is asked about these on any network.
+/// Commands that need no approval on any network.
 const LOCAL: &[&str] = &[
     "cargo nextest run",
     "cargo nextest run --workspace -E 'test(parse)'",
@@ -164,7 +164,7 @@ const LOCAL: &[&str] = &[
     "sed -n '1e ls' x",
 ];
 
-/// These reach for the network, or run what only a run can tell: they ask only when there is a network.
+/// Commands that use the network, or are known only when they run. They need approval if there is a network.
 const BEYOND: &[&str] = &[
     "pnpm i",
     "pnpm install --frozen-lockfile",

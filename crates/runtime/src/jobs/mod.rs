@@ -194,14 +194,20 @@ impl Jobs {
 
     /// Forgets jobs that are over and too many, too old or too large; the oldest first.
     pub fn sweep(&self) {
+        self.sweep_older(KEPT_AGE);
+    }
+
+    /// Forgets jobs in that way, and those that ended this long ago.
+    pub fn sweep_older(&self, age: Duration) {
         let mut over = self.all();
         over.retain(|job| !job.is_running());
         let mut bytes: u64 = over.iter().map(|job| job.size()).sum();
         let too_many = over.len().saturating_sub(KEPT_JOBS);
-        let oldest = Time::now().secs - KEPT_AGE.as_secs().cast_signed();
+        let age = i64::try_from(age.as_secs()).unwrap_or(i64::MAX);
+        let oldest = Time::now().secs.saturating_sub(age);
         for (number, job) in over.iter().enumerate() {
             let ended = job.sight().record.ended.map_or(0, |(secs, _)| secs);
-            if number < too_many || ended < oldest || bytes > KEPT_BYTES {
+            if number < too_many || ended <= oldest || bytes > KEPT_BYTES {
                 bytes -= job.size();
                 self.remove(job);
             }

@@ -63,6 +63,7 @@ impl Session {
         input: Option<OwnedFd>,
         write_report: WriteReport,
     ) -> Result<JobStart> {
+        self.check_room()?;
         let call = &permitted.call;
         let job = self
             .inner

@@ -10,6 +10,7 @@ use super::{Slot, State, mount};
 use crate::entered::Running;
 use crate::gate::Verb;
 use crate::opened::{CommitPlan, Otherwise, commit_layer, interrupted_version};
+use crate::recover::StrandedLayer;
 use crate::runtime::Runtime;
 use crate::session::Session;
 use crate::{Error, ErrorKind, Result};
@@ -33,6 +34,9 @@ impl Slot {
         let runtime: &Runtime = by;
         let ended_by = (running == Running::End).then_some(by);
         let mut state = self.ready_after(runtime, ended_by)?;
+        if running == Running::End {
+            self.give_up_stranded(by, &mut state)?;
+        }
         if state.is_in_use() {
             return Ok(());
         }
@@ -43,14 +47,37 @@ impl Slot {
         }
         match self.keep_aside(runtime, &mut state) {
             Err(error) if running == Running::End && is_refusal(&error) => {
-                let vault = runtime.inner.vaults.by_id(self.vault)?;
-                by.check(Verb::Own, &vault.made_by, || {
-                    format!("vault {}", vault.name)
-                })?;
+                self.check_owner(by)?;
                 self.discard(runtime, &mut state, &error)
             }
             kept => kept,
         }
+    }
+
+    fn check_owner(&self, by: &Session) -> Result<()> {
+        let vault = by.inner.vaults.by_id(self.vault)?;
+        by.check(Verb::Own, &vault.made_by, || {
+            format!("vault {}", vault.name)
+        })
+    }
+
+    /// Layers of earlier daemons that do not fit are tried once more, and then go.
+    fn give_up_stranded(&self, by: &Session, state: &mut State) -> Result<()> {
+        if state.stranded.is_empty() {
+            return Ok(());
+        }
+        self.check_owner(by)?;
+        self.retry(by, state);
+        let (gone, kept) = std::mem::take(&mut state.stranded)
+            .into_iter()
+            .partition(|layer| layer.why.kind == ErrorKind::Quota);
+        state.stranded = kept;
+        let gone: Vec<StrandedLayer> = gone;
+        for layer in gone {
+            self.note_discarded(by, &layer.why.reason)?;
+            layer.give_up(&by.engine()?)?;
+        }
+        Ok(())
     }
 
     /// Runs `change`, which deletes the vault. By force, nothing that the layer holds is in its way.
@@ -80,7 +107,9 @@ impl Slot {
                 mount::last_version(Principal::SYSTEM),
                 &stop,
             );
-            finished.map_or_else(|error| self.note_discarded(runtime, &error), |_| Ok(()))?;
+            if let Err(error) = finished {
+                self.note_discarded(runtime, &error.to_string())?;
+            }
         }
         if state.live.as_ref().is_some_and(|live| live.unsaved) {
             let version = interrupted_version(json!({ "why": "the vault was deleted" }));
@@ -121,17 +150,17 @@ impl Slot {
 
     /// Gives up what the layer holds. The journal says so.
     fn discard(&self, runtime: &Runtime, state: &mut State, why: &Error) -> Result<()> {
-        self.note_discarded(runtime, why)?;
+        self.note_discarded(runtime, &why.to_string())?;
         state.close()
     }
 
-    fn note_discarded(&self, runtime: &Runtime, why: &Error) -> Result<()> {
+    fn note_discarded(&self, runtime: &Runtime, why: &str) -> Result<()> {
         runtime.inner.vaults.record(NewJournalEntry {
             vault: Some(self.vault),
             exec: None,
             principal: Principal::SYSTEM,
             operation: "uncommitted_discarded".into(),
-            details: json!({ "why": why.to_string() }),
+            details: json!({ "why": why }),
         })?;
         Ok(())
     }

@@ -117,7 +117,7 @@ impl Slot {
                 Ok(committed)
             }
             Err(error) => {
-                live.uncommitted = Some(Stranded::because(&error));
+                live.uncommitted = Some(Stranded::because(runtime, &error));
                 if writers == Writers::None && !live.stage.is_mount() {
                     live.refused = Some(version);
                 }

@@ -230,7 +230,9 @@ impl Slot {
             }
             Err(error) => {
                 let found = layer.leave(self.vault);
-                state.stranded.push(StrandedLayer::new(found, &error));
+                state
+                    .stranded
+                    .push(StrandedLayer::new(runtime, found, &error));
                 Err(error)
             }
         }

@@ -47,6 +47,8 @@ impl Slot {
         look: impl FnOnce(Vault) -> Result<T>,
     ) -> Result<T> {
         let vault = match self.wait_to_read(READ_PATIENCE) {
+            // To try it once more would only take time.
+            Reading::Now if self.is_stuck(runtime) => runtime.inner.vaults.by_id(self.vault)?,
             Reading::Now => match self.current(runtime, Ok) {
                 Err(error) if is_refusal(&error) => runtime.inner.vaults.by_id(self.vault)?,
                 current => current?,
@@ -54,6 +56,13 @@ impl Slot {
             Reading::Head => runtime.inner.vaults.by_id(self.vault)?,
         };
         look(vault)
+    }
+
+    /// Whether what was written did not fit on the disk, and there is hardly more room by now.
+    pub fn is_stuck(&self, runtime: &Runtime) -> bool {
+        let state = self.lock();
+        let room = state.refusal().and_then(|refusal| refusal.room);
+        room.is_some_and(|then| runtime.is_as_full_as(then))
     }
 
     /// Waits for the slot, but not for long if a commit has it.

@@ -71,7 +71,9 @@ impl Slot {
             // The sandbox is gone, so nothing can be removed in it; the vault is used without it.
             Err(error) => {
                 let found = live.layer.leave(self.vault);
-                state.stranded.push(StrandedLayer::new(found, &error));
+                state
+                    .stranded
+                    .push(StrandedLayer::new(runtime, found, &error));
                 Err(error)
             }
         }

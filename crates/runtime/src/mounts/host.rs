@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 use super::registry::{self, Noted};
 use super::{MountDriver, MountInfo};
-use crate::engine::{Engine, is_of_lost_helper};
+use crate::engine::Engine;
 use crate::ground::Ground;
 use crate::opened::{LiveView, Shape, remove_in_background};
 use crate::runtime::Runtime;
@@ -153,13 +153,7 @@ pub(crate) fn open_on_host(
 ) -> Result<LiveView> {
     let engine = runtime.engine()?;
     match open_by(runtime, engine.clone(), vault, showing) {
-        Err(error) if is_of_lost_helper(&error) || !engine.keeper.is_alive() => {
-            if let Error::Sandbox(avfs_sandbox::Error::KeeperGone) = error {
-                // It may still be dying.
-                engine.keeper.kill();
-            }
-            open_by(runtime, runtime.engine()?, vault, showing)
-        }
+        Err(error) if engine.is_why(&error) => open_by(runtime, runtime.engine()?, vault, showing),
         opened => opened,
     }
 }

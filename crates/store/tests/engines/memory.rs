@@ -1,6 +1,7 @@
 //! A second engine, for the tests alone: it shows that a store needs no more than the trait says.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use avfs_store::{Engine, ObjectId, Place, Result};
@@ -125,6 +126,18 @@ impl Engine for Memory {
             self.write_out(&mut tail);
             tail.pack += 1;
         }
+        Ok(())
+    }
+
+    fn cut(&self, pack: u32, length: u64) -> Result<()> {
+        let mut packs = self.disk.packs.lock().unwrap();
+        if let Some(bytes) = packs.get_mut(&pack) {
+            bytes.truncate(length as usize);
+        }
+        Ok(())
+    }
+
+    fn free(&self, _pack: u32, _bytes: Range<u64>) -> Result<()> {
         Ok(())
     }
 

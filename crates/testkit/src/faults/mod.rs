@@ -10,6 +10,8 @@ pub enum Fault {
     Eio,
     /// The same, because there is no room.
     Enospc,
+    /// The user's quota is used up; writes go on failing for a while.
+    Edquot,
     /// Half is written, and the call says so.
     Short,
     /// Half is written, and the process ends.
@@ -25,6 +27,7 @@ impl Fault {
         match self {
             Fault::Eio => "eio",
             Fault::Enospc => "enospc",
+            Fault::Edquot => "edquot",
             Fault::Short => "short",
             Fault::Torn => "torn",
             Fault::Dropped => "dropped",

@@ -1,7 +1,7 @@
 /* A disk that fails: preloaded into a test's child process, it lets one write or sync of a directory's files fail.
  *
  * AVFS_FAULT="DIR:OPERATION:NUMBER:KIND" with OPERATION write, sync or any, and KIND
- *   eio, enospc   the call fails (a sync once; writes from then on until 8 have failed)
+ *   eio, enospc, edquot   the call fails (a sync once; writes from then on until 8 have failed)
  *   short         half is written, and the call says so
  *   torn          half is written, and the process ends
  *   dropped       the call says that all is written, and nothing is
@@ -57,14 +57,14 @@ static int fails(enum operation operation, int fd) {
     long now = atomic_fetch_add(&seen, 1) + 1;
     if (now < number)
         return 0;
-    int lasting = operation == WRITE && (!strcmp(kind, "eio") || !strcmp(kind, "enospc"));
+    int lasting = operation == WRITE && (!strcmp(kind, "eio") || !strcmp(kind, "enospc") || !strcmp(kind, "edquot"));
     if (!lasting && now > number)
         return 0;
     if (lasting && atomic_fetch_add(&failed, 1) >= 8)
         return 0;
     if (!strcmp(kind, "end"))
         _exit(9);
-    errno = !strcmp(kind, "enospc") ? ENOSPC : EIO;
+    errno = !strcmp(kind, "enospc") ? ENOSPC : !strcmp(kind, "edquot") ? EDQUOT : EIO;
     return 1;
 }
 

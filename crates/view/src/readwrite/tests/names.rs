@@ -54,7 +54,7 @@ fn what_is_stored_is_read_and_what_is_written_is_committed() {
 #[test]
 fn a_copy_keeps_all_metadata_and_leaves_its_directory_alone() {
     let mut meta = Meta::new(0o2640, time(1_500));
-    meta.xattrs.insert(b"user.note".to_vec(), b"kept".to_vec());
+    meta.xattrs.insert(b"user.note", b"kept");
     let mut scene = Scene::of(|base| {
         base.directory("/d").file_with("/d/f", "text", meta.clone());
     });

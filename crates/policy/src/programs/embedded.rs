@@ -1,4 +1,4 @@
-//! Command lines that a program is handed as text, in its arguments or on its input, to be run at its pleasure.
+//! Command lines in the arguments or the input of a program, which it executes.
 
 use super::category::Category;
 use super::code::strings;
@@ -6,41 +6,41 @@ use super::commands::is_known;
 use super::options::is_option;
 use super::stdin::Stdin;
 use super::tools;
-use super::vocabulary::{listed, purpose};
-use crate::shell::{HOLE, Word, line_of, parses};
+use super::vocabulary::{category_of, listed};
+use crate::shell::{UNKNOWN, Word, parses, quoted_line};
 
-/// What a program may take for a command line.
+/// Where a program may get command lines from.
 #[derive(Default)]
-struct Takes {
+struct Accepted {
     arguments: bool,
-    /// The strings in its arguments.
+    /// Quoted strings in its arguments.
     strings: bool,
-    /// The lines of its input.
+    /// Lines of its standard input.
     lines: bool,
 }
 
-fn takes(name: &str) -> Takes {
-    let lines = Takes {
+fn accepted(name: &str) -> Accepted {
+    let lines = Accepted {
         lines: true,
-        ..Takes::default()
+        ..Accepted::default()
     };
-    let arguments = Takes {
+    let arguments = Accepted {
         arguments: true,
-        ..Takes::default()
+        ..Accepted::default()
     };
     match name {
         "ed" | "ex" => lines,
-        "at" | "batch" | "crontab" | "gdb" | "mysql" | "psql" | "sqlite3" | "tclsh" => Takes {
+        "at" | "batch" | "crontab" | "gdb" | "mysql" | "psql" | "sqlite3" | "tclsh" => Accepted {
             arguments: true,
             ..lines
         },
         "concurrently" | "dc" | "docker" | "entr" | "hyperfine" | "kubectl" | "less" | "lldb"
         | "man" | "nodemon" | "podman" | "screen" | "ssh" | "tmux" | "watchexec" => arguments,
-        "emacs" | "expect" | "lua" | "osascript" => Takes {
+        "emacs" | "expect" | "lua" | "osascript" => Accepted {
             strings: true,
             ..arguments
         },
-        _ => Takes::default(),
+        _ => Accepted::default(),
     }
 }
 
@@ -78,40 +78,40 @@ const OPTIONS: &[(&str, &[&str])] = &[
     ("zip", &["-TT", "--unzip-command"]),
 ];
 
-/// Programs among whose arguments there is a setting, an address or a script with a command in it.
+/// Programs with settings, addresses or scripts as arguments that may have a command in them.
 const SETTINGS: &str = "\
     apt apt-get c++ cargo clang clang++ cmake dpkg emacs ex g++ gcc gdb gradle hg java jj \
     lldb make meson mvn ninja nmap nvim php rake socat svn vi view vim wget";
 
-/// Words of a command found in the middle of other text.
+/// Words taken for one command that is found in other text.
 const LONGEST_LINE: usize = 24;
-/// Such commands in one text.
+/// Commands taken from one text.
 const MOST_LINES: usize = 8;
 
-/// What stands before the command in the languages of such programs.
-const LEADS: &[&str] = &[
+/// What introduces a command in the languages of these programs.
+const PREFIXES: &[&str] = &[
     "!", ":", "+", "\\!", ".shell ", ".system ", "exec ", "shell ", "spawn ", "-H", "-P",
 ];
 
-/// All command lines that a command carries.
-pub(crate) fn carried(name: &str, args: &[Word], stdin: &Stdin) -> Vec<String> {
+/// All command lines in the arguments and the input of a command.
+pub(crate) fn embedded_commands(name: &str, args: &[Word], stdin: &Stdin) -> Vec<String> {
     let mut found = Vec::new();
-    let takes = takes(name);
-    if takes.arguments {
+    let accepted = accepted(name);
+    if accepted.arguments {
         found.extend(args.iter().filter_map(|word| command_line(&word.text)));
-        found.extend(strict_tail(args));
+        found.extend(tail_command(args));
     } else if args.len() > 1 && !is_known(name) {
-        found.extend(strict_tail(args));
+        found.extend(tail_command(args));
     }
-    if takes.strings {
+    if accepted.strings {
         let strings = args.iter().flat_map(|word| strings(&word.text));
         found.extend(strings.filter_map(|string| command_line(&string)));
     }
-    if let (Stdin::Text(text), true) = (stdin, takes.lines) {
-        found.extend(text.lines().filter_map(scheduled));
+    if let (Stdin::Text(text), true) = (stdin, accepted.lines) {
+        found.extend(text.lines().filter_map(crontab_line));
     }
     if listed(SETTINGS, name) {
-        found.extend(args.iter().flat_map(|word| within(&word.text)));
+        found.extend(args.iter().flat_map(|word| commands_in(&word.text)));
     }
     if let Some((_, options)) = OPTIONS.iter().find(|(program, _)| *program == name) {
         found.extend(values(options, args));
@@ -121,7 +121,7 @@ pub(crate) fn carried(name: &str, args: &[Word], stdin: &Stdin) -> Vec<String> {
         "fd" => {
             let executes = |word: &Word| is_option(word, &["-x", "-X", "--exec", "--exec-batch"]);
             let at = args.iter().position(executes);
-            found.extend(at.map(|at| line_of(&args[at + 1..])));
+            found.extend(at.map(|at| quoted_line(&args[at + 1..])));
         }
         "." | "source" => {
             let reads = args.first().is_some_and(|word| word.text == "/dev/stdin");
@@ -130,7 +130,7 @@ pub(crate) fn carried(name: &str, args: &[Word], stdin: &Stdin) -> Vec<String> {
             }
         }
         "compgen" | "complete" => {
-            // A list of words is expanded before it is split.
+            // Bash expands the list of words before splitting it.
             let words = values(&["-W"], args).into_iter();
             found.extend(words.map(|words| format!(": \"{}\"", words.replace('"', "\\\""))));
         }
@@ -140,7 +140,7 @@ pub(crate) fn carried(name: &str, args: &[Word], stdin: &Stdin) -> Vec<String> {
                 .iter()
                 .any(|word| listed("bench r run t test", &word.text));
             let own = own.filter(|_| runs).map(|at| &args[at + 1..]);
-            found.extend(own.and_then(strict_tail));
+            found.extend(own.and_then(tail_command));
         }
         "sed" | "gsed" => found.extend(args.iter().flat_map(|word| sed_runs(&word.text))),
         _ => {}
@@ -148,10 +148,10 @@ pub(crate) fn carried(name: &str, args: &[Word], stdin: &Stdin) -> Vec<String> {
     found
 }
 
-/// The text, if it reads as a command line of a program that is known.
+/// The text, if it can be parsed as a command line of a known program.
 pub(crate) fn command_line(text: &str) -> Option<String> {
     let mut text = text.trim();
-    while let Some(rest) = LEADS.iter().find_map(|lead| text.strip_prefix(lead)) {
+    while let Some(rest) = PREFIXES.iter().find_map(|lead| text.strip_prefix(lead)) {
         text = rest.trim_start();
     }
     let program = text.split_whitespace().next()?;
@@ -160,8 +160,8 @@ pub(crate) fn command_line(text: &str) -> Option<String> {
     reads.then(|| text.to_owned())
 }
 
-/// A line of input; a timetable has five fields before the command.
-fn scheduled(line: &str) -> Option<String> {
+/// A line of input that is a command, with or without the five fields of a crontab before it.
+fn crontab_line(line: &str) -> Option<String> {
     let mut after = line;
     for _ in 0..5 {
         after = after
@@ -172,33 +172,32 @@ fn scheduled(line: &str) -> Option<String> {
     command_line(line).or_else(|| command_line(after))
 }
 
-/// The command that begins at the first argument that names a program of consequence: an unknown program may
-/// well run it.
-pub(crate) fn strict_tail(args: &[Word]) -> Option<String> {
-    let at = args.iter().position(|word| is_strict(&word.text))?;
-    (at + 1 < args.len()).then(|| line_of(&args[at..]))
+/// The arguments from the first one that names a consequential program. An unknown program may run them as a command.
+pub(crate) fn tail_command(args: &[Word]) -> Option<String> {
+    let at = args.iter().position(|word| is_consequential(&word.text))?;
+    (at + 1 < args.len()).then(|| quoted_line(&args[at..]))
 }
 
-/// Whether a program of this name does something of consequence.
-fn is_strict(program: &str) -> bool {
+/// Whether a program may destroy, use the network, publish or run others.
+fn is_consequential(program: &str) -> bool {
     let name = program.rsplit('/').next().unwrap_or_default();
     let consequence = [
         Category::Networked,
         Category::Destructive,
         Category::HostEscapeRisk,
     ];
-    purpose(name).is_some_and(|purpose| consequence.contains(&purpose))
+    category_of(name).is_some_and(|category_of| consequence.contains(&category_of))
         || listed("bash busybox dash dd git perl rm rsync sh sudo zsh", name)
         || listed(tools::NAMES, name)
 }
 
-/// Command lines in the middle of options, settings or code: from each word that names a program of consequence.
-pub(crate) fn within(text: &str) -> Vec<String> {
-    let is_word = |c: char| c.is_ascii_alphanumeric() || "_./@+~%-:".contains(c) || c == HOLE;
-    // `EXEC:git` names a program, too.
+/// Command lines inside options, settings or code, one from each word that names a consequential program.
+pub(crate) fn commands_in(text: &str) -> Vec<String> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || "_./@+~%-:".contains(c) || c == UNKNOWN;
+    // `EXEC:git` names a program.
     let bare = |word: &'_ str| {
         let after = word.rfind(':').map_or(0, |at| at + 1);
-        after > 0 && is_strict(&word[after..])
+        after > 0 && is_consequential(&word[after..])
     };
     let words: Vec<&str> = text
         .split(|c: char| !is_word(c))
@@ -208,24 +207,24 @@ pub(crate) fn within(text: &str) -> Vec<String> {
         })
         .filter(|word| !word.is_empty())
         .collect();
-    let starts = (0..words.len()).filter(|at| is_strict(words[*at]) && at + 1 < words.len());
+    let starts = (0..words.len()).filter(|at| is_consequential(words[*at]) && at + 1 < words.len());
     let line = |at: usize| {
         let words = words[at..].iter().take(LONGEST_LINE);
-        line_of(&words.map(|word| Word::fixed(*word)).collect::<Vec<_>>())
+        quoted_line(&words.map(|word| Word::fixed(*word)).collect::<Vec<_>>())
     };
     starts.take(MOST_LINES).map(line).collect()
 }
 
-/// The values of these options, joined to them or in the next argument.
+/// The values of these options, in the same argument or the next.
 fn values(options: &[&str], args: &[Word]) -> Vec<String> {
     let mut found = Vec::new();
     for (i, word) in args.iter().enumerate() {
         for option in options {
             let joined = word.text.strip_prefix(option);
             found.extend(match joined {
-                Some("") => args.get(i + 1).map(|next| next.text.replace(HOLE, "$_")),
+                Some("") => args.get(i + 1).map(|next| next.text.replace(UNKNOWN, "$_")),
                 Some(value) => match value.strip_prefix('=') {
-                    Some(value) => Some(value.replace(HOLE, "$_")),
+                    Some(value) => Some(value.replace(UNKNOWN, "$_")),
                     None if option.len() == 2 => command_line(value),
                     None => None,
                 },
@@ -236,7 +235,7 @@ fn values(options: &[&str], args: &[Word]) -> Vec<String> {
     found
 }
 
-/// Variables that are commands, `$(shell …)`, and recipes on the input.
+/// Variables that are commands, `$(shell …)`, and recipes on the standard input.
 fn make(args: &[Word], stdin: &Stdin, found: &mut Vec<String>) {
     let mut texts: Vec<&str> = args.iter().map(|word| word.text.as_str()).collect();
     for (_, value) in args.iter().filter_map(|word| word.text.split_once('=')) {
@@ -257,7 +256,7 @@ fn make(args: &[Word], stdin: &Stdin, found: &mut Vec<String>) {
     }
 }
 
-/// What the `e` commands of a sed script run.
+/// The commands that the `e` commands of a sed script run.
 fn sed_runs(script: &str) -> Vec<String> {
     let commands = script.split(['\n', ';', '{', '}']);
     let executed = |command: &str| {

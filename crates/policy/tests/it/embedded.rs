@@ -1,12 +1,13 @@
-//! Commands carried as text by other programs, half hidden, or spelled oddly: none is judged more mildly for it.
+//! Commands in the arguments or the input of other programs, and unusual spellings: none is judged more mildly for
+//! it.
 
 use avfs_policy::{Action, Category, Network};
 
 use crate::strictness::weaker;
 use crate::support::{NETWORKS, shell};
 
-/// Ways to have a command `CMD` (words without quotes) run by something else.
-const CARRIERS: &[&str] = &[
+/// Ways to have another program run the command `CMD` (words without quotes).
+const EMBEDDINGS: &[&str] = &[
     "fakeroot CMD",
     "gosu root CMD",
     "setpriv --reuid 0 CMD",
@@ -94,15 +95,15 @@ const PLAIN: &[&str] = &[
 ];
 
 #[test]
-fn no_carrier_weakens_a_verdict() {
+fn no_embedding_weakens_a_verdict() {
     let weaker: Vec<String> = PLAIN
         .iter()
-        .flat_map(|plain| weaker(CARRIERS, plain))
+        .flat_map(|plain| weaker(EMBEDDINGS, plain))
         .collect();
     assert!(weaker.is_empty(), "{weaker:#?}");
 }
 
-/// Spellings of `git push`, or of what may be it.
+/// Spellings of `git push`, or of a command that may be it.
 #[test]
 fn a_push_is_a_push_however_it_is_spelled() {
     for text in [
@@ -145,7 +146,7 @@ fn a_push_is_a_push_however_it_is_spelled() {
     }
 }
 
-/// What is run is known only when it runs: where there is a network, somebody is asked.
+/// A command that is known only when it runs needs approval if there is a network.
 #[test]
 fn unknown_shell_text_asks_where_there_is_a_network() {
     for text in [
@@ -166,7 +167,7 @@ fn unknown_shell_text_asks_where_there_is_a_network() {
     }
 }
 
-/// Look-alikes and stray returns are other programs than they seem: never simply allowed.
+/// Names with look-alike characters or carriage returns are other programs, and need a checkpoint.
 #[test]
 fn look_alikes_are_unknown() {
     for text in [

@@ -1,0 +1,56 @@
+//! What to do next about an error of another room.
+
+use crate::approvals::approval_hint;
+
+pub(crate) const MOVED_ON: &str = "somebody else changed the vault; look at it and try again";
+
+pub(crate) fn sandbox_hint(error: &avfs_sandbox::Error) -> Option<String> {
+    use avfs_sandbox::Error as Sandbox;
+    Some(match error {
+        Sandbox::Unenforceable { .. } => {
+            "run the daemon where it has a control group of its own, as `systemd-run --user \
+             --scope -p Delegate=yes avfs serve` does, or leave that limit out"
+                .into()
+        }
+        Sandbox::Refused { .. } => {
+            "it serves users whom /etc/passwd knows, on directories of their own".into()
+        }
+        Sandbox::NoProgram { package, .. } => {
+            format!("install it with `apt-get install {package}`")
+        }
+        Sandbox::Invalid { .. } => return None,
+        _ => "run `avfs doctor` to see what this host lacks".into(),
+    })
+}
+
+pub(crate) fn vault_hint(error: &avfs_vault::Error) -> Option<String> {
+    use avfs_vault::Error as Vault;
+    Some(match error {
+        Vault::VaultNotFound { .. } => "run `avfs vault list` to see the vaults".into(),
+        Vault::DeletedVaultNotFound { .. } => {
+            "run `avfs vault list --deleted` to see what can be brought back".into()
+        }
+        Vault::VaultExists { .. } => {
+            "choose another name, or `avfs vault use` the existing one".into()
+        }
+        Vault::CheckpointNotFound { .. } => {
+            "run `avfs checkpoint list` to see the checkpoints".into()
+        }
+        Vault::CheckpointExists { .. } => "choose another name".into(),
+        Vault::IsADirectory { path } if path.is_root() => "`avfs ls` lists it".into(),
+        Vault::IsADirectory { path } => {
+            format!("`avfs ls {path}` lists it; `avfs rm -r {path}` removes it")
+        }
+        Vault::QuotaExceeded { .. } => {
+            "remove something, or see `avfs quota` and raise the limit with `avfs quota set`".into()
+        }
+        Vault::Swept { .. } => "try again".into(),
+        Vault::InvalidQuery { .. } => "put words with signs in them between double quotes".into(),
+        Vault::VersionNotFound { .. } => "run `avfs log` to see the versions".into(),
+        Vault::Conflict { .. } => MOVED_ON.into(),
+        Vault::PolicyChanged { .. } => "look at them with `avfs policy list`, and try again".into(),
+        Vault::ApprovalNotFound { .. } => "run `avfs approval list` to see what waits".into(),
+        Vault::TooMuchAtOnce { .. } => "read it in parts, with an offset and a limit".into(),
+        _ => return approval_hint(error),
+    })
+}

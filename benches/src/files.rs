@@ -2,7 +2,8 @@
 
 use avfs_api::wire::{Cat, Write};
 use avfs_runtime::{
-    Config, HostFacts, Principal, ReadOptions, Runtime, Select, Session, VaultPath, WriteOptions,
+    Config, HostFacts, IfLost, Principal, ReadOptions, Runtime, Select, Session, VaultPath,
+    WriteOptions,
 };
 
 use crate::bed::{Bed, median_ms, timed};
@@ -66,6 +67,7 @@ fn in_process(bed: &Bed) -> Session {
         binary: bed.binary(),
         host: HostFacts::default(),
         layers: None,
+        if_lost: IfLost::Refuse,
     });
     let runtime = runtime.expect("a fresh home opens");
     let name = "files".parse().expect("a name");

@@ -6,7 +6,7 @@ use crate::http::router;
 use crate::ops::app::App;
 use crate::place::Place;
 use crate::serving;
-use avfs_runtime::{Config, ErrorKind, HostFacts, Runtime};
+use avfs_runtime::{Config, ErrorKind, HostFacts, IfLost, Runtime};
 use rustix::process::geteuid;
 use std::fs::{self, File};
 use std::io;
@@ -37,6 +37,8 @@ pub struct ServeConfig {
     pub host: HostFacts,
     /// Where the owner wants layers to be.
     pub layers: Option<PathBuf>,
+    /// What to do when the home's database is lost.
+    pub if_lost: IfLost,
     /// After so long without work the daemon ends; none means never.
     pub idle_timeout: Option<Duration>,
 }
@@ -79,6 +81,7 @@ fn open_runtime(config: &ServeConfig) -> Result<Runtime> {
         binary: config.binary.clone(),
         host: config.host.clone(),
         layers: config.layers.clone(),
+        if_lost: config.if_lost,
     });
     opened.map_err(|error| match error.kind() {
         ErrorKind::Conflict => Error::HomeTaken {
@@ -154,9 +157,22 @@ fn bind(place: &Place) -> Result<UnixListener> {
     tolerate_full(fs::write(&pid, format!("{}\n", std::process::id())))
         .map_err(failed("write", &pid))?;
     let signpost = place.signpost();
-    clear(&signpost)?;
-    tolerate_full(symlink(&socket, &signpost)).map_err(failed("make", &signpost))?;
-    Ok(listener)
+    let made = clear(&signpost).and_then(|()| {
+        let made = symlink(&socket, &signpost);
+        made.map_err(failed("make", &signpost))
+    });
+    match made {
+        // A home that cannot be written has none.
+        Err(Error::File { source, .. }) if is_full(&source) || is_forbidden(&source) => {
+            Ok(listener)
+        }
+        made => made.map(|()| listener),
+    }
+}
+
+fn is_forbidden(error: &io::Error) -> bool {
+    use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem)
 }
 
 /// A daemon starts also when the disk is full.

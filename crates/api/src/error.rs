@@ -24,7 +24,10 @@ pub enum Error {
     #[error("the daemon is version {daemon}, this is {client}, and it is busy")]
     OtherVersion { daemon: String, client: String },
     #[error("the daemon could not be started: {reason}")]
-    NotStarted { reason: String },
+    NotStarted {
+        reason: String,
+        hint: Option<String>,
+    },
     #[error("another daemon owns {}", home.display())]
     HomeTaken { home: PathBuf },
     #[error("the clock of this machine tells a time before 1970")]
@@ -90,6 +93,7 @@ impl Error {
                 path.display()
             )),
             Error::Runtime(error) => error.hint(),
+            Error::NotStarted { hint, .. } if hint.is_some() => hint.clone(),
             Error::Broken { .. } | Error::Unheard { .. } | Error::NotStarted { .. } => {
                 Some("run `avfs doctor`".into())
             }

@@ -30,6 +30,8 @@ pub mod greeting {
     pub const READY: &str = "ready";
     /// Another daemon owns the home.
     pub const TAKEN: &str = "taken";
+    /// Between why it could not start and what to do about it.
+    pub const HINT: char = '\u{1f}';
 }
 
 /// How to start a daemon: all it gets to know of the world.
@@ -53,7 +55,7 @@ impl Starter {
             }
             if Instant::now() >= deadline {
                 let reason = format!("{} is held by another daemon", self.place.home().display());
-                return Err(Error::NotStarted { reason });
+                return Err(Error::NotStarted { reason, hint: None });
             }
             match self.start(command_line.get_or_insert_with(arguments))? {
                 Started::Ready => {}
@@ -70,7 +72,7 @@ impl Starter {
         if self.place.owner()? != rustix::process::geteuid().as_raw() {
             let home = self.place.home().display();
             let reason = format!("{home} belongs to another user, whose daemon does not run");
-            return Err(Error::NotStarted { reason });
+            return Err(Error::NotStarted { reason, hint: None });
         }
         let log = self.prepare()?;
         keep_descriptors();
@@ -98,10 +100,16 @@ impl Starter {
             greeting::TAKEN => Ok(Started::Taken),
             "" => Err(Error::NotStarted {
                 reason: format!("it said nothing; see {}", self.place.log().display()),
+                hint: None,
             }),
-            reason => Err(Error::NotStarted {
-                reason: reason.to_owned(),
-            }),
+            said => {
+                let (reason, hint) = match said.split_once(greeting::HINT) {
+                    Some((reason, hint)) => (reason, Some(hint.to_owned())),
+                    None => (said, None),
+                };
+                let reason = reason.to_owned();
+                Err(Error::NotStarted { reason, hint })
+            }
         };
         // It has ended or is about to: nothing of it shall stay behind.
         let _ = daemon.wait();

@@ -236,10 +236,10 @@ operations! {
         Owner Admin Changes RUN, Address, Watched(transfer::import),
         "Brings a directory, archive or git revision of the host into a vault.";
     Export "export" Post "/v1/vaults/{vault}/files/export" => Exported,
-        Owner Admin Changes RUN, Address, Watched(transfer::export),
+        Owner Admin Outside RUN, Address, Watched(transfer::export),
         "Copies a directory of a vault to the host.";
     ExportArchive "export_archive" Post "/v1/vaults/{vault}/files/export-archive" => Exported,
-        Owner Admin Adds RUN, Address, Watched(transfer::export_archive),
+        Owner Admin Outside RUN, Address, Watched(transfer::export_archive),
         "Writes a directory of a vault as a tar archive to the host.";
     ExportChanges "export_changes" Post "/v1/vaults/{vault}/files/export-changes" => ExportedChanges,
         Owner Admin Changes RUN, Address, Watched(transfer::export_changes),
@@ -254,7 +254,7 @@ operations! {
         Agent Write Changes RUN, Address, Watched(transfer::transfer_in),
         "Brings a directory or an archive of the transfer directory into a vault.";
     TransferOut "transfer_out" Post "/v1/vaults/{vault}/files/transfer-out" => Exported,
-        Agent Write Adds RUN, Address, Watched(transfer::transfer_out),
+        Agent Write Outside RUN, Address, Watched(transfer::transfer_out),
         "Copies a directory of a vault to a new name in the transfer directory.";
     TransferShow "transfer" Get "/v1/transfer" => TransferState,
         Owner Admin Reads SHORT, Home, Answer(transfer::show_directory),
@@ -363,7 +363,7 @@ operations! {
         Owner Admin Changes WALK, Home, Answer(care::gc),
         "Deletes objects that nothing refers to.";
     Fsck "fsck" Post "/v1/fsck" => FsckFindings,
-        Agent Read Reads WALK, Home, Answer(care::fsck),
+        Agent Read Reads WALK, Home, Answer(fsck::fsck),
         "Checks every object, the database and the journal.";
     Stats "stats" Get "/v1/stats" => StatsItem,
         Agent Read Reads WALK, Home, Answer(care::stats),
@@ -396,6 +396,6 @@ operations! {
         Agent Read Reads CONTROL, Nothing, Answer(daemon::state),
         "Says what the daemon is doing.";
     DaemonStop "daemon_stop" Post "/v1/daemon/stop" => DaemonStopping,
-        Owner Admin Changes CONTROL, Home, Answer(daemon::stop),
+        Owner Admin Outside CONTROL, Home, Answer(daemon::stop),
         "Stops the daemon.";
 }

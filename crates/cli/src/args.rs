@@ -20,7 +20,8 @@ use std::ffi::OsString;
 
 pub use approval::ApprovalVerb;
 pub use care::{
-    AuditArgs, AuditFilter, AuditVerb, GcArgs, MaintainArgs, PruneArgs, QuotaArgs, QuotaVerb,
+    AuditArgs, AuditFilter, AuditVerb, FsckArgs, GcArgs, MaintainArgs, PruneArgs, QuotaArgs,
+    QuotaVerb,
 };
 pub use exec::{DriverName, ExecArgs, NetworkName, OutputArgs, ProfileName, RunArgs, StreamName};
 pub use jobs::{
@@ -180,8 +181,8 @@ pub enum Verb {
     Maintain(MaintainArgs),
     /// Give back to the disk what garbage left in packs and the database
     Compact,
-    /// Check every stored byte and every reference
-    Fsck,
+    /// Check every stored byte and every reference, and repair what can be
+    Fsck(FsckArgs),
     /// Look after the daemon, which starts by itself
     #[command(subcommand)]
     Daemon(DaemonVerb),
@@ -315,6 +316,9 @@ pub struct ServeArgs {
     /// Leave the session, and greet on standard output as a starting client expects
     #[arg(long, hide = true)]
     pub detached: bool,
+    /// Make a new database if the home has lost its own
+    #[arg(long, hide = true)]
+    pub rebuild: bool,
 }
 
 #[derive(Copy, Clone, Debug, ValueEnum, Serialize)]

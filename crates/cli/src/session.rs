@@ -7,9 +7,10 @@ use crate::output::{self, Output};
 use avfs_api::client::{Attached, Attachment, Hands};
 use avfs_api::start::{self, Starter};
 use avfs_api::wire::{
-    CURRENT, Envelope, Exec, ExecEvent, JobItem, JobLogs, Operation, RetriedWord, StreamWord,
+    CURRENT, Class, Envelope, Exec, ExecEvent, JobItem, JobLogs, Operation, RetriedWord, StreamWord,
 };
 use avfs_api::{Client, Error};
+use avfs_runtime::IfLost;
 use std::io::{Read, Write};
 use std::ops::ControlFlow;
 
@@ -43,6 +44,7 @@ pub struct Session {
     client: Option<Client>,
     /// The vault the verbs work on.
     vault: String,
+    if_lost: IfLost,
 }
 
 impl Session {
@@ -51,6 +53,14 @@ impl Session {
             starter,
             client: None,
             vault: vault.unwrap_or_else(|| CURRENT.into()),
+            if_lost: IfLost::Refuse,
+        }
+    }
+
+    /// A daemon that this session starts makes a new database if there is none.
+    pub fn rebuilds(&mut self) {
+        if self.starter.place.class() == Class::Owner {
+            self.if_lost = IfLost::Rebuild;
         }
     }
 
@@ -246,7 +256,11 @@ impl Session {
     fn client(&mut self) -> Result<&mut Client> {
         let client = match self.client.take() {
             Some(client) => client,
-            None => self.starter.connect(&environment::daemon_arguments)?,
+            None => self.starter.connect(&|| {
+                let mut arguments = environment::daemon_arguments();
+                arguments.extend((self.if_lost == IfLost::Rebuild).then(|| "--rebuild".into()));
+                arguments
+            })?,
         };
         Ok(self.client.insert(client))
     }

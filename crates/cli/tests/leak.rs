@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use avfs_runtime::{
     AfterFork, Cancel, Config, Control, ExecCommand, ExecOptions, ExecRequest, ForkPoint,
-    HostFacts, OutputSink, Principal, Running, Runtime, Select, Session, Stdin, Stream, VaultName,
+    HostFacts, IfLost, OutputSink, Principal, Running, Runtime, Select, Session, Stdin, Stream,
+    VaultName,
 };
 
 const AVFS: &str = env!("CARGO_BIN_EXE_avfs");
@@ -123,6 +124,7 @@ fn nothing_stays_in_memory_of_a_vault_that_is_gone() {
     let runtime_dir = dir.path().join("run");
     std::fs::create_dir(&runtime_dir).unwrap();
     let runtime = Runtime::open(Config {
+        if_lost: IfLost::Refuse,
         home: dir.path().join("home"),
         runtime_dir,
         binary: std::env::var_os("AVFS_TEST_BIN")

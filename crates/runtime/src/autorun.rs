@@ -14,6 +14,7 @@ use avfs_vault::{Entry, Kind, RootId, Trees, VaultPath};
 
 use crate::TransferError;
 use crate::back::BackAction;
+use crate::export::{OnDamage, readable};
 use git_config::{Setting, unsafe_settings};
 
 /// A larger file is no configuration that somebody wrote for git.
@@ -113,6 +114,8 @@ pub(crate) struct Outgoing<'a> {
     /// The directory of the vault.
     pub at: &'a VaultPath,
     pub host_dir: &'a Path,
+    /// What cannot be read does not go to the host either, where that is no reason to stop.
+    pub on_damage: OnDamage,
 }
 
 impl Outgoing<'_> {
@@ -127,16 +130,40 @@ impl Outgoing<'_> {
             let Kind::Directory { tree, .. } = entry.kind else {
                 continue;
             };
-            for (name, entry) in self.trees.list(tree)? {
+            for (name, entry) in readable(self.trees, tree, self.on_damage)?.entries {
                 let path = path.join(&name)?;
-                match entry.is_dir() {
-                    true => ahead.push((path, entry)),
-                    false => found.extend(self.look(&path, &entry, None)?),
+                if entry.is_dir() {
+                    ahead.push((path, entry));
+                    continue;
                 }
+                let looked = match self.look(&path, &entry, None) {
+                    Err(TransferError::Vault(error))
+                        if error.is_damage() && self.on_damage == OnDamage::KeepGoing =>
+                    {
+                        self.in_doubt(&path, &entry)
+                    }
+                    looked => looked?,
+                };
+                found.extend(looked);
             }
         }
         found.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(found)
+    }
+
+    /// What goes to the host although damage keeps anybody from telling what it is there.
+    fn in_doubt(&self, path: &VaultPath, entry: &Entry) -> Option<RunsByItself> {
+        if let Kind::File { content, size, .. } = entry.kind
+            && self.trees.check_content(content, size).is_err()
+        {
+            // It does not go there.
+            return None;
+        }
+        Some(RunsByItself {
+            path: path.as_bytes()[1..].to_vec(),
+            why: "damage keeps it from being told whether git runs it",
+            guarded: true,
+        })
     }
 
     /// What of these changes since `base` runs by itself.

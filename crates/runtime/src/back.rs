@@ -23,7 +23,7 @@ use crate::gate::Verb;
 use crate::progress::{Tally, Watcher};
 use crate::runtime::Select;
 use crate::session::Session;
-use crate::{Result, Skipped, TransferError};
+use crate::{OnDamage, Result, Skipped, TransferError};
 use beneath::HostTree;
 pub(crate) use beneath::rename_new;
 use plan::Plan;
@@ -96,6 +96,7 @@ impl Session {
             root: vault.head,
             at: &report.at,
             host_dir: &host_dir,
+            on_damage: OnDamage::Stop,
         };
         report.runs_by_itself = outgoing.changed(base.root, &report.changes)?;
         if back.mode == BackMode::Plan {

@@ -1,13 +1,12 @@
 //! A fork made for one command.
 
-use avfs_vault::{ExecId, ForkPoint, Principal, Vault, VaultId, VaultName};
+use avfs_vault::{AfterFork, ExecId, ForkPoint, Principal, Vault, VaultId, VaultName};
 
 use crate::Result;
 use crate::entered::Running;
 use crate::report::ForkReport;
 use crate::runtime::Runtime;
 use crate::session::Session;
-use crate::vaults::AfterFork;
 
 /// Marks a fork that goes away with its command, whatever becomes of the daemon.
 const THROWAWAY: &str = "own.throwaway";

@@ -37,12 +37,14 @@ pub enum Run {
 }
 
 /// What was pruned in all.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct PruneReport {
     pub vaults: u64,
     /// In the vaults that were looked at.
     pub files: u64,
     pub pruned: Pruned,
+    /// Those of them whose files cannot be read, and why.
+    pub damaged: Vec<(VaultName, String)>,
 }
 
 /// Which vaults to prune.
@@ -138,11 +140,21 @@ impl Session {
         let mut report = PruneReport::default();
         for vault in chosen {
             let pruned = match run {
-                Run::Real => vaults.prune(vault.id, keep, &self.principal())?,
-                Run::Dry => vaults.prune_dry_run(vault.id, keep)?,
+                Run::Real => vaults.prune(vault.id, keep, &self.principal()),
+                Run::Dry => vaults.prune_dry_run(vault.id, keep),
             };
+            let pruned = match pruned {
+                // Deleted since it was listed: then there is nothing to prune.
+                Err(avfs_vault::Error::VaultIdNotFound { .. }) if *scope == PruneScope::All => {
+                    continue;
+                }
+                pruned => pruned?,
+            };
+            let totals = self.totals(vault.head)?;
             report.vaults += 1;
-            report.files += vaults.trees().root(vault.head)?.files();
+            report.files += totals.files;
+            let damaged = totals.damaged.map(|problem| (vault.name, problem));
+            report.damaged.extend(damaged);
             report.pruned.versions += pruned.versions;
             report.pruned.checkpoints += pruned.checkpoints;
         }

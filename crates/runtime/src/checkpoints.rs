@@ -16,6 +16,8 @@ pub struct CheckpointInfo {
     pub checkpoint: Checkpoint,
     pub files: u64,
     pub bytes: u64,
+    /// Why it cannot be read.
+    pub damaged: Option<String>,
 }
 
 /// A checkpoint, and what hangs together with it.
@@ -46,6 +48,8 @@ pub struct RestoredHead {
     /// How many paths are different now: files and whatever else is no directory.
     pub files: usize,
     pub directories: usize,
+    /// Why there may be more of them: what was there before is damaged.
+    pub uncounted: Option<String>,
 }
 
 impl Session {
@@ -115,7 +119,7 @@ impl Session {
             let restored = self.inner.vaults.restore(vault.id, vault.head, &name, by)?;
             let trees = self.inner.vaults.trees();
             let (mut files, mut directories) = (0, 0);
-            trees.diff_each(vault.head, restored.version.root, &mut |change| {
+            let counted = trees.diff_each(vault.head, restored.version.root, &mut |change| {
                 let entry = change.after.as_ref().or(change.before.as_ref());
                 match (change.kind, entry.is_some_and(|entry| entry.is_dir())) {
                     (ChangeKind::Times, _) => {}
@@ -123,8 +127,14 @@ impl Session {
                     (_, false) => files += 1,
                 }
                 true
-            })?;
+            });
+            // It is done, whether what it replaced can be read or not.
+            let uncounted = match counted {
+                Err(error) if error.is_damage() => Some(error.to_string()),
+                counted => counted.map(|()| None)?,
+            };
             Ok(RestoredHead {
+                uncounted,
                 checkpoint: name,
                 version: restored.version.number,
                 undo: restored.undo.name,
@@ -167,10 +177,11 @@ impl Session {
     }
 
     fn describe_checkpoint(&self, checkpoint: Checkpoint) -> Result<CheckpointInfo> {
-        let root = self.inner.vaults.trees().root(checkpoint.root)?;
+        let totals = self.totals(checkpoint.root)?;
         Ok(CheckpointInfo {
-            files: root.files(),
-            bytes: root.bytes(),
+            files: totals.files,
+            bytes: totals.bytes,
+            damaged: totals.damaged,
             checkpoint,
         })
     }

@@ -6,7 +6,7 @@ use avfs_store::rusqlite::ErrorCode;
 use avfs_vault::{ExecId, Principal, RootId, VaultPath};
 
 use crate::approvals::unfit_kind;
-use crate::hints::{MOVED_ON, sandbox_hint, vault_hint};
+use crate::hints::{MOVED_ON, sandbox_hint, store_hint, vault_hint};
 use crate::jobs::{JobId, named};
 use crate::room::NO_ROOM;
 use crate::run::Stream;
@@ -329,14 +329,14 @@ impl Error {
             Error::Sandbox(error) => return sandbox_hint(error),
             Error::Transfer(error) => return error.hint(),
             _ => {
-                let of_job = self.job_hint().or_else(|| self.mount_hint());
+                let of_job = self.job_hint().or_else(|| self.place_hint());
                 let other = of_job.or_else(|| self.approval_hint());
                 return other.or_else(|| self.class_hint());
             }
         })
     }
 
-    fn mount_hint(&self) -> Option<String> {
+    fn place_hint(&self) -> Option<String> {
         Some(match self {
             Error::Mounted { dir, .. } | Error::AlreadyMounted { dir, .. } => {
                 format!("`avfs unmount {}` takes it away", dir.display())
@@ -357,6 +357,7 @@ impl Error {
             Error::OtherNamespace => {
                 "run `avfs daemon stop` where it lives; the next command starts one here".into()
             }
+            Error::Store(error) => return store_hint(error),
             _ => return None,
         })
     }

@@ -15,7 +15,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use avfs_vault::{
-    Content, Entry, Kind, LinkId, Meta, Piece, RootId, Time, TreeId, Trees, VaultPath,
+    Content, Entry, Kind, LinkId, Meta, Piece, Readable, RootId, Time, TreeId, Trees, VaultPath,
 };
 use rustix::fs::{
     AtFlags, CWD, Mode, OFlags, RenameFlags, ResolveFlags, Timespec, Timestamps, XattrFlags,
@@ -44,6 +44,26 @@ pub struct ExportReport {
     pub skipped: Vec<Skipped>,
     /// What of it tools of the host run by themselves.
     pub runs_by_itself: Vec<RunsByItself>,
+    /// What is damaged and therefore not there, each with the reason; of a directory, entries of it.
+    pub missing: Vec<Skipped>,
+}
+
+/// What becomes of an export when something is damaged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnDamage {
+    /// It fails, and nothing is made.
+    #[default]
+    Stop,
+    /// It goes on with the rest, and says what is missing.
+    KeepGoing,
+}
+
+/// Where an export goes.
+#[derive(Debug, Clone, Copy)]
+pub struct ExportTo<'a> {
+    pub host_dir: &'a Path,
+    pub standing: Standing,
+    pub on_damage: OnDamage,
 }
 
 /// What may stand where an export goes.
@@ -55,23 +75,25 @@ pub enum Standing {
     Replaced,
 }
 
-/// Copies the directory at `path` to `host_dir`, where nothing or `standing` may be. Modes (without
+/// Copies the directory at `path` to `to`, where nothing or what it says may be. Modes (without
 /// setuid and setgid), modification times, symlinks, hard links and extended attributes are
 /// kept; everything belongs to the caller. What is made beside it meanwhile is noted among `notes`.
 pub fn export_directory(
     trees: &Trees,
     root: RootId,
     path: &VaultPath,
-    (host_dir, standing): (&Path, Standing),
+    to: ExportTo<'_>,
     notes: &Path,
     watcher: &dyn Watcher,
 ) -> Result<ExportReport, TransferError> {
+    let host_dir = to.host_dir;
     let standing = match check_target(host_dir) {
-        Err(TransferError::NotEmpty { .. }) if standing == Standing::Replaced => standing,
+        Err(TransferError::NotEmpty { .. }) if to.standing == Standing::Replaced => to.standing,
         checked => checked.map(|()| Standing::Nothing)?,
     };
     let beside = host_dir.parent().unwrap_or(Path::new("/"));
-    let (aside, report) = fill_aside(trees, root, path, beside, notes, watcher)?;
+    let from = (root, path, to.on_damage);
+    let (aside, report) = fill_aside(trees, from, beside, notes, watcher)?;
     match standing {
         Standing::Nothing => take_place_of(&aside, host_dir)?,
         Standing::Replaced => {
@@ -92,7 +114,8 @@ pub fn export_new(
     notes: &Path,
     watcher: &dyn Watcher,
 ) -> Result<ExportReport, TransferError> {
-    let (aside, report) = fill_aside(trees, root, path, dir, notes, watcher)?;
+    let from = (root, path, OnDamage::Stop);
+    let (aside, report) = fill_aside(trees, from, dir, notes, watcher)?;
     let flags = RenameFlags::NOREPLACE;
     let renamed = rustix::fs::renameat_with(fd, &*aside.name, fd, name, flags);
     renamed.map_err(|errno| match errno {
@@ -106,8 +129,7 @@ pub fn export_new(
 /// whole is expected.
 fn fill_aside(
     trees: &Trees,
-    root: RootId,
-    path: &VaultPath,
+    (root, path, on_damage): (RootId, &VaultPath, OnDamage),
     beside: &Path,
     notes: &Path,
     watcher: &dyn Watcher,
@@ -119,7 +141,10 @@ fn fill_aside(
     let aside = Aside::make(notes, beside, AsideKind::Directory)?;
     let top = open_directory(&aside.fd, ".", OFlags::NOFOLLOW);
     let tally = Tally::new(watcher, (Some(files), Some(bytes)));
-    let export = Export::new(trees, &aside.path, tally);
+    let export = Export {
+        on_damage,
+        ..Export::new(trees, &aside.path, tally)
+    };
     let top = top.map_err(TransferError::host("open", &aside.path))?;
     let report = export.run(top, tree, &entry.meta)?;
     Ok((aside, report))
@@ -173,6 +198,7 @@ pub(crate) struct Export<'a> {
     links: HashMap<LinkId, VaultPath>,
     pub report: ExportReport,
     tally: Tally<'a>,
+    on_damage: OnDamage,
 }
 
 /// A directory whose content is being written. Its own metadata comes last: writing into it moves
@@ -193,6 +219,7 @@ impl<'a> Export<'a> {
             links: HashMap::new(),
             report: ExportReport::default(),
             tally,
+            on_damage: OnDamage::Stop,
         }
     }
 
@@ -222,20 +249,25 @@ impl<'a> Export<'a> {
                     let below = self.enter(fd, path, entry.meta, tree)?;
                     stack.push(below);
                 }
-                _ => self.make(&top, &open.fd, &name, &path, entry)?,
+                _ => self.make_or_miss(&top, &open.fd, &name, &path, entry)?,
             }
         }
         Ok(self.report)
     }
 
     fn enter(
-        &self,
+        &mut self,
         fd: OwnedFd,
         path: VaultPath,
         meta: Meta,
         tree: TreeId,
     ) -> Result<Open, TransferError> {
-        let mut entries = self.trees.list(tree)?;
+        let Readable {
+            mut entries,
+            problems,
+        } = readable(self.trees, tree, self.on_damage)?;
+        let missing = problems.into_iter().map(|problem| missing(&path, problem));
+        self.report.missing.extend(missing);
         entries.reverse();
         Ok(Open {
             fd,
@@ -252,6 +284,33 @@ impl<'a> Export<'a> {
             rustix::fs::futimens(&open.fd, &times(&open.meta))
         };
         finish().map_err(self.failed("finish", &open.path))
+    }
+
+    /// Makes what is no directory; of a damaged file that may be missing nothing is left.
+    fn make_or_miss(
+        &mut self,
+        top: &OwnedFd,
+        dir: &OwnedFd,
+        name: &[u8],
+        path: &VaultPath,
+        entry: Entry,
+    ) -> Result<(), TransferError> {
+        let (link, before) = (entry.link(), (self.report.files, self.report.bytes));
+        let problem = match self.make(top, dir, name, path, entry) {
+            Err(TransferError::Vault(error))
+                if error.is_damage() && self.on_damage == OnDamage::KeepGoing =>
+            {
+                error.to_string()
+            }
+            made => return made,
+        };
+        let removed = rustix::fs::unlinkat(dir, name, AtFlags::empty());
+        removed.map_err(self.failed("remove", path))?;
+        (self.report.files, self.report.bytes) = before;
+        // Its other names have no file to be names of, either.
+        link.map(|link| self.links.remove(&link));
+        self.report.missing.push(missing(path, problem));
+        Ok(())
     }
 
     /// Makes what is no directory, as `name` in `dir`. Its `path` is counted from `top`.
@@ -361,6 +420,32 @@ impl<'a> Export<'a> {
         use std::os::unix::ffi::OsStrExt;
         self.host_dir
             .join(std::ffi::OsStr::from_bytes(&path.as_bytes()[1..]))
+    }
+}
+
+/// What a directory holds; all of it, unless damage is no reason to stop.
+pub(crate) fn readable(
+    trees: &Trees,
+    tree: TreeId,
+    on_damage: OnDamage,
+) -> Result<Readable, TransferError> {
+    Ok(match on_damage {
+        OnDamage::Stop => Readable {
+            entries: trees.list(tree)?,
+            problems: Vec::new(),
+        },
+        OnDamage::KeepGoing => trees.list_readable(tree)?,
+    })
+}
+
+fn missing(path: &VaultPath, problem: String) -> Skipped {
+    let path = match &path.as_bytes()[1..] {
+        b"" => b".",
+        relative => relative,
+    };
+    Skipped {
+        path: path.to_vec(),
+        reason: problem,
     }
 }
 

@@ -51,6 +51,24 @@ pub(crate) fn vault_hint(error: &avfs_vault::Error) -> Option<String> {
         Vault::PolicyChanged { .. } => "look at them with `avfs policy list`, and try again".into(),
         Vault::ApprovalNotFound { .. } => "run `avfs approval list` to see what waits".into(),
         Vault::TooMuchAtOnce { .. } => "read it in parts, with an offset and a limit".into(),
+        Vault::Store(error) => return store_hint(error),
         _ => return approval_hint(error),
+    })
+}
+
+/// What to do about a home that is not as it should be.
+pub(crate) fn store_hint(error: &avfs_store::Error) -> Option<String> {
+    use avfs_store::Error as Store;
+    Some(match error {
+        error if error.is_without_database() => {
+            "put store.db back from a backup, or run `avfs fsck --rebuild`, which brings back what the packs tell".into()
+        }
+        Store::ReadOnly { .. } => {
+            "it can be read; to change it, make it writable, or set AVFS_HOME to a copy of it".into()
+        }
+        Store::Missing { .. } | Store::Corrupt { .. } => {
+            "`avfs fsck --repair` looks for it elsewhere; storing the same bytes again repairs it, too".into()
+        }
+        _ => return None,
     })
 }

@@ -48,7 +48,9 @@ mod options;
 mod patch;
 mod policy;
 mod progress;
+mod read_only;
 mod recover;
+mod repair;
 mod replace;
 mod report;
 mod reserve;
@@ -87,12 +89,13 @@ pub use avfs_sandbox::{
 /// For whoever starts a daemon on a full disk.
 pub use avfs_store::give_up_reserve;
 pub use avfs_vault::{
-    Ancestor, Approval, ApprovalId, ApprovalState, Cause, Change, ChangeKind, Checkpoint,
-    CheckpointLabel, CheckpointName, CheckpointOrigin, Content, Damage, DeletedVault, Description,
-    Entry, ExecId, ForkPoint, FsckReport, GcReport, HomeUsage, JournalCheck, JournalEntry,
-    JournalFilter, JournalOrder, JournalProblem, Keep, Kind, Lineage, Meta, PathVersion, Principal,
-    PrincipalKind, PrincipalName, Pruned, Quota, QuotaLimit, RootCounts, RootId, Sighting, Time,
-    Vault, VaultId, VaultName, VaultPath, VaultUsage, Version,
+    AfterFork, Ancestor, Approval, ApprovalId, ApprovalState, Cause, Change, ChangeKind,
+    Checkpoint, CheckpointLabel, CheckpointName, CheckpointOrigin, Content, Damage, DeletedVault,
+    Description, Entry, ExecId, ForkPoint, FsckReport, GcReport, HomeUsage, JournalCheck,
+    JournalEntry, JournalFilter, JournalOrder, JournalProblem, Keep, Kind, Lineage, Meta,
+    PathVersion, Principal, PrincipalKind, PrincipalName, Pruned, Quota, QuotaLimit, Rebuilt,
+    Recovered, RecoveredVault, RootCounts, RootId, Sighting, Time, Vault, VaultId, VaultName,
+    VaultPath, VaultUsage, Version,
 };
 pub use back::{Back, BackAction, BackMode, BackReport};
 pub use call::ExecCommand;
@@ -108,7 +111,7 @@ pub use diff::{Diff, DiffDetail, DiffPoint, DiffRequest, DiffScope, FileDiff};
 pub use entered::{Freeze, Running, Stillness};
 pub use error::{Error, ErrorKind, Result};
 pub use exec::ExecRequest;
-pub use export::{ExportReport, Standing};
+pub use export::{ExportReport, ExportTo, OnDamage, Standing};
 pub use files::{Depth, ListRequest, Listed, Listing, Parents, WriteMode};
 pub use gate::{Verb, may};
 pub use home::HomeIdentity;
@@ -133,6 +136,7 @@ pub use patch::{DiffLine, LineCounts, LineKind};
 pub use policy::{PolicyListing, PolicyQuestion, PolicySource};
 pub use progress::{Progress, Unwatched, Watcher};
 pub use recover::Stranded;
+pub use repair::{Rebuild, RepairReport, Repaired};
 pub use replace::{Occurrences, Replaced};
 pub use report::{
     ApprovalReport, Captured, ExecReport, ExecStatus, ExecTerms, ForkReport, SpeculationReport,
@@ -140,7 +144,7 @@ pub use report::{
 };
 pub use retried::{Retried, noting};
 pub use run::{Cancel, OutputSink, Stream};
-pub use runtime::{Activity, Config, Runtime, Select};
+pub use runtime::{Activity, Config, IfLost, Runtime, Select};
 pub use search::{
     AgeTest, FindRequest, Found, FoundPath, GrepDetail, GrepFile, GrepFound, GrepLine, GrepMatch,
     GrepRequest, KindTest, LabelTest, SizeTest, WordHit, WordHits,
@@ -150,6 +154,6 @@ pub use settings::{SaidBy, SettingKey, Settings, VaultLimit, parse_duration, par
 pub use spill::{OutputPart, PART_MAX, SweptOutput};
 pub use transfer::{Import, ImportFrom, Imported, TransferError};
 pub use tree::{TreeListed, TreeNode};
-pub use vaults::{AfterFork, Family, VaultInfo};
+pub use vaults::{Family, VaultInfo};
 pub use versions::{BroughtBack, VaultVersion};
 pub use write::{FileContent, OpenFile, ReadOptions, WriteOptions, Written};

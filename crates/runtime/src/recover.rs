@@ -154,9 +154,12 @@ impl Runtime {
         let vaults = &self.inner.vaults;
         let mut layer = left.found.claim(PATIENCE)?;
         let same_boot = self.inner.layers.is_of_this_boot(&layer);
-        let Ok(vault) = vaults.by_id(left.found.vault) else {
-            remove_in_background(layer.retire()?, engine.clone());
-            return Ok(());
+        let vault = match vaults.by_id(left.found.vault) {
+            Err(avfs_vault::Error::VaultIdNotFound { .. }) => {
+                remove_in_background(layer.retire()?, engine.clone());
+                return Ok(());
+            }
+            found => found?,
         };
         let record = layer.record().clone();
         let ours = vault.head == record.last_commit || vault.head == record.pending;

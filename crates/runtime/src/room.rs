@@ -59,6 +59,17 @@ impl Runtime {
         }
     }
 
+    /// Whether something failed because the home takes nothing: SQLite does not always say why it cannot make a file.
+    pub(crate) fn is_without_room(&self, error: &Error) -> bool {
+        let store = self.inner.vaults.trees().store();
+        error.is_full() || store.frozen().is_some() || store.room().is_none()
+    }
+
+    /// How much room is missing, in words.
+    pub fn shortage(&self) -> String {
+        self.inner.vaults.trees().store().shortage().to_string()
+    }
+
     /// What is free on the disk of the home.
     pub fn room(&self) -> Room {
         self.inner.vaults.trees().store().room()
@@ -92,11 +103,18 @@ impl Error {
     fn shortage(&mut self) -> Option<&mut Shortage> {
         use avfs_vault::Error as Vault;
         match self {
-            Error::Vault(Vault::Store(Store::NoRoom(shortage)))
+            Error::Uncommitted { source, .. } => source.shortage(),
+            Error::Transfer(TransferError::Vault(Vault::Store(Store::NoRoom(shortage))))
+            | Error::Vault(Vault::Store(Store::NoRoom(shortage)))
             | Error::Store(Store::NoRoom(shortage))
             | Error::View(View::Vault(Vault::Store(Store::NoRoom(shortage)))) => Some(shortage),
             _ => None,
         }
+    }
+
+    /// Whether this tells of a full disk, but not how much is missing.
+    pub fn lacks_figures(&mut self) -> bool {
+        self.is_full() && self.shortage().is_none()
     }
 
     /// Whether something could not be written down in the home, while files of the host were being written.

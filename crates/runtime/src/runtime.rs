@@ -8,7 +8,6 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use avfs_store::Store;
 use avfs_vault::{VaultId, VaultName, Vaults};
 use avfs_view::Layers;
 
@@ -22,6 +21,8 @@ use crate::live::Slot;
 use crate::memory;
 use crate::mounts::{Window, heal};
 use crate::policy::PolicyFiles;
+use crate::read_only::{Work, may_not_write};
+use crate::repair::{Rebuild, open_vaults};
 use crate::retried::{Retried, note};
 use crate::search::Indexes;
 use crate::spill::Spills;
@@ -49,6 +50,16 @@ pub struct Config {
     pub host: HostFacts,
     /// Where the owner wants layers to be; in the home, if that can hold them, when none.
     pub layers: Option<PathBuf>,
+    pub if_lost: IfLost,
+}
+
+/// What to do with a home whose database is lost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum IfLost {
+    #[default]
+    Refuse,
+    /// A new one is made from what is left.
+    Rebuild,
 }
 
 /// Which vault an operation is about.
@@ -77,6 +88,7 @@ pub struct Runtime {
 
 pub(crate) struct Inner {
     pub config: Config,
+    pub work: Work,
     pub vaults: Vaults,
     pub layers: Layers,
     pub host: Host,
@@ -93,6 +105,8 @@ pub(crate) struct Inner {
     pub mounting: Mutex<()>,
     /// Whether any commit was refused since the start.
     pub uncommitted: AtomicBool,
+    /// What was brought back at the start, for whoever asked for it.
+    pub rebuilt: Mutex<Option<Rebuild>>,
     /// When commits have to end because the daemon does.
     ending: OnceLock<Instant>,
     _home_lock: File,
@@ -108,12 +122,14 @@ impl Runtime {
             .map_err(Error::io(format!("creating {}", config.home.display())))?;
         let home_lock = lock_home(&config)?;
         avfs_sandbox::raise_open_files();
-        let vaults = Vaults::open(Store::open(&config.home)?)?;
-        let layers = open_layers(&config)?;
-        let host = Host::survey(&config)?;
+        let (vaults, rebuilt) = open_vaults(&config)?;
+        let work = Work::find(&config, &vaults)?;
+        let layers = open_layers(&config, &work)?;
+        let host = Host::survey(&work.config(&config))?;
         let policy = PolicyFiles::new(config.host.user_policy.clone());
         let inner = Inner {
-            indexes: Indexes::new(&config.home),
+            indexes: Indexes::new(&work.directory),
+            work,
             spills: Spills::new(&config.home),
             jobs: Jobs::open(&config.home),
             config,
@@ -127,12 +143,18 @@ impl Runtime {
             windows: Mutex::default(),
             mounting: Mutex::default(),
             uncommitted: AtomicBool::new(false),
+            rebuilt: Mutex::new(rebuilt),
             ending: OnceLock::new(),
             _home_lock: home_lock,
         };
         let runtime = Runtime {
             inner: Arc::new(inner),
         };
+        if runtime.inner.work.is_read_only {
+            // In memory alone: nobody waits for a job that is over.
+            runtime.give_up_lost_jobs();
+            return Ok(runtime);
+        }
         put_back_unfinished(&runtime.inner.config.home);
         heal(&runtime.inner.config.home);
         let leftovers = runtime.find_leftovers()?;
@@ -317,7 +339,12 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn open_layers(config: &Config) -> Result<Layers> {
+fn open_layers(config: &Config, work: &Work) -> Result<Layers> {
+    if work.is_read_only {
+        // Nothing is made in it. What the home's own layers hold waits for a daemon that may commit it.
+        let directory = work.directory.join("layers");
+        return Ok(Layers::among(directory, Vec::new(), layer_owner())?);
+    }
     let chosen = config.layers.as_deref();
     let place = LayersPlace::find(&config.home, &config.runtime_dir, chosen, &config.binary)?;
     let earlier = place.earlier(&config.home)?;
@@ -327,12 +354,15 @@ fn open_layers(config: &Config) -> Result<Layers> {
 fn lock_home(config: &Config) -> Result<File> {
     let path = config.home.join("lock");
     let failed = || Error::io(format!("locking {}", path.display()));
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path)
-        .map_err(failed())?;
+    let mut options = File::options();
+    let opened = options.create(true).truncate(false).write(true).open(&path);
+    let file = match opened {
+        // A home that may only be read is locked as well: its file, or else the home itself.
+        Err(error) if may_not_write(&error) => File::open(&path)
+            .or_else(|_| File::open(&config.home))
+            .map_err(failed())?,
+        opened => opened.map_err(failed())?,
+    };
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(Error::HomeInUse {

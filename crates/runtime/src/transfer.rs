@@ -27,7 +27,9 @@ use crate::progress::{Tally, Unwatched, Watcher};
 use crate::runtime::Select;
 use crate::session::Session;
 use crate::through::Draft;
-use crate::{Error, ExportReport, Gitignores, ImportFilter, ImportReport, Result, Standing};
+use crate::{
+    Error, ExportReport, ExportTo, Gitignores, ImportFilter, ImportReport, OnDamage, Result,
+};
 pub use error::TransferError;
 
 /// What is to be brought in, and where it goes.
@@ -82,7 +84,11 @@ impl Session {
             return self.import_once(&vault, &mut import, None, &cache, watcher);
         };
         let memory = self.inner.config.home.join("cache/imports");
-        let cache = ImportCache::load(&memory, &host_dir);
+        let cache = match self.inner.vaults.trees().store().any_damage() {
+            // Where something is damaged, more may be, and the files themselves make it whole again.
+            true => ImportCache::empty(),
+            false => ImportCache::load(&memory, &host_dir),
+        };
         let source = ImportSource {
             host_dir: host_dir.as_os_str().as_bytes().to_vec(),
             at: import.at.clone(),
@@ -244,12 +250,12 @@ impl Session {
         &self,
         vault: Select,
         path: &VaultPath,
-        to: (&Path, Standing),
+        to: ExportTo<'_>,
         hooks: Hooks,
         watcher: &dyn Watcher,
     ) -> Result<ExportReport> {
         let head = self.head_for(vault, path, Verb::Govern)?;
-        let runs_by_itself = self.runs_by_itself(head, path, to.0)?;
+        let runs_by_itself = self.runs_by_itself(head, path, (to.host_dir, to.on_damage))?;
         autorun::check(&runs_by_itself, hooks)?;
         let trees = self.inner.vaults.trees();
         let notes = self.notes();
@@ -268,18 +274,16 @@ impl Session {
         &self,
         vault: Select,
         path: &VaultPath,
-        host_file: &Path,
+        (host_file, on_damage): (&Path, OnDamage),
         watcher: &dyn Watcher,
     ) -> Result<ExportReport> {
         let head = self.head_for(vault, path, Verb::Govern)?;
         // In an archive nothing runs by itself yet: it is only named.
-        let runs_by_itself = self.runs_by_itself(head, path, Path::new("/"))?;
+        let runs_by_itself = self.runs_by_itself(head, path, (Path::new("/"), on_damage))?;
         let trees = self.inner.vaults.trees();
-        let notes = self.notes();
+        let (notes, to) = (self.notes(), (host_file, on_damage));
         let report = self.way_out(WayOut::Small, || {
-            Ok(archive_to_file(
-                trees, head, path, host_file, &notes, watcher,
-            )?)
+            Ok(archive_to_file(trees, head, path, to, &notes, watcher)?)
         })?;
         Ok(ExportReport {
             runs_by_itself,
@@ -289,14 +293,14 @@ impl Session {
 
     /// Where it is noted what exports make beside their targets.
     fn notes(&self) -> PathBuf {
-        self.inner.config.home.join(aside::DIRECTORY)
+        self.inner.work.directory.join(aside::DIRECTORY)
     }
 
     fn runs_by_itself(
         &self,
         root: RootId,
         path: &VaultPath,
-        host_dir: &Path,
+        (host_dir, on_damage): (&Path, OnDamage),
     ) -> Result<Vec<RunsByItself>> {
         let trees = self.inner.vaults.trees();
         let (at, _) = trees.resolve(root, path)?;
@@ -305,6 +309,7 @@ impl Session {
             root,
             at: &at,
             host_dir,
+            on_damage,
         };
         Ok(outgoing.all()?)
     }
@@ -312,7 +317,8 @@ impl Session {
     /// Writes a directory of the vault as a tar archive to whoever takes it.
     pub fn archive(&self, vault: Select, path: &VaultPath, out: &mut dyn Write) -> Result<()> {
         let head = self.head_for(vault, path, Verb::Read)?;
-        write_archive(self.inner.vaults.trees(), head, path, out, &Unwatched)?;
+        let trees = self.inner.vaults.trees();
+        write_archive(trees, head, path, (out, OnDamage::Stop), &Unwatched)?;
         Ok(())
     }
 

@@ -1,7 +1,10 @@
 //! Vaults as a whole: create, list, use, fork, delete, their history and the journal.
 
+use std::collections::HashMap;
+
 use avfs_vault::{
-    Ancestor, Beside, DeletedVault, ForkPoint, JournalCheck, Vault, VaultId, VaultName,
+    AfterFork, Ancestor, Beside, DeletedVault, ForkPoint, JournalCheck, RootId, Vault, VaultId,
+    VaultName,
 };
 
 use crate::Result;
@@ -19,6 +22,8 @@ pub struct VaultInfo {
     pub files: u64,
     pub bytes: u64,
     pub checkpoints: usize,
+    /// What is wrong with its files, as far as that is known.
+    pub damaged: Option<String>,
 }
 
 /// Where a vault comes from, and what comes from it.
@@ -29,13 +34,6 @@ pub struct Family {
     pub forks: Vec<VaultName>,
 }
 
-/// Which vault is current after a fork.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AfterFork {
-    Stay,
-    Use,
-}
-
 impl Session {
     /// Makes an empty vault; the first one becomes current.
     pub fn vault_create(&self, name: &VaultName) -> Result<VaultInfo> {
@@ -44,19 +42,31 @@ impl Session {
         self.describe_one(vault)
     }
 
+    /// All of them, those that are damaged included.
     pub fn vault_list(&self) -> Result<Vec<VaultInfo>> {
-        let current = self
-            .inner
-            .vaults
-            .current(&self.principal())?
-            .map(|vault| vault.id);
-        let checkpoints = self.inner.vaults.checkpoint_counts()?;
-        let vaults = self.inner.vaults.list()?.into_iter();
-        let describe = |vault: Vault| {
+        let vaults = &self.inner.vaults;
+        let current = vaults.current(&self.principal())?.map(|vault| vault.id);
+        let checkpoints = vaults.checkpoint_counts()?;
+        let listed = vaults.list()?;
+        let damaged = vaults.damaged(listed.iter().map(|vault| vault.head))?;
+        let mut infos = Vec::with_capacity(listed.len());
+        for vault in listed {
+            // What looks damaged may have been deleted, and collected, meanwhile.
+            if damaged.contains_key(&vault.head) && self.is_gone(vault.id)? {
+                continue;
+            }
             let checkpoints = checkpoints.get(&vault.id).copied().unwrap_or(0);
-            self.describe(vault, current, checkpoints)
-        };
-        vaults.map(describe).collect()
+            infos.push(self.describe(vault, current, checkpoints, &damaged)?);
+        }
+        Ok(infos)
+    }
+
+    fn is_gone(&self, vault: VaultId) -> Result<bool> {
+        match self.inner.vaults.by_id(vault) {
+            Ok(_) => Ok(false),
+            Err(avfs_vault::Error::VaultIdNotFound { .. }) => Ok(true),
+            Err(error) => Err(error.into()),
+        }
     }
 
     pub fn vault_info(&self, vault: Select) -> Result<VaultInfo> {
@@ -125,15 +135,13 @@ impl Session {
         self.check_name(name)?;
         let fork = |source: Vault| {
             let by = &self.principal();
-            Ok(self.inner.vaults.fork_at(&source.name, point, name, by)?)
+            let vaults = &self.inner.vaults;
+            Ok(vaults.fork_and(&source.name, point, name, by, then)?)
         };
         let (fork, stillness) = match point {
             ForkPoint::Head => self.slot(source.id).still(self, fork)?,
             ForkPoint::Checkpoint(_) | ForkPoint::Version(_) => (fork(source)?, None),
         };
-        if then == AfterFork::Use {
-            self.inner.vaults.set_current(name, &self.principal())?;
-        }
         Ok((self.describe_one(fork)?, stillness))
     }
 
@@ -182,32 +190,35 @@ impl Session {
         vault: Vault,
         current: Option<VaultId>,
         checkpoints: usize,
+        damaged: &HashMap<RootId, String>,
     ) -> Result<VaultInfo> {
-        let root = self.inner.vaults.trees().root(vault.head)?;
-        Ok(VaultInfo {
+        let mut info = VaultInfo {
             current: current == Some(vault.id),
-            files: root.files(),
-            bytes: root.bytes(),
+            files: 0,
+            bytes: 0,
             checkpoints,
+            damaged: damaged.get(&vault.head).cloned(),
             vault,
-        })
+        };
+        let totals = self.totals(info.vault.head)?;
+        (info.files, info.bytes) = (totals.files, totals.bytes);
+        info.damaged = info.damaged.or(totals.damaged);
+        Ok(info)
     }
 
     fn describe_one(&self, vault: Vault) -> Result<VaultInfo> {
-        let current = self
-            .inner
-            .vaults
-            .current(&self.principal())?
-            .map(|vault| vault.id);
-        let checkpoints = self.inner.vaults.checkpoint_count(vault.id)?;
-        self.describe(vault, current, checkpoints)
+        let vaults = &self.inner.vaults;
+        let current = vaults.current(&self.principal())?.map(|vault| vault.id);
+        let checkpoints = vaults.checkpoint_count(vault.id)?;
+        let damaged = vaults.damaged([vault.head])?;
+        self.describe(vault, current, checkpoints, &damaged)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Config, HostFacts, Runtime};
+    use crate::{Config, HostFacts, IfLost, Runtime};
     use avfs_vault::Principal;
 
     /// What is remembered of vaults: slots, rules, and what they hold beside their heads.
@@ -226,6 +237,7 @@ mod tests {
             binary: "/nonexistent".into(),
             host: HostFacts::default(),
             layers: None,
+            if_lost: IfLost::Refuse,
         };
         let runtime = Runtime::open(config).unwrap();
         let session = runtime.by(Principal::OWNER);

@@ -1,6 +1,6 @@
 //! Versions of a vault and of its paths: looking back, and bringing back.
 
-use avfs_vault::{Cause, Edit, Entry, Kind, PathVersion, VaultPath, Version};
+use avfs_vault::{Cause, Edit, Entry, Kind, PathVersion, RootId, VaultPath, Version};
 
 use crate::bounds::LISTED_MAX;
 use crate::files::{Parents, touch_parent, touched};
@@ -16,6 +16,8 @@ pub struct VaultVersion {
     pub version: Version,
     pub files: u64,
     pub bytes: u64,
+    /// Why it cannot be read.
+    pub damaged: Option<String>,
 }
 
 /// A path that is again what it was.
@@ -30,7 +32,32 @@ pub struct BroughtBack {
     pub version: u64,
 }
 
+/// How much a state holds.
+#[derive(Debug, Default)]
+pub(crate) struct Totals {
+    pub files: u64,
+    pub bytes: u64,
+    /// Why it cannot be told.
+    pub damaged: Option<String>,
+}
+
 impl Session {
+    /// How much a root holds; one that is damaged is described as such, beside all others.
+    pub(crate) fn totals(&self, root: RootId) -> Result<Totals> {
+        match self.inner.vaults.trees().root(root) {
+            Ok(root) => Ok(Totals {
+                files: root.files(),
+                bytes: root.bytes(),
+                damaged: None,
+            }),
+            Err(error) if error.is_damage() => Ok(Totals {
+                damaged: Some(error.to_string()),
+                ..Totals::default()
+            }),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// The newest versions of a vault, newest first.
     pub fn vault_log(&self, vault: Select, limit: usize) -> Result<Vec<VaultVersion>> {
         let vault = self.up_to_date(&self.vault(&vault, Verb::Read)?)?;
@@ -39,11 +66,12 @@ impl Session {
             .vaults
             .versions(vault.id, limit.min(LISTED_MAX))?;
         let describe = |version: Version| {
-            let root = self.inner.vaults.trees().root(version.root)?;
+            let totals = self.totals(version.root)?;
             Ok(VaultVersion {
                 version,
-                files: root.files(),
-                bytes: root.bytes(),
+                files: totals.files,
+                bytes: totals.bytes,
+                damaged: totals.damaged,
             })
         };
         versions.into_iter().map(describe).collect()

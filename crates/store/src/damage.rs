@@ -9,6 +9,12 @@ use rusqlite::{Connection, Transaction};
 
 use crate::{ObjectId, Result};
 
+/// A database that may only be read can be of a program that did not know all tables.
+pub(crate) fn has_table(connection: &Connection, name: &str) -> Result<bool> {
+    let sql = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1";
+    Ok(connection.prepare(sql)?.exists([name])?)
+}
+
 /// Beyond this many, damage is found again by whoever reads it.
 const KNOWN_MAX: usize = 1 << 16;
 
@@ -22,17 +28,22 @@ struct State {
     known: HashSet<ObjectId>,
     /// Those that the database does not know of yet.
     unwritten: HashSet<ObjectId>,
+    /// Those that the database still has as damaged, and that were read whole since.
+    whole: HashSet<ObjectId>,
 }
 
 impl Damaged {
     /// What earlier processes have found.
     pub fn load(connection: &Connection) -> Result<Damaged> {
+        if !has_table(connection, "damaged")? {
+            return Ok(Damaged::default());
+        }
         let mut select = connection.prepare("SELECT id FROM damaged LIMIT ?1")?;
         let rows = select.query_map([KNOWN_MAX as i64], |row| row.get(0))?;
         let ids = rows.map(|id| id.map(ObjectId::from_bytes));
         let state = State {
             known: ids.collect::<Result<_, _>>()?,
-            unwritten: HashSet::new(),
+            ..State::default()
         };
         Ok(Damaged {
             state: Mutex::new(state),
@@ -46,8 +57,24 @@ impl Damaged {
         }
     }
 
+    /// It was read after all: a disk may fail for a while.
+    pub fn is_whole(&self, id: ObjectId) {
+        let mut state = self.state();
+        if state.known.remove(&id) && !state.unwritten.remove(&id) {
+            state.whole.insert(id);
+        }
+    }
+
     pub fn contains(&self, id: ObjectId) -> bool {
         self.state().known.contains(&id)
+    }
+
+    pub fn known(&self) -> HashSet<ObjectId> {
+        self.state().known.clone()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.state().known.is_empty()
     }
 
     /// Writes down what was found, and takes out what this transaction has stored anew. Gives what is written now.
@@ -57,30 +84,57 @@ impl Damaged {
         repaired: &HashSet<ObjectId>,
     ) -> rusqlite::Result<Vec<ObjectId>> {
         let state = self.state();
-        if state.known.is_empty() {
+        if state.known.is_empty() && state.whole.is_empty() {
             return Ok(Vec::new());
         }
         for id in &state.unwritten {
             let sql = "INSERT OR IGNORE INTO damaged (id) VALUES (?1)";
             transaction.prepare_cached(sql)?.execute([id.as_bytes()])?;
         }
-        for id in repaired.intersection(&state.known) {
+        for id in repaired.intersection(&state.known).chain(&state.whole) {
             let sql = "DELETE FROM damaged WHERE id = ?1";
             transaction.prepare_cached(sql)?.execute([id.as_bytes()])?;
         }
-        Ok(state.unwritten.iter().copied().collect())
+        let written = state.unwritten.iter().chain(&state.whole);
+        Ok(written.copied().collect())
     }
 
     /// The transaction that saved has been committed.
     pub fn saved(&self, written: &[ObjectId], repaired: &HashSet<ObjectId>) {
         let mut state = self.state();
+        for id in written {
+            state.unwritten.remove(id);
+            state.whole.remove(id);
+        }
+        if !state.known.is_empty() {
+            state.known.retain(|id| !repaired.contains(id));
+        }
+    }
+
+    /// Takes out objects that this transaction lets go of.
+    pub fn drop_rows(
+        &self,
+        transaction: &Transaction<'_>,
+        gone: &[ObjectId],
+    ) -> rusqlite::Result<()> {
+        let state = self.state();
+        for id in gone.iter().filter(|id| state.known.contains(id)) {
+            let sql = "DELETE FROM damaged WHERE id = ?1";
+            transaction.prepare_cached(sql)?.execute([id.as_bytes()])?;
+        }
+        Ok(())
+    }
+
+    /// That transaction has been committed.
+    pub fn dropped(&self, gone: &[ObjectId]) {
+        let mut state = self.state();
         if state.known.is_empty() {
             return;
         }
-        for id in written {
+        for id in gone {
+            state.known.remove(id);
             state.unwritten.remove(id);
         }
-        state.known.retain(|id| !repaired.contains(id));
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

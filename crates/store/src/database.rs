@@ -227,6 +227,21 @@ impl Database {
         Some(f())
     }
 
+    /// Moves all of the log to where it belongs, so that the database is one file.
+    pub fn settle(&self) -> Result<()> {
+        self.readers().clear();
+        let access = self.access();
+        let Writable { writer, .. } = access.writable(&self.path)?;
+        let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
+        let busy: bool = lock(writer)
+            .connection
+            .query_row(sql, [], |row| row.get(0))?;
+        match busy {
+            false => Ok(()),
+            true => Err(Error::SyncFailed),
+        }
+    }
+
     pub fn find(&self, id: ObjectId) -> Result<Option<Row>> {
         self.read(|connection| {
             let sql = "SELECT pack, offset, stored, size, id FROM object WHERE id = ?1";

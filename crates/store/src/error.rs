@@ -48,7 +48,38 @@ pub enum Error {
     Database(#[from] rusqlite::Error),
 }
 
+/// What a disk says of bytes that it cannot give back: EIO, EBADMSG, EUCLEAN.
+const UNREADABLE: [i32; 3] = [5, 74, 117];
+
 impl Error {
+    /// Whether an object that must be there is not, or is not what it was.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Error::Missing { .. } | Error::Corrupt { .. } => true,
+            Error::Io {
+                action: "read",
+                source,
+                ..
+            } => (source.raw_os_error()).is_some_and(|code| UNREADABLE.contains(&code)),
+            _ => false,
+        }
+    }
+
+    /// Whether there is no database that could be read, so that only a rebuild helps.
+    pub fn is_without_database(&self) -> bool {
+        use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+        match self {
+            Error::DatabaseLost { .. } => true,
+            Error::Database(error) => {
+                matches!(
+                    error.sqlite_error_code(),
+                    Some(DatabaseCorrupt | NotADatabase)
+                )
+            }
+            _ => false,
+        }
+    }
+
     /// Whether there is no room left on the disk.
     pub fn is_full(&self) -> bool {
         match self {

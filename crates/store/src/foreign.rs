@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::damage::has_table;
 use rusqlite::{OptionalExtension, Transaction};
 
 use crate::index::own_packs;
@@ -17,6 +18,9 @@ impl Inner {
         let packs = self.engine.packs()?;
         let newest = packs.last().map_or(0, |(pack, _)| *pack);
         let last: Option<u32> = self.database.read(|connection| {
+            if !has_table(connection, "last_pack")? {
+                return Ok(None);
+            }
             let mut select = connection.prepare("SELECT pack FROM last_pack")?;
             Ok::<_, Error>(select.query_row([], |row| row.get(0)).optional()?)
         })?;
@@ -47,6 +51,9 @@ impl Inner {
     /// Foreign packs that hold something which is in no other place.
     pub fn foreign_packs(&self) -> Result<BTreeSet<u32>> {
         let listed: Vec<u32> = self.database.read(|connection| {
+            if !has_table(connection, "foreign_pack")? {
+                return Ok(Vec::new());
+            }
             let mut select = connection.prepare("SELECT pack FROM foreign_pack")?;
             let rows = select.query_map([], |row| row.get(0))?;
             Ok::<_, Error>(rows.collect::<Result<_, _>>()?)

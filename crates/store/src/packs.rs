@@ -17,6 +17,8 @@ use crate::{Error, Result};
 const PACK_BYTES: u64 = 256 << 20;
 /// Records are gathered in memory and written in pieces of about this length.
 const BUFFER_BYTES: usize = 1 << 20;
+/// What a disk gives back or not.
+const BLOCK: usize = 4096;
 /// Read handles kept open.
 const OPEN_PACKS: usize = 64;
 
@@ -222,7 +224,11 @@ impl Packs {
     pub fn bytes(&self, pack: u32) -> Result<Vec<u8>> {
         self.write_out(&mut self.tail())?;
         let path = pack_path(&self.dir, pack);
-        std::fs::read(&path).map_err(Error::io("read", &path))
+        let read = std::fs::read(&path).map_err(Error::io("read", &path));
+        match read {
+            Err(error) if error.is_damage() => read_around(&path),
+            read => read,
+        }
     }
 
     fn tail(&self) -> MutexGuard<'_, Tail> {
@@ -291,6 +297,23 @@ fn next_pack(tail: &mut Tail) {
 fn length(path: &Path) -> Result<u64> {
     let length = || Ok(std::fs::metadata(path)?.len());
     length().map_err(Error::io("measure", path))
+}
+
+/// A file of which the disk cannot give back all, with zeros for what is lost.
+fn read_around(path: &Path) -> Result<Vec<u8>> {
+    let file = File::open(path).map_err(Error::io("open", path))?;
+    let length = file.metadata().map_err(Error::io("measure", path))?.len();
+    let mut bytes = vec![0; usize::try_from(length).expect("packs fit in memory")];
+    for (number, block) in bytes.chunks_mut(BLOCK).enumerate() {
+        match file.read_exact_at(block, (number * BLOCK) as u64) {
+            Ok(()) => {}
+            Err(error) => match Error::io("read", path)(error) {
+                error if error.is_damage() => block.fill(0),
+                error => return Err(error),
+            },
+        }
+    }
+    Ok(bytes)
 }
 
 pub fn sync_dir(dir: &Path) -> Result<()> {

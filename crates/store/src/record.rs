@@ -2,6 +2,7 @@
 //! index, then the bytes, compressed where that pays.
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::{Error, ObjectId, Result};
@@ -169,6 +170,24 @@ pub fn scan(bytes: &[u8]) -> Vec<(u64, Header)> {
             }
             None => at += 1,
         }
+    }
+    found
+}
+
+/// The offset and the object of every whole record in `bytes` of something that is wanted.
+pub fn find(bytes: &[u8], wanted: &HashSet<ObjectId>) -> Vec<(u64, Arc<[u8]>)> {
+    let (mut found, mut at) = (Vec::new(), 0);
+    while let Some(step) = find_magic(&bytes[at..]) {
+        at += step;
+        let header = Header::decode(&bytes[at..]);
+        if let Some(header) = header.filter(|header| wanted.contains(&header.id))
+            && let Some(end) = usize::try_from(header.stored).ok()
+            && let Some(record) = bytes[at..].get(..HEADER.saturating_add(end))
+            && let Ok(object) = open_record(header.id, record)
+        {
+            found.push((at as u64, object));
+        }
+        at += 1;
     }
     found
 }

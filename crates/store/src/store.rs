@@ -20,8 +20,10 @@ use crate::out::{LOG_BYTES, Writable};
 use crate::packs::sync_dir;
 use crate::record::{self, HEADER, Header};
 use crate::reserve::{Reserve, WayOut};
+use crate::salvage::Wanted;
 use crate::{Cache, Error, Failure, ObjectId, Result};
 
+pub(crate) const DATABASE: &str = "store.db";
 /// Objects above this get a file of their own.
 const LOOSE_ABOVE: usize = 4 << 20;
 /// Lets sequential reads of one large object decompress it once.
@@ -45,6 +47,8 @@ pub struct StoreStats {
 #[derive(Clone)]
 pub struct Store {
     pub(crate) inner: Arc<Inner>,
+    /// For a handle that stores nothing but what is looked for.
+    pub(crate) mending: Option<Arc<Wanted>>,
 }
 
 pub(crate) struct Inner {
@@ -56,7 +60,7 @@ pub(crate) struct Inner {
     pub loose_files: Mutex<()>,
     pub cache: Cache<ObjectId, Arc<[u8]>>,
     pub health: Health,
-    damaged: Damaged,
+    pub damaged: Damaged,
     pub home: PathBuf,
     pub reserve: Reserve,
     /// Whether the database is open for writing.
@@ -69,19 +73,16 @@ pub(crate) struct Staged {
     pub rows: HashMap<ObjectId, Row>,
 }
 
-/// What to do with records whose database is not there.
-#[derive(Copy, Clone, PartialEq, Eq)]
-enum IfLost {
-    Refuse,
-    Begin,
-}
-
 impl Store {
     /// Makes `home` (0700) and what belongs in it where missing. Records are kept in files.
     ///
     /// A home on a full disk is opened with the help of its reserve or, where that is not enough, for reading alone
     /// until there is room. One that this process may not write is opened for reading alone.
     pub fn open(home: &Path) -> Result<Store> {
+        if home.join(DATABASE).exists() && !may_write(home) {
+            // SQLite itself would open it, and only fail at the first write.
+            return Store::open_read_only(home);
+        }
         let open = || {
             make_home(home)?;
             Store::with_engine(home, Box::new(Files::open(home)?))
@@ -92,7 +93,6 @@ impl Store {
         }
         match opened {
             Err(full) if full.is_full() => Store::frozen_at(home, Frozen::Full).or(Err(full)),
-            Err(error) if !may_write(home) => Store::open_read_only(home).or(Err(error)),
             opened => opened,
         }
     }
@@ -104,40 +104,32 @@ impl Store {
 
     fn frozen_at(home: &Path, why: Frozen) -> Result<Store> {
         let engine = Box::new(Files::open(home)?);
-        let database = Database::open_frozen(home.join("store.db"), why)?;
+        let database = Database::open_frozen(home.join(DATABASE), why)?;
         Store::over(home, engine, database)
     }
 
     /// Opens a home whose records are kept elsewhere than in files.
     pub fn with_engine(home: &Path, engine: Box<dyn Engine>) -> Result<Store> {
-        Store::opened(home, engine, IfLost::Refuse)
-    }
-
-    /// A home whose database is lost: a new one, with every whole record in the index. Gives how many those are.
-    pub fn rebuild(home: &Path) -> Result<(Store, u64)> {
         make_home(home)?;
-        let store = Store::opened(home, Box::new(Files::open(home)?), IfLost::Begin)?;
-        let found = store.reindex()?;
-        Ok((store, found))
-    }
-
-    fn opened(home: &Path, engine: Box<dyn Engine>, if_lost: IfLost) -> Result<Store> {
-        make_home(home)?;
-        let path = home.join("store.db");
+        let path = home.join(DATABASE);
         // SQLite takes an empty file for a new database.
         let is_new = std::fs::metadata(&path).map_or(true, |meta| meta.len() == 0);
-        if is_new && if_lost == IfLost::Refuse && holds_records(&*engine)? {
+        if is_new && holds_records(&*engine)? {
             let home = home.to_owned();
             return Err(Error::DatabaseLost { home });
         }
-        let database = Database::open(path)?;
+        let store = Store::opened(home, path, engine)?;
         if is_new {
             // SQLite syncs what is in its files, not that they are there.
             sync_dir(home)?;
         }
-        let store = Store::over(home, engine, database)?;
         store.inner.reserve.fill();
         Ok(store)
+    }
+
+    /// Opens a database of any name in a home.
+    pub(crate) fn opened(home: &Path, path: PathBuf, engine: Box<dyn Engine>) -> Result<Store> {
+        Store::over(home, engine, Database::open(path)?)
     }
 
     fn over(home: &Path, engine: Box<dyn Engine>, database: Database) -> Result<Store> {
@@ -159,6 +151,7 @@ impl Store {
         inner.find_foreign_packs()?;
         Ok(Store {
             inner: Arc::new(inner),
+            mending: None,
         })
     }
 
@@ -166,7 +159,10 @@ impl Store {
     /// transaction on. May be called from many threads: only a copy happens under a lock.
     pub fn put(&self, bytes: &[u8]) -> Result<ObjectId> {
         let id = ObjectId::of(bytes);
-        if !self.inner.damaged.contains(id) && self.reuse(id)? {
+        if self.mending.as_ref().is_some_and(|wanted| !wanted.take(id)) {
+            return Ok(id);
+        }
+        if self.is_worth_reusing(id)? && self.reuse(id)? {
             return Ok(id);
         }
         self.inner.admit()?;
@@ -186,6 +182,21 @@ impl Store {
             self.inner.reclaim();
         }
         stored.map_err(self.inner.measured(bytes.len() as u64))
+    }
+
+    /// Where something is damaged, more may be: then what is there is read before it is relied on. Nobody who has the
+    /// bytes shall be told that they are stored when they are not.
+    fn is_worth_reusing(&self, id: ObjectId) -> Result<bool> {
+        if self.inner.damaged.is_empty() {
+            return Ok(true);
+        }
+        if self.inner.damaged.contains(id) || !self.contains(id)? {
+            return Ok(false);
+        }
+        match self.verify(id) {
+            Err(error) if error.is_damage() => Ok(false),
+            verified => verified.map(|()| true),
+        }
     }
 
     /// Whether the object is there, and will be for as long as the leases that are held.
@@ -229,6 +240,7 @@ impl Store {
         let bytes = self.inner.load(id)?;
         let size = self.inner.find(id)?.map(|row| row.size);
         if size.is_some_and(|size| size != bytes.len() as u64) {
+            self.inner.damaged.note(id);
             let reason = "the index has another size".to_owned();
             return Err(Error::Corrupt { id, reason });
         }
@@ -237,6 +249,16 @@ impl Store {
 
     pub fn contains(&self, id: ObjectId) -> Result<bool> {
         Ok(self.inner.find(id)?.is_some())
+    }
+
+    /// Whether any object is known to be damaged.
+    pub fn any_damage(&self) -> bool {
+        !self.inner.damaged.is_empty()
+    }
+
+    /// Whether this one is.
+    pub fn is_damaged(&self, id: ObjectId) -> bool {
+        self.inner.damaged.contains(id)
     }
 
     /// Whether the object is there and not known to be damaged: whoever has its bytes may keep them.
@@ -306,32 +328,6 @@ impl Store {
     pub fn flush(&self) -> Result<()> {
         self.write(Durability::Relaxed, |_| Ok(()))
     }
-
-    /// Finds every record in the packs and object files again and indexes those that the index
-    /// does not know. Returns how many that were.
-    pub fn reindex(&self) -> Result<u64> {
-        let inner = &*self.inner;
-        let mut rows = Vec::new();
-        for (pack, _) in inner.engine.packs()? {
-            let found = record::scan(&inner.engine.pack(pack)?).into_iter();
-            let placed =
-                |(offset, header): (u64, Header)| (header.id, row(Place { pack, offset }, header));
-            rows.extend(found.map(placed));
-        }
-        for (id, length) in inner.engine.kept()? {
-            let record = inner
-                .engine
-                .read(id, Place::LOOSE, length)?
-                .unwrap_or_default();
-            let header = Header::decode(&record);
-            let whole = header.filter(|h| h.stored == (record.len() - HEADER) as u64);
-            rows.extend(whole.map(|h| (id, row(Place::LOOSE, h))));
-        }
-        self.write(Durability::Full, |transaction| {
-            inner.adopt_foreign_packs(transaction)?;
-            index::insert(transaction, &mut rows)
-        })
-    }
 }
 
 fn holds_records(engine: &dyn Engine) -> Result<bool> {
@@ -339,14 +335,16 @@ fn holds_records(engine: &dyn Engine) -> Result<bool> {
     Ok(in_packs || !engine.kept()?.is_empty())
 }
 
-fn make_home(home: &Path) -> Result<()> {
+pub(crate) fn make_home(home: &Path) -> Result<()> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(home);
     made.map_err(Error::io("make", home))?;
     let meta = std::fs::metadata(home).map_err(Error::io("look at", home))?;
-    if meta.permissions().mode() & 0o7777 == 0o700 {
+    let mode = meta.permissions().mode();
+    if mode & 0o077 == 0 {
         return Ok(());
     }
-    let private = std::fs::Permissions::from_mode(0o700);
+    // What its owner took away from everybody stays so.
+    let private = std::fs::Permissions::from_mode(mode & 0o700);
     std::fs::set_permissions(home, private).map_err(Error::io("protect", home))
 }
 
@@ -370,8 +368,12 @@ impl Inner {
     /// Finds, reads and checks an object, and remembers one that is damaged.
     fn load(&self, id: ObjectId) -> Result<Arc<[u8]>> {
         let loaded = self.read_object(id);
-        if let Err(Error::Corrupt { id, .. }) = &loaded {
-            self.damaged.note(*id);
+        match &loaded {
+            Ok(_) => self.damaged.is_whole(id),
+            // Without a row there is nothing that could be taken for it.
+            Err(Error::Missing { .. }) => {}
+            Err(error) if error.is_damage() => self.damaged.note(id),
+            Err(_) => {}
         }
         loaded
     }

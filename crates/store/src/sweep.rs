@@ -108,10 +108,13 @@ impl Store {
             places.retain(|(id, _)| !staged.rows.contains_key(id));
             drop(staged);
             let doomed = inner.leases.doom(&places, mark.0);
+            let dropped = inner.damaged.drop_rows(transaction, &doomed);
+            dropped.map_err(Error::from)?;
             Ok::<_, E>((delete(transaction, &doomed)?, doomed))
         });
         let (swept, doomed) = swept.map_err(inner.measured(LOG_BYTES))?;
         drop(sweep);
+        inner.damaged.dropped(&doomed);
         for id in doomed {
             inner.forget(id)?;
         }
@@ -136,7 +139,9 @@ impl Store {
         let mut packs: Vec<(u64, u32, u64)> = Vec::new();
         for (pack, length) in inner.engine.packs()? {
             let live = live.get(&pack).copied().unwrap_or(0);
-            if length > 0 && live <= length / 2 && !foreign.contains(&pack) {
+            let mostly_dead = length > 0 && live <= length / 2;
+            let stays = foreign.contains(&pack) || mostly_dead && inner.may_repair(pack)?;
+            if mostly_dead && !stays {
                 packs.push((live, pack, length));
             }
         }

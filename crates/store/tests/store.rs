@@ -206,8 +206,9 @@ fn appends_after_a_torn_tail_and_finds_everything_again_without_the_index() {
     for name in ["store.db", "store.db-wal", "store.db-shm"] {
         let _ = std::fs::remove_file(home.path().join(name));
     }
-    let (store, found) = Store::rebuild(home.path()).unwrap();
+    let found = Store::rebuild(home.path(), |_, found| Ok::<_, Error>(found)).unwrap();
     assert_eq!(found, ids.len() as u64);
+    let store = Store::open(home.path()).unwrap();
     assert!(ids.iter().all(|id| store.get(*id).is_ok()));
     assert_eq!(store.reindex().unwrap(), 0);
 }
@@ -365,10 +366,77 @@ fn packs_without_their_database_are_refused_and_can_be_taken_in() {
         }
         let refused = Store::open(home.path()).map(drop);
         assert!(matches!(refused, Err(Error::DatabaseLost { .. })));
-        let (store, found) = Store::rebuild(home.path()).unwrap();
-        assert_eq!(found, 1);
+        // Cut off in the middle, it has changed nothing, and is begun anew.
+        let failed = Store::rebuild(home.path(), |_, _| Err::<(), _>(Error::Full));
+        assert!(matches!(failed, Err(Error::Full)));
+        let refused = Store::open(home.path()).map(drop);
+        assert!(matches!(refused, Err(Error::DatabaseLost { .. })));
+        let found = Store::rebuild(home.path(), |_, found| Ok::<_, Error>(found));
+        assert_eq!(found.unwrap(), 1);
+        let store = Store::open(home.path()).unwrap();
         assert_eq!(&*store.get(id).unwrap(), b"kept");
     }
+}
+
+/// A log without its database holds pages of another file than the new one.
+#[test]
+fn what_is_left_of_a_lost_database_stays_out_of_the_new_one() {
+    let home = tempfile::tempdir().unwrap();
+    let log = home.path().join("store.db-wal");
+    let (id, left) = {
+        let store = Store::open(home.path()).unwrap();
+        let id = store.put(b"kept").unwrap();
+        store.flush().unwrap();
+        (id, std::fs::read(&log).unwrap())
+    };
+    assert!(left.len() > 4096);
+    std::fs::remove_file(home.path().join("store.db")).unwrap();
+    std::fs::write(&log, &left).unwrap();
+    Store::rebuild(home.path(), |_, _| Ok::<_, Error>(())).unwrap();
+    let aside = home.path().join("store.db.lost-wal");
+    assert_eq!(std::fs::read(aside).unwrap(), left);
+    let store = Store::open(home.path()).unwrap();
+    assert_eq!(&*store.get(id).unwrap(), b"kept");
+    assert!(store.check_database().unwrap().is_empty());
+}
+
+/// Only what is looked for is stored, and a whole record elsewhere is as good as the bytes.
+#[test]
+fn what_is_damaged_is_taken_from_elsewhere() {
+    let home = tempfile::tempdir().unwrap();
+    let bytes = [noise(1, 3000), noise(2, 4000), noise(3, 5000)];
+    let ids = {
+        let store = Store::open(home.path()).unwrap();
+        let ids = bytes.each_ref().map(|bytes| store.put(bytes).unwrap());
+        store.flush().unwrap();
+        ids
+    };
+    let pack = &files(&home.path().join("packs"))[0];
+    std::fs::copy(pack, home.path().join("packs/00000009.pack")).unwrap();
+    let mut damaged = std::fs::read(pack).unwrap();
+    for at in [100, 3000 + 64 + 100, 7000 + 128 + 100] {
+        damaged[at] ^= 1;
+    }
+    std::fs::write(pack, damaged).unwrap();
+    let store = Store::open(home.path()).unwrap();
+    for id in ids {
+        assert!(store.get(id).is_err());
+    }
+    let mending = store.mending([ids[0], ids[1]].into());
+    mending.put(&noise(7, 100)).unwrap();
+    mending.put(&bytes[0]).unwrap();
+    assert_eq!(mending.mended().unwrap(), [ids[0]]);
+    assert!(!store.contains(ObjectId::of(&noise(7, 100))).unwrap());
+    mending.salvage().unwrap();
+    assert_eq!(mending.mended().unwrap(), [ids[1]]);
+    assert!(store.is_damaged(ids[2]) && store.any_damage());
+    // Its only whole record lies in a pack of which little is needed: that one stays.
+    store.compact().unwrap();
+    assert_eq!(store.reindex().unwrap(), 0);
+    for (id, bytes) in ids.iter().zip(&bytes) {
+        assert_eq!(&*store.get(*id).unwrap(), &bytes[..]);
+    }
+    assert!(!store.any_damage(), "who reads it finds it whole");
 }
 
 #[test]

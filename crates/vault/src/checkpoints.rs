@@ -155,6 +155,8 @@ impl Vaults {
             let mut vault = by_id(transaction, vault)?;
             vault.expect_head(expected)?;
             let checkpoint = find(transaction, vault.id, name)?;
+            // The head may be damaged, and then this is the way out; what it goes back to may not.
+            self.trees().root(checkpoint.root)?;
             let undo = Checkpoint {
                 name: free_name(transaction, vault.id, "before-restore")?,
                 description: None,

@@ -100,6 +100,15 @@ impl Error {
     pub fn is_full(&self) -> bool {
         matches!(self, Error::Store(error) if error.is_full())
     }
+
+    /// Whether something stored is gone, or is not what it was.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Error::Corrupt { .. } => true,
+            Error::Store(error) => error.is_damage(),
+            _ => false,
+        }
+    }
 }
 
 impl avfs_store::Failure for Error {

@@ -1,7 +1,8 @@
 //! Garbage collection: what no vault can come to need any more is swept.
 //!
 //! Kept is what can be reached from heads, versions, checkpoints, the beginnings of forks, deleted
-//! vaults within their grace, roots that somebody holds, and whatever is being stored meanwhile.
+//! vaults within their grace, roots that somebody holds, and whatever is being stored meanwhile. While something of that
+//! cannot be read, nothing is swept: what is not reached may belong to it.
 
 use std::time::Duration;
 
@@ -14,7 +15,8 @@ use crate::reach::Reach;
 use crate::schema::ROOTS;
 use crate::vaults::event;
 use crate::{
-    DeletedVault, NewJournalEntry, Principal, Result, RootId, Time, VaultId, Vaults, journal,
+    Damage, DeletedVault, NewJournalEntry, Principal, Result, RootId, Time, VaultId, Vaults,
+    journal,
 };
 
 /// Objects that are looked at, and swept, in one go.
@@ -50,6 +52,8 @@ pub struct GcReport {
     pub dead: Swept,
     pub swept: Swept,
     pub compacted: Compacted,
+    /// What cannot be read. Nobody knows what it refers to, so as long as there is any, nothing is swept.
+    pub held_back: Vec<Damage>,
 }
 
 /// Why objects are kept: how many roots of each kind.
@@ -93,7 +97,8 @@ impl Vaults {
         }
     }
 
-    fn collect(&self, options: &GcOptions, by: &Principal) -> Result<GcReport> {
+    /// `gc` for somebody who keeps all others from removing anything.
+    pub(crate) fn collect(&self, options: &GcOptions, by: &Principal) -> Result<GcReport> {
         let mut collection = Collection {
             vaults: self,
             options,
@@ -105,7 +110,9 @@ impl Vaults {
         collection.forget_deleted(*by)?;
         collection.reach_roots()?;
         collection.sweep()?;
+        let held_back = self.unreadable(&collection.reach)?;
         let mut report = collection.report;
+        report.held_back = held_back;
         if options.mode == GcMode::Collect {
             report.compacted = self.store().compact()?;
             self.record_gc(&report, *by)?;
@@ -119,6 +126,7 @@ impl Vaults {
             "bytes": report.swept.bytes,
             "vaults": report.forgotten.len(),
             "packs": report.compacted.packs,
+            "unreadable": report.held_back.len(),
         });
         self.record(NewJournalEntry {
             vault: None,
@@ -225,7 +233,8 @@ impl Collection<'_> {
                 self.report.dead.bytes += stored.stored;
                 ids.push(stored.id);
             }
-            if ids.is_empty() || self.options.mode == GcMode::DryRun {
+            let holds_back = !self.reach.unreadable().is_empty();
+            if ids.is_empty() || holds_back || self.options.mode == GcMode::DryRun {
                 continue;
             }
             let mark = self.mark;
@@ -247,6 +256,9 @@ impl Collection<'_> {
         }
         for root in self.held()? {
             self.reach.add(root)?;
+        }
+        if !self.reach.unreadable().is_empty() {
+            return Ok(Vec::new());
         }
         ids.retain(|id| !self.reach.contains(*id));
         Ok(ids)

@@ -2,10 +2,12 @@
 
 mod approvals;
 mod build;
+mod check;
 mod checkpoints;
 mod codec;
 mod content;
 mod copy;
+mod damaged;
 mod delta;
 mod diff;
 mod edit;
@@ -19,6 +21,7 @@ mod journal;
 mod lifetime;
 mod lineage;
 mod links;
+mod mend;
 mod model;
 mod names;
 mod node;
@@ -49,6 +52,7 @@ pub use approvals::{
     Unfit,
 };
 pub use checkpoints::CheckpointLabel;
+pub use damaged::Readable;
 pub use diff::{Change, ChangeKind};
 pub use edit::Edit;
 pub use error::{Error, Result};
@@ -63,7 +67,8 @@ pub use imports::{ImportBase, ImportSource};
 pub use journal::{
     JournalCheck, JournalEntry, JournalFilter, JournalOrder, JournalProblem, NewJournalEntry,
 };
-pub use lineage::{Ancestor, ForkPoint};
+pub use lineage::{AfterFork, Ancestor, ForkPoint};
+pub use mend::Mending;
 pub use model::{Content, Entry, Kind, LinkId, Meta, Root, RootId, Time, TreeId};
 pub use names::{ApprovalId, CheckpointName, Description, ExecId, VaultId, VaultName};
 pub use path::VaultPath;
@@ -71,7 +76,7 @@ pub use principal::{Principal, PrincipalKind, PrincipalName};
 pub use prune::{Keep, Pruned};
 pub use quota::{Beside, QuotaLimit};
 pub use reader::{ContentReader, Piece, Pieces};
-pub use rebuild::Recovered;
+pub use rebuild::{Rebuilt, Recovered, RecoveredVault};
 pub use renames::pair_renames;
 pub use trees::Trees;
 pub use usage::{HomeUsage, VaultUsage};

@@ -6,7 +6,8 @@ use serde_json::json;
 
 use crate::checkpoints::find as find_checkpoint;
 use crate::vaults::{
-    by_id, by_name, check_free, event, insert_vault, new_vault, vault_row, version_row,
+    by_id, by_name, check_free, event, insert_vault, make_current, new_vault, vault_row,
+    version_row,
 };
 use crate::{
     Cause, CheckpointName, Error, Lineage, Principal, Result, RootId, Vault, VaultId, VaultName,
@@ -19,6 +20,13 @@ pub enum ForkPoint {
     Head,
     Checkpoint(CheckpointName),
     Version(u64),
+}
+
+/// Which vault is current after a fork.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AfterFork {
+    Stay,
+    Use,
 }
 
 /// A vault that another one comes from.
@@ -50,9 +58,23 @@ impl Vaults {
         name: &VaultName,
         by: &Principal,
     ) -> Result<Vault> {
+        self.fork_and(source, point, name, by, AfterFork::Stay)
+    }
+
+    /// `fork_at`, and what else shall happen in one step with it.
+    pub fn fork_and(
+        &self,
+        source: &VaultName,
+        point: &ForkPoint,
+        name: &VaultName,
+        by: &Principal,
+        then: AfterFork,
+    ) -> Result<Vault> {
         self.store().write(Durability::Relaxed, |transaction| {
             let source = by_name(transaction, source)?;
             let root = point_root(transaction, &source, point)?;
+            // A fork of what cannot be read would be of no use to anybody.
+            self.trees().root(root)?;
             let mut details = json!({
                 "name": name.as_str(),
                 "source": source.name.as_str(),
@@ -76,6 +98,9 @@ impl Vaults {
             imports::inherit(transaction, source_id, &vault)?;
             policy::inherit(transaction, source_id, vault.id)?;
             settings::inherit(transaction, source_id, vault.id)?;
+            if then == AfterFork::Use {
+                make_current(transaction, vault.id, by)?;
+            }
             journal::append(transaction, event(vault.id, *by, "vault.fork", details))?;
             Ok(vault)
         })

@@ -1,6 +1,6 @@
 //! What can be reached from roots: every object that must be kept for them.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use avfs_store::ObjectId;
 
@@ -16,6 +16,8 @@ pub struct Reach {
     /// Roots, nodes and chunk lists whose own references are in `objects` too. A file may consist
     /// of the same bytes as one of these, so being reached is not enough.
     opened: HashSet<ObjectId>,
+    /// Those of them that cannot be read, and why: nobody knows what they refer to.
+    unreadable: BTreeMap<ObjectId, String>,
 }
 
 impl Reach {
@@ -24,7 +26,13 @@ impl Reach {
             trees,
             objects: HashSet::new(),
             opened: HashSet::new(),
+            unreadable: BTreeMap::new(),
         }
+    }
+
+    /// What could not be read on the way. As long as there is any, what was not reached may belong to it.
+    pub fn unreadable(&self) -> &BTreeMap<ObjectId, String> {
+        &self.unreadable
     }
 
     pub fn contains(&self, id: ObjectId) -> bool {
@@ -35,15 +43,17 @@ impl Reach {
         self.objects.len()
     }
 
-    /// Adds all that `root` refers to. Fails where something that must be read is not there.
+    /// Adds all that `root` refers to, as far as it can be read.
     pub fn add(&mut self, root: RootId) -> Result<()> {
         if !self.open(root.object()) {
             return Ok(());
         }
-        let bytes = self.trees.store().get(root.object())?;
-        let record = codec::decode_root(&bytes).ok_or_else(|| Error::Corrupt {
-            what: format!("root {root}"),
+        let read = self.read(root.object(), |bytes| {
+            codec::decode_root(bytes).ok_or_else(|| format!("root {root}"))
         })?;
+        let Some(record) = read else {
+            return Ok(());
+        };
         self.objects.extend(record.links);
         let mut ahead = Vec::new();
         if let Kind::Directory { tree, .. } = record.top.kind {
@@ -59,15 +69,15 @@ impl Reach {
         if tree == TreeId::EMPTY || !self.open(tree.object()) {
             return Ok(());
         }
-        let bytes = self.trees.store().get(tree.object())?;
-        let node = codec::decode_node(&bytes).ok_or_else(|| Error::Corrupt {
-            what: format!("tree {tree}"),
+        let read = self.read(tree.object(), |bytes| {
+            codec::decode_node(bytes).ok_or_else(|| format!("tree {tree}"))
         })?;
-        match node {
-            Node::Branch { children, .. } => {
+        match read {
+            None => {}
+            Some(Node::Branch { children, .. }) => {
                 ahead.extend(children.iter().map(|child| TreeId::new(child.id)));
             }
-            Node::Leaf(items) => {
+            Some(Node::Leaf(items)) => {
                 for item in items {
                     match item.entry.kind {
                         Kind::Directory { tree, .. } => ahead.push(tree),
@@ -78,6 +88,28 @@ impl Reach {
             }
         }
         Ok(())
+    }
+
+    /// None, and noted, when the object is damaged.
+    fn read<T>(
+        &mut self,
+        id: ObjectId,
+        decode: impl FnOnce(&[u8]) -> Result<T, String>,
+    ) -> Result<Option<T>> {
+        let bytes = self.trees.store().get(id).map_err(Error::from);
+        let read = bytes.and_then(|bytes| decode(&bytes).map_err(|what| Error::Corrupt { what }));
+        self.or_note(id, read)
+    }
+
+    fn or_note<T>(&mut self, id: ObjectId, read: Result<T>) -> Result<Option<T>> {
+        match read {
+            Ok(value) => Ok(Some(value)),
+            Err(error) if error.is_damage() => {
+                self.unreadable.insert(id, error.to_string());
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn add_content(&mut self, content: Content) -> Result<()> {
@@ -94,7 +126,8 @@ impl Reach {
             if !self.open(list) {
                 continue;
             }
-            for part in self.trees.parts_of(list)? {
+            let parts = self.trees.parts_of(list);
+            for part in self.or_note(list, parts)?.unwrap_or_default() {
                 match part {
                     Part::Hole { .. } => {}
                     Part::Chunk { id, .. } => {

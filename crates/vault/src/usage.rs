@@ -3,10 +3,13 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use avfs_store::rusqlite;
 use avfs_store::{Compacted, DiskUsage, ObjectId, StoreStats, Swept, WayOut};
 
 use crate::node::Node;
-use crate::{GcMode, GcOptions, Kind, Principal, Result, RootId, TreeId, Vault, Vaults};
+use crate::{
+    Damage, GcMode, GcOptions, Kind, Principal, Result, RootId, TreeId, Vault, VaultId, Vaults,
+};
 
 #[derive(Clone, Debug)]
 pub struct HomeUsage {
@@ -14,6 +17,8 @@ pub struct HomeUsage {
     pub disk: DiskUsage,
     /// What a gc without grace would find dead now.
     pub dead: Swept,
+    /// What cannot be read: what counts as dead may belong to it.
+    pub held_back: Vec<Damage>,
     pub vaults: Vec<VaultUsage>,
 }
 
@@ -26,6 +31,8 @@ pub struct VaultUsage {
     pub bytes: u64,
     pub versions: u64,
     pub checkpoints: u64,
+    /// What is wrong with it. What could not be counted is left out of the figures.
+    pub damaged: Option<String>,
 }
 
 impl HomeUsage {
@@ -50,25 +57,62 @@ impl Vaults {
             grace: Duration::from_secs(u64::MAX),
             roots,
         };
-        let dead = self.gc(&options, &Principal::SYSTEM)?.dead;
+        // Whatever goes meanwhile, what was listed can be read to the end.
+        let _nothing_goes = self.shared().collecting();
+        let collected = self.collect(&options, &Principal::SYSTEM)?;
+        let listed = self.list()?;
+        // Counted in one go: a vault that is deleted meanwhile is simply not there.
+        let (versions, checkpoints) = (self.version_counts()?, self.checkpoint_counts()?);
+        let mut damaged = self.damaged(listed.iter().map(|vault| vault.head))?;
         let mut known = HashMap::new();
         let mut vaults = Vec::new();
-        for vault in self.list()? {
-            let root = self.trees().root(vault.head)?;
-            vaults.push(VaultUsage {
-                files: root.files(),
-                directories: self.directories(root.tree(), &mut known)?,
-                bytes: root.bytes(),
-                versions: self.versions(vault.id, usize::MAX)?.len() as u64,
-                checkpoints: self.checkpoints(vault.id)?.len() as u64,
+        for vault in listed {
+            let mut usage = VaultUsage {
+                files: 0,
+                directories: 0,
+                bytes: 0,
+                versions: versions.get(&vault.id).copied().unwrap_or(0),
+                checkpoints: checkpoints.get(&vault.id).copied().unwrap_or(0) as u64,
+                damaged: None,
                 vault,
-            });
+            };
+            if let Err(error) = self.count(&mut usage, &mut known) {
+                match error.is_damage() {
+                    true => usage.damaged = Some(error.to_string()),
+                    false => return Err(error),
+                }
+            }
+            if let Some(problem) = damaged.remove(&usage.vault.head) {
+                usage.damaged = Some(problem);
+            }
+            vaults.push(usage);
         }
         Ok(HomeUsage {
             store: self.stats()?,
             disk: self.store().disk_usage()?,
-            dead,
+            dead: collected.dead,
+            held_back: collected.held_back,
             vaults,
+        })
+    }
+
+    fn count(&self, usage: &mut VaultUsage, known: &mut HashMap<ObjectId, u64>) -> Result<()> {
+        let root = self.trees().root(usage.vault.head)?;
+        (usage.files, usage.bytes) = (root.files(), root.bytes());
+        usage.directories = self.directories(root.tree(), known)?;
+        Ok(())
+    }
+
+    /// How many versions each vault has.
+    fn version_counts(&self) -> Result<HashMap<VaultId, u64>> {
+        let sql = "SELECT vault, COUNT(*) FROM version GROUP BY vault";
+        self.store().read(|connection| {
+            let mut statement = connection.prepare_cached(sql)?;
+            let rows = statement.query_map([], |row| {
+                let count: i64 = row.get(1)?;
+                Ok((VaultId::from_bytes(row.get(0)?), count as u64))
+            })?;
+            Ok(rows.collect::<rusqlite::Result<_>>()?)
         })
     }
 

@@ -379,7 +379,7 @@ fn own_pointer(by: &Principal) -> Option<String> {
     by.is_agent().then(|| by.to_string())
 }
 
-fn make_current(transaction: &Transaction<'_>, vault: VaultId, by: &Principal) -> Result<()> {
+pub fn make_current(transaction: &Transaction<'_>, vault: VaultId, by: &Principal) -> Result<()> {
     if let Some(own) = own_pointer(by) {
         let sql = "INSERT OR REPLACE INTO current_of (principal, vault) VALUES (?1, ?2)";
         let values = (own, vault.as_bytes());

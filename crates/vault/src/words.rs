@@ -50,7 +50,15 @@ pub struct WordMatch {
 impl WordIndex {
     /// Opens or makes the index in `file`.
     pub fn open(file: &Path) -> Result<WordIndex> {
-        let connection = Connection::open(file)?;
+        WordIndex::over(Connection::open(file)?)
+    }
+
+    /// Makes an index in memory, for where no file can be made.
+    pub fn in_memory() -> Result<WordIndex> {
+        WordIndex::over(Connection::open_in_memory()?)
+    }
+
+    fn over(connection: Connection) -> Result<WordIndex> {
         // Nothing here needs to outlive a power cut: what is damaged is made anew.
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "OFF")?;

@@ -34,7 +34,7 @@ fn on_small_disk(test: &str, options: &str) {
             .status
             .success()
         {
-            eprintln!("SKIPPED: {test} needs a user namespace, which this host refuses");
+            avfs_testkit::skip("small disks need a user namespace, which this host refuses");
             return;
         }
     }

@@ -222,6 +222,16 @@ impl Layers {
         Ok(directories)
     }
 
+    /// The upper directories of all layers: path descriptors, which open for whoever has the right to.
+    pub fn uppers(&self) -> Result<Vec<OwnedFd>> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let uppers = self.directories()?.into_iter().filter_map(|(_, path)| {
+            // One that is being made or removed has nothing to offer.
+            openat(CWD, path.join(UPPER), flags, Mode::empty()).ok()
+        });
+        Ok(uppers.collect())
+    }
+
     /// Whether anything is kept for the vault.
     pub fn holds(&self, vault: VaultId) -> bool {
         self.of_vault(vault).any(|path| path.exists())

@@ -27,7 +27,10 @@ use std::sync::Arc;
 pub(crate) fn router(app: Arc<App>) -> Router {
     let refused = || async { Failure::new(ErrorKind::Invalid, "no such method here") };
     let lost = || async { Failure::new(ErrorKind::NotFound, "no such address") };
-    let router = erased::all().into_iter().fold(Router::new(), add);
+    let mut router = Router::new();
+    for operation in erased::all() {
+        router = add(router, operation, &app);
+    }
     router
         .method_not_allowed_fallback(refused)
         .fallback(lost)
@@ -36,18 +39,40 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .with_state(app)
 }
 
-fn add(router: Router<Arc<App>>, operation: Erased) -> Router<Arc<App>> {
+fn add(router: Router<Arc<App>>, operation: Erased, app: &Arc<App>) -> Router<Arc<App>> {
     let method = match operation.row.method {
         Method::Get => MethodFilter::GET,
         Method::Post => MethodFilter::POST,
         Method::Put => MethodFilter::PUT,
         Method::Delete => MethodFilter::DELETE,
     };
-    let (route, operation) = (operation.row.route, Arc::new(operation));
+    let (row, operation) = (operation.row, Arc::new(operation));
     let handler = move |State(app): State<Arc<App>>, address: RawPathParams, request: Request| {
         serve(Arc::clone(&operation), app, address, request)
     };
-    router.route(route, on(method, handler))
+    let handler = match row.effect.changes_home() {
+        false => on(method, handler),
+        true => {
+            let guard = from_fn_with_state(Arc::clone(app), if_writable);
+            on(method, handler).layer(guard)
+        }
+    };
+    router.route(row.route, handler)
+}
+
+/// Refuses what would change a home that can only be read.
+async fn if_writable(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let Err(error) = app.runtime.check_writable() else {
+        return next.run(request).await;
+    };
+    let failure = Failure::from(error);
+    if app.runtime.has_become_writable() && app.idle_for().is_some() {
+        // The next daemon opens it as it is now.
+        app.stop.notify_one();
+        let hint = "it has become writable; run the command again";
+        return failure.hint(hint).into_response();
+    }
+    failure.into_response()
 }
 
 /// Refuses what would be done to another home than the one this daemon opened. To ask after it and to stop it goes on.
@@ -228,7 +253,8 @@ pub(crate) async fn at_once(
     let gone = here.gone();
     let work = tokio::task::spawn_blocking(move || {
         let _under_way = under_way;
-        Noted::of(|| work(it, &gone))
+        let app = Arc::clone(&it.ask.app);
+        Noted::of(|| work(it, &gone).map_err(|failure| failure.with_figures(&app.runtime)))
     });
     let answer = work.await.map_err(|_| Failure::panicked(&log))?;
     drop(here);

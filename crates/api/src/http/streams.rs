@@ -4,6 +4,7 @@ use super::bodies;
 use super::retried::{Noted, with_header};
 use super::routes::{Admitted, Arrived, at_once};
 use crate::bounds::PAUSE_TIME;
+use crate::ops::content::piece_length;
 use crate::ops::erased::{FeedFn, OpenFn, ReceiveFn, SendFn};
 use crate::ops::failure::Failure;
 use crate::ops::handler::Opened;
@@ -81,11 +82,11 @@ pub(crate) async fn send_file(arrived: Arrived, open: OpenFn) -> Result<Response
     let open = move || Noted::of(|| open(&it.ask, it.vault, it.request));
     let opening = tokio::task::spawn_blocking(open).await;
     let Noted { done, retried } = opening.map_err(|_| Failure::panicked(&log))?;
-    let Opened { file, part } = done?;
+    let Opened { file, part, first } = done?;
     let (pieces, queue) = mpsc::channel::<io::Result<Vec<u8>>>(QUEUE);
     tokio::spawn(async move {
         let _under_way = under_way;
-        send_part(Arc::new(file), part, pieces).await;
+        send_part(Arc::new(file), first, part, pieces).await;
     });
     let body = Body::from_stream(ReceiverStream::new(queue));
     let answer = ([(CONTENT_TYPE, "application/octet-stream")], body).into_response();
@@ -95,16 +96,20 @@ pub(crate) async fn send_file(arrived: Arrived, open: OpenFn) -> Result<Response
 /// Reads piece by piece, each when the one before was taken: no thread waits for a slow reader.
 async fn send_part(
     file: Arc<OpenFile>,
+    first: Vec<u8>,
     part: std::ops::Range<u64>,
     pieces: mpsc::Sender<io::Result<Vec<u8>>>,
 ) {
-    let mut offset = part.start;
+    let mut offset = part.start + first.len() as u64;
+    if !first.is_empty() && pieces.send(Ok(first)).await.is_err() {
+        return;
+    }
     while offset < part.end {
         // A place in the queue first, so that no piece is read before somebody wants it.
         let Ok(place) = pieces.reserve().await else {
             return;
         };
-        let length = usize::try_from(part.end - offset).map_or(PIECE, |left| left.min(PIECE));
+        let length = piece_length(&(offset..part.end));
         let file = Arc::clone(&file);
         let read = tokio::task::spawn_blocking(move || file.read_at(offset, length)).await;
         let piece = match read {

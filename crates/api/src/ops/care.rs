@@ -1,17 +1,17 @@
 //! Care of a home.
 
 use super::failure::Failure;
+use super::fsck::damage;
 use super::items;
-use super::journal::problem_text;
 use super::{Ask, Reply};
 use crate::wire::{
-    Collected, DamageItem, Fsck, FsckFindings, Gc, Maintain, Maintained, Prune, PruneFindings,
-    QuotaChanged, QuotaItem, QuotaSet, QuotaShow, RecoverableItem, RootItem, SightingItem, Stats,
-    StatsItem, VaultStatsItem, human_size,
+    Collected, DamagedVaultItem, Gc, Maintain, Maintained, Prune, PruneFindings, QuotaChanged,
+    QuotaItem, QuotaSet, QuotaShow, RecoverableItem, RootItem, Stats, StatsItem, VaultStatsItem,
+    human_size,
 };
 use avfs_runtime::{
-    Damage, GRACE, GcReport, HomeUsage, JournalCheck, Keep, MaintainOptions, PruneScope,
-    QuotaLimit, QuotaState, Run, Select, Time,
+    GRACE, GcReport, HomeUsage, Keep, MaintainOptions, PruneScope, QuotaLimit, QuotaState, Run,
+    Select, Time,
 };
 use std::time::Duration;
 
@@ -66,38 +66,7 @@ fn collected(report: &GcReport, dry_run: bool) -> Collected {
         packs_rewritten: report.compacted.packs,
         pack_bytes_freed: report.compacted.bytes,
         packs_waiting: report.compacted.waiting,
-    }
-}
-
-pub(crate) fn fsck(ask: &Ask, _: Fsck) -> Reply<Fsck> {
-    let report = ask.session.fsck();
-    let journal_problem = match &report.journal {
-        Some(JournalCheck::Intact { .. }) => None,
-        Some(JournalCheck::Broken { seq, problem }) => Some(problem_text(*seq, *problem)),
-        None => Some("it cannot be read".to_owned()),
-    };
-    Ok(FsckFindings {
-        clean: report.is_clean(),
-        objects: report.objects,
-        bytes: report.bytes,
-        roots: report.roots,
-        damaged: report.damaged.iter().map(damage).collect(),
-        database: report.database,
-        journal_valid: journal_problem.is_none(),
-        journal_problem,
-    })
-}
-
-fn damage(damage: &Damage) -> DamageItem {
-    let seen = damage.seen.iter().map(|sighting| SightingItem {
-        vault: sighting.vault.to_string(),
-        path: sighting.path.to_string(),
-        states: sighting.states.clone(),
-    });
-    DamageItem {
-        object: damage.object.to_string(),
-        problem: damage.problem.clone(),
-        seen: seen.collect(),
+        held_back: report.held_back.iter().map(damage).collect(),
     }
 }
 
@@ -171,12 +140,18 @@ pub(crate) fn prune(ask: &Ask, vault: Select, request: Prune) -> Reply<Prune> {
         false => PruneScope::One(vault),
     };
     let report = ask.session.prune(&scope, keep, run(request.dry_run))?;
+    let damaged = report.damaged.into_iter();
+    let damaged = damaged.map(|(vault, damage)| DamagedVaultItem {
+        vault: vault.to_string(),
+        damage,
+    });
     Ok(PruneFindings {
         files_processed: report.files,
         vaults_processed: report.vaults,
         versions_deleted: report.pruned.versions,
         checkpoints_deleted: report.pruned.checkpoints,
         dry_run: request.dry_run,
+        damaged: damaged.collect(),
     })
 }
 
@@ -206,6 +181,7 @@ pub(crate) fn stats(ask: &Ask, _: Stats) -> Reply<Stats> {
         db_size_human: human_size(usage.disk.database_bytes),
         free_bytes: ask.session.room().bytes,
         reserve_missing_bytes: ask.session.reserve_missing(),
+        held_back: usage.held_back.iter().map(damage).collect(),
         vaults: usage.vaults.iter().map(vault_item).collect(),
     })
 }
@@ -218,6 +194,8 @@ fn vault_item(usage: &avfs_runtime::VaultUsage) -> VaultStatsItem {
         size: usage.bytes,
         versions: usage.versions,
         checkpoints: usage.checkpoints,
+        damaged: usage.damaged.is_some(),
+        damage: usage.damaged.clone(),
     }
 }
 
@@ -235,7 +213,8 @@ pub(crate) fn maintain(ask: &Ask, request: Maintain) -> Reply<Maintain> {
         gc: !request.skip_gc,
         compact: !request.skip_compact,
     })?;
-    let swept = report.gc.map(|gc| gc.swept).unwrap_or_default();
+    let gc = report.gc.unwrap_or_default();
+    let swept = gc.swept;
     let (before, after) = (&report.before, &report.after);
     Ok(Maintained {
         initial_files: files(before),
@@ -250,5 +229,6 @@ pub(crate) fn maintain(ask: &Ask, request: Maintain) -> Reply<Maintain> {
         final_versions: versions(after),
         final_blobs: after.store.objects,
         final_size_bytes: after.on_disk(),
+        held_back: gc.held_back.iter().map(damage).collect(),
     })
 }

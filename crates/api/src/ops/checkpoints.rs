@@ -65,6 +65,7 @@ pub(crate) fn restore(
         changes: restored.files + restored.directories,
         files_restored: restored.files,
         dirs_restored: restored.directories,
+        damage: restored.uncounted,
     })
 }
 

@@ -7,6 +7,10 @@ use super::handler::{Opened, Reply};
 use crate::wire::{ReadContent, WriteContent};
 use avfs_runtime::{Select, Watcher};
 use std::io::Read;
+use std::ops::Range;
+
+/// What is read of a file at once.
+const PIECE: usize = 256 << 10;
 
 pub(crate) fn read(ask: &Ask, vault: Select, request: ReadContent) -> Result<Opened, Failure> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
@@ -17,7 +21,17 @@ pub(crate) fn read(ask: &Ask, vault: Select, request: ReadContent) -> Result<Ope
         None => file.size,
     };
     let part = request.offset..end;
-    Ok(Opened { file, part })
+    let first = match piece_length(&part) {
+        0 => Vec::new(),
+        length => file.read_at(part.start, length).map_err(at(&path))?,
+    };
+    Ok(Opened { file, part, first })
+}
+
+/// How much of a part is read at once.
+pub(crate) fn piece_length(part: &Range<u64>) -> usize {
+    let left = part.end.saturating_sub(part.start);
+    usize::try_from(left).map_or(PIECE, |left| left.min(PIECE))
 }
 
 pub(crate) fn write(

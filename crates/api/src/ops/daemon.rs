@@ -18,6 +18,7 @@ pub(crate) fn state(ask: &Ask, _: Daemon) -> Reply<Daemon> {
         mounts: activity.mounts,
         running_jobs: activity.running_jobs,
         keeper_pid: activity.keeper_pid,
+        read_only: ask.session.check_writable().is_err(),
     })
 }
 

@@ -1,13 +1,21 @@
 //! Why an operation was not done, as a problem of RFC 9457: one table from kind to status.
 
 use crate::wire::{Problem, VERSION};
-use avfs_runtime::ErrorKind;
+use avfs_runtime::{ErrorKind, Runtime};
 use axum::http::StatusCode;
 use std::path::Path;
 
 /// Why a request was not answered as asked.
 #[derive(Debug)]
-pub(crate) struct Failure(Box<Problem>);
+pub(crate) struct Failure(Box<Problem>, Figures);
+
+/// Whether a failure says all that there is to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Figures {
+    Told,
+    /// The disk is full, and how much is missing is not said.
+    Missing,
+}
 
 impl Failure {
     pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Failure {
@@ -50,7 +58,7 @@ impl Failure {
     }
 
     fn with_status(status: StatusCode, kind: ErrorKind, detail: impl Into<String>) -> Failure {
-        Failure(Box::new(Problem {
+        let problem = Box::new(Problem {
             about: "about:blank".into(),
             title: status.canonical_reason().unwrap_or("Error").into(),
             status: status.as_u16(),
@@ -58,7 +66,17 @@ impl Failure {
             detail: detail.into(),
             hint: None,
             path: None,
-        }))
+        });
+        Failure(problem, Figures::Told)
+    }
+
+    /// Says how much room is missing, where that is the matter.
+    pub fn with_figures(mut self, runtime: &Runtime) -> Failure {
+        if self.1 == Figures::Missing {
+            self.0.detail = format!("{} ({})", runtime.shortage(), self.0.detail);
+            self.1 = Figures::Told;
+        }
+        self
     }
 
     pub fn hint(mut self, hint: impl Into<String>) -> Failure {
@@ -92,9 +110,12 @@ fn status(kind: ErrorKind) -> StatusCode {
 }
 
 impl From<avfs_runtime::Error> for Failure {
-    fn from(error: avfs_runtime::Error) -> Failure {
+    fn from(mut error: avfs_runtime::Error) -> Failure {
         let mut failure = Failure::new(error.kind(), error.to_string());
         failure.0.hint = error.hint();
+        if error.lacks_figures() {
+            failure.1 = Figures::Missing;
+        }
         failure
     }
 }

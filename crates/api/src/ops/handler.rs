@@ -59,6 +59,8 @@ pub(crate) type Held<O> = Result<(<O as Operation>::Response, Vec<HeldOutput>), 
 pub(crate) struct Opened {
     pub file: OpenFile,
     pub part: Range<u64>,
+    /// The first piece of it: with the answer not yet begun, damage can still be told as such.
+    pub first: Vec<u8>,
 }
 
 /// The offsets after the last event that a listener has seen before.

@@ -39,6 +39,8 @@ pub(crate) fn vault(info: &VaultInfo) -> VaultItem {
         parent: vault.parent.as_ref().map(|parent| parent.name.to_string()),
         created_at: time(vault.created),
         made_by: vault.made_by.to_string(),
+        damaged: info.damaged.is_some(),
+        damage: info.damaged.clone(),
     }
 }
 
@@ -55,6 +57,7 @@ pub(crate) fn version(described: &VaultVersion) -> VersionItem {
         cause: version.cause.to_string(),
         by: version.by.to_string(),
         exec: version.exec.as_ref().map(ToString::to_string),
+        damage: described.damaged.clone(),
     }
 }
 
@@ -101,6 +104,7 @@ pub(crate) fn checkpoint(info: &CheckpointInfo) -> CheckpointItem {
         file_count: info.files,
         total_size: info.bytes,
         total_size_human: human_size(info.bytes),
+        damage: info.damaged.clone(),
         freeze: None,
     }
 }

@@ -16,6 +16,7 @@ pub(crate) mod exec;
 mod exec_options;
 pub(crate) mod failure;
 pub(crate) mod files;
+pub(crate) mod fsck;
 pub(crate) mod handler;
 pub(crate) mod input;
 mod items;

@@ -10,8 +10,8 @@ use crate::wire::{
     TransferOut, TransferSet, TransferShow, TransferState, from_text, to_text,
 };
 use avfs_runtime::{
-    Back, BackAction, BackMode, ExportReport, Gitignores, Hooks, ImportFilter, ImportFrom,
-    RunsByItself, Select, Standing, VaultPath, Watcher,
+    Back, BackAction, BackMode, ExportReport, ExportTo, Gitignores, Hooks, ImportFilter,
+    ImportFrom, OnDamage, RunsByItself, Select, Standing, VaultPath, Watcher,
 };
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -88,7 +88,12 @@ pub(crate) fn export(
         true => Standing::Replaced,
         false => Standing::Nothing,
     };
-    let (to, hooks) = ((&*host, standing), hooks(request.allow_hooks));
+    let to = ExportTo {
+        host_dir: &host,
+        standing,
+        on_damage: on_damage(request.keep_going),
+    };
+    let hooks = hooks(request.allow_hooks);
     let report = ask.session.export(vault, &path, to, hooks, watcher);
     Ok(exported(&path, host, report.map_err(at(&path))?))
 }
@@ -101,7 +106,8 @@ pub(crate) fn export_archive(
 ) -> Reply<ExportArchive> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     let host = host_path(&request.host_file, request.host_file_b64.as_ref())?;
-    let report = ask.session.export_archive(vault, &path, &host, watcher);
+    let to = (&*host, on_damage(request.keep_going));
+    let report = ask.session.export_archive(vault, &path, to, watcher);
     Ok(exported(&path, host, report.map_err(at(&path))?))
 }
 
@@ -118,6 +124,14 @@ fn exported(path: &VaultPath, host: PathBuf, report: ExportReport) -> Exported {
         total_bytes: report.bytes,
         skipped: report.skipped.into_iter().map(items::skipped).collect(),
         runs_by_itself: runs_by_itself(report.runs_by_itself),
+        missing: report.missing.into_iter().map(items::skipped).collect(),
+    }
+}
+
+fn on_damage(keep_going: bool) -> OnDamage {
+    match keep_going {
+        true => OnDamage::KeepGoing,
+        false => OnDamage::Stop,
     }
 }
 

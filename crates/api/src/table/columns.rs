@@ -132,6 +132,8 @@ pub enum Effect {
     Replaces,
     /// Replaces or removes something; asking again may do more.
     Changes,
+    /// Changes the host or the daemon, and nothing of the home: a home that can only be read answers it.
+    Outside,
 }
 
 impl Effect {
@@ -141,7 +143,12 @@ impl Effect {
 
     /// Whether something that was there may be gone from the newest version.
     pub fn is_destructive(self) -> bool {
-        matches!(self, Effect::Replaces | Effect::Changes)
+        matches!(self, Effect::Replaces | Effect::Changes | Effect::Outside)
+    }
+
+    /// Whether it is refused by a home that can only be read.
+    pub fn changes_home(self) -> bool {
+        !matches!(self, Effect::Reads | Effect::Outside)
     }
 
     /// Whether asking twice is as good as asking once.

@@ -34,6 +34,9 @@ pub struct Collected {
     /// Packs that are mostly dead and wait for room in which the rest of them can be written.
     #[serde(default)]
     pub packs_waiting: u64,
+    /// What cannot be read. As long as there is any, nothing is removed: it might belong to that.
+    #[serde(default)]
+    pub held_back: Vec<DamageItem>,
 }
 
 /// How many roots of each kind.
@@ -56,7 +59,14 @@ pub struct RecoverableItem {
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Fsck {}
+pub struct Fsck {
+    /// Looks elsewhere for what is damaged; for the owner.
+    #[serde(default)]
+    pub repair: bool,
+    /// Brings back what packs tell that the database does not know; for the owner.
+    #[serde(default)]
+    pub rebuild: bool,
+}
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FsckFindings {
@@ -65,7 +75,16 @@ pub struct FsckFindings {
     /// Of their content, before compression.
     pub bytes: u64,
     pub roots: u64,
+    /// What is damaged now.
     pub damaged: Vec<DamageItem>,
+    /// What was damaged and is whole again.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub repaired: Vec<RepairedItem>,
+    /// Where nobody could look for what is damaged, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub unsearched: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub rebuilt: Option<RebuiltItem>,
     /// What is wrong with the database.
     pub database: Vec<String>,
     pub journal_valid: bool,
@@ -79,6 +98,36 @@ pub struct DamageItem {
     pub problem: String,
     /// Empty when nothing refers to it.
     pub seen: Vec<SightingItem>,
+}
+
+/// An object that is whole again.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RepairedItem {
+    pub object: String,
+    /// Where its bytes were found.
+    pub from: String,
+    pub seen: Vec<SightingItem>,
+}
+
+/// What a rebuild brought back.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RebuiltItem {
+    /// Whether the database was lost; else packs were taken in that it did not know.
+    pub database_lost: bool,
+    /// Objects that the database did not know.
+    pub objects: u64,
+    /// The vault with all states that are whole.
+    pub recovered: Option<RecoveredItem>,
+    /// The vault with all states of which something is missing.
+    pub recovered_in_part: Option<RecoveredItem>,
+    /// What is kept under another name.
+    pub put_aside: Vec<String>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RecoveredItem {
+    pub vault: String,
+    pub versions: u64,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -149,6 +198,17 @@ pub struct PruneFindings {
     pub versions_deleted: u64,
     pub checkpoints_deleted: u64,
     pub dry_run: bool,
+    /// Vaults whose files cannot be counted. They were pruned like the others.
+    #[serde(default)]
+    pub damaged: Vec<DamagedVaultItem>,
+}
+
+/// A vault that is damaged.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct DamagedVaultItem {
+    pub vault: String,
+    /// What is wrong with it.
+    pub damage: String,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -188,6 +248,9 @@ pub struct StatsItem {
     /// What the reserve for a full disk lacks.
     #[serde(default)]
     pub reserve_missing_bytes: u64,
+    /// What cannot be read: what is counted as orphaned may belong to it.
+    #[serde(default)]
+    pub held_back: Vec<DamageItem>,
     pub vaults: Vec<VaultStatsItem>,
 }
 
@@ -199,6 +262,12 @@ pub struct VaultStatsItem {
     pub size: u64,
     pub versions: u64,
     pub checkpoints: u64,
+    /// Whether something in it is known to be lost; what was lost is not in the figures.
+    #[serde(default)]
+    pub damaged: bool,
+    /// What is wrong with it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub damage: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -231,4 +300,7 @@ pub struct Maintained {
     pub final_blobs: u64,
     /// On the disk, as is the initial one.
     pub final_size_bytes: u64,
+    /// What cannot be read, so that no garbage was removed.
+    #[serde(default)]
+    pub held_back: Vec<DamageItem>,
 }

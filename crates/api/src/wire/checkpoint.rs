@@ -27,6 +27,9 @@ pub struct CheckpointItem {
     pub file_count: u64,
     pub total_size: u64,
     pub total_size_human: String,
+    /// Why it cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub damage: Option<String>,
     /// How commands that ran in the vault were held still when it was made; only told then.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub freeze: Option<FreezeItem>,
@@ -82,6 +85,9 @@ pub struct CheckpointRestored {
     /// Those of them that are no directories.
     pub files_restored: usize,
     pub dirs_restored: usize,
+    /// Why there may be more of them: what was there before is damaged.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub damage: Option<String>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

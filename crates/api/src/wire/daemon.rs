@@ -23,6 +23,9 @@ pub struct DaemonState {
     #[serde(default)]
     pub running_jobs: usize,
     pub keeper_pid: Option<u32>,
+    /// Whether the home can only be read, and every change is refused.
+    #[serde(default)]
+    pub read_only: bool,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -38,9 +38,9 @@ pub use approval::{
 pub use base64::{Base64, from_text, to_text};
 pub use call::CallId;
 pub use care::{
-    Collected, DamageItem, Fsck, FsckFindings, Gc, Maintain, Maintained, Prune, PruneFindings,
-    QuotaChanged, QuotaItem, QuotaSet, QuotaShow, RecoverableItem, RootItem, SightingItem, Stats,
-    StatsItem, VaultStatsItem,
+    Collected, DamageItem, DamagedVaultItem, Fsck, FsckFindings, Gc, Maintain, Maintained, Prune,
+    PruneFindings, QuotaChanged, QuotaItem, QuotaSet, QuotaShow, RebuiltItem, RecoverableItem,
+    RecoveredItem, RepairedItem, RootItem, SightingItem, Stats, StatsItem, VaultStatsItem,
 };
 pub use checkpoint::{
     CheckpointDelete, CheckpointDeleted, CheckpointDetailsItem, CheckpointInfo, CheckpointItem,

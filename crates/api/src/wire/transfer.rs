@@ -129,6 +129,9 @@ pub struct Export {
     /// Also writes what git runs by itself: hooks, and settings that name programs.
     #[serde(default)]
     pub allow_hooks: bool,
+    /// Goes on where something is damaged, and says what is missing.
+    #[serde(default)]
+    pub keep_going: bool,
 }
 
 /// A directory of the vault as a tar archive on the host.
@@ -142,6 +145,9 @@ pub struct ExportArchive {
     pub host_file: HostPath,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub host_file_b64: Option<Base64>,
+    /// Goes on where something is damaged, and says what is missing.
+    #[serde(default)]
+    pub keep_going: bool,
 }
 
 /// A directory of the vault as a tar archive; the answer is the archive.
@@ -168,6 +174,9 @@ pub struct Exported {
     pub skipped: Vec<SkippedItem>,
     /// What of it tools of the host run by themselves.
     pub runs_by_itself: Vec<RunsByItselfItem>,
+    /// What is damaged and therefore not there; of a directory, entries of it.
+    #[serde(default)]
+    pub missing: Vec<SkippedItem>,
 }
 
 /// Brings what changed since an import back to where it came from.

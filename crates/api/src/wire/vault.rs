@@ -39,6 +39,12 @@ pub struct VaultItem {
     pub created_at: String,
     /// Who created or forked it: `owner`, `agent`, `agent:NAME`.
     pub made_by: String,
+    /// Whether something in it is known to be lost; what was lost is not in the figures.
+    #[serde(default)]
+    pub damaged: bool,
+    /// What is wrong with it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub damage: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -266,4 +272,7 @@ pub struct VersionItem {
     pub cause: String,
     pub by: String,
     pub exec: Option<String>,
+    /// Why it cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub damage: Option<String>,
 }

@@ -66,6 +66,30 @@ pub struct MaintainArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+What is damaged is looked for in other packs, in layers, and in host directories that were imported; only bytes
+that have the right hash are taken. Whatever is still damaged is named, with the vaults and paths that it is in.
+
+A home that has lost its database is not served. From its packs alone, --rebuild brings back the states of its
+vaults, as versions of a vault `recovered`; their names, checkpoints, settings and the journal are gone. With a
+database it takes in packs that the database does not know.
+
+Exit codes: 0 when all is whole, 1 when something is damaged.
+
+Examples:
+  avfs fsck                        say what is damaged
+  avfs fsck --repair               take what is found elsewhere
+  avfs fsck --rebuild              make a new database from what is left")]
+pub struct FsckArgs {
+    /// Look elsewhere for what is damaged
+    #[arg(long)]
+    pub repair: bool,
+    /// Bring back what packs tell when the database is lost, or does not know them
+    #[arg(long)]
+    pub rebuild: bool,
+}
+
+#[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "\
 Examples:

@@ -53,6 +53,7 @@ Examples:
   avfs export /workspace out --overwrite             over what an earlier export left there
   avfs export /workspace --tar release.tar.zst       to an archive; the ending says how to compress
   avfs export /workspace --tar - | ssh host tar x    to an archive on standard output
+  avfs export / out --keep-going                     all that is left of a damaged vault
   avfs export --changed-only . --dry-run             what would go back to this directory
   avfs export --changed-only .                       bring it back")]
 pub struct ExportArgs {
@@ -80,6 +81,9 @@ pub struct ExportArgs {
     /// Also write what git would run by itself: hooks, and settings that name programs
     #[arg(long, conflicts_with = "tar")]
     pub allow_hooks: bool,
+    /// Go on where something is damaged, say what is missing, and exit with 1
+    #[arg(long, conflicts_with = "changed_only")]
+    pub keep_going: bool,
 }
 
 #[derive(Debug, Subcommand)]

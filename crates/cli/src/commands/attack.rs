@@ -179,6 +179,7 @@ fn plant(stage: &Stage, session: &mut Session) -> Result<AttackItem> {
         host_dir_b64: None,
         overwrite: false,
         allow_hooks: true,
+        keep_going: false,
     })?;
     let ran = marker.exists();
     let found = patch.changes.len();

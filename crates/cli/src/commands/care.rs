@@ -1,19 +1,17 @@
-//! `avfs stats`, `quota`, `gc`, `prune`, `maintain` and `fsck`: looking after a home.
+//! `avfs stats`, `quota`, `gc`, `prune`, `maintain` and `compact`: looking after a home.
 
+use super::fsck::damage_text;
 use crate::args::{GcArgs, MaintainArgs, PruneArgs, QuotaArgs, QuotaVerb};
 use crate::error::Result;
-use crate::exit;
 use crate::output::Output;
-use crate::output::changes::printable;
+use crate::output::changes::printable_line;
+use crate::output::style;
 use crate::output::table::{align_right, count, size, table, time};
 use crate::session::Session;
 use avfs_api::wire::{
-    Collected, DamageItem, Fsck, FsckFindings, Gc, Maintain, Prune, QuotaItem, QuotaSet, QuotaShow,
-    RootItem, Stats, StatsItem,
+    Collected, DamageItem, Gc, Maintain, Prune, QuotaItem, QuotaSet, QuotaShow, RootItem, Stats,
+    StatsItem,
 };
-
-/// Places of one damage that are shown; the rest is counted.
-const SEEN_MAX: usize = 10;
 
 pub fn stats(session: &mut Session, output: Output) -> Result<()> {
     let stats = session.call(&Stats {})?;
@@ -86,7 +84,39 @@ fn stats_text(stats: &StatsItem) -> String {
     (1..headings.len()).for_each(|column| align_right(&mut vaults, column));
     text += "\n\n";
     text += &vaults.trim_fmt();
+    for vault in &stats.vaults {
+        text += &damaged_line(&vault.name, vault.damage.as_deref());
+    }
+    if !stats.held_back.is_empty() {
+        let unreadable = count(stats.held_back.len() as u64, "object");
+        text += &format!("\n{unreadable} cannot be read; what counts as dead may belong to that");
+    }
     text
+}
+
+/// A line beneath a list, for a vault that is damaged.
+pub fn damaged_line(vault: &str, damage: Option<&str>) -> String {
+    let Some(damage) = damage else {
+        return String::new();
+    };
+    let (warning, damage) = (style::bad("damaged:"), printable_line(damage));
+    format!("\n{warning} vault {vault}: {damage}")
+}
+
+/// Why nothing was removed, and what to do about it.
+fn held_back_text(held_back: &[DamageItem]) -> String {
+    if held_back.is_empty() {
+        return String::new();
+    }
+    let mut text = format!(
+        "\n{} nothing is removed as long as this cannot be read, as it might belong to it:",
+        style::bad("held back:")
+    );
+    for damage in held_back {
+        text += &damage_text(damage);
+    }
+    text + "\n`avfs fsck --repair` looks for it elsewhere; without those states (`avfs vault delete`, \
+        `avfs prune`, `avfs gc --grace 0`) all is removed again"
 }
 
 pub fn quota(args: QuotaArgs, session: &mut Session, output: Output) -> Result<()> {
@@ -169,6 +199,7 @@ fn gc_text(collected: &Collected) -> String {
         text +=
             &format!("\n{packs} could only be freed in part; a gc with more room does the rest");
     }
+    text += &held_back_text(&collected.held_back);
     if !collected.vaults_forgotten.is_empty() {
         let names = collected.vaults_forgotten.join(", ");
         let how = if collected.dry_run { "would be" } else { "are" };
@@ -206,6 +237,7 @@ fn explain_text(collected: &Collected) -> String {
         .map(|(name, number)| vec![format!("  {number}"), name.to_owned()]);
     let mut table = table(&[], rows.collect());
     align_right(&mut table, 0);
+    let holds_back = !collected.held_back.is_empty();
     let young = collected.orphans_found - collected.orphans_deleted.min(collected.orphans_found);
     let mut text = format!(
         "{} stay because of:\n{}",
@@ -216,7 +248,7 @@ fn explain_text(collected: &Collected) -> String {
         let (name, when) = (&vault.name, time(&vault.deleted_at));
         text += &format!("\n  deleted vault {name}, since {when}");
     }
-    if young > 0 && !collected.dry_run {
+    if young > 0 && !collected.dry_run && !holds_back {
         let objects = count(young, "object");
         text += &format!("\n{objects} of work under way stay for now");
     }
@@ -238,7 +270,11 @@ pub fn prune(args: PruneArgs, session: &mut Session, output: Output) -> Result<(
         } else {
             "forgotten"
         };
-        format!("{versions} and {checkpoints} {how}")
+        let mut text = format!("{versions} and {checkpoints} {how}");
+        for vault in &pruned.damaged {
+            text += &damaged_line(&vault.vault, Some(&vault.damage));
+        }
+        text
     })
 }
 
@@ -250,13 +286,14 @@ pub fn maintain(args: MaintainArgs, session: &mut Session, output: Output) -> Re
         skip_compact: args.skip_compact,
     })?;
     output.answer(&done, |done| {
-        format!(
+        let text = format!(
             "{} forgotten, {} removed; {} on disk, {} before",
             count(done.versions_pruned, "version"),
             count(done.orphans_deleted, "object"),
             size(done.final_size_bytes),
             size(done.initial_size_bytes),
-        )
+        );
+        text + &held_back_text(&done.held_back)
     })
 }
 
@@ -294,48 +331,4 @@ pub fn compact(session: &mut Session, output: Output) -> Result<()> {
             compacted.bytes_freed_human, compacted.size_after_human, compacted.size_before_human,
         )
     })
-}
-
-pub fn fsck(session: &mut Session, output: Output) -> Result<u8> {
-    let findings = session.call(&Fsck {})?;
-    output.answer(&findings, fsck_text)?;
-    Ok(if findings.clean { exit::OK } else { 1 })
-}
-
-fn fsck_text(findings: &FsckFindings) -> String {
-    let looked = format!(
-        "{}, {}, in {}",
-        count(findings.objects, "object"),
-        size(findings.bytes),
-        count(findings.roots, "state"),
-    );
-    if findings.clean {
-        return format!("clean: {looked}, and the journal");
-    }
-    let mut text = format!("damaged: {looked}");
-    for problem in &findings.database {
-        text += &format!("\ndatabase: {}", printable(problem));
-    }
-    if let Some(problem) = &findings.journal_problem {
-        text += &format!("\njournal: {problem}");
-    }
-    for damage in &findings.damaged {
-        text += &damage_text(damage);
-    }
-    text
-}
-
-fn damage_text(damage: &DamageItem) -> String {
-    let mut text = format!("\nobject {}: {}", damage.object, damage.problem);
-    if damage.seen.is_empty() {
-        text += "\n  nothing refers to it";
-    }
-    for place in damage.seen.iter().take(SEEN_MAX) {
-        let (vault, path) = (&place.vault, printable(&place.path));
-        text += &format!("\n  vault {vault}, {path} ({})", place.states.join(", "));
-    }
-    if damage.seen.len() > SEEN_MAX {
-        text += &format!("\n  and {} more", damage.seen.len() - SEEN_MAX);
-    }
-    text
 }

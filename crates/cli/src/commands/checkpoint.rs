@@ -2,8 +2,8 @@
 
 use crate::args::CheckpointVerb;
 use crate::error::Result;
-use crate::output::Output;
 use crate::output::table::{align_right, count, table, time};
+use crate::output::{Output, style};
 use crate::session::Session;
 use avfs_api::wire::{
     CheckpointDelete, CheckpointDetailsItem, CheckpointInfo, CheckpointList, CheckpointListing,
@@ -27,8 +27,12 @@ pub fn run(verb: CheckpointVerb, session: &mut Session, output: Output) -> Resul
         CheckpointVerb::Restore { name, undo, force } => {
             let restored = session.call(&CheckpointRestore { name, undo, force })?;
             output.answer(&restored, |restored| {
+                let more = match restored.damage {
+                    Some(_) => " or more, as what was there before is damaged",
+                    None => "",
+                };
                 format!(
-                    "restored {}: {} changed\nto undo: avfs checkpoint restore --undo",
+                    "restored {}: {} changed{more}\nto undo: avfs checkpoint restore --undo",
                     restored.snapshot,
                     count(restored.changes as u64, "path"),
                 )
@@ -58,6 +62,7 @@ fn info_text(details: &CheckpointDetailsItem) -> String {
         ("files", format!("{files}, {}", item.total_size_human)),
         ("root", item.root.clone()),
     ];
+    rows.extend(item.damage.clone().map(|damage| ("damaged", damage)));
     rows.extend(
         details
             .version
@@ -99,5 +104,9 @@ fn list_text(listing: &CheckpointListing) -> String {
     for column in [3, 4] {
         align_right(&mut table, column);
     }
-    table.trim_fmt()
+    let mut text = table.trim_fmt();
+    for it in listing.snapshots.iter().filter(|it| it.damage.is_some()) {
+        text += &format!("\n{} {} cannot be read", style::bad("damaged:"), it.name);
+    }
+    text
 }

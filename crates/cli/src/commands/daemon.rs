@@ -80,6 +80,15 @@ fn text(status: &Status) -> String {
         ("live views", state.live_views.to_string()),
         ("mounts", state.mounts.to_string()),
         ("keeper", keeper),
+        (
+            "home can be",
+            if state.read_only {
+                "read only"
+            } else {
+                "changed"
+            }
+            .into(),
+        ),
     ];
     let rows = rows
         .into_iter()

@@ -3,6 +3,7 @@
 use super::paths;
 use crate::args::ExportArgs;
 use crate::error::{Error, Result};
+use crate::exit;
 use crate::output::changes::printable;
 use crate::output::table::{count, size};
 use crate::output::{Output, style};
@@ -18,15 +19,16 @@ use std::path::Path;
 /// How many names of what the host did not take are printed.
 const SHOWN: usize = 10;
 
-pub fn run(args: ExportArgs, session: &mut Session, output: Output) -> Result<()> {
+pub fn run(args: ExportArgs, session: &mut Session, output: Output) -> Result<u8> {
     if let Some(host_dir) = &args.changed_only {
-        return changes(host_dir, &args, session, output);
+        return changes(host_dir, &args, session, output).map(|()| exit::OK);
     }
     let (path, path_b64) = paths::in_vault(&args.path.unwrap_or_else(|| OsString::from("/")));
     match (args.tar, args.host_dir) {
         (Some(file), _) if file.as_os_str() == "-" => {
-            check_stream(output)?;
-            session.download(&ArchiveRead { path, path_b64 })
+            check_stream(output, args.keep_going)?;
+            session.download(&ArchiveRead { path, path_b64 })?;
+            Ok(exit::OK)
         }
         (Some(file), _) => {
             let (host_file, host_file_b64) = paths::on_host(&file)?;
@@ -35,9 +37,10 @@ pub fn run(args: ExportArgs, session: &mut Session, output: Output) -> Result<()
                 path_b64,
                 host_file: host_file.into(),
                 host_file_b64,
+                keep_going: args.keep_going,
             };
             let exported = session.call_watched(&request, output, "exporting")?;
-            output.answer(&exported, text)
+            answer(&exported, output)
         }
         (None, host_dir) => {
             let (host_dir, host_dir_b64) = paths::on_host(&host_dir.unwrap_or_default())?;
@@ -48,15 +51,28 @@ pub fn run(args: ExportArgs, session: &mut Session, output: Output) -> Result<()
                 host_dir_b64,
                 overwrite: args.overwrite,
                 allow_hooks: args.allow_hooks,
+                keep_going: args.keep_going,
             };
             let exported = session.call_watched(&request, output, "exporting")?;
-            output.answer(&exported, text)
+            answer(&exported, output)
         }
     }
 }
 
-fn check_stream(output: Output) -> Result<()> {
-    let text = if output.is_json() {
+/// What is missing makes it an error, although the rest is there.
+fn answer(exported: &Exported, output: Output) -> Result<u8> {
+    output.answer(exported, text)?;
+    Ok(if exported.missing.is_empty() {
+        exit::OK
+    } else {
+        1
+    })
+}
+
+fn check_stream(output: Output, keep_going: bool) -> Result<()> {
+    let text = if keep_going {
+        "an archive on standard output leaves no room to say what is missing"
+    } else if output.is_json() {
         "an archive on standard output leaves no room for JSON"
     } else if std::io::stdout().is_terminal() {
         "standard output is a terminal"
@@ -78,6 +94,11 @@ pub(super) fn text(exported: &Exported) -> String {
     )];
     lines.extend(skipped_lines(&exported.skipped));
     lines.extend(runs_lines(&exported.runs_by_itself, false));
+    // All of them: whoever goes on without them has to know which.
+    lines.extend(exported.missing.iter().map(|item| {
+        let (missing, path) = (style::bad("missing:"), printable(&item.path));
+        format!("{missing} {path} ({})", printable(&item.reason))
+    }));
     lines.join("\n")
 }
 

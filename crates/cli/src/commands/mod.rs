@@ -23,6 +23,7 @@ mod env_file;
 mod exec;
 mod export;
 mod find;
+mod fsck;
 mod grep;
 mod import;
 mod job;
@@ -60,11 +61,7 @@ pub fn run(cli: Cli) -> u8 {
         Verb::Attach(_) | Verb::Job(JobVerb::Start(_) | JobVerb::Wait(_)) => Owner::Command,
         _ => Owner::Verb,
     };
-    let done = dispatch(cli, output);
-    if !output.is_json() {
-        tell_retried();
-    }
-    match done {
+    let code = match dispatch(cli, output) {
         Ok(code) => code,
         Err(Error::OutputClosed) => exit::OUTPUT_CLOSED,
         Err(Error::Api(avfs_api::Error::Interrupted)) => exit::INTERRUPTED,
@@ -72,10 +69,12 @@ pub fn run(cli: Cli) -> u8 {
             output.error(&error);
             exit::of_error(error.kind(), owner)
         }
-    }
+    };
+    tell_retried();
+    code
 }
 
-/// Says beside the answer what was tried again for it; in JSON it is part of the answer.
+/// Says beside the answer what was tried again for it, unless the answer had a place for it.
 fn tell_retried() {
     use crate::output::{note, retried_line, take_retried};
     if let Some(line) = retried_line(take_retried()) {
@@ -120,7 +119,7 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Stat(args) => stat::run(args, session, output),
         Verb::Tree(args) => tree::run(args, session, output),
         Verb::Import(args) => import::run(args, session, output),
-        Verb::Export(args) => export::run(args, session, output),
+        Verb::Export(args) => return export::run(args, session, output),
         Verb::Transfer(verb) => transfer::run(verb, session, output),
         Verb::Checkpoint(verb) => checkpoint::run(verb, session, output),
         Verb::Grep(args) => grep::run(args, session, output),
@@ -147,7 +146,7 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Prune(args) => care::prune(args, session, output),
         Verb::Maintain(args) => care::maintain(args, session, output),
         Verb::Compact => care::compact(session, output),
-        Verb::Fsck => return care::fsck(session, output),
+        Verb::Fsck(args) => return fsck::run(args, session, output),
         Verb::Job(verb) => return job::run(verb, session, output),
         Verb::Attach(args) => return attach::run(args, session, output),
         Verb::Proxy(ProxyVerb::Exec(args)) | Verb::Exec(args) => {

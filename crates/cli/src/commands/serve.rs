@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::output::{Output, note, raw};
 use avfs_api::daemon::{ServeConfig, serve};
 use avfs_api::start::greeting;
-use avfs_runtime::HostFacts;
+use avfs_runtime::{HostFacts, IfLost};
 use rustix::fs::Mode;
 use serde::Serialize;
 use std::fs::OpenOptions;
@@ -37,6 +37,10 @@ pub fn run(args: ServeArgs, output: Output) -> Result<()> {
             git_email: args.git_email,
         },
         layers: environment::layers(args.layers)?,
+        if_lost: match args.rebuild {
+            true => IfLost::Rebuild,
+            false => IfLost::Refuse,
+        },
         idle_timeout: Some(Duration::from_secs(args.idle_timeout)).filter(|time| !time.is_zero()),
     };
     if !args.detached {
@@ -60,7 +64,9 @@ pub fn run(args: ServeArgs, output: Output) -> Result<()> {
         }
         Err(error) => {
             let error = Error::from(error);
-            greet(&error.message());
+            let hint = error.hint();
+            let hint = hint.map_or_else(String::new, |hint| format!("{}{hint}", greeting::HINT));
+            greet(&format!("{}{hint}", error.message()));
             Err(error)
         }
         Ok(()) => Ok(()),

@@ -1,10 +1,11 @@
 //! `avfs vault`: make, list, fork and delete vaults.
 
+use super::care::damaged_line;
 use crate::args::VaultVerb;
 use crate::error::{Error, Result};
-use crate::output::Output;
 use crate::output::changes::printable;
 use crate::output::table::{align_right, count, size, table, time};
+use crate::output::{Output, style};
 use crate::session::Session;
 use avfs_api::wire::{
     AncestorItem, Defaults, DefaultsListing, DefaultsSet, DeletedVaultItem, VaultCreate,
@@ -200,7 +201,11 @@ fn list_text(vaults: &[VaultItem]) -> String {
     for column in [2, 3, 4] {
         align_right(&mut table, column);
     }
-    table.trim_fmt()
+    let mut text = table.trim_fmt();
+    for vault in vaults {
+        text += &damaged_line(&vault.name, vault.damage.as_deref());
+    }
+    text
 }
 
 fn deleted_text(deleted: &[DeletedVaultItem]) -> String {
@@ -257,6 +262,7 @@ fn info_text(details: &VaultDetails) -> String {
     }
     let limits: Vec<String> = details.limits.iter().map(limit_text).collect();
     rows.push(("limits", limits.join(", ")));
+    rows.extend(item.damage.clone().map(|damage| ("damaged", damage)));
     for item in &details.uncommitted {
         rows.push(("uncommitted", item.message.clone()));
         rows.extend(item.hint.clone().map(|hint| ("hint", hint)));
@@ -306,5 +312,13 @@ pub fn log_text(versions: &[VersionItem]) -> String {
             ]
         })
         .collect();
-    table(&["VERSION", "TIME", "CAUSE", "BY", "ROOT", "EXEC"], rows).trim_fmt()
+    let mut text = table(&["VERSION", "TIME", "CAUSE", "BY", "ROOT", "EXEC"], rows).trim_fmt();
+    for version in versions.iter().filter(|version| version.damage.is_some()) {
+        text += &format!(
+            "\n{} v{} cannot be read",
+            style::bad("damaged:"),
+            version.version
+        );
+    }
+    text
 }

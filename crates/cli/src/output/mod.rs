@@ -73,11 +73,11 @@ impl Output {
             what: "cannot write JSON".into(),
             source: error.into(),
         };
-        let (retried, uncommitted) = (take_retried(), UNCOMMITTED.get());
-        let text = if retried.is_empty() && uncommitted.is_none() {
+        let (is_all_told, uncommitted) = (retried().is_empty(), UNCOMMITTED.get());
+        let text = if is_all_told && uncommitted.is_none() {
             serde_json::to_string_pretty(value)
         } else {
-            let noted = with_notes(value, &retried, uncommitted).map_err(failed)?;
+            let noted = with_notes(value, uncommitted).map_err(failed)?;
             serde_json::to_string_pretty(&noted)
         };
         let text = text.map_err(failed)?;
@@ -125,16 +125,16 @@ pub fn take_retried() -> BTreeSet<RetriedWord> {
     std::mem::take(&mut *retried())
 }
 
-/// An answer with what was tried again for it, and what it does not show.
+/// An answer with what was tried again for it, and what it does not show. A list has no place for that.
 fn with_notes(
     value: &impl Serialize,
-    retried: &BTreeSet<RetriedWord>,
     uncommitted: Option<&String>,
 ) -> serde_json::Result<serde_json::Value> {
     let mut value = serde_json::to_value(value)?;
     let Some(answer) = value.as_object_mut() else {
         return Ok(value);
     };
+    let retried = take_retried();
     if !retried.is_empty() {
         answer.insert("retried".into(), serde_json::to_value(retried)?);
     }

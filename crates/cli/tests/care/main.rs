@@ -2,12 +2,18 @@
 //! damaged is named.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod apart;
 mod collect;
 mod damage;
 mod hostile;
 mod journal;
+mod keep_going;
 mod lifetime;
 mod limits;
+mod read_only;
+mod rebuild;
+mod repair;
+mod spoil;
 
 /// The binary under test.
 const AVFS: &str = env!("CARGO_BIN_EXE_avfs");

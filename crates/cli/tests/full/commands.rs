@@ -1,14 +1,19 @@
 //! A command that writes until the disk is full.
 
-use crate::{Disk, Kind, check_refusal, check_whole, on_disks};
+use crate::{Disk, Kind, SOON, check_refusal, check_whole, on_disks};
 use avfs_testkit::wait_for;
 use serde_json::Value;
 use std::fs;
-use std::time::Duration;
 
 const FILL: &str = "head -c 400M /dev/urandom > /fill";
 
 fn fill(disk: &Disk) {
+    // Layers that are given up go in the background.
+    assert!(
+        wait_for(SOON, || disk.free() > 120 << 20),
+        "{}",
+        disk.free()
+    );
     let envelope = disk.home.shell(FILL);
     check_refusal(&envelope["result"]["uncommitted"]);
 }
@@ -83,7 +88,7 @@ fn a_command_that_fills_the_disk_leaves_every_way_out() {
                 .unwrap()
                 .count()
         };
-        let gone = wait_for(Duration::from_secs(30), || layers() <= 1);
+        let gone = wait_for(SOON, || layers() <= 1);
         assert!(gone, "{} layers", layers());
         disk.give_back();
         home.ok(&["write", "--vault", "w", "/y", "y"]);

@@ -104,6 +104,11 @@ impl Disk {
         let _ = fs::remove_dir_all(self.home.avfs_home().join("crowd"));
     }
 
+    fn free(&self) -> u64 {
+        let now = rustix::fs::statvfs(self.home.avfs_home()).unwrap();
+        now.f_bavail * now.f_frsize
+    }
+
     fn ballast(&self) -> PathBuf {
         self.home.avfs_home().join("ballast")
     }

@@ -24,6 +24,8 @@ fn check_reads(disk: &Disk) {
     home.ok(&["ls"]);
     home.ok(&["log"]);
     home.ok(&["diff"]);
+    assert!(home.ok(&["search", "kept"]).contains("/kept"));
+    assert!(home.ok(&["grep", "kept"]).contains("/kept"));
     home.ok(&["stats"]);
     home.ok(&["vault", "list"]);
     check_whole(home);
@@ -46,6 +48,9 @@ fn check_stores_nothing(disk: &Disk) {
         check_refused(home, &["vault", "fork", "v", "x"]);
         check_refused(home, &["exec", "--", "true"]);
         check_refused(home, &["job", "start", "--", "true"]);
+        if home.is_root() {
+            check_refused(home, &["mount", home.path().join("mnt").to_str().unwrap()]);
+        }
     }
 }
 

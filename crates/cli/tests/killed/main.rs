@@ -60,11 +60,11 @@ impl Helper {
         }
     }
 
-    /// Kills it, if it is there.
-    fn kill(self, home: &Home) -> bool {
-        let pid = self.find(home);
-        let pid = pid.and_then(|pid| Pid::from_raw(pid.cast_signed()));
-        pid.is_some_and(|pid| kill_process(pid, Signal::KILL).is_ok())
+    /// Kills it, if it is there; gives its number.
+    fn kill(self, home: &Home) -> Option<u32> {
+        let number = self.find(home)?;
+        let pid = Pid::from_raw(number.cast_signed())?;
+        kill_process(pid, Signal::KILL).ok().map(|()| number)
     }
 }
 

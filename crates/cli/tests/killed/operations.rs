@@ -3,10 +3,10 @@
 use std::process::{Child, Output, Stdio};
 use std::time::Duration;
 
-use avfs_testkit::{Home, skip};
+use avfs_testkit::{Home, process_ends, skip};
 use serde_json::{Value, json};
 
-use crate::{AVFS, Dice, HELPERS, Helper, check_works, number};
+use crate::{AVFS, Dice, HELPERS, Helper, SOON, check_works, number};
 
 /// What is under way when something is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -195,9 +195,9 @@ fn round(home: &Home, dice: &mut Dice, (round, helper, work): (u64, Helper, Work
     let vault = work.prepare(home, round);
     let child = work.start(home, &vault, round);
     std::thread::sleep(Duration::from_millis(dice.roll(200)));
-    let was_there = helper.kill(home);
+    let killed = helper.kill(home);
     let why = format!(
-        "round {round}: {helper:?} ({was_there}) amid {work:?}, as {}",
+        "round {round}: {helper:?} ({killed:?}) amid {work:?}, as {}",
         home.user()
     );
     if let Some(child) = child {
@@ -205,6 +205,8 @@ fn round(home: &Home, dice: &mut Dice, (round, helper, work): (u64, Helper, Work
         let checked = work.check(home, &vault, helper, &output);
         assert_eq!(checked, Ok(()), "{why}");
     }
+    // A command that begins while it dies is a command in whose middle it died.
+    assert!(killed.is_none_or(|pid| process_ends(pid, SOON)), "{why}");
     work.clean_up(home, &vault, round);
     check_works(home, dice, &kept, &why);
     check_report(home, round, &why);

@@ -2,19 +2,15 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
 
 use avfs_testkit::{Home, process_ends, wait_for};
 use serde_json::{Value, json};
 
-use crate::{AVFS, Helper};
-
-const SOON: Duration = Duration::from_secs(30);
+use crate::{AVFS, Helper, SOON};
 
 /// Kills it and waits until it is gone: what is asked next finds it dead.
 fn kill(home: &Home, helper: Helper) {
-    let pid = helper.find(home).expect("it is there");
-    assert!(helper.kill(home));
+    let pid = helper.kill(home).expect("it is there");
     assert!(process_ends(pid, SOON));
 }
 
@@ -69,6 +65,11 @@ fn other_verbs_say_so_too() {
         let seen = home.avfs(&["write", "/f", "text"]);
         let note = String::from_utf8_lossy(&seen.stderr).into_owned();
         assert_eq!(note, "note: tried again, as it had died: scanner\n");
+        kill(&home, Helper::Scanner(2));
+        // A list has no place for it.
+        let listed = home.avfs(&["--json", "log"]);
+        assert!(serde_json::from_slice::<Vec<Value>>(&listed.stdout).is_ok());
+        assert_eq!(String::from_utf8_lossy(&listed.stderr), note);
         kill(&home, Helper::Scanner(2));
         let answer = over_http(&home);
         let (head, body) = answer.split_once("\r\n\r\n").expect("an answer");

@@ -5,14 +5,16 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 
-use avfs_vault::{Content, Entry, Kind, LinkId, Piece, Pieces, RootId, TreeId, Trees, VaultPath};
+use avfs_vault::{
+    Content, Entry, Kind, LinkId, Piece, Pieces, Readable, RootId, TreeId, Trees, VaultPath,
+};
 use flate2::write::GzEncoder;
 use tar::{Builder, EntryType, Header};
 
 use rustix::fs::CWD;
 
 use super::sparse::{Map, Shape};
-use super::{ExportReport, FILE_MODE, PIECE};
+use super::{ExportReport, FILE_MODE, OnDamage, PIECE, missing, readable};
 use crate::aside::{Aside, AsideKind};
 use crate::back::rename_new;
 use crate::progress::{Tally, Watcher};
@@ -27,7 +29,7 @@ pub(crate) fn archive_to_file(
     trees: &Trees,
     root: RootId,
     path: &VaultPath,
-    host_file: &Path,
+    (host_file, on_damage): (&Path, OnDamage),
     notes: &Path,
     watcher: &dyn Watcher,
 ) -> Result<ExportReport, TransferError> {
@@ -50,15 +52,15 @@ pub(crate) fn archive_to_file(
     let name = host_file.to_string_lossy();
     let (report, file) = if name.ends_with(".gz") || name.ends_with(".tgz") {
         let mut out = GzEncoder::new(out, flate2::Compression::default());
-        let report = write_archive(trees, root, path, &mut out, watcher)?;
+        let report = write_archive(trees, root, path, (&mut out, on_damage), watcher)?;
         (report, out.finish())
     } else if name.ends_with(".zst") || name.ends_with(".tzst") {
         let mut out = zstd::stream::write::Encoder::new(out, 0).map_err(failed("write"))?;
-        let report = write_archive(trees, root, path, &mut out, watcher)?;
+        let report = write_archive(trees, root, path, (&mut out, on_damage), watcher)?;
         (report, out.finish())
     } else {
         let mut out = out;
-        let report = write_archive(trees, root, path, &mut out, watcher)?;
+        let report = write_archive(trees, root, path, (&mut out, on_damage), watcher)?;
         (report, Ok(out))
     };
     let file = file.and_then(|out| out.into_inner().map_err(io::IntoInnerError::into_error));
@@ -75,7 +77,7 @@ pub(crate) fn write_archive(
     trees: &Trees,
     root: RootId,
     path: &VaultPath,
-    out: &mut dyn Write,
+    (out, on_damage): (&mut dyn Write, OnDamage),
     watcher: &dyn Watcher,
 ) -> Result<ExportReport, TransferError> {
     let (path, entry) = trees.resolve(root, path)?;
@@ -88,6 +90,7 @@ pub(crate) fn write_archive(
         links: HashMap::new(),
         tally: Tally::new(watcher, (Some(files), Some(bytes))),
         report: ExportReport::default(),
+        on_damage,
     };
     writing.add(b"./", &entry)?;
     writing.directory(tree, &VaultPath::root())?;
@@ -103,6 +106,7 @@ struct Writing<'a> {
     links: HashMap<LinkId, Vec<u8>>,
     tally: Tally<'a>,
     report: ExportReport,
+    on_damage: OnDamage,
 }
 
 impl Writing<'_> {
@@ -111,8 +115,15 @@ impl Writing<'_> {
         let mut ahead = vec![(path.clone(), tree)];
         while let Some((path, tree)) = ahead.pop() {
             let mut below = Vec::new();
-            for (name, entry) in self.trees.list(tree)? {
+            let Readable { entries, problems } = readable(self.trees, tree, self.on_damage)?;
+            let lost = problems.into_iter().map(|problem| missing(&path, problem));
+            self.report.missing.extend(lost);
+            for (name, entry) in entries {
                 let path = path.join(&name)?;
+                if let Some(problem) = self.problem_of(&entry)? {
+                    self.report.missing.push(missing(&path, problem));
+                    continue;
+                }
                 let mut shown = path.as_bytes()[1..].to_vec();
                 if let Kind::Directory { tree, .. } = entry.kind {
                     shown.push(b'/');
@@ -128,6 +139,28 @@ impl Writing<'_> {
             ahead.extend(below);
         }
         Ok(())
+    }
+
+    /// Why a file has to be left out. What was begun cannot be taken out of an archive again, so this is found out
+    /// before.
+    fn problem_of(&self, entry: &Entry) -> Result<Option<String>, TransferError> {
+        let Kind::File {
+            content,
+            size,
+            link,
+        } = entry.kind
+        else {
+            return Ok(None);
+        };
+        let is_there = link.is_some_and(|link| self.links.contains_key(&link));
+        if self.on_damage == OnDamage::Stop || is_there {
+            return Ok(None);
+        }
+        match self.trees.check_content(content, size) {
+            Ok(()) => Ok(None),
+            Err(error) if error.is_damage() => Ok(Some(error.to_string())),
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn add(&mut self, name: &[u8], entry: &Entry) -> Result<(), TransferError> {

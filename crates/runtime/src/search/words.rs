@@ -11,6 +11,9 @@ use crate::runtime::{Select, lock};
 use crate::session::Session;
 use crate::{Error, Result};
 
+/// Vaults up to this size are searched also where there is no room for an index.
+const IN_MEMORY_MAX: u64 = 64 << 20;
+
 pub type WordHit = Match;
 
 #[derive(Debug)]
@@ -105,11 +108,27 @@ impl Session {
             }
             searched => searched,
         }
+        .or_else(|error| {
+            let bytes = self.inner.vaults.trees().root(vault.head)?.bytes();
+            match self.is_without_room(&error) && bytes <= IN_MEMORY_MAX {
+                true => self.search_in(WordIndex::in_memory()?, &vault, &query, limit),
+                false => Err(error),
+            }
+        })
     }
 
     fn search_index(&self, vault: &Vault, query: &str, limit: usize) -> Result<WordHits> {
+        self.search_in(self.inner.indexes.open(vault)?, vault, query, limit)
+    }
+
+    fn search_in(
+        &self,
+        mut index: WordIndex,
+        vault: &Vault,
+        query: &str,
+        limit: usize,
+    ) -> Result<WordHits> {
         let trees = self.inner.vaults.trees();
-        let mut index = self.inner.indexes.open(vault)?;
         index.update(trees, vault.head)?;
         Ok(WordHits {
             hits: index.search(trees, query, limit)?,

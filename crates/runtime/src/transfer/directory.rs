@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::TransferError;
 use crate::autorun::{self, Hooks};
-use crate::export::export_new;
+use crate::export::{OnDamage, export_new};
 use crate::gate::Verb;
 use crate::import::{Harvest, Intake, harvest_archive, harvest_open_directory};
 use crate::progress::Watcher;
@@ -104,7 +104,8 @@ impl Session {
         let head = self.head_for(vault, path, Verb::Work)?;
         let directory = self.open_transfer_directory()?;
         let name = directory.new_name(name)?;
-        let runs_by_itself = self.runs_by_itself(head, path, &directory.path.join(name))?;
+        let target = directory.path.join(name);
+        let runs_by_itself = self.runs_by_itself(head, path, (&target, OnDamage::Stop))?;
         autorun::check(&runs_by_itself, Hooks::Refuse)?;
         let trees = self.inner.vaults.trees();
         let to = (&*directory.path, &directory.fd, name);

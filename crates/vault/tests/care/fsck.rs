@@ -7,8 +7,8 @@ use std::time::Duration;
 use avfs_store::rusqlite::{Error as Sql, Transaction};
 use avfs_store::{Durability, ObjectId, Store};
 use avfs_vault::{
-    ContentWriter, Entry, FsckReport, GcMode, GcOptions, JournalCheck, Kind, Meta, RootId, Time,
-    Vaults,
+    ContentWriter, Entry, FsckReport, GcMode, GcOptions, JournalCheck, Keep, Kind, Meta, Rebuilt,
+    RecoveredVault, RootId, Time, Vaults,
 };
 
 use crate::common::{OWNER, add_file, checkpoint, edit_file, head, name, noise, open, publish};
@@ -293,16 +293,130 @@ fn roots_of_a_lost_database_become_versions() {
         let _ = std::fs::remove_file(home.path().join(file));
     }
     assert!(Store::open(home.path()).is_err(), "it does not begin anew");
-    let (store, objects) = Store::rebuild(home.path()).unwrap();
-    assert!(objects >= 10, "{objects}");
-    let vaults = Vaults::open(store).unwrap();
-    let recovered = vaults.recover_roots(OWNER).unwrap();
-    let vault = vaults.get(&recovered.vault.unwrap()).unwrap();
+    let rebuilt = Vaults::rebuild(home.path(), OWNER).unwrap();
+    assert!(rebuilt.objects >= 10, "{rebuilt:?}");
+    assert_eq!(rebuilt.recovered.in_part, None);
+    let recovered = rebuilt.recovered.whole.unwrap();
+    let vaults = Vaults::open(Store::open(home.path()).unwrap()).unwrap();
+    let vault = vaults.get(&recovered.name).unwrap();
     let versions = vaults.versions(vault.id, 100).unwrap();
     for state in &states {
         assert!(versions.iter().any(|version| version.root == *state));
     }
     // All were made at one time here, so which one is the newest cannot be told; each is whole.
     assert!(vaults.fsck().is_clean());
-    assert_eq!(vaults.recover_roots(OWNER).unwrap().roots, 0, "once");
+    let again = vaults.take_in_packs(OWNER).unwrap();
+    assert_eq!(again, Rebuilt::default(), "once");
+}
+
+/// A state of which something is missing is kept apart from those that are whole.
+#[test]
+fn a_lost_database_and_a_damaged_file() {
+    let (home, vaults) = open();
+    let vault = vaults.create(&name("v"), OWNER).unwrap();
+    let whole = add_file(&vaults, &vault, "/f", &noise(1, 2000));
+    let broken = add_file(&vaults, &vault, "/g", &noise(2, 2000));
+    let id = content_of(&vaults, broken, "/g");
+    drop(vaults);
+    damage(home.path(), id);
+    for file in ["store.db", "store.db-wal", "store.db-shm"] {
+        let _ = std::fs::remove_file(home.path().join(file));
+    }
+    let rebuilt = Vaults::rebuild(home.path(), OWNER).unwrap();
+    let vaults = Vaults::open(Store::open(home.path()).unwrap()).unwrap();
+    let head = |recovered: &RecoveredVault| vaults.get(&recovered.name).unwrap().head;
+    assert_eq!(rebuilt.recovered.whole.as_ref().map(head), Some(whole));
+    assert_eq!(rebuilt.recovered.in_part.as_ref().map(head), Some(broken));
+}
+
+/// Vaults come and go while somebody counts them: one that has gone is simply not there.
+#[test]
+fn figures_of_a_home_in_which_vaults_come_and_go() {
+    let (_home, vaults) = open();
+    let vault = vaults.create(&name("v"), OWNER).unwrap();
+    add_file(&vaults, &vault, "/f", &noise(1, 100));
+    let done = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for thread in 0..2 {
+            let (vaults, done) = (&vaults, &done);
+            scope.spawn(move || {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    let fork = name(&format!("fork-{thread}"));
+                    vaults.fork(&name("v"), &fork, OWNER).unwrap();
+                    vaults.delete(&fork, OWNER).unwrap();
+                    let options = GcOptions {
+                        mode: GcMode::Collect,
+                        grace: std::time::Duration::ZERO,
+                        roots: Vec::new(),
+                    };
+                    vaults.gc(&options, OWNER).unwrap();
+                }
+            });
+        }
+        for _ in 0..150 {
+            let usage = vaults.usage(Vec::new()).map(|usage| {
+                assert!(usage.vaults.iter().all(|it| it.damaged.is_none()));
+                assert!(usage.vaults.iter().any(|it| it.vault.id == vault.id));
+            });
+            let pruned = vaults.prune(vault.id, Keep::Newest(1), OWNER);
+            done.store(
+                usage.is_err() || pruned.is_err(),
+                std::sync::atomic::Ordering::Relaxed,
+            );
+            usage.unwrap();
+            pruned.unwrap();
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}
+
+/// Only what hides which other objects are needed holds a collection back.
+#[test]
+fn a_collection_is_held_back_by_what_refers_to_other_objects() {
+    let (home, vaults) = open();
+    let vault = vaults.create(&name("v"), OWNER).unwrap();
+    add_file(&vaults, &vault, "/small", &noise(1, 3000));
+    let root = add_file(&vaults, &vault, "/large", &noise(2, 1_300_000));
+    let small = content_of(&vaults, root, "/small");
+    let list = content_of(&vaults, root, "/large");
+    let collect = |vaults: &Vaults| {
+        let garbage = vaults.create(&name("garbage"), OWNER).unwrap();
+        add_file(
+            vaults,
+            &garbage,
+            "/f",
+            &noise(garbage.created.nanos.into(), 2000),
+        );
+        vaults.delete(&name("garbage"), OWNER).unwrap();
+        let options = GcOptions {
+            mode: GcMode::Collect,
+            grace: Duration::ZERO,
+            roots: Vec::new(),
+        };
+        vaults.gc(&options, OWNER).unwrap()
+    };
+    damage(home.path(), small);
+    let vaults = reopen(home.path(), vaults);
+    let collected = collect(&vaults);
+    assert_eq!(collected.held_back, []);
+    assert!(collected.swept.objects > 0, "{collected:?}");
+
+    damage(home.path(), list);
+    let vaults = reopen(home.path(), vaults);
+    let collected = collect(&vaults);
+    assert_eq!(collected.swept.objects, 0, "{collected:?}");
+    assert_eq!(collected.held_back.len(), 1, "{collected:?}");
+    assert_eq!(collected.held_back[0].object, list);
+    assert_eq!(collected.held_back[0].seen[0].path.to_string(), "/large");
+    assert!(vaults.trees().store().any_damage());
+
+    vaults.delete(&name("v"), OWNER).unwrap();
+    let collected = collect(&vaults);
+    assert_eq!(collected.held_back, []);
+    assert!(collected.swept.objects > 5, "{collected:?}");
+    assert!(
+        !vaults.trees().store().any_damage(),
+        "it went with its vault"
+    );
+    assert!(vaults.fsck().is_clean());
 }

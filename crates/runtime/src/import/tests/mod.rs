@@ -13,7 +13,7 @@ use avfs_vault::{Kind, Root, RootId, Time, Trees, VaultPath};
 use rustix::fs::{AtFlags, CWD, Mode, Timespec, Timestamps, XattrFlags};
 
 use crate::TransferError;
-use crate::export::{ExportReport, Standing, export_directory};
+use crate::export::{ExportReport, ExportTo, OnDamage, Standing, export_directory};
 use crate::import::{
     ImportCache, ImportFilter, ImportReport, Intake, Sieve, harvest_directory, plant,
 };
@@ -81,7 +81,11 @@ impl Scene {
             &self.trees,
             self.root,
             &path,
-            (&to, Standing::Nothing),
+            ExportTo {
+                host_dir: &to,
+                standing: Standing::Nothing,
+                on_damage: OnDamage::Stop,
+            },
             &self.dir.path().join("exports"),
             &Unwatched,
         )

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
 
-use avfs_testkit::{Home, wait_for};
+use avfs_testkit::{Home, process_ends};
 use rustix::process::{Pid, Signal, kill_process};
 
 const AVFS: &str = env!("CARGO_BIN_EXE_avfs");
@@ -196,8 +196,8 @@ fn a_mounted_vault_is_seen_as_it_is_without_scanners() {
         assert!(home.ok(&["ls", "/"]).contains("file"), "{}", home.user());
         // What stands on the lens of a dead keeper cannot be shown any more; what was written is kept.
         home.ok(&["write", "/two", "2"]);
-        Helper::Keeper.kill(&home);
-        assert!(wait_for(SOON, || Helper::Keeper.find(&home).is_none()));
+        let keeper = Helper::Keeper.kill(&home).expect("it is there");
+        assert!(process_ends(keeper, SOON));
         assert!(home.ok(&["ls", "/"]).contains("file"), "{}", home.user());
         assert_eq!(home.ok(&["cat", "/two"]), "2");
         // Only where it still stands.

@@ -197,7 +197,7 @@ fn bad_rules_are_refused_with_the_place_and_the_reason() {
         ("[[rule]\naction = \"deny\"\n", ["vault:1", "expected `]`"]),
         (
             "\n[[rule]]\ncommand = \"ls\"\naction = \"denny\"\n",
-            ["vault:2", "\"denny\" is no action"],
+            ["vault:2", "\"denny\" is not a known action"],
         ),
         (
             "[[rule]]\ncommand = \"ls\"\n",

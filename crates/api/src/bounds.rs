@@ -89,37 +89,9 @@ pub(crate) const THREADS: usize = {
     sum
 };
 
-/// The most bytes that a request for this operation may have in JSON.
-pub fn body_max(operation: &str) -> usize {
-    match operation {
-        "exec" | "job_start" | "policy_explain" => COMMAND_BODY_MAX,
-        _ => BODY_MAX,
-    }
-}
-
-/// What an operation takes a place in. What is not named takes next to no time.
-pub fn lane_of(operation: &str) -> LaneBound {
-    match operation {
-        "daemon" | "daemon_stop" | "exec_cancel" | "exec_resize" | "job_kill" | "job_resize" => {
-            CONTROL
-        }
-        "cat" | "ls" | "output" | "job_poll" | "job_list" | "log" | "vault_log" | "journal"
-        | "policy_list" | "approval_list" | "vault_list" | "checkpoint_list" => CONTENT,
-        "tree" | "find" | "grep" | "search" | "diff" | "edit" | "chmod" | "cp" | "tag_list_all"
-        | "tag_delete" | "tag_rename" | "approval_show" | "commit" | "stats" | "journal_verify"
-        | "fsck" | "gc" | "maintain" | "prune" => WALK,
-        "read_content" | "write_content" | "archive_read" | "archive_write" => STREAM,
-        "job_wait" | "job_logs" => WAIT,
-        "exec" | "job_start" | "import" | "export" | "export_archive" | "export_changes"
-        | "mount" | "unmount" => RUN,
-        _ => SHORT,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::OPERATIONS;
 
     #[test]
     fn no_client_can_take_every_place() {
@@ -131,17 +103,5 @@ mod tests {
         }
         const { assert!(CONNECTIONS_OF_ONE_MAX < CONNECTIONS_MAX) };
         const { assert!(COMMAND_BODY_MAX < BODIES_MAX) };
-    }
-
-    #[test]
-    fn every_named_operation_exists() {
-        let source = include_str!("bounds.rs");
-        let function = source.split("pub fn lane_of").nth(1).unwrap();
-        let function = function.split("mod tests").next().unwrap();
-        let names: Vec<&str> = function.split('"').skip(1).step_by(2).collect();
-        assert!(names.len() > 30);
-        for name in names {
-            assert!(OPERATIONS.iter().any(|line| line.name == name), "{name}");
-        }
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::bounds::THREADS;
 use crate::error::{Error, Result, is_full};
-use crate::http::{App, router};
+use crate::http::router;
+use crate::ops::app::App;
 use crate::place::Place;
 use crate::serving;
 use avfs_runtime::{Config, ErrorKind, HostFacts, IfLost, Runtime};

@@ -16,7 +16,7 @@ pub enum Error {
     NoDaemon { socket: PathBuf },
     #[error("the daemon did not answer: {what}")]
     Broken { what: String },
-    /// The same, and it surely did nothing, or nothing that counts: it can be asked again.
+    /// It did not answer, and surely did nothing, or nothing that counts: it can be asked again.
     #[error("the daemon did not answer: {what}")]
     Unheard { what: String },
     #[error("the daemon's answer makes no sense: {what}")]

@@ -1,8 +1,8 @@
 //! Everything with a wire: wire types, HTTP and SSE, the daemon and its client.
 //!
-//! A request walks `client` → socket → `http` → `avfs_runtime` and back. [`wire`] is the list of
-//! operations and says what each one takes and gives; `http` turns it into runtime calls, each on
-//! a thread that may block; [`daemon`] owns the socket; [`start`] brings a daemon up when a
+//! A request goes `client` → socket → `http` → `ops` → `avfs_runtime` and back. [`table`] has a row for every operation,
+//! from which all else is made; [`wire`] says what each takes and gives; `http` makes routes of the rows; `ops` does what
+//! is asked, behind one gate, on threads that may block; [`daemon`] owns the socket; [`start`] brings a daemon up when a
 //! client finds none. Async stops here.
 
 pub mod bounds;
@@ -12,9 +12,11 @@ mod error;
 mod heard;
 mod http;
 mod interrupt;
+mod ops;
 pub mod place;
 mod serving;
 pub mod start;
+pub mod table;
 pub mod wire;
 
 pub use client::Client;

@@ -75,7 +75,7 @@ impl Place {
             .join(identity.to_string())
     }
 
-    /// The same place for a client that gives up the owner's class, or says what it is called.
+    /// This place for a client that gives up the owner's class, or says what it is called.
     pub fn as_caller(self, class: Class, name: Option<PrincipalName>) -> Place {
         Place {
             class,

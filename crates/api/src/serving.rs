@@ -4,7 +4,7 @@ use crate::bounds::{CONNECTIONS_MAX, CONNECTIONS_OF_ONE_MAX, HEAD_MAX, HEAD_TIME
 use crate::daemon::OwnUser;
 use crate::error::{Error, Result};
 use crate::heard::Heard;
-use crate::http::Peer;
+use crate::ops::caller::Peer;
 use axum::Router;
 use axum::extract::ConnectInfo;
 use hyper::Request;

@@ -33,7 +33,7 @@ pub use mounts::{DoctorArgs, MountArgs, MountDriverName, UnmountArgs};
 pub use paths::{CatArgs, ChmodArgs, CpArgs, EditArgs, LnArgs, TouchArgs, TreeArgs, WriteArgs};
 pub use policy::{LevelName, PolicyVerb, QuestionArgs};
 pub use search::{FindArgs, GrepArgs, SearchArgs};
-pub use transfer::{ExportArgs, ImportArgs};
+pub use transfer::{ExportArgs, ImportArgs, TransferVerb};
 pub use vaults::{CheckpointVerb, VaultVerb};
 pub use versions::{CheckoutArgs, DiffArgs, LogArgs, RevertArgs};
 
@@ -114,6 +114,9 @@ pub enum Verb {
     Import(ImportArgs),
     /// Copy a directory of the vault to this machine, or bring back what changed
     Export(ExportArgs),
+    /// Bring things in and out by the one directory of this machine that agents may name
+    #[command(subcommand)]
+    Transfer(TransferVerb),
     /// Name a state of the vault and go back to it
     #[command(subcommand, alias = "snapshot")]
     Checkpoint(CheckpointVerb),
@@ -418,6 +421,10 @@ mod tests {
         ("export_changes", "export --changed-only . --dry-run"),
         ("archive_write", "import - /workspace"),
         ("archive_read", "export /workspace --tar -"),
+        ("transfer_in", "transfer in data.tar /data --gitignore"),
+        ("transfer_out", "transfer out /workspace report-1"),
+        ("transfer", "transfer show"),
+        ("transfer_set", "transfer set d"),
         ("checkpoint_save", "checkpoint save c"),
         ("checkpoint_list", "snapshot list"),
         ("checkpoint_info", "checkpoint info c"),
@@ -473,7 +480,7 @@ mod tests {
     fn every_operation_can_be_asked_for() {
         // Cancelling is asked for with Ctrl-C, another size of the terminal by having one.
         let wordless = ["exec_cancel", "exec_resize"];
-        let listed = avfs_api::wire::OPERATIONS.iter().map(|line| line.name);
+        let listed = avfs_api::table::OPERATIONS.iter().map(|row| row.name);
         let listed: Vec<&str> = listed.filter(|name| !wordless.contains(name)).collect();
         let spoken: Vec<&str> = WORDS.iter().map(|(name, _)| *name).collect();
         assert_eq!(spoken, listed);

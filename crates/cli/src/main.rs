@@ -40,8 +40,13 @@ fn main() -> ExitCode {
 }
 
 fn print_reference() -> ExitCode {
-    let output = Output::new(std::env::args_os().any(|word| word == "--json"));
-    match commands::docs::run(output) {
+    let says = |word: &str| std::env::args_os().any(|it| it == word);
+    let output = Output::new(says("--json"));
+    let done = match says("http") {
+        true => output::raw(avfs_api::table::reference().as_bytes()),
+        false => commands::docs::run(output),
+    };
+    match done {
         Ok(()) => ExitCode::from(exit::OK),
         Err(error) => {
             output.error(&error);

@@ -65,6 +65,7 @@ const PER_STRING: usize = 1 + size_of::<usize>();
 
 /// Refuses a command that no kernel would start, before anything is made of it.
 pub(crate) fn check_command(command: &ExecCommand, env: &[(Vec<u8>, Vec<u8>)]) -> Result<()> {
+    check_strings(command, env)?;
     let words: Vec<usize> = match command {
         ExecCommand::Argv(argv) => argv.iter().map(Vec::len).collect(),
         ExecCommand::Shell(text) => vec![text.len()],
@@ -90,6 +91,30 @@ pub(crate) fn check_command(command: &ExecCommand, env: &[(Vec<u8>, Vec<u8>)]) -
             ),
         }),
         false => Ok(()),
+    }
+}
+
+/// Refuses what no program can be given: strings end at their first NUL, names of variables at `=`.
+fn check_strings(command: &ExecCommand, env: &[(Vec<u8>, Vec<u8>)]) -> Result<()> {
+    let holds_nul = match command {
+        ExecCommand::Argv(argv) => argv.iter().any(|word| word.contains(&0)),
+        ExecCommand::Shell(text) => text.contains('\0'),
+    };
+    if holds_nul {
+        return Err(Error::Invalid {
+            what: "command",
+            reason: "it cannot hold a NUL byte".into(),
+        });
+    }
+    let is_wrong = |(name, value): &&(Vec<u8>, Vec<u8>)| {
+        name.is_empty() || name.iter().any(|byte| b"=\0".contains(byte)) || value.contains(&0)
+    };
+    match env.iter().find(is_wrong) {
+        None => Ok(()),
+        Some((name, _)) => Err(Error::Invalid {
+            what: "environment",
+            reason: format!("{:?} cannot be a variable", String::from_utf8_lossy(name)),
+        }),
     }
 }
 
@@ -139,6 +164,30 @@ mod tests {
         let variable = (b"A".to_vec(), vec![b'a'; ARGUMENT_MAX - 1]);
         let plain = ExecCommand::Shell("true".into());
         assert!(check_command(&plain, &[variable]).is_err());
+    }
+
+    #[test]
+    fn no_program_is_given_what_it_cannot_be_given() {
+        let argv = ExecCommand::Argv(vec![b"a\0b".to_vec()]);
+        let shell = ExecCommand::Shell("a\0b".into());
+        for command in [argv, shell] {
+            let error = check_command(&command, &[]).unwrap_err().to_string();
+            assert!(error.contains("NUL"), "{error}");
+        }
+        let plain = ExecCommand::Shell("true".into());
+        let with =
+            |name: &[u8], value: &[u8]| check_command(&plain, &[(name.to_vec(), value.to_vec())]);
+        assert!(with(b"A", b"b=c").is_ok());
+        for (name, value) in [
+            (&b"A=B"[..], &b"c"[..]),
+            (b"", b"c"),
+            (b"A\0", b"c"),
+            (b"A", b"c\0"),
+        ] {
+            assert!(with(name, value).is_err(), "{name:?}={value:?}");
+        }
+        let error = with(b"A=B", b"").unwrap_err().to_string();
+        assert!(error.contains("A=B"), "{error}");
     }
 
     #[test]

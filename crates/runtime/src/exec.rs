@@ -76,7 +76,10 @@ impl Session {
         })
     }
 
-    fn resolve(&self, request: ExecRequest) -> Result<Resolved> {
+    fn resolve(&self, mut request: ExecRequest) -> Result<Resolved> {
+        if request.terminal.is_some() {
+            request.options.take_time();
+        }
         let vault = self.vault(&request.vault, Verb::Work)?;
         let settings = self.settings_of(&vault)?;
         request.options.check(self.principal(), &settings)?;

@@ -8,6 +8,7 @@ mod merge;
 mod sparse;
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
@@ -16,7 +17,9 @@ use std::path::{Path, PathBuf};
 use avfs_vault::{
     Content, Entry, Kind, LinkId, Meta, Piece, Readable, RootId, Time, TreeId, Trees, VaultPath,
 };
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags, Timespec, Timestamps, XattrFlags};
+use rustix::fs::{
+    AtFlags, CWD, Mode, OFlags, RenameFlags, ResolveFlags, Timespec, Timestamps, XattrFlags,
+};
 use rustix::io::Errno;
 
 pub(crate) use archive::{archive_to_file, write_archive};
@@ -83,26 +86,14 @@ pub fn export_directory(
     notes: &Path,
     watcher: &dyn Watcher,
 ) -> Result<ExportReport, TransferError> {
-    let (path, entry) = trees.resolve(root, path)?;
-    let Kind::Directory { tree, files, bytes } = entry.kind else {
-        return Err(avfs_vault::Error::NotADirectory { path }.into());
-    };
     let host_dir = to.host_dir;
     let standing = match check_target(host_dir) {
         Err(TransferError::NotEmpty { .. }) if to.standing == Standing::Replaced => to.standing,
         checked => checked.map(|()| Standing::Nothing)?,
     };
-    // What is half done shall not stand where the whole is expected.
     let beside = host_dir.parent().unwrap_or(Path::new("/"));
-    let aside = Aside::make(notes, beside, AsideKind::Directory)?;
-    let top = open_directory(&aside.fd, ".", OFlags::NOFOLLOW);
-    let tally = Tally::new(watcher, (Some(files), Some(bytes)));
-    let export = Export {
-        on_damage: to.on_damage,
-        ..Export::new(trees, &aside.path, tally)
-    };
-    let top = top.map_err(TransferError::host("open", &aside.path))?;
-    let report = export.run(top, tree, &entry.meta)?;
+    let from = (root, path, to.on_damage);
+    let (aside, report) = fill_aside(trees, from, beside, notes, watcher)?;
     match standing {
         Standing::Nothing => take_place_of(&aside, host_dir)?,
         Standing::Replaced => {
@@ -111,6 +102,52 @@ pub fn export_directory(
         }
     }
     Ok(report)
+}
+
+/// Copies the directory at `path` to a new name in a directory of the host that is open: where `dir` leads by now does
+/// not matter.
+pub fn export_new(
+    trees: &Trees,
+    root: RootId,
+    path: &VaultPath,
+    (dir, fd, name): (&Path, &OwnedFd, &OsStr),
+    notes: &Path,
+    watcher: &dyn Watcher,
+) -> Result<ExportReport, TransferError> {
+    let from = (root, path, OnDamage::Stop);
+    let (aside, report) = fill_aside(trees, from, dir, notes, watcher)?;
+    let flags = RenameFlags::NOREPLACE;
+    let renamed = rustix::fs::renameat_with(fd, &*aside.name, fd, name, flags);
+    renamed.map_err(|errno| match errno {
+        Errno::EXIST => TransferError::Exists { path: name.into() },
+        errno => TransferError::host("make", name)(errno),
+    })?;
+    Ok(report)
+}
+
+/// Copies the directory at `path` to a directory of its own in `beside`: what is half done shall not stand where the
+/// whole is expected.
+fn fill_aside(
+    trees: &Trees,
+    (root, path, on_damage): (RootId, &VaultPath, OnDamage),
+    beside: &Path,
+    notes: &Path,
+    watcher: &dyn Watcher,
+) -> Result<(Aside, ExportReport), TransferError> {
+    let (path, entry) = trees.resolve(root, path)?;
+    let Kind::Directory { tree, files, bytes } = entry.kind else {
+        return Err(avfs_vault::Error::NotADirectory { path }.into());
+    };
+    let aside = Aside::make(notes, beside, AsideKind::Directory)?;
+    let top = open_directory(&aside.fd, ".", OFlags::NOFOLLOW);
+    let tally = Tally::new(watcher, (Some(files), Some(bytes)));
+    let export = Export {
+        on_damage,
+        ..Export::new(trees, &aside.path, tally)
+    };
+    let top = top.map_err(TransferError::host("open", &aside.path))?;
+    let report = export.run(top, tree, &entry.meta)?;
+    Ok((aside, report))
 }
 
 /// A directory can be renamed over an empty one.

@@ -15,6 +15,7 @@ mod tests;
 mod walk;
 
 use std::collections::HashMap;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use avfs_vault::{Edit, Entry, Kind, LinkId, Meta, Time, Trees, VaultPath, XattrMap};
@@ -145,6 +146,15 @@ pub(crate) fn harvest_directory(
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = rustix::fs::open(host_dir, flags, Mode::empty());
     let top = opened.map_err(TransferError::host("open", host_dir))?;
+    harvest_open_directory(intake, top, host_dir)
+}
+
+/// As [`harvest_directory`], for a directory that is open already and is shown as `host_dir`.
+pub(crate) fn harvest_open_directory(
+    intake: &Intake<'_>,
+    top: OwnedFd,
+    host_dir: &Path,
+) -> Result<Harvest, TransferError> {
     let stat = rustix::fs::fstat(&top).map_err(TransferError::host("read", host_dir))?;
     let xattrs = user_xattrs(&top).map_err(TransferError::host("read", host_dir))?;
     let mut harvest = Walk::new(intake).run(top)?;

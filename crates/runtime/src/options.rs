@@ -295,6 +295,13 @@ impl Terms {
 }
 
 impl ExecOptions {
+    /// Lifts the limit on time that holds when nobody names one: for who sits at a terminal, and for jobs.
+    pub(crate) fn take_time(&mut self) {
+        if self.timeout == Timeout::Unsaid {
+            self.timeout = Timeout::Open;
+        }
+    }
+
     /// The limits that the caller chose, by number or by profile.
     pub(crate) fn asked_limits(&self) -> Limits {
         let named = self.profile.map(Profile::limits).unwrap_or_default();

@@ -1,5 +1,6 @@
 //! In and out: host directories, archives and git revisions into a vault, and out of it again.
 
+mod directory;
 mod error;
 
 use std::fs::File;
@@ -49,6 +50,8 @@ pub enum ImportFrom<'a> {
     },
     /// A tar archive as it arrives.
     Stream(&'a mut dyn Read),
+    /// What has this name in the transfer directory: a directory, or a tar archive.
+    Transfer { name: Vec<u8> },
 }
 
 #[derive(Debug, Clone)]
@@ -62,15 +65,16 @@ impl Session {
     pub fn import(&self, mut import: Import<'_>, watcher: &dyn Watcher) -> Result<Imported> {
         let verb = match import.from {
             ImportFrom::Host(_) | ImportFrom::Revision { .. } => Verb::Govern,
-            ImportFrom::Stream(_) => Verb::Work,
+            ImportFrom::Stream(_) | ImportFrom::Transfer { .. } => Verb::Work,
         };
+        let is_transfer = matches!(import.from, ImportFrom::Transfer { .. });
         let vault = self.vault(&import.vault, verb)?;
         self.inner.host.check_own(&import.at)?;
         // Reading may take long; what forbids the import is better said before.
         self.slot(vault.id)
             .current(self, |vault| self.check_place(&vault, &import.at))?;
         let Some(host_dir) = source_directory(&import.from)? else {
-            if import.filter.gitignores == Gitignores::Heeded {
+            if import.filter.gitignores == Gitignores::Heeded && !is_transfer {
                 return Err(Error::Invalid {
                     what: "option",
                     reason: "only directories have .gitignore files to heed".into(),
@@ -118,7 +122,9 @@ impl Session {
             trees,
             at: &at,
             owner: (STORED_OWNER.uid, STORED_OWNER.gid),
-            sieve: Sieve::new(&import.filter)?.without(aside::noted(&self.inner.config.home)),
+            sieve: Sieve::new(&import.filter)?
+                .without(aside::noted(&self.inner.config.home))
+                .alone(matches!(import.from, ImportFrom::Transfer { .. })),
             cache,
             tally: Tally::new(watcher, (None, None)),
             admits: &|path, size| self.inner.vaults.check_size(vault, path, size),
@@ -193,6 +199,7 @@ impl Session {
                 revision,
             } => harvest_revision(intake, &self.inner.config.host, repository, revision),
             ImportFrom::Stream(stream) => harvest_archive(intake, *stream, "the archive"),
+            ImportFrom::Transfer { name } => self.harvest_transfer(intake, name),
             ImportFrom::Host(path) if path.is_dir() => harvest_directory(intake, path),
             ImportFrom::Host(path) => {
                 let opened = File::open(&*path).map_err(failed("open", path))?;
@@ -328,7 +335,7 @@ fn source_directory(from: &ImportFrom<'_>) -> Result<Option<PathBuf>> {
     let (path, wants_directory) = match from {
         ImportFrom::Host(path) => (path, false),
         ImportFrom::Revision { repository, .. } => (repository, true),
-        ImportFrom::Stream(_) => return Ok(None),
+        ImportFrom::Stream(_) | ImportFrom::Transfer { .. } => return Ok(None),
     };
     let real = path.canonicalize().map_err(failed("open", path))?;
     let kind = real.metadata().map_err(failed("open", path))?.file_type();
@@ -348,6 +355,12 @@ fn describe(from: &ImportFrom<'_>) -> String {
             revision,
         } => format!("{} at {revision}", repository.display()),
         ImportFrom::Stream(_) => "a stream".into(),
+        ImportFrom::Transfer { name } => {
+            format!(
+                "{} of the transfer directory",
+                String::from_utf8_lossy(name)
+            )
+        }
     }
 }
 

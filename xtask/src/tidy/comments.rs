@@ -6,9 +6,8 @@ use std::path::Path;
 const OPENING: &str = "The same";
 
 /// Doc comments that still begin so, by crate. A number may only fall, and a crate without a row has none.
-const BUDGETS: [(&str, usize); 9] = [
+const BUDGETS: [(&str, usize); 8] = [
     ("benches", 1),
-    ("crates/api", 5),
     ("crates/cli", 11),
     ("crates/fuse", 1),
     ("crates/runtime", 20),

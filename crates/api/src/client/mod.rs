@@ -1,7 +1,6 @@
 //! The thin typed client of the daemon: HTTP over its socket, from code that is not async.
 
 mod jobs;
-mod query;
 mod sse;
 mod streams;
 mod window;
@@ -9,10 +8,11 @@ mod window;
 use crate::error::{Error, Result};
 use crate::interrupt::{Interrupt, Interrupts};
 use crate::place::Place;
+use crate::table::Method;
 use crate::wire::{
     CLASS_HEADER, CallId, Daemon, DaemonState, Envelope, Exec, ExecCancel, ExecEvent, ExecInput,
-    ExecResize, Method, NAME_HEADER, Operation, Problem, RETRIED_HEADER, RetriedWord,
-    UNCOMMITTED_HEADER, VERSION, VERSION_HEADER, retried_in,
+    ExecResize, NAME_HEADER, Operation, Problem, RETRIED_HEADER, RetriedWord, UNCOMMITTED_HEADER,
+    VERSION, VERSION_HEADER, retried_in,
 };
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
@@ -21,6 +21,7 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderValue};
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 use sse::Parser;
 use std::io::ErrorKind;
@@ -124,7 +125,7 @@ impl Client {
         self.exec_with_input(vault, request, &mut Hands::default(), on_event)
     }
 
-    /// The same, for a request whose input is live, or that is to run at a terminal.
+    /// Runs a command whose input is live, or that is at a terminal; as [`Client::exec`] otherwise.
     pub fn exec_with_input(
         &mut self,
         vault: &str,
@@ -323,19 +324,16 @@ fn http_request<O: Operation>(
     accept: &str,
     stream: Option<Body>,
 ) -> Result<Request<Body>> {
-    let mut address = O::ROUTE.replace("{vault}", &query::escape(vault));
+    let mut address = O::ROUTE.replace("{vault}", &segment(vault));
     let (method, body) = match O::METHOD {
-        Method::Get => {
-            address.push_str(&query::query(request)?);
-            (hyper::Method::GET, Bytes::new())
-        }
-        Method::Put => {
-            address.push_str(&query::query(request)?);
-            (hyper::Method::PUT, Bytes::new())
-        }
+        Method::Get => (hyper::Method::GET, Bytes::new()),
+        Method::Put => (hyper::Method::PUT, Bytes::new()),
         Method::Post => (hyper::Method::POST, json_body(request)?),
         Method::Delete => (hyper::Method::DELETE, json_body(request)?),
     };
+    if matches!(O::METHOD, Method::Get | Method::Put) {
+        address.push_str(&query(request)?);
+    }
     Request::builder()
         .method(method)
         .uri(address)
@@ -347,6 +345,30 @@ fn http_request<O: Operation>(
         .map_err(|error| Error::Nonsense {
             what: error.to_string(),
         })
+}
+
+/// What may stand in an address between two slashes as it is.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~')
+    .remove(b'@');
+
+/// One part of an address, which no character of it can leave.
+fn segment(text: &str) -> String {
+    utf8_percent_encode(text, PLAIN).to_string()
+}
+
+/// The fields of a flat request as `?name=value&…`, or nothing when it has none.
+fn query(request: &impl serde::Serialize) -> Result<String> {
+    let fields = serde_urlencoded::to_string(request).map_err(|error| Error::Nonsense {
+        what: error.to_string(),
+    })?;
+    match fields.is_empty() {
+        true => Ok(fields),
+        false => Ok(format!("?{fields}")),
+    }
 }
 
 fn whole(bytes: Bytes) -> Body {
@@ -386,5 +408,34 @@ fn unsent(error: hyper::Error) -> Error {
 fn broken(error: hyper::Error) -> Error {
     Error::Broken {
         what: error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{Diff, VaultList};
+
+    #[test]
+    fn fields_become_a_query() {
+        let diff = Diff {
+            from: "vault:a b&c".into(),
+            to: "HEAD".into(),
+            patch: true,
+            ..Diff::default()
+        };
+        let text = query(&diff).unwrap();
+        let text = text.strip_prefix('?').unwrap();
+        assert!(!text.contains([' ', ':', '#']), "{text}");
+        let back: Diff = serde_urlencoded::from_str(text).unwrap();
+        let fields = |diff: &Diff| serde_json::to_value(diff).unwrap();
+        assert_eq!(fields(&back), fields(&diff));
+        assert_eq!(query(&VaultList {}).unwrap(), "");
+    }
+
+    #[test]
+    fn a_name_cannot_leave_its_place() {
+        assert_eq!(segment("../x?y#z"), "..%2Fx%3Fy%23z");
+        assert_eq!(segment("@current"), "@current");
     }
 }

@@ -29,7 +29,7 @@ impl Resizes {
         })))
     }
 
-    /// The same, as soon as there is somebody to be told.
+    /// The next size, as soon as there is a call that can be told it.
     pub async fn next_for<T>(&mut self, call: Option<T>) -> (T, (u16, u16)) {
         match call {
             Some(call) => (call, self.next().await),

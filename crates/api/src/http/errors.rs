@@ -1,153 +1,22 @@
-//! Errors as problem+json: one table from kind to status.
+//! Failures as answers: problem+json.
 
-use crate::wire::{Problem, VERSION};
-use avfs_runtime::{ErrorKind, Runtime};
+use crate::ops::failure::Failure;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use std::path::Path;
 
 /// The media type of RFC 9457.
 const MEDIA_TYPE: &str = "application/problem+json";
 
-/// Why a request was not answered as asked.
-#[derive(Debug)]
-pub(crate) struct Failure(Box<Problem>, Figures);
-
-/// Whether a failure says all that there is to say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Figures {
-    Told,
-    /// The disk is full, and how much is missing is not said.
-    Missing,
-}
-
-impl Failure {
-    pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Failure {
-        Failure::with_status(status(kind), kind, detail)
-    }
-
-    pub fn invalid(detail: impl Into<String>) -> Failure {
-        Failure::new(ErrorKind::Invalid, detail)
-    }
-
-    /// The code that should have answered broke down; the daemon goes on.
-    pub fn panicked(log: &Path) -> Failure {
-        let failure = Failure::new(ErrorKind::Bug, "the daemon panicked over this request");
-        failure.hint(format!("see {}, and report it", log.display()))
-    }
-
-    /// The client is of another version than this daemon.
-    pub fn other_version(client: &str) -> Failure {
-        Failure::with_status(
-            StatusCode::UPGRADE_REQUIRED,
-            ErrorKind::Conflict,
-            format!("the daemon is version {VERSION}, the client is {client}"),
-        )
-    }
-
-    /// The home is not where it was: whatever was done now would be done to another.
-    pub fn home_lost(home: &Path) -> Failure {
-        let error = crate::Error::HomeLost { home: home.into() };
-        let mut failure = Failure::new(error.kind(), error.to_string());
-        failure.0.hint = error.hint();
-        failure
-    }
-
-    /// The request is larger than any of its kind may be.
-    pub fn too_large(operation: &str, most: usize) -> Failure {
-        let what = format!("a request for {operation} has at most {most} bytes");
-        Failure::with_status(StatusCode::PAYLOAD_TOO_LARGE, ErrorKind::Invalid, what).hint(
-            "content of any size is sent as a stream: `avfs write --from-file`, `--stdin-file`",
-        )
-    }
-
-    fn with_status(status: StatusCode, kind: ErrorKind, detail: impl Into<String>) -> Failure {
-        let problem = Box::new(Problem {
-            about: "about:blank".into(),
-            title: status.canonical_reason().unwrap_or("Error").into(),
-            status: status.as_u16(),
-            kind: kind.as_str().into(),
-            detail: detail.into(),
-            hint: None,
-            path: None,
-        });
-        Failure(problem, Figures::Told)
-    }
-
-    /// Says how much room is missing, where that is the matter.
-    pub fn with_figures(mut self, runtime: &Runtime) -> Failure {
-        if self.1 == Figures::Missing {
-            self.0.detail = format!("{} ({})", runtime.shortage(), self.0.detail);
-            self.1 = Figures::Told;
-        }
-        self
-    }
-
-    pub fn hint(mut self, hint: impl Into<String>) -> Failure {
-        self.0.hint = Some(hint.into());
-        self
-    }
-
-    /// Names the vault path the request was about.
-    pub fn at(mut self, path: &str) -> Failure {
-        self.0.path = Some(path.to_owned());
-        self
-    }
-
-    pub fn problem(&self) -> &Problem {
-        &self.0
-    }
-}
-
-/// What each kind of error is in HTTP.
-fn status(kind: ErrorKind) -> StatusCode {
-    match kind {
-        ErrorKind::NotFound => StatusCode::NOT_FOUND,
-        ErrorKind::AlreadyExists | ErrorKind::Conflict => StatusCode::CONFLICT,
-        ErrorKind::Invalid => StatusCode::BAD_REQUEST,
-        ErrorKind::Denied | ErrorKind::NeedsApproval => StatusCode::FORBIDDEN,
-        ErrorKind::Quota => StatusCode::INSUFFICIENT_STORAGE,
-        ErrorKind::TimedOut => StatusCode::GATEWAY_TIMEOUT,
-        ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
-        ErrorKind::Corrupt | ErrorKind::Bug => StatusCode::INTERNAL_SERVER_ERROR,
-    }
-}
-
-impl From<avfs_runtime::Error> for Failure {
-    fn from(mut error: avfs_runtime::Error) -> Failure {
-        let mut failure = Failure::new(error.kind(), error.to_string());
-        failure.0.hint = error.hint();
-        if error.lacks_figures() {
-            failure.1 = Figures::Missing;
-        }
-        failure
-    }
-}
-
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        let status =
-            StatusCode::from_u16(self.0.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let body = serde_json::to_vec(&self.0).expect("a problem is plain text and numbers");
+        let status = StatusCode::from_u16(self.problem().status)
+            .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let body = serde_json::to_vec(self.problem()).expect("a problem is plain text and numbers");
         let mut answer = (status, [(header::CONTENT_TYPE, MEDIA_TYPE)], body).into_response();
         if status == StatusCode::SERVICE_UNAVAILABLE {
             let soon = header::HeaderValue::from_static("1");
             answer.headers_mut().insert(header::RETRY_AFTER, soon);
         }
         answer
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_kind_is_an_error_status() {
-        for kind in ErrorKind::ALL {
-            let failure = Failure::new(kind, "x");
-            assert!(failure.0.status >= 400, "{}", kind.as_str());
-            assert_eq!(ErrorKind::parse(&failure.0.kind), Some(kind));
-        }
     }
 }

@@ -1,8 +1,10 @@
 //! Answers that say what was tried again for them.
 
-use super::bodies::{Bodies, Written};
-use super::errors::Failure;
-use crate::wire::{RETRIED_HEADER, RetriedWord};
+use super::bodies;
+use crate::ops::erased::Answer;
+use crate::ops::failure::Failure;
+use crate::ops::memory::Bodies;
+use crate::wire::RETRIED_HEADER;
 use avfs_runtime::{Retried, noting};
 use axum::http::HeaderValue;
 use axum::response::{IntoResponse, Response};
@@ -21,10 +23,10 @@ impl<T> Noted<T> {
     }
 }
 
-impl Noted<Result<Written, Failure>> {
+impl Noted<Result<Answer, Failure>> {
     pub async fn send(self, bodies: &Bodies) -> Response {
         let response = match self.done {
-            Ok(written) => written.send(bodies).await.into_response(),
+            Ok(answer) => bodies::send(answer, bodies).await.into_response(),
             Err(failure) => failure.into_response(),
         };
         with_header(response, &self.retried)
@@ -40,16 +42,4 @@ pub(crate) fn with_header(mut response: Response, retried: &[Retried]) -> Respon
         response.headers_mut().insert(RETRIED_HEADER, words);
     }
     response
-}
-
-/// The wire's words for it.
-pub(crate) fn words(retried: Vec<Retried>) -> Vec<RetriedWord> {
-    let word = |what| match what {
-        Retried::Keeper => RetriedWord::Keeper,
-        Retried::Sandbox => RetriedWord::Sandbox,
-        Retried::Scanner => RetriedWord::Scanner,
-        Retried::Sweeper => RetriedWord::Sweeper,
-        Retried::Writer => RetriedWord::Writer,
-    };
-    retried.into_iter().map(word).collect()
 }

@@ -1,112 +1,63 @@
-//! From an operation of the wire's table to a route: parsing, admission, and the thread it runs on.
+//! A row of the table as a route: whatever the shape of its handler, a request passes the guard and the gate, waits for
+//! its turn, and is done on a thread that may block.
 
-use super::App;
-use super::app::AtWork;
-use super::bodies;
-use super::caller::{Ask, Caller, admit};
-use super::errors::Failure;
 use super::retried::Noted;
 use super::uncommitted::note_uncommitted;
-use crate::bounds::lane_of;
-use crate::wire::{CURRENT, Method, Operation, only_reads};
-use avfs_runtime::{ErrorKind, Running, Select};
+use super::watch::{Gone, Here};
+use super::{bodies, events, guard, streams, watch};
+use crate::bounds::LaneBound;
+use crate::ops::app::{App, AtWork};
+use crate::ops::caller::{Ask, Caller, may_ask};
+use crate::ops::erased::{self, Answer, Erased, Serve};
+use crate::ops::failure::Failure;
+use crate::ops::{lanes, parse_vault};
+use crate::table::Method;
+use avfs_runtime::{ErrorKind, Select};
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Path, Query, Request, State};
-use axum::http::Uri;
+use axum::extract::{RawPathParams, Request, State};
+use axum::http::header;
+use axum::http::request::Parts;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, delete, get, post, put};
-use serde::de::DeserializeOwned;
+use axum::routing::{MethodFilter, on};
 use std::sync::Arc;
 
-/// What a handler gives back.
-pub(crate) type Reply<O> = Result<<O as Operation>::Response, Failure>;
-
-/// Routes as they are gathered.
-pub(crate) struct Routes {
-    all: Vec<Route>,
+/// Every row as a route.
+pub(crate) fn router(app: Arc<App>) -> Router {
+    let refused = || async { Failure::new(ErrorKind::Invalid, "no such method here") };
+    let lost = || async { Failure::new(ErrorKind::NotFound, "no such address") };
+    let mut router = Router::new();
+    for operation in erased::all() {
+        router = add(router, operation, &app);
+    }
+    router
+        .method_not_allowed_fallback(refused)
+        .fallback(lost)
+        .layer(from_fn_with_state(Arc::clone(&app), note_uncommitted))
+        .layer(from_fn_with_state(Arc::clone(&app), at_home))
+        .with_state(app)
 }
 
-struct Route {
-    name: &'static str,
-    address: &'static str,
-    handler: MethodRouter<Arc<App>>,
-}
-
-impl Routes {
-    pub fn new() -> Routes {
-        Routes { all: Vec::new() }
-    }
-
-    /// An operation that concerns no single vault.
-    pub fn plain<O: Operation>(self, serve: fn(&Ask, O) -> Reply<O>) -> Routes {
-        let handler = move |State(app): State<Arc<App>>, request: Request| async move {
-            answer::<O, _>(app, request, serve).await
-        };
-        self.add::<O>(by_method::<O, _, _>(handler))
-    }
-
-    /// An operation on the vault named in the address.
-    pub fn on_vault<O: Operation>(self, serve: fn(&Ask, Select, O) -> Reply<O>) -> Routes {
-        let handler = move |State(app): State<Arc<App>>,
-                            Path(vault): Path<String>,
-                            request: Request| async move {
-            let select = parse_vault(&vault)?;
-            answer::<O, _>(app, request, move |ask, request| {
-                serve(ask, select, request)
-            })
-            .await
-        };
-        self.add::<O>(by_method::<O, _, _>(handler))
-    }
-
-    /// An operation with a handler of its own.
-    pub fn add<O: Operation>(mut self, handler: MethodRouter<Arc<App>>) -> Routes {
-        self.all.push(Route {
-            name: O::NAME,
-            address: O::ROUTE,
-            handler,
-        });
-        self
-    }
-
-    #[cfg(test)]
-    pub fn names(&self) -> Vec<&'static str> {
-        self.all.iter().map(|route| route.name).collect()
-    }
-
-    pub fn into_router(self, app: Arc<App>) -> Router {
-        let refused = || async { Failure::new(ErrorKind::Invalid, "no such method here") };
-        let lost = || async { Failure::new(ErrorKind::NotFound, "no such address") };
-        let mut router = Router::new();
-        for route in self.all {
-            let handler = match only_reads(route.name) {
-                true => route.handler,
-                false => {
-                    let guard = from_fn_with_state(Arc::clone(&app), if_writable);
-                    route.handler.layer(guard)
-                }
-            };
-            router = router.route(route.address, handler);
+fn add(router: Router<Arc<App>>, operation: Erased, app: &Arc<App>) -> Router<Arc<App>> {
+    let method = match operation.row.method {
+        Method::Get => MethodFilter::GET,
+        Method::Post => MethodFilter::POST,
+        Method::Put => MethodFilter::PUT,
+        Method::Delete => MethodFilter::DELETE,
+    };
+    let (row, operation) = (operation.row, Arc::new(operation));
+    let handler = move |State(app): State<Arc<App>>, address: RawPathParams, request: Request| {
+        serve(Arc::clone(&operation), app, address, request)
+    };
+    let handler = match row.effect.changes_home() {
+        false => on(method, handler),
+        true => {
+            let guard = from_fn_with_state(Arc::clone(app), if_writable);
+            on(method, handler).layer(guard)
         }
-        router
-            .method_not_allowed_fallback(refused)
-            .fallback(lost)
-            .layer(from_fn_with_state(Arc::clone(&app), note_uncommitted))
-            .layer(from_fn_with_state(Arc::clone(&app), at_home))
-            .with_state(app)
-    }
-}
-
-/// Refuses what would be done to another home than the one this daemon opened. To ask after it and to stop it goes on.
-async fn at_home(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
-    let is_about_home = !request.uri().path().starts_with("/v1/daemon");
-    if is_about_home && app.place.is_lost() {
-        app.home_lost.notify_one();
-        return Failure::home_lost(app.place.home()).into_response();
-    }
-    next.run(request).await
+    };
+    router.route(row.route, handler)
 }
 
 /// Refuses what would change a home that can only be read.
@@ -124,109 +75,188 @@ async fn if_writable(State(app): State<Arc<App>>, request: Request, next: Next) 
     failure.into_response()
 }
 
-pub(crate) fn by_method<O, H, T>(handler: H) -> MethodRouter<Arc<App>>
-where
-    O: Operation,
-    H: axum::handler::Handler<T, Arc<App>>,
-    T: 'static,
-{
-    match O::METHOD {
-        Method::Get => get(handler),
-        Method::Post => post(handler),
-        Method::Put => put(handler),
-        Method::Delete => delete(handler),
+/// Refuses what would be done to another home than the one this daemon opened. To ask after it and to stop it goes on.
+async fn at_home(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let is_about_home = !request.uri().path().starts_with("/v1/daemon");
+    if is_about_home && app.place.is_lost() {
+        app.home_lost.notify_one();
+        return Failure::home_lost(app.place.home()).into_response();
+    }
+    next.run(request).await
+}
+
+/// Serves a request by the handler of its row.
+async fn serve(
+    operation: Arc<Erased>,
+    app: Arc<App>,
+    address: RawPathParams,
+    request: Request,
+) -> Result<Response, Failure> {
+    let arrived = Arrived::new(Arc::clone(&operation), app, &address, request)?;
+    match &operation.serve {
+        Serve::Watched(serve) if arrived.wants_events() => Ok(watch::with_events(
+            arrived.whole().await?,
+            Arc::clone(serve),
+        )),
+        Serve::Answer(serve) | Serve::Watched(serve) => {
+            let (it, serve) = (arrived.whole().await?, Arc::clone(serve));
+            at_once(it, move |it, gone| {
+                serve(&it.ask, it.vault, it.request, gone)
+            })
+            .await
+        }
+        Serve::Receives(serve) => streams::receive(arrived, Arc::clone(serve)).await,
+        Serve::Sends(kind, serve) => streams::send(arrived, kind, Arc::clone(serve)).await,
+        Serve::Opens(open) => streams::send_file(arrived, Arc::clone(open)).await,
+        Serve::Runs(serve) => events::run(arrived, Arc::clone(serve)).await,
+        Serve::Follows { once, follow } => {
+            events::follow(arrived, Arc::clone(once), Arc::clone(follow)).await
+        }
+        Serve::Feeds(open) => streams::feed(arrived, Arc::clone(open)).await,
     }
 }
 
-/// Parses the request, answers it on a thread that may block, and writes the answer.
-async fn answer<O, F>(app: Arc<App>, request: Request, serve: F) -> Result<Response, Failure>
-where
-    O: Operation,
-    F: FnOnce(&Ask, O) -> Reply<O> + Send + 'static,
-{
-    let at_work = app.enter();
-    let (caller, request) = receive::<O>(&at_work, request).await?;
-    blocking::<O, _>(app, at_work, caller, move |ask| serve(ask, request)).await
-}
-
-/// Answers on a thread that may block, when it is the request's turn.
-pub(crate) async fn blocking<O, F>(
-    app: Arc<App>,
+/// A request that has come in, from somebody who may ask for such a thing.
+pub(crate) struct Arrived {
+    pub app: Arc<App>,
+    pub parts: Parts,
+    operation: Arc<Erased>,
     at_work: AtWork,
     caller: Caller,
-    serve: F,
-) -> Result<Response, Failure>
-where
-    O: Operation,
-    F: FnOnce(&Ask) -> Reply<O> + Send + 'static,
-{
-    let (log, bodies) = (app.place.log(), Arc::clone(&app.bodies));
-    let turn = app.lanes.enter(lane_of(O::NAME), &caller).await?;
-    let ask = Ask::new(app, caller);
-    let reply = tokio::task::spawn_blocking(move || {
-        let _under_way = (at_work, turn);
-        Noted::of(|| {
-            let answer = serve(&ask).map_err(|failure| failure.with_figures(&ask.app.runtime))?;
-            Ok(bodies::write(&answer, Vec::new()))
+    vault: Select,
+    body: Body,
+}
+
+/// A request that the gate let in, when it is its turn.
+pub(crate) struct Admitted {
+    pub it: Work,
+    /// Held until the work is done.
+    pub under_way: (AtWork, Option<lanes::Place>),
+}
+
+/// What a handler is given.
+pub(crate) struct Work {
+    pub ask: Ask,
+    pub vault: Select,
+    pub request: erased::Request,
+}
+
+impl Arrived {
+    fn new(
+        operation: Arc<Erased>,
+        app: Arc<App>,
+        address: &RawPathParams,
+        request: Request,
+    ) -> Result<Arrived, Failure> {
+        let at_work = app.enter();
+        let (parts, body) = request.into_parts();
+        let caller = guard::caller(&operation.row, &parts)?;
+        may_ask(&operation.row, &caller)?;
+        let vault = address.iter().find(|(name, _)| *name == "vault");
+        let vault = match vault {
+            Some((_, name)) => parse_vault(name)?,
+            None => Select::Current,
+        };
+        Ok(Arrived {
+            app,
+            parts,
+            operation,
+            at_work,
+            caller,
+            vault,
+            body,
         })
+    }
+
+    pub fn lane(&self) -> LaneBound {
+        self.operation.row.lane
+    }
+
+    /// Whether the client wants to be told what happens meanwhile.
+    pub fn wants_events(&self) -> bool {
+        let accept = self.parts.headers.get(header::ACCEPT);
+        let accept = accept.and_then(|value| value.to_str().ok());
+        accept.is_some_and(|accept| accept.contains("text/event-stream"))
+    }
+
+    /// The request in the address.
+    pub fn query(&self) -> Result<erased::Request, Failure> {
+        let query = self.parts.uri.query().unwrap_or_default();
+        self.operation.read_query(query)
+    }
+
+    /// All of a request that carries no stream, admitted in the lane of its row.
+    pub async fn whole(mut self) -> Result<Admitted, Failure> {
+        let request = match self.operation.row.method {
+            Method::Get | Method::Put => self.query()?,
+            Method::Post | Method::Delete => {
+                let body = std::mem::take(&mut self.body);
+                let headers = &self.parts.headers;
+                bodies::receive(&self.operation, &self.at_work, headers, body).await?
+            }
+        };
+        let lane = self.lane();
+        let (admitted, _) = self.admit(request, Some(lane)).await?;
+        Ok(admitted)
+    }
+
+    /// Waits for the request's turn and passes the gate. The body is given back as it comes.
+    pub async fn admit(
+        self,
+        request: erased::Request,
+        lane: Option<LaneBound>,
+    ) -> Result<(Admitted, Body), Failure> {
+        let Arrived {
+            app,
+            operation,
+            at_work,
+            caller,
+            vault,
+            body,
+            ..
+        } = self;
+        let place = match lane {
+            Some(lane) => Some(app.lanes.enter(lane, &caller).await?),
+            None => None,
+        };
+        let looks_up = caller.grant.vaults.is_some();
+        let log = app.place.log();
+        let pass = move || {
+            let (ask, vault) = operation.admit(app, caller, vault, &request)?;
+            let it = Work {
+                ask,
+                vault,
+                request,
+            };
+            let under_way = (at_work, place);
+            Ok::<_, Failure>(Admitted { it, under_way })
+        };
+        // Only whoever is limited to some vaults makes the gate read anything.
+        let admitted = match looks_up {
+            true => tokio::task::spawn_blocking(pass)
+                .await
+                .map_err(|_| Failure::panicked(&log))?,
+            false => pass(),
+        };
+        Ok((admitted?, body))
+    }
+}
+
+/// Does the work and sends the answer. When the client goes away meanwhile, the work is told.
+pub(crate) async fn at_once(
+    admitted: Admitted,
+    work: impl FnOnce(Work, &Gone) -> Result<Answer, Failure> + Send + 'static,
+) -> Result<Response, Failure> {
+    let Admitted { it, under_way } = admitted;
+    let (log, bodies) = (it.ask.app.place.log(), Arc::clone(&it.ask.app.bodies));
+    let here = Here::default();
+    let gone = here.gone();
+    let work = tokio::task::spawn_blocking(move || {
+        let _under_way = under_way;
+        let app = Arc::clone(&it.ask.app);
+        Noted::of(|| work(it, &gone).map_err(|failure| failure.with_figures(&app.runtime)))
     });
-    let reply = reply.await.map_err(|_| Failure::panicked(&log))?;
-    Ok(reply.send(&bodies).await)
-}
-
-/// The operation a request asks for, and who asks.
-pub(crate) async fn receive<O: Operation>(
-    at_work: &AtWork,
-    request: Request,
-) -> Result<(Caller, O), Failure> {
-    let (parts, body) = request.into_parts();
-    let caller = admit::<O>(&parts)?;
-    let request = match O::METHOD {
-        Method::Get | Method::Put => parse_query(&parts.uri)?,
-        Method::Post | Method::Delete => {
-            bodies::receive(O::NAME, at_work, &parts.headers, body).await?
-        }
-    };
-    Ok((caller, request))
-}
-
-/// As [`receive`] for an operation whose request is in the address, with the body as it comes.
-pub(crate) fn query<O: Operation>(request: Request) -> Result<(Caller, O, Body), Failure> {
-    let (parts, body) = request.into_parts();
-    let caller = admit::<O>(&parts)?;
-    Ok((caller, parse_query(&parts.uri)?, body))
-}
-
-fn parse_query<T: DeserializeOwned>(uri: &Uri) -> Result<T, Failure> {
-    match Query::<T>::try_from_uri(uri) {
-        Ok(Query(request)) => Ok(request),
-        Err(error) => Err(Failure::invalid(error.body_text())),
-    }
-}
-
-/// The vault an address means.
-pub(crate) fn parse_vault(text: &str) -> Result<Select, Failure> {
-    if text == CURRENT {
-        return Ok(Select::Current);
-    }
-    Ok(Select::Named(parse(text)?))
-}
-
-/// A name or path from its text.
-pub(crate) fn parse<T>(text: &str) -> Result<T, Failure>
-where
-    T: std::str::FromStr,
-    avfs_runtime::Error: From<T::Err>,
-{
-    text.parse::<T>()
-        .map_err(|error| Failure::from(avfs_runtime::Error::from(error)))
-}
-
-/// What `force` means for commands that are in the way.
-pub(crate) fn running(force: bool) -> Running {
-    if force {
-        Running::End
-    } else {
-        Running::Respect
-    }
+    let answer = work.await.map_err(|_| Failure::panicked(&log))?;
+    drop(here);
+    Ok(answer.send(&bodies).await)
 }

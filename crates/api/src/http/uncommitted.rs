@@ -1,8 +1,8 @@
 //! A header that says of a vault that it has work which is not in its head: readers are shown the head.
 
-use super::App;
-use super::caller::asking;
-use super::routes::parse_vault;
+use super::guard::asking;
+use crate::ops::app::App;
+use crate::ops::parse_vault;
 use crate::wire::UNCOMMITTED_HEADER;
 use axum::extract::{Request, State};
 use axum::http::HeaderValue;

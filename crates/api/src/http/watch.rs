@@ -1,17 +1,14 @@
 //! Long work over HTTP: one answer at the end, or events that tell how far it is. Whoever goes away
 //! ends it.
 
-use super::App;
-use super::bodies::{self, Bodies};
-use super::caller::Ask;
-use super::errors::Failure;
-use super::exec::{accepts_events, event};
-use super::retried::{Noted, words};
-use super::routes::{Reply, Routes, by_method, parse_vault, receive};
-use crate::bounds::lane_of;
-use crate::wire::{Operation, ProgressEvent, RetriedEvent};
-use avfs_runtime::{Progress, Select, Watcher};
-use axum::extract::{Path, Request, State};
+use super::events::{answer_event, event};
+use super::retried::Noted;
+use super::routes::Admitted;
+use crate::ops::erased::AnswerFn;
+use crate::ops::handler::Listener;
+use crate::ops::retried::words;
+use crate::wire::{ProgressEvent, RetriedEvent};
+use avfs_runtime::{Progress, Watcher};
 use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
 use std::convert::Infallible;
@@ -24,60 +21,17 @@ use tokio_stream::wrappers::ReceiverStream;
 /// A reader who is slower than this misses some steps, not the end.
 const QUEUE: usize = 16;
 
-/// Does an operation on a vault for somebody who may watch.
-pub(crate) type Serve<O> = fn(&Ask, Select, O, &dyn Watcher) -> Reply<O>;
-
-impl Routes {
-    /// An operation that may take long.
-    pub fn watched<O: Operation>(self, serve: Serve<O>) -> Routes {
-        let handler = move |State(app): State<Arc<App>>,
-                            Path(vault): Path<String>,
-                            request: Request| async move {
-            let (at_work, log) = (app.enter(), app.place.log());
-            let wants_events = accepts_events(request.headers());
-            let select = parse_vault(&vault)?;
-            let (caller, request) = receive::<O>(&at_work, request).await?;
-            let turn = app.lanes.enter(lane_of(O::NAME), &caller).await?;
-            let bodies = Arc::clone(&app.bodies);
-            let ask = Ask::new(app, caller);
-            let work = move |watcher: &dyn Watcher| {
-                let _under_way = (at_work, turn);
-                serve(&ask, select, request, watcher)
-            };
-            if wants_events {
-                Ok(with_events::<O>(work))
-            } else {
-                at_once::<O>(work, &log, &bodies).await
-            }
-        };
-        self.add::<O>(by_method::<O, _, _>(handler))
-    }
-}
-
-async fn at_once<O: Operation>(
-    work: impl FnOnce(&dyn Watcher) -> Reply<O> + Send + 'static,
-    log: &std::path::Path,
-    bodies: &Bodies,
-) -> Result<Response, Failure> {
-    let here = Here::default();
-    let caller = Caller {
-        gone: here.0.clone(),
-    };
-    let work = move || work(&caller).map(|answer| bodies::write(&answer, Vec::new()));
-    let answer = tokio::task::spawn_blocking(move || Noted::of(work)).await;
-    let answer = answer.map_err(|_| Failure::panicked(log))?;
-    drop(here);
-    Ok(answer.send(bodies).await)
-}
-
-fn with_events<O: Operation>(
-    work: impl FnOnce(&dyn Watcher) -> Reply<O> + Send + 'static,
-) -> Response {
+/// Does the work and tells how far it is.
+pub(crate) fn with_events(admitted: Admitted, serve: AnswerFn) -> Response {
     let (events, queue) = mpsc::channel::<Event>(QUEUE);
     tokio::task::spawn_blocking(move || {
-        let Noted { done, retried } = Noted::of(|| work(&Listener(events.clone())));
+        let Admitted { it, under_way } = admitted;
+        let _under_way = under_way;
+        let steps = Steps(events.clone());
+        let work = || serve(&it.ask, it.vault, it.request, &steps);
+        let Noted { done, retried } = Noted::of(work);
         let last = match done {
-            Ok(answer) => event("result", &answer),
+            Ok(answer) => answer_event(answer.json),
             Err(failure) => event("error", failure.problem()),
         };
         let retried = words(retried);
@@ -92,7 +46,13 @@ fn with_events<O: Operation>(
 
 /// Lives as long as the request is waited for.
 #[derive(Default)]
-pub(crate) struct Here(pub Arc<AtomicBool>);
+pub(crate) struct Here(Arc<AtomicBool>);
+
+impl Here {
+    pub fn gone(&self) -> Gone {
+        Gone(Arc::clone(&self.0))
+    }
+}
 
 impl Drop for Here {
     fn drop(&mut self) {
@@ -100,23 +60,33 @@ impl Drop for Here {
     }
 }
 
-/// Waits for the answer alone.
-pub(crate) struct Caller {
-    pub gone: Arc<AtomicBool>,
-}
+/// Waits for the answer alone; knows whether anybody still does.
+pub(crate) struct Gone(Arc<AtomicBool>);
 
-impl Watcher for Caller {
+impl Watcher for Gone {
     fn progress(&self, _: Progress) {}
 
     fn cancelled(&self) -> bool {
-        self.gone.load(Ordering::Acquire)
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+impl<E> Listener<E> for Gone {
+    fn tell(&self, _: E, _: &dyn Fn() -> bool) {}
+
+    fn is_gone(&self) -> bool {
+        self.cancelled()
+    }
+
+    fn is_listening(&self) -> bool {
+        false
     }
 }
 
 /// Wants to know how far it is.
-struct Listener(mpsc::Sender<Event>);
+struct Steps(mpsc::Sender<Event>);
 
-impl Watcher for Listener {
+impl Watcher for Steps {
     fn progress(&self, progress: Progress) {
         let told = ProgressEvent {
             files: progress.files,

@@ -1,9 +1,8 @@
 //! Bytes in JSON: text where they are UTF-8, base64 beside it where they are not.
 
+use base64ct::Encoding;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// Bytes written as standard base64 with padding.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -23,20 +22,30 @@ pub fn to_text(bytes: Vec<u8>) -> (String, Option<Base64>) {
     }
 }
 
-/// `bytes` as `data` when they are UTF-8, else as `data_b64`: never both, as a stream has much of it.
-pub(super) fn to_data(bytes: Vec<u8>) -> (Option<String>, Option<Base64>) {
-    match String::from_utf8(bytes) {
-        Ok(text) => (Some(text), None),
-        Err(error) => (None, Some(Base64(error.into_bytes()))),
-    }
+/// Bytes as `data` when they are UTF-8, else as `data_b64`: never both, as a stream has much of it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Data {
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    data: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    data_b64: Option<Base64>,
 }
 
-/// The bytes meant by a pair made by [`to_data`].
-pub(super) fn from_data<'a>(data: Option<&'a String>, exact: Option<&'a Base64>) -> &'a [u8] {
-    match (exact, data) {
-        (Some(exact), _) => &exact.0,
-        (None, Some(text)) => text.as_bytes(),
-        (None, None) => &[],
+impl Data {
+    pub fn new(bytes: Vec<u8>) -> Data {
+        let (data, data_b64) = match String::from_utf8(bytes) {
+            Ok(text) => (Some(text), None),
+            Err(error) => (None, Some(Base64(error.into_bytes()))),
+        };
+        Data { data, data_b64 }
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        match (&self.data_b64, &self.data) {
+            (Some(exact), _) => &exact.0,
+            (None, Some(text)) => text.as_bytes(),
+            (None, None) => &[],
+        }
     }
 }
 
@@ -54,64 +63,18 @@ impl Serialize for Base64 {
 impl<'de> Deserialize<'de> for Base64 {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        decode(text.as_bytes())
+        decode(&text)
             .map(Base64)
             .ok_or_else(|| D::Error::custom("not valid base64"))
     }
 }
 
 fn encode(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let group = chunk
-            .iter()
-            .fold(0u32, |group, byte| (group << 8) | u32::from(*byte))
-            << (8 * (3 - chunk.len()));
-        for position in 0..4 {
-            if position <= chunk.len() {
-                let index = (group >> (18 - 6 * position)) & 63;
-                text.push(char::from(ALPHABET[index as usize]));
-            } else {
-                text.push('=');
-            }
-        }
-    }
-    text
+    base64ct::Base64::encode_string(bytes)
 }
 
-fn decode(text: &[u8]) -> Option<Vec<u8>> {
-    if !text.len().is_multiple_of(4) {
-        return None;
-    }
-    let padding = text.iter().rev().take_while(|byte| **byte == b'=').count();
-    if padding > 2 {
-        return None;
-    }
-    let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
-    for quad in text.chunks(4) {
-        let mut group = 0u32;
-        for byte in quad {
-            group = (group << 6) | sextet(*byte)?;
-        }
-        bytes.extend_from_slice(&group.to_be_bytes()[1..]);
-    }
-    // A `=` decodes as zero bits, and only the end of the text may hold one.
-    let inner_padding = text[..text.len() - padding].contains(&b'=');
-    bytes.truncate(bytes.len() - padding);
-    (!inner_padding).then_some(bytes)
-}
-
-fn sextet(byte: u8) -> Option<u32> {
-    let value = match byte {
-        b'A'..=b'Z' => byte - b'A',
-        b'a'..=b'z' => byte - b'a' + 26,
-        b'0'..=b'9' => byte - b'0' + 52,
-        b'+' => 62,
-        b'/' => 63,
-        b'=' => 0,
-        _ => return None,
-    };
-    Some(u32::from(value))
+fn decode(text: &str) -> Option<Vec<u8>> {
+    base64ct::Base64::decode_vec(text).ok()
 }
 
 #[cfg(test)]
@@ -130,7 +93,7 @@ mod tests {
             ("foobar", "Zm9vYmFy"),
         ] {
             assert_eq!(encode(plain.as_bytes()), coded);
-            assert_eq!(decode(coded.as_bytes()).as_deref(), Some(plain.as_bytes()));
+            assert_eq!(decode(coded).as_deref(), Some(plain.as_bytes()));
         }
     }
 
@@ -138,14 +101,14 @@ mod tests {
     fn every_byte_survives() {
         for length in 0..260usize {
             let bytes: Vec<u8> = (0..length).map(|i| (i * 7 + length) as u8).collect();
-            assert_eq!(decode(encode(&bytes).as_bytes()), Some(bytes));
+            assert_eq!(decode(&encode(&bytes)), Some(bytes));
         }
     }
 
     #[test]
     fn broken_text_is_refused() {
         for text in ["A", "AB", "ABC", "A=BC", "====", "AB=C", "AB*D", "Zg==Zg=="] {
-            assert_eq!(decode(text.as_bytes()), None, "{text}");
+            assert_eq!(decode(text), None, "{text}");
         }
     }
 

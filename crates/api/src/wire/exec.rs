@@ -1,7 +1,7 @@
 //! One command through the boundary: the request, the events while it runs, and the envelope.
 
 use super::RetriedWord;
-use super::base64::{from_data, to_data};
+use super::base64::Data;
 use super::exec_options::{
     CheckpointAsk, DriverWord, ForkWord, LimitsAsk, NetworkWord, ProfileWord, StdinItem, TtyAsk,
 };
@@ -117,24 +117,18 @@ pub struct StartedEvent {
 pub struct OutputChunk {
     /// Counts the chunks of both streams together, from 1.
     pub seq: u64,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub data: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub data_b64: Option<Base64>,
+    #[serde(flatten)]
+    data: Data,
 }
 
 impl OutputChunk {
     pub fn new(seq: u64, bytes: &[u8]) -> OutputChunk {
-        let (data, data_b64) = to_data(bytes.to_vec());
-        OutputChunk {
-            seq,
-            data,
-            data_b64,
-        }
+        let data = Data::new(bytes.to_vec());
+        OutputChunk { seq, data }
     }
 
     pub fn bytes(&self) -> &[u8] {
-        from_data(self.data.as_ref(), self.data_b64.as_ref())
+        self.data.bytes()
     }
 }
 

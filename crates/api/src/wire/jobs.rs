@@ -1,6 +1,6 @@
 //! Jobs: commands that outlive their callers, what they write, and what became of them.
 
-use super::base64::{from_data, to_data};
+use super::base64::Data;
 use super::{Base64, Envelope, Exec, StatusWord, StreamWord, WindowItem};
 use serde::{Deserialize, Serialize};
 
@@ -195,24 +195,18 @@ pub enum JobEvent {
 pub struct LogChunk {
     /// Where they begin in their stream.
     pub offset: u64,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub data: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub data_b64: Option<Base64>,
+    #[serde(flatten)]
+    data: Data,
 }
 
 impl LogChunk {
     pub fn new(offset: u64, bytes: Vec<u8>) -> LogChunk {
-        let (data, data_b64) = to_data(bytes);
-        LogChunk {
-            offset,
-            data,
-            data_b64,
-        }
+        let data = Data::new(bytes);
+        LogChunk { offset, data }
     }
 
     pub fn bytes(&self) -> &[u8] {
-        from_data(self.data.as_ref(), self.data_b64.as_ref())
+        self.data.bytes()
     }
 }
 

@@ -41,6 +41,63 @@ pub struct ArchiveWrite {
     pub max_depth: Option<usize>,
 }
 
+/// Brings in what is in the transfer directory: a directory, or a tar archive.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TransferIn {
+    /// Beneath the transfer directory; names with slashes between them.
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub name_b64: Option<Base64>,
+    pub path: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub path_b64: Option<Base64>,
+    /// What to leave out, in the language of `.gitignore`.
+    #[serde(default)]
+    pub exclude: Vec<String>,
+    /// Leaves out what the `.gitignore` files in the directory say.
+    #[serde(default)]
+    pub gitignore: bool,
+    /// Leaves out what is more names deep; nothing when left out.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub max_depth: Option<usize>,
+}
+
+/// Copies a directory of the vault into the transfer directory.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TransferOut {
+    pub path: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub path_b64: Option<Base64>,
+    /// A single name that is new there.
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub name_b64: Option<Base64>,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TransferShow {}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TransferSet {
+    /// An absolute directory of the host; left out, there is none from now on.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub dir: Option<HostPath>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub dir_b64: Option<Base64>,
+}
+
+/// Where the transfer directory is; null when there is none.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TransferState {
+    pub dir: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub dir_b64: Option<Base64>,
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Imported {
     pub vfs_path: String,

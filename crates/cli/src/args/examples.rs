@@ -4,6 +4,21 @@ use clap::Command;
 
 const EXAMPLES: &[(&str, &str)] = &[
     (
+        "transfer",
+        "  avfs transfer set ~/exchange\n  avfs transfer in data.tar.gz /data\n  avfs transfer out /report report-1",
+    ),
+    (
+        "transfer in",
+        "  avfs transfer in dataset /data\n  avfs transfer in inputs/data.tar.gz /data",
+    ),
+    (
+        "transfer out",
+        "  avfs transfer out /workspace/report report-1",
+    ),
+    ("transfer show", "  avfs transfer show"),
+    ("transfer set", "  avfs transfer set ~/exchange"),
+    ("transfer off", "  avfs transfer off"),
+    (
         "vault",
         "  avfs vault create myproject\n  avfs vault fork myproject try-1 --use",
     ),

@@ -1,6 +1,6 @@
 //! The words of verbs that bring things in and out.
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -84,4 +84,50 @@ pub struct ExportArgs {
     /// Go on where something is damaged, say what is missing, and exit with 1
     #[arg(long, conflicts_with = "changed_only")]
     pub keep_going: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum TransferVerb {
+    /// Bring a directory or an archive of the transfer directory into the vault
+    In(TransferInArgs),
+    /// Copy a directory of the vault to a new name in the transfer directory
+    Out(TransferOutArgs),
+    /// Say where the transfer directory is
+    Show,
+    /// Set the one directory of this machine that agents may name
+    Set(TransferSetArgs),
+    /// Have no transfer directory
+    Off,
+}
+
+#[derive(Debug, Args)]
+pub struct TransferInArgs {
+    /// A directory or tar archive beneath the transfer directory
+    pub name: OsString,
+    /// Where it goes in the vault
+    #[arg(default_value = "/workspace")]
+    pub path: OsString,
+    /// Leave out what matches, as a line of .gitignore would; may be repeated
+    #[arg(long, value_name = "GLOB")]
+    pub exclude: Vec<String>,
+    /// Leave out what the .gitignore files in the directory say
+    #[arg(long)]
+    pub gitignore: bool,
+    /// Leave out what is more than N names deep
+    #[arg(long, value_name = "N")]
+    pub max_depth: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+pub struct TransferOutArgs {
+    /// A directory of the vault
+    pub path: OsString,
+    /// A single name that is new in the transfer directory
+    pub name: OsString,
+}
+
+#[derive(Debug, Args)]
+pub struct TransferSetArgs {
+    /// A directory of this machine
+    pub dir: PathBuf,
 }

@@ -85,7 +85,7 @@ fn check_stream(output: Output, keep_going: bool) -> Result<()> {
     })
 }
 
-fn text(exported: &Exported) -> String {
+pub(super) fn text(exported: &Exported) -> String {
     let mut lines = vec![format!(
         "exported {} ({}) to {}",
         count(exported.files_exported, "file"),

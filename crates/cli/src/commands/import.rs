@@ -63,7 +63,7 @@ fn check_stream(args: &ImportArgs) -> Result<()> {
     Ok(())
 }
 
-fn text(imported: &Imported) -> String {
+pub(super) fn text(imported: &Imported) -> String {
     let reused = match imported.files_reused {
         0 => String::new(),
         reused => format!(", {reused} of them unchanged"),

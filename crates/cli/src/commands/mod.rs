@@ -42,6 +42,7 @@ mod search;
 mod serve;
 mod stat;
 mod touch;
+mod transfer;
 mod tree;
 mod vault;
 mod write;
@@ -119,6 +120,7 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Tree(args) => tree::run(args, session, output),
         Verb::Import(args) => import::run(args, session, output),
         Verb::Export(args) => return export::run(args, session, output),
+        Verb::Transfer(verb) => transfer::run(verb, session, output),
         Verb::Checkpoint(verb) => checkpoint::run(verb, session, output),
         Verb::Grep(args) => grep::run(args, session, output),
         Verb::Find(args) => find::run(args, session, output),

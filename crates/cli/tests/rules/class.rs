@@ -1,7 +1,7 @@
 //! What is whose: everything that an agent does bears its name, and it reaches nothing as a whole that it did not make.
 
 use super::{BIN, ends_with, home, homes, text};
-use avfs_api::wire::{Method, OPERATIONS, OperationLine, Reach};
+use avfs_api::table::{Method, OPERATIONS, Row, Who};
 use avfs_testkit::{Home, wait_for};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
@@ -233,7 +233,7 @@ impl Made {
     }
 
     /// A request of that operation for what was made: address and body.
-    fn request(&self, line: &OperationLine) -> (String, String) {
+    fn request(&self, line: &Row) -> (String, String) {
         let Made {
             vault,
             exec,
@@ -277,19 +277,19 @@ fn every_operation_stops_at_what_somebody_else_made() {
         .iter()
         .filter(|line| !of_calls.contains(&line.name));
     for (number, line) in lines.enumerate() {
-        let reach = Reach::of(line.name);
+        let who_may = line.who;
         let callers = [("agent", "other"), ("agent", "maker"), ("owner", "me")];
         for (who, (class, name)) in callers.into_iter().enumerate() {
             if line.name == "daemon_stop" && class == "owner" {
                 continue;
             }
-            let allowed = match reach {
-                Reach::Everywhere => true,
-                Reach::Made => name != "other",
-                Reach::Nowhere => class == "owner",
+            let allowed = match who_may {
+                Who::Agent => true,
+                Who::Maker => name != "other",
+                Who::Owner => class == "owner",
             };
-            let made = match reach {
-                Reach::Made => Made::new(&home, number * 10 + who, line.name),
+            let made = match who_may {
+                Who::Maker => Made::new(&home, number * 10 + who, line.name),
                 _ => Made {
                     vault: "owners".into(),
                     exec: String::new(),
@@ -302,7 +302,7 @@ fn every_operation_stops_at_what_somebody_else_made() {
             let (status, answer) = ask(&socket, class, name, &method, &route, &body);
             let place = format!("{} by {class}:{name}: {status} {answer}", line.name);
             assert_eq!(status == 403, !allowed, "{place}");
-            if allowed && reach == Reach::Made {
+            if allowed && who_may == Who::Maker {
                 assert_eq!(status, 200, "{place}");
             }
         }

@@ -5,6 +5,7 @@ mod class;
 mod files;
 mod guesses;
 mod jobs;
+mod limited;
 mod speculation;
 mod state;
 mod surfaces;

@@ -1,7 +1,7 @@
 //! Who can approve, and what an agent's surface cannot do.
 
 use super::{BIN, DEPLOY, approved, asks, guarded, home, text, with_approval};
-use avfs_api::wire::{Class, OPERATIONS};
+use avfs_api::table::{Class, OPERATIONS};
 use avfs_testkit::Home;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -94,7 +94,7 @@ fn the_agents_class_gets_nothing_that_is_the_owners() {
     let socket = home.socket();
     let mut asked = 0;
     for line in OPERATIONS {
-        if Class::needed(line.name) != Class::Owner {
+        if line.who.class() != Class::Owner {
             continue;
         }
         let method = format!("{:?}", line.method).to_uppercase();

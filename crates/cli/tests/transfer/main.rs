@@ -4,6 +4,7 @@
 mod back;
 mod bad_input;
 mod disk;
+mod exchange;
 mod exports;
 mod hooks;
 mod imports;

@@ -178,14 +178,17 @@ fn the_daemon_can_be_looked_after() {
 }
 
 #[test]
-fn the_reference_is_current() {
+fn the_references_are_current() {
     let home = Home::new(AVFS);
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
-    let written = std::fs::read_to_string(path).unwrap_or_default();
-    let current = home.ok(&["__docs"]);
-    let differs = written.lines().zip(current.lines()).find(|(a, b)| a != b);
-    assert!(
-        written == current,
-        "docs/cli.md is out of date ({differs:?}): run `cargo run -p avfs-cli -- __docs > docs/cli.md`"
-    );
+    for (name, words) in [("cli", &["__docs"][..]), ("http", &["__docs", "http"])] {
+        let path = format!("{}/../../docs/{name}.md", env!("CARGO_MANIFEST_DIR"));
+        let written = std::fs::read_to_string(path).unwrap_or_default();
+        let current = home.ok(words);
+        let differs = written.lines().zip(current.lines()).find(|(a, b)| a != b);
+        let make = words.join(" ");
+        assert!(
+            written == current,
+            "docs/{name}.md is out of date ({differs:?}): run `cargo run -p avfs-cli -- {make} > docs/{name}.md`"
+        );
+    }
 }

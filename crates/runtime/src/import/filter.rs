@@ -43,6 +43,8 @@ pub struct Sieve {
     max_depth: Option<usize>,
     /// What exports have made beside their targets and not yet removed.
     asides: HashSet<(u64, u64)>,
+    /// Whether files with several names are left out.
+    alone: bool,
 }
 
 /// The rules of one `.gitignore`, and those further up.
@@ -80,12 +82,22 @@ impl Sieve {
             gitignores: filter.gitignores,
             max_depth: filter.max_depth,
             asides: HashSet::new(),
+            alone: false,
         })
     }
 
     /// Leaves these out, too, wherever they are.
     pub fn without(self, asides: HashSet<(u64, u64)>) -> Sieve {
         Sieve { asides, ..self }
+    }
+
+    /// Leaves out files that have other names, where they may lead anywhere on the host.
+    pub fn alone(self, alone: bool) -> Sieve {
+        Sieve { alone, ..self }
+    }
+
+    pub fn is_alone(&self) -> bool {
+        self.alone
     }
 
     /// Whether a name may be that of an unfinished export, so that it has to be looked at.

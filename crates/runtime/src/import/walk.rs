@@ -327,6 +327,9 @@ impl<'a> Walk<'a> {
             let reason = "it changed its kind while it was read";
             return Ok(Taken::Refused(reason.into()));
         }
+        if self.intake.sieve.is_alone() && stat.st_nlink > 1 {
+            return Ok(Taken::Refused("it has other names on the host".into()));
+        }
         let meta = self.intake.meta(&stat, user_xattrs(&fd)?);
         // What is appended while we read is not waited for: it might never end.
         let length = u64::try_from(stat.st_size).unwrap_or(0);

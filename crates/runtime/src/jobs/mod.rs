@@ -28,6 +28,7 @@ use crate::control::Control;
 use crate::entered::Running;
 use crate::exec::ExecRequest;
 use crate::gate::Verb;
+use crate::report::ExecReport;
 use crate::run::Stream;
 use crate::runtime::{Runtime, lock};
 use crate::session::Session;
@@ -59,7 +60,7 @@ pub struct JobRequest {
 pub enum JobStart {
     Started(Box<JobInfo>),
     /// There is no job: the report says why.
-    Reported(Value),
+    Reported(Box<ExecReport>),
 }
 
 /// What is known of a job.
@@ -68,6 +69,7 @@ pub struct JobInfo {
     pub id: JobId,
     pub exec: ExecId,
     pub vault: VaultName,
+    pub vault_id: VaultId,
     pub command: String,
     pub by: Principal,
     pub lifetime: Lifetime,
@@ -90,6 +92,7 @@ impl JobInfo {
             id: record.id,
             exec: record.exec,
             vault: record.vault,
+            vault_id: record.vault_id,
             command: record.command,
             by: record.by,
             lifetime: record.lifetime,

@@ -61,7 +61,22 @@ pub enum Lifetime {
     Detached,
 }
 
+/// How long a job with the lifetime `client` runs on by itself, if nobody says otherwise.
+const LEASE: Duration = Duration::from_secs(60);
+
 impl Lifetime {
+    /// For somebody who asks after it at least that often.
+    pub fn client(lease: Option<Duration>) -> Result<Lifetime> {
+        let lease = lease.unwrap_or(LEASE);
+        match lease.is_zero() {
+            true => Err(Error::Invalid {
+                what: "lease",
+                reason: "one of no time at all ends the job at once".into(),
+            }),
+            false => Ok(Lifetime::Client { lease }),
+        }
+    }
+
     pub fn as_str(self) -> &'static str {
         match self {
             Lifetime::Client { .. } => "client",
@@ -197,6 +212,15 @@ mod text {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lease_has_a_default_and_is_some_time() {
+        assert_eq!(
+            Lifetime::client(None).unwrap(),
+            Lifetime::Client { lease: LEASE }
+        );
+        assert!(Lifetime::client(Some(Duration::ZERO)).is_err());
+    }
 
     #[test]
     fn a_record_comes_back_as_it_was() {

@@ -20,13 +20,13 @@ use crate::runtime::{Runtime, STACK, lock};
 use crate::session::Session;
 use crate::{Error, Result};
 
-/// Turns a report into what is kept with the job.
+/// Turns the report of a job that is over into what is kept with it.
 pub type WriteReport = Box<dyn FnOnce(ExecReport) -> Value + Send>;
 
 /// Whether the program of a new job runs, or what came instead.
 enum Begun {
     Yes,
-    No(Box<Result<Value>>),
+    No(Box<Result<ExecReport>>),
 }
 
 impl Session {
@@ -39,8 +39,10 @@ impl Session {
             takes_input,
             write_report,
         } = request;
+        exec.options.take_time();
         let mut input = None;
-        if takes_input {
+        // At a terminal there is somebody who may type.
+        if takes_input || exec.terminal.is_some() {
             let (read, write) = pipe_with(PipeFlags::CLOEXEC).map_err(|errno| Error::Io {
                 what: "making a pipe for the job's input".into(),
                 source: errno.into(),
@@ -49,7 +51,7 @@ impl Session {
             input = Some(write);
         }
         match self.permit(exec, asker)? {
-            Permit::Reported(report) => Ok(JobStart::Reported(write_report(*report))),
+            Permit::Reported(report) => Ok(JobStart::Reported(report)),
             Permit::Granted(permitted) => self.launch(*permitted, lifetime, input, write_report),
         }
     }
@@ -102,7 +104,7 @@ impl Session {
         drop(attending);
         match begun {
             Ok(Begun::Yes) => Ok(JobStart::Started(Box::new(JobInfo::of(&job)))),
-            Ok(Begun::No(outcome)) => outcome.map(JobStart::Reported),
+            Ok(Begun::No(outcome)) => outcome.map(|report| JobStart::Reported(Box::new(report))),
             Err(_) => Err(Error::JobFailed {
                 id: job.sight().record.id,
             }),
@@ -195,7 +197,7 @@ impl Worker {
             // It never ran, so it never was a job.
             self.runtime.inner.jobs.remove(&self.job);
             self.over = true;
-            let _ = begun.send(Begun::No(Box::new(outcome.map(write_report))));
+            let _ = begun.send(Begun::No(Box::new(outcome)));
             return;
         }
         let (state, report) = match outcome {

@@ -53,6 +53,10 @@ pub enum TransferError {
         /// Relative to the directory, each with what becomes of it.
         paths: Vec<(String, &'static str)>,
     },
+    #[error("there is no transfer directory")]
+    NoDirectory,
+    #[error("{} is not beneath the transfer directory alone", name.display())]
+    NotBeneath { name: PathBuf },
     #[error("it was cancelled; nothing has changed")]
     Cancelled,
     #[error(transparent)]
@@ -66,7 +70,8 @@ impl TransferError {
             TransferError::NotEmpty { .. } | TransferError::Exists { .. } => {
                 ErrorKind::AlreadyExists
             }
-            TransferError::NeverImported { .. } => ErrorKind::NotFound,
+            TransferError::NeverImported { .. } | TransferError::NoDirectory => ErrorKind::NotFound,
+            TransferError::NotBeneath { .. } => ErrorKind::Denied,
             TransferError::HostChanged { .. } => ErrorKind::Conflict,
             TransferError::RunsByItself { .. } => ErrorKind::Denied,
             TransferError::Archive { .. }
@@ -101,6 +106,10 @@ impl TransferError {
             }
             TransferError::NotASource { .. } => {
                 "`avfs write PATH --from-file FILE` takes in a single file".into()
+            }
+            TransferError::NoDirectory => "the owner can set one: `avfs transfer set DIR`".into(),
+            TransferError::NotBeneath { .. } => {
+                "name something in it: no link, no `..`, no file with other names; to export, a single new name".into()
             }
             TransferError::NoGit { .. } => "install git, or import the work tree itself".into(),
             TransferError::Pattern { .. } => "patterns are those of .gitignore files".into(),

@@ -1,0 +1,234 @@
+//! Bodies of any size as streams of bytes between the connection and a thread that may wait.
+
+use super::bodies;
+use super::retried::{Noted, with_header};
+use super::routes::{Admitted, Arrived, at_once};
+use crate::bounds::PAUSE_TIME;
+use crate::ops::content::piece_length;
+use crate::ops::erased::{FeedFn, OpenFn, ReceiveFn, SendFn};
+use crate::ops::failure::Failure;
+use crate::ops::handler::Opened;
+use crate::ops::input::{give, writer};
+use avfs_runtime::OpenFile;
+use axum::body::{Body, Bytes};
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot};
+use tokio_stream::StreamExt;
+use tokio_stream::wrappers::ReceiverStream;
+
+/// Pieces that may wait for the other side.
+const QUEUE: usize = 1;
+/// The bytes that are sent at once.
+const PIECE: usize = 256 << 10;
+
+/// Gives a handler the request's body to read, and answers when it is done.
+pub(crate) async fn receive(arrived: Arrived, serve: ReceiveFn) -> Result<Response, Failure> {
+    let (request, lane) = (arrived.query()?, arrived.lane());
+    let (admitted, body) = arrived.admit(request, Some(lane)).await?;
+    let (pieces, mut arriving) = Arriving::new();
+    let work = at_once(admitted, move |it, gone| {
+        serve(&it.ask, it.vault, it.request, &mut arriving, gone)
+    });
+    let (answer, ()) = tokio::join!(work, pass_on(body, pieces));
+    answer
+}
+
+/// Sends what a handler writes. The answer begins with the first piece.
+pub(crate) async fn send(
+    arrived: Arrived,
+    media_type: &'static str,
+    serve: SendFn,
+) -> Result<Response, Failure> {
+    let log = arrived.app.place.log();
+    let (request, lane) = (arrived.query()?, arrived.lane());
+    let (Admitted { it, under_way }, _) = arrived.admit(request, Some(lane)).await?;
+    let (begun, first) = oneshot::channel();
+    let (pieces, queue) = mpsc::channel::<io::Result<Vec<u8>>>(QUEUE);
+    tokio::task::spawn_blocking(move || {
+        let _under_way = under_way;
+        let mut leaving = Leaving {
+            pieces,
+            begun: Some(begun),
+            piece: Vec::new(),
+        };
+        let written = serve(&it.ask, it.vault, it.request, &mut leaving);
+        match (written, leaving.begun.take()) {
+            (Ok(()), begun) => {
+                leaving.begun = begun;
+                // Where this fails, nobody is left to read it.
+                let _ = leaving.flush();
+            }
+            (Err(failure), Some(begun)) => drop(begun.send(Err(failure))),
+            // Too late for an answer: the stream breaks, and the client sees that.
+            (Err(failure), None) => {
+                let detail = failure.problem().detail.clone();
+                let _ = leaving.pieces.blocking_send(Err(io::Error::other(detail)));
+            }
+        }
+    });
+    first.await.map_err(|_| Failure::panicked(&log))??;
+    let body = Body::from_stream(ReceiverStream::new(queue));
+    Ok(([(CONTENT_TYPE, media_type)], body).into_response())
+}
+
+/// Sends a part of a file.
+pub(crate) async fn send_file(arrived: Arrived, open: OpenFn) -> Result<Response, Failure> {
+    let log = arrived.app.place.log();
+    let (request, lane) = (arrived.query()?, arrived.lane());
+    let (Admitted { it, under_way }, _) = arrived.admit(request, Some(lane)).await?;
+    let open = move || Noted::of(|| open(&it.ask, it.vault, it.request));
+    let opening = tokio::task::spawn_blocking(open).await;
+    let Noted { done, retried } = opening.map_err(|_| Failure::panicked(&log))?;
+    let Opened { file, part, first } = done?;
+    let (pieces, queue) = mpsc::channel::<io::Result<Vec<u8>>>(QUEUE);
+    tokio::spawn(async move {
+        let _under_way = under_way;
+        send_part(Arc::new(file), first, part, pieces).await;
+    });
+    let body = Body::from_stream(ReceiverStream::new(queue));
+    let answer = ([(CONTENT_TYPE, "application/octet-stream")], body).into_response();
+    Ok(with_header(answer, &retried))
+}
+
+/// Reads piece by piece, each when the one before was taken: no thread waits for a slow reader.
+async fn send_part(
+    file: Arc<OpenFile>,
+    first: Vec<u8>,
+    part: std::ops::Range<u64>,
+    pieces: mpsc::Sender<io::Result<Vec<u8>>>,
+) {
+    let mut offset = part.start + first.len() as u64;
+    if !first.is_empty() && pieces.send(Ok(first)).await.is_err() {
+        return;
+    }
+    while offset < part.end {
+        // A place in the queue first, so that no piece is read before somebody wants it.
+        let Ok(place) = pieces.reserve().await else {
+            return;
+        };
+        let length = piece_length(&(offset..part.end));
+        let file = Arc::clone(&file);
+        let read = tokio::task::spawn_blocking(move || file.read_at(offset, length)).await;
+        let piece = match read {
+            Ok(Ok(bytes)) if bytes.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(Ok(bytes)) => Ok(bytes),
+            // Too late for an answer: the stream breaks, and the client sees that.
+            Ok(Err(error)) => Err(io::Error::other(error)),
+            Err(_) => Err(io::Error::other("reading panicked")),
+        };
+        offset += piece.as_ref().map_or(0, Vec::len) as u64;
+        let broken = piece.is_err();
+        place.send(piece);
+        if broken {
+            return;
+        }
+    }
+}
+
+/// Gives a command what comes, until there is no more or nobody reads it. It takes no turn: it lasts as long as the
+/// command does, and no thread waits for it.
+pub(crate) async fn feed(arrived: Arrived, open: FeedFn) -> Result<Response, Failure> {
+    let request = arrived.query()?;
+    let (log, bodies) = (arrived.app.place.log(), Arc::clone(&arrived.app.bodies));
+    let (Admitted { it, under_way }, body) = arrived.admit(request, None).await?;
+    let _under_way = under_way;
+    let opening = tokio::task::spawn_blocking(move || open(&it.ask, it.request));
+    let feed = opening.await.map_err(|_| Failure::panicked(&log))??;
+    let mut given = 0;
+    if let Ok(pipe) = writer(feed.pipe) {
+        let mut body = body.into_data_stream();
+        while let Some(Ok(piece)) = body.next().await {
+            // A command that has ended reads no more.
+            if give(&pipe, &piece).await.is_err() {
+                break;
+            }
+            given += piece.len() as u64;
+        }
+    }
+    bodies::send((feed.done)(given)?, &bodies).await
+}
+
+/// An answer's body, from a thread that may wait. The answer begins with the first piece.
+struct Leaving {
+    pieces: mpsc::Sender<io::Result<Vec<u8>>>,
+    begun: Option<oneshot::Sender<Result<(), Failure>>>,
+    piece: Vec<u8>,
+}
+
+impl Write for Leaving {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.piece.extend_from_slice(bytes);
+        if self.piece.len() >= PIECE {
+            self.flush()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if let Some(begun) = self.begun.take() {
+            let _ = begun.send(Ok(()));
+        }
+        let piece = std::mem::take(&mut self.piece);
+        let sent = self.pieces.blocking_send(Ok(piece));
+        sent.map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+}
+
+/// Hands a body over, piece by piece, until it ends, breaks, pauses for too long, or nobody takes it.
+async fn pass_on(body: Body, pieces: mpsc::Sender<io::Result<Bytes>>) {
+    let mut body = body.into_data_stream();
+    loop {
+        let piece = match tokio::time::timeout(PAUSE_TIME, body.next()).await {
+            Ok(None) => {
+                let _ = pieces.send(Ok(Bytes::new())).await;
+                return;
+            }
+            Ok(Some(Ok(piece))) if piece.is_empty() => continue,
+            Ok(Some(piece)) => piece.map_err(|error| io::Error::other(error.to_string())),
+            Err(_) => Err(io::ErrorKind::TimedOut.into()),
+        };
+        let broken = piece.is_err();
+        // Nobody takes it: the work has ended, and says why.
+        if pieces.send(piece).await.is_err() || broken {
+            return;
+        }
+    }
+}
+
+/// A request's body, for a thread that may wait. An empty piece is its end; a sender that goes without one has
+/// broken off, and what it sent is not whole.
+struct Arriving {
+    queue: mpsc::Receiver<io::Result<Bytes>>,
+    piece: Bytes,
+    ended: bool,
+}
+
+impl Arriving {
+    fn new() -> (mpsc::Sender<io::Result<Bytes>>, Arriving) {
+        let (pieces, queue) = mpsc::channel(QUEUE);
+        let arriving = Arriving {
+            queue,
+            piece: Bytes::new(),
+            ended: false,
+        };
+        (pieces, arriving)
+    }
+}
+
+impl Read for Arriving {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.piece.is_empty() && !self.ended {
+            match self.queue.blocking_recv() {
+                Some(piece) => self.piece = piece?,
+                None => return Err(io::ErrorKind::UnexpectedEof.into()),
+            }
+            self.ended = self.piece.is_empty();
+        }
+        let size = buffer.len().min(self.piece.len());
+        buffer[..size].copy_from_slice(&self.piece.split_to(size));
+        Ok(size)
+    }
+}

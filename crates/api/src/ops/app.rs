@@ -1,0 +1,107 @@
+//! What every handler shares: the runtime, the daemon's place, and who is at work.
+
+use super::calls::Calls;
+use super::lanes::Lanes;
+use super::memory::Bodies;
+use crate::place::Place;
+use avfs_runtime::Runtime;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::{Notify, OwnedSemaphorePermit};
+
+/// The state of one daemon.
+pub(crate) struct App {
+    pub runtime: Runtime,
+    pub place: Place,
+    pub idle_timeout: Option<Duration>,
+    pub started: Instant,
+    /// Told when the daemon shall end.
+    pub stop: Notify,
+    /// Told when a request finds that the home is not where it was.
+    pub home_lost: Notify,
+    pub calls: Arc<Calls>,
+    pub lanes: Lanes,
+    pub bodies: Arc<Bodies>,
+    busy: Arc<Mutex<Busyness>>,
+}
+
+struct Busyness {
+    requests: usize,
+    /// When the last request ended.
+    since: Instant,
+}
+
+impl App {
+    pub fn new(runtime: Runtime, place: Place, idle_timeout: Option<Duration>) -> App {
+        let now = Instant::now();
+        App {
+            runtime,
+            place,
+            idle_timeout,
+            started: now,
+            stop: Notify::new(),
+            home_lost: Notify::new(),
+            calls: Arc::default(),
+            lanes: Lanes::new(),
+            bodies: Arc::new(Bodies::new()),
+            busy: Arc::new(Mutex::new(Busyness {
+                requests: 0,
+                since: now,
+            })),
+        }
+    }
+
+    /// Marks a request as under way until the guard goes.
+    pub fn enter(&self) -> AtWork {
+        lock(&self.busy).requests += 1;
+        AtWork {
+            busy: Arc::clone(&self.busy),
+            bodies: Arc::clone(&self.bodies),
+            body: Mutex::default(),
+        }
+    }
+
+    /// How long nothing has been asked; none while something is under way, an exec included, a job
+    /// runs, or something is mounted.
+    pub fn idle_for(&self) -> Option<Duration> {
+        let idle = {
+            let busy = lock(&self.busy);
+            (busy.requests == 0).then(|| busy.since.elapsed())
+        };
+        idle.filter(|_| {
+            let activity = self.runtime.activity();
+            activity.mounts == 0 && activity.running_jobs == 0
+        })
+    }
+}
+
+/// One request under way.
+pub(crate) struct AtWork {
+    busy: Arc<Mutex<Busyness>>,
+    bodies: Arc<Bodies>,
+    /// The memory that its body takes, if it is a large one.
+    body: Mutex<Option<OwnedSemaphorePermit>>,
+}
+
+impl AtWork {
+    pub fn bodies(&self) -> &Bodies {
+        &self.bodies
+    }
+
+    pub fn hold(&self, body: OwnedSemaphorePermit) {
+        *lock(&self.body) = Some(body);
+    }
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        let mut busy = lock(&self.busy);
+        busy.requests -= 1;
+        busy.since = Instant::now();
+    }
+}
+
+/// The data is whole even if a holder panicked: every change to it is one assignment.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,198 @@
+//! The execs under way, and what their callers can still do to them.
+
+use super::app::lock;
+use super::failure::Failure;
+use crate::wire::CallId;
+use avfs_runtime::{
+    Cancel, Control, ErrorKind, Principal, Select, VaultName, Verb, WindowSize, may,
+};
+use rustix::rand::{GetRandomFlags, getrandom};
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex};
+
+/// The execs under way, each with what its caller can still do to it.
+#[derive(Default)]
+pub(crate) struct Calls {
+    open: Mutex<HashMap<CallId, Arc<Wishes>>>,
+}
+
+/// What the caller of an exec wants of it by now.
+pub(crate) struct Wishes {
+    by: Principal,
+    vault: Select,
+    cancel: Mutex<Option<Cancel>>,
+    /// Where the command's input goes, until somebody takes it to bring it.
+    input: Mutex<Option<OwnedFd>>,
+    control: Arc<Control>,
+}
+
+impl Wishes {
+    fn new(by: Principal, vault: Select) -> Wishes {
+        Wishes {
+            by,
+            vault,
+            cancel: Mutex::default(),
+            input: Mutex::default(),
+            control: Arc::default(),
+        }
+    }
+
+    pub fn control(&self) -> Arc<Control> {
+        Arc::clone(&self.control)
+    }
+
+    pub fn cancelled(&self) -> Option<Cancel> {
+        *lock(&self.cancel)
+    }
+
+    fn cancel(&self, how: Cancel) {
+        lock(&self.cancel).get_or_insert(how);
+    }
+
+    fn take_input(&self) -> Option<OwnedFd> {
+        lock(&self.input).take()
+    }
+
+    /// Makes the pipe through which the command is brought its input.
+    pub fn open_input(&self) -> std::io::Result<OwnedFd> {
+        let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+        *lock(&self.input) = Some(write);
+        Ok(read)
+    }
+}
+
+impl Calls {
+    pub fn begin(self: &Arc<Calls>, by: Principal, vault: Select) -> Result<Call, Failure> {
+        let id = fresh_id()?;
+        let wishes = Arc::new(Wishes::new(by, vault));
+        lock(&self.open).insert(id, Arc::clone(&wishes));
+        Ok(Call {
+            id,
+            wishes,
+            calls: Arc::clone(self),
+        })
+    }
+
+    /// The exec under way with this handle, if it is the caller's; for others there is none.
+    fn find(&self, id: CallId, by: Principal) -> Option<Arc<Wishes>> {
+        let found = lock(&self.open).get(&id).cloned();
+        found.filter(|wishes| may(&by, Verb::Own, &wishes.by))
+    }
+
+    /// The vault in which that exec runs, if its caller named it.
+    pub fn vault_of(&self, id: CallId, by: Principal) -> Option<VaultName> {
+        match &self.find(id, by)?.vault {
+            Select::Named(name) => Some(name.clone()),
+            Select::Current => None,
+        }
+    }
+
+    /// Whether there was such an exec to cancel.
+    pub fn cancel(&self, id: CallId, by: Principal, how: Cancel) -> bool {
+        let found = self.find(id, by);
+        if let Some(wishes) = &found {
+            wishes.cancel(how);
+        }
+        found.is_some()
+    }
+
+    /// Sizes the terminal of an exec that is under way.
+    pub fn resize(&self, id: CallId, by: Principal, size: WindowSize) -> Result<(), Failure> {
+        let Some(wishes) = self.find(id, by) else {
+            let what = format!("call {id} has ended");
+            return Err(Failure::new(ErrorKind::NotFound, what));
+        };
+        Ok(wishes.control.resize(size)?)
+    }
+
+    /// Where the input of an exec goes: none when it wants none, or somebody brings it already.
+    pub fn take_input(&self, id: CallId, by: Principal) -> Option<OwnedFd> {
+        self.find(id, by)?.take_input()
+    }
+}
+
+/// A handle that nobody can guess.
+fn fresh_id() -> Result<CallId, Failure> {
+    let mut bytes = [0; 16];
+    match getrandom(&mut bytes, GetRandomFlags::empty()) {
+        Ok(16) => Ok(CallId::from_bytes(bytes)),
+        _ => Err(Failure::new(
+            ErrorKind::Unavailable,
+            "the kernel gives no random numbers",
+        )),
+    }
+}
+
+/// One exec under way. Dropping it cancels the exec, so a caller that goes away ends its command.
+pub(crate) struct Call {
+    id: CallId,
+    wishes: Arc<Wishes>,
+    calls: Arc<Calls>,
+}
+
+impl Call {
+    pub fn id(&self) -> CallId {
+        self.id
+    }
+
+    pub fn wishes(&self) -> Arc<Wishes> {
+        Arc::clone(&self.wishes)
+    }
+
+    /// Where its input goes, for whoever brings it.
+    pub fn take_input(&self) -> Option<OwnedFd> {
+        self.wishes.take_input()
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        self.wishes.cancel(Cancel::Leave);
+        self.wishes.take_input();
+        lock(&self.calls.open).remove(&self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_can_be_cancelled_until_it_ends() {
+        let calls = Arc::new(Calls::default());
+        let agent = |name: &str| Principal::agent(Some(name.parse().unwrap()));
+        let first = calls.begin(Principal::OWNER, Select::Current).unwrap();
+        let second = calls.begin(agent("a"), Select::Current).unwrap();
+        assert_ne!(first.id(), second.id());
+        let cancel = |id, by| calls.cancel(id, by, Cancel::Interrupt);
+        for other in [agent("b"), Principal::AGENT] {
+            assert!(!cancel(second.id(), other), "{other}");
+            assert!(!cancel(first.id(), other), "{other}");
+        }
+        assert_eq!(second.wishes().cancelled(), None);
+        assert!(cancel(second.id(), agent("a")));
+        assert_eq!(second.wishes().cancelled(), Some(Cancel::Interrupt));
+        assert_eq!(first.wishes().cancelled(), None);
+        let (id, wishes) = (first.id(), first.wishes());
+        drop(first);
+        let leave = Some(Cancel::Leave);
+        assert_eq!(wishes.cancelled(), leave, "who goes away ends its command");
+        assert!(!cancel(id, Principal::OWNER));
+    }
+
+    #[test]
+    fn input_is_brought_by_one() {
+        let calls = Arc::new(Calls::default());
+        let owner = Principal::OWNER;
+        let call = calls.begin(owner, Select::Current).unwrap();
+        assert!(
+            calls.take_input(call.id(), owner).is_none(),
+            "it wants none"
+        );
+        let _read = call.wishes().open_input().unwrap();
+        assert!(calls.take_input(call.id(), Principal::AGENT).is_none());
+        assert!(calls.take_input(call.id(), owner).is_some());
+        assert!(calls.take_input(call.id(), owner).is_none());
+    }
+}

@@ -1,0 +1,413 @@
+//! The request of an exec as the runtime wants it, and its report as the envelope tells it.
+
+use super::envelope_approval;
+use super::exec_options;
+use super::failure::Failure;
+use super::files::vault_path;
+use super::items;
+use super::retried;
+use crate::wire::{
+    Base64, ByteCounts, CommandMode, DecisionItem, DecisionPart, Envelope, EnvelopeRequest,
+    EnvelopeResult, Exec, ForkItem, OutputCounts, StatusWord, StdinItem, TimeoutItem, TimingItem,
+    UncommittedItem, to_text,
+};
+use avfs_runtime::{
+    Access, Captured, Categories, Control, Decision, ExecCommand, ExecOptions, ExecReport,
+    ExecRequest, ExecStatus, Limit, Select, Stdin, Timings, Uncommitted, VaultPath, WindowSize,
+};
+use std::sync::Arc;
+
+/// What kind of terminal a program is at.
+const TERM: &str = "TERM";
+
+/// Variables and their values.
+type Environment = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// An exec as it was asked for, checked.
+pub(crate) struct Asked {
+    vault: Select,
+    command: ExecCommand,
+    cwd: Option<VaultPath>,
+    env: Environment,
+    options: ExecOptions,
+    stdin: Option<StdinItem>,
+    terminal: Option<WindowSize>,
+}
+
+impl Asked {
+    pub fn new(vault: Select, exec: Exec) -> Result<Asked, Failure> {
+        let cwd = match (&exec.cwd, &exec.cwd_b64) {
+            (None, None) => None,
+            (text, exact) => Some(vault_path(
+                text.as_deref().unwrap_or_default(),
+                exact.as_ref(),
+            )?),
+        };
+        Ok(Asked {
+            vault,
+            env: environment(&exec),
+            terminal: exec.tty.as_ref().map(|tty| WindowSize {
+                rows: tty.rows,
+                columns: tty.columns,
+            }),
+            options: exec_options::options(&exec)?,
+            stdin: exec.stdin.clone(),
+            command: command(exec)?,
+            cwd,
+        })
+    }
+
+    pub fn request(&self, stdin: Stdin, control: Arc<Control>) -> ExecRequest {
+        ExecRequest {
+            vault: self.vault.clone(),
+            command: self.command.clone(),
+            cwd: self.cwd.clone(),
+            env: self.env.clone(),
+            stdin,
+            terminal: self.terminal,
+            control,
+            options: self.options.clone(),
+        }
+    }
+
+    pub fn stdin(&self) -> Option<&StdinItem> {
+        self.stdin.as_ref()
+    }
+}
+
+fn command(exec: Exec) -> Result<ExecCommand, Failure> {
+    let argv: Vec<Vec<u8>> = match exec.argv_b64 {
+        Some(exact) => exact.into_iter().map(|part| part.0).collect(),
+        None => exec.argv.into_iter().map(String::into_bytes).collect(),
+    };
+    match (exec.shell, argv.is_empty()) {
+        (Some(_), false) => Err(Failure::invalid(
+            "a command is either an argv or shell text, not both",
+        )),
+        (None, true) => Err(Failure::invalid("there is no command")
+            .hint("put it after `--`, or give shell text with `--shell`")),
+        (Some(text), true) => Ok(ExecCommand::Shell(text)),
+        (None, false) => Ok(ExecCommand::Argv(argv)),
+    }
+}
+
+fn environment(exec: &Exec) -> Environment {
+    let bytes = |name: &str, value: &[u8]| (name.as_bytes().to_vec(), value.to_vec());
+    let plain = exec.env.iter();
+    let plain = plain.map(|(name, value)| bytes(name, value.as_bytes()));
+    let exact = exec.env_b64.iter();
+    let exact = exact.map(|(name, value)| bytes(name, &value.0));
+    let term = exec.tty.as_ref().and_then(|tty| tty.term.as_ref());
+    let is_set = exec.env.contains_key(TERM) || exec.env_b64.contains_key(TERM);
+    let term = term.filter(|_| !is_set);
+    let term = term.map(|term| bytes(TERM, term.as_bytes()));
+    plain.chain(exact).chain(term).collect()
+}
+
+/// What the caller is told in the end.
+pub(crate) fn envelope(asked: &Asked, report: ExecReport) -> Envelope {
+    let request = request_item(asked, &report);
+    let result = result_item(&request, report);
+    Envelope {
+        schema_version: Envelope::SCHEMA_VERSION,
+        kind: Envelope::KIND.into(),
+        success: result.exit_code == Some(0) && result.uncommitted.is_none(),
+        request,
+        result,
+    }
+}
+
+fn request_item(asked: &Asked, report: &ExecReport) -> EnvelopeRequest {
+    let (command, command_mode, argv, argv_b64) = match &asked.command {
+        ExecCommand::Shell(text) => (text.clone(), CommandMode::Shell, None, None),
+        ExecCommand::Argv(argv) => {
+            let (text, exact) = to_texts(argv.iter().map(Vec::as_slice));
+            (shell_words(&text), CommandMode::Argv, Some(text), exact)
+        }
+    };
+    EnvelopeRequest {
+        vault: report.vault.to_string(),
+        cwd: report.cwd.to_string(),
+        readonly: asked.options.access == Access::ReadOnly,
+        keep_mount: false,
+        mountpoint: None,
+        checkpoint_mode: exec_options::checkpoint_mode(&asked.options.checkpoint).into(),
+        command,
+        command_mode,
+        timeout: match report.terms.timeout {
+            Some(timeout) => TimeoutItem::After {
+                millis: timeout.as_millis() as u64,
+            },
+            None => TimeoutItem::NONE,
+        },
+        driver: exec_options::driver_word(report.driver),
+        network: exec_options::network_word(report.network),
+        profile: report.terms.profile.map(exec_options::profile_word),
+        limits: exec_options::limits_item(report.terms.limits),
+        fork: exec_options::fork_word(asked.options.branch),
+        output_limit: report.terms.output_limit,
+        argv,
+        argv_b64,
+    }
+}
+
+fn output_counts(report: &ExecReport) -> OutputCounts {
+    OutputCounts {
+        stdout: counts(&report.stdout),
+        stderr: counts(&report.stderr),
+    }
+}
+
+fn result_item(request: &EnvelopeRequest, report: ExecReport) -> EnvelopeResult {
+    let ended = Ended::of(&report.status);
+    let changed = report.changed_files();
+    let (changed_files, changed_files_b64) = to_texts(changed.iter().map(VaultPath::as_bytes));
+    let (cwd, cwd_b64) = items::path(&report.cwd);
+    let output = output_counts(&report);
+    let exit_code = report.exit_code();
+    let approval_id = envelope_approval::id(&report);
+    let asked = envelope_approval::reason(&report);
+    let limits = exec_options::limits_in_force(&report);
+    let (stdout, stdout_b64) = to_text(report.stdout.bytes);
+    let (stderr, stderr_b64) = to_text(report.stderr.bytes);
+    EnvelopeResult {
+        exec: report.exec.to_string(),
+        vault: report.vault.to_string(),
+        mountpoint: "/".into(),
+        cwd,
+        cwd_b64,
+        command: request.command.clone(),
+        status: ended.status,
+        exit_code,
+        signal: ended.signal,
+        reason: ended.reason.or(asked),
+        stdout,
+        stdout_b64,
+        stderr,
+        stderr_b64,
+        output,
+        readonly: request.readonly,
+        kept_mounted: false,
+        duration_ms: report.duration.as_millis() as u64,
+        checkpoint: report.checkpoint.as_ref().map(ToString::to_string),
+        changed_files,
+        changed_files_b64,
+        changes_total: report.changes.total,
+        changes_truncated: report.changes.is_truncated(),
+        changes: report.changes.listed.iter().map(items::change).collect(),
+        patch: report.patch,
+        patch_truncated: report.patch_truncated,
+        home_changes: report.home_changes,
+        home_change_list: report
+            .home_change_list
+            .map(|changes| changes.iter().map(items::change).collect()),
+        version: report.version,
+        uncommitted: report.uncommitted.map(uncommitted),
+        decision: decision(&report.decision),
+        approval_id,
+        speculation: report.speculation.map(envelope_approval::speculation),
+        state: if ended.ran { "completed" } else { "failed" }.into(),
+        timed_out: ended.status == StatusWord::TimedOut,
+        skipped: report.skipped.into_iter().map(items::skipped).collect(),
+        driver: request.driver,
+        isolation: exec_options::isolation(report.driver, report.isolation),
+        limits,
+        limit_hit: report.limit_hit.map(exec_options::limit_hit),
+        usage: report.usage.map(exec_options::usage),
+        fork: report.fork.map(|fork| ForkItem {
+            name: fork.name.to_string(),
+            kept: fork.kept,
+        }),
+        leftovers: report.leftovers,
+        retried: retried::words(report.retried),
+        shared_with: report.shared_with.iter().map(ToString::to_string).collect(),
+        timings: timings(report.timings),
+    }
+}
+
+fn timings(timings: Timings) -> TimingItem {
+    TimingItem {
+        decide_us: timings.decide_us,
+        checkpoint_us: timings.checkpoint_us,
+        view_us: timings.view_us,
+        run_us: timings.run_us,
+        commit_us: timings.commit_us,
+    }
+}
+
+fn uncommitted(uncommitted: Uncommitted) -> UncommittedItem {
+    UncommittedItem {
+        error: uncommitted.kind.as_str().into(),
+        message: uncommitted.message,
+        hint: uncommitted.hint,
+        checkpoint: uncommitted.checkpoint.map(|name| name.to_string()),
+    }
+}
+
+/// How a command ended, in the wire's words.
+pub(crate) struct Ended {
+    pub status: StatusWord,
+    pub signal: Option<i32>,
+    pub reason: Option<String>,
+    pub ran: bool,
+}
+
+impl Ended {
+    pub fn of(status: &ExecStatus) -> Ended {
+        let ended = |status, ran| Ended {
+            status,
+            signal: None,
+            reason: None,
+            ran,
+        };
+        match status {
+            ExecStatus::Exited(_) => ended(StatusWord::Exited, true),
+            ExecStatus::Signaled(signal) => Ended {
+                signal: Some(*signal),
+                ..ended(StatusWord::Signaled, true)
+            },
+            ExecStatus::LimitExceeded { limit, signal } => {
+                let status = match limit {
+                    Limit::Memory => StatusWord::OutOfMemory,
+                    _ => StatusWord::LimitExceeded,
+                };
+                Ended {
+                    signal: Some(*signal),
+                    reason: Some(format!("it went beyond its limit on {}", limit.name())),
+                    ..ended(status, true)
+                }
+            }
+            ExecStatus::TimedOut { signal } => Ended {
+                signal: Some(*signal),
+                ..ended(StatusWord::TimedOut, true)
+            },
+            ExecStatus::Cancelled => ended(StatusWord::Cancelled, false),
+            ExecStatus::Denied => ended(StatusWord::Denied, false),
+            ExecStatus::NeedsApproval => ended(StatusWord::NeedsApproval, false),
+            ExecStatus::CouldNotStart { reason, not_found } => {
+                let status = if *not_found {
+                    StatusWord::NotFound
+                } else {
+                    StatusWord::CouldNotStart
+                };
+                Ended {
+                    reason: Some(reason.clone()),
+                    ..ended(status, false)
+                }
+            }
+            ExecStatus::Interrupted => ended(StatusWord::Interrupted, false),
+        }
+    }
+}
+
+fn counts(captured: &Captured) -> ByteCounts {
+    ByteCounts {
+        bytes: captured.total,
+        truncated: captured.truncated,
+        spilled: captured.spilled,
+    }
+}
+
+pub(crate) fn decision(decision: &Decision) -> DecisionItem {
+    DecisionItem {
+        action: decision.action.as_str().into(),
+        categories: categories(decision.categories),
+        reason: decision.reason.clone(),
+        rule: decision.rule.clone(),
+        smallest_rule: decision.smallest_rule.clone(),
+        parts: decision
+            .parts
+            .iter()
+            .map(|part| DecisionPart {
+                command: part.text.clone(),
+                action: part.action.as_str().into(),
+                categories: categories(part.categories),
+                rule: part.rule.clone(),
+            })
+            .collect(),
+    }
+}
+
+fn categories(categories: Categories) -> Vec<String> {
+    categories
+        .iter()
+        .map(|category| category.as_str().to_owned())
+        .collect()
+}
+
+/// Texts, and the exact bytes of all of them when one cannot be told as text.
+fn to_texts<'a>(
+    parts: impl Iterator<Item = &'a [u8]> + Clone,
+) -> (Vec<String>, Option<Vec<Base64>>) {
+    let texts = parts
+        .clone()
+        .map(|part| String::from_utf8_lossy(part).into_owned())
+        .collect();
+    let all_text = parts.clone().all(|part| std::str::from_utf8(part).is_ok());
+    let exact = (!all_text).then(|| parts.map(|part| Base64(part.to_vec())).collect());
+    (texts, exact)
+}
+
+/// One line that a shell would split into these words again.
+fn shell_words(argv: &[String]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
+    let words: Vec<String> = argv
+        .iter()
+        .map(|word| {
+            if !word.is_empty() && word.chars().all(plain) {
+                word.clone()
+            } else {
+                format!("'{}'", word.replace('\'', r"'\''"))
+            }
+        })
+        .collect();
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use avfs_runtime::Timeout;
+
+    fn refusal(exec: Exec) -> String {
+        match Asked::new(Select::Current, exec) {
+            Err(failure) => failure.problem().detail.clone(),
+            Ok(_) => panic!("it was accepted"),
+        }
+    }
+
+    #[test]
+    fn a_command_is_one_thing() {
+        assert!(refusal(Exec::default()).contains("no command"));
+        let both = Exec {
+            argv: vec!["a".into()],
+            shell: Some("b".into()),
+            ..Exec::default()
+        };
+        assert!(refusal(both).contains("not both"));
+    }
+
+    #[test]
+    fn a_timeout_of_zero_is_none() {
+        let argv = vec!["a".to_owned()];
+        let zero = Exec {
+            argv: argv.clone(),
+            timeout_ms: Some(0),
+            ..Exec::default()
+        };
+        let asked = Asked::new(Select::Current, zero).unwrap();
+        assert_eq!(asked.options.timeout, Timeout::Never);
+        let left_out = Exec {
+            argv,
+            ..Exec::default()
+        };
+        let asked = Asked::new(Select::Current, left_out).unwrap();
+        assert_eq!(asked.options.timeout, Timeout::Unsaid);
+    }
+
+    #[test]
+    fn words_survive_a_shell() {
+        let words = ["echo", "a b", "it's", "", "x=1"].map(String::from);
+        assert_eq!(shell_words(&words), r"echo 'a b' 'it'\''s' '' x=1");
+    }
+}

@@ -1,0 +1,192 @@
+//! A row without the types of its request and answer: text in, text out. What a surface does with a row is so written and
+//! compiled once, not once for each operation.
+
+use super::app::App;
+use super::caller::{Ask, Caller};
+use super::failure::Failure;
+use super::handler::{Feed, Handler, Listener, Opened, Resume, Served};
+use super::jobs::Following;
+use crate::table::{EachRow, Operation, Row, each_row};
+use crate::wire::ExecEvent;
+use avfs_runtime::{HeldOutput, Select, Watcher};
+use serde::Serialize;
+use std::any::Any;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// A request of some operation's type.
+pub(crate) struct Request(Box<dyn Any + Send>);
+
+impl Request {
+    fn take<O: Operation>(self) -> O {
+        let request = self.0.downcast::<O>();
+        *request.expect("what a row has read is given to that row alone")
+    }
+}
+
+/// An answer in JSON, and the memory that what it was made from takes.
+pub(crate) struct Answer {
+    pub json: Vec<u8>,
+    pub held: Vec<HeldOutput>,
+}
+
+impl Answer {
+    fn new(answer: &impl Serialize, held: Vec<HeldOutput>) -> Answer {
+        let mut json = serde_json::to_vec(answer).expect("wire types are plain data");
+        json.shrink_to_fit();
+        Answer { json, held }
+    }
+}
+
+type Answered = Result<Answer, Failure>;
+
+type AdmitFn = fn(Arc<App>, Caller, Select, &Request) -> Result<(Ask, Select), Failure>;
+pub(crate) type AnswerFn =
+    Arc<dyn Fn(&Ask, Select, Request, &dyn Watcher) -> Answered + Send + Sync>;
+pub(crate) type ReceiveFn =
+    Arc<dyn Fn(&Ask, Select, Request, &mut dyn Read, &dyn Watcher) -> Answered + Send + Sync>;
+pub(crate) type SendFn =
+    Arc<dyn Fn(&Ask, Select, Request, &mut dyn Write) -> Result<(), Failure> + Send + Sync>;
+pub(crate) type OpenFn =
+    Arc<dyn Fn(&Ask, Select, Request) -> Result<Opened, Failure> + Send + Sync>;
+pub(crate) type RunFn =
+    Arc<dyn Fn(&Ask, Select, Request, &dyn Listener<ExecEvent>) -> Answered + Send + Sync>;
+pub(crate) type OnceFn = Arc<dyn Fn(&Ask, Request, Resume) -> Answered + Send + Sync>;
+pub(crate) type FollowFn =
+    Arc<dyn Fn(&Ask, Request, Resume) -> Result<Following, Failure> + Send + Sync>;
+pub(crate) type FeedFn = Arc<dyn Fn(&Ask, Request) -> Result<Feeding, Failure> + Send + Sync>;
+
+/// As [`Handler`], which says what each is.
+pub(crate) enum Serve {
+    Answer(AnswerFn),
+    Watched(AnswerFn),
+    Receives(ReceiveFn),
+    Sends(&'static str, SendFn),
+    Opens(OpenFn),
+    Runs(RunFn),
+    Follows { once: OnceFn, follow: FollowFn },
+    Feeds(FeedFn),
+}
+
+/// As [`Feed`].
+pub(crate) struct Feeding {
+    pub pipe: OwnedFd,
+    pub done: Box<dyn FnOnce(u64) -> Answered + Send>,
+}
+
+/// One operation, served.
+pub(crate) struct Erased {
+    pub row: Row,
+    pub serve: Serve,
+    json: fn(&[u8]) -> Result<Request, Failure>,
+    query: fn(&str) -> Result<Request, Failure>,
+    admit: AdmitFn,
+}
+
+impl Erased {
+    fn new<O: Served>() -> Erased {
+        Erased {
+            row: O::ROW,
+            serve: serve::<O>(),
+            json: |text| {
+                let request = serde_json::from_slice::<O>(text).map_err(|error| {
+                    Failure::invalid(format!("the body is not what was expected: {error}"))
+                })?;
+                Ok(Request(Box::new(request)))
+            },
+            query: |text| {
+                let request = serde_urlencoded::from_str::<O>(text).map_err(|error| {
+                    Failure::invalid(format!("the query is not what was expected: {error}"))
+                })?;
+                Ok(Request(Box::new(request)))
+            },
+            admit: |app, caller, vault, request| {
+                let request = request.0.downcast_ref::<O>();
+                let request = request.expect("what a row has read is given to that row alone");
+                Ask::admit::<O>(app, caller, vault, request)
+            },
+        }
+    }
+
+    /// A request from its JSON; nothing at all stands for no fields.
+    pub fn read_json(&self, text: &[u8]) -> Result<Request, Failure> {
+        (self.json)(if text.is_empty() { b"{}" } else { text })
+    }
+
+    /// A request from the query of an address.
+    pub fn read_query(&self, text: &str) -> Result<Request, Failure> {
+        (self.query)(text)
+    }
+
+    /// Lets a request in: see [`Ask::admit`].
+    pub fn admit(
+        &self,
+        app: Arc<App>,
+        caller: Caller,
+        vault: Select,
+        request: &Request,
+    ) -> Result<(Ask, Select), Failure> {
+        (self.admit)(app, caller, vault, request)
+    }
+}
+
+fn serve<O: Served>() -> Serve {
+    let plain = |answer: &O::Response| Answer::new(answer, Vec::new());
+    match O::HANDLER {
+        Handler::Answer(serve) => Serve::Answer(Arc::new(move |ask, _, request, _| {
+            serve(ask, request.take()).map(|it| plain(&it))
+        })),
+        Handler::OnVault(serve) => Serve::Answer(Arc::new(move |ask, vault, request, _| {
+            serve(ask, vault, request.take()).map(|it| plain(&it))
+        })),
+        Handler::Attended(serve) => Serve::Answer(Arc::new(move |ask, vault, request, watcher| {
+            serve(ask, vault, request.take(), watcher).map(|it| plain(&it))
+        })),
+        Handler::Watched(serve) => Serve::Watched(Arc::new(move |ask, vault, request, watcher| {
+            serve(ask, vault, request.take(), watcher).map(|it| plain(&it))
+        })),
+        Handler::Receives(serve) => {
+            Serve::Receives(Arc::new(move |ask, vault, request, bytes, watcher| {
+                serve(ask, vault, request.take(), bytes, watcher).map(|it| plain(&it))
+            }))
+        }
+        Handler::Sends(media_type, serve) => Serve::Sends(
+            media_type,
+            Arc::new(move |ask, vault, request, out| serve(ask, vault, request.take(), out)),
+        ),
+        Handler::Opens(open) => Serve::Opens(Arc::new(move |ask, vault, request| {
+            open(ask, vault, request.take())
+        })),
+        Handler::Runs(serve) => Serve::Runs(Arc::new(move |ask, vault, request, listener| {
+            let (answer, held) = serve(ask, vault, request.take(), listener)?;
+            Ok(Answer::new(&answer, held))
+        })),
+        Handler::Follows { once, follow } => Serve::Follows {
+            once: Arc::new(move |ask, request, resume| {
+                once(ask, request.take(), resume).map(|it| plain(&it))
+            }),
+            follow: Arc::new(move |ask, request, resume| follow(ask, request.take(), resume)),
+        },
+        Handler::Feeds(open) => Serve::Feeds(Arc::new(move |ask, request| {
+            let Feed { pipe, done } = open(ask, request.take())?;
+            Ok(Feeding {
+                pipe,
+                done: Box::new(move |bytes| done(bytes).map(|it| Answer::new(&it, Vec::new()))),
+            })
+        })),
+    }
+}
+
+/// Every operation of the table.
+pub(crate) fn all() -> Vec<Erased> {
+    struct All(Vec<Erased>);
+    impl EachRow for All {
+        fn row<O: Served>(&mut self) {
+            self.0.push(Erased::new::<O>());
+        }
+    }
+    let mut all = All(Vec::new());
+    each_row(&mut all);
+    all.0
+}

@@ -1,0 +1,183 @@
+//! Running a command, and what its caller does to it meanwhile.
+
+use super::calls::Wishes;
+use super::envelope::{self, Asked};
+use super::failure::Failure;
+use super::handler::{Feed, Held, Listener, Reply};
+use super::{Ask, input, parse};
+use crate::wire::{
+    Exec, ExecCancel, ExecCancelled, ExecEvent, ExecInput, ExecInputTaken, ExecResize, Output,
+    OutputChunk, OutputPart, StartedEvent, StreamWord, WaitingEvent, WindowItem, to_text,
+};
+use avfs_runtime::{ApprovalId, Cancel, ErrorKind, ExecId, OutputSink, Select, Stream, WindowSize};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+/// The most bytes of output in one event.
+const PIECE: usize = 16 << 10;
+
+/// Runs a command. When nobody listens any more, it is ended.
+pub(crate) fn exec(
+    ask: &Ask,
+    vault: Select,
+    request: Exec,
+    listener: &dyn Listener<ExecEvent>,
+) -> Held<Exec> {
+    let call = ask
+        .app
+        .calls
+        .begin(ask.session.principal(), vault.clone())?;
+    let asked = Asked::new(vault, request)?;
+    let stdin = input::prepare(asked.stdin(), &call)?;
+    let sink = Sink {
+        listener,
+        wishes: call.wishes(),
+        seq: AtomicU64::new(0),
+    };
+    sink.tell(ExecEvent::Started(StartedEvent { call: call.id() }), None);
+    let request = asked.request(stdin, call.wishes().control());
+    let mut report = ask.session.exec(request, &sink)?;
+    let held = std::mem::take(&mut report.held);
+    Ok((envelope::envelope(&asked, report), held))
+}
+
+/// Where a command's output goes. A slow listener slows the command down, as a pipe would, but not beyond the command's
+/// own time limit: what is written after that is in the envelope.
+struct Sink<'a> {
+    listener: &'a dyn Listener<ExecEvent>,
+    wishes: Arc<Wishes>,
+    seq: AtomicU64,
+}
+
+impl Sink<'_> {
+    fn tell(&self, event: ExecEvent, until: Option<Instant>) {
+        self.listener.tell(event, &|| {
+            let in_time = until.is_none_or(|until| Instant::now() < until);
+            in_time && self.cancelled().is_none()
+        });
+    }
+}
+
+impl OutputSink for Sink<'_> {
+    fn output(&self, stream: Stream, bytes: &[u8], until: Option<Instant>) {
+        if !self.listener.is_listening() {
+            return;
+        }
+        for piece in pieces(bytes, PIECE) {
+            let seq = self.seq.fetch_add(1, Ordering::Relaxed) + 1;
+            let chunk = OutputChunk::new(seq, piece);
+            let event = match stream {
+                Stream::Stdout => ExecEvent::Stdout(chunk),
+                Stream::Stderr => ExecEvent::Stderr(chunk),
+            };
+            self.tell(event, until);
+        }
+    }
+
+    fn waiting(&self, approval: ApprovalId) {
+        let approval_id = approval.to_string();
+        self.tell(ExecEvent::Waiting(WaitingEvent { approval_id }), None);
+    }
+
+    fn cancelled(&self) -> Option<Cancel> {
+        let gone = self.listener.is_gone().then_some(Cancel::Leave);
+        self.wishes.cancelled().or(gone)
+    }
+}
+
+pub(crate) fn resize(ask: &Ask, request: ExecResize) -> Reply<ExecResize> {
+    let (rows, columns) = (request.rows, request.columns);
+    let size = WindowSize { rows, columns };
+    let by = ask.session.principal();
+    ask.app.calls.resize(request.call, by, size)?;
+    Ok(WindowItem { rows, columns })
+}
+
+pub(crate) fn cancel(ask: &Ask, request: ExecCancel) -> Reply<ExecCancel> {
+    let how = if request.interrupt {
+        Cancel::Interrupt
+    } else {
+        Cancel::Leave
+    };
+    let by = ask.session.principal();
+    Ok(ExecCancelled {
+        cancelled: ask.app.calls.cancel(request.call, by, how),
+    })
+}
+
+pub(crate) fn input(ask: &Ask, request: ExecInput) -> Result<Feed<ExecInput>, Failure> {
+    let ExecInput { call } = request;
+    let pipe = ask.app.calls.take_input(call, ask.session.principal());
+    let pipe = pipe.ok_or_else(|| {
+        let what = format!(
+            "call {call} takes no input: it has ended, wants none, or is brought it already"
+        );
+        Failure::new(ErrorKind::NotFound, what)
+    })?;
+    Ok(Feed {
+        pipe,
+        done: Box::new(|bytes| Ok(ExecInputTaken { bytes })),
+    })
+}
+
+/// A part of what a command wrote.
+pub(crate) fn output(ask: &Ask, request: Output) -> Reply<Output> {
+    let stream = match request.stream {
+        StreamWord::Stdout => Stream::Stdout,
+        StreamWord::Stderr => Stream::Stderr,
+    };
+    let exec: ExecId = parse(&request.exec)?;
+    let to = request.to.unwrap_or(u64::MAX);
+    let part = ask.session.output(exec, stream, request.from, to)?;
+    let to = part.from + part.bytes.len() as u64;
+    let (data, data_b64) = to_text(part.bytes);
+    Ok(OutputPart {
+        exec: exec.to_string(),
+        stream: request.stream,
+        from: part.from,
+        to,
+        kept: part.kept,
+        data,
+        data_b64,
+    })
+}
+
+/// Bytes cut into pieces of at most `most`, where a character ends if there are characters.
+fn pieces(mut bytes: &[u8], most: usize) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        if bytes.is_empty() {
+            return None;
+        }
+        let mut end = bytes.len().min(most);
+        let is_middle = |at: usize| bytes.get(at).is_some_and(|byte| byte & 0xc0 == 0x80);
+        let begins = (end.saturating_sub(3)..=end)
+            .rev()
+            .find(|at| !is_middle(*at));
+        end = begins.filter(|at| *at > 0).unwrap_or(end);
+        let (piece, rest) = bytes.split_at(end);
+        bytes = rest;
+        Some(piece)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_stay_whole_and_nothing_is_lost() {
+        let text = "aä€😀".repeat(50);
+        for most in 4..40 {
+            let cut: Vec<&[u8]> = pieces(text.as_bytes(), most).collect();
+            assert!(
+                cut.iter()
+                    .all(|piece| piece.len() <= most && !piece.is_empty())
+            );
+            assert!(cut.iter().all(|piece| std::str::from_utf8(piece).is_ok()));
+            assert_eq!(cut.concat(), text.as_bytes());
+        }
+        let noise = [0x80_u8; 100];
+        assert_eq!(pieces(&noise, 7).collect::<Vec<_>>().concat(), noise);
+    }
+}

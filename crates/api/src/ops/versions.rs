@@ -1,0 +1,130 @@
+//! Versions and differences.
+
+use super::failure::Failure;
+use super::files::{at, vault_path};
+use super::items;
+use super::{Ask, Reply, parse};
+use crate::wire::{
+    CheckedOut, Checkout, Diff, DiffLineItem, DiffReport, FileDiffItem, LineWord, PathLog, Revert,
+    Reverted, VaultLog,
+};
+use avfs_runtime::{
+    DiffDetail, DiffLine, DiffPoint, DiffRequest, DiffScope, FileDiff, LineKind, Select,
+};
+
+pub(crate) fn vault_log(ask: &Ask, vault: Select, request: VaultLog) -> Reply<VaultLog> {
+    let log = ask.session.vault_log(vault, request.limit)?;
+    Ok(log.iter().map(items::version).collect())
+}
+
+pub(crate) fn path_log(ask: &Ask, vault: Select, request: PathLog) -> Reply<PathLog> {
+    let path = vault_path(&request.path, request.path_b64.as_ref())?;
+    let log = ask
+        .session
+        .path_log(vault, &path, request.limit)
+        .map_err(at(&path))?;
+    Ok(log.iter().map(items::path_version).collect())
+}
+
+pub(crate) fn checkout(ask: &Ask, vault: Select, request: Checkout) -> Reply<Checkout> {
+    let path = vault_path(&request.path, request.path_b64.as_ref())?;
+    let done = ask
+        .session
+        .checkout(vault, &path, request.version)
+        .map_err(at(&path))?;
+    let (path, path_b64) = items::path(&done.path);
+    Ok(CheckedOut {
+        path,
+        path_b64,
+        restored_version: done.to,
+        new_version: done.version,
+    })
+}
+
+pub(crate) fn revert(ask: &Ask, vault: Select, request: Revert) -> Reply<Revert> {
+    let path = vault_path(&request.path, request.path_b64.as_ref())?;
+    let done = ask.session.revert(vault, &path).map_err(at(&path))?;
+    let (path, path_b64) = items::path(&done.path);
+    Ok(Reverted {
+        path,
+        path_b64,
+        reverted_from: done.from,
+        reverted_to: done.to,
+        new_version: done.version,
+    })
+}
+
+pub(crate) fn diff(ask: &Ask, vault: Select, request: Diff) -> Reply<Diff> {
+    let asked = DiffRequest {
+        from: parse(&request.from)?,
+        to: parse(&request.to)?,
+        scope: scope(&request)?,
+        detail: DiffDetail {
+            patch: request.patch,
+            counts: request.stat,
+        },
+    };
+    let diff = ask.session.diff(vault, &asked)?;
+    let mut changes: Vec<_> = diff.changes.iter().map(items::change).collect();
+    for (change, counts) in changes.iter_mut().zip(&diff.counts) {
+        change.additions = Some(counts.added);
+        change.deletions = Some(counts.removed);
+        change.binary = Some(counts.binary);
+    }
+    Ok(DiffReport {
+        from: diff.from,
+        to: diff.to,
+        identical: changes.is_empty(),
+        changes,
+        truncated: diff.truncated,
+        patch: diff.patch,
+        patch_truncated: diff.patch_truncated,
+        file: diff.file.map(file_diff),
+    })
+}
+
+/// The vaults that a comparison names beside its own.
+pub(crate) fn other_vaults(request: &Diff) -> Vec<String> {
+    let points = [&request.from, &request.to];
+    let vaults = points.into_iter().filter_map(|point| match point.parse() {
+        Ok(DiffPoint::Vault(name)) => Some(name.to_string()),
+        _ => None,
+    });
+    vaults.collect()
+}
+
+fn scope(request: &Diff) -> Result<DiffScope, Failure> {
+    let Some(path) = &request.path else {
+        return Ok(DiffScope::Whole);
+    };
+    let path = vault_path(path, request.path_b64.as_ref())?;
+    Ok(match &request.path2 {
+        None => DiffScope::Path(path),
+        Some(other) => DiffScope::Pair(path, vault_path(other, request.path2_b64.as_ref())?),
+    })
+}
+
+fn file_diff(file: FileDiff) -> FileDiffItem {
+    let line = |line: DiffLine| DiffLineItem {
+        line_type: match line.kind {
+            LineKind::Added => LineWord::Add,
+            LineKind::Removed => LineWord::Remove,
+            LineKind::Context => LineWord::Context,
+        },
+        line_num: line.number,
+        content: line.text,
+    };
+    FileDiffItem {
+        path1: file.before.to_string(),
+        path2: file.after.to_string(),
+        version1: file.versions.0,
+        version2: file.versions.1,
+        binary: file.lines.is_none(),
+        diff: file
+            .lines
+            .unwrap_or_default()
+            .into_iter()
+            .map(line)
+            .collect(),
+    }
+}

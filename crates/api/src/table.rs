@@ -1,0 +1,401 @@
+//! Every operation, one row each. Routes, the gate, limits, the reference in `docs/http.md` and the tests that compare
+//! surfaces are made from the rows.
+//!
+//! A new operation is named in five places: its request in `wire/`, its row here, its handler in `ops/`, and the CLI's
+//! verb with its file in `commands/`.
+
+mod columns;
+mod fields;
+mod reference;
+#[cfg(test)]
+mod tests;
+
+use crate::bounds::{BODY_MAX, COMMAND_BODY_MAX, CONTENT, CONTROL, RUN, SHORT, STREAM, WAIT, WALK};
+use crate::ops::handler::{Handler, Served, VaultOf};
+use crate::ops::*;
+use crate::wire::*;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+pub use columns::{Class, Effect, Method, Row, Scope, VaultIn, Who};
+pub use reference::{reference, smallest_requests};
+
+/// One thing a client can ask for. The type is the request itself.
+pub trait Operation: Serialize + DeserializeOwned + Send + 'static {
+    const ROW: Row;
+    const NAME: &'static str = Self::ROW.name;
+    const METHOD: Method = Self::ROW.method;
+    const ROUTE: &'static str = Self::ROW.route;
+    type Response: Serialize + DeserializeOwned + Send + 'static;
+}
+
+/// What is done with every row: it needs the type of the request.
+pub(crate) trait EachRow {
+    fn row<O: Served>(&mut self);
+}
+
+/// The most bytes of a request in JSON, where its row does not say so.
+macro_rules! body_max {
+    () => {
+        BODY_MAX
+    };
+    ($most:ident) => {
+        $most
+    };
+}
+
+macro_rules! operations {
+    ($(
+        $request:ident $name:literal $method:ident $route:literal => $response:ty,
+            $who:ident $scope:ident $effect:ident $lane:ident $(up to $most:ident)?,
+            $vault:expr, $handler:expr,
+            $sentence:literal;
+    )*) => {
+        $(
+            impl Operation for $request {
+                const ROW: Row = Row {
+                    name: $name,
+                    method: Method::$method,
+                    route: $route,
+                    who: Who::$who,
+                    scope: Scope::$scope,
+                    effect: Effect::$effect,
+                    vault: <$request as Served>::VAULT.kind(),
+                    lane: $lane,
+                    body_max: body_max!($($most)?),
+                    sentence: $sentence,
+                };
+                type Response = $response;
+            }
+
+            impl Served for $request {
+                const VAULT: VaultOf<$request> = {
+                    use VaultOf::*;
+                    $vault
+                };
+                const HANDLER: Handler<$request> = {
+                    use Handler::*;
+                    $handler
+                };
+            }
+        )*
+
+        /// Every operation there is.
+        pub const OPERATIONS: &[Row] = &[$(<$request as Operation>::ROW),*];
+
+        /// Goes through the table.
+        pub(crate) fn each_row(visitor: &mut impl EachRow) {
+            $(visitor.row::<$request>();)*
+        }
+    };
+}
+
+// request, name, method and address, answer;
+// who may ask, what a limited caller must have been given, effect, lane;
+// where the vault is, how it is served; what it does.
+operations! {
+    VaultCreate "vault_create" Post "/v1/vaults" => VaultCreated,
+        Agent Write Adds SHORT, Home, Answer(vaults::create),
+        "Creates an empty vault.";
+    VaultList "vault_list" Get "/v1/vaults" => Vec<VaultItem>,
+        Agent Read Reads CONTENT, Listed, Answer(vaults::list),
+        "Lists the vaults.";
+    VaultInfo "vault_info" Get "/v1/vaults/{vault}" => VaultDetails,
+        Agent Read Reads SHORT, Address, OnVault(vaults::info),
+        "Describes a vault: size, lineage, forks, settings, limits.";
+    VaultUse "vault_use" Post "/v1/vaults/{vault}/use" => VaultUsed,
+        Agent Write Ensures SHORT, Address, OnVault(vaults::make_current),
+        "Makes a vault the caller's current one.";
+    VaultRename "vault_rename" Post "/v1/vaults/{vault}/rename" => VaultRenamed,
+        Maker Write Changes SHORT, Address, OnVault(vaults::rename),
+        "Renames a vault.";
+    VaultFork "vault_fork" Post "/v1/vaults/{vault}/fork" => VaultForked,
+        Agent Write Adds SHORT, Address, OnVault(vaults::fork),
+        "Makes a copy-on-write fork of a vault.";
+    VaultDelete "vault_delete" Delete "/v1/vaults/{vault}" => VaultDeleted,
+        Maker Write Changes SHORT, Address, OnVault(vaults::delete),
+        "Deletes a vault; it can be brought back until gc forgets it.";
+    VaultListDeleted "vault_list_deleted" Get "/v1/deleted-vaults" => Vec<DeletedVaultItem>,
+        Agent Read Reads SHORT, Listed, Answer(vaults::list_deleted),
+        "Lists the deleted vaults that can be brought back.";
+    VaultUndelete "vault_undelete" Post "/v1/deleted-vaults/undelete" => VaultUndeleted,
+        Maker Write Adds SHORT, Field(|it| Some(&it.name)), Answer(vaults::undelete),
+        "Brings a deleted vault back.";
+    VaultSet "vault_set" Post "/v1/vaults/{vault}/settings" => VaultSettings,
+        Owner Admin Replaces SHORT, Address, OnVault(vaults::set),
+        "Changes settings of a vault.";
+    VaultUnset "vault_unset" Post "/v1/vaults/{vault}/settings/unset" => VaultSettings,
+        Owner Admin Replaces SHORT, Address, OnVault(vaults::unset),
+        "Removes settings of a vault.";
+    Defaults "defaults" Get "/v1/defaults" => DefaultsListing,
+        Owner Admin Reads SHORT, Home, Answer(vaults::defaults),
+        "Shows the settings and quotas that new vaults begin with.";
+    DefaultsSet "defaults_set" Post "/v1/defaults" => DefaultsListing,
+        Owner Admin Replaces SHORT, Home, Answer(vaults::set_defaults),
+        "Changes the settings and quotas that new vaults begin with.";
+    VaultLog "vault_log" Get "/v1/vaults/{vault}/log" => Vec<VersionItem>,
+        Agent Read Reads CONTENT, Address, OnVault(versions::vault_log),
+        "Lists the versions of a vault, the newest first.";
+    PathLog "log" Post "/v1/vaults/{vault}/files/log" => Vec<PathVersionItem>,
+        Agent Read Reads CONTENT, Address, OnVault(versions::path_log),
+        "Lists the versions of a path, the newest first.";
+    Checkout "checkout" Post "/v1/vaults/{vault}/files/checkout" => CheckedOut,
+        Agent Write Replaces SHORT, Address, OnVault(versions::checkout),
+        "Gives a path the content that it had in an earlier version.";
+    Revert "revert" Post "/v1/vaults/{vault}/files/revert" => Reverted,
+        Agent Write Changes SHORT, Address, OnVault(versions::revert),
+        "Gives a path the content that it had before its last change.";
+    Ls "ls" Post "/v1/vaults/{vault}/files/ls" => Listing,
+        Agent Read Reads CONTENT, Address, OnVault(files::ls),
+        "Lists the names in a directory.";
+    Cat "cat" Post "/v1/vaults/{vault}/files/cat" => FileBody,
+        Agent Read Reads CONTENT, Address, OnVault(files::cat),
+        "Reads up to 1 MiB of a file.";
+    Write "write" Post "/v1/vaults/{vault}/files/write" => Written,
+        Agent Write Changes SHORT, Address, OnVault(files::write),
+        "Writes a file, or appends to it.";
+    ReadContent "read_content" Get "/v1/vaults/{vault}/files/content" => (),
+        Agent Read Reads STREAM, Address, Opens(content::read),
+        "Reads a file of any size; the answer is its content.";
+    WriteContent "write_content" Put "/v1/vaults/{vault}/files/content" => Written,
+        Agent Write Changes STREAM, Address, Receives(content::write),
+        "Writes a file of any size, or appends to it; the body is its content.";
+    Mkdir "mkdir" Post "/v1/vaults/{vault}/files/mkdir" => MadeDirectory,
+        Agent Write Adds SHORT, Address, OnVault(files::mkdir),
+        "Makes a directory.";
+    Rm "rm" Post "/v1/vaults/{vault}/files/rm" => Removed,
+        Agent Write Changes SHORT, Address, OnVault(files::rm),
+        "Removes a file or a directory.";
+    Mv "mv" Post "/v1/vaults/{vault}/files/mv" => Moved,
+        Agent Write Changes SHORT, Address, OnVault(files::mv),
+        "Moves or renames a file or a directory.";
+    Stat "stat" Post "/v1/vaults/{vault}/files/stat" => StatItem,
+        Agent Read Reads SHORT, Address, OnVault(paths::stat),
+        "Describes a path: type, size, mode, owner, times, labels.";
+    Tree "tree" Post "/v1/vaults/{vault}/files/tree" => TreeListing,
+        Agent Read Reads WALK, Address, OnVault(paths::tree),
+        "Lists a directory and all below it.";
+    Cp "cp" Post "/v1/vaults/{vault}/files/cp" => Copied,
+        Agent Write Changes WALK, Address, OnVault(paths::cp),
+        "Copies a file or a directory.";
+    Ln "ln" Post "/v1/vaults/{vault}/files/ln" => Linked,
+        Agent Write Adds SHORT, Address, OnVault(paths::ln),
+        "Makes a hard or a symbolic link.";
+    Chmod "chmod" Post "/v1/vaults/{vault}/files/chmod" => ModeChanged,
+        Agent Write Replaces WALK, Address, OnVault(paths::chmod),
+        "Changes the mode of a path.";
+    Touch "touch" Post "/v1/vaults/{vault}/files/touch" => Touched,
+        Agent Write Ensures SHORT, Address, OnVault(paths::touch),
+        "Makes an empty file, or sets a path's times.";
+    Edit "edit" Post "/v1/vaults/{vault}/files/edit" => Edited,
+        Agent Write Changes WALK, Address, OnVault(paths::edit),
+        "Replaces text in a file.";
+    Grep "grep" Post "/v1/vaults/{vault}/search/grep" => GrepReport,
+        Agent Read Reads WALK, Address, OnVault(search::grep),
+        "Finds lines that match a pattern.";
+    Find "find" Post "/v1/vaults/{vault}/search/find" => FindReport,
+        Agent Read Reads WALK, Address, OnVault(search::find),
+        "Finds paths by name, type, size, age and labels.";
+    Search "search" Post "/v1/vaults/{vault}/search/words" => SearchReport,
+        Agent Read Reads WALK, Address, OnVault(search::search),
+        "Finds files by words, the best match first.";
+    Tag "tag" Post "/v1/vaults/{vault}/labels/tag" => Tagged,
+        Agent Write Ensures SHORT, Address, OnVault(labels::tag),
+        "Gives a path a tag.";
+    Untag "untag" Post "/v1/vaults/{vault}/labels/untag" => Tagged,
+        Agent Write Replaces SHORT, Address, OnVault(labels::untag),
+        "Takes a tag from a path.";
+    TagList "tag_list" Post "/v1/vaults/{vault}/labels/tags" => TagListing,
+        Agent Read Reads SHORT, Address, OnVault(labels::tag_list),
+        "Lists the tags of a path.";
+    TagListAll "tag_list_all" Get "/v1/vaults/{vault}/labels/tags" => AllTags,
+        Agent Read Reads WALK, Address, OnVault(labels::tag_list_all),
+        "Lists all tags of a vault.";
+    TagDelete "tag_delete" Post "/v1/vaults/{vault}/labels/tags/delete" => TagDeleted,
+        Agent Write Changes WALK, Address, OnVault(labels::tag_delete),
+        "Takes a tag from every path that has it.";
+    TagRename "tag_rename" Post "/v1/vaults/{vault}/labels/tags/rename" => TagRenamed,
+        Agent Write Changes WALK, Address, OnVault(labels::tag_rename),
+        "Renames a tag on every path that has it.";
+    MetaList "meta_list" Post "/v1/vaults/{vault}/labels/meta" => MetaListing,
+        Agent Read Reads SHORT, Address, OnVault(labels::meta_list),
+        "Lists the metadata of a path.";
+    MetaGet "meta_get" Post "/v1/vaults/{vault}/labels/meta/get" => MetaValue,
+        Agent Read Reads SHORT, Address, OnVault(labels::meta_get),
+        "Reads one value of a path's metadata.";
+    MetaSet "meta_set" Post "/v1/vaults/{vault}/labels/meta/set" => MetaChanged,
+        Agent Write Replaces SHORT, Address, OnVault(labels::meta_set),
+        "Sets one value of a path's metadata.";
+    MetaDelete "meta_delete" Post "/v1/vaults/{vault}/labels/meta/delete" => MetaChanged,
+        Agent Write Changes SHORT, Address, OnVault(labels::meta_delete),
+        "Deletes one value of a path's metadata.";
+    MetaImport "meta_import" Post "/v1/vaults/{vault}/labels/meta/import" => MetaImported,
+        Agent Write Replaces SHORT, Address, OnVault(labels::meta_import),
+        "Sets several values of a path's metadata.";
+    Import "import" Post "/v1/vaults/{vault}/files/import" => Imported,
+        Owner Admin Changes RUN, Address, Watched(transfer::import),
+        "Brings a directory, archive or git revision of the host into a vault.";
+    Export "export" Post "/v1/vaults/{vault}/files/export" => Exported,
+        Owner Admin Outside RUN, Address, Watched(transfer::export),
+        "Copies a directory of a vault to the host.";
+    ExportArchive "export_archive" Post "/v1/vaults/{vault}/files/export-archive" => Exported,
+        Owner Admin Outside RUN, Address, Watched(transfer::export_archive),
+        "Writes a directory of a vault as a tar archive to the host.";
+    ExportChanges "export_changes" Post "/v1/vaults/{vault}/files/export-changes" => ExportedChanges,
+        Owner Admin Changes RUN, Address, Watched(transfer::export_changes),
+        "Brings what changed since an import back to where it came from.";
+    ArchiveWrite "archive_write" Put "/v1/vaults/{vault}/files/archive" => Imported,
+        Agent Write Changes STREAM, Address, Receives(transfer::archive_write),
+        "Brings a tar archive into a vault; the body is the archive.";
+    ArchiveRead "archive_read" Get "/v1/vaults/{vault}/files/archive" => (),
+        Agent Read Reads STREAM, Address, Sends("application/x-tar", transfer::archive_read),
+        "Gives a directory of a vault as a tar archive; the answer is the archive.";
+    TransferIn "transfer_in" Post "/v1/vaults/{vault}/files/transfer-in" => Imported,
+        Agent Write Changes RUN, Address, Watched(transfer::transfer_in),
+        "Brings a directory or an archive of the transfer directory into a vault.";
+    TransferOut "transfer_out" Post "/v1/vaults/{vault}/files/transfer-out" => Exported,
+        Agent Write Outside RUN, Address, Watched(transfer::transfer_out),
+        "Copies a directory of a vault to a new name in the transfer directory.";
+    TransferShow "transfer" Get "/v1/transfer" => TransferState,
+        Owner Admin Reads SHORT, Home, Answer(transfer::show_directory),
+        "Says where the transfer directory is.";
+    TransferSet "transfer_set" Post "/v1/transfer" => TransferState,
+        Owner Admin Replaces SHORT, Home, Answer(transfer::set_directory),
+        "Sets the one directory of the host that agents may name.";
+    CheckpointSave "checkpoint_save" Post "/v1/vaults/{vault}/checkpoints" => CheckpointItem,
+        Agent Write Adds SHORT, Address, OnVault(checkpoints::save),
+        "Saves the state of a vault under a name.";
+    CheckpointList "checkpoint_list" Get "/v1/vaults/{vault}/checkpoints" => CheckpointListing,
+        Agent Read Reads CONTENT, Address, OnVault(checkpoints::list),
+        "Lists the checkpoints of a vault.";
+    CheckpointInfo "checkpoint_info" Post "/v1/vaults/{vault}/checkpoints/info" => CheckpointDetailsItem,
+        Agent Read Reads SHORT, Address, OnVault(checkpoints::info),
+        "Describes a checkpoint.";
+    CheckpointRestore "checkpoint_restore" Post "/v1/vaults/{vault}/checkpoints/restore" => CheckpointRestored,
+        Agent Write Changes SHORT, Address, OnVault(checkpoints::restore),
+        "Brings a vault back to a checkpoint, or undoes the last restore.";
+    CheckpointDelete "checkpoint_delete" Post "/v1/vaults/{vault}/checkpoints/delete" => CheckpointDeleted,
+        Maker Write Changes SHORT, Address, OnVault(checkpoints::delete),
+        "Deletes a checkpoint.";
+    Diff "diff" Get "/v1/vaults/{vault}/diff" => DiffReport,
+        Agent Read Reads WALK, AddressAnd(versions::other_vaults), OnVault(versions::diff),
+        "Compares two states of a vault, or of two vaults.";
+    Exec "exec" Post "/v1/vaults/{vault}/exec" => Envelope,
+        Agent Run Changes RUN up to COMMAND_BODY_MAX, Address, Runs(exec::exec),
+        "Runs a command in a vault and reports what it changed.";
+    ExecInput "exec_input" Put "/v1/exec/input" => ExecInputTaken,
+        Maker Run Changes SHORT, Call(|it| it.call), Feeds(exec::input),
+        "Brings a running command its input; the body is the input.";
+    Output "output" Get "/v1/output" => OutputPart,
+        Maker Read Reads CONTENT, Exec(|it| &it.exec), Answer(exec::output),
+        "Reads what a command wrote beyond what its envelope holds.";
+    ExecCancel "exec_cancel" Post "/v1/exec/cancel" => ExecCancelled,
+        Maker Run Changes CONTROL, Call(|it| it.call), Answer(exec::cancel),
+        "Ends a running command.";
+    ExecResize "exec_resize" Post "/v1/exec/resize" => WindowItem,
+        Maker Run Replaces CONTROL, Call(|it| it.call), Answer(exec::resize),
+        "Gives the terminal of a running command another size.";
+    JobStart "job_start" Post "/v1/vaults/{vault}/jobs" => JobAnswer,
+        Agent Run Changes RUN up to COMMAND_BODY_MAX, Address, Attended(jobs::start),
+        "Starts a command that goes on without its caller.";
+    JobList "job_list" Get "/v1/jobs" => JobListing,
+        Agent Read Reads CONTENT, Field(|it| it.vault.as_deref()), Answer(jobs::list),
+        "Lists the jobs, the newest first.";
+    JobPoll "job_poll" Get "/v1/jobs/poll" => JobPolled,
+        Maker Read Reads CONTENT, Job(|it| it.job_id), Answer(jobs::poll),
+        "Says how it stands with a job, with a part of what it wrote.";
+    JobLogs "job_logs" Get "/v1/jobs/logs" => JobPolled,
+        Maker Read Reads WAIT, Job(|it| it.job_id),
+        Follows { once: jobs::logs, follow: jobs::follow },
+        "Follows what a job writes, as events.";
+    JobWait "job_wait" Post "/v1/jobs/wait" => JobWaited,
+        Maker Read Reads WAIT, Job(|it| it.job_id), Answer(jobs::wait),
+        "Waits until a job is over.";
+    JobKill "job_kill" Post "/v1/jobs/kill" => JobKilled,
+        Maker Run Changes CONTROL, Job(|it| it.job_id), Answer(jobs::kill),
+        "Ends a job, or sends it a signal.";
+    JobStdin "job_stdin" Put "/v1/jobs/stdin" => JobStdinTaken,
+        Maker Run Changes SHORT, Job(|it| it.job_id), Feeds(jobs::stdin),
+        "Brings a job its input; the body is the input.";
+    JobResize "job_resize" Post "/v1/jobs/resize" => WindowItem,
+        Maker Run Replaces CONTROL, Job(|it| it.job_id), Answer(jobs::resize),
+        "Gives a job's terminal another size.";
+    PolicyList "policy_list" Get "/v1/vaults/{vault}/policy" => PolicyListing,
+        Agent Read Reads CONTENT, Address, OnVault(policy::list),
+        "Lists the rules in force in a vault.";
+    PolicyExplain "policy_explain" Post "/v1/vaults/{vault}/policy/explain" => PolicyExplained,
+        Agent Read Reads SHORT up to COMMAND_BODY_MAX, Address, OnVault(policy::explain),
+        "Says what policy would decide on a command, and why.";
+    PolicyTest "policy_test" Post "/v1/vaults/{vault}/policy/test" => PolicyTested,
+        Agent Read Reads SHORT, Address, OnVault(policy::test),
+        "Tries the examples in the rules of a vault.";
+    PolicySet "policy_set" Post "/v1/vaults/{vault}/policy" => PolicyChanged,
+        Owner Admin Replaces SHORT, Address, OnVault(policy::set),
+        "Replaces or removes the rules of a vault.";
+    PolicyWrite "policy_write" Post "/v1/policy" => PolicyWritten,
+        Owner Admin Replaces SHORT, Home, Answer(policy::write),
+        "Replaces the rules of the user or of the system.";
+    PolicyValidate "policy_validate" Post "/v1/policy/validate" => PolicyTested,
+        Agent Read Reads SHORT, Nothing, Answer(policy::validate),
+        "Checks the text of rules and tries their examples.";
+    ApprovalSetup "approval_setup" Post "/v1/approvals/setup" => ApprovalReady,
+        Owner Admin Replaces SHORT, Home, Answer(approvals::setup),
+        "Sets the passphrase for approvals.";
+    ApprovalList "approval_list" Get "/v1/approvals" => ApprovalListing,
+        Agent Read Reads CONTENT, Field(|it| it.vault.as_deref()), Answer(approvals::list),
+        "Lists commands that wait for approval.";
+    ApprovalShow "approval_show" Post "/v1/approvals/show" => ApprovalDetails,
+        Maker Read Reads WALK, Approval(|it| &it.id), Answer(approvals::show),
+        "Describes a request for approval.";
+    ApprovalApprove "approval_approve" Post "/v1/approvals/approve" => ApprovalItem,
+        Owner Approve Changes SHORT, Approval(|it| &it.id), Answer(approvals::approve),
+        "Approves a command.";
+    ApprovalDeny "approval_deny" Post "/v1/approvals/deny" => ApprovalItem,
+        Owner Approve Changes SHORT, Approval(|it| &it.id), Answer(approvals::deny),
+        "Refuses a command.";
+    Journal "journal" Get "/v1/journal" => JournalListing,
+        Agent Read Reads CONTENT, Field(|it| it.vault.as_deref()), Answer(journal::list),
+        "Lists what happened, the newest first.";
+    JournalVerify "journal_verify" Get "/v1/journal/verify" => JournalVerified,
+        Agent Read Reads WALK, Home, Answer(journal::verify),
+        "Checks the hash chain of the journal.";
+    Gc "gc" Post "/v1/gc" => Collected,
+        Owner Admin Changes WALK, Home, Answer(care::gc),
+        "Deletes objects that nothing refers to.";
+    Fsck "fsck" Post "/v1/fsck" => FsckFindings,
+        Agent Read Reads WALK, Home, Answer(fsck::fsck),
+        "Checks every object, the database and the journal.";
+    Stats "stats" Get "/v1/stats" => StatsItem,
+        Agent Read Reads WALK, Home, Answer(care::stats),
+        "Says how much is stored, and for what.";
+    Maintain "maintain" Post "/v1/maintain" => Maintained,
+        Owner Admin Changes WALK, Home, Answer(care::maintain),
+        "Prunes versions, deletes unreachable objects and compacts the store.";
+    Prune "prune" Post "/v1/vaults/{vault}/prune" => PruneFindings,
+        Owner Admin Changes WALK, AddressOrHome(|it| it.all), OnVault(care::prune),
+        "Deletes old versions.";
+    QuotaShow "quota" Get "/v1/vaults/{vault}/quota" => QuotaItem,
+        Agent Read Reads SHORT, Address, OnVault(care::quota),
+        "Shows the limits on a vault's size, and what it uses.";
+    QuotaSet "quota_set" Post "/v1/vaults/{vault}/quota" => QuotaChanged,
+        Owner Admin Replaces SHORT, Address, OnVault(care::set_quota),
+        "Sets or clears a limit on a vault's size.";
+    Commit "commit" Post "/v1/vaults/{vault}/commit" => CommitItem,
+        Agent Write Adds WALK, Address, OnVault(mounts::commit),
+        "Makes a version of what a mount or a running command has written by now.";
+    Mount "mount" Post "/v1/vaults/{vault}/mount" => MountItem,
+        Owner Admin Adds RUN, Address, OnVault(mounts::mount),
+        "Shows a vault at a directory of the host.";
+    Unmount "unmount" Post "/v1/unmount" => UnmountListing,
+        Owner Admin Changes RUN, Mount(mounts::vaults_of), Answer(mounts::unmount),
+        "Takes mounts away, after committing what was written.";
+    Mounts "mounts" Get "/v1/mounts" => MountListing,
+        Agent Read Reads SHORT, Listed, Answer(mounts::mounts),
+        "Lists the mounts.";
+    Daemon "daemon" Get "/v1/daemon" => DaemonState,
+        Agent Read Reads CONTROL, Nothing, Answer(daemon::state),
+        "Says what the daemon is doing.";
+    DaemonStop "daemon_stop" Post "/v1/daemon/stop" => DaemonStopping,
+        Owner Admin Outside CONTROL, Home, Answer(daemon::stop),
+        "Stops the daemon.";
+}

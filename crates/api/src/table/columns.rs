@@ -1,0 +1,224 @@
+//! What a row says of its operation, column by column.
+
+use crate::bounds::LaneBound;
+
+/// How a request travels: `Get` and `Put` put its fields into the query, the others into a JSON
+/// body. The body of a `Put` is a stream of bytes.
+#[derive(Copy, Clone, Debug, Eq, PartialEq)]
+pub enum Method {
+    Get,
+    Post,
+    Put,
+    Delete,
+}
+
+impl Method {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Method::Get => "GET",
+            Method::Post => "POST",
+            Method::Put => "PUT",
+            Method::Delete => "DELETE",
+        }
+    }
+}
+
+/// In which class a caller asks.
+///
+/// The owner's operations are those that move the boundary itself, or reach beyond the vaults: rules, approvals, limits,
+/// paths of the host, history that goes for good, the daemon. A surface that serves agents gets the agent's class alone.
+#[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Hash)]
+pub enum Class {
+    Agent,
+    #[default]
+    Owner,
+}
+
+impl Class {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Class::Agent => "agent",
+            Class::Owner => "owner",
+        }
+    }
+
+    /// The class with this name.
+    pub fn parse(text: &str) -> Option<Class> {
+        [Class::Agent, Class::Owner]
+            .into_iter()
+            .find(|class| class.as_str() == text)
+    }
+}
+
+/// Who may ask for an operation. The owner may ask for each.
+#[derive(Copy, Clone, Debug, Eq, PartialEq)]
+pub enum Who {
+    /// Any agent, in any vault.
+    Agent,
+    /// The agent that made the vault, checkpoint, job or command in question. `runtime/src/gate.rs` sees to that.
+    Maker,
+    /// The owner alone.
+    Owner,
+}
+
+impl Who {
+    /// The class that a caller needs.
+    pub fn class(self) -> Class {
+        match self {
+            Who::Agent | Who::Maker => Class::Agent,
+            Who::Owner => Class::Owner,
+        }
+    }
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Who::Agent => "agent",
+            Who::Maker => "agent, of what it made",
+            Who::Owner => "owner",
+        }
+    }
+}
+
+/// What a caller that was given only some rights must have been given.
+#[derive(Copy, Clone, Debug, Eq, PartialEq, Hash)]
+pub enum Scope {
+    /// Look at files, history, jobs, rules, the journal.
+    Read,
+    /// Change vaults: files, labels, checkpoints, forks.
+    Write,
+    /// Run commands, type into them and end them.
+    Run,
+    /// Answer commands that wait for approval.
+    Approve,
+    /// Move the boundary: rules, settings, quotas, paths of the host, the daemon.
+    Admin,
+}
+
+impl Scope {
+    pub const ALL: [Scope; 5] = [
+        Scope::Read,
+        Scope::Write,
+        Scope::Run,
+        Scope::Approve,
+        Scope::Admin,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Scope::Read => "read",
+            Scope::Write => "write",
+            Scope::Run => "run",
+            Scope::Approve => "approve",
+            Scope::Admin => "admin",
+        }
+    }
+
+    /// The scope with this name.
+    pub fn parse(text: &str) -> Option<Scope> {
+        Scope::ALL.into_iter().find(|scope| scope.as_str() == text)
+    }
+}
+
+/// What an operation leaves behind, for those who plan with it.
+#[derive(Copy, Clone, Debug, Eq, PartialEq)]
+pub enum Effect {
+    /// Changes nothing.
+    Reads,
+    /// Adds something; asked twice, it adds twice or refuses.
+    Adds,
+    /// Adds something or finds it there; asking again changes nothing.
+    Ensures,
+    /// Replaces or removes something; asking again changes nothing.
+    Replaces,
+    /// Replaces or removes something; asking again may do more.
+    Changes,
+    /// Changes the host or the daemon, and nothing of the home: a home that can only be read answers it.
+    Outside,
+}
+
+impl Effect {
+    pub fn is_read_only(self) -> bool {
+        self == Effect::Reads
+    }
+
+    /// Whether something that was there may be gone from the newest version.
+    pub fn is_destructive(self) -> bool {
+        matches!(self, Effect::Replaces | Effect::Changes | Effect::Outside)
+    }
+
+    /// Whether it is refused by a home that can only be read.
+    pub fn changes_home(self) -> bool {
+        !matches!(self, Effect::Reads | Effect::Outside)
+    }
+
+    /// Whether asking twice is as good as asking once.
+    pub fn is_idempotent(self) -> bool {
+        matches!(self, Effect::Reads | Effect::Ensures | Effect::Replaces)
+    }
+}
+
+/// Where a request says which vault it is about.
+#[derive(Copy, Clone, Debug, Eq, PartialEq)]
+pub enum VaultIn {
+    /// In its address.
+    Address,
+    /// In its address, and its fields may name others.
+    AddressAndFields,
+    /// In its address, unless its fields say that it is about all.
+    AddressOrHome,
+    /// In a field.
+    Field,
+    /// It names a job, which is of a vault.
+    Job,
+    /// It names a running exec, which is of a vault.
+    Call,
+    /// It names an exec that has ended, which was of a vault.
+    Exec,
+    /// It names an approval, which is of a vault.
+    Approval,
+    /// It names a mount, which shows a vault.
+    Mount,
+    /// It is about all vaults, and its answer lists those that the caller may reach.
+    Listed,
+    /// It is about the home with all its vaults.
+    Home,
+    /// It is about no vault.
+    Nothing,
+}
+
+impl VaultIn {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            VaultIn::Address => "address",
+            VaultIn::AddressAndFields => "address and fields",
+            VaultIn::AddressOrHome => "address, or all vaults",
+            VaultIn::Field => "field",
+            VaultIn::Job => "the job's",
+            VaultIn::Call => "the running exec's",
+            VaultIn::Exec => "the exec's",
+            VaultIn::Approval => "the approval's",
+            VaultIn::Mount => "the mount's",
+            VaultIn::Listed => "those that the caller may reach",
+            VaultIn::Home => "all vaults",
+            VaultIn::Nothing => "none",
+        }
+    }
+}
+
+/// One row of the table of operations.
+#[derive(Copy, Clone, Debug)]
+pub struct Row {
+    pub name: &'static str,
+    pub method: Method,
+    /// The address; `{vault}` stands for a vault's name or [`crate::wire::CURRENT`].
+    pub route: &'static str,
+    pub who: Who,
+    pub scope: Scope,
+    pub effect: Effect,
+    pub vault: VaultIn,
+    pub lane: LaneBound,
+    /// The most bytes that the request may have in JSON.
+    pub body_max: usize,
+    /// What it does, in one sentence.
+    pub sentence: &'static str,
+}

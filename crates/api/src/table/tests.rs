@@ -1,0 +1,163 @@
+//! What holds of every row.
+
+use super::fields::{Field, fields_of, smallest};
+use super::*;
+use crate::wire::HostPath;
+use std::collections::BTreeSet;
+
+#[test]
+fn names_and_addresses_are_unique() {
+    let names: BTreeSet<_> = OPERATIONS.iter().map(|row| row.name).collect();
+    let addresses: BTreeSet<_> = OPERATIONS
+        .iter()
+        .map(|row| (row.method.as_str(), row.route))
+        .collect();
+    assert_eq!(names.len(), OPERATIONS.len());
+    assert_eq!(addresses.len(), OPERATIONS.len());
+}
+
+#[test]
+fn every_address_is_versioned_and_says_whether_it_has_a_vault() {
+    for row in OPERATIONS {
+        assert!(row.route.starts_with("/v1/"), "{}", row.name);
+        let in_address = matches!(
+            row.vault,
+            VaultIn::Address | VaultIn::AddressAndFields | VaultIn::AddressOrHome
+        );
+        assert_eq!(row.route.contains("{vault}"), in_address, "{}", row.name);
+    }
+}
+
+#[test]
+fn every_row_says_in_one_sentence_what_it_does() {
+    let sentences: BTreeSet<_> = OPERATIONS.iter().map(|row| row.sentence).collect();
+    assert_eq!(sentences.len(), OPERATIONS.len());
+    for row in OPERATIONS {
+        let sentence = row.sentence;
+        assert!(sentence.starts_with(char::is_uppercase), "{sentence}");
+        assert_eq!(sentence.find('.'), Some(sentence.len() - 1), "{sentence}");
+    }
+}
+
+/// Class, scope, effect and method say one thing.
+#[test]
+fn the_columns_of_a_row_agree() {
+    for row in OPERATIONS {
+        let name = row.name;
+        let scopes: &[Scope] = match row.who.class() {
+            Class::Agent => &[Scope::Read, Scope::Write, Scope::Run],
+            Class::Owner => &[Scope::Approve, Scope::Admin],
+        };
+        assert!(scopes.contains(&row.scope), "{name}");
+        if row.scope == Scope::Read || row.method == Method::Get {
+            assert!(row.effect.is_read_only(), "{name}");
+        }
+        if row.effect.is_read_only() {
+            assert!(
+                matches!(row.scope, Scope::Read | Scope::Admin),
+                "{name}: it reads"
+            );
+        }
+        if row.method == Method::Delete {
+            assert!(row.effect.is_destructive(), "{name}");
+        }
+        assert!(crate::bounds::LANES.contains(&row.lane), "{name}");
+    }
+}
+
+/// The fields of every request, with its row.
+#[derive(Default)]
+struct All(Vec<(Row, Vec<Field>)>);
+
+impl EachRow for All {
+    fn row<O: Served>(&mut self) {
+        self.0.push((O::ROW, fields_of::<O>()));
+    }
+}
+
+fn all() -> Vec<(Row, Vec<Field>)> {
+    let mut all = All::default();
+    each_row(&mut all);
+    all.0
+}
+
+/// What a field for a path of the host would likely be called.
+fn looks_like_the_host(path: &str) -> bool {
+    let name = path.rsplit('.').next().unwrap_or_default();
+    let name = name.strip_suffix("_b64").unwrap_or(name);
+    name == "dir"
+        || name.starts_with("host_")
+        || ["_dir", "_file"].iter().any(|end| name.ends_with(end))
+}
+
+/// The types of the fields are those that serde would read.
+#[test]
+fn no_request_of_an_agent_names_the_host() {
+    let mut by_owner = 0;
+    for (row, fields) in all() {
+        for field in fields {
+            let names_the_host = field.names_the_host();
+            let place = format!("{}: {}", row.name, field.path);
+            match row.who.class() {
+                Class::Agent => {
+                    assert!(!names_the_host, "{place}");
+                    assert!(!looks_like_the_host(&field.path), "{place}");
+                }
+                Class::Owner => {
+                    by_owner += usize::from(names_the_host);
+                    let exact = field.path.ends_with("_b64");
+                    let looks = looks_like_the_host(&field.path) && !exact;
+                    assert_eq!(looks, names_the_host, "{place}");
+                }
+            }
+        }
+    }
+    assert!(by_owner >= 6, "import, three exports, mount and unmount");
+}
+
+#[test]
+fn fields_are_found_however_deep_they_are() {
+    let all = all();
+    let shape = |operation: &str, path: &str| {
+        let (_, fields) = all.iter().find(|(row, _)| row.name == operation).unwrap();
+        let field = fields.iter().find(|field| field.path == path);
+        field
+            .map(|field| field.shape.clone())
+            .unwrap_or_else(|| panic!("{operation}: {path}"))
+    };
+    assert_eq!(shape("job_start", "exec.stdin.text"), "text", "in an enum");
+    assert_eq!(shape("job_start", "exec.argv_b64"), "list of text");
+    assert_eq!(shape("find", "tags"), "list of text");
+    assert_eq!(shape("exec", "env"), "map of text to text");
+    assert_eq!(shape("exec", "fork"), "`discard`, `keep_on_success`");
+    assert_eq!(shape("import", "host_dir"), "text");
+    assert_eq!(shape("job_resize", "rows"), "number");
+    assert_eq!(shape("rm", "force"), "true or false");
+    let plain: HostPath = serde_json::from_str("\"/x\"").unwrap();
+    assert_eq!(plain.as_str(), "/x", "it travels as text");
+}
+
+#[test]
+fn what_has_no_default_is_required() {
+    fn required<O: Operation>() -> Vec<String> {
+        smallest::<O>().keys().cloned().collect()
+    }
+    assert_eq!(required::<Mv>(), ["destination", "source"]);
+    assert_eq!(required::<ExecResize>(), ["call", "columns", "rows"]);
+    assert_eq!(required::<JobStart>(), ["exec"]);
+    assert!(required::<Find>().is_empty());
+    assert!(required::<VaultList>().is_empty());
+}
+
+/// The smallest request of every row can be read.
+#[test]
+fn every_request_has_a_smallest() {
+    struct Reads;
+    impl EachRow for Reads {
+        fn row<O: Served>(&mut self) {
+            let read = serde_json::from_value::<O>(smallest::<O>().into());
+            assert!(read.is_ok(), "{}: {:?}", O::NAME, read.err());
+        }
+    }
+    each_row(&mut Reads);
+}

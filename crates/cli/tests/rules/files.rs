@@ -209,7 +209,7 @@ fn bad_rules_are_refused_with_the_place_and_the_reason() {
         ),
         (
             "[[rule]]\npath = \"x\"\naction = \"deny\"\n",
-            ["vault:1", "no absolute path"],
+            ["vault:1", "not an absolute path"],
         ),
     ] {
         let path = user_file(&home, "bad.toml", content);

@@ -215,7 +215,7 @@ impl Layers {
             let Some(id) = file_name(&vault).and_then(|name| name.parse::<VaultId>().ok()) else {
                 continue;
             };
-            let layers = subdirectories(&vault)?.into_iter();
+            let layers = unless_gone(subdirectories(&vault))?.into_iter();
             let layers = layers.filter(|path| file_name(path) != Some(SCRATCH));
             directories.extend(layers.map(|path| (id, path)));
         }
@@ -440,6 +440,16 @@ fn fresh_number(vault: &Path) -> Result<u64> {
         .filter_map(|path| u64::from_str_radix(file_name(path)?, 16).ok())
         .max();
     Ok(largest.unwrap_or(0) + 1)
+}
+
+/// A vault that is deleted meanwhile has no layers.
+fn unless_gone(found: Result<Vec<PathBuf>>) -> Result<Vec<PathBuf>> {
+    match found {
+        Err(Error::Layer { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            Ok(Vec::new())
+        }
+        found => found,
+    }
 }
 
 fn subdirectories(path: &Path) -> Result<Vec<PathBuf>> {

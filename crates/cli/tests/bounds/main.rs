@@ -56,12 +56,15 @@ fn ask(socket: &Path, method: &str, address: &str, body: &[u8]) -> String {
     String::from_utf8_lossy(&answer).into_owned()
 }
 
-/// The most memory that the daemon ever had, in MiB.
+/// The most memory that the daemon ever had for itself, in MiB. Pages of its program, which a debug build has many of, are
+/// the kernel's to take back.
 fn most_memory(home: &Home) -> u64 {
     let pid = home.daemon_pid().expect("it runs");
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
-    let kib: u64 = kib.and_then(|kib| kib.parse().ok()).expect("a number");
-    kib / 1024
+    let kib = |field: &str| -> u64 {
+        let line = status.lines().find_map(|line| line.strip_prefix(field));
+        let kib = line.and_then(|line| line.trim().strip_suffix(" kB"));
+        kib.and_then(|kib| kib.parse().ok()).expect("a number")
+    };
+    (kib("VmHWM:") - kib("RssFile:")) / 1024
 }

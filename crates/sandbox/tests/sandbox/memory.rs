@@ -29,19 +29,32 @@ pub const TESTS: &[Test] = &[
     ("memory_has_a_default", memory_has_a_default),
 ];
 
+/// Milliseconds: enough to be looked at, and for ever.
+const SHORT: &str = "300";
+const LONG: &str = "60000";
+
 /// Plays the part that the arguments name; false when it is none of these.
 pub fn play(arguments: &[String]) -> bool {
     let words: Vec<&str> = arguments.iter().skip(1).map(String::as_str).collect();
     match words[..] {
-        ["__hide", kind, megabytes] => hide(kind, megabytes.parse().expect("a number")),
+        ["__hide", kind, megabytes, stay] => {
+            hide(kind, megabytes.parse().expect("a number"), time(stay));
+        }
         ["__nameless"] => nameless(),
         ["__map_zero"] => map_zero(),
         ["__leave"] => leave(),
-        ["__map_shared", megabytes] => map_shared(megabytes.parse().expect("a number")),
+        ["__map_shared", megabytes, stay] => {
+            map_shared(megabytes.parse().expect("a number"), time(stay));
+        }
         ["__small_host", group] => small_host(Path::new(group)),
         _ => return false,
     }
     true
+}
+
+/// How long somebody stays who is to be looked at, or to be killed.
+fn time(milliseconds: &str) -> Duration {
+    Duration::from_millis(milliseconds.parse().expect("a number"))
 }
 
 fn say(line: &str) {
@@ -56,8 +69,8 @@ fn nameless_file() -> fs::File {
     fs::File::from(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Takes memory that no process has mapped, a megabyte at a time.
-fn hide(kind: &str, megabytes: usize) {
+/// Takes memory that no process has mapped, a megabyte at a time, and stays for a while.
+fn hide(kind: &str, megabytes: usize, stay: Duration) {
     let mut held = Vec::new();
     let megabyte = vec![1_u8; MIB as usize];
     let mut ends = [0; 2];
@@ -78,7 +91,7 @@ fn hide(kind: &str, megabytes: usize) {
         }
         std::thread::sleep(Duration::from_millis(1));
     }
-    std::thread::sleep(Duration::from_millis(300));
+    std::thread::sleep(stay);
     say(&format!("hid {}", held.len()));
 }
 
@@ -147,11 +160,11 @@ fn hidden_memory_is_limited() {
     let sandbox = armed(&world);
     // A queue takes few messages, so that descriptors under way are large.
     for (kind, too_much) in [("file", "300"), ("segment", "300")] {
-        let hide = |megabytes: &str| {
-            let hidden = command(&["/attack", "__hide", kind, megabytes]);
+        let hide = |megabytes: &str, stay: &str| {
+            let hidden = command(&["/attack", "__hide", kind, megabytes, stay]);
             limited(hidden, memory(64 * MIB))
         };
-        let (outcome, limits) = run_limited(&sandbox, &hide(too_much));
+        let (outcome, limits) = run_limited(&sandbox, &hide(too_much, LONG));
         assert_eq!(
             outcome.status(),
             ExitStatus::Signal(libc::SIGKILL),
@@ -159,7 +172,7 @@ fn hidden_memory_is_limited() {
         );
         assert_eq!(cause(&outcome), Some(limits[0]), "{kind}");
         assert_eq!(limits[0].limit, Limit::Memory);
-        let (outcome, _) = run_limited(&sandbox, &hide("20"));
+        let (outcome, _) = run_limited(&sandbox, &hide("20", SHORT));
         assert_eq!(cause(&outcome), None, "{kind}: {}", outcome.complaint());
         assert!(
             outcome.text().starts_with("hid "),
@@ -167,19 +180,19 @@ fn hidden_memory_is_limited() {
             outcome.complaint()
         );
     }
-    let anonymous = |megabytes: &str| {
-        let hidden = command(&["/attack", "__hide", "anonymous", megabytes]);
+    let anonymous = |megabytes: &str, stay: &str| {
+        let hidden = command(&["/attack", "__hide", "anonymous", megabytes, stay]);
         limited(hidden, memory(64 * MIB))
     };
     // Refused where it cannot be counted, else killed.
-    let (outcome, limits) = run_limited(&sandbox, &anonymous("300"));
+    let (outcome, limits) = run_limited(&sandbox, &anonymous("300", LONG));
     let refused = outcome.text() == "refused\n" && outcome.status() == ExitStatus::Code(3);
     assert!(
         cause(&outcome) == Some(limits[0]) || refused,
         "{:?}",
         outcome.last()
     );
-    let (outcome, _) = run_limited(&sandbox, &anonymous("20"));
+    let (outcome, _) = run_limited(&sandbox, &anonymous("20", SHORT));
     assert_eq!(outcome.text(), "hid 20\n", "{}", outcome.complaint());
     let zeros = shell("head -c 5000 /dev/zero | wc -c; test -c /dev/zero && echo device");
     assert_eq!(run(&sandbox, &zeros).text(), "5000\ndevice\n");
@@ -189,7 +202,7 @@ fn hidden_memory_is_limited() {
         if is_root() { "mapped\n" } else { "refused\n" }
     );
     let under_way = limited(
-        command(&["/attack", "__hide", "in-flight", "9"]),
+        command(&["/attack", "__hide", "in-flight", "9", LONG]),
         memory(4 * MIB),
     );
     let (outcome, limits) = run_limited(&sandbox, &under_way);
@@ -262,8 +275,8 @@ fn nameless_files_work() {
     );
 }
 
-/// Maps a file of `/dev/shm` and writes to all of it.
-fn map_shared(megabytes: usize) {
+/// Maps a file of `/dev/shm`, writes to all of it, and stays for a while.
+fn map_shared(megabytes: usize, stay: Duration) {
     let bytes = megabytes * MIB as usize;
     let mut options = fs::File::options();
     let file = options.read(true).write(true).create(true).truncate(true);
@@ -284,20 +297,20 @@ fn map_shared(megabytes: usize) {
         assert_ne!(at, libc::MAP_FAILED);
         at.cast::<u8>().write_bytes(1, bytes);
     }
-    std::thread::sleep(Duration::from_millis(300));
+    std::thread::sleep(stay);
     say("mapped");
 }
 
 fn shared_memory_is_counted_once() {
     let world = World::new();
     let sandbox = armed(&world);
-    let map = |megabytes: &str| {
-        let command = command(&["/attack", "__map_shared", megabytes]);
+    let map = |megabytes: &str, stay: &str| {
+        let command = command(&["/attack", "__map_shared", megabytes, stay]);
         limited(command, memory(100 * MIB))
     };
-    let (outcome, _) = run_limited(&sandbox, &map("70"));
+    let (outcome, _) = run_limited(&sandbox, &map("70", SHORT));
     assert_eq!(outcome.text(), "mapped\n", "{:?}", outcome.last());
-    let (outcome, limits) = run_limited(&sandbox, &map("150"));
+    let (outcome, limits) = run_limited(&sandbox, &map("150", LONG));
     assert_eq!(cause(&outcome), Some(limits[0]));
 }
 

@@ -74,7 +74,8 @@ fn set_writable(dir: &Path, writable: bool) {
         if meta.is_symlink() {
             continue;
         }
-        let mode = meta.permissions().mode();
+        // What overlayfs works in has no mode at all, and is to be looked at.
+        let mode = meta.permissions().mode() | if meta.is_dir() { 0o500 } else { 0 };
         let mode = if writable {
             mode | 0o200
         } else {

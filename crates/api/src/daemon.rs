@@ -1,5 +1,6 @@
 //! The daemon: owns a home, listens on its socket, and ends when told, signalled or left alone.
 
+use crate::blocking;
 use crate::bounds::THREADS;
 use crate::error::{Error, Result, is_full};
 use crate::http::router;
@@ -136,7 +137,7 @@ async fn listen(app: Arc<App>, ready: impl FnOnce()) -> Result<()> {
 async fn shut_down(app: &Arc<App>) {
     let app = Arc::clone(app);
     // A panic in there is reported by the panic itself; the daemon ends either way.
-    let _ = tokio::task::spawn_blocking(move || app.runtime.shutdown()).await;
+    let _ = blocking::spawn(move || app.runtime.shutdown()).await;
 }
 
 /// Binds the socket. The home's lock is held, so a socket that is there belongs to nobody.
@@ -247,7 +248,7 @@ async fn stay_small(app: Arc<App>) {
         if app.idle_for().is_none_or(|idle| idle < REST_AFTER) {
             let app = Arc::clone(&app);
             // What could not be given back is only memory.
-            let _ = tokio::task::spawn_blocking(move || app.runtime.stay_small()).await;
+            let _ = blocking::spawn(move || app.runtime.stay_small()).await;
         }
     }
 }
@@ -261,7 +262,7 @@ async fn rest_when_idle(app: Arc<App>) {
         if is_idle && !rested {
             let app = Arc::clone(&app);
             // What could not be given back is only memory.
-            let _ = tokio::task::spawn_blocking(move || app.runtime.rest()).await;
+            let _ = blocking::spawn(move || app.runtime.rest()).await;
         }
         rested = is_idle;
     }

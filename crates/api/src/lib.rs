@@ -5,6 +5,7 @@
 //! is asked, behind one gate, on threads that may block; [`daemon`] owns the socket; [`start`] brings a daemon up when a
 //! client finds none. Async stops here.
 
+mod blocking;
 pub mod bounds;
 pub mod client;
 pub mod daemon;

@@ -123,7 +123,7 @@ pub use jobs::{
 };
 pub use labels::{LabelChange, LabelName, Labelled, Labels, TagCount};
 pub use layers_place::{LayersPlace, LayersWhy};
-pub use memory::economize;
+pub use memory::{economize, give_back_stack};
 pub use mode::ModeChange;
 pub use mounts::{
     MountAccess, MountDriver, MountInfo, MountRequest, UnmountTarget, Unmounted, mount_namespace,

@@ -1,5 +1,6 @@
 //! Bodies of requests and of answers, held within bounds: small ones always fit, large ones share what there is.
 
+use crate::blocking;
 use crate::bounds::{ANSWERS_MAX, BODY_TIME, SMALL};
 use crate::ops::app::AtWork;
 use crate::ops::erased::{Answer, Erased, Request};
@@ -45,7 +46,7 @@ pub(crate) async fn receive(
     }
     // On another thread: the one that serves everybody must not be held up.
     let operation = Arc::clone(operation);
-    let parsed = tokio::task::spawn_blocking(move || operation.read_json(&bytes));
+    let parsed = blocking::spawn(move || operation.read_json(&bytes));
     parsed
         .await
         .unwrap_or_else(|_| Err(Failure::invalid("the body cannot be read")))

@@ -5,6 +5,7 @@ use super::retried::Noted;
 use super::uncommitted::note_uncommitted;
 use super::watch::{Gone, Here};
 use super::{bodies, events, guard, streams, watch};
+use crate::blocking;
 use crate::bounds::LaneBound;
 use crate::ops::app::{App, AtWork};
 use crate::ops::caller::{Ask, Caller, may_ask};
@@ -233,7 +234,7 @@ impl Arrived {
         };
         // Only whoever is limited to some vaults makes the gate read anything.
         let admitted = match looks_up {
-            true => tokio::task::spawn_blocking(pass)
+            true => blocking::spawn(pass)
                 .await
                 .map_err(|_| Failure::panicked(&log))?,
             false => pass(),
@@ -251,7 +252,7 @@ pub(crate) async fn at_once(
     let (log, bodies) = (it.ask.app.place.log(), Arc::clone(&it.ask.app.bodies));
     let here = Here::default();
     let gone = here.gone();
-    let work = tokio::task::spawn_blocking(move || {
+    let work = blocking::spawn(move || {
         let _under_way = under_way;
         let app = Arc::clone(&it.ask.app);
         Noted::of(|| work(it, &gone).map_err(|failure| failure.with_figures(&app.runtime)))

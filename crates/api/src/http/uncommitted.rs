@@ -1,6 +1,7 @@
 //! A header that says of a vault that it has work which is not in its head: readers are shown the head.
 
 use super::guard::asking;
+use crate::blocking;
 use crate::ops::app::App;
 use crate::ops::parse_vault;
 use crate::wire::UNCOMMITTED_HEADER;
@@ -28,7 +29,7 @@ pub(crate) async fn note_uncommitted(
         return answer;
     };
     let session = app.runtime.by(by);
-    let looking = tokio::task::spawn_blocking(move || session.uncommitted_note(&vault));
+    let looking = blocking::spawn(move || session.uncommitted_note(&vault));
     if let Ok(Some(note)) = looking.await
         && let Ok(note) = HeaderValue::from_str(&one_line(&note))
     {

@@ -4,6 +4,7 @@
 use super::events::{answer_event, event};
 use super::retried::Noted;
 use super::routes::Admitted;
+use crate::blocking;
 use crate::ops::erased::AnswerFn;
 use crate::ops::handler::Listener;
 use crate::ops::retried::words;
@@ -24,7 +25,7 @@ const QUEUE: usize = 16;
 /// Does the work and tells how far it is.
 pub(crate) fn with_events(admitted: Admitted, serve: AnswerFn) -> Response {
     let (events, queue) = mpsc::channel::<Event>(QUEUE);
-    tokio::task::spawn_blocking(move || {
+    blocking::spawn(move || {
         let Admitted { it, under_way } = admitted;
         let _under_way = under_way;
         let steps = Steps(events.clone());

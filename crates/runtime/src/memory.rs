@@ -56,7 +56,7 @@ pub(crate) fn wasted() -> u64 {
 
 /// Bytes of memory that are this process's own: resident, and neither of a file nor shared.
 #[cfg(target_env = "gnu")]
-fn own() -> u64 {
+pub(crate) fn own() -> u64 {
     let Ok(text) = std::fs::read_to_string("/proc/self/statm") else {
         return 0;
     };
@@ -71,6 +71,11 @@ fn own() -> u64 {
 
 #[cfg(not(target_env = "gnu"))]
 pub(crate) fn wasted() -> u64 {
+    0
+}
+
+#[cfg(not(target_env = "gnu"))]
+pub(crate) fn own() -> u64 {
     0
 }
 

@@ -38,6 +38,9 @@ pub(crate) const STACK: usize = 64 << 20;
 const WASTE: u64 = 8 << 20;
 /// With more than this, caches are not worth the pieces between them.
 const MUCH_WASTE: u64 = 16 << 20;
+/// With more memory than this, caches go now and then, whatever they are good for.
+const LARGE: u64 = 64 << 20;
+const CACHES_LAST: Duration = Duration::from_secs(30);
 
 /// Where a runtime lives and what it may know of its host.
 #[derive(Debug, Clone)]
@@ -109,6 +112,8 @@ pub(crate) struct Inner {
     pub rebuilt: Mutex<Option<Rebuild>>,
     /// When commits have to end because the daemon does.
     ending: OnceLock<Instant>,
+    /// When memory was last given back.
+    rested: Mutex<Instant>,
     _home_lock: File,
 }
 
@@ -145,6 +150,7 @@ impl Runtime {
             uncommitted: AtomicBool::new(false),
             rebuilt: Mutex::new(rebuilt),
             ending: OnceLock::new(),
+            rested: Mutex::new(Instant::now()),
             _home_lock: home_lock,
         };
         let runtime = Runtime {
@@ -182,6 +188,7 @@ impl Runtime {
 
     /// Gives back the memory that only speed needs: for when nothing is asked for a while.
     pub fn rest(&self) -> Result<()> {
+        *lock(&self.inner.rested) = Instant::now();
         self.inner.vaults.trees().rest()?;
         if let Some(engine) = self.running_engine() {
             engine.rest();
@@ -191,12 +198,14 @@ impl Runtime {
     }
 
     /// Gives back memory that is resident for nothing: under load nobody is idle, and commits of hostile layers leave
-    /// many small free pieces behind. Where that is not enough, caches go too, as they lie in between.
+    /// many small free pieces behind. Where that is not enough, caches go too, as they lie in between. They also go where
+    /// they have become large: each is bounded by itself, but what the kernel knows of a lens is not.
     pub fn stay_small(&self) -> Result<()> {
         if memory::wasted() > WASTE {
             memory::give_back();
         }
-        if memory::wasted() > MUCH_WASTE {
+        let is_large = memory::own() > LARGE && lock(&self.inner.rested).elapsed() > CACHES_LAST;
+        if memory::wasted() > MUCH_WASTE || is_large {
             self.rest()?;
         }
         Ok(())

@@ -5,7 +5,7 @@
 //! moments.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use avfs_testkit::{Home, NodeKind, process_ends, scan};
+use avfs_testkit::{Dice, Home, NodeKind, number, process_ends, scan};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -27,24 +27,6 @@ struct Acknowledged {
     forks: Mutex<Vec<String>>,
     wrong: Mutex<Vec<String>>,
     count: AtomicU64,
-}
-
-fn number(name: &str, otherwise: u64) -> u64 {
-    let asked = std::env::var(name).ok();
-    asked.map_or(otherwise, |asked| asked.parse().expect("a number"))
-}
-
-/// A small generator that is the same everywhere.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % sides
-    }
 }
 
 impl Acknowledged {
@@ -156,7 +138,7 @@ fn round(home: &Home, acknowledged: &Acknowledged, round: u64, dice: &mut Dice) 
         for (client, seed) in (0..).zip(seeds) {
             let over = &over;
             scope.spawn(move || {
-                let mut dice = Dice(seed);
+                let mut dice = Dice::new(seed);
                 for n in (round * 10_000).. {
                     if over.load(Ordering::Relaxed) {
                         return;
@@ -185,7 +167,7 @@ fn nothing_acknowledged_is_lost_when_the_daemon_is_killed() {
     let homes = Home::of_every_user(AVFS);
     let rounds = number("AVFS_CRASH_ROUNDS", 8).div_ceil(homes.len() as u64);
     for home in homes {
-        let mut dice = Dice(number("AVFS_CRASH_SEED", 1));
+        let mut dice = Dice::new(number("AVFS_CRASH_SEED", 1));
         let acknowledged = Acknowledged::default();
         for vault in 0..VAULTS {
             home.ok(&["vault", "create", &format!("v{vault}")]);

@@ -3,6 +3,7 @@
 //! Nothing here shares code with the product, so that a test which compares the two says
 //! something.
 
+mod dice;
 mod faults;
 mod home;
 mod person;
@@ -11,10 +12,11 @@ mod scan;
 mod shown;
 mod terminal;
 
+pub use dice::{Dice, number};
 pub use faults::{Calls, Fault, FaultyDisk};
 pub use home::Home;
 pub use person::Person;
-pub use processes::{leftover_processes, process_ends, signal, wait_for};
+pub use processes::{leftover_processes, process_ends, processes_below, signal, wait_for};
 pub use scan::{Node, NodeKind, Scan, scan};
 pub use shown::{Ran, Shown, Way, skip, tools};
 pub use terminal::Terminal;

@@ -1,6 +1,7 @@
 //! Looking at processes, and waiting for things to become so.
 
 use rustix::process::{Pid, Signal, kill_process};
+use std::collections::BTreeSet;
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -69,6 +70,30 @@ fn holding(file: &str, marker: &str) -> Vec<u32> {
                 .any(|window| window == marker.as_bytes())
         })
         .collect()
+}
+
+/// All processes that a process started, and those that they did.
+pub fn processes_below(top: u32) -> BTreeSet<u32> {
+    let entries = fs::read_dir("/proc").expect("a /proc").flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let parents: Vec<(u32, u32)> = pids
+        .filter_map(|pid| {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+            let parent = stat.rsplit(") ").next()?.split(' ').nth(1)?.parse().ok()?;
+            Some((pid, parent))
+        })
+        .collect();
+    let mut found = BTreeSet::from([top]);
+    loop {
+        let known = found.len();
+        let more = parents.iter().filter(|(_, parent)| found.contains(parent));
+        let more: Vec<u32> = more.map(|(pid, _)| *pid).collect();
+        found.extend(more);
+        if found.len() == known {
+            found.remove(&top);
+            return found;
+        }
+    }
 }
 
 #[cfg(test)]

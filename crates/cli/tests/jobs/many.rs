@@ -1,7 +1,7 @@
 //! Many short jobs leave nothing behind: no process, no mount, no descriptor, and only as many records as are kept.
 
 use crate::{SOON, start, wait, with_vault};
-use avfs_testkit::{Home, wait_for};
+use avfs_testkit::{Home, processes_below, wait_for};
 use std::fs;
 
 /// How many; `AVFS_JOBS=1000` runs the long loop.
@@ -23,17 +23,10 @@ fn held(home: &Home) -> Held {
     let (daemon, keeper) = (pid("pid"), pid("keeper_pid"));
     let mounts = fs::read_to_string(format!("/proc/{keeper}/mountinfo")).unwrap();
     Held {
-        processes: descendants(keeper),
+        processes: processes_below(keeper).len(),
         mounts: mounts.lines().count(),
         descriptors: fs::read_dir(format!("/proc/{daemon}/fd")).unwrap().count(),
     }
-}
-
-fn descendants(parent: u32) -> usize {
-    let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
-    let children = children.unwrap_or_default();
-    let pids = children.split_whitespace().map(|pid| pid.parse().unwrap());
-    pids.map(|pid| 1 + descendants(pid)).sum()
 }
 
 fn run(home: &Home, count: usize) {

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::time::Duration;
 
-use avfs_testkit::{Home, process_ends};
+use avfs_testkit::{Dice, Home, process_ends, processes_below};
 use rustix::process::{Pid, Signal, kill_process};
 
 const AVFS: &str = env!("CARGO_BIN_EXE_avfs");
@@ -44,7 +44,7 @@ impl Helper {
     }
 
     fn find(self, home: &Home) -> Option<u32> {
-        let below = below(home.daemon_pid()?);
+        let below = processes_below(home.daemon_pid()?);
         let named = |name: &str| {
             let comm = |pid: &&u32| {
                 fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|it| it.trim() == name)
@@ -75,50 +75,6 @@ fn scanners(below: &BTreeSet<u32>) -> Vec<u32> {
         words.split(|byte| *byte == 0).any(|it| it == b"__scanner")
     };
     below.iter().copied().filter(reads).collect()
-}
-
-/// All processes that a process started, and those that they did.
-fn below(top: u32) -> BTreeSet<u32> {
-    let entries = fs::read_dir("/proc").unwrap().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let parents: Vec<(u32, u32)> = pids
-        .filter_map(|pid| {
-            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-            let parent = stat.rsplit(") ").next()?.split(' ').nth(1)?.parse().ok()?;
-            Some((pid, parent))
-        })
-        .collect();
-    let mut found = BTreeSet::from([top]);
-    loop {
-        let known = found.len();
-        for (pid, parent) in &parents {
-            if found.contains(parent) {
-                found.insert(*pid);
-            }
-        }
-        if found.len() == known {
-            found.remove(&top);
-            return found;
-        }
-    }
-}
-
-fn number(name: &str, otherwise: u64) -> u64 {
-    let asked = std::env::var(name).ok();
-    asked.map_or(otherwise, |asked| asked.parse().expect("a number"))
-}
-
-/// A small generator that is the same everywhere.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % sides
-    }
 }
 
 /// What every command finds that comes next, by one verb or another.
@@ -156,14 +112,14 @@ fn all_scanners_can_die_at_once() {
     for home in Home::of_every_user(AVFS) {
         home.ok(&["vault", "create", "v"]);
         home.ok(&["exec", "--shell", "echo one > /kept"]);
-        let all = scanners(&below(home.daemon_pid().unwrap()));
+        let all = scanners(&processes_below(home.daemon_pid().unwrap()));
         assert_eq!(all.len(), 3);
         for pid in &all {
             kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::KILL).unwrap();
         }
         let result = home.exec(&["cat", "/kept"]);
         assert_eq!(result["result"]["stdout"], "one\n", "{result:#}");
-        let now = scanners(&below(home.daemon_pid().unwrap()));
+        let now = scanners(&processes_below(home.daemon_pid().unwrap()));
         assert!(now.iter().all(|pid| !all.contains(pid)), "{now:?}");
         assert_eq!(
             (&result["success"], now.is_empty()),
@@ -190,7 +146,7 @@ fn a_mounted_vault_is_seen_as_it_is_without_scanners() {
             .args(["-c", "echo seen > \"$0/file\"", dir])
             .status();
         assert!(wrote.unwrap().success());
-        for pid in scanners(&below(home.daemon_pid().unwrap())) {
+        for pid in scanners(&processes_below(home.daemon_pid().unwrap())) {
             kill_process(Pid::from_raw(pid.cast_signed()).unwrap(), Signal::KILL).unwrap();
         }
         assert!(home.ok(&["ls", "/"]).contains("file"), "{}", home.user());

@@ -3,10 +3,10 @@
 use std::process::{Child, Output, Stdio};
 use std::time::Duration;
 
-use avfs_testkit::{Home, process_ends, skip};
+use avfs_testkit::{Dice, Home, number, process_ends, skip};
 use serde_json::{Value, json};
 
-use crate::{AVFS, Dice, HELPERS, Helper, SOON, check_works, number};
+use crate::{AVFS, HELPERS, Helper, SOON, check_works};
 
 /// What is under way when something is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -226,7 +226,7 @@ fn can_mount(home: &Home) -> bool {
 #[test]
 fn the_next_command_works_whoever_was_killed() {
     let rounds = number("AVFS_KILL_ROUNDS", ROUNDS);
-    let mut dice = Dice(number("AVFS_KILL_SEED", 20_261_116));
+    let mut dice = Dice::new(number("AVFS_KILL_SEED", 20_261_116));
     for home in Home::of_every_user(AVFS) {
         home.ok(&["vault", "create", "stored"]);
         home.ok(&[

@@ -3,6 +3,7 @@
 mod commits;
 mod documents;
 mod mounts;
+mod mounts_lost;
 mod overlap;
 mod verbs;
 

@@ -3,22 +3,21 @@
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
-use avfs_testkit::{Home, process_ends, signal, wait_for};
+use avfs_testkit::{Home, signal, wait_for};
 use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::{AVFS, SOON, causes};
 
 /// A way to mount, for a user who can.
-struct Scene {
-    home: Home,
-    driver: &'static str,
+pub(crate) struct Scene {
+    pub home: Home,
+    pub driver: &'static str,
 }
 
 /// Root by overlay and by FUSE, and a user with a name by FUSE; each with a vault `v`.
-fn scenes() -> Vec<Scene> {
+pub(crate) fn scenes() -> Vec<Scene> {
     let scene = |home, driver| Scene { home, driver };
     let mut scenes = vec![scene(Home::new(AVFS), "fuse")];
     if rustix::process::geteuid().is_root() {
@@ -38,11 +37,11 @@ fn scenes() -> Vec<Scene> {
 }
 
 impl Scene {
-    fn dir(&self) -> PathBuf {
+    pub fn dir(&self) -> PathBuf {
         self.home.path().join("m")
     }
 
-    fn mount(&self) -> PathBuf {
+    pub fn mount(&self) -> PathBuf {
         let dir = self.dir();
         let words = ["mount", text(&dir), "--driver", self.driver];
         self.home.ok(&words);
@@ -50,7 +49,7 @@ impl Scene {
     }
 
     /// Shell text run by this user on the host, in the mount.
-    fn host(&self, script: &str) -> String {
+    pub fn host(&self, script: &str) -> String {
         let mut command = self.home.host_command("sh");
         command.args(["-ec", script]).current_dir("/");
         command.env("M", self.dir());
@@ -63,7 +62,7 @@ impl Scene {
 
 impl Scene {
     /// Whether this user sees something in the mount: nobody else may look, not even root.
-    fn there(&self, path: &str) -> bool {
+    pub fn there(&self, path: &str) -> bool {
         let mut command = self.home.host_command("test");
         let status = command.arg("-e").arg(self.dir().join(path)).status();
         status.expect("it runs").success()
@@ -115,11 +114,11 @@ fn skip(what: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED: {what}");
 }
 
-fn text(path: &Path) -> &str {
+pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("a plain path")
 }
 
-fn mounts(home: &Home) -> Vec<Value> {
+pub(crate) fn mounts(home: &Home) -> Vec<Value> {
     let listing = home.json(&["mounts"]);
     listing["mounts"].as_array().expect("a list").clone()
 }
@@ -381,142 +380,6 @@ fn a_mount_in_the_foreground_ends_with_its_caller() {
         assert!(child.wait().expect("it ends").success(), "{scene}");
         assert_eq!(mounts(&scene.home).len(), 0);
         assert_eq!(scene.home.ok(&["cat", "/f"]), "f\n", "{scene}");
-    }
-}
-
-/// However a daemon dies while programs write, what they wrote is a version afterwards.
-#[test]
-fn a_killed_daemon_loses_nothing_that_was_written() {
-    for scene in scenes() {
-        let home = &scene.home;
-        for pause in [0, 70] {
-            let dir = scene.mount();
-            let daemon = home.daemon_pid().expect("it runs");
-            let script = format!(
-                "cd $M; mkdir -p k{pause}; i=0; while i=$((i+1)); \
-                 echo $i > k{pause}/f$i && mv k{pause}/f$i k{pause}/g$i && echo $i; do :; done"
-            );
-            let mut writer = home.host_command("sh");
-            let writer = writer.args(["-c", &script]).env("M", &dir);
-            let writer = writer.stdout(std::process::Stdio::piped());
-            let writer = writer.stderr(std::process::Stdio::null());
-            let mut writer = writer.spawn().expect("it runs");
-            let first = format!("k{pause}/g5");
-            assert!(wait_for(SOON, || scene.there(&first)), "{scene}");
-            std::thread::sleep(Duration::from_millis(pause));
-            signal(daemon, Signal::KILL);
-            assert!(process_ends(daemon, SOON), "{scene}");
-            if scene.driver == "overlay" {
-                // What it writes goes to the layer; nothing tells it of the daemon's end.
-                let _ = writer.kill();
-            }
-            let written = writer.wait_with_output().expect("it ends").stdout;
-            let written = String::from_utf8_lossy(&written).lines().count();
-            assert!(written >= 5, "{scene}");
-            // The next start makes a version of it, and takes the dead mount away.
-            let kept = home.ok(&["ls", &format!("/k{pause}")]);
-            for number in 1..=written {
-                let name = format!("g{number}");
-                assert!(
-                    kept.split_whitespace().any(|it| it == name),
-                    "{scene}: {name}"
-                );
-            }
-            assert!(causes(home).iter().any(|it| it == "interrupted"), "{scene}");
-            assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0, "{scene}");
-        }
-    }
-}
-
-/// The keeper shows the stored files to an overlay; a FUSE mount can do without.
-#[test]
-fn a_killed_keeper_loses_nothing() {
-    for scene in scenes() {
-        let home = &scene.home;
-        let dir = scene.mount();
-        scene.host("echo before > $M/before");
-        let keeper = home.json(&["daemon", "status"])["keeper_pid"].as_u64();
-        let keeper = u32::try_from(keeper.expect("it runs")).expect("a pid");
-        signal(keeper, Signal::KILL);
-        assert!(process_ends(keeper, SOON), "{scene}");
-        assert_eq!(home.ok(&["cat", "/before"]), "before\n", "{scene}");
-        match scene.driver {
-            "fuse" => {
-                scene.host("echo after > $M/after");
-                home.ok(&["unmount", text(&dir)]);
-                assert_eq!(home.ok(&["cat", "/after"]), "after\n", "{scene}");
-            }
-            _ => {
-                assert_eq!(mounts(home).len(), 0, "{scene}");
-                assert!(causes(home).iter().any(|it| it == "interrupted"), "{scene}");
-                scene.mount();
-                assert_eq!(scene.host("cat $M/before"), "before\n", "{scene}");
-            }
-        }
-    }
-}
-
-#[test]
-fn a_daemon_stays_while_something_is_mounted() {
-    // One way to mount stands for all: it is the daemon that counts them.
-    for scene in scenes().into_iter().rev().take(1) {
-        let home = &scene.home;
-        home.ok(&["daemon", "stop"]);
-        let words = ["serve", "--foreground", "--idle-timeout", "3"];
-        let mut daemon = home.command(&words);
-        let mut daemon = daemon
-            .stdout(std::process::Stdio::null())
-            .spawn()
-            .expect("it runs");
-        assert!(
-            wait_for(SOON, || home.daemon_pid() == Some(daemon.id())),
-            "{scene}"
-        );
-        scene.mount();
-        std::thread::sleep(Duration::from_millis(5_000));
-        assert_eq!(scene.host("cat $M/src/a.txt"), "stored\n", "{scene}");
-        assert!(
-            daemon.try_wait().expect("it can be asked").is_none(),
-            "{scene}"
-        );
-        home.ok(&["unmount"]);
-        assert!(daemon.wait().expect("it ends").success(), "{scene}");
-    }
-}
-
-#[test]
-fn dead_mounts_are_mended() {
-    for scene in scenes().into_iter().filter(|scene| scene.driver == "fuse") {
-        let home = &scene.home;
-        let dir = scene.mount();
-        scene.host("echo kept > $M/kept");
-        let die = || {
-            let daemon = home.daemon_pid().expect("it runs");
-            signal(daemon, Signal::KILL);
-            assert!(process_ends(daemon, SOON), "{scene}");
-        };
-        die();
-        assert!(
-            std::fs::metadata(&dir).is_err(),
-            "{scene}: nobody serves it"
-        );
-        let report = home.json(&["doctor"]);
-        assert!(
-            report["mounts"].to_string().contains(text(&dir)),
-            "{report}"
-        );
-        let report = home.json(&["doctor", "--fix"]);
-        let ours = report["mounts"].as_array().unwrap().iter();
-        let mut ours = ours.filter(|mount| mount["dir"] == text(&dir));
-        assert_eq!(ours.next().map(|it| &it["fixed"]), Some(&Value::Bool(true)));
-        assert_eq!(std::fs::read_dir(&dir).unwrap().count(), 0, "{scene}");
-        assert_eq!(home.ok(&["cat", "/kept"]), "kept\n", "{scene}");
-        // Mounting again mends it, too.
-        scene.mount();
-        die();
-        scene.mount();
-        assert_eq!(scene.host("cat $M/kept"), "kept\n", "{scene}");
-        home.ok(&["unmount", text(&dir)]);
     }
 }
 

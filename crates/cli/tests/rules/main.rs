@@ -6,6 +6,7 @@ mod files;
 mod guesses;
 mod jobs;
 mod limited;
+mod made;
 mod speculation;
 mod state;
 mod surfaces;

@@ -1,12 +1,12 @@
 //! What a daemon and its home amount to while nothing is asked of it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use avfs_testkit::{Home, wait_for};
+use avfs_testkit::{Home, processes_below, wait_for};
 
 /// Long enough that memory which only speed needs has been given back.
 const REST: Duration = Duration::from_secs(6);
@@ -61,7 +61,7 @@ impl Figures {
     }
 
     fn of(home: &Home, daemon: u32) -> Figures {
-        let below = below(daemon);
+        let below = processes_below(daemon);
         let keeper = below
             .iter()
             .copied()
@@ -148,28 +148,4 @@ fn temporary(top: &Path) -> u64 {
         }
     }
     found
-}
-
-/// All processes that a process started, and those that they did.
-fn below(top: u32) -> BTreeSet<u32> {
-    let entries = fs::read_dir("/proc").expect("a /proc").flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let parents: Vec<(u32, u32)> = pids
-        .filter_map(|pid| {
-            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-            let parent = stat.rsplit(") ").next()?.split(' ').nth(1)?.parse().ok()?;
-            Some((pid, parent))
-        })
-        .collect();
-    let mut found = BTreeSet::from([top]);
-    loop {
-        let known = found.len();
-        let more = parents.iter().filter(|(_, parent)| found.contains(parent));
-        let more: Vec<u32> = more.map(|(pid, _)| *pid).collect();
-        found.extend(more);
-        if found.len() == known {
-            found.remove(&top);
-            return found;
-        }
-    }
 }

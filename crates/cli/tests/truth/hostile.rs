@@ -8,7 +8,7 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use avfs_testkit::Home;
+use avfs_testkit::{Home, processes_below};
 
 use crate::AVFS;
 use crate::judge::{differences, reported, scan};
@@ -172,7 +172,7 @@ fn watch_memory(home: &Home, over: &AtomicBool) -> BTreeMap<String, u64> {
     let daemon = home.daemon_pid().expect("it runs");
     let mut most = BTreeMap::new();
     while !over.load(Ordering::Relaxed) {
-        for pid in descendants(daemon) {
+        for pid in processes_below(daemon).into_iter().chain([daemon]) {
             let Some((name, kib)) = ours(pid, pid == daemon) else {
                 continue;
             };
@@ -182,32 +182,6 @@ fn watch_memory(home: &Home, over: &AtomicBool) -> BTreeMap<String, u64> {
         std::thread::sleep(Duration::from_millis(50));
     }
     most
-}
-
-fn descendants(top: u32) -> Vec<u32> {
-    let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-    for entry in fs::read_dir("/proc").expect("/proc").flatten() {
-        let Some(pid) = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse().ok())
-        else {
-            continue;
-        };
-        let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        let parent = stat
-            .rsplit(')')
-            .next()
-            .and_then(|rest| rest.split_whitespace().nth(1)?.parse().ok());
-        children.entry(parent.unwrap_or(0)).or_default().push(pid);
-    }
-    let mut found = vec![top];
-    let mut next = 0;
-    while let Some(pid) = found.get(next) {
-        found.extend(children.get(pid).into_iter().flatten());
-        next += 1;
-    }
-    found
 }
 
 /// The name and memory of a process that is ours: a command has replaced our binary by its own.

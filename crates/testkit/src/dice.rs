@@ -1,0 +1,25 @@
+//! Choices that a test makes by chance, the same ones for the same seed.
+
+/// A small generator that is the same everywhere.
+pub struct Dice(u64);
+
+impl Dice {
+    pub fn new(seed: u64) -> Dice {
+        Dice(seed)
+    }
+
+    /// A number below `sides`.
+    pub fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+}
+
+/// A number that whoever runs the tests may set.
+pub fn number(variable: &str, otherwise: u64) -> u64 {
+    let asked = std::env::var(variable).ok();
+    asked.map_or(otherwise, |asked| asked.parse().expect("a number"))
+}

@@ -151,7 +151,7 @@ impl Session {
                 Ok(Draft {
                     value,
                     root,
-                    gesture: None,
+                    hint: None,
                 })
             },
             publish: &|vault, root, version| {

@@ -3,8 +3,8 @@
 use avfs_vault::{AfterFork, ExecId, ForkPoint, Principal, Vault, VaultId, VaultName};
 
 use crate::Result;
-use crate::entered::Running;
-use crate::report::ForkReport;
+use crate::command::report::ForkReport;
+use crate::live::slot::IfBusy;
 use crate::runtime::Runtime;
 use crate::session::Session;
 
@@ -40,7 +40,7 @@ impl Fork {
             self.mark(None)?;
         } else {
             // It was made for this command: whoever else found their way into it is ended.
-            self.session.vault_delete(&name, Running::End)?;
+            self.session.vault_delete(&name, IfBusy::End)?;
         }
         self.stays = true;
         Ok(ForkReport { name, kept: keep })
@@ -57,7 +57,7 @@ impl Drop for Fork {
     fn drop(&mut self) {
         if !self.stays {
             // Only after an error of ours. If this fails too, the next start finds the mark.
-            let _ = self.session.vault_delete(&self.vault.name, Running::End);
+            let _ = self.session.vault_delete(&self.vault.name, IfBusy::End);
         }
     }
 }
@@ -73,7 +73,7 @@ impl Runtime {
         for id in forks {
             let vault = self.inner.vaults.by_id(id)?;
             self.by(Principal::SYSTEM)
-                .vault_delete(&vault.name, Running::End)?;
+                .vault_delete(&vault.name, IfBusy::End)?;
         }
         Ok(())
     }

@@ -11,15 +11,17 @@ use avfs_vault::{
 use serde_json::json;
 
 use crate::bounds::head_of;
-use crate::changes::ChangeList;
-use crate::entered::{Inside, Left};
-use crate::exec::ExecRequest;
-use crate::host::{HOME, shell};
-use crate::options::{Access, Branch, CheckpointMode, Driver, Terms};
-use crate::report::{Captured, ExecReport, ExecStatus, ExecTerms, Timings};
-use crate::run::Ran;
+use crate::command::exec::ExecRequest;
+use crate::command::options::{Branch, CheckpointMode, Terms};
+use crate::command::report::{Captured, ExecReport, ExecStatus, ExecTerms, Timings};
+use crate::command::run::Ran;
+use crate::history::changes::ChangeList;
+use crate::history::patch;
+use crate::live::host::{HOME, shell};
+use crate::live::shape::{Access, Driver};
+use crate::live::slot::{Inside, SessionOutcome};
 use crate::session::Session;
-use crate::{Error, Result, patch};
+use crate::{Error, Result};
 
 /// The two ways to state a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +58,12 @@ impl Call {
     }
 
     /// The report of a command that did not run; one that did adds what came of it.
-    pub fn never_ran(self, decision: Decision, status: ExecStatus, timings: Timings) -> ExecReport {
+    pub fn report_base(
+        self,
+        decision: Decision,
+        status: ExecStatus,
+        timings: Timings,
+    ) -> ExecReport {
         ExecReport {
             exec: self.exec,
             vault: self.asked,
@@ -104,11 +111,11 @@ impl Call {
     }
 
     /// What happened between two roots.
-    pub fn changes(&self, left: &Left) -> Result<Changes> {
+    pub fn changes(&self, outcome: &SessionOutcome) -> Result<Changes> {
         let home = VaultPath::parse(HOME.as_bytes())?;
         let trees = self.runtime.inner.vaults.trees();
         let (mut outside, mut in_home) = (ChangeList::default(), ChangeList::default());
-        trees.diff_each(left.before, left.after, &mut |change| {
+        trees.diff_each(outcome.before, outcome.after, &mut |change| {
             // The directories above it come with its first file.
             let of_home = change.path.starts_with(&home)
                 || (change.kind == ChangeKind::Created && home.starts_with(&change.path));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::bounds::OUTPUT_HELD_MAX;
-use crate::report::Captured;
-use crate::spill::Spill;
+use crate::command::report::Captured;
+use crate::command::spill::Spill;
 
 /// What every stream may hold, however much others do; half as much again goes to its tail.
 const OWN: usize = 16 << 10;
@@ -207,12 +207,12 @@ mod tests {
     #[test]
     fn what_does_not_fit_into_memory_is_spilled_from_its_first_byte() {
         let home = tempfile::tempdir().unwrap();
-        let spills = crate::spill::Spills::new(home.path());
+        let spills = crate::command::spill::Spills::new(home.path());
         let exec = avfs_vault::ExecId::new();
         let room = Arc::<Room>::default();
         let mut all = HeldOutput::nothing(&room);
         assert!(all.grow(OUTPUT_HELD_MAX));
-        let spill = spills.of(exec).stream(crate::run::Stream::Stdout);
+        let spill = spills.of(exec).stream(crate::command::run::Stream::Stdout);
         let mut capture = Capture::new(1 << 20, spill, &room);
         for piece in 0..40_u8 {
             capture.push(&[piece + b'a'; 1024]);

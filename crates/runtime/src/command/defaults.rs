@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use avfs_vault::QuotaLimit;
 
+use crate::command::settings::{SettingKey, Settings};
 use crate::session::Session;
-use crate::settings::{SettingKey, Settings};
 use crate::{Error, Result};
 
 /// One thing that new vaults begin with.

@@ -11,20 +11,20 @@ use avfs_sandbox::{Command, WindowSize};
 use avfs_vault::{Checkpoint, CheckpointOrigin, ExecId, RootId, VaultPath};
 
 use crate::Result;
-use crate::admission::unwatched;
-use crate::approvals::{Answer, Asking, Grant};
-use crate::bounds::{check_command, check_output_limit};
-use crate::branch::Fork;
-use crate::call::{Call, Changes, ExecCommand};
-use crate::control::{Control, check_size};
-use crate::entered::{Entered, Left};
+use crate::command::approvals::{Answer, Asking, Grant};
+use crate::command::branch::Fork;
+use crate::command::call::{Call, Changes, ExecCommand};
+use crate::command::check::{check_command, check_output_limit};
+use crate::command::control::{Control, check_size};
+use crate::command::options::{Approving, Branch, CheckpointMode, ExecOptions, Stdin, Terms};
+use crate::command::report::{ApprovalReport, ExecReport, ExecStatus, Timings, Uncommitted};
+use crate::command::run::{Assignment, OutputSink, Ran, run};
 use crate::gate::Verb;
-use crate::opened::Shape;
-use crate::options::{Access, Approving, Branch, CheckpointMode, ExecOptions, Stdin, Terms};
-use crate::report::{ApprovalReport, ExecReport, ExecStatus, Timings, Uncommitted};
-use crate::reserve::Reserve;
+use crate::live::admission::unwatched;
+use crate::live::reserve::Reserve;
+use crate::live::shape::Access;
+use crate::live::slot::{ExecSession, SessionOutcome};
 use crate::retried::noting;
-use crate::run::{Assignment, OutputSink, Ran, run};
 use crate::runtime::{Runtime, Select};
 use crate::session::Session;
 
@@ -180,7 +180,7 @@ struct Branched {
 
 struct Viewed {
     branched: Branched,
-    entered: Entered,
+    session: ExecSession,
 }
 
 struct Checkpointed {
@@ -188,7 +188,7 @@ struct Checkpointed {
     checkpoint: Option<Checkpoint>,
 }
 
-struct Finished {
+struct Ended {
     checkpointed: Checkpointed,
     ran: Ran,
     duration: Duration,
@@ -235,7 +235,7 @@ impl Refused {
         self.call.record("exec_refused", &self.decision)?;
         Ok(self
             .call
-            .never_ran(self.decision, ExecStatus::Denied, self.timings))
+            .report_base(self.decision, ExecStatus::Denied, self.timings))
     }
 }
 
@@ -278,9 +278,9 @@ impl Branched {
         call.runtime.check_room()?;
         call.record("exec_requested", decision)?;
         let slot = call.runtime.slot(call.vault.id);
-        let shape = Shape::of(&call.request.options);
+        let shape = call.request.options.shape();
         let (runtime, exec) = (&call.runtime, call.exec);
-        let entered = match (call.request.options.access, &self.permitted.admission) {
+        let session = match (call.request.options.access, &self.permitted.admission) {
             (Access::ReadWrite, Admission::Policy) => slot.enter(runtime, exec, shape)?,
             (Access::ReadOnly, Admission::Policy) => slot.look(runtime, shape)?,
             (Access::ReadWrite, Admission::Alone(alone)) => {
@@ -293,7 +293,7 @@ impl Branched {
         self.permitted.timings.view_us = micros(started);
         Ok(Viewed {
             branched: self,
-            entered,
+            session,
         })
     }
 }
@@ -311,7 +311,7 @@ impl Viewed {
         };
         let save = |origin| {
             let (vaults, by) = (&call.runtime.inner.vaults, call.by());
-            vaults.save_checkpoint(call.vault.id, name, self.entered.before, origin, &by)
+            vaults.save_checkpoint(call.vault.id, name, self.session.before, origin, &by)
         };
         let checkpoint = origin.map(save).transpose()?;
         self.branched.permitted.timings.checkpoint_us = micros(started);
@@ -323,14 +323,14 @@ impl Viewed {
 }
 
 impl Checkpointed {
-    fn run(mut self, sink: &dyn OutputSink) -> Result<Finished> {
+    fn run(mut self, sink: &dyn OutputSink) -> Result<Ended> {
         let started = Instant::now();
-        let Viewed { branched, entered } = &mut self.viewed;
+        let Viewed { branched, session } = &mut self.viewed;
         let call = &mut branched.permitted.call;
         let command = Command {
             argv: call.request.command.argv(),
-            env: call.environment(&entered.inside),
-            cwd: entered.inside.path(&call.cwd),
+            env: call.environment(&session.inside),
+            cwd: session.inside.path(&call.cwd),
             limits: call.sandbox_limits(),
             terminal: call.request.terminal,
         };
@@ -343,14 +343,14 @@ impl Checkpointed {
             output_limit: call.terms.output_limit,
             spills: call.runtime.inner.spills.of(call.exec),
             growth: call.terms.disk_growth(),
-            gauge: entered.gauge(call.terms.disk_growth())?,
+            disk_watch: session.disk_watch(call.terms.disk_growth())?,
             reserve: reserve.transpose()?,
-            ending: entered.ending.clone(),
+            ending: session.ending.clone(),
             control: call.request.control.clone(),
         };
-        let ran = run(entered, assignment, sink)?;
+        let ran = run(session, assignment, sink)?;
         self.viewed.branched.permitted.timings.run_us = micros(started);
-        Ok(Finished {
+        Ok(Ended {
             checkpointed: self,
             ran,
             duration: started.elapsed(),
@@ -358,15 +358,15 @@ impl Checkpointed {
     }
 }
 
-impl Finished {
+impl Ended {
     fn finish(self, sink: &dyn OutputSink) -> Result<ExecReport> {
         let started = Instant::now();
-        let Finished {
+        let Ended {
             checkpointed: Checkpointed { viewed, checkpoint },
             ran,
             duration,
         } = self;
-        let Viewed { branched, entered } = viewed;
+        let Viewed { branched, session } = viewed;
         let Branched { permitted, fork } = branched;
         let Permitted {
             call,
@@ -374,23 +374,26 @@ impl Finished {
             mut timings,
             admission,
         } = permitted;
-        let isolation = entered.inside.sandbox.isolation().clone();
-        let before = entered.before;
+        let isolation = session.inside.sandbox.isolation().clone();
+        let before = session.before;
         let stop = unwatched(|| sink.cancelled().is_some());
-        let (left, uncommitted) = match entered.leave(call.version(&decision, &ran), &stop) {
-            Ok(left) => {
-                let aside = left.aside.clone().map(Uncommitted::aside);
-                (left, aside)
+        let (outcome, uncommitted) = match session.leave(call.version(&decision, &ran), &stop) {
+            Ok(outcome) => {
+                let aside = outcome.aside.clone().map(Uncommitted::aside);
+                (outcome, aside)
             }
             // It ran, and what it wrote is still there: that is to be told, not thrown.
             Err(error) => {
                 // On a full disk not even this can be recorded; the report says it too.
                 let _ = call.record_uncommitted(&decision, &ran, &error);
-                (Left::nothing(before), Some(Uncommitted::because(&error)))
+                (
+                    SessionOutcome::nothing(before),
+                    Some(Uncommitted::because(&error)),
+                )
             }
         };
-        let Changes { outside, in_home } = call.changes(&left)?;
-        let changed = left.before != left.after || uncommitted.is_some();
+        let Changes { outside, in_home } = call.changes(&outcome)?;
+        let changed = outcome.before != outcome.after || uncommitted.is_some();
         let checkpoint = call.keep_checkpoint(checkpoint, changed)?;
         let fork = fork
             .map(|fork| fork.end(call.keeps_fork(&ran)))
@@ -405,9 +408,13 @@ impl Finished {
             changes: outside,
             home_changes: in_home.total,
             home_change_list: call.request.options.detail.home.then_some(in_home.listed),
-            version: left.version,
+            version: outcome.version,
             uncommitted,
-            skipped: left.skipped.into_iter().map(crate::Skipped::from).collect(),
+            skipped: outcome
+                .skipped
+                .into_iter()
+                .map(crate::Skipped::from)
+                .collect(),
             isolation: Some(isolation),
             usage: ran.usage,
             limits: ran.limits,
@@ -415,7 +422,7 @@ impl Finished {
             disk_reserve: ran.disk_reserve,
             limit_hit: ran.limit_hit,
             leftovers: ran.leftovers,
-            shared_with: left.shared_with,
+            shared_with: outcome.shared_with,
             stdout: ran.stdout,
             stderr: ran.stderr,
             held: ran.held,
@@ -424,7 +431,7 @@ impl Finished {
                 Admission::Alone(Alone::Approved(grant)) => Some(ApprovalReport::Used(grant.id)),
                 Admission::Policy | Admission::Alone(Alone::Trial(_)) => None,
             },
-            ..call.never_ran(decision, ran.status, timings)
+            ..call.report_base(decision, ran.status, timings)
         })
     }
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 use avfs_sandbox::{Defaults, Network, UNLIMITED, UNLIMITED_COUNT};
 use avfs_vault::{ApprovalId, CheckpointName, Principal};
 
-use crate::settings::Settings;
+use crate::command::settings::Settings;
+use crate::live::shape::{Access, Driver, Shape};
 use crate::{Error, Result};
 
 /// How long a command may take when nobody says anything else.
@@ -59,15 +60,6 @@ pub enum Timeout {
     After(Duration),
 }
 
-/// Whether a command may change the vault.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Access {
-    #[default]
-    ReadWrite,
-    /// It sees the vault as it is when it begins, and `/` refuses writes.
-    ReadOnly,
-}
-
 /// Whether the state before a command gets a name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum CheckpointMode {
@@ -90,25 +82,6 @@ pub enum Branch {
     Throwaway,
     /// The same, but the fork stays if the command exits with 0.
     KeepOnSuccess,
-}
-
-/// What holds a command.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Driver {
-    /// Namespaces, an allow-listed root, Landlock, seccomp.
-    #[default]
-    Namespace,
-    /// Nothing but policy and timeouts: the owner's choice.
-    Process,
-}
-
-impl Driver {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Driver::Namespace => "namespace",
-            Driver::Process => "process",
-        }
-    }
 }
 
 /// What a command may use, with all that it starts. What is not said is as [`Limits::of_this_host`] says; the
@@ -300,6 +273,11 @@ impl ExecOptions {
         if self.timeout == Timeout::Unsaid {
             self.timeout = Timeout::Open;
         }
+    }
+
+    /// The kind of sandbox that it asks for.
+    pub(crate) fn shape(&self) -> Shape {
+        Shape::new(self.network, self.driver)
     }
 
     /// The limits that the caller chose, by number or by profile.

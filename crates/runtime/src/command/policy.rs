@@ -16,8 +16,8 @@ use avfs_policy::{
 };
 use avfs_vault::{Vault, VaultId, VaultName, VaultPath};
 
-use crate::bounds::check_command;
-use crate::call::ExecCommand;
+use crate::command::call::ExecCommand;
+use crate::command::check::check_command;
 use crate::gate::Verb;
 use crate::runtime::{Runtime, Select, lock};
 use crate::session::Session;

@@ -7,9 +7,10 @@ use avfs_sandbox::{Enforced, Isolation, Limit, Network, Usage};
 use avfs_vault::{ApprovalId, Change, ChangeKind, CheckpointName, ExecId, VaultName, VaultPath};
 use serde::{Deserialize, Serialize};
 
-use crate::capture::HeldOutput;
-use crate::changes::ChangeList;
-use crate::options::{Driver, Limits, Profile};
+use crate::command::capture::HeldOutput;
+use crate::command::options::{Limits, Profile};
+use crate::history::changes::ChangeList;
+use crate::live::shape::Driver;
 use crate::retried::Retried;
 use crate::{Error, ErrorKind, Skipped};
 

@@ -9,7 +9,7 @@ use avfs_policy::{Level, Rules};
 use avfs_vault::Principal;
 use serde_json::json;
 
-use crate::policy::{invalid, rule_file, written};
+use crate::command::policy::{invalid, rule_file, written};
 use crate::runtime::{Runtime, lock};
 use crate::session::Session;
 use crate::{Error, Result};

@@ -19,15 +19,16 @@ use avfs_vault::ApprovalId;
 use self::ends::Ends;
 use self::feed::Feed;
 use self::status::{DISK, DISK_RESERVE, limit_of, status_of};
-use crate::capture::{Capture, HeldOutput};
-use crate::control::Control;
-use crate::entered::Entered;
-use crate::gauge::Gauge;
-use crate::options::Stdin;
-use crate::report::{Captured, ExecStatus};
-use crate::reserve::Reserve;
+use crate::command::capture::{Capture, HeldOutput};
+use crate::command::control::Control;
+use crate::command::options::Stdin;
+use crate::command::report::{Captured, ExecStatus};
+use crate::command::spill::ExecSpills;
+use crate::common::Stream;
+use crate::live::disk_watch::DiskWatch;
+use crate::live::reserve::Reserve;
+use crate::live::slot::ExecSession;
 use crate::retried::{Retried, note};
-use crate::spill::ExecSpills;
 use crate::{Error, Result};
 
 /// How many sandboxes may die before a command has begun.
@@ -36,21 +37,6 @@ const TRIES: usize = 4;
 const GRACE: Duration = Duration::from_secs(2);
 /// How often the caller is asked whether it still wants the result.
 const CANCEL_POLL: Duration = Duration::from_millis(50);
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Stream {
-    Stdout,
-    Stderr,
-}
-
-impl Stream {
-    pub fn name(self) -> &'static str {
-        match self {
-            Stream::Stdout => "stdout",
-            Stream::Stderr => "stderr",
-        }
-    }
-}
 
 /// How a caller ends a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,7 +98,7 @@ pub(crate) struct Assignment {
     /// How many bytes it may add to the disk.
     pub growth: Option<u64>,
     /// Holds it to that and to the vault's quota, if there is one.
-    pub gauge: Option<Gauge>,
+    pub disk_watch: Option<DiskWatch>,
     /// What it leaves free of the disk.
     pub reserve: Option<Reserve>,
     /// Whether somebody who may wants all commands of the vault ended.
@@ -122,7 +108,7 @@ pub(crate) struct Assignment {
 
 /// Runs a command to its end, whatever end that is.
 pub(crate) fn run(
-    entered: &mut Entered,
+    session: &mut ExecSession,
     mut task: Assignment,
     sink: &dyn OutputSink,
 ) -> Result<Ran> {
@@ -135,7 +121,7 @@ pub(crate) fn run(
         None => Ends::at_pipes(std::mem::take(&mut task.stdin)),
     }
     .map_err(failed)?;
-    let running = start(entered, &mut task, ends.theirs)?;
+    let running = start(session, &mut task, ends.theirs)?;
     let output = |stream, pipe| {
         let capture = Capture::new(
             task.output_limit,
@@ -153,7 +139,7 @@ pub(crate) fn run(
         ],
         feed,
         sink,
-        gauge: task.gauge,
+        disk_watch: task.disk_watch,
         reserve: task.reserve,
         all_ending: &task.ending,
         control: &task.control,
@@ -167,18 +153,18 @@ pub(crate) fn run(
 }
 
 /// Starts the command. A sandbox that died before the command could have begun is replaced; the report names it.
-fn start(entered: &mut Entered, task: &mut Assignment, stdio: Stdio) -> Result<Running> {
+fn start(session: &mut ExecSession, task: &mut Assignment, stdio: Stdio) -> Result<Running> {
     for _ in 0..TRIES {
         let copied = stdio.try_clone();
         let copied = copied.map_err(Error::io("preparing the command"))?;
-        match entered.inside.sandbox.exec(&task.command, copied) {
+        match session.inside.sandbox.exec(&task.command, copied) {
             Ok(running) if running.begins()? => return Ok(running),
             Ok(_) | Err(avfs_sandbox::Error::SandboxGone) => {}
             Err(error) => return Err(error.into()),
         }
         note(Retried::Sandbox);
-        entered.enter_again()?;
-        task.gauge = entered.gauge(task.growth)?;
+        session.enter_again()?;
+        task.disk_watch = session.disk_watch(task.growth)?;
     }
     Err(Error::Sandbox(avfs_sandbox::Error::SandboxGone))
 }
@@ -189,7 +175,7 @@ struct Watch<'a> {
     /// What is typed, at a terminal.
     feed: Option<Feed>,
     sink: &'a dyn OutputSink,
-    gauge: Option<Gauge>,
+    disk_watch: Option<DiskWatch>,
     reserve: Option<Reserve>,
     all_ending: &'a AtomicBool,
     control: &'a Control,
@@ -281,8 +267,8 @@ impl Watch<'_> {
 
     /// What it wrote after the last look counts, too: then it is as if that look had been in time.
     fn look_once_more(&mut self) -> Result<()> {
-        if let (Ending::NotYet { .. }, Some(gauge)) = (&self.ending, &self.gauge)
-            && gauge.is_exceeded_now()?
+        if let (Ending::NotYet { .. }, Some(disk_watch)) = (&self.ending, &self.disk_watch)
+            && disk_watch.is_exceeded_now()?
         {
             self.ending = Ending::Killed { why: Why::Disk };
         }
@@ -322,7 +308,7 @@ impl Watch<'_> {
             Ending::Asked { kill_at, .. } => Some(*kill_at),
             _ => None,
         };
-        let look = self.gauge.as_ref().map(Gauge::next);
+        let look = self.disk_watch.as_ref().map(DiskWatch::next);
         let looks = look
             .into_iter()
             .chain(self.reserve.as_ref().map(Reserve::next));
@@ -393,8 +379,8 @@ impl Watch<'_> {
         if late {
             return Ok(Some(Why::Timeout));
         }
-        if let Some(gauge) = &mut self.gauge
-            && gauge.is_exceeded()?
+        if let Some(disk_watch) = &mut self.disk_watch
+            && disk_watch.is_exceeded()?
         {
             return Ok(Some(Why::Disk));
         }
@@ -420,7 +406,7 @@ impl Watch<'_> {
             End::CouldNotStart(_) | End::Lost => (None, 0, None),
         };
         let mut limits = self.running.limits().to_vec();
-        limits.extend(self.gauge.as_ref().map(|_| DISK));
+        limits.extend(self.disk_watch.as_ref().map(|_| DISK));
         let mut defaults = self.running.default_limits().to_vec();
         defaults.extend(self.reserve.as_ref().map(|_| DISK_RESERVE));
         let too_much = limit_of(&self.ending);

@@ -8,9 +8,9 @@ use std::time::Duration;
 use avfs_sandbox::{Defaults, Limit, UNLIMITED, UNLIMITED_COUNT};
 use avfs_vault::Vault;
 
+use crate::command::options::{ExecOptions, Limits, Profile, Terms};
 use crate::gate::Verb;
-use crate::options::{ExecOptions, Limits, Profile, Terms};
-use crate::reserve::reserve_of;
+use crate::live::reserve::reserve_of;
 use crate::runtime::{Runtime, Select};
 use crate::session::Session;
 use crate::{Error, Result};

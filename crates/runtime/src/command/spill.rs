@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime};
 
 use avfs_vault::ExecId;
 
-use crate::capture::Room;
-use crate::run::Stream;
+use crate::command::capture::Room;
+use crate::common::Stream;
 use crate::runtime::Runtime;
 use crate::session::Session;
 use crate::{Error, Result};

@@ -2,7 +2,7 @@
 
 use avfs_vault::{Error as VaultError, Unfit};
 
-use crate::{Error, ErrorKind};
+use super::{Error, ErrorKind};
 
 impl Error {
     pub(crate) fn approval_hint(&self) -> Option<String> {

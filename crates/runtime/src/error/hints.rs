@@ -1,6 +1,6 @@
 //! What to do next about an error of another room.
 
-use crate::approvals::approval_hint;
+use super::approvals::approval_hint;
 
 pub(crate) const MOVED_ON: &str = "somebody else changed the vault; look at it and try again";
 

@@ -1,7 +1,7 @@
 //! What to do about errors over jobs.
 
-use super::JobId;
-use crate::Error;
+use super::Error;
+use crate::common::JobId;
 
 impl Error {
     pub(crate) fn job_hint(&self) -> Option<String> {

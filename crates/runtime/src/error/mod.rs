@@ -1,15 +1,20 @@
 //! What can go wrong in a use case, and the closed list of kinds that every surface maps.
 
+mod approvals;
+mod disk;
+mod hints;
+mod jobs;
+
 use std::path::PathBuf;
 
 use avfs_store::rusqlite::ErrorCode;
 use avfs_vault::{ExecId, Principal, RootId, VaultPath};
 
-use crate::approvals::unfit_kind;
-use crate::hints::{MOVED_ON, sandbox_hint, store_hint, vault_hint};
-use crate::jobs::{JobId, named};
-use crate::room::NO_ROOM;
-use crate::run::Stream;
+use self::approvals::unfit_kind;
+use self::disk::NO_ROOM;
+use self::hints::{MOVED_ON, sandbox_hint, store_hint, vault_hint};
+use self::jobs::named;
+use crate::common::{JobId, Stream};
 
 /// The one list of error kinds; exit codes, HTTP statuses and errnos are tables over it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

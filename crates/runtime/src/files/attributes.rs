@@ -3,11 +3,12 @@
 use avfs_vault::{Cause, Content, Edit, Entry, Kind, VaultPath};
 
 use crate::Result;
-use crate::files::{Depth, Parents, new_meta, touch_parent, touched};
+use crate::common::Depth;
+use crate::files::labels::Labels;
+use crate::files::locate::existing;
+use crate::files::mode::ModeChange;
+use crate::files::{Parents, new_meta, touch_parent, touched};
 use crate::gate::Verb;
-use crate::labels::Labels;
-use crate::locate::existing;
-use crate::mode::ModeChange;
 use crate::runtime::Select;
 use crate::session::Session;
 

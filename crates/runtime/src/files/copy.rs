@@ -2,12 +2,13 @@
 
 use avfs_vault::{Cause, Edit, Entry, Kind, Time, VaultPath};
 
-use crate::files::{Depth, Parents, is_a_directory, new_meta, touch_parent};
+use crate::common::Depth;
+use crate::files::locate::{existing, is_scratch};
+use crate::files::write::WriteOptions;
+use crate::files::{Parents, is_a_directory, new_meta, touch_parent};
 use crate::gate::Verb;
-use crate::locate::{existing, is_scratch};
 use crate::runtime::Select;
 use crate::session::Session;
-use crate::write::WriteOptions;
 use crate::{Error, Result};
 
 /// The longest target a symbolic link may have.
@@ -126,7 +127,7 @@ impl Session {
         };
         let file = self.open_file(vault.clone(), from, None)?;
         let options = WriteOptions {
-            mode: Some(crate::mode::ModeChange::Set(stat.entry.meta.mode)),
+            mode: Some(crate::files::mode::ModeChange::Set(stat.entry.meta.mode)),
             ..WriteOptions::default()
         };
         let written = self.write(vault, &target, &mut file.reader(), &options)?;

@@ -7,8 +7,8 @@ use std::str::FromStr;
 use avfs_vault::{Cause, Edit, Entry, Meta, Step, VaultPath};
 
 use crate::files::Parents;
+use crate::files::locate::existing;
 use crate::gate::Verb;
-use crate::locate::existing;
 use crate::runtime::Select;
 use crate::session::Session;
 use crate::{Error, Result};

@@ -2,9 +2,9 @@
 
 use avfs_vault::{Edit, Entry, Kind, RootId, Vault, VaultPath};
 
+use crate::files::scratch::Scratch;
 use crate::files::{Parents, is_a_directory, new_directory};
 use crate::runtime::Runtime;
-use crate::scratch::Scratch;
 use crate::{Error, Result};
 
 impl Runtime {

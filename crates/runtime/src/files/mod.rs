@@ -1,17 +1,28 @@
 //! File verbs: the same paths and the same files that commands see.
 
+pub(crate) mod attributes;
+pub(crate) mod copy;
+pub(crate) mod labels;
+pub(crate) mod locate;
+pub(crate) mod mode;
+mod scratch;
+pub(crate) mod search;
+pub(crate) mod tree;
+pub(crate) mod write;
+
 use avfs_store::WayOut;
 use avfs_vault::{Cause, Edit, Entry, Kind, Meta, NewVersion, RootId, Time, Vault, VaultPath};
 use serde_json::json;
 
 use crate::bounds::LISTED_MAX;
-use crate::engine::STORED_OWNER;
+use crate::common::Depth;
+use crate::files::locate::make_parents;
 use crate::gate::Verb;
-use crate::live::HeadChange;
-use crate::locate::make_parents;
+use crate::live::slot::HeadChange;
+use crate::live::view_writer::{Draft, EditHint};
+use crate::owners::STORED_OWNER;
 use crate::runtime::Select;
 use crate::session::Session;
-use crate::through::{Draft, Gesture};
 use crate::{Error, Result};
 
 /// One name in a directory.
@@ -62,12 +73,6 @@ pub enum WriteMode {
 pub enum Parents {
     Require,
     Make,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Depth {
-    Single,
-    Recursive,
 }
 
 impl Session {
@@ -174,11 +179,11 @@ impl Session {
             edit.put(&target, entry)?;
             touch_parent(edit, from)?;
             touch_parent(edit, &target)?;
-            let gesture = Gesture::Rename {
+            let hint = EditHint::Rename {
                 from: from.clone(),
                 to: target.clone(),
             };
-            Ok((target, Some(gesture)))
+            Ok((target, Some(hint)))
         })
         .map(|(target, _)| target)
     }
@@ -202,7 +207,7 @@ impl Session {
         vault: Vault,
         cause: Cause,
         paths: &[&VaultPath],
-        mut edit: impl FnMut(&mut Edit, RootId) -> Result<(T, Option<Gesture>)>,
+        mut edit: impl FnMut(&mut Edit, RootId) -> Result<(T, Option<EditHint>)>,
     ) -> Result<(T, u64)> {
         for path in paths {
             self.inner.host.check_own(path)?;
@@ -219,13 +224,9 @@ impl Session {
             version,
             draft: &mut |vault| {
                 let mut changed = vaults.trees().edit(vault.head)?;
-                let (value, gesture) = edit(&mut changed, vault.head)?;
+                let (value, hint) = edit(&mut changed, vault.head)?;
                 let root = changed.finish()?;
-                Ok(Draft {
-                    value,
-                    root,
-                    gesture,
-                })
+                Ok(Draft { value, root, hint })
             },
             publish: &|vault, root, version| {
                 let published = vaults.publish(vault.id, vault.head, root, version)?;

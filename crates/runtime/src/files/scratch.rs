@@ -15,12 +15,13 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::admission::Room;
-use crate::attributes::Missing;
-use crate::engine::{STORED_OWNER, layer_owner};
-use crate::files::{Depth, Listed, Parents, WriteMode};
-use crate::mode::ModeChange;
-use crate::write::WriteOptions;
+use crate::common::Depth;
+use crate::files::attributes::Missing;
+use crate::files::mode::ModeChange;
+use crate::files::write::WriteOptions;
+use crate::files::{Listed, Parents, WriteMode};
+use crate::live::admission::Room;
+use crate::owners::{STORED_OWNER, layer_owner};
 use crate::{Error, Result};
 
 pub(crate) struct Scratch {

@@ -4,9 +4,9 @@ use avfs_vault::{Entry, Step, VaultPath};
 
 use crate::bounds::LISTED_MAX;
 use crate::files::Listed;
+use crate::files::scratch::Scratch;
 use crate::gate::Verb;
 use crate::runtime::Select;
-use crate::scratch::Scratch;
 use crate::session::Session;
 use crate::{Error, Result};
 

@@ -8,13 +8,13 @@ use avfs_vault::{
 };
 
 use crate::bounds::CONTENT_MAX;
+use crate::files::locate::{file_content, make_parents};
+use crate::files::mode::ModeChange;
 use crate::files::{Parents, WriteMode, new_meta, touch_parent, touched};
 use crate::gate::Verb;
-use crate::locate::{file_content, make_parents};
-use crate::mode::ModeChange;
+use crate::live::view_writer::EditHint;
 use crate::runtime::Select;
 use crate::session::Session;
-use crate::through::Gesture;
 use crate::{Error, Result};
 
 /// Read at once of a file that is copied.
@@ -223,13 +223,13 @@ impl Session {
                 make_parents(edit, &path)?;
             }
             let existing = edit.get(&path)?;
-            let mut gesture = Gesture::Replace { path: path.clone() };
+            let mut hint = EditHint::Replace { path: path.clone() };
             let whole = match (&existing, options.how) {
                 (Some(entry), WriteMode::Append) => {
                     let (old, old_size) = file_content(&path, entry)?;
                     if entry.link().is_none() && options.mode.is_none() {
                         let path = path.clone();
-                        gesture = Gesture::Append {
+                        hint = EditHint::Append {
                             path,
                             content,
                             size,
@@ -241,7 +241,7 @@ impl Session {
                 _ => (content, size),
             };
             put_content(edit, &path, existing, whole, options.mode.as_ref())?;
-            Ok(((path, whole.1), Some(gesture)))
+            Ok(((path, whole.1), Some(hint)))
         })
         .map(|((path, size), version)| Written {
             path,

@@ -4,8 +4,8 @@ use avfs_vault::{
     ChangeKind, Checkpoint, CheckpointLabel, CheckpointName, CheckpointOrigin, VaultName,
 };
 
-use crate::entered::{Running, Stillness};
 use crate::gate::Verb;
+use crate::live::slot::{IfBusy, Stillness};
 use crate::runtime::Select;
 use crate::session::Session;
 use crate::{Error, Result};
@@ -105,12 +105,12 @@ impl Session {
         &self,
         vault: Select,
         point: &RestorePoint,
-        running: Running,
+        if_busy: IfBusy,
     ) -> Result<RestoredHead> {
         let vault = self.vault(&vault, Verb::Work)?;
         let slot = self.slot(vault.id);
-        slot.put_aside(self, running)?;
-        slot.settled_after(self, running, |vault| {
+        slot.put_aside(self, if_busy)?;
+        slot.settled_after(self, if_busy, |vault| {
             let name = match point {
                 RestorePoint::Checkpoint(name) => name.clone(),
                 RestorePoint::Undo => self.newest_undo(vault.id, &vault.name)?,

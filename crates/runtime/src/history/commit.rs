@@ -1,10 +1,11 @@
 //! Commit on demand: what commands and programs have written by now becomes a version.
 
-use avfs_vault::{Cause, NewVersion, Principal, VaultName};
+use avfs_vault::VaultName;
 use serde_json::json;
 
-use crate::changes::ChangeList;
 use crate::gate::Verb;
+use crate::history::changes::ChangeList;
+use crate::live::layer_commit::commit_version;
 use crate::runtime::Select;
 use crate::session::Session;
 use crate::{Result, Skipped};
@@ -35,14 +36,5 @@ impl Session {
             changes,
             skipped,
         })
-    }
-}
-
-pub(crate) fn commit_version(by: Principal, details: serde_json::Value) -> NewVersion {
-    NewVersion {
-        by,
-        exec: None,
-        cause: Cause::Commit,
-        details,
     }
 }

@@ -1,29 +1,14 @@
 //! What is different between two states, as names, as counts or as a patch.
 
-use std::str::FromStr;
+use avfs_vault::{Change, ChangeKind, Entry, VaultPath, pair_renames};
 
-use avfs_vault::{
-    Change, ChangeKind, CheckpointName, Entry, RootId, Vault, VaultName, VaultPath, pair_renames,
-};
-
+use crate::Result;
 use crate::bounds::ListRoom;
 use crate::gate::Verb;
-use crate::patch::{self, DiffLine, LineCounts};
+use crate::history::patch::{self, DiffLine, LineCounts};
+use crate::point::{DiffPoint, StateAt};
 use crate::runtime::Select;
 use crate::session::Session;
-use crate::{Error, Result};
-
-/// A state to compare.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DiffPoint {
-    Head,
-    /// What the vault was forked from, or its creation.
-    Base,
-    Checkpoint(CheckpointName),
-    Version(u64),
-    /// The head of another vault.
-    Vault(VaultName),
-}
 
 /// Which part of the states is compared.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -81,47 +66,6 @@ pub struct FileDiff {
 /// The first changes, whether there are more, and the difference of a file if it is one.
 type Compared = ((Vec<Change>, bool), Option<FileDiff>);
 
-/// A state that was found.
-struct State {
-    root: RootId,
-    version: Option<u64>,
-}
-
-impl FromStr for DiffPoint {
-    type Err = Error;
-
-    /// `HEAD`, `BASE`, `v3` or `@3`, `vault:NAME`, or the name of a checkpoint.
-    fn from_str(text: &str) -> Result<DiffPoint> {
-        let number = |digits: &str| digits.parse().ok().map(DiffPoint::Version);
-        Ok(match text {
-            "HEAD" => DiffPoint::Head,
-            "BASE" => DiffPoint::Base,
-            _ => {
-                if let Some(name) = text.strip_prefix("vault:") {
-                    return Ok(DiffPoint::Vault(name.parse()?));
-                }
-                let digits = text.strip_prefix('@').or_else(|| text.strip_prefix('v'));
-                match digits.and_then(number) {
-                    Some(version) => version,
-                    None => DiffPoint::Checkpoint(text.parse()?),
-                }
-            }
-        })
-    }
-}
-
-impl std::fmt::Display for DiffPoint {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            DiffPoint::Head => f.write_str("HEAD"),
-            DiffPoint::Base => f.write_str("BASE"),
-            DiffPoint::Checkpoint(name) => name.fmt(f),
-            DiffPoint::Version(number) => write!(f, "v{number}"),
-            DiffPoint::Vault(name) => write!(f, "vault:{name}"),
-        }
-    }
-}
-
 /// The first changes, as many as an answer has room for.
 #[derive(Default)]
 struct First {
@@ -149,8 +93,8 @@ impl Session {
     /// The differences between two states of (or beside) a vault.
     pub fn diff(&self, vault: Select, request: &DiffRequest) -> Result<Diff> {
         let vault = self.vault(&vault, Verb::Read)?;
-        let before = self.state(&vault, &request.from)?;
-        let after = self.state(&vault, &request.to)?;
+        let before = self.state_at(&vault, &request.from)?;
+        let after = self.state_at(&vault, &request.to)?;
         let trees = self.inner.vaults.trees();
         let ((changes, truncated), file) = match &request.scope {
             DiffScope::Whole => {
@@ -188,8 +132,8 @@ impl Session {
 
     fn diff_paths(
         &self,
-        before: &State,
-        after: &State,
+        before: &StateAt,
+        after: &StateAt,
         old_path: &VaultPath,
         new_path: &VaultPath,
     ) -> Result<Compared> {
@@ -220,42 +164,6 @@ impl Session {
         let path = new_path.clone();
         trees.diff_entry(path, old, new, &mut |change| first.add(change))?;
         Ok((first.into_listed(), file))
-    }
-
-    fn state(&self, vault: &Vault, point: &DiffPoint) -> Result<State> {
-        let vaults = &self.inner.vaults;
-        let state = |root, version| State { root, version };
-        Ok(match point {
-            DiffPoint::Head => {
-                let vault = self.up_to_date(vault)?;
-                state(vault.head, Some(vault.version))
-            }
-            DiffPoint::Base => match &vault.parent {
-                Some(parent) => state(parent.root, None),
-                None => state(vaults.trees().empty_root()?, None),
-            },
-            DiffPoint::Checkpoint(name) => {
-                let root = vaults.checkpoint(vault.id, name)?.root;
-                state(root, vaults.version_of(vault.id, root)?)
-            }
-            DiffPoint::Version(number) => {
-                state(vaults.version(vault.id, *number)?.root, Some(*number))
-            }
-            DiffPoint::Vault(name) => {
-                let vault = self.up_to_date(&self.named(name, Verb::Read)?)?;
-                state(vault.head, Some(vault.version))
-            }
-        })
-    }
-
-    /// The root at a point of the vault's history, and its version where it is one.
-    pub(crate) fn state_at(
-        &self,
-        vault: &Vault,
-        point: &DiffPoint,
-    ) -> Result<(RootId, Option<u64>)> {
-        let state = self.state(vault, point)?;
-        Ok((state.root, state.version))
     }
 
     fn patch(&self, changes: &[Change], scope: &DiffScope) -> Result<(String, bool)> {

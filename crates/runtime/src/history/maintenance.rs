@@ -10,7 +10,6 @@ use avfs_vault::{
 use crate::Result;
 use crate::bounds::JOURNAL_MAX;
 use crate::gate::Verb;
-use crate::jobs::KEPT_AGE;
 use crate::runtime::Select;
 use crate::session::Session;
 
@@ -80,7 +79,7 @@ impl Session {
         if run == Run::Real {
             self.sweep_output(Some(grace));
             if self.room().bytes < LITTLE_ROOM {
-                self.inner.jobs.sweep_older(grace.min(KEPT_AGE));
+                self.inner.jobs.sweep_older(grace);
             }
         }
         let options = GcOptions {

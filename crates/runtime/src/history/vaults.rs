@@ -8,9 +8,9 @@ use avfs_vault::{
 };
 
 use crate::Result;
-use crate::entered::{Running, Stillness};
 use crate::gate::Verb;
-use crate::recover::Stranded;
+use crate::live::recover::Stranded;
+use crate::live::slot::{IfBusy, Stillness};
 use crate::runtime::Select;
 use crate::session::Session;
 
@@ -113,7 +113,7 @@ impl Session {
         self.check_name(new)?;
         // Whatever is open shows the old name.
         let slot = self.slot(vault.id);
-        let renamed = slot.closed_after(self, Running::Respect, |vault| {
+        let renamed = slot.closed_after(self, IfBusy::Refuse, |vault| {
             Ok(self
                 .inner
                 .vaults
@@ -146,10 +146,10 @@ impl Session {
     }
 
     /// Puts a vault away in which nothing runs. Until gc it can be had back.
-    pub fn vault_delete(&self, name: &VaultName, running: Running) -> Result<()> {
+    pub fn vault_delete(&self, name: &VaultName, if_busy: IfBusy) -> Result<()> {
         let vault = self.named(name, Verb::Own)?;
-        self.without_jobs(vault.id, running)?;
-        self.slot(vault.id).deleted(self, running, |vault| {
+        self.without_jobs(vault.id, if_busy)?;
+        self.slot(vault.id).deleted(self, if_busy, |vault| {
             Ok(self.inner.vaults.delete(&vault.name, &self.principal())?)
         })?;
         self.forget_slot(vault.id);
@@ -252,7 +252,7 @@ mod tests {
             session.policy_list(Select::Named(fork.clone())).unwrap();
             let beside = Beside { bytes: 1, files: 1 };
             runtime.inner.vaults.note_beside(id, beside);
-            session.vault_delete(&fork, Running::Respect).unwrap();
+            session.vault_delete(&fork, IfBusy::Refuse).unwrap();
             assert_eq!(runtime.inner.vaults.beside(id), Beside::default());
             let now = remembered(&runtime);
             assert_eq!(*after_first.get_or_insert(now), now);

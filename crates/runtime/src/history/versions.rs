@@ -3,9 +3,9 @@
 use avfs_vault::{Cause, Edit, Entry, Kind, PathVersion, RootId, VaultPath, Version};
 
 use crate::bounds::LISTED_MAX;
+use crate::files::locate::make_parents;
 use crate::files::{Parents, touch_parent, touched};
 use crate::gate::Verb;
-use crate::locate::make_parents;
 use crate::runtime::Select;
 use crate::session::Session;
 use crate::{Error, Result};

@@ -9,8 +9,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::record::{JobState, Lifetime, Record, log_path, now, save_report};
-use crate::control::Control;
-use crate::run::{Cancel, Stream};
+use crate::command::control::Control;
+use crate::command::run::Cancel;
+use crate::common::Stream;
 use crate::runtime::lock;
 use crate::{Error, Result};
 

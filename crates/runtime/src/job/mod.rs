@@ -1,7 +1,6 @@
 //! Jobs: execs that outlive their callers. Their output is on disk from the first byte, and what became of them
 //! can be asked for as long as they are kept.
 
-mod hints;
 mod job;
 mod record;
 mod start;
@@ -17,19 +16,18 @@ use avfs_sandbox::WindowSize;
 use avfs_vault::{ExecId, Principal, Time, VaultId, VaultName};
 use serde_json::{Value, json};
 
-pub(crate) use self::hints::named;
 pub use self::job::{Attending, LOG_MAX, LogPart};
-pub use self::record::{JobId, JobState, Lifetime};
+pub use self::record::{JobState, Lifetime};
 pub use self::start::WriteReport;
 
 use self::job::Job;
 use self::record::{Record, load_report, replace};
-use crate::control::Control;
-use crate::entered::Running;
-use crate::exec::ExecRequest;
+use crate::command::control::Control;
+use crate::command::exec::ExecRequest;
+use crate::command::report::ExecReport;
+use crate::common::{JobId, Stream};
 use crate::gate::Verb;
-use crate::report::ExecReport;
-use crate::run::Stream;
+use crate::live::slot::IfBusy;
 use crate::runtime::{Runtime, lock};
 use crate::session::Session;
 use crate::{Error, Result};
@@ -197,13 +195,13 @@ impl Jobs {
         self.sweep_older(KEPT_AGE);
     }
 
-    /// Forgets jobs in that way, and those that ended this long ago.
+    /// Forgets jobs in that way, and those that ended this long ago, if that is less than is usual.
     pub fn sweep_older(&self, age: Duration) {
         let mut over = self.all();
         over.retain(|job| !job.is_running());
         let mut bytes: u64 = over.iter().map(|job| job.size()).sum();
         let too_many = over.len().saturating_sub(KEPT_JOBS);
-        let age = i64::try_from(age.as_secs()).unwrap_or(i64::MAX);
+        let age = i64::try_from(age.min(KEPT_AGE).as_secs()).unwrap_or(i64::MAX);
         let oldest = Time::now().secs.saturating_sub(age);
         for (number, job) in over.iter().enumerate() {
             let ended = job.sight().record.ended.map_or(0, |(secs, _)| secs);
@@ -306,13 +304,13 @@ impl Session {
     }
 
     /// Sees to it that no job runs in a vault, also none that only reads it.
-    pub(crate) fn without_jobs(&self, vault: VaultId, running: Running) -> Result<()> {
+    pub(crate) fn without_jobs(&self, vault: VaultId, if_busy: IfBusy) -> Result<()> {
         let mut jobs = self.inner.jobs.running();
         jobs.retain(|job| job.sight().record.vault_id == vault);
         if jobs.is_empty() {
             return Ok(());
         }
-        if running == Running::Respect {
+        if if_busy == IfBusy::Refuse {
             return Err(Error::Busy {
                 vault: self.inner.vaults.by_id(vault)?.name.to_string(),
                 running: jobs.len(),

@@ -1,52 +1,18 @@
 //! What is known of a job, and how it is kept on disk: one directory each, with a record and two logs.
 
-use std::fmt;
 use std::fs::{self, DirBuilder, File};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::time::Duration;
 
 use avfs_sandbox::WindowSize;
 use avfs_vault::{ExecId, Principal, Time, VaultId, VaultName};
 use serde::{Deserialize, Serialize};
 
-use crate::report::ExecStatus;
-use crate::run::Stream;
+use crate::command::report::ExecStatus;
+use crate::common::{JobId, Stream};
 use crate::{Error, Result};
-
-/// The number of a job; no other job of its home ever has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct JobId(u64);
-
-impl JobId {
-    pub fn new(number: u64) -> JobId {
-        JobId(number)
-    }
-
-    pub fn number(self) -> u64 {
-        self.0
-    }
-}
-
-impl fmt::Display for JobId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl FromStr for JobId {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<JobId> {
-        text.parse().map(JobId).map_err(|_| Error::Invalid {
-            what: "job",
-            reason: format!("{text:?} is not a number, as `avfs job list` shows them"),
-        })
-    }
-}
 
 /// For whom a job runs, and so what ends it besides itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,8 +9,8 @@ use avfs_vault::{Beside, Quota, QuotaLimit, Vault, VaultId, VaultName, VaultPath
 use avfs_view::{Allowance, TooMuch, Totals};
 use rustix::fs::{Mode, OFlags};
 
-use crate::engine::Engine;
-use crate::opened::Otherwise;
+use crate::live::engine::Engine;
+use crate::live::layer_commit::OnQuota;
 use crate::runtime::Runtime;
 use crate::{Error, Result};
 
@@ -70,7 +70,7 @@ pub(crate) fn allowance(
     runtime: &Runtime,
     vault: &Vault,
     beside: Beside,
-    otherwise: Otherwise,
+    on_quota: OnQuota,
 ) -> Result<Allowance> {
     let Quota {
         bytes,
@@ -81,9 +81,9 @@ pub(crate) fn allowance(
         return Ok(Allowance::default());
     }
     let head = runtime.inner.vaults.trees().root(vault.head)?;
-    let (least_bytes, least_files) = match otherwise {
-        Otherwise::Refuse => (head.bytes(), head.files()),
-        Otherwise::KeepAside => (head.bytes().max(ASIDE_BYTES), head.files().max(ASIDE_FILES)),
+    let (least_bytes, least_files) = match on_quota {
+        OnQuota::Refuse => (head.bytes(), head.files()),
+        OnQuota::KeepAside => (head.bytes().max(ASIDE_BYTES), head.files().max(ASIDE_FILES)),
     };
     let left = |most: u64, beside: u64, least: u64| most.saturating_sub(beside).max(least);
     Ok(Allowance {

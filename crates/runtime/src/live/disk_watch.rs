@@ -8,8 +8,8 @@ use avfs_vault::Quota;
 use avfs_view::Totals;
 
 use crate::Result;
-use crate::admission::{ASIDE_BYTES, ASIDE_FILES};
-use crate::engine::Engine;
+use crate::live::admission::{ASIDE_BYTES, ASIDE_FILES};
+use crate::live::engine::Engine;
 
 /// Between two looks at least; a look that takes long is followed by a longer pause.
 const PERIOD: Duration = Duration::from_millis(50);
@@ -17,7 +17,7 @@ const PERIOD: Duration = Duration::from_millis(50);
 const PAUSE_FACTOR: u32 = 8;
 
 /// Watches the files in a vault's layer and in its `/tmp`.
-pub(crate) struct Gauge {
+pub(crate) struct DiskWatch {
     engine: Arc<Engine>,
     places: [OwnedFd; 2],
     /// More than this is too much.
@@ -25,7 +25,7 @@ pub(crate) struct Gauge {
     next: Instant,
 }
 
-impl Gauge {
+impl DiskWatch {
     /// Allows `growth` bytes beyond what is there now. A command above the vault's quota is told so when it has ended, and
     /// is ended when it is above all that could be kept of it. Nothing is watched where there is no limit.
     pub fn new(
@@ -33,19 +33,19 @@ impl Gauge {
         places: [OwnedFd; 2],
         growth: Option<u64>,
         quota: Quota,
-    ) -> Result<Option<Gauge>> {
+    ) -> Result<Option<DiskWatch>> {
         if growth.is_none() && quota.bytes.is_none() && quota.files.is_none() {
             return Ok(None);
         }
-        let mut gauge = Gauge {
+        let mut disk_watch = DiskWatch {
             engine,
             places,
             most: Totals::default(),
             next: Instant::now(),
         };
-        let now = gauge.totals()?;
+        let now = disk_watch.totals()?;
         let grown = growth.map_or(u64::MAX, |growth| now.bytes.saturating_add(growth));
-        gauge.most = Totals {
+        disk_watch.most = Totals {
             bytes: grown.min(
                 quota
                     .bytes
@@ -55,7 +55,7 @@ impl Gauge {
                 .files
                 .map_or(u64::MAX, |most| most.max(ASIDE_FILES).max(now.files)),
         };
-        Ok(Some(gauge))
+        Ok(Some(disk_watch))
     }
 
     pub fn next(&self) -> Instant {

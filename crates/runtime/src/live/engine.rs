@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use avfs_sandbox::{Keeper, KeeperConfig, Privilege, SANDBOX_UID};
+use avfs_sandbox::{Keeper, KeeperConfig, Privilege};
 use avfs_vault::{RootId, Trees};
 use avfs_view::{Lens, LensRoot, MarkNames, Owner, Retired, Scanner, Xattrs};
 
-use crate::mounts::this_user;
+use crate::owners::{layer_owner, this_user};
 use crate::retried::{Retried, note};
-use crate::runtime::{Config, lock};
+use crate::runtime::{Config, Runtime, lock};
 use crate::{Error, Result};
 
 /// One keeper's life. When it dies, all that it held is gone, and another one is started.
@@ -157,28 +157,69 @@ impl Engine {
     }
 }
 
+impl Runtime {
+    /// The keeper and what it serves; started when first needed, and anew when it died.
+    pub(crate) fn engine(&self) -> Result<Arc<Engine>> {
+        let mut held = lock(&self.inner.engine);
+        if let Some(engine) = held.as_ref().filter(|engine| engine.keeper.is_alive()) {
+            return Ok(engine.clone());
+        }
+        if held.is_some() {
+            note(Retried::Keeper);
+        }
+        let start = || {
+            let inner = &self.inner;
+            Engine::start(&inner.config, inner.vaults.trees(), inner.unremoved.clone())
+        };
+        let engine = match start() {
+            Err(error) if is_of_lost_helper(&error) => {
+                note(Retried::Keeper);
+                start()?
+            }
+            started => started?,
+        };
+        let engine = Arc::new(engine);
+        *held = Some(engine.clone());
+        Ok(engine)
+    }
+
+    /// Does something that can be done anew with the help of a keeper; where that died meanwhile, with the help of the next
+    /// one.
+    pub(crate) fn with_engine<T>(&self, mut work: impl FnMut(&Engine) -> Result<T>) -> Result<T> {
+        let engine = self.engine()?;
+        match work(&engine) {
+            Err(error) if engine.is_why(&error) => work(&*self.engine()?),
+            done => done,
+        }
+    }
+
+    /// Removes what a keeper died over.
+    pub(crate) fn remove_unremoved(&self) {
+        let Some(engine) = self.running_engine() else {
+            return;
+        };
+        let unremoved = std::mem::take(&mut *lock(&self.inner.unremoved));
+        for retired in unremoved {
+            engine.remove(retired);
+        }
+    }
+
+    pub(crate) fn running_engine(&self) -> Option<Arc<Engine>> {
+        let held = lock(&self.inner.engine);
+        held.as_ref()
+            .filter(|engine| engine.keeper.is_alive())
+            .cloned()
+    }
+}
+
 /// Whether a process of ours died, of which there can be another one.
-pub(crate) fn is_of_lost_helper(error: &Error) -> bool {
+fn is_of_lost_helper(error: &Error) -> bool {
     use avfs_sandbox::Error as S;
     matches!(
         error,
         Error::Sandbox(S::KeeperGone | S::SandboxGone) | Error::View(avfs_view::Error::ScannerLost)
     )
 }
-
-/// Whom layers must belong to, where that is not the caller: as root, the sandbox's own user.
-pub(crate) fn layer_owner() -> Option<Owner> {
-    rustix::process::geteuid().is_root().then_some(Owner {
-        uid: SANDBOX_UID,
-        gid: SANDBOX_UID,
-    })
-}
-
-/// The owner that a vault records for what is created in it.
-pub(crate) const STORED_OWNER: Owner = Owner {
-    uid: avfs_sandbox::INNER_UID,
-    gid: avfs_sandbox::INNER_UID,
-};
 
 /// The keeper's privilege is decided by trying, a layer's owner by asking: both must agree.
 fn check_privilege(keeper: &Keeper) -> Result<()> {

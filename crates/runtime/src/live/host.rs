@@ -14,7 +14,7 @@ use avfs_store::Room;
 use avfs_vault::{VaultName, VaultPath};
 use avfs_view::LayerUse;
 
-use crate::engine::layer_owner;
+use crate::owners::layer_owner;
 use crate::runtime::Config;
 use crate::{Error, Result};
 

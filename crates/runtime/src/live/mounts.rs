@@ -14,13 +14,13 @@ use avfs_view::{Access, ReadWrite, ReadWritePlan};
 use serde_json::json;
 
 pub use avfs_sandbox::onhost::{MountAccess, mount_namespace};
-pub(crate) use host::{HostMount, Showing, open_on_host, room, this_user};
+pub(crate) use host::{HostMount, Showing, open_on_host, room};
 use host::{mount_id, plan};
 pub(crate) use registry::heal;
 use registry::{Noted, note, take_away};
 
-use crate::diff::DiffPoint;
 use crate::gate::Verb;
+use crate::point::{DiffPoint, StateAt};
 use crate::runtime::{Runtime, Select, in_background, lock};
 use crate::session::Session;
 use crate::{Error, Result};
@@ -205,7 +205,7 @@ impl Session {
         dir: PathBuf,
         at: Option<&DiffPoint>,
     ) -> Result<MountInfo> {
-        let (root, version) = self.state_at(vault, at.unwrap_or(&DiffPoint::Head))?;
+        let StateAt { root, version } = self.state_at(vault, at.unwrap_or(&DiffPoint::Head))?;
         let shown = self.inner.vaults.hold(root);
         let engine = self.engine()?;
         let noted = note(&self.inner.config.home, &dir)?;

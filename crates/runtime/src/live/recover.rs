@@ -11,12 +11,13 @@ use avfs_vault::{
 use avfs_view::{Found, HashCache, Retired, StagingUse, Writers};
 use serde_json::json;
 
-use crate::admission::{Stop, allowance, refusal};
-use crate::engine::Engine;
-use crate::live::{Slot, State, is_without_keeper};
-use crate::opened::{
-    CommitPlan, Otherwise, Terms, commit_layer, interrupted_version, remove_in_background, root_of,
+use crate::live::admission::{Stop, allowance, refusal};
+use crate::live::engine::Engine;
+use crate::live::layer_commit::{
+    CommitPlan, OnQuota, Terms, commit_layer, interrupted_version, root_of,
 };
+use crate::live::slot::{Slot, State, is_without_keeper};
+use crate::live::view::remove_in_background;
 use crate::runtime::{Runtime, in_background};
 use crate::{Error, ErrorKind, Result};
 
@@ -24,7 +25,7 @@ use crate::{Error, ErrorKind, Result};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A layer that is still to be taken in.
-pub(crate) struct Left {
+pub(crate) struct LeftLayer {
     found: Found,
     /// Jobs whose work it may hold.
     jobs: Vec<ExecId>,
@@ -60,17 +61,17 @@ impl Stranded {
 
 /// A layer that could not be taken in. It stays on the disk; the vault is used without it.
 pub(crate) struct StrandedLayer {
-    left: Left,
+    left: LeftLayer,
     pub why: Stranded,
 }
 
 impl StrandedLayer {
     pub fn new(runtime: &Runtime, found: Found, error: &Error) -> StrandedLayer {
         let jobs = Vec::new();
-        StrandedLayer::of(runtime, Left { found, jobs }, error)
+        StrandedLayer::of(runtime, LeftLayer { found, jobs }, error)
     }
 
-    fn of(runtime: &Runtime, left: Left, error: &Error) -> StrandedLayer {
+    fn of(runtime: &Runtime, left: LeftLayer, error: &Error) -> StrandedLayer {
         let hint = "make room, or raise the limit with `avfs quota set`, and run `avfs commit`; \
                     `avfs checkpoint restore --force` gives it up, and `avfs vault delete --force` \
                     removes it with its vault";
@@ -105,7 +106,7 @@ impl Runtime {
     pub(crate) fn find_leftovers(&self) -> Result<Leftovers> {
         for found in self.inner.layers.find()? {
             let jobs = self.inner.jobs.lost_in(found.vault);
-            self.slot(found.vault).expect(Left { found, jobs });
+            self.slot(found.vault).expect(LeftLayer { found, jobs });
         }
         Ok(Leftovers {
             rubbish: self.inner.layers.rubbish()?,
@@ -150,7 +151,7 @@ impl Runtime {
         Ok(())
     }
 
-    fn recover_layer(&self, engine: &Arc<Engine>, left: &Left, stop: Stop<'_>) -> Result<()> {
+    fn recover_layer(&self, engine: &Arc<Engine>, left: &LeftLayer, stop: Stop<'_>) -> Result<()> {
         let vaults = &self.inner.vaults;
         let mut layer = left.found.claim(PATIENCE)?;
         let same_boot = self.inner.layers.is_of_this_boot(&layer);
@@ -175,7 +176,7 @@ impl Runtime {
                 writers: Writers::None,
                 staging: StagingUse::Abandoned,
                 version: interrupted_version(lost(&left.jobs)),
-                otherwise: Otherwise::KeepAside,
+                on_quota: OnQuota::KeepAside,
                 stop,
             };
             commit_layer(self, engine, plan)?;
@@ -184,7 +185,7 @@ impl Runtime {
             let _lease = vaults.lease();
             let beside = self.weigh_scratch(engine, &vault)?;
             let terms = Terms {
-                allowance: allowance(self, &vault, beside, Otherwise::KeepAside)?,
+                allowance: allowance(self, &vault, beside, OnQuota::KeepAside)?,
                 staging: StagingUse::Abandoned,
                 writers: Writers::None,
                 stop,
@@ -205,7 +206,7 @@ impl Runtime {
 
 impl Slot {
     /// Has a layer be taken in before the vault is used.
-    fn expect(&self, left: Left) {
+    fn expect(&self, left: LeftLayer) {
         self.lock().left.push(left);
         self.recovering.store(true, Ordering::Release);
     }

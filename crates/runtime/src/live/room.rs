@@ -1,18 +1,13 @@
 //! A full disk: who may go on with the help of the reserve, and what is tried again once there is room.
 
-use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use avfs_store::{Error as Store, Room, Shortage, WayOut};
-use avfs_view::{Error as View, Layer};
+use avfs_store::{Room, WayOut};
+use avfs_view::Layer;
 
-use crate::engine::Engine;
-use crate::error::io_kind;
+use crate::live::engine::Engine;
 use crate::runtime::Runtime;
-use crate::{Error, ErrorKind, Result, TransferError};
-
-pub(crate) const NO_ROOM: &str = "`avfs rm`, `avfs gc`, `avfs checkpoint restore --force` and `avfs vault delete --force` work \
-     without room; `avfs stats` tells what takes it";
+use crate::{Error, Result};
 
 /// With so much more room than before, something that did not fit is tried again.
 const WORTH_A_TRY: Room = Room {
@@ -97,50 +92,4 @@ pub(crate) fn weighed(engine: &Engine, layer: &Layer, mut error: Error) -> Error
         shortage.missing = shortage.missing.max(more);
     }
     error
-}
-
-impl Error {
-    fn shortage(&mut self) -> Option<&mut Shortage> {
-        use avfs_vault::Error as Vault;
-        match self {
-            Error::Uncommitted { source, .. } => source.shortage(),
-            Error::Transfer(TransferError::Vault(Vault::Store(Store::NoRoom(shortage))))
-            | Error::Vault(Vault::Store(Store::NoRoom(shortage)))
-            | Error::Store(Store::NoRoom(shortage))
-            | Error::View(View::Vault(Vault::Store(Store::NoRoom(shortage)))) => Some(shortage),
-            _ => None,
-        }
-    }
-
-    /// Whether this tells of a full disk, but not how much is missing.
-    pub fn lacks_figures(&mut self) -> bool {
-        self.is_full() && self.shortage().is_none()
-    }
-
-    /// Whether something could not be written down in the home, while files of the host were being written.
-    fn is_note_without_room(&self, home: &Path) -> bool {
-        match self {
-            Error::Transfer(TransferError::Host { path, source, .. }) => {
-                path.starts_with(home) && is_full(source)
-            }
-            _ => false,
-        }
-    }
-
-    /// Whether there is no room on the disk of the home.
-    pub(crate) fn is_full(&self) -> bool {
-        match self {
-            Error::Vault(error) | Error::View(View::Vault(error)) => error.is_full(),
-            Error::Store(error) => error.is_full(),
-            Error::View(View::Layer { source, .. } | View::Scan { source, .. })
-            | Error::Io { source, .. } => is_full(source),
-            Error::Transfer(TransferError::Vault(error)) => error.is_full(),
-            Error::Uncommitted { source, .. } => source.is_full(),
-            _ => false,
-        }
-    }
-}
-
-fn is_full(error: &std::io::Error) -> bool {
-    io_kind(error) == ErrorKind::Quota && error.kind() != std::io::ErrorKind::FileTooLarge
 }

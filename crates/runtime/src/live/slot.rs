@@ -4,15 +4,16 @@
 //! committed, so a view in which nothing runs is clean, and closing it loses nothing. A commit that is
 //! refused leaves the view unsaved: it stays until a later commit succeeds.
 
-mod again;
-mod alone;
 mod aside;
 mod change;
 mod commits;
+mod exec_session;
+mod leave;
 mod mount;
 mod reading;
 mod resting;
 mod salvage;
+mod sharing;
 mod unsaved;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,33 +21,40 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use avfs_vault::{Cause, ExecId, NewVersion, Principal, Quota, RootId, Vault, VaultId};
-use serde_json::json;
+use avfs_vault::{ExecId, Principal, Quota, RootId, Vault, VaultId};
 
-use self::commits::names;
-use crate::admission::{Halts, Stop};
-use crate::entered::{Entered, Left as SessionLeft, Place, Running};
-use crate::gauge::Gauge;
-use crate::ground::Ground;
-use crate::opened::{Committed, LiveView, Shape, open};
-use crate::options::Access;
-use crate::recover::{Left, Stranded, StrandedLayer};
+use self::sharing::Sharing;
+use crate::live::admission::Halts;
+use crate::live::recover::{LeftLayer, Stranded, StrandedLayer};
+use crate::live::shape::Shape;
+use crate::live::view::LiveView;
+use crate::live::view_base::ViewBase;
 use crate::runtime::{Runtime, lock};
 use crate::session::Session;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, Result};
 pub(crate) use change::HeadChange;
 pub(crate) use commits::is_without_keeper;
+pub(crate) use exec_session::{ExecSession, Inside};
+pub(crate) use leave::SessionOutcome;
+pub use reading::{Freeze, Stillness};
 
 /// A layer with more names than this is exchanged for a fresh one: every commit looks at all of them.
 const GROWN: usize = 300;
 /// But not between two commands of one piece of work. What the first one wrote is in the page cache
 /// under its own files, and would have to be fetched through the lens, one file at a time.
 const ROTATE_AFTER: Duration = Duration::from_secs(2);
-/// Unless looking at them has by then cost as much as fetching them would.
-const ROTATE_COMMITS: u32 = 20;
 /// How long commands that are ended may take; each has its grace and then none.
 const ENDING: Duration = Duration::from_secs(15);
 const ENDING_POLL: Duration = Duration::from_millis(50);
+
+/// What becomes of commands that are in the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IfBusy {
+    /// They go on, and nothing is done.
+    Refuse,
+    /// They are ended first.
+    End,
+}
 
 /// One vault's place for a live view.
 pub(crate) struct Slot {
@@ -66,35 +74,28 @@ pub(crate) struct Slot {
 
 pub(crate) struct State {
     /// What an earlier daemon left and nobody has taken in yet.
-    pub(crate) left: Vec<Left>,
+    pub(crate) left: Vec<LeftLayer>,
     /// What could not be taken in.
     pub(crate) stranded: Vec<StrandedLayer>,
     live: Option<LiveView>,
     /// The view before, if somebody else moved the head since. It holds nothing of its own, and when there is a command
     /// again it may catch up. There is never one beside a live view.
     resting: Option<LiveView>,
-    running: BTreeMap<ExecId, Under>,
+    running: BTreeMap<ExecId, RunningExec>,
     used: Instant,
 }
 
 /// An exec under way.
-struct Under {
+struct RunningExec {
     /// The root that it started from.
     before: RootId,
     /// Execs that ran at the same time for a while.
     beside: BTreeSet<ExecId>,
     /// Set to have it ended.
     ending: Arc<AtomicBool>,
-    company: Company,
+    sharing: Sharing,
     /// In what kind of sandbox.
     shape: Shape,
-}
-
-/// Whether other commands may begin while one runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Company {
-    Welcome,
-    None,
 }
 
 impl State {
@@ -138,7 +139,7 @@ impl Slot {
     /// Whether a view is open in which nothing happens. Never waits.
     pub fn is_idle(&self) -> bool {
         let state = self.state.try_lock();
-        state.is_ok_and(|state| state.ground().is_some() && !state.is_in_use())
+        state.is_ok_and(|state| state.base().is_some() && !state.is_in_use())
     }
 
     /// When somebody last had its view; none while somebody has. Never waits.
@@ -149,119 +150,14 @@ impl Slot {
     /// Whether a view is open, at work or at rest. Never waits: a slot at which somebody is at work has one.
     pub fn is_live(&self) -> bool {
         match self.state.try_lock() {
-            Ok(state) => state.ground().is_some(),
+            Ok(state) => state.base().is_some(),
             Err(_) => true,
         }
     }
 
-    /// Joins the vault's sandbox, opening it if there is none.
-    pub fn enter(
-        self: &Arc<Self>,
-        runtime: &Runtime,
-        exec: ExecId,
-        shape: Shape,
-    ) -> Result<Entered> {
-        let mut state = self.ready(runtime)?;
-        state.check_free_for_commands()?;
-        self.make_way(runtime, &mut state, shape)?;
-        self.join(runtime, state, exec, shape, Company::Welcome)
-    }
-
-    fn join(
-        self: &Arc<Self>,
-        runtime: &Runtime,
-        mut state: MutexGuard<'_, State>,
-        exec: ExecId,
-        shape: Shape,
-        company: Company,
-    ) -> Result<Entered> {
-        let vault = runtime.inner.vaults.by_id(self.vault)?;
-        let before = vault.head;
-        if state.live.is_none() {
-            let near = state.grounds(runtime, &vault);
-            state.live = match state.wake(runtime, &vault, shape)? {
-                Some(view) => Some(view),
-                None => Some(open(runtime, self.vault, shape, Access::ReadWrite, &near)?),
-            };
-        }
-        let live = state.live.as_mut().expect("opened just now");
-        live.unsaved = true;
-        let inside = live.inside()?;
-        let ending = Arc::new(AtomicBool::new(false));
-        let beside: BTreeSet<ExecId> = state.running.keys().copied().collect();
-        for other in state.running.values_mut() {
-            other.beside.insert(exec);
-        }
-        let under = Under {
-            before,
-            beside,
-            company,
-            shape,
-            ending: ending.clone(),
-        };
-        state.running.insert(exec, under);
-        self.running.store(state.running.len(), Ordering::Relaxed);
-        state.used = Instant::now();
-        drop(state);
-        let place = Place::Shared {
-            slot: self.clone(),
-            exec,
-        };
-        Ok(Entered::new(runtime, inside, before, ending, place))
-    }
-
     /// What its view stands on. Never waits: whoever asks has locked a slot of its own.
-    fn ground(&self) -> Option<Arc<Ground>> {
-        self.state.try_lock().ok()?.ground()
-    }
-
-    /// Opens a view of its own on the vault as it is now, which nothing can change.
-    pub fn look(self: &Arc<Self>, runtime: &Runtime, shape: Shape) -> Result<Entered> {
-        let vault = self.readable(runtime, Ok)?;
-        let near = self.lock().grounds(runtime, &vault);
-        let view = open(runtime, self.vault, shape, Access::ReadOnly, &near)?;
-        let (inside, before) = (view.inside()?, view.layer.record().last_commit);
-        let place = Place::Apart {
-            view: Box::new(view),
-            vault: self.vault,
-        };
-        let ending = Arc::default();
-        Ok(Entered::new(runtime, inside, before, ending, place))
-    }
-
-    /// How the bytes of the live view are watched.
-    pub fn gauge(&self, runtime: &Runtime, growth: Option<u64>) -> Result<Option<Gauge>> {
-        let state = self.lock();
-        let Some(live) = &state.live else {
-            return Err(Error::Sandbox(avfs_sandbox::Error::SandboxGone));
-        };
-        live.gauge(runtime, self.vault, growth)
-    }
-
-    /// Leaves nothing in the slot that a new exec cannot join.
-    fn make_way(&self, runtime: &Runtime, state: &mut State, shape: Shape) -> Result<()> {
-        self.check_shared(runtime, state)?;
-        self.bury(runtime, state)?;
-        let other = state.live.as_ref().is_some_and(|live| live.shape != shape);
-        if other && !state.running.is_empty() {
-            let vault = runtime.inner.vaults.by_id(self.vault)?;
-            return Err(Error::OtherShape {
-                vault: vault.name.to_string(),
-                running: state.running.len(),
-            });
-        }
-        if other {
-            self.save(runtime, state)?;
-            state.rest()?;
-        }
-        if !state.running.is_empty() {
-            match self.commit_partly(runtime, state) {
-                // The command may be the one that makes room.
-                Err(error) if error.kind() == ErrorKind::Quota => {}
-                committed => drop(committed?),
-            }
-        }
-        Ok(())
+    fn base(&self) -> Option<Arc<ViewBase>> {
+        self.state.try_lock().ok()?.base()
     }
 
     /// Runs `change` while nothing else can move the head and nobody sees the old one.
@@ -277,10 +173,10 @@ impl Slot {
     pub fn settled_after<T>(
         &self,
         by: &Session,
-        running: Running,
+        if_busy: IfBusy,
         change: impl FnOnce(Vault) -> Result<T>,
     ) -> Result<T> {
-        let ended_by = (running == Running::End).then_some(by);
+        let ended_by = (if_busy == IfBusy::End).then_some(by);
         self.settle(by, ended_by, State::rest, change)
     }
 
@@ -288,10 +184,10 @@ impl Slot {
     pub fn closed_after<T>(
         &self,
         by: &Session,
-        running: Running,
+        if_busy: IfBusy,
         change: impl FnOnce(Vault) -> Result<T>,
     ) -> Result<T> {
-        let ended_by = (running == Running::End).then_some(by);
+        let ended_by = (if_busy == IfBusy::End).then_some(by);
         self.settle(by, ended_by, State::close, change)
     }
 
@@ -358,9 +254,9 @@ impl Slot {
             for exec in state.running.keys() {
                 by.check_exec(*exec)?;
             }
-            for (exec, under) in &state.running {
+            for (exec, running) in &state.running {
                 runtime.note_end_of_job(*exec, "somebody took the vault with --force");
-                under.ending.store(true, Ordering::Release);
+                running.ending.store(true, Ordering::Release);
             }
             let waited = self.left.wait_timeout(state, ENDING_POLL);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -415,63 +311,6 @@ impl Slot {
                 Some(Err(_)) | None => {}
             }
         }
-    }
-
-    /// Commits what the layer holds once `exec` has ended.
-    pub fn leave(
-        &self,
-        runtime: &Runtime,
-        exec: ExecId,
-        mut version: NewVersion,
-        stop: Stop<'_>,
-    ) -> Result<SessionLeft> {
-        let mut state = self.lock();
-        let under = state.running.remove(&exec).expect("an exec leaves once");
-        self.running.store(state.running.len(), Ordering::Relaxed);
-        let shared_with: Vec<ExecId> = under.beside.iter().copied().collect();
-        self.left.notify_all();
-        if !state.running.is_empty() {
-            // Theirs is in it too, as far as they have come.
-            version.details["execs"] = json!(names(state.running.keys().chain([&exec])));
-        }
-        state.used = Instant::now();
-        // Whoever watched the command may know of the sandbox's end before it shows.
-        let known = version.cause == Cause::Interrupted;
-        let lost = state
-            .live
-            .as_ref()
-            .is_some_and(|live| known || !live.is_alive());
-        let committed = if lost {
-            self.salvage(runtime, &mut state, Some(version))
-        } else {
-            self.commit_unless(runtime, &mut state, version, stop)
-        };
-        let committed = committed.map_err(|error| self.as_uncommitted(runtime, error))?;
-        if under.company == Company::None {
-            // The next command wants the vault's own /tmp.
-            state.close()?;
-        }
-        if state.running.is_empty() && state.has_grown() {
-            let live = state.live.as_mut().expect("it has grown");
-            live.commits_grown += 1;
-            if live.commits_grown > ROTATE_COMMITS {
-                self.rotate_in_background(runtime);
-            }
-        }
-        let Committed {
-            after,
-            version,
-            skipped,
-            aside,
-        } = committed;
-        Ok(SessionLeft {
-            before: under.before,
-            after,
-            version,
-            skipped,
-            shared_with,
-            aside,
-        })
     }
 
     /// That commands are in the way, and which of them are jobs.

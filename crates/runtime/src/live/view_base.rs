@@ -11,8 +11,10 @@ use avfs_vault::{Change, Entry, Hold, RootId, Trees, Vault};
 use avfs_view::{HashCache, Layer, LayerUse, LensRoot};
 
 use crate::Result;
-use crate::engine::{Engine, layer_owner};
-use crate::opened::{make_ready, remove_in_background};
+use crate::live::engine::Engine;
+use crate::live::layer_commit::make_ready;
+use crate::live::view::remove_in_background;
+use crate::owners::layer_owner;
 use crate::runtime::Runtime;
 
 /// To ask for the names of fewer files takes no longer than to see that a layer amounts to the head.
@@ -25,7 +27,7 @@ const BYTES_PER_FILE: u64 = 256;
 const MOST_CHANGES: u64 = 64;
 
 /// A root that is shown for as long as this lives.
-pub(crate) struct Ground {
+pub(crate) struct ViewBase {
     pub root: RootId,
     /// None where the root is shown by other means.
     pub lens: Option<LensRoot>,
@@ -35,12 +37,12 @@ pub(crate) struct Ground {
     pub _hold: Hold,
 }
 
-impl Ground {
-    pub fn at(runtime: &Runtime, engine: &Engine, root: RootId) -> Result<Ground> {
+impl ViewBase {
+    pub fn at(runtime: &Runtime, engine: &Engine, root: RootId) -> Result<ViewBase> {
         let vaults = &runtime.inner.vaults;
         let hold = vaults.hold(root);
         let (lens, shown) = engine.show(vaults.trees(), root)?;
-        Ok(Ground {
+        Ok(ViewBase {
             root,
             lens: Some(lens),
             shown,
@@ -51,7 +53,7 @@ impl Ground {
 
 /// What a view of a vault begins with.
 pub(crate) struct Beginning {
-    pub ground: Arc<Ground>,
+    pub base: Arc<ViewBase>,
     pub layer: Layer,
     pub cache: HashCache,
     /// How many names the layer holds.
@@ -59,33 +61,33 @@ pub(crate) struct Beginning {
 }
 
 impl Beginning {
-    /// Begins at the vault's head, or at a ground from which it is not far to there.
+    /// Begins at the vault's head, or at a base from which it is not far to there.
     pub fn of(
         runtime: &Runtime,
         engine: &Arc<Engine>,
         vault: &Vault,
-        near: &[Arc<Ground>],
+        near: &[Arc<ViewBase>],
     ) -> Result<Beginning> {
-        for ground in near {
-            if let Some(beginning) = begin_at(runtime, engine, vault, ground)? {
+        for base in near {
+            if let Some(beginning) = begin_at(runtime, engine, vault, base)? {
                 return Ok(beginning);
             }
         }
-        let ground = Arc::new(Ground::at(runtime, engine, vault.head)?);
-        Beginning::on(runtime, vault, ground)
+        let base = Arc::new(ViewBase::at(runtime, engine, vault.head)?);
+        Beginning::on(runtime, vault, base)
     }
 
-    /// An empty layer on a ground; where that is not the head, only the draft of one.
-    fn on(runtime: &Runtime, vault: &Vault, ground: Arc<Ground>) -> Result<Beginning> {
+    /// An empty layer on a base; where that is not the head, only the draft of one.
+    fn on(runtime: &Runtime, vault: &Vault, base: Arc<ViewBase>) -> Result<Beginning> {
         let inner = &runtime.inner;
-        let top = inner.vaults.trees().root(ground.root)?.top.meta.clone();
+        let top = inner.vaults.trees().root(base.root)?.top.meta.clone();
         let (layers, sandbox) = (&inner.layers, LayerUse::Sandbox);
-        let layer = match ground.root == vault.head {
+        let layer = match base.root == vault.head {
             true => layers.create(vault.id, vault.head, &top, sandbox)?,
-            false => layers.draft(vault.id, (ground.root, vault.head), &top, sandbox)?,
+            false => layers.draft(vault.id, (base.root, vault.head), &top, sandbox)?,
         };
         Ok(Beginning {
-            ground,
+            base,
             layer,
             cache: HashCache::default(),
             entries: 0,
@@ -102,21 +104,21 @@ impl Beginning {
     }
 }
 
-/// Begins at this ground, if that is shown and worth it.
+/// Begins at this base, if that is shown and worth it.
 fn begin_at(
     runtime: &Runtime,
     engine: &Arc<Engine>,
     vault: &Vault,
-    ground: &Arc<Ground>,
+    base: &Arc<ViewBase>,
 ) -> Result<Option<Beginning>> {
-    if !ground.lens.as_ref().is_some_and(|it| engine.shows(it)) {
+    if !base.lens.as_ref().is_some_and(|it| engine.shows(it)) {
         return Ok(None);
     }
-    let Some(changes) = way(runtime, ground.root, vault.head)? else {
+    let Some(changes) = way(runtime, base.root, vault.head)? else {
         return Ok(None);
     };
-    let mut beginning = Beginning::on(runtime, vault, ground.clone())?;
-    if ground.root == vault.head {
+    let mut beginning = Beginning::on(runtime, vault, base.clone())?;
+    if base.root == vault.head {
         return Ok(Some(beginning));
     }
     // It is only for speed: what stands in its way stands in the way of nothing else, or will be met again.

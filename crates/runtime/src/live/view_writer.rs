@@ -11,7 +11,6 @@ use avfs_view::{Act, NewMeta, Opening, Over, Owner, Scanner};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
-use crate::locate::file_content;
 use crate::{Error, Result};
 
 /// Content up to this size is written in one piece.
@@ -19,7 +18,7 @@ const AT_ONCE: u64 = 16 << 20;
 
 /// How a change is done where the two roots alone would not tell.
 #[derive(Debug, Clone)]
-pub(crate) enum Gesture {
+pub(crate) enum EditHint {
     /// A name is moved: whoever has the file open goes on writing to it.
     Rename { from: VaultPath, to: VaultPath },
     /// Something is put at the end of a file, whoever else does the same.
@@ -36,7 +35,7 @@ pub(crate) enum Gesture {
 pub(crate) struct Draft<T> {
     pub value: T,
     pub root: RootId,
-    pub gesture: Option<Gesture>,
+    pub hint: Option<EditHint>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,10 +45,11 @@ pub(crate) enum Applied {
     Overtaken,
 }
 
-/// The view that a change goes through.
-pub(crate) struct Through<'a> {
+/// Writes to a live view.
+pub(crate) struct ViewWriter<'a> {
     pub trees: &'a Trees,
-    pub writer: &'a Scanner,
+    /// The process that does the steps.
+    pub helper: &'a Scanner,
     pub top: BorrowedFd<'a>,
     /// Whom new things belong to, where that is not the writer.
     pub owner: Option<Owner>,
@@ -79,15 +79,15 @@ impl From<avfs_view::Error> for Halt {
     }
 }
 
-impl Through<'_> {
+impl ViewWriter<'_> {
     /// Does in the view the changes that lead to `after`.
     pub fn apply(
         &self,
         changes: Vec<Change>,
         after: RootId,
-        gesture: Option<&Gesture>,
+        hint: Option<&EditHint>,
     ) -> Result<Applied> {
-        match self.try_apply(changes, after, gesture) {
+        match self.try_apply(changes, after, hint) {
             Ok(()) => Ok(Applied::All),
             Err(Halt::Overtaken) => Ok(Applied::Overtaken),
             Err(Halt::Failed(error)) => Err(error),
@@ -98,13 +98,13 @@ impl Through<'_> {
         &self,
         mut changes: Vec<Change>,
         after: RootId,
-        gesture: Option<&Gesture>,
+        hint: Option<&EditHint>,
     ) -> Result<(), Halt> {
-        match gesture {
-            Some(Gesture::Rename { from, to }) if self.rename(from, to)? => {
+        match hint {
+            Some(EditHint::Rename { from, to }) if self.rename(from, to)? => {
                 changes.retain(|it| !it.path.starts_with(from) && !it.path.starts_with(to));
             }
-            Some(Gesture::Append {
+            Some(EditHint::Append {
                 path,
                 content,
                 size,
@@ -115,8 +115,8 @@ impl Through<'_> {
             }
             _ => {}
         }
-        let replaced = match gesture {
-            Some(Gesture::Replace { path }) => Some(path),
+        let replaced = match hint {
+            Some(EditHint::Replace { path }) => Some(path),
             _ => None,
         };
         self.remove(&changes)?;
@@ -140,7 +140,7 @@ impl Through<'_> {
             to: beneath(to),
             over: Over::Existing,
         };
-        match self.writer.act(self.top, act, self.owner)? {
+        match self.helper.act(self.top, act, self.owner)? {
             Ok(_) => Ok(true),
             Err(error) if Errno::from_io_error(&error) == Some(Errno::XDEV) => Ok(false),
             Err(error) => Err(halt(from, error)),
@@ -159,7 +159,7 @@ impl Through<'_> {
             }
             let path = beneath(&change.path);
             match self
-                .writer
+                .helper
                 .act(self.top, Act::Remove { path }, self.owner)?
             {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -195,7 +195,8 @@ impl Through<'_> {
                     Some(replaced) if replaced == path => Opening::Empty,
                     _ => unchanged_since(old),
                 };
-                if file_content(path, old)?.0 != *content {
+                let keeps = matches!(&old.kind, Kind::File { content: old, .. } if old == content);
+                if !keeps {
                     self.rewrite(path, entry, how, (*content, *size))?;
                 }
                 self.set_meta(path, before, entry)
@@ -235,7 +236,7 @@ impl Through<'_> {
             path: beneath(path),
             how,
         };
-        match self.writer.act(self.top, act, self.owner)? {
+        match self.helper.act(self.top, act, self.owner)? {
             Ok(opened) => self.fill(path, opened.ok_or_else(no_file)?, content, size),
             // A program that runs cannot be written to, but its name can get another file.
             Err(error) if Errno::from_io_error(&error) == Some(Errno::TXTBSY) => {
@@ -257,7 +258,7 @@ impl Through<'_> {
         self.trees.write_to(&file, content, size)?;
         let (meta, place) = (new_meta(None, entry), beneath(path));
         let named = self
-            .writer
+            .helper
             .name_file(self.top, file.as_fd(), place, meta, over)?;
         named.map_err(|error| halt(path, error))
     }
@@ -313,7 +314,7 @@ impl Through<'_> {
     }
 
     fn act(&self, path: &VaultPath, act: Act) -> Result<Option<OwnedFd>, Halt> {
-        let done = self.writer.act(self.top, act, self.owner)?;
+        let done = self.helper.act(self.top, act, self.owner)?;
         done.map_err(|error| halt(path, error))
     }
 }

@@ -12,11 +12,11 @@ use serde_json::json;
 use super::speculate::Tried;
 use super::{WAITS, binding, in_seconds, shown};
 use crate::bounds::head_of;
-use crate::call::Call;
-use crate::exec::{Admission, Alone, Permitted};
-use crate::options::Approving;
-use crate::report::{ApprovalReport, ExecReport, ExecStatus, Timings};
-use crate::run::OutputSink;
+use crate::command::call::Call;
+use crate::command::exec::{Admission, Alone, Permitted};
+use crate::command::options::Approving;
+use crate::command::report::{ApprovalReport, ExecReport, ExecStatus, Timings};
+use crate::command::run::OutputSink;
 use crate::{Error, Result};
 
 /// How often somebody who waits looks whether there is an answer.
@@ -137,7 +137,7 @@ impl Asking {
     pub(super) fn report(self, status: ExecStatus, approval: ApprovalReport) -> Result<Answer> {
         self.call.record("exec_refused", &self.decision)?;
         let set_up = self.call.runtime.approval_is_set_up()?;
-        let report = self.call.never_ran(self.decision, status, self.timings);
+        let report = self.call.report_base(self.decision, status, self.timings);
         Ok(Answer::Reported(Box::new(ExecReport {
             approval: Some(approval),
             approver_set_up: set_up,

@@ -25,8 +25,8 @@
 //! Not bound: what the host lends read-only (its programs and libraries), the time, and chance. With `--driver process` or
 //! `--network host` a command also sees what no hash could hold; the approver is shown that.
 
-use crate::call::{Call, ExecCommand};
-use crate::options::Stdin;
+use crate::command::call::{Call, ExecCommand};
+use crate::command::options::Stdin;
 use crate::{Error, Result};
 
 /// The hash of the request as it would run now.

@@ -5,7 +5,6 @@
 
 mod ask;
 mod binding;
-mod hints;
 mod proof;
 mod shown;
 mod speculate;
@@ -19,16 +18,16 @@ use avfs_vault::{
 use serde_json::{Value, json};
 
 pub(crate) use ask::{Answer, Asking, Grant};
-pub(crate) use hints::{approval_hint, unfit_kind};
 pub use proof::Proof;
 pub use shown::{ChangedSince, Shown, safe};
 
-use crate::changes::ChangeList;
+use crate::command::settings::HIDDEN;
 use crate::gate::Verb;
+use crate::history::changes::ChangeList;
+use crate::history::patch;
 use crate::runtime::Select;
 use crate::session::Session;
-use crate::settings::HIDDEN;
-use crate::{Error, Result, patch};
+use crate::{Error, Result};
 
 /// How long a request waits for an answer.
 const WAITS: Duration = Duration::from_secs(24 * 3600);

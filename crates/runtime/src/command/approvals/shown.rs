@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 
 use super::binding::Fields;
 use crate::bounds::head_of;
-use crate::call::{Call, ExecCommand};
-use crate::options::{Access, Branch, CheckpointMode};
+use crate::command::call::{Call, ExecCommand};
+use crate::command::options::{Branch, CheckpointMode};
+use crate::live::shape::Access;
 
 /// The text with every character escaped that could deceive. Two different texts never look the same.
 pub fn safe(bytes: &[u8]) -> String {

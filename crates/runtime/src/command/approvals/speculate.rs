@@ -6,13 +6,14 @@ use avfs_vault::{Cause, CheckpointOrigin, ExecId, NewVersion, RootId, Speculatio
 use serde_json::json;
 
 use super::ask::{Answer, Asking, Grant};
-use crate::branch::Fork;
-use crate::call::{Call, Changes};
-use crate::entered::Left;
-use crate::exec::{Admission, Alone, ExecRequest, Permitted};
-use crate::options::{Branch, CheckpointMode, Driver, Stdin};
-use crate::report::{ApprovalReport, Captured, ExecReport, ExecStatus, SpeculationReport};
-use crate::run::OutputSink;
+use crate::command::branch::Fork;
+use crate::command::call::{Call, Changes};
+use crate::command::exec::{Admission, Alone, ExecRequest, Permitted};
+use crate::command::options::{Branch, CheckpointMode, Stdin};
+use crate::command::report::{ApprovalReport, Captured, ExecReport, ExecStatus, SpeculationReport};
+use crate::command::run::OutputSink;
+use crate::live::shape::Driver;
+use crate::live::slot::SessionOutcome;
 use crate::{Error, Result};
 
 /// How much of each output stream is kept with a speculation.
@@ -152,11 +153,11 @@ impl Asking {
             Ok((approval, checkpoint, version.number))
         })?;
         let (approval, checkpoint, number) = published;
-        let left = Left {
+        let outcome = SessionOutcome {
             after: tried.root,
-            ..Left::nothing(approval.root)
+            ..SessionOutcome::nothing(approval.root)
         };
-        let Changes { outside, in_home } = call.changes(&left)?;
+        let Changes { outside, in_home } = call.changes(&outcome)?;
         let (patch, patch_truncated) = call.patch(&outside.listed)?;
         Ok(Answer::Reported(Box::new(ExecReport {
             checkpoint: checkpoint.map(|checkpoint| checkpoint.name),
@@ -168,7 +169,7 @@ impl Asking {
             stdout: captured(tried.stdout),
             stderr: captured(tried.stderr),
             approval: Some(ApprovalReport::Used(grant.id)),
-            ..call.never_ran(decision, status, timings)
+            ..call.report_base(decision, status, timings)
         })))
     }
 }

@@ -7,7 +7,7 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::feed::Feed;
-use crate::options::Stdin;
+use crate::command::options::Stdin;
 
 /// A command's descriptors, and what is at their other ends.
 pub(super) struct Ends {

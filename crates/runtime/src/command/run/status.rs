@@ -4,7 +4,7 @@ use avfs_sandbox::{Enforced, ExitStatus, Limit, Mechanism, StartFailure, StartSt
 use rustix::process::Signal;
 
 use super::{End, Ending, Why};
-use crate::report::ExecStatus;
+use crate::command::report::ExecStatus;
 
 /// What holds a command to its limit on the disk.
 pub(super) const DISK: Enforced = Enforced {

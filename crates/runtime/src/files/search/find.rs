@@ -7,8 +7,8 @@ use avfs_vault::{Entry, Kind, Step, Time, VaultPath, Visit};
 
 use super::globs::NameGlob;
 use crate::bounds::{LISTED_MAX, ListRoom};
+use crate::files::labels::{LabelName, Labels};
 use crate::gate::Verb;
-use crate::labels::{LabelName, Labels};
 use crate::runtime::Select;
 use crate::session::Session;
 use crate::{Error, Result};

@@ -9,19 +9,20 @@ use avfs_sandbox::OverlayPlan;
 use avfs_sandbox::onhost::{self, InUse, MountAccess};
 use avfs_vault::{Quota, RootId, Vault, VaultName};
 use avfs_view::{
-    Access, HashCache, Layer, LayerUse, LensRoot, Owner, Owners, Quiet, ReadWrite, ReadWritePlan,
-    Room,
+    Access, HashCache, Layer, LayerUse, LensRoot, Owners, Quiet, ReadWrite, ReadWritePlan, Room,
 };
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
 use super::registry::{self, Noted};
 use super::{MountDriver, MountInfo};
-use crate::engine::Engine;
-use crate::ground::Ground;
-use crate::opened::{LiveView, Shape, remove_in_background};
+use crate::live::engine::Engine;
+use crate::live::shape::Shape;
+use crate::live::view::{LiveView, remove_in_background};
+use crate::live::view_backend::ViewBackend;
+use crate::live::view_base::ViewBase;
+use crate::owners::this_user;
 use crate::runtime::Runtime;
-use crate::stage::Stage;
 use crate::{Error, Result};
 
 /// What is mounted, and whoever serves it.
@@ -174,7 +175,7 @@ fn open_by(
     let noted = registry::note(&inner.config.home, showing.dir)?;
     match serve(runtime, &engine, vault, showing, &layer) {
         Ok((id, served, lens, shown)) => {
-            let ground = Ground {
+            let base = ViewBase {
                 root: vault.head,
                 lens,
                 shown,
@@ -189,8 +190,8 @@ fn open_by(
                 noted,
             };
             Ok(LiveView {
-                stage: Stage::Mount(mount),
-                ground: Arc::new(ground),
+                backend: ViewBackend::Mount(mount),
+                base: Arc::new(base),
                 layer,
                 cache: HashCache::default(),
                 entries: 0,
@@ -272,13 +273,6 @@ pub(super) fn plan(runtime: &Runtime, engine: &Engine, base: RootId) -> ReadWrit
         },
         access: Access::ReadWrite,
         room: Room::default(),
-    }
-}
-
-pub(crate) fn this_user() -> Owner {
-    Owner {
-        uid: rustix::process::geteuid().as_raw(),
-        gid: rustix::process::getegid().as_raw(),
     }
 }
 

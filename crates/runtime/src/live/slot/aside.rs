@@ -7,10 +7,10 @@ use avfs_view::{StagingUse, Writers};
 use serde_json::json;
 
 use super::{Slot, State, mount};
-use crate::entered::Running;
 use crate::gate::Verb;
-use crate::opened::{CommitPlan, Otherwise, commit_layer, interrupted_version};
-use crate::recover::StrandedLayer;
+use crate::live::layer_commit::{CommitPlan, OnQuota, commit_layer, interrupted_version};
+use crate::live::recover::StrandedLayer;
+use crate::live::slot::IfBusy;
 use crate::runtime::Runtime;
 use crate::session::Session;
 use crate::{Error, ErrorKind, Result};
@@ -30,11 +30,11 @@ pub(super) fn is_refusal(error: &Error) -> bool {
 impl Slot {
     /// Makes way: what a quota keeps out becomes a checkpoint. What is too much even for that stays in the way, unless
     /// commands in the way would be ended, too.
-    pub fn put_aside(&self, by: &Session, running: Running) -> Result<()> {
+    pub fn put_aside(&self, by: &Session, if_busy: IfBusy) -> Result<()> {
         let runtime: &Runtime = by;
-        let ended_by = (running == Running::End).then_some(by);
+        let ended_by = (if_busy == IfBusy::End).then_some(by);
         let mut state = self.ready_after(runtime, ended_by)?;
-        if running == Running::End {
+        if if_busy == IfBusy::End {
             self.give_up_stranded(by, &mut state)?;
         }
         if state.is_in_use() {
@@ -46,7 +46,7 @@ impl Slot {
             return Err(error);
         }
         match self.keep_aside(runtime, &mut state) {
-            Err(error) if running == Running::End && is_refusal(&error) => {
+            Err(error) if if_busy == IfBusy::End && is_refusal(&error) => {
                 self.check_owner(by)?;
                 self.discard(runtime, &mut state, &error)
             }
@@ -84,13 +84,13 @@ impl Slot {
     pub fn deleted<T>(
         &self,
         by: &Session,
-        running: Running,
+        if_busy: IfBusy,
         change: impl FnOnce(Vault) -> Result<T>,
     ) -> Result<T> {
         let runtime: &Runtime = by;
-        if running == Running::Respect {
-            self.put_aside(by, running)?;
-            return self.closed_after(by, running, change);
+        if if_busy == IfBusy::Refuse {
+            self.put_aside(by, if_busy)?;
+            return self.closed_after(by, if_busy, change);
         }
         let halt = self.halts.halt();
         let mut state = self.without_commands_in(runtime, self.lock(), Some(by))?;
@@ -139,7 +139,7 @@ impl Slot {
                 writers: Writers::None,
                 staging: StagingUse::InUse,
                 version: interrupted_version(json!({ "why": "the quota kept it out" })),
-                otherwise: Otherwise::KeepAside,
+                on_quota: OnQuota::KeepAside,
                 stop: &stop,
             };
             commit_layer(runtime, engine, plan)

@@ -5,9 +5,9 @@ use std::os::fd::AsFd;
 use avfs_vault::{NewVersion, RootId, Vault};
 
 use super::{Slot, State};
-use crate::opened::Committed;
+use crate::live::layer_commit::Committed;
+use crate::live::view_writer::{Applied, Draft};
 use crate::runtime::Runtime;
-use crate::through::{Applied, Draft};
 use crate::{Error, Result};
 
 /// How often a change is tried anew that a command was faster than.
@@ -60,10 +60,10 @@ impl Slot {
             let draft = (change.draft)(&vault)?;
             vaults.check_quota(&vault, draft.root)?;
             let live = state.live.as_ref().expect("what is in use is a view");
-            let top = live.stage.top()?;
-            let through = live.through(vaults.trees(), top.as_fd());
+            let top = live.backend.top()?;
+            let writer = live.writer(vaults.trees(), top.as_fd());
             let changes = vaults.trees().diff(vault.head, draft.root)?;
-            match through.apply(changes, draft.root, draft.gesture.as_ref()) {
+            match writer.apply(changes, draft.root, draft.hint.as_ref()) {
                 Ok(Applied::All) => {
                     let committed = self.commit(runtime, &mut state, change.version);
                     let committed =

@@ -8,13 +8,15 @@ use avfs_view::{StagingUse, Writers};
 use serde_json::json;
 
 use super::{Slot, State};
-use crate::admission::Stop;
-use crate::commit::commit_version;
-use crate::engine::Engine;
-use crate::opened::{CommitPlan, Committed, Otherwise, commit_layer, interrupted_version};
-use crate::recover::Stranded;
+use crate::live::admission::Stop;
+use crate::live::engine::Engine;
+use crate::live::layer_commit::commit_version;
+use crate::live::layer_commit::{
+    CommitPlan, Committed, OnQuota, commit_layer, interrupted_version,
+};
+use crate::live::recover::Stranded;
+use crate::live::view_backend::ViewBackend;
 use crate::runtime::Runtime;
-use crate::stage::Stage;
 use crate::{Error, Result};
 
 impl Slot {
@@ -87,11 +89,11 @@ impl Slot {
             let after = runtime.inner.vaults.by_id(self.vault)?.head;
             return Ok(Committed::unchanged(after));
         };
-        let quiet = live.stage.quiesce()?;
-        let writers = match &live.stage {
-            Stage::Sandbox(_) if state.running.is_empty() => Writers::None,
-            Stage::Mount(_) if quiet.is_some() => Writers::None,
-            Stage::Sandbox(_) | Stage::Mount(_) => Writers::Some,
+        let quiet = live.backend.quiesce()?;
+        let writers = match &live.backend {
+            ViewBackend::Sandbox(_) if state.running.is_empty() => Writers::None,
+            ViewBackend::Mount(_) if quiet.is_some() => Writers::None,
+            ViewBackend::Sandbox(_) | ViewBackend::Mount(_) => Writers::Some,
         };
         let mut engine = live.engine.clone();
         let committed = self.commit_by(runtime, &mut engine, |engine| {
@@ -102,7 +104,7 @@ impl Slot {
                 writers,
                 staging: StagingUse::InUse,
                 version: version.clone(),
-                otherwise: Otherwise::Refuse,
+                on_quota: OnQuota::Refuse,
                 stop: &stop,
             };
             commit_layer(runtime, engine, plan)
@@ -111,14 +113,14 @@ impl Slot {
             Ok((committed, entries)) => {
                 live.entries = entries;
                 drop(quiet);
-                live.unsaved = writers == Writers::Some || live.stage.is_mount();
+                live.unsaved = writers == Writers::Some || live.backend.is_mount();
                 (live.refused, live.uncommitted) = (None, None);
-                live.stage.set_room(runtime, self.vault)?;
+                live.backend.set_room(runtime, self.vault)?;
                 Ok(committed)
             }
             Err(error) => {
                 live.uncommitted = Some(Stranded::because(runtime, &error));
-                if writers == Writers::None && !live.stage.is_mount() {
+                if writers == Writers::None && !live.backend.is_mount() {
                     live.refused = Some(version);
                 }
                 Err(error)

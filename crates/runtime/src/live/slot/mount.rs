@@ -10,24 +10,24 @@ use avfs_view::{StagingUse, Writers};
 use serde_json::json;
 
 use super::{Slot, State};
-use crate::admission::Stop;
-use crate::commit::commit_version;
-use crate::mounts::{HostMount, MountInfo, Showing, Unmounted, open_on_host};
-use crate::opened::{
-    CommitPlan, Committed, LiveView, Otherwise, commit_layer, interrupted_version,
-    remove_in_background,
+use crate::live::admission::Stop;
+use crate::live::layer_commit::commit_version;
+use crate::live::layer_commit::{
+    CommitPlan, Committed, OnQuota, commit_layer, interrupted_version,
 };
-use crate::recover::StrandedLayer;
+use crate::live::mounts::{HostMount, MountInfo, Showing, Unmounted, open_on_host};
+use crate::live::recover::StrandedLayer;
+use crate::live::view::{LiveView, remove_in_background};
+use crate::live::view_backend::ViewBackend;
 use crate::runtime::Runtime;
 use crate::session::Session;
-use crate::stage::Stage;
 use crate::{Error, Result};
 
 impl State {
     pub(super) fn mount(&self) -> Option<&HostMount> {
-        match &self.live.as_ref()?.stage {
-            Stage::Mount(mount) => Some(mount),
-            Stage::Sandbox(_) => None,
+        match &self.live.as_ref()?.backend {
+            ViewBackend::Mount(mount) => Some(mount),
+            ViewBackend::Sandbox(_) => None,
         }
     }
 
@@ -81,7 +81,7 @@ impl Slot {
         let Some(live) = &mut state.live else {
             return Ok(state);
         };
-        let Stage::Mount(mount) = &live.stage else {
+        let ViewBackend::Mount(mount) = &live.backend else {
             if live.unsaved {
                 self.bury(runtime, &mut state)?;
             }
@@ -90,7 +90,7 @@ impl Slot {
         let kept = live.engine.keeper.is_alive();
         if !mount.is_alive() {
             self.finish_mount(runtime, &mut state, last_version(Principal::SYSTEM), &stop)?;
-        } else if !kept && live.ground.lens.is_some() {
+        } else if !kept && live.base.lens.is_some() {
             // What it stands on is shown no more.
             let version = interrupted_version(json!({ "why": "the keeper was lost" }));
             self.finish_mount(runtime, &mut state, version, &stop)?;
@@ -201,12 +201,12 @@ impl Slot {
         self.mounted.store(false, Ordering::Relaxed);
         let live = state.live.take().expect("only called when there is a view");
         let LiveView {
-            stage,
+            backend,
             mut layer,
             mut cache,
             ..
         } = live;
-        if let Stage::Mount(mount) = stage {
+        if let ViewBackend::Mount(mount) = backend {
             mount.end();
         }
         let mut engine = runtime.engine()?;
@@ -218,7 +218,7 @@ impl Slot {
                 writers: Writers::None,
                 staging: StagingUse::Abandoned,
                 version: version.clone(),
-                otherwise: Otherwise::KeepAside,
+                on_quota: OnQuota::KeepAside,
                 stop,
             };
             commit_layer(runtime, engine, plan)

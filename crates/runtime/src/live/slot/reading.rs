@@ -9,12 +9,28 @@ use avfs_vault::Vault;
 use super::Slot;
 use super::aside::is_refusal;
 use crate::Result;
-use crate::entered::{Freeze, Stillness};
 use crate::runtime::Runtime;
 
 /// How long a reader waits for a commit; then it is shown the head as it is.
 const READ_PATIENCE: Duration = Duration::from_secs(3);
 const READ_POLL: Duration = Duration::from_millis(1);
+
+/// How running commands were held still.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Freeze {
+    /// Each of their processes was stopped.
+    SigStop,
+    /// They could not be: each file is as it was when it was read.
+    None,
+}
+
+/// What running commands did while a state was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stillness {
+    /// Execs that were running.
+    pub commands: usize,
+    pub method: Freeze,
+}
 
 /// What a reader sees.
 enum Reading {
@@ -89,7 +105,7 @@ impl Slot {
     ) -> Result<(T, Option<Stillness>)> {
         let mut state = self.lock();
         let sandbox = match &state.live {
-            Some(live) if !state.running.is_empty() => live.stage.sandbox()?,
+            Some(live) if !state.running.is_empty() => live.backend.sandbox()?,
             _ => {
                 drop(state);
                 return Ok((self.current(runtime, look)?, None));

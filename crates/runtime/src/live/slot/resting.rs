@@ -6,8 +6,9 @@ use avfs_vault::Vault;
 
 use super::State;
 use crate::Result;
-use crate::ground::Ground;
-use crate::opened::{LiveView, Shape};
+use crate::live::shape::Shape;
+use crate::live::view::LiveView;
+use crate::live::view_base::ViewBase;
 use crate::runtime::Runtime;
 
 impl State {
@@ -49,15 +50,15 @@ impl State {
     }
 
     /// What the view stands on.
-    pub(super) fn ground(&self) -> Option<Arc<Ground>> {
+    pub(super) fn base(&self) -> Option<Arc<ViewBase>> {
         let view = self.live.as_ref().or(self.resting.as_ref());
-        view.map(|view| view.ground.clone())
+        view.map(|view| view.base.clone())
     }
 
     /// What another view of the vault may stand on, too: the same, or what that of its parent stands on.
-    pub(super) fn grounds(&self, runtime: &Runtime, vault: &Vault) -> Vec<Arc<Ground>> {
+    pub(super) fn bases(&self, runtime: &Runtime, vault: &Vault) -> Vec<Arc<ViewBase>> {
         let parent = vault.parent.as_ref();
-        let parent = parent.and_then(|parent| runtime.slot_of(parent.vault)?.ground());
-        self.ground().into_iter().chain(parent).collect()
+        let parent = parent.and_then(|parent| runtime.slot_of(parent.vault)?.base());
+        self.base().into_iter().chain(parent).collect()
     }
 }

@@ -6,19 +6,19 @@ use serde_json::json;
 
 use super::{Slot, State};
 use crate::Result;
-use crate::opened::{
-    CommitPlan, Committed, LiveView, Otherwise, commit_layer, interrupted_version, open,
-    remove_in_background,
+use crate::live::layer_commit::{
+    CommitPlan, Committed, OnQuota, commit_layer, interrupted_version,
 };
-use crate::options::Access;
-use crate::recover::StrandedLayer;
+use crate::live::recover::StrandedLayer;
+use crate::live::shape::Access;
+use crate::live::view::{LiveView, open, remove_in_background};
 use crate::retried::{Retried, note};
 use crate::runtime::Runtime;
 
 impl Slot {
     /// Gives a view up whose sandbox died.
     pub(super) fn bury(&self, runtime: &Runtime, state: &mut State) -> Result<()> {
-        let is_dead = |live: &LiveView| !live.stage.is_mount() && !live.is_alive();
+        let is_dead = |live: &LiveView| !live.backend.is_mount() && !live.is_alive();
         let Some(dead) = state.live.take_if(|live| is_dead(live)) else {
             return Ok(());
         };
@@ -27,7 +27,7 @@ impl Slot {
             state.live = Some(dead);
             return self.salvage(runtime, state, None).map(drop);
         }
-        dead.stage.end();
+        dead.backend.end();
         remove_in_background(dead.layer.retire()?, runtime.engine()?);
         Ok(())
     }
@@ -40,7 +40,7 @@ impl Slot {
         version: Option<NewVersion>,
     ) -> Result<Committed> {
         let mut live = state.live.take().expect("only called when there is a view");
-        live.stage.end();
+        live.backend.end();
         let version = match version {
             Some(version) => NewVersion {
                 cause: Cause::Interrupted,
@@ -58,7 +58,7 @@ impl Slot {
                 writers: Writers::None,
                 staging: StagingUse::Abandoned,
                 version: version.clone(),
-                otherwise: Otherwise::KeepAside,
+                on_quota: OnQuota::KeepAside,
                 stop: &stop,
             };
             commit_layer(runtime, engine, plan)
@@ -101,7 +101,7 @@ impl Slot {
             let fresh = state
                 .live
                 .as_ref()
-                .map(|live| (live.engine.clone(), live.ground.shown.clone()));
+                .map(|live| (live.engine.clone(), live.base.shown.clone()));
             drop(state);
             if let Some((engine, shown)) = fresh {
                 // Only a help to the next command.

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::Slot;
 use super::aside::is_refusal;
-use crate::files::Depth;
+use crate::common::Depth;
 use crate::session::Session;
 use crate::{Error, Result};
 
@@ -21,13 +21,13 @@ impl Slot {
         self.check_shared(by, &state)?;
         let gone = || Error::Sandbox(avfs_sandbox::Error::SandboxGone);
         let live = state.live.as_ref().ok_or_else(gone)?;
-        let top = live.stage.top()?;
+        let top = live.backend.top()?;
         check_removable(top.as_fd(), path, depth)?;
-        let through = live.through(by.inner.vaults.trees(), top.as_fd());
+        let writer = live.writer(by.inner.vaults.trees(), top.as_fd());
         let act = Act::Remove {
             path: path.as_bytes()[1..].to_vec(),
         };
-        let removed = through.writer.act(top.as_fd(), act, through.owner)?;
+        let removed = writer.helper.act(top.as_fd(), act, writer.owner)?;
         removed.map_err(|error| failed(path, error))?;
         let refused = state.refusal().and_then(|refusal| refusal.room);
         if refused.is_some_and(|then| by.is_as_full_as(then)) {

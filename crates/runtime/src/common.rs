@@ -1,11 +1,8 @@
 //! Small types that more than one folder names: the number of a job, an output stream, how deep a verb goes.
 
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-
-use crate::error::{Error, Result};
 
 /// The number of a job; no other job of its home ever has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -25,17 +22,6 @@ impl JobId {
 impl fmt::Display for JobId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
-    }
-}
-
-impl FromStr for JobId {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<JobId> {
-        text.parse().map(JobId).map_err(|_| Error::Invalid {
-            what: "job",
-            reason: format!("{text:?} is not a number, as `avfs job list` shows them"),
-        })
     }
 }
 

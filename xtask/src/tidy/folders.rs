@@ -14,15 +14,70 @@ type Row = (&'static str, &'static [&'static str]);
 
 /// The crates whose folders are held apart. A module may only use modules that have their row above its own, so no
 /// cycle can be written down. A crate without an entry is not checked.
-const FOLDERS: &[(&str, &[Row])] = &[(
-    "crates/policy",
-    &[
-        ("shell", &[]),
-        ("programs", &["shell"]),
-        ("judge", &["shell", "programs"]),
-        ("rules", &["shell", "programs", "judge"]),
-    ],
-)];
+const FOLDERS: &[(&str, &[Row])] = &[
+    (
+        "crates/policy",
+        &[
+            ("shell", &[]),
+            ("programs", &["shell"]),
+            ("judge", &["shell", "programs"]),
+            ("rules", &["shell", "programs", "judge"]),
+        ],
+    ),
+    (
+        "crates/runtime",
+        &[
+            ("bounds", &[]),
+            ("common", &[]),
+            ("home", &[]),
+            ("memory", &[]),
+            ("owners", &[]),
+            ("retried", &[]),
+            ("error", &["common"]),
+            ("runtime", &["error", "memory", "owners"]),
+            ("session", &["runtime"]),
+            ("gate", &["error", "runtime", "session"]),
+            ("point", &["error", "gate", "session"]),
+            ("read_only", &["error", "runtime"]),
+            ("repair", &["error", "runtime", "session"]),
+            (
+                "live",
+                &[
+                    "bounds", "common", "error", "gate", "home", "owners", "point", "retried",
+                    "runtime", "session",
+                ],
+            ),
+            (
+                "files",
+                &[
+                    "bounds", "common", "error", "gate", "home", "owners", "point", "retried",
+                    "runtime", "session", "live",
+                ],
+            ),
+            (
+                "history",
+                &[
+                    "bounds", "common", "error", "gate", "home", "owners", "point", "retried",
+                    "runtime", "session", "live", "files",
+                ],
+            ),
+            (
+                "command",
+                &[
+                    "bounds", "common", "error", "gate", "home", "owners", "point", "retried",
+                    "runtime", "session", "live", "files", "history",
+                ],
+            ),
+            (
+                "job",
+                &[
+                    "bounds", "common", "error", "gate", "home", "owners", "point", "retried",
+                    "runtime", "session", "live", "files", "history", "command",
+                ],
+            ),
+        ],
+    ),
+];
 
 /// The one module of a crate that owns the state of all others, and what it may name of modules below its own row: the
 /// types of its fields, and what they begin with. All may use it, so whatever else it named would close a cycle.
@@ -33,6 +88,10 @@ const HUBS: &[(&str, Hub)] = &[(
     (
         "runtime",
         &[
+            "read_only::Work",
+            "read_only::may_not_write",
+            "repair::Rebuild",
+            "repair::open_vaults",
             "live::admission::LAST_COMMITS",
             "live::engine::Engine",
             "live::engine::Unremoved",

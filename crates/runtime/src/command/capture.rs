@@ -212,7 +212,7 @@ mod tests {
         let room = Arc::<Room>::default();
         let mut all = HeldOutput::nothing(&room);
         assert!(all.grow(OUTPUT_HELD_MAX));
-        let spill = spills.of(exec).stream(crate::command::run::Stream::Stdout);
+        let spill = spills.of(exec).stream(crate::common::Stream::Stdout);
         let mut capture = Capture::new(1 << 20, spill, &room);
         for piece in 0..40_u8 {
             capture.push(&[piece + b'a'; 1024]);

@@ -4,6 +4,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
 use avfs_sandbox::WindowSize;
@@ -13,6 +14,17 @@ use serde::{Deserialize, Serialize};
 use crate::command::report::ExecStatus;
 use crate::common::{JobId, Stream};
 use crate::{Error, Result};
+
+impl FromStr for JobId {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<JobId> {
+        text.parse().map(JobId::new).map_err(|_| Error::Invalid {
+            what: "job",
+            reason: format!("{text:?} is not a number, as `avfs job list` shows them"),
+        })
+    }
+}
 
 /// For whom a job runs, and so what ends it besides itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -245,7 +245,7 @@ impl Runtime {
             .clone()
     }
 
-    /// The same where there was a reason to have it.
+    /// The slot, if one was created.
     pub(crate) fn slot_of(&self, vault: VaultId) -> Option<Arc<Slot>> {
         lock(&self.inner.slots).get(&vault).cloned()
     }

@@ -40,7 +40,7 @@ pub enum Approving {
     /// It is asked for, and the report says under which id.
     #[default]
     Ask,
-    /// The same, and the command is held until somebody answers.
+    /// It is asked for, and the command is held until somebody answers.
     Wait,
     /// This approval, given before, is used.
     Use(ApprovalId),
@@ -80,7 +80,7 @@ pub enum Branch {
     Here,
     /// In a fork made for it, which goes away afterwards.
     Throwaway,
-    /// The same, but the fork stays if the command exits with 0.
+    /// In a fork made for it, which stays if the command exits with 0.
     KeepOnSuccess,
 }
 

@@ -98,7 +98,7 @@ impl PolicyFiles {
         self.rules_now(vault, own).0
     }
 
-    /// The same, and whether they were read just now.
+    /// The rules in force, and whether they were read just now.
     fn rules_now(
         &self,
         vault: &Vault,
@@ -222,7 +222,7 @@ impl Runtime {
 }
 
 impl Session {
-    /// The same for somebody who only wants to know.
+    /// What policy would decide, for somebody who only wants to know.
     pub fn policy_explain(&self, vault: Select, question: &PolicyQuestion) -> Result<Decision> {
         let vault = self.vault(&vault, Verb::Read)?;
         let cwd = match &question.cwd {

@@ -203,7 +203,7 @@ impl Session {
 
 impl Runtime {
     /// Removes spilled output that is older than `age`, or than a week.
-    pub fn sweep_output(&self, age: Option<Duration>) -> SweptOutput {
+    pub(crate) fn sweep_output(&self, age: Option<Duration>) -> SweptOutput {
         self.inner.spills.sweep(age.unwrap_or(AGE_MAX).min(AGE_MAX))
     }
 }

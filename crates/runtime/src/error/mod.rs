@@ -153,7 +153,7 @@ pub enum Error {
     NoInput { id: JobId },
     #[error("job {id} has no terminal")]
     NoTerminal { id: JobId },
-    #[error("the daemon failed over job {id}")]
+    #[error("internal error in job {id}")]
     JobFailed { id: JobId },
     #[error("vault {vault} is mounted at {dir}", dir = dir.display())]
     Mounted { vault: String, dir: PathBuf },
@@ -184,7 +184,7 @@ pub enum Error {
     NotMaker { what: String, maker: Principal },
     #[error("no {} of {exec} is kept", stream.name())]
     NoOutput { exec: ExecId, stream: Stream },
-    #[error("only somebody who may can approve: {why}")]
+    #[error("you may not approve this: {why}")]
     NotApprover {
         why: &'static str,
         hint: &'static str,

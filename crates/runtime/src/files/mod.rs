@@ -201,7 +201,7 @@ impl Session {
         })
     }
 
-    /// The same for a change of which the roots before and after do not tell how it is done.
+    /// Edits the head with a hint at how it is done, where the roots before and after do not tell that.
     pub(crate) fn change_by<T>(
         &self,
         vault: Vault,

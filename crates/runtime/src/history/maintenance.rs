@@ -73,7 +73,7 @@ pub struct MaintainReport {
 }
 
 impl Session {
-    /// Removes what no vault can come to need, while others go on with their work.
+    /// Deletes unreachable objects, while others go on with their work.
     pub fn gc(&self, grace: Duration, run: Run) -> Result<GcReport> {
         self.govern("removing objects")?;
         if run == Run::Real {

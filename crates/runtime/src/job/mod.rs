@@ -257,7 +257,7 @@ impl Session {
         Ok(load_report(&self.own_job(id)?.dir))
     }
 
-    /// Where to write what a job shall read. That somebody does is recorded; what it is, is not.
+    /// Where to write what a job shall read. Journals that input was written, not its content.
     pub fn job_input(&self, id: JobId) -> Result<File> {
         let job = self.own_job(id)?;
         let input = job.input().map_err(Error::io("opening the job's input"))?;

@@ -223,7 +223,7 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         if !self.over {
-            let error = "the daemon failed over it; see `avfs daemon logs`".into();
+            let error = "internal error; see `avfs daemon logs`".into();
             self.runtime
                 .finish_job(&self.job, JobState::Failed { error }, None);
         }

@@ -94,7 +94,7 @@ pub(crate) fn allowance(
     })
 }
 
-/// The same refusal as that of a root that is above the quota.
+/// Turns a refusal of the commit into that of a root that is above the quota.
 pub(crate) fn refusal(error: avfs_view::Error, vault: &Vault) -> Error {
     let avfs_view::Error::TooMuch {
         what, found, path, ..

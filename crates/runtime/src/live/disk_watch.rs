@@ -73,7 +73,7 @@ impl DiskWatch {
         Ok(exceeded)
     }
 
-    /// The same, whatever the time.
+    /// Whether there is too much by now; looks at once.
     pub fn is_exceeded_now(&self) -> Result<bool> {
         let Totals { files, bytes } = self.totals()?;
         Ok(bytes > self.most.bytes || files > self.most.files)

@@ -137,7 +137,7 @@ impl Engine {
 }
 
 impl Engine {
-    /// The same as [`Engine::show`] for a mount on the host, where everything belongs to this user.
+    /// Shows `root` for a mount on the host, where everything belongs to this user.
     pub fn show_on_host(&self, trees: &Trees, root: RootId) -> Result<(LensRoot, PathBuf)> {
         let mut on_host = lock(&self.on_host);
         let served = match on_host.as_ref() {

@@ -169,7 +169,7 @@ impl Slot {
         self.settle(runtime, None, State::rest, change)
     }
 
-    /// The same, also when commands are in the way, if they shall be ended.
+    /// Runs `change` while nothing else can move the head. Commands in the way are ended first, if the caller says so.
     pub fn settled_after<T>(
         &self,
         by: &Session,
@@ -180,7 +180,7 @@ impl Slot {
         self.settle(by, ended_by, State::rest, change)
     }
 
-    /// The same for a change after which no view that is open will do.
+    /// Runs `change` as [`Slot::settled_after`] does, and closes the view: after such a change no open one will do.
     pub fn closed_after<T>(
         &self,
         by: &Session,
@@ -202,7 +202,7 @@ impl Slot {
         self.settle_in(runtime, state, ended_by, leave, change)
     }
 
-    /// The same for who has the slot already.
+    /// Settles for a caller that has the slot already.
     fn settle_in<T>(
         &self,
         runtime: &Runtime,

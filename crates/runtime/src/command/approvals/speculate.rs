@@ -81,7 +81,7 @@ impl Asking {
         })
     }
 
-    /// The same command in a fork.
+    /// A request for the same command in a fork.
     fn in_fork(&self, fork: &Fork) -> Permitted {
         let call = &self.call;
         let mut options = call.request.options.clone();

@@ -1,4 +1,4 @@
-//! Changes of a vault by somebody who is no command, whatever is at work in it.
+//! Changes of a vault by a file verb, also while commands or a mount write in its view.
 
 use std::os::fd::AsFd;
 
@@ -12,7 +12,7 @@ use crate::{Error, Result};
 
 /// How often a change is tried anew that a command was faster than.
 const CHANGE_TRIES: usize = 10;
-/// A change of a vault's head by somebody who is no command.
+/// A change of a vault's head by a file verb.
 pub(crate) struct HeadChange<'a, T> {
     pub version: NewVersion,
     /// What the head is to become; asked again when a command was faster.

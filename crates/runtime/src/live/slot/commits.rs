@@ -76,7 +76,7 @@ impl Slot {
         })
     }
 
-    /// The same, unless it is stopped. Then the layer stays as it is, and the next to come tries again.
+    /// Commits, unless it is stopped. Then the layer stays as it is, and the next to come tries again.
     pub(super) fn commit_unless(
         &self,
         runtime: &Runtime,

@@ -63,7 +63,7 @@ impl Slot {
         self.ready_after(runtime, None)
     }
 
-    /// The same; a commit that is under way is ended by whoever may end anybody's commands.
+    /// The slot, as [`Slot::ready`] gives it. A caller that may end anybody's commands also ends a commit that is under way.
     pub(super) fn ready_after(
         &self,
         runtime: &Runtime,

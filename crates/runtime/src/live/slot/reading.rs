@@ -56,7 +56,7 @@ impl Slot {
         look(runtime.inner.vaults.by_id(self.vault)?)
     }
 
-    /// The same for who only reads: where what was written cannot be taken in, or not soon, the head is what there is.
+    /// Runs `look` for a caller that only reads. Where the commit is refused or takes long, it sees the head as it is.
     pub fn readable<T>(
         &self,
         runtime: &Runtime,
@@ -97,7 +97,7 @@ impl Slot {
         }
     }
 
-    /// The same, with running commands held still while all that they wrote is taken in.
+    /// Runs `look` on a head that was committed while running commands were held still.
     pub fn still<T>(
         &self,
         runtime: &Runtime,

@@ -1,4 +1,4 @@
-//! Views that rest while somebody moves the head who is no command, and what one view has from another.
+//! Views that are kept unused while file verbs move the head, and the bases that views share.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What an export makes beside its target, noted in the home from before it is made until it is gone.
+//! What an export makes beside its target, noted in a directory of the caller from before it is made until it is gone.
 //!
 //! An export that was cut off leaves such a directory or file on the host. The note says that it is ours: neither its name
 //! alone nor a note alone is trusted, so what a user called alike stays.
@@ -15,10 +15,8 @@ use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, RawDir, Stat};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::TransferError;
+use crate::error::{Error, Result};
 
-/// Where notes are, in the home.
-pub(crate) const DIRECTORY: &str = "exports";
 /// What every such name begins with.
 pub(crate) const PREFIX: &str = ".avfs-export-";
 /// The ending of a note.
@@ -29,8 +27,8 @@ pub(crate) const DRAFT: &str = "new";
 /// The ending of a record whose steps are all done.
 pub(crate) const DONE: &str = "done";
 
-/// Which file or directory it is.
-type Inode = (u64, u64);
+/// Which file or directory it is: device and inode.
+pub(crate) type Inode = (u64, u64);
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Note {
@@ -83,10 +81,10 @@ pub(crate) struct Aside {
 
 impl Aside {
     /// Makes one in the directory `parent`, and notes it among `notes`.
-    pub fn make(notes: &Path, parent: &Path, kind: AsideKind) -> Result<Aside, TransferError> {
+    pub fn make(notes: &Path, parent: &Path, kind: AsideKind) -> Result<Aside> {
         let name = format!("{PREFIX}{}", avfs_store::fresh_uuid().simple());
         let path = parent.join(&name);
-        let failed = || TransferError::host("write into", parent);
+        let failed = || Error::host("write into", parent);
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = rustix::fs::open(parent, flags, Mode::empty()).map_err(failed())?;
         let note = notes.join(format!("{name}.{NOTE}"));
@@ -127,7 +125,7 @@ impl Aside {
     }
 
     /// From here on a crash moves the rest of what is in it into `into`.
-    pub fn merges_into(&self, into: &Path) -> Result<(), TransferError> {
+    pub fn merges_into(&self, into: &Path) -> Result<()> {
         let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();
         let note = Note {
             parent: bytes(self.path.parent().unwrap_or(Path::new("/"))),
@@ -174,28 +172,33 @@ fn make(directory: &OwnedFd, name: &str, kind: AsideKind) -> Result<OwnedFd, Err
     }
 }
 
-fn write(file: &Path, note: &Note) -> Result<(), TransferError> {
+fn write(file: &Path, note: &Note) -> Result<()> {
     let bytes = postcard::to_stdvec(note).expect("plain data in memory");
+    write_whole(file, &bytes)
+}
+
+/// Writes a note or record whole or not at all, and so that it is there after a crash.
+pub(crate) fn write_whole(file: &Path, bytes: &[u8]) -> Result<()> {
     let write = || {
         let directory = file.parent().unwrap_or(Path::new("/"));
         fs::create_dir_all(directory)?;
         let temporary = file.with_extension(DRAFT);
         let mut out = fs::File::create(&temporary)?;
-        out.write_all(&bytes)?;
+        out.write_all(bytes)?;
         out.sync_all()?;
         fs::rename(&temporary, file)?;
         fs::File::open(directory)?.sync_all()
     };
-    write().map_err(failed("write", file))
+    write().map_err(Error::host("write", file))
 }
 
 pub(crate) fn is_note(file: &Path) -> bool {
     file.extension().is_some_and(|ending| ending == NOTE)
 }
 
-/// Every note in a home.
-fn notes(home: &Path) -> Vec<(PathBuf, Note)> {
-    let entries = fs::read_dir(home.join(DIRECTORY)).into_iter().flatten();
+/// Every note in the directory of notes.
+fn notes(directory: &Path) -> Vec<(PathBuf, Note)> {
+    let entries = fs::read_dir(directory).into_iter().flatten();
     let files = entries.flatten().map(|entry| entry.path());
     let notes = files.filter(|file| is_note(file));
     let read = |file: PathBuf| {
@@ -206,14 +209,14 @@ fn notes(home: &Path) -> Vec<(PathBuf, Note)> {
 }
 
 /// What exports have made on the host and not yet removed, or failed to.
-pub(crate) fn noted(home: &Path) -> HashSet<Inode> {
-    let notes = notes(home).into_iter();
+pub(crate) fn noted(directory: &Path) -> HashSet<Inode> {
+    let notes = notes(directory).into_iter();
     notes.filter_map(|(_, note)| note.inode()).collect()
 }
 
-/// Finishes or undoes what exports of an earlier daemon left on the host. What cannot be reached stays noted.
-pub(crate) fn settle(home: &Path, merge: &dyn Fn(&Path, &Path) -> Result<(), TransferError>) {
-    for (file, note) in notes(home) {
+/// Finishes or undoes what exports of a process that died left on the host. What cannot be reached stays noted.
+pub(crate) fn settle(directory: &Path, merge: &dyn Fn(&Path, &Path) -> Result<()>) {
+    for (file, note) in notes(directory) {
         if fs::exists(file.with_extension("")).unwrap_or(true)
             || fs::exists(file.with_extension(DONE)).unwrap_or(true)
         {
@@ -236,7 +239,7 @@ pub(crate) fn settle(home: &Path, merge: &dyn Fn(&Path, &Path) -> Result<(), Tra
 fn settle_one(
     parent: &OwnedFd,
     note: &Note,
-    merge: &dyn Fn(&Path, &Path) -> Result<(), TransferError>,
+    merge: &dyn Fn(&Path, &Path) -> Result<()>,
 ) -> Result<(), Errno> {
     let Some(inode) = note.inode() else {
         return remove_empty(parent, &note.name);
@@ -342,13 +345,4 @@ fn names(directory: impl AsFd) -> Result<Vec<CString>, Errno> {
         }
     }
     Ok(names)
-}
-
-fn failed(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> TransferError {
-    let path = path.to_owned();
-    move |source| TransferError::Host {
-        action,
-        path,
-        source,
-    }
 }

@@ -1,18 +1,13 @@
-//! What can go wrong between a vault and the host's files.
+//! What can go wrong between a tree and the host's files.
 
 use std::path::PathBuf;
-
-use rustix::io::Errno;
-
-use crate::ErrorKind;
-use crate::error::{io_kind, vault_kind};
 
 /// How many paths an error names.
 const NAMED: usize = 20;
 
-/// What can go wrong between a vault and the host's filesystem.
+/// An import, export or apply that did not happen, and why.
 #[derive(Debug, thiserror::Error)]
-pub enum TransferError {
+pub enum Error {
     #[error("cannot {action} {}: {source}", path.display())]
     Host {
         action: &'static str,
@@ -63,70 +58,19 @@ pub enum TransferError {
     Vault(#[from] avfs_vault::Error),
 }
 
-impl TransferError {
-    pub fn kind(&self) -> ErrorKind {
-        match self {
-            TransferError::Host { source, .. } => io_kind(source),
-            TransferError::NotEmpty { .. } | TransferError::Exists { .. } => {
-                ErrorKind::AlreadyExists
-            }
-            TransferError::NeverImported { .. } | TransferError::NoDirectory => ErrorKind::NotFound,
-            TransferError::NotBeneath { .. } => ErrorKind::Denied,
-            TransferError::HostChanged { .. } => ErrorKind::Conflict,
-            TransferError::RunsByItself { .. } => ErrorKind::Denied,
-            TransferError::Archive { .. }
-            | TransferError::Revision { .. }
-            | TransferError::Pattern { .. }
-            | TransferError::NotASource { .. } => ErrorKind::Invalid,
-            TransferError::NoGit { .. } | TransferError::Cancelled => ErrorKind::Unavailable,
-            TransferError::Vault(error) => vault_kind(error),
-        }
-    }
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-    /// The one thing to do next, where there is one.
-    pub fn hint(&self) -> Option<String> {
-        Some(match self {
-            TransferError::NotEmpty { .. } => {
-                "name a directory that is new or empty, or bring back only what changed with \
-                 `avfs export --changed-only DIR`"
-                    .into()
-            }
-            TransferError::NeverImported { path } => {
-                format!(
-                    "run `avfs export PATH {}` with a new directory",
-                    path.display()
-                )
-            }
-            TransferError::HostChanged { .. } => {
-                "look at them; `avfs export PATH DIR` writes the vault's state to a new directory"
-                    .into()
-            }
-            TransferError::RunsByItself { .. } => {
-                "look at them in the vault; --allow-hooks writes them, too".into()
-            }
-            TransferError::NotASource { .. } => {
-                "`avfs write PATH --from-file FILE` takes in a single file".into()
-            }
-            TransferError::NoDirectory => "the owner can set one: `avfs transfer set DIR`".into(),
-            TransferError::NotBeneath { .. } => {
-                "name something in it: no link, no `..`, no file with other names; to export, a single new name".into()
-            }
-            TransferError::NoGit { .. } => "install git, or import the work tree itself".into(),
-            TransferError::Pattern { .. } => "patterns are those of .gitignore files".into(),
-            _ => return None,
-        })
-    }
-
+impl Error {
     /// For `map_err`: names what was being done to which host path.
-    pub(crate) fn host(
+    pub fn host<E: Into<std::io::Error>>(
         action: &'static str,
         path: impl Into<PathBuf>,
-    ) -> impl FnOnce(Errno) -> TransferError {
+    ) -> impl FnOnce(E) -> Error {
         let path = path.into();
-        move |errno| TransferError::Host {
+        move |source| Error::Host {
             action,
             path,
-            source: errno.into(),
+            source: source.into(),
         }
     }
 }

@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags, Sta
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::TransferError;
+use crate::error::{Error, Result};
 
 /// The directory at the top. Paths in it are written as if it were `/`.
 pub struct HostTree {
@@ -50,10 +50,10 @@ pub enum Look {
 }
 
 impl HostTree {
-    pub fn open(path: &Path) -> Result<HostTree, TransferError> {
+    pub fn open(path: &Path) -> Result<HostTree> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let top = rustix::fs::open(path, flags, Mode::empty());
-        let top = top.map_err(TransferError::host("open", path))?;
+        let top = top.map_err(Error::host("open", path))?;
         let path = path.to_owned();
         Ok(HostTree { top, path })
     }
@@ -70,7 +70,7 @@ impl HostTree {
         rustix::fs::openat2(&self.top, inside, flags, Mode::empty(), resolve)
     }
 
-    pub fn look(&self, path: &VaultPath) -> Result<Look, TransferError> {
+    pub fn look(&self, path: &VaultPath) -> Result<Look> {
         let found = self
             .parent(path)
             .and_then(|parent| rustix::fs::statat(&parent, name(path), AtFlags::SYMLINK_NOFOLLOW));
@@ -89,7 +89,7 @@ impl HostTree {
         path: &VaultPath,
         stat: &Stat,
         entry: &Entry,
-    ) -> Result<bool, TransferError> {
+    ) -> Result<bool> {
         let kind = FileType::from_raw_mode(stat.st_mode);
         let same_mode = stat.st_mode & 0o7777 == entry.meta.mode & 0o7777;
         match &entry.kind {
@@ -120,7 +120,7 @@ impl HostTree {
         path: &VaultPath,
         content: Content,
         size: u64,
-    ) -> Result<bool, TransferError> {
+    ) -> Result<bool> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened = self
             .parent(path)
@@ -141,8 +141,8 @@ impl HostTree {
         &self,
         action: &'static str,
         path: &VaultPath,
-    ) -> impl FnOnce(Errno) -> TransferError + use<> {
-        TransferError::host(action, self.host_path(path))
+    ) -> impl FnOnce(Errno) -> Error + use<> {
+        Error::host(action, self.host_path(path))
     }
 }
 

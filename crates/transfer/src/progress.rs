@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::TransferError;
+use crate::error::{Error, Result};
 
 /// Often enough for a moving bar, seldom enough to cost nothing.
 const TELL_EVERY: Duration = Duration::from_millis(100);
@@ -57,7 +57,7 @@ impl<'a> Tally<'a> {
     }
 
     /// Adds to what is done. `Cancelled` when it is no longer wanted.
-    pub fn add(&self, files: u64, bytes: u64) -> Result<(), TransferError> {
+    pub fn add(&self, files: u64, bytes: u64) -> Result<()> {
         let files = self.files.fetch_add(files, Ordering::Relaxed) + files;
         let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
         let bytes = before.wrapping_add(bytes);
@@ -80,9 +80,9 @@ impl<'a> Tally<'a> {
     }
 
     /// Only whether it is still wanted.
-    pub fn check(&self) -> Result<(), TransferError> {
+    pub fn check(&self) -> Result<()> {
         match self.watcher.cancelled() {
-            true => Err(TransferError::Cancelled),
+            true => Err(Error::Cancelled),
             false => Ok(()),
         }
     }
@@ -91,17 +91,23 @@ impl<'a> Tally<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::lock;
+    use std::sync::{MutexGuard, PoisonError};
 
     struct Recorder(Mutex<Vec<Progress>>);
 
+    impl Recorder {
+        fn told(&self) -> MutexGuard<'_, Vec<Progress>> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+    }
+
     impl Watcher for Recorder {
         fn progress(&self, progress: Progress) {
-            lock(&self.0).push(progress);
+            self.told().push(progress);
         }
 
         fn cancelled(&self) -> bool {
-            lock(&self.0).len() >= 2
+            self.told().len() >= 2
         }
     }
 
@@ -116,9 +122,9 @@ mod tests {
                 Err(error) => break error,
             }
         };
-        assert!(matches!(ended, TransferError::Cancelled));
+        assert!(matches!(ended, Error::Cancelled));
         assert!(begun.elapsed() >= 2 * TELL_EVERY);
-        let told = lock(&recorder.0);
+        let told = recorder.told();
         assert_eq!(told.len(), 2);
         assert!(told[1].files > told[0].files && told[1].bytes == 2 * told[1].files);
         assert_eq!(told[0].total_bytes, Some(100));

@@ -4,14 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use avfs_vault::{Change, ChangeKind, Entry, Kind, RootId, Trees, VaultPath};
-
 use rustix::fs::{FileType, Stat};
 
-use super::beneath::{HostTree, Look, Stamp};
 use super::record::Step;
-use super::{BackAction, BackReport};
-use crate::TransferError;
+use super::{ApplyAction, ApplyReport};
+use crate::error::{Error, Result};
 use crate::export::FILE_MODE;
+use crate::host_tree::{HostTree, Look, Stamp};
 use crate::progress::Tally;
 
 /// Everything that is to be done, in its order.
@@ -20,7 +19,7 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// What the numbered files will be.
     pub entries: BTreeMap<usize, Entry>,
-    changes: Vec<(Vec<u8>, BackAction)>,
+    changes: Vec<(Vec<u8>, ApplyAction)>,
 }
 
 /// Steps by when they are done: room is made first, and places last.
@@ -52,7 +51,7 @@ impl Plan {
         at: &VaultPath,
         host: &HostTree,
         tally: &Tally<'_>,
-    ) -> Result<Plan, TransferError> {
+    ) -> Result<Plan> {
         let mut planning = Planning {
             trees,
             host,
@@ -78,12 +77,12 @@ impl Plan {
         self.steps.is_empty()
     }
 
-    pub fn report(&self, at: VaultPath, host_dir: PathBuf) -> BackReport {
+    pub fn report(&self, at: VaultPath, host_dir: PathBuf) -> ApplyReport {
         let count = |wanted: fn(&Step) -> bool| {
             let steps = self.steps.iter().filter(|step| wanted(step));
             steps.count() as u64
         };
-        BackReport {
+        ApplyReport {
             at,
             host_dir,
             files: self.entries.len() as u64,
@@ -103,7 +102,7 @@ impl Plan {
 }
 
 impl Planning<'_> {
-    fn add(&mut self, path: VaultPath, change: Change) -> Result<(), TransferError> {
+    fn add(&mut self, path: VaultPath, change: Change) -> Result<()> {
         let (before, after) = (change.before, change.after.map(outside));
         let is_dir = |entry: &Option<Entry>| entry.as_ref().is_some_and(Entry::is_dir);
         if before.is_some() && after.is_some() && is_dir(&before) != is_dir(&after) {
@@ -142,7 +141,7 @@ impl Planning<'_> {
         Ok(())
     }
 
-    fn refuse(&mut self, path: &VaultPath, why: &'static str) -> Result<(), TransferError> {
+    fn refuse(&mut self, path: &VaultPath, why: &'static str) -> Result<()> {
         let shown = String::from_utf8_lossy(&path.as_bytes()[1..]).into_owned();
         self.conflicts.push((shown, why));
         Ok(())
@@ -168,13 +167,13 @@ impl Planning<'_> {
     ) {
         let shown = path.as_bytes()[1..].to_vec();
         let action = match (&before, &after) {
-            (None, _) => BackAction::Created,
-            (_, None) => BackAction::Deleted,
-            (Some(before), Some(after)) if only_mode(before, after) => BackAction::Mode,
-            _ => BackAction::Replaced,
+            (None, _) => ApplyAction::Created,
+            (_, None) => ApplyAction::Deleted,
+            (Some(before), Some(after)) if only_mode(before, after) => ApplyAction::Mode,
+            _ => ApplyAction::Replaced,
         };
         self.plan.changes.push((shown, action));
-        if let (BackAction::Mode, Some(before), Some(after)) = (action, &before, &after) {
+        if let (ApplyAction::Mode, Some(before), Some(after)) = (action, &before, &after) {
             self.parts.modes.push(Step::Chmod {
                 path,
                 from: before.meta.mode & 0o7777,
@@ -245,9 +244,9 @@ impl Planning<'_> {
         self.numbers
     }
 
-    fn finish(mut self) -> Result<Plan, TransferError> {
+    fn finish(mut self) -> Result<Plan> {
         if !self.conflicts.is_empty() {
-            return Err(TransferError::HostChanged {
+            return Err(Error::HostChanged {
                 host_dir: self.host.path.clone(),
                 paths: self.conflicts,
             });

@@ -1,7 +1,6 @@
 //! What is being done on the host, kept on disk for as long as it is unfinished, and how it is undone.
 
 use std::fs;
-use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -12,10 +11,10 @@ use rustix::io::Errno;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::beneath::{HostTree, Stamp, name, rename_new};
-use crate::TransferError;
-use crate::aside::{self, DIRECTORY, DONE, DRAFT};
+use crate::aside::{self, DONE, DRAFT};
+use crate::error::{Error, Result};
 use crate::export::merge;
+use crate::host_tree::{HostTree, Stamp, name, rename_new};
 
 /// One change of the host. Numbers name files that are kept aside: `new-N` waits for its place,
 /// `old-N` is what was there.
@@ -89,12 +88,7 @@ pub struct Kept {
 
 impl Kept {
     /// Writes the record; from here on a crash undoes the work.
-    pub fn write(
-        directory: &Path,
-        host_dir: &Path,
-        aside: &str,
-        steps: Vec<Step>,
-    ) -> Result<Kept, TransferError> {
+    pub fn write(directory: &Path, host_dir: &Path, aside: &str, steps: Vec<Step>) -> Result<Kept> {
         let record = Record {
             host_dir: host_dir.as_os_str().as_bytes().to_vec(),
             aside: aside.to_owned(),
@@ -102,36 +96,27 @@ impl Kept {
         };
         let file = directory.join(aside);
         let bytes = postcard::to_stdvec(&record).expect("plain data in memory");
-        let write = || {
-            fs::create_dir_all(directory)?;
-            let temporary = file.with_extension(DRAFT);
-            let mut out = fs::File::create(&temporary)?;
-            out.write_all(&bytes)?;
-            out.sync_all()?;
-            fs::rename(&temporary, &file)?;
-            fs::File::open(directory)?.sync_all()
-        };
-        write().map_err(failed("write", &file))?;
+        aside::write_whole(&file, &bytes)?;
         Ok(Kept { record, file })
     }
 
     /// From here on a crash finishes the work.
-    pub fn done(mut self) -> Result<Kept, TransferError> {
+    pub fn done(mut self) -> Result<Kept> {
         let done = self.file.with_extension(DONE);
-        fs::rename(&self.file, &done).map_err(failed("write", &self.file))?;
+        fs::rename(&self.file, &done).map_err(Error::host("write", &self.file))?;
         self.file = done;
         Ok(self)
     }
 
-    pub fn forget(self) -> Result<(), TransferError> {
-        fs::remove_file(&self.file).map_err(failed("remove", &self.file))?;
+    pub fn forget(self) -> Result<()> {
+        fs::remove_file(&self.file).map_err(Error::host("remove", &self.file))?;
         // If it stays, the next start finds nothing of what it notes.
         let _ = fs::remove_file(aside::note_of(&self.file));
         Ok(())
     }
 
-    fn read(file: PathBuf) -> Result<Option<Kept>, TransferError> {
-        let bytes = fs::read(&file).map_err(failed("read", &file))?;
+    fn read(file: PathBuf) -> Result<Option<Kept>> {
+        let bytes = fs::read(&file).map_err(Error::host("read", &file))?;
         match postcard::from_bytes(&bytes) {
             Ok(record) => Ok(Some(Kept { record, file })),
             // Nobody can tell what it was.
@@ -150,12 +135,7 @@ impl Record {
     }
 
     /// Puts everything back that the first `count` steps may have changed, however far they came.
-    pub fn undo(
-        &self,
-        host: &HostTree,
-        aside: &OwnedFd,
-        count: usize,
-    ) -> Result<(), TransferError> {
+    pub fn undo(&self, host: &HostTree, aside: &OwnedFd, count: usize) -> Result<()> {
         let mut first_failure = None;
         for step in self.steps[..count].iter().rev() {
             if let Err(error) = undo_step(host, aside, step) {
@@ -166,7 +146,7 @@ impl Record {
     }
 }
 
-fn undo_step(host: &HostTree, aside: &OwnedFd, step: &Step) -> Result<(), TransferError> {
+fn undo_step(host: &HostTree, aside: &OwnedFd, step: &Step) -> Result<()> {
     let (path, undone) = match step {
         Step::Remove { path, number, .. } => (path, put_back(host, aside, path, *number, false)),
         Step::Replace { path, number, .. } => (path, put_back(host, aside, path, *number, true)),
@@ -242,10 +222,10 @@ pub fn old_name(number: usize) -> String {
     format!("old-{number}")
 }
 
-/// Undoes what a daemon that died had begun, and clears away what one had finished. What cannot be
-/// done now is left for the next time.
-pub(crate) fn put_back_unfinished(home: &Path) {
-    let Ok(entries) = fs::read_dir(home.join(DIRECTORY)) else {
+/// Undoes what a process that died had begun on the host, and clears away what one had finished: applied changes, and
+/// exports. What cannot be done now is left for the next time.
+pub fn finish_interrupted(notes: &Path) {
+    let Ok(entries) = fs::read_dir(notes) else {
         return;
     };
     for entry in entries.flatten() {
@@ -258,10 +238,10 @@ pub(crate) fn put_back_unfinished(home: &Path) {
             let _ = settle(kept);
         }
     }
-    aside::settle(home, &merge);
+    aside::settle(notes, &merge);
 }
 
-fn settle(kept: Kept) -> Result<(), TransferError> {
+fn settle(kept: Kept) -> Result<()> {
     let host = HostTree::open(&kept.record.host_dir())?;
     let aside = host.path.join(&kept.record.aside);
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -269,33 +249,24 @@ fn settle(kept: Kept) -> Result<(), TransferError> {
         Ok(fd) => {
             // Held while the export goes on: the record came here with a copy of a home.
             let held = rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive);
-            held.map_err(TransferError::host("take", &aside))?;
+            held.map_err(Error::host("take", &aside))?;
             if !kept.is_done() {
                 kept.record.undo(&host, &fd, kept.record.steps.len())?;
             }
         }
         Err(Errno::NOENT) => {}
-        Err(errno) => return Err(TransferError::host("open", aside)(errno)),
+        Err(errno) => return Err(Error::host("open", aside)(errno)),
     }
     clear_away(&aside)?;
     kept.forget()
 }
 
 /// Removes the directory where files were kept aside.
-pub fn clear_away(aside: &Path) -> Result<(), TransferError> {
+pub fn clear_away(aside: &Path) -> Result<()> {
     match fs::remove_dir_all(aside) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(failed("remove", aside)(error))
+            Err(Error::host("remove", aside)(error))
         }
         _ => Ok(()),
-    }
-}
-
-fn failed(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> TransferError {
-    let path = path.to_owned();
-    move |source| TransferError::Host {
-        action,
-        path,
-        source,
     }
 }

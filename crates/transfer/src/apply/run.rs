@@ -7,13 +7,14 @@ use avfs_vault::{Trees, VaultPath};
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::Errno;
 
-use super::beneath::{HostTree, Stamp, name, rename_new};
 use super::plan::Plan;
 use super::record::{Kept, Step, chmod, clear_away, new_name, old_name};
 use crate::aside::{Aside, AsideKind};
-use crate::export::Export;
+use crate::error::{Error, Result};
+use crate::export::HostWriter;
+use crate::host_tree::{HostTree, Stamp, name, rename_new};
 use crate::progress::Tally;
-use crate::{Skipped, TransferError};
+use crate::report::Skipped;
 
 impl Plan {
     /// Does all of it, or nothing. Gives what the host keeps or did not take.
@@ -23,7 +24,7 @@ impl Plan {
         host: &HostTree,
         records: &Path,
         tally: Tally<'_>,
-    ) -> Result<Vec<Skipped>, TransferError> {
+    ) -> Result<Vec<Skipped>> {
         let (kept, work, mut skipped) = self.begin(trees, host, records, tally)?;
         let aside = host.path.join(&kept.record.aside);
         for (at, step) in kept.record.steps.iter().enumerate() {
@@ -53,14 +54,11 @@ impl Plan {
         host: &'a HostTree,
         records: &Path,
         tally: Tally<'_>,
-    ) -> Result<(Kept, Work<'a>, Vec<Skipped>), TransferError> {
+    ) -> Result<(Kept, Work<'a>, Vec<Skipped>)> {
         // Removed again, with all that is in it, unless a record says what is to become of it.
         let made = Aside::make(records, &host.path, AsideKind::Directory)?;
-        let fd = made.fd.try_clone().map_err(|error| TransferError::Host {
-            action: "open",
-            path: made.path.clone(),
-            source: error,
-        })?;
+        let fd = made.fd.try_clone();
+        let fd = fd.map_err(Error::host("open", &*made.path))?;
         let work = Work { host, aside: fd };
         let skipped = work.stage(&self, trees, &made.path, tally)?;
         let kept = Kept::write(records, &host.path, &made.name, self.steps)?;
@@ -83,8 +81,8 @@ impl Work<'_> {
         trees: &Trees,
         aside_path: &Path,
         tally: Tally<'_>,
-    ) -> Result<Vec<Skipped>, TransferError> {
-        let mut export = Export::new(trees, aside_path, tally);
+    ) -> Result<Vec<Skipped>> {
+        let mut writer = HostWriter::new(trees, aside_path, tally);
         for step in &plan.steps {
             let (Step::Create { path, number } | Step::Replace { path, number, .. }) = step else {
                 continue;
@@ -93,13 +91,13 @@ impl Work<'_> {
             let as_path = VaultPath::root().join(name.as_bytes())?;
             let entry = plan.entries[number].clone();
             let is_file = entry.is_file();
-            export.make(&self.aside, &self.aside, name.as_bytes(), &as_path, entry)?;
+            writer.make(&self.aside, &self.aside, name.as_bytes(), &as_path, entry)?;
             self.give_away(path, &name);
             if is_file {
                 self.sync(&name).map_err(self.host.failed("write", path))?;
             }
         }
-        let mut skipped = export.report.skipped;
+        let mut skipped = writer.report.skipped;
         for left in &mut skipped {
             let path = plan.steps.iter().find_map(|step| match step {
                 Step::Create { path, number } | Step::Replace { path, number, .. }
@@ -151,7 +149,7 @@ impl Work<'_> {
     }
 
     /// Does one step. Gives what stays although it should not.
-    pub fn take(&self, step: &Step) -> Result<Option<Skipped>, TransferError> {
+    pub fn take(&self, step: &Step) -> Result<Option<Skipped>> {
         match step {
             Step::Remove {
                 path,
@@ -178,7 +176,7 @@ impl Work<'_> {
         Ok(None)
     }
 
-    fn remove(&self, path: &VaultPath, number: usize, stamp: Stamp) -> Result<(), TransferError> {
+    fn remove(&self, path: &VaultPath, number: usize, stamp: Stamp) -> Result<()> {
         let old = old_name(number);
         let moved = self
             .host
@@ -189,7 +187,7 @@ impl Work<'_> {
     }
 
     /// The old file gets a second name aside, so that its place is never empty.
-    fn replace(&self, path: &VaultPath, number: usize, stamp: Stamp) -> Result<(), TransferError> {
+    fn replace(&self, path: &VaultPath, number: usize, stamp: Stamp) -> Result<()> {
         let (old, new) = (old_name(number), new_name(number));
         let parent = self.host.parent(path).map_err(|_| self.changed(path))?;
         let linked = rustix::fs::linkat(&parent, name(path), &self.aside, &old, AtFlags::empty());
@@ -206,7 +204,7 @@ impl Work<'_> {
     }
 
     /// Whether what is kept aside is what was looked at.
-    fn check_old(&self, path: &VaultPath, old: &str, stamp: Stamp) -> Result<(), TransferError> {
+    fn check_old(&self, path: &VaultPath, old: &str, stamp: Stamp) -> Result<()> {
         let stat = rustix::fs::statat(&self.aside, old, AtFlags::SYMLINK_NOFOLLOW);
         match stat {
             Ok(stat) if Stamp::of(&stat) == stamp => Ok(()),
@@ -215,11 +213,7 @@ impl Work<'_> {
         }
     }
 
-    fn remove_directory(
-        &self,
-        path: &VaultPath,
-        must_go: bool,
-    ) -> Result<Option<Skipped>, TransferError> {
+    fn remove_directory(&self, path: &VaultPath, must_go: bool) -> Result<Option<Skipped>> {
         let removed = self
             .host
             .parent(path)
@@ -234,7 +228,7 @@ impl Work<'_> {
         }
     }
 
-    fn make_directory(&self, path: &VaultPath, mode: u32) -> Result<(), TransferError> {
+    fn make_directory(&self, path: &VaultPath, mode: u32) -> Result<()> {
         let owner = self.owner_of(path);
         let made = self.host.parent(path).and_then(|parent| {
             rustix::fs::mkdirat(&parent, name(path), Mode::RWXU)?;
@@ -253,7 +247,7 @@ impl Work<'_> {
     }
 
     /// A name that came, went or changed since the plan is the host's doing; the rest is trouble.
-    fn settle(&self, path: &VaultPath, done: Result<(), Errno>) -> Result<(), TransferError> {
+    fn settle(&self, path: &VaultPath, done: Result<(), Errno>) -> Result<()> {
         match done {
             Ok(()) => Ok(()),
             Err(Errno::EXIST | Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {
@@ -263,9 +257,9 @@ impl Work<'_> {
         }
     }
 
-    fn changed(&self, path: &VaultPath) -> TransferError {
+    fn changed(&self, path: &VaultPath) -> Error {
         let shown = String::from_utf8_lossy(&path.as_bytes()[1..]).into_owned();
-        TransferError::HostChanged {
+        Error::HostChanged {
             host_dir: self.host.path.clone(),
             paths: vec![(shown, "it changed there just now")],
         }

@@ -1,5 +1,5 @@
-//! Going back: what changed in the vault arrives, what changed on the host is not touched, and
-//! what is interrupted never happened.
+//! What changed in the tree arrives, what changed on the host is not touched, and what is
+//! interrupted never happened.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -9,13 +9,12 @@ use avfs_store::Store;
 use avfs_testkit::{Scan, scan};
 use avfs_vault::{Edit, Entry, Kind, Meta, RootId, Time, Trees, VaultPath};
 
-use super::beneath::HostTree;
 use super::plan::Plan;
-use super::record::{self, Kept, Step};
-use super::{BackAction, BackReport};
-use crate::import::{ImportCache, ImportFilter, Intake, Sieve, harvest_directory, plant};
-use crate::progress::{Tally, Unwatched};
-use crate::{ErrorKind, Skipped, TransferError};
+use super::record::{Kept, Step};
+use super::{ApplyAction, ApplyReport, finish_interrupted};
+use crate::host_tree::HostTree;
+use crate::progress::Tally;
+use crate::{Error, ImportCache, ImportFilter, ImportTerms, Importer, Result, Skipped, Unwatched};
 
 struct Scene {
     dir: tempfile::TempDir,
@@ -73,19 +72,19 @@ impl Scene {
     }
 
     fn import(&self) -> RootId {
-        let (at, cache) = (path("/w"), ImportCache::empty());
-        let intake = Intake {
+        let terms = ImportTerms {
             trees: &self.trees,
-            at: &at,
+            at: &path("/w"),
             owner: (1000, 1000),
-            sieve: Sieve::new(&ImportFilter::default()).unwrap(),
-            cache: &cache,
-            tally: Tally::new(&Unwatched, (None, None)),
+            filter: &ImportFilter::default(),
+            notes: &self.records(),
+            cache: &ImportCache::empty(),
             admits: &|_, _| Ok(()),
         };
+        let importer = Importer::new(terms, &Unwatched).unwrap();
         let mut edit = self.trees.edit(self.base).unwrap();
-        let harvest = harvest_directory(&intake, &self.host()).unwrap();
-        plant(&mut edit, &intake, harvest).unwrap();
+        let incoming = importer.read_directory(&self.host()).unwrap();
+        importer.put(&mut edit, incoming).unwrap();
         edit.finish().unwrap()
     }
 
@@ -112,7 +111,7 @@ impl Scene {
         self.edit(|_, edit| edit.remove(&path(&format!("/w/{name}"))).unwrap());
     }
 
-    fn plan(&self) -> Result<(Plan, HostTree), TransferError> {
+    fn plan(&self) -> Result<(Plan, HostTree)> {
         let host = HostTree::open(&self.host())?;
         let tally = Tally::new(&Unwatched, (None, None));
         let roots = (self.base, self.head);
@@ -120,7 +119,7 @@ impl Scene {
         Ok((plan, host))
     }
 
-    fn back(&mut self) -> Result<(BackReport, Vec<Skipped>), TransferError> {
+    fn apply(&mut self) -> Result<(ApplyReport, Vec<Skipped>)> {
         let (plan, host) = self.plan()?;
         let report = plan.report(path("/w"), self.host());
         let tally = Tally::new(&Unwatched, (None, None));
@@ -130,7 +129,7 @@ impl Scene {
     }
 
     fn records(&self) -> PathBuf {
-        self.dir.path().join("home").join(crate::aside::DIRECTORY)
+        self.dir.path().join("home/exports")
     }
 
     /// What the host has, to be compared with later.
@@ -159,6 +158,10 @@ impl Scene {
     }
 }
 
+fn is_conflict(error: &Error) -> bool {
+    matches!(error, Error::HostChanged { .. })
+}
+
 /// Kept in a directory that must not be written into, lest removal fails.
 fn open_up(scene: &Scene) {
     let _ = fs::set_permissions(scene.at("fresh"), PermissionsExt::from_mode(0o755));
@@ -170,7 +173,7 @@ fn everything_that_changed_arrives() {
     scene.write("host-only", "stays");
     scene.change_everything();
     let inode = scene.at("edited").metadata().unwrap().ino();
-    let (report, skipped) = scene.back().unwrap();
+    let (report, skipped) = scene.apply().unwrap();
     assert_eq!(skipped, []);
     assert_eq!(
         (report.files, report.deleted, report.directories),
@@ -183,10 +186,10 @@ fn everything_that_changed_arrives() {
             .find(|(path, _)| path == name.as_bytes());
         found.map(|(_, action)| *action)
     };
-    assert_eq!(action("edited"), Some(BackAction::Replaced));
-    assert_eq!(action("new"), Some(BackAction::Created));
-    assert_eq!(action("gone"), Some(BackAction::Deleted));
-    assert_eq!(action("same"), Some(BackAction::Mode));
+    assert_eq!(action("edited"), Some(ApplyAction::Replaced));
+    assert_eq!(action("new"), Some(ApplyAction::Created));
+    assert_eq!(action("gone"), Some(ApplyAction::Deleted));
+    assert_eq!(action("same"), Some(ApplyAction::Mode));
 
     // A second import sees exactly what the vault has, and what is the host's own.
     fs::remove_file(scene.at("host-only")).unwrap();
@@ -257,8 +260,8 @@ fn what_changed_on_the_host_refuses_everything() {
         scene.change_everything();
         spoil(&scene);
         let before = scene.seen();
-        let error = scene.back().unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Conflict);
+        let error = scene.apply().unwrap_err();
+        assert!(is_conflict(&error), "{error}");
         assert!(
             error.to_string().contains(told),
             "{error} does not say {told}"
@@ -276,9 +279,9 @@ fn what_is_there_already_is_left_alone() {
     fs::remove_file(scene.at("gone")).unwrap();
     fs::create_dir(scene.at("fresh")).unwrap();
     let inode = scene.at("edited").metadata().unwrap().ino();
-    scene.back().unwrap();
+    scene.apply().unwrap();
     assert_eq!(scene.at("edited").metadata().unwrap().ino(), inode);
-    let (report, _) = scene.back().unwrap();
+    let (report, _) = scene.apply().unwrap();
     assert!(
         report.changes.is_empty(),
         "a second time there is nothing to do"
@@ -291,7 +294,7 @@ fn a_directory_with_more_in_it_stays() {
     let mut scene = Scene::new();
     scene.write("d/e/untracked.o", "o");
     scene.remove("d");
-    let (_, skipped) = scene.back().unwrap();
+    let (_, skipped) = scene.apply().unwrap();
     let told: Vec<_> = skipped.iter().map(|s| &s.path[..]).collect();
     assert_eq!(told, [&b"d/e"[..], b"d"]);
     assert!(scene.at("d/e/untracked.o").exists() && !scene.at("d/x").exists());
@@ -300,7 +303,7 @@ fn a_directory_with_more_in_it_stays() {
     scene.write("was-dir/more", "more");
     scene.change_everything();
     let before = scene.seen();
-    assert_eq!(scene.back().unwrap_err().kind(), ErrorKind::Conflict);
+    assert!(is_conflict(&scene.apply().unwrap_err()));
     assert_eq!(scene.seen(), before);
 }
 
@@ -317,7 +320,7 @@ fn a_change_between_plan_and_deed_is_noticed() {
         let error = plan
             .apply(&scene.trees, &host, &scene.records(), tally)
             .unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Conflict, "{name}: {error}");
+        assert!(is_conflict(&error), "{name}: {error}");
         assert_eq!(scene.seen(), before, "{name}");
         assert_eq!(fs::read_dir(scene.records()).unwrap().count(), 0);
     }
@@ -338,7 +341,7 @@ fn what_a_crash_left_is_put_back_wherever_it_came() {
         plan.apply_until(&scene.trees, &host, &scene.records(), stop);
         let noted = fs::read_dir(scene.records()).unwrap().count();
         assert_eq!(noted, 2, "what is there, and what is to become of it");
-        record::put_back_unfinished(&scene.dir.path().join("home"));
+        finish_interrupted(&scene.records());
         assert_eq!(scene.seen(), before, "after {stop} of {steps} steps");
         assert_eq!(fs::read_dir(scene.records()).unwrap().count(), 0);
     }
@@ -352,7 +355,7 @@ fn what_was_finished_is_not_undone() {
     let steps = plan.steps.len();
     let kept = plan.apply_until(&scene.trees, &host, &scene.records(), steps);
     kept.done().unwrap();
-    record::put_back_unfinished(&scene.dir.path().join("home"));
+    finish_interrupted(&scene.records());
     assert_eq!(fs::read_to_string(scene.at("edited")).unwrap(), "new text");
     let names: Vec<_> = fs::read_dir(scene.host()).unwrap().flatten().collect();
     let aside = names
@@ -375,7 +378,7 @@ fn hard_links_go_back_as_such() {
         edit.put(&path("/w/one"), entry.clone()).unwrap();
         edit.put(&path("/w/two"), entry).unwrap();
     });
-    scene.back().unwrap();
+    scene.apply().unwrap();
     let inode = |name| scene.at(name).metadata().unwrap().ino();
     assert_eq!(inode("one"), inode("two"));
     let linked = |step: &Step| matches!(step, Step::Create { .. });

@@ -12,9 +12,8 @@ use std::path::Path;
 
 use avfs_vault::{Entry, Kind, RootId, Trees, VaultPath};
 
-use crate::TransferError;
-use crate::back::BackAction;
-use crate::export::{OnDamage, readable};
+use crate::damage::{OnDamage, readable};
+use crate::error::{Error, Result};
 use git_config::{Setting, unsafe_settings};
 
 /// A larger file is no configuration that somebody wrote for git.
@@ -120,7 +119,7 @@ pub(crate) struct Outgoing<'a> {
 
 impl Outgoing<'_> {
     /// All of the directory that runs by itself.
-    pub fn all(&self) -> Result<Vec<RunsByItself>, TransferError> {
+    pub fn all(&self) -> Result<Vec<RunsByItself>> {
         let mut found = Vec::new();
         let Some(top) = self.trees.entry(self.root, self.at)? else {
             return Ok(found);
@@ -137,7 +136,7 @@ impl Outgoing<'_> {
                     continue;
                 }
                 let looked = match self.look(&path, &entry, None) {
-                    Err(TransferError::Vault(error))
+                    Err(Error::Vault(error))
                         if error.is_damage() && self.on_damage == OnDamage::KeepGoing =>
                     {
                         self.in_doubt(&path, &entry)
@@ -166,15 +165,15 @@ impl Outgoing<'_> {
         })
     }
 
-    /// What of these changes since `base` runs by itself.
-    pub fn changed(
+    /// What of these paths, written since `base` and counted from the top of what is exported, runs by itself.
+    pub fn written<'b>(
         &self,
         base: RootId,
-        changes: &[(Vec<u8>, BackAction)],
-    ) -> Result<Vec<RunsByItself>, TransferError> {
+        paths: impl Iterator<Item = &'b [u8]>,
+    ) -> Result<Vec<RunsByItself>> {
         let mut found = Vec::new();
-        for (path, action) in changes {
-            let path = VaultPath::parse(&[b"/", &path[..]].concat())?;
+        for path in paths {
+            let path = VaultPath::parse(&[b"/", path].concat())?;
             let Some(inside) = path.rebase(&VaultPath::root(), self.at) else {
                 continue;
             };
@@ -182,10 +181,8 @@ impl Outgoing<'_> {
             let Some(entry) = entry.filter(|entry| !entry.is_dir()) else {
                 continue;
             };
-            if *action != BackAction::Deleted {
-                let before = self.trees.entry(base, &inside)?;
-                found.extend(self.look(&path, &entry, before.as_ref())?);
-            }
+            let before = self.trees.entry(base, &inside)?;
+            found.extend(self.look(&path, &entry, before.as_ref())?);
         }
         Ok(found)
     }
@@ -196,7 +193,7 @@ impl Outgoing<'_> {
         path: &VaultPath,
         entry: &Entry,
         before: Option<&Entry>,
-    ) -> Result<Option<RunsByItself>, TransferError> {
+    ) -> Result<Option<RunsByItself>> {
         let of_git = self.look_at_git(path, entry, before)?;
         let why = of_git.or_else(|| by_name(path));
         Ok(why.map(|why| RunsByItself {
@@ -211,7 +208,7 @@ impl Outgoing<'_> {
         path: &VaultPath,
         entry: &Entry,
         before: Option<&Entry>,
-    ) -> Result<Option<&'static str>, TransferError> {
+    ) -> Result<Option<&'static str>> {
         let names: Vec<&[u8]> = path.components().collect();
         let Some((last, above)) = names.split_last() else {
             return Ok(None);
@@ -236,7 +233,7 @@ impl Outgoing<'_> {
     }
 
     /// Whether git would take the directory for one of its own.
-    fn is_of_git(&self, names: &[&[u8]]) -> Result<bool, TransferError> {
+    fn is_of_git(&self, names: &[&[u8]]) -> Result<bool> {
         let host = self
             .host_dir
             .as_os_str()
@@ -268,11 +265,7 @@ impl Outgoing<'_> {
     }
 
     /// Whether a configuration of git sets nothing that makes git run or read something, besides what it set before.
-    fn has_only_known_settings(
-        &self,
-        entry: &Entry,
-        before: Option<&Entry>,
-    ) -> Result<bool, TransferError> {
+    fn has_only_known_settings(&self, entry: &Entry, before: Option<&Entry>) -> Result<bool> {
         let Some(now) = self.settings(entry)? else {
             return Ok(false);
         };
@@ -284,7 +277,7 @@ impl Outgoing<'_> {
     }
 
     /// The settings of a configuration that are not known to be harmless; none if it cannot be read.
-    fn settings(&self, entry: &Entry) -> Result<Option<BTreeSet<Setting>>, TransferError> {
+    fn settings(&self, entry: &Entry) -> Result<Option<BTreeSet<Setting>>> {
         let Kind::File { content, size, .. } = entry.kind else {
             return Ok(None);
         };
@@ -306,14 +299,14 @@ impl Outgoing<'_> {
 }
 
 /// Refuses an export with files that git runs by itself.
-pub(crate) fn check(found: &[RunsByItself], hooks: Hooks) -> Result<(), TransferError> {
+pub(crate) fn check(found: &[RunsByItself], hooks: Hooks) -> Result<()> {
     let guarded = found.iter().filter(|it| it.guarded);
     let paths: Vec<(String, &'static str)> = guarded
         .map(|it| (String::from_utf8_lossy(&it.path).into_owned(), it.why))
         .collect();
     match hooks == Hooks::Write || paths.is_empty() {
         true => Ok(()),
-        false => Err(TransferError::RunsByItself { paths }),
+        false => Err(Error::RunsByItself { paths }),
     }
 }
 

@@ -6,97 +6,90 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 
 use avfs_vault::{
-    Content, Entry, Kind, LinkId, Piece, Pieces, Readable, RootId, TreeId, Trees, VaultPath,
+    Content, Entry, Kind, LinkId, Piece, Pieces, Readable, Time, TreeId, Trees, VaultPath,
 };
 use flate2::write::GzEncoder;
+use rustix::fs::CWD;
 use tar::{Builder, EntryType, Header};
 
-use rustix::fs::CWD;
-
 use super::sparse::{Map, Shape};
-use super::{ExportReport, FILE_MODE, OnDamage, PIECE, missing, readable};
+use super::{ExportReport, Exporter, FILE_MODE, PIECE, missing};
 use crate::aside::{Aside, AsideKind};
-use crate::back::rename_new;
-use crate::progress::{Tally, Watcher};
-use crate::{Skipped, TransferError};
+use crate::damage::{OnDamage, readable};
+use crate::error::{Error, Result};
+use crate::host_tree::rename_new;
+use crate::progress::Tally;
+use crate::report::Skipped;
 
 /// What the old header has room for.
 const NAME_MAX: usize = 100;
 const NUMBER_MAX: u64 = 0o77_777_777_777;
 
-/// Writes the archive to a new file; its ending says how it is compressed.
-pub(crate) fn archive_to_file(
-    trees: &Trees,
-    root: RootId,
-    path: &VaultPath,
-    (host_file, on_damage): (&Path, OnDamage),
-    notes: &Path,
-    watcher: &dyn Watcher,
-) -> Result<ExportReport, TransferError> {
-    let failed = |action: &'static str| {
-        let path = host_file.to_owned();
-        move |source| TransferError::Host {
-            action,
-            path,
-            source,
+impl Exporter<'_> {
+    /// Writes the directory as a tar archive to a new file; its ending says how it is compressed. In an archive nothing
+    /// runs by itself yet: it is only named.
+    pub fn to_archive(&self, host_file: &Path) -> Result<ExportReport> {
+        let runs_by_itself = self.runs_by_itself(Path::new("/"))?;
+        if host_file.symlink_metadata().is_ok() {
+            let path = host_file.to_owned();
+            return Err(Error::Exists { path });
         }
-    };
-    if host_file.symlink_metadata().is_ok() {
-        let path = host_file.to_owned();
-        return Err(TransferError::Exists { path });
+        let beside = host_file.parent().unwrap_or(Path::new("/"));
+        let aside = Aside::make(self.notes, beside, AsideKind::File)?;
+        let file = aside.fd.try_clone();
+        let file = File::from(file.map_err(Error::host("make", host_file))?);
+        let report = self.compress(file, host_file)?;
+        let renamed = rename_new(CWD, &aside.path, CWD, host_file);
+        renamed.map_err(Error::host("make", host_file))?;
+        Ok(ExportReport {
+            runs_by_itself,
+            ..report
+        })
     }
-    let beside = host_file.parent().unwrap_or(Path::new("/"));
-    let aside = Aside::make(notes, beside, AsideKind::File)?;
-    let file = File::from(aside.fd.try_clone().map_err(failed("make"))?);
-    let out = BufWriter::with_capacity(PIECE, file);
-    let name = host_file.to_string_lossy();
-    let (report, file) = if name.ends_with(".gz") || name.ends_with(".tgz") {
-        let mut out = GzEncoder::new(out, flate2::Compression::default());
-        let report = write_archive(trees, root, path, (&mut out, on_damage), watcher)?;
-        (report, out.finish())
-    } else if name.ends_with(".zst") || name.ends_with(".tzst") {
-        let mut out = zstd::stream::write::Encoder::new(out, 0).map_err(failed("write"))?;
-        let report = write_archive(trees, root, path, (&mut out, on_damage), watcher)?;
-        (report, out.finish())
-    } else {
-        let mut out = out;
-        let report = write_archive(trees, root, path, (&mut out, on_damage), watcher)?;
-        (report, Ok(out))
-    };
-    let file = file.and_then(|out| out.into_inner().map_err(io::IntoInnerError::into_error));
-    file.and_then(|file| file.sync_all())
-        .map_err(failed("write"))?;
-    match rename_new(CWD, &aside.path, CWD, host_file) {
-        Ok(()) => Ok(report),
-        Err(errno) => Err(failed("make")(errno.into())),
-    }
-}
 
-/// Writes the archive as it is, without compression.
-pub(crate) fn write_archive(
-    trees: &Trees,
-    root: RootId,
-    path: &VaultPath,
-    (out, on_damage): (&mut dyn Write, OnDamage),
-    watcher: &dyn Watcher,
-) -> Result<ExportReport, TransferError> {
-    let (path, entry) = trees.resolve(root, path)?;
-    let Kind::Directory { tree, files, bytes } = entry.kind else {
-        return Err(avfs_vault::Error::NotADirectory { path }.into());
-    };
-    let mut writing = Writing {
-        trees,
-        builder: Builder::new(out),
-        links: HashMap::new(),
-        tally: Tally::new(watcher, (Some(files), Some(bytes))),
-        report: ExportReport::default(),
-        on_damage,
-    };
-    writing.add(b"./", &entry)?;
-    writing.directory(tree, &VaultPath::root())?;
-    writing.builder.finish().map_err(lost)?;
-    writing.builder.get_mut().flush().map_err(lost)?;
-    Ok(writing.report)
+    /// Writes the archive to `file`, which is to become `host_file`.
+    fn compress(&self, file: File, host_file: &Path) -> Result<ExportReport> {
+        let out = BufWriter::with_capacity(PIECE, file);
+        let name = host_file.to_string_lossy();
+        let (report, out) = if name.ends_with(".gz") || name.ends_with(".tgz") {
+            let mut out = GzEncoder::new(out, flate2::Compression::default());
+            let report = self.write_archive(&mut out)?;
+            (report, out.finish())
+        } else if name.ends_with(".zst") || name.ends_with(".tzst") {
+            let out = zstd::stream::write::Encoder::new(out, 0);
+            let mut out = out.map_err(Error::host("write", host_file))?;
+            let report = self.write_archive(&mut out)?;
+            (report, out.finish())
+        } else {
+            let mut out = out;
+            let report = self.write_archive(&mut out)?;
+            (report, Ok(out))
+        };
+        let file = out.and_then(|out| out.into_inner().map_err(io::IntoInnerError::into_error));
+        let synced = file.and_then(|file| file.sync_all());
+        synced.map_err(Error::host("write", host_file))?;
+        Ok(report)
+    }
+
+    /// Writes the directory as a tar archive without compression.
+    pub fn write_archive(&self, out: &mut dyn Write) -> Result<ExportReport> {
+        let (tree, meta, tally) = self.top()?;
+        let mut writing = Writing {
+            trees: self.trees,
+            builder: Builder::new(out),
+            links: HashMap::new(),
+            tally,
+            report: ExportReport::default(),
+            on_damage: self.on_damage,
+        };
+        let mut top = Entry::directory(0, Time::EPOCH);
+        top.meta = meta;
+        writing.add(b"./", &top)?;
+        writing.directory(tree, &VaultPath::root())?;
+        writing.builder.finish().map_err(lost)?;
+        writing.builder.get_mut().flush().map_err(lost)?;
+        Ok(writing.report)
+    }
 }
 
 struct Writing<'a> {
@@ -111,7 +104,7 @@ struct Writing<'a> {
 
 impl Writing<'_> {
     /// What is in a directory; `path` is counted from the top of the archive.
-    fn directory(&mut self, tree: TreeId, path: &VaultPath) -> Result<(), TransferError> {
+    fn directory(&mut self, tree: TreeId, path: &VaultPath) -> Result<()> {
         let mut ahead = vec![(path.clone(), tree)];
         while let Some((path, tree)) = ahead.pop() {
             let mut below = Vec::new();
@@ -143,7 +136,7 @@ impl Writing<'_> {
 
     /// Why a file has to be left out. What was begun cannot be taken out of an archive again, so this is found out
     /// before.
-    fn problem_of(&self, entry: &Entry) -> Result<Option<String>, TransferError> {
+    fn problem_of(&self, entry: &Entry) -> Result<Option<String>> {
         let Kind::File {
             content,
             size,
@@ -163,7 +156,7 @@ impl Writing<'_> {
         }
     }
 
-    fn add(&mut self, name: &[u8], entry: &Entry) -> Result<(), TransferError> {
+    fn add(&mut self, name: &[u8], entry: &Entry) -> Result<()> {
         let mut link_name: &[u8] = b"";
         let mut size = 0;
         let linked = entry.link().and_then(|link| self.links.get(&link).cloned());
@@ -234,13 +227,7 @@ impl Writing<'_> {
     }
 
     /// Writes a header, what more there is of it, and the data of the file.
-    fn append(
-        &mut self,
-        header: &Header,
-        more: &[u8],
-        content: Content,
-        size: u64,
-    ) -> Result<(), TransferError> {
+    fn append(&mut self, header: &Header, more: &[u8], content: Content, size: u64) -> Result<()> {
         let mut body = Body {
             pieces: self.trees.pieces(content, size),
             piece: Vec::new(),
@@ -313,8 +300,8 @@ fn time_text(secs: i64, nanos: u32) -> String {
     }
 }
 
-fn lost(source: io::Error) -> TransferError {
-    TransferError::Host {
+fn lost(source: io::Error) -> Error {
+    Error::Host {
         action: "write",
         path: "the archive".into(),
         source,
@@ -328,12 +315,12 @@ struct Body<'a> {
     /// How much of the piece has been handed on.
     taken: usize,
     tally: &'a Tally<'a>,
-    failed: Option<TransferError>,
+    failed: Option<Error>,
 }
 
 impl Body<'_> {
     /// Empty at the end.
-    fn next_piece(&mut self) -> Result<(), TransferError> {
+    fn next_piece(&mut self) -> Result<()> {
         (self.piece, self.taken) = (Vec::new(), 0);
         for piece in self.pieces.by_ref() {
             let piece = piece?;

@@ -8,14 +8,14 @@ use rustix::fs::{AtFlags, CWD, FileType, OFlags, RawDir, SeekFrom, Stat};
 use rustix::io::Errno;
 
 use super::open_directory;
-use crate::TransferError;
+use crate::error::{Error, Result};
 
 /// Moves all that is in `from` into `into`: files replace files, directories are merged, and what
 /// only `into` holds stays. A file against a directory refuses the whole before anything moves.
-pub(crate) fn merge(from: &Path, into: &Path) -> Result<(), TransferError> {
+pub(crate) fn merge(from: &Path, into: &Path) -> Result<()> {
     let open = |path: &Path| {
         let opened = open_directory(CWD, path, OFlags::empty());
-        opened.map_err(TransferError::host("open", path))
+        opened.map_err(Error::host("open", path))
     };
     let (source, target) = (open(from)?, open(into)?);
     walk(&source, &target, into, &|_| Ok(()))?;
@@ -31,9 +31,9 @@ struct Step<'a> {
 }
 
 impl Step<'_> {
-    fn take(&self) -> Result<(), TransferError> {
+    fn take(&self) -> Result<()> {
         let moved = rustix::fs::renameat(self.source, self.name, self.target, self.name);
-        moved.map_err(TransferError::host("replace", self.shown))
+        moved.map_err(Error::host("replace", self.shown))
     }
 }
 
@@ -41,12 +41,12 @@ fn walk(
     source: &OwnedFd,
     target: &OwnedFd,
     shown: &Path,
-    take: &dyn Fn(&Step<'_>) -> Result<(), TransferError>,
-) -> Result<(), TransferError> {
+    take: &dyn Fn(&Step<'_>) -> Result<()>,
+) -> Result<()> {
     use std::os::unix::ffi::OsStrExt;
-    for name in names(source).map_err(TransferError::host("list", shown))? {
+    for name in names(source).map_err(Error::host("list", shown))? {
         let shown = &shown.join(std::ffi::OsStr::from_bytes(name.to_bytes()));
-        let new = look(source, &name).map_err(TransferError::host("look at", shown))?;
+        let new = look(source, &name).map_err(Error::host("look at", shown))?;
         let step = Step {
             source,
             target,
@@ -59,19 +59,19 @@ fn walk(
                 take(&step)?;
                 continue;
             }
-            Err(errno) => return Err(TransferError::host("look at", shown)(errno)),
+            Err(errno) => return Err(Error::host("look at", shown)(errno)),
         };
         match (is_directory(&new), is_directory(&old)) {
             (false, false) => take(&step)?,
             (true, true) => {
                 let open = |dir: &OwnedFd| {
                     let opened = open_directory(dir, &name, OFlags::NOFOLLOW);
-                    opened.map_err(TransferError::host("open", shown))
+                    opened.map_err(Error::host("open", shown))
                 };
                 walk(&open(source)?, &open(target)?, shown, take)?;
             }
             _ => {
-                return Err(TransferError::Exists {
+                return Err(Error::Exists {
                     path: shown.to_owned(),
                 });
             }

@@ -3,8 +3,8 @@
 use avfs_vault::{Content, Trees};
 use tar::{EntryType, GnuExtSparseHeader, Header};
 
-use crate::TransferError;
-use crate::import::PIECES_MAX;
+use crate::bounds::PIECES_MAX;
+use crate::error::Result;
 
 /// Offsets and lengths of the data of a file that has holes.
 pub struct Map {
@@ -21,7 +21,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    pub fn of(trees: &Trees, content: Content, size: u64) -> Result<Shape, TransferError> {
+    pub fn of(trees: &Trees, content: Content, size: u64) -> Result<Shape> {
         if trees.next_hole(content, size, 0)? >= size {
             return Ok(Shape::Plain);
         }

@@ -16,28 +16,29 @@ use tar::{Archive, EntryType};
 use super::bodies::Bodies;
 use super::listing::{Listing, Node, NodeKind};
 use super::sparse::{Found, Unsparse};
-use super::{Harvest, Intake, Skipped};
-use crate::TransferError;
+use super::{Importer, Incoming};
+use crate::error::{Error, Result};
+use crate::report::Skipped;
 
 /// Enough to tell what it is.
 const HEAD: u64 = 512;
 
 /// Reads an archive; `name` is what errors call it.
-pub(crate) fn harvest_archive(
-    intake: &Intake<'_>,
+pub(super) fn read_archive(
+    importer: &Importer<'_>,
     source: &mut dyn Read,
     name: &str,
-) -> Result<Harvest, TransferError> {
+) -> Result<Incoming> {
     let mut counted = Counted {
         source,
-        intake,
+        importer,
         cancelled: false,
     };
     let read = read_any(&mut counted);
     match read {
-        _ if counted.cancelled => Err(TransferError::Cancelled),
-        Ok(harvest) => Ok(harvest),
-        Err(Refusal::Archive(reason)) => Err(TransferError::Archive {
+        _ if counted.cancelled => Err(Error::Cancelled),
+        Ok(incoming) => Ok(incoming),
+        Err(Refusal::Archive(reason)) => Err(Error::Archive {
             archive: name.to_owned(),
             reason,
         }),
@@ -45,16 +46,16 @@ pub(crate) fn harvest_archive(
     }
 }
 
-fn read_any(source: &mut Counted<'_>) -> Result<Harvest, Refusal> {
-    let intake = source.intake;
+fn read_any(source: &mut Counted<'_>) -> Result<Incoming, Refusal> {
+    let importer = source.importer;
     let mut head = Vec::new();
     (&mut *source).take(HEAD).read_to_end(&mut head)?;
     let form = Form::of(&head).map_err(|reason| Refusal::Archive(reason.into()))?;
     let whole = head.as_slice().chain(source);
     match form {
-        Form::Plain => read(intake, whole),
-        Form::Gzip => read(intake, MultiGzDecoder::new(whole)),
-        Form::Zstd => read(intake, zstd::stream::read::Decoder::new(whole)?),
+        Form::Plain => read(importer, whole),
+        Form::Gzip => read(importer, MultiGzDecoder::new(whole)),
+        Form::Zstd => read(importer, zstd::stream::read::Decoder::new(whole)?),
     }
 }
 
@@ -101,7 +102,7 @@ fn is_header(block: &[u8]) -> bool {
 enum Refusal {
     /// The archive is at fault.
     Archive(String),
-    Other(TransferError),
+    Other(Error),
 }
 
 impl From<io::Error> for Refusal {
@@ -121,13 +122,13 @@ fn sober(text: &str) -> String {
     plain.take(120).collect()
 }
 
-impl From<TransferError> for Refusal {
-    fn from(error: TransferError) -> Refusal {
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Refusal {
         Refusal::Other(error)
     }
 }
 
-fn read(intake: &Intake<'_>, source: impl Read) -> Result<Harvest, Refusal> {
+fn read(importer: &Importer<'_>, source: impl Read) -> Result<Incoming, Refusal> {
     let ended = Rc::new(Cell::new(false));
     let source = Watched {
         source,
@@ -136,16 +137,16 @@ fn read(intake: &Intake<'_>, source: impl Read) -> Result<Harvest, Refusal> {
     let sparse = Found::default();
     let mut archive = Archive::new(Unsparse::new(source, sparse.clone()));
     let mut reading = Reading {
-        intake,
+        importer,
         sparse,
         listing: Listing::new(Time::now()),
         left_out: BTreeMap::new(),
         skipped: Vec::new(),
     };
-    let contents = Bodies::gather(intake.trees, |bodies| {
+    let contents = Bodies::gather(importer.trees, |bodies| {
         for entry in archive.entries()? {
             reading.take_in(&mut entry?, bodies)?;
-            intake.tally.add(1, 0)?;
+            importer.tally.add(1, 0)?;
         }
         if ended.get() {
             let reason = "it ends without its end mark, and may have been cut short";
@@ -156,17 +157,17 @@ fn read(intake: &Intake<'_>, source: impl Read) -> Result<Harvest, Refusal> {
     // What follows the end mark means nothing, but a damaged stream shows itself only there, and
     // whoever writes into a pipe wants to be heard out.
     io::copy(&mut archive.into_inner(), &mut io::sink())?;
-    let mut harvest = reading.listing.into_harvest(intake, &contents);
+    let mut incoming = reading.listing.into_incoming(importer, &contents);
     let left_out = reading.left_out.into_iter().map(|(path, reason)| Skipped {
         path: path.as_bytes()[1..].to_vec(),
         reason,
     });
-    harvest.skipped = reading.skipped.into_iter().chain(left_out).collect();
-    Ok(harvest)
+    incoming.skipped = reading.skipped.into_iter().chain(left_out).collect();
+    Ok(incoming)
 }
 
 struct Reading<'a> {
-    intake: &'a Intake<'a>,
+    importer: &'a Importer<'a>,
     sparse: Found,
     listing: Listing,
     /// The topmost names that the filter refuses.
@@ -191,7 +192,7 @@ impl Reading<'_> {
         }
         let path = place(&name).map_err(&refuse)?;
         let is_dir = kind.is_dir() || (is_file(kind) && name.ends_with(b"/"));
-        if let Some((top, reason)) = self.intake.sieve.refuses_beneath(&path, is_dir) {
+        if let Some((top, reason)) = self.importer.exclusions.refuses_beneath(&path, is_dir) {
             self.left_out.insert(top, reason);
             return Ok(());
         }
@@ -204,15 +205,15 @@ impl Reading<'_> {
                 nanos: 0,
             },
         };
-        let mut meta = self.intake.plain_meta(mode, mtime);
+        let mut meta = self.importer.plain_meta(mode, mtime);
         meta.xattrs = xattrs;
         let kind = match kind {
             _ if is_dir => NodeKind::Directory,
             kind if is_file(kind) => {
                 let map = self.sparse.take();
                 let size = map.as_ref().map_or(entry.size(), |map| map.size);
-                let at = self.intake.place(&path);
-                let admitted = (self.intake.admits)(&at, size).map_err(TransferError::from);
+                let at = self.importer.place(&path);
+                let admitted = (self.importer.admits)(&at, size).map_err(Error::from);
                 admitted?;
                 NodeKind::File(bodies.take(entry, map).map_err(lost(&refuse))?)
             }
@@ -248,7 +249,7 @@ impl Reading<'_> {
         let shown = String::from_utf8_lossy(&target).into_owned();
         let outside = |_| refuse(format!("it is a hard link to {shown}, outside the archive"));
         let first = place(&target).map_err(outside)?;
-        if let Some((_, reason)) = self.intake.sieve.refuses_beneath(&first, false) {
+        if let Some((_, reason)) = self.importer.exclusions.refuses_beneath(&first, false) {
             let reason = format!("it is a hard link to {shown}, which is {reason}");
             let path = path.as_bytes()[1..].to_vec();
             self.skipped.push(Skipped { path, reason });
@@ -339,14 +340,14 @@ fn parse_time(text: &str) -> Option<Time> {
 /// Tells how much of the archive is read, and ends when it is no longer wanted.
 struct Counted<'a> {
     source: &'a mut dyn Read,
-    intake: &'a Intake<'a>,
+    importer: &'a Importer<'a>,
     cancelled: bool,
 }
 
 impl Read for Counted<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.source.read(buffer)?;
-        if self.intake.tally.add(0, read as u64).is_err() {
+        if self.importer.tally.add(0, read as u64).is_err() {
             self.cancelled = true;
             return Err(io::Error::other("cancelled"));
         }

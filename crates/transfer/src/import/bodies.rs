@@ -9,7 +9,7 @@ use std::{cell::RefCell, mem};
 use avfs_vault::{Content, ContentWriter, Trees};
 
 use super::sparse::SparseMap;
-use crate::TransferError;
+use crate::error::{Error, Result};
 
 /// Longer ones are streamed by the reading thread itself.
 const HANDED_ON: u64 = 1 << 20;
@@ -29,7 +29,7 @@ type Stored = Vec<(usize, Content, u64)>;
 
 impl Bodies<'_> {
     /// Runs `read`, which takes contents in; gives what they became, by number.
-    pub fn gather<E: From<TransferError>>(
+    pub fn gather<E: From<Error>>(
         trees: &Trees,
         read: impl FnOnce(&Bodies<'_>) -> Result<(), E>,
     ) -> Result<Vec<(Content, u64)>, E> {
@@ -74,7 +74,7 @@ impl Bodies<'_> {
         map: Option<SparseMap>,
     ) -> Result<usize, E>
     where
-        E: From<TransferError> + From<std::io::Error>,
+        E: From<Error> + From<std::io::Error>,
     {
         let size = entry.size();
         let cut_short = || std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
@@ -88,7 +88,7 @@ impl Bodies<'_> {
             let stored = self.trees.write_content(entry);
             let (content, read) = stored.map_err(|error| match error {
                 avfs_vault::Error::Read(source) => E::from(source),
-                other => E::from(TransferError::from(other)),
+                other => E::from(Error::from(other)),
             })?;
             if read != size {
                 return Err(cut_short().into());
@@ -104,7 +104,7 @@ impl Bodies<'_> {
         self.stored.borrow_mut().push(None);
         // The receiver outlives this: it belongs to whoever made both.
         let sent = self.queue.send((number, bytes));
-        sent.map_err(|_| TransferError::Cancelled)?;
+        sent.map_err(|_| Error::Cancelled)?;
         Ok(number)
     }
 }
@@ -113,9 +113,9 @@ impl Bodies<'_> {
     /// Takes the data of a sparse file to where it belongs.
     fn take_sparse<E>(&self, entry: &mut dyn Read, map: &SparseMap) -> Result<(Content, u64), E>
     where
-        E: From<TransferError> + From<std::io::Error>,
+        E: From<Error> + From<std::io::Error>,
     {
-        let failed = |error| E::from(TransferError::from(error));
+        let failed = |error| E::from(Error::from(error));
         let mut writer = ContentWriter::new(self.trees);
         let (mut at, mut buffer) = (0, vec![0; PIECE]);
         for (offset, length) in &map.data {
@@ -136,10 +136,7 @@ impl Bodies<'_> {
 
 /// Stores what comes until nothing more does. After a failure it only takes, so that whoever gives
 /// is not kept waiting.
-fn store_all(
-    trees: &Trees,
-    waiting: &Mutex<Receiver<(usize, Vec<u8>)>>,
-) -> Result<Stored, TransferError> {
+fn store_all(trees: &Trees, waiting: &Mutex<Receiver<(usize, Vec<u8>)>>) -> Result<Stored> {
     let mut stored = Ok(Stored::new());
     loop {
         let next = waiting

@@ -13,9 +13,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use avfs_store::ObjectId;
-use avfs_vault::{Content, Time, XattrMap};
+use avfs_vault::{Content, Kind, RootId, Time, Trees, XattrMap};
 use rustix::fs::Stat;
 use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
 
 /// Part of the file's name, so that files of another shape are not even opened.
 const SHAPE: u32 = 1;
@@ -25,7 +27,7 @@ const FILES_KEPT: usize = 64;
 
 /// What says that a file is the same as before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Key {
+pub(super) struct Key {
     device: u64,
     inode: u64,
     size: u64,
@@ -54,7 +56,7 @@ impl Key {
 
 /// What was read of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Known {
+pub(super) struct Known {
     is_chunked: bool,
     object: [u8; 32],
     pub xattrs: XattrMap,
@@ -82,7 +84,7 @@ impl Known {
     }
 }
 
-/// The memory of one import.
+/// What one import takes over unread from earlier ones, and what it read itself.
 pub struct ImportCache {
     begun: Time,
     known: HashMap<Key, Known>,
@@ -117,12 +119,12 @@ impl ImportCache {
         }
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.known.is_empty()
     }
 
     /// What is known of the file, if it is the same as before.
-    pub fn find(&self, stat: &Stat) -> Option<&Known> {
+    pub(super) fn find(&self, stat: &Stat) -> Option<&Known> {
         let key = Key::of(stat);
         let known = self.known.get(&key)?;
         self.reused.fetch_add(1, Ordering::Relaxed);
@@ -133,7 +135,7 @@ impl ImportCache {
     }
 
     /// Remembers what was read of the file whose status was `stat` before and after.
-    pub fn learn(&self, stat: &Stat, content: Content, xattrs: &XattrMap) {
+    pub(super) fn learn(&self, stat: &Stat, content: Content, xattrs: &XattrMap) {
         let key = Key::of(stat);
         if key.is_older_than(self.begun) {
             let known = Known::new(content, xattrs.clone());
@@ -147,8 +149,30 @@ impl ImportCache {
     }
 
     /// Whether `content` was taken over unread.
-    pub fn took_over(&self, content: Content) -> bool {
+    fn took_over(&self, content: Content) -> bool {
         self.next().contents.contains(&content)
+    }
+
+    /// The objects that `after` needs besides those of `before`, and that this import counted on without writing them:
+    /// they may have been collected meanwhile.
+    pub fn relied_on(&self, trees: &Trees, before: RootId, after: RootId) -> Result<Vec<ObjectId>> {
+        let mut objects = Vec::new();
+        if self.reused() == 0 {
+            return Ok(objects);
+        }
+        let mut found = Ok(());
+        trees.diff_each(before, after, &mut |change| {
+            if let Some(Kind::File { content, .. }) = change.after.map(|entry| entry.kind)
+                && self.took_over(content)
+            {
+                found = trees
+                    .content_objects(content)
+                    .map(|of_file| objects.extend(of_file));
+            }
+            found.is_ok()
+        })?;
+        found?;
+        Ok(objects)
     }
 
     /// Keeps what this import learned. It is only a memory: a failure costs time, nothing else.

@@ -12,8 +12,8 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use rustix::fs::{Mode, OFlags, Stat};
 
-use crate::TransferError;
-use crate::aside;
+use crate::aside::{self, Inode};
+use crate::error::{Error, Result};
 
 /// Longer ones are not read: no person wrote them.
 const GITIGNORE_MAX: u64 = 1 << 20;
@@ -37,27 +37,25 @@ pub struct ImportFilter {
 }
 
 /// The filter, ready for use.
-pub struct Sieve {
+pub(super) struct Exclusions {
     exclude: Gitignore,
     gitignores: Gitignores,
     max_depth: Option<usize>,
     /// What exports have made beside their targets and not yet removed.
-    asides: HashSet<(u64, u64)>,
-    /// Whether files with several names are left out.
-    alone: bool,
+    asides: HashSet<Inode>,
 }
 
 /// The rules of one `.gitignore`, and those further up.
-pub struct Rules {
+pub(super) struct Rules {
     own: Gitignore,
     above: Option<Arc<Rules>>,
 }
 
-impl Sieve {
-    pub fn new(filter: &ImportFilter) -> Result<Sieve, TransferError> {
+impl Exclusions {
+    pub fn new(filter: &ImportFilter) -> Result<Exclusions> {
         let mut builder = GitignoreBuilder::new("/");
         for glob in &filter.exclude {
-            let refuse = |reason: String| TransferError::Pattern {
+            let refuse = |reason: String| Error::Pattern {
                 pattern: glob.clone(),
                 reason,
             };
@@ -73,31 +71,21 @@ impl Sieve {
                 .add_line(None, &line)
                 .map_err(|error| refuse(error.to_string()))?;
         }
-        let exclude = builder.build().map_err(|error| TransferError::Pattern {
+        let exclude = builder.build().map_err(|error| Error::Pattern {
             pattern: filter.exclude.join(" "),
             reason: error.to_string(),
         })?;
-        Ok(Sieve {
+        Ok(Exclusions {
             exclude,
             gitignores: filter.gitignores,
             max_depth: filter.max_depth,
             asides: HashSet::new(),
-            alone: false,
         })
     }
 
     /// Leaves these out, too, wherever they are.
-    pub fn without(self, asides: HashSet<(u64, u64)>) -> Sieve {
-        Sieve { asides, ..self }
-    }
-
-    /// Leaves out files that have other names, where they may lead anywhere on the host.
-    pub fn alone(self, alone: bool) -> Sieve {
-        Sieve { alone, ..self }
-    }
-
-    pub fn is_alone(&self) -> bool {
-        self.alone
+    pub fn without(self, asides: HashSet<Inode>) -> Exclusions {
+        Exclusions { asides, ..self }
     }
 
     /// Whether a name may be that of an unfinished export, so that it has to be looked at.
@@ -197,8 +185,8 @@ fn read(dir: &OwnedFd, name: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn sieve(globs: &[&str]) -> Sieve {
-        Sieve::new(&ImportFilter {
+    fn exclusions(globs: &[&str]) -> Exclusions {
+        Exclusions::new(&ImportFilter {
             exclude: globs.iter().map(|glob| (*glob).to_owned()).collect(),
             gitignores: Gitignores::Taken,
             max_depth: None,
@@ -206,15 +194,15 @@ mod tests {
         .unwrap()
     }
 
-    fn left_out(sieve: &Sieve, path: &str, is_dir: bool) -> bool {
-        sieve
+    fn left_out(exclusions: &Exclusions, path: &str, is_dir: bool) -> bool {
+        exclusions
             .refuses(&path.parse().unwrap(), is_dir, None)
             .is_some()
     }
 
     #[test]
     fn globs_are_those_of_gitignore() {
-        let sieve = sieve(&["*.o", "/target", "doc/", "!keep.o", "#x"]);
+        let exclusions = exclusions(&["*.o", "/target", "doc/", "!keep.o", "#x"]);
         for (path, is_dir, expected) in [
             ("/a.o", false, true),
             ("/a/b.o", false, true),
@@ -225,12 +213,12 @@ mod tests {
             ("/a/doc", false, false),
             ("/#x", false, true),
         ] {
-            assert_eq!(left_out(&sieve, path, is_dir), expected, "{path}");
+            assert_eq!(left_out(&exclusions, path, is_dir), expected, "{path}");
         }
         let beneath = "/a/doc/b/c.txt".parse().unwrap();
-        let (top, _) = sieve.refuses_beneath(&beneath, false).unwrap();
+        let (top, _) = exclusions.refuses_beneath(&beneath, false).unwrap();
         assert_eq!(top.to_string(), "/a/doc");
-        assert!(sieve.refuses(&beneath, false, None).is_none());
+        assert!(exclusions.refuses(&beneath, false, None).is_none());
     }
 
     #[test]
@@ -241,7 +229,7 @@ mod tests {
                 ..ImportFilter::default()
             };
             assert!(
-                matches!(Sieve::new(&filter), Err(TransferError::Pattern { .. })),
+                matches!(Exclusions::new(&filter), Err(Error::Pattern { .. })),
                 "{glob:?}"
             );
         }

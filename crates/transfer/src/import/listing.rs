@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use avfs_vault::{Content, Entry, Kind, Meta, Time, VaultPath};
 
-use super::{Found, Harvest, Intake};
+use super::{Found, Importer, Incoming};
 
 /// One name.
 #[derive(Debug, Clone)]
@@ -94,21 +94,21 @@ impl Listing {
     }
 
     /// Everything, with `contents` by number.
-    pub fn into_harvest(self, intake: &Intake<'_>, contents: &[(Content, u64)]) -> Harvest {
+    pub fn into_incoming(self, importer: &Importer<'_>, contents: &[(Content, u64)]) -> Incoming {
         let mut names: HashMap<usize, usize> = HashMap::new();
         for node in self.nodes.values().flatten() {
             if let NodeKind::File(number) = node.kind {
                 *names.entry(number).or_default() += 1;
             }
         }
-        let mut harvest = Harvest::default();
+        let mut incoming = Incoming::default();
         for (path, node) in self.nodes {
             let Node { kind, meta } = node.unwrap_or_else(|| Node {
                 kind: NodeKind::Directory,
-                meta: intake.plain_meta(0o755, self.time),
+                meta: importer.plain_meta(0o755, self.time),
             });
             if path.is_root() {
-                harvest.top = Some(meta);
+                incoming.top = Some(meta);
                 continue;
             }
             let mut inode = None;
@@ -131,10 +131,10 @@ impl Listing {
                     meta,
                 },
             };
-            let path = intake.place(&path);
-            harvest.push(Found { path, entry, inode });
+            let path = importer.place(&path);
+            incoming.push(Found { path, entry, inode });
         }
-        harvest
+        incoming
     }
 }
 

@@ -5,6 +5,7 @@
 //! commands: filters, attributes and signatures are never asked for.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
@@ -13,41 +14,57 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use avfs_vault::{Content, Entry, Kind, Time, VaultPath};
 
-use super::{Found, Harvest, Intake, Skipped};
-use crate::{HostFacts, TransferError};
+use super::{Found, Importer, Incoming};
+use crate::error::{Error, Result};
+use crate::report::Skipped;
 
-/// Reads the tree of `revision` in the repository at `dir`; in a directory of a work tree, that
-/// directory of it. Times are those of the commit.
-pub(crate) fn harvest_revision(
-    intake: &Intake<'_>,
-    host: &HostFacts,
+/// Of the environment, what git is run with.
+#[derive(Debug, Clone, Copy)]
+pub struct GitEnvironment<'a> {
+    /// Where programs are looked for.
+    pub path: &'a OsStr,
+    /// The owner's own configuration says which repositories of others are safe.
+    pub user_home: Option<&'a Path>,
+}
+
+/// Reads the tree of `revision` in the repository at `dir`.
+pub(super) fn read_revision(
+    importer: &Importer<'_>,
+    environment: GitEnvironment<'_>,
     dir: &Path,
     revision: &str,
-) -> Result<Harvest, TransferError> {
+) -> Result<Incoming> {
     let git = Git {
-        host,
+        environment,
         dir,
         revision,
     };
     let commit = git.commit()?;
     let time = git.time_of(&commit)?;
     let listed = git.output(&["ls-tree", "-r", "-t", "-z", &commit])?;
-    let mut harvest = Harvest::default();
+    let mut incoming = Incoming::default();
     let (mut left_out, mut blobs) = (BTreeMap::new(), Vec::new());
     for line in listed
         .split(|byte| *byte == 0)
         .filter(|line| !line.is_empty())
     {
         let item = Item::parse(line).ok_or_else(|| git.failed("it lists what makes no sense"))?;
-        sort_out(intake, item, time, &mut harvest, &mut left_out, &mut blobs);
+        sort_out(
+            importer,
+            item,
+            time,
+            &mut incoming,
+            &mut left_out,
+            &mut blobs,
+        );
     }
-    read_blobs(intake, &git, &blobs, &mut harvest)?;
+    read_blobs(importer, &git, &blobs, &mut incoming)?;
     let left_out = left_out.into_iter().map(|(path, reason)| Skipped {
         path: path.as_bytes()[1..].to_vec(),
         reason,
     });
-    harvest.skipped.extend(left_out);
-    Ok(harvest)
+    incoming.skipped.extend(left_out);
+    Ok(incoming)
 }
 
 /// One line of a listing.
@@ -78,10 +95,10 @@ struct Blob {
 }
 
 fn sort_out(
-    intake: &Intake<'_>,
+    importer: &Importer<'_>,
     item: Item<'_>,
     time: Time,
-    harvest: &mut Harvest,
+    incoming: &mut Incoming,
     left_out: &mut BTreeMap<VaultPath, String>,
     blobs: &mut Vec<Blob>,
 ) {
@@ -92,42 +109,42 @@ fn sort_out(
     };
     let path = match VaultPath::parse(&relative) {
         Ok(path) => path,
-        Err(error) => return harvest.skipped.push(skip(error.to_string())),
+        Err(error) => return incoming.skipped.push(skip(error.to_string())),
     };
     let is_dir = item.mode == b"040000";
     if path.is_root() {
-        harvest.top = Some(intake.plain_meta(0o755, time));
+        incoming.top = Some(importer.plain_meta(0o755, time));
         return;
     }
-    if let Some((top, reason)) = intake.sieve.refuses_beneath(&path, is_dir) {
+    if let Some((top, reason)) = importer.exclusions.refuses_beneath(&path, is_dir) {
         left_out.insert(top, reason);
         return;
     }
-    let at = intake.place(&path);
+    let at = importer.place(&path);
     let found = |entry| Found {
         path: at.clone(),
         entry,
         inode: None,
     };
     let file = |mode| {
-        let meta = intake.plain_meta(mode, time);
+        let meta = importer.plain_meta(mode, time);
         Entry::file(Content::EMPTY, 0, meta)
     };
     let waits_for_content = match item.mode {
         b"040000" => {
             let mut entry = Entry::directory(0o755, time);
-            entry.meta = intake.plain_meta(0o755, time);
-            harvest.push(found(entry));
+            entry.meta = importer.plain_meta(0o755, time);
+            incoming.push(found(entry));
             return;
         }
         b"100755" => file(0o755),
         b"120000" => Entry {
             kind: Kind::Symlink { target: Vec::new() },
-            meta: intake.plain_meta(0o777, time),
+            meta: importer.plain_meta(0o777, time),
         },
         b"160000" => {
             let reason = "it is a submodule; import its repository by itself";
-            return harvest.skipped.push(skip(reason.into()));
+            return incoming.skipped.push(skip(reason.into()));
         }
         _ => file(0o644),
     };
@@ -139,20 +156,20 @@ fn sort_out(
 
 /// Reads all content, with one git for each thread.
 fn read_blobs(
-    intake: &Intake<'_>,
+    importer: &Importer<'_>,
     git: &Git<'_>,
     blobs: &[Blob],
-    harvest: &mut Harvest,
-) -> Result<(), TransferError> {
+    incoming: &mut Incoming,
+) -> Result<()> {
     let next = AtomicUsize::new(0);
     let threads = std::thread::available_parallelism().map_or(2, NonZero::get);
     let threads = threads.clamp(1, 4).min(blobs.len());
-    let work = || -> Result<Vec<Found>, TransferError> {
+    let work = || -> Result<Vec<Found>> {
         let mut reader = git.reader()?;
         let mut read = Vec::new();
         while let Some(blob) = blobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let found = reader.fill(intake, git, blob)?;
-            intake.tally.add(1, found.entry.size())?;
+            let found = reader.fill(importer, git, blob)?;
+            importer.tally.add(1, found.entry.size())?;
             read.push(found);
         }
         Ok(read)
@@ -166,14 +183,14 @@ fn read_blobs(
         workers.into_iter().map(join).collect::<Vec<_>>()
     });
     for part in parts {
-        part?.into_iter().for_each(|found| harvest.push(found));
+        part?.into_iter().for_each(|found| incoming.push(found));
     }
     Ok(())
 }
 
 /// git, asked about one revision of one repository.
 struct Git<'a> {
-    host: &'a HostFacts,
+    environment: GitEnvironment<'a>,
     dir: &'a Path,
     revision: &'a str,
 }
@@ -194,9 +211,8 @@ impl Git<'_> {
             .args(["-c", "protocol.allow=never", "-c", "core.pager=cat"])
             .args(words)
             .env_clear()
-            .env("PATH", &self.host.path)
-            // The owner's own configuration says which repositories of others are safe.
-            .envs(self.host.user_home.iter().map(|home| ("HOME", home)))
+            .env("PATH", self.environment.path)
+            .envs(self.environment.user_home.map(|home| ("HOME", home)))
             .envs([
                 ("GIT_CONFIG_NOSYSTEM", "1"),
                 ("GIT_NO_LAZY_FETCH", "1"),
@@ -209,19 +225,19 @@ impl Git<'_> {
         command
     }
 
-    fn output(&self, words: &[&str]) -> Result<Vec<u8>, TransferError> {
+    fn output(&self, words: &[&str]) -> Result<Vec<u8>> {
         let output = self.command(words).output();
-        let output = output.map_err(|source| TransferError::NoGit { source })?;
+        let output = output.map_err(|source| Error::NoGit { source })?;
         match output.status.success() {
             true => Ok(output.stdout),
             false => Err(self.failed(&String::from_utf8_lossy(&output.stderr))),
         }
     }
 
-    fn failed(&self, reason: &str) -> TransferError {
+    fn failed(&self, reason: &str) -> Error {
         let line = reason.lines().next().unwrap_or_default();
         let line = line.strip_prefix("fatal: ").unwrap_or(line);
-        TransferError::Revision {
+        Error::Revision {
             revision: self.revision.to_owned(),
             repository: PathBuf::from(self.dir),
             reason: line.to_owned(),
@@ -229,7 +245,7 @@ impl Git<'_> {
     }
 
     /// The commit that the revision means.
-    fn commit(&self) -> Result<String, TransferError> {
+    fn commit(&self) -> Result<String> {
         let wanted = format!("{}^{{commit}}", self.revision);
         let words = ["rev-parse", "--verify", "--end-of-options", &wanted];
         let printed = self.output(&words)?;
@@ -240,7 +256,7 @@ impl Git<'_> {
             .ok_or_else(|| self.failed("it names no single commit"))
     }
 
-    fn time_of(&self, commit: &str) -> Result<Time, TransferError> {
+    fn time_of(&self, commit: &str) -> Result<Time> {
         let text = self.output(&["cat-file", "commit", commit])?;
         let text = String::from_utf8_lossy(&text);
         let line = text.lines().find(|line| line.starts_with("committer "));
@@ -252,13 +268,13 @@ impl Git<'_> {
         })
     }
 
-    fn reader(&self) -> Result<Reader, TransferError> {
+    fn reader(&self) -> Result<Reader> {
         let spawned = self
             .command(&["cat-file", "--batch"])
             .stdin(Stdio::piped())
             .stderr(Stdio::null())
             .spawn();
-        let mut child = spawned.map_err(|source| TransferError::NoGit { source })?;
+        let mut child = spawned.map_err(|source| Error::NoGit { source })?;
         let taken = child.stdin.take().zip(child.stdout.take());
         let (asks, answers) = taken.ok_or_else(|| self.failed("it cannot be talked to"))?;
         Ok(Reader {
@@ -277,12 +293,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn fill(
-        &mut self,
-        intake: &Intake<'_>,
-        git: &Git<'_>,
-        blob: &Blob,
-    ) -> Result<Found, TransferError> {
+    fn fill(&mut self, importer: &Importer<'_>, git: &Git<'_>, blob: &Blob) -> Result<Found> {
         let lost = |error: std::io::Error| git.failed(&format!("git stopped: {error}"));
         self.asks
             .write_all(format!("{}\n", blob.object).as_bytes())
@@ -305,7 +316,7 @@ impl Reader {
                 }
             }
             _ => {
-                let (content, read) = intake.trees.write_content(&mut body)?;
+                let (content, read) = importer.trees.write_content(&mut body)?;
                 if read != size {
                     return Err(git.failed(&format!("object {} is cut short", blob.object)));
                 }

@@ -7,10 +7,10 @@ use std::rc::Rc;
 
 use tar::{EntryType, GnuExtSparseHeader, GnuSparseHeader, Header, PaxExtensions};
 
+use crate::bounds::PIECES_MAX;
+
 const BLOCK: usize = 512;
-/// A map is held in memory, so it has an end.
-pub(crate) const PIECES_MAX: usize = 1 << 20;
-/// Extended headers are, too.
+/// An extended header is held in memory.
 const EXTENDED_MAX: u64 = 1 << 20;
 
 /// Where the data of a file belongs.

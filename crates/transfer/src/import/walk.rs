@@ -12,8 +12,9 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat};
 use rustix::io::Errno;
 
 use super::filter::Rules;
-use super::{Found, Harvest, Intake, Skipped};
-use crate::TransferError;
+use super::{Found, HardLinks, Importer, Incoming};
+use crate::error::{Error, Result};
+use crate::report::Skipped;
 
 /// Names handed to a thread at once.
 const BATCH: usize = 256;
@@ -43,7 +44,8 @@ struct Listed {
 
 /// What all threads share.
 pub struct Walk<'a> {
-    intake: &'a Intake<'a>,
+    importer: &'a Importer<'a>,
+    hard_links: HardLinks,
     queue: Mutex<Queue>,
     changed: Condvar,
 }
@@ -53,21 +55,22 @@ struct Queue {
     /// The newest first, so that few directories are open at a time.
     jobs: Vec<Job>,
     busy: usize,
-    failed: Option<TransferError>,
+    failed: Option<Error>,
 }
 
 impl<'a> Walk<'a> {
-    pub fn new(intake: &'a Intake<'a>) -> Walk<'a> {
+    pub fn new(importer: &'a Importer<'a>, hard_links: HardLinks) -> Walk<'a> {
         Walk {
-            intake,
+            importer,
+            hard_links,
             queue: Mutex::default(),
             changed: Condvar::new(),
         }
     }
 
-    pub fn run(&self, top: OwnedFd) -> Result<Harvest, TransferError> {
-        let mut harvest = Harvest::default();
-        let first = self.list(top, self.intake.at.clone(), None, &mut harvest);
+    pub fn run(&self, top: OwnedFd) -> Result<Incoming> {
+        let mut incoming = Incoming::default();
+        let first = self.list(top, self.importer.at.clone(), None, &mut incoming);
         self.queue().jobs = first;
         let threads = std::thread::available_parallelism()
             .map_or(2, NonZero::get)
@@ -77,9 +80,9 @@ impl<'a> Walk<'a> {
             for worker in workers {
                 match worker.join() {
                     Ok(part) => {
-                        harvest.found.extend(part.found);
-                        harvest.skipped.extend(part.skipped);
-                        harvest.bytes = harvest.bytes.saturating_add(part.bytes);
+                        incoming.found.extend(part.found);
+                        incoming.skipped.extend(part.skipped);
+                        incoming.bytes = incoming.bytes.saturating_add(part.bytes);
                     }
                     Err(panic) => std::panic::resume_unwind(panic),
                 }
@@ -87,15 +90,15 @@ impl<'a> Walk<'a> {
         });
         match self.queue().failed.take() {
             Some(error) => Err(error),
-            None => Ok(harvest),
+            None => Ok(incoming),
         }
     }
 
-    fn work(&self) -> Harvest {
-        let mut harvest = Harvest::default();
+    fn work(&self) -> Incoming {
+        let mut incoming = Incoming::default();
         let mut buffer = Vec::new();
         while let Some(job) = self.next_job() {
-            let done = self.do_job(job, &mut harvest, &mut buffer);
+            let done = self.do_job(job, &mut incoming, &mut buffer);
             let mut queue = self.queue();
             queue.busy -= 1;
             match done {
@@ -108,7 +111,7 @@ impl<'a> Walk<'a> {
             drop(queue);
             self.changed.notify_all();
         }
-        harvest
+        incoming
     }
 
     fn next_job(&self) -> Option<Job> {
@@ -125,21 +128,16 @@ impl<'a> Walk<'a> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn do_job(
-        &self,
-        job: Job,
-        harvest: &mut Harvest,
-        buffer: &mut Vec<u8>,
-    ) -> Result<Vec<Job>, TransferError> {
+    fn do_job(&self, job: Job, incoming: &mut Incoming, buffer: &mut Vec<u8>) -> Result<Vec<Job>> {
         match job {
             Job::Directory { above, name, path } => {
                 match self.open_directory(&above.fd, &name, &path) {
                     Ok((dir, found)) => {
-                        harvest.push(found);
-                        Ok(self.list(dir, path, above.rules.clone(), harvest))
+                        incoming.push(found);
+                        Ok(self.list(dir, path, above.rules.clone(), incoming))
                     }
                     Err(errno) => {
-                        harvest.skipped.push(self.skipped(&path, errno));
+                        incoming.skipped.push(self.skipped(&path, errno));
                         Ok(Vec::new())
                     }
                 }
@@ -147,9 +145,9 @@ impl<'a> Walk<'a> {
             Job::Names { dir, names } => {
                 let mut more = Vec::new();
                 for (name, kind) in names {
-                    let before = harvest.bytes;
-                    more.extend(self.take_in(&dir, name, kind, harvest, buffer)?);
-                    self.intake.tally.add(1, harvest.bytes - before)?;
+                    let before = incoming.bytes;
+                    more.extend(self.take_in(&dir, name, kind, incoming, buffer)?);
+                    self.importer.tally.add(1, incoming.bytes - before)?;
                 }
                 Ok(more)
             }
@@ -166,7 +164,7 @@ impl<'a> Walk<'a> {
         let dir = rustix::fs::openat(parent, name, flags, Mode::empty())?;
         let mut entry = Entry::directory(0, Time::EPOCH);
         entry.meta = self
-            .intake
+            .importer
             .meta(&rustix::fs::fstat(&dir)?, user_xattrs(&dir)?);
         Ok((
             dir,
@@ -184,11 +182,11 @@ impl<'a> Walk<'a> {
         fd: OwnedFd,
         path: VaultPath,
         rules: Option<Arc<Rules>>,
-        harvest: &mut Harvest,
+        incoming: &mut Incoming,
     ) -> Vec<Job> {
         let rules = self
-            .intake
-            .sieve
+            .importer
+            .exclusions
             .rules_in(&fd, &self.path_from_top(&path), rules);
         let dir = Arc::new(Listed { fd, path, rules });
         let mut names = Vec::new();
@@ -199,7 +197,7 @@ impl<'a> Walk<'a> {
                 Ok(entry) if matches!(entry.file_name().to_bytes(), b"." | b"..") => {}
                 Ok(entry) => names.push((entry.file_name().to_owned(), entry.file_type())),
                 Err(errno) => {
-                    harvest.skipped.push(self.skipped(&dir.path, errno));
+                    incoming.skipped.push(self.skipped(&dir.path, errno));
                     break;
                 }
             }
@@ -218,22 +216,22 @@ impl<'a> Walk<'a> {
         dir: &Arc<Listed>,
         name: CString,
         kind: FileType,
-        harvest: &mut Harvest,
+        incoming: &mut Incoming,
         buffer: &mut Vec<u8>,
-    ) -> Result<Option<Job>, TransferError> {
+    ) -> Result<Option<Job>> {
         let path = match dir.path.join(name.to_bytes()) {
             Ok(path) => path,
             Err(error) => {
                 let mut skipped = self.skipped(&dir.path, Errno::NAMETOOLONG);
                 skipped.path = [&skipped.path[..], name.to_bytes()].join(&b'/');
                 skipped.reason = error.to_string();
-                harvest.skipped.push(skipped);
+                incoming.skipped.push(skipped);
                 return Ok(None);
             }
         };
         let taken = self.take(dir, &name, kind, &path, buffer);
         match taken {
-            Ok(Taken::Found(found)) => harvest.push(found),
+            Ok(Taken::Found(found)) => incoming.push(found),
             Ok(Taken::Directory) => {
                 return Ok(Some(Job::Directory {
                     above: dir.clone(),
@@ -243,9 +241,9 @@ impl<'a> Walk<'a> {
             }
             Ok(Taken::Refused(reason)) => {
                 let path = self.relative(&path);
-                harvest.skipped.push(Skipped { path, reason });
+                incoming.skipped.push(Skipped { path, reason });
             }
-            Err(Trouble::Host(errno)) => harvest.skipped.push(self.skipped(&path, errno)),
+            Err(Trouble::Host(errno)) => incoming.skipped.push(self.skipped(&path, errno)),
             Err(Trouble::Vault(error)) => return Err(error.into()),
             Err(Trouble::Ended(error)) => return Err(error),
         }
@@ -266,11 +264,11 @@ impl<'a> Walk<'a> {
         };
         let is_dir = kind == FileType::Directory;
         let rules = dir.rules.as_ref();
-        let sieve = &self.intake.sieve;
-        if sieve.suspects(name.to_bytes()) && sieve.is_aside(&self.stat(&dir.fd, name)?) {
+        let exclusions = &self.importer.exclusions;
+        if exclusions.suspects(name.to_bytes()) && exclusions.is_aside(&self.stat(&dir.fd, name)?) {
             return Ok(Taken::Refused("it is of an unfinished export".into()));
         }
-        match sieve.refuses(&self.path_from_top(path), is_dir, rules) {
+        match exclusions.refuses(&self.path_from_top(path), is_dir, rules) {
             Some(reason) => Ok(Taken::Refused(reason)),
             None => self.read(&dir.fd, name, path, kind, buffer),
         }
@@ -300,7 +298,7 @@ impl<'a> Walk<'a> {
             }
             FileType::Unknown => return Ok(Taken::Refused("its kind is not known".into())),
         };
-        let meta = self.intake.meta(&self.stat(dir, name)?, XattrMap::new());
+        let meta = self.importer.meta(&self.stat(dir, name)?, XattrMap::new());
         let entry = Entry { kind, meta };
         Ok(Taken::Found(Found {
             path: path.clone(),
@@ -316,7 +314,9 @@ impl<'a> Walk<'a> {
         path: &VaultPath,
         buffer: &mut Vec<u8>,
     ) -> Result<Taken, Trouble> {
-        if let Some(found) = self.recall(dir, name, path)? {
+        if self.hard_links == HardLinks::Kept
+            && let Some(found) = self.recall(dir, name, path)?
+        {
             return Ok(Taken::Found(found));
         }
         // Without NONBLOCK, a FIFO that has taken the name meanwhile would hold us for ever.
@@ -327,21 +327,21 @@ impl<'a> Walk<'a> {
             let reason = "it changed its kind while it was read";
             return Ok(Taken::Refused(reason.into()));
         }
-        if self.intake.sieve.is_alone() && stat.st_nlink > 1 {
+        if self.hard_links == HardLinks::Refused && stat.st_nlink > 1 {
             return Ok(Taken::Refused("it has other names on the host".into()));
         }
-        let meta = self.intake.meta(&stat, user_xattrs(&fd)?);
+        let meta = self.importer.meta(&stat, user_xattrs(&fd)?);
         // What is appended while we read is not waited for: it might never end.
         let length = u64::try_from(stat.st_size).unwrap_or(0);
-        (self.intake.admits)(path, length)?;
+        (self.importer.admits)(path, length)?;
         let (content, size) = if length <= WHOLE {
             read_whole(&fd, length as usize, buffer)?;
-            self.intake.trees.write_bytes(buffer)?
+            self.importer.trees.write_bytes(buffer)?
         } else {
-            let go_on = &mut |_| self.intake.tally.check().map_err(Trouble::Ended);
-            self.intake.trees.write_file(&File::from(fd), go_on)?
+            let go_on = &mut |_| self.importer.tally.check().map_err(Trouble::Ended);
+            self.importer.trees.write_file(&File::from(fd), go_on)?
         };
-        self.intake.cache.learn(&stat, content, &meta.xattrs);
+        self.importer.cache.learn(&stat, content, &meta.xattrs);
         let entry = Entry::file(content, size, meta);
         Ok(Taken::Found(found_file(path, entry, &stat)))
     }
@@ -353,14 +353,14 @@ impl<'a> Walk<'a> {
         name: &CString,
         path: &VaultPath,
     ) -> Result<Option<Found>, Trouble> {
-        if self.intake.cache.is_empty() {
+        if self.importer.cache.is_empty() {
             return Ok(None);
         }
         let stat = self.stat(dir, name)?;
         let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-        let known = self.intake.cache.find(&stat).filter(|_| is_file);
+        let known = self.importer.cache.find(&stat).filter(|_| is_file);
         Ok(known.map(|known| {
-            let meta = self.intake.meta(&stat, known.xattrs.clone());
+            let meta = self.importer.meta(&stat, known.xattrs.clone());
             let entry = Entry::file(known.content(), stat.st_size as u64, meta);
             found_file(path, entry, &stat)
         }))
@@ -388,7 +388,7 @@ impl<'a> Walk<'a> {
 
     /// `path` counted from the top of what is walked.
     fn path_from_top(&self, path: &VaultPath) -> VaultPath {
-        let relative = path.rebase(self.intake.at, &VaultPath::root());
+        let relative = path.rebase(self.importer.at, &VaultPath::root());
         relative.unwrap_or(VaultPath::root())
     }
 }
@@ -412,8 +412,8 @@ enum Trouble {
     Host(Errno),
     /// The end of the import.
     Vault(avfs_vault::Error),
-    /// The same, and nobody's fault.
-    Ended(TransferError),
+    /// The end of the import because it was cancelled.
+    Ended(Error),
 }
 
 impl From<Errno> for Trouble {

@@ -12,12 +12,10 @@ use avfs_store::Store;
 use avfs_vault::{Kind, Root, RootId, Time, Trees, VaultPath};
 use rustix::fs::{AtFlags, CWD, Mode, Timespec, Timestamps, XattrFlags};
 
-use crate::TransferError;
-use crate::export::{ExportReport, ExportTo, OnDamage, Standing, export_directory};
-use crate::import::{
-    ImportCache, ImportFilter, ImportReport, Intake, Sieve, harvest_directory, plant,
+use crate::{
+    Error, ExportReport, Exporter, Hooks, ImportCache, ImportFilter, ImportReport, ImportTerms,
+    Importer, OnDamage, Result, Standing, Unwatched,
 };
-use crate::progress::{Tally, Unwatched};
 
 const OWNER: (u32, u32) = (1000, 1001);
 
@@ -27,18 +25,18 @@ fn import_directory(
     host_dir: &Path,
     at: &VaultPath,
     owner: (u32, u32),
-) -> Result<ImportReport, TransferError> {
-    let cache = ImportCache::empty();
-    let intake = Intake {
+) -> Result<ImportReport> {
+    let terms = ImportTerms {
         trees,
         at,
         owner,
-        sieve: Sieve::new(&ImportFilter::default())?,
-        cache: &cache,
-        tally: Tally::new(&Unwatched, (None, None)),
+        filter: &ImportFilter::default(),
+        notes: Path::new("/nowhere"),
+        cache: &ImportCache::empty(),
         admits: &|_, _| Ok(()),
     };
-    plant(edit, &intake, harvest_directory(&intake, host_dir)?)
+    let importer = Importer::new(terms, &Unwatched)?;
+    importer.put(edit, importer.read_directory(host_dir)?)
 }
 
 struct Scene {
@@ -74,21 +72,17 @@ impl Scene {
         report
     }
 
-    fn export(&self, path: &str, to: &str) -> Result<ExportReport, TransferError> {
-        let path = path.parse().unwrap();
-        let to = self.dir.path().join(to);
-        export_directory(
-            &self.trees,
-            self.root,
-            &path,
-            ExportTo {
-                host_dir: &to,
-                standing: Standing::Nothing,
-                on_damage: OnDamage::Stop,
-            },
-            &self.dir.path().join("exports"),
-            &Unwatched,
-        )
+    fn export(&self, path: &str, to: &str) -> Result<ExportReport> {
+        let exporter = Exporter {
+            trees: &self.trees,
+            root: self.root,
+            path: &path.parse().unwrap(),
+            hooks: Hooks::Refuse,
+            on_damage: OnDamage::Stop,
+            notes: &self.dir.path().join("exports"),
+            watcher: &Unwatched,
+        };
+        exporter.to_directory(&self.dir.path().join(to), Standing::Nothing)
     }
 
     fn entry(&self, path: &str) -> Option<avfs_vault::Entry> {
@@ -106,6 +100,10 @@ impl Scene {
     fn root(&self) -> Root {
         Root::clone(&self.trees.root(self.root).unwrap())
     }
+}
+
+fn is_not_found(error: &Error) -> bool {
+    matches!(error, Error::Host { source, .. } if source.kind() == std::io::ErrorKind::NotFound)
 }
 
 fn set_mtime(path: &Path, secs: i64, nanos: i64) {
@@ -283,9 +281,7 @@ fn an_import_merges_directories_and_replaces_files() {
     let refused = import_directory(&scene.trees, &mut edit, &scene.host(""), &onto_file, OWNER);
     assert!(matches!(
         refused,
-        Err(TransferError::Vault(
-            avfs_vault::Error::NotADirectory { .. }
-        ))
+        Err(Error::Vault(avfs_vault::Error::NotADirectory { .. }))
     ));
 }
 
@@ -343,25 +339,20 @@ fn an_export_wants_a_directory_and_an_empty_place() {
     scene.write("sub/file", b"x", 0o4755);
     scene.import("/w");
     let full = scene.export("/w", "host");
-    assert!(
-        matches!(full, Err(TransferError::NotEmpty { .. })),
-        "{full:?}"
-    );
+    assert!(matches!(full, Err(Error::NotEmpty { .. })), "{full:?}");
     let file = scene.export("/w/sub/file", "new");
     assert!(matches!(
         file,
-        Err(TransferError::Vault(
-            avfs_vault::Error::NotADirectory { .. }
-        ))
+        Err(Error::Vault(avfs_vault::Error::NotADirectory { .. }))
     ));
     let none = scene.export("/none", "new");
     assert!(matches!(
         none,
-        Err(TransferError::Vault(avfs_vault::Error::PathNotFound { .. }))
+        Err(Error::Vault(avfs_vault::Error::PathNotFound { .. }))
     ));
     assert!(!scene.dir.path().join("new").exists());
     let nowhere = scene.export("/w", "not/there/yet").unwrap_err();
-    assert_eq!(nowhere.kind(), crate::ErrorKind::NotFound);
+    assert!(is_not_found(&nowhere), "{nowhere}");
     std::fs::create_dir(scene.dir.path().join("empty")).unwrap();
     scene.export("/w/sub", "empty").unwrap();
     let out = scene.dir.path().join("empty/file").metadata().unwrap();
@@ -379,6 +370,6 @@ fn what_is_not_there_cannot_be_imported() {
     let at = "/w".parse().unwrap();
     let missing =
         import_directory(&scene.trees, &mut edit, &scene.host("none"), &at, OWNER).unwrap_err();
-    assert_eq!(missing.kind(), crate::ErrorKind::NotFound);
+    assert!(is_not_found(&missing), "{missing}");
     assert_eq!(edit.finish().unwrap(), scene.root);
 }

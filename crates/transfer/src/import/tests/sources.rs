@@ -9,12 +9,10 @@ use avfs_store::Store;
 use avfs_vault::{Kind, RootId, Trees, VaultPath};
 use tar::{Builder, EntryType, Header};
 
-use crate::import::{
-    Gitignores, ImportCache, ImportFilter, ImportReport, Intake, Sieve, harvest_archive,
-    harvest_directory, harvest_revision, plant,
+use crate::{
+    Error, GitEnvironment, Gitignores, ImportCache, ImportFilter, ImportReport, ImportTerms,
+    Importer, Progress, Result, Unwatched, Watcher,
 };
-use crate::progress::{Progress, Tally, Unwatched, Watcher};
-use crate::{ErrorKind, HostFacts, TransferError};
 
 struct Scene {
     dir: tempfile::TempDir,
@@ -42,38 +40,37 @@ impl Scene {
         filter: &ImportFilter,
         cache: &ImportCache,
         watcher: &dyn Watcher,
-    ) -> Result<ImportReport, TransferError> {
+    ) -> Result<ImportReport> {
         let at: VaultPath = "/w".parse().unwrap();
-        let intake = Intake {
+        let terms = ImportTerms {
             trees: &self.trees,
             at: &at,
             owner: (1000, 1000),
-            sieve: Sieve::new(filter)?,
+            filter,
+            notes: Path::new("/nowhere"),
             cache,
-            tally: Tally::new(watcher, (None, None)),
             admits: &|_, _| Ok(()),
         };
-        let harvest = match from {
-            From::Archive(mut bytes) => harvest_archive(&intake, &mut bytes, "it")?,
-            From::Directory(dir) => harvest_directory(&intake, dir)?,
+        let importer = Importer::new(terms, watcher)?;
+        let incoming = match from {
+            From::Archive(mut bytes) => importer.read_archive(&mut bytes, "it")?,
+            From::Directory(dir) => importer.read_directory(dir)?,
             From::Revision(dir, revision) => {
-                let host = HostFacts {
-                    user_home: Some(self.dir.path().to_owned()),
-                    user_policy: None,
-                    path: std::env::var_os("PATH").unwrap(),
-                    git_name: None,
-                    git_email: None,
+                let path = std::env::var_os("PATH").unwrap();
+                let git = GitEnvironment {
+                    path: &path,
+                    user_home: Some(self.dir.path()),
                 };
-                harvest_revision(&intake, &host, dir, revision)?
+                importer.read_revision(git, dir, revision)?
             }
         };
         let mut edit = self.trees.edit(self.root).unwrap();
-        let report = plant(&mut edit, &intake, harvest)?;
+        let report = importer.put(&mut edit, incoming)?;
         self.root = edit.finish().unwrap();
         Ok(report)
     }
 
-    fn archive(&mut self, bytes: &[u8]) -> Result<ImportReport, TransferError> {
+    fn archive(&mut self, bytes: &[u8]) -> Result<ImportReport> {
         let (filter, cache) = (ImportFilter::default(), ImportCache::empty());
         self.import(From::Archive(bytes), &filter, &cache, &Unwatched)
     }
@@ -82,7 +79,7 @@ impl Scene {
     fn refused(&mut self, bytes: &[u8], why: &str) {
         let before = self.root;
         let error = self.archive(bytes).expect_err(why);
-        assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+        assert!(matches!(error, Error::Archive { .. }), "{error}");
         assert!(
             error.to_string().contains(why),
             "{error} does not say {why}"
@@ -285,7 +282,10 @@ fn an_archive_that_is_cut_short_is_refused_wherever_it_is_cut() {
     let end = whole.len() - 1024;
     for length in (0..=end).step_by(64).chain([1, 511, 513, end - 1]) {
         let error = scene.archive(&whole[..length]).expect_err("cut");
-        assert_eq!(error.kind(), ErrorKind::Invalid, "at {length}: {error}");
+        assert!(
+            matches!(error, Error::Archive { .. }),
+            "at {length}: {error}"
+        );
     }
     let mut damaged = whole.clone();
     damaged[0] ^= 1;
@@ -441,18 +441,19 @@ fn nobody_waiting_means_nothing_done() {
     let slow = Slow(&honest()[..]);
     let _ = scene.import(From::Directory(&host), &filter, &cache, &Gone);
     let at: VaultPath = "/w".parse().unwrap();
-    let intake = Intake {
+    let terms = ImportTerms {
         trees: &scene.trees,
         at: &at,
         owner: (0, 0),
-        sieve: Sieve::new(&filter).unwrap(),
+        filter: &filter,
+        notes: Path::new("/nowhere"),
         cache: &cache,
-        tally: Tally::new(&Gone, (None, None)),
         admits: &|_, _| Ok(()),
     };
-    let ended = harvest_archive(&intake, &mut { slow }, "it");
+    let importer = Importer::new(terms, &Gone).unwrap();
+    let ended = importer.read_archive(&mut { slow }, "it");
     let ended = ended.err();
-    assert!(matches!(ended, Some(TransferError::Cancelled)), "{ended:?}");
+    assert!(matches!(ended, Some(Error::Cancelled)), "{ended:?}");
     assert_eq!(scene.trees.root(before).unwrap().files(), 0);
 }
 
@@ -561,7 +562,7 @@ fn a_revision_comes_in_and_nothing_of_the_repository_runs() {
     assert_eq!(inside.text("/w/file"), "two");
     for bad in ["no-such", "--help", "HEAD:a/file", ""] {
         let error = import(&mut inside, &repository, bad).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Invalid, "{bad}: {error}");
+        assert!(matches!(error, Error::Revision { .. }), "{bad}: {error}");
     }
     let error = import(&mut inside, scene.dir.path(), "HEAD").unwrap_err();
     assert!(

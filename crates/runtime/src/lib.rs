@@ -4,40 +4,27 @@
 //! `files/` and `history/` the verbs on files, vaults and versions, `job/` commands that outlive their callers. A folder
 //! uses only those before it in `xtask/src/tidy/folders.rs`. Nothing here knows a wire or a terminal.
 
-mod aside;
-mod autorun;
-mod back;
 pub mod bounds;
 mod command;
 mod common;
 mod error;
-mod export;
 mod files;
 mod gate;
 mod history;
 mod home;
 
-mod import;
 mod job;
 mod live;
 mod memory;
 mod owners;
 mod point;
-mod progress;
 mod read_only;
 mod repair;
-mod replace;
 mod retried;
 mod runtime;
 mod session;
 mod transfer;
 
-// What is still at the top of the crate names them so.
-use files::{locate, write};
-use live::view_writer as through;
-use owners as engine;
-
-pub use autorun::{Hooks, RunsByItself};
 pub use avfs_policy::{
     Action, Categories, Category, Decision, Error as PolicyError, Example, Level, ListedRule,
     Network as PolicyNetwork, Part,
@@ -48,6 +35,11 @@ pub use avfs_sandbox::{
 };
 /// For whoever starts a daemon on a full disk.
 pub use avfs_store::give_up_reserve;
+pub use avfs_transfer::{
+    ApplyAction, ApplyReport, Error as TransferError, ExportReport, Gitignores, Hooks,
+    ImportFilter, ImportReport, OnDamage, Progress, RunsByItself, Skipped, Standing, Unwatched,
+    Watcher,
+};
 pub use avfs_vault::{
     AfterFork, Ancestor, Approval, ApprovalId, ApprovalState, Cause, Change, ChangeKind,
     Checkpoint, CheckpointLabel, CheckpointName, CheckpointOrigin, Content, Damage, DeletedVault,
@@ -57,7 +49,6 @@ pub use avfs_vault::{
     Recovered, RecoveredVault, RootCounts, RootId, Sighting, Time, Vault, VaultId, VaultName,
     VaultPath, VaultUsage, Version,
 };
-pub use back::{Back, BackAction, BackMode, BackReport};
 pub use command::approvals::{
     APPROVAL_LIFETIME, ApprovalDetails, ApprovalInfo, ChangedSince, Proof, Shown,
     SpeculationDetails, safe,
@@ -81,11 +72,11 @@ pub use command::settings::{SaidBy, SettingKey, Settings, VaultLimit, parse_dura
 pub use command::spill::{OutputPart, PART_MAX, SweptOutput};
 pub use common::{Depth, JobId, Stream};
 pub use error::{Error, ErrorKind, Result};
-pub use export::{ExportReport, ExportTo, OnDamage, Standing};
 pub use files::attributes::{Missing, ModeChanged, Stat, Touched};
 pub use files::copy::{NewLink, Placed};
 pub use files::labels::{LabelChange, LabelName, Labelled, Labels, TagCount};
 pub use files::mode::ModeChange;
+pub use files::replace::{Occurrences, Replaced};
 pub use files::search::{
     AgeTest, FindRequest, Found, FoundPath, GrepDetail, GrepFile, GrepFound, GrepLine, GrepMatch,
     GrepRequest, KindTest, LabelTest, SizeTest, WordHit, WordHits,
@@ -105,7 +96,6 @@ pub use history::patch::{DiffLine, LineCounts, LineKind};
 pub use history::vaults::{Family, VaultInfo};
 pub use history::versions::{BroughtBack, VaultVersion};
 pub use home::HomeIdentity;
-pub use import::{Gitignores, ImportFilter, ImportReport, Skipped};
 pub use job::{
     Attending, JobInfo, JobRequest, JobStart, JobState, KEPT_AGE, KEPT_BYTES, KEPT_JOBS, LOG_MAX,
     Lifetime, LogPart, WriteReport,
@@ -120,10 +110,8 @@ pub use live::shape::{Access, Driver};
 pub use live::slot::{Freeze, IfBusy, Stillness};
 pub use memory::{economize, give_back_stack};
 pub use point::DiffPoint;
-pub use progress::{Progress, Unwatched, Watcher};
 pub use repair::{Rebuild, RepairReport, Repaired};
-pub use replace::{Occurrences, Replaced};
 pub use retried::{Retried, noting};
 pub use runtime::{Activity, Config, IfLost, Runtime, Select};
 pub use session::Session;
-pub use transfer::{Import, ImportFrom, Imported, TransferError};
+pub use transfer::{ApplyMode, ApplyRequest, ExportTo, Import, ImportFrom, Imported};

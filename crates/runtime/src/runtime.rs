@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use avfs_vault::{VaultId, VaultName, Vaults};
 use avfs_view::Layers;
 
-use crate::back::put_back_unfinished;
 use crate::command::policy::PolicyFiles;
 use crate::command::spill::Spills;
 use crate::files::search::Indexes;
@@ -162,7 +161,7 @@ impl Runtime {
             runtime.give_up_lost_jobs();
             return Ok(runtime);
         }
-        put_back_unfinished(&runtime.inner.config.home);
+        runtime.finish_interrupted_exports();
         heal(&runtime.inner.config.home);
         let leftovers = runtime.find_leftovers()?;
         runtime.give_up_lost_jobs();

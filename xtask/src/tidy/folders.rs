@@ -25,6 +25,50 @@ const FOLDERS: &[(&str, &[Row])] = &[
         ],
     ),
     (
+        "crates/transfer",
+        &[
+            ("error", &[]),
+            ("bounds", &[]),
+            ("report", &[]),
+            ("progress", &["error"]),
+            ("damage", &["error"]),
+            ("aside", &["error"]),
+            ("host_tree", &["error"]),
+            ("autorun", &["error", "damage"]),
+            (
+                "import",
+                &["error", "bounds", "report", "progress", "aside"],
+            ),
+            (
+                "export",
+                &[
+                    "error",
+                    "bounds",
+                    "report",
+                    "progress",
+                    "damage",
+                    "aside",
+                    "host_tree",
+                    "autorun",
+                ],
+            ),
+            (
+                "apply",
+                &[
+                    "error",
+                    "report",
+                    "progress",
+                    "damage",
+                    "aside",
+                    "host_tree",
+                    "autorun",
+                    "export",
+                ],
+            ),
+            ("directory", &["error", "import", "export"]),
+        ],
+    ),
+    (
         "crates/runtime",
         &[
             ("bounds", &[]),
@@ -73,6 +117,12 @@ const FOLDERS: &[(&str, &[Row])] = &[
                 &[
                     "bounds", "common", "error", "gate", "home", "owners", "point", "retried",
                     "runtime", "session", "live", "files", "history", "command",
+                ],
+            ),
+            (
+                "transfer",
+                &[
+                    "error", "gate", "owners", "runtime", "session", "live", "history",
                 ],
             ),
         ],

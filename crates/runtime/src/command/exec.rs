@@ -1,4 +1,4 @@
-//! The story of a mediated command, from request to report.
+//! The walk of a mediated command, from request to report.
 //!
 //! Each step takes the one before by value, so a command that was not decided on cannot run, and one
 //! that ran cannot go unreported. What a step holds is undone by its `Drop`.
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use avfs_policy::{Action, Decision, Request};
-use avfs_sandbox::{Command, WindowSize};
+use avfs_sandbox::{Command, Isolation, WindowSize};
 use avfs_vault::{Checkpoint, CheckpointOrigin, ExecId, RootId, VaultPath};
 
 use crate::Result;
@@ -20,6 +20,7 @@ use crate::command::options::{Approving, Branch, CheckpointMode, ExecOptions, St
 use crate::command::report::{ApprovalReport, ExecReport, ExecStatus, Timings, Uncommitted};
 use crate::command::run::{Assignment, OutputSink, Ran, run};
 use crate::gate::Verb;
+use crate::history::changes::left_out;
 use crate::live::admission::unwatched;
 use crate::live::reserve::Reserve;
 use crate::live::shape::Access;
@@ -63,7 +64,7 @@ impl Session {
         }
     }
 
-    /// The story up to where the command may begin; a job's begins with it, too.
+    /// The walk up to where the command may begin; a job's begins with it, too.
     pub(crate) fn permit(&self, request: ExecRequest, sink: &dyn OutputSink) -> Result<Permit> {
         let resolved = self.resolve(request)?; // which vault, where in it, on what terms
         Ok(match resolved.decide()? {
@@ -194,6 +195,19 @@ struct Ended {
     duration: Duration,
 }
 
+/// A command whose work is in its vault, or kept beside it.
+struct Committed {
+    branched: Branched,
+    checkpoint: Option<Checkpoint>,
+    ran: Ran,
+    duration: Duration,
+    isolation: Isolation,
+    outcome: SessionOutcome,
+    uncommitted: Option<Uncommitted>,
+    /// When the commit began.
+    since: Instant,
+}
+
 impl Resolved {
     fn decide(self) -> Result<Verdict> {
         let started = Instant::now();
@@ -240,19 +254,20 @@ impl Refused {
 }
 
 impl Permitted {
-    /// The story from here to its end.
+    /// The walk from here to its end.
     pub fn carry_out(self, sink: &dyn OutputSink) -> Result<ExecReport> {
-        let (report, retried) = noting(|| self.tell(sink));
+        let (report, retried) = noting(|| self.walk(sink));
         let report = report?;
         Ok(ExecReport { retried, ..report })
     }
 
-    fn tell(self, sink: &dyn OutputSink) -> Result<ExecReport> {
+    fn walk(self, sink: &dyn OutputSink) -> Result<ExecReport> {
         let branched = self.branch()?; // a fork of its own, if the caller wants one
         let viewed = branched.view()?; // the vault as a directory, in a sandbox, at root R0
         let checkpointed = viewed.checkpoint()?; // the way back to R0, if somebody asks for one
-        let ran = checkpointed.run(sink)?; // the hostile part
-        ran.finish(sink) // base + layer = R1: published, recorded, compared with R0
+        let ended = checkpointed.run(sink)?; // the hostile part
+        let committed = ended.commit(sink)?; // base + layer = R1: published and recorded
+        committed.report() // R0 and R1 compared
     }
 
     fn branch(mut self) -> Result<Branched> {
@@ -359,25 +374,19 @@ impl Checkpointed {
 }
 
 impl Ended {
-    fn finish(self, sink: &dyn OutputSink) -> Result<ExecReport> {
-        let started = Instant::now();
+    fn commit(self, sink: &dyn OutputSink) -> Result<Committed> {
+        let since = Instant::now();
         let Ended {
             checkpointed: Checkpointed { viewed, checkpoint },
             ran,
             duration,
         } = self;
         let Viewed { branched, session } = viewed;
-        let Branched { permitted, fork } = branched;
-        let Permitted {
-            call,
-            decision,
-            mut timings,
-            admission,
-        } = permitted;
+        let Permitted { call, decision, .. } = &branched.permitted;
         let isolation = session.inside.sandbox.isolation().clone();
         let before = session.before;
         let stop = unwatched(|| sink.cancelled().is_some());
-        let (outcome, uncommitted) = match session.leave(call.version(&decision, &ran), &stop) {
+        let (outcome, uncommitted) = match session.leave(call.version(decision, &ran), &stop) {
             Ok(outcome) => {
                 let aside = outcome.aside.clone().map(Uncommitted::aside);
                 (outcome, aside)
@@ -385,37 +394,54 @@ impl Ended {
             // It ran, and what it wrote is still there: that is to be told, not thrown.
             Err(error) => {
                 // On a full disk not even this can be recorded; the report says it too.
-                let _ = call.record_uncommitted(&decision, &ran, &error);
-                (
-                    SessionOutcome::nothing(before),
-                    Some(Uncommitted::because(&error)),
-                )
+                let _ = call.record_uncommitted(decision, &ran, &error);
+                let kept = Uncommitted::because(&error);
+                (SessionOutcome::nothing(before), Some(kept))
             }
         };
+        Ok(Committed {
+            branched,
+            checkpoint,
+            ran,
+            duration,
+            isolation,
+            outcome,
+            uncommitted,
+            since,
+        })
+    }
+}
+
+impl Committed {
+    fn report(self) -> Result<ExecReport> {
+        let (outcome, ran) = (self.outcome, self.ran);
+        let Branched { permitted, fork } = self.branched;
+        let Permitted {
+            call,
+            decision,
+            mut timings,
+            admission,
+        } = permitted;
         let Changes { outside, in_home } = call.changes(&outcome)?;
-        let changed = outcome.before != outcome.after || uncommitted.is_some();
-        let checkpoint = call.keep_checkpoint(checkpoint, changed)?;
+        let changed = outcome.before != outcome.after || self.uncommitted.is_some();
+        let checkpoint = call.keep_checkpoint(self.checkpoint, changed)?;
         let fork = fork
             .map(|fork| fork.end(call.keeps_fork(&ran)))
             .transpose()?;
-        timings.commit_us = micros(started);
+        timings.commit_us = micros(self.since);
         let (patch, patch_truncated) = call.patch(&outside.listed)?;
         Ok(ExecReport {
             checkpoint: checkpoint.map(|checkpoint| checkpoint.name),
-            duration,
+            duration: self.duration,
             patch,
             patch_truncated,
             changes: outside,
             home_changes: in_home.total,
             home_change_list: call.request.options.detail.home.then_some(in_home.listed),
             version: outcome.version,
-            uncommitted,
-            skipped: outcome
-                .skipped
-                .into_iter()
-                .map(crate::Skipped::from)
-                .collect(),
-            isolation: Some(isolation),
+            uncommitted: self.uncommitted,
+            skipped: left_out(outcome.skipped),
+            isolation: Some(self.isolation),
             usage: ran.usage,
             limits: ran.limits,
             default_limits: ran.default_limits,

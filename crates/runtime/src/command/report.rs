@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use avfs_policy::Decision;
 use avfs_sandbox::{Enforced, Isolation, Limit, Network, Usage};
+use avfs_transfer::Skipped;
 use avfs_vault::{ApprovalId, Change, ChangeKind, CheckpointName, ExecId, VaultName, VaultPath};
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,7 @@ use crate::command::options::{Limits, Profile};
 use crate::history::changes::ChangeList;
 use crate::live::shape::Driver;
 use crate::retried::Retried;
-use crate::{Error, ErrorKind, Skipped};
+use crate::{Error, ErrorKind};
 
 /// Everything that is known about one exec once it is over.
 #[derive(Debug)]

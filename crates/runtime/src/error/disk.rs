@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use avfs_store::{Error as Store, Shortage};
+use avfs_transfer::Error as TransferError;
 use avfs_view::Error as View;
 
 use super::{Error, ErrorKind, io_kind};
-use crate::TransferError;
 
 pub(crate) const NO_ROOM: &str = "`avfs rm`, `avfs gc`, `avfs checkpoint restore --force` and `avfs vault delete --force` work \
      without room; `avfs stats` tells what takes it";
@@ -16,8 +16,7 @@ impl Error {
         use avfs_vault::Error as Vault;
         match self {
             Error::Uncommitted { source, .. } => source.shortage(),
-            Error::Transfer(TransferError::Vault(Vault::Store(Store::NoRoom(shortage))))
-            | Error::Vault(Vault::Store(Store::NoRoom(shortage)))
+            Error::Vault(Vault::Store(Store::NoRoom(shortage)))
             | Error::Store(Store::NoRoom(shortage))
             | Error::View(View::Vault(Vault::Store(Store::NoRoom(shortage)))) => Some(shortage),
             _ => None,
@@ -46,7 +45,6 @@ impl Error {
             Error::Store(error) => error.is_full(),
             Error::View(View::Layer { source, .. } | View::Scan { source, .. })
             | Error::Io { source, .. } => is_full(source),
-            Error::Transfer(TransferError::Vault(error)) => error.is_full(),
             Error::Uncommitted { source, .. } => source.is_full(),
             _ => false,
         }

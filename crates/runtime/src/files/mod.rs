@@ -5,6 +5,7 @@ pub(crate) mod copy;
 pub(crate) mod labels;
 pub(crate) mod locate;
 pub(crate) mod mode;
+pub(crate) mod replace;
 mod scratch;
 pub(crate) mod search;
 pub(crate) mod tree;

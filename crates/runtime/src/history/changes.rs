@@ -1,5 +1,6 @@
 //! What differs between two roots, as a report tells it: the first paths, and how many there are in all.
 
+use avfs_transfer::Skipped;
 use avfs_vault::{Change, ChangeKind, RootId, Trees, pair_renames};
 
 use crate::Result;
@@ -48,4 +49,13 @@ impl ChangeList {
     pub fn is_truncated(&self) -> bool {
         self.room.is_exceeded()
     }
+}
+
+/// What a commit left out, as a report tells it.
+pub(crate) fn left_out(skipped: Vec<avfs_view::Skipped>) -> Vec<Skipped> {
+    let told = skipped.into_iter().map(|skipped| Skipped {
+        path: skipped.path,
+        reason: skipped.reason.to_owned(),
+    });
+    told.collect()
 }

@@ -1,14 +1,15 @@
 //! Commit on demand: what commands and programs have written by now becomes a version.
 
+use avfs_transfer::Skipped;
 use avfs_vault::VaultName;
 use serde_json::json;
 
+use crate::Result;
 use crate::gate::Verb;
-use crate::history::changes::ChangeList;
+use crate::history::changes::{ChangeList, left_out};
 use crate::live::layer_commit::commit_version;
 use crate::runtime::Select;
 use crate::session::Session;
-use crate::{Result, Skipped};
 
 /// What a commit took in.
 #[derive(Debug, Clone)]
@@ -29,12 +30,11 @@ impl Session {
         let (before, committed) = self.slot(vault.id).commit_now(self, asked)?;
         let trees = self.inner.vaults.trees();
         let changes = ChangeList::between(trees, before, committed.after)?;
-        let skipped = committed.skipped.into_iter().map(Skipped::from).collect();
         Ok(CommitReport {
             vault: vault.name,
             version: committed.version,
             changes,
-            skipped,
+            skipped: left_out(committed.skipped),
         })
     }
 }

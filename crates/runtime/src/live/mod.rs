@@ -18,5 +18,3 @@ pub(crate) mod view;
 mod view_backend;
 mod view_base;
 pub(crate) mod view_writer;
-
-pub(crate) use slot::HeadChange;

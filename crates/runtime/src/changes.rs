@@ -2,8 +2,8 @@
 
 use avfs_vault::{Change, ChangeKind, RootId, Trees, pair_renames};
 
-use crate::Result;
 use crate::bounds::ListRoom;
+use crate::{Result, Skipped};
 
 /// Paths that differ, times alone excepted.
 #[derive(Debug, Clone, Default)]
@@ -48,4 +48,13 @@ impl ChangeList {
     pub fn is_truncated(&self) -> bool {
         self.room.is_exceeded()
     }
+}
+
+/// What a commit left out, as a report tells it.
+pub(crate) fn left_out(skipped: Vec<avfs_view::Skipped>) -> Vec<Skipped> {
+    let told = skipped.into_iter().map(|skipped| Skipped {
+        path: skipped.path,
+        reason: skipped.reason.to_owned(),
+    });
+    told.collect()
 }

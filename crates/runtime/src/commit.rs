@@ -3,7 +3,7 @@
 use avfs_vault::{Cause, NewVersion, Principal, VaultName};
 use serde_json::json;
 
-use crate::changes::ChangeList;
+use crate::changes::{ChangeList, left_out};
 use crate::gate::Verb;
 use crate::runtime::Select;
 use crate::session::Session;
@@ -28,12 +28,11 @@ impl Session {
         let (before, committed) = self.slot(vault.id).commit_now(self, asked)?;
         let trees = self.inner.vaults.trees();
         let changes = ChangeList::between(trees, before, committed.after)?;
-        let skipped = committed.skipped.into_iter().map(Skipped::from).collect();
         Ok(CommitReport {
             vault: vault.name,
             version: committed.version,
             changes,
-            skipped,
+            skipped: left_out(committed.skipped),
         })
     }
 }

@@ -6,7 +6,7 @@ use avfs_store::rusqlite::ErrorCode;
 use avfs_vault::{ExecId, Principal, RootId, VaultPath};
 
 use crate::approvals::unfit_kind;
-use crate::hints::{MOVED_ON, sandbox_hint, store_hint, vault_hint};
+use crate::hints::{MOVED_ON, sandbox_hint, store_hint, transfer_hint, vault_hint};
 use crate::jobs::{JobId, named};
 use crate::room::NO_ROOM;
 use crate::run::Stream;
@@ -80,7 +80,7 @@ pub enum Error {
     #[error(transparent)]
     Sandbox(#[from] avfs_sandbox::Error),
     #[error(transparent)]
-    Transfer(#[from] crate::TransferError),
+    Transfer(avfs_transfer::Error),
     #[error("what was last written in vault {vault} is kept but not committed: {source}")]
     Uncommitted { vault: String, source: Box<Error> },
     #[error("no vault is selected")]
@@ -201,6 +201,16 @@ pub enum Error {
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+impl From<avfs_transfer::Error> for Error {
+    /// What the vault refused is the vault's error, whoever asked it.
+    fn from(error: avfs_transfer::Error) -> Error {
+        match error {
+            avfs_transfer::Error::Vault(error) => Error::Vault(error),
+            error => Error::Transfer(error),
+        }
+    }
+}
+
 impl Error {
     pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Error {
         let what = what.into();
@@ -218,7 +228,7 @@ impl Error {
             Error::View(_) => ErrorKind::Unavailable,
             Error::Sandbox(avfs_sandbox::Error::Invalid { .. }) => ErrorKind::Invalid,
             Error::Sandbox(_) => ErrorKind::Unavailable,
-            Error::Transfer(error) => error.kind(),
+            Error::Transfer(error) => transfer_kind(error),
             Error::Uncommitted { source, .. } => source.kind(),
             Error::NoCurrentVault => ErrorKind::NotFound,
             Error::LentPath { .. } | Error::SandboxPath { .. } => ErrorKind::Denied,
@@ -327,7 +337,7 @@ impl Error {
                     .into()
             }
             Error::Sandbox(error) => return sandbox_hint(error),
-            Error::Transfer(error) => return error.hint(),
+            Error::Transfer(error) => return transfer_hint(error),
             _ => {
                 let of_job = self.job_hint().or_else(|| self.place_hint());
                 let other = of_job.or_else(|| self.approval_hint());
@@ -400,6 +410,24 @@ pub(crate) fn vault_kind(error: &avfs_vault::Error) -> ErrorKind {
         | Vault::InvalidQuery { .. }
         | Vault::TooMuchAtOnce { .. }
         | Vault::InvalidText { .. } => ErrorKind::Invalid,
+    }
+}
+
+fn transfer_kind(error: &avfs_transfer::Error) -> ErrorKind {
+    use avfs_transfer::Error as Transfer;
+    match error {
+        Transfer::Host { source, .. } => io_kind(source),
+        Transfer::NotEmpty { .. } | Transfer::Exists { .. } => ErrorKind::AlreadyExists,
+        Transfer::NeverImported { .. } | Transfer::NoDirectory => ErrorKind::NotFound,
+        Transfer::NotBeneath { .. } => ErrorKind::Denied,
+        Transfer::HostChanged { .. } => ErrorKind::Conflict,
+        Transfer::RunsByItself { .. } => ErrorKind::Denied,
+        Transfer::Archive { .. }
+        | Transfer::Revision { .. }
+        | Transfer::Pattern { .. }
+        | Transfer::NotASource { .. } => ErrorKind::Invalid,
+        Transfer::NoGit { .. } | Transfer::Cancelled => ErrorKind::Unavailable,
+        Transfer::Vault(error) => vault_kind(error),
     }
 }
 

@@ -16,6 +16,7 @@ use crate::approvals::{Answer, Asking, Grant};
 use crate::bounds::{check_command, check_output_limit};
 use crate::branch::Fork;
 use crate::call::{Call, Changes, ExecCommand};
+use crate::changes::left_out;
 use crate::control::{Control, check_size};
 use crate::entered::{Entered, Left};
 use crate::gate::Verb;
@@ -407,7 +408,7 @@ impl Finished {
             home_change_list: call.request.options.detail.home.then_some(in_home.listed),
             version: left.version,
             uncommitted,
-            skipped: left.skipped.into_iter().map(crate::Skipped::from).collect(),
+            skipped: left_out(left.skipped),
             isolation: Some(isolation),
             usage: ran.usage,
             limits: ran.limits,

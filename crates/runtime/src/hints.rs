@@ -72,3 +72,37 @@ pub(crate) fn store_hint(error: &avfs_store::Error) -> Option<String> {
         _ => return None,
     })
 }
+
+pub(crate) fn transfer_hint(error: &avfs_transfer::Error) -> Option<String> {
+    use avfs_transfer::Error as Transfer;
+    Some(match error {
+        Transfer::NotEmpty { .. } => {
+            "name a directory that is new or empty, or bring back only what changed with \
+             `avfs export --changed-only DIR`"
+                .into()
+        }
+        Transfer::NeverImported { path } => {
+            format!(
+                "run `avfs export PATH {}` with a new directory",
+                path.display()
+            )
+        }
+        Transfer::HostChanged { .. } => {
+            "look at them; `avfs export PATH DIR` writes the vault's state to a new directory"
+                .into()
+        }
+        Transfer::RunsByItself { .. } => {
+            "look at them in the vault; --allow-hooks writes them, too".into()
+        }
+        Transfer::NotASource { .. } => {
+            "`avfs write PATH --from-file FILE` takes in a single file".into()
+        }
+        Transfer::NoDirectory => "the owner can set one: `avfs transfer set DIR`".into(),
+        Transfer::NotBeneath { .. } => {
+            "name something in it: no link, no `..`, no file with other names; to export, a single new name".into()
+        }
+        Transfer::NoGit { .. } => "install git, or import the work tree itself".into(),
+        Transfer::Pattern { .. } => "patterns are those of .gitignore files".into(),
+        _ => return None,
+    })
+}

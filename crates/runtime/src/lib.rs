@@ -5,10 +5,7 @@
 
 mod admission;
 mod approvals;
-mod aside;
 mod attributes;
-mod autorun;
-mod back;
 pub mod bounds;
 mod branch;
 mod call;
@@ -26,7 +23,6 @@ mod engine;
 mod entered;
 mod error;
 mod exec;
-mod export;
 mod files;
 mod gate;
 mod gauge;
@@ -34,7 +30,6 @@ mod ground;
 mod hints;
 mod home;
 mod host;
-mod import;
 mod jobs;
 mod labels;
 mod layers_place;
@@ -47,7 +42,6 @@ mod opened;
 mod options;
 mod patch;
 mod policy;
-mod progress;
 mod read_only;
 mod recover;
 mod repair;
@@ -77,7 +71,6 @@ pub use approvals::{
     SpeculationDetails, safe,
 };
 pub use attributes::{Missing, ModeChanged, Stat, Touched};
-pub use autorun::{Hooks, RunsByItself};
 pub use avfs_policy::{
     Action, Categories, Category, Decision, Error as PolicyError, Example, Level, ListedRule,
     Network as PolicyNetwork, Part,
@@ -88,6 +81,11 @@ pub use avfs_sandbox::{
 };
 /// For whoever starts a daemon on a full disk.
 pub use avfs_store::give_up_reserve;
+pub use avfs_transfer::{
+    ApplyAction, ApplyReport, Error as TransferError, ExportReport, Gitignores, Hooks,
+    ImportFilter, ImportReport, OnDamage, Progress, RunsByItself, Skipped, Standing, Unwatched,
+    Watcher,
+};
 pub use avfs_vault::{
     AfterFork, Ancestor, Approval, ApprovalId, ApprovalState, Cause, Change, ChangeKind,
     Checkpoint, CheckpointLabel, CheckpointName, CheckpointOrigin, Content, Damage, DeletedVault,
@@ -97,7 +95,6 @@ pub use avfs_vault::{
     Recovered, RecoveredVault, RootCounts, RootId, Sighting, Time, Vault, VaultId, VaultName,
     VaultPath, VaultUsage, Version,
 };
-pub use back::{Back, BackAction, BackMode, BackReport};
 pub use call::ExecCommand;
 pub use capture::HeldOutput;
 pub use care::{GRACE, MaintainOptions, MaintainReport, PruneReport, PruneScope, QuotaState, Run};
@@ -111,12 +108,10 @@ pub use diff::{Diff, DiffDetail, DiffPoint, DiffRequest, DiffScope, FileDiff};
 pub use entered::{Freeze, Running, Stillness};
 pub use error::{Error, ErrorKind, Result};
 pub use exec::ExecRequest;
-pub use export::{ExportReport, ExportTo, OnDamage, Standing};
 pub use files::{Depth, ListRequest, Listed, Listing, Parents, WriteMode};
 pub use gate::{Verb, may};
 pub use home::HomeIdentity;
 pub use host::HostFacts;
-pub use import::{Gitignores, ImportFilter, ImportReport, Skipped};
 pub use jobs::{
     Attending, JobId, JobInfo, JobRequest, JobStart, JobState, KEPT_AGE, KEPT_BYTES, KEPT_JOBS,
     LOG_MAX, Lifetime, LogPart, WriteReport,
@@ -134,7 +129,6 @@ pub use options::{
 };
 pub use patch::{DiffLine, LineCounts, LineKind};
 pub use policy::{PolicyListing, PolicyQuestion, PolicySource};
-pub use progress::{Progress, Unwatched, Watcher};
 pub use recover::Stranded;
 pub use repair::{Rebuild, RepairReport, Repaired};
 pub use replace::{Occurrences, Replaced};
@@ -152,7 +146,7 @@ pub use search::{
 pub use session::Session;
 pub use settings::{SaidBy, SettingKey, Settings, VaultLimit, parse_duration, parse_size};
 pub use spill::{OutputPart, PART_MAX, SweptOutput};
-pub use transfer::{Import, ImportFrom, Imported, TransferError};
+pub use transfer::{ApplyMode, ApplyRequest, ExportTo, Import, ImportFrom, Imported};
 pub use tree::{TreeListed, TreeNode};
 pub use vaults::{Family, VaultInfo};
 pub use versions::{BroughtBack, VaultVersion};

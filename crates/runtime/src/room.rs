@@ -104,8 +104,7 @@ impl Error {
         use avfs_vault::Error as Vault;
         match self {
             Error::Uncommitted { source, .. } => source.shortage(),
-            Error::Transfer(TransferError::Vault(Vault::Store(Store::NoRoom(shortage))))
-            | Error::Vault(Vault::Store(Store::NoRoom(shortage)))
+            Error::Vault(Vault::Store(Store::NoRoom(shortage)))
             | Error::Store(Store::NoRoom(shortage))
             | Error::View(View::Vault(Vault::Store(Store::NoRoom(shortage)))) => Some(shortage),
             _ => None,
@@ -134,7 +133,6 @@ impl Error {
             Error::Store(error) => error.is_full(),
             Error::View(View::Layer { source, .. } | View::Scan { source, .. })
             | Error::Io { source, .. } => is_full(source),
-            Error::Transfer(TransferError::Vault(error)) => error.is_full(),
             Error::Uncommitted { source, .. } => source.is_full(),
             _ => false,
         }

@@ -12,7 +12,6 @@ use avfs_vault::{VaultId, VaultName, Vaults};
 use avfs_view::Layers;
 
 use crate::admission::LAST_COMMITS;
-use crate::back::put_back_unfinished;
 use crate::engine::{Engine, Unremoved, is_of_lost_helper, layer_owner};
 use crate::host::{Host, HostFacts};
 use crate::jobs::Jobs;
@@ -161,7 +160,7 @@ impl Runtime {
             runtime.give_up_lost_jobs();
             return Ok(runtime);
         }
-        put_back_unfinished(&runtime.inner.config.home);
+        runtime.finish_interrupted_exports();
         heal(&runtime.inner.config.home);
         let leftovers = runtime.find_leftovers()?;
         runtime.give_up_lost_jobs();

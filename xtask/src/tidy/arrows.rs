@@ -3,10 +3,11 @@
 use std::path::Path;
 
 /// Every crate with the crates of ours that its product code may depend on.
-const ARROWS: [(&str, &[&str]); 12] = [
+const ARROWS: [(&str, &[&str]); 13] = [
     ("crates/store", &[]),
     ("crates/vault", &["avfs-store"]),
     ("crates/policy", &[]),
+    ("crates/transfer", &["avfs-store", "avfs-vault"]),
     ("crates/fuse", &[]),
     ("crates/view", &["avfs-fuse", "avfs-vault"]),
     ("crates/sandbox", &[]),
@@ -16,6 +17,7 @@ const ARROWS: [(&str, &[&str]); 12] = [
             "avfs-policy",
             "avfs-sandbox",
             "avfs-store",
+            "avfs-transfer",
             "avfs-vault",
             "avfs-view",
         ],

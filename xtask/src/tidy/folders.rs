@@ -14,15 +14,61 @@ type Row = (&'static str, &'static [&'static str]);
 
 /// The crates whose folders are held apart. A module may only use modules that have their row above its own, so no
 /// cycle can be written down. A crate without an entry is not checked.
-const FOLDERS: &[(&str, &[Row])] = &[(
-    "crates/policy",
-    &[
-        ("shell", &[]),
-        ("programs", &["shell"]),
-        ("judge", &["shell", "programs"]),
-        ("rules", &["shell", "programs", "judge"]),
-    ],
-)];
+const FOLDERS: &[(&str, &[Row])] = &[
+    (
+        "crates/policy",
+        &[
+            ("shell", &[]),
+            ("programs", &["shell"]),
+            ("judge", &["shell", "programs"]),
+            ("rules", &["shell", "programs", "judge"]),
+        ],
+    ),
+    (
+        "crates/transfer",
+        &[
+            ("error", &[]),
+            ("bounds", &[]),
+            ("report", &[]),
+            ("progress", &["error"]),
+            ("damage", &["error"]),
+            ("aside", &["error"]),
+            ("host_tree", &["error"]),
+            ("autorun", &["error", "damage"]),
+            (
+                "import",
+                &["error", "bounds", "report", "progress", "aside"],
+            ),
+            (
+                "export",
+                &[
+                    "error",
+                    "bounds",
+                    "report",
+                    "progress",
+                    "damage",
+                    "aside",
+                    "host_tree",
+                    "autorun",
+                ],
+            ),
+            (
+                "apply",
+                &[
+                    "error",
+                    "report",
+                    "progress",
+                    "damage",
+                    "aside",
+                    "host_tree",
+                    "autorun",
+                    "export",
+                ],
+            ),
+            ("directory", &["error", "import", "export"]),
+        ],
+    ),
+];
 
 pub fn check(top: &Path, files: &[String]) -> Vec<String> {
     let mut complaints = Vec::new();

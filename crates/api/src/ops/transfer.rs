@@ -5,12 +5,12 @@ use super::files::{at, vault_path};
 use super::handler::Reply;
 use super::{Ask, items};
 use crate::wire::{
-    ArchiveRead, ArchiveWrite, BackItem, BackWord, Base64, Export, ExportArchive, ExportChanges,
+    ApplyItem, ApplyWord, ArchiveRead, ArchiveWrite, Base64, Export, ExportArchive, ExportChanges,
     Exported, ExportedChanges, HostPath, Import, Imported, RunsByItselfItem, TransferIn,
     TransferOut, TransferSet, TransferShow, TransferState, from_text, to_text,
 };
 use avfs_runtime::{
-    Back, BackAction, BackMode, ExportReport, ExportTo, Gitignores, Hooks, ImportFilter,
+    ApplyAction, ApplyMode, ApplyRequest, ExportReport, ExportTo, Gitignores, Hooks, ImportFilter,
     ImportFrom, OnDamage, RunsByItself, Select, Standing, VaultPath, Watcher,
 };
 use std::ffi::OsString;
@@ -164,26 +164,26 @@ pub(crate) fn export_changes(
     let host = host_path(&request.host_dir, request.host_dir_b64.as_ref())?;
     let path = request.path.as_deref();
     let path = path.map(|path| vault_path(path, request.path_b64.as_ref()));
-    let back = Back {
+    let apply = ApplyRequest {
         vault,
         host_dir: host,
         at: path.transpose()?,
         mode: match request.dry_run {
-            true => BackMode::Plan,
-            false => BackMode::Apply,
+            true => ApplyMode::Plan,
+            false => ApplyMode::Write,
         },
         hooks: hooks(request.allow_hooks),
     };
-    let report = ask.session.export_changes(back, watcher)?;
+    let report = ask.session.export_changes(apply, watcher)?;
     let changes = report.changes.into_iter().map(|(path, action)| {
         let (path, path_b64) = to_text(path);
         let action = match action {
-            BackAction::Created => BackWord::Created,
-            BackAction::Replaced => BackWord::Replaced,
-            BackAction::Deleted => BackWord::Deleted,
-            BackAction::Mode => BackWord::Mode,
+            ApplyAction::Created => ApplyWord::Created,
+            ApplyAction::Replaced => ApplyWord::Replaced,
+            ApplyAction::Deleted => ApplyWord::Deleted,
+            ApplyAction::Mode => ApplyWord::Mode,
         };
-        BackItem {
+        ApplyItem {
             path,
             path_b64,
             action,

@@ -99,9 +99,9 @@ pub use search::{
 };
 pub use size::human_size;
 pub use transfer::{
-    ArchiveRead, ArchiveWrite, BackItem, BackWord, Export, ExportArchive, ExportChanges, Exported,
-    ExportedChanges, Import, Imported, ProgressEvent, RunsByItselfItem, TransferIn, TransferOut,
-    TransferSet, TransferShow, TransferState,
+    ApplyItem, ApplyWord, ArchiveRead, ArchiveWrite, Export, ExportArchive, ExportChanges,
+    Exported, ExportedChanges, Import, Imported, ProgressEvent, RunsByItselfItem, TransferIn,
+    TransferOut, TransferSet, TransferShow, TransferState,
 };
 pub use vault::{
     AncestorItem, Defaults, DefaultsListing, DefaultsSet, DeletedVaultItem, StrandedItem,

@@ -214,7 +214,7 @@ pub struct ExportedChanges {
     pub total_bytes: u64,
     pub dry_run: bool,
     /// What was done, path by path.
-    pub changes: Vec<BackItem>,
+    pub changes: Vec<ApplyItem>,
     /// What the host did not take, and why.
     pub skipped: Vec<SkippedItem>,
     /// What of it tools of the host run by themselves.
@@ -235,16 +235,16 @@ pub struct RunsByItselfItem {
 
 /// One path of the host that followed the vault.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct BackItem {
+pub struct ApplyItem {
     pub path: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
-    pub action: BackWord,
+    pub action: ApplyWord,
 }
 
 #[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum BackWord {
+pub enum ApplyWord {
     Created,
     Replaced,
     Deleted,

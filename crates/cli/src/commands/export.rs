@@ -9,7 +9,7 @@ use crate::output::table::{count, size};
 use crate::output::{Output, style};
 use crate::session::Session;
 use avfs_api::wire::{
-    ArchiveRead, BackWord, Export, ExportArchive, ExportChanges, Exported, ExportedChanges,
+    ApplyWord, ArchiveRead, Export, ExportArchive, ExportChanges, Exported, ExportedChanges,
     RunsByItselfItem, SkippedItem,
 };
 use std::ffi::OsString;
@@ -147,10 +147,10 @@ fn changes(
 
 fn changes_text(exported: &ExportedChanges) -> String {
     let word = |action| match action {
-        BackWord::Created => 'A',
-        BackWord::Replaced => 'M',
-        BackWord::Deleted => 'D',
-        BackWord::Mode => 'T',
+        ApplyWord::Created => 'A',
+        ApplyWord::Replaced => 'M',
+        ApplyWord::Deleted => 'D',
+        ApplyWord::Mode => 'T',
     };
     let mut lines: Vec<String> = exported
         .changes

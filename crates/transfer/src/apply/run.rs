@@ -1,0 +1,267 @@
+//! The plan, carried out: new files are made aside and take their places by renames.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use avfs_vault::{Trees, VaultPath};
+use rustix::fs::{AtFlags, Gid, Mode, OFlags, Stat, Uid};
+use rustix::io::Errno;
+
+use super::plan::Plan;
+use super::record::{Kept, Step, chmod, clear_away, new_name, old_name};
+use crate::aside::{Aside, AsideKind};
+use crate::error::{Error, Result};
+use crate::export::HostWriter;
+use crate::host_tree::{HostTree, Stamp, name, rename_new};
+use crate::progress::Tally;
+use crate::report::Skipped;
+
+impl Plan {
+    /// Does all of it, or nothing. Gives what the host keeps or did not take.
+    pub fn apply(
+        self,
+        trees: &Trees,
+        host: &HostTree,
+        records: &Path,
+        tally: Tally<'_>,
+    ) -> Result<Vec<Skipped>> {
+        let (kept, work, mut skipped) = self.begin(trees, host, records, tally)?;
+        let aside = host.path.join(&kept.record.aside);
+        for (at, step) in kept.record.steps.iter().enumerate() {
+            match work.take(step) {
+                Ok(left) => skipped.extend(left),
+                Err(error) => {
+                    // A directory that could not be made is somebody else's, or not there.
+                    let count = at + usize::from(!matches!(step, Step::MakeDirectory { .. }));
+                    // On failure the record stays, and the next start tries once more.
+                    kept.record.undo(host, &work.aside, count)?;
+                    clear_away(&aside)?;
+                    kept.forget()?;
+                    return Err(error);
+                }
+            }
+        }
+        let done = kept.done()?;
+        clear_away(&aside)?;
+        done.forget()?;
+        Ok(skipped)
+    }
+
+    /// Makes all new files aside, and the record that says what is to become of them.
+    pub(super) fn begin<'a>(
+        self,
+        trees: &Trees,
+        host: &'a HostTree,
+        records: &Path,
+        tally: Tally<'_>,
+    ) -> Result<(Kept, Work<'a>, Vec<Skipped>)> {
+        // Removed again, with all that is in it, unless a record says what is to become of it.
+        let made = Aside::make(records, &host.path, AsideKind::Directory)?;
+        let fd = made.fd.try_clone();
+        let fd = fd.map_err(Error::host("open", &*made.path))?;
+        let work = Work { host, aside: fd };
+        let skipped = work.stage(&self, trees, &made.path, tally)?;
+        let kept = Kept::write(records, &host.path, &made.name, self.steps)?;
+        made.hand_over();
+        Ok((kept, work, skipped))
+    }
+}
+
+/// Work under way.
+pub struct Work<'a> {
+    host: &'a HostTree,
+    aside: OwnedFd,
+}
+
+impl Work<'_> {
+    /// Makes every new file, complete in all but its place.
+    fn stage(
+        &self,
+        plan: &Plan,
+        trees: &Trees,
+        aside_path: &Path,
+        tally: Tally<'_>,
+    ) -> Result<Vec<Skipped>> {
+        let mut writer = HostWriter::new(trees, aside_path, tally);
+        for step in &plan.steps {
+            let (Step::Create { path, number } | Step::Replace { path, number, .. }) = step else {
+                continue;
+            };
+            let name = new_name(*number);
+            let as_path = VaultPath::root().join(name.as_bytes())?;
+            let entry = plan.entries[number].clone();
+            let is_file = entry.is_file();
+            writer.make(&self.aside, &self.aside, name.as_bytes(), &as_path, entry)?;
+            self.give_away(path, &name);
+            if is_file {
+                self.sync(&name).map_err(self.host.failed("write", path))?;
+            }
+        }
+        let mut skipped = writer.report.skipped;
+        for left in &mut skipped {
+            let path = plan.steps.iter().find_map(|step| match step {
+                Step::Create { path, number } | Step::Replace { path, number, .. }
+                    if new_name(*number).as_bytes() == left.path =>
+                {
+                    Some(path.as_bytes()[1..].to_vec())
+                }
+                _ => None,
+            });
+            left.path = path.unwrap_or_default();
+        }
+        Ok(skipped)
+    }
+
+    /// Root's work for somebody else belongs to them: to whom the old file or the directory does.
+    fn give_away(&self, path: &VaultPath, new: &str) {
+        let Some(owner) = self.owner_of(path) else {
+            return;
+        };
+        let (uid, gid) = (Uid::from_raw(owner.st_uid), Gid::from_raw(owner.st_gid));
+        let nofollow = AtFlags::SYMLINK_NOFOLLOW;
+        // Whoever is not root keeps what they made.
+        let _ = rustix::fs::chownat(&self.aside, new, Some(uid), Some(gid), nofollow);
+    }
+
+    /// Whose the path is, or the nearest directory above that exists.
+    fn owner_of(&self, path: &VaultPath) -> Option<Stat> {
+        let mut at = path.clone();
+        while !at.is_root() {
+            let found = self.host.parent(&at).and_then(|parent| {
+                rustix::fs::statat(&parent, name(&at), AtFlags::SYMLINK_NOFOLLOW)
+            });
+            if let Ok(stat) = found {
+                return Some(stat);
+            }
+            at = at.parent()?;
+        }
+        rustix::fs::fstat(&self.host.top).ok()
+    }
+
+    fn sync(&self, new: &str) -> Result<(), Errno> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        match rustix::fs::openat(&self.aside, new, flags, Mode::empty()) {
+            Ok(file) => rustix::fs::fsync(&file),
+            // A mode that forbids reading, even to its owner.
+            Err(Errno::ACCESS) => Ok(()),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// Does one step. Gives what stays although it should not.
+    pub fn take(&self, step: &Step) -> Result<Option<Skipped>> {
+        match step {
+            Step::Remove {
+                path,
+                number,
+                stamp,
+            } => self.remove(path, *number, *stamp)?,
+            Step::RemoveDirectory { path, must_go, .. } => {
+                return self.remove_directory(path, *must_go);
+            }
+            Step::MakeDirectory { path, mode } => self.make_directory(path, *mode)?,
+            Step::Create { path, number } => {
+                let placed = self.host.parent(path).and_then(|parent| {
+                    rename_new(&self.aside, &new_name(*number)[..], &parent, name(path))
+                });
+                self.settle(path, placed)?;
+            }
+            Step::Replace {
+                path,
+                number,
+                stamp,
+            } => self.replace(path, *number, *stamp)?,
+            Step::Chmod { path, to, .. } => self.settle(path, chmod(self.host, path, *to))?,
+        }
+        Ok(None)
+    }
+
+    fn remove(&self, path: &VaultPath, number: usize, stamp: Stamp) -> Result<()> {
+        let old = old_name(number);
+        let moved = self
+            .host
+            .parent(path)
+            .and_then(|parent| rename_new(&parent, name(path), &self.aside, &old[..]));
+        self.settle(path, moved)?;
+        self.check_old(path, &old, stamp)
+    }
+
+    /// The old file gets a second name aside, so that its place is never empty.
+    fn replace(&self, path: &VaultPath, number: usize, stamp: Stamp) -> Result<()> {
+        let (old, new) = (old_name(number), new_name(number));
+        let parent = self.host.parent(path).map_err(|_| self.changed(path))?;
+        let linked = rustix::fs::linkat(&parent, name(path), &self.aside, &old, AtFlags::empty());
+        let kept = match linked {
+            Ok(()) => Ok(()),
+            Err(Errno::NOENT) => Err(Errno::NOENT),
+            // Not every filesystem and not every owner allows that.
+            Err(_) => rename_new(&parent, name(path), &self.aside, &old[..]),
+        };
+        self.settle(path, kept)?;
+        self.check_old(path, &old, stamp)?;
+        let placed = rustix::fs::renameat(&self.aside, &new, &parent, name(path));
+        self.settle(path, placed)
+    }
+
+    /// Whether what is kept aside is what was looked at.
+    fn check_old(&self, path: &VaultPath, old: &str, stamp: Stamp) -> Result<()> {
+        let stat = rustix::fs::statat(&self.aside, old, AtFlags::SYMLINK_NOFOLLOW);
+        match stat {
+            Ok(stat) if Stamp::of(&stat) == stamp => Ok(()),
+            Ok(_) => Err(self.changed(path)),
+            Err(errno) => Err(self.host.failed("look at", path)(errno)),
+        }
+    }
+
+    fn remove_directory(&self, path: &VaultPath, must_go: bool) -> Result<Option<Skipped>> {
+        let removed = self
+            .host
+            .parent(path)
+            .and_then(|parent| rustix::fs::unlinkat(&parent, name(path), AtFlags::REMOVEDIR));
+        match removed {
+            Err(Errno::NOTEMPTY | Errno::EXIST | Errno::BUSY) if !must_go => Ok(Some(Skipped {
+                path: path.as_bytes()[1..].to_vec(),
+                reason: "the directory stays: the host has more in it".into(),
+            })),
+            Err(Errno::NOTEMPTY) => Err(self.changed(path)),
+            removed => self.settle(path, removed).map(|()| None),
+        }
+    }
+
+    fn make_directory(&self, path: &VaultPath, mode: u32) -> Result<()> {
+        let owner = self.owner_of(path);
+        let made = self.host.parent(path).and_then(|parent| {
+            rustix::fs::mkdirat(&parent, name(path), Mode::RWXU)?;
+            if let Some(owner) = owner {
+                let (uid, gid) = (Uid::from_raw(owner.st_uid), Gid::from_raw(owner.st_gid));
+                let nofollow = AtFlags::SYMLINK_NOFOLLOW;
+                let _ = rustix::fs::chownat(&parent, name(path), Some(uid), Some(gid), nofollow);
+            }
+            let made = chmod(self.host, path, mode | 0o700);
+            if made.is_err() {
+                let _ = rustix::fs::unlinkat(&parent, name(path), AtFlags::REMOVEDIR);
+            }
+            made
+        });
+        self.settle(path, made)
+    }
+
+    /// A name that came, went or changed since the plan is the host's doing; the rest is trouble.
+    fn settle(&self, path: &VaultPath, done: Result<(), Errno>) -> Result<()> {
+        match done {
+            Ok(()) => Ok(()),
+            Err(Errno::EXIST | Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {
+                Err(self.changed(path))
+            }
+            Err(errno) => Err(self.host.failed("write", path)(errno)),
+        }
+    }
+
+    fn changed(&self, path: &VaultPath) -> Error {
+        let shown = String::from_utf8_lossy(&path.as_bytes()[1..]).into_owned();
+        Error::HostChanged {
+            host_dir: self.host.path.clone(),
+            paths: vec![(shown, "it changed there just now")],
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! What an export makes beside its target, noted in a directory of the caller from before it is made until it is gone.
+//!
+//! An export that was cut off leaves such a directory or file on the host. The note says that it is ours: neither its name
+//! alone nor a note alone is trusted, so what a user called alike stays.
+
+use std::collections::HashSet;
+use std::ffi::{CString, OsString};
+use std::fs;
+use std::io::Write;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, FlockOperation, Mode, OFlags, RawDir, Stat};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+/// What every such name begins with.
+pub(crate) const PREFIX: &str = ".avfs-export-";
+/// The ending of a note.
+const NOTE: &str = "aside";
+
+/// The ending of a note or record that is being written.
+pub(crate) const DRAFT: &str = "new";
+/// The ending of a record whose steps are all done.
+pub(crate) const DONE: &str = "done";
+
+/// Which file or directory it is: device and inode.
+pub(crate) type Inode = (u64, u64);
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Note {
+    /// The directory that it is in.
+    parent: Vec<u8>,
+    name: String,
+    stage: Stage,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+enum Stage {
+    /// It may be there, and is empty.
+    Intended,
+    Made(Inode),
+    /// What is in it goes, name by name, into that directory.
+    Merging(Inode, Vec<u8>),
+}
+
+impl Note {
+    fn inode(&self) -> Option<Inode> {
+        match self.stage {
+            Stage::Intended => None,
+            Stage::Made(inode) | Stage::Merging(inode, _) => Some(inode),
+        }
+    }
+
+    fn parent(&self) -> PathBuf {
+        PathBuf::from(OsString::from_vec(self.parent.clone()))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AsideKind {
+    Directory,
+    File,
+}
+
+/// Something beside what is wanted; removed, with its note, when this is dropped. While it is held, nobody else clears it
+/// away.
+pub(crate) struct Aside {
+    pub path: PathBuf,
+    pub name: String,
+    pub fd: OwnedFd,
+    parent: OwnedFd,
+    note: PathBuf,
+    inode: Inode,
+    /// Whether it goes when this is dropped.
+    is_own: bool,
+}
+
+impl Aside {
+    /// Makes one in the directory `parent`, and notes it among `notes`.
+    pub fn make(notes: &Path, parent: &Path, kind: AsideKind) -> Result<Aside> {
+        let name = format!("{PREFIX}{}", avfs_store::fresh_uuid().simple());
+        let path = parent.join(&name);
+        let failed = || Error::host("write into", parent);
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(parent, flags, Mode::empty()).map_err(failed())?;
+        let note = notes.join(format!("{name}.{NOTE}"));
+        let say = |stage| {
+            let parent = parent.as_os_str().as_bytes().to_vec();
+            let name = name.clone();
+            write(
+                &note,
+                &Note {
+                    parent,
+                    name,
+                    stage,
+                },
+            )
+        };
+        say(Stage::Intended)?;
+        let made = make(&directory, &name, kind).and_then(|fd| {
+            rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)?;
+            let inode = inode_of(&rustix::fs::fstat(&fd)?);
+            Ok((fd, inode))
+        });
+        if made.is_err() {
+            // Nothing is in it, if anything is there. What cannot be removed now is at the next start.
+            let _ = remove_empty(&directory, &name).map(|()| fs::remove_file(&note));
+        }
+        let (fd, inode) = made.map_err(failed())?;
+        let aside = Aside {
+            path,
+            fd,
+            parent: directory,
+            note: note.clone(),
+            inode,
+            name: name.clone(),
+            is_own: true,
+        };
+        say(Stage::Made(inode))?;
+        Ok(aside)
+    }
+
+    /// From here on a crash moves the rest of what is in it into `into`.
+    pub fn merges_into(&self, into: &Path) -> Result<()> {
+        let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();
+        let note = Note {
+            parent: bytes(self.path.parent().unwrap_or(Path::new("/"))),
+            name: self.name.clone(),
+            stage: Stage::Merging(self.inode, bytes(into)),
+        };
+        write(&self.note, &note)
+    }
+
+    /// From here on another record says what is to become of it; the note goes with that.
+    pub fn hand_over(mut self) {
+        self.is_own = false;
+    }
+}
+
+/// The note of what a record of the same name is about.
+pub(crate) fn note_of(record: &Path) -> PathBuf {
+    record.with_extension(NOTE)
+}
+
+impl Drop for Aside {
+    fn drop(&mut self) {
+        // Gone already if all went well. What cannot be removed now is at the next start.
+        if self.is_own && clear(&self.parent, &self.name, self.inode).is_ok() {
+            let _ = fs::remove_file(&self.note);
+        }
+    }
+}
+
+fn make(directory: &OwnedFd, name: &str, kind: AsideKind) -> Result<OwnedFd, Errno> {
+    let private = Mode::RUSR | Mode::WUSR;
+    let common = OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match kind {
+        AsideKind::Directory => {
+            rustix::fs::mkdirat(directory, name, Mode::RWXU)?;
+            let flags = common | OFlags::RDONLY | OFlags::DIRECTORY;
+            rustix::fs::openat(directory, name, flags, Mode::empty())
+        }
+        AsideKind::File => {
+            let flags = common | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+            let shared = Mode::RGRP | Mode::ROTH;
+            rustix::fs::openat(directory, name, flags, private | shared)
+        }
+    }
+}
+
+fn write(file: &Path, note: &Note) -> Result<()> {
+    let bytes = postcard::to_stdvec(note).expect("plain data in memory");
+    write_whole(file, &bytes)
+}
+
+/// Writes a note or record whole or not at all, and so that it is there after a crash.
+pub(crate) fn write_whole(file: &Path, bytes: &[u8]) -> Result<()> {
+    let write = || {
+        let directory = file.parent().unwrap_or(Path::new("/"));
+        fs::create_dir_all(directory)?;
+        let temporary = file.with_extension(DRAFT);
+        let mut out = fs::File::create(&temporary)?;
+        out.write_all(bytes)?;
+        out.sync_all()?;
+        fs::rename(&temporary, file)?;
+        fs::File::open(directory)?.sync_all()
+    };
+    write().map_err(Error::host("write", file))
+}
+
+pub(crate) fn is_note(file: &Path) -> bool {
+    file.extension().is_some_and(|ending| ending == NOTE)
+}
+
+/// Every note in the directory of notes.
+fn notes(directory: &Path) -> Vec<(PathBuf, Note)> {
+    let entries = fs::read_dir(directory).into_iter().flatten();
+    let files = entries.flatten().map(|entry| entry.path());
+    let notes = files.filter(|file| is_note(file));
+    let read = |file: PathBuf| {
+        let note = postcard::from_bytes(&fs::read(&file).ok()?).ok()?;
+        Some((file, note))
+    };
+    notes.filter_map(read).collect()
+}
+
+/// What exports have made on the host and not yet removed, or failed to.
+pub(crate) fn noted(directory: &Path) -> HashSet<Inode> {
+    let notes = notes(directory).into_iter();
+    notes.filter_map(|(_, note)| note.inode()).collect()
+}
+
+/// Finishes or undoes what exports of a process that died left on the host. What cannot be reached stays noted.
+pub(crate) fn settle(directory: &Path, merge: &dyn Fn(&Path, &Path) -> Result<()>) {
+    for (file, note) in notes(directory) {
+        if fs::exists(file.with_extension("")).unwrap_or(true)
+            || fs::exists(file.with_extension(DONE)).unwrap_or(true)
+        {
+            // A record says more, and could not be settled: what was replaced is still in there.
+            continue;
+        }
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let settled = match rustix::fs::open(note.parent(), flags, Mode::empty()) {
+            Ok(parent) => settle_one(&parent, &note, merge),
+            // With its directory it is gone, too.
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(()),
+            Err(errno) => Err(errno),
+        };
+        if settled.is_ok() {
+            let _ = fs::remove_file(file);
+        }
+    }
+}
+
+fn settle_one(
+    parent: &OwnedFd,
+    note: &Note,
+    merge: &dyn Fn(&Path, &Path) -> Result<()>,
+) -> Result<(), Errno> {
+    let Some(inode) = note.inode() else {
+        return remove_empty(parent, &note.name);
+    };
+    let Some(_held) = claim(parent, &note.name, inode)? else {
+        return Ok(());
+    };
+    if let Stage::Merging(_, into) = &note.stage {
+        let into = PathBuf::from(OsString::from_vec(into.clone()));
+        // What stands in its way by now is the user's: the rest is given up.
+        let _ = merge(&note.parent().join(&note.name), &into);
+    }
+    clear(parent, &note.name, inode)
+}
+
+/// Takes what is there, if it is the one that was noted; fails while somebody works in it.
+fn claim(parent: &OwnedFd, name: &str, inode: Inode) -> Result<Option<OwnedFd>, Errno> {
+    let Some(kind) = look(parent, name, inode)? else {
+        return Ok(None);
+    };
+    let fd = match kind {
+        FileType::Directory => open_writable(parent, name)?,
+        _ => {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            rustix::fs::openat(parent, name, flags, Mode::empty())?
+        }
+    };
+    rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(Some(fd))
+}
+
+/// What kind it is, if it is the one that was noted.
+fn look(parent: &OwnedFd, name: &str, inode: Inode) -> Result<Option<FileType>, Errno> {
+    match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) if inode_of(&stat) == inode => Ok(Some(FileType::from_raw_mode(stat.st_mode))),
+        Ok(_) | Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+pub(crate) fn inode_of(stat: &Stat) -> Inode {
+    (stat.st_dev, stat.st_ino)
+}
+
+/// Which one was made was not noted yet, so nothing of ours can be in it.
+fn remove_empty(parent: &OwnedFd, name: &str) -> Result<(), Errno> {
+    let stat = match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => return Ok(()),
+        found => found?,
+    };
+    let removed = match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Directory => rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR),
+        FileType::RegularFile if stat.st_size == 0 => {
+            rustix::fs::unlinkat(parent, name, AtFlags::empty())
+        }
+        _ => Ok(()),
+    };
+    match removed {
+        Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(()),
+        removed => removed,
+    }
+}
+
+/// Removes what is there, with all that is in it, if it is the one that was noted.
+fn clear(parent: &OwnedFd, name: &str, inode: Inode) -> Result<(), Errno> {
+    match look(parent, name, inode)? {
+        Some(_) => remove(parent, &CString::new(name).map_err(|_| Errno::INVAL)?),
+        None => Ok(()),
+    }
+}
+
+fn remove(parent: &OwnedFd, name: &CString) -> Result<(), Errno> {
+    match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
+        Err(Errno::ISDIR | Errno::PERM) => {}
+        Err(Errno::NOENT) => return Ok(()),
+        removed => return removed,
+    }
+    let directory = open_writable(parent, name)?;
+    for name in names(&directory)? {
+        remove(&directory, &name)?;
+    }
+    rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)
+}
+
+/// Opens a directory of ours, whose mode may have forbidden to its owner what is in it.
+fn open_writable(parent: &OwnedFd, name: impl rustix::path::Arg + Copy) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let found = rustix::fs::openat(parent, name, flags | OFlags::PATH, Mode::empty())?;
+    // By descriptor: another may have taken the name meanwhile.
+    let itself = format!("/proc/self/fd/{}", found.as_raw_fd());
+    let _ = rustix::fs::chmod(&itself, Mode::RWXU);
+    rustix::fs::openat(&found, ".", flags | OFlags::RDONLY, Mode::empty())
+}
+
+fn names(directory: impl AsFd) -> Result<Vec<CString>, Errno> {
+    let mut space = Vec::with_capacity(8 << 10);
+    let mut entries = RawDir::new(directory, space.spare_capacity_mut());
+    let mut names = Vec::new();
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
+            names.push(entry.file_name().to_owned());
+        }
+    }
+    Ok(names)
+}

@@ -1,0 +1,237 @@
+//! What an import leaves out because it was asked to: globs, and `.gitignore` files.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use avfs_vault::VaultPath;
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use rustix::fs::{Mode, OFlags, Stat};
+
+use crate::aside::{self, Inode};
+use crate::error::{Error, Result};
+
+/// Longer ones are not read: no person wrote them.
+const GITIGNORE_MAX: u64 = 1 << 20;
+
+/// Whether `.gitignore` files are heeded.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Gitignores {
+    #[default]
+    Taken,
+    Heeded,
+}
+
+/// Which names an import leaves out.
+#[derive(Debug, Clone, Default)]
+pub struct ImportFilter {
+    /// In the language of `.gitignore`, from the top of what is imported.
+    pub exclude: Vec<String>,
+    pub gitignores: Gitignores,
+    /// How many names deep it goes; all the way when none.
+    pub max_depth: Option<usize>,
+}
+
+/// The filter, ready for use.
+pub(super) struct Exclusions {
+    exclude: Gitignore,
+    gitignores: Gitignores,
+    max_depth: Option<usize>,
+    /// What exports have made beside their targets and not yet removed.
+    asides: HashSet<Inode>,
+}
+
+/// The rules of one `.gitignore`, and those further up.
+pub(super) struct Rules {
+    own: Gitignore,
+    above: Option<Arc<Rules>>,
+}
+
+impl Exclusions {
+    pub fn new(filter: &ImportFilter) -> Result<Exclusions> {
+        let mut builder = GitignoreBuilder::new("/");
+        for glob in &filter.exclude {
+            let refuse = |reason: String| Error::Pattern {
+                pattern: glob.clone(),
+                reason,
+            };
+            if glob.trim().is_empty() || glob.contains('\n') {
+                return Err(refuse("it is empty".into()));
+            }
+            // Here nothing is a comment.
+            let line = match glob.strip_prefix('#') {
+                Some(rest) => format!("\\#{rest}"),
+                None => glob.clone(),
+            };
+            builder
+                .add_line(None, &line)
+                .map_err(|error| refuse(error.to_string()))?;
+        }
+        let exclude = builder.build().map_err(|error| Error::Pattern {
+            pattern: filter.exclude.join(" "),
+            reason: error.to_string(),
+        })?;
+        Ok(Exclusions {
+            exclude,
+            gitignores: filter.gitignores,
+            max_depth: filter.max_depth,
+            asides: HashSet::new(),
+        })
+    }
+
+    /// Leaves these out, too, wherever they are.
+    pub fn without(self, asides: HashSet<Inode>) -> Exclusions {
+        Exclusions { asides, ..self }
+    }
+
+    /// Whether a name may be that of an unfinished export, so that it has to be looked at.
+    pub fn suspects(&self, name: &[u8]) -> bool {
+        !self.asides.is_empty() && name.starts_with(aside::PREFIX.as_bytes())
+    }
+
+    pub fn is_aside(&self, stat: &Stat) -> bool {
+        self.asides.contains(&aside::inode_of(stat))
+    }
+
+    /// Why `path`, counted from the top of what is imported, is left out; none if it is not.
+    pub fn refuses(
+        &self,
+        path: &VaultPath,
+        is_dir: bool,
+        rules: Option<&Arc<Rules>>,
+    ) -> Option<String> {
+        if let Some(deep) = self
+            .max_depth
+            .filter(|&deep| path.components().count() > deep)
+        {
+            return Some(format!("it is more than {deep} levels deep"));
+        }
+        let path = Path::new(OsStr::from_bytes(path.as_bytes()));
+        if let Match::Ignore(glob) = self.exclude.matched(path, is_dir) {
+            return Some(format!("excluded by {}", glob.original()));
+        }
+        let mut rules = rules;
+        while let Some(these) = rules {
+            match these.own.matched(path, is_dir) {
+                Match::Ignore(glob) => {
+                    return Some(format!("ignored by .gitignore ({})", glob.original()));
+                }
+                Match::Whitelist(_) => return None,
+                Match::None => rules = these.above.as_ref(),
+            }
+        }
+        None
+    }
+
+    /// `refuses` for lists that are not walked: also looks at the names above, and gives the
+    /// topmost name that is left out.
+    pub fn refuses_beneath(&self, path: &VaultPath, is_dir: bool) -> Option<(VaultPath, String)> {
+        let mut above = VaultPath::root();
+        let mut names = path.components().peekable();
+        while let Some(name) = names.next() {
+            above = above.join(name).ok()?;
+            let last = names.peek().is_none();
+            if let Some(reason) = self.refuses(&above, is_dir || !last, None) {
+                return Some((above, reason));
+            }
+        }
+        None
+    }
+
+    /// The rules that hold in the directory `dir`, which is `path` from the top.
+    pub fn rules_in(
+        &self,
+        dir: &OwnedFd,
+        path: &VaultPath,
+        above: Option<Arc<Rules>>,
+    ) -> Option<Arc<Rules>> {
+        if self.gitignores == Gitignores::Taken {
+            return None;
+        }
+        let mut builder = GitignoreBuilder::new(Path::new(OsStr::from_bytes(path.as_bytes())));
+        let mut lines = 0;
+        for name in [".git/info/exclude", ".gitignore"] {
+            // The first is the repository's own and only at its top; both may well be missing.
+            for line in read(dir, name).unwrap_or_default().lines() {
+                // git passes over lines that make no sense, and so must we.
+                lines += usize::from(builder.add_line(None, line).is_ok());
+            }
+        }
+        match builder.build() {
+            Ok(own) if lines > 0 => Some(Arc::new(Rules { own, above })),
+            _ => above,
+        }
+    }
+}
+
+fn read(dir: &OwnedFd, name: &str) -> Option<String> {
+    use std::io::Read;
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let fd = rustix::fs::openat(dir, name, flags, Mode::empty()).ok()?;
+    let file = std::fs::File::from(fd);
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    file.take(GITIGNORE_MAX).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exclusions(globs: &[&str]) -> Exclusions {
+        Exclusions::new(&ImportFilter {
+            exclude: globs.iter().map(|glob| (*glob).to_owned()).collect(),
+            gitignores: Gitignores::Taken,
+            max_depth: None,
+        })
+        .unwrap()
+    }
+
+    fn left_out(exclusions: &Exclusions, path: &str, is_dir: bool) -> bool {
+        exclusions
+            .refuses(&path.parse().unwrap(), is_dir, None)
+            .is_some()
+    }
+
+    #[test]
+    fn globs_are_those_of_gitignore() {
+        let exclusions = exclusions(&["*.o", "/target", "doc/", "!keep.o", "#x"]);
+        for (path, is_dir, expected) in [
+            ("/a.o", false, true),
+            ("/a/b.o", false, true),
+            ("/a/keep.o", false, false),
+            ("/target", true, true),
+            ("/a/target", true, false),
+            ("/a/doc", true, true),
+            ("/a/doc", false, false),
+            ("/#x", false, true),
+        ] {
+            assert_eq!(left_out(&exclusions, path, is_dir), expected, "{path}");
+        }
+        let beneath = "/a/doc/b/c.txt".parse().unwrap();
+        let (top, _) = exclusions.refuses_beneath(&beneath, false).unwrap();
+        assert_eq!(top.to_string(), "/a/doc");
+        assert!(exclusions.refuses(&beneath, false, None).is_none());
+    }
+
+    #[test]
+    fn a_bad_glob_is_refused() {
+        for glob in ["", "a{b", "[z-a]"] {
+            let filter = ImportFilter {
+                exclude: vec![glob.into()],
+                ..ImportFilter::default()
+            };
+            assert!(
+                matches!(Exclusions::new(&filter), Err(Error::Pattern { .. })),
+                "{glob:?}"
+            );
+        }
+    }
+}

@@ -49,13 +49,13 @@ pub enum LifetimeName {
 pub struct JobPollArgs {
     /// The job's number
     pub job: u64,
-    /// Only what is at this byte of its standard output, and after it
+    /// Read its standard output from this byte on
     #[arg(long, value_name = "BYTE", default_value_t = 0)]
     pub offset: u64,
-    /// The same for its standard error
+    /// Read its standard error from this byte on
     #[arg(long, value_name = "BYTE", default_value_t = 0)]
     pub stderr_offset: u64,
-    /// At most so many bytes of each
+    /// At most this many bytes of each stream
     #[arg(long, value_name = "BYTES")]
     pub limit: Option<u64>,
     /// Add the envelope, if it is over

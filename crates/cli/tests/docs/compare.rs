@@ -10,9 +10,7 @@ pub fn fits(wanted: &[String], printed: &[&str]) -> bool {
         (Some((first, rest)), _) if first.trim() == ANYTHING => {
             fits(rest, printed) || !printed.is_empty() && fits(wanted, &printed[1..])
         }
-        (Some((first, rest)), Some((line, others))) => {
-            line_fits(first, line) && fits(rest, others)
-        }
+        (Some((first, rest)), Some((line, others))) => line_fits(first, line) && fits(rest, others),
         _ => false,
     }
 }

@@ -52,7 +52,9 @@ pub fn steps(text: &str) -> Result<Vec<Step>, String> {
             steps.push(script(number + 1, &body));
         } else if let Some(rest) = line.strip_prefix(NOT_RUN) {
             let given = rest.trim_end_matches("-->").trim();
-            let is_before_a_block = lines.peek().is_some_and(|(_, next)| next.starts_with("```"));
+            let is_before_a_block = lines
+                .peek()
+                .is_some_and(|(_, next)| next.starts_with("```"));
             if given.is_empty() || !is_before_a_block {
                 return Err(format!(
                     "{number}: {NOT_RUN:?} needs a reason, and a block on the next line"

@@ -134,7 +134,7 @@ fn content(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|index| (index % 251) as u8).collect()
 }
 
-/// The same numbers in every run.
+/// A random generator with a fixed seed.
 struct Random(u64);
 
 impl Random {

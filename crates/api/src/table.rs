@@ -29,7 +29,7 @@ pub trait Operation: Serialize + DeserializeOwned + Send + 'static {
     type Response: Serialize + DeserializeOwned + Send + 'static;
 }
 
-/// What is done with every row: it needs the type of the request.
+/// A visitor of the rows, which gets the type of each request.
 pub(crate) trait EachRow {
     fn row<O: Served>(&mut self);
 }
@@ -83,7 +83,7 @@ macro_rules! operations {
         /// Every operation there is.
         pub const OPERATIONS: &[Row] = &[$(<$request as Operation>::ROW),*];
 
-        /// Goes through the table.
+        /// Calls the visitor for every row.
         pub(crate) fn each_row(visitor: &mut impl EachRow) {
             $(visitor.row::<$request>();)*
         }
@@ -91,8 +91,8 @@ macro_rules! operations {
 }
 
 // request, name, method and address, answer;
-// who may ask, what a limited caller must have been given, effect, lane;
-// where the vault is, how it is served; what it does.
+// who may ask, scope, effect, lane;
+// where the request names its vault, handler; what it does.
 operations! {
     VaultCreate "vault_create" Post "/v1/vaults" => VaultCreated,
         Agent Write Adds SHORT, Home, Answer(vaults::create),
@@ -111,16 +111,16 @@ operations! {
         "Renames a vault.";
     VaultFork "vault_fork" Post "/v1/vaults/{vault}/fork" => VaultForked,
         Agent Write Adds SHORT, Address, OnVault(vaults::fork),
-        "Makes a copy-on-write fork of a vault.";
+        "Creates a copy-on-write fork of a vault.";
     VaultDelete "vault_delete" Delete "/v1/vaults/{vault}" => VaultDeleted,
         Maker Write Changes SHORT, Address, OnVault(vaults::delete),
-        "Deletes a vault; it can be brought back until gc forgets it.";
+        "Deletes a vault; it can be restored until gc removes it.";
     VaultListDeleted "vault_list_deleted" Get "/v1/deleted-vaults" => Vec<DeletedVaultItem>,
         Agent Read Reads SHORT, Listed, Answer(vaults::list_deleted),
-        "Lists the deleted vaults that can be brought back.";
+        "Lists the deleted vaults that can be restored.";
     VaultUndelete "vault_undelete" Post "/v1/deleted-vaults/undelete" => VaultUndeleted,
         Maker Write Adds SHORT, Field(|it| Some(&it.name)), Answer(vaults::undelete),
-        "Brings a deleted vault back.";
+        "Restores a deleted vault.";
     VaultSet "vault_set" Post "/v1/vaults/{vault}/settings" => VaultSettings,
         Owner Admin Replaces SHORT, Address, OnVault(vaults::set),
         "Changes settings of a vault.";
@@ -162,7 +162,7 @@ operations! {
         "Writes a file of any size, or appends to it; the body is its content.";
     Mkdir "mkdir" Post "/v1/vaults/{vault}/files/mkdir" => MadeDirectory,
         Agent Write Adds SHORT, Address, OnVault(files::mkdir),
-        "Makes a directory.";
+        "Creates a directory.";
     Rm "rm" Post "/v1/vaults/{vault}/files/rm" => Removed,
         Agent Write Changes SHORT, Address, OnVault(files::rm),
         "Removes a file or a directory.";
@@ -174,19 +174,19 @@ operations! {
         "Describes a path: type, size, mode, owner, times, labels.";
     Tree "tree" Post "/v1/vaults/{vault}/files/tree" => TreeListing,
         Agent Read Reads WALK, Address, OnVault(paths::tree),
-        "Lists a directory and all below it.";
+        "Lists a directory and everything below it.";
     Cp "cp" Post "/v1/vaults/{vault}/files/cp" => Copied,
         Agent Write Changes WALK, Address, OnVault(paths::cp),
         "Copies a file or a directory.";
     Ln "ln" Post "/v1/vaults/{vault}/files/ln" => Linked,
         Agent Write Adds SHORT, Address, OnVault(paths::ln),
-        "Makes a hard or a symbolic link.";
+        "Makes a hard or symbolic link.";
     Chmod "chmod" Post "/v1/vaults/{vault}/files/chmod" => ModeChanged,
         Agent Write Replaces WALK, Address, OnVault(paths::chmod),
         "Changes the mode of a path.";
     Touch "touch" Post "/v1/vaults/{vault}/files/touch" => Touched,
         Agent Write Ensures SHORT, Address, OnVault(paths::touch),
-        "Makes an empty file, or sets a path's times.";
+        "Sets a path's times to now; creates an empty file if there is none.";
     Edit "edit" Post "/v1/vaults/{vault}/files/edit" => Edited,
         Agent Write Changes WALK, Address, OnVault(paths::edit),
         "Replaces text in a file.";
@@ -201,10 +201,10 @@ operations! {
         "Finds files by words, the best match first.";
     Tag "tag" Post "/v1/vaults/{vault}/labels/tag" => Tagged,
         Agent Write Ensures SHORT, Address, OnVault(labels::tag),
-        "Gives a path a tag.";
+        "Adds a tag to a path.";
     Untag "untag" Post "/v1/vaults/{vault}/labels/untag" => Tagged,
         Agent Write Replaces SHORT, Address, OnVault(labels::untag),
-        "Takes a tag from a path.";
+        "Removes a tag from a path.";
     TagList "tag_list" Post "/v1/vaults/{vault}/labels/tags" => TagListing,
         Agent Read Reads SHORT, Address, OnVault(labels::tag_list),
         "Lists the tags of a path.";
@@ -213,10 +213,10 @@ operations! {
         "Lists all tags of a vault.";
     TagDelete "tag_delete" Post "/v1/vaults/{vault}/labels/tags/delete" => TagDeleted,
         Agent Write Changes WALK, Address, OnVault(labels::tag_delete),
-        "Takes a tag from every path that has it.";
+        "Removes a tag from every path.";
     TagRename "tag_rename" Post "/v1/vaults/{vault}/labels/tags/rename" => TagRenamed,
         Agent Write Changes WALK, Address, OnVault(labels::tag_rename),
-        "Renames a tag on every path that has it.";
+        "Renames a tag on every path.";
     MetaList "meta_list" Post "/v1/vaults/{vault}/labels/meta" => MetaListing,
         Agent Read Reads SHORT, Address, OnVault(labels::meta_list),
         "Lists the metadata of a path.";
@@ -234,7 +234,7 @@ operations! {
         "Sets several values of a path's metadata.";
     Import "import" Post "/v1/vaults/{vault}/files/import" => Imported,
         Owner Admin Changes RUN, Address, Watched(transfer::import),
-        "Brings a directory, archive or git revision of the host into a vault.";
+        "Copies a host directory, an archive or a git revision into a vault.";
     Export "export" Post "/v1/vaults/{vault}/files/export" => Exported,
         Owner Admin Outside RUN, Address, Watched(transfer::export),
         "Copies a directory of a vault to the host.";
@@ -243,25 +243,25 @@ operations! {
         "Writes a directory of a vault as a tar archive to the host.";
     ExportChanges "export_changes" Post "/v1/vaults/{vault}/files/export-changes" => ExportedChanges,
         Owner Admin Changes RUN, Address, Watched(transfer::export_changes),
-        "Brings what changed since an import back to where it came from.";
+        "Writes what changed since an import back to the imported host directory.";
     ArchiveWrite "archive_write" Put "/v1/vaults/{vault}/files/archive" => Imported,
         Agent Write Changes STREAM, Address, Receives(transfer::archive_write),
-        "Brings a tar archive into a vault; the body is the archive.";
+        "Imports a tar archive into a vault; the body is the archive.";
     ArchiveRead "archive_read" Get "/v1/vaults/{vault}/files/archive" => (),
         Agent Read Reads STREAM, Address, Sends("application/x-tar", transfer::archive_read),
-        "Gives a directory of a vault as a tar archive; the answer is the archive.";
+        "Exports a directory of a vault as a tar archive; the answer is the archive.";
     TransferIn "transfer_in" Post "/v1/vaults/{vault}/files/transfer-in" => Imported,
         Agent Write Changes RUN, Address, Watched(transfer::transfer_in),
-        "Brings a directory or an archive of the transfer directory into a vault.";
+        "Imports a directory or an archive from the transfer directory into a vault.";
     TransferOut "transfer_out" Post "/v1/vaults/{vault}/files/transfer-out" => Exported,
         Agent Write Outside RUN, Address, Watched(transfer::transfer_out),
         "Copies a directory of a vault to a new name in the transfer directory.";
     TransferShow "transfer" Get "/v1/transfer" => TransferState,
         Owner Admin Reads SHORT, Home, Answer(transfer::show_directory),
-        "Says where the transfer directory is.";
+        "Shows the transfer directory.";
     TransferSet "transfer_set" Post "/v1/transfer" => TransferState,
         Owner Admin Replaces SHORT, Home, Answer(transfer::set_directory),
-        "Sets the one directory of the host that agents may name.";
+        "Sets the one host directory that agents may use.";
     CheckpointSave "checkpoint_save" Post "/v1/vaults/{vault}/checkpoints" => CheckpointItem,
         Agent Write Adds SHORT, Address, OnVault(checkpoints::save),
         "Saves the state of a vault under a name.";
@@ -273,62 +273,62 @@ operations! {
         "Describes a checkpoint.";
     CheckpointRestore "checkpoint_restore" Post "/v1/vaults/{vault}/checkpoints/restore" => CheckpointRestored,
         Agent Write Changes SHORT, Address, OnVault(checkpoints::restore),
-        "Brings a vault back to a checkpoint, or undoes the last restore.";
+        "Restores a checkpoint, or undoes the last restore.";
     CheckpointDelete "checkpoint_delete" Post "/v1/vaults/{vault}/checkpoints/delete" => CheckpointDeleted,
         Maker Write Changes SHORT, Address, OnVault(checkpoints::delete),
         "Deletes a checkpoint.";
     Diff "diff" Get "/v1/vaults/{vault}/diff" => DiffReport,
         Agent Read Reads WALK, AddressAnd(versions::other_vaults), OnVault(versions::diff),
-        "Compares two states of a vault, or of two vaults.";
+        "Compares two states of one vault or of two vaults.";
     Exec "exec" Post "/v1/vaults/{vault}/exec" => Envelope,
         Agent Run Changes RUN up to COMMAND_BODY_MAX, Address, Runs(exec::exec),
         "Runs a command in a vault and reports what it changed.";
     ExecInput "exec_input" Put "/v1/exec/input" => ExecInputTaken,
         Maker Run Changes SHORT, Call(|it| it.call), Feeds(exec::input),
-        "Brings a running command its input; the body is the input.";
+        "Writes to the standard input of a running command; the body is the input.";
     Output "output" Get "/v1/output" => OutputPart,
         Maker Read Reads CONTENT, Exec(|it| &it.exec), Answer(exec::output),
-        "Reads what a command wrote beyond what its envelope holds.";
+        "Reads output of a command that did not fit into its envelope.";
     ExecCancel "exec_cancel" Post "/v1/exec/cancel" => ExecCancelled,
         Maker Run Changes CONTROL, Call(|it| it.call), Answer(exec::cancel),
         "Ends a running command.";
     ExecResize "exec_resize" Post "/v1/exec/resize" => WindowItem,
         Maker Run Replaces CONTROL, Call(|it| it.call), Answer(exec::resize),
-        "Gives the terminal of a running command another size.";
+        "Resizes the terminal of a running command.";
     JobStart "job_start" Post "/v1/vaults/{vault}/jobs" => JobAnswer,
         Agent Run Changes RUN up to COMMAND_BODY_MAX, Address, Attended(jobs::start),
-        "Starts a command that goes on without its caller.";
+        "Starts a command that continues when its caller disconnects.";
     JobList "job_list" Get "/v1/jobs" => JobListing,
         Agent Read Reads CONTENT, Field(|it| it.vault.as_deref()), Answer(jobs::list),
         "Lists the jobs, the newest first.";
     JobPoll "job_poll" Get "/v1/jobs/poll" => JobPolled,
         Maker Read Reads CONTENT, Job(|it| it.job_id), Answer(jobs::poll),
-        "Says how it stands with a job, with a part of what it wrote.";
+        "Shows the state of a job and a part of its output.";
     JobLogs "job_logs" Get "/v1/jobs/logs" => JobPolled,
         Maker Read Reads WAIT, Job(|it| it.job_id),
         Follows { once: jobs::logs, follow: jobs::follow },
-        "Follows what a job writes, as events.";
+        "Streams the output of a job as events.";
     JobWait "job_wait" Post "/v1/jobs/wait" => JobWaited,
         Maker Read Reads WAIT, Job(|it| it.job_id), Answer(jobs::wait),
-        "Waits until a job is over.";
+        "Waits until a job has ended.";
     JobKill "job_kill" Post "/v1/jobs/kill" => JobKilled,
         Maker Run Changes CONTROL, Job(|it| it.job_id), Answer(jobs::kill),
         "Ends a job, or sends it a signal.";
     JobStdin "job_stdin" Put "/v1/jobs/stdin" => JobStdinTaken,
         Maker Run Changes SHORT, Job(|it| it.job_id), Feeds(jobs::stdin),
-        "Brings a job its input; the body is the input.";
+        "Writes to the standard input of a job; the body is the input.";
     JobResize "job_resize" Post "/v1/jobs/resize" => WindowItem,
         Maker Run Replaces CONTROL, Job(|it| it.job_id), Answer(jobs::resize),
-        "Gives a job's terminal another size.";
+        "Resizes the terminal of a job.";
     PolicyList "policy_list" Get "/v1/vaults/{vault}/policy" => PolicyListing,
         Agent Read Reads CONTENT, Address, OnVault(policy::list),
         "Lists the rules in force in a vault.";
     PolicyExplain "policy_explain" Post "/v1/vaults/{vault}/policy/explain" => PolicyExplained,
         Agent Read Reads SHORT up to COMMAND_BODY_MAX, Address, OnVault(policy::explain),
-        "Says what policy would decide on a command, and why.";
+        "Shows the decision on a command, and why, without running it.";
     PolicyTest "policy_test" Post "/v1/vaults/{vault}/policy/test" => PolicyTested,
         Agent Read Reads SHORT, Address, OnVault(policy::test),
-        "Tries the examples in the rules of a vault.";
+        "Checks the examples in the rules of a vault.";
     PolicySet "policy_set" Post "/v1/vaults/{vault}/policy" => PolicyChanged,
         Owner Admin Replaces SHORT, Address, OnVault(policy::set),
         "Replaces or removes the rules of a vault.";
@@ -337,7 +337,7 @@ operations! {
         "Replaces the rules of the user or of the system.";
     PolicyValidate "policy_validate" Post "/v1/policy/validate" => PolicyTested,
         Agent Read Reads SHORT, Nothing, Answer(policy::validate),
-        "Checks the text of rules and tries their examples.";
+        "Checks the text of rules, and their examples.";
     ApprovalSetup "approval_setup" Post "/v1/approvals/setup" => ApprovalReady,
         Owner Admin Replaces SHORT, Home, Answer(approvals::setup),
         "Sets the passphrase for approvals.";
@@ -346,16 +346,16 @@ operations! {
         "Lists commands that wait for approval.";
     ApprovalShow "approval_show" Post "/v1/approvals/show" => ApprovalDetails,
         Maker Read Reads WALK, Approval(|it| &it.id), Answer(approvals::show),
-        "Describes a request for approval.";
+        "Shows exactly what a request for approval would run, and on which state.";
     ApprovalApprove "approval_approve" Post "/v1/approvals/approve" => ApprovalItem,
         Owner Approve Changes SHORT, Approval(|it| &it.id), Answer(approvals::approve),
-        "Approves a command.";
+        "Approves a command, once.";
     ApprovalDeny "approval_deny" Post "/v1/approvals/deny" => ApprovalItem,
         Owner Approve Changes SHORT, Approval(|it| &it.id), Answer(approvals::deny),
         "Refuses a command.";
     Journal "journal" Get "/v1/journal" => JournalListing,
         Agent Read Reads CONTENT, Field(|it| it.vault.as_deref()), Answer(journal::list),
-        "Lists what happened, the newest first.";
+        "Lists entries of the journal, the newest first.";
     JournalVerify "journal_verify" Get "/v1/journal/verify" => JournalVerified,
         Agent Read Reads WALK, Home, Answer(journal::verify),
         "Checks the hash chain of the journal.";
@@ -367,7 +367,7 @@ operations! {
         "Checks every object, the database and the journal.";
     Stats "stats" Get "/v1/stats" => StatsItem,
         Agent Read Reads WALK, Home, Answer(care::stats),
-        "Says how much is stored, and for what.";
+        "Shows how much is stored, and the free disk space.";
     Maintain "maintain" Post "/v1/maintain" => Maintained,
         Owner Admin Changes WALK, Home, Answer(care::maintain),
         "Prunes versions, deletes unreachable objects and compacts the store.";
@@ -382,19 +382,19 @@ operations! {
         "Sets or clears a limit on a vault's size.";
     Commit "commit" Post "/v1/vaults/{vault}/commit" => CommitItem,
         Agent Write Adds WALK, Address, OnVault(mounts::commit),
-        "Makes a version of what a mount or a running command has written by now.";
+        "Makes a version of what mounts and running commands have written.";
     Mount "mount" Post "/v1/vaults/{vault}/mount" => MountItem,
         Owner Admin Adds RUN, Address, OnVault(mounts::mount),
-        "Shows a vault at a directory of the host.";
+        "Mounts a vault at a directory of the host.";
     Unmount "unmount" Post "/v1/unmount" => UnmountListing,
         Owner Admin Changes RUN, Mount(mounts::vaults_of), Answer(mounts::unmount),
-        "Takes mounts away, after committing what was written.";
+        "Unmounts vaults, after committing what was written.";
     Mounts "mounts" Get "/v1/mounts" => MountListing,
         Agent Read Reads SHORT, Listed, Answer(mounts::mounts),
         "Lists the mounts.";
     Daemon "daemon" Get "/v1/daemon" => DaemonState,
         Agent Read Reads CONTROL, Nothing, Answer(daemon::state),
-        "Says what the daemon is doing.";
+        "Shows what the daemon is doing.";
     DaemonStop "daemon_stop" Post "/v1/daemon/stop" => DaemonStopping,
         Owner Admin Outside CONTROL, Home, Answer(daemon::stop),
         "Stops the daemon.";

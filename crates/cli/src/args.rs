@@ -1,4 +1,4 @@
-//! The words of the command line, just as typed.
+//! The arguments of the command line.
 
 mod approval;
 mod care;
@@ -37,8 +37,8 @@ pub use transfer::{ExportArgs, ImportArgs, TransferVerb};
 pub use vaults::{CheckpointVerb, VaultVerb};
 pub use versions::{CheckoutArgs, DiffArgs, LogArgs, RevertArgs};
 
-/// Workspaces for agents: fork one in a moment, run commands in it behind a sandbox, see exactly
-/// what changed, and go back.
+/// Workspaces for agents: fork one in milliseconds, run commands in a sandbox, see exactly what
+/// changed, and go back.
 #[derive(Debug, Parser)]
 #[command(name = "avfs", version, max_term_width = 100, after_help = EXAMPLES)]
 pub struct Cli {
@@ -55,34 +55,34 @@ pub fn command() -> Command {
 
 const EXAMPLES: &str = "\
 Examples:
-  avfs demo                                       see it at work, in a minute
-  avfs vault create myproject                     make a vault; the first becomes current
-  avfs import . && avfs proxy exec -- make test   bring a project in, and run its tests
-  avfs vault fork myproject try-1 --use           work on a copy, made in a moment
-  avfs proxy exec --shell 'sed -i s/a/b/ *.txt'   change it; the answer says what changed
-  avfs diff --patch                               what differs from the fork's beginning
-  avfs checkpoint restore NAME                    go back
+  avfs demo                                       a demonstration of one minute
+  avfs vault create myproject                     create a vault; the first one becomes current
+  avfs import . && avfs proxy exec -- make test   copy a project in, and run its tests
+  avfs vault fork myproject try-1 --use           work on a copy-on-write copy
+  avfs proxy exec --shell 'sed -i s/a/b/ *.txt'   change files; the report lists them
+  avfs diff --patch                               what changed since the fork was made
+  avfs checkpoint restore NAME                    go back to a checkpoint
 
-Exit codes: 0 ok, 1 error, 2 wrong usage. `proxy exec` exits as the command did, with 128+N on a
-signal, 124 on a timeout, 125 when avfs itself failed, 126 when the command was denied, 127 when it
-was not found.";
+Exit codes: 0 ok, 1 error, 2 wrong usage. `proxy exec` exits with the command's exit code, or 128+N
+if signal N ended it, 124 after a timeout, 125 if avfs failed, 126 if the command was denied or needs
+approval, 127 if it was not found.";
 
 #[derive(Debug, Args)]
 pub struct Global {
     /// The vault to work on, instead of the current one
     #[arg(long, global = true, value_name = "VAULT", env = "AVFS_VAULT")]
     pub vault: Option<String>,
-    /// Answer in JSON on standard output, errors included
+    /// Print JSON on standard output, errors included
     #[arg(long, global = true)]
     pub json: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Make, list, fork and delete vaults
+    /// Create, list, fork and delete vaults
     #[command(subcommand)]
     Vault(VaultVerb),
-    /// Print the directory that relative paths are taken from: always /
+    /// Print the directory that relative paths start from: always /
     Pwd,
     /// List a directory of the vault
     Ls(LsArgs),
@@ -90,114 +90,114 @@ pub enum Verb {
     Cat(CatArgs),
     /// Write a file of the vault
     Write(WriteArgs),
-    /// Make a directory in the vault
+    /// Create a directory in the vault
     Mkdir(MkdirArgs),
-    /// Remove something from the vault
+    /// Remove a file or directory of the vault
     Rm(RmArgs),
-    /// Move or rename something in the vault
+    /// Move or rename a file or directory in the vault
     Mv(MvArgs),
-    /// Copy something in the vault
+    /// Copy a file or directory in the vault
     Cp(CpArgs),
-    /// Give a file another name, or make a symbolic link
+    /// Make a hard or symbolic link
     Ln(LnArgs),
     /// Change permissions in the vault
     Chmod(ChmodArgs),
-    /// Set a file's times to now, making it if need be
+    /// Set a file's times to now; create the file if it does not exist
     Touch(TouchArgs),
     /// Replace one exact text in a file of the vault
     Edit(EditArgs),
-    /// Say all there is to say about a path
+    /// Show type, size, mode, times and labels of a path
     Stat(PathArg),
-    /// Show a directory with all that is in it
+    /// Show a directory and everything below it
     Tree(TreeArgs),
-    /// Bring a directory, an archive or a git revision into the vault
+    /// Copy a host directory, an archive or a git revision into the vault
     Import(ImportArgs),
-    /// Copy a directory of the vault to this machine, or bring back what changed
+    /// Copy a directory of the vault to the host, or only what changed
     Export(ExportArgs),
-    /// Bring things in and out by the one directory of this machine that agents may name
+    /// Import from and export to the one host directory that agents may use
     #[command(subcommand)]
     Transfer(TransferVerb),
-    /// Name a state of the vault and go back to it
+    /// Save, list and restore named states of the vault
     #[command(subcommand, alias = "snapshot")]
     Checkpoint(CheckpointVerb),
     /// Find lines that match a pattern
     Grep(GrepArgs),
     /// Find paths by name, kind, size, age or label
     Find(FindArgs),
-    /// Find files by the words in them, the best first
+    /// Find files by the words in them, best match first
     Search(SearchArgs),
-    /// Label a path
+    /// Add a tag to a path, or list tags
     Tag(TagArgs),
-    /// Remove a label from a path
+    /// Remove a tag from a path
     Untag(UntagArgs),
-    /// Keep small facts about a path
+    /// Read and set key-value metadata of a path
     Meta(MetaArgs),
     /// List the versions of the vault, or of one path
     Log(LogArgs),
-    /// Bring a path back as it was in a version
+    /// Restore a path from an older version
     Checkout(CheckoutArgs),
-    /// Take a path one step back in its own history
+    /// Undo the last change of a path
     Revert(RevertArgs),
-    /// Show what changed between two states
+    /// Show the differences between two states
     Diff(DiffArgs),
-    /// Show the vault as a directory of this machine
+    /// Mount the vault at a directory of the host
     Mount(MountArgs),
-    /// Take a mount away; what was written in it becomes a version
+    /// Unmount a vault; uncommitted writes become a version
     #[command(visible_alias = "umount")]
     Unmount(UnmountArgs),
-    /// List what is mounted
+    /// List the mounts
     Mounts,
-    /// Make a version of what was written in a view by now
+    /// Make a version of what running commands and mounts have written
     Commit,
-    /// Run commands behind the boundary
+    /// Run commands in the vault's sandbox
     #[command(subcommand)]
     Proxy(ProxyVerb),
     /// Short for `proxy exec`
     Exec(ExecArgs),
-    /// Run commands that go on without you
+    /// Run commands in the background
     #[command(subcommand)]
     Job(JobVerb),
-    /// Sit down at the terminal of a job
+    /// Connect your terminal to a job's terminal
     Attach(AttachArgs),
-    /// Read what a command wrote beyond what its report kept
+    /// Print output of a command that did not fit into its report
     Output(OutputArgs),
-    /// See, try and change the rules for commands
+    /// List, test and change the rules for commands
     #[command(subcommand)]
     Policy(PolicyVerb),
-    /// See and answer what needs the owner's approval
+    /// List and answer commands that need approval
     #[command(subcommand)]
     Approval(ApprovalVerb),
-    /// Read the journal of all that happened
+    /// Read and verify the journal
     Audit(AuditArgs),
-    /// Show how much there is of everything
+    /// Show how much is stored, and the free disk space
     Stats,
-    /// Limit what a vault may grow to
+    /// Show or set the size limits of a vault
     Quota(QuotaArgs),
-    /// Remove what no vault can come to need any more
+    /// Delete unreachable objects
     Gc(GcArgs),
-    /// Forget old versions, and old checkpoints nobody asked for
+    /// Delete old versions and old automatic checkpoints
     Prune(PruneArgs),
-    /// Prune, collect garbage and compact in one go
+    /// Run prune, gc and compact
     Maintain(MaintainArgs),
-    /// Give back to the disk what garbage left in packs and the database
+    /// Shrink packs and the database after a gc
     Compact,
-    /// Check every stored byte and every reference, and repair what can be
+    /// Check all stored data; repair it from other copies
     Fsck(FsckArgs),
-    /// Look after the daemon, which starts by itself
+    /// Show or stop the daemon, which starts on demand
     #[command(subcommand)]
     Daemon(DaemonVerb),
-    /// Serve this home in the foreground
+    /// Run the daemon in the foreground
     Serve(ServeArgs),
-    /// Try what this machine offers, and say how to mend what is missing
+    /// Check what this host supports, and how to fix what is missing
     Doctor(DoctorArgs),
-    /// See it at work: a failing test, two forks, two fixes, one way back
+    /// Run a demonstration: a failing test, two forks, two fixes, a restore
     Demo,
-    /// Print completions for a shell
+    /// Print a completion script for a shell
     Completions {
         /// Which shell
         shell: ShellName,
     },
-    /// Print short names for the verbs on files, for a shell to read
+    /// Print shell aliases for the file verbs
     Aliases(AliasesArgs),
 }
 
@@ -206,12 +206,12 @@ pub struct AliasesArgs {
     /// Which shell
     #[arg(long, short, value_enum, default_value = "bash")]
     pub shell: ShellName,
-    /// What every name begins with
+    /// Prefix of every alias
     #[arg(long, short, default_value = "v", value_parser = alias_prefix)]
     pub prefix: String,
 }
 
-/// What a shell takes as the beginning of a name, and nothing that it would run.
+/// A valid beginning of a shell alias, without characters that the shell would interpret.
 fn alias_prefix(text: &str) -> Result<String, String> {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     match text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && text.chars().all(fits)
@@ -223,13 +223,13 @@ fn alias_prefix(text: &str) -> Result<String, String> {
 
 #[derive(Debug, Args)]
 pub struct PathArg {
-    /// A path of the vault; a relative one is taken from /
+    /// A path of the vault; relative paths start at /
     pub path: OsString,
 }
 
 #[derive(Debug, Args)]
 pub struct LsArgs {
-    /// A path of the vault; a relative one is taken from /
+    /// A path of the vault; relative paths start at /
     #[arg(default_value = "/")]
     pub path: OsString,
     /// Show mode, size and time
@@ -242,21 +242,21 @@ pub struct LsArgs {
 
 #[derive(Debug, Args)]
 pub struct MkdirArgs {
-    /// A path of the vault; a relative one is taken from /
+    /// A path of the vault; relative paths start at /
     pub path: OsString,
-    /// Make missing parents too, and accept a directory that is there
+    /// Create missing parents, and accept an existing directory
     #[arg(short, long)]
     pub parents: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct RmArgs {
-    /// A path of the vault; a relative one is taken from /
+    /// A path of the vault; relative paths start at /
     pub path: OsString,
-    /// Remove a directory and all that is in it
+    /// Remove a directory and everything in it
     #[arg(short, long)]
     pub recursive: bool,
-    /// Something that is not there is no error
+    /// Do not fail if the path does not exist
     #[arg(short, long)]
     pub force: bool,
 }
@@ -265,7 +265,7 @@ pub struct RmArgs {
 pub struct MvArgs {
     /// What to move
     pub source: OsString,
-    /// Where to; into it when it is a directory
+    /// The new path; an existing directory gets it as an entry
     pub destination: OsString,
 }
 
@@ -277,20 +277,20 @@ pub enum ProxyVerb {
 
 #[derive(Debug, Subcommand)]
 pub enum DaemonVerb {
-    /// Say whether it runs, and what it does
+    /// Show whether the daemon runs, and what it is doing
     Status,
-    /// End it, and every command it runs
+    /// Stop the daemon and every command it runs
     Stop {
-        /// Also while detached jobs run
+        /// Even if detached jobs are running
         #[arg(long)]
         force: bool,
     },
-    /// Print what it had to say
+    /// Print the daemon's log
     Logs {
-        /// How many lines, the newest last
+        /// How many lines from the end
         #[arg(short = 'n', long, default_value_t = 100)]
         lines: usize,
-        /// Go on as more comes
+        /// Keep printing new lines
         #[arg(short, long, conflicts_with = "json")]
         follow: bool,
     },
@@ -298,19 +298,19 @@ pub enum DaemonVerb {
 
 #[derive(Debug, Args)]
 pub struct ServeArgs {
-    /// End after so long without work; 0 means never
+    /// Stop after this time without work; 0 means never
     #[arg(long, value_name = "SECONDS", default_value_t = 900)]
     pub idle_timeout: u64,
-    /// The name that commits made in vaults carry
+    /// Author name of git commits made in vaults
     #[arg(long, value_name = "NAME")]
     pub git_name: Option<String>,
-    /// The address that commits made in vaults carry
+    /// Author address of git commits made in vaults
     #[arg(long, value_name = "ADDRESS")]
     pub git_email: Option<String>,
-    /// Keep what commands write until it is committed in this directory instead of the home (also: AVFS_LAYERS)
+    /// Directory for uncommitted writes of commands, instead of the home (also: AVFS_LAYERS)
     #[arg(long, value_name = "DIR")]
     pub layers: Option<std::path::PathBuf>,
-    /// Accepted for scripts; it always stays in the foreground
+    /// Accepted for scripts; the daemon always stays in the foreground
     #[arg(long, conflicts_with = "detached")]
     pub foreground: bool,
     /// Leave the session, and greet on standard output as a starting client expects
@@ -342,7 +342,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_words_fit_together() {
+    fn the_definition_is_consistent() {
         command().debug_assert();
     }
 
@@ -364,7 +364,7 @@ mod tests {
         assert!(Cli::try_parse_from(["avfs", "exec", "--shell", "a"]).is_ok());
     }
 
-    /// How each operation of the wire is asked for in words.
+    /// For each operation of the API, a command line that uses it.
     const WORDS: &[(&str, &str)] = &[
         ("vault_create", "vault create v"),
         ("vault_list", "vault list"),
@@ -478,7 +478,7 @@ mod tests {
 
     #[test]
     fn every_operation_can_be_asked_for() {
-        // Cancelling is asked for with Ctrl-C, another size of the terminal by having one.
+        // Ctrl-C cancels, and SIGWINCH resizes: neither has a verb.
         let wordless = ["exec_cancel", "exec_resize"];
         let listed = avfs_api::table::OPERATIONS.iter().map(|row| row.name);
         let listed: Vec<&str> = listed.filter(|name| !wordless.contains(name)).collect();

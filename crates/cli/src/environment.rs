@@ -105,7 +105,7 @@ pub fn starter(place: Place) -> Result<Starter> {
     starter_with_base(place, base.as_deref().map(Path::new))
 }
 
-/// The same, with another runtime directory than the environment's.
+/// How to start a daemon for `place` with `base` as its `XDG_RUNTIME_DIR`.
 pub fn starter_with_base(place: Place, base: Option<&Path>) -> Result<Starter> {
     let mut environment: Vec<(OsString, OsString)> = PASSED_ON
         .iter()

@@ -49,7 +49,7 @@ impl Screen {
         size_of(&self.input).unwrap_or((24, 80))
     }
 
-    /// The same, asked again each time.
+    /// A function that reads the terminal's size at each call and passes it to `note`.
     pub fn window(&self, note: impl Fn((u16, u16)) + Send + 'static) -> Result<Window> {
         let terminal = self.input.try_clone();
         let terminal = terminal.map_err(Error::io("cannot use the terminal"))?;

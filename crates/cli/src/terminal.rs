@@ -48,7 +48,7 @@ impl Terminal {
         Ok((size > 0).then(|| line.trim_end_matches(['\n', '\r']).to_owned()))
     }
 
-    /// The same without showing what is typed.
+    /// Asks, and reads one line with echo off.
     pub fn ask_secret(&mut self, question: &str) -> Result<String> {
         let hidden = Hidden::begin(&self.writer)?;
         let answer = self.ask(question);

@@ -206,7 +206,7 @@ pub trait Filesystem: Send + Sync + 'static {
         Err(Errno::NOSYS)
     }
 
-    /// The same, and hands out the node of each name but the two dots.
+    /// Lists as `readdir` does, and looks up each name except `.` and `..`, as `lookup` would.
     fn readdirplus(
         &self,
         node: u64,

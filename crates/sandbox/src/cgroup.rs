@@ -345,7 +345,7 @@ fn name() -> String {
     unique(PREFIX)
 }
 
-/// The same for a group around a keeper.
+/// A name for the control group of a keeper and all its sandboxes, which no other group has.
 pub(crate) fn name_of_all() -> String {
     unique(PREFIX_OF_ALL)
 }

@@ -17,7 +17,7 @@ use crate::standing::Standing;
 
 /// As a limit in bytes: not even the host's default.
 pub const UNLIMITED: u64 = u64::MAX;
-/// The same for a number of things.
+/// As a limit on a number of things: not even the host's default.
 pub const UNLIMITED_COUNT: u32 = u32::MAX;
 
 /// The limits of commands that have no others, so that none can use the host up.
@@ -156,7 +156,7 @@ pub(crate) struct Orders {
     pub memory: Option<u64>,
     /// Processes and threads to count.
     pub pids: Option<u32>,
-    /// The same, of all commands in the sandbox.
+    /// Processes and threads of all commands in the sandbox to count.
     pub pids_of_all: Option<u32>,
     pub nofile: Option<u32>,
     /// The most open files that it may ask for.

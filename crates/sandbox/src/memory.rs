@@ -93,11 +93,11 @@ fn resident(pid: i32) -> Option<u64> {
     Some(pages * rustix::param::page_size() as u64)
 }
 
-/// The same with its part of what it shares, and what was swapped out, but without what
+/// The bytes of a process in memory and swap: shared pages in proportion (`Pss`), without what
 /// [`shared`] counts.
 fn proportional(pid: i32) -> Option<u64> {
     let Ok(text) = fs::read_to_string(format!("/proc/{pid}/smaps")) else {
-        // It keeps its memory to itself.
+        // A process that is not dumpable hides its `smaps`.
         return resident(pid);
     };
     Some(proportional_in(&text))

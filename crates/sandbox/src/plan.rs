@@ -164,7 +164,7 @@ pub struct Stdio {
 }
 
 impl Stdio {
-    /// The same ends once more, for a command that may have to be started again.
+    /// Duplicates the descriptors, for a command that may have to be started a second time.
     pub fn try_clone(&self) -> std::io::Result<Stdio> {
         Ok(Stdio {
             stdin: self.stdin.try_clone()?,

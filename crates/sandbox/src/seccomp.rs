@@ -71,7 +71,7 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_set_mempolicy,
 ];
 
-/// The same, where the architecture has them.
+/// Refused calls that only this architecture has.
 #[cfg(target_arch = "x86_64")]
 const REFUSED_HERE: &[libc::c_long] = &[
     libc::SYS_iopl,

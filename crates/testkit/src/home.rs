@@ -52,7 +52,7 @@ impl Home {
         Home::of_user(binary, ORDINARY_UID)
     }
 
-    /// The same for a user who has a name: some programs of the host serve nobody else.
+    /// A home of an ordinary user who is in `/etc/passwd`: `fusermount3` serves nobody else.
     pub fn of_named_user(binary: &str) -> Option<Home> {
         Home::of_user(binary, NAMED_UID)
     }
@@ -91,7 +91,7 @@ impl Home {
         reachable
     }
 
-    /// The same with this user's real `HOME`, whose toolchains can then be lent.
+    /// Uses this user's real `HOME`, so that commands get the toolchains in it.
     pub fn with_real_user_home(mut self) -> Home {
         if let Some(home) = std::env::var_os("HOME") {
             self.user_home = home.into();
@@ -169,7 +169,7 @@ impl Home {
         command
     }
 
-    /// The same, in a session without any terminal.
+    /// The binary with words, in a session without a controlling terminal.
     pub fn command_without_terminal<S: AsRef<OsStr>>(&self, words: &[S]) -> Command {
         let mut command = self.command(words);
         // SAFETY: between fork and exec only one system call is made.

@@ -21,9 +21,9 @@ pub struct Shown {
 /// How it is shown.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Way {
-    /// As the root directory of a sandbox, to commands of a daemon of root's.
+    /// As the root directory of a sandbox, to commands of root's daemon.
     ExecRoot,
-    /// The same of an ordinary user's.
+    /// As the root directory of a sandbox, to commands of a daemon of an ordinary user.
     ExecUser,
     /// Mounted by root for every program of the machine, by the kernel alone.
     OverlayRoot,
@@ -226,7 +226,7 @@ impl Shown {
 }
 
 impl Shown {
-    /// The same under another daemon.
+    /// Stores everything, starts another daemon, and shows it again.
     pub fn restart(&self) {
         self.unmount();
         self.home.ok(&["daemon", "stop"]);

@@ -23,7 +23,7 @@ use crate::{Error, Owner, Result};
 mod record;
 
 const RECORD: &str = "record";
-/// The same of a layer that is not ready: if its maker dies, it is only rubbish.
+/// The record of a layer that is still being filled. If its maker dies, the layer is deleted.
 const DRAFT: &str = "record.draft";
 const LOCK: &str = "lock";
 const UPPER: &str = "upper";
@@ -74,7 +74,7 @@ impl Layers {
         Layers::among(home.join("layers"), Vec::new(), owner)
     }
 
-    /// The same for layers that are made in `directory`, and may be found in `earlier`, too.
+    /// Opens layers: new ones are made in `directory`, and `earlier` may hold others.
     pub fn among(
         directory: PathBuf,
         earlier: Vec<PathBuf>,
@@ -103,8 +103,8 @@ impl Layers {
         self.make(vault, record, top, RECORD)
     }
 
-    /// The same, to be filled with what leads from `base` to `head`. It counts only when it is
-    /// [made ready](Layer::make_ready).
+    /// A fresh locked layer over `base`, to be filled with the difference to `head`. It is not used
+    /// until it is [made ready](Layer::make_ready).
     pub fn draft(
         &self,
         vault: VaultId,

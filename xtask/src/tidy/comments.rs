@@ -6,15 +6,7 @@ use std::path::Path;
 const OPENING: &str = "The same";
 
 /// Doc comments that still begin so, by crate. A number may only fall, and a crate without a row has none.
-const BUDGETS: [(&str, usize); 7] = [
-    ("benches", 1),
-    ("crates/cli", 11),
-    ("crates/fuse", 1),
-    ("crates/sandbox", 6),
-    ("crates/testkit", 6),
-    ("crates/vault", 4),
-    ("crates/view", 6),
-];
+const BUDGETS: [(&str, usize); 1] = [("crates/vault", 4)];
 
 pub fn check(top: &Path, files: &[String]) -> Vec<String> {
     let mut found: Vec<(&str, String)> = Vec::new();

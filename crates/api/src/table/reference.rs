@@ -11,7 +11,7 @@ const HEAD: &str = "\
 
 Made from the table of operations by `avfs __docs http`; a test fails when it is out of date.
 
-The daemon listens on a Unix socket that its own user and root can connect to: `daemon.sock` in `AVFS_HOME` leads to it. `GET`
+The daemon listens on a Unix socket that its own user and root can connect to: `daemon.sock` in `AVFS_HOME` is a link to it. `GET`
 and `PUT` have the fields of a request in the query, the other methods have them as a JSON object in the body. The body of a `PUT` is
 a stream of bytes. `{vault}` is a vault's name, or `@current`. A path, name or text that is not UTF-8 goes as base64 into the field of the
 same name with `_b64` behind it; such fields are not listed here.
@@ -75,12 +75,12 @@ impl EachRow for Smallest {
 
 fn meaning(scope: Scope) -> &'static str {
     match scope {
-        Scope::Read => "looking at files, history, jobs, rules and the journal",
+        Scope::Read => "reading files, history, jobs, rules and the journal",
         Scope::Write => "changing vaults: files, labels, checkpoints, forks",
-        Scope::Run => "running commands, typing into them and ending them",
+        Scope::Run => "running commands, writing to their input and ending them",
         Scope::Approve => "answering commands that wait for approval",
         Scope::Admin => {
-            "moving the boundary: rules, settings, quotas, paths of the host, the daemon"
+            "changing what agents may do: rules, settings, quotas, host paths, the daemon"
         }
     }
 }

@@ -1,25 +1,25 @@
-//! The words of verbs that look after a home.
+//! The arguments of verbs that maintain a home.
 
 use clap::{Args, Subcommand, ValueEnum};
 use std::ffi::OsString;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Removed is what no vault can come to need: not in its files, not in a version, a checkpoint, or a
-deleted vault that can still be brought back. Everybody may go on working meanwhile.
+Deletes objects that no vault, version, checkpoint or recoverable deleted vault refers to. Other
+operations continue meanwhile.
 
 Examples:
-  avfs gc --dry-run --explain      what would go, and why the rest stays
-  avfs gc                          deleted vaults stay recoverable for a day
-  avfs gc --grace 0                give deleted vaults up at once")]
+  avfs gc --dry-run --explain      what would be deleted, and what keeps the rest
+  avfs gc                          deleted vaults stay recoverable for one day
+  avfs gc --grace 0                also drop vaults that were just deleted")]
 pub struct GcArgs {
-    /// Only say what would go
+    /// Only print what would be deleted
     #[arg(long)]
     pub dry_run: bool,
-    /// Say what keeps the rest
+    /// Print what refers to the rest
     #[arg(long)]
     pub explain: bool,
-    /// How long a deleted vault can be brought back [default: a day]
+    /// How long a deleted vault stays recoverable [default: one day]
     #[arg(long, value_name = "SECONDS")]
     pub grace: Option<u64>,
 }
@@ -31,7 +31,7 @@ Examples:
   avfs prune --older-than 30 --all --dry-run")]
 #[command(group = clap::ArgGroup::new("which").required(true))]
 pub struct PruneArgs {
-    /// Keep so many of the newest versions
+    /// Keep this many of the newest versions
     #[arg(long, value_name = "N", group = "which")]
     pub keep: Option<u64>,
     /// Keep the versions of the last so many days
@@ -40,7 +40,7 @@ pub struct PruneArgs {
     /// Prune every vault, not only the current one
     #[arg(long)]
     pub all: bool,
-    /// Only say what would be forgotten
+    /// Only print what would be deleted
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -48,43 +48,43 @@ pub struct PruneArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  avfs maintain                    collect garbage and give the space back
-  avfs maintain --keep 100         forget old versions of all vaults first")]
+  avfs maintain                    run gc and free disk space
+  avfs maintain --keep 100         delete old versions of all vaults first")]
 pub struct MaintainArgs {
-    /// Keep so many of the newest versions of each vault; all when left out
+    /// Keep this many of the newest versions of each vault [default: all]
     #[arg(long, value_name = "N", conflicts_with = "older_than")]
     pub keep: Option<u64>,
     /// Keep the versions of the last so many days
     #[arg(long, value_name = "DAYS")]
     pub older_than: Option<u64>,
-    /// Collect no garbage
+    /// Do not run gc
     #[arg(long)]
     pub skip_gc: bool,
-    /// Leave packs and the database as they are
+    /// Do not compact packs and the database
     #[arg(long)]
     pub skip_compact: bool,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-What is damaged is looked for in other packs, in layers, and in host directories that were imported; only bytes
-that have the right hash are taken. Whatever is still damaged is named, with the vaults and paths that it is in.
+--repair searches other packs, layers and imported host directories for damaged data, and takes only bytes
+that have the right hash. What is still damaged is listed with its vaults and paths.
 
-A home that has lost its database is not served. From its packs alone, --rebuild brings back the states of its
-vaults, as versions of a vault `recovered`; their names, checkpoints, settings and the journal are gone. With a
-database it takes in packs that the database does not know.
+A home without its database is refused. --rebuild makes a new database from the packs: all states become
+versions of the vault `recovered`. Vault names, checkpoints, settings and the journal are lost. If there is a
+database, --rebuild adds packs that the database does not know.
 
-Exit codes: 0 when all is whole, 1 when something is damaged.
+Exit codes: 0 if nothing is damaged, 1 if something is.
 
 Examples:
-  avfs fsck                        say what is damaged
-  avfs fsck --repair               take what is found elsewhere
-  avfs fsck --rebuild              make a new database from what is left")]
+  avfs fsck                        check, and list what is damaged
+  avfs fsck --repair               also repair from other copies
+  avfs fsck --rebuild              make a new database from the packs")]
 pub struct FsckArgs {
-    /// Look elsewhere for what is damaged
+    /// Repair damaged data from other copies
     #[arg(long)]
     pub repair: bool,
-    /// Bring back what packs tell when the database is lost, or does not know them
+    /// Make a new database from the packs, or add unknown packs to the database
     #[arg(long)]
     pub rebuild: bool,
 }
@@ -103,22 +103,22 @@ pub struct QuotaArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum QuotaVerb {
-    /// Set a limit; a vault that is above it already may only shrink
+    /// Set a limit; a vault above it may only shrink
     Set { key: QuotaKey, value: u64 },
-    /// Lift a limit
+    /// Remove a limit
     Clear { key: QuotaKey },
 }
 
 /// Which limit.
 #[derive(Copy, Clone, Debug, ValueEnum)]
 pub enum QuotaKey {
-    /// All files together, in MiB
+    /// Total size of all files, in MiB
     #[value(name = "max_size_mb")]
     Size,
-    /// How many files
+    /// Number of files
     #[value(name = "max_files")]
     Files,
-    /// Any one file, in MiB
+    /// Size of one file, in MiB
     #[value(name = "max_file_size_mb")]
     FileSize,
 }
@@ -141,7 +141,7 @@ Examples:
   avfs --vault main audit --operation exec --since 2h
   avfs audit --path /src --since 2026-01-31
   avfs audit --decision deny --principal agent
-  avfs audit verify                check that nobody changed it")]
+  avfs audit verify                check the hash chain")]
 pub struct AuditArgs {
     /// How many entries to show, newest first
     #[arg(short = 'n', long, default_value_t = 50)]
@@ -155,35 +155,35 @@ pub struct AuditArgs {
 /// Which entries.
 #[derive(Debug, Args)]
 pub struct AuditFilter {
-    /// Only this operation, or all of a kind, such as `vault`
+    /// Only this operation, or a group such as `vault`
     #[arg(long, visible_alias = "op", value_name = "OPERATION")]
     pub operation: Option<String>,
-    /// Only what this exec did
+    /// Only entries of this exec
     #[arg(long, value_name = "ID")]
     pub exec: Option<String>,
-    /// Only commands that policy decided on so
+    /// Only commands with this decision
     #[arg(long, value_name = "DECISION",
         value_parser = ["allow", "allow_with_checkpoint", "require_approval", "deny"])]
     pub decision: Option<String>,
-    /// Only what was done by owner, agent or system, or by one of a name: agent:claude
+    /// Only entries of this principal: owner, agent, system, or one by name (agent:claude)
     #[arg(long, visible_alias = "by", value_name = "WHO")]
     pub principal: Option<String>,
-    /// Only what names this path, or one beneath it
+    /// Only entries about this path or one below it
     #[arg(long, value_name = "PATH")]
     pub path: Option<OsString>,
-    /// Only from then on: a date, a time, or an age such as 90m, 2h, 7d
+    /// Only entries since then: a date, a time, or an age such as 90m, 2h, 7d
     #[arg(long, value_name = "TIME")]
     pub since: Option<String>,
-    /// Only up to then
+    /// Only entries until then
     #[arg(long, value_name = "TIME")]
     pub until: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum AuditVerb {
-    /// Check that no entry was edited, moved or removed
+    /// Check that no entry was changed, moved or removed
     Verify,
-    /// Print all entries, oldest first, as lines of JSON
+    /// Print all entries as JSON Lines, oldest first
     #[command(after_help = "\
 Examples:
   avfs audit export > journal.jsonl

@@ -1,4 +1,4 @@
-//! Examples for `--help`, by verb, for those whose arguments do not bring their own.
+//! Examples for `--help`, by verb. Verbs that are not listed have theirs beside their arguments.
 
 use clap::Command;
 
@@ -47,7 +47,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     (
         "vault set",
         "  avfs vault set env.CI=1 timeout=10m\n  \
-         avfs vault set profile=restrictive memory=1g    a limit goes before a profile\n  \
+         avfs vault set profile=restrictive memory=1g    a limit overrides the profile\n  \
          avfs vault set --default profile=moderate max_size_mb=2000    for new vaults",
     ),
     ("vault unset", "  avfs vault unset env.CI memory"),
@@ -63,7 +63,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ("stat", "  avfs stat /workspace/run.sh"),
     (
         "touch",
-        "  avfs touch /workspace/marker\n  avfs touch -c /workspace/Makefile    only if it is there",
+        "  avfs touch /workspace/marker\n  avfs touch -c /workspace/Makefile    only if it exists",
     ),
     ("tree", "  avfs tree /workspace -L 2"),
     ("untag", "  avfs untag /src/main.py reviewed"),
@@ -74,7 +74,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ),
     (
         "checkpoint save",
-        "  avfs checkpoint save before-refactor\n  avfs checkpoint save                 with a name made up",
+        "  avfs checkpoint save before-refactor\n  avfs checkpoint save                 with a generated name",
     ),
     ("checkpoint list", "  avfs checkpoint list"),
     ("checkpoint info", "  avfs checkpoint info before-refactor"),
@@ -104,15 +104,15 @@ const EXAMPLES: &[(&str, &str)] = &[
     ),
     (
         "job start",
-        "  avfs job start -- cargo test                    answers with the job's number\n  \
+        "  avfs job start -- cargo test                    prints the job's number\n  \
          avfs job start --lifetime detached --timeout 8h -- ./train.sh\n  \
          avfs job start --lifetime client --lease 2m -- npm run dev\n  \
-         avfs job start --stdin -- python3 -i           `avfs job stdin` gives it lines\n  \
-         avfs job start --tty --size 120x40 -- bash     `avfs attach` sits down at it",
+         avfs job start --stdin -- python3 -i           `avfs job stdin` writes to it\n  \
+         avfs job start --tty --size 120x40 -- bash     `avfs attach` connects to it",
     ),
     (
         "job poll",
-        "  avfs job poll 1\n  avfs --json job poll 1 --offset 4096    only what came since",
+        "  avfs job poll 1\n  avfs --json job poll 1 --offset 4096    only what was written since",
     ),
     ("job list", "  avfs job list\n  avfs job list --running"),
     (
@@ -125,7 +125,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ),
     (
         "job kill",
-        "  avfs job kill 1                 SIGTERM to all of it, SIGKILL after two seconds\n  \
+        "  avfs job kill 1                 SIGTERM to all its processes, SIGKILL after two seconds\n  \
          avfs job kill 1 --signal INT",
     ),
     (
@@ -134,7 +134,7 @@ const EXAMPLES: &[(&str, &str)] = &[
     ),
     (
         "attach",
-        "  avfs attach 1                   Ctrl-\\ leaves, and the job goes on\n  \
+        "  avfs attach 1                   Ctrl-\\ disconnects; the job continues\n  \
          avfs attach 1 --record session.cast",
     ),
     (
@@ -193,10 +193,10 @@ const EXEC: &str = "\
   avfs proxy exec --cwd /workspace --timeout 60s -- cargo test
   avfs proxy exec --env CI=1 --shell 'make && make check'
   avfs proxy exec --memory 512m --pids 100 -- ./untrusted
-  avfs proxy exec --fork --keep-on-success -- npm test    in a copy, kept if it works
-  cat data | avfs proxy exec --stdin -- sort              forwarded as it comes
-  avfs proxy exec --tty -- vim /workspace/notes.md        at your terminal
-  avfs proxy exec --stream -- make                        one JSON object per line, as it happens
+  avfs proxy exec --fork --keep-on-success -- npm test    in a fork, kept if the command succeeds
+  cat data | avfs proxy exec --stdin -- sort              with standard input
+  avfs proxy exec --tty -- vim /workspace/notes.md        on a terminal
+  avfs proxy exec --stream -- make                        one JSON object per event
   avfs --json proxy exec -- true                          the envelope, for programs";
 
 /// The command line, each verb with its examples.

@@ -1,4 +1,4 @@
-//! The words of `proxy exec`, and of what goes with it.
+//! The arguments of `proxy exec` and `output`.
 
 use avfs_runtime::{parse_duration, parse_size};
 use clap::{Args, ValueEnum};
@@ -9,103 +9,103 @@ use std::path::PathBuf;
 pub struct ExecArgs {
     #[command(flatten)]
     pub run: RunArgs,
-    /// Print each event as one line of JSON while it runs, the envelope last
+    /// Print each event as one line of JSON as it happens; the envelope is last
     #[arg(long, conflicts_with = "tty")]
     pub stream: bool,
-    /// Write what is seen at its terminal to this file, as an asciicast
+    /// Record the terminal to this file, as an asciicast
     #[arg(long, value_name = "FILE", requires = "tty")]
     pub record: Option<PathBuf>,
-    /// Refused: a view is closed when it is no longer used, and lives until then
+    /// Refused: the daemon closes a view when it is no longer used
     #[arg(long, hide = true)]
     pub keep_mount: bool,
-    /// Refused: inside, the vault is always at /
+    /// Refused: in the sandbox the vault is always at /
     #[arg(long, hide = true, value_name = "DIR")]
     pub mountpoint: Option<OsString>,
 }
 
-/// What can be said of a command, however it is run.
+/// Options of a command, for `exec` and `job start`.
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("input"), group = clap::ArgGroup::new("approving"))]
 pub struct RunArgs {
-    /// Where to run it [default: /workspace if there is one, else /]
+    /// Working directory [default: /workspace if it exists, else /]
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<OsString>,
-    /// End it after so long, as 90s or 1500 (milliseconds); 0 means never [default: 5 minutes]
+    /// End the command after this time: 90s, 5m, or milliseconds; 0 means never [default: 5m]
     #[arg(long, value_name = "TIME", value_parser = timeout)]
     pub timeout: Option<u64>,
-    /// Set a variable in the command's environment
+    /// Set an environment variable
     #[arg(long, value_name = "NAME=VALUE")]
     pub env: Vec<OsString>,
-    /// Set the variables in this file of the host, one NAME=VALUE on a line
+    /// Set environment variables from a host file, one NAME=VALUE per line
     #[arg(long, value_name = "FILE")]
     pub env_file: Vec<PathBuf>,
-    /// Run this text in a shell instead of a command
+    /// Run this text with /bin/bash -c instead of a command
     #[arg(long, value_name = "TEXT", conflicts_with = "command")]
     pub shell: Option<String>,
-    /// Let it read what comes on standard input
+    /// Forward standard input to the command
     #[arg(long, group = "input")]
     pub stdin: bool,
-    /// Let it read this file of the host
+    /// Give the command this host file as standard input
     #[arg(long, value_name = "FILE", group = "input")]
     pub stdin_file: Option<PathBuf>,
-    /// Run it at a terminal
+    /// Run the command on a terminal
     #[arg(long, short = 't', group = "input")]
     pub tty: bool,
-    /// How large that is, as 80x24 [default: as large as yours]
+    /// Size of that terminal, as 80x24 [default: the size of yours]
     #[arg(long, value_name = "COLUMNSxROWS", requires = "tty", value_parser = super::jobs::size)]
     pub size: Option<(u16, u16)>,
-    /// Let it change nothing: it sees the vault as it is when it begins
+    /// Refuse writes; the command sees the vault as it is when it starts
     #[arg(long)]
     pub readonly: bool,
-    /// Keep the state before it under this name
+    /// Save the state before the command as this checkpoint
     #[arg(long, value_name = "NAME", conflicts_with = "no_checkpoint")]
     pub checkpoint: Option<String>,
-    /// Make no checkpoint before it
+    /// Take no checkpoint before the command
     #[arg(long)]
     pub no_checkpoint: bool,
-    /// Run it in a fork made for it, which goes away afterwards
+    /// Run the command in a temporary fork
     #[arg(long)]
     pub fork: bool,
     /// Keep that fork if the command exits with 0
     #[arg(long, requires = "fork")]
     pub keep_on_success: bool,
-    /// Keep so many bytes of each output stream in the report, up to 4 MiB
+    /// Keep this many bytes of each output stream in the report, up to 4 MiB
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub output_limit: Option<u64>,
-    /// Let it use so much memory, as 512m or 2g
+    /// Limit memory, as 512m or 2g
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub memory: Option<u64>,
-    /// Let it use so many processors, as 1.5
+    /// Limit processors, as 1.5
     #[arg(long, value_name = "NUMBER")]
     pub cpus: Option<f64>,
-    /// Let it have so many processes and threads
+    /// Limit the number of processes and threads
     #[arg(long, value_name = "NUMBER")]
     pub pids: Option<u32>,
-    /// Let it write so much, as 100m
+    /// Limit how much is written, as 100m
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     pub disk: Option<u64>,
     /// A named set of limits
     #[arg(long, value_name = "NAME")]
     pub profile: Option<ProfileName>,
-    /// What holds it: the sandbox, or nothing but policy and timeouts
+    /// Where the command runs: in the sandbox, or on the host without isolation
     #[arg(long, value_name = "NAME")]
     pub driver: Option<DriverName>,
-    /// What it can reach: nothing, or whatever this machine can
+    /// Network access: none, or that of the host
     #[arg(long, value_name = "NAME")]
     pub network: Option<NetworkName>,
-    /// Hold it until somebody has answered, if it needs approval
+    /// If the command needs approval, wait for the answer
     #[arg(long, group = "approving")]
     pub wait: bool,
     /// Use this approval
     #[arg(long, value_name = "ID", group = "approving")]
     pub approval: Option<String>,
-    /// If it needs approval, try it in a throwaway fork and ask with what it did
+    /// If the command needs approval, run it in a temporary fork and show the result to the approver
     #[arg(long, group = "approving")]
     pub speculate: bool,
-    /// Add the changes as a patch to the report
+    /// Add a patch of the changes to the report
     #[arg(long)]
     pub patch: bool,
-    /// List what changed in its home directory, too
+    /// Also list what changed in the command's home directory
     #[arg(long)]
     pub home_changes: bool,
     /// The command and its arguments
@@ -119,7 +119,7 @@ pub enum ProfileName {
     Restrictive,
     /// 4 GiB of memory, 2048 processes, 8 GiB written
     Moderate,
-    /// No limits but the sandbox itself
+    /// No limits, not even the defaults
     Permissive,
 }
 
@@ -127,15 +127,15 @@ pub enum ProfileName {
 pub enum DriverName {
     /// Namespaces, Landlock, seccomp
     Namespace,
-    /// Nothing holds it: the owner's choice
+    /// No isolation; for the owner only
     Process,
 }
 
 #[derive(Copy, Clone, Debug, ValueEnum)]
 pub enum NetworkName {
-    /// Loopback of its own
+    /// Only a private loopback interface
     None,
-    /// Whatever this machine can reach: the owner's choice
+    /// The host's network; for the owner only
     Host,
 }
 
@@ -145,12 +145,12 @@ Examples:
   avfs output 01a1de36-3b62-77b2-8258-ad8380643645
   avfs output 01a1de36-3b62-77b2-8258-ad8380643645 --stream stderr --range 0-4096")]
 pub struct OutputArgs {
-    /// The exec, as its report names it
+    /// The id of the exec, from its report
     pub exec: String,
-    /// Which of its streams
+    /// Which stream
     #[arg(long, default_value = "stdout", value_name = "NAME")]
     pub stream: StreamName,
-    /// Bytes FROM up to, but not including, TO; `FROM-` for the rest
+    /// Bytes FROM up to, but not including, TO; `FROM-` up to the end
     #[arg(long, value_name = "FROM-TO", value_parser = range, default_value = "0-")]
     pub range: (u64, Option<u64>),
 }
@@ -181,7 +181,7 @@ pub(super) fn timeout(text: &str) -> Result<u64, String> {
     u64::try_from(duration.as_millis()).map_err(|error| error.to_string())
 }
 
-/// A size; nothing at all is one.
+/// A size in bytes; 0 is valid.
 fn bytes(text: &str) -> Result<u64, String> {
     if text == "0" {
         return Ok(0);

@@ -1,4 +1,4 @@
-//! The words of `job` and `attach`.
+//! The arguments of `job` and `attach`.
 
 use super::exec::{RunArgs, StreamName, timeout};
 use clap::{Args, Subcommand, ValueEnum};
@@ -7,28 +7,28 @@ use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 pub enum JobVerb {
-    /// Start a command that goes on without you
+    /// Start a command in the background
     Start(Box<JobStartArgs>),
-    /// Say how a job is doing, and what it wrote
+    /// Show the state of a job and a part of its output
     Poll(JobPollArgs),
-    /// List the jobs there are, and those that are over
+    /// List running and finished jobs
     List(JobListArgs),
-    /// Print what a job wrote
+    /// Print the output of a job
     Logs(JobLogsArgs),
-    /// Wait until a job is over, and exit as it did
+    /// Wait until a job has ended, and exit with its exit code
     Wait(JobWaitArgs),
     /// End a job, or send it a signal
     Kill(JobKillArgs),
-    /// Give a job something to read
+    /// Write to a job's standard input
     Stdin(JobStdinArgs),
 }
 
 #[derive(Debug, Args)]
 pub struct JobStartArgs {
-    /// For whom it runs, and so what ends it besides itself
+    /// What the job's life is tied to
     #[arg(long, default_value = "vault", value_name = "NAME")]
     pub lifetime: LifetimeName,
-    /// With the lifetime `client`: end it when nobody has asked after it for so long [default: 60s]
+    /// With the lifetime `client`: end the job after this time without a request about it [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = timeout)]
     pub lease: Option<u64>,
     #[command(flatten)]
@@ -37,11 +37,11 @@ pub struct JobStartArgs {
 
 #[derive(Copy, Clone, Debug, ValueEnum)]
 pub enum LifetimeName {
-    /// Somebody who asks after it: it is ended when nobody does any more
+    /// To its client: ended when no request about it came within the lease
     Client,
-    /// Its vault: it is ended with the vault's sandbox, or the daemon
+    /// To its vault: ended with the vault's sandbox or the daemon
     Vault,
-    /// Itself: the daemon is not stopped while it runs, unless with --force
+    /// To nothing: `daemon stop` refuses while it runs, except with --force
     Detached,
 }
 
@@ -49,23 +49,23 @@ pub enum LifetimeName {
 pub struct JobPollArgs {
     /// The job's number
     pub job: u64,
-    /// Only what is at this byte of its standard output, and after it
+    /// Read its standard output from this byte on
     #[arg(long, value_name = "BYTE", default_value_t = 0)]
     pub offset: u64,
-    /// The same for its standard error
+    /// Read its standard error from this byte on
     #[arg(long, value_name = "BYTE", default_value_t = 0)]
     pub stderr_offset: u64,
-    /// At most so many bytes of each
+    /// At most this many bytes of each stream
     #[arg(long, value_name = "BYTES")]
     pub limit: Option<u64>,
-    /// Add the envelope, if it is over
+    /// Add the envelope if the job has ended
     #[arg(long)]
     pub envelope: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct JobListArgs {
-    /// Only those that run
+    /// Only running jobs
     #[arg(long)]
     pub running: bool,
 }
@@ -74,13 +74,13 @@ pub struct JobListArgs {
 pub struct JobLogsArgs {
     /// The job's number
     pub job: u64,
-    /// Go on as more comes, until it is over
+    /// Keep printing new output until the job has ended
     #[arg(short, long)]
     pub follow: bool,
-    /// From this byte on: of the stream that was chosen, or of standard output
+    /// Start at this byte of the chosen stream, or of standard output
     #[arg(long, value_name = "BYTE", default_value_t = 0)]
     pub offset: u64,
-    /// From this byte of standard error on
+    /// Start at this byte of standard error
     #[arg(
         long,
         value_name = "BYTE",
@@ -88,7 +88,7 @@ pub struct JobLogsArgs {
         conflicts_with = "stream"
     )]
     pub stderr_offset: u64,
-    /// Only this one
+    /// Only this stream
     #[arg(long, value_name = "NAME")]
     pub stream: Option<StreamName>,
 }
@@ -97,7 +97,7 @@ pub struct JobLogsArgs {
 pub struct JobWaitArgs {
     /// The job's number
     pub job: u64,
-    /// Wait no longer than this, and exit with 124 then
+    /// Wait at most this long, then exit with 124
     #[arg(long, value_name = "TIME", value_parser = timeout)]
     pub timeout: Option<u64>,
 }
@@ -115,12 +115,12 @@ pub struct JobKillArgs {
 pub struct JobStdinArgs {
     /// The job's number
     pub job: u64,
-    /// A line to give it; `-` for what comes on standard input, as does nothing at all without --eof
+    /// The text to write, a newline is added; `-` or nothing reads standard input
     pub text: Option<OsString>,
-    /// Do not end the line
+    /// Do not add a newline
     #[arg(short, long)]
     pub no_newline: bool,
-    /// Say that nothing more will come
+    /// Close the job's standard input afterwards
     #[arg(long)]
     pub eof: bool,
 }
@@ -129,10 +129,10 @@ pub struct JobStdinArgs {
 pub struct AttachArgs {
     /// The job's number
     pub job: u64,
-    /// What leaves the job alone again
+    /// The key that disconnects
     #[arg(long, value_name = "KEY", default_value = "ctrl-\\", value_parser = key)]
     pub detach_key: u8,
-    /// Write what is seen to this file, as an asciicast
+    /// Record the terminal to this file, as an asciicast
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
 }
@@ -159,7 +159,7 @@ fn signal(text: &str) -> Result<i32, String> {
     match (named, text.parse::<i32>()) {
         (Some((_, number)), _) => Ok(*number),
         (None, Ok(number @ 1..=31)) => Ok(number),
-        _ => Err("a signal is a name as INT, or a number from 1 to 31".into()),
+        _ => Err("a signal is a name such as INT, or a number from 1 to 31".into()),
     }
 }
 
@@ -172,13 +172,13 @@ fn key(text: &str) -> Result<u8, String> {
         Some([letter]) if (b'@'..=b'_').contains(&letter.to_ascii_uppercase()) => {
             Ok(letter.to_ascii_uppercase() & 0x1f)
         }
-        _ => Err("a key is as ctrl-a or ctrl-\\".into()),
+        _ => Err("a key is written as ctrl-a or ctrl-\\".into()),
     }
 }
 
 /// A size as `80x24`: rows and columns.
 pub fn size(text: &str) -> Result<(u16, u16), String> {
-    let wrong = || "a size is as 80x24: characters in a line, and lines".to_owned();
+    let wrong = || "a size is written as COLUMNSxROWS, such as 80x24".to_owned();
     let (columns, rows) = text.split_once('x').ok_or_else(wrong)?;
     let number = |text: &str| text.parse::<u16>().map_err(|_| wrong());
     Ok((number(rows)?, number(columns)?))

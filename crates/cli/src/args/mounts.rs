@@ -1,4 +1,4 @@
-//! The words of verbs that show vaults at directories of this machine.
+//! The arguments of verbs that mount vaults on the host.
 
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -6,30 +6,30 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(override_usage = "avfs mount [OPTIONS] [[VAULT] DIR]")]
 #[command(after_help = "\
-What is written there becomes a version when it is unmounted, on `avfs commit`, with --autocommit,
-and whenever somebody looks at the vault: a fork, a checkpoint, a diff, `avfs cat`.
+Writes become a version on unmount, on `avfs commit`, every SECONDS with --autocommit, and whenever
+another verb reads the vault: a fork, a checkpoint, a diff, `avfs cat`.
 
 Examples:
   avfs mount ~/project                     the current vault, until `avfs unmount ~/project`
   avfs mount try-1 ~/try                   another vault
   avfs mount --vault try-1 --autocommit 60
-  avfs mount /mnt/then --at before-refactor    a checkpoint, to look at
-  avfs mount /mnt/then --at v12                a version
+  avfs mount /mnt/then --at before-refactor    a checkpoint, read-only
+  avfs mount /mnt/then --at v12                a version, read-only
   avfs mount ~/project --foreground            until Ctrl-C")]
 pub struct MountArgs {
-    /// An empty directory, made if need be [default: one in the home]; before it, which vault
+    /// An empty directory, created if missing [default: AVFS_HOME/mnt/VAULT]; before it, the vault
     #[arg(value_name = "DIR", num_args = 0..=2)]
     pub places: Vec<PathBuf>,
-    /// Refuse writes; shows the vault as it is now
+    /// Refuse writes; the mount shows the vault as it is now
     #[arg(long, short)]
     pub readonly: bool,
-    /// Show an older state, which can only be read
+    /// Mount an older state, read-only
     #[arg(long, value_name = "CHECKPOINT|vN")]
     pub at: Option<String>,
-    /// Stay, and unmount when interrupted
+    /// Stay in the foreground, and unmount on Ctrl-C
     #[arg(long, short)]
     pub foreground: bool,
-    /// Make a version of what was written every so often
+    /// Commit what was written every SECONDS
     #[arg(long, value_name = "SECONDS", conflicts_with_all = ["readonly", "at"])]
     pub autocommit: Option<u64>,
     /// What serves it [default: overlay as root, else fuse]
@@ -40,9 +40,9 @@ pub struct MountArgs {
 /// What serves a mount.
 #[derive(Copy, Clone, Debug, ValueEnum)]
 pub enum MountDriverName {
-    /// The kernel alone, at native speed; needs root
+    /// The kernel's overlayfs, at native speed; needs root
     Overlay,
-    /// The daemon
+    /// The daemon, by FUSE
     Fuse,
 }
 
@@ -51,15 +51,15 @@ pub enum MountDriverName {
 Examples:
   avfs unmount ~/project
   avfs unmount --vault try-1
-  avfs unmount --all --force       also what programs still use")]
+  avfs unmount --all --force       even if programs use it")]
 pub struct UnmountArgs {
-    /// Where it is mounted [default: the mounts of the vault]
+    /// The mounted directory [default: all mounts of the vault]
     #[arg(conflicts_with = "all")]
     pub dir: Option<PathBuf>,
-    /// Everything that is mounted
+    /// Unmount all mounts
     #[arg(long)]
     pub all: bool,
-    /// Although programs use it, or a quota forbids what was written: that becomes a checkpoint
+    /// Unmount even if programs use it or the quota refuses what was written, which then becomes a checkpoint
     #[arg(long)]
     pub force: bool,
 }
@@ -68,13 +68,13 @@ pub struct UnmountArgs {
 #[command(after_help = "\
 Examples:
   avfs doctor
-  avfs doctor --fix                take away mounts whose daemon was killed
-  avfs doctor --attack             try to get out of the sandbox, here")]
+  avfs doctor --fix                remove mounts of a daemon that was killed
+  avfs doctor --attack             test the sandbox on this host")]
 pub struct DoctorArgs {
-    /// Mend what can be mended from here
+    /// Remove mounts whose daemon is gone
     #[arg(long)]
     pub fix: bool,
-    /// Try what a hostile command would try, and say what stopped it
+    /// Run attacks in a sandbox, and print what stopped each
     #[arg(long, conflicts_with = "fix")]
     pub attack: bool,
 }

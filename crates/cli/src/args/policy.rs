@@ -1,4 +1,4 @@
-//! The words of `avfs policy`.
+//! The arguments of `avfs policy`.
 
 use super::NetworkName;
 use clap::{Args, Subcommand, ValueEnum};
@@ -7,46 +7,46 @@ use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 pub enum PolicyVerb {
-    /// List the rules in force and where each is written
+    /// List the rules in force, with file and line
     #[command(after_help = "\
 Examples:
   avfs policy list
-  avfs policy list --sources       where rules can be written, and what is there")]
+  avfs policy list --sources       the places for rules, and which exist")]
     List {
-        /// Show the places where rules can be written instead
+        /// List the places for rules instead
         #[arg(long)]
         sources: bool,
     },
-    /// Say whether a command would run, in one line and in the exit code
+    /// Print the decision on a command in one line; the exit code tells it too
     #[command(after_help = "\
 Examples:
   avfs policy check -- git push origin main
   avfs policy check --shell 'make && git push'
 
-Exit codes: 0 it would run, 126 it would be denied or need approval.")]
+Exit codes: 0 if the command would run, 126 if it would be denied or need approval.")]
     Check(QuestionArgs),
-    /// Say what a command is taken for, which rule decides, and what would allow it
+    /// Show the categories of a command, the rule that decides, and what would allow it
     #[command(after_help = "\
 Examples:
   avfs policy explain -- git push origin main
   avfs policy explain --network host --shell 'curl https://example.com | sh'")]
     Explain(QuestionArgs),
-    /// Try every example that the rules carry
+    /// Check the examples in the rules
     #[command(after_help = "\
 Examples:
   avfs policy test")]
     Test,
-    /// Change rules in an editor; they are checked before they replace the old ones
+    /// Edit rules; they are checked before they replace the old ones
     #[command(after_help = "\
 Examples:
   avfs policy edit                         the current vault's rules
-  avfs policy edit --level user            those of this user
-  avfs policy edit --from rules.toml       take them from a file, without an editor")]
+  avfs policy edit --level user            the rules of this user
+  avfs policy edit --from rules.toml       read them from a file, without an editor")]
     Edit {
-        /// Whose rules
+        /// Which rules to edit
         #[arg(long, value_enum, default_value_t = LevelName::Vault)]
         level: LevelName,
-        /// Take the new rules from this file instead of an editor
+        /// Read the new rules from this file instead of opening an editor
         #[arg(long, value_name = "FILE")]
         from: Option<PathBuf>,
     },
@@ -54,13 +54,13 @@ Examples:
 
 #[derive(Debug, Args)]
 pub struct QuestionArgs {
-    /// Where it would run [default: /workspace if there is one, else /]
+    /// Working directory [default: /workspace if it exists, else /]
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<String>,
-    /// A variable it would be given
+    /// An environment variable of the command
     #[arg(long, value_name = "NAME=VALUE")]
     pub env: Vec<String>,
-    /// The network it would have
+    /// The network of the command
     #[arg(long, value_enum, default_value_t = NetworkName::None)]
     pub network: NetworkName,
     /// Shell text instead of a command

@@ -1,4 +1,4 @@
-//! The words of verbs that bring things in and out.
+//! The arguments of import, export and transfer.
 
 use clap::{Args, Subcommand};
 use std::ffi::OsString;
@@ -6,36 +6,36 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Directories are merged, files replaced, and all of it is one version or none. What a directory was
-at its import is remembered, so that `avfs export --changed-only` can bring changes back. Files that
-have not changed since the last import are not read again.
+Directories are merged and files replaced, all in one version. The imported state is recorded, so that
+`avfs export --changed-only` can write changes back. Files that have not changed since the last import
+are not read again.
 
 Examples:
   avfs import .                                      this directory becomes /workspace
-  avfs import . --gitignore --exclude '*.log'        without what git ignores, and without logs
-  avfs import ~/project /src --git-rev v1.2          a repository as it was at a revision
+  avfs import . --gitignore --exclude '*.log'        without ignored files, and without logs
+  avfs import ~/project /src --git-rev v1.2          a revision of a git repository
   avfs import release.tar.zst /release               an archive: plain, gzip or zstd
   curl -s https://host/x.tgz | avfs import - /x      an archive from standard input")]
 pub struct ImportArgs {
-    /// A directory of this machine, a tar archive, or - for an archive on standard input
+    /// A host directory, a tar archive, or - for an archive on standard input
     #[arg(value_name = "SOURCE")]
     pub source: PathBuf,
-    /// Where it goes in the vault
+    /// The destination in the vault
     #[arg(default_value = "/workspace")]
     pub path: OsString,
-    /// Leave out what matches, as a line of .gitignore would; may be repeated
+    /// Skip what matches, as a line of .gitignore would; can be repeated
     #[arg(long, value_name = "GLOB")]
     pub exclude: Vec<String>,
-    /// Leave out what the .gitignore files in the directory say
+    /// Skip what the .gitignore files in the directory exclude
     #[arg(long, conflicts_with = "git_rev")]
     pub gitignore: bool,
-    /// Take the git repository SOURCE as it is at this revision
+    /// Import this revision of the git repository SOURCE
     #[arg(long, value_name = "REV")]
     pub git_rev: Option<String>,
-    /// Leave out what is more than N names deep
+    /// Skip what is more than N levels deep
     #[arg(long, value_name = "N")]
     pub max_depth: Option<usize>,
-    /// Accepted for scripts; directories always come whole
+    /// Accepted for scripts; directories are always imported recursively
     #[arg(short, long, hide = true)]
     pub recursive: bool,
 }
@@ -43,30 +43,31 @@ pub struct ImportArgs {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 With --changed-only, what changed in the vault since HOST_DIR was imported is written back to it,
-deletions too. A file that changed on the host meanwhile refuses the whole, and is named.
+deletions included. If one of these files also changed on the host, nothing is written and the file is
+listed.
 
-Files that tools run by themselves (git hooks, .envrc, editor tasks) are named. What git would run
-is written only with --allow-hooks: without it nothing is.
+Files that tools execute on their own (git hooks, .envrc, editor tasks) are listed. If git would
+execute one, the export is refused unless --allow-hooks is given.
 
 Examples:
-  avfs export /workspace out                         to a directory that is new or empty
-  avfs export /workspace out --overwrite             over what an earlier export left there
-  avfs export /workspace --tar release.tar.zst       to an archive; the ending says how to compress
+  avfs export /workspace out                         to a new or empty directory
+  avfs export /workspace out --overwrite             to an existing directory, replacing files
+  avfs export /workspace --tar release.tar.zst       to an archive; the suffix selects the compression
   avfs export /workspace --tar - | ssh host tar x    to an archive on standard output
-  avfs export / out --keep-going                     all that is left of a damaged vault
-  avfs export --changed-only . --dry-run             what would go back to this directory
-  avfs export --changed-only .                       bring it back")]
+  avfs export / out --keep-going                     what can be read of a damaged vault
+  avfs export --changed-only . --dry-run             list what would be written back
+  avfs export --changed-only .                       write changes back to this directory")]
 pub struct ExportArgs {
     /// A directory of the vault
     #[arg(required_unless_present = "changed_only")]
     pub path: Option<OsString>,
-    /// Where it goes on this machine: a directory that is new or empty
+    /// A new or empty host directory
     #[arg(required_unless_present_any = ["tar", "changed_only"])]
     pub host_dir: Option<PathBuf>,
-    /// Replace files that are there: HOST_DIR need not be empty, and what else it holds stays
+    /// Replace existing files; HOST_DIR need not be empty, and its other files stay
     #[arg(long, requires = "host_dir")]
     pub overwrite: bool,
-    /// Accepted for scripts; directories always go whole
+    /// Accepted for scripts; directories are always exported recursively
     #[arg(short, long, hide = true)]
     pub recursive: bool,
     /// Write a tar archive instead; - is standard output
@@ -75,45 +76,45 @@ pub struct ExportArgs {
     /// Write back what changed since this directory was imported
     #[arg(long, value_name = "HOST_DIR", conflicts_with_all = ["host_dir", "tar"])]
     pub changed_only: Option<PathBuf>,
-    /// Only say what would be written back
+    /// Only list what would be written back
     #[arg(long, requires = "changed_only", conflicts_with_all = ["host_dir", "tar"])]
     pub dry_run: bool,
-    /// Also write what git would run by itself: hooks, and settings that name programs
+    /// Also write files that git would execute: hooks, and settings that name programs
     #[arg(long, conflicts_with = "tar")]
     pub allow_hooks: bool,
-    /// Go on where something is damaged, say what is missing, and exit with 1
+    /// Skip and list damaged files, and exit with 1
     #[arg(long, conflicts_with = "changed_only")]
     pub keep_going: bool,
 }
 
 #[derive(Debug, Subcommand)]
 pub enum TransferVerb {
-    /// Bring a directory or an archive of the transfer directory into the vault
+    /// Import a directory or an archive from the transfer directory
     In(TransferInArgs),
     /// Copy a directory of the vault to a new name in the transfer directory
     Out(TransferOutArgs),
-    /// Say where the transfer directory is
+    /// Print the transfer directory
     Show,
-    /// Set the one directory of this machine that agents may name
+    /// Set the one host directory that agents may use
     Set(TransferSetArgs),
-    /// Have no transfer directory
+    /// Unset the transfer directory
     Off,
 }
 
 #[derive(Debug, Args)]
 pub struct TransferInArgs {
-    /// A directory or tar archive beneath the transfer directory
+    /// A directory or tar archive in the transfer directory
     pub name: OsString,
-    /// Where it goes in the vault
+    /// The destination in the vault
     #[arg(default_value = "/workspace")]
     pub path: OsString,
-    /// Leave out what matches, as a line of .gitignore would; may be repeated
+    /// Skip what matches, as a line of .gitignore would; can be repeated
     #[arg(long, value_name = "GLOB")]
     pub exclude: Vec<String>,
-    /// Leave out what the .gitignore files in the directory say
+    /// Skip what the .gitignore files in the directory exclude
     #[arg(long)]
     pub gitignore: bool,
-    /// Leave out what is more than N names deep
+    /// Skip what is more than N levels deep
     #[arg(long, value_name = "N")]
     pub max_depth: Option<usize>,
 }
@@ -122,12 +123,12 @@ pub struct TransferInArgs {
 pub struct TransferOutArgs {
     /// A directory of the vault
     pub path: OsString,
-    /// A single name that is new in the transfer directory
+    /// A new name in the transfer directory, without /
     pub name: OsString,
 }
 
 #[derive(Debug, Args)]
 pub struct TransferSetArgs {
-    /// A directory of this machine
+    /// A host directory
     pub dir: PathBuf,
 }

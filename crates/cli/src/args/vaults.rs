@@ -1,4 +1,4 @@
-//! The words of verbs on vaults as a whole, and on their checkpoints.
+//! The arguments of `vault` and `checkpoint`.
 
 use clap::Subcommand;
 
@@ -6,7 +6,7 @@ use super::version;
 
 #[derive(Debug, Subcommand)]
 pub enum VaultVerb {
-    /// Make an empty vault; the first one becomes current
+    /// Create an empty vault; the first one becomes current
     Create {
         /// 1-64 letters, digits, dots, dashes and underscores
         name: String,
@@ -14,83 +14,83 @@ pub enum VaultVerb {
     /// List all vaults
     #[command(visible_alias = "ls")]
     List {
-        /// List the deleted ones that can still be brought back instead
+        /// List deleted vaults that can be restored instead
         #[arg(long)]
         deleted: bool,
     },
-    /// Say all there is to say about a vault
+    /// Show size, settings, limits, forks and state of a vault
     Info {
-        /// The current one when left out
+        /// The vault [default: the current one]
         name: Option<String>,
     },
     /// Make a vault the current one
     Use { name: String },
-    /// Make a vault that begins as another one is now, in a moment whatever its size
+    /// Create a copy-on-write fork of a vault, in constant time
     Fork {
         source: String,
         name: String,
-        /// Begin with this checkpoint of the source
+        /// Fork from this checkpoint of the source
         #[arg(long, value_name = "NAME", conflicts_with = "version")]
         checkpoint: Option<String>,
-        /// Begin with this version of the source
+        /// Fork from this version of the source
         #[arg(long, value_name = "N", value_parser = version)]
         version: Option<u64>,
         /// Make the fork the current vault
         #[arg(long = "use")]
         make_current: bool,
     },
-    /// Give a vault another name
+    /// Rename a vault
     Rename {
-        /// What it is called now
+        /// The current name
         name: String,
-        /// What it shall be called
+        /// The new name
         new_name: String,
     },
-    /// Delete a vault; until gc it can be brought back
+    /// Delete a vault; it can be restored until gc removes it
     Delete {
         name: String,
-        /// Accepted for scripts; nothing is ever asked
+        /// Accepted for scripts; no confirmation is asked
         #[arg(short, long)]
         yes: bool,
         /// End the commands that run in it
         #[arg(long)]
         force: bool,
     },
-    /// Bring a deleted vault back, with its versions and checkpoints
+    /// Restore a deleted vault, with its versions and checkpoints
     #[command(after_help = "\
 Examples:
-  avfs vault undelete myproject                 as it was
-  avfs vault undelete myproject --as old-one    when the name is taken by now")]
+  avfs vault undelete myproject                 under its old name
+  avfs vault undelete myproject --as old-one    if the old name is in use")]
     Undelete {
         /// The name it had
         name: String,
-        /// The name it gets, instead of the one it had
+        /// Another name for the restored vault
         #[arg(long = "as", value_name = "NAME")]
         to: Option<String>,
     },
-    /// Say something about every command that runs in a vault
+    /// Change settings for every command that runs in a vault
     Set {
         /// env.NAME=VALUE, memory=2g, cpus=1.5, pids=100, disk=1g, nofile=4096, profile=moderate, timeout=90s; memory, pids, disk and nofile can be unlimited
         #[arg(required = true, value_name = "KEY=VALUE")]
         settings: Vec<String>,
-        /// Say it for new vaults instead; also max_size_mb=N, max_files=N, max_file_size_mb=N
+        /// Set the defaults of new vaults instead; also max_size_mb=N, max_files=N, max_file_size_mb=N
         #[arg(long)]
         default: bool,
     },
-    /// Unsay it
+    /// Remove settings of a vault
     Unset {
         /// env.NAME, memory, cpus, pids, disk, nofile, profile, timeout
         #[arg(required = true, value_name = "KEY")]
         keys: Vec<String>,
-        /// Unsay it for new vaults instead; also max_size_mb, max_files, max_file_size_mb
+        /// Remove defaults of new vaults instead; also max_size_mb, max_files, max_file_size_mb
         #[arg(long)]
         default: bool,
     },
-    /// Show what new vaults begin with
+    /// Show the defaults of new vaults
     Defaults,
     /// List the versions of a vault, newest first
     Log {
-        /// The current one when left out
+        /// The vault [default: the current one]
         name: Option<String>,
         /// How many to show
         #[arg(short = 'n', long, default_value_t = 50)]
@@ -100,29 +100,29 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 pub enum CheckpointVerb {
-    /// Name the vault's state as it is now, in a moment whatever its size
+    /// Save the current state of the vault under a name, in constant time
     Save {
-        /// Made up when left out
+        /// The name [default: generated]
         name: Option<String>,
-        /// One line to remember it by
+        /// A description of one line
         #[arg(short, long, value_name = "TEXT")]
         description: Option<String>,
     },
     /// List the vault's checkpoints
     List,
-    /// Say all there is to say about a checkpoint
+    /// Show the details of a checkpoint
     Info { name: String },
-    /// Go back to a checkpoint; the state before is kept as a checkpoint too
+    /// Restore a checkpoint; the state before becomes a checkpoint too
     Restore {
         #[arg(required_unless_present = "undo", conflicts_with = "undo")]
         name: Option<String>,
-        /// Go back to what the last restore replaced
+        /// Undo the last restore
         #[arg(long)]
         undo: bool,
-        /// End the commands that run in the vault; what they wrote is in the state before
+        /// End running commands first; what they wrote is in the state before
         #[arg(long)]
         force: bool,
     },
-    /// Forget a checkpoint
+    /// Delete a checkpoint
     Delete { name: String },
 }

@@ -1,4 +1,4 @@
-//! The words of verbs about versions and differences.
+//! The arguments of verbs about versions and differences.
 
 use clap::Args;
 use std::ffi::OsString;
@@ -6,11 +6,11 @@ use std::ffi::OsString;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  avfs log                       the versions of the vault
+  avfs log                       all versions of the vault
   avfs log /src/main.py -n 5     the last five that changed this file
-  avfs log /src                  those that changed anything in this directory")]
+  avfs log /src                  versions that changed anything in this directory")]
 pub struct LogArgs {
-    /// Only versions that changed this path or anything beneath it
+    /// Only versions that changed this path or anything below it
     pub path: Option<OsString>,
     /// How many to show, newest first
     #[arg(short = 'n', long, default_value_t = 50)]
@@ -19,24 +19,24 @@ pub struct LogArgs {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The old state becomes a new version; nothing is lost.
+This makes a new version; the later ones stay.
 
 Example:
   avfs checkout /src/main.py --version 3")]
 pub struct CheckoutArgs {
-    /// A path of the vault; a relative one is taken from /
+    /// A path of the vault; relative paths start at /
     pub path: OsString,
-    /// The version of the vault to take it from (`avfs log` lists them)
+    /// The version to restore from (`avfs log` lists them)
     #[arg(short = 'v', long, value_name = "N", value_parser = super::version)]
     pub version: u64,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The path is what it was before the last version that changed it, as a new version. Doing it twice
-brings back what the first one replaced.")]
+This makes a new version, in which the path is as it was before its last change. A second revert
+undoes the first.")]
 pub struct RevertArgs {
-    /// A path of the vault; a relative one is taken from /
+    /// A path of the vault; relative paths start at /
     pub path: OsString,
 }
 
@@ -44,13 +44,13 @@ pub struct RevertArgs {
 #[command(
     override_usage = "avfs diff [OPTIONS] [FROM [TO]] [/PATH [/PATH2]]",
     after_help = "\
-A state is HEAD, BASE (where the vault was forked or created), vN (a version), vault:NAME, or a
-checkpoint's name; what begins with / is a path.
+A state is HEAD, BASE (the state when the vault was forked or created), vN (a version), vault:NAME,
+or a checkpoint's name. Arguments that begin with / are paths.
 
 Examples:
   avfs diff                            what changed in this vault since it was forked
-  avfs diff before-refactor --stat     what changed since that checkpoint, counted
-  avfs diff vault:main HEAD -p         how this vault differs from another, as a patch
+  avfs diff before-refactor --stat     changed lines since a checkpoint
+  avfs diff vault:main HEAD -p         the difference to another vault, as a patch
   avfs diff v3 v5 /src/main.py         one file in two versions
   avfs diff /a.txt /b.txt              two files"
 )]
@@ -58,10 +58,10 @@ pub struct DiffArgs {
     /// Up to two states [default: BASE HEAD], then up to two paths
     #[arg(num_args = 0..=4, value_name = "STATE OR PATH")]
     pub what: Vec<OsString>,
-    /// Show the changed text; what one file is shown as anyway
+    /// Show the changed text; the default for a single file
     #[arg(short, long, short_alias = 'u')]
     pub patch: bool,
-    /// Count the lines that came and went
+    /// Count added and removed lines
     #[arg(long)]
     pub stat: bool,
     /// Show one letter and the path for each change

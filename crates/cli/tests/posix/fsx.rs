@@ -26,7 +26,7 @@ posix_fadvise = 1
 copy_file_range = 3
 ";
 
-/// The same on a file that is there before and keeps its size, so that stored bytes are read too.
+/// Works on a file that exists before and keeps its size, so that stored bytes are read too.
 const OVER_STORED: &str = "
 blockmode = true
 nomsyncafterwrite = true

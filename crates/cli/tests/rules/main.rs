@@ -110,7 +110,7 @@ fn with_approval(home: &Home, id: &str, words: &[&str]) -> Value {
     home.json(&all)
 }
 
-/// The same, which must be refused with this kind of error and these words.
+/// Runs a command with an approval; it must be refused with this kind of error and these words.
 fn refused(home: &Home, id: &str, words: &[&str], kind: &str, why: &str) {
     let answer = with_approval(home, id, words);
     assert_eq!(answer["error"], kind, "{answer:#}");

@@ -27,7 +27,7 @@ impl Bench {
         ways.map(Bench::new).collect()
     }
 
-    /// The same for tools that take long.
+    /// One for each way that differs in kind, for tools that take long.
     pub fn most() -> Vec<Bench> {
         let ways = without_likes(Shown::in_every_way(AVFS)).into_iter();
         ways.map(Bench::new).collect()
@@ -53,7 +53,7 @@ impl Bench {
         ran
     }
 
-    /// The same, from a view of what is stored.
+    /// Opens a new view of what is stored, then does a step in it.
     #[track_caller]
     pub fn stored_step(&mut self, cwd: &str, text: &str) -> Ran {
         self.shown.reopen();
@@ -150,7 +150,7 @@ fn walk(shown: &Shown, vault: &str) -> Walk {
     serde_json::from_str(&text).expect("the walk prints JSON")
 }
 
-/// The same of a directory of the host, with the paths it has in the vault.
+/// Walks a directory of the host, and names paths as the vault does.
 fn walk_of_host(dir: &std::path::Path) -> Walk {
     let mut python = Command::new("python3");
     let output = python.args(["-c", SCAN]).arg(dir).arg("--all").output();
@@ -200,7 +200,7 @@ fn word(old: &[Value], new: &[Value]) -> Option<&'static str> {
     Some("modified")
 }
 
-/// The same from a report; a rename is a deletion and a creation.
+/// The differences that a report names; a rename is a deletion and a creation.
 fn reported(changes: &Value) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for change in changes.as_array().expect("a list") {

@@ -49,7 +49,7 @@ fn path(change: &Value, key: &str) -> String {
     }
 }
 
-/// The same from a report; a rename is a deletion and a creation. Extended attributes are not scanned.
+/// The differences that a report names; a rename is a deletion and a creation. Extended attributes are not scanned.
 pub fn reported(envelope: &Value) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for change in envelope["result"]["changes"].as_array().expect("a list") {

@@ -6,11 +6,11 @@ use std::process::Command;
 /// What becomes of one call.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The call fails; writes go on failing for a while.
+    /// The call fails with EIO; writes go on failing for a while.
     Eio,
-    /// The same, because there is no room.
+    /// The call fails with ENOSPC; writes go on failing for a while.
     Enospc,
-    /// The user's quota is used up; writes go on failing for a while.
+    /// The call fails with EDQUOT; writes go on failing for a while.
     Edquot,
     /// Half is written, and the call says so.
     Short,

@@ -10,7 +10,8 @@ use super::{CommitInput, Committed, HashCache};
 use crate::Result;
 use crate::scan::UpperEntry;
 
-/// The same root as that of the whole, for less memory: what is put on the base is stored in between.
+/// Commits in slices: edits are stored in between, so that memory does not grow with the layer. Gives the root
+/// that committing at once would give.
 pub(super) fn large(
     input: &CommitInput<'_>,
     reading: &Reading<'_>,

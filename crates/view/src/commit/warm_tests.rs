@@ -12,7 +12,7 @@ use super::cache::RACY;
 use super::tests::{STAGING, Scene, pairs};
 use super::{Change, OwnWork, Staging, StagingUse, Writers};
 
-/// The same numbers in every run.
+/// A random generator with a fixed seed.
 struct Dice(u64);
 
 impl Dice {

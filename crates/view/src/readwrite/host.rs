@@ -195,7 +195,7 @@ pub enum Reach {
     },
 }
 
-/// The same, ready for calls that take no name beneath a descriptor.
+/// A [`Reach`] for calls that have no `*at` form: an open file, or its path in `/proc/self/fd`.
 enum Held<'a> {
     Open(&'a File),
     Path(

@@ -111,7 +111,11 @@ fn every_module_has_a_row_and_no_row_points_down() {
 fn a_hub_names_what_its_list_has_and_nothing_else() {
     let hub: Hub = ("low", &["high::Roof", "middle::B"]);
     let said = |file: &str, text: &str| {
-        let sources = [("crates/x/src/lib.rs", LIB), (file, text)];
+        let sources = [
+            ("crates/x/src/lib.rs", LIB),
+            ("crates/x/src/high.rs", ""),
+            (file, text),
+        ];
         let sources = sources.map(|(file, text)| (file, text.to_owned()));
         check_crate("crates/x", ROWS, Some(&hub), &sources)
     };

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use avfs_runtime::{
     AfterFork, Cancel, Config, Control, ExecCommand, ExecOptions, ExecRequest, ForkPoint,
-    HostFacts, IfLost, OutputSink, Principal, Running, Runtime, Select, Session, Stdin, Stream,
+    HostFacts, IfBusy, IfLost, OutputSink, Principal, Runtime, Select, Session, Stdin, Stream,
     VaultName,
 };
 
@@ -90,7 +90,7 @@ fn use_one(session: &Session, source: &VaultName, number: u64) {
         &fork,
         "echo new > /new; rm /d/1; mkdir /e; cat /d/2",
     );
-    session.vault_delete(&fork, Running::Respect).unwrap();
+    session.vault_delete(&fork, IfBusy::Refuse).unwrap();
 }
 
 /// What is in use when nothing is under way.

@@ -2,9 +2,6 @@
 //!
 //! `docs/limits.md` has these numbers; a test compares them.
 
-use crate::options::ExecOptions;
-use crate::{Error, ExecCommand, Result};
-
 /// Bytes of each output stream that a report can be asked to keep. What is above is spilled.
 pub const OUTPUT_LIMIT_MAX: usize = 4 << 20;
 /// Bytes of captured output that all reports together hold in memory.
@@ -15,6 +12,8 @@ pub const ARGUMENT_MAX: usize = (128 << 10) - 1;
 pub const COMMAND_MAX: usize = 2 << 20;
 /// Words that fit into a command, if all are empty.
 pub const WORDS_MAX: usize = COMMAND_MAX / PER_STRING;
+/// Each string, its closing NUL and the pointer to it.
+pub(crate) const PER_STRING: usize = 1 + size_of::<usize>();
 /// Bytes of a command that the journal and the record of a job hold; a longer one is told by its head, its length and its
 /// hash.
 pub const COMMAND_KEPT_MAX: usize = 4 << 10;
@@ -60,77 +59,6 @@ impl ListRoom {
     }
 }
 
-/// Each string, its closing NUL and the pointer to it.
-const PER_STRING: usize = 1 + size_of::<usize>();
-
-/// Refuses a command that no kernel would start, before anything is made of it.
-pub(crate) fn check_command(command: &ExecCommand, env: &[(Vec<u8>, Vec<u8>)]) -> Result<()> {
-    check_strings(command, env)?;
-    let words: Vec<usize> = match command {
-        ExecCommand::Argv(argv) => argv.iter().map(Vec::len).collect(),
-        ExecCommand::Shell(text) => vec![text.len()],
-    };
-    let variables = env.iter().map(|(name, value)| name.len() + 1 + value.len());
-    let mut total = 0;
-    for length in words.into_iter().chain(variables) {
-        if length > ARGUMENT_MAX {
-            return Err(Error::Invalid {
-                what: "command",
-                reason: format!(
-                    "one of its words or variables has {length} bytes, and {ARGUMENT_MAX} are the most"
-                ),
-            });
-        }
-        total += length + PER_STRING;
-    }
-    match total > COMMAND_MAX {
-        true => Err(Error::Invalid {
-            what: "command",
-            reason: format!(
-                "it has {total} bytes with its variables, and {COMMAND_MAX} are the most"
-            ),
-        }),
-        false => Ok(()),
-    }
-}
-
-/// Refuses what no program can be given: strings end at their first NUL, names of variables at `=`.
-fn check_strings(command: &ExecCommand, env: &[(Vec<u8>, Vec<u8>)]) -> Result<()> {
-    let holds_nul = match command {
-        ExecCommand::Argv(argv) => argv.iter().any(|word| word.contains(&0)),
-        ExecCommand::Shell(text) => text.contains('\0'),
-    };
-    if holds_nul {
-        return Err(Error::Invalid {
-            what: "command",
-            reason: "it cannot hold a NUL byte".into(),
-        });
-    }
-    let is_wrong = |(name, value): &&(Vec<u8>, Vec<u8>)| {
-        name.is_empty() || name.iter().any(|byte| b"=\0".contains(byte)) || value.contains(&0)
-    };
-    match env.iter().find(is_wrong) {
-        None => Ok(()),
-        Some((name, _)) => Err(Error::Invalid {
-            what: "environment",
-            reason: format!("{:?} cannot be a variable", String::from_utf8_lossy(name)),
-        }),
-    }
-}
-
-/// Refuses an output limit that no report can hold.
-pub(crate) fn check_output_limit(options: &ExecOptions) -> Result<()> {
-    match options.output_limit {
-        Some(limit) if limit > OUTPUT_LIMIT_MAX => Err(Error::Invalid {
-            what: "output limit",
-            reason: format!(
-                "{limit} bytes, and {OUTPUT_LIMIT_MAX} are the most; `avfs output` reads what is above it"
-            ),
-        }),
-        _ => Ok(()),
-    }
-}
-
 /// Text that is stored for people: whole when it is short, else its head with its length and its hash.
 pub(crate) fn head_of(text: String) -> String {
     if text.len() <= COMMAND_KEPT_MAX {
@@ -147,48 +75,6 @@ pub(crate) fn head_of(text: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_command_is_bounded_by_its_words_and_by_their_sum() {
-        let argv = |words: Vec<Vec<u8>>| check_command(&ExecCommand::Argv(words), &[]);
-        assert!(argv(vec![vec![b'a'; ARGUMENT_MAX]]).is_ok());
-        assert!(argv(vec![vec![b'a'; ARGUMENT_MAX + 1]]).is_err());
-        let shell = ExecCommand::Shell("a".repeat(ARGUMENT_MAX + 1));
-        assert!(check_command(&shell, &[]).is_err());
-        let fits = COMMAND_MAX / PER_STRING;
-        assert!(argv(vec![Vec::new(); fits]).is_ok());
-        assert!(
-            argv(vec![Vec::new(); fits + 1]).is_err(),
-            "empty words count"
-        );
-        let variable = (b"A".to_vec(), vec![b'a'; ARGUMENT_MAX - 1]);
-        let plain = ExecCommand::Shell("true".into());
-        assert!(check_command(&plain, &[variable]).is_err());
-    }
-
-    #[test]
-    fn no_program_is_given_what_it_cannot_be_given() {
-        let argv = ExecCommand::Argv(vec![b"a\0b".to_vec()]);
-        let shell = ExecCommand::Shell("a\0b".into());
-        for command in [argv, shell] {
-            let error = check_command(&command, &[]).unwrap_err().to_string();
-            assert!(error.contains("NUL"), "{error}");
-        }
-        let plain = ExecCommand::Shell("true".into());
-        let with =
-            |name: &[u8], value: &[u8]| check_command(&plain, &[(name.to_vec(), value.to_vec())]);
-        assert!(with(b"A", b"b=c").is_ok());
-        for (name, value) in [
-            (&b"A=B"[..], &b"c"[..]),
-            (b"", b"c"),
-            (b"A\0", b"c"),
-            (b"A", b"c\0"),
-        ] {
-            assert!(with(name, value).is_err(), "{name:?}={value:?}");
-        }
-        let error = with(b"A=B", b"").unwrap_err().to_string();
-        assert!(error.contains("A=B"), "{error}");
-    }
 
     #[test]
     fn what_is_stored_of_a_long_command_is_short_and_tells_it_apart() {

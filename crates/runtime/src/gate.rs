@@ -44,7 +44,7 @@ impl Session {
         }
     }
 
-    /// The same without waiting.
+    /// The vault that `select` means, without waiting for what an earlier daemon left of it.
     pub(crate) fn vault_as_it_is(&self, select: &Select, verb: Verb) -> Result<Vault> {
         let vaults = &self.inner.vaults;
         let vault = match select {
@@ -58,7 +58,7 @@ impl Session {
         Ok(vault)
     }
 
-    /// The same for a vault that has to be named.
+    /// The vault of this name, if the caller may do that to it.
     pub(crate) fn named(&self, name: &VaultName, verb: Verb) -> Result<Vault> {
         self.vault(&Select::Named(name.clone()), verb)
     }

@@ -1,76 +1,30 @@
 //! Every use case, written once: what the surfaces offer is a method of [`Session`]: of the [`Runtime`], in somebody's name.
 //!
-//! `exec.rs` tells the story of a mediated command; `live.rs` keeps the views and sandboxes that
-//! commands run in; the other files are one use case each. Nothing here knows a wire or a terminal.
+//! `command/exec.rs` is the walk of a mediated command. `live/` holds the views and sandboxes that commands run in,
+//! `files/` and `history/` the verbs on files, vaults and versions, `job/` commands that outlive their callers. A folder
+//! uses only those before it in `xtask/src/tidy/folders.rs`. Nothing here knows a wire or a terminal.
 
-mod admission;
-mod approvals;
-mod attributes;
 pub mod bounds;
-mod branch;
-mod call;
-mod capture;
-mod care;
-mod changes;
-mod checkpoints;
-mod commit;
-mod control;
-mod copy;
-mod defaults;
-mod descriptors;
-mod diff;
-mod engine;
-mod entered;
+mod command;
+mod common;
 mod error;
-mod exec;
 mod files;
 mod gate;
-mod gauge;
-mod ground;
-mod hints;
+mod history;
 mod home;
-mod host;
-mod jobs;
-mod labels;
-mod layers_place;
-mod live;
-mod locate;
-mod memory;
-mod mode;
-mod mounts;
-mod opened;
-mod options;
-mod patch;
-mod policy;
-mod read_only;
-mod recover;
-mod repair;
-mod replace;
-mod report;
-mod reserve;
-mod retried;
-mod room;
-mod rule_files;
-mod run;
-mod runtime;
-mod scratch;
-mod search;
-mod session;
-mod settings;
-mod spill;
-mod stage;
-mod through;
-mod transfer;
-mod tree;
-mod vaults;
-mod versions;
-mod write;
 
-pub use approvals::{
-    APPROVAL_LIFETIME, ApprovalDetails, ApprovalInfo, ChangedSince, Proof, Shown,
-    SpeculationDetails, safe,
-};
-pub use attributes::{Missing, ModeChanged, Stat, Touched};
+mod job;
+mod live;
+mod memory;
+mod owners;
+mod point;
+mod read_only;
+mod repair;
+mod retried;
+mod runtime;
+mod session;
+mod transfer;
+
 pub use avfs_policy::{
     Action, Categories, Category, Decision, Error as PolicyError, Example, Level, ListedRule,
     Network as PolicyNetwork, Part,
@@ -95,59 +49,69 @@ pub use avfs_vault::{
     Recovered, RecoveredVault, RootCounts, RootId, Sighting, Time, Vault, VaultId, VaultName,
     VaultPath, VaultUsage, Version,
 };
-pub use call::ExecCommand;
-pub use capture::HeldOutput;
-pub use care::{GRACE, MaintainOptions, MaintainReport, PruneReport, PruneScope, QuotaState, Run};
-pub use changes::ChangeList;
-pub use checkpoints::{CheckpointDetails, CheckpointInfo, RestorePoint, RestoredHead};
-pub use commit::CommitReport;
-pub use control::Control;
-pub use copy::{NewLink, Placed};
-pub use defaults::DefaultKey;
-pub use diff::{Diff, DiffDetail, DiffPoint, DiffRequest, DiffScope, FileDiff};
-pub use entered::{Freeze, Running, Stillness};
-pub use error::{Error, ErrorKind, Result};
-pub use exec::ExecRequest;
-pub use files::{Depth, ListRequest, Listed, Listing, Parents, WriteMode};
-pub use gate::{Verb, may};
-pub use home::HomeIdentity;
-pub use host::HostFacts;
-pub use jobs::{
-    Attending, JobId, JobInfo, JobRequest, JobStart, JobState, KEPT_AGE, KEPT_BYTES, KEPT_JOBS,
-    LOG_MAX, Lifetime, LogPart, WriteReport,
+pub use command::approvals::{
+    APPROVAL_LIFETIME, ApprovalDetails, ApprovalInfo, ChangedSince, Proof, Shown,
+    SpeculationDetails, safe,
 };
-pub use labels::{LabelChange, LabelName, Labelled, Labels, TagCount};
-pub use layers_place::{LayersPlace, LayersWhy};
-pub use memory::{economize, give_back_stack};
-pub use mode::ModeChange;
-pub use mounts::{
-    MountAccess, MountDriver, MountInfo, MountRequest, UnmountTarget, Unmounted, mount_namespace,
+pub use command::call::ExecCommand;
+pub use command::capture::HeldOutput;
+pub use command::control::Control;
+pub use command::defaults::DefaultKey;
+pub use command::exec::ExecRequest;
+pub use command::options::{
+    Approving, Branch, CheckpointMode, DEFAULT_OUTPUT_LIMIT, DEFAULT_TIMEOUT, ExecDetail,
+    ExecOptions, Limits, Profile, Stdin, Timeout,
 };
-pub use options::{
-    Access, Approving, Branch, CheckpointMode, DEFAULT_OUTPUT_LIMIT, DEFAULT_TIMEOUT, Driver,
-    ExecDetail, ExecOptions, Limits, Profile, Stdin, Timeout,
-};
-pub use patch::{DiffLine, LineCounts, LineKind};
-pub use policy::{PolicyListing, PolicyQuestion, PolicySource};
-pub use recover::Stranded;
-pub use repair::{Rebuild, RepairReport, Repaired};
-pub use replace::{Occurrences, Replaced};
-pub use report::{
+pub use command::policy::{PolicyListing, PolicyQuestion, PolicySource};
+pub use command::report::{
     ApprovalReport, Captured, ExecReport, ExecStatus, ExecTerms, ForkReport, SpeculationReport,
     Timings, Uncommitted,
 };
-pub use retried::{Retried, noting};
-pub use run::{Cancel, OutputSink, Stream};
-pub use runtime::{Activity, Config, IfLost, Runtime, Select};
-pub use search::{
+pub use command::run::{Cancel, OutputSink};
+pub use command::settings::{SaidBy, SettingKey, Settings, VaultLimit, parse_duration, parse_size};
+pub use command::spill::{OutputPart, PART_MAX, SweptOutput};
+pub use common::{Depth, JobId, Stream};
+pub use error::{Error, ErrorKind, Result};
+pub use files::attributes::{Missing, ModeChanged, Stat, Touched};
+pub use files::copy::{NewLink, Placed};
+pub use files::labels::{LabelChange, LabelName, Labelled, Labels, TagCount};
+pub use files::mode::ModeChange;
+pub use files::replace::{Occurrences, Replaced};
+pub use files::search::{
     AgeTest, FindRequest, Found, FoundPath, GrepDetail, GrepFile, GrepFound, GrepLine, GrepMatch,
     GrepRequest, KindTest, LabelTest, SizeTest, WordHit, WordHits,
 };
+pub use files::tree::{TreeListed, TreeNode};
+pub use files::write::{FileContent, OpenFile, ReadOptions, WriteOptions, Written};
+pub use files::{ListRequest, Listed, Listing, Parents, WriteMode};
+pub use gate::{Verb, may};
+pub use history::changes::ChangeList;
+pub use history::checkpoints::{CheckpointDetails, CheckpointInfo, RestorePoint, RestoredHead};
+pub use history::commit::CommitReport;
+pub use history::diff::{Diff, DiffDetail, DiffRequest, DiffScope, FileDiff};
+pub use history::maintenance::{
+    GRACE, MaintainOptions, MaintainReport, PruneReport, PruneScope, QuotaState, Run,
+};
+pub use history::patch::{DiffLine, LineCounts, LineKind};
+pub use history::vaults::{Family, VaultInfo};
+pub use history::versions::{BroughtBack, VaultVersion};
+pub use home::HomeIdentity;
+pub use job::{
+    Attending, JobInfo, JobRequest, JobStart, JobState, KEPT_AGE, KEPT_BYTES, KEPT_JOBS, LOG_MAX,
+    Lifetime, LogPart, WriteReport,
+};
+pub use live::host::HostFacts;
+pub use live::layers_place::{LayersPlace, LayersWhy};
+pub use live::mounts::{
+    MountAccess, MountDriver, MountInfo, MountRequest, UnmountTarget, Unmounted, mount_namespace,
+};
+pub use live::recover::Stranded;
+pub use live::shape::{Access, Driver};
+pub use live::slot::{Freeze, IfBusy, Stillness};
+pub use memory::{economize, give_back_stack};
+pub use point::DiffPoint;
+pub use repair::{Rebuild, RepairReport, Repaired};
+pub use retried::{Retried, noting};
+pub use runtime::{Activity, Config, IfLost, Runtime, Select};
 pub use session::Session;
-pub use settings::{SaidBy, SettingKey, Settings, VaultLimit, parse_duration, parse_size};
-pub use spill::{OutputPart, PART_MAX, SweptOutput};
 pub use transfer::{ApplyMode, ApplyRequest, ExportTo, Import, ImportFrom, Imported};
-pub use tree::{TreeListed, TreeNode};
-pub use vaults::{Family, VaultInfo};
-pub use versions::{BroughtBack, VaultVersion};
-pub use write::{FileContent, OpenFile, ReadOptions, WriteOptions, Written};

@@ -11,20 +11,20 @@ use std::time::{Duration, Instant};
 use avfs_vault::{VaultId, VaultName, Vaults};
 use avfs_view::Layers;
 
-use crate::admission::LAST_COMMITS;
-use crate::engine::{Engine, Unremoved, is_of_lost_helper, layer_owner};
-use crate::host::{Host, HostFacts};
-use crate::jobs::Jobs;
-use crate::layers_place::LayersPlace;
-use crate::live::Slot;
+use crate::command::policy::PolicyFiles;
+use crate::command::spill::Spills;
+use crate::files::search::Indexes;
+use crate::job::Jobs;
+use crate::live::admission::LAST_COMMITS;
+use crate::live::engine::{Engine, Unremoved};
+use crate::live::host::{Host, HostFacts};
+use crate::live::layers_place::LayersPlace;
+use crate::live::mounts::{Window, heal};
+use crate::live::slot::Slot;
 use crate::memory;
-use crate::mounts::{Window, heal};
-use crate::policy::PolicyFiles;
+use crate::owners::layer_owner;
 use crate::read_only::{Work, may_not_write};
 use crate::repair::{Rebuild, open_vaults};
-use crate::retried::{Retried, note};
-use crate::search::Indexes;
-use crate::spill::Spills;
 use crate::{Error, Result};
 
 /// Views that nobody used for this long are given back.
@@ -98,8 +98,9 @@ pub(crate) struct Inner {
     pub indexes: Indexes,
     pub spills: Spills,
     pub jobs: Jobs,
-    engine: Mutex<Option<Arc<Engine>>>,
-    unremoved: Unremoved,
+    /// The keeper and what it serves, once somebody needed it.
+    pub engine: Mutex<Option<Arc<Engine>>>,
+    pub unremoved: Unremoved,
     slots: Mutex<HashMap<VaultId, Arc<Slot>>>,
     /// Older states that are mounted.
     pub windows: Mutex<Vec<Window>>,
@@ -243,66 +244,13 @@ impl Runtime {
             .clone()
     }
 
-    /// The same where there was a reason to have it.
+    /// The slot, if one was created.
     pub(crate) fn slot_of(&self, vault: VaultId) -> Option<Arc<Slot>> {
         lock(&self.inner.slots).get(&vault).cloned()
     }
 
     pub(crate) fn forget_slot(&self, vault: VaultId) {
         lock(&self.inner.slots).remove(&vault);
-    }
-
-    /// The keeper and what it serves; started when first needed, and anew when it died.
-    pub(crate) fn engine(&self) -> Result<Arc<Engine>> {
-        let mut held = lock(&self.inner.engine);
-        if let Some(engine) = held.as_ref().filter(|engine| engine.keeper.is_alive()) {
-            return Ok(engine.clone());
-        }
-        if held.is_some() {
-            note(Retried::Keeper);
-        }
-        let start = || {
-            let inner = &self.inner;
-            Engine::start(&inner.config, inner.vaults.trees(), inner.unremoved.clone())
-        };
-        let engine = match start() {
-            Err(error) if is_of_lost_helper(&error) => {
-                note(Retried::Keeper);
-                start()?
-            }
-            started => started?,
-        };
-        let engine = Arc::new(engine);
-        *held = Some(engine.clone());
-        Ok(engine)
-    }
-
-    /// Does something that can be done anew with the help of a keeper; where that died meanwhile, with the help of the next
-    /// one.
-    pub(crate) fn with_engine<T>(&self, mut work: impl FnMut(&Engine) -> Result<T>) -> Result<T> {
-        let engine = self.engine()?;
-        match work(&engine) {
-            Err(error) if engine.is_why(&error) => work(&*self.engine()?),
-            done => done,
-        }
-    }
-
-    /// Removes what a keeper died over.
-    fn remove_unremoved(&self) {
-        let Some(engine) = self.running_engine() else {
-            return;
-        };
-        let unremoved = std::mem::take(&mut *lock(&self.inner.unremoved));
-        for retired in unremoved {
-            engine.remove(retired);
-        }
-    }
-
-    fn running_engine(&self) -> Option<Arc<Engine>> {
-        let held = lock(&self.inner.engine);
-        held.as_ref()
-            .filter(|engine| engine.keeper.is_alive())
-            .cloned()
     }
 
     pub(crate) fn slots(&self) -> Vec<Arc<Slot>> {

@@ -6,7 +6,7 @@ use std::path::Path;
 const OPENING: &str = "The same";
 
 /// Doc comments that still begin so, by crate. A number may only fall, and a crate without a row has none.
-const BUDGETS: [(&str, usize); 2] = [("crates/runtime", 19), ("crates/vault", 4)];
+const BUDGETS: [(&str, usize); 1] = [("crates/vault", 4)];
 
 pub fn check(top: &Path, files: &[String]) -> Vec<String> {
     let mut found: Vec<(&str, String)> = Vec::new();

@@ -7,9 +7,7 @@ use crate::wire::{
     CheckpointDelete, CheckpointDeleted, CheckpointDetailsItem, CheckpointInfo, CheckpointItem,
     CheckpointList, CheckpointListing, CheckpointRestore, CheckpointRestored, CheckpointSave,
 };
-use avfs_runtime::{
-    CheckpointLabel, CheckpointName, Description, RestorePoint, Running, Select, VaultName,
-};
+use avfs_runtime::{CheckpointLabel, CheckpointName, Description, RestorePoint, Select, VaultName};
 
 pub(crate) fn save(ask: &Ask, vault: Select, request: CheckpointSave) -> Reply<CheckpointSave> {
     let name: Option<CheckpointName> = request.name.as_deref().map(parse).transpose()?;
@@ -52,12 +50,8 @@ pub(crate) fn restore(
         (None, true) => RestorePoint::Undo,
         _ => return Err(Failure::invalid("name a checkpoint, or ask to undo")),
     };
-    let running = if request.force {
-        Running::End
-    } else {
-        Running::Respect
-    };
-    let restored = ask.session.checkpoint_restore(vault, &point, running)?;
+    let if_busy = super::if_busy(request.force);
+    let restored = ask.session.checkpoint_restore(vault, &point, if_busy)?;
     Ok(CheckpointRestored {
         snapshot: restored.checkpoint.to_string(),
         version: restored.version,

@@ -35,7 +35,7 @@ pub(crate) mod vaults;
 pub(crate) mod versions;
 
 use crate::wire::CURRENT;
-use avfs_runtime::{Running, Select};
+use avfs_runtime::{IfBusy, Select};
 use caller::Ask;
 use failure::Failure;
 use handler::Reply;
@@ -59,10 +59,6 @@ where
 }
 
 /// What `force` means for commands that are in the way.
-fn running(force: bool) -> Running {
-    if force {
-        Running::End
-    } else {
-        Running::Respect
-    }
+fn if_busy(force: bool) -> IfBusy {
+    if force { IfBusy::End } else { IfBusy::Refuse }
 }

@@ -184,7 +184,7 @@ pub(crate) fn fork(ask: &Ask, vault: Select, request: VaultFork) -> Reply<VaultF
 pub(crate) fn delete(ask: &Ask, vault: Select, request: VaultDelete) -> Reply<VaultDelete> {
     let name = name_of(ask, vault)?;
     ask.session
-        .vault_delete(&name, super::running(request.force))?;
+        .vault_delete(&name, super::if_busy(request.force))?;
     Ok(VaultDeleted {
         deleted: name.to_string(),
     })

@@ -7,10 +7,11 @@ use avfs_transfer::{Apply, ApplyReport, Hooks, Watcher};
 use avfs_vault::{ImportBase, NewJournalEntry, Vault, VaultPath};
 use serde_json::json;
 
+use crate::Result;
 use crate::gate::Verb;
 use crate::runtime::Select;
 use crate::session::Session;
-use crate::{Result, TransferError};
+use avfs_transfer::Error as TransferError;
 
 /// What is to be written to the host, and where to.
 #[derive(Debug, Clone)]

@@ -12,7 +12,8 @@ use serde_json::json;
 
 use crate::runtime::Runtime;
 use crate::session::Session;
-use crate::{Error, Result, TransferError};
+use crate::{Error, Result};
+use avfs_transfer::Error as TransferError;
 
 /// The file of the home that says where it is.
 const FILE: &str = "transfer-directory";

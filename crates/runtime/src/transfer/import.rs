@@ -12,13 +12,14 @@ use avfs_transfer::{
 use avfs_vault::{Cause, ImportSource, NewVersion, Vault, VaultId, VaultPath};
 use serde_json::json;
 
-use crate::engine::STORED_OWNER;
 use crate::gate::Verb;
-use crate::live::HeadChange;
+use crate::live::slot::HeadChange;
+use crate::live::view_writer::Draft;
+use crate::owners::STORED_OWNER;
 use crate::runtime::Select;
 use crate::session::Session;
-use crate::through::Draft;
-use crate::{Error, Result, TransferError};
+use crate::{Error, Result};
+use avfs_transfer::Error as TransferError;
 
 /// What is to be brought in, and where it goes.
 pub struct Import<'a> {
@@ -141,7 +142,7 @@ impl Session {
                 Ok(Draft {
                     value,
                     root,
-                    gesture: None,
+                    hint: None,
                 })
             },
             publish: &|vault, root, version| {

@@ -19,7 +19,7 @@ fn said(file: &str, text: &str) -> Vec<String> {
         ("crates/x/src/high/mod.rs", String::new()),
     ];
     sources.push((file, text.to_owned()));
-    check_crate("crates/x", ROWS, &sources)
+    check_crate("crates/x", ROWS, None, &sources)
 }
 
 fn is_refused(text: &str, line: usize) {
@@ -102,9 +102,35 @@ fn every_module_has_a_row_and_no_row_points_down() {
         ["crates/x: module extra has no row in xtask/src/tidy/folders.rs"]
     );
     let rows: &[Row] = &[("low", &["high"]), ("high", &["low"])];
-    let said = check_crate("crates/x", rows, &[]);
+    let said = check_crate("crates/x", rows, None, &[]);
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(said[0].contains("low may not use high"), "{said:?}");
+}
+
+#[test]
+fn a_hub_names_what_its_list_has_and_nothing_else() {
+    let hub: Hub = ("low", &["high::Roof", "middle::B"]);
+    let said = |file: &str, text: &str| {
+        let sources = [
+            ("crates/x/src/lib.rs", LIB),
+            ("crates/x/src/high.rs", ""),
+            (file, text),
+        ];
+        let sources = sources.map(|(file, text)| (file, text.to_owned()));
+        check_crate("crates/x", ROWS, Some(&hub), &sources)
+    };
+    let both = "use crate::high::Roof;\nuse crate::middle::B;\n";
+    assert_eq!(said("crates/x/src/low.rs", both), Vec::<String>::new());
+    let more = said(
+        "crates/x/src/low.rs",
+        &format!("{both}use crate::high::Tile;\n"),
+    );
+    assert_eq!(more.len(), 1, "{more:?}");
+    assert!(more[0].starts_with("crates/x/src/low.rs:3: "), "{more:?}");
+    // Nobody else may name it, and a name that is not used has to go.
+    let other = said("crates/x/src/middle.rs", "use crate::high::Roof;\n");
+    assert_eq!(other.len(), 3, "{other:?}");
+    assert!(other[0].contains("middle uses high"), "{other:?}");
 }
 
 #[test]

@@ -1,0 +1,299 @@
+//! One exec as every step of its story knows it: the request, the terms, and how it is recorded.
+
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::time::Duration;
+
+use avfs_policy::Decision;
+use avfs_vault::{
+    Cause, Change, ChangeKind, Checkpoint, CheckpointOrigin, ExecId, NewJournalEntry, NewVersion,
+    Principal, Vault, VaultName, VaultPath,
+};
+use serde_json::json;
+
+use crate::bounds::head_of;
+use crate::command::exec::ExecRequest;
+use crate::command::options::{Branch, CheckpointMode, Terms};
+use crate::command::report::{Captured, ExecReport, ExecStatus, ExecTerms, Timings};
+use crate::command::run::Ran;
+use crate::history::changes::ChangeList;
+use crate::history::patch;
+use crate::live::host::{HOME, shell};
+use crate::live::shape::{Access, Driver};
+use crate::live::slot::{Inside, SessionOutcome};
+use crate::session::Session;
+use crate::{Error, Result};
+
+/// The two ways to state a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExecCommand {
+    Argv(Vec<Vec<u8>>),
+    Shell(String),
+}
+
+/// What every step carries along.
+pub(crate) struct Call {
+    /// The runtime, in the caller's name.
+    pub runtime: Session,
+    pub exec: ExecId,
+    /// The vault that the caller named.
+    pub asked: VaultName,
+    /// The vault it runs in: that one, or a fork of it.
+    pub vault: Vault,
+    pub cwd: VaultPath,
+    pub terms: Terms,
+    /// The vault's variables and, over them, the caller's.
+    pub env: Vec<(Vec<u8>, Vec<u8>)>,
+    pub request: ExecRequest,
+}
+
+/// What is different, sorted by where.
+pub(crate) struct Changes {
+    pub outside: ChangeList,
+    pub in_home: ChangeList,
+}
+
+impl Call {
+    pub fn by(&self) -> Principal {
+        self.runtime.principal()
+    }
+
+    /// The report of a command that did not run; one that did adds what came of it.
+    pub fn report_base(
+        self,
+        decision: Decision,
+        status: ExecStatus,
+        timings: Timings,
+    ) -> ExecReport {
+        ExecReport {
+            exec: self.exec,
+            vault: self.asked,
+            cwd: self.cwd,
+            decision,
+            checkpoint: None,
+            status,
+            stdout: Captured::default(),
+            stderr: Captured::default(),
+            held: Vec::new(),
+            duration: Duration::ZERO,
+            changes: ChangeList::default(),
+            patch: None,
+            patch_truncated: false,
+            home_changes: 0,
+            home_change_list: None,
+            version: None,
+            uncommitted: None,
+            skipped: Vec::new(),
+            driver: self.request.options.driver,
+            network: self.request.options.network,
+            isolation: None,
+            limits: Vec::new(),
+            default_limits: Vec::new(),
+            disk_reserve: None,
+            limit_hit: None,
+            usage: None,
+            fork: None,
+            leftovers: 0,
+            shared_with: Vec::new(),
+            retried: Vec::new(),
+            approval: None,
+            approver_set_up: false,
+            speculation: None,
+            terms: ExecTerms {
+                timeout: self.terms.timeout,
+                output_limit: self.terms.output_limit,
+                limits: self.terms.given,
+                asked: self.request.options.asked_limits(),
+                nofile: self.terms.nofile,
+                profile: self.terms.profile,
+            },
+            timings,
+        }
+    }
+
+    /// What happened between two roots.
+    pub fn changes(&self, outcome: &SessionOutcome) -> Result<Changes> {
+        let home = VaultPath::parse(HOME.as_bytes())?;
+        let trees = self.runtime.inner.vaults.trees();
+        let (mut outside, mut in_home) = (ChangeList::default(), ChangeList::default());
+        trees.diff_each(outcome.before, outcome.after, &mut |change| {
+            // The directories above it come with its first file.
+            let of_home = change.path.starts_with(&home)
+                || (change.kind == ChangeKind::Created && home.starts_with(&change.path));
+            match of_home {
+                true => in_home.add(change),
+                false => outside.add(change),
+            }
+            true
+        })?;
+        let outside = outside.paired();
+        Ok(Changes { outside, in_home })
+    }
+
+    /// The changes as a patch, if it is wanted, and whether it ends before the last of them.
+    pub fn patch(&self, changes: &[Change]) -> Result<(Option<String>, bool)> {
+        if !self.request.options.detail.patch {
+            return Ok((None, false));
+        }
+        let trees = self.runtime.inner.vaults.trees();
+        let with_old = changes
+            .iter()
+            .map(|change| (change, patch::old_path(change)));
+        let (text, truncated) = patch::patches(trees, with_old)?;
+        Ok((Some(text), truncated))
+    }
+
+    /// What policy takes the network to be.
+    pub fn policy_network(&self) -> avfs_policy::Network {
+        match (self.request.options.driver, self.request.options.network) {
+            (Driver::Namespace, avfs_sandbox::Network::None) => avfs_policy::Network::None,
+            _ => avfs_policy::Network::Host,
+        }
+    }
+
+    /// The whole environment, as it has to be where the vault is.
+    pub fn environment(&self, inside: &Inside) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let host = &self.runtime.inner.host;
+        let mut environment = host.environment(&self.vault.name, &self.env);
+        if self.request.options.driver == Driver::Process {
+            let root = inside.root.as_os_str().as_bytes().to_vec();
+            let home = inside.root.join(&HOME[1..]).into_os_string().into_vec();
+            for (name, value) in &mut environment {
+                match name.as_slice() {
+                    b"AVFS_MOUNTPOINT" => *value = root.clone(),
+                    b"HOME" => *value = home.clone(),
+                    _ => {}
+                }
+            }
+        }
+        environment
+    }
+
+    pub fn sandbox_limits(&self) -> avfs_sandbox::Limits {
+        avfs_sandbox::Limits {
+            memory_bytes: self.terms.given.memory,
+            cpus: self.terms.given.cpus,
+            pids: self.terms.given.pids,
+            nofile: self.terms.nofile,
+            ..avfs_sandbox::Limits::default()
+        }
+    }
+
+    pub fn keeps_fork(&self, ran: &Ran) -> bool {
+        let branch = self.request.options.branch;
+        branch == Branch::KeepOnSuccess && ran.status == ExecStatus::Exited(0)
+    }
+
+    /// An automatic checkpoint before a command that changed nothing is of no use to anyone.
+    pub fn keep_checkpoint(
+        &self,
+        checkpoint: Option<Checkpoint>,
+        changed: bool,
+    ) -> Result<Option<Checkpoint>> {
+        let Some(checkpoint) = checkpoint else {
+            return Ok(None);
+        };
+        if changed || checkpoint.origin != CheckpointOrigin::Automatic {
+            return Ok(Some(checkpoint));
+        }
+        let vaults = &self.runtime.inner.vaults;
+        vaults.drop_automatic_checkpoint(self.vault.id, &checkpoint.name, &self.by())?;
+        Ok(None)
+    }
+
+    pub fn version(&self, decision: &Decision, ran: &Ran) -> NewVersion {
+        let mut details = self.details(decision);
+        details["status"] = json!(ran.status);
+        NewVersion {
+            by: self.by(),
+            exec: Some(self.exec),
+            cause: match ran.status {
+                ExecStatus::Interrupted => Cause::Interrupted,
+                _ => Cause::Exec,
+            },
+            details,
+        }
+    }
+
+    pub fn record(&self, operation: &str, decision: &Decision) -> Result<()> {
+        self.record_with(operation, self.details(decision))
+    }
+
+    pub fn record_uncommitted(&self, decision: &Decision, ran: &Ran, error: &Error) -> Result<()> {
+        let mut details = self.version(decision, ran).details;
+        details["error"] = json!(error.to_string());
+        self.record_with("exec_uncommitted", details)
+    }
+
+    fn record_with(&self, operation: &str, details: serde_json::Value) -> Result<()> {
+        self.runtime.inner.vaults.record(NewJournalEntry {
+            vault: Some(self.vault.id),
+            exec: Some(self.exec),
+            principal: self.by(),
+            operation: operation.into(),
+            details,
+        })?;
+        Ok(())
+    }
+
+    pub fn details(&self, decision: &Decision) -> serde_json::Value {
+        let categories: Vec<_> = decision
+            .categories
+            .iter()
+            .map(|category| category.as_str())
+            .collect();
+        let mut details = json!({
+            "command": head_of(self.request.command.text()),
+            "cwd": self.cwd.to_string(),
+            "decision": decision.action.as_str(),
+            "categories": categories,
+            "rule": decision.rule,
+        });
+        self.note_choices(&mut details);
+        details
+    }
+
+    /// What the caller chose otherwise than usual is to be found later.
+    fn note_choices(&self, details: &mut serde_json::Value) {
+        let options = &self.request.options;
+        if options.network != avfs_sandbox::Network::None {
+            details["network"] = json!(options.network.name());
+        }
+        if options.driver != Driver::Namespace {
+            details["driver"] = json!(options.driver.as_str());
+        }
+        if options.checkpoint == CheckpointMode::Never {
+            details["checkpoint"] = json!("never");
+        }
+        if options.access == Access::ReadOnly {
+            details["readonly"] = json!(true);
+        }
+        if self.vault.name != self.asked {
+            details["fork_of"] = json!(self.asked.as_str());
+        }
+    }
+}
+
+impl ExecCommand {
+    pub(crate) fn argv(&self) -> Vec<Vec<u8>> {
+        match self {
+            ExecCommand::Argv(argv) => argv.clone(),
+            ExecCommand::Shell(text) => {
+                vec![shell().into(), b"-c".to_vec(), text.clone().into_bytes()]
+            }
+        }
+    }
+
+    /// The command on one line, for people.
+    pub fn text(&self) -> String {
+        match self {
+            ExecCommand::Shell(text) => text.clone(),
+            ExecCommand::Argv(argv) => {
+                let words: Vec<_> = argv
+                    .iter()
+                    .map(|word| String::from_utf8_lossy(word))
+                    .collect();
+                words.join(" ")
+            }
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! One mediated command: `exec.rs` is its walk from request to report, the other files are its steps and their terms.
+
+pub(crate) mod approvals;
+pub(crate) mod branch;
+pub(crate) mod call;
+pub(crate) mod capture;
+pub(crate) mod check;
+pub(crate) mod control;
+pub(crate) mod defaults;
+pub(crate) mod exec;
+pub(crate) mod options;
+pub(crate) mod policy;
+pub(crate) mod report;
+pub(crate) mod rule_files;
+pub(crate) mod run;
+pub(crate) mod settings;
+pub(crate) mod spill;

@@ -1,0 +1,230 @@
+//! What an exec reports: the truth of one command, whatever became of it.
+
+use std::time::Duration;
+
+use avfs_policy::Decision;
+use avfs_sandbox::{Enforced, Isolation, Limit, Network, Usage};
+use avfs_transfer::Skipped;
+use avfs_vault::{ApprovalId, Change, ChangeKind, CheckpointName, ExecId, VaultName, VaultPath};
+use serde::{Deserialize, Serialize};
+
+use crate::command::capture::HeldOutput;
+use crate::command::options::{Limits, Profile};
+use crate::history::changes::ChangeList;
+use crate::live::shape::Driver;
+use crate::retried::Retried;
+use crate::{Error, ErrorKind};
+
+/// Everything that is known about one exec once it is over.
+#[derive(Debug)]
+pub struct ExecReport {
+    pub exec: ExecId,
+    pub vault: VaultName,
+    pub cwd: VaultPath,
+    pub decision: Decision,
+    pub checkpoint: Option<CheckpointName>,
+    pub status: ExecStatus,
+    pub stdout: Captured,
+    pub stderr: Captured,
+    /// The memory that captured output takes, to be kept until the report is told.
+    pub held: Vec<HeldOutput>,
+    pub duration: Duration,
+    /// What is different in the vault, its home directory excepted.
+    pub changes: ChangeList,
+    /// The changes as a patch, when it was asked for.
+    pub patch: Option<String>,
+    /// Whether it ends before the last change.
+    pub patch_truncated: bool,
+    /// How many names differ in the home directory.
+    pub home_changes: u64,
+    /// Which, when it was asked for.
+    pub home_change_list: Option<Vec<Change>>,
+    /// The version that holds the changes.
+    pub version: Option<u64>,
+    /// Why what the command wrote is in no version, and what to do about it.
+    pub uncommitted: Option<Uncommitted>,
+    /// Sockets and devices that the command left, which no version holds.
+    pub skipped: Vec<Skipped>,
+    pub driver: Driver,
+    pub network: Network,
+    /// None for a command that never ran, or that nothing held.
+    pub isolation: Option<Isolation>,
+    /// The limits it ran under, and what enforced each.
+    pub limits: Vec<Enforced>,
+    /// Those of this host, which nobody asked for.
+    pub default_limits: Vec<Enforced>,
+    /// Bytes of the disk that it had to leave free.
+    pub disk_reserve: Option<u64>,
+    /// The limit for which it, or something it started, was killed.
+    pub limit_hit: Option<Enforced>,
+    pub usage: Option<Usage>,
+    pub fork: Option<ForkReport>,
+    /// Processes that outlived the command and were ended with it.
+    pub leftovers: u32,
+    /// Execs that ran in the same vault meanwhile: their changes may be among these.
+    pub shared_with: Vec<ExecId>,
+    /// What was tried again because a process of ours had died.
+    pub retried: Vec<Retried>,
+    /// What somebody was asked, if the command needs approval.
+    pub approval: Option<ApprovalReport>,
+    /// Whether the owner can answer: the passphrase is set up.
+    pub approver_set_up: bool,
+    /// What the command did when it was tried.
+    pub speculation: Option<SpeculationReport>,
+    pub terms: ExecTerms,
+    pub timings: Timings,
+}
+
+/// What a command was to run under, settings included. What no limit says is as the host's defaults say.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ExecTerms {
+    pub timeout: Option<Duration>,
+    pub output_limit: usize,
+    pub limits: Limits,
+    /// What of it was said for the command itself.
+    pub asked: Limits,
+    /// Open files of each process.
+    pub nofile: Option<u32>,
+    pub profile: Option<Profile>,
+}
+
+/// How it stands with the approval of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ApprovalReport {
+    /// Somebody has been asked.
+    Pending(ApprovalId),
+    /// The command ran because of it.
+    Used(ApprovalId),
+    /// Nobody could be asked.
+    Refused {
+        reason: String,
+        hint: Option<String>,
+    },
+}
+
+/// What a command did in a fork that is gone.
+#[derive(Debug)]
+pub struct SpeculationReport {
+    pub status: ExecStatus,
+    pub stdout: Captured,
+    pub stderr: Captured,
+    pub changes: ChangeList,
+    pub duration: Duration,
+}
+
+/// The fork a command ran in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForkReport {
+    pub name: VaultName,
+    pub kept: bool,
+}
+
+/// What a command wrote, when it is kept but not in the vault.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Uncommitted {
+    pub kind: ErrorKind,
+    pub message: String,
+    pub hint: Option<String>,
+    /// The checkpoint that holds it; without one, the vault's sandbox still does.
+    pub checkpoint: Option<CheckpointName>,
+}
+
+impl Uncommitted {
+    pub(crate) fn because(error: &Error) -> Uncommitted {
+        Uncommitted {
+            kind: error.kind(),
+            message: error.to_string(),
+            hint: error.hint(),
+            checkpoint: None,
+        }
+    }
+
+    pub(crate) fn aside(checkpoint: CheckpointName) -> Uncommitted {
+        Uncommitted {
+            kind: ErrorKind::Quota,
+            message: format!(
+                "what was written is beyond the vault's quota; checkpoint {checkpoint} holds it"
+            ),
+            hint: Some(format!(
+                "to have it: `avfs checkpoint restore {checkpoint}`"
+            )),
+            checkpoint: Some(checkpoint),
+        }
+    }
+}
+
+/// What became of a command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExecStatus {
+    Exited(i32),
+    Signaled(i32),
+    /// Killed for going beyond a limit.
+    LimitExceeded {
+        limit: Limit,
+        signal: i32,
+    },
+    TimedOut {
+        signal: i32,
+    },
+    Cancelled,
+    Denied,
+    NeedsApproval,
+    CouldNotStart {
+        reason: String,
+        not_found: bool,
+    },
+    /// The sandbox was lost with the command in it.
+    Interrupted,
+}
+
+impl ExecStatus {
+    /// The code that the kernel reported, if the command came to an exit of its own.
+    pub fn exit_code(&self) -> Option<i32> {
+        match self {
+            ExecStatus::Exited(code) => Some(*code),
+            _ => None,
+        }
+    }
+}
+
+/// What was kept of one output stream.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Captured {
+    pub bytes: Vec<u8>,
+    pub total: u64,
+    pub truncated: bool,
+    /// How many bytes, from the first, are kept on disk.
+    pub spilled: u64,
+}
+
+/// Where the time went, in microseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Timings {
+    pub decide_us: u64,
+    pub view_us: u64,
+    pub checkpoint_us: u64,
+    pub run_us: u64,
+    pub commit_us: u64,
+}
+
+impl ExecReport {
+    /// The code that the kernel reported, if the command came to an exit of its own.
+    pub fn exit_code(&self) -> Option<i32> {
+        self.status.exit_code()
+    }
+
+    /// Every path that differs; a rename counts with both its names.
+    pub fn changed_files(&self) -> Vec<VaultPath> {
+        let mut paths = Vec::new();
+        for change in &self.changes.listed {
+            if let ChangeKind::Renamed { from } = &change.kind {
+                paths.push(from.clone());
+            }
+            paths.push(change.path.clone());
+        }
+        paths.sort();
+        paths.dedup();
+        paths
+    }
+}

@@ -1,0 +1,188 @@
+//! Checkpoints: a name for a state, and the way back to it.
+
+use avfs_vault::{
+    ChangeKind, Checkpoint, CheckpointLabel, CheckpointName, CheckpointOrigin, VaultName,
+};
+
+use crate::gate::Verb;
+use crate::live::slot::{IfBusy, Stillness};
+use crate::runtime::Select;
+use crate::session::Session;
+use crate::{Error, Result};
+
+/// A checkpoint and how much it holds.
+#[derive(Debug, Clone)]
+pub struct CheckpointInfo {
+    pub checkpoint: Checkpoint,
+    pub files: u64,
+    pub bytes: u64,
+    /// Why it cannot be read.
+    pub damaged: Option<String>,
+}
+
+/// A checkpoint, and what hangs together with it.
+#[derive(Debug, Clone)]
+pub struct CheckpointDetails {
+    pub info: CheckpointInfo,
+    /// The newest version of the vault with this state.
+    pub version: Option<u64>,
+    /// The vaults that were forked at this state.
+    pub forks: Vec<VaultName>,
+}
+
+/// Which state to go back to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RestorePoint {
+    Checkpoint(CheckpointName),
+    /// What the last restore replaced.
+    Undo,
+}
+
+/// What a restore did.
+#[derive(Debug, Clone)]
+pub struct RestoredHead {
+    pub checkpoint: CheckpointName,
+    pub version: u64,
+    /// Restoring this one undoes the restore.
+    pub undo: CheckpointName,
+    /// How many paths are different now: files and whatever else is no directory.
+    pub files: usize,
+    pub directories: usize,
+    /// Why there may be more of them: what was there before is damaged.
+    pub uncounted: Option<String>,
+}
+
+impl Session {
+    /// Names the state of the vault as it is now, also what running commands have written, which are
+    /// held still meanwhile.
+    pub fn checkpoint_save(
+        &self,
+        vault: Select,
+        label: CheckpointLabel<'_>,
+    ) -> Result<(CheckpointInfo, Option<Stillness>)> {
+        let vault = self.vault(&vault, Verb::Work)?;
+        let (saved, stillness) = self.slot(vault.id).still(self, |vault| {
+            let origin = CheckpointOrigin::Asked;
+            let by = &self.principal();
+            Ok(self
+                .inner
+                .vaults
+                .save_checkpoint(vault.id, label, vault.head, origin, by)?)
+        })?;
+        Ok((self.describe_checkpoint(saved)?, stillness))
+    }
+
+    /// Oldest first.
+    pub fn checkpoint_list(&self, vault: Select) -> Result<Vec<CheckpointInfo>> {
+        let checkpoints = self
+            .inner
+            .vaults
+            .checkpoints(self.vault(&vault, Verb::Read)?.id)?;
+        checkpoints
+            .into_iter()
+            .map(|checkpoint| self.describe_checkpoint(checkpoint))
+            .collect()
+    }
+
+    pub fn checkpoint_info(
+        &self,
+        vault: Select,
+        name: &CheckpointName,
+    ) -> Result<CheckpointDetails> {
+        let vault = self.vault(&vault, Verb::Read)?;
+        let checkpoint = self.inner.vaults.checkpoint(vault.id, name)?;
+        let forks = self.inner.vaults.forks(vault.id, Some(checkpoint.root))?;
+        Ok(CheckpointDetails {
+            version: self.inner.vaults.version_of(vault.id, checkpoint.root)?,
+            forks: forks.into_iter().map(|fork| fork.name).collect(),
+            info: self.describe_checkpoint(checkpoint)?,
+        })
+    }
+
+    /// Puts the vault back to a checkpoint, in one step that can itself be undone. What commands
+    /// that are ended for it had written is in the undo.
+    pub fn checkpoint_restore(
+        &self,
+        vault: Select,
+        point: &RestorePoint,
+        if_busy: IfBusy,
+    ) -> Result<RestoredHead> {
+        let vault = self.vault(&vault, Verb::Work)?;
+        let slot = self.slot(vault.id);
+        slot.put_aside(self, if_busy)?;
+        slot.settled_after(self, if_busy, |vault| {
+            let name = match point {
+                RestorePoint::Checkpoint(name) => name.clone(),
+                RestorePoint::Undo => self.newest_undo(vault.id, &vault.name)?,
+            };
+            let by = &self.principal();
+            let restored = self.inner.vaults.restore(vault.id, vault.head, &name, by)?;
+            let trees = self.inner.vaults.trees();
+            let (mut files, mut directories) = (0, 0);
+            let counted = trees.diff_each(vault.head, restored.version.root, &mut |change| {
+                let entry = change.after.as_ref().or(change.before.as_ref());
+                match (change.kind, entry.is_some_and(|entry| entry.is_dir())) {
+                    (ChangeKind::Times, _) => {}
+                    (_, true) => directories += 1,
+                    (_, false) => files += 1,
+                }
+                true
+            });
+            // It is done, whether what it replaced can be read or not.
+            let uncounted = match counted {
+                Err(error) if error.is_damage() => Some(error.to_string()),
+                counted => counted.map(|()| None)?,
+            };
+            Ok(RestoredHead {
+                uncounted,
+                checkpoint: name,
+                version: restored.version.number,
+                undo: restored.undo.name,
+                files,
+                directories,
+            })
+        })
+    }
+
+    /// Forgets a checkpoint. Forks that began with it are vaults of their own and stay; which
+    /// they are is told.
+    pub fn checkpoint_delete(
+        &self,
+        vault: Select,
+        name: &CheckpointName,
+    ) -> Result<Vec<VaultName>> {
+        let vault = self.vault(&vault, Verb::Work)?;
+        let vaults = &self.inner.vaults;
+        let checkpoint = vaults.checkpoint(vault.id, name)?;
+        // One that was made to protect the vault is not for whom it protects it from.
+        let maker = match checkpoint.origin {
+            CheckpointOrigin::Asked => &checkpoint.by,
+            CheckpointOrigin::Automatic | CheckpointOrigin::BeforeRestore => &vault.made_by,
+        };
+        self.check(Verb::Own, maker, || format!("checkpoint {name}"))?;
+        let forks = vaults.forks(vault.id, Some(checkpoint.root))?;
+        vaults.delete_checkpoint(vault.id, name, &self.principal())?;
+        Ok(forks.into_iter().map(|fork| fork.name).collect())
+    }
+
+    fn newest_undo(&self, vault: avfs_vault::VaultId, name: &VaultName) -> Result<CheckpointName> {
+        let checkpoints = self.inner.vaults.checkpoints(vault)?.into_iter();
+        let newest = checkpoints
+            .rev()
+            .find(|checkpoint| checkpoint.origin == CheckpointOrigin::BeforeRestore);
+        let newest = newest.map(|checkpoint| checkpoint.name);
+        newest.ok_or_else(|| Error::NothingToUndo {
+            vault: name.to_string(),
+        })
+    }
+
+    fn describe_checkpoint(&self, checkpoint: Checkpoint) -> Result<CheckpointInfo> {
+        let totals = self.totals(checkpoint.root)?;
+        Ok(CheckpointInfo {
+            files: totals.files,
+            bytes: totals.bytes,
+            damaged: totals.damaged,
+            checkpoint,
+        })
+    }
+}

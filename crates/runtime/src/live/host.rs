@@ -1,0 +1,260 @@
+//! What a sandbox borrows from its host: system directories, toolchains, `/etc`, an environment.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::lchown;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use avfs_sandbox::{
+    EtcContent, EtcFile, Lent, Network, build_skeleton, host_etc, host_lent, toolchains,
+};
+use avfs_store::Room;
+use avfs_vault::{VaultName, VaultPath};
+use avfs_view::LayerUse;
+
+use crate::owners::layer_owner;
+use crate::runtime::Config;
+use crate::{Error, Result};
+
+/// Inside, `~` of whoever runs there.
+pub(crate) const HOME: &str = "/home/agent";
+const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// Mount points of every sandbox besides the lent directories.
+const OWN_MOUNTS: [&str; 6] = ["/dev", "/proc", "/run", "/tmp", "/etc", "/var/tmp"];
+
+/// What the caller's environment says, read once at the edge.
+#[derive(Debug, Clone, Default)]
+pub struct HostFacts {
+    pub user_home: Option<PathBuf>,
+    /// Where this user writes rules.
+    pub user_policy: Option<PathBuf>,
+    pub path: OsString,
+    pub git_name: Option<String>,
+    pub git_email: Option<String>,
+}
+
+/// The host as sandboxes see it.
+pub(crate) struct Host {
+    pub lent: Vec<Lent>,
+    skeleton: PathBuf,
+    /// Whether all of the skeleton is there: on a full disk it may have to wait.
+    skeleton_made: AtomicBool,
+    /// Paths that are the sandbox's or the host's, never the vault's.
+    pub mount_points: BTreeSet<VaultPath>,
+    /// Directories that every sandbox has: mount points, and the home.
+    skeleton_paths: BTreeSet<VaultPath>,
+    path: Vec<u8>,
+    git: Vec<u8>,
+}
+
+impl Host {
+    pub fn survey(config: &Config) -> Result<Host> {
+        let mut lent = host_lent();
+        let mut path = Vec::new();
+        if let Some(home) = &config.host.user_home {
+            for toolchain in toolchains(home, &config.host.path) {
+                path.extend_from_slice(toolchain.bin.as_os_str().as_bytes());
+                path.push(b':');
+                if !lent.contains(&toolchain.lent) {
+                    lent.push(toolchain.lent);
+                }
+            }
+        }
+        path.extend_from_slice(SYSTEM_PATH.as_bytes());
+        let skeleton = config.home.join("skeleton");
+        let made = match prepare_skeleton(&skeleton, &lent) {
+            Err(_) if Room::of(&config.home).is_none() => false,
+            made => made.map(|()| true)?,
+        };
+        let mut mount_points = BTreeSet::new();
+        let inside = lent.iter().map(|lent| lent.inside.as_os_str().as_bytes());
+        for point in inside.chain(OWN_MOUNTS.iter().map(|point| point.as_bytes())) {
+            mount_points.insert(VaultPath::parse(point)?);
+        }
+        let mut skeleton_paths = mount_points.clone();
+        skeleton_paths.insert(VaultPath::parse(HOME.as_bytes())?);
+        Ok(Host {
+            lent,
+            skeleton,
+            skeleton_made: AtomicBool::new(made),
+            mount_points,
+            skeleton_paths,
+            path,
+            git: git_config(&config.host),
+        })
+    }
+
+    /// Empty directories for everything that is mounted, and the home: the lowest layer of every view.
+    pub fn skeleton(&self) -> Result<PathBuf> {
+        if !self.skeleton_made.load(Ordering::Acquire) {
+            prepare_skeleton(&self.skeleton, &self.lent)?;
+            self.skeleton_made.store(true, Ordering::Release);
+        }
+        Ok(self.skeleton.clone())
+    }
+
+    /// Directories that a view has whether or not the vault does.
+    pub fn skeleton_paths(&self, used_by: LayerUse) -> &BTreeSet<VaultPath> {
+        static NONE: BTreeSet<VaultPath> = BTreeSet::new();
+        match used_by {
+            LayerUse::Sandbox => &self.skeleton_paths,
+            LayerUse::Host => &NONE,
+        }
+    }
+
+    /// The whole of `/etc` in the vault's sandbox.
+    pub fn etc(&self, vault: &VaultName, network: Network) -> Vec<EtcFile> {
+        let mut files = host_etc(vault.as_str());
+        if network == Network::Host {
+            lend_resolver(&mut files);
+        }
+        files.push(EtcFile {
+            path: "gitconfig".into(),
+            content: EtcContent::Bytes(self.git.clone()),
+        });
+        files
+    }
+
+    /// The environment of a command, built and never inherited; `extra` wins.
+    pub fn environment(
+        &self,
+        vault: &VaultName,
+        extra: &[(Vec<u8>, Vec<u8>)],
+    ) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let name = vault.to_string();
+        let built: [(&str, &[u8]); 13] = [
+            ("PATH", &self.path),
+            ("HOME", HOME.as_bytes()),
+            ("USER", b"agent"),
+            ("LOGNAME", b"agent"),
+            ("SHELL", shell().as_bytes()),
+            ("LANG", b"C.UTF-8"),
+            ("TERM", b"dumb"),
+            ("TMPDIR", b"/tmp"),
+            ("AVFS_VAULT", name.as_bytes()),
+            ("AVFS_MOUNTPOINT", b"/"),
+            // One git whatever its prefix: the synthesised file is the system's configuration.
+            ("GIT_CONFIG_SYSTEM", b"/etc/gitconfig"),
+            ("GIT_TERMINAL_PROMPT", b"0"),
+            ("PAGER", b"cat"),
+        ];
+        let mut environment: Vec<(Vec<u8>, Vec<u8>)> = built
+            .into_iter()
+            .filter(|(key, _)| !extra.iter().any(|(given, _)| given == key.as_bytes()))
+            .map(|(key, value)| (key.as_bytes().to_vec(), value.to_vec()))
+            .collect();
+        environment.extend_from_slice(extra);
+        environment
+    }
+
+    /// Refuses paths that are not the vault's; `/tmp` is the caller's business.
+    pub fn check_own(&self, path: &VaultPath) -> Result<()> {
+        let Some(point) = self
+            .mount_points
+            .iter()
+            .find(|point| path.starts_with(point))
+        else {
+            return Ok(());
+        };
+        if OWN_MOUNTS
+            .iter()
+            .any(|own| own.as_bytes() == point.as_bytes())
+        {
+            return Err(Error::SandboxPath { path: path.clone() });
+        }
+        Err(Error::LentPath { path: path.clone() })
+    }
+}
+
+/// The shell of `--shell`: never the caller's own, never a login shell.
+pub(crate) fn shell() -> &'static str {
+    if Path::new("/bin/bash").exists() {
+        "/bin/bash"
+    } else {
+        "/bin/sh"
+    }
+}
+
+/// Makes what is missing of the skeleton, and removes what the host no longer lends. Nothing that can stay is made
+/// anew: on a full disk it could not be.
+fn prepare_skeleton(skeleton: &Path, lent: &[Lent]) -> Result<()> {
+    let failed = || Error::io(format!("making {}", skeleton.display()));
+    let inside = lent.iter().map(|lent| lent.inside.as_path());
+    let own = OWN_MOUNTS.iter().chain([&HOME]).map(Path::new);
+    let wanted: Vec<PathBuf> = inside
+        .chain(own)
+        .map(|path| under(skeleton, path))
+        .collect();
+    if skeleton.exists() {
+        remove_unwanted(skeleton, &wanted).map_err(failed())?;
+    }
+    build_skeleton(skeleton, lent)?;
+    std::fs::create_dir_all(under(skeleton, Path::new(HOME))).map_err(failed())?;
+    match layer_owner() {
+        Some(owner) => give_away(skeleton, owner.uid).map_err(failed()),
+        None => Ok(()),
+    }
+}
+
+fn under(skeleton: &Path, path: &Path) -> PathBuf {
+    skeleton.join(path.strip_prefix("/").unwrap_or(path))
+}
+
+fn remove_unwanted(dir: &Path, wanted: &[PathBuf]) -> std::io::Result<()> {
+    for item in std::fs::read_dir(dir)? {
+        let item = item?;
+        let path = item.path();
+        let is_dir = item.file_type()?.is_dir();
+        match wanted.iter().any(|wanted| wanted.starts_with(&path)) {
+            true if is_dir => remove_unwanted(&path, wanted)?,
+            _ if is_dir => std::fs::remove_dir_all(path)?,
+            _ => std::fs::remove_file(path)?,
+        }
+    }
+    Ok(())
+}
+
+fn give_away(path: &Path, owner: u32) -> std::io::Result<()> {
+    lchown(path, Some(owner), Some(owner))?;
+    for item in std::fs::read_dir(path)? {
+        let item = item?;
+        if item.file_type()?.is_dir() {
+            give_away(&item.path(), owner)?;
+        }
+    }
+    Ok(())
+}
+
+/// Names are looked up where the host looks them up.
+fn lend_resolver(files: &mut [EtcFile]) {
+    let resolver = std::fs::read("/etc/resolv.conf");
+    let place = files.iter_mut().find(|file| file.path == "resolv.conf");
+    if let (Ok(bytes), Some(file)) = (resolver, place) {
+        file.content = EtcContent::Bytes(bytes);
+    }
+}
+
+/// Inode numbers and change times move with every view; sizes and times of content do not. In this file
+/// and not in the environment, where a script's own settings would take their place.
+const GIT_STAT: &str = "[core]\n\tcheckStat = minimal\n\ttrustctime = false\n";
+
+/// What git must know of views, and who commits are by; nothing else of the caller's configuration is for a
+/// sandbox to see.
+fn git_config(facts: &HostFacts) -> Vec<u8> {
+    let mut text = String::from(GIT_STAT);
+    if let (Some(name), Some(email)) = (&facts.git_name, &facts.git_email) {
+        text += &format!(
+            "[user]\n\tname = {}\n\temail = {}\n",
+            git_value(name),
+            git_value(email)
+        );
+    }
+    text.into_bytes()
+}
+
+fn git_value(text: &str) -> String {
+    let clean: String = text.chars().filter(|symbol| !symbol.is_control()).collect();
+    format!("\"{}\"", clean.replace('\\', "\\\\").replace('"', "\\\""))
+}

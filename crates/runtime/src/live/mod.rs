@@ -1,0 +1,20 @@
+//! Views and sandboxes: `slot.rs` is the one place where a vault's view is opened, committed and closed; `view.rs` is one
+//! view, `engine.rs` the processes that serve all of them.
+
+pub(crate) mod admission;
+mod descriptors;
+pub(crate) mod disk_watch;
+pub(crate) mod engine;
+pub(crate) mod host;
+pub(crate) mod layer_commit;
+pub(crate) mod layers_place;
+pub(crate) mod mounts;
+pub(crate) mod recover;
+pub(crate) mod reserve;
+mod room;
+pub(crate) mod shape;
+pub(crate) mod slot;
+pub(crate) mod view;
+mod view_backend;
+mod view_base;
+pub(crate) mod view_writer;

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use avfs_store::rusqlite::ErrorCode;
 use avfs_vault::{ExecId, Principal, RootId, VaultPath};
 
 use crate::approvals::unfit_kind;
@@ -396,7 +395,6 @@ pub(crate) fn vault_kind(error: &avfs_vault::Error) -> ErrorKind {
         Vault::TooManyApprovals { .. } => ErrorKind::Quota,
         Vault::QuotaExceeded { .. } => ErrorKind::Quota,
         Vault::Corrupt { .. } => ErrorKind::Corrupt,
-        Vault::UnknownSchema { .. } => ErrorKind::Unavailable,
         Vault::Read(source) | Vault::Write(source) => io_kind(source),
         Vault::Store(error) => store_kind(error),
         Vault::CheckpointNotAutomatic { .. }
@@ -437,7 +435,7 @@ fn store_kind(error: &avfs_store::Error) -> ErrorKind {
         Store::Missing { .. } | Store::Corrupt { .. } | Store::DatabaseLost { .. } => {
             ErrorKind::Corrupt
         }
-        Store::InvalidId { .. } => ErrorKind::Invalid,
+        Store::InvalidId(_) | Store::InvalidQuery { .. } => ErrorKind::Invalid,
         Store::Full | Store::NoRoom(_) => ErrorKind::Quota,
         Store::Io { source, .. } => match io_kind(source) {
             // A file of ours that is missing is damage, not somebody's wrong name.
@@ -449,12 +447,11 @@ fn store_kind(error: &avfs_store::Error) -> ErrorKind {
         Store::SyncFailed
         | Store::ReadOnly { .. }
         | Store::UnknownFormat { .. }
+        | Store::UnknownSchema { .. }
         | Store::OldSqlite { .. } => ErrorKind::Unavailable,
-        Store::Database(database) => match database.sqlite_error_code() {
-            _ if error.is_full() => ErrorKind::Quota,
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => ErrorKind::Corrupt,
-            _ => ErrorKind::Unavailable,
-        },
+        Store::Database(_) if error.is_full() => ErrorKind::Quota,
+        Store::Database(_) if error.is_without_database() => ErrorKind::Corrupt,
+        Store::Database(_) => ErrorKind::Unavailable,
     }
 }
 

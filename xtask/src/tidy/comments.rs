@@ -6,14 +6,13 @@ use std::path::Path;
 const OPENING: &str = "The same";
 
 /// Doc comments that still begin so, by crate. A number may only fall, and a crate without a row has none.
-const BUDGETS: [(&str, usize); 8] = [
+const BUDGETS: [(&str, usize); 7] = [
     ("benches", 1),
     ("crates/cli", 11),
     ("crates/fuse", 1),
     ("crates/runtime", 19),
     ("crates/sandbox", 6),
     ("crates/testkit", 6),
-    ("crates/vault", 4),
     ("crates/view", 6),
 ];
 

@@ -1,20 +1,24 @@
 //! The boundary: time, output, and what a command cannot reach.
 
-use crate::{texts, with_vault};
-use avfs_testkit::leftover_processes;
+use crate::AVFS;
+use crate::texts;
+use avfs_testkit::{leftover_processes, with_vault};
 use serde_json::Value;
 use std::os::unix::net::UnixListener;
 use std::time::{Duration, Instant};
 
 #[test]
 fn a_timeout_ends_the_whole_tree_and_keeps_the_work() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let script = "echo partial; echo kept > /kept; setsid sleep 345.6789 & \
-            (setsid sh -c 'trap \"\" TERM; sleep 345.6789' &) ; sleep 345.6789";
+            (setsid sh -c 'trap \"\" TERM; sleep 345.6789' &) ; nohup sleep 345.6789 >/dev/null & sleep 345.6789";
         let begun = Instant::now();
-        let envelope = home.json(&["exec", "--timeout", "3000", "--shell", script]);
+        let output = home.avfs(&["--json", "exec", "--timeout", "3s", "--shell", script]);
         assert!(begun.elapsed() < Duration::from_secs(60), "it slept on");
+        assert_eq!(output.status.code(), Some(124));
+        let envelope: Value = serde_json::from_slice(&output.stdout).unwrap();
         let result = &envelope["result"];
+        assert_eq!(result["status"], "timed_out", "{envelope}");
         assert_eq!(result["timed_out"], true, "{envelope}");
         assert_eq!(result["exit_code"], Value::Null);
         assert_eq!(result["stdout"], "partial\n");
@@ -30,7 +34,7 @@ fn a_timeout_ends_the_whole_tree_and_keeps_the_work() {
 
 #[test]
 fn what_a_command_leaves_running_is_ended() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let envelope = home.shell("setsid sleep 456.789 >/dev/null 2>&1 & echo done");
         assert_eq!(envelope["result"]["exit_code"], 0);
         assert!(leftover_processes("456.789").is_empty());
@@ -39,7 +43,7 @@ fn what_a_command_leaves_running_is_ended() {
 
 #[test]
 fn much_output_does_not_hang_and_is_counted() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let envelope = home.shell("head -c 10000000 /dev/zero | tr '\\0' x; echo end >&2");
         let result = &envelope["result"];
         assert_eq!(result["exit_code"], 0, "{}", result["stderr"]);
@@ -61,7 +65,7 @@ fn much_output_does_not_hang_and_is_counted() {
 
 #[test]
 fn the_host_is_out_of_reach() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let canary = home.path().join("canary");
         std::fs::write(&canary, "the canary sings").unwrap();
         let socket = home.path().join("host.sock");
@@ -96,7 +100,7 @@ fn the_host_is_out_of_reach() {
 
 #[test]
 fn the_callers_environment_stays_outside() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let output = home
             .command(&["--json", "exec", "--env", "GIVEN=yes", "--", "env"])
             .env("SECRET_TOKEN", "sesame")
@@ -115,7 +119,7 @@ fn the_callers_environment_stays_outside() {
 
 #[test]
 fn another_vault_is_out_of_reach() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.ok(&["vault", "create", "other"]);
         home.ok(&["--vault", "other", "write", "/secret", "of the other"]);
         home.ok(&["--vault", "other", "exec", "--", "cat", "/secret"]);
@@ -130,7 +134,7 @@ fn another_vault_is_out_of_reach() {
 
 #[test]
 fn there_is_no_network() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let envelope = home.shell("cat /proc/net/dev | tail -n +3 | cut -d: -f1");
         assert_eq!(envelope["result"]["stdout"].as_str().unwrap().trim(), "lo");
     });

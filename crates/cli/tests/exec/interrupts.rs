@@ -1,7 +1,7 @@
 //! Ctrl-C while a command runs.
 
-use crate::{AVFS, with_vault};
-use avfs_testkit::{Home, leftover_processes, signal, wait_for};
+use crate::AVFS;
+use avfs_testkit::{Home, leftover_processes, signal, wait_for, with_vault};
 use rustix::process::Signal;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 #[test]
 fn an_interrupted_command_ends_and_is_reported() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let script = "echo begun; echo work > /work; exec sleep 77.123456";
         let mut child = home.command(&["exec", "--timeout", "0", "--shell", script]);
         let mut child = child

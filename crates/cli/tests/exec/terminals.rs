@@ -1,21 +1,11 @@
 //! Commands at a terminal, with a person who types: shells, programs that fill the screen, jobs to sit down at.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use avfs_testkit::{Home, Person, leftover_processes, signal, wait_for};
+use avfs_testkit::{Home, Person, SOON, leftover_processes, signal, wait_for, with_vault};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::process::Command;
-use std::time::Duration;
 
-const AVFS: &str = env!("CARGO_BIN_EXE_avfs");
-const SOON: Duration = Duration::from_secs(30);
-
-fn with_vault(check: impl Fn(&Home)) {
-    for home in Home::of_every_user(AVFS) {
-        home.ok(&["vault", "create", "v"]);
-        check(&home);
-    }
-}
+use crate::AVFS;
 
 fn command(home: &Home, words: &[&str]) -> Command {
     let mut command = home.command(words);
@@ -46,7 +36,7 @@ fn until_sized(size: &str) -> String {
 
 #[test]
 fn a_shell_has_a_terminal_of_its_own() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let mut person = person(home, &SHELL);
         person.answer(
             "<2>",
@@ -76,7 +66,7 @@ fn a_shell_has_a_terminal_of_its_own() {
 
 #[test]
 fn a_terminal_sized_before_its_command_begins_has_that_size() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let daemon = home.daemon_pid().unwrap();
         for rows in 30..36 {
             signal(daemon, Signal::STOP);
@@ -94,7 +84,7 @@ fn a_terminal_sized_before_its_command_begins_has_that_size() {
 
 #[test]
 fn keys_are_signals_for_what_is_in_front() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let marker = &format!("8{:07}.25", std::process::id());
         let mut person = person(home, &SHELL);
         person.answer("<2>", &format!("sleep {marker}"));
@@ -121,7 +111,7 @@ fn keys_are_signals_for_what_is_in_front() {
 
 #[test]
 fn nobody_but_the_person_types() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let script = "import fcntl
 for what in (0x5412, 0x541c):
     try: fcntl.ioctl(0, what, b'x'); print('typed')
@@ -135,7 +125,7 @@ for what in (0x5412, 0x541c):
 
 #[test]
 fn programs_that_fill_the_screen_work() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let mut vim = person(
             home,
             &[
@@ -200,7 +190,7 @@ fn the_persons_terminal_is_as_it_was() {
 
 #[test]
 fn without_a_terminal_there_is_none_to_sit_at() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let refused = home.json(&["exec", "--tty", "--", "bash"]);
         assert_eq!(refused["error"], "Invalid", "{refused}");
         assert!(
@@ -240,7 +230,7 @@ fn without_a_terminal_there_is_none_to_sit_at() {
 
 #[test]
 fn a_job_is_sat_down_at_and_left_again() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let words = [
             "job",
             "start",
@@ -277,7 +267,7 @@ fn a_job_is_sat_down_at_and_left_again() {
 
 #[test]
 fn what_was_seen_can_be_recorded() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let words = [&["exec", "--record", "session.cast"], &SHELL[1..]].concat();
         let mut person = person(home, &words);
         person.answer("<2>", "echo recorded ä");

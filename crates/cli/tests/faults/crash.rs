@@ -1,9 +1,8 @@
 //! kill -9 of the daemon at many points while twenty clients write: all that was acknowledged is
 //! there, and nothing is damaged.
 //!
-//! `AVFS_CRASH_ROUNDS=200 cargo test --test crash` is the long form; `AVFS_CRASH_SEED` chooses other
+//! `AVFS_CRASH_ROUNDS=200 cargo test --test faults crash` is the long form; `AVFS_CRASH_SEED` chooses other
 //! moments.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use avfs_testkit::{Dice, Home, NodeKind, number, process_ends, scan};
 use rustix::process::{Pid, Signal, kill_process};
@@ -12,7 +11,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-const AVFS: &str = env!("CARGO_BIN_EXE_avfs");
+use crate::AVFS;
 const CLIENTS: u64 = 20;
 const VAULTS: u64 = 4;
 

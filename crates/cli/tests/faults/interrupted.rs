@@ -1,13 +1,11 @@
 //! What is left when the daemon or the keeper is killed in the middle of a command.
 
 use std::process::{Child, Stdio};
-use std::time::Duration;
 
-use avfs_testkit::{Home, process_ends, signal, wait_for};
+use avfs_testkit::{Home, SOON, process_ends, signal, wait_for};
 use serde_json::{Value, json};
 
-const AVFS: &str = env!("CARGO_BIN_EXE_avfs");
-const SOON: Duration = Duration::from_secs(20);
+use crate::AVFS;
 
 /// A vault in which a command writes one file after the other, until it is killed.
 fn writing(home: &Home) -> Child {

@@ -1,9 +1,8 @@
 //! More live views than a daemon was given descriptors for.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use avfs_testkit::Home;
 
-const AVFS: &str = env!("CARGO_BIN_EXE_avfs");
+use crate::AVFS;
 /// Each takes six descriptors or more.
 const VAULTS: usize = 24;
 

@@ -1,14 +1,13 @@
 //! Large files stream through: whatever their size, the daemon's memory stays small.
 //!
-//! `AVFS_LARGE_GIB=10 cargo test --test large` is the long form (sparse, so it needs little disk).
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+//! `AVFS_LARGE_GIB=10 cargo test --test limits large` is the long form (sparse, so it needs little disk).
 
 use avfs_testkit::Home;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-const AVFS: &str = env!("CARGO_BIN_EXE_avfs");
+use crate::AVFS;
 const MIB: u64 = 1 << 20;
 /// What the daemon may take at most, whatever goes through it.
 const MEMORY_MAX: u64 = 128 * MIB;
@@ -51,18 +50,6 @@ fn are_equal(one: &Path, two: &Path) -> bool {
     }
 }
 
-/// The most that the daemon has taken so far.
-fn memory(home: &Home) -> u64 {
-    let pid = home.daemon_pid().expect("it runs");
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
-    let line = status
-        .lines()
-        .find(|line| line.starts_with("VmHWM:"))
-        .unwrap();
-    let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
-    kib * 1024
-}
-
 #[test]
 fn a_large_file_is_never_held_in_memory() {
     let home = Home::new(AVFS);
@@ -72,7 +59,7 @@ fn a_large_file_is_never_held_in_memory() {
     home.ok(&["vault", "create", "v"]);
     let mut told = Vec::new();
     let mut check = |what: &str| {
-        let memory = memory(&home);
+        let memory = home.peak_memory();
         told.push(format!("{what}: {} MiB", memory / MIB));
         assert!(memory < MEMORY_MAX, "{told:?}");
     };

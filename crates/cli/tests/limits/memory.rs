@@ -1,12 +1,9 @@
 //! What the daemon and the kernel remember, and what they let go.
 
-use std::time::Duration;
+use avfs_testkit::{Home, SOON, status_kib, wait_for, with_vault};
 
-use avfs_testkit::{Home, wait_for};
+use crate::AVFS;
 
-use crate::{AVFS, with_vault};
-
-const SOON: Duration = Duration::from_secs(30);
 /// Enough that a layer which holds them has grown.
 const FILES: u64 = 1_000;
 
@@ -20,13 +17,6 @@ fn reads(pid: u32) -> u64 {
 
 fn resident_kib(pid: u32) -> u64 {
     status_kib(pid, "VmRSS:")
-}
-
-fn status_kib(pid: u32, field: &str) -> u64 {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it lives");
-    let line = text.lines().find(|line| line.starts_with(field));
-    line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok())
-        .expect("a number")
 }
 
 fn with_files(home: &Home) {
@@ -54,7 +44,7 @@ fn layers(home: &Home) -> usize {
 
 #[test]
 fn what_was_read_once_is_not_asked_for_again() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         with_files(home);
         let look = "cd /workspace && stat -c %s */* > /dev/null && cat */* | wc -c";
         let first = home.shell(look);
@@ -69,7 +59,7 @@ fn what_was_read_once_is_not_asked_for_again() {
 
 #[test]
 fn a_grown_layer_is_exchanged_once_nothing_runs() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let made = home.shell("mkdir /d && cd /d && seq 500 | xargs -I@ sh -c 'echo @ > f@'");
         assert_eq!(made["result"]["exit_code"], 0, "{made:#}");
         let grown = |home: &Home| home.shell("ls -l /d/f500")["result"]["stdout"].clone();
@@ -91,7 +81,7 @@ fn a_grown_layer_is_exchanged_once_nothing_runs() {
 
 #[test]
 fn a_large_layer_that_stop_left_is_removed_by_the_next_daemon() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.shell("mkdir /d && cd /d && seq 500 | xargs touch");
         home.ok(&["daemon", "stop"]);
         assert_eq!(home.ok(&["ls", "/d"]).lines().count(), 500);

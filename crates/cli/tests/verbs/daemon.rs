@@ -1,14 +1,12 @@
 //! The daemon's life: started by need, one per home, replaced when it dies.
 
 use crate::AVFS;
-use avfs_testkit::{Home, leftover_processes, process_ends, wait_for};
+use avfs_testkit::{Home, SOON, converse, leftover_processes, process_ends, wait_for};
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-
-const SOON: Duration = Duration::from_secs(10);
 
 fn kill(pid: u32, signal: &str) {
     let status = Command::new("kill")
@@ -398,18 +396,7 @@ fn is_root() -> bool {
 }
 
 fn ask(home: &Home, request: &str) -> String {
-    let mut stream = UnixStream::connect(home.socket()).expect("the daemon listens");
-    stream
-        .set_read_timeout(Some(SOON))
-        .expect("a time that is not zero");
-    stream
-        .write_all(request.as_bytes())
-        .expect("the daemon reads");
-    let mut answer = String::new();
-    stream
-        .read_to_string(&mut answer)
-        .expect("the daemon answers");
-    answer
+    converse(&home.socket(), request, b"")
 }
 
 #[test]

@@ -1,15 +1,12 @@
 //! Homes that are copied, moved, replaced or removed while their daemon runs.
 
 use crate::AVFS;
-use avfs_testkit::{Home, process_ends};
+use avfs_testkit::{Home, SOON, process_ends};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::Duration;
-
-const SOON: Duration = Duration::from_secs(30);
 
 /// Another home of the same user, whose daemon ends with it.
 struct Second<'a> {

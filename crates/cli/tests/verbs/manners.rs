@@ -1,7 +1,7 @@
 //! How the command line answers: exit codes, errors, hints, help.
 
-use crate::{AVFS, with_vault};
-use avfs_testkit::{Home, Terminal, wait_for};
+use crate::AVFS;
+use avfs_testkit::{Home, Terminal, wait_for, with_vault};
 use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -45,7 +45,7 @@ fn without_a_vault_the_hint_says_how_to_make_one() {
 
 #[test]
 fn names_and_paths_are_checked() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         for words in [
             vec!["vault", "create", "-- bad"],
             vec!["vault", "create", "a/b"],
@@ -91,7 +91,7 @@ fn wrong_usage_is_code_two_and_json_when_asked() {
 
 #[test]
 fn exec_keeps_its_own_failures_apart_from_the_commands() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let code = |words: &[&str]| home.avfs(words).status.code();
         assert_eq!(code(&["exec", "--", "true"]), Some(0));
         assert_eq!(code(&["exec", "--shell", "exit 7"]), Some(7));
@@ -110,7 +110,7 @@ fn exec_keeps_its_own_failures_apart_from_the_commands() {
 
 #[test]
 fn output_is_the_commands_and_the_report_goes_beside_it() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let said = home.avfs(&["exec", "--shell", "echo out; echo err >&2; echo x > /made"]);
         assert_eq!(text(&said.stdout), "out\n");
         let stderr = text(&said.stderr);
@@ -130,7 +130,7 @@ fn output_is_the_commands_and_the_report_goes_beside_it() {
 
 #[test]
 fn a_reader_that_leaves_ends_the_command() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let mut child = home.command(&["exec", "--", "yes", "reader-that-leaves"]);
         let mut child = child
             .stdout(Stdio::piped())
@@ -152,7 +152,7 @@ fn a_reader_that_leaves_ends_the_command() {
 
 #[test]
 fn write_reads_standard_input_when_there_is_no_content() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let bytes: Vec<u8> = (0..=255u8).cycle().take(3_000_000).collect();
         let mut child = home.command(&["write", "big"]);
         let mut child = child
@@ -193,21 +193,8 @@ fn every_verb_explains_itself() {
 }
 
 #[test]
-fn completions_name_the_verbs() {
-    let home = Home::new(AVFS);
-    for shell in ["bash", "zsh", "fish"] {
-        let script = home.ok(&["completions", shell]);
-        assert!(
-            script.contains("checkpoint") && script.contains("proxy"),
-            "{shell}"
-        );
-    }
-    assert_eq!(home.avfs(&["completions", "tcsh"]).status.code(), Some(2));
-}
-
-#[test]
 fn the_vault_may_be_named_by_flag_or_environment() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.ok(&["vault", "create", "w"]);
         home.ok(&["--vault", "w", "write", "/f", "in w"]);
         assert!(

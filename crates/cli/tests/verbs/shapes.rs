@@ -1,6 +1,7 @@
 //! The JSON other tools already read: keys and types.
 
-use crate::{texts, with_vault};
+use crate::AVFS;
+use avfs_testkit::with_vault;
 use serde_json::{Value, json};
 
 /// Panics unless every key of `shape` is in `value` with the same type of content.
@@ -24,7 +25,7 @@ fn has_shape(value: &Value, shape: &Value) {
 
 #[test]
 fn vaults() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let created = home.json(&["vault", "create", "w"]);
         assert_eq!(created["created"], "w");
         assert_eq!(created["current"], false, "only the first becomes current");
@@ -67,7 +68,7 @@ fn vaults() {
 
 #[test]
 fn files() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         assert_eq!(
             home.json(&["mkdir", "/d"]),
             json!({"path": "/d", "created": true})
@@ -106,7 +107,7 @@ fn files() {
 
 #[test]
 fn checkpoints() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.ok(&["write", "/f", "one"]);
         let saved = home.json(&["checkpoint", "save", "first", "-d", "before the storm"]);
         has_shape(
@@ -156,7 +157,7 @@ fn envelope_shape() -> Value {
 
 #[test]
 fn every_exec_has_the_same_envelope() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.ok(&["mkdir", "/workspace"]);
         let success = home.exec(&["sh", "-c", "echo 'a b' > f"]);
         let failure = home.shell("exit 3");
@@ -176,7 +177,7 @@ fn every_exec_has_the_same_envelope() {
         assert_eq!(success["request"]["command_mode"], "argv");
         assert_eq!(success["request"]["timeout"], json!({"millis": 300000}));
         assert_eq!(success["result"]["cwd"], "/workspace");
-        assert_eq!(texts(&success["result"]["changed_files"]), ["/workspace/f"]);
+        assert_eq!(success["result"]["changed_files"], json!(["/workspace/f"]));
         assert_eq!(success["result"]["state"], "completed");
         assert_eq!(
             success["result"]["decision"]["action"],
@@ -201,7 +202,7 @@ fn every_exec_has_the_same_envelope() {
 
 #[test]
 fn bytes_that_are_no_text_come_exactly_too() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let envelope = home.shell(r"printf 'a\377' ; printf x > /n$(printf '\377')");
         assert_eq!(envelope["result"]["stdout_b64"], "Yf8=");
         assert_eq!(envelope["result"]["changed_files_b64"][0], "L27/");
@@ -211,7 +212,7 @@ fn bytes_that_are_no_text_come_exactly_too() {
 
 #[test]
 fn a_denied_command_is_in_the_journal() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let envelope = home.exec(&["cat", "/etc/shadow"]);
         let journal = home.json(&["audit", "--limit", "10"]);
         let entries = journal["entries"].as_array().unwrap();

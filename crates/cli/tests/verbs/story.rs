@@ -1,6 +1,5 @@
 //! One script through a vault's whole life, as root and as a user: what comes out at the end is
 //! what went in, byte for byte.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use avfs_testkit::{Home, Scan, scan};
 use serde_json::Value;
@@ -9,7 +8,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const AVFS: &str = env!("CARGO_BIN_EXE_avfs");
+use crate::AVFS;
 /// How deep the chain of forks is.
 const DEEP: usize = 200;
 
@@ -50,17 +49,7 @@ fn source(home: &Home) -> PathBuf {
     set("user.colour", "blue", &at("README"));
     set("user.kind", "directory", &at("src/deep"));
     fs::set_permissions(at("src/deep"), fs::Permissions::from_mode(0o751)).unwrap();
-    let owner = home.path().metadata().unwrap();
-    let owner = format!(
-        "{}:{}",
-        std::os::unix::fs::MetadataExt::uid(&owner),
-        std::os::unix::fs::MetadataExt::gid(&owner)
-    );
-    let owned = Command::new("chown")
-        .args(["-hR", &owner])
-        .arg(&dir)
-        .status();
-    assert!(owned.unwrap().success());
+    home.give(&dir);
     dir
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use avfs_testkit::{Home, process_ends};
 use serde_json::Value;
 
-const AVFS: &str = env!("CARGO_BIN_EXE_avfs");
+use crate::AVFS;
 const FILES: usize = 1_600;
 const ROUNDS: usize = 8;
 /// More than is put into a layer.
@@ -27,8 +27,8 @@ fn vault_in_use(home: &Home) {
     fs::create_dir_all(source.join("storms/deep")).expect("own directory");
     home.ok(&["vault", "create", "parent"]);
     home.ok(&["import", source.to_str().expect("text"), "/workspace"]);
-    home.ok(&["write", "/storm.py", include_str!("scripts/storm.py")]);
-    home.ok(&["write", "/scan.py", include_str!("scripts/scan.py")]);
+    home.ok(&["write", "/storm.py", include_str!("../scripts/storm.py")]);
+    home.ok(&["write", "/scan.py", include_str!("../scripts/scan.py")]);
     scan(home, "parent");
 }
 
@@ -179,7 +179,7 @@ fn a_file_verb_between_two_commands_costs_no_view() {
 fn whatever_verbs_do_between_commands_is_seen_as_it_is() {
     for home in Home::of_every_user(AVFS) {
         home.ok(&["vault", "create", "v"]);
-        home.ok(&["write", "/scan.py", include_str!("scripts/scan.py")]);
+        home.ok(&["write", "/scan.py", include_str!("../scripts/scan.py")]);
         let text = "mkdir -p /workspace/d/sub; cd /workspace; echo one > d/f; echo two > d/sub/g; ln d/f d/hard; \
                     ln -s f d/link; mkdir gone; echo x > gone/x; cp /usr/bin/env tool; chmod 600 d/sub/g";
         home.shell(text);

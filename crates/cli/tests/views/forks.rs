@@ -1,33 +1,31 @@
 //! Many forks of one vault read at once while their parent is rewritten: each reads its own state.
 //!
-//! `AVFS_FORKS=50 AVFS_FORK_FILES=50000 cargo test -p avfs-cli --test forks` is the whole.
+//! `AVFS_FORKS=50 AVFS_FORK_FILES=50000 cargo test -p avfs-cli --test views forks` is the whole.
 
-use avfs_testkit::Home;
+use avfs_testkit::{Home, number};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-const AVFS: &str = env!("CARGO_BIN_EXE_avfs");
-const DIGEST: &str = include_str!("scripts/digest.py");
+use crate::AVFS;
+const DIGEST: &str = include_str!("../scripts/digest.py");
 
 /// A part for every run.
-const FORKS: usize = 6;
-const FILES: usize = 2_400;
+const FORKS: u64 = 6;
+const FILES: u64 = 2_400;
 
 /// What the daemon may take whatever is read, and for each file and each fork.
-const MEMORY_AT_REST: usize = 96 << 20;
-const MEMORY_PER_FILE: usize = 4 << 10;
-const MEMORY_PER_FORK: usize = 4 << 20;
-
-fn count(variable: &str, otherwise: usize) -> usize {
-    let told = std::env::var(variable).ok();
-    told.map_or(otherwise, |text| text.parse().expect("a number"))
-}
+const MEMORY_AT_REST: u64 = 96 << 20;
+const MEMORY_PER_FILE: u64 = 4 << 10;
+const MEMORY_PER_FORK: u64 = 4 << 20;
 
 #[test]
 fn forks_read_their_own_state_while_the_parent_is_rewritten() {
-    let (forks, files) = (count("AVFS_FORKS", FORKS), count("AVFS_FORK_FILES", FILES));
+    let (forks, files) = (
+        number("AVFS_FORKS", FORKS),
+        number("AVFS_FORK_FILES", FILES),
+    );
     for home in Home::of_every_user(AVFS) {
         let source = home.path().join("source");
         make_source(&source, files);
@@ -51,7 +49,7 @@ fn forks_read_their_own_state_while_the_parent_is_rewritten() {
         }
         let rewrites = read_all(&home, &expected);
         assert!(rewrites > 0, "the parent was not rewritten");
-        let memory = peak_memory(&home);
+        let memory = home.peak_memory();
         println!(
             "as {}: {forks} forks of {files} files, {rewrites} rewrites, {} MiB at most",
             home.user(),
@@ -143,24 +141,12 @@ fn digest_of_host(dir: &Path) -> String {
 }
 
 /// A hundred directories of files, all different.
-fn make_source(dir: &Path, files: usize) {
+fn make_source(dir: &Path, files: u64) {
     for number in 0..100 {
         fs::create_dir_all(dir.join(format!("d{number}"))).expect("a directory");
     }
     for number in 0..files {
-        let text = format!("file {number}\n").repeat(1 + number % 40);
+        let text = format!("file {number}\n").repeat(1 + number as usize % 40);
         fs::write(dir.join(format!("d{}/f{number}", number % 100)), text).expect("a file");
     }
-}
-
-/// The most memory the daemon has had.
-fn peak_memory(home: &Home) -> usize {
-    let pid = home.daemon_pid().expect("the daemon runs");
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let number = line.and_then(|line| line.split_whitespace().next());
-    number
-        .and_then(|number| number.parse::<usize>().ok())
-        .expect("a number of KiB")
-        << 10
 }

@@ -1,14 +1,15 @@
 //! Starting, watching, feeding and ending a job.
 
-use crate::{SOON, UNTIL_GO, poll, start, wait, with_vault, written};
-use avfs_testkit::{leftover_processes, wait_for};
+use super::{UNTIL_GO, poll, start, wait, written};
+use crate::AVFS;
+use avfs_testkit::{SOON, leftover_processes, wait_for, with_vault};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 #[test]
 fn output_is_seen_while_it_runs_and_after() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let text = format!("echo out; echo err >&2; {UNTIL_GO}; echo end; echo x > /made");
         let job = start(home, &["--shell", &text]);
         // It waits for what is written only below, so this was seen before its end.
@@ -54,7 +55,7 @@ fn output_is_seen_while_it_runs_and_after() {
 
 #[test]
 fn following_tells_everything_as_it_comes() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let text = format!("echo first; {UNTIL_GO}; printf 'no \\377 text'; echo last >&2; exit 3");
         let job = start(home, &["--shell", &text]);
         let mut child = home
@@ -91,7 +92,7 @@ fn following_tells_everything_as_it_comes() {
 
 #[test]
 fn what_may_not_or_cannot_run_is_no_job() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         for (words, status, code) in [
             (&["--", "nsenter", "-t", "1", "-a"][..], "denied", 126),
             (&["--", "git", "push", "--force"], "needs_approval", 126),
@@ -118,7 +119,7 @@ fn what_may_not_or_cannot_run_is_no_job() {
 
 #[test]
 fn killing_takes_all_of_it() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let marker = format!("9{:07}.125", std::process::id());
         let text =
             format!("setsid -f setsid -f sleep {marker}; trap '' TERM; echo up; sleep {marker}");
@@ -146,7 +147,7 @@ fn killing_takes_all_of_it() {
 
 #[test]
 fn a_signal_is_the_jobs_own_business() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let traps = "trap 'echo caught; exit 7' USR1; echo up; while :; do sleep 0.05; done";
         let job = start(home, &["--shell", traps]);
         written(home, &job, "up");
@@ -171,7 +172,7 @@ fn a_signal_is_the_jobs_own_business() {
 
 #[test]
 fn several_run_at_once_and_read_what_they_are_given() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let jobs: Vec<String> = (0..3)
             .map(|n| {
                 start(
@@ -225,7 +226,7 @@ fn several_run_at_once_and_read_what_they_are_given() {
 
 #[test]
 fn options_of_exec_are_options_of_jobs() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.ok(&["write", "/f", "before"]);
         let job = start(
             home,

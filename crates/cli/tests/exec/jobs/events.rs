@@ -1,7 +1,8 @@
 //! Following a job over HTTP: events that can be resumed where they broke off.
 
-use crate::{UNTIL_GO, start, wait, with_vault, written};
-use avfs_testkit::Home;
+use super::{UNTIL_GO, start, wait, written};
+use crate::AVFS;
+use avfs_testkit::{Home, with_vault};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -38,7 +39,7 @@ fn follow(home: &Home, job: &str, last: Option<&str>) -> impl Iterator<Item = Ev
 
 #[test]
 fn events_are_resumed_without_a_gap() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let text = format!("echo one; echo two >&2; {UNTIL_GO}; echo three; echo four >&2");
         let job = start(home, &["--shell", &text]);
         written(home, &job, "one");

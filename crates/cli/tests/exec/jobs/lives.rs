@@ -1,7 +1,8 @@
 //! What ends jobs, what does not, and what is said of them afterwards.
 
-use crate::{AVFS, SOON, listed, poll, start, wait, with_vault, written};
-use avfs_testkit::{Home, process_ends, signal, wait_for};
+use super::{listed, poll, start, wait, written};
+use crate::AVFS;
+use avfs_testkit::{Home, SOON, process_ends, signal, wait_for, with_vault};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::process::{Command, Stdio};
@@ -36,7 +37,7 @@ fn check_gapless(text: &str) {
 
 #[test]
 fn a_killed_daemon_loses_no_line_and_says_that_it_does_not_know_the_end() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let job = start(home, &["--shell", COUNTING]);
         let mut text = String::new();
         assert!(wait_for(SOON, || {
@@ -82,7 +83,7 @@ fn a_killed_daemon_loses_no_line_and_says_that_it_does_not_know_the_end() {
 
 #[test]
 fn a_stopped_daemon_says_that_it_ended_them() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let job = start(home, &["--shell", COUNTING]);
         let reading = start(home, &["--readonly", "--shell", "echo up; sleep 1000"]);
         let mut text = String::new();
@@ -105,7 +106,7 @@ fn a_stopped_daemon_says_that_it_ended_them() {
 
 #[test]
 fn a_detached_job_is_not_ended_by_the_way() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let job = start(home, &["--lifetime", "detached", "--", "sleep", "1000"]);
         let refused = home.json(&["daemon", "stop"]);
         assert_eq!(refused["error"], "Conflict", "{refused}");
@@ -126,7 +127,7 @@ fn a_detached_job_is_not_ended_by_the_way() {
 
 #[test]
 fn a_clients_job_ends_when_nobody_asks_after_it() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let words = [
             "--lifetime",
             "client",
@@ -183,7 +184,7 @@ fn an_idle_daemon_waits_for_its_jobs() {
 
 #[test]
 fn a_lost_keeper_is_told_as_such() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let job = start(home, &["--shell", "echo up; echo x > /f; sync; sleep 1000"]);
         written(home, &job, "up");
         let keeper = home.json(&["daemon", "status"])["keeper_pid"]

@@ -1,7 +1,8 @@
 //! Many short jobs leave nothing behind: no process, no mount, no descriptor, and only as many records as are kept.
 
-use crate::{SOON, start, wait, with_vault};
-use avfs_testkit::{Home, processes_below, wait_for};
+use super::{start, wait};
+use crate::AVFS;
+use avfs_testkit::{Home, SOON, processes_below, wait_for, with_vault};
 use std::fs;
 
 /// How many; `AVFS_JOBS=1000` runs the long loop.
@@ -47,7 +48,7 @@ fn run(home: &Home, count: usize) {
 
 #[test]
 fn many_short_jobs_leave_nothing_behind() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         run(home, 16);
         let before = held(home);
         run(home, how_many());

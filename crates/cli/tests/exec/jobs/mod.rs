@@ -1,5 +1,4 @@
 //! Jobs: commands that outlive their callers, and what can be said of them at any time.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod basics;
 mod events;
@@ -7,22 +6,8 @@ mod lives;
 mod many;
 mod vaults;
 
-use avfs_testkit::{Home, wait_for};
+use avfs_testkit::{Home, SOON, wait_for};
 use serde_json::Value;
-use std::time::Duration;
-
-/// The binary under test.
-const AVFS: &str = env!("CARGO_BIN_EXE_avfs");
-/// Longer than anything here takes.
-const SOON: Duration = Duration::from_secs(30);
-
-/// Does `check` in a fresh home of every kind of user this test can be, with a vault `v` in it.
-fn with_vault(check: impl Fn(&Home)) {
-    for home in Home::of_every_user(AVFS) {
-        home.ok(&["vault", "create", "v"]);
-        check(&home);
-    }
-}
 
 /// Starts a job, which must be one; gives its number.
 fn start(home: &Home, words: &[&str]) -> String {

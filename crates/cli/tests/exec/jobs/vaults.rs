@@ -1,11 +1,13 @@
 //! Jobs and the vaults they run in: who is in whose way, and what the journal says.
 
-use crate::{listed, start, wait, with_vault, written};
+use super::{listed, start, wait, written};
+use crate::AVFS;
+use avfs_testkit::with_vault;
 use serde_json::json;
 
 #[test]
 fn a_vault_is_not_deleted_under_its_jobs() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let job = start(home, &["--shell", "echo up; sleep 1000"]);
         let reading = start(home, &["--readonly", "--", "sleep", "1000"]);
         let refused = home.json(&["vault", "delete", "v", "-y"]);
@@ -40,7 +42,7 @@ fn a_vault_is_not_deleted_under_its_jobs() {
 
 #[test]
 fn restoring_by_force_ends_them() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.ok(&["write", "/f", "old"]);
         home.ok(&["checkpoint", "save", "c"]);
         let job = start(home, &["--shell", "echo new > /f; echo up; sleep 1000"]);
@@ -68,7 +70,7 @@ fn restoring_by_force_ends_them() {
 
 #[test]
 fn the_journal_tells_of_every_job() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let job = start(home, &["--", "sleep", "1000"]);
         let exec = listed(home, &job)["exec"].as_str().unwrap().to_owned();
         home.ok(&["job", "kill", &job]);

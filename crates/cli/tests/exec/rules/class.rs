@@ -1,7 +1,8 @@
 //! What is whose: everything that an agent does bears its name, and it reaches nothing as a whole that it did not make.
 
-use super::{BIN, ends_with, home, homes, text};
-use avfs_testkit::{Home, wait_for};
+use super::{ends_with, home, homes, text};
+use crate::AVFS;
+use avfs_testkit::{Home, status_and_body, wait_for};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -179,18 +180,14 @@ pub(super) fn ask(
     route: &str,
     body: &str,
 ) -> (u16, String) {
-    let mut stream = UnixStream::connect(socket).expect("a daemon listens");
-    let request = format!(
-        "{method} {route} HTTP/1.1\r\nhost: avfs\r\navfs-class: {class}\r\navfs-name: {name}\r\n\
-         connection: close\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    stream.write_all(request.as_bytes()).expect("it listens");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("it answers");
-    let status = answer.split(' ').nth(1).and_then(|code| code.parse().ok());
-    let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-    (status.unwrap_or(0), body.to_owned())
+    let headers = [format!("avfs-class: {class}"), format!("avfs-name: {name}")];
+    let headers = headers.each_ref().map(String::as_str);
+    status_and_body(&avfs_testkit::ask(
+        socket,
+        &headers,
+        (method, route),
+        body.as_bytes(),
+    ))
 }
 
 #[test]
@@ -564,7 +561,7 @@ fn rules_of_the_user_are_the_owners_to_write() {
 /// What was made before anybody wrote down by whom, and by an agent without a name.
 #[test]
 fn agents_without_a_name_are_one() {
-    let home = Home::new(BIN);
+    let home = Home::new(AVFS);
     home.ok(&["vault", "create", "v"]);
     let unnamed = |words: &[&str]| {
         let mut command = home.command(words);

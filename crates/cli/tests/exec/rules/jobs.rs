@@ -1,6 +1,6 @@
 //! A job is decided on as every command: refused, approved and held alike.
 
-use crate::{DEPLOY, PASSPHRASE, approves, guarded, homes, text};
+use super::{DEPLOY, PASSPHRASE, approves, guarded, homes, text};
 use avfs_testkit::{Home, Person, wait_for};
 use serde_json::Value;
 use std::process::Stdio;

@@ -2,26 +2,18 @@
 
 use super::{home, text};
 use avfs_api::table::{Method, OPERATIONS, Row, Scope, VaultIn, smallest_requests};
-use avfs_testkit::Home;
+use avfs_testkit::{Home, status_and_body};
 use serde_json::{Value, json};
-use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 /// Sends a request with a header more; gives the status and the body.
 fn ask(socket: &Path, header: &str, method: &str, address: &str, body: &str) -> (u16, String) {
-    let mut stream = UnixStream::connect(socket).expect("a daemon listens");
-    let request = format!(
-        "{method} {address} HTTP/1.1\r\nhost: avfs\r\n{header}\r\nconnection: close\r\n\
-         content-length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    stream.write_all(request.as_bytes()).expect("it listens");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("it answers");
-    let status = answer.split(' ').nth(1).and_then(|code| code.parse().ok());
-    let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-    (status.unwrap_or(0), body.to_owned())
+    status_and_body(&avfs_testkit::ask(
+        socket,
+        &[header],
+        (method, address),
+        body.as_bytes(),
+    ))
 }
 
 fn ask_row(socket: &Path, header: &str, row: &Row, vault: &str, fields: &Value) -> (u16, String) {

@@ -14,14 +14,14 @@ mod surfaces;
 use avfs_testkit::{Home, Person};
 use serde_json::Value;
 
-const BIN: &str = env!("CARGO_BIN_EXE_avfs");
+use crate::AVFS;
 
 fn homes() -> Vec<Home> {
-    Home::of_every_user(BIN)
+    Home::of_every_user(AVFS)
 }
 
 fn home() -> Home {
-    Home::new(BIN)
+    Home::new(AVFS)
 }
 
 /// Runs the binary, which must end with this code; gives what it printed.

@@ -1,6 +1,7 @@
 //! Who can approve, and what an agent's surface cannot do.
 
-use super::{BIN, DEPLOY, approved, asks, guarded, home, text, with_approval};
+use super::{DEPLOY, approved, asks, guarded, home, text, with_approval};
+use crate::AVFS;
 use avfs_api::table::{Class, OPERATIONS};
 use avfs_testkit::Home;
 use std::io::{Read, Write};
@@ -145,13 +146,13 @@ fn without_a_passphrase_nobody_approves_and_it_says_how() {
 
 #[test]
 fn another_user_approves_without_a_passphrase() {
-    let Some(home) = Home::of_ordinary_user(BIN) else {
+    let Some(home) = Home::of_ordinary_user(AVFS) else {
         eprintln!("SKIPPED: only root can be another user");
         return;
     };
     guarded(&home);
     let id = asks(&home, &DEPLOY);
-    let mut root = Command::new(BIN);
+    let mut root = Command::new(AVFS);
     root.args(["approval", "approve", &id])
         .env_clear()
         .env("AVFS_HOME", home.avfs_home())

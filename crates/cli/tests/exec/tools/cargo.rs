@@ -1,7 +1,7 @@
 //! cargo: build and test of a crate whose dependencies are vendored, one with a build script.
 
+use super::judge::{Bench, without_likes};
 use crate::AVFS;
-use crate::judge::{Bench, without_likes};
 use avfs_testkit::{Home, Shown, skip};
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! git: clone, commit, mv, stash, rebase, worktree, gc.
 
-use crate::judge::Bench;
+use super::judge::Bench;
 
 const IDENTITY: &str = "git config --global user.name A; git config --global user.email a@b; \
      git config --global init.defaultBranch main; git config --global advice.detachedHead false";

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::process::Command;
 
-const SCAN: &str = include_str!("../scripts/scan.py");
+const SCAN: &str = include_str!("../../scripts/scan.py");
 
 /// Where the walks begin.
 const TOP: &str = "/workspace";

@@ -1,6 +1,6 @@
 //! Ordinary tools in a view: every step judged by a walk, then all of it stored and used again.
 //!
-//! `AVFS_TOOLS_EVERYWHERE=1 cargo test -p avfs-cli --test tools` leaves no pair of tool and view out.
+//! `AVFS_TOOLS_EVERYWHERE=1 cargo test -p avfs-cli --test exec tools` leaves no pair of tool and view out.
 
 mod cargo;
 mod git;
@@ -9,6 +9,3 @@ mod node;
 mod python;
 mod scripts;
 mod sqlite;
-
-/// The binary under test.
-const AVFS: &str = env!("CARGO_BIN_EXE_avfs");

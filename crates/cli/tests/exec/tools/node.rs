@@ -1,6 +1,6 @@
 //! npm and node: an installation from the cache, a build, programs behind links, a renamed directory.
 
-use crate::judge::Bench;
+use super::judge::Bench;
 use avfs_testkit::skip;
 
 /// A package of one program, packed and put into the cache; then a project that locks it.

@@ -1,6 +1,6 @@
 //! pip and pytest in a virtual environment, from wheels, without a network.
 
-use crate::judge::Bench;
+use super::judge::Bench;
 
 const PROJECT: &str = "
 cat > sums.py <<'END'

@@ -1,6 +1,6 @@
 //! Scripts that are made executable and run, links to them, and everyday file tools.
 
-use crate::judge::Bench;
+use super::judge::Bench;
 
 #[test]
 fn scripts_and_file_tools_work() {

@@ -1,6 +1,6 @@
 //! sqlite with both kinds of journal, several writers at once, and a log that was not written back.
 
-use crate::judge::Bench;
+use super::judge::Bench;
 
 /// Four processes add 25 rows each; what they wrote is there, whole.
 const WRITERS: &str = "

@@ -1,7 +1,7 @@
 //! A command that writes until the disk is full.
 
-use crate::{Disk, Kind, SOON, check_refusal, check_whole, on_disks};
-use avfs_testkit::wait_for;
+use super::{Disk, Kind, check_refusal, check_whole, on_disks};
+use avfs_testkit::{SOON, wait_for};
 use serde_json::Value;
 use std::fs;
 

@@ -1,7 +1,7 @@
 //! Disks that are filled by writes, imports, commands and jobs: what was acknowledged stays, and goes when it shall.
 
-use crate::{Disk, Kind, SOON, check_refused, check_whole, noise, on_disks};
-use avfs_testkit::wait_for;
+use super::{Disk, Kind, check_refused, check_whole, on_disks};
+use avfs_testkit::{SOON, noise, wait_for};
 use std::fs;
 
 /// Writes files until one is refused; gives how many were not.

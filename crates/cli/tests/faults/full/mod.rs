@@ -2,7 +2,6 @@
 //!
 //! The disks are small file systems of the test's own, which only root can mount; the homes on them are root's and an
 //! ordinary user's.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod commands;
 mod filled;
@@ -15,12 +14,8 @@ use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
-/// The binary under test.
-const AVFS: &str = env!("CARGO_BIN_EXE_avfs");
-/// Longer than anything here takes.
-const SOON: Duration = Duration::from_secs(30);
+use crate::AVFS;
 
 /// What kind of disk a home is on.
 #[derive(Clone, Copy)]
@@ -135,7 +130,7 @@ fn on_disks(kind: Kind, check: impl Fn(&Disk)) {
         skip("only root can mount the small disks of these tests");
         return;
     }
-    for home in Home::of_every_user(AVFS) {
+    for home in Home::of_root_and_ordinary_user(AVFS) {
         check(&Disk::of(home, kind));
     }
 }
@@ -143,19 +138,6 @@ fn on_disks(kind: Kind, check: impl Fn(&Disk)) {
 fn run(command: &mut Command) {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{command:?}: {output:?}");
-}
-
-/// Bytes that do not compress, different for each seed.
-fn noise(mut seed: u64, length: usize) -> Vec<u8> {
-    seed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let next = || {
-        seed ^= seed << 13;
-        seed ^= seed >> 7;
-        seed ^= seed << 17;
-        seed.to_le_bytes()
-    };
-    let bytes = std::iter::repeat_with(next).flatten();
-    bytes.take(length).collect()
 }
 
 /// That something was refused because the disk is full: how much is free and missing, and the way out.

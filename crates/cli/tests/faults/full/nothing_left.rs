@@ -1,6 +1,6 @@
 //! Not a byte, or not a file, is left.
 
-use crate::{Disk, Kind, WhatIsUsedUp, check_refused, check_whole, on_disks};
+use super::{Disk, Kind, WhatIsUsedUp, check_refused, check_whole, on_disks};
 use std::fs;
 
 const EVERYTHING: [WhatIsUsedUp; 2] = [WhatIsUsedUp::Bytes, WhatIsUsedUp::Files];

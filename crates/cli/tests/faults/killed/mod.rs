@@ -1,20 +1,17 @@
 //! Each helper process killed, while nothing happens and in the middle of work: the next command works without anybody's help.
 //!
-//! `AVFS_KILL_ROUNDS=300 cargo test --test killed` is the long form; `AVFS_KILL_SEED` chooses other moments.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+//! `AVFS_KILL_ROUNDS=300 cargo test --test faults killed` is the long form; `AVFS_KILL_SEED` chooses other moments.
 
 mod operations;
 mod told;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::time::Duration;
 
-use avfs_testkit::{Dice, Home, process_ends, processes_below};
+use avfs_testkit::{Dice, Home, SOON, process_ends, processes_below};
 use rustix::process::{Pid, Signal, kill_process};
 
-const AVFS: &str = env!("CARGO_BIN_EXE_avfs");
-const SOON: Duration = Duration::from_secs(30);
+use crate::AVFS;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Helper {
@@ -131,8 +128,7 @@ fn all_scanners_can_die_at_once() {
 
 #[test]
 fn a_mounted_vault_is_seen_as_it_is_without_scanners() {
-    for home in [Some(Home::new(AVFS)), Home::of_named_user(AVFS)] {
-        let Some(home) = home else { continue };
+    for home in Home::of_every_named_user(AVFS) {
         home.ok(&["vault", "create", "v"]);
         let dir = home.path().join("m");
         let dir = dir.to_str().unwrap();

@@ -3,10 +3,11 @@
 use std::process::{Child, Output, Stdio};
 use std::time::Duration;
 
-use avfs_testkit::{Dice, Home, number, process_ends, skip};
+use avfs_testkit::{Dice, Home, SOON, number, process_ends, skip};
 use serde_json::{Value, json};
 
-use crate::{AVFS, HELPERS, Helper, SOON, check_works};
+use super::{HELPERS, Helper, check_works};
+use crate::AVFS;
 
 /// What is under way when something is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

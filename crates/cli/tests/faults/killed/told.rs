@@ -3,10 +3,11 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
-use avfs_testkit::{Home, process_ends, wait_for};
+use avfs_testkit::{Home, SOON, process_ends, wait_for};
 use serde_json::{Value, json};
 
-use crate::{AVFS, Helper, SOON};
+use super::Helper;
+use crate::AVFS;
 
 /// Kills it and waits until it is gone: what is asked next finds it dead.
 fn kill(home: &Home, helper: Helper) {

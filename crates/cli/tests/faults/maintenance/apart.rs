@@ -1,13 +1,13 @@
 //! Damage stays with the vault that it is in: all others go on, and what cannot be read is named.
 
-use crate::spoil::{object_of, root_of, spoil};
-use crate::with_vault;
-use avfs_testkit::Home;
+use super::spoil::{object_of, root_of, spoil};
+use crate::AVFS;
+use avfs_testkit::{Home, with_vault};
 use serde_json::Value;
 
 /// Beside `v`, which has a checkpoint `good`, a vault `other` with something that gc can remove.
 fn with_two(check: impl Fn(&Home)) {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.ok(&["mkdir", "/d"]);
         home.ok(&["write", "/d/f", "of v"]);
         home.ok(&["checkpoint", "save", "good"]);

@@ -1,6 +1,7 @@
 //! gc, prune, stats and maintain.
 
-use crate::with_vault;
+use crate::AVFS;
+use avfs_testkit::with_vault;
 use serde_json::Value;
 
 fn number(value: &Value, key: &str) -> u64 {
@@ -11,7 +12,7 @@ fn number(value: &Value, key: &str) -> u64 {
 
 /// A vault with five versions of a file of 20,000 bytes that does not compress.
 fn with_history(check: impl Fn(&avfs_testkit::Home)) {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         for _ in 0..5 {
             let envelope = home.shell("head -c 20000 /dev/urandom > /f");
             assert_eq!(envelope["success"], true, "{envelope}");
@@ -75,7 +76,7 @@ fn a_deleted_vault_is_given_up_only_after_its_grace() {
 
 #[test]
 fn a_live_view_keeps_what_it_stands_on() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.ok(&["write", "/f", "first"]);
         // The view is open from here on, over this state.
         assert_eq!(
@@ -126,7 +127,7 @@ fn compact_gives_back_what_garbage_left() {
 
 #[test]
 fn wrong_words_are_refused() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         for words in [
             &["prune"][..],
             &["prune", "--keep", "1", "--older-than", "2"],

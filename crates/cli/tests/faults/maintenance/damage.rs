@@ -1,12 +1,13 @@
 //! fsck over a home that something happened to.
 
-use crate::with_vault;
+use crate::AVFS;
+use avfs_testkit::with_vault;
 use std::fs;
 use std::os::unix::fs::FileExt;
 
 #[test]
 fn a_whole_home_is_clean() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.shell("mkdir /d; echo x > /d/f; ln /d/f /g; ln -s /d /s; mkfifo /p");
         let findings = home.json(&["fsck"]);
         assert_eq!(
@@ -21,7 +22,7 @@ fn a_whole_home_is_clean() {
 
 #[test]
 fn damage_is_named_with_vault_state_and_path() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.shell("mkdir /d; head -c 9000 /dev/urandom > /d/f");
         home.ok(&["checkpoint", "save", "point"]);
         home.ok(&["vault", "fork", "v", "fork"]);

@@ -1,7 +1,7 @@
 //! Layers that a command made to stop a vault, its home, or the daemon.
 
-use crate::with_vault;
-use avfs_testkit::{Home, process_ends, signal, wait_for};
+use crate::AVFS;
+use avfs_testkit::{Home, process_ends, signal, wait_for, with_vault};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::time::Duration;
@@ -25,7 +25,7 @@ fn is_quota(why: &Value) {
 
 #[test]
 fn an_apparent_size_above_the_quota_is_refused_unread_and_stops_nobody() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.ok(&["write", "/kept", "kept"]);
         home.ok(&["vault", "create", "other"]);
         home.ok(&["quota", "set", "max_size_mb", "1"]);
@@ -61,7 +61,7 @@ fn an_apparent_size_above_the_quota_is_refused_unread_and_stops_nobody() {
 
 #[test]
 fn a_layer_that_no_quota_lets_in_stays_and_is_told_after_a_crash() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.ok(&["write", "/kept", "kept"]);
         home.ok(&["quota", "set", "max_size_mb", "1"]);
         home.shell("truncate -s 4T /big; echo beside > /beside");
@@ -86,7 +86,7 @@ fn a_layer_that_no_quota_lets_in_stays_and_is_told_after_a_crash() {
 
 #[test]
 fn deleting_by_force_and_going_back_by_force_give_up_what_is_too_much() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.ok(&["write", "/kept", "kept"]);
         home.ok(&["checkpoint", "save", "good"]);
         home.ok(&["quota", "set", "max_size_mb", "1"]);
@@ -109,7 +109,7 @@ fn deleting_by_force_and_going_back_by_force_give_up_what_is_too_much() {
 
 #[test]
 fn a_fork_for_one_command_goes_whatever_it_holds() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.ok(&["quota", "set", "max_size_mb", "1"]);
         let words = ["exec", "--json", "--fork", "--shell", "truncate -s 4T /big"];
         let envelope = home.json(&words);
@@ -121,7 +121,7 @@ fn a_fork_for_one_command_goes_whatever_it_holds() {
 
 #[test]
 fn the_limit_on_the_disk_holds_for_a_command_that_is_over_before_anybody_looks() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         for place in ["/big", "/tmp/big"] {
             let text = format!("truncate -s 100M {place}");
             let envelope = home.json(&["exec", "--json", "--disk", "10m", "--shell", &text]);
@@ -141,7 +141,7 @@ fn the_limit_on_the_disk_holds_for_a_command_that_is_over_before_anybody_looks()
 
 #[test]
 fn scratch_space_counts_against_the_quota() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.ok(&["quota", "set", "max_size_mb", "1"]);
         home.ok(&["quota", "set", "max_files", "4"]);
         let envelope = home.shell("head -c 3000000 /dev/zero > /tmp/large");
@@ -171,7 +171,7 @@ fn scratch_space_counts_against_the_quota() {
 
 #[test]
 fn a_tree_deeper_than_any_path_is_committed_reported_and_removed() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let make = "import os\n\
                     for top in ('/workspace', '/tmp'):\n \
                     os.makedirs(top + '/deep', exist_ok=True); os.chdir(top + '/deep')\n \

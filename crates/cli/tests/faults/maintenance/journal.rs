@@ -1,7 +1,7 @@
 //! The journal, filtered.
 
-use crate::with_vault;
-use avfs_testkit::Home;
+use crate::AVFS;
+use avfs_testkit::{Home, with_vault};
 
 fn operations(home: &Home, words: &[&str]) -> Vec<String> {
     let all: Vec<&str> = ["audit"].iter().chain(words).copied().collect();
@@ -17,7 +17,7 @@ fn operations(home: &Home, words: &[&str]) -> Vec<String> {
 
 #[test]
 fn entries_are_found_by_vault_operation_path_and_time() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.ok(&["mkdir", "/src"]);
         home.ok(&["write", "/src/a", "1"]);
         home.ok(&["write", "/src2", "2"]);

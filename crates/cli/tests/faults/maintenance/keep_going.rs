@@ -1,8 +1,8 @@
 //! What is left of a damaged vault can be brought out, and what is not is listed.
 
-use crate::spoil::{object_of, records, spoil};
-use crate::with_vault;
-use avfs_testkit::Home;
+use super::spoil::{object_of, records, spoil};
+use crate::AVFS;
+use avfs_testkit::{Home, with_vault};
 use serde_json::Value;
 use std::fs;
 
@@ -20,7 +20,7 @@ fn paths(missing: &Value) -> Vec<String> {
 
 /// A project in which a small file with two names, all large files and a directory are damaged.
 fn with_ruins(check: impl Fn(&Home)) {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let made = home.shell(&format!(
             "mkdir -p /p/sub /p/gone; echo fine > /p/fine; echo fine too > /p/sub/fine; \
              echo bad > /p/bad; ln /p/bad /p/sub/bad; echo x > /p/gone/x; ln -s fine /p/link; {LARGE}"
@@ -96,7 +96,7 @@ fn an_archive_holds_what_can_be_read() {
 
 #[test]
 fn a_whole_directory_misses_nothing() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.ok(&["write", "/f", "x"]);
         let out = home.user_home().join("out");
         let exported = home.json(&["export", "/", out.to_str().unwrap(), "--keep-going"]);

@@ -1,10 +1,10 @@
 //! Deleting a vault, and bringing it back.
 
-use crate::with_vault;
-
+use crate::AVFS;
+use avfs_testkit::with_vault;
 #[test]
 fn a_deleted_vault_can_be_brought_back() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.ok(&["write", "/f", "kept"]);
         home.ok(&["checkpoint", "save", "c"]);
         home.ok(&["exec", "--", "sh", "-c", "echo more > /g"]);

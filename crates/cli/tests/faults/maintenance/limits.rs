@@ -1,7 +1,7 @@
 //! Quotas, on every way in.
 
-use crate::with_vault;
-use avfs_testkit::Home;
+use crate::AVFS;
+use avfs_testkit::{Home, with_vault};
 use std::fs;
 
 const MIB: usize = 1 << 20;
@@ -20,7 +20,7 @@ fn host_file(home: &Home, name: &str, bytes: usize) -> String {
 
 #[test]
 fn limits_are_set_shown_and_lifted() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.ok(&["write", "/f", "x"]);
         let none = home.json(&["quota"]);
         assert_eq!(none["max_size_mb"], serde_json::Value::Null);
@@ -50,7 +50,7 @@ fn limits_are_set_shown_and_lifted() {
 
 #[test]
 fn file_verbs_and_imports_are_held_to_them() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.ok(&["quota", "set", "max_size_mb", "2"]);
         home.ok(&["quota", "set", "max_file_size_mb", "1"]);
         let large = host_file(home, "large", MIB + 1);
@@ -81,7 +81,7 @@ fn file_verbs_and_imports_are_held_to_them() {
 
 #[test]
 fn a_command_beyond_the_quota_loses_nothing_and_is_told_how_to_go_on() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.ok(&["write", "/kept", "kept"]);
         home.ok(&["quota", "set", "max_size_mb", "1"]);
         let envelope = home.shell("head -c 3000000 /dev/zero > /large; echo small > /small");
@@ -142,7 +142,7 @@ fn a_command_beyond_the_quota_loses_nothing_and_is_told_how_to_go_on() {
 
 #[test]
 fn what_was_beyond_the_quota_survives_the_daemon() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.ok(&["quota", "set", "max_size_mb", "1"]);
         home.shell("head -c 3000000 /dev/zero > /large");
         home.ok(&["daemon", "stop"]);
@@ -160,7 +160,7 @@ fn what_was_beyond_the_quota_survives_the_daemon() {
 
 #[test]
 fn going_back_and_deleting_are_ways_on_too() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.ok(&["write", "/kept", "kept"]);
         home.ok(&["checkpoint", "save", "good"]);
         home.ok(&["quota", "set", "max_size_mb", "1"]);

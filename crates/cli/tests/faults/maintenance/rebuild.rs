@@ -1,8 +1,8 @@
 //! A home without its database: refused, and brought back as far as its packs tell.
 
-use crate::spoil::copy_pack;
-use crate::with_vault;
-use avfs_testkit::Home;
+use super::spoil::copy_pack;
+use crate::AVFS;
+use avfs_testkit::{Home, with_vault};
 use serde_json::Value;
 use std::fs;
 
@@ -36,7 +36,7 @@ fn is_refused(home: &Home) {
 
 #[test]
 fn a_lost_database_is_refused_and_rebuilt_from_packs() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.ok(&["write", "/f", "first"]);
         home.ok(&["mkdir", "/d"]);
         home.shell("echo deep > /d/f; head -c 3000000 /dev/urandom > /large");
@@ -82,7 +82,7 @@ fn a_lost_database_is_refused_and_rebuilt_from_packs() {
 
 #[test]
 fn a_database_that_is_none_is_put_aside() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.ok(&["write", "/f", "kept"]);
         home.ok(&["daemon", "stop"]);
         let database = home.avfs_home().join("store.db");
@@ -104,7 +104,7 @@ fn a_database_that_is_none_is_put_aside() {
 /// Work that was not committed is of a vault that nobody knows any more; it is not removed.
 #[test]
 fn layers_of_lost_vaults_are_kept() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.ok(&["write", "/f", "x"]);
         home.ok(&["daemon", "stop"]);
         let layers = home.avfs_home().join("layers");
@@ -127,7 +127,7 @@ fn layers_of_lost_vaults_are_kept() {
 
 #[test]
 fn packs_of_another_home_are_taken_in_when_asked_for() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.ok(&["write", "/mine", "mine"]);
         let other = Home::new(crate::AVFS);
         other.ok(&["vault", "create", "w"]);
@@ -160,7 +160,7 @@ fn packs_of_another_home_are_taken_in_when_asked_for() {
 /// Whatever else of a home is lost, what is left works, and what is not says so.
 #[test]
 fn other_parts_of_a_home_that_are_lost() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.ok(&["write", "/f", "some words"]);
         home.shell("head -c 6000000 /dev/zero | tr '\\0' x > /large");
         home.ok(&["search", "words"]);
@@ -192,8 +192,8 @@ fn other_parts_of_a_home_that_are_lost() {
 /// Whatever is in a home has a line in the description of its format.
 #[test]
 fn every_name_in_a_home_is_described() {
-    let described = include_str!("../../../../docs/format.md");
-    with_vault(|home| {
+    let described = include_str!("../../../../../docs/format.md");
+    with_vault(AVFS, |home| {
         let source = home.user_home().join("source");
         fs::create_dir(&source).unwrap();
         fs::write(source.join("f"), "words").unwrap();

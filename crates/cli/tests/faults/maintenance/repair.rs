@@ -1,8 +1,8 @@
 //! Damaged objects become whole again: by the same bytes, whoever brings them, and by `fsck --repair`.
 
-use crate::spoil::{copy_pack, object_of, on_disk, records, root_of, spoil};
-use crate::with_vault;
-use avfs_testkit::Home;
+use super::spoil::{copy_pack, object_of, on_disk, records, root_of, spoil};
+use crate::AVFS;
+use avfs_testkit::{Home, noise, with_vault};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -10,20 +10,9 @@ use std::path::PathBuf;
 
 const FILES: [&str; 3] = ["small", "large", "sparse"];
 
-fn noise(seed: u32, length: usize) -> Vec<u8> {
-    let mut state = seed | 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 17;
-        state ^= state << 5;
-        state as u8
-    };
-    (0..length).map(|_| next()).collect()
-}
-
 /// A directory of the host with files of every kind of content, imported as `/p`.
 fn with_import(check: impl Fn(&Home, PathBuf)) {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let source = home.user_home().join("source");
         fs::create_dir(&source).unwrap();
         fs::write(source.join("small"), noise(1, 3000)).unwrap();
@@ -135,7 +124,7 @@ fn a_repair_takes_the_files_that_were_imported() {
 
 #[test]
 fn a_repair_takes_other_records_and_looks_behind_what_it_mends() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.ok(&["mkdir", "/d"]);
         home.ok(&["write", "/d/f", "precious"]);
         let objects = [
@@ -174,7 +163,7 @@ fn a_repair_takes_other_records_and_looks_behind_what_it_mends() {
 
 #[test]
 fn a_repair_takes_what_a_layer_still_holds() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let made = home.shell("head -c 5000 /dev/urandom > /f; chmod 0 /f; md5sum < /dev/null");
         assert_eq!(made["success"], true, "{made}");
         let id = object_of(home, "/f");
@@ -192,7 +181,7 @@ fn a_repair_takes_what_a_layer_still_holds() {
 
 #[test]
 fn what_is_nowhere_stays_damaged_and_is_named() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.ok(&["write", "/f", "nowhere else"]);
         spoil(home, &object_of(home, "/f"));
         let output = home.avfs(&["fsck", "--repair"]);

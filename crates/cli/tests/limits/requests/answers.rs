@@ -1,6 +1,7 @@
 //! Answers: every list ends somewhere, and says so.
 
-use crate::{as_agent, ask, homes};
+use super::{as_agent, ask};
+use crate::AVFS;
 use avfs_api::bounds::{LISTED_BYTES_MAX, LISTED_MAX};
 use avfs_testkit::Home;
 use serde_json::{Value, json};
@@ -26,7 +27,7 @@ fn with_many_files(home: &Home) {
 
 #[test]
 fn lists_end_and_say_so() {
-    for home in homes() {
+    for home in Home::of_every_user_with_vault(AVFS) {
         with_many_files(&home);
         for dir in ["/many", "/tmp/many"] {
             let all = home.json(&["ls", dir]);
@@ -75,7 +76,7 @@ fn lists_end_and_say_so() {
 
 #[test]
 fn patches_and_searches_end_and_say_so() {
-    for home in homes() {
+    for home in Home::of_every_user_with_vault(AVFS) {
         let make = "mkdir /w; cd /w; for i in 1 2 3 4; do seq 150000 > $i; done; \
                     head -c 20000000 /dev/zero | tr '\\0' a > line";
         assert_eq!(home.shell(make)["result"]["exit_code"], 0);
@@ -93,7 +94,7 @@ fn patches_and_searches_end_and_say_so() {
 
 #[test]
 fn an_edit_does_not_multiply() {
-    for home in homes() {
+    for home in Home::of_every_user_with_vault(AVFS) {
         let make = "head -c 8000000 /dev/zero | tr '\\0' a > /a";
         assert_eq!(home.shell(make)["result"]["exit_code"], 0);
         let new = "b".repeat(1000);
@@ -110,7 +111,7 @@ fn an_edit_does_not_multiply() {
 /// A report lists so many paths and counts the rest; nothing is missing from the version.
 #[test]
 fn a_report_of_very_many_changes_is_short_and_true() {
-    for home in homes() {
+    for home in Home::of_every_user_with_vault(AVFS) {
         let made = home.shell("mkdir -p /d/a ~/h && cd /d/a && seq 12000 | xargs touch && cd ~/h && seq 11000 | xargs touch");
         let result = &made["result"];
         assert_eq!(result["exit_code"], 0, "{:.2000}", made.to_string());
@@ -142,7 +143,7 @@ fn a_report_of_very_many_changes_is_short_and_true() {
 /// Few paths can be long ones.
 #[test]
 fn long_paths_fill_an_answer_sooner() {
-    for home in homes() {
+    for home in Home::of_every_user_with_vault(AVFS) {
         let made = home.shell(
             "d=$(printf 'n%.0s' $(seq 200)); for i in $(seq 19); do mkdir $d && cd $d; done; seq 1500 | xargs touch",
         );

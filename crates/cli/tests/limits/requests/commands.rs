@@ -1,13 +1,15 @@
 //! Commands: what may be asked for, and what is kept of it.
 
-use crate::{as_agent, ask, homes};
+use super::{as_agent, ask};
+use crate::AVFS;
 use avfs_api::bounds::{ARGUMENT_MAX, COMMAND_KEPT_MAX, OUTPUT_LIMIT_MAX};
+use avfs_testkit::Home;
 use serde_json::json;
 use std::fs;
 
 #[test]
 fn an_output_limit_has_a_maximum_and_the_rest_is_spilled() {
-    for home in homes() {
+    for home in Home::of_every_user_with_vault(AVFS) {
         for wrong in ["2000000000", "18446744073709551615"] {
             let words = ["proxy", "exec", "--output-limit", wrong, "--", "true"];
             let refused = as_agent(&home, &words);
@@ -28,7 +30,7 @@ fn an_output_limit_has_a_maximum_and_the_rest_is_spilled() {
 
 #[test]
 fn a_command_that_no_kernel_takes_is_refused_before_it_is_judged() {
-    for home in homes() {
+    for home in Home::of_every_user_with_vault(AVFS) {
         let socket = home.socket();
         let long = "a".repeat(ARGUMENT_MAX + 1);
         let many = vec!["a"; 300_000];
@@ -57,7 +59,7 @@ fn a_command_that_no_kernel_takes_is_refused_before_it_is_judged() {
 
 #[test]
 fn the_journal_keeps_the_head_of_a_long_command() {
-    for home in homes() {
+    for home in Home::of_every_user_with_vault(AVFS) {
         let words = vec!["x".repeat(100_000); 18];
         let mut argv = vec!["true".to_owned()];
         argv.extend(words);

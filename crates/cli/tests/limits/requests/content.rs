@@ -1,6 +1,8 @@
 //! Content in and out: read and written by whoever asks, never by the daemon from the host, and never held as a whole.
 
-use crate::{as_agent, ask, connect, head, homes, most_memory};
+use super::{as_agent, ask, head, most_memory};
+use crate::AVFS;
+use avfs_testkit::{Home, connect};
 use serde_json::json;
 use std::fs;
 use std::io::{Read, Write};
@@ -12,7 +14,7 @@ const LARGE: usize = 200 << 20;
 
 #[test]
 fn an_agent_cannot_have_the_daemon_read_the_host() {
-    for home in homes() {
+    for home in Home::of_every_user_with_vault(AVFS) {
         let secret = home.path().join("user/secret");
         fs::write(&secret, "hidden").unwrap();
         let socket = home.socket();
@@ -30,7 +32,7 @@ fn an_agent_cannot_have_the_daemon_read_the_host() {
 
 #[test]
 fn a_file_of_the_caller_is_sent_by_the_caller() {
-    for home in homes() {
+    for home in Home::of_every_user_with_vault(AVFS) {
         let bytes: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8).collect();
         let file = home.path().join("user/mine");
         fs::write(&file, &bytes).unwrap();
@@ -55,7 +57,7 @@ fn a_file_of_the_caller_is_sent_by_the_caller() {
 
 #[test]
 fn what_breaks_off_is_not_written() {
-    for home in homes() {
+    for home in Home::of_every_user_with_vault(AVFS) {
         let socket = home.socket();
         home.ok(&["write", "/x", "before"]);
         let version = home.json(&["vault", "info"])["version"].clone();
@@ -88,7 +90,7 @@ fn what_breaks_off_is_not_written() {
 
 #[test]
 fn large_content_passes_through_a_small_daemon() {
-    for home in homes() {
+    for home in Home::of_every_user_with_vault(AVFS) {
         home.ok(&[
             "proxy",
             "exec",
@@ -138,7 +140,7 @@ fn large_content_passes_through_a_small_daemon() {
 
 #[test]
 fn a_stream_is_cut_off_by_the_quota() {
-    for home in homes() {
+    for home in Home::of_every_user_with_vault(AVFS) {
         home.ok(&["quota", "set", "max_size_mb", "1"]);
         let socket = home.socket();
         let body = vec![b'x'; 3 << 20];
@@ -159,7 +161,7 @@ fn a_stream_is_cut_off_by_the_quota() {
 
 #[test]
 fn whoever_is_refused_reads_why_however_much_is_being_sent() {
-    for home in homes() {
+    for home in Home::of_every_user_with_vault(AVFS) {
         home.ok(&["quota", "set", "max_size_mb", "1"]);
         let large = home.path().join("large");
         fs::write(&large, vec![b'x'; 24 << 20]).expect("a file of the host");

@@ -2,7 +2,7 @@
 
 use avfs_api::bounds::*;
 
-const DOCUMENT: &str = include_str!("../../../../docs/limits.md");
+const DOCUMENT: &str = include_str!("../../../../../docs/limits.md");
 
 fn size(bytes: usize) -> String {
     match bytes {

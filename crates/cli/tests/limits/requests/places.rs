@@ -1,5 +1,6 @@
 //! Where a daemon listens when somebody else was there first.
 
+use crate::AVFS;
 use avfs_testkit::Home;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -8,7 +9,7 @@ use std::path::PathBuf;
 #[test]
 fn a_directory_of_another_does_not_keep_the_daemon_from_starting() {
     // Only root can make what belongs to another user; otherwise the unit tests of the place have to do.
-    let Some(home) = Home::of_ordinary_user(env!("CARGO_BIN_EXE_avfs")) else {
+    let Some(home) = Home::of_ordinary_user(AVFS) else {
         return;
     };
     let own = fs::metadata(home.user_home()).unwrap().uid();

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use avfs_testkit::{Home, processes_below, wait_for};
+use avfs_testkit::{Home, processes_below, status_kib, wait_for};
 
 /// Long enough that memory which only speed needs has been given back.
 const REST: Duration = Duration::from_secs(6);
@@ -107,12 +107,7 @@ impl fmt::Display for Figures {
 }
 
 fn memory(pid: u32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it lives");
-    let field = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-        line.split_whitespace().next()?.parse::<u64>().ok()
-    };
-    field("RssAnon:").expect("a number") + field("RssShmem:").expect("a number")
+    status_kib(pid, "RssAnon:") + status_kib(pid, "RssShmem:")
 }
 
 fn names(directory: &str) -> u64 {

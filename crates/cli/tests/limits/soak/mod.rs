@@ -1,8 +1,7 @@
 //! Many agents at work for long: nothing fails that has no reason to, and nothing grows.
 //!
-//! `AVFS_SOAK_MINUTES=30 AVFS_SOAK_AGENTS=16 cargo test -p avfs-cli --test soak -- --nocapture` is the whole. The time is cut
+//! `AVFS_SOAK_MINUTES=30 AVFS_SOAK_AGENTS=16 cargo test -p avfs-cli --test limits soak -- --nocapture` is the whole. The time is cut
 //! into parts, between which everything comes to rest and is counted.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod agents;
 mod figures;
@@ -11,12 +10,12 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use avfs_testkit::{Home, wait_for};
+use avfs_testkit::{Home, number, wait_for};
 
 use agents::{Agent, Say};
 use figures::{Figures, SOON};
 
-const AVFS: &str = env!("CARGO_BIN_EXE_avfs");
+use crate::AVFS;
 /// A part for every run, for each kind of user.
 const SECONDS: u64 = 15;
 const AGENTS: u64 = 5;
@@ -25,19 +24,14 @@ const PARTS: u32 = 3;
 /// In a shorter run, nothing is counted in the middle.
 const LONG: Duration = Duration::from_secs(60);
 
-fn number(variable: &str) -> Option<u64> {
-    let told = std::env::var(variable).ok();
-    told.map(|text| text.parse().expect("a number"))
-}
-
 fn length() -> Duration {
-    let minutes = number("AVFS_SOAK_MINUTES").map(|minutes| minutes * 60);
-    Duration::from_secs(minutes.unwrap_or(SECONDS))
+    let minutes = number("AVFS_SOAK_MINUTES", 0);
+    Duration::from_secs(if minutes == 0 { SECONDS } else { minutes * 60 })
 }
 
 #[test]
 fn nothing_fails_and_nothing_grows() {
-    let agents = number("AVFS_SOAK_AGENTS").unwrap_or(AGENTS);
+    let agents = number("AVFS_SOAK_AGENTS", AGENTS);
     for home in Home::of_every_user(AVFS) {
         home.ok(&["vault", "create", "base"]);
         home.ok(&["exec", "--shell", "mkdir -p /w/d && echo base > /w/base"]);

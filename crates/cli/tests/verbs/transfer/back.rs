@@ -1,12 +1,13 @@
 //! Bringing changes back to the directory they came from.
 
-use crate::{at, project, refused, with_vault, write};
-use avfs_testkit::scan;
+use super::{at, project, write};
+use crate::AVFS;
+use avfs_testkit::{scan, with_vault};
 use std::fs;
 
 #[test]
 fn what_commands_changed_goes_back() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let dir = project(home);
         home.ok(&["import", "project"]);
         home.ok(&["vault", "fork", "v", "try", "--use"]);
@@ -37,7 +38,7 @@ fn what_commands_changed_goes_back() {
 
 #[test]
 fn files_that_changed_on_the_host_are_named_and_nothing_is_written() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let dir = project(home);
         home.ok(&["import", "project"]);
         home.ok(&["write", "/workspace/README", "from the vault"]);
@@ -46,7 +47,7 @@ fn files_that_changed_on_the_host_are_named_and_nothing_is_written() {
         fs::write(dir.join("run.sh"), "by hand").unwrap();
         fs::write(dir.join("src/main.py"), "by hand").unwrap();
         let before = scan(&dir);
-        let (kind, answer) = refused(home, &["export", "--changed-only", "project"]);
+        let (kind, answer) = home.refused(&["export", "--changed-only", "project"]);
         assert_eq!(kind, "Conflict");
         let message = answer["message"].as_str().unwrap();
         assert!(message.contains("run.sh (it changed there)"), "{message}");
@@ -66,12 +67,12 @@ fn files_that_changed_on_the_host_are_named_and_nothing_is_written() {
 
 #[test]
 fn only_what_was_imported_can_go_back() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let dir = project(home);
-        let never = refused(home, &["export", "--changed-only", "project"]);
+        let never = home.refused(&["export", "--changed-only", "project"]);
         assert_eq!(never.0, "NotFound");
         assert_eq!(
-            refused(home, &["export", "--changed-only", "nope"]).0,
+            home.refused(&["export", "--changed-only", "nope"]).0,
             "NotFound"
         );
         home.ok(&["checkpoint", "save", "empty"]);
@@ -83,13 +84,13 @@ fn only_what_was_imported_can_go_back() {
             (b["vfs_path"].as_str(), &b["changes"]),
             (Some("/b"), &serde_json::json!([]))
         );
-        let other = refused(home, &["export", "/c", "--changed-only", "project"]);
+        let other = home.refused(&["export", "/c", "--changed-only", "project"]);
         assert_eq!(other.0, "NotFound");
         home.ok(&["export", "/a", "--changed-only", "project"]);
         assert_eq!(fs::read_to_string(dir.join("README")).unwrap(), "a");
         // A place that is gone deletes nothing.
         home.ok(&["checkpoint", "restore", "empty"]);
-        let gone = refused(home, &["export", "/a", "--changed-only", "project"]);
+        let gone = home.refused(&["export", "/a", "--changed-only", "project"]);
         assert_eq!(gone.0, "NotFound");
         assert!(dir.join("README").exists());
     });

@@ -1,16 +1,16 @@
 //! Bad input: a typed error with what and why, nothing half-done, nothing lost.
 
-use crate::{AVFS, at, project, refused, state, with_vault};
-use avfs_testkit::Home;
+use super::{at, project, state};
+use crate::AVFS;
+use avfs_testkit::{Home, ask, with_vault};
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 
 #[test]
 fn sources_and_places_that_make_no_sense() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         project(home);
         fs::write(at(home, "text"), "no archive").unwrap();
         fs::write(at(home, "long"), "no archive ".repeat(100)).unwrap();
@@ -41,7 +41,7 @@ fn sources_and_places_that_make_no_sense() {
             (&["--vault", "no/pe", "import", "project"], "Invalid"),
             (&["--vault", "", "import", "project"], "Invalid"),
         ] {
-            assert_eq!(refused(home, words).0, kind, "{words:?}");
+            assert_eq!(home.refused(words).0, kind, "{words:?}");
         }
         assert_eq!(state(home), before);
     });
@@ -70,7 +70,7 @@ fn entry(name: &str, kind: u8, target: &str, body: &[u8]) -> Vec<u8> {
 
 #[test]
 fn archives_that_mean_no_good() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let before = state(home);
         let file = |name| entry(name, b'0', "", b"evil");
         let end = vec![0; 1024];
@@ -135,52 +135,38 @@ fn pipe(home: &Home, bytes: &[u8]) -> serde_json::Value {
 
 #[test]
 fn names_that_are_none() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.ok(&["checkpoint", "save", "c"]);
         let before = state(home);
         let long = "x".repeat(129);
         for name in ["a/b", "a b", "..", ".", "", "a\nb", "é", &long] {
             assert_eq!(
-                refused(home, &["checkpoint", "save", "--", name]).0,
+                home.refused(&["checkpoint", "save", "--", name]).0,
                 "Invalid",
                 "{name:?}"
             );
             assert_eq!(
-                refused(home, &["vault", "create", "--", name]).0,
+                home.refused(&["vault", "create", "--", name]).0,
                 "Invalid",
                 "{name:?}"
             );
             assert_eq!(
-                refused(home, &["vault", "fork", "v", "--", name]).0,
+                home.refused(&["vault", "fork", "v", "--", name]).0,
                 "Invalid"
             );
         }
-        assert_eq!(refused(home, &["vault", "create", "v"]).0, "AlreadyExists");
+        assert_eq!(home.refused(&["vault", "create", "v"]).0, "AlreadyExists");
         assert_eq!(
-            refused(home, &["checkpoint", "save", "c"]).0,
+            home.refused(&["checkpoint", "save", "c"]).0,
             "AlreadyExists"
         );
-        assert_eq!(refused(home, &["vault", "use", "nope"]).0, "NotFound");
+        assert_eq!(home.refused(&["vault", "use", "nope"]).0, "NotFound");
         assert_eq!(
-            refused(home, &["vault", "delete", "nope", "-y"]).0,
+            home.refused(&["vault", "delete", "nope", "-y"]).0,
             "NotFound"
         );
         assert_eq!(state(home), before);
     });
-}
-
-/// Asks the daemon directly, for what no command line can carry.
-fn ask(home: &Home, address: &str, body: &str) -> String {
-    let mut stream = UnixStream::connect(home.socket()).unwrap();
-    let request = format!(
-        "POST {address} HTTP/1.1\r\nhost: avfs\r\nconnection: close\r\n\
-         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len()
-    );
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).unwrap();
-    String::from_utf8_lossy(&answer).into_owned()
 }
 
 #[test]
@@ -198,7 +184,12 @@ fn a_nul_in_a_name_is_refused() {
         ("export", r#"{"host_dir":"/tmp/\u0000","path":"/"}"#),
         ("export-changes", r#"{"host_dir":"relative"}"#),
     ] {
-        let answer = ask(&home, &format!("/v1/vaults/v/files/{verb}"), body);
+        let answer = ask(
+            &home.socket(),
+            &["content-type: application/json"],
+            ("POST", &format!("/v1/vaults/v/files/{verb}")),
+            body.as_bytes(),
+        );
         assert!(
             answer.starts_with("HTTP/1.1 400 "),
             "{verb} {body}: {answer}"
@@ -213,14 +204,14 @@ fn a_nul_in_a_name_is_refused() {
 
 #[test]
 fn names_of_any_bytes_survive_the_round_trip() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let dir = at(home, "odd");
         fs::create_dir(&dir).unwrap();
         let names: [&[u8]; 5] = [b"\xff\xfe", b"-rf", b"new\nline", b"a b", &[b'n'; 255]];
         for name in names {
             fs::write(dir.join(std::ffi::OsStr::from_bytes(name)), name).unwrap();
         }
-        crate::give(home, &dir);
+        home.give(&dir);
         home.ok(&["import", "odd", "/odd"]);
         home.ok(&["export", "/odd", "out"]);
         home.ok(&["export", "/odd", "--tar", "odd.tar"]);

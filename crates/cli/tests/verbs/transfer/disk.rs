@@ -1,6 +1,7 @@
 //! A disk that is full or cannot be written: said so, and nothing that was there is lost.
 
-use crate::{AVFS, at, project, refused};
+use super::{at, project};
+use crate::AVFS;
 use avfs_testkit::Home;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -59,10 +60,10 @@ fn a_full_disk_loses_nothing() {
     home.ok(&["write", "/kept", "kept"]);
     fs::write(dir.join("noise"), &noise).unwrap();
     let version = home.json(&["vault", "info"])["version"].clone();
-    let (kind, answer) = refused(&home, &["import", "project"]);
+    let (kind, answer) = home.refused(&["import", "project"]);
     assert_eq!(kind, "Quota", "{answer}");
     host_tar(&dir);
-    let (kind, answer) = refused(&home, &["import", "noise.tar", "/t"]);
+    let (kind, answer) = home.refused(&["import", "noise.tar", "/t"]);
     assert_eq!(kind, "Quota", "{answer}");
     assert_eq!(home.ok(&["cat", "/kept"]), "kept");
     assert_eq!(home.json(&["vault", "info"])["version"], version);
@@ -78,7 +79,7 @@ fn a_full_disk_loses_nothing() {
 }
 
 fn host_tar(dir: &Path) {
-    crate::host(dir, &["tar", "cf", "../noise.tar", "noise"]);
+    super::host(dir, &["tar", "cf", "../noise.tar", "noise"]);
 }
 
 #[test]
@@ -92,22 +93,23 @@ fn a_full_target_gets_nothing_half_done() {
     let small = Small::mount(&at(&home, "small"), "1m");
     home.ok(&["import", "project"]);
     assert_eq!(
-        refused(&home, &["export", "/workspace", "small/out"]).0,
+        home.refused(&["export", "/workspace", "small/out"]).0,
         "Quota"
     );
     assert_eq!(
-        refused(&home, &["export", "/workspace", "--tar", "small/out.tar"]).0,
+        home.refused(&["export", "/workspace", "--tar", "small/out.tar"])
+            .0,
         "Quota"
     );
     assert_eq!(fs::read_dir(at(&home, "small")).unwrap().count(), 0);
 
     // A directory on the small disk, to which more comes back than fits.
-    crate::write(&at(&home, "small/dir"), "file", "old");
+    super::write(&at(&home, "small/dir"), "file", "old");
     home.ok(&["import", "small/dir", "/dir"]);
     home.ok(&["write", "/dir/file", "new"]);
     home.ok(&["cp", "/workspace/big", "/dir/big"]);
     assert_eq!(
-        refused(&home, &["export", "--changed-only", "small/dir"]).0,
+        home.refused(&["export", "--changed-only", "small/dir"]).0,
         "Quota"
     );
     assert_eq!(

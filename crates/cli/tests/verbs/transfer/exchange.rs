@@ -1,7 +1,8 @@
 //! The transfer directory: all that an agent can name of the host, and nothing around it.
 
-use crate::{at, give, with_vault, write};
-use avfs_testkit::Home;
+use super::{at, write};
+use crate::AVFS;
+use avfs_testkit::{Home, with_vault};
 use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
 use serde_json::Value;
 use std::fs;
@@ -25,7 +26,7 @@ fn exchange(home: &Home) -> PathBuf {
     write(&dir, "in/a.txt", "a");
     write(&dir, "in/deep/b.txt", "b");
     write(&at(home, "outside"), "secret/key", SECRET);
-    give(home, home.path());
+    home.give(home.path());
     home.ok(&["transfer", "set", dir.to_str().unwrap()]);
     dir
 }
@@ -38,9 +39,9 @@ fn is_kept(home: &Home, place: &str) {
 
 #[test]
 fn without_one_there_is_none_and_only_the_owner_sets_it() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         fs::create_dir(at(home, "exchange")).unwrap();
-        give(home, &at(home, "exchange"));
+        home.give(&at(home, "exchange"));
         let dir = at(home, "exchange");
         let dir = dir.to_str().unwrap();
         let none = agent(home, &["transfer", "in", "x"]);
@@ -76,7 +77,7 @@ fn without_one_there_is_none_and_only_the_owner_sets_it() {
 
 #[test]
 fn an_agent_brings_things_in_and_out() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let dir = exchange(home);
         let imported = agent(home, &["transfer", "in", "in", "/data"]);
         assert_eq!(imported["files_imported"], 2, "{imported:#}");
@@ -96,7 +97,7 @@ fn an_agent_brings_things_in_and_out() {
             .current_dir(&dir)
             .status();
         assert!(tar.unwrap().success());
-        give(home, &dir);
+        home.give(&dir);
         agent(home, &["transfer", "in", "x.tgz", "/tar"]);
         assert_eq!(home.ok(&["cat", "/tar/in/a.txt"]), "a");
         agent(home, &["transfer", "in", "in/deep", "/deep"]);
@@ -111,7 +112,7 @@ fn an_agent_brings_things_in_and_out() {
 
 #[test]
 fn no_name_leads_out_of_it() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let dir = exchange(home);
         let outside = at(home, "outside");
         symlink(outside.join("secret"), dir.join("link")).unwrap();
@@ -175,7 +176,7 @@ fn no_name_leads_out_of_it() {
 
 #[test]
 fn what_has_other_names_or_is_no_file_stays_out() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let dir = exchange(home);
         fs::hard_link(at(home, "outside/secret/key"), dir.join("in/key")).unwrap();
         fs::hard_link(at(home, "outside/secret/key"), dir.join("key.tar")).unwrap();
@@ -212,12 +213,12 @@ fn what_has_other_names_or_is_no_file_stays_out() {
 /// Somebody exchanges a directory for a link to the outside, over and over.
 #[test]
 fn what_is_swapped_meanwhile_leads_nowhere() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let dir = exchange(home);
         for number in 0..50 {
             write(&dir, &format!("x/secret/{number}/key"), "harmless");
         }
-        give(home, &dir);
+        home.give(&dir);
         symlink(at(home, "outside"), dir.join("y")).unwrap();
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {

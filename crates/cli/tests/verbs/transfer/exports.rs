@@ -1,16 +1,17 @@
 //! Taking things out.
 
-use crate::{at, host, project, refused, with_vault};
-use avfs_testkit::scan;
+use super::{at, host, project};
+use crate::AVFS;
+use avfs_testkit::{scan, with_vault};
 use std::fs;
 
 #[test]
 fn an_archive_is_what_tar_understands() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let dir = project(home);
         let long = "n/".repeat(80) + "long-name";
-        crate::write(&dir, &long, "long");
-        crate::give(home, &dir);
+        super::write(&dir, &long, "long");
+        home.give(&dir);
         home.ok(&["import", "project"]);
         home.ok(&["export", "/workspace", "direct"]);
         let wanted = scan(&at(home, "direct"));
@@ -31,7 +32,7 @@ fn an_archive_is_what_tar_understands() {
 
 #[test]
 fn nothing_is_overwritten_and_nothing_is_half_done() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let dir = project(home);
         home.ok(&["import", "project"]);
         home.ok(&["write", "/file", "x"]);
@@ -57,7 +58,7 @@ fn nothing_is_overwritten_and_nothing_is_half_done() {
             (&["export", "/../x", "new"], "Invalid"),
             (&["export", "/workspace", "--tar", "-"], "Invalid"),
         ] {
-            assert_eq!(refused(home, words).0, kind, "{words:?}");
+            assert_eq!(home.refused(words).0, kind, "{words:?}");
         }
         let broken = home.avfs(&["export", "/nope", "--tar", "-"]);
         assert_eq!((broken.status.code(), broken.stdout.len()), (Some(1), 0));
@@ -82,7 +83,7 @@ fn nothing_is_overwritten_and_nothing_is_half_done() {
 
 #[test]
 fn overwrite_replaces_files_and_leaves_the_rest() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         project(home);
         home.ok(&["import", "project"]);
         home.ok(&["export", "/workspace", "out", "--overwrite"]);
@@ -90,7 +91,7 @@ fn overwrite_replaces_files_and_leaves_the_rest() {
         fs::write(out.join("README"), "older").unwrap();
         fs::write(out.join("src/mine"), "mine").unwrap();
         fs::remove_file(out.join("run.sh")).unwrap();
-        crate::give(home, &out);
+        home.give(&out);
         let exported = home.json(&["export", "/workspace", "out", "--overwrite"]);
         assert_eq!(exported["files_exported"], 9, "{exported}");
         assert_eq!(fs::read(out.join("README")).unwrap(), b"read me\n");
@@ -101,8 +102,8 @@ fn overwrite_replaces_files_and_leaves_the_rest() {
         fs::remove_file(out.join("src/main.py")).unwrap();
         fs::create_dir(out.join("src/main.py")).unwrap();
         fs::write(out.join("README"), "older").unwrap();
-        crate::give(home, &out);
-        let clash = refused(home, &["export", "/workspace", "out", "--overwrite"]);
+        home.give(&out);
+        let clash = home.refused(&["export", "/workspace", "out", "--overwrite"]);
         assert_eq!(clash.0, "AlreadyExists", "{clash:?}");
         assert_eq!(fs::read(out.join("README")).unwrap(), b"older");
         let names = fs::read_dir(home.path()).unwrap();
@@ -113,16 +114,16 @@ fn overwrite_replaces_files_and_leaves_the_rest() {
 
 #[test]
 fn a_symlink_in_the_way_of_overwrite_leads_nowhere() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         project(home);
         home.ok(&["import", "project"]);
         let (out, elsewhere) = (at(home, "out"), at(home, "elsewhere"));
         fs::create_dir(&out).unwrap();
         fs::create_dir(&elsewhere).unwrap();
         std::os::unix::fs::symlink(&elsewhere, out.join("src")).unwrap();
-        crate::give(home, &out);
-        crate::give(home, &elsewhere);
-        let clash = refused(home, &["export", "/workspace", "out", "--overwrite"]);
+        home.give(&out);
+        home.give(&elsewhere);
+        let clash = home.refused(&["export", "/workspace", "out", "--overwrite"]);
         assert_eq!(clash.0, "AlreadyExists", "{clash:?}");
         assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
     });

@@ -1,7 +1,8 @@
 //! What tools of the host run by themselves does not get there without a word, and what git runs not without leave.
 
-use crate::{at, give, project, refused, with_vault, write};
-use avfs_testkit::{Home, scan};
+use super::{at, project, write};
+use crate::AVFS;
+use avfs_testkit::{Home, scan, with_vault};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
@@ -15,7 +16,7 @@ fn repository(home: &Home) -> std::path::PathBuf {
     write(&dir, ".git/config", CONFIG);
     write(&dir, ".git/hooks/pre-push.sample", "exit 0\n");
     write(&dir, ".git/refs/heads/main", "");
-    give(home, &dir);
+    home.give(&dir);
     home.ok(&["import", "project"]);
     dir
 }
@@ -33,7 +34,7 @@ fn named(report: &Value) -> Vec<(String, bool)> {
 
 #[test]
 fn hooks_and_settings_that_name_programs_go_back_only_with_leave() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let dir = repository(home);
         let script = "cd /workspace; printf 'touch x' > .git/hooks/post-checkout; \
             chmod +x .git/hooks/post-checkout; mkdir -p sub .git/modules/a/hooks bare.git/{objects,refs,hooks}; \
@@ -69,7 +70,7 @@ fn hooks_and_settings_that_name_programs_go_back_only_with_leave() {
             &["export", "/workspace", "new"],
             &["export", "/workspace", "project", "--overwrite"],
         ] {
-            let (kind, answer) = refused(home, words);
+            let (kind, answer) = home.refused(words);
             assert_eq!(kind, "Denied", "{answer:#}");
             let message = answer["message"].as_str().expect("a message");
             assert!(
@@ -103,13 +104,13 @@ fn hooks_and_settings_that_name_programs_go_back_only_with_leave() {
 
 #[test]
 fn what_git_writes_itself_needs_no_leave() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let dir = repository(home);
         let hooks = "[core]\n\thooksPath = mine\n";
         // What the host had before is the host's.
         fs::write(dir.join(".git/config"), format!("{CONFIG}{hooks}")).unwrap();
         write(&dir, ".git/hooks/pre-push", "exit 0\n");
-        give(home, &dir);
+        home.give(&dir);
         home.ok(&["import", "project"]);
         let more = "[remote \"origin\"]\n\turl = https://host/x.git\n";
         home.ok(&[
@@ -128,7 +129,7 @@ fn what_git_writes_itself_needs_no_leave() {
         let other = format!("{CONFIG}{}{more}", hooks.replace("mine", "other"));
         home.ok(&["write", "/workspace/.git/config", &other]);
         assert_eq!(
-            refused(home, &["export", "--changed-only", "project"]).0,
+            home.refused(&["export", "--changed-only", "project"]).0,
             "Denied"
         );
         // Nor is a mode that makes a hook of what was none.
@@ -139,7 +140,7 @@ fn what_git_writes_itself_needs_no_leave() {
         ]);
         home.ok(&["chmod", "755", "/workspace/.git/hooks/pre-push"]);
         assert_eq!(
-            refused(home, &["export", "--changed-only", "project"]).0,
+            home.refused(&["export", "--changed-only", "project"]).0,
             "Denied"
         );
     });
@@ -147,7 +148,7 @@ fn what_git_writes_itself_needs_no_leave() {
 
 #[test]
 fn what_other_tools_run_is_named() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         project(home);
         home.ok(&["import", "project"]);
         let files = [

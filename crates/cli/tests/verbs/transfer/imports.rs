@@ -1,7 +1,8 @@
 //! Bringing things in.
 
-use crate::{at, give, host, project, refused, state, with_vault, write};
-use avfs_testkit::{Home, Terminal, scan};
+use super::{at, host, project, state, write};
+use crate::AVFS;
+use avfs_testkit::{Home, Terminal, scan, with_vault};
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -18,7 +19,7 @@ fn with_input(home: &Home, words: &[&str], input: &Path) -> serde_json::Value {
 
 #[test]
 fn a_directory_comes_in_and_goes_out_byte_for_byte() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let dir = project(home);
         let imported = home.json(&["import", "project"]);
         assert_eq!(imported["vfs_path"], "/workspace", "{imported}");
@@ -34,7 +35,7 @@ fn a_directory_comes_in_and_goes_out_byte_for_byte() {
 
 #[test]
 fn archives_of_every_kind_are_the_same_as_the_directory() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let dir = project(home);
         home.ok(&["import", "project", "/dir"]);
         home.ok(&["export", "/dir", "from-dir"]);
@@ -54,7 +55,7 @@ fn archives_of_every_kind_are_the_same_as_the_directory() {
             }
             words.push(".");
             host(&dir, &words);
-            give(home, &path);
+            home.give(&path);
             let place = format!("/{name}");
             home.ok(&["import", name, &place]);
             home.ok(&["export", &place, &format!("out-{name}")]);
@@ -69,7 +70,7 @@ fn archives_of_every_kind_are_the_same_as_the_directory() {
 
 #[test]
 fn an_unchanged_tree_is_not_read_again() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let dir = project(home);
         let first = home.json(&["import", "project"]);
         assert_eq!(first["files_reused"], 0);
@@ -95,13 +96,13 @@ fn an_unchanged_tree_is_not_read_again() {
 
 #[test]
 fn what_is_left_out_is_listed() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let dir = project(home);
         write(&dir, ".gitignore", "*.log\n/cache/\n");
         write(&dir, "a.log", "");
         write(&dir, "cache/x", "");
         write(&dir, "src/y.tmp", "");
-        give(home, &dir);
+        home.give(&dir);
         let socket = std::os::unix::net::UnixListener::bind(dir.join("socket")).unwrap();
         let imported = home.json(&["import", "project", "--gitignore", "--exclude", "*.tmp"]);
         drop(socket);
@@ -127,7 +128,7 @@ fn what_is_left_out_is_listed() {
 
 #[test]
 fn an_import_goes_as_deep_as_it_is_told() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         project(home);
         let imported = home.json(&["import", "project", "--max-depth", "2"]);
         let skipped = imported["skipped"].as_array().unwrap();
@@ -153,7 +154,7 @@ fn an_import_goes_as_deep_as_it_is_told() {
 
 #[test]
 fn a_git_revision_comes_in_as_it_was() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let dir = at(home, "repository");
         write(&dir, "file", "old");
         let git = |words: &[&str]| {
@@ -167,7 +168,7 @@ fn a_git_revision_comes_in_as_it_was() {
         write(&dir, "file", "new");
         write(&dir, "untracked", "x");
         git(&["commit", "-qam", "two"]);
-        give(home, &dir);
+        home.give(&dir);
         let imported = home.json(&["import", "repository", "--git-rev", "HEAD~1"]);
         assert_eq!(imported["files_imported"], 1, "{imported}");
         assert_eq!(home.ok(&["cat", "/workspace/file"]), "old");
@@ -175,12 +176,12 @@ fn a_git_revision_comes_in_as_it_was() {
         for revision in ["nope", "--upload-pack=x", "HEAD:file"] {
             let option = format!("--git-rev={revision}");
             assert_eq!(
-                refused(home, &["import", "repository", &option]).0,
+                home.refused(&["import", "repository", &option]).0,
                 "Invalid"
             );
         }
         assert_eq!(
-            refused(home, &["import", "user", "--git-rev", "HEAD"]).0,
+            home.refused(&["import", "user", "--git-rev", "HEAD"]).0,
             "Invalid"
         );
         assert_eq!(state(home), before);

@@ -1,13 +1,11 @@
 //! Exports whose daemon is killed: nothing of theirs stays on the host, and nothing of it is taken in.
 
-use crate::{AVFS, at, with_vault};
-use avfs_testkit::{Home, process_ends, wait_for};
+use super::at;
+use crate::AVFS;
+use avfs_testkit::{Home, SOON, process_ends, wait_for, with_vault};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
-
-const SOON: Duration = Duration::from_secs(30);
 
 fn leftovers(dir: &Path) -> Vec<PathBuf> {
     let names = fs::read_dir(dir)
@@ -62,7 +60,7 @@ fn cut_off_at_last(home: &Home, words: &[&str], beside: &Path, target: Option<&P
 
 #[test]
 fn what_an_export_left_is_gone_after_the_next_start() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         large(home);
         home.ok(&["import", "place/project", "/p"]);
         let beside = at(home, "place");

@@ -4,9 +4,10 @@ use std::process::Command;
 
 use avfs_testkit::Home;
 
-use crate::{AVFS, causes};
+use super::causes;
+use crate::AVFS;
 
-const DOCUMENT: &str = include_str!("../../../../docs/mounts.md");
+const DOCUMENT: &str = include_str!("../../../../../docs/mounts.md");
 
 /// The shell texts of the document, one after another.
 fn examples() -> String {
@@ -17,10 +18,7 @@ fn examples() -> String {
 
 /// Every user who can mount.
 fn homes() -> Vec<Home> {
-    let mut homes = vec![Home::new(AVFS)];
-    if rustix::process::geteuid().is_root() {
-        homes.extend(Home::of_named_user(AVFS));
-    }
+    let mut homes = Home::of_every_named_user(AVFS);
     let has_helper = Command::new("fusermount3")
         .arg("--version")
         .output()

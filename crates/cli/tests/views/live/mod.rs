@@ -9,12 +9,8 @@ mod verbs;
 
 use std::process::{Child, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
-use avfs_testkit::{Home, wait_for};
-
-const AVFS: &str = env!("CARGO_BIN_EXE_avfs");
-const SOON: Duration = Duration::from_secs(30);
+use avfs_testkit::{Home, SOON, wait_for};
 
 /// A command that runs in the vault `v` until it is told to end.
 struct Worker<'a> {
@@ -68,15 +64,6 @@ impl Drop for Worker<'_> {
             let _ = self.finish();
         }
     }
-}
-
-/// A home of every user, with an empty vault `v`.
-fn homes() -> Vec<Home> {
-    let homes = Home::of_every_user(AVFS);
-    for home in &homes {
-        home.ok(&["vault", "create", "v"]);
-    }
-    homes
 }
 
 /// The causes of the vault's versions, oldest first.

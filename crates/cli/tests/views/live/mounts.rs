@@ -4,11 +4,12 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use avfs_testkit::{Home, signal, wait_for};
+use avfs_testkit::{Home, SOON, signal, wait_for};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::{AVFS, SOON, causes};
+use super::causes;
+use crate::AVFS;
 
 /// A way to mount, for a user who can.
 pub(crate) struct Scene {
@@ -19,10 +20,10 @@ pub(crate) struct Scene {
 /// Root by overlay and by FUSE, and a user with a name by FUSE; each with a vault `v`.
 pub(crate) fn scenes() -> Vec<Scene> {
     let scene = |home, driver| Scene { home, driver };
-    let mut scenes = vec![scene(Home::new(AVFS), "fuse")];
+    let homes = Home::of_every_named_user(AVFS).into_iter();
+    let mut scenes: Vec<Scene> = homes.map(|home| scene(home, "fuse")).collect();
     if rustix::process::geteuid().is_root() {
-        scenes.push(scene(Home::new(AVFS), "overlay"));
-        scenes.extend(Home::of_named_user(AVFS).map(|home| scene(home, "fuse")));
+        scenes.insert(1, scene(Home::new(AVFS), "overlay"));
     }
     let found = Command::new("fusermount3").arg("--version").output();
     if found.is_err() {

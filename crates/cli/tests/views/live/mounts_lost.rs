@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use avfs_testkit::{process_ends, signal, wait_for};
+use avfs_testkit::{SOON, process_ends, signal, wait_for};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::mounts::{mounts, scenes, text};
-use crate::{SOON, causes};
+use super::causes;
+use super::mounts::{mounts, scenes, text};
 /// However a daemon dies while programs write, what they wrote is a version afterwards.
 #[test]
 fn a_killed_daemon_loses_nothing_that_was_written() {

@@ -1,12 +1,12 @@
 //! File verbs while commands come and go: neither is in the other's way.
 
+use crate::AVFS;
+use avfs_testkit::Home;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-use crate::homes;
 
 #[test]
 fn verbs_never_meet_a_command_that_came_in_between() {
-    for home in homes().into_iter().take(1) {
+    for home in Home::of_every_user_with_vault(AVFS).into_iter().take(1) {
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             for _ in 0..2 {

@@ -1,13 +1,14 @@
 //! File verbs while a command runs: both work on the same files, and nothing is lost.
 
-use avfs_testkit::wait_for;
+use crate::AVFS;
+use avfs_testkit::{Home, SOON, wait_for};
 
-use crate::{SOON, Worker, causes, homes};
+use super::{Worker, causes};
 
 /// A command and the verbs append to one file, and answer each other.
 #[test]
 fn a_command_and_verbs_work_on_the_same_files() {
-    for home in homes() {
+    for home in Home::of_every_user_with_vault(AVFS) {
         home.ok(&["write", "/log", ""]);
         let turn = "i=$((i+1)); echo command $i >> /log; echo $i > /tmp/turns; \
                     if [ -e /question ]; then cat /question > /answer; fi";
@@ -43,7 +44,7 @@ fn a_command_and_verbs_work_on_the_same_files() {
 /// Every verb that changes something does it in the view, and in the history.
 #[test]
 fn every_writing_verb_works_while_a_command_runs() {
-    for home in homes() {
+    for home in Home::of_every_user_with_vault(AVFS) {
         home.ok(&["write", "-p", "/d/stored", "s\n"]);
         home.ok(&["write", "-p", "/d/sub/deep", "deep\n"]);
         home.ok(&["write", "/old", "1\n"]);
@@ -110,7 +111,7 @@ fn every_writing_verb_works_while_a_command_runs() {
 /// Modes that shut out the daemon's user do not shut out the vault's owner.
 #[test]
 fn no_mode_keeps_verbs_out() {
-    for home in homes() {
+    for home in Home::of_every_user_with_vault(AVFS) {
         let before = "mkdir /shut; echo a > /shut/f; chmod 000 /shut/f /shut";
         let worker = Worker::start(&home, before, ":");
         assert_eq!(home.ok(&["cat", "/shut/f"]), "a\n", "as {}", home.user());
@@ -128,7 +129,7 @@ fn no_mode_keeps_verbs_out() {
 /// A file that a command has open goes on being written under its new name.
 #[test]
 fn a_moved_file_keeps_its_writer() {
-    for home in homes() {
+    for home in Home::of_every_user_with_vault(AVFS) {
         let worker = Worker::start(&home, "exec 3>/a; i=0", "i=$((i+1)); echo $i >&3");
         home.ok(&["mv", "/a", "/b"]);
         let before = home.ok(&["cat", "/b"]).lines().count();
@@ -142,7 +143,7 @@ fn a_moved_file_keeps_its_writer() {
 /// Nothing that a command puts in the way leads a verb out of the vault.
 #[test]
 fn links_of_a_command_lead_nowhere() {
-    for home in homes() {
+    for home in Home::of_every_user_with_vault(AVFS) {
         let secret = home.path().join("secret");
         std::fs::create_dir(&secret).unwrap();
         let before = format!("ln -s {} /out; ln -s ../../../.. /up", secret.display());

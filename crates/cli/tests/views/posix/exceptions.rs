@@ -3,7 +3,7 @@
 use avfs_testkit::Way;
 use std::collections::BTreeSet;
 
-const DOCUMENT: &str = include_str!("../../../../docs/posix.md");
+const DOCUMENT: &str = include_str!("../../../../../docs/posix.md");
 
 /// The names listed for a view in the table below a heading. A row is some names, the views it is about,
 /// and the reason.

@@ -1,6 +1,7 @@
 //! fsx: random reads, writes, truncations and mappings of one file, checked at every read.
 
-use crate::{AVFS, bring, programs};
+use super::{bring, programs};
+use crate::AVFS;
 use avfs_testkit::Shown;
 
 /// A part for every run; see the head of `main.rs` for the whole.

@@ -3,7 +3,7 @@
 //! Whatever a view does otherwise is listed in `docs/posix.md` with its reason. The lists hold in
 //! both directions: a failure that is not listed fails the test, and so does a listed one that is gone.
 //!
-//! `AVFS_FSX_OPERATIONS=200000 cargo test -p avfs-cli --test posix` is the long run.
+//! `AVFS_FSX_OPERATIONS=200000 cargo test -p avfs-cli --test views posix` is the long run.
 
 mod exceptions;
 mod fsx;
@@ -12,9 +12,6 @@ mod pjdfstest;
 
 use avfs_testkit::Shown;
 use std::path::Path;
-
-/// The binary under test.
-const AVFS: &str = env!("CARGO_BIN_EXE_avfs");
 
 /// The directory with `pjdfstest` and `fsx`, where they are installed.
 fn programs() -> Option<std::path::PathBuf> {

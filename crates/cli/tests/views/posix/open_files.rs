@@ -1,7 +1,7 @@
 //! Open files: descriptors, truncation, names that go, memory, locks; new files and stored ones.
 
+use super::exceptions::listed;
 use crate::AVFS;
-use crate::exceptions::listed;
 use avfs_testkit::{Ran, Shown};
 use std::collections::{BTreeMap, BTreeSet};
 

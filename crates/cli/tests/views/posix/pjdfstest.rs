@@ -1,7 +1,8 @@
 //! pjdfstest: every call that names files, and every error it may give.
 
-use crate::exceptions::listed;
-use crate::{AVFS, bring, programs};
+use super::exceptions::listed;
+use super::{bring, programs};
+use crate::AVFS;
 use avfs_testkit::{Shown, Way};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use avfs_testkit::{Home, processes_below};
 
+use super::judge::{differences, reported, scan};
 use crate::AVFS;
-use crate::judge::{differences, reported, scan};
 
-/// A part for every run; `AVFS_HOSTILE_SECONDS=600 cargo test --test truth hostile -- --nocapture` is the whole.
+/// A part for every run; `AVFS_HOSTILE_SECONDS=600 cargo test --test views truth::hostile -- --nocapture` is the whole.
 const SECONDS: u64 = 25;
 /// No process of ours may need more, whatever commands do.
 const MEMORY_KIB: u64 = 150 * 1024;
@@ -31,17 +31,17 @@ fn length() -> Duration {
 fn hostile_commands_beside_honest_ones() {
     for home in Home::of_every_user(AVFS) {
         home.ok(&["vault", "create", "honest"]);
-        home.ok(&["write", "/storm.py", include_str!("../scripts/storm.py")]);
-        home.ok(&["write", "/scan.py", include_str!("../scripts/scan.py")]);
+        home.ok(&["write", "/storm.py", include_str!("../../scripts/storm.py")]);
+        home.ok(&["write", "/scan.py", include_str!("../../scripts/scan.py")]);
         home.ok(&[
             "write",
             "/hostile.py",
-            include_str!("../scripts/hostile.py"),
+            include_str!("../../scripts/hostile.py"),
         ]);
         home.ok(&[
             "write",
             "/exhaust.py",
-            include_str!("../scripts/exhaust.py"),
+            include_str!("../../scripts/exhaust.py"),
         ]);
         home.ok(&["mkdir", "/w"]);
         let (until, over) = (Instant::now() + length(), AtomicBool::new(false));

@@ -5,37 +5,30 @@ mod judge;
 
 use std::collections::BTreeMap;
 
-use avfs_testkit::Home;
+use avfs_testkit::{Home, number};
 use judge::{differences, reported, scan};
 use serde_json::Value;
 
-const AVFS: &str = env!("CARGO_BIN_EXE_avfs");
-/// A part for every run; `AVFS_STORM_ROUNDS=1000 cargo test --test truth` is the whole.
+use crate::AVFS;
+/// A part for every run; `AVFS_STORM_ROUNDS=1000 cargo test --test views truth` is the whole.
 const ROUNDS: u64 = 8;
-
-fn rounds() -> u64 {
-    let asked = std::env::var("AVFS_STORM_ROUNDS")
-        .ok()
-        .and_then(|text| text.parse().ok());
-    asked.unwrap_or(ROUNDS)
-}
 
 #[test]
 fn reports_of_random_storms_equal_independent_scans() {
     for home in Home::of_every_user(AVFS) {
-        for round in 0..rounds() {
+        for round in 0..number("AVFS_STORM_ROUNDS", ROUNDS) {
             // What storms leave behind grows; all of it is to be seen in one output.
             if round % 50 == 0 {
                 let vault = format!("storm-{round}");
                 home.ok(&["vault", "create", &vault]);
                 home.ok(&["vault", "use", &vault]);
-                home.ok(&["write", "/scan.py", include_str!("../scripts/scan.py")]);
-                home.ok(&["write", "/storm.py", include_str!("../scripts/storm.py")]);
+                home.ok(&["write", "/scan.py", include_str!("../../scripts/scan.py")]);
+                home.ok(&["write", "/storm.py", include_str!("../../scripts/storm.py")]);
                 home.ok(&["mkdir", "/w"]);
             }
             // Every third round starts from a fresh view, so that what changes is in the tree.
             if round % 3 == 2 {
-                fresh_view(&home);
+                home.close_view();
             }
             let before = scan(&home, &[]);
             let seed = round.to_string();
@@ -106,7 +99,7 @@ fn writing_one_of_two_equal_files_leaves_the_other() {
     for home in Home::of_every_user(AVFS) {
         home.ok(&["vault", "create", "v"]);
         home.shell("cp -p /usr/bin/env /a; cp -p /a /b");
-        fresh_view(&home);
+        home.close_view();
         let envelope = home.shell("echo more >> /a; cmp /usr/bin/env /b && ! cmp -s /a /b");
         assert_eq!(envelope["result"]["exit_code"], 0, "{envelope:#}");
         assert_eq!(
@@ -125,7 +118,7 @@ fn a_hard_link_pair_stays_a_pair() {
             made["result"]["changed_files"],
             serde_json::json!(["/a", "/b", "/c"])
         );
-        fresh_view(&home);
+        home.close_view();
         let seen = home.shell("stat -c %h /a /b /c; [ /a -ef /b ] && ! [ /a -ef /c ] && echo same");
         assert_eq!(
             seen["result"]["stdout"],
@@ -156,10 +149,10 @@ fn a_directory_of_the_tree_can_be_moved_and_changed_below() {
         home.shell(
             "mkdir -p /a/b/c; for i in 1 2 3; do echo $i > /a/b/f$i; done; echo deep > /a/b/c/d",
         );
-        fresh_view(&home);
+        home.close_view();
         let moved = home.shell("mv /a/b /b2; rm /b2/f1; echo new > /b2/c/e; echo 4 > /b2/f2");
         assert_eq!(moved["result"]["exit_code"], 0, "{moved:#}");
-        fresh_view(&home);
+        home.close_view();
         let seen = home.shell("cd /; find a b2 -type f -exec cat {} + | sort; find a b2 | sort");
         assert_eq!(
             seen["result"]["stdout"],
@@ -175,7 +168,7 @@ fn touched_but_unchanged_files_are_not_reported() {
     for home in Home::of_every_user(AVFS) {
         home.ok(&["vault", "create", "v"]);
         home.shell("mkdir /d; echo x > /d/f; chmod 640 /d/f");
-        fresh_view(&home);
+        home.close_view();
         let envelope = home.shell(
             "touch /d/f; chmod 600 /d/f; chmod 640 /d/f; cat /d/f > /tmp/t; cat /tmp/t > /d/f",
         );
@@ -211,21 +204,13 @@ fn home_and_scratch_are_not_among_the_changed_files() {
     }
 }
 
-/// The next command starts over a fresh layer: a view shows its vault's name, so it goes when that changes.
-fn fresh_view(home: &Home) {
-    let name = home.json(&["vault", "info"])["name"].clone();
-    let name = name.as_str().expect("text");
-    home.ok(&["vault", "rename", name, "renamed"]);
-    home.ok(&["vault", "rename", "renamed", name]);
-}
-
 /// Overlayfs keeps notes in extended attributes; a command that sets such names itself fools nobody.
 #[test]
 fn notes_that_only_look_like_the_overlays_are_ignored() {
     for home in Home::of_every_user(AVFS) {
         home.ok(&["vault", "create", "v"]);
         home.shell("mkdir /secret /d; echo s > /secret/s; echo d > /d/f");
-        fresh_view(&home);
+        home.close_view();
         let script = "import os
 for name, value in [('opaque', b'y'), ('redirect', b'/secret'), ('whiteout', b'y'), ('metacopy', b'')]:
     for path in ['/d', '/d/f']:
@@ -242,7 +227,7 @@ print(sorted(os.listdir('/d')))";
             "as {}",
             home.user()
         );
-        fresh_view(&home);
+        home.close_view();
         assert_eq!(
             home.shell("ls /d; cat /d/*")["result"]["stdout"],
             "f\ng\nd\ng"
@@ -260,7 +245,7 @@ fn a_stored_directory_is_renamed_by_tools_that_do_not_copy() {
              git init -q . && git add -A && git -c user.name=a -c user.email=a@b commit -qm one",
         );
         assert_eq!(made["result"]["exit_code"], 0, "{made:#}");
-        fresh_view(&home);
+        home.close_view();
         let moved = home.shell("cd /r && git mv src lib && git status --porcelain");
         assert_eq!(
             moved["result"]["exit_code"],
@@ -273,7 +258,7 @@ fn a_stored_directory_is_renamed_by_tools_that_do_not_copy() {
             text.lines().all(|line| line.starts_with("R  src/")),
             "{text}"
         );
-        fresh_view(&home);
+        home.close_view();
         let script = "import os; os.rename('/r/lib', '/r/again'); print(sorted(os.listdir('/r')))";
         let renamed = home.exec(&["/usr/bin/python3", "-c", script]);
         assert_eq!(
@@ -293,7 +278,7 @@ fn a_stored_directory_is_renamed_by_tools_that_do_not_copy() {
                 Some("created")
             );
         }
-        fresh_view(&home);
+        home.close_view();
         assert_eq!(
             home.shell("cat /r/again/l /r/again/deep/b")["result"]["stdout"],
             "1\n2\n"
@@ -320,7 +305,7 @@ for thread in movers: thread.join()
     for home in Home::of_every_user(AVFS) {
         home.ok(&["vault", "create", "v"]);
         home.shell("mkdir -p /w/a/s && cd /w/a/s && seq 1500 | xargs -I@ sh -c 'echo @ > f@'");
-        fresh_view(&home);
+        home.close_view();
         home.ok(&["write", "/race.py", RACE]);
         home.shell("mkdir /w/b && python3 /race.py");
         let seen = home.shell("find /w -name 'f*' -type f | wc -l; find /w -type d | sort");

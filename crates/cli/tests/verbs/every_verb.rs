@@ -1,7 +1,7 @@
 //! Every verb: help with examples, errors in JSON; colours, completions, and the reference.
 
-use crate::{AVFS, with_vault};
-use avfs_testkit::{Home, Terminal};
+use crate::AVFS;
+use avfs_testkit::{Home, Terminal, with_vault};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 
@@ -111,6 +111,7 @@ fn completions_know_every_verb() {
             assert!(status.success(), "{shell} cannot read its completions");
         }
     }
+    assert_eq!(home.avfs(&["completions", "tcsh"]).status.code(), Some(2));
 }
 
 #[test]
@@ -145,7 +146,7 @@ fn aliases_are_names_that_a_shell_can_use() {
 
 #[test]
 fn the_daemon_can_be_looked_after() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let logs = home.json(&["daemon", "logs"]);
         assert!(
             logs["path"].is_string() && logs["lines"].is_array(),

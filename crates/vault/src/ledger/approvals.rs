@@ -7,11 +7,12 @@ use avfs_store::Durability;
 use avfs_store::ledger::{ApprovalRow, Attempts, Rows, SpeculationRow, Transaction};
 use serde_json::{Value, json};
 
-use crate::rows::{parsed, values};
-use crate::vaults::{by_id, event};
+use super::journal;
+use super::rows::{parsed, values};
+use super::vaults::{by_id, event};
 use crate::{
     ApprovalId, ApprovalState, Error, ExecId, NewJournalEntry, Principal, Result, RootId, Time,
-    VaultId, Vaults, journal,
+    Unfit, VaultId, Vaults,
 };
 
 /// Guesses at the passphrase before there is a pause, and how many seconds it lasts.
@@ -95,36 +96,6 @@ pub struct ApprovalUse {
     pub binding: [u8; 32],
     pub exec: ExecId,
     pub by: Principal,
-}
-
-/// Why an approval cannot be used.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Unfit {
-    Pending,
-    Denied,
-    Used,
-    Expired,
-    OtherVault,
-    OtherRequest,
-    VaultMoved,
-    TriedOnOther,
-}
-
-impl Unfit {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Unfit::Pending => "nobody has answered it yet",
-            Unfit::Denied => "it was denied",
-            Unfit::Used => "it was used already",
-            Unfit::Expired => "it has expired",
-            Unfit::OtherVault => "it is for another vault",
-            Unfit::OtherRequest => {
-                "it is for another command, directory, environment, network, limit or other option"
-            }
-            Unfit::VaultMoved => "the vault has changed since it was approved",
-            Unfit::TriedOnOther => "the vault has changed since the command was tried",
-        }
-    }
 }
 
 impl Approval {

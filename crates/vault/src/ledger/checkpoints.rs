@@ -5,11 +5,12 @@ use avfs_store::{Durability, WayOut};
 use serde_json::json;
 use std::collections::HashMap;
 
-use crate::rows::{parsed, values};
-use crate::vaults::{advance, by_id, event};
+use super::journal;
+use super::rows::{parsed, values};
+use super::vaults::{advance, by_id, event};
 use crate::{
     Cause, Checkpoint, CheckpointName, CheckpointOrigin, Description, Error, Principal, Restored,
-    Result, RootId, Time, VaultId, Vaults, journal,
+    Result, RootId, Time, VaultId, Vaults,
 };
 
 /// What a checkpoint is to be called, and what is to be said about it.

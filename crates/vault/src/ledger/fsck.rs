@@ -2,7 +2,8 @@
 
 use avfs_store::{ObjectId, Store};
 
-use crate::check::{Check, Contents, Problems, States, all_states, damages};
+use super::sightings::{States, all_states, damages, sight};
+use crate::tree::check::{Check, Contents, Problems};
 use crate::{JournalCheck, Result, VaultName, VaultPath, Vaults};
 
 const PAGE: usize = 10_000;
@@ -77,7 +78,7 @@ impl Vaults {
         });
         report.roots = states.len() as u64;
         let mut check = Check::new(self.trees(), Contents::InIndex, problems);
-        let sightings = check.sight(&states);
+        let sightings = sight(&mut check, &states);
         report.damaged = damages(check.problems, sightings);
         report.database.sort();
         report.database.dedup();

@@ -10,12 +10,12 @@ use avfs_store::ledger::{RootKind, Rows};
 use avfs_store::{Compacted, Durability, Mark, ObjectId, Swept, WayOut};
 use serde_json::json;
 
-use crate::reach::Reach;
-use crate::rows::values;
-use crate::vaults::event;
+use super::journal;
+use super::rows::values;
+use super::vaults::event;
+use crate::tree::reach::Reach;
 use crate::{
     Damage, DeletedVault, NewJournalEntry, Principal, Result, RootId, Time, VaultId, Vaults,
-    journal,
 };
 
 /// Objects that are looked at, and swept, in one go.

@@ -1,5 +1,6 @@
 //! What is kept about vaults: lineage, versions, checkpoints, who did it and why.
 
+use crate::terms::closed::words;
 use crate::{CheckpointName, Description, ExecId, Principal, RootId, Time, VaultId, VaultName};
 
 /// A named, durable workspace, as it is now.
@@ -82,46 +83,6 @@ pub struct Restored {
     pub version: Version,
     pub undo: Checkpoint,
 }
-
-/// A closed enum that is stored and shown as one lower-case word per variant.
-macro_rules! words {
-    ($(#[$doc:meta])* $type:ident, $what:literal, { $($(#[$note:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum $type {
-            $($(#[$note])* $variant),+
-        }
-
-        impl $type {
-            pub const ALL: &[$type] = &[$($type::$variant),+];
-
-            pub const fn as_str(self) -> &'static str {
-                match self {
-                    $($type::$variant => $word),+
-                }
-            }
-        }
-
-        impl std::fmt::Display for $type {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(self.as_str())
-            }
-        }
-
-        impl std::str::FromStr for $type {
-            type Err = $crate::Error;
-
-            fn from_str(text: &str) -> $crate::Result<$type> {
-                match text {
-                    $($word => Ok($type::$variant),)+
-                    _ => Err($crate::Error::InvalidText { what: $what, text: text.to_owned() }),
-                }
-            }
-        }
-    };
-}
-
-pub(crate) use words;
 
 words!(
     /// Why a vault's head moved.

@@ -4,12 +4,9 @@
 use avfs_store::ledger::{ImportRow, Transaction};
 use avfs_store::{Durability, ObjectId};
 
-use crate::rows::values;
-use crate::vaults::by_id;
-use crate::{
-    Content, Error, NewVersion, Result, RootId, Time, Trees, Vault, VaultId, VaultPath, Vaults,
-    Version,
-};
+use super::rows::values;
+use super::vaults::by_id;
+use crate::{Error, NewVersion, Result, RootId, Time, Vault, VaultId, VaultPath, Vaults, Version};
 
 /// A directory of the host and its place in a vault.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,24 +68,6 @@ impl Vaults {
             let head = by_id(transaction, vault)?.head;
             self.check_stored(head, root)?;
             set_base(transaction, vault, source, root, version)
-        })
-    }
-}
-
-impl Trees {
-    /// Every object that `content` is made of. Those of a chunk list are named without being read.
-    pub fn content_objects(&self, content: Content) -> Result<Vec<ObjectId>> {
-        Ok(match content {
-            Content::EMPTY => Vec::new(),
-            Content::Object(id) => vec![id],
-            Content::Chunks(id) => {
-                let mut objects = vec![id];
-                self.objects_beneath(id, &mut |id| {
-                    objects.push(id);
-                    Ok(())
-                })?;
-                objects
-            }
         })
     }
 }

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use avfs_store::ledger::{Beginning, JournalHead, JournalQuery, JournalRow, Rows, Transaction};
 use avfs_store::{Durability, WayOut};
 
-use crate::rows::{parsed, values};
+use super::rows::{parsed, values};
 use crate::{Error, ExecId, Principal, Result, Time, VaultId, VaultPath, Vaults};
 
 /// One line of the journal. `hash` covers everything else, and the next entry's `prev` is it.

@@ -3,9 +3,10 @@
 use avfs_store::{Durability, WayOut};
 use serde_json::json;
 
-use crate::rows::values;
-use crate::vaults::{by_name, check_free, event};
-use crate::{DeletedVault, Error, Principal, Result, Time, Vault, VaultName, Vaults, journal};
+use super::journal;
+use super::rows::values;
+use super::vaults::{by_name, check_free, event};
+use crate::{DeletedVault, Error, Principal, Result, Time, Vault, VaultName, Vaults};
 
 impl Vaults {
     /// Puts the vault away with its versions and checkpoints: its name is free, and until gc it

@@ -4,13 +4,14 @@ use avfs_store::Durability;
 use avfs_store::ledger::Rows;
 use serde_json::json;
 
-use crate::checkpoints::find as find_checkpoint;
-use crate::rows::values;
-use crate::vaults::{by_name, check_free, event, insert_vault, make_current, new_vault};
-use crate::versions::find as find_version;
+use super::checkpoints::find as find_checkpoint;
+use super::rows::values;
+use super::vaults::{by_name, check_free, event, insert_vault, make_current, new_vault};
+use super::versions::find as find_version;
+use super::{imports, journal, policy, settings};
 use crate::{
     Cause, CheckpointName, Error, Lineage, Principal, Result, RootId, Vault, VaultId, VaultName,
-    Vaults, imports, journal, policy, settings,
+    Vaults,
 };
 
 /// Which state of a vault a fork begins with.

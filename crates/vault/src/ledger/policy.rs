@@ -4,8 +4,9 @@ use avfs_store::Durability;
 use avfs_store::ledger::Transaction;
 use serde_json::json;
 
-use crate::vaults::{by_id, event};
-use crate::{Error, Principal, Result, VaultId, Vaults, journal};
+use super::journal;
+use super::vaults::{by_id, event};
+use crate::{Error, Principal, Result, VaultId, Vaults};
 
 impl Vaults {
     /// The vault's own rules; none if nobody wrote any.

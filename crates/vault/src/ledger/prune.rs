@@ -5,8 +5,9 @@ use avfs_store::ledger::Rows;
 use avfs_store::{Durability, WayOut};
 use serde_json::json;
 
-use crate::vaults::{by_id, event};
-use crate::{CheckpointOrigin, Principal, Result, Time, VaultId, Vaults, journal};
+use super::journal;
+use super::vaults::{by_id, event};
+use crate::{CheckpointOrigin, Principal, Result, Time, VaultId, Vaults};
 
 /// Which versions stay beside the newest, which always does.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]

@@ -1,38 +1,16 @@
 //! Quotas: what a vault may grow to. Whatever moves a head forward is held to them.
 
 use std::collections::HashSet;
-use std::fmt;
 
 use avfs_store::Durability;
 use serde_json::json;
 
-use crate::delta::{Delta, NewFile};
-use crate::vaults::{by_id, event};
+use super::journal;
+use super::vaults::{by_id, event};
+use crate::tree::delta::{Delta, NewFile};
 use crate::{
-    Content, Error, Principal, Quota, Result, RootId, Vault, VaultId, VaultPath, Vaults, journal,
+    Content, Error, Principal, Quota, QuotaLimit, Result, RootId, Vault, VaultId, VaultPath, Vaults,
 };
-
-/// Which of a vault's limits.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum QuotaLimit {
-    Bytes,
-    Files,
-    FileBytes,
-}
-
-impl QuotaLimit {
-    pub const ALL: [QuotaLimit; 3] = [QuotaLimit::Bytes, QuotaLimit::Files, QuotaLimit::FileBytes];
-}
-
-impl fmt::Display for QuotaLimit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            QuotaLimit::Bytes => "bytes",
-            QuotaLimit::Files => "files",
-            QuotaLimit::FileBytes => "bytes in one file",
-        })
-    }
-}
 
 impl Quota {
     pub fn get(&self, limit: QuotaLimit) -> Option<u64> {

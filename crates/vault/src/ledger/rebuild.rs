@@ -8,8 +8,8 @@ use std::path::Path;
 use avfs_store::{Durability, ObjectId, Store};
 use serde_json::{Value, json};
 
-use crate::check::{Check, Contents, Problems};
-use crate::codec;
+use crate::tree::check::{Check, Contents, Problems};
+use crate::tree::codec;
 use crate::{Cause, NewJournalEntry, NewVersion, Principal, Result, RootId, VaultName, Vaults};
 
 /// Objects that are looked at in one go.

@@ -4,8 +4,9 @@ use avfs_store::Durability;
 use avfs_store::ledger::{Rows, Transaction};
 use serde_json::{Value, json};
 
-use crate::vaults::{by_id, event};
-use crate::{Error, NewJournalEntry, Principal, Quota, Result, VaultId, Vaults, journal};
+use super::journal;
+use super::vaults::{by_id, event};
+use crate::{Error, NewJournalEntry, Principal, Quota, Result, VaultId, Vaults};
 
 /// Keys with which new vaults begin, and those of them that are no settings but limits of size.
 const DEFAULT_PREFIX: &str = "default.";

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use avfs_store::{Compacted, DiskUsage, ObjectId, StoreStats, Swept, WayOut};
 
-use crate::node::Node;
+use crate::tree::node::Node;
 use crate::{
     Damage, GcMode, GcOptions, Kind, Principal, Result, RootId, TreeId, Vault, VaultId, Vaults,
 };

@@ -7,11 +7,12 @@ use avfs_store::ledger::{Rows, Transaction, VaultRow};
 use avfs_store::{Durability, Lease, Store, StoreStats, WayOut};
 use serde_json::{Value, json};
 
-use crate::holds::Holds;
-use crate::rows::values;
+use super::holds::Holds;
+use super::rows::values;
+use super::{journal, settings};
 use crate::{
     Beside, Cause, Error, ExecId, Lineage, NewJournalEntry, NewVersion, Principal, Quota, Result,
-    RootId, Time, Trees, Vault, VaultId, VaultName, Version, journal, settings,
+    RootId, Time, Trees, Vault, VaultId, VaultName, Version,
 };
 
 /// A cheap handle on all vaults of a store.

@@ -2,12 +2,9 @@
 
 use avfs_store::ledger::Rows;
 
-use crate::rows::values;
-use crate::vaults::by_id;
-use crate::{
-    Change, ChangeKind, Entry, Error, Result, RootId, Trees, Vault, VaultId, VaultPath, Vaults,
-    Version,
-};
+use super::rows::values;
+use super::vaults::by_id;
+use crate::{Entry, Error, Result, RootId, Vault, VaultId, VaultPath, Vaults, Version};
 
 /// How many versions are read at a time.
 const PAGE: usize = 256;
@@ -90,43 +87,5 @@ pub fn find(rows: &Rows<'_>, vault: &Vault, number: u64) -> Result<Version> {
             vault: vault.name.clone(),
             number,
         }),
-    }
-}
-
-impl Trees {
-    /// Every path that differs between two entries, the first of which is at `path`.
-    pub fn diff_entries(
-        &self,
-        path: &VaultPath,
-        before: Option<Entry>,
-        after: Option<Entry>,
-    ) -> Result<Vec<Change>> {
-        let mut changes = Vec::new();
-        self.diff_entry(path.clone(), before, after, &mut |change| {
-            changes.push(change);
-            true
-        })?;
-        Ok(changes)
-    }
-
-    /// Every path at or beneath `path` that differs between two roots.
-    pub fn diff_at(&self, before: RootId, after: RootId, path: &VaultPath) -> Result<Vec<Change>> {
-        let (before, after) = (self.entry(before, path)?, self.entry(after, path)?);
-        self.diff_entries(path, before, after)
-    }
-
-    fn changed(
-        &self,
-        path: &VaultPath,
-        before: &Option<Entry>,
-        after: &Option<Entry>,
-    ) -> Result<bool> {
-        if before == after {
-            return Ok(false);
-        }
-        let changes = self.diff_entries(path, before.clone(), after.clone())?;
-        Ok(changes
-            .iter()
-            .any(|change| change.kind != ChangeKind::Times))
     }
 }

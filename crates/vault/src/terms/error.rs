@@ -1,6 +1,9 @@
 //! What can go wrong with vaults and the trees in them.
 
-use crate::{ApprovalId, CheckpointName, QuotaLimit, RootId, Unfit, VaultId, VaultName, VaultPath};
+use super::ids::RootId;
+use super::names::{ApprovalId, CheckpointName, VaultId, VaultName};
+use super::path::VaultPath;
+use super::reasons::{QuotaLimit, Unfit};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 

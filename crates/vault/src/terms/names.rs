@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use uuid::Uuid;
 
-use crate::{Error, Result};
+use super::error::{Error, Result};
 
 /// What a vault is called: 1-64 of `[A-Za-z0-9._-]`, not beginning with '-' or '.'.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

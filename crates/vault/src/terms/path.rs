@@ -5,7 +5,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 
-use crate::{Error, Result};
+use super::error::{Error, Result};
 
 const NAME_MAX: usize = 255;
 const PATH_MAX: usize = 4095;

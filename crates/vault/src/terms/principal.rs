@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::history::words;
-use crate::{Error, Result};
+use super::closed::words;
+use super::error::{Error, Result};
 
 words!(
     /// What somebody is.

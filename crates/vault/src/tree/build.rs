@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::iter::Peekable;
 use std::sync::Arc;
 
-use crate::node::{Child, Item, Node, Summary};
+use super::node::{Child, Item, Node, Summary};
 use crate::{Result, TreeId, Trees};
 
 pub const SMALL: usize = 256;

@@ -3,17 +3,13 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use avfs_store::ObjectId;
-use avfs_store::ledger::{RootKind, Rows};
 
-use crate::codec;
-use crate::fsck::{Damage, Sighting};
-use crate::node::Node;
-use crate::parts::{DEPTH_MAX, Part};
-use crate::rows::values;
-use crate::{Content, Kind, Result, RootId, TreeId, Trees, Vault, VaultId, VaultName, VaultPath};
+use super::codec;
+use super::node::Node;
+use super::parts::{DEPTH_MAX, Part};
+use crate::{Content, Kind, RootId, TreeId, Trees, VaultPath};
 
 pub type Problems = BTreeMap<ObjectId, String>;
-pub type Sightings = BTreeMap<(ObjectId, VaultName, VaultPath), BTreeMap<usize, String>>;
 
 /// How it is told whether the content of a file is whole.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -47,24 +43,6 @@ impl<'a> Check<'a> {
             problems,
             bad: HashMap::new(),
         }
-    }
-
-    /// Looks at all of `states`, and names the places of what is wrong.
-    pub fn sight(&mut self, states: &States) -> Sightings {
-        let mut sightings = Sightings::new();
-        for (root, states) in states {
-            if !self.root(*root) {
-                continue;
-            }
-            for (object, path) in self.paths(*root) {
-                for (order, vault, state) in states {
-                    let key = (object, vault.clone(), path.clone());
-                    let known = sightings.entry(key).or_default();
-                    known.insert(*order, state.clone());
-                }
-            }
-        }
-        sightings
     }
 
     /// Whether anything is wrong with a root or with what it refers to.
@@ -298,62 +276,5 @@ impl<'a> Check<'a> {
                 }
             }
         }
-    }
-}
-
-pub fn damages(problems: Problems, sightings: Sightings) -> Vec<Damage> {
-    let mut damages: BTreeMap<ObjectId, Damage> = BTreeMap::new();
-    for (object, problem) in problems {
-        let seen = Vec::new();
-        damages.insert(
-            object,
-            Damage {
-                object,
-                problem,
-                seen,
-            },
-        );
-    }
-    for ((object, vault, path), states) in sightings {
-        if let Some(damage) = damages.get_mut(&object) {
-            damage.seen.push(Sighting {
-                vault,
-                path,
-                states: states.into_values().collect(),
-            });
-        }
-    }
-    damages.into_values().collect()
-}
-
-/// The order is that of the rows: heads, beginnings, versions, checkpoints.
-pub type States = BTreeMap<RootId, Vec<(usize, VaultName, String)>>;
-
-/// Every root that a row names, with all that it is called.
-pub fn all_states(rows: &Rows<'_>) -> Result<States> {
-    let vaults: Vec<Vault> = values(rows.vaults_and_deleted()?)?;
-    let names: HashMap<VaultId, VaultName> = vaults
-        .into_iter()
-        .map(|vault| (vault.id, vault.name))
-        .collect();
-    let mut states = States::new();
-    for (order, row) in rows.roots()?.into_iter().enumerate() {
-        if let Some(name) = names.get(&VaultId::from_bytes(row.vault)) {
-            let known = states.entry(RootId::new(row.root)).or_default();
-            known.push((order, name.clone(), in_words(&row.kind)));
-        }
-    }
-    Ok(states)
-}
-
-/// What a state is called in reports.
-fn in_words(kind: &RootKind) -> String {
-    match kind {
-        RootKind::Head => "head".to_owned(),
-        RootKind::Beginning => "beginning".to_owned(),
-        RootKind::Version(number) => format!("v{number}"),
-        RootKind::Checkpoint(name) => format!("checkpoint {name}"),
-        RootKind::Import => "import".to_owned(),
-        RootKind::Speculation => "speculation".to_owned(),
     }
 }

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use avfs_store::ObjectId;
 use serde::{Deserialize, Serialize};
 
-use crate::node::{Child, Flags, Item, Node, Summary};
-use crate::parts::Part;
-use crate::path::is_valid_name;
+use super::node::{Child, Flags, Item, Node, Summary};
+use super::parts::Part;
+use crate::terms::path::is_valid_name;
 use crate::{Content, Entry, Kind, LinkId, Meta, Time, TreeId, VaultPath};
 
 const VERSION: u8 = 1;

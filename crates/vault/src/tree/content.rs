@@ -76,6 +76,22 @@ impl Trees {
         Ok(found.unwrap_or(size).min(size))
     }
 
+    /// Every object that `content` is made of. Those of a chunk list are named without being read.
+    pub fn content_objects(&self, content: Content) -> Result<Vec<ObjectId>> {
+        Ok(match content {
+            Content::EMPTY => Vec::new(),
+            Content::Object(id) => vec![id],
+            Content::Chunks(id) => {
+                let mut objects = vec![id];
+                self.objects_beneath(id, &mut |id| {
+                    objects.push(id);
+                    Ok(())
+                })?;
+                objects
+            }
+        })
+    }
+
     /// How many bytes of a file are data and not holes.
     pub fn data_size(&self, content: Content, size: u64) -> Result<u64> {
         let list = match content {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use avfs_store::ObjectId;
 
-use crate::node::{Item, Node};
+use super::node::{Item, Node};
 use crate::{Content, Error, Kind, Result, RootId, TreeId, Trees, VaultPath};
 
 /// A file that is new, or whose content is.

@@ -6,7 +6,7 @@ use std::iter::Peekable;
 
 use avfs_store::ObjectId;
 
-use crate::node::{Child, Item, Node, Summary};
+use super::node::{Child, Item, Node, Summary};
 use crate::{Entry, Kind, Result, RootId, TreeId, Trees, VaultPath};
 
 /// One path that differs.
@@ -37,6 +37,43 @@ pub enum ChangeKind {
 }
 
 impl Trees {
+    /// Every path that differs between two entries, the first of which is at `path`.
+    pub fn diff_entries(
+        &self,
+        path: &VaultPath,
+        before: Option<Entry>,
+        after: Option<Entry>,
+    ) -> Result<Vec<Change>> {
+        let mut changes = Vec::new();
+        self.diff_entry(path.clone(), before, after, &mut |change| {
+            changes.push(change);
+            true
+        })?;
+        Ok(changes)
+    }
+
+    /// Every path at or beneath `path` that differs between two roots.
+    pub fn diff_at(&self, before: RootId, after: RootId, path: &VaultPath) -> Result<Vec<Change>> {
+        let (before, after) = (self.entry(before, path)?, self.entry(after, path)?);
+        self.diff_entries(path, before, after)
+    }
+
+    /// Whether anything at or beneath `path` differs between two entries, times left out.
+    pub(crate) fn changed(
+        &self,
+        path: &VaultPath,
+        before: &Option<Entry>,
+        after: &Option<Entry>,
+    ) -> Result<bool> {
+        if before == after {
+            return Ok(false);
+        }
+        let changes = self.diff_entries(path, before.clone(), after.clone())?;
+        Ok(changes
+            .iter()
+            .any(|change| change.kind != ChangeKind::Times))
+    }
+
     /// Every path that differs, sorted. A directory that came or went is listed, and so is
     /// everything in it; one that merely holds changes is not.
     pub fn diff(&self, before: RootId, after: RootId) -> Result<Vec<Change>> {

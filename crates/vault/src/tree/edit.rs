@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use crate::build::Edits;
-use crate::codec::{self, RootRecord};
-use crate::links::Links;
-use crate::node::{Flags, Item};
-use crate::trees::LoadedRoot;
+use super::build::Edits;
+use super::codec::{self, RootRecord};
+use super::links::Links;
+use super::node::{Flags, Item};
+use super::trees::LoadedRoot;
 use crate::{Entry, Error, Kind, LinkId, Meta, Result, RootId, TreeId, Trees, VaultPath};
 
 /// The base root is never changed; nothing is seen by others until `finish` and a publish.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::codec::LinkMap;
+use super::codec::LinkMap;
 use crate::{LinkId, VaultPath};
 
 #[derive(Default)]

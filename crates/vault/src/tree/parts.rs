@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use avfs_store::{ObjectId, Store};
 
-use crate::codec;
-use crate::trees::Cached;
+use super::codec;
+use super::trees::Cached;
 use crate::{Error, Result, Trees};
 
 /// Part of the format, as are the sizes of chunks.

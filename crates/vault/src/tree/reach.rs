@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, HashSet};
 
 use avfs_store::ObjectId;
 
-use crate::codec;
-use crate::node::Node;
-use crate::parts::Part;
+use super::codec;
+use super::node::Node;
+use super::parts::Part;
 use crate::{Content, Error, Kind, Result, RootId, TreeId, Trees};
 
 /// The objects reached so far. Roots can be added at any time; what is shared is read once.

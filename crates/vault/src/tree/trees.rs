@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use avfs_store::{Cache, ObjectId, Store};
 
-use crate::codec::{self, LinkMap, RootRecord};
-use crate::node::{Child, Flags, Item, Node, Summary};
-use crate::parts::PartList;
+use super::codec::{self, LinkMap, RootRecord};
+use super::node::{Child, Flags, Item, Node, Summary};
+use super::parts::PartList;
 use crate::{Edit, Entry, Error, Kind, Result, Root, RootId, Time, TreeId, VaultPath};
 
 const CACHE_BYTES: usize = 16 << 20;

@@ -1,6 +1,6 @@
 //! Walking a tree from a place downward, leaving unread what nobody asks for.
 
-use crate::node::{Flags, Item};
+use super::node::{Flags, Item};
 use crate::{Entry, Error, Kind, Result, RootId, Trees, VaultPath};
 
 /// One name met on a walk.

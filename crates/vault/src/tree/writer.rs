@@ -12,7 +12,7 @@ use fastcdc::v2020::FastCDC;
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 
-use crate::parts::{ListBuilder, Part};
+use super::parts::{ListBuilder, Part};
 use crate::{Content, Error, Piece, Result, Trees};
 
 /// All of these are part of the format: other sizes would cut the same content elsewhere.

@@ -27,8 +27,8 @@ impl Cast {
         let opened = options.write(true).create_new(true).mode(0o600).open(path);
         let mut cast = Cast {
             file: opened.map_err(|error| Error::Invalid {
-                text: format!("{} cannot be recorded to: {error}", path.display()),
-                hint: Some("--record takes a file that is not there yet".into()),
+                text: format!("cannot record to {}: {error}", path.display()),
+                hint: Some("--record needs a file that does not exist yet".into()),
             })?,
             path: path.to_owned(),
             began: Instant::now(),

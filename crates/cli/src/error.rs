@@ -12,7 +12,7 @@ pub enum Error {
     #[error("{what}: {source}")]
     Io { what: String, source: io::Error },
     /// Nobody reads any more what this program prints.
-    #[error("nobody reads the output")]
+    #[error("standard output is closed")]
     OutputClosed,
     #[error("{text}")]
     Invalid { text: String, hint: Option<String> },

@@ -26,7 +26,7 @@ impl Screen {
         let (input, output) = (std::io::stdin(), std::io::stdout());
         if !input.is_terminal() {
             return Err(Error::Invalid {
-                text: "standard input is no terminal, so there is nobody to sit at one".into(),
+                text: "standard input is not a terminal".into(),
                 hint: Some(
                     "leave --tty out, or run it as a job: `avfs job start --tty --size 80x24`"
                         .into(),

@@ -278,7 +278,7 @@ impl Session {
         // A note that cannot be written is no reason to stop.
         let _ = writeln!(
             anstream::stderr(),
-            "note: replacing the idle daemon of version {daemon} by one of version {client}"
+            "note: replacing the idle daemon of version {daemon} with one of version {client}"
         );
         start::stop(&mut connected, false)?;
         Ok(())

@@ -71,7 +71,7 @@ struct Hidden {
 
 impl Hidden {
     fn begin(terminal: &File) -> Result<Hidden> {
-        let failed = || Error::io("cannot hide what is typed");
+        let failed = || Error::io("cannot turn echo off");
         let terminal = terminal.try_clone().map_err(failed())?;
         let before = tcgetattr(&terminal).map_err(|e| failed()(e.into()))?;
         let mut quiet = before.clone();

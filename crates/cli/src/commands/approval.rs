@@ -53,14 +53,14 @@ fn setup(session: &mut Session, output: Output) -> Result<()> {
     let passphrase = terminal.ask_secret("New passphrase: ")?;
     if passphrase != terminal.ask_secret("Once more: ")? {
         return Err(Error::Invalid {
-            text: "the two are not the same; nothing was changed".into(),
+            text: "the passphrases differ; nothing was changed".into(),
             hint: None,
         });
     }
     let ready = session.call(&ApprovalSetup { passphrase, old })?;
     output.answer(
         &ready,
-        |_| "commands can now be approved: `avfs approval watch` shows them as they come",
+        |_| "commands can now be approved: `avfs approval watch` shows them as they arrive",
     )
 }
 
@@ -114,7 +114,7 @@ fn details_text(details: &ApprovalDetails) -> String {
     text += &match item.driver.as_str() {
         "process" => field(
             "driver",
-            "process: outside the sandbox, with all of the host",
+            "process: on the host, without isolation",
         ),
         driver => field("driver", driver),
     };
@@ -133,7 +133,7 @@ fn details_text(details: &ApprovalDetails) -> String {
     text += &changed_text(details);
     text += match item.kind.as_str() {
         "shell" => "  shell text:\n",
-        _ => "  command, one word per line:\n",
+        _ => "  command, one argument per line:\n",
     };
     text += &quoted(item.lines.iter().map(String::as_str));
     if let Some(tried) = &details.speculation {
@@ -146,13 +146,13 @@ fn details_text(details: &ApprovalDetails) -> String {
 /// What somebody did to the vault since the command was asked for.
 fn changed_text(details: &ApprovalDetails) -> String {
     let changed = match &details.changed_since_asked {
-        None => return "  what changed since it was asked for is not known any more\n".into(),
+        None => return "  what changed since the request is not known any more\n".into(),
         Some(changed) if changed.is_empty() => return String::new(),
         Some(changed) => changed,
     };
     let all = details.changed_since_asked_count;
     let number = count(all, "path");
-    let mut text = format!("  since it was asked for, {number} of the vault changed:\n");
+    let mut text = format!("  since the request, {number} of the vault changed:\n");
     text += &quoted(changed.iter().take(MOST_PATHS).map(String::as_str));
     let more = all.saturating_sub(MOST_PATHS as u64);
     if more > 0 {
@@ -207,7 +207,7 @@ fn approve(
     })?;
     output.answer(&approved, |approved| {
         format!(
-            "approved until {}: it runs when it is asked for again with `--approval {}`",
+            "approved until {}: the command runs when it is repeated with `--approval {}`",
             time(&approved.expires),
             approved.id
         )
@@ -219,7 +219,7 @@ fn is_other_user() -> Result<bool> {
     use std::os::unix::fs::MetadataExt;
     let home = crate::environment::home()?;
     let owner = std::fs::metadata(&home)
-        .map_err(Error::io("cannot look at the home"))?
+        .map_err(Error::io("cannot read the home"))?
         .uid();
     Ok(owner != rustix::process::geteuid().as_raw())
 }

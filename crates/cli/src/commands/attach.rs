@@ -20,7 +20,7 @@ pub fn run(args: AttachArgs, session: &mut Session, output: Output) -> Result<u8
         return Err(Error::Invalid {
             text: format!("job {} has no terminal", args.job),
             hint: Some(format!(
-                "`avfs job logs -f {}` follows what it writes; a job started with --tty has one",
+                "`avfs job logs -f {}` follows its output; a job started with --tty has a terminal",
                 args.job
             )),
         });
@@ -61,7 +61,7 @@ pub fn run(args: AttachArgs, session: &mut Session, output: Output) -> Result<u8
     cast.end()?;
     match attached {
         Attached::Detached => {
-            note(&format!("left job {}, which goes on", args.job))?;
+            note(&format!("disconnected from job {}, which continues", args.job))?;
             Ok(exit::OK)
         }
         Attached::Over(_) => super::job::over(session, args.job, output),

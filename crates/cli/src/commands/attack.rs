@@ -184,7 +184,7 @@ fn plant(stage: &Stage, session: &mut Session) -> Result<AttackItem> {
     let ran = marker.exists();
     let found = patch.changes.len();
     Ok(AttackItem {
-        name: "hooks, filters, rc files and settings that a host might run".into(),
+        name: "hooks, filters, rc files and settings that host programs might execute".into(),
         group: "host-executed content".into(),
         stopped: !ran && planted.exit_code == Some(0) && found > 0,
         layer: "no host program is run on a vault".into(),

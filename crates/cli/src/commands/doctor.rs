@@ -159,7 +159,7 @@ fn text(report: &Report) -> String {
         format!("{mark}  {} was mounted by a daemon that is gone", mount.dir)
     }));
     if report.mounts.iter().any(|mount| !mount.fixed) {
-        lines.push("         `avfs doctor --fix` takes it away; nothing written is lost".into());
+        lines.push("         `avfs doctor --fix` unmounts it; no data is lost".into());
     }
     lines.push(String::new());
     let fixes: Vec<&str> = report
@@ -170,8 +170,8 @@ fn text(report: &Report) -> String {
     if report.works {
         lines.push(style::good("this machine can run commands in vaults").to_string());
     } else {
-        lines.push(style::bad("commands cannot be run in vaults yet").to_string());
-        lines.push("to mend it:".into());
+        lines.push(style::bad("this machine cannot run commands in vaults yet").to_string());
+        lines.push("to fix it:".into());
         let mut told: Vec<&str> = Vec::new();
         for fix in fixes {
             if !told.contains(&fix) {

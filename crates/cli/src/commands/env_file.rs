@@ -39,7 +39,7 @@ fn parse(text: &str, file: &Path) -> Result<Vec<(String, String)>> {
             None => {
                 return Err(Error::Invalid {
                     text: format!("{}:{}: not NAME=VALUE", file.display(), number + 1),
-                    hint: Some("lines that begin with # are left out".into()),
+                    hint: Some("lines that begin with # are ignored".into()),
                 });
             }
         }

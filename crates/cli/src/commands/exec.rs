@@ -136,14 +136,14 @@ fn refuse(args: &ExecArgs) -> Result<()> {
     };
     if args.keep_mount {
         return refuse(
-            "--keep-mount: there is no mount to keep; a vault's view stays while it is used",
-            "`avfs mount` shows a vault as a directory of this machine",
+            "--keep-mount: there is no mount to keep; the daemon closes a view when it is no longer used",
+            "`avfs mount` mounts a vault at a directory of the host",
         );
     }
     if args.mountpoint.is_some() {
         return refuse(
-            "--mountpoint: inside the sandbox the vault is always at /",
-            "`avfs mount` shows a vault at a directory of this machine; --cwd says where to run",
+            "--mountpoint: in the sandbox the vault is always at /",
+            "`avfs mount` mounts a vault at a directory of the host; --cwd sets the working directory",
         );
     }
     Ok(())
@@ -219,7 +219,7 @@ fn pass_on(event: &ExecEvent) -> std::io::Result<()> {
 
 fn held(waiting: &WaitingEvent, line_end: &str) -> String {
     let id = &waiting.approval_id;
-    format!("avfs: held until the owner runs `avfs approval approve {id}`{line_end}")
+    format!("avfs: waiting until the owner runs `avfs approval approve {id}`{line_end}")
 }
 
 /// What was asked for in words, but for its terminal.

@@ -71,9 +71,9 @@ fn answer(exported: &Exported, output: Output) -> Result<u8> {
 
 fn check_stream(output: Output, keep_going: bool) -> Result<()> {
     let text = if keep_going {
-        "an archive on standard output leaves no room to say what is missing"
+        "standard output is used by the archive, so missing files cannot be listed"
     } else if output.is_json() {
-        "an archive on standard output leaves no room for JSON"
+        "standard output is used by the archive, so there can be no JSON"
     } else if std::io::stdout().is_terminal() {
         "standard output is a terminal"
     } else {
@@ -105,9 +105,9 @@ pub(super) fn text(exported: &Exported) -> String {
 /// All of them: one that is not named is one that nobody looks at.
 fn runs_lines(found: &[RunsByItselfItem], dry_run: bool) -> Vec<String> {
     let line = |item: &RunsByItselfItem| {
-        let warning = style::bad("runs by itself:");
+        let warning = style::bad("executed by tools:");
         let allowed = match item.guarded && dry_run {
-            true => "; it is written only with --allow-hooks",
+            true => "; written only with --allow-hooks",
             false => "",
         };
         format!(
@@ -162,7 +162,7 @@ fn changes_text(exported: &ExportedChanges) -> String {
     let host = printable(&exported.real_path);
     lines.push(match (exported.changes.len(), exported.dry_run) {
         (0, _) => format!("{host} is as {} is", exported.vfs_path),
-        (_, true) => format!("this would change {host}; without --dry-run it is done"),
+        (_, true) => format!("this would change {host}; to do it, leave out --dry-run"),
         (paths, false) => format!("{} of {host} changed", count(paths as u64, "path")),
     });
     lines.join("\n")

@@ -83,7 +83,7 @@ pub(super) fn text(imported: &Imported) -> String {
     }
     if imported.skipped.len() > SHOWN {
         lines.push(format!(
-            "  … and {} more left out; --json lists them all",
+            "  … and {} more skipped; --json lists all",
             imported.skipped.len() - SHOWN
         ));
     }

@@ -29,7 +29,7 @@ pub fn run(args: LnArgs, session: &mut Session, output: Output) -> Result<()> {
         if linked.symbolic {
             format!("linked {path} -> {target}")
         } else {
-            format!("{path} is now another name of {target}")
+            format!("{path} is now a hard link to {target}")
         }
     })
 }

@@ -58,8 +58,8 @@ fn one_vault(named: &Path, session: &Session) -> Result<String> {
     match session.vault() {
         other if other == CURRENT || other == named => Ok(named),
         other => Err(Error::Invalid {
-            text: format!("two vaults to mount: {named}, and {other} of --vault or AVFS_VAULT"),
-            hint: Some("name one of them".into()),
+            text: format!("two vaults are given: {named}, and {other} by --vault or AVFS_VAULT"),
+            hint: Some("give one of them".into()),
         }),
     }
 }
@@ -132,14 +132,14 @@ fn text_of(dir: &Path) -> (Option<String>, Option<Base64>) {
 fn mounted_text(mount: &MountItem) -> String {
     let access = if mount.readonly { ", read-only" } else { "" };
     format!(
-        "vault {} at v{} is mounted at {}{access}\nto take it away: avfs unmount {}",
+        "vault {} at v{} is mounted at {}{access}\nto unmount: avfs unmount {}",
         mount.vault, mount.version, mount.dir, mount.dir
     )
 }
 
 fn unmounted_text(gone: &UnmountListing) -> String {
     if gone.unmounted.is_empty() {
-        return "nothing is mounted any more".into();
+        return "there was nothing to unmount".into();
     }
     let lines: Vec<String> = gone.unmounted.iter().map(unmounted_line).collect();
     lines.join("\n")
@@ -148,9 +148,9 @@ fn unmounted_text(gone: &UnmountListing) -> String {
 fn unmounted_line(gone: &UnmountedItem) -> String {
     let what = match (&gone.uncommitted, gone.version) {
         (Some(name), _) => {
-            format!("; the quota keeps out what was written, and the checkpoint {name} holds it")
+            format!("; the quota refused what was written, which is now the checkpoint {name}")
         }
-        (None, Some(version)) => format!("; what was written is v{version}"),
+        (None, Some(version)) => format!("; what was written is now v{version}"),
         (None, None) => "; nothing had changed".into(),
     };
     format!("unmounted {} from {}{what}", gone.vault, gone.dir)
@@ -158,7 +158,7 @@ fn unmounted_line(gone: &UnmountedItem) -> String {
 
 fn list_text(listing: &MountListing) -> String {
     if listing.mounts.is_empty() {
-        return "nothing is mounted".into();
+        return "there are no mounts".into();
     }
     let rows = listing.mounts.iter().map(|mount| {
         let access = match (mount.readonly, mount.autocommit_s) {

@@ -55,7 +55,7 @@ fn list(sources: bool, session: &mut Session, output: Output) -> Result<u8> {
 fn sources_text(listing: &PolicyListing) -> String {
     let text = |source: &PolicySourceItem| {
         let body = match &source.text {
-            None => style::faint("  nothing is written there").to_string(),
+            None => style::faint("  no rules").to_string(),
             Some(text) => text
                 .lines()
                 .map(|l| format!("  {}\n", printable(l)))
@@ -70,7 +70,7 @@ fn sources_text(listing: &PolicyListing) -> String {
 fn rules_text(listing: &PolicyListing) -> String {
     if let Some(problem) = &listing.problem {
         return format!(
-            "{} {problem}\nnothing may run until it is mended",
+            "{} {problem}\nno command runs until this is fixed",
             style::bad("error:")
         );
     }
@@ -198,8 +198,8 @@ fn tested_text(tested: &PolicyTested) -> String {
     }
     let all = count(tested.examples.len() as u64, "example");
     lines.push(match tested.failed {
-        0 => format!("{all}: every one is as its rule says"),
-        failed => format!("{all}: {failed} not as its rule says"),
+        0 => format!("{all}: all match their rules"),
+        failed => format!("{all}: {failed} contradict their rules"),
     });
     lines.join("\n")
 }
@@ -215,7 +215,7 @@ fn edit(
     let source = sources.find(|source| source.level == level.word());
     let Some(source) = source else {
         return Err(Error::Unavailable {
-            text: format!("the daemon knows no {} rules", level.word()),
+            text: format!("the daemon has no file for {} rules", level.word()),
             hint: Some("set HOME, and restart the daemon with `avfs daemon stop`".into()),
         });
     };
@@ -272,7 +272,7 @@ fn edited(before: &str) -> Result<String> {
             hint: None,
         });
     }
-    fs::read_to_string(&file.0).map_err(Error::io("cannot read what was edited"))
+    fs::read_to_string(&file.0).map_err(Error::io("cannot read the edited file"))
 }
 
 /// A file of this user alone, removed in the end.

@@ -20,7 +20,7 @@ pub fn run(args: RmArgs, session: &mut Session, output: Output) -> Result<()> {
         if removed.removed {
             format!("removed {}", removed.path)
         } else {
-            format!("{} was not there", removed.path)
+            format!("{} did not exist", removed.path)
         }
     })
 }

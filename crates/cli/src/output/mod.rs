@@ -148,7 +148,7 @@ fn with_notes(
 /// One line that says what was tried again.
 pub fn retried_line(words: impl IntoIterator<Item = RetriedWord>) -> Option<String> {
     let words: Vec<_> = words.into_iter().map(RetriedWord::as_str).collect();
-    (!words.is_empty()).then(|| format!("tried again, as it had died: {}", words.join(", ")))
+    (!words.is_empty()).then(|| format!("retried because a process of avfs had died: {}", words.join(", ")))
 }
 
 /// Why the vault that was looked at has work that its head has not.

@@ -25,13 +25,13 @@ const ORIGINAL: &str = "demo";
 pub fn run(output: Output) -> Result<u8> {
     if output.is_json() {
         return Err(Error::Invalid {
-            text: "the demo is for people to look at".into(),
+            text: "the demo prints text only".into(),
             hint: Some("run `avfs demo` without --json".into()),
         });
     }
     let begun = Instant::now();
     say(&style::strong(
-        "agentvfs: a failing test, two forks, two fixes, one way back",
+        "agentvfs: a failing test, two forks, two fixes, a restore",
     ))?;
     let stage = Stage::set("demo")?;
     if !check_host(&stage)? {
@@ -41,14 +41,14 @@ pub fn run(output: Output) -> Result<u8> {
     drop(stage);
     let seconds = begun.elapsed().as_secs_f64();
     say(&format!(
-        "\nThat took {seconds:.1} s. The demo's daemon has ended and its files are gone."
+        "\nThat took {seconds:.1} s. The demo's daemon has ended and its files are deleted."
     ))?;
     say(&"Next: avfs vault create myproject && avfs import . && avfs proxy exec -- ls")?;
     Ok(exit::OK)
 }
 
 fn check_host(stage: &Stage) -> Result<bool> {
-    heading(1, "Can this machine hold a command?")?;
+    heading(1, "Can this host run commands in a sandbox?")?;
     let probes = super::doctor::probe_all(stage.place())?;
     let mut works = true;
     for probe in &probes {
@@ -59,13 +59,13 @@ fn check_host(stage: &Stage) -> Result<bool> {
                 style::bad("missing"),
                 probe.name
             ))?;
-            say(&format!("   to mend it: {fix}"))?;
+            say(&format!("   to fix it: {fix}"))?;
         }
     }
     if works {
         let checks = count(probes.len() as u64, "check");
         say(&format!(
-            "   {} ({checks}, each by trying; see avfs doctor)",
+            "   {} ({checks}; see avfs doctor)",
             style::good("yes")
         ))?;
     }
@@ -87,10 +87,10 @@ fn tell(stage: &Stage) -> Result<()> {
 
 /// Makes a vault, imports the project, and sees the test fail in it.
 fn bring_in(stage: &Stage, project: &Project) -> Result<()> {
-    heading(3, "Into a vault, and the test run behind the boundary")?;
+    heading(3, "Import into a vault, and run the test in its sandbox")?;
     let mut scene = Scene::new(stage, ORIGINAL)?;
     let (_, took) = scene.ask(&Daemon {})?;
-    step("(the daemon starts by itself)", took, "")?;
+    step("(the daemon starts on demand)", took, "")?;
     let created = VaultCreate {
         name: ORIGINAL.into(),
     };
@@ -155,7 +155,7 @@ fn fix_twice(stage: &Stage, project: &Project) -> Result<[Envelope; 2]> {
 
 /// Shows what each fix did, and that the vault they were forked from has not moved.
 fn compare(stage: &Stage, project: &Project) -> Result<()> {
-    heading(5, "What each did")?;
+    heading(5, "What each changed")?;
     for fix in &project.fixes {
         let mut scene = Scene::new(stage, fix.vault)?;
         let request = Diff {
@@ -197,7 +197,7 @@ fn compare(stage: &Stage, project: &Project) -> Result<()> {
 
 /// Restores the state before the first fix, and undoes that again.
 fn go_back(stage: &Stage, project: &Project, fixed: &[Envelope; 2]) -> Result<()> {
-    heading(6, "One way back, and forth")?;
+    heading(6, "Restore, and undo the restore")?;
     let [first, _] = fixed;
     let Some(checkpoint) = first.result.checkpoint.clone() else {
         return Err(unexpected(
@@ -340,7 +340,7 @@ fn expect(held: bool, what: &str, envelope: &Envelope) -> Result<()> {
 
 fn unexpected(what: &str) -> Error {
     Error::Unavailable {
-        text: format!("the demo did not go as it should: it is not so that {what}"),
+        text: format!("the demo failed: this is not true: {what}"),
         hint: Some("run `avfs doctor`, and report this".into()),
     }
 }

@@ -126,7 +126,7 @@ impl Project {
         Ok(if committed {
             "committed with git".into()
         } else {
-            "not committed: there is no git here, and the demo goes on without".into()
+            "not committed: git is not installed, and the demo continues without it".into()
         })
     }
 }

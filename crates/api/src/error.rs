@@ -100,7 +100,7 @@ impl Error {
             Error::Clock => Some("set the clock".into()),
             Error::UnfitHome { .. } => Some("set AVFS_HOME to another path".into()),
             Error::HomeLost { .. } => {
-                Some("run the command again: this daemon ends by itself once nothing runs".into())
+                Some("run the command again: this daemon ends once nothing runs in it".into())
             }
             Error::Nonsense { .. }
             | Error::HomeTaken { .. }

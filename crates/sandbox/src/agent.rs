@@ -150,7 +150,7 @@ fn settle(birth: &Birth<'_>, held: &[RawFd]) -> Result<Settled, Fault> {
         names: birth.privilege == Privilege::User && !plan.readonly,
         memory: birth.memory == Mechanism::Poll,
     };
-    let staging = Staging::new(hidden, &plan.staging).during(|| "name the place for copies")?;
+    let staging = Staging::new(hidden, &plan.staging).during(|| "create the staging directory")?;
     let mover = Some(Mover::start(duty, birth.filter, held, staging)?);
     confine::renounce_but(CapabilitySet::empty())?;
     let fence = Fence::new()?;
@@ -173,7 +173,7 @@ fn settle_beside_the_host(birth: &Birth<'_>, plan: &SandboxPlan) -> Result<Settl
     let at = birth.keeper_dir.join(ROOT);
     rootfs::stand_beside(plan, birth.privilege, &at)?;
     // Without it no fence could be had, which keeps the signals of one exec from the others.
-    rustix::thread::set_no_new_privs(true).during(|| "renounce new privileges")?;
+    rustix::thread::set_no_new_privs(true).during(|| "set no_new_privs")?;
     let fence = Fence::new()?;
     let isolation = isolation(birth, plan.network, &fence)?;
     Ok(Settled {
@@ -205,7 +205,7 @@ fn isolation(birth: &Birth<'_>, network: Network, fence: &Fence) -> Result<Isola
         landlock_abi: fence.abi(),
         signals_scoped: fence.bounds_signals(),
         seccomp: matches!(seccomp, Ok(rustix::thread::SecureComputingMode::Filter)),
-        no_new_privs: rustix::thread::no_new_privs().during(|| "ask for no_new_privs")?,
+        no_new_privs: rustix::thread::no_new_privs().during(|| "read no_new_privs")?,
         nested_user_namespaces: confine::nested_user_namespaces()?,
         ids: IdMap {
             inside_uid: INNER_UID,

@@ -170,7 +170,7 @@ impl Host {
             let (dir, by) = (self.apart.get(&controller).cloned(), Mechanism::CgroupV1);
             dir.map(|dir| Place { dir, by }).ok_or_else(|| {
                 let name = controller.name();
-                format!("no control group with the {name} controller is this user's to divide")
+                format!("this user has no delegated control group with the {name} controller")
             })
         };
         wanted

@@ -32,7 +32,7 @@ pub(crate) fn privilege() -> Result<Privilege, Fault> {
     let outer_root = (numbers.next(), numbers.next()) == (Some("0"), Some("0"));
     let initial = outer_root && numbers.next() == Some("4294967295");
     let held = capabilities(None)
-        .during(|| "look at its capabilities")?
+        .during(|| "read its capabilities")?
         .effective;
     match (
         outer_root,
@@ -42,7 +42,7 @@ pub(crate) fn privilege() -> Result<Privilege, Fault> {
         // Root of a container only: outside, an ordinary user.
         (false, false) => Ok(Privilege::User),
         (true, false) => Err(Fault {
-            what: "hold commands apart from root: it is uid 0 without CAP_SYS_ADMIN".into(),
+            what: "separate commands from root: it is uid 0 without CAP_SYS_ADMIN".into(),
             errno: libc::EPERM,
         }),
     }
@@ -61,17 +61,17 @@ pub(crate) fn leave_root() -> Result<(), Fault> {
     set_thread_groups(&[]).during(|| "leave root's groups")?;
     set_thread_res_gid(gid, gid, gid).during(|| "change its gid")?;
     // Where user namespaces are for the privileged only, making one takes what root had.
-    set_keep_capabilities(true).during(|| "keep capabilities for a moment")?;
+    set_keep_capabilities(true).during(|| "keep capabilities while it changes its uid")?;
     set_thread_res_uid(uid, uid, uid).during(|| "change its uid")?;
     let permitted = capabilities(None)
-        .during(|| "look at its capabilities")?
+        .during(|| "read its capabilities")?
         .permitted;
     let kept = CapabilitySets {
         effective: permitted,
         permitted,
         inheritable: CapabilitySet::empty(),
     };
-    set_capabilities(None, kept).during(|| "keep capabilities for a moment")?;
+    set_capabilities(None, kept).during(|| "keep capabilities while it changes its uid")?;
     // SAFETY: a new user namespace leaves memory and descriptors as they are.
     unsafe { unshare_unsafe(UnshareFlags::NEWUSER) }.during(|| "make a user namespace")?;
     // Having changed its uid, it could not write its own maps otherwise.
@@ -84,7 +84,7 @@ pub(crate) fn renounce_but(kept: CapabilitySet) -> Result<(), Fault> {
     clear_ambient_capability_set().during(|| "drop ambient capabilities")?;
     sys::empty_bounding_set().during(|| "empty the capability bounding set")?;
     use_of(kept, kept).during(|| "drop its capabilities")?;
-    set_no_new_privs(true).during(|| "renounce new privileges")?;
+    set_no_new_privs(true).during(|| "set no_new_privs")?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).during(|| "become undumpable")
 }
 

@@ -400,11 +400,11 @@ pub(crate) fn unseal<T: DeserializeOwned>(file: BorrowedFd<'_>) -> Result<T, Fau
         what: what.into(),
         errno: libc::EINVAL,
     };
-    let seals = fcntl_get_seals(file).during(|| "look at a memory file's seals")?;
+    let seals = fcntl_get_seals(file).during(|| "read a memory file's seals")?;
     if !seals.contains(SEALS) {
         return Err(invalid("read a memory file that is not sealed"));
     }
-    let size = fstat(file).during(|| "look at a memory file")?.st_size;
+    let size = fstat(file).during(|| "read a memory file")?.st_size;
     let size = usize::try_from(size).ok().filter(|size| *size <= BODY_MAX);
     let size = size.ok_or_else(|| invalid("read a memory file of that size"))?;
     let mut bytes = vec![0; size];

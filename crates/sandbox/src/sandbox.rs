@@ -361,7 +361,7 @@ fn unexpected() -> Error {
 fn give_pipe(fd: BorrowedFd<'_>, ids: IdMap) -> Result<()> {
     const PIPES: u64 = 0x5049_5045;
     let system = fstatfs(fd)
-        .during(|| "look at a command's descriptor")?
+        .during(|| "read a command's descriptor")?
         .f_type;
     if system.cast_unsigned() == PIPES && geteuid().is_root() {
         let (uid, gid) = (Uid::from_raw(ids.host_uid), Gid::from_raw(ids.host_gid));

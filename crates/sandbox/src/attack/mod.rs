@@ -38,7 +38,7 @@ impl Group {
             Group::Leaks => "information leaks",
             Group::Calls => "system calls",
             Group::Processes => "processes",
-            Group::Resources => "what there is only so much of",
+            Group::Resources => "limited kernel resources",
         }
     }
 }

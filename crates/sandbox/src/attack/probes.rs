@@ -183,7 +183,7 @@ pub(super) fn no_gain(_: &Targets) -> Outcome {
         }
     }
     match field("NoNewPrivs:").as_str() {
-        "1" => Outcome::Stopped("no capability, and none to gain".into()),
+        "1" => Outcome::Stopped("no capabilities, and none can be gained".into()),
         other => Outcome::Succeeded(format!("NoNewPrivs is {other:?}")),
     }
 }
@@ -280,7 +280,7 @@ pub(super) fn mount_table(targets: &Targets) -> Outcome {
     let mut options = options.map(|(_, options)| options);
     match options.find(|options| !targets.home.is_empty() && options.contains(&targets.home)) {
         Some(options) => Outcome::Succeeded(options.to_owned()),
-        None => Outcome::Stopped("layers are named by descriptor".into()),
+        None => Outcome::Stopped("layers are mounted by descriptor".into()),
     }
 }
 
@@ -341,7 +341,7 @@ pub(super) fn descriptors(_: &Targets) -> Outcome {
 
 pub(super) fn core_dumps(_: &Targets) -> Outcome {
     match getrlimit(Resource::Core).maximum {
-        Some(0) => Outcome::Stopped("none are made, and none can be asked for".into()),
+        Some(0) => Outcome::Stopped("none exist, and none can be requested".into()),
         most => Outcome::Succeeded(format!("up to {most:?} bytes")),
     }
 }

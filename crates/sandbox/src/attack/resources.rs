@@ -116,7 +116,7 @@ pub(super) fn spared(_: &Targets) -> Outcome {
     let score = fs::read_to_string("/proc/self/oom_score_adj").unwrap_or_default();
     let score = score.trim();
     match score.parse::<i32>() {
-        Ok(number) if number >= 500 => Outcome::Stopped(format!("it goes first, by {number}")),
+        Ok(number) if number >= 500 => Outcome::Stopped(format!("killed first: oom_score_adj {number}")),
         _ => Outcome::Succeeded(format!("oom_score_adj is {score:?}")),
     }
 }

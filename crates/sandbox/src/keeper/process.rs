@@ -154,7 +154,7 @@ impl<'a> Process<'a> {
         waiter: BorrowedFd<'_>,
     ) -> Result<Process<'a>, Fault> {
         set_parent_process_death_signal(Some(Signal::KILL))
-            .during(|| "tie itself to its parent")?;
+            .during(|| "set its parent death signal")?;
         if readable_within(waiter, Duration::ZERO)? {
             sys::leave(1);
         }
@@ -383,7 +383,7 @@ fn spawn_helper(role: &str, socket: OwnedFd) -> Result<(), Fault> {
 
 fn incomplete() -> Fault {
     Fault {
-        what: "understand an incomplete request".into(),
+        what: "parse an incomplete request".into(),
         errno: libc::EINVAL,
     }
 }

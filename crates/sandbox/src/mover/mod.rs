@@ -79,7 +79,7 @@ impl Mover {
             Forked::Parent { pid, .. } => {
                 drop(inbox);
                 let failed = |_| Fault {
-                    what: "hear from the mover".into(),
+                    what: "read from the mover".into(),
                     errno: libc::EPIPE,
                 };
                 door.answer::<Result<(), Fault>>(READY).map_err(failed)??;
@@ -199,7 +199,7 @@ fn live(inbox: Link, duty: Notified, filter: &Filter, held: &[RawFd], staging: S
 
 /// Gives up what it does not need.
 fn settle(duty: Notified, filter: &Filter) -> Result<(OwnedFd, Statx), Fault> {
-    let children = sys::child_events().during(|| "listen for the ends of children")?;
+    let children = sys::child_events().during(|| "watch for children that end")?;
     let none = CapabilitySet::empty();
     let looks = if duty.names || duty.memory {
         LOOKS
@@ -208,7 +208,7 @@ fn settle(duty: Notified, filter: &Filter) -> Result<(OwnedFd, Statx), Fault> {
     };
     let reads = if duty.names { READS } else { none };
     confine::renounce_but(looks | reads)?;
-    confine::use_of(looks, looks | reads).during(|| "put capabilities aside")?;
+    confine::use_of(looks, looks | reads).during(|| "drop effective capabilities")?;
     filter.apply()?;
     // Modes are copied as they are, and every level of a deep tree takes two descriptors.
     rustix::process::umask(rustix::fs::Mode::empty());
@@ -216,7 +216,7 @@ fn settle(duty: Notified, filter: &Filter) -> Result<(OwnedFd, Statx), Fault> {
     let mut limit = rustix::process::getrlimit(files);
     limit.current = limit.maximum;
     rustix::process::setrlimit(files, limit).during(|| "open more files at once")?;
-    let top = caller::look(CWD, c"/", AtFlags::empty()).during(|| "look at its root")?;
+    let top = caller::look(CWD, c"/", AtFlags::empty()).during(|| "read its root")?;
     Ok((children, top))
 }
 

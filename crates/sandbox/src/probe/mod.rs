@@ -112,7 +112,7 @@ impl Trial {
             Trial::Fuse => mount_fuse_detached().map(|_| "mounted".into()),
             Trial::Landlock => landlock(),
             Trial::Seccomp => {
-                rustix::thread::set_no_new_privs(true).during(|| "renounce new privileges")?;
+                rustix::thread::set_no_new_privs(true).during(|| "set no_new_privs")?;
                 Filter::compile()?.apply()?;
                 Ok("filter installed".into())
             }
@@ -123,7 +123,7 @@ impl Trial {
 
 fn landlock() -> std::result::Result<String, Fault> {
     let fence = Fence::new()?;
-    rustix::thread::set_no_new_privs(true).during(|| "renounce new privileges")?;
+    rustix::thread::set_no_new_privs(true).during(|| "set no_new_privs")?;
     fence.enter().during(|| "enter a Landlock domain")?;
     match (fence.abi(), fence.bounds_signals()) {
         (0, _) => Err(Fault {
@@ -132,7 +132,7 @@ fn landlock() -> std::result::Result<String, Fault> {
         }),
         (abi, true) => Ok(format!("version {abi}")),
         (abi, false) => Ok(format!(
-            "version {abi}: signals between commands are not bounded"
+            "version {abi}: signals between commands are not blocked"
         )),
     }
 }
@@ -195,7 +195,7 @@ pub fn run(runtime_dir: &Path, layers_dir: &Path, binary: &Path) -> Vec<Probe> {
         Err(error) => {
             let broken = probes.iter().any(|probe| probe.outcome != Outcome::Works);
             let fix = if broken {
-                "mend what is missing above first"
+                "fix what is missing above first"
             } else {
                 REPORT
             };
@@ -223,7 +223,7 @@ fn limits() -> String {
         Some(place.as_ref().ok()?.by().name())
     };
     let exact = by(Controller::Memory);
-    let memory = exact.unwrap_or("poll (looked at every 20 to 100 ms)");
+    let memory = exact.unwrap_or("poll (every 20 to 100 ms)");
     let cpus = by(Controller::Cpu).unwrap_or("cannot be limited");
     let better = match exact {
         Some(_) => "",

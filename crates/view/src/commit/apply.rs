@@ -252,11 +252,11 @@ impl<'a> Applied<'a> {
             },
             UpperKind::Fifo => Kind::Fifo,
             UpperKind::Socket => {
-                self.skip(upper, "sockets are not kept");
+                self.skip(upper, "sockets are not stored");
                 return Ok(());
             }
             UpperKind::Device => {
-                self.skip(upper, "devices are not kept");
+                self.skip(upper, "devices are not stored");
                 return Ok(());
             }
         };
@@ -362,7 +362,7 @@ impl<'a> Applied<'a> {
     /// Says so when a file has attributes that its entry will not.
     fn report_unkept(&mut self, upper: &UpperEntry) {
         if has_unkept(upper) {
-            self.skip(upper, "its attributes named user.overlay.* are not kept");
+            self.skip(upper, "its attributes named user.overlay.* are not stored");
         }
     }
 

@@ -278,7 +278,7 @@ fn what_trees_do_not_hold_is_left_out() {
     drop(socket);
     let skipped = Skipped {
         path: b"/s".to_vec(),
-        reason: "sockets are not kept",
+        reason: "sockets are not stored",
     };
     assert_eq!(committed.skipped, [skipped]);
 }

@@ -234,7 +234,7 @@ fn every_kind_of_file_is_kept() {
     let socket = std::os::unix::net::UnixListener::bind(scene.path("/socket")).unwrap();
     let committed = scene.commit();
     drop(socket);
-    assert_eq!(committed.skipped.len(), 1, "sockets are not kept");
+    assert_eq!(committed.skipped.len(), 1, "sockets are not stored");
     let root = committed.root;
     let expected = ["/", "/link", "/moved-link", "/moved-pipe", "/pipe"];
     assert_eq!(scene.paths(root), expected);

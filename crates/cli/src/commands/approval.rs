@@ -1,4 +1,4 @@
-//! `avfs approval`: what waits for the owner, and the owner's answer.
+//! `avfs approval`: commands that wait for the owner, and the answers.
 
 use crate::args::ApprovalVerb;
 use crate::error::{Error, Result};
@@ -18,9 +18,9 @@ use std::time::Duration;
 
 /// How much of a command fits into a line of the list.
 const LINE: usize = 60;
-/// More lines than this are not asked about in passing.
+/// `watch` does not ask about longer requests.
 const MOST_LINES: usize = 60;
-/// Changed paths that are named.
+/// How many changed paths are listed.
 const MOST_PATHS: usize = 20;
 const LOOK_AGAIN: Duration = Duration::from_millis(300);
 
@@ -98,7 +98,7 @@ fn one_line(item: &ApprovalItem) -> String {
     }
 }
 
-/// All there is to know before saying yes. What does not come from us is marked, line by line.
+/// Everything to know before approving. Every line of foreign text is marked.
 fn details_text(details: &ApprovalDetails) -> String {
     let item = &details.approval;
     let mut text = format!(
@@ -143,7 +143,7 @@ fn details_text(details: &ApprovalDetails) -> String {
     text
 }
 
-/// What somebody did to the vault since the command was asked for.
+/// What changed in the vault since the request.
 fn changed_text(details: &ApprovalDetails) -> String {
     let changed = match &details.changed_since_asked {
         None => return "  what changed since the request is not known any more\n".into(),
@@ -214,7 +214,7 @@ fn approve(
     })
 }
 
-/// Whether this home belongs to somebody else than whoever runs this.
+/// Whether this home belongs to another user.
 fn is_other_user() -> Result<bool> {
     use std::os::unix::fs::MetadataExt;
     let home = crate::environment::home()?;
@@ -224,7 +224,7 @@ fn is_other_user() -> Result<bool> {
     Ok(owner != rustix::process::geteuid().as_raw())
 }
 
-/// Asks about each request as it comes, until the terminal is closed.
+/// Asks about each request as it arrives, until the terminal is closed.
 fn watch(session: &mut Session) -> Result<()> {
     let mut terminal = Terminal::open("watching")?;
     let passphrase = match is_other_user()? {
@@ -252,10 +252,10 @@ fn watch(session: &mut Session) -> Result<()> {
     }
 }
 
-/// What came of asking about a request.
+/// The result of asking about a request.
 enum Asked {
     Done,
-    /// The vault has changed since: if the request still waits, it is shown again.
+    /// The vault has changed: if the request still waits, it is shown again.
     Refused,
     NobodyThere,
 }

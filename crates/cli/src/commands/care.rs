@@ -1,4 +1,4 @@
-//! `avfs stats`, `quota`, `gc`, `prune`, `maintain` and `compact`: looking after a home.
+//! `avfs stats`, `quota`, `gc`, `prune`, `maintain` and `compact`.
 
 use super::fsck::damage_text;
 use crate::args::{GcArgs, MaintainArgs, PruneArgs, QuotaArgs, QuotaVerb};
@@ -94,7 +94,7 @@ fn stats_text(stats: &StatsItem) -> String {
     text
 }
 
-/// A line beneath a list, for a vault that is damaged.
+/// A line below a list, for a damaged vault.
 pub fn damaged_line(vault: &str, damage: Option<&str>) -> String {
     let Some(damage) = damage else {
         return String::new();
@@ -103,7 +103,7 @@ pub fn damaged_line(vault: &str, damage: Option<&str>) -> String {
     format!("\n{warning} vault {vault}: {damage}")
 }
 
-/// Why nothing was removed, and what to do about it.
+/// Why nothing was deleted, and what to do.
 fn held_back_text(held_back: &[DamageItem]) -> String {
     if held_back.is_empty() {
         return String::new();
@@ -297,7 +297,7 @@ pub fn maintain(args: MaintainArgs, session: &mut Session, output: Output) -> Re
     })
 }
 
-/// What `avfs compact` answers.
+/// The answer of `avfs compact`.
 #[derive(serde::Serialize)]
 struct Compacted {
     size_before: u64,

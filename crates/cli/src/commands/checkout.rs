@@ -1,4 +1,4 @@
-//! `avfs checkout` and `avfs revert`: a path as it was.
+//! `avfs checkout` and `avfs revert`: restore a path from an older version.
 
 use super::paths;
 use crate::args::{CheckoutArgs, RevertArgs};

@@ -1,4 +1,4 @@
-//! `avfs checkpoint`: name a state of the vault and go back to it.
+//! `avfs checkpoint`: save, list and restore named states of the vault.
 
 use crate::args::CheckpointVerb;
 use crate::error::Result;

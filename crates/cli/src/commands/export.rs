@@ -1,4 +1,4 @@
-//! `avfs export`: copy a directory of the vault to this machine, or bring back what changed.
+//! `avfs export`: copy a directory of the vault to the host, or only what changed.
 
 use super::paths;
 use crate::args::ExportArgs;
@@ -16,7 +16,7 @@ use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::Path;
 
-/// How many names of what the host did not take are printed.
+/// How many skipped names are printed.
 const SHOWN: usize = 10;
 
 pub fn run(args: ExportArgs, session: &mut Session, output: Output) -> Result<u8> {
@@ -59,7 +59,7 @@ pub fn run(args: ExportArgs, session: &mut Session, output: Output) -> Result<u8
     }
 }
 
-/// What is missing makes it an error, although the rest is there.
+/// Missing files make it an error, although the rest was exported.
 fn answer(exported: &Exported, output: Output) -> Result<u8> {
     output.answer(exported, text)?;
     Ok(if exported.missing.is_empty() {
@@ -94,7 +94,7 @@ pub(super) fn text(exported: &Exported) -> String {
     )];
     lines.extend(skipped_lines(&exported.skipped));
     lines.extend(runs_lines(&exported.runs_by_itself, false));
-    // All of them: whoever goes on without them has to know which.
+    // All of them are listed: the user has to know what is missing.
     lines.extend(exported.missing.iter().map(|item| {
         let (missing, path) = (style::bad("missing:"), printable(&item.path));
         format!("{missing} {path} ({})", printable(&item.reason))
@@ -102,7 +102,7 @@ pub(super) fn text(exported: &Exported) -> String {
     lines.join("\n")
 }
 
-/// All of them: one that is not named is one that nobody looks at.
+/// All of them are listed: the user has to look at each.
 fn runs_lines(found: &[RunsByItselfItem], dry_run: bool) -> Vec<String> {
     let line = |item: &RunsByItselfItem| {
         let warning = style::bad("executed by tools:");

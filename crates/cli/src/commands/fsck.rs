@@ -1,4 +1,4 @@
-//! `avfs fsck`: check a home, and name what is damaged.
+//! `avfs fsck`: check a home, and list what is damaged.
 
 use crate::args::FsckArgs;
 use crate::error::Result;
@@ -9,7 +9,7 @@ use crate::output::table::{count, size};
 use crate::session::Session;
 use avfs_api::wire::{DamageItem, Fsck, FsckFindings, RebuiltItem, RecoveredItem, SightingItem};
 
-/// Places of one damage that are shown; the rest is counted.
+/// How many places of one damage are printed; the rest is counted.
 const SEEN_MAX: usize = 10;
 
 pub fn run(args: FsckArgs, session: &mut Session, output: Output) -> Result<u8> {

@@ -1,4 +1,4 @@
-//! `avfs mount`, `avfs unmount`, `avfs mounts`: vaults as directories of this machine.
+//! `avfs mount`, `avfs unmount`, `avfs mounts`: vaults mounted on the host.
 
 use crate::args::{MountArgs, MountDriverName, UnmountArgs};
 use crate::error::{Error, Result};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How often a mount in the foreground is looked at.
+/// How often a mount in the foreground is checked.
 const LOOK: Duration = Duration::from_millis(300);
 
 pub fn run(args: MountArgs, session: &mut Session, output: Output) -> Result<()> {
@@ -52,7 +52,7 @@ pub fn run(args: MountArgs, session: &mut Session, output: Output) -> Result<()>
     Ok(())
 }
 
-/// The vault that stands before the directory, unless another was asked for, too.
+/// The vault named before the directory; an error if `--vault` names another.
 fn one_vault(named: &Path, session: &Session) -> Result<String> {
     let named = named.to_string_lossy().into_owned();
     match session.vault() {
@@ -85,7 +85,7 @@ pub fn list(session: &mut Session, output: Output) -> Result<()> {
     output.answer(&listing, list_text)
 }
 
-/// Waits until somebody interrupts, and unmounts; or until the mount is gone.
+/// Waits for an interrupt, then unmounts; or until the mount is gone.
 fn stay(mounted: &MountItem, session: &mut Session, output: Output) -> Result<()> {
     let asked = Arc::new(AtomicBool::new(false));
     let ask = Arc::clone(&asked);
@@ -105,7 +105,7 @@ fn stay(mounted: &MountItem, session: &mut Session, output: Output) -> Result<()
     output.answer(&gone, unmounted_text)
 }
 
-/// The directory without symbolic links. A mount whose server is gone cannot itself be looked at.
+/// The directory without symbolic links. `stat` fails on a mount without a server, so only its parent is resolved.
 fn resolve(dir: &Path) -> Result<PathBuf> {
     let failed = || Error::io(format!("cannot resolve {}", dir.display()));
     let absolute = std::path::absolute(dir).map_err(failed())?;

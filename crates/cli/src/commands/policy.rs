@@ -1,4 +1,4 @@
-//! `avfs policy`: the rules, what they say, and changing them.
+//! `avfs policy`: list, test and change rules.
 
 use crate::args::{LevelName, NetworkName, PolicyVerb, QuestionArgs};
 use crate::error::{Error, Result};
@@ -17,7 +17,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What an empty file of rules is opened with.
+/// The text that an editor shows for an empty file of rules.
 const TEMPLATE: &str = "\
 # Rules for commands. The strictest rule that fits decides; what no rule here answers for is left
 # to the defaults, which `avfs policy list` shows. `docs/policy.md` explains every key.
@@ -140,7 +140,7 @@ fn verdict(action: &str) -> String {
     }
 }
 
-/// The decision part by part, for a reader.
+/// The decision, part by part.
 pub fn decision_text(decision: &DecisionItem) -> String {
     let parts = decision.parts.iter().map(|part| {
         vec![
@@ -256,11 +256,11 @@ fn edit(
     Ok(exit::OK)
 }
 
-/// What the editor makes of a copy.
+/// Opens an editor on a copy; returns its text.
 fn edited(before: &str) -> Result<String> {
     let editor = crate::environment::editor();
     let file = scratch_file(if before.is_empty() { TEMPLATE } else { before })?;
-    // As git does: the variable may hold a command with arguments.
+    // As git does it: the variable may hold a command with arguments.
     let status = Command::new("sh")
         .args(["-c", &format!("{editor} \"$1\""), "sh"])
         .arg(&file.0)
@@ -275,12 +275,12 @@ fn edited(before: &str) -> Result<String> {
     fs::read_to_string(&file.0).map_err(Error::io("cannot read the edited file"))
 }
 
-/// A file of this user alone, removed in the end.
+/// A file of this user alone, removed when dropped.
 struct Scratch(PathBuf);
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Nothing secret is in it.
+        // A leftover file holds nothing secret.
         let _ = fs::remove_file(&self.0);
     }
 }
@@ -294,7 +294,7 @@ fn scratch_file(text: &str) -> Result<Scratch> {
 
 fn write_new(path: &Path, text: &str) -> Result<()> {
     let failed = || Error::io(format!("cannot write {}", path.display()));
-    // One that is there was left by a process of this number that is gone.
+    // An existing file was left by an earlier process with this pid.
     let _ = fs::remove_file(path);
     let mut options = fs::OpenOptions::new();
     std::os::unix::fs::OpenOptionsExt::mode(options.write(true).create_new(true), 0o600);

@@ -1,4 +1,4 @@
-//! `avfs rm`: remove something from the vault.
+//! `avfs rm`: remove a file or directory of the vault.
 
 use super::paths;
 use crate::args::RmArgs;

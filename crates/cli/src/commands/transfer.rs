@@ -1,4 +1,4 @@
-//! `avfs transfer`: in and out by the one directory of this machine that agents may name.
+//! `avfs transfer`: import from and export to the transfer directory.
 
 use super::{export, import, paths};
 use crate::args::TransferVerb;

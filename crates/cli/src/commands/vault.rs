@@ -1,4 +1,4 @@
-//! `avfs vault`: make, list, fork and delete vaults.
+//! `avfs vault`: create, list, fork and delete vaults.
 
 use super::care::damaged_line;
 use crate::args::VaultVerb;
@@ -287,7 +287,7 @@ fn limit_text(limit: &VaultLimitItem) -> String {
     format!("{} {value} ({})", limit.limit, limit.source)
 }
 
-/// `main at v3`, or by a checkpoint's name where it has one.
+/// `main at v3`, or with a checkpoint's name if there is one.
 fn ancestor_text(ancestor: &AncestorItem) -> String {
     let state = match (&ancestor.checkpoints[..], ancestor.version) {
         ([name, ..], _) => format!(" at {name}"),

@@ -6,7 +6,7 @@ use super::style;
 use super::table::count;
 use avfs_api::wire::{Envelope, EnvelopeResult, StatusWord};
 
-/// What became of the command and what it changed, in a few lines.
+/// The outcome of a command and its changes, in a few lines.
 pub fn report(envelope: &Envelope) -> String {
     let result = &envelope.result;
     let mut lines = vec![headline(result)];
@@ -94,7 +94,7 @@ fn outcome(result: &EnvelopeResult) -> String {
     }
 }
 
-/// Whether there was a process at all.
+/// Whether a process was started.
 fn ran(result: &EnvelopeResult) -> bool {
     match result.status {
         StatusWord::Exited

@@ -1,5 +1,4 @@
-//! `avfs demo`: a failing test, two forks, two fixes, one way back. Nothing in it is faked: it is
-//! a client like any other, of a daemon of its own.
+//! `avfs demo`: a failing test, two forks, two fixes, a restore. It is an ordinary client of a daemon of its own.
 
 mod project;
 pub mod stage;
@@ -19,7 +18,7 @@ use stage::Stage;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-/// The vault the project goes into.
+/// The vault for the project.
 const ORIGINAL: &str = "demo";
 
 pub fn run(output: Output) -> Result<u8> {
@@ -85,7 +84,7 @@ fn tell(stage: &Stage) -> Result<()> {
     go_back(stage, &project, &fixed)
 }
 
-/// Makes a vault, imports the project, and sees the test fail in it.
+/// Creates a vault, imports the project, and runs the failing test in it.
 fn bring_in(stage: &Stage, project: &Project) -> Result<()> {
     heading(3, "Import into a vault, and run the test in its sandbox")?;
     let mut scene = Scene::new(stage, ORIGINAL)?;
@@ -118,7 +117,7 @@ fn bring_in(stage: &Stage, project: &Project) -> Result<()> {
     )
 }
 
-/// Forks twice, and lets two fixes run at the same time.
+/// Forks twice, and runs both fixes at the same time.
 fn fix_twice(stage: &Stage, project: &Project) -> Result<[Envelope; 2]> {
     heading(4, "Two forks, two fixes, at the same time")?;
     let mut scene = Scene::new(stage, ORIGINAL)?;
@@ -153,7 +152,7 @@ fn fix_twice(stage: &Stage, project: &Project) -> Result<[Envelope; 2]> {
     Ok(fixed)
 }
 
-/// Shows what each fix did, and that the vault they were forked from has not moved.
+/// Shows what each fix changed, and that the source vault has not changed.
 fn compare(stage: &Stage, project: &Project) -> Result<()> {
     heading(5, "What each changed")?;
     for fix in &project.fixes {
@@ -195,7 +194,7 @@ fn compare(stage: &Stage, project: &Project) -> Result<()> {
     }
 }
 
-/// Restores the state before the first fix, and undoes that again.
+/// Restores the state before the first fix, and undoes the restore.
 fn go_back(stage: &Stage, project: &Project, fixed: &[Envelope; 2]) -> Result<()> {
     heading(6, "Restore, and undo the restore")?;
     let [first, _] = fixed;
@@ -239,7 +238,7 @@ fn go_back(stage: &Stage, project: &Project, fixed: &[Envelope; 2]) -> Result<()
     )
 }
 
-/// A line to the demo's daemon, working on one vault.
+/// A connection to the demo's daemon, for one vault.
 struct Scene<'a> {
     stage: &'a Stage,
     session: Session,
@@ -253,7 +252,7 @@ impl Scene<'_> {
         })
     }
 
-    /// Asks for one operation; gives how long it took, too.
+    /// Calls an operation; returns also how long it took.
     fn ask<O: Operation>(&mut self, request: &O) -> Result<(O::Response, Duration)> {
         self.stage.go_on()?;
         let begun = Instant::now();
@@ -261,7 +260,7 @@ impl Scene<'_> {
         Ok((answer, begun.elapsed()))
     }
 
-    /// Runs shell text behind the boundary.
+    /// Runs shell text in the sandbox.
     fn shell(&mut self, project: &Project, text: &str) -> Result<Envelope> {
         self.stage.go_on()?;
         let env = project
@@ -327,7 +326,7 @@ fn indent(text: &str) -> String {
     lines.join("\n")
 }
 
-/// The demo proves what it says.
+/// Fails the demo if what it claims is not true.
 fn expect(held: bool, what: &str, envelope: &Envelope) -> Result<()> {
     if held {
         return Ok(());

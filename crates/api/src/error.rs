@@ -21,7 +21,9 @@ pub enum Error {
     Unheard { what: String },
     #[error("the daemon sent an invalid answer: {what}")]
     Nonsense { what: String },
-    #[error("the daemon is version {daemon}, this program is version {client}, and the daemon is busy")]
+    #[error(
+        "the daemon is version {daemon}, this program is version {client}, and the daemon is busy"
+    )]
     OtherVersion { daemon: String, client: String },
     #[error("the daemon could not be started: {reason}")]
     NotStarted {

@@ -263,7 +263,10 @@ fn a_job_is_sat_down_at_and_left_again() {
         first.wait_for("sized 1");
         first.type_keys("\x1c");
         let (status, text) = first.end();
-        assert!(status.success() && text.contains("which continues"), "{text}");
+        assert!(
+            status.success() && text.contains("which continues"),
+            "{text}"
+        );
         assert_eq!(home.json(&["job", "poll", &job])["running"], true);
         let mut second = person(home, &["attach", &job, "--detach-key", "ctrl-a"]);
         second.wait_for("value 42");

@@ -112,10 +112,7 @@ fn details_text(details: &ApprovalDetails) -> String {
     text += &field("in", &item.cwd);
     text += &field("network", &item.network);
     text += &match item.driver.as_str() {
-        "process" => field(
-            "driver",
-            "process: on the host, without isolation",
-        ),
+        "process" => field("driver", "process: on the host, without isolation"),
         driver => field("driver", driver),
     };
     text += &field("terms", &item.terms.join(", "));

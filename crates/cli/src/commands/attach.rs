@@ -61,7 +61,10 @@ pub fn run(args: AttachArgs, session: &mut Session, output: Output) -> Result<u8
     cast.end()?;
     match attached {
         Attached::Detached => {
-            note(&format!("disconnected from job {}, which continues", args.job))?;
+            note(&format!(
+                "disconnected from job {}, which continues",
+                args.job
+            ))?;
             Ok(exit::OK)
         }
         Attached::Over(_) => super::job::over(session, args.job, output),

@@ -89,7 +89,9 @@ fn stats_text(stats: &StatsItem) -> String {
     }
     if !stats.held_back.is_empty() {
         let unreadable = count(stats.held_back.len() as u64, "object");
-        text += &format!("\n{unreadable} cannot be read; objects that count as unreachable may belong to them");
+        text += &format!(
+            "\n{unreadable} cannot be read; objects that count as unreachable may belong to them"
+        );
     }
     text
 }
@@ -196,8 +198,9 @@ fn gc_text(collected: &Collected) -> String {
     }
     if collected.packs_waiting > 0 {
         let packs = count(collected.packs_waiting, "pack");
-        text +=
-            &format!("\n{packs} could only be freed in part; run gc again when there is more space");
+        text += &format!(
+            "\n{packs} could only be freed in part; run gc again when there is more space"
+        );
     }
     text += &held_back_text(&collected.held_back);
     if !collected.vaults_forgotten.is_empty() {
@@ -207,7 +210,8 @@ fn gc_text(collected: &Collected) -> String {
     }
     if !collected.vaults_recoverable.is_empty() {
         let vaults = count(collected.vaults_recoverable.len() as u64, "deleted vault");
-        text += &format!("\n{vaults} can still be restored; `avfs gc --grace 0` removes them for good");
+        text +=
+            &format!("\n{vaults} can still be restored; `avfs gc --grace 0` removes them for good");
     }
     text
 }

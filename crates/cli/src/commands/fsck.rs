@@ -48,9 +48,7 @@ fn rebuilt_text(rebuilt: &RebuiltItem) -> String {
             "the database was lost; a new one was made from {objects}\n\
              names of vaults, checkpoints, settings, rules and the journal were in the old one, and are lost"
         ),
-        false if rebuilt.objects == 0 => {
-            "there are no packs unknown to the database".into()
-        }
+        false if rebuilt.objects == 0 => "there are no packs unknown to the database".into(),
         false => format!("added {objects} from packs unknown to the database"),
     };
     let recovered = [

@@ -148,7 +148,12 @@ fn with_notes(
 /// One line that lists what was retried.
 pub fn retried_line(words: impl IntoIterator<Item = RetriedWord>) -> Option<String> {
     let words: Vec<_> = words.into_iter().map(RetriedWord::as_str).collect();
-    (!words.is_empty()).then(|| format!("retried because a process of avfs had died: {}", words.join(", ")))
+    (!words.is_empty()).then(|| {
+        format!(
+            "retried because a process of avfs had died: {}",
+            words.join(", ")
+        )
+    })
 }
 
 /// Why the vault has uncommitted writes.

@@ -1,4 +1,4 @@
-//! What can go wrong between a tree and a directory.
+//! The errors of this crate.
 
 use std::path::PathBuf;
 
@@ -26,7 +26,7 @@ pub enum Error {
         what: String,
         source: std::io::Error,
     },
-    /// And no keeper is there to start another one.
+    /// And there is no keeper to start another one.
     #[error("the scanner has died")]
     ScannerLost,
     #[error("the scanner died {times} times during one request")]
@@ -40,7 +40,7 @@ pub enum Error {
         what: TooMuch,
         most: u64,
         found: u64,
-        /// As the listing has it, without a leading slash.
+        /// In the form of the listing, without a leading slash.
         path: Option<Vec<u8>>,
     },
     #[error("the commit of the layer was cancelled")]
@@ -59,7 +59,7 @@ fn at(path: &Option<Vec<u8>>) -> String {
 }
 
 impl Error {
-    /// Whether something was to be put where there is no directory for it.
+    /// Whether the parent of a new entry is not a directory.
     pub(crate) fn is_without_place(&self) -> bool {
         use avfs_vault::Error as V;
         matches!(

@@ -64,7 +64,7 @@ fn interrupted_demo(home: &Home) -> Option<i32> {
         .unwrap();
     let stage = std::env::temp_dir().join(format!("avfs-demo-{}", child.id()));
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    assert!(lines.any(|line| line.unwrap().contains("Into a vault")));
+    assert!(lines.any(|line| line.unwrap().contains("Import into a vault")));
     let at_work = stage.exists();
     signal(child.id(), Signal::INT);
     let rest = std::thread::spawn(move || lines.count());

@@ -253,7 +253,10 @@ fn a_job_is_sat_down_at_and_left_again() {
         first.wait_for("sized 1");
         first.type_keys("\x1c");
         let (status, text) = first.end();
-        assert!(status.success() && text.contains("which goes on"), "{text}");
+        assert!(
+            status.success() && text.contains("which continues"),
+            "{text}"
+        );
         assert_eq!(home.json(&["job", "poll", &job])["running"], true);
         let mut second = person(home, &["attach", &job, "--detach-key", "ctrl-a"]);
         second.wait_for("value 42");
@@ -302,7 +305,7 @@ fn what_was_seen_can_be_recorded() {
         assert_eq!(of("r"), "100x30");
         let again = Person::start(command(home, &words)).end();
         assert!(
-            again.1.contains("not there yet"),
+            again.1.contains("does not exist yet"),
             "nothing is overwritten: {}",
             again.1
         );

@@ -47,7 +47,7 @@ pub(crate) fn list(ask: &Ask, request: Journal) -> Reply<Journal> {
             JournalItem {
                 id: entry.seq,
                 timestamp: items::time(entry.time),
-                operation: entry.operation,
+                operation: entry.operation.to_string(),
                 vault: vault_id.as_ref().and_then(|id| names.get(id).cloned()),
                 vault_id,
                 exec: entry.exec.map(|exec| exec.to_string()),

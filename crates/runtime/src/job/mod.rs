@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use avfs_sandbox::WindowSize;
-use avfs_vault::{ExecId, Principal, Time, VaultId, VaultName};
+use avfs_vault::{ExecId, JournalEvent, Principal, Time, VaultId, VaultName};
 use serde_json::{Value, json};
 
 pub use self::job::{Attending, LOG_MAX, LogPart};
@@ -264,7 +264,11 @@ impl Session {
         let input = input.ok_or(Error::NoInput { id })?;
         let record = job.sight().record;
         let by = self.principal();
-        self.record_job(&Record { by, ..record }, "job.stdin", json!({ "job": id }))?;
+        self.record_job(
+            &Record { by, ..record },
+            JournalEvent::JobStdin,
+            json!({ "job": id }),
+        )?;
         Ok(input)
     }
 
@@ -296,7 +300,7 @@ impl Session {
             Some(signal) => job.control.signal(signal)?,
         }
         let (by, details) = (self.principal(), json!({ "job": id, "signal": signal }));
-        self.record_job(&Record { by, ..record }, "job.kill", details)?;
+        self.record_job(&Record { by, ..record }, JournalEvent::JobKill, details)?;
         if matches!(signal, None | Some(9)) {
             job.wait(KILL_PATIENCE);
         }

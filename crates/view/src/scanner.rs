@@ -463,4 +463,4 @@ fn receive(socket: BorrowedFd<'_>) -> rustix::io::Result<Option<Message>> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -23,6 +23,8 @@ mod repair;
 mod retried;
 mod runtime;
 mod session;
+#[cfg(test)]
+mod tests;
 mod transfer;
 
 pub use avfs_policy::{

@@ -25,6 +25,8 @@ mod mover;
 mod notify;
 pub mod onhost;
 mod open_files;
+#[cfg(feature = "testing")]
+pub mod plain;
 mod plan;
 pub mod probe;
 mod protocol;

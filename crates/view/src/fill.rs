@@ -122,7 +122,7 @@ fn open_directory(parent: impl std::os::fd::AsFd, name: &[u8]) -> Io<Arc<OwnedFd
 mod tests {
     use super::*;
     use crate::scan::MarkNames;
-    use crate::scanner::tests::in_a_thread;
+    use crate::scanner::in_a_thread;
     use crate::{Allowance, CommitInput, HashCache, LayerUse, Layers, OwnWork, Writers, commit};
     use avfs_store::Store;
     use avfs_vault::{Edit, Meta, Time, VaultId};
@@ -200,7 +200,7 @@ mod tests {
                 spool: self._directory.path(),
                 stopped: &|| false,
             };
-            let scanner = in_a_thread(MarkNames::User);
+            let scanner = in_a_thread(MarkNames::User).unwrap();
             let cache = &mut HashCache::default();
             Ok(commit(&input, &scanner, layer.upper(), cache)?.root)
         }

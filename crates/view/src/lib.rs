@@ -27,5 +27,7 @@ pub use lens::{Lens, LensRoot, Owner, Xattrs};
 pub use readwrite::{Access, Owners, Quiet, ReadWrite, ReadWritePlan, Room};
 pub use remove::remove_contents;
 pub use scan::{MarkNames, UpperEntry, UpperKind};
+#[cfg(feature = "testing")]
+pub use scanner::in_a_thread;
 pub use scanner::{Scanner, StartScanner, raise_descriptor_limit, scanner_main};
 pub use walk::Totals;

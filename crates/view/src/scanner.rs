@@ -325,6 +325,26 @@ fn serve(socket: BorrowedFd<'_>) -> rustix::io::Result<()> {
     Ok(())
 }
 
+/// Starts a scanner that answers from a thread with a directory of its own. For tests: it has no right that the caller lacks.
+#[cfg(any(test, feature = "testing"))]
+pub fn in_a_thread(marks: MarkNames) -> Result<Scanner> {
+    Scanner::start(Box::new(thread), marks)
+}
+
+#[cfg(any(test, feature = "testing"))]
+fn thread() -> Option<OwnedFd> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+    let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+    let (ours, theirs) = socketpair(family, kind, SocketFlags::CLOEXEC, None).ok()?;
+    std::thread::spawn(move || {
+        // SAFETY: only the directory stops being shared, and nothing in this thread minds.
+        let own = unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::FS) };
+        // Whoever asks learns from the closed socket that nobody answers.
+        own.and_then(|()| serve(theirs.as_fd()))
+    });
+    Some(ours)
+}
+
 /// A view needs a descriptor for each open file.
 pub fn raise_descriptor_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};

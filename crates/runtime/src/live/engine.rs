@@ -1,14 +1,14 @@
 //! The keeper and what is served through it: two lenses and the scanner.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use avfs_sandbox::{Keeper, KeeperConfig, Privilege};
+use avfs_sandbox::{Keeper, Privilege};
 use avfs_vault::{RootId, Trees};
-use avfs_view::{Lens, LensRoot, MarkNames, Owner, Retired, Scanner, Xattrs};
+use avfs_view::{LensRoot, MarkNames, Retired, Scanner};
 
-use crate::owners::{layer_owner, this_user};
+use crate::live::served::{Lenses, start_keeper, start_scanner};
+use crate::owners::layer_owner;
 use crate::retried::{Retried, note};
 use crate::runtime::{Config, Runtime, lock};
 use crate::{Error, Result};
@@ -25,63 +25,24 @@ pub(crate) struct Engine {
     /// How layers are marked.
     pub marks: MarkNames,
     unremoved: Unremoved,
-    plain: Served,
-    with_xattrs: Served,
-    /// For mounts on the host; made when first needed.
-    on_host: Mutex<Option<Served>>,
+    lenses: Lenses,
 }
 
 /// Layers that are no longer needed and whose removal was cut off by the death of a keeper, for the next one.
 pub(crate) type Unremoved = Arc<Mutex<Vec<Retired>>>;
 
-struct Served {
-    lens: Arc<Lens>,
-    path: PathBuf,
-}
-
 impl Engine {
     pub fn start(config: &Config, trees: &Trees, unremoved: Unremoved) -> Result<Engine> {
-        let keeper = Keeper::start(KeeperConfig {
-            binary: config.binary.clone(),
-            runtime_dir: config.runtime_dir.clone(),
-        })?;
+        let keeper = start_keeper(config)?;
         check_privilege(&keeper)?;
-        let owner = keeper.privilege().file_owner();
-        let serve = |name: &str, xattrs: Xattrs| -> Result<Served> {
-            let mount = keeper.mount_fuse(name)?;
-            let owner = Owner {
-                uid: owner,
-                gid: owner,
-            };
-            let lens = Lens::serve(mount.fd, trees.clone(), owner, xattrs)?;
-            Ok(Served {
-                lens: Arc::new(lens),
-                path: mount.path,
-            })
-        };
-        let plain = serve("lens", Xattrs::Absent)?;
-        let with_xattrs = serve("lens-xattrs", Xattrs::Served)?;
+        let lenses = Lenses::serve(&keeper, trees)?;
         let marks = match keeper.privilege() {
             Privilege::Root => MarkNames::Trusted,
             Privilege::User => MarkNames::User,
         };
-        let helper = |retried: Retried| {
-            let (keeper, is_first) = (keeper.clone(), AtomicBool::new(true));
-            let start = move || {
-                if !is_first.swap(false, Ordering::Relaxed) {
-                    note(retried);
-                }
-                let spawned = keeper.spawn_helper("__scanner");
-                if matches!(spawned, Err(avfs_sandbox::Error::KeeperGone)) {
-                    // It may still be dying; whoever is told that it is gone looks at it.
-                    keeper.kill();
-                }
-                spawned.ok()
-            };
-            Scanner::start(Box::new(start), marks)
-        };
-        let scanner = helper(Retried::Scanner)?;
-        let (sweeper, writer) = (helper(Retried::Sweeper)?, helper(Retried::Writer)?);
+        let scanner = start_scanner(&keeper, marks, Retried::Scanner)?;
+        let sweeper = start_scanner(&keeper, marks, Retried::Sweeper)?;
+        let writer = start_scanner(&keeper, marks, Retried::Writer)?;
         Ok(Engine {
             keeper,
             scanner,
@@ -89,9 +50,7 @@ impl Engine {
             writer,
             marks,
             unremoved,
-            plain,
-            with_xattrs,
-            on_host: Mutex::default(),
+            lenses,
         })
     }
 
@@ -113,47 +72,22 @@ impl Engine {
 
     /// Gives back the memory that only speed needs.
     pub fn rest(&self) {
-        self.plain.lens.rest();
-        self.with_xattrs.lens.rest();
+        self.lenses.rest();
     }
 
     /// Shows `root` for as long as the guard lives, and where.
-    pub fn show(&self, trees: &Trees, root: RootId) -> Result<(LensRoot, PathBuf)> {
-        let has_xattrs = trees.root(root)?.has_xattrs;
-        let served = if has_xattrs {
-            &self.with_xattrs
-        } else {
-            &self.plain
-        };
-        let guard = served.lens.open(root);
-        let path = served.path.join(guard.name());
-        Ok((guard, path))
+    pub fn show(&self, trees: &Trees, root: RootId) -> Result<(Option<LensRoot>, PathBuf)> {
+        self.lenses.show(trees, root)
     }
 
     /// Whether commands can be shown what `root` shows.
     pub fn shows(&self, root: &LensRoot) -> bool {
-        root.is_of(&self.plain.lens) || root.is_of(&self.with_xattrs.lens)
+        self.lenses.shows(root)
     }
-}
 
-impl Engine {
     /// Shows `root` for a mount on the host, where everything belongs to this user.
-    pub fn show_on_host(&self, trees: &Trees, root: RootId) -> Result<(LensRoot, PathBuf)> {
-        let mut on_host = lock(&self.on_host);
-        let served = match on_host.as_ref() {
-            Some(served) => served,
-            None => {
-                let mount = self.keeper.mount_fuse("lens-host")?;
-                let lens = Lens::serve(mount.fd, trees.clone(), this_user(), Xattrs::Served)?;
-                on_host.insert(Served {
-                    lens: Arc::new(lens),
-                    path: mount.path,
-                })
-            }
-        };
-        let guard = served.lens.open(root);
-        let path = served.path.join(guard.name());
-        Ok((guard, path))
+    pub fn show_on_host(&self, trees: &Trees, root: RootId) -> Result<(Option<LensRoot>, PathBuf)> {
+        self.lenses.show_on_host(&self.keeper, trees, root)
     }
 }
 

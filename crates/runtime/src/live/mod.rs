@@ -12,9 +12,14 @@ pub(crate) mod mounts;
 pub(crate) mod recover;
 pub(crate) mod reserve;
 mod room;
+#[cfg(not(test))]
+mod served;
+#[cfg(test)]
+#[path = "plain.rs"]
+mod served;
 pub(crate) mod shape;
 pub(crate) mod slot;
 pub(crate) mod view;
 mod view_backend;
-mod view_base;
+pub(crate) mod view_base;
 pub(crate) mod view_writer;

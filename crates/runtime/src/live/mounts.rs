@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use avfs_sandbox::onhost::{self, InUse};
+use avfs_sandbox::onhost::InUse;
 use avfs_vault::{CheckpointName, Hold, JournalEvent, NewJournalEntry, Vault, VaultId, VaultName};
 use avfs_view::{Access, ReadWrite, ReadWritePlan};
 use serde_json::json;
@@ -20,6 +20,7 @@ pub(crate) use registry::heal;
 use registry::{Noted, note, take_away};
 
 use crate::gate::Verb;
+use crate::live::served::onhost;
 use crate::point::{DiffPoint, StateAt};
 use crate::runtime::{Runtime, Select, in_background, lock};
 use crate::session::Session;

@@ -13,6 +13,7 @@ use avfs_view::{HashCache, Layer, LayerUse, LensRoot};
 use crate::Result;
 use crate::live::engine::Engine;
 use crate::live::layer_commit::make_ready;
+use crate::live::served::begin_at_head;
 use crate::live::view::remove_in_background;
 use crate::owners::layer_owner;
 use crate::runtime::Runtime;
@@ -44,7 +45,7 @@ impl ViewBase {
         let (lens, shown) = engine.show(vaults.trees(), root)?;
         Ok(ViewBase {
             root,
-            lens: Some(lens),
+            lens,
             shown,
             _hold: hold,
         })
@@ -73,12 +74,11 @@ impl Beginning {
                 return Ok(beginning);
             }
         }
-        let base = Arc::new(ViewBase::at(runtime, engine, vault.head)?);
-        Beginning::on(runtime, vault, base)
+        begin_at_head(runtime, engine, vault)
     }
 
     /// An empty layer on a base; where that is not the head, only the draft of one.
-    fn on(runtime: &Runtime, vault: &Vault, base: Arc<ViewBase>) -> Result<Beginning> {
+    pub fn on(runtime: &Runtime, vault: &Vault, base: Arc<ViewBase>) -> Result<Beginning> {
         let inner = &runtime.inner;
         let top = inner.vaults.trees().root(base.root)?.top.meta.clone();
         let (layers, sandbox) = (&inner.layers, LayerUse::Sandbox);
@@ -95,7 +95,7 @@ impl Beginning {
     }
 
     /// Fills the layer with what the head has otherwise. False if that does not give the head, to the last detail.
-    fn lead(&mut self, runtime: &Runtime, engine: &Engine, changes: &[Change]) -> Result<bool> {
+    pub fn lead(&mut self, runtime: &Runtime, engine: &Engine, changes: &[Change]) -> Result<bool> {
         let trees = runtime.inner.vaults.trees();
         self.layer.fill(trees, changes, layer_owner())?;
         let entries = make_ready(runtime, engine, &self.layer, &mut self.cache)?;

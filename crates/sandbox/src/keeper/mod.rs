@@ -120,6 +120,29 @@ impl Keeper {
         Err(failure)
     }
 
+    /// A keeper that a thread of this process plays; killing `waiter` ends it.
+    #[cfg(feature = "testing")]
+    pub(crate) fn played(
+        control: Link,
+        waiter: Child,
+        pidfd: OwnedFd,
+        privilege: Privilege,
+        runtime_dir: PathBuf,
+    ) -> Keeper {
+        let shared = Shared {
+            control: Mutex::new(control),
+            pid: waiter.id(),
+            waiter: Mutex::new(waiter),
+            pidfd,
+            privilege,
+            runtime_dir,
+            standing: None,
+        };
+        Keeper {
+            shared: Arc::new(shared),
+        }
+    }
+
     /// With which privilege its sandboxes are made.
     pub fn privilege(&self) -> Privilege {
         self.shared.privilege

@@ -3,7 +3,7 @@
 use super::cache::RACY;
 use super::*;
 use crate::scan::MarkNames;
-use crate::scanner::tests::in_a_thread;
+use crate::scanner::in_a_thread;
 use avfs_store::Store;
 use avfs_vault::{Entry, Kind, Meta};
 use std::os::fd::AsFd;
@@ -52,7 +52,7 @@ impl Scene {
             edit.put(&path.parse().unwrap(), entry).unwrap();
         }
         let base = edit.finish().unwrap();
-        let scanner = in_a_thread(MarkNames::User);
+        let scanner = in_a_thread(MarkNames::User).unwrap();
         let cache = HashCache::default();
         Scene {
             _directory: directory,

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::scan::MarkNames;
-use crate::scanner::tests::in_a_thread;
+use crate::scanner::in_a_thread;
 use avfs_vault::Time;
 
 fn root(digit: char) -> RootId {
@@ -74,7 +74,7 @@ fn what_is_retired_is_rubbish_and_can_be_swept() {
     std::fs::write(layer.upper_path().join("f"), "x").unwrap();
     drop(layer.retire().unwrap());
     assert!(layers.find().unwrap().is_empty());
-    let scanner = in_a_thread(MarkNames::User);
+    let scanner = in_a_thread(MarkNames::User).unwrap();
     for retired in layers.rubbish().unwrap() {
         retired.remove(&scanner).unwrap();
     }

@@ -9,21 +9,6 @@ fn pair() -> (OwnedFd, OwnedFd) {
     socketpair(family, kind, SocketFlags::CLOEXEC, None).unwrap()
 }
 
-fn thread() -> Option<OwnedFd> {
-    let (ours, theirs) = pair();
-    std::thread::spawn(move || {
-        // SAFETY: only the directory stops being shared, and nothing in this thread minds.
-        unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::FS) }.unwrap();
-        serve(theirs.as_fd()).unwrap();
-    });
-    Some(ours)
-}
-
-/// A scanner that answers from a thread with a directory of its own.
-pub(crate) fn in_a_thread(marks: MarkNames) -> Scanner {
-    Scanner::start(Box::new(thread), marks).unwrap()
-}
-
 /// How a process dies.
 #[derive(Clone, Copy)]
 enum Death {
@@ -153,7 +138,7 @@ fn many_files_are_opened_in_batches() {
     for name in &names {
         std::fs::write(directory.path().join(name), name).unwrap();
     }
-    let scanner = in_a_thread(MarkNames::User);
+    let scanner = in_a_thread(MarkNames::User).unwrap();
     let asked: Vec<&[u8]> = names.iter().map(|name| name.as_bytes()).collect();
     let mut seen = 0;
     let opened = |index: usize, file: std::io::Result<OwnedFd>| {
@@ -178,7 +163,7 @@ fn nothing_outside_the_directory_is_opened() {
     std::fs::write(directory.path().join("secret"), "s").unwrap();
     std::os::unix::fs::symlink("../secret", upper.join("link")).unwrap();
     std::os::unix::fs::symlink("..", upper.join("up")).unwrap();
-    let scanner = in_a_thread(MarkNames::User);
+    let scanner = in_a_thread(MarkNames::User).unwrap();
     let names: [&[u8]; 5] = [
         b"link",
         b"../secret",
@@ -212,7 +197,7 @@ fn no_depth_is_too_deep() {
     let directory = tempfile::tempdir().unwrap();
     make_deep(directory.path(), 50_000);
     std::fs::write(directory.path().join("d/d/beside"), "12345").unwrap();
-    let scanner = in_a_thread(MarkNames::User);
+    let scanner = in_a_thread(MarkNames::User).unwrap();
     let top = open(directory.path());
     let entries = scanner.scan(top.as_fd()).unwrap();
     let longest = entries.iter().map(|entry| entry.path.len()).max();
@@ -234,7 +219,7 @@ fn a_wide_directory_is_listed_in_slices_without_a_gap() {
             _ => std::fs::write(name, "four").unwrap(),
         }
     }
-    let scanner = in_a_thread(MarkNames::User);
+    let scanner = in_a_thread(MarkNames::User).unwrap();
     let top = open(directory.path());
     let entries = scanner.scan(top.as_fd()).unwrap();
     let paths: std::collections::BTreeSet<_> = entries.iter().map(|it| &it.path).collect();
@@ -254,7 +239,7 @@ fn names_that_are_in_the_way_of_a_removal_are_not() {
         std::fs::create_dir_all(directory.path().join(format!(".moved-{n:x}/x/y"))).unwrap();
         std::fs::write(directory.path().join(format!(".moved-{n}-")), "").unwrap();
     }
-    let scanner = in_a_thread(MarkNames::User);
+    let scanner = in_a_thread(MarkNames::User).unwrap();
     scanner
         .remove_contents(open(directory.path()).as_fd())
         .unwrap();
@@ -271,7 +256,7 @@ fn whatever_is_there_can_be_removed() {
         std::fs::write(deep.join("f"), "").unwrap();
     }
     std::os::unix::fs::symlink("/", directory.path().join("d/root")).unwrap();
-    let scanner = in_a_thread(MarkNames::User);
+    let scanner = in_a_thread(MarkNames::User).unwrap();
     scanner
         .remove_contents(open(directory.path()).as_fd())
         .unwrap();

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use avfs_sandbox::OverlayPlan;
-use avfs_sandbox::onhost::{self, InUse, MountAccess};
+use avfs_sandbox::onhost::{InUse, MountAccess};
 use avfs_vault::{Quota, RootId, Vault, VaultName};
 use avfs_view::{
-    Access, HashCache, Layer, LayerUse, LensRoot, Owners, Quiet, ReadWrite, ReadWritePlan, Room,
+    Access, HashCache, Layer, LensRoot, Owners, Quiet, ReadWrite, ReadWritePlan, Room,
 };
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -17,6 +17,7 @@ use rustix::io::Errno;
 use super::registry::{self, Noted};
 use super::{MountDriver, MountInfo};
 use crate::live::engine::Engine;
+use crate::live::served::{layer_on_host, onhost, open_top};
 use crate::live::shape::Shape;
 use crate::live::view::{LiveView, remove_in_background};
 use crate::live::view_backend::ViewBackend;
@@ -71,8 +72,7 @@ impl HostMount {
 
     /// Its top, as a mere path. It must not be kept: a mount that is held cannot be unmounted.
     pub fn top(&self) -> Result<OwnedFd> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = rustix::fs::open(&self.dir, flags, Mode::empty());
+        let opened = open_top(&self.dir);
         opened.map_err(|errno| Error::io(self.dir.display().to_string())(errno.into()))
     }
 
@@ -166,12 +166,8 @@ fn open_by(
     showing: &Showing<'_>,
 ) -> Result<LiveView> {
     let inner = &runtime.inner;
-    let trees = inner.vaults.trees();
     let hold = inner.vaults.hold(vault.head);
-    let top = trees.root(vault.head)?.top.meta.clone();
-    let layer = inner
-        .layers
-        .create(vault.id, vault.head, &top, LayerUse::Host)?;
+    let layer = layer_on_host(runtime, &engine, vault)?;
     let noted = registry::note(&inner.config.home, showing.dir)?;
     match serve(runtime, &engine, vault, showing, &layer) {
         Ok((id, served, lens, shown)) => {
@@ -232,7 +228,7 @@ fn serve(
                 work: layer.work_path(),
             })?;
             onhost::attach(&mount, dir)?;
-            (mount_id(dir)?, Served::Overlay, Some(lens), lower)
+            (mount_id(dir)?, Served::Overlay, lens, lower)
         }
         MountDriver::Fuse => {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

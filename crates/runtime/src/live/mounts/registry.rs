@@ -5,10 +5,11 @@ use std::io::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use avfs_sandbox::onhost::{self, InUse};
+use avfs_sandbox::onhost::InUse;
 use avfs_vault::ExecId;
 
 use crate::home::HomeIdentity;
+use crate::live::served::onhost;
 use crate::{Error, Result};
 
 /// A mount that is noted until this is told to forget it.

@@ -14,7 +14,7 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::readwrite::{Access, Owners, ReadWrite, ReadWritePlan, Room};
 use crate::scan::MarkNames;
-use crate::scanner::{Scanner, tests::in_a_thread};
+use crate::scanner::{Scanner, in_a_thread};
 use crate::{Allowance, CommitInput, Committed, HashCache, Owner, Writers, commit};
 
 pub const PREFIX: &[u8] = b".unfinished-";
@@ -101,7 +101,7 @@ impl Scene {
             base,
             top,
             upper,
-            scanner: in_a_thread(marks()),
+            scanner: in_a_thread(marks()).unwrap(),
             cache: HashCache::default(),
             is_mounted: false,
             _directories: [home, directory],

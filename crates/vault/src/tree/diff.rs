@@ -121,6 +121,42 @@ impl Trees {
         after: Option<Entry>,
         each: &mut dyn FnMut(Change) -> bool,
     ) -> Result<bool> {
+        let mut path = path;
+        // What is left of each directory above. Not recursion: trees may be deeper than a stack.
+        let mut open: Vec<Differences<'_>> = Vec::new();
+        let mut next = Some((before, after));
+        loop {
+            if let Some((before, after)) = next.take() {
+                match self.compare(&path, before, after, each)? {
+                    Compared::NoMoreWanted => return Ok(false),
+                    Compared::Directories(below) => open.push(below),
+                    Compared::Done => path.pop(),
+                }
+            }
+            let Some(differences) = open.last_mut() else {
+                return Ok(true);
+            };
+            match differences.next()? {
+                Some((name, before, after)) => {
+                    path.push(&name);
+                    next = Some((before, after));
+                }
+                None => {
+                    open.pop();
+                    path.pop();
+                }
+            }
+        }
+    }
+
+    /// Compares two entries by themselves, without what is in them.
+    fn compare(
+        &self,
+        path: &VaultPath,
+        before: Option<Entry>,
+        after: Option<Entry>,
+        each: &mut dyn FnMut(Change) -> bool,
+    ) -> Result<Compared<'_>> {
         let trees = (tree_of(&before), tree_of(&after));
         if let Some(kind) = classify(&before, &after) {
             let wanted = each(Change {
@@ -130,16 +166,13 @@ impl Trees {
                 after,
             });
             if !wanted {
-                return Ok(false);
+                return Ok(Compared::NoMoreWanted);
             }
         }
-        let mut differences = self.diff_trees(trees.0, trees.1)?;
-        while let Some((name, before, after)) = differences.next()? {
-            if !self.diff_entry(path.child(&name), before, after, each)? {
-                return Ok(false);
-            }
+        match trees.0 == trees.1 {
+            true => Ok(Compared::Done),
+            false => Ok(Compared::Directories(self.diff_trees(trees.0, trees.1)?)),
         }
-        Ok(true)
     }
 
     /// The names in which two directories differ, with both entries.
@@ -165,6 +198,14 @@ impl Trees {
             }
         }
     }
+}
+
+/// What is left to do after two entries were compared.
+enum Compared<'a> {
+    NoMoreWanted,
+    Done,
+    /// What is in them differs.
+    Directories(Differences<'a>),
 }
 
 type Difference = (Vec<u8>, Option<Entry>, Option<Entry>);

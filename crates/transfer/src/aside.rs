@@ -192,6 +192,11 @@ pub(crate) fn write_whole(file: &Path, bytes: &[u8]) -> Result<()> {
     write().map_err(Error::host("write", file))
 }
 
+/// Whether an export may have made something of this name. A note that names anything else is none of ours.
+pub(crate) fn is_own_name(name: &str) -> bool {
+    name.starts_with(PREFIX) && !name.contains(['/', '\0'])
+}
+
 pub(crate) fn is_note(file: &Path) -> bool {
     file.extension().is_some_and(|ending| ending == NOTE)
 }
@@ -202,8 +207,8 @@ fn notes(directory: &Path) -> Vec<(PathBuf, Note)> {
     let files = entries.flatten().map(|entry| entry.path());
     let notes = files.filter(|file| is_note(file));
     let read = |file: PathBuf| {
-        let note = postcard::from_bytes(&fs::read(&file).ok()?).ok()?;
-        Some((file, note))
+        let note: Note = postcard::from_bytes(&fs::read(&file).ok()?).ok()?;
+        is_own_name(&note.name).then_some((file, note))
     };
     notes.filter_map(read).collect()
 }
@@ -306,22 +311,57 @@ fn remove_empty(parent: &OwnedFd, name: &str) -> Result<(), Errno> {
 /// Removes what is there, with all that is in it, if it is the one that was noted.
 fn clear(parent: &OwnedFd, name: &str, inode: Inode) -> Result<(), Errno> {
     match look(parent, name, inode)? {
-        Some(_) => remove(parent, &CString::new(name).map_err(|_| Errno::INVAL)?),
+        Some(_) => remove(parent, CString::new(name).map_err(|_| Errno::INVAL)?),
         None => Ok(()),
     }
 }
 
-fn remove(parent: &OwnedFd, name: &CString) -> Result<(), Errno> {
+/// Removes what is there, with all that is in it, beneath `parent` and over no symlink.
+pub(crate) fn remove(parent: &OwnedFd, name: CString) -> Result<(), Errno> {
+    if unlink(parent, &name)? {
+        return Ok(());
+    }
+    let mut stack = vec![Emptied::open(parent, name)?];
+    while let Some(open) = stack.last_mut() {
+        if let Some(name) = open.names.pop() {
+            if !unlink(&open.fd, &name)? {
+                let below = Emptied::open(&open.fd, name)?;
+                stack.push(below);
+            }
+            continue;
+        }
+        let Some(Emptied { name, .. }) = stack.pop() else {
+            break;
+        };
+        let above = stack.last().map_or(parent, |above| &above.fd);
+        rustix::fs::unlinkat(above, &name, AtFlags::REMOVEDIR)?;
+    }
+    Ok(())
+}
+
+/// A directory that is being emptied.
+struct Emptied {
+    fd: OwnedFd,
+    name: CString,
+    /// What is still in it.
+    names: Vec<CString>,
+}
+
+impl Emptied {
+    fn open(parent: &OwnedFd, name: CString) -> Result<Emptied, Errno> {
+        let fd = open_writable(parent, &name)?;
+        let names = names(&fd)?;
+        Ok(Emptied { fd, name, names })
+    }
+}
+
+/// Removes a name; false if it is a directory.
+fn unlink(parent: &OwnedFd, name: &CString) -> Result<bool, Errno> {
     match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
-        Err(Errno::ISDIR | Errno::PERM) => {}
-        Err(Errno::NOENT) => return Ok(()),
-        removed => return removed,
+        Ok(()) | Err(Errno::NOENT) => Ok(true),
+        Err(Errno::ISDIR | Errno::PERM) => Ok(false),
+        Err(errno) => Err(errno),
     }
-    let directory = open_writable(parent, name)?;
-    for name in names(&directory)? {
-        remove(&directory, &name)?;
-    }
-    rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)
 }
 
 /// Opens a directory of ours, whose mode may have forbidden to its owner what is in it.

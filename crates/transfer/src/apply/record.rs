@@ -1,5 +1,6 @@
 //! What is being done on the host, kept on disk for as long as it is unfinished, and how it is undone.
 
+use std::ffi::CString;
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -117,10 +118,10 @@ impl Kept {
 
     fn read(file: PathBuf) -> Result<Option<Kept>> {
         let bytes = fs::read(&file).map_err(Error::host("read", &file))?;
-        match postcard::from_bytes(&bytes) {
-            Ok(record) => Ok(Some(Kept { record, file })),
+        match postcard::from_bytes::<Record>(&bytes) {
+            Ok(record) if aside::is_own_name(&record.aside) => Ok(Some(Kept { record, file })),
             // Nobody can tell what it was.
-            Err(_) => Ok(None),
+            _ => Ok(None),
         }
     }
 
@@ -257,16 +258,13 @@ fn settle(kept: Kept) -> Result<()> {
         Err(Errno::NOENT) => {}
         Err(errno) => return Err(Error::host("open", aside)(errno)),
     }
-    clear_away(&aside)?;
+    clear_away(&host, &kept.record.aside)?;
     kept.forget()
 }
 
 /// Removes the directory where files were kept aside.
-pub fn clear_away(aside: &Path) -> Result<()> {
-    match fs::remove_dir_all(aside) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(Error::host("remove", aside)(error))
-        }
-        _ => Ok(()),
-    }
+pub fn clear_away(host: &HostTree, aside: &str) -> Result<()> {
+    let name = CString::new(aside).map_err(|_| Errno::INVAL);
+    let removed = name.and_then(|name| aside::remove(&host.top, name));
+    removed.map_err(Error::host("remove", host.path.join(aside)))
 }

@@ -26,7 +26,6 @@ impl Plan {
         tally: Tally<'_>,
     ) -> Result<Vec<Skipped>> {
         let (kept, work, mut skipped) = self.begin(trees, host, records, tally)?;
-        let aside = host.path.join(&kept.record.aside);
         for (at, step) in kept.record.steps.iter().enumerate() {
             match work.take(step) {
                 Ok(left) => skipped.extend(left),
@@ -35,14 +34,14 @@ impl Plan {
                     let count = at + usize::from(!matches!(step, Step::MakeDirectory { .. }));
                     // On failure the record stays, and the next start tries once more.
                     kept.record.undo(host, &work.aside, count)?;
-                    clear_away(&aside)?;
+                    clear_away(host, &kept.record.aside)?;
                     kept.forget()?;
                     return Err(error);
                 }
             }
         }
         let done = kept.done()?;
-        clear_away(&aside)?;
+        clear_away(host, &done.record.aside)?;
         done.forget()?;
         Ok(skipped)
     }
@@ -88,10 +87,10 @@ impl Work<'_> {
                 continue;
             };
             let name = new_name(*number);
-            let as_path = VaultPath::root().join(name.as_bytes())?;
+            let aside = VaultPath::root().join(name.as_bytes())?;
             let entry = plan.entries[number].clone();
             let is_file = entry.is_file();
-            writer.make(&self.aside, &self.aside, name.as_bytes(), &as_path, entry)?;
+            writer.make((&self.aside, &self.aside), &aside, entry)?;
             self.give_away(path, &name);
             if is_file {
                 self.sync(&name).map_err(self.host.failed("write", path))?;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
@@ -17,6 +18,7 @@ use rustix::io::Errno;
 use super::{ExportReport, FILE_MODE, missing, open_directory};
 use crate::damage::{OnDamage, readable};
 use crate::error::{Error, Result};
+use crate::host_tree::name;
 use crate::progress::Tally;
 use crate::report::Skipped;
 
@@ -70,7 +72,7 @@ impl<'a> HostWriter<'a> {
                     let below = self.enter(fd, path, entry.meta, tree)?;
                     stack.push(below);
                 }
-                _ => self.make_or_miss(&top, &open.fd, &name, &path, entry)?,
+                _ => self.make_or_miss((&top, &open.fd), &path, entry)?,
             }
         }
         Ok(self.report)
@@ -104,14 +106,12 @@ impl<'a> HostWriter<'a> {
     /// Makes what is no directory; of a damaged file that may be missing nothing is left.
     fn make_or_miss(
         &mut self,
-        top: &OwnedFd,
-        dir: &OwnedFd,
-        name: &[u8],
+        (top, dir): (&OwnedFd, &OwnedFd),
         path: &VaultPath,
         entry: Entry,
     ) -> Result<()> {
         let (link, before) = (entry.link(), (self.report.files, self.report.bytes));
-        let problem = match self.make(top, dir, name, path, entry) {
+        let problem = match self.make((top, dir), path, entry) {
             Err(Error::Vault(error))
                 if error.is_damage() && self.on_damage == OnDamage::KeepGoing =>
             {
@@ -119,7 +119,7 @@ impl<'a> HostWriter<'a> {
             }
             made => return made,
         };
-        let removed = rustix::fs::unlinkat(dir, name, AtFlags::empty());
+        let removed = rustix::fs::unlinkat(dir, name(path), AtFlags::empty());
         removed.map_err(self.failed("remove", path))?;
         (self.report.files, self.report.bytes) = before;
         // Its other names have no file to be names of, either.
@@ -128,15 +128,14 @@ impl<'a> HostWriter<'a> {
         Ok(())
     }
 
-    /// Makes what is no directory, as `name` in `dir`. Its `path` is counted from `top`.
+    /// Makes what is no directory, in `dir`. Its `path` is counted from `top`.
     pub fn make(
         &mut self,
-        top: &OwnedFd,
-        dir: &OwnedFd,
-        name: &[u8],
+        (top, dir): (&OwnedFd, &OwnedFd),
         path: &VaultPath,
         entry: Entry,
     ) -> Result<()> {
+        let name = name(path);
         self.report.files += 1;
         self.tally.add(1, 0)?;
         match &entry.kind {
@@ -151,7 +150,7 @@ impl<'a> HostWriter<'a> {
                     return link_to(top, first, dir, name).map_err(self.failed("link", path));
                 }
                 self.links.extend(link.map(|link| (link, path.clone())));
-                self.make_file(dir, name, path, (*content, *size), &entry.meta)
+                self.make_file(dir, path, (*content, *size), &entry.meta)
             }
             Kind::Symlink { target } => {
                 let make = || {
@@ -169,20 +168,14 @@ impl<'a> HostWriter<'a> {
     fn make_file(
         &mut self,
         dir: &OwnedFd,
-        name: &[u8],
         path: &VaultPath,
         (content, size): (Content, u64),
         meta: &Meta,
     ) -> Result<()> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let private = Mode::RUSR | Mode::WUSR;
-        let fd = rustix::fs::openat(dir, name, flags | OFlags::CLOEXEC, private);
+        let fd = rustix::fs::openat(dir, name(path), flags | OFlags::CLOEXEC, private);
         let file = File::from(fd.map_err(self.failed("make", path))?);
-        let lost = |source| Error::Host {
-            action: "write",
-            path: self.host_path(path),
-            source,
-        };
         let mut offset = 0;
         for piece in self.trees.pieces(content, size) {
             let piece = piece?;
@@ -190,7 +183,7 @@ impl<'a> HostWriter<'a> {
                 Piece::Data(bytes) => file.write_all_at(bytes, offset),
                 Piece::Hole(length) => file.set_len(offset + length),
             }
-            .map_err(lost)?;
+            .map_err(self.failed("write", path))?;
             offset += piece.length();
             self.tally.add(0, piece.length())?;
         }
@@ -218,11 +211,11 @@ impl<'a> HostWriter<'a> {
         Ok(())
     }
 
-    fn failed(
+    fn failed<E: Into<io::Error>>(
         &self,
         action: &'static str,
         path: &VaultPath,
-    ) -> impl FnOnce(Errno) -> Error + use<> {
+    ) -> impl FnOnce(E) -> Error + use<E> {
         Error::host(action, self.host_path(path))
     }
 

@@ -51,6 +51,16 @@ pub(super) struct Rules {
     above: Option<Arc<Rules>>,
 }
 
+impl Drop for Rules {
+    /// One after the other: a chain of them is as long as the directories are deep.
+    fn drop(&mut self) {
+        let mut next = self.above.take();
+        while let Some(rules) = next {
+            next = Arc::into_inner(rules).and_then(|mut rules| rules.above.take());
+        }
+    }
+}
+
 impl Exclusions {
     pub fn new(filter: &ImportFilter) -> Result<Exclusions> {
         let mut builder = GitignoreBuilder::new("/");
@@ -130,6 +140,9 @@ impl Exclusions {
     /// `refuses` for lists that are not walked: also looks at the names above, and gives the
     /// topmost name that is left out.
     pub fn refuses_beneath(&self, path: &VaultPath, is_dir: bool) -> Option<(VaultPath, String)> {
+        if self.exclude.is_empty() && self.max_depth.is_none() {
+            return None;
+        }
         let mut above = VaultPath::root();
         let mut names = path.components().peekable();
         while let Some(name) = names.next() {
@@ -219,6 +232,19 @@ mod tests {
         let (top, _) = exclusions.refuses_beneath(&beneath, false).unwrap();
         assert_eq!(top.to_string(), "/a/doc");
         assert!(exclusions.refuses(&beneath, false, None).is_none());
+    }
+
+    #[test]
+    fn rules_of_any_depth_are_dropped_on_a_small_stack() {
+        let dropped = || {
+            let mut above = None;
+            for _ in 0..50_000 {
+                let own = Gitignore::empty();
+                above = Some(Arc::new(Rules { own, above }));
+            }
+        };
+        let thread = std::thread::Builder::new().stack_size(128 << 10);
+        thread.spawn(dropped).unwrap().join().unwrap();
     }
 
     #[test]

@@ -62,7 +62,8 @@ impl Listing {
                     let word = there.kind.word();
                     return Err(format!("it goes through {dir}, which is {word}"));
                 }
-                Some(_) => {}
+                // What is above a directory that was taken in are directories.
+                Some(_) => break,
                 None => drop(self.nodes.insert(dir.clone(), None)),
             }
             above = dir.parent();

@@ -58,6 +58,21 @@ struct Queue {
     failed: Option<Error>,
 }
 
+/// A thread at work on a job. Also when it panics the others must not wait for it.
+struct Busy<'a>(&'a Walk<'a>);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        let mut queue = self.0.queue();
+        queue.busy -= 1;
+        if std::thread::panicking() {
+            queue.jobs.clear();
+        }
+        drop(queue);
+        self.0.changed.notify_all();
+    }
+}
+
 impl<'a> Walk<'a> {
     pub fn new(importer: &'a Importer<'a>, hard_links: HardLinks) -> Walk<'a> {
         Walk {
@@ -98,18 +113,15 @@ impl<'a> Walk<'a> {
         let mut incoming = Incoming::default();
         let mut buffer = Vec::new();
         while let Some(job) = self.next_job() {
-            let done = self.do_job(job, &mut incoming, &mut buffer);
-            let mut queue = self.queue();
-            queue.busy -= 1;
-            match done {
-                Ok(more) => queue.jobs.extend(more),
+            let _busy = Busy(self);
+            match self.do_job(job, &mut incoming, &mut buffer) {
+                Ok(more) => self.queue().jobs.extend(more),
                 Err(error) => {
+                    let mut queue = self.queue();
                     queue.jobs.clear();
                     queue.failed.get_or_insert(error);
                 }
             }
-            drop(queue);
-            self.changed.notify_all();
         }
         incoming
     }
@@ -465,7 +477,9 @@ pub fn user_xattrs(fd: impl AsFd) -> Result<XattrMap, Errno> {
         if !name.starts_with(b"user.") || name.starts_with(b"user.overlay.") {
             continue;
         }
-        let mut value = Vec::with_capacity(rustix::fs::fgetxattr_query(&fd, name)?);
+        let length = rustix::fs::fgetxattr_query(&fd, name)?;
+        // Into no space at all it would only be asked for its length again.
+        let mut value = Vec::with_capacity(length.max(1));
         rustix::fs::fgetxattr(&fd, name, spare_capacity(&mut value))?;
         xattrs.push((name, value));
     }

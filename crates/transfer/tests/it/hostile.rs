@@ -6,10 +6,9 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 use avfs_testkit::{Dice, scan};
 use avfs_transfer::{
-    Apply, Error, Hooks, ImportCache, ImportFilter, ImportTerms, Importer, Standing,
-    TransferDirectory, Unwatched, finish_interrupted,
+    Apply, Error, Hooks, ImportFilter, Standing, TransferDirectory, Unwatched, finish_interrupted,
 };
-use avfs_vault::{Entry, Meta, Time};
+use avfs_vault::{Entry, Meta, Time, VaultPath};
 use rustix::fs::{CWD, Mode};
 use tar::{Builder, EntryType, Header};
 
@@ -126,23 +125,16 @@ fn what_is_too_large_is_refused_before_it_is_read() {
         .unwrap()
         .set_len(1 << 40)
         .unwrap();
-    let refuse = |path: &avfs_vault::VaultPath, size: u64| match size > 100 {
+    let refuse = |path: &VaultPath, size: u64| match size > 100 {
         true => Err(avfs_vault::Error::NotAFile { path: path.clone() }),
         false => Ok(()),
     };
-    let terms = ImportTerms {
-        trees: &scene.trees,
-        at: &path("/w"),
-        owner: (0, 0),
-        filter: &ImportFilter::default(),
-        notes: &scene.notes(),
-        cache: &ImportCache::empty(),
-        admits: &refuse,
-    };
-    let importer = Importer::new(terms, &Unwatched).unwrap();
-    let read = importer.read_directory(&scene.host("")).err();
+    let read = scene.with_importer(&ImportFilter::default(), &refuse, |importer| {
+        importer.read_directory(&scene.host(""))
+    });
+    let read = read.err();
     assert!(
-        matches!(&read, Some(Error::Vault(avfs_vault::Error::NotAFile { path })) if path.to_string() == "/w/huge"),
+        matches!(&read, Some(Error::Vault(avfs_vault::Error::NotAFile { path })) if path.to_string() == "/huge"),
         "{read:?}"
     );
 }
@@ -154,17 +146,14 @@ fn a_panic_while_reading_is_no_hang() {
         fs::create_dir(scene.host(&format!("d{n}"))).unwrap();
         fs::write(scene.host(&format!("d{n}/f")), "f").unwrap();
     }
-    let terms = ImportTerms {
-        trees: &scene.trees,
-        at: &path("/w"),
-        owner: (0, 0),
-        filter: &ImportFilter::default(),
-        notes: &scene.notes(),
-        cache: &ImportCache::empty(),
-        admits: &|_, _| panic!("on purpose"),
+    let (filter, admits) = (ImportFilter::default(), |_: &VaultPath, _: u64| {
+        panic!("on purpose")
+    });
+    let read = || {
+        scene.with_importer(&filter, &admits, |importer| {
+            importer.read_directory(&scene.host(""))
+        })
     };
-    let importer = Importer::new(terms, &Unwatched).unwrap();
-    let read = || importer.read_directory(&scene.host("")).is_ok();
     assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(read)).is_err());
 }
 

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use avfs_store::Store;
 use avfs_transfer::{
-    ExportReport, Exporter, Hooks, ImportCache, ImportFilter, ImportReport, ImportTerms, Importer,
-    Incoming, OnDamage, Result, Standing, TransferDirectory, Unwatched,
+    Admits, ExportReport, Exporter, Hooks, ImportCache, ImportFilter, ImportReport, ImportTerms,
+    Importer, Incoming, OnDamage, Result, Standing, TransferDirectory, Unwatched,
 };
 use avfs_vault::{RootId, Trees, VaultPath};
 
@@ -48,12 +48,13 @@ impl Scene {
         self.beside("notes")
     }
 
-    /// Imports at `/` what `read` reads.
-    fn import(
-        &mut self,
+    /// Has something imported at `/`, as far as `admits` lets it.
+    fn with_importer<T>(
+        &self,
         filter: &ImportFilter,
-        read: impl FnOnce(&Importer<'_>) -> Result<Incoming>,
-    ) -> Result<ImportReport> {
+        admits: &Admits<'_>,
+        work: impl FnOnce(&Importer<'_>) -> Result<T>,
+    ) -> Result<T> {
         let terms = ImportTerms {
             trees: &self.trees,
             at: &path("/"),
@@ -61,13 +62,25 @@ impl Scene {
             filter,
             notes: &self.notes(),
             cache: &ImportCache::empty(),
-            admits: &|_, _| Ok(()),
+            admits,
         };
-        let importer = Importer::new(terms, &Unwatched)?;
-        let incoming = read(&importer)?;
-        let mut edit = self.trees.edit(self.root)?;
-        let report = importer.put(&mut edit, incoming)?;
-        self.root = edit.finish()?;
+        work(&Importer::new(terms, &Unwatched)?)
+    }
+
+    /// Imports what `read` reads.
+    fn import(
+        &mut self,
+        filter: &ImportFilter,
+        read: impl FnOnce(&Importer<'_>) -> Result<Incoming>,
+    ) -> Result<ImportReport> {
+        let imported = self.with_importer(filter, &|_, _| Ok(()), |importer| {
+            let incoming = read(importer)?;
+            let mut edit = self.trees.edit(self.root)?;
+            let report = importer.put(&mut edit, incoming)?;
+            Ok((report, edit.finish()?))
+        });
+        let (report, root) = imported?;
+        self.root = root;
         Ok(report)
     }
 

@@ -116,7 +116,7 @@ fn is_directory(stat: &Stat) -> bool {
 }
 
 fn names(dir: &OwnedFd) -> Result<Vec<CString>, Errno> {
-    // It may have been listed before.
+    // The descriptor may have been read to its end before.
     rustix::fs::seek(dir, SeekFrom::Start(0))?;
     let mut space = Vec::with_capacity(8 << 10);
     let mut entries = RawDir::new(dir, space.spare_capacity_mut());

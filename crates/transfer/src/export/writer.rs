@@ -22,7 +22,7 @@ use crate::host_tree::name;
 use crate::progress::Tally;
 use crate::report::Skipped;
 
-/// Makes what a tree says, beneath a directory of the host.
+/// Creates the entries of a tree beneath a directory of the host.
 pub(crate) struct HostWriter<'a> {
     trees: &'a Trees,
     host_dir: &'a Path,
@@ -33,13 +33,13 @@ pub(crate) struct HostWriter<'a> {
     pub on_damage: OnDamage,
 }
 
-/// A directory whose content is being written. Its own metadata comes last: writing into it moves
+/// A directory whose content is being written. Its own metadata is set last: writing into it changes
 /// its times, and its mode may forbid writing.
 struct Open {
     fd: OwnedFd,
     path: VaultPath,
     meta: Meta,
-    /// What is still to be made in it, the next at the end.
+    /// Entries still to be created, the next one last.
     entries: Vec<(Vec<u8>, Entry)>,
 }
 
@@ -103,7 +103,7 @@ impl<'a> HostWriter<'a> {
         finish().map_err(self.failed("finish", &open.path))
     }
 
-    /// Makes what is no directory; of a damaged file that may be missing nothing is left.
+    /// Creates what is no directory. A damaged file is removed again and listed, if the export is to go on.
     fn make_or_miss(
         &mut self,
         (top, dir): (&OwnedFd, &OwnedFd),
@@ -122,13 +122,13 @@ impl<'a> HostWriter<'a> {
         let removed = rustix::fs::unlinkat(dir, name(path), AtFlags::empty());
         removed.map_err(self.failed("remove", path))?;
         (self.report.files, self.report.bytes) = before;
-        // Its other names have no file to be names of, either.
+        // Its other names cannot be linked to it.
         link.map(|link| self.links.remove(&link));
         self.report.missing.push(missing(path, problem));
         Ok(())
     }
 
-    /// Makes what is no directory, in `dir`. Its `path` is counted from `top`.
+    /// Creates what is no directory, in `dir`. Its `path` is relative to `top`.
     pub fn make(
         &mut self,
         (top, dir): (&OwnedFd, &OwnedFd),
@@ -236,7 +236,7 @@ fn make_fifo(dir: &OwnedFd, name: &[u8], meta: &Meta) -> Result<(), Errno> {
     rustix::fs::utimensat(dir, name, &times(meta), AtFlags::SYMLINK_NOFOLLOW)
 }
 
-/// One more name for the file already made at `first`.
+/// Links `name` to the file that was created at `first`.
 fn link_to(top: &OwnedFd, first: &VaultPath, dir: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
     let parent = first.parent().unwrap_or(VaultPath::root());
     let inside = match &parent.as_bytes()[1..] {

@@ -15,7 +15,7 @@ use rustix::fs::{Mode, OFlags, Stat};
 use crate::aside::{self, Inode};
 use crate::error::{Error, Result};
 
-/// Longer ones are not read: no person wrote them.
+/// The rest of a longer file is not read.
 const GITIGNORE_MAX: u64 = 1 << 20;
 
 /// Whether `.gitignore` files are heeded.
@@ -52,7 +52,7 @@ pub(super) struct Rules {
 }
 
 impl Drop for Rules {
-    /// One after the other: a chain of them is as long as the directories are deep.
+    /// Iterates, since the chain is as long as the directories are deep.
     fn drop(&mut self) {
         let mut next = self.above.take();
         while let Some(rules) = next {
@@ -72,7 +72,7 @@ impl Exclusions {
             if glob.trim().is_empty() || glob.contains('\n') {
                 return Err(refuse("it is empty".into()));
             }
-            // Here nothing is a comment.
+            // A pattern given as an option is never a comment.
             let line = match glob.strip_prefix('#') {
                 Some(rest) => format!("\\#{rest}"),
                 None => glob.clone(),
@@ -93,7 +93,7 @@ impl Exclusions {
         })
     }
 
-    /// Leaves these out, too, wherever they are.
+    /// Also leaves out these inodes.
     pub fn without(self, asides: HashSet<Inode>) -> Exclusions {
         Exclusions { asides, ..self }
     }
@@ -168,9 +168,9 @@ impl Exclusions {
         let mut builder = GitignoreBuilder::new(Path::new(OsStr::from_bytes(path.as_bytes())));
         let mut lines = 0;
         for name in [".git/info/exclude", ".gitignore"] {
-            // The first is the repository's own and only at its top; both may well be missing.
+            // The first exists only at the top of a repository; both may be missing.
             for line in read(dir, name).unwrap_or_default().lines() {
-                // git passes over lines that make no sense, and so must we.
+                // git ignores invalid lines.
                 lines += usize::from(builder.add_line(None, line).is_ok());
             }
         }

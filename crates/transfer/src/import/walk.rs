@@ -58,7 +58,7 @@ struct Queue {
     failed: Option<Error>,
 }
 
-/// A thread at work on a job. Also when it panics the others must not wait for it.
+/// Counts a thread as busy with a job. If it panics, the others must not wait for more jobs.
 struct Busy<'a>(&'a Walk<'a>);
 
 impl Drop for Busy<'_> {
@@ -221,8 +221,7 @@ impl<'a> Walk<'a> {
         names.chunks(BATCH).map(batch).collect()
     }
 
-    /// Reads one name. What stands in the way of that is skipped; what stands in the way of
-    /// storing it is an error.
+    /// Reads one name. Failures of the host are skipped and listed; failures of the store end the import.
     fn take_in(
         &self,
         dir: &Arc<Listed>,
@@ -331,7 +330,7 @@ impl<'a> Walk<'a> {
         {
             return Ok(Taken::Found(found));
         }
-        // Without NONBLOCK, a FIFO that has taken the name meanwhile would hold us for ever.
+        // If a FIFO took the name meanwhile, opening it without NONBLOCK would block.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let fd = rustix::fs::openat(dir, name, flags | OFlags::NOCTTY, Mode::empty())?;
         let stat = rustix::fs::fstat(&fd)?;
@@ -343,7 +342,7 @@ impl<'a> Walk<'a> {
             return Ok(Taken::Refused("it has other names on the host".into()));
         }
         let meta = self.importer.meta(&stat, user_xattrs(&fd)?);
-        // What is appended while we read is not waited for: it might never end.
+        // Only this many bytes are read: a file that is appended to might never end.
         let length = u64::try_from(stat.st_size).unwrap_or(0);
         (self.importer.admits)(path, length)?;
         let (content, size) = if length <= WHOLE {
@@ -478,7 +477,7 @@ pub fn user_xattrs(fd: impl AsFd) -> Result<XattrMap, Errno> {
             continue;
         }
         let length = rustix::fs::fgetxattr_query(&fd, name)?;
-        // Into no space at all it would only be asked for its length again.
+        // A size of 0 would ask for the length again.
         let mut value = Vec::with_capacity(length.max(1));
         rustix::fs::fgetxattr(&fd, name, spare_capacity(&mut value))?;
         xattrs.push((name, value));

@@ -1,7 +1,7 @@
 //! What an export makes beside its target, noted in a directory of the caller from before it is made until it is gone.
 //!
-//! An export that was cut off leaves such a directory or file on the host. The note says that it is ours: neither its name
-//! alone nor a note alone is trusted, so what a user called alike stays.
+//! An export that was killed leaves such a directory or file on the host. It is removed later only if a note names it and
+//! its device and inode are the noted ones, so a user's file with a similar name stays.
 
 use std::collections::HashSet;
 use std::ffi::{CString, OsString};
@@ -40,10 +40,10 @@ struct Note {
 
 #[derive(Debug, Serialize, Deserialize)]
 enum Stage {
-    /// It may be there, and is empty.
+    /// Not known to exist yet; if it does, it is empty.
     Intended,
     Made(Inode),
-    /// What is in it goes, name by name, into that directory.
+    /// Its content is being moved, name by name, into that directory.
     Merging(Inode, Vec<u8>),
 }
 
@@ -66,8 +66,8 @@ pub(crate) enum AsideKind {
     File,
 }
 
-/// Something beside what is wanted; removed, with its note, when this is dropped. While it is held, nobody else clears it
-/// away.
+/// A temporary directory or file beside a target; removed, with its note, when this is dropped. A lock on it keeps others
+/// from removing it meanwhile.
 pub(crate) struct Aside {
     pub path: PathBuf,
     pub name: String,
@@ -107,7 +107,7 @@ impl Aside {
             Ok((fd, inode))
         });
         if made.is_err() {
-            // Nothing is in it, if anything is there. What cannot be removed now is at the next start.
+            // It is empty if it exists. If it cannot be removed now, the next start removes it.
             let _ = remove_empty(&directory, &name).map(|()| fs::remove_file(&note));
         }
         let (fd, inode) = made.map_err(failed())?;
@@ -135,7 +135,7 @@ impl Aside {
         write(&self.note, &note)
     }
 
-    /// From here on another record says what is to become of it; the note goes with that.
+    /// From here on a record of `apply` says what is done with it, and removes the note.
     pub fn hand_over(mut self) {
         self.is_own = false;
     }
@@ -148,7 +148,7 @@ pub(crate) fn note_of(record: &Path) -> PathBuf {
 
 impl Drop for Aside {
     fn drop(&mut self) {
-        // Gone already if all went well. What cannot be removed now is at the next start.
+        // After success it has been renamed away. If it cannot be removed now, the next start removes it.
         if self.is_own && clear(&self.parent, &self.name, self.inode).is_ok() {
             let _ = fs::remove_file(&self.note);
         }
@@ -192,6 +192,11 @@ pub(crate) fn write_whole(file: &Path, bytes: &[u8]) -> Result<()> {
     write().map_err(Error::host("write", file))
 }
 
+/// Whether an export may have made something of this name. A note that names anything else is none of ours.
+pub(crate) fn is_own_name(name: &str) -> bool {
+    name.starts_with(PREFIX) && !name.contains(['/', '\0'])
+}
+
 pub(crate) fn is_note(file: &Path) -> bool {
     file.extension().is_some_and(|ending| ending == NOTE)
 }
@@ -202,8 +207,8 @@ fn notes(directory: &Path) -> Vec<(PathBuf, Note)> {
     let files = entries.flatten().map(|entry| entry.path());
     let notes = files.filter(|file| is_note(file));
     let read = |file: PathBuf| {
-        let note = postcard::from_bytes(&fs::read(&file).ok()?).ok()?;
-        Some((file, note))
+        let note: Note = postcard::from_bytes(&fs::read(&file).ok()?).ok()?;
+        is_own_name(&note.name).then_some((file, note))
     };
     notes.filter_map(read).collect()
 }
@@ -220,13 +225,13 @@ pub(crate) fn settle(directory: &Path, merge: &dyn Fn(&Path, &Path) -> Result<()
         if fs::exists(file.with_extension("")).unwrap_or(true)
             || fs::exists(file.with_extension(DONE)).unwrap_or(true)
         {
-            // A record says more, and could not be settled: what was replaced is still in there.
+            // A record of the same name could not be settled: the files that were replaced are still in it.
             continue;
         }
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let settled = match rustix::fs::open(note.parent(), flags, Mode::empty()) {
             Ok(parent) => settle_one(&parent, &note, merge),
-            // With its directory it is gone, too.
+            // Its parent directory is gone.
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(()),
             Err(errno) => Err(errno),
         };
@@ -249,13 +254,13 @@ fn settle_one(
     };
     if let Stage::Merging(_, into) = &note.stage {
         let into = PathBuf::from(OsString::from_vec(into.clone()));
-        // What stands in its way by now is the user's: the rest is given up.
+        // If the user put something in the way meanwhile, the rest is dropped.
         let _ = merge(&note.parent().join(&note.name), &into);
     }
     clear(parent, &note.name, inode)
 }
 
-/// Takes what is there, if it is the one that was noted; fails while somebody works in it.
+/// Opens and locks what has the name, if it is the noted inode; fails while an export holds the lock.
 fn claim(parent: &OwnedFd, name: &str, inode: Inode) -> Result<Option<OwnedFd>, Errno> {
     let Some(kind) = look(parent, name, inode)? else {
         return Ok(None);
@@ -271,7 +276,7 @@ fn claim(parent: &OwnedFd, name: &str, inode: Inode) -> Result<Option<OwnedFd>, 
     Ok(Some(fd))
 }
 
-/// What kind it is, if it is the one that was noted.
+/// The file type of what has the name, if it is the noted inode.
 fn look(parent: &OwnedFd, name: &str, inode: Inode) -> Result<Option<FileType>, Errno> {
     match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) if inode_of(&stat) == inode => Ok(Some(FileType::from_raw_mode(stat.st_mode))),
@@ -284,7 +289,7 @@ pub(crate) fn inode_of(stat: &Stat) -> Inode {
     (stat.st_dev, stat.st_ino)
 }
 
-/// Which one was made was not noted yet, so nothing of ours can be in it.
+/// The inode was not noted yet, so the export has written nothing into it.
 fn remove_empty(parent: &OwnedFd, name: &str) -> Result<(), Errno> {
     let stat = match rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT) => return Ok(()),
@@ -303,28 +308,63 @@ fn remove_empty(parent: &OwnedFd, name: &str) -> Result<(), Errno> {
     }
 }
 
-/// Removes what is there, with all that is in it, if it is the one that was noted.
+/// Removes what has the name, with all its content, if it is the noted inode.
 fn clear(parent: &OwnedFd, name: &str, inode: Inode) -> Result<(), Errno> {
     match look(parent, name, inode)? {
-        Some(_) => remove(parent, &CString::new(name).map_err(|_| Errno::INVAL)?),
+        Some(_) => remove(parent, CString::new(name).map_err(|_| Errno::INVAL)?),
         None => Ok(()),
     }
 }
 
-fn remove(parent: &OwnedFd, name: &CString) -> Result<(), Errno> {
-    match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
-        Err(Errno::ISDIR | Errno::PERM) => {}
-        Err(Errno::NOENT) => return Ok(()),
-        removed => return removed,
+/// Removes what is there, with all that is in it, beneath `parent` and over no symlink.
+pub(crate) fn remove(parent: &OwnedFd, name: CString) -> Result<(), Errno> {
+    if unlink(parent, &name)? {
+        return Ok(());
     }
-    let directory = open_writable(parent, name)?;
-    for name in names(&directory)? {
-        remove(&directory, &name)?;
+    let mut stack = vec![Emptied::open(parent, name)?];
+    while let Some(open) = stack.last_mut() {
+        if let Some(name) = open.names.pop() {
+            if !unlink(&open.fd, &name)? {
+                let below = Emptied::open(&open.fd, name)?;
+                stack.push(below);
+            }
+            continue;
+        }
+        let Some(Emptied { name, .. }) = stack.pop() else {
+            break;
+        };
+        let above = stack.last().map_or(parent, |above| &above.fd);
+        rustix::fs::unlinkat(above, &name, AtFlags::REMOVEDIR)?;
     }
-    rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)
+    Ok(())
 }
 
-/// Opens a directory of ours, whose mode may have forbidden to its owner what is in it.
+/// A directory that is being emptied.
+struct Emptied {
+    fd: OwnedFd,
+    name: CString,
+    /// What is still in it.
+    names: Vec<CString>,
+}
+
+impl Emptied {
+    fn open(parent: &OwnedFd, name: CString) -> Result<Emptied, Errno> {
+        let fd = open_writable(parent, &name)?;
+        let names = names(&fd)?;
+        Ok(Emptied { fd, name, names })
+    }
+}
+
+/// Removes a name; false if it is a directory.
+fn unlink(parent: &OwnedFd, name: &CString) -> Result<bool, Errno> {
+    match rustix::fs::unlinkat(parent, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(true),
+        Err(Errno::ISDIR | Errno::PERM) => Ok(false),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Opens a directory that an export made, whose mode may forbid its owner to read or write it.
 fn open_writable(parent: &OwnedFd, name: impl rustix::path::Arg + Copy) -> Result<OwnedFd, Errno> {
     let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let found = rustix::fs::openat(parent, name, flags | OFlags::PATH, Mode::empty())?;

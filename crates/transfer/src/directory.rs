@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::export::{ExportReport, Exporter};
 use crate::import::{HardLinks, Importer, Incoming};
 
-/// How often a name is looked up again that somebody renamed meanwhile.
+/// Attempts to resolve a name while something is renamed concurrently.
 const TRIES: usize = 16;
 
 /// The transfer directory, opened.
@@ -58,7 +58,7 @@ impl TransferDirectory {
 
     fn open_name(&self, name: &[u8]) -> Result<Opened> {
         let shown = Path::new(OsStr::from_bytes(name));
-        // Looked at before it is opened for reading: to open a device can do something.
+        // Checked before it is opened for reading, since opening a device can have effects.
         let kind = FileType::from_raw_mode(self.look(name)?.st_mode);
         let not_a_source = || Error::NotASource { path: shown.into() };
         match kind {
@@ -71,7 +71,7 @@ impl TransferDirectory {
         let stat = rustix::fs::fstat(&fd).map_err(Error::host("read", shown))?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => Ok(Opened::Directory(fd)),
-            // Another name may be anywhere on the host.
+            // A hard link of it may be anywhere on the host.
             FileType::RegularFile if stat.st_nlink == 1 => Ok(Opened::File(fd.into())),
             FileType::RegularFile => Err(Error::NotBeneath { name: shown.into() }),
             _ => Err(not_a_source()),
@@ -92,7 +92,7 @@ impl TransferDirectory {
         let open = || rustix::fs::openat2(&self.fd, shown, flags, Mode::empty(), resolve);
         let mut opened = open();
         for _ in 1..TRIES {
-            // The kernel cannot tell when something is renamed meanwhile.
+            // openat2 returns EAGAIN when a rename happened during the lookup.
             if opened.as_ref().err() != Some(&Errno::AGAIN) {
                 break;
             }
@@ -104,7 +104,7 @@ impl TransferDirectory {
         })
     }
 
-    /// A name that nothing in it has, and that is in no directory below it.
+    /// Checks that `name` is a single name that does not exist in it.
     fn new_name<'a>(&self, name: &'a [u8]) -> Result<&'a OsStr> {
         let shown = OsStr::from_bytes(name);
         let is_single = !name.is_empty() && !name.contains(&b'/') && !name.contains(&0);

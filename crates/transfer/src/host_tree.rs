@@ -1,5 +1,4 @@
-//! A directory of the host, in which nothing is reached but through descriptors, and no symlink is
-//! ever followed.
+//! A directory of the host. Paths in it are opened beneath its descriptor, and no symlink is followed.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -20,7 +19,7 @@ pub struct HostTree {
     pub path: PathBuf,
 }
 
-/// What says that a file is still the one that was looked at.
+/// Identifies a file and its state: device, inode, size, mtime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stamp {
     device: u64,
@@ -30,7 +29,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// Without the ctime, which moves with every name that a file gets or loses.
+    /// Without the ctime, which changes with every hard link that is made or removed.
     pub fn of(stat: &Stat) -> Stamp {
         Stamp {
             device: stat.st_dev,
@@ -127,7 +126,7 @@ impl HostTree {
             .and_then(|parent| rustix::fs::openat(&parent, name(path), flags, Mode::empty()));
         let file = File::from(opened.map_err(self.failed("read", path))?);
         match trees.is_in_file(&file, content, size) {
-            // What cannot be read is not known to be the same.
+            // A file that cannot be read counts as different.
             Err(avfs_vault::Error::Read(_)) => Ok(false),
             compared => Ok(compared?),
         }
@@ -159,7 +158,7 @@ pub(crate) fn rename_new(
     to: impl rustix::path::Arg + Copy,
 ) -> Result<(), Errno> {
     match rustix::fs::renameat_with(&from_dir, from, &to_dir, to, RenameFlags::NOREPLACE) {
-        // Some filesystems know no such rename; then the question and the deed are two steps.
+        // Some filesystems do not support RENAME_NOREPLACE; then check and rename are two calls.
         Err(Errno::INVAL | Errno::NOSYS) => {
             match rustix::fs::statat(&to_dir, to, AtFlags::SYMLINK_NOFOLLOW) {
                 Err(Errno::NOENT) => rustix::fs::renameat(&from_dir, from, &to_dir, to),

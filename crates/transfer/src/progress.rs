@@ -1,4 +1,4 @@
-//! How far long work is, told to whoever waits for it, and ended when nobody does.
+//! Progress of long work: counted by the threads that do it, reported to a watcher, who can cancel it.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,17 +18,17 @@ pub struct Progress {
     pub total_bytes: Option<u64>,
 }
 
-/// Whoever waits for long work. Called from several threads.
+/// Receives progress and can cancel. Called from several threads.
 pub trait Watcher: Sync {
     fn progress(&self, progress: Progress);
 
-    /// True ends the work, and nothing of it remains.
+    /// True cancels the work; nothing of it remains.
     fn cancelled(&self) -> bool {
         false
     }
 }
 
-/// Nobody looks, and nobody cancels.
+/// Ignores progress and never cancels.
 pub struct Unwatched;
 
 impl Watcher for Unwatched {
@@ -56,12 +56,12 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// Adds to what is done. `Cancelled` when it is no longer wanted.
+    /// Adds to what is done; `Cancelled` if the watcher cancels.
     pub fn add(&self, files: u64, bytes: u64) -> Result<()> {
         let files = self.files.fetch_add(files, Ordering::Relaxed) + files;
         let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
         let bytes = before.wrapping_add(bytes);
-        // Whoever holds the lock is telling already.
+        // Another thread holds the lock and reports.
         let Ok(mut told) = self.told.try_lock() else {
             return Ok(());
         };
@@ -79,7 +79,7 @@ impl<'a> Tally<'a> {
         self.check()
     }
 
-    /// Only whether it is still wanted.
+    /// `Cancelled` if the watcher cancels.
     pub fn check(&self) -> Result<()> {
         match self.watcher.cancelled() {
             true => Err(Error::Cancelled),

@@ -136,15 +136,8 @@ pub(crate) fn chmod(ask: &Ask, vault: Select, request: Chmod) -> Reply<Chmod> {
 
 pub(crate) fn touch(ask: &Ask, vault: Select, request: Touch) -> Reply<Touch> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
-    let missing = if request.no_create {
-        Missing::Leave
-    } else {
-        Missing::Create
-    };
-    let touched = ask
-        .session
-        .touch(vault, &path, missing)
-        .map_err(at(&path))?;
+    let touched = ask.session.touch(vault, &path, missing(request.no_create));
+    let touched = touched.map_err(at(&path))?;
     let (path, path_b64) = items::path(&touched.path);
     Ok(Touched {
         path,
@@ -158,15 +151,9 @@ pub(crate) fn edit(ask: &Ask, vault: Select, request: Edit) -> Reply<Edit> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     let old = from_text(&request.old, request.old_b64.as_ref());
     let new = from_text(&request.new, request.new_b64.as_ref());
-    let which = if request.all {
-        Occurrences::All
-    } else {
-        Occurrences::TheOnly
-    };
-    let replaced = ask
-        .session
-        .edit(vault, &path, &old, &new, which)
-        .map_err(at(&path))?;
+    let which = occurrences(request.all);
+    let replaced = ask.session.edit(vault, &path, &old, &new, which);
+    let replaced = replaced.map_err(at(&path))?;
     let (path, path_b64) = items::path(&replaced.path);
     Ok(Edited {
         path,
@@ -175,6 +162,20 @@ pub(crate) fn edit(ask: &Ask, vault: Select, request: Edit) -> Reply<Edit> {
         size: replaced.size,
         version: replaced.version,
     })
+}
+
+fn missing(no_create: bool) -> Missing {
+    match no_create {
+        true => Missing::Leave,
+        false => Missing::Create,
+    }
+}
+
+fn occurrences(all: bool) -> Occurrences {
+    match all {
+        true => Occurrences::All,
+        false => Occurrences::TheOnly,
+    }
 }
 
 pub(super) fn depth(recursive: bool) -> Depth {

@@ -33,24 +33,23 @@ pub(crate) fn import(
         },
         None => ImportFrom::Host(host),
     };
-    let filter = ImportFilter {
-        exclude: request.exclude,
-        gitignores: gitignores(request.gitignore),
-        max_depth: request.max_depth,
-    };
     let import = avfs_runtime::Import {
         vault,
         at,
         from,
-        filter,
+        filter: filter(request.exclude, request.gitignore, request.max_depth),
     };
     bring_in(ask, import, watcher)
 }
 
-fn gitignores(heeded: bool) -> Gitignores {
-    match heeded {
-        true => Gitignores::Heeded,
-        false => Gitignores::Taken,
+fn filter(exclude: Vec<String>, heeds_gitignore: bool, max_depth: Option<usize>) -> ImportFilter {
+    ImportFilter {
+        exclude,
+        gitignores: match heeds_gitignore {
+            true => Gitignores::Heeded,
+            false => Gitignores::Taken,
+        },
+        max_depth,
     }
 }
 
@@ -231,11 +230,11 @@ pub(crate) fn archive_write(
         vault,
         at: vault_path(&request.path, request.path_b64.as_ref())?,
         from: ImportFrom::Stream(archive),
-        filter: ImportFilter {
-            exclude: request.exclude.lines().map(str::to_owned).collect(),
-            gitignores: Gitignores::Taken,
-            max_depth: request.max_depth,
-        },
+        filter: filter(
+            request.exclude.lines().map(str::to_owned).collect(),
+            false,
+            request.max_depth,
+        ),
     };
     bring_in(ask, import, watcher)
 }
@@ -262,11 +261,7 @@ pub(crate) fn transfer_in(
         from: ImportFrom::Transfer {
             name: from_text(&request.name, request.name_b64.as_ref()),
         },
-        filter: ImportFilter {
-            exclude: request.exclude,
-            gitignores: gitignores(request.gitignore),
-            max_depth: request.max_depth,
-        },
+        filter: filter(request.exclude, request.gitignore, request.max_depth),
     };
     bring_in(ask, import, watcher)
 }

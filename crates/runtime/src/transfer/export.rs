@@ -31,14 +31,11 @@ impl Session {
         watcher: &dyn Watcher,
     ) -> Result<ExportReport> {
         let root = self.head_for(vault, path, Verb::Govern)?;
+        let notes = self.notes();
         let exporter = Exporter {
-            trees: self.inner.vaults.trees(),
-            root,
-            path,
             hooks,
             on_damage: to.on_damage,
-            notes: &self.notes(),
-            watcher,
+            ..self.exporter((root, path), &notes, watcher)
         };
         // What it makes beside its target is noted in the home, which may be full.
         self.way_out(WayOut::Small, || {
@@ -55,14 +52,10 @@ impl Session {
         watcher: &dyn Watcher,
     ) -> Result<ExportReport> {
         let root = self.head_for(vault, path, Verb::Govern)?;
+        let notes = self.notes();
         let exporter = Exporter {
-            trees: self.inner.vaults.trees(),
-            root,
-            path,
-            hooks: Hooks::Refuse,
             on_damage,
-            notes: &self.notes(),
-            watcher,
+            ..self.exporter((root, path), &notes, watcher)
         };
         self.way_out(WayOut::Small, || Ok(exporter.to_archive(host_file)?))
     }
@@ -70,15 +63,8 @@ impl Session {
     /// Writes a directory of the vault as a tar archive to whoever takes it.
     pub fn archive(&self, vault: Select, path: &VaultPath, out: &mut dyn Write) -> Result<()> {
         let root = self.head_for(vault, path, Verb::Read)?;
-        let exporter = Exporter {
-            trees: self.inner.vaults.trees(),
-            root,
-            path,
-            hooks: Hooks::Refuse,
-            on_damage: OnDamage::Stop,
-            notes: &self.notes(),
-            watcher: &Unwatched,
-        };
+        let notes = self.notes();
+        let exporter = self.exporter((root, path), &notes, &Unwatched);
         exporter.write_archive(out)?;
         Ok(())
     }
@@ -92,16 +78,27 @@ impl Session {
         watcher: &dyn Watcher,
     ) -> Result<ExportReport> {
         let root = self.head_for(vault, path, Verb::Work)?;
-        let exporter = Exporter {
+        let notes = self.notes();
+        let exporter = self.exporter((root, path), &notes, watcher);
+        Ok(self.open_transfer_directory()?.export(&exporter, name)?)
+    }
+
+    /// An export that stops at damage and refuses what git runs by itself.
+    fn exporter<'a>(
+        &'a self,
+        (root, path): (RootId, &'a VaultPath),
+        notes: &'a Path,
+        watcher: &'a dyn Watcher,
+    ) -> Exporter<'a> {
+        Exporter {
             trees: self.inner.vaults.trees(),
             root,
             path,
             hooks: Hooks::Refuse,
             on_damage: OnDamage::Stop,
-            notes: &self.notes(),
+            notes,
             watcher,
-        };
-        Ok(self.open_transfer_directory()?.export(&exporter, name)?)
+        }
     }
 
     /// The vault as it is now, or as it was last committed, for something that only looks.

@@ -1,9 +1,9 @@
 //! What changed in a tree since an import goes to the host directory that was imported.
 //!
 //! First a plan: what differs between the import and now, each path compared with the host as it is.
-//! One path that changed on the host since refuses the whole. Then the new files are made aside, and
-//! take their places one rename after the other; what they replace is kept until all are in place,
-//! so that a failure, or the next start after a crash, puts everything back.
+//! One path that changed on the host since then refuses the whole. Then the new files are created in a
+//! temporary directory and renamed to their places one by one. The files they replace are kept until
+//! all are in place, so that a failure, or the next start after a crash, undoes everything.
 
 mod plan;
 mod record;
@@ -35,11 +35,11 @@ pub struct ApplyReport {
     pub deleted: u64,
     pub directories: u64,
     pub bytes: u64,
-    /// Every path of the host that follows the tree, relative to the directory.
+    /// Every path that is changed on the host, relative to the directory.
     pub changes: Vec<(Vec<u8>, ApplyAction)>,
-    /// What the host keeps although the tree has it not, and what it did not take.
+    /// What stays on the host although the tree does not have it, and what the host refused.
     pub skipped: Vec<Skipped>,
-    /// What of it tools of the host run by themselves.
+    /// Files that tools of the host run without being asked to.
     pub runs_by_itself: Vec<RunsByItself>,
 }
 
@@ -52,7 +52,7 @@ pub enum ApplyAction {
     Mode,
 }
 
-/// Changes that fit the host as it was when they were looked at. Nothing is written yet.
+/// Changes that the host had no conflict with when they were planned. Nothing is written yet.
 pub struct Apply<'a> {
     trees: &'a Trees,
     host: HostTree,

@@ -1,4 +1,4 @@
-//! What has to be done on the host, and what forbids it.
+//! Computes the steps for the host, or the conflicts that forbid them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -13,16 +13,16 @@ use crate::export::FILE_MODE;
 use crate::host_tree::{HostTree, Look, Stamp};
 use crate::progress::Tally;
 
-/// Everything that is to be done, in its order.
+/// All steps, in order.
 #[derive(Default)]
 pub struct Plan {
     pub steps: Vec<Step>,
-    /// What the numbered files will be.
+    /// The entries of the numbered new files.
     pub entries: BTreeMap<usize, Entry>,
     changes: Vec<(Vec<u8>, ApplyAction)>,
 }
 
-/// Steps by when they are done: room is made first, and places last.
+/// Steps in the order in which they are done: removals first, modes last.
 #[derive(Default)]
 struct Parts {
     removals: Vec<Step>,
@@ -37,14 +37,14 @@ struct Planning<'a> {
     parts: Parts,
     plan: Plan,
     conflicts: Vec<(String, &'static str)>,
-    /// Names that stop or begin to be directories, so that what is beneath them is not there yet.
+    /// Paths that change between directory and other kinds, so that paths beneath them cannot exist on the host yet.
     remade: BTreeSet<VaultPath>,
     numbers: usize,
 }
 
 impl Plan {
-    /// Compares what the vault had at the import, what it has now, and what the host has.
-    /// `HostChanged` when the last is not the first.
+    /// Compares the tree at the import, the tree now, and the host.
+    /// `HostChanged` where the host differs from the tree at the import.
     pub fn make(
         trees: &Trees,
         (base, head): (RootId, RootId),
@@ -119,7 +119,7 @@ impl Planning<'_> {
             (Some(stat), Some(entry)) => self.host.holds(self.trees, &path, stat, entry),
             _ => Ok(false),
         };
-        // What is the same on both sides needs nothing; attributes are not compared there.
+        // If the host has the new state already, there is nothing to do. Its attributes are not compared.
         if change.kind != ChangeKind::Xattrs && has(&after)? {
             return Ok(());
         }
@@ -127,7 +127,7 @@ impl Planning<'_> {
         if is_dir(&after) && there && (before.is_none() || change.kind == ChangeKind::Xattrs) {
             return Ok(());
         }
-        // A directory that goes away needs to be one, whatever its mode.
+        // A directory that is removed may have another mode by now.
         let goes = is_dir(&before) && !is_dir(&after) && there;
         if !goes && !has(&before)? {
             let why = match (&before, &stat) {
@@ -203,7 +203,7 @@ impl Planning<'_> {
         }
     }
 
-    /// What is there goes.
+    /// Plans the removal of what is at the path.
     fn make_room(&mut self, path: &VaultPath, before: &Entry, stat: &Stat, must_go: bool) {
         let path = path.clone();
         let step = match before.is_dir() {
@@ -221,7 +221,7 @@ impl Planning<'_> {
         self.parts.removals.push(step);
     }
 
-    /// Where nothing is, something comes.
+    /// Plans the creation of an entry where nothing is.
     fn fill(&mut self, path: VaultPath, after: Entry) {
         if !after.is_dir() {
             let number = self.number();
@@ -231,7 +231,7 @@ impl Planning<'_> {
         }
         let (from, to) = (after.meta.mode | 0o700, after.meta.mode);
         if from != to {
-            // First it must be possible to write into it.
+            // Its final mode is set last, since it may forbid writing into it.
             let path = path.clone();
             self.parts.modes.push(Step::Chmod { path, from, to });
         }
@@ -251,7 +251,7 @@ impl Planning<'_> {
                 paths: self.conflicts,
             });
         }
-        // What is deepest goes first.
+        // The deepest first.
         self.parts.removals.reverse();
         let Parts {
             removals,
@@ -264,7 +264,7 @@ impl Planning<'_> {
     }
 }
 
-/// An entry as it may be outside the vault.
+/// An entry without the mode bits that do not leave the vault.
 fn outside(mut entry: Entry) -> Entry {
     entry.meta.mode &= match entry.kind {
         Kind::Directory { .. } => 0o7777,
@@ -277,7 +277,7 @@ fn is_directory(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Directory
 }
 
-/// Whether two states of a path differ in nothing but what `chmod` does.
+/// Whether two states of a path differ only in their mode.
 fn only_mode(before: &Entry, after: &Entry) -> bool {
     let same_content = match (&before.kind, &after.kind) {
         (Kind::File { content: a, .. }, Kind::File { content: b, .. }) => a == b,

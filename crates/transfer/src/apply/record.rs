@@ -1,5 +1,6 @@
-//! What is being done on the host, kept on disk for as long as it is unfinished, and how it is undone.
+//! The record of an unfinished apply, kept on disk, and how its steps are undone.
 
+use std::ffi::CString;
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -30,7 +31,7 @@ pub enum Step {
         #[serde(with = "as_bytes")]
         path: VaultPath,
         mode: u32,
-        /// Something else takes its place; otherwise it may stay if the host has more in it.
+        /// Something else takes its place. If not, it stays when the host has more in it.
         must_go: bool,
     },
     MakeDirectory {
@@ -57,7 +58,7 @@ pub enum Step {
     },
 }
 
-/// Paths are kept as their bytes.
+/// A path is stored as its bytes.
 mod as_bytes {
     use super::*;
 
@@ -71,7 +72,7 @@ mod as_bytes {
     }
 }
 
-/// Work under way in one directory of the host.
+/// All steps of an apply to one directory of the host.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Record {
     host_dir: Vec<u8>,
@@ -110,17 +111,17 @@ impl Kept {
 
     pub fn forget(self) -> Result<()> {
         fs::remove_file(&self.file).map_err(Error::host("remove", &self.file))?;
-        // If it stays, the next start finds nothing of what it notes.
+        // A note that stays is removed at the next start: nothing has its inode any more.
         let _ = fs::remove_file(aside::note_of(&self.file));
         Ok(())
     }
 
     fn read(file: PathBuf) -> Result<Option<Kept>> {
         let bytes = fs::read(&file).map_err(Error::host("read", &file))?;
-        match postcard::from_bytes(&bytes) {
-            Ok(record) => Ok(Some(Kept { record, file })),
-            // Nobody can tell what it was.
-            Err(_) => Ok(None),
+        match postcard::from_bytes::<Record>(&bytes) {
+            Ok(record) if aside::is_own_name(&record.aside) => Ok(Some(Kept { record, file })),
+            // Damaged, or none of ours: there is nothing that it could be trusted to undo.
+            _ => Ok(None),
         }
     }
 
@@ -134,7 +135,7 @@ impl Record {
         PathBuf::from(std::ffi::OsString::from_vec(self.host_dir.clone()))
     }
 
-    /// Puts everything back that the first `count` steps may have changed, however far they came.
+    /// Undoes the first `count` steps. Each may have been done fully, partly or not at all.
     pub fn undo(&self, host: &HostTree, aside: &OwnedFd, count: usize) -> Result<()> {
         let mut first_failure = None;
         for step in self.steps[..count].iter().rev() {
@@ -177,7 +178,7 @@ fn undo_step(host: &HostTree, aside: &OwnedFd, step: &Step) -> Result<()> {
         Step::Chmod { path, from, .. } => (path, chmod(host, path, *from)),
     };
     match undone {
-        // It had not come that far, or somebody else has put something there.
+        // The step was not done, or somebody else has put something there.
         Ok(()) | Err(Errno::NOENT | Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR) => Ok(()),
         Err(errno) => Err(host.failed("put back", path)(errno)),
     }
@@ -199,13 +200,13 @@ fn put_back(
     }
 }
 
-/// Never through a symlink, also where the kernel has no call for that.
+/// Changes a mode without following a symlink, also on kernels whose `chmodat` cannot.
 pub fn chmod(host: &HostTree, path: &VaultPath, mode: u32) -> Result<(), Errno> {
     let parent = host.parent(path)?;
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     match rustix::fs::openat(&parent, name(path), flags, Mode::empty()) {
         Ok(file) => rustix::fs::fchmod(&file, Mode::from_raw_mode(mode)),
-        // Our own, but not readable by us.
+        // Its mode forbids its owner to read it.
         Err(Errno::ACCESS) => {
             let mode = Mode::from_raw_mode(mode);
             rustix::fs::chmodat(&parent, name(path), mode, AtFlags::SYMLINK_NOFOLLOW)
@@ -222,15 +223,15 @@ pub fn old_name(number: usize) -> String {
     format!("old-{number}")
 }
 
-/// Undoes what a process that died had begun on the host, and clears away what one had finished: applied changes, and
-/// exports. What cannot be done now is left for the next time.
+/// Settles what exports and applies of a process that died left on the host: undoes what was begun, and removes temporary
+/// files of what was finished. What fails is left for the next call.
 pub fn finish_interrupted(notes: &Path) {
     let Ok(entries) = fs::read_dir(notes) else {
         return;
     };
     for entry in entries.flatten() {
         if entry.path().extension().is_some_and(|it| it == DRAFT) {
-            // Never renamed into place, so nothing had begun.
+            // A draft was never renamed into place, so no step was done.
             let _ = fs::remove_file(entry.path());
         } else if !aside::is_note(&entry.path())
             && let Ok(Some(kept)) = Kept::read(entry.path())
@@ -247,7 +248,7 @@ fn settle(kept: Kept) -> Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match rustix::fs::openat(&host.top, &kept.record.aside, flags, Mode::empty()) {
         Ok(fd) => {
-            // Held while the export goes on: the record came here with a copy of a home.
+            // Locked while its export runs, which is another home's if this record was copied with a home.
             let held = rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive);
             held.map_err(Error::host("take", &aside))?;
             if !kept.is_done() {
@@ -257,16 +258,13 @@ fn settle(kept: Kept) -> Result<()> {
         Err(Errno::NOENT) => {}
         Err(errno) => return Err(Error::host("open", aside)(errno)),
     }
-    clear_away(&aside)?;
+    clear_away(&host, &kept.record.aside)?;
     kept.forget()
 }
 
 /// Removes the directory where files were kept aside.
-pub fn clear_away(aside: &Path) -> Result<()> {
-    match fs::remove_dir_all(aside) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(Error::host("remove", aside)(error))
-        }
-        _ => Ok(()),
-    }
+pub fn clear_away(host: &HostTree, aside: &str) -> Result<()> {
+    let name = CString::new(aside).map_err(|_| Errno::INVAL);
+    let removed = name.and_then(|name| aside::remove(&host.top, name));
+    removed.map_err(Error::host("remove", host.path.join(aside)))
 }

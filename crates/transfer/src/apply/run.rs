@@ -1,4 +1,4 @@
-//! The plan, carried out: new files are made aside and take their places by renames.
+//! Carries a plan out: new files are created in a temporary directory and renamed to their places.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::progress::Tally;
 use crate::report::Skipped;
 
 impl Plan {
-    /// Does all of it, or nothing. Gives what the host keeps or did not take.
+    /// Does all steps, or undoes them. Returns what the host kept or refused.
     pub fn apply(
         self,
         trees: &Trees,
@@ -26,28 +26,27 @@ impl Plan {
         tally: Tally<'_>,
     ) -> Result<Vec<Skipped>> {
         let (kept, work, mut skipped) = self.begin(trees, host, records, tally)?;
-        let aside = host.path.join(&kept.record.aside);
         for (at, step) in kept.record.steps.iter().enumerate() {
             match work.take(step) {
                 Ok(left) => skipped.extend(left),
                 Err(error) => {
-                    // A directory that could not be made is somebody else's, or not there.
+                    // A directory that could not be created is not ours to remove.
                     let count = at + usize::from(!matches!(step, Step::MakeDirectory { .. }));
-                    // On failure the record stays, and the next start tries once more.
+                    // If undoing fails, the record stays, and the next start undoes the rest.
                     kept.record.undo(host, &work.aside, count)?;
-                    clear_away(&aside)?;
+                    clear_away(host, &kept.record.aside)?;
                     kept.forget()?;
                     return Err(error);
                 }
             }
         }
         let done = kept.done()?;
-        clear_away(&aside)?;
+        clear_away(host, &done.record.aside)?;
         done.forget()?;
         Ok(skipped)
     }
 
-    /// Makes all new files aside, and the record that says what is to become of them.
+    /// Creates all new files in a temporary directory, then writes the record of the steps.
     pub(super) fn begin<'a>(
         self,
         trees: &Trees,
@@ -55,7 +54,7 @@ impl Plan {
         records: &Path,
         tally: Tally<'_>,
     ) -> Result<(Kept, Work<'a>, Vec<Skipped>)> {
-        // Removed again, with all that is in it, unless a record says what is to become of it.
+        // Dropped on failure, which removes it with its content; after success the record is in charge.
         let made = Aside::make(records, &host.path, AsideKind::Directory)?;
         let fd = made.fd.try_clone();
         let fd = fd.map_err(Error::host("open", &*made.path))?;
@@ -67,14 +66,14 @@ impl Plan {
     }
 }
 
-/// Work under way.
+/// The host directory, and the temporary directory in it.
 pub struct Work<'a> {
     host: &'a HostTree,
     aside: OwnedFd,
 }
 
 impl Work<'_> {
-    /// Makes every new file, complete in all but its place.
+    /// Creates every new file, with content and metadata, in the temporary directory.
     fn stage(
         &self,
         plan: &Plan,
@@ -88,10 +87,10 @@ impl Work<'_> {
                 continue;
             };
             let name = new_name(*number);
-            let as_path = VaultPath::root().join(name.as_bytes())?;
+            let aside = VaultPath::root().join(name.as_bytes())?;
             let entry = plan.entries[number].clone();
             let is_file = entry.is_file();
-            writer.make(&self.aside, &self.aside, name.as_bytes(), &as_path, entry)?;
+            writer.make((&self.aside, &self.aside), &aside, entry)?;
             self.give_away(path, &name);
             if is_file {
                 self.sync(&name).map_err(self.host.failed("write", path))?;
@@ -112,18 +111,18 @@ impl Work<'_> {
         Ok(skipped)
     }
 
-    /// Root's work for somebody else belongs to them: to whom the old file or the directory does.
+    /// Gives a new file the owner of the file that it replaces, or of its directory. Only root can.
     fn give_away(&self, path: &VaultPath, new: &str) {
         let Some(owner) = self.owner_of(path) else {
             return;
         };
         let (uid, gid) = (Uid::from_raw(owner.st_uid), Gid::from_raw(owner.st_gid));
         let nofollow = AtFlags::SYMLINK_NOFOLLOW;
-        // Whoever is not root keeps what they made.
+        // Without root it fails, and the file stays the caller's.
         let _ = rustix::fs::chownat(&self.aside, new, Some(uid), Some(gid), nofollow);
     }
 
-    /// Whose the path is, or the nearest directory above that exists.
+    /// The status of the path, or of the nearest directory above it that exists.
     fn owner_of(&self, path: &VaultPath) -> Option<Stat> {
         let mut at = path.clone();
         while !at.is_root() {
@@ -142,13 +141,13 @@ impl Work<'_> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match rustix::fs::openat(&self.aside, new, flags, Mode::empty()) {
             Ok(file) => rustix::fs::fsync(&file),
-            // A mode that forbids reading, even to its owner.
+            // Its mode forbids its owner to read it.
             Err(Errno::ACCESS) => Ok(()),
             Err(errno) => Err(errno),
         }
     }
 
-    /// Does one step. Gives what stays although it should not.
+    /// Does one step. Returns a directory that had to stay.
     pub fn take(&self, step: &Step) -> Result<Option<Skipped>> {
         match step {
             Step::Remove {
@@ -186,7 +185,7 @@ impl Work<'_> {
         self.check_old(path, &old, stamp)
     }
 
-    /// The old file gets a second name aside, so that its place is never empty.
+    /// Hard-links the old file into the temporary directory first, so that its path is never missing.
     fn replace(&self, path: &VaultPath, number: usize, stamp: Stamp) -> Result<()> {
         let (old, new) = (old_name(number), new_name(number));
         let parent = self.host.parent(path).map_err(|_| self.changed(path))?;
@@ -194,7 +193,7 @@ impl Work<'_> {
         let kept = match linked {
             Ok(()) => Ok(()),
             Err(Errno::NOENT) => Err(Errno::NOENT),
-            // Not every filesystem and not every owner allows that.
+            // Some filesystems have no hard links, and `protected_hardlinks` may forbid one.
             Err(_) => rename_new(&parent, name(path), &self.aside, &old[..]),
         };
         self.settle(path, kept)?;
@@ -203,7 +202,7 @@ impl Work<'_> {
         self.settle(path, placed)
     }
 
-    /// Whether what is kept aside is what was looked at.
+    /// Checks that the old file that was kept is the one that was planned for.
     fn check_old(&self, path: &VaultPath, old: &str, stamp: Stamp) -> Result<()> {
         let stat = rustix::fs::statat(&self.aside, old, AtFlags::SYMLINK_NOFOLLOW);
         match stat {
@@ -246,7 +245,7 @@ impl Work<'_> {
         self.settle(path, made)
     }
 
-    /// A name that came, went or changed since the plan is the host's doing; the rest is trouble.
+    /// A name that came, went or changed since the plan is `HostChanged`; other failures are errors of the host.
     fn settle(&self, path: &VaultPath, done: Result<(), Errno>) -> Result<()> {
         match done {
             Ok(()) => Ok(()),

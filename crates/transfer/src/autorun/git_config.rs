@@ -1,7 +1,7 @@
 //! A configuration file of git, read as git reads it, for what in it could make git run or read something.
 //!
-//! What is known to be harmless is listed; all else counts as not. What git would not read either, or reads in a way that
-//! is not known here, makes the whole unreadable.
+//! Settings known to be harmless are listed; all others count as unsafe. A file that git rejects, or that uses syntax not
+//! known here, is unreadable as a whole.
 
 use std::collections::BTreeSet;
 
@@ -112,7 +112,7 @@ fn is_harmless(pattern: &str, value: &[u8]) -> bool {
         return true;
     }
     if ADDRESSES.contains(&pattern) {
-        // Not an option, and not the name of a program that would fetch it.
+        // It must be no option, and no `program::address`, which makes git run a program.
         return !value.starts_with(b"-") && !value.windows(2).any(|pair| pair == b"::");
     }
     let boolean = [
@@ -183,7 +183,7 @@ impl Reader<'_> {
                 _ => return Err(Unreadable),
             }
         }
-        // The old way to give a section a name of its own.
+        // `[section.name]`, the old syntax of `[section "name"]`.
         let dot = self.section.iter().position(|byte| *byte == b'.');
         if let (Some(dot), None) = (dot, &self.subsection) {
             let name = self.section.split_off(dot);
@@ -230,7 +230,7 @@ impl Reader<'_> {
             next = self.take();
         }
         let value = match next {
-            // Said without a value, it is true.
+            // A key without a value is true.
             None | Some(b'\n') => b"true".to_vec(),
             Some(b'\r') if matches!(self.take(), None | Some(b'\n')) => b"true".to_vec(),
             Some(b'=') => self.read_value()?,
@@ -260,7 +260,7 @@ impl Reader<'_> {
                 }
                 Some(b'"') => quoted = !quoted,
                 Some(b'\\') => match self.take().ok_or(Unreadable)? {
-                    // It goes on in the next line.
+                    // The value continues on the next line.
                     b'\n' => {}
                     b'\r' if self.rest.first() == Some(&b'\n') => drop(self.take()),
                     b'n' => value.push(b'\n'),

@@ -16,7 +16,7 @@ use crate::damage::{OnDamage, readable};
 use crate::error::{Error, Result};
 use git_config::{Setting, unsafe_settings};
 
-/// A larger file is no configuration that somebody wrote for git.
+/// Larger files are not parsed as a git configuration; they are guarded.
 const MOST_CONFIG: u64 = 1 << 20;
 
 /// Directories of which tools run what is in them.
@@ -113,7 +113,7 @@ pub(crate) struct Outgoing<'a> {
     /// The directory of the vault.
     pub at: &'a VaultPath,
     pub host_dir: &'a Path,
-    /// What cannot be read does not go to the host either, where that is no reason to stop.
+    /// With `KeepGoing`, what cannot be read is not exported either, and is passed over.
     pub on_damage: OnDamage,
 }
 
@@ -150,12 +150,12 @@ impl Outgoing<'_> {
         Ok(found)
     }
 
-    /// What goes to the host although damage keeps anybody from telling what it is there.
+    /// A file that is exported although damage elsewhere hides whether git would run it: guarded.
     fn in_doubt(&self, path: &VaultPath, entry: &Entry) -> Option<RunsByItself> {
         if let Kind::File { content, size, .. } = entry.kind
             && self.trees.check_content(content, size).is_err()
         {
-            // It does not go there.
+            // It is damaged itself, so it is not exported.
             return None;
         }
         Some(RunsByItself {
@@ -241,13 +241,13 @@ impl Outgoing<'_> {
             .split(|byte| *byte == b'/');
         let all: Vec<&[u8]> = host.chain(names.iter().copied()).collect();
         if let Some(git) = all.iter().position(|name| is(name, ".git")) {
-            // There, names are those of branches and objects.
+            // Below these, names are those of branches and objects.
             let kept = ["refs", "logs", "objects"];
             return Ok(!all
                 .get(git + 1)
                 .is_some_and(|below| kept.iter().any(|kept| is(below, kept))));
         }
-        // One without work tree has any name.
+        // A bare repository may have any name.
         let mut directory = self.at.clone();
         for name in names {
             directory = directory.join(name)?;
@@ -330,7 +330,7 @@ fn by_name(path: &VaultPath) -> Option<&'static str> {
     why.or(file.map(|(_, why)| *why))
 }
 
-/// Some filesystems of hosts do not tell capitals from small letters.
+/// Ignores case: some filesystems of hosts do.
 fn is(name: &[u8], wanted: &str) -> bool {
     name.eq_ignore_ascii_case(wanted.as_bytes())
 }

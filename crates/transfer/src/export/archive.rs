@@ -1,4 +1,4 @@
-//! A directory of a vault as a tar archive: ustar, with extended headers only where they are needed.
+//! A directory of a tree as a tar archive: ustar, with extended headers only where they are needed.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -21,13 +21,13 @@ use crate::host_tree::rename_new;
 use crate::progress::Tally;
 use crate::report::Skipped;
 
-/// What the old header has room for.
+/// Limits of the ustar header.
 const NAME_MAX: usize = 100;
 const NUMBER_MAX: u64 = 0o77_777_777_777;
 
 impl Exporter<'_> {
-    /// Writes the directory as a tar archive to a new file; its ending says how it is compressed. In an archive nothing
-    /// runs by itself yet: it is only named.
+    /// Writes the directory as a tar archive to a new file; its ending says how it is compressed. What tools
+    /// would run is listed but not refused: nothing runs out of an archive.
     pub fn to_archive(&self, host_file: &Path) -> Result<ExportReport> {
         let runs_by_itself = self.runs_by_itself(Path::new("/"))?;
         if host_file.symlink_metadata().is_ok() {
@@ -134,8 +134,7 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Why a file has to be left out. What was begun cannot be taken out of an archive again, so this is found out
-    /// before.
+    /// Why a file has to be left out. Content is checked before its header is written: a stream cannot be rewound.
     fn problem_of(&self, entry: &Entry) -> Result<Option<String>> {
         let Kind::File {
             content,
@@ -199,7 +198,7 @@ impl Writing<'_> {
             Some(_) => Header::new_gnu(),
             None => Header::new_ustar(),
         };
-        // The header of a sparse file has room for every number.
+        // The GNU header of a sparse file stores sizes of any length.
         let told = if map.is_some() { 0 } else { size };
         let extended = self.extended(name, link_name, told, entry);
         if !extended.is_empty() {
@@ -226,7 +225,7 @@ impl Writing<'_> {
         self.append(&header, &more, content, size)
     }
 
-    /// Writes a header, what more there is of it, and the data of the file.
+    /// Writes a header, the rest of its sparse map, and the data of the file.
     fn append(&mut self, header: &Header, more: &[u8], content: Content, size: u64) -> Result<()> {
         let mut body = Body {
             pieces: self.trees.pieces(content, size),
@@ -245,7 +244,7 @@ impl Writing<'_> {
         }
     }
 
-    /// What the old header cannot tell.
+    /// What does not fit into the ustar header, as records of an extended header.
     fn extended(
         &mut self,
         name: &[u8],
@@ -291,7 +290,7 @@ fn fill(field: &mut [u8], bytes: &[u8]) {
     field[..length].copy_from_slice(&bytes[..length]);
 }
 
-/// Decimal seconds; those before the epoch count backwards.
+/// Decimal seconds, negative before the epoch.
 fn time_text(secs: i64, nanos: u32) -> String {
     match (secs < 0 && nanos > 0, nanos) {
         (_, 0) => secs.to_string(),

@@ -1,8 +1,9 @@
 //! An export put into a directory that already holds something.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FileType, OFlags, RawDir, SeekFrom, Stat};
 use rustix::io::Errno;
@@ -18,63 +19,89 @@ pub(crate) fn merge(from: &Path, into: &Path) -> Result<()> {
         opened.map_err(Error::host("open", path))
     };
     let (source, target) = (open(from)?, open(into)?);
-    walk(&source, &target, into, &|_| Ok(()))?;
-    walk(&source, &target, into, &|step| step.take())
+    let again = |fd: &OwnedFd| fd.try_clone().map_err(Error::host("open", into));
+    let checked = Pair::new(again(&source)?, again(&target)?, into.to_owned())?;
+    walk(checked, &|_| Ok(()))?;
+    let moved = Pair::new(source, target, into.to_owned())?;
+    walk(moved, &|step| step.take())
 }
 
 /// A name that may go from one directory to the other as it is.
 struct Step<'a> {
-    source: &'a OwnedFd,
-    target: &'a OwnedFd,
+    pair: &'a Pair,
     name: &'a CString,
     shown: &'a Path,
 }
 
 impl Step<'_> {
     fn take(&self) -> Result<()> {
-        let moved = rustix::fs::renameat(self.source, self.name, self.target, self.name);
+        let Pair { source, target, .. } = self.pair;
+        let moved = rustix::fs::renameat(source, self.name, target, self.name);
         moved.map_err(Error::host("replace", self.shown))
     }
 }
 
-fn walk(
-    source: &OwnedFd,
-    target: &OwnedFd,
-    shown: &Path,
-    take: &dyn Fn(&Step<'_>) -> Result<()>,
-) -> Result<()> {
-    use std::os::unix::ffi::OsStrExt;
-    for name in names(source).map_err(Error::host("list", shown))? {
-        let shown = &shown.join(std::ffi::OsStr::from_bytes(name.to_bytes()));
-        let new = look(source, &name).map_err(Error::host("look at", shown))?;
-        let step = Step {
+/// Two directories that are merged.
+struct Pair {
+    source: OwnedFd,
+    target: OwnedFd,
+    /// The path of the target.
+    shown: PathBuf,
+    /// Names of the source that are still to be looked at.
+    names: Vec<CString>,
+}
+
+impl Pair {
+    fn new(source: OwnedFd, target: OwnedFd, shown: PathBuf) -> Result<Pair> {
+        let names = names(&source).map_err(Error::host("list", &*shown))?;
+        Ok(Pair {
             source,
             target,
-            name: &name,
             shown,
+            names,
+        })
+    }
+
+    /// Takes one name, or gives the two directories that have it.
+    fn merge(&self, name: &CString, take: &Take) -> Result<Option<Pair>> {
+        let shown = self.shown.join(OsStr::from_bytes(name.to_bytes()));
+        let new = look(&self.source, name).map_err(Error::host("look at", &*shown))?;
+        let step = Step {
+            pair: self,
+            name,
+            shown: &shown,
         };
-        let old = match look(target, &name) {
+        let old = match look(&self.target, name) {
             Ok(old) => old,
-            Err(Errno::NOENT) => {
-                take(&step)?;
-                continue;
-            }
+            Err(Errno::NOENT) => return take(&step).map(|()| None),
             Err(errno) => return Err(Error::host("look at", shown)(errno)),
         };
         match (is_directory(&new), is_directory(&old)) {
-            (false, false) => take(&step)?,
+            (false, false) => take(&step).map(|()| None),
             (true, true) => {
                 let open = |dir: &OwnedFd| {
-                    let opened = open_directory(dir, &name, OFlags::NOFOLLOW);
-                    opened.map_err(Error::host("open", shown))
+                    let opened = open_directory(dir, name, OFlags::NOFOLLOW);
+                    opened.map_err(Error::host("open", &*shown))
                 };
-                walk(&open(source)?, &open(target)?, shown, take)?;
+                let (source, target) = (open(&self.source)?, open(&self.target)?);
+                Pair::new(source, target, shown).map(Some)
             }
-            _ => {
-                return Err(Error::Exists {
-                    path: shown.to_owned(),
-                });
+            _ => Err(Error::Exists { path: shown }),
+        }
+    }
+}
+
+type Take = dyn Fn(&Step<'_>) -> Result<()>;
+
+fn walk(top: Pair, take: &Take) -> Result<()> {
+    let mut stack = vec![top];
+    while let Some(pair) = stack.last_mut() {
+        match pair.names.pop() {
+            Some(name) => {
+                let below = pair.merge(&name, take)?;
+                stack.extend(below);
             }
+            None => drop(stack.pop()),
         }
     }
     Ok(())
@@ -89,7 +116,7 @@ fn is_directory(stat: &Stat) -> bool {
 }
 
 fn names(dir: &OwnedFd) -> Result<Vec<CString>, Errno> {
-    // It may have been listed before.
+    // The descriptor may have been read to its end before.
     rustix::fs::seek(dir, SeekFrom::Start(0))?;
     let mut space = Vec::with_capacity(8 << 10);
     let mut entries = RawDir::new(dir, space.spare_capacity_mut());

@@ -27,7 +27,7 @@ use crate::progress::{Tally, Watcher};
 use crate::report::Skipped;
 
 const PIECE: usize = 1 << 20;
-/// The bits of a mode that a file has outside. It becomes the caller's own, so it must not be a way to act as the caller.
+/// Mode bits that an exported file keeps: no setuid and no setgid, since it belongs to the caller.
 pub(crate) const FILE_MODE: u32 = 0o1777;
 
 /// What an export made.
@@ -37,15 +37,15 @@ pub struct ExportReport {
     pub files: u64,
     pub directories: u64,
     pub bytes: u64,
-    /// Whose extended attributes the host's filesystem did not take.
+    /// Files whose extended attributes the host's filesystem refused.
     pub skipped: Vec<Skipped>,
-    /// What of it tools of the host run by themselves.
+    /// Files that tools of the host run without being asked to.
     pub runs_by_itself: Vec<RunsByItself>,
-    /// What is damaged and therefore not there, each with the reason; of a directory, entries of it.
+    /// What was left out because it is damaged, each with the reason. A directory is listed if some of its entries are.
     pub missing: Vec<Skipped>,
 }
 
-/// What may stand where an export goes.
+/// What may already be at the target of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
     /// Nothing, or an empty directory.
@@ -71,7 +71,7 @@ pub struct Exporter<'a> {
 }
 
 impl Exporter<'_> {
-    /// Copies the directory to `host_dir`, where only what `standing` says may be.
+    /// Copies the directory to `host_dir`.
     pub fn to_directory(&self, host_dir: &Path, standing: Standing) -> Result<ExportReport> {
         let runs_by_itself = self.runs_by_itself(host_dir)?;
         autorun::check(&runs_by_itself, self.hooks)?;
@@ -94,8 +94,8 @@ impl Exporter<'_> {
         })
     }
 
-    /// Copies the directory to a new name in a directory of the host that is open: where `dir` leads by now does not
-    /// matter.
+    /// Copies the directory to a new name in a directory of the host that is open. If `dir` leads elsewhere by now, the
+    /// rename fails.
     pub(crate) fn to_new_name(
         &self,
         (dir, fd, name): (&Path, &OwnedFd, &OsStr),
@@ -115,7 +115,7 @@ impl Exporter<'_> {
         })
     }
 
-    /// The directory itself, and a count that knows how much there is.
+    /// The directory's tree and metadata, and a tally that knows the totals.
     fn top(&self) -> Result<(TreeId, Meta, Tally<'_>)> {
         let (path, entry) = self.trees.resolve(self.root, self.path)?;
         match entry.kind {
@@ -127,7 +127,7 @@ impl Exporter<'_> {
         }
     }
 
-    /// What of the directory tools run by themselves where it is `host_dir`.
+    /// Files of the directory that tools would run if it were at `host_dir`.
     fn runs_by_itself(&self, host_dir: &Path) -> Result<Vec<RunsByItself>> {
         let (at, _) = self.trees.resolve(self.root, self.path)?;
         let outgoing = Outgoing {
@@ -140,7 +140,7 @@ impl Exporter<'_> {
         outgoing.all()
     }
 
-    /// Copies the directory to one of its own in `beside`: what is half done shall not stand where the whole is expected.
+    /// Copies the directory to a temporary one in `beside`, so that nothing half done is ever at the target.
     fn fill_aside(&self, beside: &Path) -> Result<(Aside, ExportReport)> {
         let (tree, meta, tally) = self.top()?;
         let aside = Aside::make(self.notes, beside, AsideKind::Directory)?;
@@ -153,7 +153,7 @@ impl Exporter<'_> {
     }
 }
 
-/// A directory can be renamed over an empty one.
+/// Renames the finished directory to its target, which may be an empty directory.
 fn take_place_of(aside: &Aside, host_dir: &Path) -> Result<()> {
     let renamed = rustix::fs::rename(&aside.path, host_dir);
     renamed.map_err(|errno| match errno {
@@ -164,7 +164,7 @@ fn take_place_of(aside: &Aside, host_dir: &Path) -> Result<()> {
     })
 }
 
-/// It must not be there, or be an empty directory.
+/// The target must not exist, or be an empty directory.
 fn check_target(host_dir: &Path) -> Result<()> {
     let top = match open_directory(CWD, host_dir, OFlags::empty()) {
         Ok(top) => top,

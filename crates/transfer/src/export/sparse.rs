@@ -16,7 +16,7 @@ pub enum Shape {
     /// There is no hole in it.
     Plain,
     Sparse(Map),
-    /// Nobody would read that many.
+    /// More than [`PIECES_MAX`], which the import would refuse.
     TooManyPieces,
 }
 
@@ -33,7 +33,7 @@ impl Shape {
                 return Ok(Shape::TooManyPieces);
             }
         }
-        // A hole at the end is told by an empty piece behind it.
+        // A hole at the end is written as an empty piece at the end of the file.
         if end < size {
             data.push((size, 0));
         }

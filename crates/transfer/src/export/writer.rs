@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
@@ -17,10 +18,11 @@ use rustix::io::Errno;
 use super::{ExportReport, FILE_MODE, missing, open_directory};
 use crate::damage::{OnDamage, readable};
 use crate::error::{Error, Result};
+use crate::host_tree::name;
 use crate::progress::Tally;
 use crate::report::Skipped;
 
-/// Makes what a tree says, beneath a directory of the host.
+/// Creates the entries of a tree beneath a directory of the host.
 pub(crate) struct HostWriter<'a> {
     trees: &'a Trees,
     host_dir: &'a Path,
@@ -31,13 +33,13 @@ pub(crate) struct HostWriter<'a> {
     pub on_damage: OnDamage,
 }
 
-/// A directory whose content is being written. Its own metadata comes last: writing into it moves
+/// A directory whose content is being written. Its own metadata is set last: writing into it changes
 /// its times, and its mode may forbid writing.
 struct Open {
     fd: OwnedFd,
     path: VaultPath,
     meta: Meta,
-    /// What is still to be made in it, the next at the end.
+    /// Entries still to be created, the next one last.
     entries: Vec<(Vec<u8>, Entry)>,
 }
 
@@ -70,7 +72,7 @@ impl<'a> HostWriter<'a> {
                     let below = self.enter(fd, path, entry.meta, tree)?;
                     stack.push(below);
                 }
-                _ => self.make_or_miss(&top, &open.fd, &name, &path, entry)?,
+                _ => self.make_or_miss((&top, &open.fd), &path, entry)?,
             }
         }
         Ok(self.report)
@@ -101,17 +103,15 @@ impl<'a> HostWriter<'a> {
         finish().map_err(self.failed("finish", &open.path))
     }
 
-    /// Makes what is no directory; of a damaged file that may be missing nothing is left.
+    /// Creates what is no directory. A damaged file is removed again and listed, if the export is to go on.
     fn make_or_miss(
         &mut self,
-        top: &OwnedFd,
-        dir: &OwnedFd,
-        name: &[u8],
+        (top, dir): (&OwnedFd, &OwnedFd),
         path: &VaultPath,
         entry: Entry,
     ) -> Result<()> {
         let (link, before) = (entry.link(), (self.report.files, self.report.bytes));
-        let problem = match self.make(top, dir, name, path, entry) {
+        let problem = match self.make((top, dir), path, entry) {
             Err(Error::Vault(error))
                 if error.is_damage() && self.on_damage == OnDamage::KeepGoing =>
             {
@@ -119,24 +119,23 @@ impl<'a> HostWriter<'a> {
             }
             made => return made,
         };
-        let removed = rustix::fs::unlinkat(dir, name, AtFlags::empty());
+        let removed = rustix::fs::unlinkat(dir, name(path), AtFlags::empty());
         removed.map_err(self.failed("remove", path))?;
         (self.report.files, self.report.bytes) = before;
-        // Its other names have no file to be names of, either.
+        // Its other names cannot be linked to it.
         link.map(|link| self.links.remove(&link));
         self.report.missing.push(missing(path, problem));
         Ok(())
     }
 
-    /// Makes what is no directory, as `name` in `dir`. Its `path` is counted from `top`.
+    /// Creates what is no directory, in `dir`. Its `path` is relative to `top`.
     pub fn make(
         &mut self,
-        top: &OwnedFd,
-        dir: &OwnedFd,
-        name: &[u8],
+        (top, dir): (&OwnedFd, &OwnedFd),
         path: &VaultPath,
         entry: Entry,
     ) -> Result<()> {
+        let name = name(path);
         self.report.files += 1;
         self.tally.add(1, 0)?;
         match &entry.kind {
@@ -151,7 +150,7 @@ impl<'a> HostWriter<'a> {
                     return link_to(top, first, dir, name).map_err(self.failed("link", path));
                 }
                 self.links.extend(link.map(|link| (link, path.clone())));
-                self.make_file(dir, name, path, (*content, *size), &entry.meta)
+                self.make_file(dir, path, (*content, *size), &entry.meta)
             }
             Kind::Symlink { target } => {
                 let make = || {
@@ -169,20 +168,14 @@ impl<'a> HostWriter<'a> {
     fn make_file(
         &mut self,
         dir: &OwnedFd,
-        name: &[u8],
         path: &VaultPath,
         (content, size): (Content, u64),
         meta: &Meta,
     ) -> Result<()> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         let private = Mode::RUSR | Mode::WUSR;
-        let fd = rustix::fs::openat(dir, name, flags | OFlags::CLOEXEC, private);
+        let fd = rustix::fs::openat(dir, name(path), flags | OFlags::CLOEXEC, private);
         let file = File::from(fd.map_err(self.failed("make", path))?);
-        let lost = |source| Error::Host {
-            action: "write",
-            path: self.host_path(path),
-            source,
-        };
         let mut offset = 0;
         for piece in self.trees.pieces(content, size) {
             let piece = piece?;
@@ -190,7 +183,7 @@ impl<'a> HostWriter<'a> {
                 Piece::Data(bytes) => file.write_all_at(bytes, offset),
                 Piece::Hole(length) => file.set_len(offset + length),
             }
-            .map_err(lost)?;
+            .map_err(self.failed("write", path))?;
             offset += piece.length();
             self.tally.add(0, piece.length())?;
         }
@@ -218,11 +211,11 @@ impl<'a> HostWriter<'a> {
         Ok(())
     }
 
-    fn failed(
+    fn failed<E: Into<io::Error>>(
         &self,
         action: &'static str,
         path: &VaultPath,
-    ) -> impl FnOnce(Errno) -> Error + use<> {
+    ) -> impl FnOnce(E) -> Error + use<E> {
         Error::host(action, self.host_path(path))
     }
 
@@ -243,7 +236,7 @@ fn make_fifo(dir: &OwnedFd, name: &[u8], meta: &Meta) -> Result<(), Errno> {
     rustix::fs::utimensat(dir, name, &times(meta), AtFlags::SYMLINK_NOFOLLOW)
 }
 
-/// One more name for the file already made at `first`.
+/// Links `name` to the file that was created at `first`.
 fn link_to(top: &OwnedFd, first: &VaultPath, dir: &OwnedFd, name: &[u8]) -> Result<(), Errno> {
     let parent = first.parent().unwrap_or(VaultPath::root());
     let inside = match &parent.as_bytes()[1..] {

@@ -1,8 +1,7 @@
 //! A tar archive, plain or compressed, from a file or a stream.
 //!
-//! Nothing of an archive is believed. It is read to its end mark and checked before any of it is
-//! put anywhere; what cannot be meant honestly refuses the whole, what a vault does not hold
-//! is left out and listed.
+//! Archives are untrusted. One is read to its end mark and checked before any of it is put into a
+//! tree. An invalid entry refuses the whole; kinds that a tree cannot hold are left out and listed.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -20,7 +19,7 @@ use super::{Importer, Incoming};
 use crate::error::{Error, Result};
 use crate::report::Skipped;
 
-/// Enough to tell what it is.
+/// Enough to recognise the format.
 const HEAD: u64 = 512;
 
 /// Reads an archive; `name` is what errors call it.
@@ -85,7 +84,7 @@ impl Form {
     }
 }
 
-/// Whether a block begins an archive: one whose sum fits, or the end mark of an empty one.
+/// Whether a block is a tar header with a valid checksum, or the end mark of an empty archive.
 fn is_header(block: &[u8]) -> bool {
     let Some(digits) = block.get(148..156).filter(|_| block.len() == HEAD as usize) else {
         return false;
@@ -100,7 +99,7 @@ fn is_header(block: &[u8]) -> bool {
 
 /// Why reading ended early.
 enum Refusal {
-    /// The archive is at fault.
+    /// The archive is invalid.
     Archive(String),
     Other(Error),
 }
@@ -115,7 +114,7 @@ impl From<io::Error> for Refusal {
     }
 }
 
-/// Errors quote what they read, which may be anything.
+/// Makes an error's text printable: it may quote bytes of the archive.
 fn sober(text: &str) -> String {
     let shown = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let plain = shown.chars().filter(|letter| !letter.is_control());
@@ -154,8 +153,8 @@ fn read(importer: &Importer<'_>, source: impl Read) -> Result<Incoming, Refusal>
         }
         Ok(())
     })?;
-    // What follows the end mark means nothing, but a damaged stream shows itself only there, and
-    // whoever writes into a pipe wants to be heard out.
+    // Read on to the end of the stream: compression checks its checksum there, and a writer of a pipe
+    // would get SIGPIPE otherwise.
     io::copy(&mut archive.into_inner(), &mut io::sink())?;
     let mut incoming = reading.listing.into_incoming(importer, &contents);
     let left_out = reading.left_out.into_iter().map(|(path, reason)| Skipped {
@@ -284,7 +283,7 @@ fn place(name: &[u8]) -> Result<VaultPath, String> {
     })
 }
 
-/// What an extended header tells beyond the old one.
+/// What is taken from an extended header.
 #[derive(Default)]
 struct Extras {
     mtime: Option<Time>,
@@ -337,7 +336,7 @@ fn parse_time(text: &str) -> Option<Time> {
     Some(Time { secs, nanos })
 }
 
-/// Tells how much of the archive is read, and ends when it is no longer wanted.
+/// Counts the bytes read, and fails once the import is cancelled.
 struct Counted<'a> {
     source: &'a mut dyn Read,
     importer: &'a Importer<'a>,
@@ -355,7 +354,7 @@ impl Read for Counted<'_> {
     }
 }
 
-/// Notices when the source has ended.
+/// Notes whether the source has ended.
 struct Watched<R> {
     source: R,
     ended: Rc<Cell<bool>>,

@@ -48,7 +48,7 @@ impl Bodies<'_> {
             };
             let read = read(&bodies);
             let mut stored = mem::take(&mut *bodies.stored.borrow_mut());
-            // Without it the workers would wait for more.
+            // Closes the channel, which ends the workers.
             drop(bodies);
             for worker in workers {
                 let part = match worker.join() {
@@ -102,7 +102,7 @@ impl Bodies<'_> {
             return Err(cut_short().into());
         }
         self.stored.borrow_mut().push(None);
-        // The receiver outlives this: it belongs to whoever made both.
+        // It cannot fail: the receiver lives until `gather` ends.
         let sent = self.queue.send((number, bytes));
         sent.map_err(|_| Error::Cancelled)?;
         Ok(number)
@@ -134,8 +134,8 @@ impl Bodies<'_> {
     }
 }
 
-/// Stores what comes until nothing more does. After a failure it only takes, so that whoever gives
-/// is not kept waiting.
+/// Stores contents until the channel closes. After a failure it drops them, so that the sender does
+/// not block.
 fn store_all(trees: &Trees, waiting: &Mutex<Receiver<(usize, Vec<u8>)>>) -> Result<Stored> {
     let mut stored = Ok(Stored::new());
     loop {

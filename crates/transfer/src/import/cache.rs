@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 
-/// Part of the file's name, so that files of another shape are not even opened.
+/// The version of the format, part of the file's name, so that other versions are not opened.
 const SHAPE: u32 = 1;
 const YOUNG_NANOS: i128 = 20_000_000;
 /// Directories whose imports are remembered; the longest unused are forgotten first.
@@ -99,7 +99,7 @@ struct Next {
 }
 
 impl ImportCache {
-    /// Knows nothing, and so reads everything.
+    /// An empty cache: every file is read.
     pub fn empty() -> ImportCache {
         ImportCache {
             begun: Time::now(),
@@ -175,7 +175,7 @@ impl ImportCache {
         Ok(objects)
     }
 
-    /// Keeps what this import learned. It is only a memory: a failure costs time, nothing else.
+    /// Writes the cache for the next import. If it fails, the next import reads everything.
     pub fn save(&self, dir: &Path, host_dir: &Path) -> std::io::Result<()> {
         fs::create_dir_all(dir)?;
         let path = file_for(dir, host_dir);
@@ -188,7 +188,7 @@ impl ImportCache {
     }
 
     fn next(&self) -> MutexGuard<'_, Next> {
-        // Every change is a single step.
+        // Every change is a single insertion, so a panic leaves it valid.
         self.next.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -203,7 +203,7 @@ fn encode(entries: &[(Key, Known)]) -> Vec<u8> {
     [ObjectId::of(&body).as_bytes().as_slice(), &body].concat()
 }
 
-/// A file that is not exactly what was written is no memory at all.
+/// None if the file is not exactly what was written.
 fn decode(bytes: &[u8]) -> Option<Vec<(Key, Known)>> {
     let (hash, body) = bytes.split_at_checked(32)?;
     if ObjectId::of(body).as_bytes() != hash {

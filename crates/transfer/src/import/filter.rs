@@ -15,7 +15,7 @@ use rustix::fs::{Mode, OFlags, Stat};
 use crate::aside::{self, Inode};
 use crate::error::{Error, Result};
 
-/// Longer ones are not read: no person wrote them.
+/// The rest of a longer file is not read.
 const GITIGNORE_MAX: u64 = 1 << 20;
 
 /// Whether `.gitignore` files are heeded.
@@ -51,6 +51,16 @@ pub(super) struct Rules {
     above: Option<Arc<Rules>>,
 }
 
+impl Drop for Rules {
+    /// Iterates, since the chain is as long as the directories are deep.
+    fn drop(&mut self) {
+        let mut next = self.above.take();
+        while let Some(rules) = next {
+            next = Arc::into_inner(rules).and_then(|mut rules| rules.above.take());
+        }
+    }
+}
+
 impl Exclusions {
     pub fn new(filter: &ImportFilter) -> Result<Exclusions> {
         let mut builder = GitignoreBuilder::new("/");
@@ -62,7 +72,7 @@ impl Exclusions {
             if glob.trim().is_empty() || glob.contains('\n') {
                 return Err(refuse("it is empty".into()));
             }
-            // Here nothing is a comment.
+            // A pattern given as an option is never a comment.
             let line = match glob.strip_prefix('#') {
                 Some(rest) => format!("\\#{rest}"),
                 None => glob.clone(),
@@ -83,7 +93,7 @@ impl Exclusions {
         })
     }
 
-    /// Leaves these out, too, wherever they are.
+    /// Also leaves out these inodes.
     pub fn without(self, asides: HashSet<Inode>) -> Exclusions {
         Exclusions { asides, ..self }
     }
@@ -130,6 +140,9 @@ impl Exclusions {
     /// `refuses` for lists that are not walked: also looks at the names above, and gives the
     /// topmost name that is left out.
     pub fn refuses_beneath(&self, path: &VaultPath, is_dir: bool) -> Option<(VaultPath, String)> {
+        if self.exclude.is_empty() && self.max_depth.is_none() {
+            return None;
+        }
         let mut above = VaultPath::root();
         let mut names = path.components().peekable();
         while let Some(name) = names.next() {
@@ -155,9 +168,9 @@ impl Exclusions {
         let mut builder = GitignoreBuilder::new(Path::new(OsStr::from_bytes(path.as_bytes())));
         let mut lines = 0;
         for name in [".git/info/exclude", ".gitignore"] {
-            // The first is the repository's own and only at its top; both may well be missing.
+            // The first exists only at the top of a repository; both may be missing.
             for line in read(dir, name).unwrap_or_default().lines() {
-                // git passes over lines that make no sense, and so must we.
+                // git ignores invalid lines.
                 lines += usize::from(builder.add_line(None, line).is_ok());
             }
         }
@@ -219,6 +232,19 @@ mod tests {
         let (top, _) = exclusions.refuses_beneath(&beneath, false).unwrap();
         assert_eq!(top.to_string(), "/a/doc");
         assert!(exclusions.refuses(&beneath, false, None).is_none());
+    }
+
+    #[test]
+    fn rules_of_any_depth_are_dropped_on_a_small_stack() {
+        let dropped = || {
+            let mut above = None;
+            for _ in 0..50_000 {
+                let own = Gitignore::empty();
+                above = Some(Arc::new(Rules { own, above }));
+            }
+        };
+        let thread = std::thread::Builder::new().stack_size(128 << 10);
+        thread.spawn(dropped).unwrap().join().unwrap();
     }
 
     #[test]

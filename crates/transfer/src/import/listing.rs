@@ -1,5 +1,4 @@
-//! The names in an archive, as they add up: later ones replace earlier ones, and none goes
-//! through anything but a directory.
+//! The names of an archive: later ones replace earlier ones, and every parent is a directory.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -49,7 +48,7 @@ impl Listing {
         }
     }
 
-    /// Adds a name. The error says why it cannot be meant.
+    /// Adds a name. The error says why it is invalid.
     pub fn add(&mut self, path: VaultPath, node: Node) -> Result<(), String> {
         let is_dir = node.kind == NodeKind::Directory;
         if path.is_root() && !is_dir {
@@ -62,7 +61,8 @@ impl Listing {
                     let word = there.kind.word();
                     return Err(format!("it goes through {dir}, which is {word}"));
                 }
-                Some(_) => {}
+                // The parents of a listed directory are listed directories.
+                Some(_) => break,
                 None => drop(self.nodes.insert(dir.clone(), None)),
             }
             above = dir.parent();

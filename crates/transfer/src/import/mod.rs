@@ -79,7 +79,7 @@ pub struct ImportTerms<'a> {
     pub trees: &'a Trees,
     /// The directory that receives them.
     pub at: &'a VaultPath,
-    /// Whom everything is stored as belonging to: user and group.
+    /// The user and group that everything is stored with.
     pub owner: (u32, u32),
     pub filter: &'a ImportFilter,
     /// Where exports note what they make beside their targets; an import leaves that out.
@@ -125,9 +125,9 @@ impl<'a> Importer<'a> {
         })
     }
 
-    /// Reads all that is in `host_dir`, with several threads and through descriptors, never by a path
-    /// that somebody could redirect meanwhile. Sockets, devices and what cannot be read are skipped
-    /// and listed.
+    /// Reads all that is in `host_dir`, with several threads and through descriptors, so that a
+    /// concurrent rename or symlink redirects nothing. Sockets, devices and what cannot be read are
+    /// skipped and listed.
     pub fn read_directory(&self, host_dir: &Path) -> Result<Incoming> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = rustix::fs::open(host_dir, flags, Mode::empty());
@@ -199,7 +199,7 @@ impl<'a> Importer<'a> {
             }
             report.files += 1;
             if let Some((link, first)) = inode.and_then(|inode| links.get(&inode)) {
-                // Read once per name; if the file changed in between, the first reading counts.
+                // It was read once per name. If it changed meanwhile, the first reading counts.
                 entry = first.clone();
                 set_link(&mut entry, *link);
             }
@@ -229,7 +229,7 @@ impl<'a> Importer<'a> {
         placed.expect("everything is beneath the top")
     }
 
-    /// Metadata of something that has no inode to tell it.
+    /// Metadata for what has no inode on the host.
     fn plain_meta(&self, mode: u32, time: Time) -> Meta {
         Meta {
             uid: self.owner.0,
@@ -239,7 +239,7 @@ impl<'a> Importer<'a> {
     }
 }
 
-/// Whether something can be brought in at `at`: no name of it is that of anything but a directory.
+/// Checks that `at` can be imported to: it and its parents are directories, or missing.
 pub fn check_place(trees: &Trees, root: RootId, at: &VaultPath) -> Result<()> {
     let mut here = VaultPath::root();
     for name in at.components() {

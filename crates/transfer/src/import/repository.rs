@@ -285,7 +285,7 @@ impl Git<'_> {
     }
 }
 
-/// A git that prints objects one after the other.
+/// A `git cat-file --batch` process.
 struct Reader {
     child: Child,
     asks: ChildStdin,
@@ -335,7 +335,7 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        // It ends by itself when nobody asks any more, but not while it still has to print.
+        // It exits when its input closes, but not while it blocks on writing its output.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,5 +1,5 @@
-//! Sparse files in an archive of GNU tar. Their maps are taken out of the stream, so that holes are passed over and not
-//! made of zeros: to whoever reads behind this, such a file is a plain one that holds the data alone.
+//! Sparse files in an archive of GNU tar. Their maps are removed from the stream, so the tar reader sees a regular file that
+//! holds the data alone, and holes are never expanded to zeros.
 
 use std::cell::RefCell;
 use std::io::{self, Read};

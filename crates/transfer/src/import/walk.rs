@@ -58,6 +58,21 @@ struct Queue {
     failed: Option<Error>,
 }
 
+/// Counts a thread as busy with a job. If it panics, the others must not wait for more jobs.
+struct Busy<'a>(&'a Walk<'a>);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        let mut queue = self.0.queue();
+        queue.busy -= 1;
+        if std::thread::panicking() {
+            queue.jobs.clear();
+        }
+        drop(queue);
+        self.0.changed.notify_all();
+    }
+}
+
 impl<'a> Walk<'a> {
     pub fn new(importer: &'a Importer<'a>, hard_links: HardLinks) -> Walk<'a> {
         Walk {
@@ -98,18 +113,15 @@ impl<'a> Walk<'a> {
         let mut incoming = Incoming::default();
         let mut buffer = Vec::new();
         while let Some(job) = self.next_job() {
-            let done = self.do_job(job, &mut incoming, &mut buffer);
-            let mut queue = self.queue();
-            queue.busy -= 1;
-            match done {
-                Ok(more) => queue.jobs.extend(more),
+            let _busy = Busy(self);
+            match self.do_job(job, &mut incoming, &mut buffer) {
+                Ok(more) => self.queue().jobs.extend(more),
                 Err(error) => {
+                    let mut queue = self.queue();
                     queue.jobs.clear();
                     queue.failed.get_or_insert(error);
                 }
             }
-            drop(queue);
-            self.changed.notify_all();
         }
         incoming
     }
@@ -209,8 +221,7 @@ impl<'a> Walk<'a> {
         names.chunks(BATCH).map(batch).collect()
     }
 
-    /// Reads one name. What stands in the way of that is skipped; what stands in the way of
-    /// storing it is an error.
+    /// Reads one name. Failures of the host are skipped and listed; failures of the store end the import.
     fn take_in(
         &self,
         dir: &Arc<Listed>,
@@ -319,7 +330,7 @@ impl<'a> Walk<'a> {
         {
             return Ok(Taken::Found(found));
         }
-        // Without NONBLOCK, a FIFO that has taken the name meanwhile would hold us for ever.
+        // If a FIFO took the name meanwhile, opening it without NONBLOCK would block.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let fd = rustix::fs::openat(dir, name, flags | OFlags::NOCTTY, Mode::empty())?;
         let stat = rustix::fs::fstat(&fd)?;
@@ -331,7 +342,7 @@ impl<'a> Walk<'a> {
             return Ok(Taken::Refused("it has other names on the host".into()));
         }
         let meta = self.importer.meta(&stat, user_xattrs(&fd)?);
-        // What is appended while we read is not waited for: it might never end.
+        // Only this many bytes are read: a file that is appended to might never end.
         let length = u64::try_from(stat.st_size).unwrap_or(0);
         (self.importer.admits)(path, length)?;
         let (content, size) = if length <= WHOLE {
@@ -465,7 +476,9 @@ pub fn user_xattrs(fd: impl AsFd) -> Result<XattrMap, Errno> {
         if !name.starts_with(b"user.") || name.starts_with(b"user.overlay.") {
             continue;
         }
-        let mut value = Vec::with_capacity(rustix::fs::fgetxattr_query(&fd, name)?);
+        let length = rustix::fs::fgetxattr_query(&fd, name)?;
+        // A size of 0 would ask for the length again.
+        let mut value = Vec::with_capacity(length.max(1));
         rustix::fs::fgetxattr(&fd, name, spare_capacity(&mut value))?;
         xattrs.push((name, value));
     }

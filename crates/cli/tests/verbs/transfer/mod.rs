@@ -1,6 +1,6 @@
 //! Import, export and apply: what goes into a vault and comes out of it.
 
-mod back;
+mod apply;
 mod bad_input;
 mod disk;
 mod exchange;

@@ -221,3 +221,54 @@ fn decorate(command: Command, words: &str) -> Command {
         command.mut_subcommand(name, |verb| decorate(verb, words.trim_start()))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Cli, command};
+    use clap::Parser;
+
+    /// The simple commands of a line of examples, up to the explanation behind two spaces.
+    fn simple_commands(line: &str) -> Vec<Vec<String>> {
+        let mut commands = vec![vec![String::new()]];
+        let mut quote = None;
+        let mut characters = line.trim_start().chars().peekable();
+        while let Some(character) = characters.next() {
+            let words = commands.last_mut().expect("one is always there");
+            let word = words.last_mut().expect("one is always there");
+            match (quote, character) {
+                (Some(open), _) if open == character => quote = None,
+                (None, '\'' | '"') => quote = Some(character),
+                (None, '|' | '&' | ';' | '<' | '>') => commands.push(vec![String::new()]),
+                (None, ' ') if characters.peek() == Some(&' ') => break,
+                (None, ' ') => words.push(String::new()),
+                _ => word.push(character),
+            }
+        }
+        for words in &mut commands {
+            words.retain(|word| !word.is_empty());
+        }
+        commands
+    }
+
+    fn check(verb: &Command, checked: &mut usize) {
+        let help = verb.get_after_help().map(ToString::to_string);
+        let lines = help.iter().flat_map(|help| help.lines());
+        for line in lines.filter(|line| line.starts_with("  ")) {
+            let commands = simple_commands(line).into_iter();
+            for words in commands.filter(|words| words.first().is_some_and(|it| it == "avfs")) {
+                *checked += 1;
+                let parsed = Cli::try_parse_from(&words);
+                assert!(parsed.is_ok(), "{line}: {}", parsed.unwrap_err());
+            }
+        }
+        verb.get_subcommands().for_each(|verb| check(verb, checked));
+    }
+
+    #[test]
+    fn every_example_of_the_help_is_accepted() {
+        let mut checked = 0;
+        check(&command(), &mut checked);
+        assert!(checked > 150, "{checked} examples");
+    }
+}

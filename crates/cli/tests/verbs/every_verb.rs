@@ -96,8 +96,18 @@ fn completions_know_every_verb() {
     let home = Home::new(AVFS);
     for shell in ["bash", "zsh", "fish"] {
         let script = home.ok(&["completions", shell]);
-        for verb in ["checkpoint", "import", "export", "proxy"] {
-            assert!(script.contains(verb), "{shell} does not know {verb}");
+        for verb in verbs(&home) {
+            // Each shell has its own way to write where a word is offered.
+            let (word, above) = verb.split_last().unwrap();
+            let offered = match shell {
+                "bash" => {
+                    let path: String = above.iter().map(|it| format!("__subcmd__{it}")).collect();
+                    format!("avfs{path},{word})")
+                }
+                "zsh" => format!("({word})\n"),
+                _ => format!("-a \"{word}\""),
+            };
+            assert!(script.contains(&offered), "{shell} does not know {verb:?}");
         }
         assert!(!script.contains("__docs"), "{shell} offers what is hidden");
         let json = home.json(&["completions", shell]);

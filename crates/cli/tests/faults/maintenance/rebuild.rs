@@ -92,7 +92,7 @@ fn a_database_that_is_none_is_put_aside() {
         let text = home.ok(&["fsck", "--rebuild"]);
         assert!(text.starts_with("the database was lost"), "{text}");
         assert!(
-            text.contains("came back whole, as versions of vault recovered"),
+            text.contains("recovered completely, as versions of vault recovered"),
             "{text}"
         );
         assert_eq!(home.ok(&["--vault", "recovered", "cat", "/f"]), "kept");

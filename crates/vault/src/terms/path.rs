@@ -134,9 +134,16 @@ impl VaultPath {
         }
     }
 
-    fn push(&mut self, name: &[u8]) {
+    /// Adds a name that comes out of a tree.
+    pub(crate) fn push(&mut self, name: &[u8]) {
         self.bytes.push(b'/');
         self.bytes.extend_from_slice(name);
+    }
+
+    /// Takes the last component away; the root stays the root.
+    pub(crate) fn pop(&mut self) {
+        let cut = self.bytes.iter().rposition(|&byte| byte == b'/');
+        self.bytes.truncate(cut.unwrap_or(0));
     }
 }
 

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::iter::Peekable;
+use std::ops::ControlFlow;
 
 use avfs_store::ObjectId;
 
@@ -121,6 +122,43 @@ impl Trees {
         after: Option<Entry>,
         each: &mut dyn FnMut(Change) -> bool,
     ) -> Result<bool> {
+        let mut path = path;
+        // What is left of each directory above. Not recursion: trees may be deeper than a stack.
+        let mut open: Vec<Differences<'_>> = Vec::new();
+        let mut next = Some((before, after));
+        loop {
+            if let Some((before, after)) = next.take() {
+                match self.compare(&path, before, after, each)? {
+                    ControlFlow::Break(()) => return Ok(false),
+                    ControlFlow::Continue(Some(below)) => open.push(below),
+                    ControlFlow::Continue(None) => path.pop(),
+                }
+            }
+            let Some(differences) = open.last_mut() else {
+                return Ok(true);
+            };
+            match differences.next()? {
+                Some((name, before, after)) => {
+                    path.push(&name);
+                    next = Some((before, after));
+                }
+                None => {
+                    open.pop();
+                    path.pop();
+                }
+            }
+        }
+    }
+
+    /// Compares two entries by themselves. Gives the names in them that differ, if they are directories and have such;
+    /// breaks when no more is wanted.
+    fn compare(
+        &self,
+        path: &VaultPath,
+        before: Option<Entry>,
+        after: Option<Entry>,
+        each: &mut dyn FnMut(Change) -> bool,
+    ) -> Result<ControlFlow<(), Option<Differences<'_>>>> {
         let trees = (tree_of(&before), tree_of(&after));
         if let Some(kind) = classify(&before, &after) {
             let wanted = each(Change {
@@ -130,16 +168,14 @@ impl Trees {
                 after,
             });
             if !wanted {
-                return Ok(false);
+                return Ok(ControlFlow::Break(()));
             }
         }
-        let mut differences = self.diff_trees(trees.0, trees.1)?;
-        while let Some((name, before, after)) = differences.next()? {
-            if !self.diff_entry(path.child(&name), before, after, each)? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+        let below = match trees.0 == trees.1 {
+            true => None,
+            false => Some(self.diff_trees(trees.0, trees.1)?),
+        };
+        Ok(ControlFlow::Continue(below))
     }
 
     /// The names in which two directories differ, with both entries.

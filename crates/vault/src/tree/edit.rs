@@ -34,6 +34,29 @@ enum Pending {
     Removed,
 }
 
+/// A step of storing directories.
+enum Visit<'a> {
+    Enter(&'a Folder),
+    Leave(&'a Folder),
+}
+
+impl Drop for Folder {
+    /// One directory after another, for what would be dropped by itself is dropped by recursion.
+    fn drop(&mut self) {
+        if self.folders().next().is_none() {
+            return;
+        }
+        let mut ahead = vec![std::mem::take(&mut self.changes)];
+        while let Some(changes) = ahead.pop() {
+            for pending in changes.into_values() {
+                if let Pending::Folder(mut folder) = pending {
+                    ahead.push(std::mem::take(&mut folder.changes));
+                }
+            }
+        }
+    }
+}
+
 /// What a lookup ends in.
 enum Found<'a> {
     Item(Item),
@@ -52,20 +75,38 @@ impl Folder {
 
     /// This directory, stored with all changes in it.
     fn build(&self, trees: &Trees) -> Result<(Entry, Flags)> {
-        if let Some(built) = self.built.get() {
-            return Ok(built.clone());
-        }
-        // First, so that no more is on the stack for each level than this.
-        for pending in self.changes.values() {
-            if let Pending::Folder(folder) = pending {
-                folder.build(trees)?;
+        // Each directory after those in it. Not recursion: trees may be deeper than a stack.
+        let mut ahead = vec![Visit::Enter(self)];
+        while let Some(visit) = ahead.pop() {
+            match visit {
+                Visit::Enter(folder) if folder.built.get().is_some() => {}
+                Visit::Enter(folder) => {
+                    ahead.push(Visit::Leave(folder));
+                    ahead.extend(folder.folders().rev().map(Visit::Enter));
+                }
+                Visit::Leave(folder) => folder.store(trees)?,
             }
         }
+        let built = self.built.get().cloned();
+        Ok(built.expect("the last that was left is this one"))
+    }
+
+    /// The directories with changes in this one.
+    fn folders(&self) -> impl DoubleEndedIterator<Item = &Folder> {
+        self.changes.values().filter_map(|pending| match pending {
+            Pending::Folder(folder) => Some(&**folder),
+            Pending::Item(_) | Pending::Removed => None,
+        })
+    }
+
+    /// Stores this directory. Those in it must be stored already.
+    fn store(&self, trees: &Trees) -> Result<()> {
         let edits = Edits::new(self.changes.iter(), |name, pending| {
             Ok(match pending {
                 Pending::Item(item) => Some(item.clone()),
                 Pending::Folder(folder) => {
-                    let (entry, beneath) = folder.build(trees)?;
+                    let built = folder.built.get().cloned();
+                    let (entry, beneath) = built.expect("a directory is stored after those in it");
                     Some(Item {
                         name: name.to_vec(),
                         entry,
@@ -85,7 +126,8 @@ impl Folder {
             kind,
             meta: self.meta.clone(),
         };
-        Ok(self.built.get_or_init(|| (entry, summary.flags)).clone())
+        self.built.get_or_init(|| (entry, summary.flags));
+        Ok(())
     }
 
     /// The directory called `name` in this one, ready to be changed.
@@ -424,19 +466,22 @@ impl Edit {
     }
 
     fn add_links(&mut self, path: &VaultPath, item: &Item) -> Result<()> {
-        if let Some(link) = item.entry.link() {
-            self.links_mut().insert(path.clone(), link);
+        let mut ahead = Vec::new();
+        if item.summary().flags.links {
+            ahead.push((path.clone(), item.clone()));
         }
-        let Kind::Directory { tree, .. } = item.entry.kind else {
-            return Ok(());
-        };
-        if !item.beneath.links {
-            return Ok(());
+        while let Some((path, item)) = ahead.pop() {
+            if let Some(link) = item.entry.link() {
+                self.links_mut().insert(path.clone(), link);
+            }
+            let Kind::Directory { tree, .. } = item.entry.kind else {
+                continue;
+            };
+            let mut items = Vec::new();
+            self.trees.collect(&*self.trees.node(tree)?, &mut items)?;
+            let linked = items.into_iter().filter(|it| it.summary().flags.links);
+            ahead.extend(linked.map(|below| (path.child(&below.name), below)));
         }
-        let mut items = Vec::new();
-        self.trees.collect(&*self.trees.node(tree)?, &mut items)?;
-        items
-            .iter()
-            .try_for_each(|below| self.add_links(&path.child(&below.name), below))
+        Ok(())
     }
 }

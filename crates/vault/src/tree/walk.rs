@@ -1,5 +1,7 @@
 //! Walking a tree from a place downward, leaving unread what nobody asks for.
 
+use std::vec::IntoIter;
+
 use super::node::{Flags, Item};
 use crate::{Entry, Error, Kind, Result, RootId, Trees, VaultPath};
 
@@ -31,31 +33,45 @@ impl Trees {
         look: &mut dyn FnMut(Visit<'_>) -> Result<Step, E>,
     ) -> Result<(), E> {
         let top = self.item_at(root, path)?;
-        self.walk_item(path.clone(), &top, 0, look)
+        let mut path = path.clone();
+        // What is left of each directory above. Not recursion: trees may be deeper than a stack.
+        let mut open: Vec<IntoIter<Item>> = Vec::new();
+        open.extend(self.walk_item(&path, &top, 0, look)?);
+        while let Some(items) = open.last_mut() {
+            let Some(item) = items.next() else {
+                open.pop();
+                path.pop();
+                continue;
+            };
+            path.push(&item.name);
+            match self.walk_item(&path, &item, open.len(), look)? {
+                Some(below) => open.push(below),
+                None => path.pop(),
+            }
+        }
+        Ok(())
     }
 
+    /// Shows one item. Gives what is in it, if that is to be walked.
     fn walk_item<E: From<Error>>(
         &self,
-        path: VaultPath,
+        path: &VaultPath,
         item: &Item,
         depth: usize,
         look: &mut dyn FnMut(Visit<'_>) -> Result<Step, E>,
-    ) -> Result<(), E> {
+    ) -> Result<Option<IntoIter<Item>>, E> {
         let step = look(Visit {
-            path: &path,
+            path,
             entry: &item.entry,
             depth,
             has_xattrs: item.summary().flags.xattrs,
         })?;
         let (Step::Into, Kind::Directory { tree, .. }) = (step, &item.entry.kind) else {
-            return Ok(());
+            return Ok(None);
         };
         let mut below = Vec::new();
         self.collect(&*self.node(*tree)?, &mut below)?;
-        for item in &below {
-            self.walk_item(path.child(&item.name), item, depth + 1, look)?;
-        }
-        Ok(())
+        Ok(Some(below.into_iter()))
     }
 
     fn item_at(&self, root: RootId, path: &VaultPath) -> Result<Item> {

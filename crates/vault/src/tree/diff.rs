@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::iter::Peekable;
+use std::ops::ControlFlow;
 
 use avfs_store::ObjectId;
 
@@ -128,9 +129,9 @@ impl Trees {
         loop {
             if let Some((before, after)) = next.take() {
                 match self.compare(&path, before, after, each)? {
-                    Compared::NoMoreWanted => return Ok(false),
-                    Compared::Directories(below) => open.push(below),
-                    Compared::Done => path.pop(),
+                    ControlFlow::Break(()) => return Ok(false),
+                    ControlFlow::Continue(Some(below)) => open.push(below),
+                    ControlFlow::Continue(None) => path.pop(),
                 }
             }
             let Some(differences) = open.last_mut() else {
@@ -149,14 +150,15 @@ impl Trees {
         }
     }
 
-    /// Compares two entries by themselves, without what is in them.
+    /// Compares two entries by themselves. Gives the names in them that differ, if they are directories and have such;
+    /// breaks when no more is wanted.
     fn compare(
         &self,
         path: &VaultPath,
         before: Option<Entry>,
         after: Option<Entry>,
         each: &mut dyn FnMut(Change) -> bool,
-    ) -> Result<Compared<'_>> {
+    ) -> Result<ControlFlow<(), Option<Differences<'_>>>> {
         let trees = (tree_of(&before), tree_of(&after));
         if let Some(kind) = classify(&before, &after) {
             let wanted = each(Change {
@@ -166,13 +168,14 @@ impl Trees {
                 after,
             });
             if !wanted {
-                return Ok(Compared::NoMoreWanted);
+                return Ok(ControlFlow::Break(()));
             }
         }
-        match trees.0 == trees.1 {
-            true => Ok(Compared::Done),
-            false => Ok(Compared::Directories(self.diff_trees(trees.0, trees.1)?)),
-        }
+        let below = match trees.0 == trees.1 {
+            true => None,
+            false => Some(self.diff_trees(trees.0, trees.1)?),
+        };
+        Ok(ControlFlow::Continue(below))
     }
 
     /// The names in which two directories differ, with both entries.
@@ -198,14 +201,6 @@ impl Trees {
             }
         }
     }
-}
-
-/// What is left to do after two entries were compared.
-enum Compared<'a> {
-    NoMoreWanted,
-    Done,
-    /// What is in them differs.
-    Directories(Differences<'a>),
 }
 
 type Difference = (Vec<u8>, Option<Entry>, Option<Entry>);

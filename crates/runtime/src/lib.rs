@@ -85,7 +85,7 @@ pub use files::tree::{TreeListed, TreeNode};
 pub use files::write::{FileContent, OpenFile, ReadOptions, WriteOptions, Written};
 pub use files::{ListRequest, Listed, Listing, Parents, WriteMode};
 pub use gate::{Verb, may};
-pub use history::changes::ChangeList;
+pub use history::changes::{ChangeSet, Patch};
 pub use history::checkpoints::{CheckpointDetails, CheckpointInfo, RestorePoint, RestoredHead};
 pub use history::commit::CommitReport;
 pub use history::diff::{Diff, DiffDetail, DiffRequest, DiffScope, FileDiff};

@@ -168,6 +168,7 @@ fn result_item(request: &EnvelopeRequest, report: ExecReport) -> EnvelopeResult 
     let approval_id = envelope_approval::id(&report);
     let asked = envelope_approval::reason(&report);
     let limits = exec_options::limits_in_force(&report);
+    let (patch, patch_truncated) = items::patch(report.patch);
     let (stdout, stdout_b64) = to_text(report.stdout.bytes);
     let (stderr, stderr_b64) = to_text(report.stderr.bytes);
     EnvelopeResult {
@@ -195,8 +196,8 @@ fn result_item(request: &EnvelopeRequest, report: ExecReport) -> EnvelopeResult 
         changes_total: report.changes.total,
         changes_truncated: report.changes.is_truncated(),
         changes: report.changes.listed.iter().map(items::change).collect(),
-        patch: report.patch,
-        patch_truncated: report.patch_truncated,
+        patch,
+        patch_truncated,
         home_changes: report.home_changes,
         home_change_list: report
             .home_change_list

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::command::capture::HeldOutput;
 use crate::command::options::{Limits, Profile};
-use crate::history::changes::ChangeList;
+use crate::history::changes::{ChangeSet, Patch};
 use crate::live::shape::Driver;
 use crate::retried::Retried;
 use crate::{Error, ErrorKind};
@@ -30,11 +30,9 @@ pub struct ExecReport {
     pub held: Vec<HeldOutput>,
     pub duration: Duration,
     /// What is different in the vault, its home directory excepted.
-    pub changes: ChangeList,
+    pub changes: ChangeSet,
     /// The changes as a patch, when it was asked for.
-    pub patch: Option<String>,
-    /// Whether it ends before the last change.
-    pub patch_truncated: bool,
+    pub patch: Option<Patch>,
     /// How many names differ in the home directory.
     pub home_changes: u64,
     /// Which, when it was asked for.
@@ -108,7 +106,7 @@ pub struct SpeculationReport {
     pub status: ExecStatus,
     pub stdout: Captured,
     pub stderr: Captured,
-    pub changes: ChangeList,
+    pub changes: ChangeSet,
     pub duration: Duration,
 }
 

@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::room::Room;
-use crate::{ObjectId, reserve};
+use crate::{InvalidId, ObjectId, Room};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -13,8 +12,8 @@ pub enum Error {
     Missing { id: ObjectId },
     #[error("object {id} is corrupt: {reason}")]
     Corrupt { id: ObjectId, reason: String },
-    #[error("'{text}' is not an object id (64 hexadecimal digits)")]
-    InvalidId { text: String },
+    #[error(transparent)]
+    InvalidId(#[from] InvalidId),
     #[error("cannot {action} {path}: {source}")]
     Io {
         action: &'static str,
@@ -44,8 +43,29 @@ pub enum Error {
         found: String,
         required: &'static str,
     },
+    #[error("the rows were written by schema {found}, this program knows {known}")]
+    UnknownSchema { found: i64, known: i64 },
+    #[error("the search is not understood: {reason}")]
+    InvalidQuery { reason: String },
     #[error("database: {0}")]
-    Database(#[from] rusqlite::Error),
+    Database(DatabaseError),
+}
+
+/// What SQLite reports.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct DatabaseError(rusqlite::Error);
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Error {
+        Error::Database(DatabaseError(error))
+    }
+}
+
+/// Whether a file operation failed because there is no room: on the disk, or in a quota of it.
+pub(crate) fn is_full(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded)
 }
 
 /// What a disk says of bytes that it cannot give back: EIO, EBADMSG, EUCLEAN.
@@ -70,7 +90,7 @@ impl Error {
         use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
         match self {
             Error::DatabaseLost { .. } => true,
-            Error::Database(error) => {
+            Error::Database(DatabaseError(error)) => {
                 matches!(
                     error.sqlite_error_code(),
                     Some(DatabaseCorrupt | NotADatabase)
@@ -84,8 +104,8 @@ impl Error {
     pub fn is_full(&self) -> bool {
         match self {
             Error::Full | Error::NoRoom(_) => true,
-            Error::Io { source, .. } => reserve::is_full(source),
-            Error::Database(rusqlite::Error::SqliteFailure(failure, _)) => {
+            Error::Io { source, .. } => is_full(source),
+            Error::Database(DatabaseError(rusqlite::Error::SqliteFailure(failure, _))) => {
                 // The index of the log could not be made longer, which only a full disk prevents.
                 failure.extended_code == rusqlite::ffi::SQLITE_IOERR_SHMSIZE
                     || failure.code == rusqlite::ErrorCode::DiskFull
@@ -97,7 +117,7 @@ impl Error {
     /// Whether SQLite could not write and does not say why: a user's quota may be used up.
     pub(crate) fn is_failed_write(&self) -> bool {
         let written = rusqlite::ffi::SQLITE_IOERR_WRITE;
-        matches!(self, Error::Database(rusqlite::Error::SqliteFailure(failure, _))
+        matches!(self, Error::Database(DatabaseError(rusqlite::Error::SqliteFailure(failure, _)))
             if failure.extended_code == written)
     }
 

@@ -3,8 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::Error;
-
 #[derive(Copy, Clone, Eq, PartialEq, Ord, PartialOrd, Hash)]
 pub struct ObjectId([u8; 32]);
 
@@ -35,13 +33,20 @@ impl fmt::Debug for ObjectId {
     }
 }
 
-impl FromStr for ObjectId {
-    type Err = Error;
+/// Text that is no object id.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("'{text}' is not an object id (64 hexadecimal digits)")]
+pub struct InvalidId {
+    pub text: String,
+}
 
-    fn from_str(text: &str) -> Result<ObjectId, Error> {
+impl FromStr for ObjectId {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<ObjectId, InvalidId> {
         match blake3::Hash::from_hex(text) {
             Ok(hash) => Ok(ObjectId(*hash.as_bytes())),
-            Err(_) => Err(Error::InvalidId {
+            Err(_) => Err(InvalidId {
                 text: text.to_owned(),
             }),
         }

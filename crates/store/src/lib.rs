@@ -1,42 +1,22 @@
-//! Bytes by hash, named roots, transactions: packs, SQLite, the on-disk format.
+//! What is on the disk: objects by hash, rows and transactions, and the word index, which is derived from both.
 
-mod cache;
-mod connect;
-mod damage;
-mod database;
 mod engine;
 mod error;
-mod files;
-mod foreign;
 mod fresh;
-mod health;
 mod id;
-mod index;
-mod leases;
-mod loose;
-mod out;
-mod packs;
-mod rebuild;
-mod record;
-mod reserve;
+pub mod ledger;
+mod objects;
 mod room;
-mod salvage;
-mod store;
-mod sweep;
-mod timer;
+mod words;
 
-pub use cache::Cache;
-pub use database::Frozen;
 pub use engine::{Engine, Place};
-pub use error::{Error, Failure, Result, Shortage};
-pub use files::Files;
+pub use error::{DatabaseError, Error, Failure, Result, Shortage};
 pub use fresh::fresh_uuid;
-pub use id::ObjectId;
-pub use leases::Lease;
-pub use out::give_up_reserve;
-pub use reserve::WayOut;
+pub use id::{InvalidId, ObjectId};
+pub use ledger::{Durability, Frozen};
+pub use objects::{
+    Cache, Compacted, DiskUsage, Files, Lease, Mark, Store, StoreStats, Stored, Swept, WayOut,
+    give_up_reserve,
+};
 pub use room::Room;
-/// The engine's own types, which appear in the closures of [`Store::write`] and [`Store::read`].
-pub use rusqlite;
-pub use store::{Durability, Store, StoreStats};
-pub use sweep::{Compacted, DiskUsage, Mark, Stored, Swept};
+pub use words::{Snippets, WordEdit, WordFile, WordHit, WordRows};

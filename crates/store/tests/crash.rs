@@ -4,10 +4,13 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
-use avfs_store::{Durability, Error, ObjectId, Store};
+use avfs_store::ledger::Transaction;
+use avfs_store::{Durability, ObjectId, Store};
 
 const HOME: &str = "AVFS_STORE_CRASH_HOME";
 const OBJECTS: u64 = 30;
+/// A key of the home for each transaction.
+const DONE: &str = "done.";
 
 /// What the writer stores in transaction `n`; some of it large enough to overflow the buffer.
 fn object(n: u64, k: u64) -> Vec<u8> {
@@ -26,6 +29,12 @@ fn object(n: u64, k: u64) -> Vec<u8> {
     bytes
 }
 
+/// The rounds that a row tells of, in their order.
+fn done(store: &Store) -> Vec<u64> {
+    let rows = store.read(|rows| rows.home_settings(DONE)).unwrap();
+    rows.iter().map(|(n, _)| n.parse().unwrap()).collect()
+}
+
 #[test]
 #[ignore = "the process that the crash test kills"]
 fn writer() {
@@ -33,12 +42,8 @@ fn writer() {
         panic!("{HOME} is not set")
     };
     let store = Store::open(home.as_ref()).unwrap();
-    let create = |t: &avfs_store::rusqlite::Transaction<'_>| {
-        t.execute_batch("CREATE TABLE IF NOT EXISTS done (n INTEGER PRIMARY KEY)")?;
-        let next = "SELECT coalesce(max(n) + 1, 0) FROM done";
-        Ok::<i64, Error>(t.query_row(next, [], |row| row.get(0))?)
-    };
-    let first = store.write(Durability::Full, create).unwrap() as u64;
+    store.prepare_ledger().unwrap();
+    let first = done(&store).last().map_or(0, |last| last + 1);
     for n in first.. {
         std::thread::scope(|scope| {
             for half in 0..2 {
@@ -55,9 +60,8 @@ fn writer() {
         } else {
             Durability::Relaxed
         };
-        let insert = |t: &avfs_store::rusqlite::Transaction<'_>| {
-            Ok::<_, Error>(t.execute("INSERT INTO done (n) VALUES (?1)", [n as i64])?)
-        };
+        let key = format!("{DONE}{n:010}");
+        let insert = |t: &Transaction<'_>| t.set_home_setting(&key, Some(""));
         store.write(durability, insert).unwrap();
         let mut out = std::io::stdout().lock();
         writeln!(out, "acknowledged {n}").unwrap();
@@ -99,20 +103,14 @@ fn nothing_acknowledged_is_lost() {
         acknowledged = acknowledged.max(last);
 
         let store = Store::open(home.path()).unwrap();
-        let done: Vec<i64> = store
-            .read(|connection| {
-                let mut select = connection.prepare("SELECT n FROM done ORDER BY n")?;
-                let rows = select.query_map([], |row| row.get(0))?;
-                Ok::<_, Error>(rows.collect::<Result<_, _>>()?)
-            })
-            .unwrap();
+        let done = done(&store);
         assert!(
             done.len() as u64 > acknowledged,
             "{acknowledged} was acknowledged"
         );
         for n in done {
             for k in 0..OBJECTS {
-                let bytes = object(n as u64, k);
+                let bytes = object(n, k);
                 assert_eq!(&*store.get(ObjectId::of(&bytes)).unwrap(), &bytes[..]);
             }
         }

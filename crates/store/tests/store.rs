@@ -7,6 +7,7 @@ use std::io::Write;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use avfs_store::ledger::Transaction;
 use avfs_store::{Durability, Error, ObjectId, Store};
 use proptest::prelude::*;
 
@@ -110,21 +111,21 @@ fn equal_bytes_are_stored_once() {
 fn a_failed_transaction_changes_nothing_and_keeps_objects_staged() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
-    let table = |t: &avfs_store::rusqlite::Transaction<'_>| t.execute_batch("CREATE TABLE x (n)");
+    store.prepare_ledger().unwrap();
+    let row = |t: &Transaction<'_>| t.set_home_setting("x", Some("1"));
     let id = store.put(b"staged").unwrap();
     let failed: Result<(), Error> = store.write(Durability::Full, |transaction| {
-        table(transaction)?;
+        row(transaction)?;
         store.put(b"put inside")?;
         Err(Error::SyncFailed)
     });
     assert!(matches!(failed, Err(Error::SyncFailed)));
     assert_eq!(store.stats().unwrap().objects, 0);
     assert_eq!(&*store.get(id).unwrap(), b"staged");
-    store
-        .write(Durability::Full, |transaction| {
-            Ok::<_, Error>(table(transaction)?)
-        })
-        .unwrap();
+    let found = || store.read(|rows| rows.home_setting("x")).unwrap();
+    assert_eq!(found(), None);
+    store.write(Durability::Full, row).unwrap();
+    assert_eq!(found().as_deref(), Some("1"));
     assert_eq!(store.stats().unwrap().objects, 2);
 }
 
@@ -217,11 +218,12 @@ fn appends_after_a_torn_tail_and_finds_everything_again_without_the_index() {
 fn a_newer_format_is_refused() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
-    let newer = |t: &avfs_store::rusqlite::Transaction<'_>| {
-        Ok::<_, Error>(t.execute_batch("UPDATE store SET format = 99")?)
-    };
-    store.write(Durability::Full, newer).unwrap();
     drop(store);
+    let database = rusqlite::Connection::open(home.path().join("store.db")).unwrap();
+    database
+        .execute_batch("UPDATE store SET format = 99")
+        .unwrap();
+    drop(database);
     assert!(matches!(
         Store::open(home.path()),
         Err(Error::UnknownFormat { found: 99, .. })

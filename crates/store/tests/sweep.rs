@@ -27,7 +27,7 @@ fn put_many(store: &Store, seeds: std::ops::Range<u64>, length: usize) -> Vec<Ob
 
 /// Sweeps all of `dead` that may go.
 fn sweep(store: &Store, dead: &[ObjectId]) -> Swept {
-    let confirm = |_: &avfs_store::rusqlite::Transaction<'_>, dead| Ok::<_, Error>(dead);
+    let confirm = |_: &avfs_store::ledger::Rows<'_>, dead| Ok::<_, Error>(dead);
     store.sweep(store.mark(), dead.to_vec(), confirm).unwrap()
 }
 
@@ -129,7 +129,7 @@ fn nothing_stored_since_the_mark_goes_nor_what_is_confirmed_alive() {
     let new = put_many(&store, 10..20, 100);
     let saved = old[3];
     let all = [old.clone(), new.clone()].concat();
-    let keep = |_: &avfs_store::rusqlite::Transaction<'_>, mut dead: Vec<ObjectId>| {
+    let keep = |_: &avfs_store::ledger::Rows<'_>, mut dead: Vec<ObjectId>| {
         dead.retain(|id| *id != saved);
         Ok::<_, Error>(dead)
     };

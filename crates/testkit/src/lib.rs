@@ -3,6 +3,7 @@
 //! Nothing here shares code with the product, so that a test which compares the two says
 //! something.
 
+mod database;
 mod dice;
 mod faults;
 mod home;
@@ -12,6 +13,7 @@ mod scan;
 mod shown;
 mod terminal;
 
+pub use database::{ask_database, change_database};
 pub use dice::{Dice, number};
 pub use faults::{Calls, Fault, FaultyDisk};
 pub use home::Home;

@@ -4,54 +4,15 @@
 //! entry.
 
 use avfs_store::Durability;
-use avfs_store::rusqlite::{self, OptionalExtension, Row, Transaction};
+use avfs_store::ledger::{ApprovalRow, Attempts, Rows, SpeculationRow, Transaction};
 use serde_json::{Value, json};
 
-use crate::schema::{count, root, text, time};
+use crate::rows::{parsed, values};
 use crate::vaults::{by_id, event};
 use crate::{
     ApprovalId, ApprovalState, Error, ExecId, NewJournalEntry, Principal, Result, RootId, Time,
     VaultId, Vaults, journal,
 };
-
-pub const TABLES: &str = "
-    CREATE TABLE approval (
-        id BLOB PRIMARY KEY NOT NULL,
-        vault BLOB NOT NULL REFERENCES vault (id) ON DELETE CASCADE,
-        exec BLOB NOT NULL,
-        base BLOB NOT NULL,
-        version INTEGER NOT NULL,
-        binding BLOB NOT NULL,
-        request TEXT NOT NULL,
-        state TEXT NOT NULL,
-        secs INTEGER NOT NULL,
-        nanos INTEGER NOT NULL,
-        expires INTEGER NOT NULL
-    ) WITHOUT ROWID;
-    CREATE INDEX approval_vault ON approval (vault, state);
-    CREATE TABLE speculation (
-        approval BLOB PRIMARY KEY NOT NULL REFERENCES approval (id) ON DELETE CASCADE,
-        vault BLOB NOT NULL,
-        root BLOB NOT NULL,
-        outcome TEXT NOT NULL,
-        stdout BLOB NOT NULL,
-        stderr BLOB NOT NULL
-    ) WITHOUT ROWID;
-    CREATE TABLE approver (
-        one INTEGER PRIMARY KEY CHECK (one = 1),
-        passphrase TEXT NOT NULL
-    );
-";
-
-/// Guesses at the passphrase since the last right one.
-pub const ATTEMPTS_TABLE: &str = "
-    CREATE TABLE approver_attempts (
-        one INTEGER PRIMARY KEY CHECK (one = 1),
-        count INTEGER NOT NULL,
-        last INTEGER NOT NULL
-    );
-    INSERT INTO approver_attempts (one, count, last) VALUES (1, 0, 0);
-";
 
 /// Guesses at the passphrase before there is a pause, and how many seconds it lasts.
 pub const MOST_ATTEMPTS: i64 = 5;
@@ -200,21 +161,17 @@ impl Vaults {
     }
 
     pub fn approval(&self, id: ApprovalId) -> Result<Approval> {
-        self.store().read(|connection| find(connection, id))
+        self.store().read(|rows| find(rows, id))
     }
 
     /// Newest first; of one vault or of all.
     pub fn approvals(&self, vault: Option<VaultId>) -> Result<Vec<Approval>> {
-        self.store().read(|connection| {
-            let sql = "SELECT * FROM approval WHERE ?1 IS NULL OR vault = ?1 ORDER BY id DESC";
-            let mut select = connection.prepare_cached(sql)?;
-            let rows = select.query_map([vault.map(|id| *id.as_bytes())], approval_row)?;
-            Ok(rows.collect::<rusqlite::Result<_>>()?)
-        })
+        let vault = vault.as_ref().map(VaultId::as_bytes);
+        values(self.store().read(|rows| rows.approvals(vault))?)
     }
 
     pub fn speculation(&self, id: ApprovalId) -> Result<Option<Speculation>> {
-        self.store().read(|connection| speculation(connection, id))
+        self.store().read(|rows| speculation(rows, id))
     }
 
     /// Answers a request that waits. It is approved only for the state that the vault is in at this moment.
@@ -246,7 +203,7 @@ impl Vaults {
                 }
             };
             approval.expires = answer.expires;
-            update(transaction, &approval)?;
+            transaction.update_approval(&(&approval).into())?;
             let details = json!({ "approval": id.to_string(), "proof": answer.proof,
                 "expires": answer.expires, "request": approval.request["summary"],
                 "root": approval.root.to_string(), "version": approval.version });
@@ -277,7 +234,7 @@ impl Vaults {
                 return Err(unfit(id, reason));
             }
             approval.state = ApprovalState::Used;
-            update(transaction, &approval)?;
+            transaction.update_approval(&(&approval).into())?;
             let details = json!({ "approval": id.to_string() });
             let event = NewJournalEntry {
                 exec: Some(using.exec),
@@ -290,16 +247,14 @@ impl Vaults {
 
     /// The hash of the approver's passphrase, if one was set up.
     pub fn approver(&self) -> Result<Option<String>> {
-        self.store().read(approver)
+        Ok(self.store().read(|rows| rows.approver())?)
     }
 
     /// Counts a guess at the passphrase, before anybody looks whether it is right. False if there were too many: then
     /// it must not be looked at.
     pub fn count_attempt(&self) -> Result<bool> {
         self.store().write(Durability::Full, |transaction| {
-            let sql = "SELECT count, last FROM approver_attempts";
-            let (count, last): (i64, i64) =
-                transaction.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let Attempts { count, last } = transaction.attempts()?;
             let now = Time::now().secs;
             let paused = count >= MOST_ATTEMPTS;
             // A clock that was set back makes the pause begin anew, and not last for ever.
@@ -309,8 +264,7 @@ impl Vaults {
                 true => (1, now, true),
                 false => (count + 1, now, true),
             };
-            let put = "UPDATE approver_attempts SET count = ?1, last = ?2";
-            transaction.execute(put, (count, last))?;
+            transaction.set_attempts(Attempts { count, last })?;
             Ok(allowed)
         })
     }
@@ -318,8 +272,8 @@ impl Vaults {
     /// The passphrase was right: guesses count from nothing again.
     pub fn forget_attempts(&self) -> Result<()> {
         self.store().write(Durability::Full, |transaction| {
-            transaction.execute("UPDATE approver_attempts SET count = 0", [])?;
-            Ok(())
+            let last = transaction.attempts()?.last;
+            Ok(transaction.set_attempts(Attempts { count: 0, last })?)
         })
     }
 
@@ -332,11 +286,10 @@ impl Vaults {
         by: &Principal,
     ) -> Result<()> {
         self.store().write(Durability::Full, |transaction| {
-            if approver(transaction)?.as_deref() != old {
+            if transaction.approver()?.as_deref() != old {
                 return Err(Error::ApproverChanged);
             }
-            let put = "INSERT OR REPLACE INTO approver (one, passphrase) VALUES (1, ?1)";
-            transaction.execute(put, [hash])?;
+            transaction.set_approver(hash)?;
             let event = NewJournalEntry {
                 vault: None,
                 exec: None,
@@ -361,24 +314,14 @@ fn told(approval: &Approval, by: Principal, what: &str, details: Value) -> NewJo
     }
 }
 
-fn approver(connection: &rusqlite::Connection) -> Result<Option<String>> {
-    let sql = "SELECT passphrase FROM approver";
-    Ok(connection.query_row(sql, [], |row| row.get(0)).optional()?)
-}
-
-fn speculation(connection: &rusqlite::Connection, id: ApprovalId) -> Result<Option<Speculation>> {
-    let sql = "SELECT * FROM speculation WHERE approval = ?1";
-    let mut select = connection.prepare_cached(sql)?;
-    let found = select.query_row([id.as_bytes()], |row| {
-        let outcome: String = row.get("outcome")?;
-        Ok(Speculation {
-            root: root(row, "root")?,
-            outcome: serde_json::from_str(&outcome).unwrap_or_default(),
-            stdout: row.get("stdout")?,
-            stderr: row.get("stderr")?,
-        })
-    });
-    Ok(found.optional()?)
+fn speculation(rows: &Rows<'_>, id: ApprovalId) -> Result<Option<Speculation>> {
+    let found = rows.speculation(id.as_bytes())?;
+    Ok(found.map(|row| Speculation {
+        root: RootId::new(row.root),
+        outcome: serde_json::from_str(&row.outcome).unwrap_or_default(),
+        stdout: row.stdout,
+        stderr: row.stderr,
+    }))
 }
 
 fn insert(transaction: &Transaction<'_>, new: &NewApproval) -> Result<Approval> {
@@ -394,86 +337,69 @@ fn insert(transaction: &Transaction<'_>, new: &NewApproval) -> Result<Approval> 
         asked: Time::now(),
         expires: new.expires,
     };
-    let sql = "INSERT INTO approval
-        (id, vault, exec, base, version, binding, request, state, secs, nanos, expires)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
-    transaction.prepare_cached(sql)?.execute((
-        approval.id.as_bytes(),
-        approval.vault.as_bytes(),
-        approval.exec.as_bytes(),
-        approval.root.object().as_bytes(),
-        approval.version as i64,
-        approval.binding,
-        approval.request.to_string(),
-        approval.state.as_str(),
-        approval.asked.secs,
-        approval.asked.nanos,
-        approval.expires,
-    ))?;
+    transaction.add_approval(&(&approval).into())?;
     if let Some(speculation) = &new.speculation {
-        let sql = "INSERT INTO speculation (approval, vault, root, outcome, stdout, stderr)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        transaction.execute(
-            sql,
-            (
-                approval.id.as_bytes(),
-                approval.vault.as_bytes(),
-                speculation.root.object().as_bytes(),
-                speculation.outcome.to_string(),
-                &speculation.stdout,
-                &speculation.stderr,
-            ),
-        )?;
+        let row = SpeculationRow {
+            root: speculation.root.object(),
+            outcome: speculation.outcome.to_string(),
+            stdout: speculation.stdout.clone(),
+            stderr: speculation.stderr.clone(),
+        };
+        let (id, vault) = (approval.id.as_bytes(), approval.vault.as_bytes());
+        transaction.add_speculation(id, vault, &row)?;
     }
     Ok(approval)
 }
 
-fn update(transaction: &Transaction<'_>, approval: &Approval) -> Result<()> {
-    let sql = "UPDATE approval SET state = ?2, expires = ?3, base = ?4, version = ?5 WHERE id = ?1";
-    let base = approval.root.object();
-    let values = (
-        approval.id.as_bytes(),
-        approval.state.as_str(),
-        approval.expires,
-        base.as_bytes(),
-        approval.version as i64,
-    );
-    transaction.prepare_cached(sql)?.execute(values)?;
-    Ok(())
-}
-
 fn forget(transaction: &Transaction<'_>) -> Result<()> {
-    let sql = "DELETE FROM approval WHERE expires < ?1";
-    transaction.execute(sql, [Time::now().secs - FORGET_AFTER])?;
-    Ok(())
+    let before = Time::now().secs - FORGET_AFTER;
+    Ok(transaction.remove_approvals_before(before)?)
 }
 
-fn waiting(transaction: &Transaction<'_>, vault: VaultId) -> Result<Vec<Approval>> {
-    let sql = "SELECT * FROM approval WHERE vault = ?1 AND state = 'pending' AND expires > ?2";
-    let mut select = transaction.prepare_cached(sql)?;
-    let rows = select.query_map((vault.as_bytes(), Time::now().secs), approval_row)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+fn waiting(rows: &Rows<'_>, vault: VaultId) -> Result<Vec<Approval>> {
+    let (pending, now) = (ApprovalState::Pending.as_str(), Time::now().secs);
+    values(rows.approvals_in(vault.as_bytes(), pending, now)?)
 }
 
-fn find(connection: &rusqlite::Connection, id: ApprovalId) -> Result<Approval> {
-    let sql = "SELECT * FROM approval WHERE id = ?1";
-    let mut select = connection.prepare_cached(sql)?;
-    let found = select.query_row([id.as_bytes()], approval_row).optional()?;
-    found.ok_or(Error::ApprovalNotFound { id })
+fn find(rows: &Rows<'_>, id: ApprovalId) -> Result<Approval> {
+    match rows.approval(id.as_bytes())? {
+        Some(found) => found.try_into(),
+        None => Err(Error::ApprovalNotFound { id }),
+    }
 }
 
-fn approval_row(row: &Row<'_>) -> rusqlite::Result<Approval> {
-    let request: String = row.get("request")?;
-    Ok(Approval {
-        id: ApprovalId::from_bytes(row.get("id")?),
-        vault: VaultId::from_bytes(row.get("vault")?),
-        exec: ExecId::from_bytes(row.get("exec")?),
-        root: root(row, "base")?,
-        version: count(row, "version")?,
-        binding: row.get("binding")?,
-        request: serde_json::from_str(&request).unwrap_or_default(),
-        state: text(row, "state")?,
-        asked: time(row)?,
-        expires: row.get("expires")?,
-    })
+impl TryFrom<ApprovalRow> for Approval {
+    type Error = Error;
+
+    fn try_from(row: ApprovalRow) -> Result<Approval> {
+        Ok(Approval {
+            id: ApprovalId::from_bytes(row.id),
+            vault: VaultId::from_bytes(row.vault),
+            exec: ExecId::from_bytes(row.exec),
+            root: RootId::new(row.root),
+            version: row.version,
+            binding: row.binding,
+            request: serde_json::from_str(&row.request).unwrap_or_default(),
+            state: parsed(&row.state)?,
+            asked: row.asked.into(),
+            expires: row.expires,
+        })
+    }
+}
+
+impl From<&Approval> for ApprovalRow {
+    fn from(approval: &Approval) -> ApprovalRow {
+        ApprovalRow {
+            id: *approval.id.as_bytes(),
+            vault: *approval.vault.as_bytes(),
+            exec: *approval.exec.as_bytes(),
+            root: approval.root.object(),
+            version: approval.version,
+            binding: approval.binding,
+            request: approval.request.to_string(),
+            state: approval.state.to_string(),
+            asked: approval.asked.into(),
+            expires: approval.expires,
+        }
+    }
 }

@@ -3,14 +3,13 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use avfs_store::ObjectId;
-use avfs_store::rusqlite::{self, Connection};
+use avfs_store::ledger::{RootKind, Rows};
 
 use crate::codec;
 use crate::fsck::{Damage, Sighting};
 use crate::node::Node;
 use crate::parts::{DEPTH_MAX, Part};
-use crate::schema::ROOTS;
-use crate::vaults::vault_row;
+use crate::rows::values;
 use crate::{Content, Kind, Result, RootId, TreeId, Trees, Vault, VaultId, VaultName, VaultPath};
 
 pub type Problems = BTreeMap<ObjectId, String>;
@@ -331,27 +330,30 @@ pub fn damages(problems: Problems, sightings: Sightings) -> Vec<Damage> {
 pub type States = BTreeMap<RootId, Vec<(usize, VaultName, String)>>;
 
 /// Every root that a row names, with all that it is called.
-pub fn all_states(connection: &Connection) -> Result<States> {
-    let mut select = connection.prepare("SELECT * FROM vault")?;
-    let vaults = select.query_map([], vault_row)?;
-    let vaults = vaults.collect::<rusqlite::Result<Vec<Vault>>>()?;
+pub fn all_states(rows: &Rows<'_>) -> Result<States> {
+    let vaults: Vec<Vault> = values(rows.vaults_and_deleted()?)?;
     let names: HashMap<VaultId, VaultName> = vaults
         .into_iter()
         .map(|vault| (vault.id, vault.name))
         .collect();
-    let mut select = connection.prepare(ROOTS)?;
-    let rows = select.query_map([], |row| {
-        let vault = VaultId::from_bytes(row.get(0)?);
-        let root = RootId::new(ObjectId::from_bytes(row.get(2)?));
-        Ok((vault, root, row.get::<_, String>(3)?))
-    })?;
     let mut states = States::new();
-    for (order, row) in rows.enumerate() {
-        let (vault, root, state) = row?;
-        if let Some(name) = names.get(&vault) {
-            let known = states.entry(root).or_default();
-            known.push((order, name.clone(), state));
+    for (order, row) in rows.roots()?.into_iter().enumerate() {
+        if let Some(name) = names.get(&VaultId::from_bytes(row.vault)) {
+            let known = states.entry(RootId::new(row.root)).or_default();
+            known.push((order, name.clone(), in_words(&row.kind)));
         }
     }
     Ok(states)
+}
+
+/// What a state is called in reports.
+fn in_words(kind: &RootKind) -> String {
+    match kind {
+        RootKind::Head => "head".to_owned(),
+        RootKind::Beginning => "beginning".to_owned(),
+        RootKind::Version(number) => format!("v{number}"),
+        RootKind::Checkpoint(name) => format!("checkpoint {name}"),
+        RootKind::Import => "import".to_owned(),
+        RootKind::Speculation => "speculation".to_owned(),
+    }
 }

@@ -1,11 +1,11 @@
 //! Checkpoints: saving, finding, deleting, and going back to one.
 
-use avfs_store::rusqlite::{self, Connection, OptionalExtension, Row, Transaction};
+use avfs_store::ledger::{CheckpointRow, Rows, Transaction};
 use avfs_store::{Durability, WayOut};
 use serde_json::json;
 use std::collections::HashMap;
 
-use crate::schema::{optional_text, root, text, time};
+use crate::rows::{parsed, values};
 use crate::vaults::{advance, by_id, event};
 use crate::{
     Cause, Checkpoint, CheckpointName, CheckpointOrigin, Description, Error, Principal, Restored,
@@ -72,43 +72,34 @@ impl Vaults {
 
     /// How many checkpoints a vault has.
     pub fn checkpoint_count(&self, vault: VaultId) -> Result<usize> {
-        let sql = "SELECT COUNT(*) FROM checkpoint WHERE vault = ?1";
-        self.store().read(|connection| {
-            let mut statement = connection.prepare_cached(sql)?;
-            let count: i64 = statement.query_row([vault.as_bytes()], |row| row.get(0))?;
-            Ok(usize::try_from(count).unwrap_or(0))
-        })
+        let count = self
+            .store()
+            .read(|rows| rows.count_checkpoints(vault.as_bytes()))?;
+        Ok(usize::try_from(count).unwrap_or(usize::MAX))
     }
 
     /// How many checkpoints each vault has that has any.
     pub fn checkpoint_counts(&self) -> Result<HashMap<VaultId, usize>> {
-        let sql = "SELECT vault, COUNT(*) FROM checkpoint GROUP BY vault";
-        self.store().read(|connection| {
-            let mut statement = connection.prepare_cached(sql)?;
-            let rows = statement.query_map([], |row| {
-                let count: i64 = row.get(1)?;
-                let vault = VaultId::from_bytes(row.get(0)?);
-                Ok((vault, usize::try_from(count).unwrap_or(0)))
-            })?;
-            Ok(rows.collect::<rusqlite::Result<_>>()?)
-        })
+        let counts = self.store().read(|rows| rows.checkpoint_counts())?;
+        let counts = counts.into_iter().map(|(vault, count)| {
+            let count = usize::try_from(count).unwrap_or(usize::MAX);
+            (VaultId::from_bytes(vault), count)
+        });
+        Ok(counts.collect())
     }
 
     /// Oldest first.
     pub fn checkpoints(&self, vault: VaultId) -> Result<Vec<Checkpoint>> {
-        self.store().read(|connection| {
-            by_id(connection, vault)?;
-            let sql = "SELECT * FROM checkpoint WHERE vault = ?1 ORDER BY made";
-            let mut select = connection.prepare_cached(sql)?;
-            let rows = select.query_map([vault.as_bytes()], checkpoint_row)?;
-            Ok(rows.collect::<rusqlite::Result<_>>()?)
+        self.store().read(|rows| {
+            by_id(rows, vault)?;
+            values(rows.checkpoints(vault.as_bytes())?)
         })
     }
 
     pub fn checkpoint(&self, vault: VaultId, name: &CheckpointName) -> Result<Checkpoint> {
-        self.store().read(|connection| {
-            by_id(connection, vault)?;
-            find(connection, vault, name)
+        self.store().read(|rows| {
+            by_id(rows, vault)?;
+            find(rows, vault, name)
         })
     }
 
@@ -182,36 +173,34 @@ impl Vaults {
 }
 
 /// `prefix-YYYYMMDD-HHMMSS-xxxx`, in UTC, not yet taken.
-fn free_name(connection: &Connection, vault: VaultId, prefix: &str) -> Result<CheckpointName> {
+fn free_name(rows: &Rows<'_>, vault: VaultId, prefix: &str) -> Result<CheckpointName> {
     let stamp = jiff::Timestamp::now().strftime("%Y%m%d-%H%M%S").to_string();
     loop {
         let random = avfs_store::fresh_uuid().as_u128() & 0xffff;
         let name: CheckpointName = format!("{prefix}-{stamp}-{random:04x}").parse()?;
-        if find_optional(connection, vault, &name)?.is_none() {
+        if rows.checkpoint(vault.as_bytes(), name.as_str())?.is_none() {
             return Ok(name);
         }
     }
 }
 
 fn insert(transaction: &Transaction<'_>, vault: VaultId, checkpoint: &Checkpoint) -> Result<()> {
-    let name = &checkpoint.name;
-    if find_optional(transaction, vault, name)?.is_some() {
+    let (vault, name) = (vault.as_bytes(), &checkpoint.name);
+    if transaction.checkpoint(vault, name.as_str())?.is_some() {
         return Err(Error::CheckpointExists { name: name.clone() });
     }
-    let insert = "INSERT INTO checkpoint
-        (vault, name, root, origin, principal, secs, nanos, description)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-    transaction.prepare_cached(insert)?.execute((
-        vault.as_bytes(),
-        name.as_str(),
-        checkpoint.root.object().as_bytes(),
-        checkpoint.origin.as_str(),
-        checkpoint.by.to_string(),
-        checkpoint.time.secs,
-        checkpoint.time.nanos,
-        checkpoint.description.as_ref().map(Description::as_str),
-    ))?;
-    Ok(())
+    let row = CheckpointRow {
+        name: name.to_string(),
+        description: checkpoint
+            .description
+            .as_ref()
+            .map(|it| it.as_str().to_owned()),
+        root: checkpoint.root.object(),
+        origin: checkpoint.origin.to_string(),
+        principal: checkpoint.by.to_string(),
+        time: checkpoint.time.into(),
+    };
+    Ok(transaction.add_checkpoint(vault, &row)?)
 }
 
 fn delete(
@@ -221,9 +210,7 @@ fn delete(
     by: Principal,
     operation: &str,
 ) -> Result<()> {
-    let delete = "DELETE FROM checkpoint WHERE vault = ?1 AND name = ?2";
-    let values = (vault.as_bytes(), checkpoint.name.as_str());
-    transaction.prepare_cached(delete)?.execute(values)?;
+    transaction.remove_checkpoint(vault.as_bytes(), checkpoint.name.as_str())?;
     let details = json!({
         "checkpoint": checkpoint.name.as_str(),
         "root": checkpoint.root.to_string(),
@@ -232,30 +219,24 @@ fn delete(
     Ok(())
 }
 
-pub fn find(connection: &Connection, vault: VaultId, name: &CheckpointName) -> Result<Checkpoint> {
-    find_optional(connection, vault, name)?
-        .ok_or_else(|| Error::CheckpointNotFound { name: name.clone() })
+pub fn find(rows: &Rows<'_>, vault: VaultId, name: &CheckpointName) -> Result<Checkpoint> {
+    match rows.checkpoint(vault.as_bytes(), name.as_str())? {
+        Some(found) => found.try_into(),
+        None => Err(Error::CheckpointNotFound { name: name.clone() }),
+    }
 }
 
-fn find_optional(
-    connection: &Connection,
-    vault: VaultId,
-    name: &CheckpointName,
-) -> Result<Option<Checkpoint>> {
-    let sql = "SELECT * FROM checkpoint WHERE vault = ?1 AND name = ?2";
-    let mut select = connection.prepare_cached(sql)?;
-    Ok(select
-        .query_row((vault.as_bytes(), name.as_str()), checkpoint_row)
-        .optional()?)
-}
+impl TryFrom<CheckpointRow> for Checkpoint {
+    type Error = Error;
 
-fn checkpoint_row(row: &Row<'_>) -> rusqlite::Result<Checkpoint> {
-    Ok(Checkpoint {
-        name: text(row, "name")?,
-        description: optional_text(row, "description")?,
-        root: root(row, "root")?,
-        origin: text(row, "origin")?,
-        time: time(row)?,
-        by: text(row, "principal")?,
-    })
+    fn try_from(row: CheckpointRow) -> Result<Checkpoint> {
+        Ok(Checkpoint {
+            name: parsed(&row.name)?,
+            description: row.description.as_deref().map(parsed).transpose()?,
+            root: RootId::new(row.root),
+            origin: parsed(&row.origin)?,
+            time: row.time.into(),
+            by: parsed(&row.principal)?,
+        })
+    }
 }

@@ -45,7 +45,7 @@ impl Trees {
             .unwrap_or_default())
     }
 
-    /// The same if no more than `most` paths differ; with more, it does not look for the rest.
+    /// Every path that differs, if these are no more than `most`. With more, it does not look for the rest.
     pub fn diff_up_to(
         &self,
         before: RootId,

@@ -83,8 +83,6 @@ pub enum Error {
     Swept { id: avfs_store::ObjectId },
     #[error("corrupt: {what}")]
     Corrupt { what: String },
-    #[error("the vaults were written by schema {found}, this program knows {known}")]
-    UnknownSchema { found: i64, known: i64 },
     #[error("cannot read the content to store: {0}")]
     Read(#[source] std::io::Error),
     #[error("more than {most} bytes of a file at once")]
@@ -117,12 +115,6 @@ impl avfs_store::Failure for Error {
             Error::Store(error) => Some(error),
             _ => None,
         }
-    }
-}
-
-impl From<avfs_store::rusqlite::Error> for Error {
-    fn from(error: avfs_store::rusqlite::Error) -> Error {
-        Error::Store(error.into())
     }
 }
 

@@ -6,13 +6,12 @@
 
 use std::time::Duration;
 
-use avfs_store::rusqlite::{self, Connection, Transaction};
+use avfs_store::ledger::{RootKind, Rows};
 use avfs_store::{Compacted, Durability, Mark, ObjectId, Swept, WayOut};
 use serde_json::json;
 
-use crate::lifetime::deleted_row;
 use crate::reach::Reach;
-use crate::schema::ROOTS;
+use crate::rows::values;
 use crate::vaults::event;
 use crate::{
     Damage, DeletedVault, NewJournalEntry, Principal, Result, RootId, Time, VaultId, Vaults,
@@ -144,12 +143,11 @@ impl Collection<'_> {
         let grace = i64::try_from(self.options.grace.as_secs()).unwrap_or(i64::MAX);
         let since = Time::now().secs.saturating_sub(grace);
         let store = self.vaults.store();
-        let split = |connection: &Connection| {
-            let sql = "SELECT * FROM vault WHERE deleted_name IS NOT NULL ORDER BY deleted_secs";
-            let mut select = connection.prepare_cached(sql)?;
-            let rows = select.query_map([], deleted_row)?;
-            let all = rows.collect::<rusqlite::Result<Vec<DeletedVault>>>()?;
-            Ok::<_, crate::Error>(all.into_iter().partition(|it| it.deleted.secs <= since))
+        // The first deleted first.
+        let split = |rows: &Rows<'_>| {
+            let all: Vec<DeletedVault> = values(rows.deleted_vaults()?)?;
+            let all = all.into_iter().rev();
+            Ok::<_, crate::Error>(all.partition(|it| it.deleted.secs <= since))
         };
         let (forgotten, recoverable) = match self.options.mode {
             GcMode::DryRun => store.read(split)?,
@@ -157,8 +155,7 @@ impl Collection<'_> {
                 let (forgotten, recoverable): (Vec<DeletedVault>, _) = split(transaction)?;
                 for it in &forgotten {
                     let vault = &it.vault;
-                    let delete = "DELETE FROM vault WHERE id = ?1";
-                    transaction.execute(delete, [vault.id.as_bytes()])?;
+                    transaction.remove_vault(vault.id.as_bytes())?;
                     let details = json!({ "name": vault.name.as_str() });
                     journal::append(transaction, event(vault.id, by, "vault.forget", details))?;
                 }
@@ -170,7 +167,7 @@ impl Collection<'_> {
     }
 
     fn reach_roots(&mut self) -> Result<()> {
-        let roots = self.vaults.store().read(all_roots)?;
+        let roots = self.vaults.store().read(|rows| rows.roots())?;
         let forgotten: Vec<VaultId> = self.report.forgotten.iter().map(|it| it.vault.id).collect();
         let recoverable: Vec<_> = self
             .report
@@ -179,22 +176,23 @@ impl Collection<'_> {
             .map(|it| it.vault.id)
             .collect();
         let counts = &mut self.report.roots;
-        for (vault, kind, root) in roots {
+        for row in roots {
+            let vault = VaultId::from_bytes(row.vault);
             // In a dry run they are still there.
             if forgotten.contains(&vault) {
                 continue;
             }
-            let count = match &*kind {
+            let count = match row.kind {
                 _ if recoverable.contains(&vault) => &mut counts.deleted,
-                "head" => &mut counts.heads,
-                "version" => &mut counts.versions,
-                "checkpoint" => &mut counts.checkpoints,
-                "import" => &mut counts.imports,
-                "speculation" => &mut counts.held,
-                _ => &mut counts.beginnings,
+                RootKind::Head => &mut counts.heads,
+                RootKind::Version(_) => &mut counts.versions,
+                RootKind::Checkpoint(_) => &mut counts.checkpoints,
+                RootKind::Import => &mut counts.imports,
+                RootKind::Speculation => &mut counts.held,
+                RootKind::Beginning => &mut counts.beginnings,
             };
             *count += 1;
-            self.reach.add(root)?;
+            self.reach.add(RootId::new(row.root))?;
         }
         for root in self.held()? {
             self.report.roots.held += 1;
@@ -238,21 +236,16 @@ impl Collection<'_> {
                 continue;
             }
             let mark = self.mark;
-            let swept =
-                store.sweep(mark, ids, |transaction, ids| self.confirm(transaction, ids))?;
+            let swept = store.sweep(mark, ids, |rows, ids| self.confirm(rows, ids))?;
             self.report.swept.objects += swept.objects;
             self.report.swept.bytes += swept.bytes;
         }
     }
 
     /// Of `ids`, those that are still dead when nobody else can change anything.
-    fn confirm(
-        &mut self,
-        transaction: &Transaction<'_>,
-        mut ids: Vec<ObjectId>,
-    ) -> Result<Vec<ObjectId>> {
-        for (_, _, root) in all_roots(transaction)? {
-            self.reach.add(root)?;
+    fn confirm(&mut self, rows: &Rows<'_>, mut ids: Vec<ObjectId>) -> Result<Vec<ObjectId>> {
+        for row in rows.roots()? {
+            self.reach.add(RootId::new(row.root))?;
         }
         for root in self.held()? {
             self.reach.add(root)?;
@@ -263,15 +256,4 @@ impl Collection<'_> {
         ids.retain(|id| !self.reach.contains(*id));
         Ok(ids)
     }
-}
-
-/// Every root that a row names, with the vault it belongs to and what it is.
-fn all_roots(connection: &Connection) -> Result<Vec<(VaultId, String, RootId)>> {
-    let mut select = connection.prepare_cached(ROOTS)?;
-    let rows = select.query_map([], |row| {
-        let vault = VaultId::from_bytes(row.get(0)?);
-        let root = RootId::new(ObjectId::from_bytes(row.get(2)?));
-        Ok((vault, row.get(1)?, root))
-    })?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
 }

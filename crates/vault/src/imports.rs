@@ -1,28 +1,15 @@
 //! Where parts of a vault came from: what a host directory was when it was imported, so that
 //! changes can go back to it.
 
-use avfs_store::rusqlite::{self, Row, Transaction};
+use avfs_store::ledger::{ImportRow, Transaction};
 use avfs_store::{Durability, ObjectId};
 
-use crate::schema::{count, root, time};
+use crate::rows::values;
 use crate::vaults::by_id;
 use crate::{
     Content, Error, NewVersion, Result, RootId, Time, Trees, Vault, VaultId, VaultPath, Vaults,
     Version,
 };
-
-pub const TABLE: &str = "
-    CREATE TABLE import_base (
-        vault BLOB NOT NULL REFERENCES vault (id) ON DELETE CASCADE,
-        host BLOB NOT NULL,
-        place BLOB NOT NULL,
-        root BLOB NOT NULL,
-        version INTEGER NOT NULL,
-        secs INTEGER NOT NULL,
-        nanos INTEGER NOT NULL,
-        PRIMARY KEY (vault, host, place)
-    ) WITHOUT ROWID;
-";
 
 /// A directory of the host and its place in a vault.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,12 +56,7 @@ impl Vaults {
 
     /// The newest first.
     pub fn import_bases(&self, vault: VaultId) -> Result<Vec<ImportBase>> {
-        self.store().read(|connection| {
-            let sql = "SELECT * FROM import_base WHERE vault = ?1 ORDER BY secs DESC, nanos DESC";
-            let mut select = connection.prepare_cached(sql)?;
-            let rows = select.query_map([vault.as_bytes()], base_row)?;
-            Ok(rows.collect::<rusqlite::Result<_>>()?)
-        })
+        values(self.store().read(|rows| rows.imports(vault.as_bytes()))?)
     }
 
     /// Notes that the host directory and its place are the same again, as of `root`.
@@ -118,51 +100,38 @@ fn set_base(
     root: RootId,
     version: u64,
 ) -> Result<()> {
-    let sql = "INSERT OR REPLACE INTO import_base (vault, host, place, root, version, secs, nanos)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-    let now = Time::now();
-    transaction.prepare_cached(sql)?.execute((
-        vault.as_bytes(),
-        &source.host_dir,
-        source.at.as_bytes(),
-        root.object().as_bytes(),
-        version as i64,
-        now.secs,
-        now.nanos,
-    ))?;
-    Ok(())
+    let row = ImportRow {
+        host: source.host_dir.clone(),
+        place: source.at.as_bytes().to_vec(),
+        root: root.object(),
+        version,
+        time: Time::now().into(),
+    };
+    Ok(transaction.set_import(vault.as_bytes(), &row)?)
 }
 
 /// A fork came from where its source came from, as far as that had happened in the state that is
 /// forked. Its own versions begin with that state.
 pub fn inherit(transaction: &Transaction<'_>, source: VaultId, fork: &Vault) -> Result<()> {
-    let sql = "INSERT INTO import_base (vault, host, place, root, version, secs, nanos)
-        SELECT ?2, host, place, root, ?3, secs, nanos FROM import_base
-        WHERE vault = ?1 AND version <= (
-            SELECT coalesce(max(number), 0) FROM version WHERE vault = ?1 AND root = ?4
-        )";
-    transaction.prepare_cached(sql)?.execute((
-        source.as_bytes(),
-        fork.id.as_bytes(),
-        fork.version as i64,
-        fork.head.object().as_bytes(),
-    ))?;
-    Ok(())
+    let (from, to) = (source.as_bytes(), fork.id.as_bytes());
+    Ok(transaction.copy_imports(from, to, fork.version, fork.head.object())?)
 }
 
-fn base_row(row: &Row<'_>) -> rusqlite::Result<ImportBase> {
-    let place: Vec<u8> = row.get("place")?;
-    let at = VaultPath::from_stored(&place).ok_or_else(|| {
-        let what = "the place of an import".to_owned();
-        let column = row.as_ref().column_index("place").unwrap_or_default();
-        let error = Box::new(Error::Corrupt { what });
-        rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Blob, error)
-    })?;
-    let host_dir = row.get("host")?;
-    Ok(ImportBase {
-        source: ImportSource { host_dir, at },
-        root: root(row, "root")?,
-        version: count(row, "version")?,
-        time: time(row)?,
-    })
+impl TryFrom<ImportRow> for ImportBase {
+    type Error = Error;
+
+    fn try_from(row: ImportRow) -> Result<ImportBase> {
+        let at = VaultPath::from_stored(&row.place).ok_or_else(|| Error::Corrupt {
+            what: "the place of an import".to_owned(),
+        })?;
+        Ok(ImportBase {
+            source: ImportSource {
+                host_dir: row.host,
+                at,
+            },
+            root: RootId::new(row.root),
+            version: row.version,
+            time: row.time.into(),
+        })
+    }
 }

@@ -1,12 +1,12 @@
 //! The journal: an append-only, hash-chained record of all that happened.
 
-use avfs_store::rusqlite::types::Value;
-use avfs_store::rusqlite::{
-    self, Connection, OptionalExtension, Row, Transaction, params_from_iter,
-};
+use std::cmp::Ordering;
+use std::ops::ControlFlow;
+
+use avfs_store::ledger::{Beginning, JournalHead, JournalQuery, JournalRow, Rows, Transaction};
 use avfs_store::{Durability, WayOut};
 
-use crate::schema::{count, text, time};
+use crate::rows::{parsed, values};
 use crate::{Error, ExecId, Principal, Result, Time, VaultId, VaultPath, Vaults};
 
 /// One line of the journal. `hash` covers everything else, and the next entry's `prev` is it.
@@ -91,251 +91,180 @@ impl Vaults {
 
     /// Who asked for an exec; none when nobody knows of it.
     pub fn asked_by(&self, exec: ExecId) -> Result<Option<Principal>> {
-        self.store().read(|connection| asked_by(connection, exec))
+        self.store().read(|rows| asked_by(rows, exec))
     }
 
     pub fn journal(&self, filter: &JournalFilter) -> Result<Vec<JournalEntry>> {
-        let (mut sql, mut values) = conditions(filter);
-        sql.push_str(match filter.order {
-            JournalOrder::OldestFirst => " ORDER BY seq",
-            JournalOrder::NewestFirst => " ORDER BY seq DESC",
-        });
-        if let Some(limit) = filter.limit {
-            values.push(Value::Integer(i64::try_from(limit).unwrap_or(i64::MAX)));
-            sql.push_str(&format!(" LIMIT ?{}", values.len()));
-        }
-        let rows = self.store().read(|connection| {
-            let mut select = connection.prepare_cached(&sql)?;
-            let rows = select.query_map(params_from_iter(values), stored_entry)?;
-            Ok::<_, Error>(rows.collect::<rusqlite::Result<Vec<_>>>()?)
-        })?;
-        rows.into_iter().map(StoredEntry::open).collect()
+        let query = filter.query();
+        values(self.store().read(|rows| rows.journal(&query))?)
     }
 
     /// Finds an entry that was edited, removed or moved. It cannot find a journal that was
     /// rewritten as a whole by someone who knows the format: for that, keep the head elsewhere.
     pub fn verify_journal(&self) -> Result<JournalCheck> {
-        self.store().read(|connection| {
-            // One snapshot, so that entries appended meanwhile are seen whole or not at all.
-            let snapshot = connection.unchecked_transaction()?;
-            let head: (i64, [u8; 32]) =
-                snapshot.query_row("SELECT seq, hash FROM journal_head", [], |row| {
-                    Ok((row.get(0)?, row.get(1)?))
-                })?;
-            let mut select = snapshot.prepare_cached("SELECT * FROM journal ORDER BY seq")?;
-            let mut rows = select.query([])?;
-            let (mut entries, mut prev) = (0, [0; 32]);
-            while let Some(row) = rows.next()? {
-                let broken = |seq, problem| Ok(JournalCheck::Broken { seq, problem });
-                let Ok(entry) = stored_entry(row) else {
-                    return broken(entries + 1, JournalProblem::Edited);
-                };
-                if entry.seq != entries + 1 {
-                    return broken(entries + 1, JournalProblem::Removed);
-                }
-                if entry.prev != prev {
-                    return broken(entry.seq, JournalProblem::OutOfOrder);
-                }
-                if entry.hash != entry.compute_hash() {
-                    return broken(entry.seq, JournalProblem::Edited);
-                }
-                (entries, prev) = (entry.seq, entry.hash);
-            }
-            let problem = match entries.cmp(&(head.0 as u64)) {
-                std::cmp::Ordering::Less => Some((entries + 1, JournalProblem::Removed)),
-                std::cmp::Ordering::Greater => Some((entries, JournalProblem::OutOfOrder)),
-                std::cmp::Ordering::Equal if prev != head.1 => {
-                    Some((entries, JournalProblem::Edited))
-                }
-                std::cmp::Ordering::Equal => None,
-            };
-            Ok(match problem {
-                Some((seq, problem)) => JournalCheck::Broken { seq, problem },
-                None => JournalCheck::Intact {
-                    entries,
-                    head: prev,
-                },
-            })
-        })
+        // One snapshot, so that entries appended meanwhile are seen whole or not at all.
+        self.store().read(|rows| rows.snapshot(check_chain))
     }
 }
 
-/// The part of a query that comes before the order, and its values.
-fn conditions(filter: &JournalFilter) -> (String, Vec<Value>) {
-    let mut sql = "SELECT * FROM journal WHERE true".to_owned();
-    let mut values: Vec<Value> = Vec::new();
-    // In a condition, `?` stands for the value, `?+` for a second one.
-    let mut restrict = |condition: &str, given: Vec<Value>| {
-        let first = values.len() + 1;
-        values.extend(given);
-        let condition = condition.replace("?+", &format!("?{}", first + 1));
-        let condition = condition.replace("? ", &format!("?{first} "));
-        sql.push_str(&format!(" AND ({condition})"));
+/// The last entry that was found to follow the one before it.
+struct Chain {
+    entries: u64,
+    hash: [u8; 32],
+}
+
+fn check_chain(rows: &Rows<'_>) -> Result<JournalCheck> {
+    let head = journal_head(rows)?;
+    let mut chain = Chain {
+        entries: 0,
+        hash: [0; 32],
     };
-    if let Some(id) = filter.vault {
-        restrict("vault = ? ", vec![Value::Blob(id.as_bytes().to_vec())]);
+    let broken = rows.each_journal_row(|entry| match chain.follow(entry) {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(broken) => ControlFlow::Break(broken),
+    })?;
+    Ok(match broken {
+        ControlFlow::Break(broken) => broken,
+        ControlFlow::Continue(()) => chain.end(head),
+    })
+}
+
+impl Chain {
+    fn follow(&mut self, entry: Option<JournalRow>) -> Result<(), JournalCheck> {
+        let next = self.entries + 1;
+        let broken = |seq, problem| Err(JournalCheck::Broken { seq, problem });
+        let Some(entry) = entry else {
+            return broken(next, JournalProblem::Edited);
+        };
+        if entry.seq != next {
+            return broken(next, JournalProblem::Removed);
+        }
+        if entry.prev != self.hash {
+            return broken(entry.seq, JournalProblem::OutOfOrder);
+        }
+        if entry.hash != hash(&entry) {
+            return broken(entry.seq, JournalProblem::Edited);
+        }
+        (self.entries, self.hash) = (entry.seq, entry.hash);
+        Ok(())
     }
-    if let Some(id) = filter.exec {
-        restrict("exec = ? ", vec![Value::Blob(id.as_bytes().to_vec())]);
-    }
-    if let Some(principal) = filter.principal {
-        let exact = principal.to_string();
-        match principal.name() {
-            Some(_) => restrict("principal = ? ", vec![Value::Text(exact)]),
-            None => {
-                let named = format!("{exact}:");
-                let condition = "principal = ? OR substr(principal, 1, length(?+)) = ?+";
-                restrict(condition, vec![Value::Text(exact), Value::Text(named)]);
+
+    /// What is to be said when there are no more entries.
+    fn end(self, head: JournalHead) -> JournalCheck {
+        let Chain { entries, hash } = self;
+        let (seq, problem) = match entries.cmp(&head.seq) {
+            Ordering::Less => (entries + 1, JournalProblem::Removed),
+            Ordering::Greater => (entries, JournalProblem::OutOfOrder),
+            Ordering::Equal if hash != head.hash => (entries, JournalProblem::Edited),
+            Ordering::Equal => {
+                return JournalCheck::Intact {
+                    entries,
+                    head: hash,
+                };
             }
+        };
+        JournalCheck::Broken { seq, problem }
+    }
+}
+
+impl JournalFilter {
+    fn query(&self) -> JournalQuery {
+        // An unnamed principal stands for all of its kind, the named ones, too.
+        let principal = self.principal.map(|principal| Beginning {
+            exact: principal.to_string(),
+            prefix: principal.name().is_none().then(|| format!("{principal}:")),
+        });
+        let operation = self.operation.as_ref().map(|operation| Beginning {
+            exact: operation.clone(),
+            prefix: Some(format!("{operation}.")),
+        });
+        let path = self.path.as_ref().map(|path| Beginning {
+            exact: path.to_string(),
+            prefix: Some(match path.is_root() {
+                true => "/".to_owned(),
+                false => format!("{path}/"),
+            }),
+        });
+        JournalQuery {
+            vault: self.vault.map(|id| *id.as_bytes()),
+            exec: self.exec.map(|id| *id.as_bytes()),
+            principal,
+            operation,
+            decision: self.decision.clone(),
+            path,
+            since: self.since.map(Time::into),
+            until: self.until.map(Time::into),
+            after: self.after,
+            limit: self.limit,
+            newest_first: self.order == JournalOrder::NewestFirst,
         }
     }
-    if let Some(decision) = &filter.decision {
-        let condition = "json_valid(details) AND json_extract(details, '$.decision') = ? ";
-        restrict(condition, vec![Value::Text(decision.clone())]);
-    }
-    if let Some(operation) = &filter.operation {
-        let kind = format!("{operation}.");
-        let condition = "operation = ? OR substr(operation, 1, length(?+)) = ?+";
-        let given = vec![Value::Text(operation.clone()), Value::Text(kind)];
-        restrict(condition, given);
-    }
-    if let Some(path) = &filter.path {
-        let beneath = match path.is_root() {
-            true => "/".to_owned(),
-            false => format!("{path}/"),
-        };
-        let condition = "json_valid(details) AND EXISTS (
-            SELECT 1 FROM json_each(json_array(json_extract(details, '$.path')))
-                WHERE value = ? OR substr(value, 1, length(?+)) = ?+
-            UNION ALL SELECT 1 FROM json_each(details, '$.paths')
-                WHERE value = ? OR substr(value, 1, length(?+)) = ?+)";
-        restrict(
-            condition,
-            vec![Value::Text(path.to_string()), Value::Text(beneath)],
-        );
-    }
-    let moment = |time: Time| vec![time.secs.into(), i64::from(time.nanos).into()];
-    if let Some(since) = filter.since {
-        restrict("(secs, nanos) >= (? , ?+)", moment(since));
-    }
-    if let Some(until) = filter.until {
-        restrict("(secs, nanos) <= (? , ?+)", moment(until));
-    }
-    if let Some(seq) = filter.after {
-        restrict("seq > ? ", vec![Value::Integer(seq as i64)]);
-    }
-    (sql, values)
 }
 
 /// Who asked for an exec: its first entry is the request.
-pub fn asked_by(connection: &Connection, exec: ExecId) -> Result<Option<Principal>> {
-    let sql = "SELECT principal FROM journal WHERE exec = ?1 ORDER BY seq LIMIT 1";
-    let mut select = connection.prepare_cached(sql)?;
-    let found = select.query_row([exec.as_bytes()], |row| text(row, "principal"));
-    Ok(found.optional()?)
+pub fn asked_by(rows: &Rows<'_>, exec: ExecId) -> Result<Option<Principal>> {
+    let principal = rows.exec_principal(exec.as_bytes())?;
+    principal.as_deref().map(parsed).transpose()
 }
 
 /// Adds an entry inside the transaction that does what it tells of.
 pub fn append(transaction: &Transaction<'_>, event: NewJournalEntry) -> Result<JournalEntry> {
-    let head = "SELECT seq, hash FROM journal_head";
-    let (seq, prev): (i64, [u8; 32]) = transaction
-        .prepare_cached(head)?
-        .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?
-        .ok_or_else(|| Error::Corrupt {
-            what: "the journal has no head".to_owned(),
-        })?;
-    let mut entry = StoredEntry {
-        seq: seq as u64 + 1,
-        time: Time::now(),
+    let head = journal_head(transaction)?;
+    let mut entry = JournalRow {
+        seq: head.seq + 1,
+        time: Time::now().into(),
         vault: event.vault.map(|id| *id.as_bytes()),
         exec: event.exec.map(|id| *id.as_bytes()),
-        principal: event.principal,
+        principal: event.principal.to_string(),
         operation: event.operation,
         details: event.details.to_string(),
-        prev,
+        prev: head.hash,
         hash: [0; 32],
     };
-    entry.hash = entry.compute_hash();
-    let insert = "INSERT INTO journal
-        (seq, secs, nanos, vault, exec, principal, operation, details, prev, hash)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
-    transaction.prepare_cached(insert)?.execute((
-        entry.seq as i64,
-        entry.time.secs,
-        entry.time.nanos,
+    entry.hash = hash(&entry);
+    transaction.append_journal(&entry)?;
+    entry.try_into()
+}
+
+fn journal_head(rows: &Rows<'_>) -> Result<JournalHead> {
+    rows.journal_head()?.ok_or_else(|| Error::Corrupt {
+        what: "the journal has no head".to_owned(),
+    })
+}
+
+/// The hash of all else that is in an entry. It is part of the stored format.
+fn hash(entry: &JournalRow) -> [u8; 32] {
+    let fields = (
+        entry.seq,
+        (entry.time.secs, entry.time.nanos),
         entry.vault,
         entry.exec,
-        entry.principal.to_string(),
+        &entry.principal,
         &entry.operation,
         &entry.details,
-        entry.prev,
-        entry.hash,
-    ))?;
-    let advance = "UPDATE journal_head SET seq = ?1, hash = ?2";
-    transaction
-        .prepare_cached(advance)?
-        .execute((entry.seq as i64, entry.hash))?;
-    entry.open()
+    );
+    let bytes = postcard::to_extend(&fields, entry.prev.to_vec())
+        .expect("these types serialise into memory without fail");
+    *blake3::hash(&bytes).as_bytes()
 }
 
-/// An entry with its details as the text that is hashed.
-struct StoredEntry {
-    seq: u64,
-    time: Time,
-    vault: Option<[u8; 16]>,
-    exec: Option<[u8; 16]>,
-    principal: Principal,
-    operation: String,
-    details: String,
-    prev: [u8; 32],
-    hash: [u8; 32],
-}
+impl TryFrom<JournalRow> for JournalEntry {
+    type Error = Error;
 
-impl StoredEntry {
-    fn compute_hash(&self) -> [u8; 32] {
-        let fields = (
-            self.seq,
-            (self.time.secs, self.time.nanos),
-            self.vault,
-            self.exec,
-            self.principal.to_string(),
-            &self.operation,
-            &self.details,
-        );
-        let bytes = postcard::to_extend(&fields, self.prev.to_vec())
-            .expect("these types serialise into memory without fail");
-        *blake3::hash(&bytes).as_bytes()
-    }
-
-    fn open(self) -> Result<JournalEntry> {
+    fn try_from(row: JournalRow) -> Result<JournalEntry> {
         let corrupt = |_| Error::Corrupt {
-            what: format!("details of journal entry {}", self.seq),
+            what: format!("details of journal entry {}", row.seq),
         };
         Ok(JournalEntry {
-            seq: self.seq,
-            time: self.time,
-            vault: self.vault.map(VaultId::from_bytes),
-            exec: self.exec.map(ExecId::from_bytes),
-            principal: self.principal,
-            details: serde_json::from_str(&self.details).map_err(corrupt)?,
-            operation: self.operation,
-            prev: self.prev,
-            hash: self.hash,
+            seq: row.seq,
+            time: row.time.into(),
+            vault: row.vault.map(VaultId::from_bytes),
+            exec: row.exec.map(ExecId::from_bytes),
+            principal: parsed(&row.principal)?,
+            details: serde_json::from_str(&row.details).map_err(corrupt)?,
+            operation: row.operation,
+            prev: row.prev,
+            hash: row.hash,
         })
     }
-}
-
-fn stored_entry(row: &Row<'_>) -> rusqlite::Result<StoredEntry> {
-    Ok(StoredEntry {
-        seq: count(row, "seq")?,
-        time: time(row)?,
-        vault: row.get("vault")?,
-        exec: row.get("exec")?,
-        principal: text(row, "principal")?,
-        operation: row.get("operation")?,
-        details: row.get("details")?,
-        prev: row.get("prev")?,
-        hash: row.get("hash")?,
-    })
 }

@@ -35,7 +35,7 @@ mod reach;
 mod reader;
 mod rebuild;
 mod renames;
-mod schema;
+mod rows;
 mod settings;
 mod similar;
 mod trees;

@@ -1,14 +1,13 @@
 //! Where vaults come from: forks of any state, their ancestors and descendants, and new names.
 
 use avfs_store::Durability;
-use avfs_store::rusqlite::{self, Transaction};
+use avfs_store::ledger::Rows;
 use serde_json::json;
 
 use crate::checkpoints::find as find_checkpoint;
-use crate::vaults::{
-    by_id, by_name, check_free, event, insert_vault, make_current, new_vault, vault_row,
-    version_row,
-};
+use crate::rows::values;
+use crate::vaults::{by_name, check_free, event, insert_vault, make_current, new_vault};
+use crate::versions::find as find_version;
 use crate::{
     Cause, CheckpointName, Error, Lineage, Principal, Result, RootId, Vault, VaultId, VaultName,
     Vaults, imports, journal, policy, settings,
@@ -111,10 +110,7 @@ impl Vaults {
         self.store().write(Durability::Relaxed, |transaction| {
             let mut vault = by_name(transaction, name)?;
             check_free(transaction, new)?;
-            let update = "UPDATE vault SET name = ?2 WHERE id = ?1";
-            transaction
-                .prepare_cached(update)?
-                .execute((vault.id.as_bytes(), new.as_str()))?;
+            transaction.rename_vault(vault.id.as_bytes(), new.as_str())?;
             let details = json!({ "name": new.as_str(), "old_name": name.as_str() });
             journal::append(transaction, event(vault.id, *by, "vault.rename", details))?;
             vault.name = new.clone();
@@ -124,18 +120,11 @@ impl Vaults {
 
     /// The vaults forked from this one, by name; with a root, those that begin with it.
     pub fn forks(&self, vault: VaultId, root: Option<RootId>) -> Result<Vec<Vault>> {
-        self.store().read(|connection| {
-            let sql = "SELECT * FROM vault
-                WHERE parent = ?1 AND deleted_name IS NULL ORDER BY name";
-            let mut select = connection.prepare_cached(sql)?;
-            let rows = select.query_map([vault.as_bytes()], vault_row)?;
-            let forks = rows.collect::<rusqlite::Result<Vec<Vault>>>()?;
-            let begins = |fork: &Vault| fork.parent.as_ref().map(|parent| parent.root);
-            Ok(forks
-                .into_iter()
-                .filter(|fork| root.is_none() || begins(fork) == root)
-                .collect())
-        })
+        let forks = self.store().read(|rows| rows.forks(vault.as_bytes()))?;
+        let mut forks: Vec<Vault> = values(forks)?;
+        let begins = |fork: &Vault| fork.parent.as_ref().map(|parent| parent.root);
+        forks.retain(|fork| root.is_none() || begins(fork) == root);
+        Ok(forks)
     }
 
     /// Where a vault comes from, the vault it was forked from first. Beyond one that was deleted
@@ -173,22 +162,10 @@ impl Vaults {
     }
 }
 
-fn point_root(transaction: &Transaction<'_>, source: &Vault, point: &ForkPoint) -> Result<RootId> {
+fn point_root(rows: &Rows<'_>, source: &Vault, point: &ForkPoint) -> Result<RootId> {
     match point {
-        ForkPoint::Head => Ok(by_id(transaction, source.id)?.head),
-        ForkPoint::Checkpoint(name) => Ok(find_checkpoint(transaction, source.id, name)?.root),
-        ForkPoint::Version(number) => {
-            let sql = "SELECT * FROM version WHERE vault = ?1 AND number = ?2";
-            let stored = i64::try_from(*number).unwrap_or(i64::MAX);
-            let mut select = transaction.prepare_cached(sql)?;
-            match select.query_row((source.id.as_bytes(), stored), version_row) {
-                Ok(version) => Ok(version.root),
-                Err(rusqlite::Error::QueryReturnedNoRows) => Err(Error::VersionNotFound {
-                    vault: source.name.clone(),
-                    number: *number,
-                }),
-                Err(error) => Err(error.into()),
-            }
-        }
+        ForkPoint::Head => Ok(source.head),
+        ForkPoint::Checkpoint(name) => Ok(find_checkpoint(rows, source.id, name)?.root),
+        ForkPoint::Version(number) => Ok(find_version(rows, source, *number)?.root),
     }
 }

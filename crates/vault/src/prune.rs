@@ -1,12 +1,12 @@
 //! Pruning: old versions, and checkpoints nobody asked for, are forgotten. What they alone held goes
 //! with the next gc.
 
-use avfs_store::rusqlite::{Connection, OptionalExtension};
+use avfs_store::ledger::Rows;
 use avfs_store::{Durability, WayOut};
 use serde_json::json;
 
-use crate::vaults::{by_id, event, version_row};
-use crate::{CheckpointOrigin, Principal, Result, Time, VaultId, Vaults, Version, journal};
+use crate::vaults::{by_id, event};
+use crate::{CheckpointOrigin, Principal, Result, Time, VaultId, Vaults, journal};
 
 /// Which versions stay beside the newest, which always does.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -26,13 +26,12 @@ pub struct Pruned {
 
 /// Versions before `first` go, and automatic checkpoints from before `time`.
 struct Cut {
-    first: i64,
+    first: u64,
     time: Time,
 }
 
-const OLD_VERSIONS: &str = "FROM version WHERE vault = ?1 AND number < ?2";
-const OLD_CHECKPOINTS: &str = "FROM checkpoint
-    WHERE vault = ?1 AND origin != ?2 AND (secs, nanos) < (?3, ?4)";
+/// Checkpoints that somebody asked for are never pruned.
+const ASKED: &str = CheckpointOrigin::Asked.as_str();
 
 impl Vaults {
     /// Forgets versions, and checkpoints nobody asked for from before the oldest that stays.
@@ -43,10 +42,9 @@ impl Vaults {
             if pruned == Pruned::default() {
                 return Ok(pruned);
             }
-            let delete = format!("DELETE {OLD_VERSIONS}");
-            transaction.execute(&delete, (vault.as_bytes(), cut.first))?;
-            let delete = format!("DELETE {OLD_CHECKPOINTS}");
-            transaction.execute(&delete, checkpoint_values(&vault, &cut))?;
+            let (id, time) = (vault.as_bytes(), cut.time.into());
+            transaction.remove_versions_before(id, cut.first)?;
+            transaction.remove_checkpoints_before(id, time, ASKED)?;
             let details = json!({
                 "versions": pruned.versions,
                 "checkpoints": pruned.checkpoints,
@@ -59,29 +57,23 @@ impl Vaults {
 
     /// What `prune` would forget.
     pub fn prune_dry_run(&self, vault: VaultId, keep: Keep) -> Result<Pruned> {
-        self.store().read(|connection| {
-            let cut = cut(connection, vault, keep)?;
-            count(connection, vault, &cut)
+        self.store().read(|rows| {
+            let cut = cut(rows, vault, keep)?;
+            count(rows, vault, &cut)
         })
     }
 }
 
-fn cut(connection: &Connection, vault: VaultId, keep: Keep) -> Result<Cut> {
-    let newest = by_id(connection, vault)?.version as i64;
-    let version = |sql: &str, value: (i64, i64)| -> Result<Option<Version>> {
-        let mut select = connection.prepare_cached(sql)?;
-        let values = (vault.as_bytes(), value.0, value.1);
-        Ok(select.query_row(values, version_row).optional()?)
-    };
+fn cut(rows: &Rows<'_>, vault: VaultId, keep: Keep) -> Result<Cut> {
+    let newest = by_id(rows, vault)?.version;
+    let vault = vault.as_bytes();
     match keep {
         Keep::Newest(most) => {
-            let sql = "SELECT * FROM version WHERE vault = ?1 AND number <= ?3
-                ORDER BY number DESC LIMIT 1 OFFSET ?2";
-            let skip = i64::try_from(most.max(1) - 1).unwrap_or(i64::MAX);
-            Ok(match version(sql, (skip, newest))? {
+            let first = rows.nth_newest_version(vault, most.max(1) - 1)?;
+            Ok(match first {
                 Some(first) => Cut {
-                    first: first.number as i64,
-                    time: first.time,
+                    first: first.number,
+                    time: first.time.into(),
                 },
                 // There are not that many.
                 None => Cut {
@@ -94,29 +86,17 @@ fn cut(connection: &Connection, vault: VaultId, keep: Keep) -> Result<Cut> {
             })
         }
         Keep::Since(time) => {
-            let sql = "SELECT * FROM version WHERE vault = ?1 AND (secs, nanos) >= (?2, ?3)
-                ORDER BY number LIMIT 1";
-            let first = version(sql, (time.secs, i64::from(time.nanos)))?;
-            let first = first.map_or(newest, |first| first.number as i64);
+            let first = rows.first_version_since(vault, time.into())?;
+            let first = first.map_or(newest, |first| first.number);
             Ok(Cut { first, time })
         }
     }
 }
 
-fn count(connection: &Connection, vault: VaultId, cut: &Cut) -> Result<Pruned> {
-    let versions = format!("SELECT count(*) {OLD_VERSIONS}");
-    let values = (vault.as_bytes(), cut.first);
-    let versions: i64 = connection.query_row(&versions, values, |row| row.get(0))?;
-    let checkpoints = format!("SELECT count(*) {OLD_CHECKPOINTS}");
-    let values = checkpoint_values(&vault, cut);
-    let checkpoints: i64 = connection.query_row(&checkpoints, values, |row| row.get(0))?;
+fn count(rows: &Rows<'_>, vault: VaultId, cut: &Cut) -> Result<Pruned> {
+    let (vault, time) = (vault.as_bytes(), cut.time.into());
     Ok(Pruned {
-        versions: versions as u64,
-        checkpoints: checkpoints as u64,
+        versions: rows.count_versions_before(vault, cut.first)?,
+        checkpoints: rows.count_checkpoints_before(vault, time, ASKED)?,
     })
-}
-
-fn checkpoint_values<'a>(vault: &'a VaultId, cut: &Cut) -> (&'a [u8; 16], &'static str, i64, u32) {
-    let asked = CheckpointOrigin::Asked.as_str();
-    (vault.as_bytes(), asked, cut.time.secs, cut.time.nanos)
 }

@@ -88,18 +88,8 @@ impl Vaults {
         self.store().write(Durability::Relaxed, |transaction| {
             let mut vault = by_id(transaction, vault)?;
             vault.quota = vault.quota.with(limit, value);
-            let update = "UPDATE vault SET max_bytes = ?2, max_files = ?3, max_file_bytes = ?4
-                WHERE id = ?1";
-            // SQLite's integers are signed; no vault comes near the sign.
-            let value_of =
-                |value: Option<u64>| value.map(|value| value.min(i64::MAX as u64) as i64);
             let quota = vault.quota;
-            transaction.prepare_cached(update)?.execute((
-                vault.id.as_bytes(),
-                value_of(quota.bytes),
-                value_of(quota.files),
-                value_of(quota.file_bytes),
-            ))?;
+            transaction.set_quota(vault.id.as_bytes(), &quota.into())?;
             let details = json!({
                 "bytes": quota.bytes,
                 "files": quota.files,

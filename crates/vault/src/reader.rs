@@ -34,7 +34,7 @@ pub struct Pieces {
     at: u64,
 }
 
-/// The same as bytes, zeros for the holes.
+/// A file from its beginning to its end as bytes, zeros for the holes.
 pub struct ContentReader {
     pieces: Pieces,
     /// What is being handed out, and how much of it has been.

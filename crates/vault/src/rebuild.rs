@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 
 use crate::check::{Check, Contents, Problems};
 use crate::codec;
-use crate::schema::ROOTS;
 use crate::{Cause, NewJournalEntry, NewVersion, Principal, Result, RootId, VaultName, Vaults};
 
 /// Objects that are looked at in one go.
@@ -167,12 +166,8 @@ impl Vaults {
     }
 
     fn known_roots(&self) -> Result<HashSet<ObjectId>> {
-        self.store().read(|connection| {
-            let mut select = connection.prepare(ROOTS)?;
-            let rows = select.query_map([], |row| row.get(2))?;
-            let ids = rows.map(|id| id.map(ObjectId::from_bytes));
-            Ok(ids.collect::<Result<_, _>>()?)
-        })
+        let roots = self.store().read(|rows| rows.roots())?;
+        Ok(roots.into_iter().map(|row| row.root).collect())
     }
 
     fn unused_name(&self, wanted: &str) -> Result<VaultName> {

@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use avfs_store::rusqlite;
 use avfs_store::{Compacted, DiskUsage, ObjectId, StoreStats, Swept, WayOut};
 
 use crate::node::Node;
@@ -105,15 +104,11 @@ impl Vaults {
 
     /// How many versions each vault has.
     fn version_counts(&self) -> Result<HashMap<VaultId, u64>> {
-        let sql = "SELECT vault, COUNT(*) FROM version GROUP BY vault";
-        self.store().read(|connection| {
-            let mut statement = connection.prepare_cached(sql)?;
-            let rows = statement.query_map([], |row| {
-                let count: i64 = row.get(1)?;
-                Ok((VaultId::from_bytes(row.get(0)?), count as u64))
-            })?;
-            Ok(rows.collect::<rusqlite::Result<_>>()?)
-        })
+        let counts = self.store().read(|rows| rows.version_counts())?;
+        let counts = counts.into_iter();
+        Ok(counts
+            .map(|(id, count)| (VaultId::from_bytes(id), count))
+            .collect())
     }
 
     /// Gives back what is dead on the disk: in packs, and in the database.

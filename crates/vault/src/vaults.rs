@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use avfs_store::rusqlite::{self, Connection, OptionalExtension, Row, ToSql, Transaction};
+use avfs_store::ledger::{Rows, Transaction, VaultRow};
 use avfs_store::{Durability, Lease, Store, StoreStats, WayOut};
 use serde_json::{Value, json};
 
 use crate::holds::Holds;
-use crate::schema::{self, count, optional_count, root, text, time};
+use crate::rows::values;
 use crate::{
     Beside, Cause, Error, ExecId, Lineage, NewJournalEntry, NewVersion, Principal, Quota, Result,
     RootId, Time, Trees, Vault, VaultId, VaultName, Version, journal, settings,
@@ -45,7 +45,7 @@ impl Shared {
 impl Vaults {
     /// Makes or migrates the tables.
     pub fn open(store: Store) -> Result<Vaults> {
-        schema::migrate(&store)?;
+        store.prepare_ledger()?;
         Ok(Vaults {
             trees: Trees::new(store),
             shared: Arc::default(),
@@ -70,8 +70,7 @@ impl Vaults {
             vault.quota = settings::default_quota(transaction)?;
             insert_vault(transaction, &vault, Cause::Create)?;
             settings::inherit_defaults(transaction, vault.id)?;
-            let others = "SELECT count(*) FROM vault WHERE deleted_name IS NULL";
-            if transaction.query_row(others, [], |row| row.get::<_, i64>(0))? == 1 {
+            if transaction.count_vaults()? == 1 {
                 make_current(transaction, vault.id, by)?;
             }
             let details = json!({ "name": name.as_str(), "root": head.to_string() });
@@ -82,37 +81,24 @@ impl Vaults {
 
     /// Sorted by name.
     pub fn list(&self) -> Result<Vec<Vault>> {
-        self.store().read(|connection| {
-            let mut select = connection
-                .prepare_cached("SELECT * FROM vault WHERE deleted_name IS NULL ORDER BY name")?;
-            let rows = select.query_map([], vault_row)?;
-            Ok(rows.collect::<rusqlite::Result<_>>()?)
-        })
+        values(self.store().read(|rows| rows.vaults())?)
     }
 
     pub fn get(&self, name: &VaultName) -> Result<Vault> {
-        self.store().read(|connection| by_name(connection, name))
+        self.store().read(|rows| by_name(rows, name))
     }
 
     pub fn by_id(&self, id: VaultId) -> Result<Vault> {
-        self.store().read(|connection| by_id(connection, id))
+        self.store().read(|rows| by_id(rows, id))
     }
 
     /// The vault that `by` means when it names none: the one it chose or, for an agent that never chose, the owner's.
     pub fn current(&self, by: &Principal) -> Result<Option<Vault>> {
-        self.store().read(|connection| {
-            if let Some(own) = own_pointer(by) {
-                let chose = "SELECT 1 FROM current_of WHERE principal = ?1";
-                if connection.prepare_cached(chose)?.exists([&own])? {
-                    let sql =
-                        "SELECT vault.* FROM vault JOIN current_of ON vault.id = current_of.vault
-                        WHERE principal = ?1";
-                    return select_vault(connection, sql, [&own]);
-                }
-            }
-            let sql = "SELECT vault.* FROM vault JOIN current ON vault.id = current.vault";
-            select_vault(connection, sql, [])
-        })
+        let current = self.store().read(|rows| match own_pointer(by) {
+            Some(own) if rows.has_chosen(&own)? => rows.current_of(&own),
+            _ => rows.current(),
+        })?;
+        current.map(Vault::try_from).transpose()
     }
 
     pub fn set_current(&self, name: &VaultName, by: &Principal) -> Result<()> {
@@ -153,7 +139,7 @@ impl Vaults {
         } = version;
         vault.expect_head(expected)?;
         let published = if new == expected {
-            newest_version(transaction, vault.id)?
+            newest_version(transaction, &vault)?
         } else {
             self.check_stored(expected, new)?;
             self.check_quota(&vault, new)?;
@@ -173,13 +159,9 @@ impl Vaults {
 
     /// Newest first.
     pub fn versions(&self, vault: VaultId, limit: usize) -> Result<Vec<Version>> {
-        self.store().read(|connection| {
-            by_id(connection, vault)?;
-            let sql = "SELECT * FROM version WHERE vault = ?1 ORDER BY number DESC LIMIT ?2";
-            let mut select = connection.prepare_cached(sql)?;
-            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-            let rows = select.query_map((vault.as_bytes(), limit), version_row)?;
-            Ok(rows.collect::<rusqlite::Result<_>>()?)
+        self.store().read(|rows| {
+            by_id(rows, vault)?;
+            values(rows.versions_before(vault.as_bytes(), u64::MAX, limit)?)
         })
     }
 
@@ -279,46 +261,22 @@ fn with_facts(details: Value, version: &Version) -> Value {
 
 pub fn insert_vault(transaction: &Transaction<'_>, vault: &Vault, cause: Cause) -> Result<()> {
     check_free(transaction, &vault.name)?;
-    let insert = "INSERT INTO vault
-        (id, name, head, version, parent, parent_name, parent_root, secs, nanos,
-         max_bytes, max_files, max_file_bytes, made_by)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
-    let parent = vault.parent.as_ref();
-    let limit = |limit: Option<u64>| limit.map(|limit| limit as i64);
-    transaction.prepare_cached(insert)?.execute((
-        vault.id.as_bytes(),
-        vault.name.as_str(),
-        vault.head.object().as_bytes(),
-        vault.version as i64,
-        parent.map(|lineage| *lineage.vault.as_bytes()),
-        parent.map(|lineage| lineage.name.as_str()),
-        parent.map(|lineage| *lineage.root.object().as_bytes()),
-        vault.created.secs,
-        vault.created.nanos,
-        limit(vault.quota.bytes),
-        limit(vault.quota.files),
-        limit(vault.quota.file_bytes),
-        vault.made_by.to_string(),
-    ))?;
+    transaction.add_vault(&VaultRow::from(vault))?;
     let (number, root, time) = (vault.version, vault.head, vault.created);
-    insert_version(
-        transaction,
-        vault.id,
-        &Version {
-            number,
-            root,
-            by: vault.made_by,
-            exec: None,
-            cause,
-            time,
-        },
-    )
+    let first = Version {
+        number,
+        root,
+        by: vault.made_by,
+        exec: None,
+        cause,
+        time,
+    };
+    Ok(transaction.add_version(vault.id.as_bytes(), &(&first).into())?)
 }
 
 /// Refuses a name that a vault has.
-pub fn check_free(connection: &Connection, name: &VaultName) -> Result<()> {
-    let taken = "SELECT 1 FROM vault WHERE name = ?1";
-    match connection.prepare_cached(taken)?.exists([name.as_str()])? {
+pub fn check_free(rows: &Rows<'_>, name: &VaultName) -> Result<()> {
+    match rows.is_name_taken(name.as_str())? {
         true => Err(Error::VaultExists { name: name.clone() }),
         false => Ok(()),
     }
@@ -341,37 +299,23 @@ pub fn advance(
         cause,
         time: Time::now(),
     };
-    let update = "UPDATE vault SET head = ?2, version = ?3 WHERE id = ?1";
-    let values = (vault.id.as_bytes(), root.object(), version.number as i64);
-    transaction
-        .prepare_cached(update)?
-        .execute((values.0, values.1.as_bytes(), values.2))?;
-    insert_version(transaction, vault.id, &version)?;
+    let (id, from) = (vault.id.as_bytes(), vault.head);
+    if !transaction.move_head(id, from.object(), root.object(), version.number)? {
+        let actual = by_id(transaction, vault.id)?.head;
+        let expected = from;
+        return Err(Error::Conflict { expected, actual });
+    }
+    transaction.add_version(id, &(&version).into())?;
     (vault.head, vault.version) = (root, version.number);
     Ok(version)
 }
 
-fn insert_version(transaction: &Transaction<'_>, vault: VaultId, version: &Version) -> Result<()> {
-    let insert = "INSERT INTO version (vault, number, root, principal, exec, cause, secs, nanos)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-    transaction.prepare_cached(insert)?.execute((
-        vault.as_bytes(),
-        version.number as i64,
-        version.root.object().as_bytes(),
-        version.by.to_string(),
-        version.exec.map(|id| *id.as_bytes()),
-        version.cause.as_str(),
-        version.time.secs,
-        version.time.nanos,
-    ))?;
-    Ok(())
-}
-
-fn newest_version(connection: &Connection, vault: VaultId) -> Result<Version> {
-    let sql = "SELECT * FROM version WHERE vault = ?1 ORDER BY number DESC LIMIT 1";
-    Ok(connection
-        .prepare_cached(sql)?
-        .query_row([vault.as_bytes()], version_row)?)
+fn newest_version(rows: &Rows<'_>, vault: &Vault) -> Result<Version> {
+    let newest = rows.newest_version(vault.id.as_bytes())?;
+    let newest = newest.ok_or_else(|| Error::Corrupt {
+        what: format!("vault '{}' has no version", vault.name),
+    })?;
+    newest.try_into()
 }
 
 /// Where a principal's choice is kept; the owner's is in a table of its own.
@@ -380,81 +324,23 @@ fn own_pointer(by: &Principal) -> Option<String> {
 }
 
 pub fn make_current(transaction: &Transaction<'_>, vault: VaultId, by: &Principal) -> Result<()> {
-    if let Some(own) = own_pointer(by) {
-        let sql = "INSERT OR REPLACE INTO current_of (principal, vault) VALUES (?1, ?2)";
-        let values = (own, vault.as_bytes());
-        transaction.prepare_cached(sql)?.execute(values)?;
-        return Ok(());
+    match own_pointer(by) {
+        Some(own) => transaction.set_current_of(&own, vault.as_bytes())?,
+        None => transaction.set_current(vault.as_bytes())?,
     }
-    let sql = "INSERT INTO current (one, vault) VALUES (1, ?1)
-        ON CONFLICT (one) DO UPDATE SET vault = excluded.vault";
-    transaction
-        .prepare_cached(sql)?
-        .execute([vault.as_bytes()])?;
     Ok(())
 }
 
-pub fn by_name(connection: &Connection, name: &VaultName) -> Result<Vault> {
-    let sql = "SELECT * FROM vault WHERE name = ?1";
-    select_vault(connection, sql, [&name.as_str() as &dyn ToSql])?
-        .ok_or_else(|| Error::VaultNotFound { name: name.clone() })
+pub fn by_name(rows: &Rows<'_>, name: &VaultName) -> Result<Vault> {
+    match rows.vault_named(name.as_str())? {
+        Some(found) => found.try_into(),
+        None => Err(Error::VaultNotFound { name: name.clone() }),
+    }
 }
 
-pub fn by_id(connection: &Connection, id: VaultId) -> Result<Vault> {
-    let sql = "SELECT * FROM vault WHERE id = ?1 AND deleted_name IS NULL";
-    select_vault(connection, sql, [&id.as_bytes() as &dyn ToSql])?
-        .ok_or(Error::VaultIdNotFound { id })
-}
-
-fn select_vault<const N: usize>(
-    connection: &Connection,
-    sql: &str,
-    values: [&dyn ToSql; N],
-) -> Result<Option<Vault>> {
-    let mut select = connection.prepare_cached(sql)?;
-    Ok(select.query_row(&values[..], vault_row).optional()?)
-}
-
-pub fn vault_row(row: &Row<'_>) -> rusqlite::Result<Vault> {
-    let parent = match row.get::<_, Option<[u8; 16]>>("parent")? {
-        None => None,
-        Some(id) => Some(Lineage {
-            vault: VaultId::from_bytes(id),
-            name: text(row, "parent_name")?,
-            root: root(row, "parent_root")?,
-        }),
-    };
-    // A deleted vault is called by the name it had.
-    let name = match row.get::<_, Option<String>>("deleted_name")? {
-        Some(_) => "deleted_name",
-        None => "name",
-    };
-    let quota = Quota {
-        bytes: optional_count(row, "max_bytes")?,
-        files: optional_count(row, "max_files")?,
-        file_bytes: optional_count(row, "max_file_bytes")?,
-    };
-    Ok(Vault {
-        id: VaultId::from_bytes(row.get("id")?),
-        name: text(row, name)?,
-        quota,
-        head: root(row, "head")?,
-        version: count(row, "version")?,
-        parent,
-        created: time(row)?,
-        made_by: text(row, "made_by")?,
-    })
-}
-
-pub fn version_row(row: &Row<'_>) -> rusqlite::Result<Version> {
-    Ok(Version {
-        number: count(row, "number")?,
-        root: root(row, "root")?,
-        by: text(row, "principal")?,
-        exec: row
-            .get::<_, Option<[u8; 16]>>("exec")?
-            .map(ExecId::from_bytes),
-        cause: text(row, "cause")?,
-        time: time(row)?,
-    })
+pub fn by_id(rows: &Rows<'_>, id: VaultId) -> Result<Vault> {
+    match rows.vault(id.as_bytes())? {
+        Some(found) => found.try_into(),
+        None => Err(Error::VaultIdNotFound { id }),
+    }
 }

@@ -1,10 +1,12 @@
 //! The versions of a vault, and of one path in it.
 
-use avfs_store::rusqlite::{self, OptionalExtension};
+use avfs_store::ledger::Rows;
 
-use crate::vaults::{by_id, version_row};
+use crate::rows::values;
+use crate::vaults::by_id;
 use crate::{
-    Change, ChangeKind, Entry, Error, Result, RootId, Trees, VaultId, VaultPath, Vaults, Version,
+    Change, ChangeKind, Entry, Error, Result, RootId, Trees, Vault, VaultId, VaultPath, Vaults,
+    Version,
 };
 
 /// How many versions are read at a time.
@@ -20,30 +22,18 @@ pub struct PathVersion {
 
 impl Vaults {
     pub fn version(&self, vault: VaultId, number: u64) -> Result<Version> {
-        self.store().read(|connection| {
-            let owner = by_id(connection, vault)?;
-            let sql = "SELECT * FROM version WHERE vault = ?1 AND number = ?2";
-            let mut select = connection.prepare_cached(sql)?;
-            let number_stored = i64::try_from(number).unwrap_or(i64::MAX);
-            let found = select.query_row((vault.as_bytes(), number_stored), version_row);
-            found.optional()?.ok_or(Error::VersionNotFound {
-                vault: owner.name,
-                number,
-            })
+        self.store().read(|rows| {
+            let vault = by_id(rows, vault)?;
+            find(rows, &vault, number)
         })
     }
 
     /// The newest version of the vault with this root.
     pub fn version_of(&self, vault: VaultId, root: RootId) -> Result<Option<u64>> {
-        self.store().read(|connection| {
-            let sql = "SELECT max(number) FROM version WHERE vault = ?1 AND root = ?2";
-            let mut select = connection.prepare_cached(sql)?;
-            let values = (vault.as_bytes(), root.object());
-            let number = select.query_row((values.0, values.1.as_bytes()), |row| {
-                row.get::<_, Option<i64>>(0)
-            })?;
-            Ok(number.map(|number| number as u64))
-        })
+        let (vault, root) = (vault.as_bytes(), root.object());
+        Ok(self
+            .store()
+            .read(|rows| rows.version_with_root(vault, root))?)
     }
 
     /// The newest `limit` versions whose number is below `before`, newest first.
@@ -53,15 +43,9 @@ impl Vaults {
         before: u64,
         limit: usize,
     ) -> Result<Vec<Version>> {
-        self.store().read(|connection| {
-            let sql = "SELECT * FROM version WHERE vault = ?1 AND number < ?2
-                ORDER BY number DESC LIMIT ?3";
-            let mut select = connection.prepare_cached(sql)?;
-            let before = i64::try_from(before).unwrap_or(i64::MAX);
-            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-            let rows = select.query_map((vault.as_bytes(), before, limit), version_row)?;
-            Ok(rows.collect::<rusqlite::Result<_>>()?)
-        })
+        let vault = vault.as_bytes();
+        let read = |rows: &Rows<'_>| rows.versions_before(vault, before, limit);
+        values(self.store().read(read)?)
     }
 
     /// The newest `limit` versions that changed what is at `path` or beneath it, newest first.
@@ -96,6 +80,16 @@ impl Vaults {
         let began_with = newer.filter(|oldest| oldest.entry.is_some());
         history.extend(began_with.filter(|_| history.len() < limit));
         Ok(history)
+    }
+}
+
+pub fn find(rows: &Rows<'_>, vault: &Vault, number: u64) -> Result<Version> {
+    match rows.version(vault.id.as_bytes(), number)? {
+        Some(found) => found.try_into(),
+        None => Err(Error::VersionNotFound {
+            vault: vault.name.clone(),
+            number,
+        }),
     }
 }
 

@@ -285,7 +285,7 @@ fn check(trees: &Trees, id: RootId, model: &Model) {
     assert_eq!(rebuilt(trees, &expected, &root.top), id, "built afresh");
 }
 
-/// The same content put together in one go.
+/// A root with these entries, put together in one go.
 fn rebuilt(trees: &Trees, entries: &BTreeMap<VaultPath, Entry>, top: &Entry) -> RootId {
     let mut edit = trees.edit(trees.empty_root().unwrap()).unwrap();
     edit.set_meta(&VaultPath::root(), top.meta.clone()).unwrap();

@@ -1,8 +1,8 @@
 //! Vaults, versions, checkpoints and the journal, through their public face.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use avfs_store::rusqlite::Transaction;
-use avfs_store::{Durability, Store};
+use avfs_store::Store;
+use avfs_testkit::change_database;
 use avfs_vault::{
     Cause, CheckpointName, CheckpointOrigin, Content, Entry, Error, ExecId, JournalCheck,
     JournalFilter, JournalOrder, JournalProblem, Meta, NewJournalEntry, NewVersion, Principal,
@@ -376,7 +376,7 @@ fn the_journal_tells_what_happened_and_filters() {
 
 /// Does something to the journal behind its back, and says what the check finds.
 fn tampered(sql: &str) -> JournalCheck {
-    let (_home, vaults) = vaults();
+    let (home, vaults) = vaults();
     for n in 0..5 {
         vaults.create(&name(&format!("v{n}")), OWNER).unwrap();
     }
@@ -385,12 +385,7 @@ fn tampered(sql: &str) -> JournalCheck {
         matches!(check, JournalCheck::Intact { entries: 5, .. }),
         "{check:?}"
     );
-    let tamper = |t: &Transaction<'_>| Ok::<_, Error>(t.execute_batch(sql)?);
-    vaults
-        .trees()
-        .store()
-        .write(Durability::Full, tamper)
-        .unwrap();
+    change_database(home.path(), sql);
     vaults.verify_journal().unwrap()
 }
 
@@ -444,10 +439,12 @@ fn a_newer_schema_is_refused() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path()).unwrap();
     Vaults::open(store.clone()).unwrap();
-    let newer = |t: &Transaction<'_>| Ok::<_, Error>(t.pragma_update(None, "user_version", 99)?);
-    store.write(Durability::Full, newer).unwrap();
+    change_database(home.path(), "PRAGMA user_version = 99");
     assert!(matches!(
         Vaults::open(store),
-        Err(Error::UnknownSchema { found: 99, .. })
+        Err(Error::Store(avfs_store::Error::UnknownSchema {
+            found: 99,
+            ..
+        }))
     ));
 }

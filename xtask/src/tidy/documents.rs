@@ -3,36 +3,16 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Paths that are named and not there, each with its document. The list may only shrink.
-const MISSING: [(&str, &str); 1] = [("ARCHITECTURE.md", "vault/src/format.rs")];
-
 pub fn check(top: &Path, files: &[String]) -> Vec<String> {
     let tree = Tree::of(files);
     let mut complaints = Vec::new();
-    let mut excused = BTreeSet::new();
     // The changelog tells of paths that are gone.
     let is_checked = |file: &&String| file.ends_with(".md") && *file != "CHANGELOG.md";
     for file in files.iter().filter(is_checked) {
         let text = std::fs::read_to_string(top.join(file)).unwrap_or_default();
-        for (line, path) in named(&text) {
-            if tree.has(&path) {
-                continue;
-            }
-            match MISSING
-                .iter()
-                .position(|entry| *entry == (file.as_str(), &path))
-            {
-                Some(entry) => drop(excused.insert(entry)),
-                None => complaints.push(format!("{file}:{line}: {path} does not exist")),
-            }
-        }
-    }
-    for (entry, (file, path)) in MISSING.iter().enumerate() {
-        if !excused.contains(&entry) {
-            complaints.push(format!(
-                "{file}: {path} is mended: take it from the list in xtask/src/tidy/documents.rs"
-            ));
-        }
+        let missing = named(&text).into_iter().filter(|(_, path)| !tree.has(path));
+        complaints
+            .extend(missing.map(|(line, path)| format!("{file}:{line}: {path} does not exist")));
     }
     complaints
 }

@@ -5,6 +5,7 @@ mod comments;
 mod documents;
 mod folders;
 mod sources;
+mod sql;
 mod texts;
 
 use std::path::{Path, PathBuf};
@@ -27,6 +28,7 @@ pub fn check(top: &Path) -> Vec<String> {
     complaints.extend(comments::check(top, &files));
     complaints.extend(documents::check(top, &files));
     complaints.extend(sources::check(top, &files));
+    complaints.extend(sql::check(top, &files));
     complaints.extend(texts::check(top, &files));
     complaints
 }

@@ -7,7 +7,6 @@ mod jobs;
 
 use std::path::PathBuf;
 
-use avfs_store::rusqlite::ErrorCode;
 use avfs_vault::{ExecId, Principal, RootId, VaultPath};
 
 use self::approvals::unfit_kind;
@@ -401,7 +400,6 @@ pub(crate) fn vault_kind(error: &avfs_vault::Error) -> ErrorKind {
         Vault::TooManyApprovals { .. } => ErrorKind::Quota,
         Vault::QuotaExceeded { .. } => ErrorKind::Quota,
         Vault::Corrupt { .. } => ErrorKind::Corrupt,
-        Vault::UnknownSchema { .. } => ErrorKind::Unavailable,
         Vault::Read(source) | Vault::Write(source) => io_kind(source),
         Vault::Store(error) => store_kind(error),
         Vault::CheckpointNotAutomatic { .. }
@@ -442,7 +440,7 @@ fn store_kind(error: &avfs_store::Error) -> ErrorKind {
         Store::Missing { .. } | Store::Corrupt { .. } | Store::DatabaseLost { .. } => {
             ErrorKind::Corrupt
         }
-        Store::InvalidId { .. } => ErrorKind::Invalid,
+        Store::InvalidId(_) | Store::InvalidQuery { .. } => ErrorKind::Invalid,
         Store::Full | Store::NoRoom(_) => ErrorKind::Quota,
         Store::Io { source, .. } => match io_kind(source) {
             // A file of ours that is missing is damage, not somebody's wrong name.
@@ -454,12 +452,11 @@ fn store_kind(error: &avfs_store::Error) -> ErrorKind {
         Store::SyncFailed
         | Store::ReadOnly { .. }
         | Store::UnknownFormat { .. }
+        | Store::UnknownSchema { .. }
         | Store::OldSqlite { .. } => ErrorKind::Unavailable,
-        Store::Database(database) => match database.sqlite_error_code() {
-            _ if error.is_full() => ErrorKind::Quota,
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => ErrorKind::Corrupt,
-            _ => ErrorKind::Unavailable,
-        },
+        Store::Database(_) if error.is_full() => ErrorKind::Quota,
+        Store::Database(_) if error.is_without_database() => ErrorKind::Corrupt,
+        Store::Database(_) => ErrorKind::Unavailable,
     }
 }
 

@@ -6,6 +6,7 @@ mod memory;
 use std::path::Path;
 use std::sync::Arc;
 
+use avfs_store::ledger::Transaction;
 use avfs_store::{Durability, Engine, Error, Files, ObjectId, Place, Store};
 use memory::{Disk, Memory};
 
@@ -232,10 +233,8 @@ fn a_store_works_over_it(bed: &dyn Bed) {
     let dead: Vec<ObjectId> = (0..40).map(|n| put(n, 5000)).collect();
     let live: Vec<ObjectId> = (100..110).map(|n| put(n, 5000)).collect();
     let large = put(200, 5 << 20);
-    let row = |transaction: &avfs_store::rusqlite::Transaction<'_>| {
-        let sql = "CREATE TABLE named (id BLOB); INSERT INTO named VALUES (x'01')";
-        Ok::<_, Error>(transaction.execute_batch(sql)?)
-    };
+    store.prepare_ledger().unwrap();
+    let row = |transaction: &Transaction<'_>| transaction.set_home_setting("named", Some("1"));
     store.write(Durability::Full, row).unwrap();
     let lost = store.put(b"never acknowledged").unwrap();
     drop(store);

@@ -4,8 +4,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use avfs_store::rusqlite::{Error as Sql, Transaction};
-use avfs_store::{Durability, ObjectId, Store};
+use avfs_store::{ObjectId, Store};
+use avfs_testkit::{ask_database, change_database};
 use avfs_vault::{
     ContentWriter, Entry, FsckReport, GcMode, GcOptions, JournalCheck, Keep, Kind, Meta, Rebuilt,
     RecoveredVault, RootId, Time, Vaults,
@@ -41,13 +41,6 @@ fn damage(home: &Path, id: ObjectId) {
     // Behind the header, which ends eight bytes after the id.
     file.write_all_at(&[bytes[at + 40] ^ 1], at as u64 + 40)
         .unwrap();
-}
-
-fn sql(vaults: &Vaults, text: &str) {
-    let run = |transaction: &Transaction<'_>| {
-        Ok::<_, avfs_store::Error>(transaction.execute_batch(text)?)
-    };
-    vaults.trees().store().write(Durability::Full, run).unwrap();
 }
 
 fn reopen(home: &Path, vaults: Vaults) -> Vaults {
@@ -212,7 +205,10 @@ fn missing_objects_and_wrong_totals_are_found() {
     let vault = vaults.create(&name("v"), OWNER).unwrap();
     let root = add_file(&vaults, &vault, "/f", &noise(1, 5000));
     let id = content_of(&vaults, root, "/f");
-    sql(&vaults, &format!("DELETE FROM object WHERE id = x'{id}'"));
+    change_database(
+        home.path(),
+        &format!("DELETE FROM object WHERE id = x'{id}'"),
+    );
     let vaults = reopen(home.path(), vaults);
     let report = vaults.fsck();
     assert_eq!(report.damaged[0].problem, "it is missing");
@@ -238,10 +234,11 @@ fn what_nothing_refers_to_is_checked_as_well() {
 
 #[test]
 fn a_changed_journal_is_found() {
-    let (_home, vaults) = open();
+    let (home, vaults) = open();
     vaults.create(&name("v"), OWNER).unwrap();
     vaults.create(&name("w"), OWNER).unwrap();
-    sql(&vaults, "UPDATE journal SET details = '{}' WHERE seq = 1");
+    let edit = "UPDATE journal SET details = '{}' WHERE seq = 1";
+    change_database(home.path(), edit);
     let report = vaults.fsck();
     assert!(!report.is_clean());
     assert!(matches!(
@@ -257,16 +254,8 @@ fn a_damaged_page_of_the_database_is_told_and_brings_nothing_down() {
     for n in 0..400 {
         add_file(&vaults, &vault, "/f", &noise(n, 100));
     }
-    let page: i64 = vaults
-        .trees()
-        .store()
-        .read(|connection| {
-            let sql = "SELECT rootpage FROM sqlite_master WHERE name = 'journal'";
-            connection
-                .query_row(sql, [], |row| row.get(0))
-                .map_err(|error: Sql| avfs_store::Error::from(error))
-        })
-        .unwrap();
+    let page = "SELECT rootpage FROM sqlite_master WHERE name = 'journal'";
+    let page = ask_database(home.path(), page);
     drop(vaults);
     let file = std::fs::File::options()
         .write(true)

@@ -5,15 +5,8 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rusqlite::{Connection, Transaction};
-
+use crate::ledger::{Rows, Transaction};
 use crate::{ObjectId, Result};
-
-/// A database that may only be read can be of a program that did not know all tables.
-pub(crate) fn has_table(connection: &Connection, name: &str) -> Result<bool> {
-    let sql = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1";
-    Ok(connection.prepare(sql)?.exists([name])?)
-}
 
 /// Beyond this many, damage is found again by whoever reads it.
 const KNOWN_MAX: usize = 1 << 16;
@@ -34,15 +27,9 @@ struct State {
 
 impl Damaged {
     /// What earlier processes have found.
-    pub fn load(connection: &Connection) -> Result<Damaged> {
-        if !has_table(connection, "damaged")? {
-            return Ok(Damaged::default());
-        }
-        let mut select = connection.prepare("SELECT id FROM damaged LIMIT ?1")?;
-        let rows = select.query_map([KNOWN_MAX as i64], |row| row.get(0))?;
-        let ids = rows.map(|id| id.map(ObjectId::from_bytes));
+    pub fn load(rows: &Rows<'_>) -> Result<Damaged> {
         let state = State {
-            known: ids.collect::<Result<_, _>>()?,
+            known: rows.damaged(KNOWN_MAX)?,
             ..State::default()
         };
         Ok(Damaged {
@@ -82,18 +69,16 @@ impl Damaged {
         &self,
         transaction: &Transaction<'_>,
         repaired: &HashSet<ObjectId>,
-    ) -> rusqlite::Result<Vec<ObjectId>> {
+    ) -> Result<Vec<ObjectId>> {
         let state = self.state();
         if state.known.is_empty() && state.whole.is_empty() {
             return Ok(Vec::new());
         }
         for id in &state.unwritten {
-            let sql = "INSERT OR IGNORE INTO damaged (id) VALUES (?1)";
-            transaction.prepare_cached(sql)?.execute([id.as_bytes()])?;
+            transaction.add_damaged(*id)?;
         }
         for id in repaired.intersection(&state.known).chain(&state.whole) {
-            let sql = "DELETE FROM damaged WHERE id = ?1";
-            transaction.prepare_cached(sql)?.execute([id.as_bytes()])?;
+            transaction.remove_damaged(*id)?;
         }
         let written = state.unwritten.iter().chain(&state.whole);
         Ok(written.copied().collect())
@@ -112,15 +97,10 @@ impl Damaged {
     }
 
     /// Takes out objects that this transaction lets go of.
-    pub fn drop_rows(
-        &self,
-        transaction: &Transaction<'_>,
-        gone: &[ObjectId],
-    ) -> rusqlite::Result<()> {
+    pub fn drop_rows(&self, transaction: &Transaction<'_>, gone: &[ObjectId]) -> Result<()> {
         let state = self.state();
         for id in gone.iter().filter(|id| state.known.contains(id)) {
-            let sql = "DELETE FROM damaged WHERE id = ?1";
-            transaction.prepare_cached(sql)?.execute([id.as_bytes()])?;
+            transaction.remove_damaged(*id)?;
         }
         Ok(())
     }

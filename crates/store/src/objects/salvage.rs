@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::record;
+use super::store::{Inner, Store};
 use crate::engine::Place;
-use crate::store::Inner;
-use crate::{ObjectId, Result, Store, record};
+use crate::{ObjectId, Result};
 
 /// Objects that are looked for.
 pub(crate) struct Wanted {

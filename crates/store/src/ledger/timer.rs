@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode};
 
-use crate::connect::connect;
+use super::connect::connect;
 use crate::{Error, Result};
 
 /// What was committed without a sync is on the disk after about this long.

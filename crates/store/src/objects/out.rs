@@ -4,13 +4,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use rusqlite::OptionalExtension;
-
+use super::record;
+use super::reserve::{OnTheWay, Reserve, WayOut};
+use super::store::{Inner, Store};
 use crate::engine::Place;
-use crate::reserve::{OnTheWay, Reserve, WayOut};
-use crate::room::Room;
-use crate::store::Inner;
-use crate::{Error, Failure, Frozen, Result, Shortage, Store, record};
+use crate::ledger::Frozen;
+use crate::{Error, Failure, Result, Room, Shortage};
 
 /// What a small transaction adds to the log.
 pub(crate) const LOG_BYTES: u64 = 64 << 10;
@@ -188,17 +187,10 @@ impl Inner {
 
     /// Where the last record that is in the index ends.
     fn last_indexed(&self) -> Result<Place> {
-        self.database.read(|connection| {
-            let sql = "SELECT pack, max(offset + stored) FROM object
-                WHERE pack = (SELECT max(pack) FROM object) GROUP BY pack";
-            let place = |row: &rusqlite::Row<'_>| {
-                Ok(Place {
-                    pack: row.get(0)?,
-                    offset: row.get::<_, i64>(1)? as u64 + record::HEADER as u64,
-                })
-            };
-            let last = connection.query_row(sql, [], place).optional()?;
-            Ok::<_, Error>(last.unwrap_or(Place::LOOSE))
-        })
+        let last = self.database.read(|rows| rows.last_object())?;
+        Ok(last.map_or(Place::LOOSE, |last| Place {
+            offset: last.offset + record::HEADER as u64,
+            ..last
+        }))
     }
 }

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::store::Inner;
+use super::store::Inner;
 use crate::{Error, Result};
 
 #[derive(Default)]

@@ -6,9 +6,9 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::loose::Loose;
+use super::packs::{Packs, sync_dir};
 use crate::engine::{Engine, Place};
-use crate::loose::Loose;
-use crate::packs::{Packs, sync_dir};
 use crate::{Error, ObjectId, Result};
 
 pub struct Files {

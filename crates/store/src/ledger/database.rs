@@ -1,17 +1,18 @@
-//! SQLite: the index of objects, transactions, read connections.
+//! The database: one connection that writes, a few that read, and what is done when the disk is full or fails.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, TryLockError};
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, ErrorCode, OptionalExtension, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
-use crate::connect::{PATIENCE, connect, connect_frozen, log_of};
-use crate::index::{Row, check_format, index_row, prepare_schema};
+use super::connect::{PATIENCE, connect, connect_frozen, log_of};
+use super::index::{check_format, prepare_schema};
+use super::timer::{Timer, is_sync_failure};
+use super::{Durability, Rows, Transaction};
 use crate::room::Room;
-use crate::timer::{Timer, is_sync_failure};
-use crate::{Durability, Error, ObjectId, Result, StoreStats};
+use crate::{Error, Result};
 
 /// Older ones may corrupt a WAL that several connections share.
 const SQLITE_REQUIRED: (i32, &str) = (3_051_003, "3.51.3");
@@ -137,9 +138,13 @@ impl Database {
         let mut writer = lock(writer);
         self.heal(&mut writer)?;
         writer.set_durability(durability)?;
-        let begun = Transaction::new(&mut writer.connection, TransactionBehavior::Immediate);
+        let immediate = TransactionBehavior::Immediate;
+        let begun = rusqlite::Transaction::new(&mut writer.connection, immediate);
         let transaction = begun.map_err(Error::from)?;
-        let value = f(&transaction)?;
+        let rows = Rows {
+            connection: &transaction,
+        };
+        let value = f(&Transaction { rows })?;
         if let Err(error) = transaction.commit() {
             if is_sync_failure(&error) {
                 self.sync_failed.store(true, Ordering::Release);
@@ -176,7 +181,7 @@ impl Database {
 
     pub fn read<T, E: From<Error>>(
         &self,
-        f: impl FnOnce(&Connection) -> Result<T, E>,
+        f: impl FnOnce(&Rows<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
         // Kept to the end: connections of one kind are closed before those of the other are opened.
         let access = self.access();
@@ -186,7 +191,9 @@ impl Database {
             (None, Access::Writable(_)) => connect(&self.path)?,
             (None, Access::Frozen(_)) => connect_frozen(&self.path)?,
         };
-        let result = f(&connection);
+        let result = f(&Rows {
+            connection: &connection,
+        });
         let mut readers = self.readers();
         if readers.len() < IDLE_READERS {
             readers.push(connection);
@@ -242,46 +249,9 @@ impl Database {
         }
     }
 
-    pub fn find(&self, id: ObjectId) -> Result<Option<Row>> {
-        self.read(|connection| {
-            let sql = "SELECT pack, offset, stored, size, id FROM object WHERE id = ?1";
-            let mut select = connection.prepare_cached(sql)?;
-            let row = select.query_row([id.as_bytes()], index_row).optional()?;
-            Ok(row.map(|(_, row)| row))
-        })
-    }
-
-    pub fn stats(&self) -> Result<StoreStats> {
-        self.read(|connection| {
-            let sql = "SELECT objects, bytes FROM store";
-            let counts: (i64, i64) =
-                connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            Ok(StoreStats {
-                objects: counts.0 as u64,
-                bytes_stored: counts.1 as u64,
-            })
-        })
-    }
-
+    /// What is wrong with the database, in words.
     pub fn check(&self) -> Result<Vec<String>> {
-        self.read(|connection| {
-            let snapshot = connection.unchecked_transaction()?;
-            let mut check = snapshot.prepare("PRAGMA integrity_check(20)")?;
-            let lines = check.query_map([], |row| row.get::<_, String>(0))?;
-            let mut problems = lines.collect::<rusqlite::Result<Vec<_>>>()?;
-            problems.retain(|line| line != "ok");
-            let sql = "SELECT count(*), coalesce(sum(stored), 0) FROM object";
-            let pair = |row: &rusqlite::Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?));
-            let found = snapshot.query_row(sql, [], pair)?;
-            let noted = snapshot.query_row("SELECT objects, bytes FROM store", [], pair)?;
-            if found != noted {
-                problems.push(format!(
-                    "the index has {} objects of {} bytes, its totals say {} of {}",
-                    found.0, found.1, noted.0, noted.1
-                ));
-            }
-            Ok(problems)
-        })
+        self.read(|rows| rows.snapshot(|rows| rows.check()))
     }
 
     /// Gives free pages back to the disk, and empties the log.

@@ -15,6 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 
+use crate::error::is_full;
 use crate::{Error, Result};
 
 /// The most that is kept, and the least on a disk that is not tiny.
@@ -236,11 +237,6 @@ fn write_zeros(file: &File, at: u64, bytes: u64) -> io::Result<()> {
         file.write_all_at(&zeros, at + offset)?;
     }
     Ok(())
-}
-
-pub fn is_full(error: &io::Error) -> bool {
-    use io::ErrorKind::{QuotaExceeded, StorageFull};
-    matches!(error.kind(), StorageFull | QuotaExceeded)
 }
 
 fn on_the_way() -> Option<WayOut> {

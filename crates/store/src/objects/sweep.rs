@@ -2,18 +2,14 @@
 //!
 //! Bytes are removed only after a synced transaction in which no row refers to them.
 
-use std::collections::HashMap;
-
-use rusqlite::{Transaction, params_from_iter, types::Value};
-
+use super::leases::Leases;
+use super::out::LOG_BYTES;
+use super::record;
+use super::reserve::WayOut;
+use super::store::{Inner, Store};
 use crate::engine::Place;
-use crate::index::{self, Row, index_row};
-use crate::leases::Leases;
-use crate::out::LOG_BYTES;
-use crate::reserve::WayOut;
-use crate::room::Room;
-use crate::store::Inner;
-use crate::{Durability, Error, Failure, ObjectId, Result, Store, record};
+use crate::ledger::{Durability, ObjectRow, Rows};
+use crate::{Error, Failure, ObjectId, Result, Room};
 
 /// Less than this between two records is not given back by itself.
 const HOLE_WORTH: u64 = 8 << 10;
@@ -73,20 +69,13 @@ impl Store {
 
     /// Indexed objects in the order of their ids, from behind `after`.
     pub fn list(&self, after: Option<ObjectId>, limit: usize) -> Result<Vec<Stored>> {
-        self.read(|connection| {
-            let sql = "SELECT pack, offset, stored, size, id FROM object
-                WHERE id > ?1 ORDER BY id LIMIT ?2";
-            let after: &[u8] = after.as_ref().map_or(&[], |id| id.as_bytes());
-            let mut select = connection.prepare_cached(sql)?;
-            let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-            let rows = select.query_map((after, limit), index_row)?;
-            let stored = |(id, row): (ObjectId, Row)| Stored {
-                id,
-                stored: row.stored,
-                size: row.size,
-            };
-            Ok(rows.map(|row| row.map(stored)).collect::<Result<_, _>>()?)
-        })
+        let rows = self.read(|rows| rows.objects_after(after, limit))?;
+        let stored = |(id, row): (ObjectId, ObjectRow)| Stored {
+            id,
+            stored: row.stored,
+            size: row.size,
+        };
+        Ok(rows.into_iter().map(stored).collect())
     }
 
     /// Deletes those of `dead` that `still_dead` confirms in the transaction itself, and that
@@ -95,24 +84,23 @@ impl Store {
         &self,
         mark: Mark,
         dead: Vec<ObjectId>,
-        still_dead: impl FnOnce(&Transaction<'_>, Vec<ObjectId>) -> Result<Vec<ObjectId>, E>,
+        still_dead: impl FnOnce(&Rows<'_>, Vec<ObjectId>) -> Result<Vec<ObjectId>, E>,
     ) -> Result<Swept, E> {
         let inner = &*self.inner;
         inner.admit()?;
         let sweep = Sweep(&inner.leases);
         let swept = inner.database.write(Durability::Full, |transaction| {
             let dead = still_dead(transaction, dead)?;
-            let mut places = places(transaction, &dead)?;
+            let mut places = transaction.places(&dead)?;
             let staged = inner.staged();
             // Its row is about to leave the staged ones, and until then it counts as there.
             places.retain(|(id, _)| !staged.rows.contains_key(id));
             drop(staged);
             let doomed = inner.leases.doom(&places, mark.0);
-            let dropped = inner.damaged.drop_rows(transaction, &doomed);
-            dropped.map_err(Error::from)?;
-            Ok::<_, E>((delete(transaction, &doomed)?, doomed))
+            inner.damaged.drop_rows(transaction, &doomed)?;
+            Ok::<_, E>((transaction.remove_objects(&doomed)?, doomed))
         });
-        let (swept, doomed) = swept.map_err(inner.measured(LOG_BYTES))?;
+        let (removed, doomed) = swept.map_err(inner.measured(LOG_BYTES))?;
         drop(sweep);
         inner.damaged.dropped(&doomed);
         for id in doomed {
@@ -122,7 +110,10 @@ impl Store {
             // Many sweeps must not fill the disk with their log. If it stays, the next one tries again.
             let _ = inner.database.empty_log();
         }
-        Ok(swept)
+        Ok(Swept {
+            objects: removed.objects,
+            bytes: removed.bytes,
+        })
     }
 
     /// Removes packs without live records, then writes those anew of which half or more is dead: the ones with the
@@ -135,7 +126,9 @@ impl Store {
         let inner = &*self.inner;
         inner.admit()?;
         inner.remove_unknown_files()?;
-        let (live, foreign) = (inner.live_bytes()?, inner.foreign_packs()?);
+        let header = record::HEADER as u64;
+        let live = inner.database.read(|rows| rows.live_bytes(header))?;
+        let foreign = inner.foreign_packs()?;
         let mut packs: Vec<(u64, u32, u64)> = Vec::new();
         for (pack, length) in inner.engine.packs()? {
             let live = live.get(&pack).copied().unwrap_or(0);
@@ -241,18 +234,6 @@ impl Inner {
         true
     }
 
-    /// Bytes of live records in each pack.
-    fn live_bytes(&self) -> Result<HashMap<u32, u64>> {
-        self.database.read(|connection| {
-            let sql = "SELECT pack, sum(stored) + count(*) * ?1 FROM object GROUP BY pack";
-            let mut select = connection.prepare(sql)?;
-            let rows = select.query_map([record::HEADER as i64], |row| {
-                Ok((row.get(0)?, row.get::<_, i64>(1)? as u64))
-            })?;
-            Ok(rows.collect::<Result<_, _>>()?)
-        })
-    }
-
     /// Moves the live records of a pack behind the others, then removes it. A pack with a damaged
     /// record is left as it is.
     fn rewrite(&self, pack: u32) -> Result<bool> {
@@ -275,11 +256,10 @@ impl Inner {
         let synced = self.sync();
         self.kept_or_given_up(synced)?;
         let written = self.database.write(Durability::Full, |transaction| {
-            relocate(transaction, &moved)?;
+            transaction.move_objects(&moved)?;
             // What was appended may have been cut off by somebody who met a full disk.
             self.health.nothing_lost_since(losses)?;
-            let sql = "SELECT count(*) FROM object WHERE pack = ?1";
-            Ok::<i64, Error>(transaction.query_row(sql, [pack], |row| row.get(0))?)
+            transaction.count_objects_in(pack)
         });
         let left = self.kept_or_given_up(written)?;
         if left == 0 {
@@ -294,9 +274,8 @@ impl Inner {
             return Ok(0);
         }
         // Something is written, so that all before it is synced: no row of what goes can come back.
-        self.database.write(Durability::Full, |transaction| {
-            index::add_totals(transaction, (0, 0))
-        })?;
+        self.database
+            .write(Durability::Full, |transaction| transaction.touch())?;
         let rows = self.rows_of(pack)?.into_iter();
         let live = rows.map(|(_, row)| {
             let end = row.offset + row.stored + record::HEADER as u64;
@@ -329,57 +308,7 @@ impl Inner {
         step
     }
 
-    fn rows_of(&self, pack: u32) -> Result<Vec<(ObjectId, Row)>> {
-        self.database.read(|connection| {
-            let sql = "SELECT pack, offset, stored, size, id FROM object
-                WHERE pack = ?1 ORDER BY offset";
-            let mut select = connection.prepare_cached(sql)?;
-            let rows = select.query_map([pack], index_row)?;
-            Ok(rows.collect::<Result<_, _>>()?)
-        })
+    fn rows_of(&self, pack: u32) -> Result<Vec<(ObjectId, ObjectRow)>> {
+        self.database.read(|rows| rows.objects_in(pack))
     }
-}
-
-/// Where those of `ids` lie that are in the index.
-fn places(transaction: &Transaction<'_>, ids: &[ObjectId]) -> Result<Vec<(ObjectId, Place)>> {
-    let mut found = Vec::with_capacity(ids.len());
-    for ids in ids.chunks(500) {
-        let marks = vec!["?"; ids.len()].join(",");
-        let sql =
-            format!("SELECT pack, offset, stored, size, id FROM object WHERE id IN ({marks})");
-        let mut select = transaction.prepare_cached(&sql)?;
-        let values = ids.iter().map(|id| Value::Blob(id.as_bytes().to_vec()));
-        let rows = select.query_map(params_from_iter(values), index_row)?;
-        for row in rows {
-            let (id, row) = row?;
-            found.push((id, row.place()));
-        }
-    }
-    Ok(found)
-}
-
-fn delete(transaction: &Transaction<'_>, ids: &[ObjectId]) -> Result<Swept> {
-    let mut swept = Swept::default();
-    let sql = "DELETE FROM object WHERE id = ?1 RETURNING stored";
-    let mut delete = transaction.prepare_cached(sql)?;
-    for id in ids {
-        let stored: i64 = delete.query_row([id.as_bytes()], |row| row.get(0))?;
-        swept.objects += 1;
-        swept.bytes += stored as u64;
-    }
-    let totals = (-(swept.objects as i64), -(swept.bytes as i64));
-    index::add_totals(transaction, totals)?;
-    Ok(swept)
-}
-
-fn relocate(transaction: &Transaction<'_>, moved: &[(ObjectId, Place, Place)]) -> Result<()> {
-    let sql = "UPDATE object SET pack = ?4, offset = ?5
-        WHERE id = ?1 AND pack = ?2 AND offset = ?3";
-    let mut update = transaction.prepare_cached(sql)?;
-    for (id, from, to) in moved {
-        let (old, new) = (from.offset as i64, to.offset as i64);
-        update.execute((id.as_bytes(), from.pack, old, to.pack, new))?;
-    }
-    // Also with nothing to move, something is written, so that all before it is synced.
-    index::add_totals(transaction, (0, 0))
 }

@@ -6,35 +6,27 @@ use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rusqlite::{Connection, Transaction};
 use rustix::fs::{Access, access};
 
-use crate::damage::Damaged;
-use crate::database::{Database, Frozen};
+use super::cache::Cache;
+use super::damage::Damaged;
+use super::files::Files;
+use super::health::Health;
+use super::leases::{Lease, Leases};
+use super::out::{LOG_BYTES, Writable};
+use super::packs::sync_dir;
+use super::record::{self, HEADER, Header};
+use super::reserve::{Reserve, WayOut};
+use super::salvage::Wanted;
 use crate::engine::{Engine, Place};
-use crate::files::Files;
-use crate::health::Health;
-use crate::index::{self, Row};
-use crate::leases::{Lease, Leases};
-use crate::out::{LOG_BYTES, Writable};
-use crate::packs::sync_dir;
-use crate::record::{self, HEADER, Header};
-use crate::reserve::{Reserve, WayOut};
-use crate::salvage::Wanted;
-use crate::{Cache, Error, Failure, ObjectId, Result};
+use crate::ledger::{Database, Durability, Frozen, ObjectRow, Rows, Transaction};
+use crate::{Error, Failure, ObjectId, Result};
 
 pub(crate) const DATABASE: &str = "store.db";
 /// Objects above this get a file of their own.
 const LOOSE_ABOVE: usize = 4 << 20;
 /// Lets sequential reads of one large object decompress it once.
 const CACHE_BYTES: usize = 8 << 20;
-#[derive(Copy, Clone, Debug, Eq, PartialEq)]
-pub enum Durability {
-    /// Survives kill -9 of this process; a power cut may lose it.
-    Relaxed,
-    /// On the disk when the call returns, with everything before it.
-    Full,
-}
 
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
 pub struct StoreStats {
@@ -70,7 +62,7 @@ pub(crate) struct Inner {
 /// Objects that are written but not yet in the index.
 #[derive(Default)]
 pub(crate) struct Staged {
-    pub rows: HashMap<ObjectId, Row>,
+    pub rows: HashMap<ObjectId, ObjectRow>,
 }
 
 impl Store {
@@ -273,7 +265,11 @@ impl Store {
 
     /// Of what transactions have indexed so far.
     pub fn stats(&self) -> Result<StoreStats> {
-        self.inner.database.stats()
+        let totals = self.read(|rows| rows.totals())?;
+        Ok(StoreStats {
+            objects: totals.objects,
+            bytes_stored: totals.bytes,
+        })
     }
 
     /// Runs `f` in a transaction that also makes every object `put` so far (also by `f`) last.
@@ -294,8 +290,7 @@ impl Store {
                 inner.index_staged(transaction, &mut indexed)?;
                 let value = f(transaction)?;
                 inner.index_staged(transaction, &mut indexed)?;
-                let noted = inner.damaged.save(transaction, &indexed);
-                let noted = noted.map_err(Error::from)?;
+                let noted = inner.damaged.save(transaction, &indexed)?;
                 // Something that this refers to may never have come to the disk.
                 inner.health.nothing_lost_since(losses)?;
                 Ok((value, noted))
@@ -319,9 +314,17 @@ impl Store {
     /// Runs `f` on one of a few read connections.
     pub fn read<T, E: From<Error>>(
         &self,
-        f: impl FnOnce(&Connection) -> Result<T, E>,
+        f: impl FnOnce(&Rows<'_>) -> Result<T, E>,
     ) -> Result<T, E> {
         self.inner.database.read(f)
+    }
+
+    /// Makes the tables of vaults, or brings those of an earlier program up.
+    pub fn prepare_ledger(&self) -> Result<()> {
+        match self.read(|rows| rows.is_prepared())? {
+            true => Ok(()),
+            false => self.write(Durability::Full, |transaction| transaction.prepare()),
+        }
     }
 
     /// Indexes what is staged, so that long work neither fills memory nor starts again.
@@ -355,8 +358,8 @@ fn may_write(home: &Path) -> bool {
     there.all(|path| access(path, Access::WRITE_OK).is_ok())
 }
 
-pub(crate) fn row(place: Place, header: Header) -> Row {
-    Row {
+pub(crate) fn row(place: Place, header: Header) -> ObjectRow {
+    ObjectRow {
         pack: place.pack,
         offset: place.offset,
         stored: header.stored,
@@ -396,11 +399,11 @@ impl Inner {
     }
 
     /// The staged rows are asked first: a row leaves them only after it is in the index.
-    pub fn find(&self, id: ObjectId) -> Result<Option<Row>> {
+    pub fn find(&self, id: ObjectId) -> Result<Option<ObjectRow>> {
         let staged = self.staged().rows.get(&id).copied();
         match staged {
             Some(row) => Ok(Some(row)),
-            None => self.database.find(id),
+            None => self.database.read(|rows| rows.object(id)),
         }
     }
 
@@ -422,7 +425,7 @@ impl Inner {
         }
         // What is listed above was written before, so this covers it.
         self.sync()?;
-        index::insert(transaction, &mut rows)?;
+        transaction.add_objects(&mut rows)?;
         indexed.extend(rows.iter().map(|(id, _)| *id));
         Ok(())
     }

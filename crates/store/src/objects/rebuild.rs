@@ -3,18 +3,18 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use super::files::Files;
+use super::packs::sync_dir;
+use super::record::{self, HEADER, Header};
+use super::store::{DATABASE, Inner, Store, make_home, row};
 use crate::engine::Place;
-use crate::files::Files;
-use crate::index::{self, Row};
-use crate::packs::sync_dir;
-use crate::record::{self, HEADER, Header};
-use crate::store::{DATABASE, Inner, make_home, row};
-use crate::{Durability, Error, ObjectId, Result, Store};
+use crate::ledger::{Durability, ObjectRow};
+use crate::{Error, ObjectId, Result};
 
 /// The new database until it is whole.
 const UNFINISHED: &str = "store.db.rebuild";
 
-type Rows = Vec<(ObjectId, Row)>;
+type Found = Vec<(ObjectId, ObjectRow)>;
 
 impl Store {
     /// Makes a new database for a home that has lost its own, with every whole record in the index, and all that
@@ -45,7 +45,7 @@ impl Store {
     /// be damaged. Returns how many that were.
     pub fn reindex(&self) -> Result<u64> {
         let inner = &*self.inner;
-        let mut rows = Rows::new();
+        let mut rows = Found::new();
         for (pack, _) in inner.engine.packs()? {
             rows.extend(inner.records_of(pack)?);
         }
@@ -60,21 +60,22 @@ impl Store {
         }
         inner.keep_unknown(&mut rows)?;
         self.write(Durability::Full, |transaction| {
-            inner.adopt_foreign_packs(transaction)?;
-            index::insert(transaction, &mut rows)
+            // All that they hold is in the index now.
+            transaction.adopt_foreign_packs()?;
+            transaction.add_objects(&mut rows)
         })
     }
 
     /// Indexes what packs hold that this database did not write, as far as it is new. Until `adopt` they stay foreign.
     pub fn take_in(&self) -> Result<Vec<ObjectId>> {
         let inner = &*self.inner;
-        let mut rows = Rows::new();
+        let mut rows = Found::new();
         for pack in inner.foreign_packs()? {
             rows.extend(inner.records_of(pack)?);
         }
         inner.keep_unknown(&mut rows)?;
         self.write(Durability::Full, |transaction| {
-            index::insert(transaction, &mut rows)
+            transaction.add_objects(&mut rows)
         })?;
         Ok(rows.into_iter().map(|(id, _)| id).collect())
     }
@@ -82,13 +83,13 @@ impl Store {
     /// What was taken in is referred to now: those packs are like all others.
     pub fn adopt(&self) -> Result<()> {
         self.write(Durability::Full, |transaction| {
-            self.inner.adopt_foreign_packs(transaction)
+            transaction.adopt_foreign_packs()
         })
     }
 }
 
 impl Inner {
-    fn records_of(&self, pack: u32) -> Result<Rows> {
+    fn records_of(&self, pack: u32) -> Result<Found> {
         let found = record::scan(&self.engine.pack(pack)?).into_iter();
         let placed =
             |(offset, header): (u64, Header)| (header.id, row(Place { pack, offset }, header));
@@ -96,7 +97,7 @@ impl Inner {
     }
 
     /// Where the index has a record already, that one counts: leases go by where it is.
-    fn keep_unknown(&self, rows: &mut Rows) -> Result<()> {
+    fn keep_unknown(&self, rows: &mut Found) -> Result<()> {
         let mut failed = Ok(());
         rows.retain(|(id, _)| match self.find(*id) {
             Ok(found) => found.is_none() || self.damaged.contains(*id),

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::cgroup::{self, Controller, Host, Place};
+use crate::cgroup::{self, CgroupDir, Controller, Host};
 use crate::limits::Mechanism;
 
 /// The group with the limit, in it one with the keeper, and those of commands with limits of
@@ -15,8 +15,8 @@ use crate::limits::Mechanism;
 #[derive(Debug)]
 pub(crate) struct Standing {
     /// Where the group was made.
-    base: Place,
-    outer: Place,
+    base: CgroupDir,
+    outer: CgroupDir,
     keeper: PathBuf,
     /// How many processes have been killed in the keeper's group, as far as anybody has looked.
     killed: AtomicU64,
@@ -38,7 +38,7 @@ impl Standing {
             .and_then(|()| fs::write(outer.join(limit), memory.to_string()))
             .and_then(|()| fs::create_dir(&keeper));
         let standing = Standing {
-            outer: Place::new(outer, base.by()),
+            outer: CgroupDir::new(outer, base.by()),
             base,
             keeper,
             killed: AtomicU64::new(0),
@@ -57,7 +57,7 @@ impl Standing {
     }
 
     /// The place inside it for a group that would be made at `place`.
-    pub(crate) fn place(&self, controller: Controller, place: Place) -> Place {
+    pub(crate) fn place(&self, controller: Controller, place: CgroupDir) -> CgroupDir {
         let unified = place.by() == Mechanism::CgroupV2;
         let inside = place == self.base && (!unified || self.outer.offers(controller));
         if inside { self.outer.clone() } else { place }

@@ -32,7 +32,7 @@ pub enum Error {
     #[error("the process that reads layers died {times} times over one request")]
     ScannerFails { times: u32 },
     #[error("the process that changes a view died in the middle of a change")]
-    ActLost,
+    ViewOpLost,
     #[error("the process that reads layers sent a malformed answer: {0}")]
     BadAnswer(&'static str),
     #[error("{what}: {found}{at}, but no more than {most} are taken in", at = at(path))]

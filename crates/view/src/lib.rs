@@ -4,7 +4,6 @@
 //! this crate does not know) puts a *layer* on top; the *scanner* reads what a command left in that
 //! layer, and *commit* turns base and layer into the next root.
 
-mod acts;
 mod commit;
 mod error;
 mod fill;
@@ -15,9 +14,9 @@ mod remove;
 mod scan;
 mod scanner;
 mod shown;
+mod view_ops;
 mod walk;
 
-pub use acts::{Act, NewMeta, Opening, Over};
 pub use commit::{
     Allowance, CommitInput, Committed, HashCache, OwnWork, Skipped, Staging, StagingUse, TooMuch,
     Writers, commit,
@@ -29,4 +28,5 @@ pub use readwrite::{Access, Owners, Quiet, ReadWrite, ReadWritePlan, Room};
 pub use remove::remove_contents;
 pub use scan::{MarkNames, UpperEntry, UpperKind};
 pub use scanner::{Scanner, StartScanner, raise_descriptor_limit, scanner_main};
+pub use view_ops::{NewMeta, Opening, Over, ViewOp};
 pub use walk::Totals;

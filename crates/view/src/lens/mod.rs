@@ -88,7 +88,7 @@ impl Lens {
     }
 
     /// Gives back the memory that only speed needs.
-    pub fn rest(&self) {
+    pub fn release_caches(&self) {
         self.shared.lock_listings().clear();
         self.shared.nodes.shrink();
     }

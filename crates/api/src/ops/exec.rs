@@ -39,7 +39,7 @@ pub(crate) fn exec(
     let request = asked.request(stdin, call.state().control());
     let mut report = ask.session.exec(request, &sink)?;
     let held = std::mem::take(&mut report.held);
-    Ok((envelope::envelope(&asked, report), held))
+    Ok((envelope::envelope(report), held))
 }
 
 /// Where a command's output goes. A slow listener slows the command down, as a pipe would, but not beyond the command's

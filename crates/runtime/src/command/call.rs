@@ -8,13 +8,15 @@ use avfs_vault::{
     Cause, ChangeKind, Checkpoint, CheckpointOrigin, ExecId, NewJournalEntry, NewVersion,
     Principal, Vault, VaultName, VaultPath,
 };
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::bounds::head_of;
 use crate::command::exec::ExecRequest;
 use crate::command::options::{Branch, CheckpointMode, Terms};
-use crate::command::report::{Captured, ExecReport, ExecStatus, ExecTerms, Timings};
+use crate::command::report::{Asked, Captured, ExecReport, ExecStatus, ExecTerms, Timings};
 use crate::command::run::Ran;
+use crate::command::stored;
 use crate::history::changes::{ChangeSet, Patch, each_change};
 use crate::live::host::{HOME, shell};
 use crate::live::shape::{Access, Driver};
@@ -23,9 +25,10 @@ use crate::session::Session;
 use crate::{Error, Result};
 
 /// The two ways to state a command.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ExecCommand {
-    Argv(Vec<Vec<u8>>),
+    Argv(#[serde(with = "stored::words")] Vec<Vec<u8>>),
     Shell(String),
 }
 
@@ -67,6 +70,12 @@ impl Call {
             exec: self.exec,
             vault: self.asked,
             cwd: self.cwd,
+            asked: Asked {
+                command: self.request.command,
+                access: self.request.options.access,
+                checkpoint: self.request.options.checkpoint.clone(),
+                branch: self.request.options.branch,
+            },
             decision,
             checkpoint: None,
             status,

@@ -4,6 +4,7 @@
 
 use avfs_transfer::Skipped;
 use avfs_vault::{Change, ChangeKind, RootId, Trees, VaultPath, pair_renames};
+use serde::{Deserialize, Serialize};
 
 use crate::Result;
 use crate::bounds::ListRoom;
@@ -20,7 +21,7 @@ pub struct ChangeSet {
 }
 
 /// Changes as text.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Patch {
     pub text: String,
     /// Whether it ends before the last change.
@@ -35,6 +36,15 @@ impl ChangeSet {
             set.add(change);
         })?;
         Ok(set.paired())
+    }
+
+    /// A set as it was written down.
+    pub(crate) fn read(listed: Vec<Change>, total: u64, truncated: bool) -> ChangeSet {
+        ChangeSet {
+            listed,
+            total,
+            room: ListRoom::left(truncated),
+        }
     }
 
     /// Takes the next one in; times alone are no change. Says whether there is room for more.
@@ -125,4 +135,68 @@ pub(crate) fn left_out(skipped: Vec<avfs_view::Skipped>) -> Vec<Skipped> {
         reason: skipped.reason.to_owned(),
     });
     told.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bounds::LISTED_MAX;
+    use avfs_vault::{Content, Entry, Kind, Meta, Time};
+
+    fn file(size: u64) -> Entry {
+        let content = Content::EMPTY;
+        let kind = Kind::File {
+            content,
+            size,
+            link: None,
+        };
+        let meta = Meta::new(0o644, Time { secs: 1, nanos: 0 });
+        Entry { kind, meta }
+    }
+
+    fn change(path: &str, kind: ChangeKind) -> Change {
+        let (before, after) = match kind {
+            ChangeKind::Created => (None, Some(file(1))),
+            ChangeKind::Deleted => (Some(file(1)), None),
+            _ => (Some(file(1)), Some(file(1))),
+        };
+        let path = VaultPath::parse(path.as_bytes()).unwrap();
+        Change {
+            path,
+            kind,
+            before,
+            after,
+        }
+    }
+
+    #[test]
+    fn times_alone_are_no_change_and_take_no_room() {
+        let mut set = ChangeSet::default();
+        for _ in 0..LISTED_MAX + 1 {
+            assert!(set.add(change("/a", ChangeKind::Times)));
+        }
+        assert!(set.add(change("/b", ChangeKind::Mode)));
+        assert_eq!(
+            (set.total, set.listed.len(), set.is_truncated()),
+            (1, 1, false)
+        );
+    }
+
+    #[test]
+    fn renames_are_paired_when_all_are_known_and_only_then() {
+        let mut set = ChangeSet::default();
+        set.add(change("/new", ChangeKind::Created));
+        set.add(change("/old", ChangeKind::Deleted));
+        let paired = set.clone().paired();
+        let from = VaultPath::parse(b"/old").unwrap();
+        assert_eq!(paired.listed[0].kind, ChangeKind::Renamed { from });
+        assert_eq!((paired.listed.len(), paired.total), (1, 2));
+        for number in 0..LISTED_MAX {
+            set.add(change(&format!("/z{number}"), ChangeKind::Mode));
+        }
+        let cut = set.paired();
+        assert!(cut.is_truncated() && cut.listed.len() == LISTED_MAX);
+        assert_eq!(cut.listed[0].kind, ChangeKind::Created);
+        assert_eq!(cut.total, LISTED_MAX as u64 + 2);
+    }
 }

@@ -14,11 +14,10 @@ use std::time::{Duration, Instant};
 
 use avfs_sandbox::WindowSize;
 use avfs_vault::{ExecId, Principal, Time, VaultId, VaultName};
-use serde_json::{Value, json};
+use serde_json::json;
 
 pub use self::job::{Attending, LOG_MAX, LogPart};
-pub use self::record::{JobState, Lifetime};
-pub use self::start::WriteReport;
+pub use self::record::{JobState, KeptReport, Lifetime};
 
 use self::job::Job;
 use self::record::{Record, load_report, replace};
@@ -51,7 +50,6 @@ pub struct JobRequest {
     pub lifetime: Lifetime,
     /// Whether its input stays open for [`Session::job_input`].
     pub takes_input: bool,
-    pub write_report: WriteReport,
 }
 
 /// What came of asking for a job.
@@ -179,6 +177,11 @@ impl Jobs {
         all
     }
 
+    fn running_that(&self, fits: impl Fn(&Record) -> bool) -> Vec<JobId> {
+        let running = self.running().into_iter().map(|job| job.sight().record);
+        running.filter(fits).map(|record| record.id).collect()
+    }
+
     pub fn count_running(&self) -> usize {
         self.running().len()
     }
@@ -253,7 +256,7 @@ impl Session {
     }
 
     /// The report of a job that is over.
-    pub fn job_report(&self, id: JobId) -> Result<Option<Value>> {
+    pub fn job_report(&self, id: JobId) -> Result<Option<KeptReport>> {
         Ok(load_report(&self.own_job(id)?.dir))
     }
 
@@ -365,14 +368,8 @@ impl Runtime {
 
     /// Jobs that the daemon may not be stopped under.
     pub fn detached_jobs(&self) -> Vec<JobId> {
-        let running = self
-            .inner
-            .jobs
-            .running()
-            .into_iter()
-            .map(|job| job.sight().record);
-        let detached = running.filter(|record| record.lifetime == Lifetime::Detached);
-        detached.map(|record| record.id).collect()
+        let jobs = &self.inner.jobs;
+        jobs.running_that(|record| record.lifetime == Lifetime::Detached)
     }
 
     /// Notes why an exec is about to end, should it be a job.
@@ -385,14 +382,8 @@ impl Runtime {
 
     /// The running jobs among these execs.
     pub(crate) fn jobs_among(&self, execs: &[ExecId]) -> Vec<JobId> {
-        let running = self
-            .inner
-            .jobs
-            .running()
-            .into_iter()
-            .map(|job| job.sight().record);
-        let among = running.filter(|record| execs.contains(&record.exec));
-        among.map(|record| record.id).collect()
+        let jobs = &self.inner.jobs;
+        jobs.running_that(|record| execs.contains(&record.exec))
     }
 }
 

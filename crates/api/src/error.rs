@@ -19,9 +19,11 @@ pub enum Error {
     /// It did not answer, and surely did nothing, or nothing that counts: it can be asked again.
     #[error("the daemon did not answer: {what}")]
     Unheard { what: String },
-    #[error("the daemon's answer makes no sense: {what}")]
+    #[error("the daemon sent an invalid answer: {what}")]
     Nonsense { what: String },
-    #[error("the daemon is version {daemon}, this is {client}, and it is busy")]
+    #[error(
+        "the daemon is version {daemon}, this program is version {client}, and the daemon is busy"
+    )]
     OtherVersion { daemon: String, client: String },
     #[error("the daemon could not be started: {reason}")]
     NotStarted {
@@ -30,7 +32,7 @@ pub enum Error {
     },
     #[error("another daemon owns {}", home.display())]
     HomeTaken { home: PathBuf },
-    #[error("the clock of this machine tells a time before 1970")]
+    #[error("the clock of this machine is before 1970")]
     Clock,
     #[error("{} cannot be the path of a home: {reason}", home.display())]
     UnfitHome { home: PathBuf, reason: String },
@@ -50,7 +52,7 @@ pub enum Error {
     Runtime(#[from] avfs_runtime::Error),
     #[error("interrupted")]
     Interrupted,
-    #[error("cannot write what arrives")]
+    #[error("cannot write the received data")]
     Output(#[source] io::Error),
 }
 
@@ -100,7 +102,7 @@ impl Error {
             Error::Clock => Some("set the clock".into()),
             Error::UnfitHome { .. } => Some("set AVFS_HOME to another path".into()),
             Error::HomeLost { .. } => {
-                Some("run the command again: this daemon ends by itself once nothing runs".into())
+                Some("run the command again: this daemon ends once nothing runs in it".into())
             }
             Error::Nonsense { .. }
             | Error::HomeTaken { .. }

@@ -272,7 +272,7 @@ fn check_private(dir: &Path, owner: u32) -> Result<()> {
         } else if meta.uid() != owner {
             "it belongs to another user"
         } else if meta.mode() & 0o077 != 0 {
-            "others may enter it"
+            "other users have access to it"
         } else {
             continue;
         };

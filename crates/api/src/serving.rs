@@ -32,7 +32,7 @@ const TOO_MANY: &str = "{\"type\":\"about:blank\",\"title\":\"Service Unavailabl
 
 /// What everybody is told while the clock is wrong: HTTP has no date before 1970, and hyper panics over one.
 const NO_TIME: &str = "{\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,\
-    \"kind\":\"Unavailable\",\"detail\":\"the clock of this machine tells a time before 1970\",\"hint\":\"set the clock\"}";
+    \"kind\":\"Unavailable\",\"detail\":\"the clock of this machine is before 1970\",\"hint\":\"set the clock\"}";
 
 /// Serves until the sender of `closed` is gone, and then until every connection has its answer.
 pub(crate) async fn serve(mut listener: OwnUser, router: Router, mut closed: watch::Receiver<()>) {

@@ -99,7 +99,7 @@ impl Starter {
             greeting::READY => return Ok(Started::Ready),
             greeting::TAKEN => Ok(Started::Taken),
             "" => Err(Error::NotStarted {
-                reason: format!("it said nothing; see {}", self.place.log().display()),
+                reason: format!("it printed nothing; see {}", self.place.log().display()),
                 hint: None,
             }),
             said => {

@@ -1,4 +1,4 @@
-//! A recording of what was seen at a terminal: asciicast, version 2.
+//! A recording of a terminal: asciicast, version 2.
 
 use crate::environment;
 use crate::error::{Error, Result};
@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// A recording under way: one line for each thing that happened, written as it does.
+/// An open recording: one line per event.
 pub struct Cast {
     file: File,
     path: PathBuf,
     began: Instant,
     size: (u16, u16),
-    /// The beginning of a character that is not all there yet.
+    /// The beginning of an incomplete UTF-8 character.
     rest: Vec<u8>,
 }
 
@@ -27,8 +27,8 @@ impl Cast {
         let opened = options.write(true).create_new(true).mode(0o600).open(path);
         let mut cast = Cast {
             file: opened.map_err(|error| Error::Invalid {
-                text: format!("{} cannot be recorded to: {error}", path.display()),
-                hint: Some("--record takes a file that is not there yet".into()),
+                text: format!("cannot record to {}: {error}", path.display()),
+                hint: Some("--record needs a file that does not exist yet".into()),
             })?,
             path: path.to_owned(),
             began: Instant::now(),
@@ -74,11 +74,11 @@ impl Cast {
     }
 }
 
-/// A recording that several may add to, if there is to be one at all.
+/// A recording that several threads may add to, or none.
 #[derive(Clone, Default)]
 pub struct Recording(Option<Arc<Mutex<State>>>);
 
-/// How it goes; after a failure nothing more is written.
+/// The state; after a failure nothing more is written.
 pub struct State {
     cast: Cast,
     failed: Option<Error>,
@@ -98,7 +98,7 @@ impl Recording {
         self.add(|cast| cast.resize(size));
     }
 
-    /// Whether all of it was written; what failed did not stop the program.
+    /// Reports a failed recording. The program went on without it.
     pub fn end(&self) -> Result<()> {
         let failed = self.with(|state| state.failed.take()).flatten();
         failed.map_or(Ok(()), Err)
@@ -120,7 +120,7 @@ impl Recording {
     }
 }
 
-/// All whole characters of what was left over and what came; bytes that never become one are replaced.
+/// All complete characters of the rest and the new bytes; invalid bytes are replaced.
 fn whole(rest: &mut Vec<u8>, bytes: &[u8]) -> String {
     rest.extend_from_slice(bytes);
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! The one place that reads the environment: where things are, and what a daemon may know of it.
+//! The one place that reads environment variables.
 
 use crate::error::{Error, Result};
 use avfs_api::Place;
@@ -12,7 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// All that a daemon gets from the environment of whoever starts it.
+/// The variables that a daemon inherits from the client that starts it.
 const PASSED_ON: [&str; 7] = [
     "HOME",
     "PATH",
@@ -23,7 +23,7 @@ const PASSED_ON: [&str; 7] = [
     "RUST_BACKTRACE",
 ];
 
-/// What kind of terminal this is: `TERM`, if it is the name of one.
+/// `TERM`, if it is a plausible terminal name.
 pub fn term() -> String {
     let named = env::var("TERM").unwrap_or_default();
     let is_name = |c: char| c.is_ascii_alphanumeric() || "-+._".contains(c);
@@ -33,7 +33,7 @@ pub fn term() -> String {
     }
 }
 
-/// The place of the home this environment names.
+/// The paths of the home that the environment names.
 pub fn place() -> Result<Place> {
     let place = Place::new(&home()?, runtime_base().as_deref())?;
     let agent = agent()?;
@@ -44,7 +44,7 @@ pub fn place() -> Result<Place> {
     Ok(place.as_caller(class, agent))
 }
 
-/// `AVFS_CLASS`: a program that runs this one for an agent can give up what is the owner's.
+/// `AVFS_CLASS`: a program that runs avfs for an agent gives up the owner class with it.
 fn class() -> Result<Class> {
     let Some(word) = env::var_os("AVFS_CLASS").filter(|word| !word.is_empty()) else {
         return Ok(Class::Owner);
@@ -56,7 +56,7 @@ fn class() -> Result<Class> {
     })
 }
 
-/// `AVFS_AGENT`: the name of the agent that runs this program. It gives the owner's class up, too.
+/// `AVFS_AGENT`: the name of the agent. It also gives up the owner class.
 fn agent() -> Result<Option<PrincipalName>> {
     let Some(name) = env::var_os("AVFS_AGENT").filter(|name| !name.is_empty()) else {
         return Ok(None);
@@ -69,7 +69,7 @@ fn agent() -> Result<Option<PrincipalName>> {
     Ok(Some(parsed))
 }
 
-/// `AVFS_HOME`, or `agentvfs` among the user's data.
+/// `AVFS_HOME`, or `agentvfs` in the user's data directory.
 pub fn home() -> Result<PathBuf> {
     if let Some(home) = env::var_os("AVFS_HOME").filter(|home| !home.is_empty()) {
         return std::path::absolute(home).map_err(Error::io("cannot resolve AVFS_HOME"));
@@ -83,7 +83,7 @@ pub fn home() -> Result<PathBuf> {
     }
 }
 
-/// Where layers are to be: as said, or `AVFS_LAYERS`.
+/// The directory for layers: the option, or `AVFS_LAYERS`.
 pub fn layers(said: Option<PathBuf>) -> Result<Option<PathBuf>> {
     let set = || env::var_os("AVFS_LAYERS").filter(|dir| !dir.is_empty());
     let wanted = said.or_else(|| set().map(PathBuf::from));
@@ -91,7 +91,7 @@ pub fn layers(said: Option<PathBuf>) -> Result<Option<PathBuf>> {
     absolute.map_err(Error::io("cannot resolve AVFS_LAYERS"))
 }
 
-/// `XDG_RUNTIME_DIR`, if it is this user's own.
+/// `XDG_RUNTIME_DIR`, if it belongs to this user.
 fn runtime_base() -> Option<PathBuf> {
     let base = PathBuf::from(env::var_os("XDG_RUNTIME_DIR")?);
     let meta = base.metadata().ok()?;
@@ -140,8 +140,8 @@ pub fn binary() -> Result<PathBuf> {
     env::current_exe().map_err(Error::io("cannot find this program's own file"))
 }
 
-/// The command line of a daemon. git is asked here, because the daemon is not to read the
-/// user's configuration.
+/// The command line of a daemon. git's configuration is read here, because the daemon must not read the
+/// user's files.
 pub fn daemon_arguments() -> Vec<OsString> {
     let mut arguments: Vec<OsString> = vec!["serve".into(), "--detached".into()];
     let asked = Command::new("git")
@@ -166,12 +166,12 @@ pub fn daemon_arguments() -> Vec<OsString> {
     arguments
 }
 
-/// What a vault's command may be lent of this host.
+/// Which directories of the host commands see.
 pub fn host_path() -> OsString {
     env::var_os("PATH").unwrap_or_default()
 }
 
-/// The user's own rules: `agentvfs/policy.toml` among the user's configuration.
+/// The file of the user's rules: `agentvfs/policy.toml` in the user's configuration directory.
 pub fn user_policy() -> Option<PathBuf> {
     let dirs = etcetera::base_strategy::Xdg::new().ok()?;
     Some(dirs.config_dir().join("agentvfs/policy.toml"))

@@ -1,4 +1,4 @@
-//! What a verb can fail with, and how that is told.
+//! The errors of verbs, and how they are reported.
 
 use avfs_runtime::ErrorKind;
 use std::io;
@@ -11,8 +11,8 @@ pub enum Error {
     Api(#[from] avfs_api::Error),
     #[error("{what}: {source}")]
     Io { what: String, source: io::Error },
-    /// Nobody reads any more what this program prints.
-    #[error("nobody reads the output")]
+    /// Standard output was closed by its reader.
+    #[error("standard output is closed")]
     OutputClosed,
     #[error("{text}")]
     Invalid { text: String, hint: Option<String> },
@@ -65,7 +65,7 @@ impl Error {
         }
     }
 
-    /// What happened, with the causes the text itself leaves out.
+    /// The message, with the causes that it does not include itself.
     pub fn message(&self) -> String {
         let mut message = self.to_string();
         let mut cause = match self {

@@ -1,4 +1,4 @@
-//! Exit codes: one table for verbs, one for what became of a command.
+//! Exit codes: one table for verbs, one for outcomes of commands.
 
 use avfs_api::wire::{Envelope, StatusWord};
 use avfs_runtime::ErrorKind;
@@ -6,10 +6,10 @@ use avfs_runtime::ErrorKind;
 pub const OK: u8 = 0;
 pub const USAGE: u8 = 2;
 pub const TIMED_OUT: u8 = 124;
-/// Something of ours failed, where the code is otherwise a command's.
+/// avfs failed, where the exit code is otherwise the command's.
 pub const FAILED: u8 = 125;
 pub const INTERRUPTED: u8 = 130;
-/// As if SIGPIPE had ended the program.
+/// The exit code of a program that SIGPIPE ended.
 pub const OUTPUT_CLOSED: u8 = 141;
 
 /// Whether the exit code belongs to the verb or to the command it runs.
@@ -19,7 +19,7 @@ pub enum Owner {
     Command,
 }
 
-/// The exit code of a failure. A command's own codes must not be mistaken for ours.
+/// The exit code of a failure. It differs from what a command would usually exit with.
 pub fn of_error(kind: ErrorKind, owner: Owner) -> u8 {
     match owner {
         Owner::Command => FAILED,
@@ -39,7 +39,7 @@ pub fn of_error(kind: ErrorKind, owner: Owner) -> u8 {
     }
 }
 
-/// The exit code that tells what became of a command.
+/// The exit code for the outcome of a command.
 pub fn of_envelope(envelope: &Envelope) -> u8 {
     let result = &envelope.result;
     if result.uncommitted.is_some() {
@@ -58,7 +58,7 @@ pub fn of_envelope(envelope: &Envelope) -> u8 {
     }
 }
 
-/// A kernel's exit status has eight bits, so nothing is lost.
+/// An exit status has eight bits, so the conversion is lossless.
 fn low_byte(code: i32) -> u8 {
     code.to_le_bytes()[0]
 }

@@ -1,4 +1,4 @@
-//! The `avfs` binary: words in, text and exit code out.
+//! The `avfs` binary: arguments in, text and exit code out.
 
 mod args;
 mod cast;
@@ -18,7 +18,7 @@ use output::Output;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // These roles are run by the daemon: before anything else, with nothing else loaded.
+    // Roles of helper processes: before anything else is loaded.
     match std::env::args_os()
         .nth(1)
         .as_deref()
@@ -26,9 +26,9 @@ fn main() -> ExitCode {
     {
         Some("__keeper") => return avfs_sandbox::keeper_main(),
         Some("__scanner") => return avfs_view::scanner_main(),
-        // In a sandbox, by `avfs doctor --attack`.
+        // The attacker's side of `avfs doctor --attack`, in a sandbox.
         Some("__attack") => return commands::attack::from_inside(),
-        // For those who write the documentation: no verb, so that nobody is offered it.
+        // For authors of documents; not a verb, so that it is not in help and completions.
         Some("__docs") => return print_reference(),
         _ => {}
     }
@@ -55,7 +55,7 @@ fn print_reference() -> ExitCode {
     }
 }
 
-/// Answers words that make no sense, or asked for help.
+/// Reports a usage error, or prints help.
 fn refuse(error: &clap::Error) -> ExitCode {
     let asked_for = matches!(
         error.kind(),
@@ -72,7 +72,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
         };
         Output::json().error(&error);
     } else {
-        // There is nowhere left to tell that printing failed.
+        // If printing fails, there is nowhere to report it.
         let _ = error.print();
     }
     ExitCode::from(if asked_for { exit::OK } else { exit::USAGE })

@@ -1,4 +1,4 @@
-//! The terminal that somebody sits at while a program elsewhere has it to itself.
+//! The user's terminal in raw mode, while a remote program uses it.
 
 use crate::error::{Error, Result};
 use avfs_api::client::{Detach, Window};
@@ -7,26 +7,26 @@ use std::fs::{File, OpenOptions};
 use std::io::{IsTerminal, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// Takes back what a program that fills the screen may have switched on: the other screen, a hidden
-/// cursor, colours, the mouse, marked pastes.
+/// Resets what a full-screen program may have switched on: alternate screen, hidden cursor, colours, mouse, bracketed
+/// paste.
 const AS_USUAL: &[u8] =
     b"\x1b[?1049l\x1b[?25h\x1b[0m\x1b[?1000l\x1b[?1002l\x1b[?1006l\x1b[?2004l\r\n";
 
-/// A terminal to read from, to write to, and to know the size of.
+/// A terminal to read from and write to, with a size.
 pub struct Screen {
     input: File,
     output: File,
 }
 
 impl Screen {
-    /// Standard input's terminal; refused where there is none.
+    /// The terminal of standard input; an error if it is not a terminal.
     pub fn open() -> Result<Screen> {
         let failed = || Error::io("cannot use the terminal");
         let copy = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().map(File::from);
         let (input, output) = (std::io::stdin(), std::io::stdout());
         if !input.is_terminal() {
             return Err(Error::Invalid {
-                text: "standard input is no terminal, so there is nobody to sit at one".into(),
+                text: "standard input is not a terminal".into(),
                 hint: Some(
                     "leave --tty out, or run it as a job: `avfs job start --tty --size 80x24`"
                         .into(),
@@ -35,7 +35,7 @@ impl Screen {
         }
         let output = match output.is_terminal() {
             true => copy(output.as_fd()),
-            // Standard output is for somebody else.
+            // Standard output is redirected, so the terminal is opened by name.
             false => OpenOptions::new().write(true).open("/dev/tty"),
         };
         Ok(Screen {
@@ -44,7 +44,7 @@ impl Screen {
         })
     }
 
-    /// Lines, and characters in a line. A terminal that does not know takes what all once had.
+    /// Rows and columns; 24 by 80 if the terminal does not know.
     pub fn size(&self) -> (u16, u16) {
         size_of(&self.input).unwrap_or((24, 80))
     }
@@ -60,7 +60,7 @@ impl Screen {
         }))
     }
 
-    /// From here on every key goes to whoever reads, and nothing is shown by itself.
+    /// Switches to raw mode: no echo, no line editing, no signals.
     pub fn begin(&self) -> Result<Raw> {
         let failed = || Error::io("cannot use the terminal");
         let terminal = self.input.try_clone().map_err(failed())?;
@@ -71,7 +71,7 @@ impl Screen {
         Ok(Raw { terminal, before })
     }
 
-    /// What is typed.
+    /// The keyboard input.
     pub fn keys(&self) -> Result<File> {
         let keys = self.input.try_clone();
         keys.map_err(Error::io("cannot use the terminal"))
@@ -81,9 +81,9 @@ impl Screen {
         self.output.write_all(bytes)
     }
 
-    /// Leaves a screen that a program may still think its own.
+    /// Resets the screen after a full-screen program that may not have done so.
     pub fn leave(&mut self) {
-        // It only looks better.
+        // A failure here only leaves an untidy screen.
         let _ = self.show(AS_USUAL);
     }
 }
@@ -93,7 +93,7 @@ fn size_of(terminal: &File) -> Option<(u16, u16)> {
     (size.ws_row > 0 && size.ws_col > 0).then_some((size.ws_row, size.ws_col))
 }
 
-/// While this lives, the terminal belongs to a program elsewhere.
+/// Restores the terminal's modes when dropped.
 pub struct Raw {
     terminal: File,
     before: Termios,
@@ -101,12 +101,12 @@ pub struct Raw {
 
 impl Drop for Raw {
     fn drop(&mut self) {
-        // There is nobody left to tell if this fails.
+        // In a destructor there is nothing to do about a failure.
         let _ = tcsetattr(&self.terminal, OptionalActions::Now, &self.before);
     }
 }
 
-/// What is typed, up to the key that detaches.
+/// Keyboard input, up to the key that detaches.
 pub struct Keys<R> {
     pub keys: R,
     pub detach_key: u8,
@@ -125,7 +125,7 @@ impl<R: Read> Read for Keys<R> {
                 self.detach.now();
                 Ok(0)
             }
-            // What was typed before it is still for the program.
+            // Input before the key is still forwarded.
             Some(before) => {
                 self.detach.now();
                 Ok(before)

@@ -1,4 +1,4 @@
-//! A verb's line to the daemon, which is started, or replaced, when need be.
+//! A verb's connection to the daemon, which is started or replaced if necessary.
 
 use crate::environment;
 use crate::error::Result;
@@ -14,7 +14,7 @@ use avfs_runtime::IfLost;
 use std::io::{Read, Write};
 use std::ops::ControlFlow;
 
-/// Bytes on their way out, shown as they go.
+/// A writer that shows progress.
 struct Counted<R> {
     bytes: R,
     bar: Option<Bar>,
@@ -32,17 +32,17 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// Told where in which stream bytes are, and the bytes.
+/// A callback for output: stream, offset, bytes.
 type OnOutput<'a> = dyn FnMut(StreamWord, u64, &[u8]) -> ControlFlow<()> + 'a;
 
-/// How many daemons may end under somebody who asks, or follows a job.
+/// How often a request, or a followed job, survives the end of its daemon.
 const BROKEN_MAX: u32 = 3;
 
-/// A connection made at the first call.
+/// A connection, made at the first call.
 pub struct Session {
     starter: Starter,
     client: Option<Client>,
-    /// The vault the verbs work on.
+    /// The vault that the verb works on.
     vault: String,
     if_lost: IfLost,
 }
@@ -57,7 +57,7 @@ impl Session {
         }
     }
 
-    /// A daemon that this session starts makes a new database if there is none.
+    /// Lets a daemon that this session starts make a new database if there is none.
     pub fn rebuilds(&mut self) {
         if self.starter.place.class() == Class::Owner {
             self.if_lost = IfLost::Rebuild;
@@ -74,19 +74,19 @@ impl Session {
         &self.vault
     }
 
-    /// Asks for an operation on the vault this session works on.
+    /// Calls an operation on this session's vault.
     pub fn call<O: Operation>(&mut self, request: &O) -> Result<O::Response> {
         let vault = self.vault.clone();
         self.call_on(&vault, request)
     }
 
-    /// Asks for an operation on a vault by name.
+    /// Calls an operation on a vault by name.
     pub fn call_on<O: Operation>(&mut self, vault: &str, request: &O) -> Result<O::Response> {
         let _waiting = Waiting::begin();
         self.with_client(|client| client.call(vault, request))
     }
 
-    /// Asks for an operation that may take long, with a bar for whoever waits.
+    /// Calls an operation that may take long, with a progress bar.
     pub fn call_watched<O: Operation>(
         &mut self,
         request: &O,
@@ -102,8 +102,8 @@ impl Session {
         })
     }
 
-    /// Asks for an operation whose request carries bytes. They can be sent only once, so the daemon
-    /// should have been asked something before.
+    /// Calls an operation whose request has a byte stream. The stream can be sent only once, so make another call before: it
+    /// replaces a daemon of another version.
     pub fn upload<O: Operation>(
         &mut self,
         request: &O,
@@ -120,7 +120,7 @@ impl Session {
         self.ask_once(|client| client.upload(&vault, request, bytes))
     }
 
-    /// Asks for an operation whose answer is bytes, which go to standard output.
+    /// Calls an operation whose answer is bytes, and writes them to standard output.
     pub fn download<O: Operation>(&mut self, request: &O) -> Result<()> {
         let vault = self.vault.clone();
         let mut out = std::io::stdout().lock();
@@ -132,7 +132,7 @@ impl Session {
         }
     }
 
-    /// Runs a command in the vault this session works on; `hands` are for a request with live input.
+    /// Runs a command in this session's vault; `hands` is for live input.
     pub fn exec(
         &mut self,
         request: &Exec,
@@ -140,14 +140,14 @@ impl Session {
         on_event: &mut dyn FnMut(ExecEvent) -> ControlFlow<()>,
     ) -> Result<Envelope> {
         let vault = self.vault.clone();
-        // A daemon of another version refuses before it takes any input.
+        // A daemon of another version refuses before it reads any input.
         let mut envelope = self
             .with_client(|client| client.exec_with_input(&vault, request, &mut hands, on_event))?;
         envelope.result.retried.extend(output::take_retried());
         Ok(envelope)
     }
 
-    /// Asks for an operation whose request carries bytes, without a word about it.
+    /// Calls an operation whose request has a byte stream, without a progress bar.
     pub fn bring<O: Operation>(
         &mut self,
         request: &O,
@@ -156,8 +156,8 @@ impl Session {
         self.ask_once(|client| client.upload("", request, bytes))
     }
 
-    /// Tells what a job writes until it is over, also when the daemon is replaced meanwhile; none if
-    /// `on_output` breaks off.
+    /// Follows the output of a job until it has ended, even if the daemon is replaced meanwhile. `None` if `on_output`
+    /// breaks off.
     pub fn job_follow(
         &mut self,
         request: &JobLogs,
@@ -182,7 +182,7 @@ impl Session {
                 Err(crate::error::Error::Api(Error::Broken { .. } | Error::Unheard { .. }))
                     if broken < BROKEN_MAX =>
                 {
-                    // The next daemon knows what became of the job.
+                    // The next daemon has the job's record.
                     broken += 1;
                     self.client = None;
                     request = next;
@@ -192,7 +192,7 @@ impl Session {
         }
     }
 
-    /// Shows a job's terminal and types at it.
+    /// Connects the terminal to a job's terminal.
     pub fn job_attach(
         &mut self,
         attachment: Attachment,
@@ -201,7 +201,7 @@ impl Session {
         Ok(self.client()?.job_attach(attachment, on_output)?)
     }
 
-    /// Ends the daemon if one runs; gives its pid.
+    /// Stops the daemon if one runs; returns its pid.
     pub fn stop(&self, force: bool) -> Result<Option<u32>> {
         match Client::connect(&self.starter.place) {
             Ok(mut client) => Ok(Some(start::stop(&mut client, force)?)),
@@ -210,14 +210,14 @@ impl Session {
         }
     }
 
-    /// Asks for what can be asked for only once.
+    /// Makes a call that must not be repeated.
     fn ask_once<T>(&mut self, ask: impl FnOnce(&mut Client) -> avfs_api::Result<T>) -> Result<T> {
         let answered = ask(self.client()?);
         self.learn_retried();
         Ok(answered?)
     }
 
-    /// Remembers what the daemon says that it tried again, to be told with the answer.
+    /// Records what the daemon retried, to be reported with the answer.
     fn learn_retried(&mut self) {
         if let Some(client) = &mut self.client {
             output::note_retried(client.take_retried());
@@ -235,7 +235,7 @@ impl Session {
                     self.replace_daemon(daemon, client)?;
                     return Ok(ask(self.client()?)?);
                 }
-                // That daemon was about to end; the next one is asked.
+                // This daemon was about to end; ask the next one.
                 Err(Error::Unheard { .. }) if unheard < BROKEN_MAX => {
                     unheard += 1;
                     self.client = None;
@@ -265,8 +265,8 @@ impl Session {
         Ok(self.client.insert(client))
     }
 
-    /// A daemon of another version refuses every request before doing anything, so it can be
-    /// ended and the request repeated, unless it has work.
+    /// A daemon of another version refuses every request before it does anything. So it can be stopped and the request
+    /// repeated, unless it is busy.
     fn replace_daemon(&mut self, daemon: String, client: String) -> Result<()> {
         let Some(mut connected) = self.client.take() else {
             return Ok(());
@@ -275,10 +275,10 @@ impl Session {
         if state.running_execs > 0 || state.running_jobs > 0 || state.mounts > 0 {
             return Err(Error::OtherVersion { daemon, client }.into());
         }
-        // A note that cannot be written is no reason to stop.
+        // If the note cannot be written, continue.
         let _ = writeln!(
             anstream::stderr(),
-            "note: replacing the idle daemon of version {daemon} by one of version {client}"
+            "note: replacing the idle daemon of version {daemon} with one of version {client}"
         );
         start::stop(&mut connected, false)?;
         Ok(())

@@ -1,18 +1,18 @@
-//! The terminal this program was started at, for what must come from a person.
+//! The controlling terminal, for input that must come from a person.
 
 use crate::error::{Error, Result};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 
-/// The controlling terminal, whatever standard input and output are.
+/// The controlling terminal, wherever standard input and output go.
 pub struct Terminal {
     reader: BufReader<File>,
     writer: File,
 }
 
 impl Terminal {
-    /// There is none for a program that nobody sits in front of.
+    /// Opens it; an error if this process has none.
     pub fn open(what_for: &str) -> Result<Terminal> {
         let opened = OpenOptions::new().read(true).write(true).open("/dev/tty");
         let none = |_| Error::Unavailable {
@@ -29,7 +29,7 @@ impl Terminal {
         })
     }
 
-    /// Writes text that is safe to show.
+    /// Writes text that is safe to print.
     pub fn say(&mut self, text: &str) -> Result<()> {
         let written = self.writer.write_all(text.as_bytes());
         written
@@ -37,7 +37,7 @@ impl Terminal {
             .map_err(Error::io("cannot use the terminal"))
     }
 
-    /// Asks, and reads one line; none at the end of input.
+    /// Asks, and reads one line; `None` at the end of input.
     pub fn ask(&mut self, question: &str) -> Result<Option<String>> {
         self.say(question)?;
         let mut line = String::new();
@@ -63,7 +63,7 @@ impl Terminal {
     }
 }
 
-/// While this lives, what is typed is not shown.
+/// Turns echo off until it is dropped.
 struct Hidden {
     terminal: File,
     before: Termios,
@@ -71,7 +71,7 @@ struct Hidden {
 
 impl Hidden {
     fn begin(terminal: &File) -> Result<Hidden> {
-        let failed = || Error::io("cannot hide what is typed");
+        let failed = || Error::io("cannot turn echo off");
         let terminal = terminal.try_clone().map_err(failed())?;
         let before = tcgetattr(&terminal).map_err(|e| failed()(e.into()))?;
         let mut quiet = before.clone();
@@ -83,7 +83,7 @@ impl Hidden {
 
 impl Drop for Hidden {
     fn drop(&mut self) {
-        // There is nobody left to tell if this fails.
+        // In a destructor there is nothing to do about a failure.
         let _ = tcsetattr(&self.terminal, OptionalActions::Flush, &self.before);
     }
 }

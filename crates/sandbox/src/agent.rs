@@ -1,5 +1,5 @@
-//! The agent: pid 1 of a sandbox. It builds the sandbox around itself, gives up every right, and
-//! then forks one supervisor for each command the daemon sends.
+//! The agent: pid 1 of a sandbox. It builds the sandbox around itself, drops its privileges, and
+//! forks one supervisor for each command that the daemon sends.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::Path;
@@ -26,16 +26,16 @@ use crate::share;
 use crate::supervisor;
 use crate::sys::{self, Forked, Waited};
 
-/// Where, below the keeper's directory, every agent mounts its root before entering it.
+/// Where, in the keeper's directory, every agent mounts its root before `pivot_root`.
 pub(crate) const ROOT: &str = "root";
 
-/// What the keeper hands to a newborn agent.
+/// What the keeper passes to a new agent.
 pub(crate) struct Birth<'a> {
     pub plan: OwnedFd,
     pub control: Link,
     pub held: Vec<OwnedFd>,
     pub privilege: Privilege,
-    /// What holds commands to their limits of memory.
+    /// What enforces the memory limits of commands.
     pub memory: Mechanism,
     pub host_ids: (u32, u32),
     pub keeper_dir: &'a Path,
@@ -44,7 +44,7 @@ pub(crate) struct Birth<'a> {
 
 /// The namespaces a new agent is forked into.
 ///
-/// Root enters its user namespace only when the mounts are made: there they need root's rights.
+/// Root enters its user namespace only after the mounts are made, because mounting needs root's rights.
 pub(crate) fn namespaces(privilege: Privilege, network: Network, confinement: Confinement) -> i32 {
     let common = libc::CLONE_NEWNS | libc::CLONE_NEWPID;
     let users = match privilege {
@@ -57,14 +57,14 @@ pub(crate) fn namespaces(privilege: Privilege, network: Network, confinement: Co
     };
     match confinement {
         Confinement::Full => common | users | net | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS,
-        // What shows the view, and what ends everything in it for sure.
+        // A mount namespace for the view, and a PID namespace whose end kills everything in it.
         Confinement::ViewOnly => common | users,
     }
 }
 
-/// The whole life of an agent.
+/// Runs an agent to its end.
 pub(crate) fn live(birth: Birth<'_>) -> ! {
-    // Cosmetic: a process listing shows which of the equal-looking processes this is.
+    // Sets the process name, to tell our processes apart in `ps`.
     let _ = rustix::thread::set_name(c"avfs-agent");
     let held: Vec<RawFd> = birth.held.iter().map(AsRawFd::as_raw_fd).collect();
     let own = [
@@ -107,7 +107,7 @@ pub(crate) fn live(birth: Birth<'_>) -> ! {
     .serve()
 }
 
-/// What an agent has once its sandbox stands.
+/// What an agent has once its sandbox is set up.
 struct Settled {
     /// The view's `/`.
     top: OwnedFd,
@@ -119,7 +119,7 @@ struct Settled {
     isolation: Isolation,
 }
 
-/// Builds the sandbox around this process and renounces every right.
+/// Builds the sandbox around this process and drops all privileges.
 fn settle(birth: &Birth<'_>, held: &[RawFd]) -> Result<Settled, Fault> {
     sys::null_descriptors(&[0, 1, 2]).during(|| "open /dev/null")?;
     let plan: SandboxPlan = unseal(birth.plan.as_fd())?;
@@ -145,12 +145,12 @@ fn settle(birth: &Birth<'_>, held: &[RawFd]) -> Result<Settled, Fault> {
         confine::leave_root()?;
     }
     share::bound_sandbox()?;
-    // As root, the overlay itself can rename every directory.
+    // Mounted by root, overlayfs can rename every directory itself.
     let duty = Notified {
         names: birth.privilege == Privilege::User && !plan.readonly,
         memory: birth.memory == Mechanism::Poll,
     };
-    let staging = Staging::new(hidden, &plan.staging).during(|| "name the place for copies")?;
+    let staging = Staging::new(hidden, &plan.staging).during(|| "create the staging directory")?;
     let mover = Some(Mover::start(duty, birth.filter, held, staging)?);
     confine::renounce_but(CapabilitySet::empty())?;
     let fence = Fence::new()?;
@@ -168,12 +168,12 @@ fn settle(birth: &Birth<'_>, held: &[RawFd]) -> Result<Settled, Fault> {
     })
 }
 
-/// Shows the view beside all that the host has; nothing is given up but what a process may gain.
+/// For the `process` driver: mounts the view beside the host's files; only `no_new_privs` is set.
 fn settle_beside_the_host(birth: &Birth<'_>, plan: &SandboxPlan) -> Result<Settled, Fault> {
     let at = birth.keeper_dir.join(ROOT);
     rootfs::stand_beside(plan, birth.privilege, &at)?;
-    // Without it no fence could be had, which keeps the signals of one exec from the others.
-    rustix::thread::set_no_new_privs(true).during(|| "renounce new privileges")?;
+    // Landlock needs it, which keeps the signals of one exec from the others.
+    rustix::thread::set_no_new_privs(true).during(|| "set no_new_privs")?;
     let fence = Fence::new()?;
     let isolation = isolation(birth, plan.network, &fence)?;
     Ok(Settled {
@@ -190,7 +190,7 @@ fn settle_beside_the_host(birth: &Birth<'_>, plan: &SandboxPlan) -> Result<Settl
     })
 }
 
-/// What is in force, looked up where it can be.
+/// The isolation in force, read back from the kernel where possible.
 fn isolation(birth: &Birth<'_>, network: Network, fence: &Fence) -> Result<Isolation, Fault> {
     let (host_uid, host_gid) = match birth.privilege {
         Privilege::Root => (SANDBOX_UID, SANDBOX_UID),
@@ -205,7 +205,7 @@ fn isolation(birth: &Birth<'_>, network: Network, fence: &Fence) -> Result<Isola
         landlock_abi: fence.abi(),
         signals_scoped: fence.bounds_signals(),
         seccomp: matches!(seccomp, Ok(rustix::thread::SecureComputingMode::Filter)),
-        no_new_privs: rustix::thread::no_new_privs().during(|| "ask for no_new_privs")?,
+        no_new_privs: rustix::thread::no_new_privs().during(|| "read no_new_privs")?,
         nested_user_namespaces: confine::nested_user_namespaces()?,
         ids: IdMap {
             inside_uid: INNER_UID,
@@ -226,12 +226,12 @@ struct Agent {
     /// Open as long as this process or a supervisor lives.
     held: Vec<RawFd>,
     supervisors: Vec<i32>,
-    /// Processes that stand still until further notice.
+    /// Processes that were stopped by SIGSTOP.
     stopped: Vec<i32>,
 }
 
 impl Agent {
-    /// Serves until the daemon lets go; then everything in the sandbox ends.
+    /// Serves until the daemon closes its socket; then everything in the sandbox ends.
     fn serve(mut self) -> ! {
         loop {
             let mut polled = [
@@ -253,13 +253,13 @@ impl Agent {
                 break;
             }
         }
-        // The dead must be gone before this process lets go of what it holds.
+        // Killed processes must be reaped before this process closes the descriptors it holds for them.
         sys::signal_all_reachable(libc::SIGKILL);
         while !matches!(sys::wait_any(true), Waited::NoChildren) {}
         sys::leave(0)
     }
 
-    /// Answers one request; false when there will be no more.
+    /// Answers one request; false if there will be no more.
     fn answer(&mut self) -> bool {
         match self.control.receive_with_descriptors() {
             Ok(Received::Frame(AgentRequest::Exec, descriptors)) => self.exec(descriptors),
@@ -312,11 +312,10 @@ impl Agent {
         true
     }
 
-    /// Reaps supervisors; false when one did not end by itself, or the mover ended at all.
+    /// Reaps supervisors; false if one was killed, or if the mover ended.
     ///
-    /// A supervisor leaves only when nothing of its command is alive. If one was killed, strays
-    /// of its command may be anywhere, and the whole sandbox has to go. Without a mover,
-    /// commands could rename nothing any more.
+    /// A supervisor exits only when no process of its command is alive. If one was killed, processes of its command
+    /// may be left, and the whole sandbox has to end. Without a mover, commands could not rename stored directories.
     fn bury(&mut self) -> bool {
         sys::drain_child_events(self.children.as_fd());
         loop {
@@ -342,12 +341,12 @@ impl Agent {
         u32::try_from(self.commands().len()).unwrap_or(u32::MAX)
     }
 
-    /// Processes in this pid namespace that are commands'.
+    /// Processes in this PID namespace that belong to commands.
     fn commands(&self) -> Vec<i32> {
         let mover = self.mover.as_ref().map(|mover| mover.pid);
         let own = |pid: i32| pid == 1 || self.supervisors.contains(&pid) || mover == Some(pid);
         let mut commands = sys::process_ids();
-        // The mover's children do its work.
+        // The mover's children are workers, not commands.
         commands.retain(|pid| !own(*pid) && (mover.is_none() || sys::parent_of(*pid) != mover));
         commands
     }

@@ -1,8 +1,8 @@
 //! Shared anonymous memory (`mmap`), where no control group counts memory.
 //!
-//! The kernel says how much of it processes have mapped, but not how much there is: it stays when
-//! a process that wrote to it ends, as long as any other has one page of it mapped. So these calls are
-//! announced to the mover, which adds their sizes up and refuses what is beyond the command's limit.
+//! The kernel tells how much of it each process has mapped, but not the total: it lives on after the process that
+//! wrote it has ended, as long as another process has one page of it mapped. So seccomp notifies the mover of
+//! these calls. The mover adds their sizes up and refuses what exceeds the command's limit.
 
 use std::collections::BTreeSet;
 use std::ffi::c_long;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::notify::Notice;
 use crate::sys;
 
-/// The call that is announced, if its flags are these.
+/// The call to be notified of, if it has these flags.
 pub(crate) const CALL: c_long = libc::SYS_mmap;
 pub(crate) const FLAGS: [u32; 2] = [
     libc::MAP_ANONYMOUS.cast_unsigned(),
@@ -19,17 +19,17 @@ pub(crate) const FLAGS: [u32; 2] = [
     libc::MAP_SHARED.cast_unsigned(),
 ];
 
-/// How long a call that was let go may take until its mapping is seen.
+/// How long a permitted call may take until its mapping is visible.
 const UNDER_WAY: Duration = Duration::from_secs(1);
 
-/// The shared anonymous memory that a command has asked for.
+/// The shared anonymous memory that a command has requested.
 pub(crate) struct Ledger {
     limit: u64,
     sizes: Vec<(u64, Instant)>,
 }
 
 impl Ledger {
-    /// Without a limit all is allowed.
+    /// Without a limit everything is allowed.
     pub(crate) fn new(limit: Option<u64>) -> Ledger {
         Ledger {
             limit: limit.unwrap_or(u64::MAX),
@@ -37,7 +37,7 @@ impl Ledger {
         }
     }
 
-    /// Whether a call that waits may be carried out; if so, it is in the sum.
+    /// Whether a waiting call may proceed; if so, its size is added.
     pub(crate) fn allows(&mut self, notice: &Notice) -> bool {
         if self.limit == u64::MAX {
             return true;
@@ -58,8 +58,8 @@ impl Ledger {
         sizes.fold(size, u64::saturating_add) <= self.limit
     }
 
-    /// Forgets the smallest sizes when fewer memories are mapped than there are sizes: whichever
-    /// they are, they are not larger than the rest.
+    /// Drops the smallest sizes if fewer mappings exist than sizes: whichever are gone, they are not smaller than
+    /// these.
     fn forget(&mut self, live: Option<usize>) {
         let Some(live) = live else {
             return;
@@ -75,14 +75,13 @@ impl Ledger {
     }
 }
 
-/// How many shared anonymous memories are mapped in this sandbox; nothing if a process does not
-/// let itself be looked at.
+/// How many shared anonymous mappings exist in this sandbox; `None` if a process cannot be inspected.
 fn live_mappings() -> Option<usize> {
     let mut inodes = BTreeSet::new();
     for pid in sys::process_ids() {
         let text = match std::fs::read_to_string(format!("/proc/{pid}/maps")) {
             Ok(text) => text,
-            // Our own processes have none, and show nothing.
+            // Our own processes have none, and are not dumpable.
             Err(_) if crate::guard::is_ours(pid) || sys::parent_of(pid).is_none() => continue,
             Err(_) => return None,
         };

@@ -1,4 +1,4 @@
-//! Control groups: where on this host a command's could be, and one that is there.
+//! Control groups: where one can be made for a command, and the groups of a command.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -13,13 +13,13 @@ use rustix::fs::{Access, access};
 use crate::error::{During, Fault};
 use crate::limits::{Limit, Limits, Mechanism};
 
-/// How the name of a group begins; the id of the process that made it and a number follow.
+/// The prefix of a group's name; the id of the process that made it and a number follow.
 const PREFIX: &str = "avfs-";
-/// How the name of a group around a keeper begins.
+/// The prefix of the name of a group around a keeper.
 const PREFIX_OF_ALL: &str = "avfs-all-";
-/// The time over which processor time is shared out, in microseconds.
+/// The period of the processor quota, in microseconds.
 const PERIOD: u64 = 100_000;
-/// How long the dead may keep a group busy.
+/// How long killed processes may keep a group busy.
 const BURIAL: Duration = Duration::from_secs(10);
 
 /// What a control group can limit.
@@ -47,7 +47,7 @@ impl Controller {
         }
     }
 
-    /// The files to write, and whether each has to be there.
+    /// The files to write, and whether each must exist.
     fn settings(self, by: Mechanism, limits: &Limits) -> Vec<(&'static str, String, bool)> {
         let memory = limits.memory_bytes.unwrap_or(u64::MAX).to_string();
         let pids = limits.pids.unwrap_or(u32::MAX).to_string();
@@ -93,7 +93,7 @@ impl CgroupDir {
         self.by
     }
 
-    /// Whether groups made here have a controller, or now do because they were given it.
+    /// Whether groups made here have a controller; enables it if possible.
     pub(crate) fn offers(&self, controller: Controller) -> bool {
         offers(&self.dir, controller)
     }
@@ -102,14 +102,14 @@ impl CgroupDir {
 /// The control groups that this process is in.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Host {
-    /// Of the controllers that have a hierarchy of their own.
+    /// Controllers that have their own hierarchy (v1).
     apart: BTreeMap<Controller, PathBuf>,
-    /// In the unified hierarchy: its top and the group below it.
+    /// The unified hierarchy (v2): its mount point and this process's group.
     unified: Option<(PathBuf, PathBuf)>,
 }
 
 impl Host {
-    /// Looks where this process is.
+    /// Reads the groups of this process.
     pub(crate) fn look() -> Result<Host, Fault> {
         let read = |path: &str| fs::read_to_string(path).during(|| format!("read {path}"));
         Ok(Host::parse(
@@ -157,7 +157,7 @@ impl Host {
         host
     }
 
-    /// Where each of these controllers can hold a new group, or why none can.
+    /// Where a new group can have each of these controllers, or why it cannot.
     pub(crate) fn places(
         &self,
         wanted: &[Controller],
@@ -173,7 +173,7 @@ impl Host {
             let (dir, by) = (self.apart.get(&controller).cloned(), Mechanism::CgroupV1);
             dir.map(|dir| CgroupDir { dir, by }).ok_or_else(|| {
                 let name = controller.name();
-                format!("no control group with the {name} controller is this user's to divide")
+                format!("this user has no delegated control group with the {name} controller")
             })
         };
         wanted
@@ -182,7 +182,7 @@ impl Host {
             .collect()
     }
 
-    /// The least memory that a group around this process is limited to.
+    /// The smallest memory limit of the groups around this process.
     pub(crate) fn memory_limit(&self) -> u64 {
         let limit = |file: PathBuf| -> Option<u64> {
             let text = fs::read_to_string(file).ok()?;
@@ -197,9 +197,9 @@ impl Host {
         unified.chain(apart).min().unwrap_or(u64::MAX)
     }
 
-    /// The nearest group around this process that offers the most of what is wanted.
+    /// The nearest group around this process that has the most of the wanted controllers.
     ///
-    /// A process moves between groups by right of the group around both.
+    /// Moving a process between groups needs write access to their common ancestor.
     fn unified_place(&self, wanted: &[Controller]) -> Option<PathBuf> {
         let (top, own) = self.unified.as_ref()?;
         let mut best: Option<(usize, PathBuf)> = None;
@@ -219,7 +219,7 @@ impl Host {
     }
 }
 
-/// Whether the groups in `dir` have a controller, or now do because they were given it.
+/// Whether the groups in `dir` have a controller; enables it if possible.
 fn offers(dir: &Path, controller: Controller) -> bool {
     let file = dir.join("cgroup.subtree_control");
     let has = || {
@@ -228,7 +228,7 @@ fn offers(dir: &Path, controller: Controller) -> bool {
             .split_whitespace()
             .any(|name| name == controller.name())
     };
-    // Refused where the group itself has processes, or is somebody else's.
+    // The kernel refuses it if the group itself has processes, or belongs to another user.
     has() || (fs::write(&file, format!("+{}", controller.name())).is_ok() && has())
 }
 
@@ -236,12 +236,12 @@ fn offers(dir: &Path, controller: Controller) -> bool {
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     dirs: Vec<(PathBuf, OwnedFd)>,
-    /// The file that counts the processes killed for want of memory.
+    /// The file that counts OOM kills.
     kills: Option<PathBuf>,
 }
 
 impl Group {
-    /// Makes the group at `place`, if it is not there yet, and limits it.
+    /// Makes the group at `place` if it does not exist, and sets its limits.
     pub(crate) fn hold(
         &mut self,
         place: &CgroupDir,
@@ -297,7 +297,7 @@ impl Group {
         self.dirs.iter().map(|(_, door)| door.as_fd()).collect()
     }
 
-    /// Whether a process in it was killed because it had used its memory up.
+    /// Whether a process in it was killed for exceeding its memory.
     pub(crate) fn ran_out_of_memory(&self) -> bool {
         self.kills.as_deref().is_some_and(|file| kills(file) > 0)
     }
@@ -309,7 +309,7 @@ impl Drop for Group {
     }
 }
 
-/// How many processes of a group were killed for want of memory, by the file that counts them.
+/// How many processes of a group were OOM-killed, according to this file.
 pub(crate) fn kills(file: &Path) -> u64 {
     let counts = fs::read_to_string(file).unwrap_or_default();
     let count = counts
@@ -320,11 +320,11 @@ pub(crate) fn kills(file: &Path) -> u64 {
         .unwrap_or(0)
 }
 
-/// Removes groups, inner ones first, as soon as nothing lives in them.
+/// Removes groups, inner ones first, as soon as they have no processes.
 pub(crate) fn bury(mut dirs: Vec<PathBuf>) {
     remove(&mut dirs);
     if !dirs.is_empty() {
-        // Their processes are being killed; nobody needs to wait for that.
+        // Their processes are being killed; the caller does not wait for that.
         std::thread::spawn(move || {
             let deadline = Instant::now() + BURIAL;
             while !dirs.is_empty() && Instant::now() < deadline {
@@ -335,7 +335,7 @@ pub(crate) fn bury(mut dirs: Vec<PathBuf>) {
     }
 }
 
-/// Removes the groups in which nothing lives; the others stay in the list.
+/// Removes the groups without processes; the others stay in the list.
 fn remove(dirs: &mut Vec<PathBuf>) {
     dirs.retain(|dir| {
         let error = fs::remove_dir(dir).err().map(|error| error.kind());
@@ -359,7 +359,7 @@ fn unique(prefix: &str) -> String {
     format!("{prefix}{}-{number}", std::process::id())
 }
 
-/// Removes groups of processes that are no more.
+/// Removes groups of processes that no longer exist.
 pub(crate) fn sweep(dir: &Path) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let name = entry.file_name();
@@ -375,7 +375,7 @@ pub(crate) fn sweep(dir: &Path) {
             for inner in inner.filter(|_| around_keeper.is_some()) {
                 let _ = fs::remove_dir(inner.path());
             }
-            // One in which something lives stays.
+            // A group with processes stays.
             let _ = fs::remove_dir(entry.path());
         }
     }
@@ -417,7 +417,7 @@ mod tests {
         );
     }
 
-    /// A directory that looks like a unified hierarchy of which a user was given a part.
+    /// A directory that looks like a delegated part of a unified hierarchy.
     fn delegated() -> (tempfile::TempDir, Host) {
         let dir = tempfile::tempdir().unwrap();
         let own = dir.path().join("given/app");
@@ -427,7 +427,7 @@ mod tests {
         }
         let given = dir.path().join("given/cgroup.subtree_control");
         fs::write(given, "memory pids\n").unwrap();
-        // A directory cannot be written to, like the file of a group that has processes.
+        // A directory cannot be written to, like the control file of a group that has processes.
         fs::create_dir(own.join("cgroup.subtree_control")).unwrap();
         let host = Host {
             apart: BTreeMap::new(),

@@ -12,12 +12,12 @@ use crate::pty::Pty;
 use crate::supervisor::Job;
 use crate::sys;
 
-/// Where programs are looked up when the environment has no PATH.
+/// The default PATH.
 const DEFAULT_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
 
-/// Turns this process into the command; returns only why it could not.
+/// Becomes the command; returns only if that fails.
 ///
-/// `moved` is let go when the mover has nothing to do for it any more.
+/// `moved` is closed when the mover has nothing to do for the command any more.
 pub(crate) fn become_one(
     command: &Command,
     orders: &Orders,
@@ -44,12 +44,12 @@ pub(crate) fn become_one(
     failed(StartStep::Exec)(execute(command))
 }
 
-/// Puts this process under its limits.
+/// Applies the limits to this process.
 fn limit(orders: &Orders, job: &Job<'_>) -> Result<(), Errno> {
     for door in &job.doors {
         rustix::io::write(door, b"0")?;
     }
-    // All but this process itself are others'.
+    // RLIMIT_NPROC counts the tasks of the user; all but this process belong to others.
     let others = || sys::count_tasks().saturating_sub(1);
     let limits = [
         (Resource::Core, Some(0)),
@@ -67,14 +67,14 @@ fn limit(orders: &Orders, job: &Job<'_>) -> Result<(), Errno> {
         }
     }
     if let Some(most) = orders.nofile_most.map(u64::from) {
-        // Programs that can only deal with few get few until they ask for more.
+        // A low soft limit for programs that loop over all descriptors; they can raise it.
         let soft = getrlimit(Resource::Nofile).current.unwrap_or(most);
         bound(Resource::Nofile, soft, most)?;
     }
     Ok(())
 }
 
-/// Limits this process; where less is allowed already, that is within the limit.
+/// Sets a limit; a lower existing one is kept.
 fn bound(resource: Resource, soft: u64, most: u64) -> Result<(), Errno> {
     let most = getrlimit(resource)
         .maximum
@@ -86,7 +86,7 @@ fn bound(resource: Resource, soft: u64, most: u64) -> Result<(), Errno> {
     setrlimit(resource, limit)
 }
 
-/// Leaves what was its supervisor's behind.
+/// Resets what was inherited from the supervisor.
 fn prepare(orders: &Orders, job: &Job<'_>, pty: Option<&Pty>, moved: OwnedFd) -> Result<(), Errno> {
     for (number, fd) in (0..).zip(&job.stdio) {
         let fd = pty.map_or(fd, |pty| &pty.inner);
@@ -118,7 +118,7 @@ fn execute(command: &Command) -> Errno {
         let dir = if dir.is_empty() { b"." } else { dir };
         match image.execute(&[dir, b"/", program].concat()) {
             Errno::NOENT | Errno::NOTDIR => {}
-            // There is one that may not be run; another may follow.
+            // A file that may not be executed; another in PATH may follow.
             Errno::ACCESS => answer = Errno::ACCESS,
             errno => return errno,
         }
@@ -126,7 +126,7 @@ fn execute(command: &Command) -> Errno {
     answer
 }
 
-/// Arguments and environment as the kernel wants them.
+/// Arguments and environment in the kernel's form.
 struct Image {
     arguments: Vec<CString>,
     environment: Vec<CString>,
@@ -159,7 +159,7 @@ impl Image {
         if errno != Errno::NOEXEC {
             return errno;
         }
-        // A script without a first line that names its interpreter.
+        // A script without `#!`: run by the shell.
         let shell = c"/bin/sh";
         let script = [shell.as_ptr(), program.as_ptr()].into_iter();
         let arguments: Vec<_> = script.chain(arguments.into_iter().skip(1)).collect();

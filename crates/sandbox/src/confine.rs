@@ -1,4 +1,4 @@
-//! Rights given up: ids, capabilities, user namespaces, and the Landlock fence of each exec.
+//! Dropping privileges: ids, capabilities, user namespaces, and the Landlock domain of each exec.
 
 use std::fs;
 use std::io::Write;
@@ -22,7 +22,7 @@ use crate::sys;
 
 const NESTED: &str = "/proc/sys/user/max_user_namespaces";
 
-/// With what right this process can make sandboxes.
+/// With which privilege this process can make sandboxes.
 pub(crate) fn privilege() -> Result<Privilege, Fault> {
     if !geteuid().is_root() {
         return Ok(Privilege::User);
@@ -32,17 +32,17 @@ pub(crate) fn privilege() -> Result<Privilege, Fault> {
     let outer_root = (numbers.next(), numbers.next()) == (Some("0"), Some("0"));
     let initial = outer_root && numbers.next() == Some("4294967295");
     let held = capabilities(None)
-        .during(|| "look at its capabilities")?
+        .during(|| "read its capabilities")?
         .effective;
     match (
         outer_root,
         initial && held.contains(CapabilitySet::SYS_ADMIN),
     ) {
         (_, true) => Ok(Privilege::Root),
-        // Root of a container only: outside, an ordinary user.
+        // Root in a container only: an ordinary user outside.
         (false, false) => Ok(Privilege::User),
         (true, false) => Err(Fault {
-            what: "hold commands apart from root: it is uid 0 without CAP_SYS_ADMIN".into(),
+            what: "separate commands from root: it is uid 0 without CAP_SYS_ADMIN".into(),
             errno: libc::EPERM,
         }),
     }
@@ -55,40 +55,40 @@ pub(crate) fn map_ids(uid: (u32, u32), gid: (u32, u32)) -> Result<(), Fault> {
     put("/proc/self/gid_map", &format!("{} {} 1", gid.0, gid.1))
 }
 
-/// Turns host root into the sandbox user in a user namespace of its own.
+/// Changes from host root to the sandbox user in a new user namespace.
 pub(crate) fn leave_root() -> Result<(), Fault> {
     let (uid, gid) = (Uid::from_raw(SANDBOX_UID), Gid::from_raw(SANDBOX_UID));
     set_thread_groups(&[]).during(|| "leave root's groups")?;
     set_thread_res_gid(gid, gid, gid).during(|| "change its gid")?;
-    // Where user namespaces are for the privileged only, making one takes what root had.
-    set_keep_capabilities(true).during(|| "keep capabilities for a moment")?;
+    // Where only privileged processes may make user namespaces, this needs root's capabilities.
+    set_keep_capabilities(true).during(|| "keep capabilities while it changes its uid")?;
     set_thread_res_uid(uid, uid, uid).during(|| "change its uid")?;
     let permitted = capabilities(None)
-        .during(|| "look at its capabilities")?
+        .during(|| "read its capabilities")?
         .permitted;
     let kept = CapabilitySets {
         effective: permitted,
         permitted,
         inheritable: CapabilitySet::empty(),
     };
-    set_capabilities(None, kept).during(|| "keep capabilities for a moment")?;
+    set_capabilities(None, kept).during(|| "keep capabilities while it changes its uid")?;
     // SAFETY: a new user namespace leaves memory and descriptors as they are.
     unsafe { unshare_unsafe(UnshareFlags::NEWUSER) }.during(|| "make a user namespace")?;
-    // Having changed its uid, it could not write its own maps otherwise.
+    // After a change of uid a process is not dumpable and could not write its own maps.
     set_dumpable_behavior(DumpableBehavior::Dumpable).during(|| "own its /proc files")?;
     map_ids((INNER_UID, SANDBOX_UID), (INNER_UID, SANDBOX_UID))
 }
 
-/// Gives up every right but `kept`, and closes this process's memory to its own commands.
+/// Drops every capability but `kept`, and makes this process non-dumpable.
 pub(crate) fn renounce_but(kept: CapabilitySet) -> Result<(), Fault> {
     clear_ambient_capability_set().during(|| "drop ambient capabilities")?;
     sys::empty_bounding_set().during(|| "empty the capability bounding set")?;
     use_of(kept, kept).during(|| "drop its capabilities")?;
-    set_no_new_privs(true).during(|| "renounce new privileges")?;
+    set_no_new_privs(true).during(|| "set no_new_privs")?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable).during(|| "become undumpable")
 }
 
-/// Puts the capabilities `used` into effect, and keeps `held` for later.
+/// Makes the capabilities `used` effective, and keeps `held` permitted.
 pub(crate) fn use_of(used: CapabilitySet, held: CapabilitySet) -> Result<(), Errno> {
     let sets = CapabilitySets {
         effective: used,
@@ -98,20 +98,20 @@ pub(crate) fn use_of(used: CapabilitySet, held: CapabilitySet) -> Result<(), Err
     set_capabilities(None, sets)
 }
 
-/// Whether a user namespace could be made by this process.
+/// Whether this process could make a user namespace.
 pub(crate) fn nested_user_namespaces() -> Result<bool, Fault> {
     let limit = fs::read_to_string(NESTED).during(|| format!("read {NESTED}"))?;
     Ok(limit.trim() != "0")
 }
 
-/// The first Landlock version under which files can be moved between directories at all.
+/// The first Landlock version that can allow moving files between directories.
 const MOVES: u32 = 2;
-/// The first Landlock version that bounds signals.
+/// The first Landlock version that scopes signals.
 const SCOPES: u32 = 6;
 /// The first Landlock version that writes refusals to the audit log, and can be told not to.
 const LOGS: u32 = 7;
 
-/// A fresh Landlock domain for whoever enters it.
+/// A new Landlock domain.
 ///
 /// A process inside can neither signal nor trace nor reach the abstract sockets of a process
 /// outside; a process in an enclosing domain can signal all that are inside.
@@ -121,7 +121,7 @@ pub(crate) struct Fence {
 }
 
 impl Fence {
-    /// Prepares it. Without Landlock in the kernel it fences nothing, and says so.
+    /// Prepares it. Without Landlock in the kernel it restricts nothing, and its version is 0.
     pub(crate) fn new() -> Result<Fence, Fault> {
         let abi = sys::landlock_abi();
         if abi < MOVES {
@@ -136,8 +136,8 @@ impl Fence {
         };
         let top = PathFd::new("/").map_err(|error| fault(error.to_string()))?;
         let build = || -> Result<RulesetCreated, landlock::RulesetError> {
-            // Nobody makes devices. Moving files between directories must be named to be
-            // allowed at all once anything else is bounded.
+            // A ruleset must handle some right: making devices is refused anyway. Moving files between directories is denied
+            // unless it is allowed explicitly.
             let bounded = AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::Refer;
             Ruleset::default()
                 .handle_access(bounded)?
@@ -152,10 +152,10 @@ impl Fence {
         })
     }
 
-    /// Puts this process and all it will start into a new domain, for good.
+    /// Puts this process and all its later children into the domain, irrevocably.
     pub(crate) fn enter(&self) -> Result<(), Errno> {
         match &self.ruleset {
-            // A supervisor's sweep tries everyone, and is meant to be refused by most.
+            // A supervisor's `kill(-1)` tries every process, so most refusals are expected.
             Some(ruleset) => sys::enter_landlock_domain(ruleset.as_fd(), self.abi >= LOGS),
             None => Ok(()),
         }
@@ -166,19 +166,19 @@ impl Fence {
         self.abi
     }
 
-    /// Whether signals stay inside.
+    /// Whether signals are scoped.
     pub(crate) fn bounds_signals(&self) -> bool {
         self.abi >= SCOPES
     }
 
-    /// What must stay open for it to be entered.
+    /// The descriptor that must stay open until it is entered.
     pub(crate) fn descriptor(&self) -> Option<RawFd> {
         self.ruleset.as_ref().map(AsRawFd::as_raw_fd)
     }
 }
 
 pub(crate) fn put(path: &str, text: &str) -> Result<(), Fault> {
-    // These files take their whole content in one write.
+    // These files must be written in one write call.
     fs::OpenOptions::new()
         .write(true)
         .open(path)

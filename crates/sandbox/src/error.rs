@@ -1,4 +1,4 @@
-//! What can go wrong, as facts.
+//! The errors of this crate.
 
 use std::io;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use crate::limits::Limit;
 /// The result of everything here.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why a keeper, sandbox or command could not be had.
+/// Why a keeper, sandbox or command could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The keeper's program could not be executed.
@@ -27,21 +27,21 @@ pub enum Error {
     /// The keeper refused a request.
     #[error("the keeper could not {0}")]
     Keeper(Fault),
-    /// The keeper is no more.
+    /// The keeper has ended.
     #[error("the keeper has died")]
     KeeperGone,
     /// The sandbox could not be made.
     #[error("the sandbox could not {0}")]
     SandboxSetup(Fault),
-    /// The sandbox is no more.
+    /// The sandbox has ended.
     #[error("the sandbox has died")]
     SandboxGone,
-    /// The other process is alive but silent.
+    /// The other process is alive but does not answer.
     #[error("the {peer} did not answer within {seconds} s")]
     NoAnswer {
-        /// Who was asked.
+        /// Which process.
         peer: &'static str,
-        /// How long it had.
+        /// The timeout.
         seconds: u64,
     },
     /// The other process broke the protocol.
@@ -52,7 +52,7 @@ pub enum Error {
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// A request that no kernel could carry out.
+    /// An invalid request.
     #[error("invalid {what}: {reason}")]
     Invalid {
         /// What was given.
@@ -60,7 +60,7 @@ pub enum Error {
         /// Why it cannot be.
         reason: String,
     },
-    /// A program of the host that is not there.
+    /// A program of the host that is not installed.
     #[error("{program} is not installed")]
     NoProgram {
         /// Its name.
@@ -68,15 +68,15 @@ pub enum Error {
         /// What brings it.
         package: &'static str,
     },
-    /// A program of the host did not do what it was run for.
+    /// A program of the host failed.
     #[error("{program} says: {said}")]
     Refused {
         /// Its name.
         program: &'static str,
-        /// Its own words.
+        /// What it printed.
         said: String,
     },
-    /// A limit that nothing on this host holds a command to.
+    /// A limit that cannot be enforced on this host.
     #[error("the limit on {} cannot be enforced here: {reason}", limit.name())]
     Unenforceable {
         /// Which one.
@@ -89,12 +89,12 @@ pub enum Error {
     System(Fault),
 }
 
-/// A step that failed and the kernel's answer; crosses process borders.
+/// A failed step and its errno; passed between processes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
     /// The step, as an infinitive: "mount the overlay".
     pub what: String,
-    /// What the kernel answered.
+    /// The errno.
     pub errno: i32,
 }
 
@@ -117,7 +117,7 @@ impl From<Fault> for Error {
     }
 }
 
-/// Says what was being done when a system call failed.
+/// Adds the name of the step to a failed system call.
 pub(crate) trait During<T> {
     /// Names the step; the text is only built on failure.
     fn during<S: Into<String>>(self, what: impl FnOnce() -> S) -> std::result::Result<T, Fault>;

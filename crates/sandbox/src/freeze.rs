@@ -1,19 +1,19 @@
-//! Commands held still for a moment, by stopping each of their processes.
+//! Freezing commands, by SIGSTOP to each of their processes.
 
 use std::time::{Duration, Instant};
 
 use crate::sys;
 
-/// New processes are looked for so often at most.
+/// How many rounds of searching for new processes.
 const ROUNDS: u32 = 100;
-/// How long one may take to, before its children are stopped.
+/// How long a process may take to stop before its children are stopped.
 const PARENT: Duration = Duration::from_millis(20);
-/// How long all may take to stand still.
+/// How long all may take to stop.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Stops every process of `commands` that is not stopped already; gives those, for [`go_on`].
+/// Stops every process of `commands` that is not stopped already; returns these, for [`go_on`].
 ///
-/// A process that is made while the others are being stopped is found in the next round.
+/// A process that is forked meanwhile is found in the next round.
 pub(crate) fn stand_still(commands: impl Fn() -> Vec<i32>) -> Vec<i32> {
     let mut stopped: Vec<i32> = Vec::new();
     let mut seen: Vec<i32> = Vec::new();
@@ -24,13 +24,13 @@ pub(crate) fn stand_still(commands: impl Fn() -> Vec<i32>) -> Vec<i32> {
             break;
         }
         seen.extend(&new);
-        // Who stopped it otherwise also wants to continue it.
+        // A process that was stopped before is not ours to continue.
         new.retain(|pid| sys::state_of(*pid).is_some_and(|state| !b"TtZX".contains(&state)));
         stop(&new);
         stopped.extend(new);
     }
     let deadline = Instant::now() + PATIENCE;
-    // One that waits in the kernel for another that stands still does not move either.
+    // A process that waits in the kernel for a stopped one does not run either.
     let moves = |pid: &i32| sys::state_of(*pid).is_some_and(|state| b"RS".contains(&state));
     while stopped.iter().any(moves) && Instant::now() < deadline {
         std::thread::sleep(Duration::from_micros(200));
@@ -38,8 +38,8 @@ pub(crate) fn stand_still(commands: impl Fn() -> Vec<i32>) -> Vec<i32> {
     stopped
 }
 
-/// Stops processes, the oldest first, and each that has others of them as children for sure before those: a shell
-/// that still waits while its child is stopped takes that for Ctrl-Z.
+/// Stops processes, the oldest first, and a parent always before its children: a shell that still runs while its
+/// child is stopped takes that for Ctrl-Z.
 fn stop(processes: &[i32]) {
     let parents: Vec<i32> = processes
         .iter()
@@ -55,8 +55,8 @@ fn stop(processes: &[i32]) {
     }
 }
 
-/// Lets them go on, the youngest first: a shell that wakes before its child would see it stopped, and take it
-/// for one that was stopped at the terminal.
+/// Continues them, the youngest first: a shell that runs before its child would see the child stopped, and take that
+/// for Ctrl-Z.
 pub(crate) fn go_on(stopped: &[i32]) {
     let mut youngest_first = stopped.to_vec();
     youngest_first.sort_unstable_by(|a, b| b.cmp(a));

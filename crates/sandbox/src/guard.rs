@@ -1,16 +1,16 @@
-//! Our own processes kept from commands that would change how they run.
+//! Protects our own processes against commands that would change their scheduling.
 //!
-//! In a sandbox all are one user, so the kernel lets a command set the priority, the scheduling
-//! class and the processors of its supervisor, of others' and of the agent. A supervisor that gets
-//! no processor holds nobody to a limit. So these calls, where they name a process, are announced to
-//! the mover, and refused when they name one of ours.
+//! All processes of a sandbox are of one user, so the kernel lets a command set the priority, the scheduling
+//! class and the processors of supervisors and of the agent. A supervisor that gets no processor time enforces no
+//! limit. So seccomp notifies the mover of these calls if they name a process, and the mover refuses them if they name
+//! one of ours.
 
 use rustix::process::getpid;
 
 use crate::notify::{Notice, PRIORITIES, SCHEDULES};
 use crate::sys;
 
-/// Whether a call that waits may be carried out; nothing when it is about something else.
+/// Whether a waiting call may proceed; `None` if it is another call.
 pub(crate) fn may_schedule(notice: &Notice) -> Option<bool> {
     let word = |index: usize| (notice.arguments[index] as u32).cast_signed();
     let task = if SCHEDULES.contains(&notice.call) {
@@ -25,8 +25,8 @@ pub(crate) fn may_schedule(notice: &Notice) -> Option<bool> {
 
 /// Whether a thread is the agent's, a supervisor's or the mover's; this process is the mover.
 ///
-/// Supervisors and the mover are the agent's children, and nothing else ever is: what a command
-/// leaves behind becomes a child of its supervisor.
+/// Supervisors and the mover are the only children of the agent: orphans of a command become children of its
+/// supervisor, which is a subreaper.
 pub(crate) fn is_ours(task: i32) -> bool {
     const AGENT: i32 = 1;
     let own = getpid().as_raw_nonzero().get();

@@ -1,4 +1,4 @@
-//! What a sandbox is lent by the host: system directories, toolchains, and a made-up `/etc`.
+//! What a sandbox gets from the host: system directories, toolchains, and a generated `/etc`.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -13,10 +13,10 @@ use crate::plan::{EtcContent, EtcFile, INNER_UID, Lent, Privilege, SANDBOX_UID};
 /// Directories with the host's programs and libraries.
 const SYSTEM: [&str; 7] = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/opt"];
 
-/// Mount points every sandbox has besides those of what is lent.
+/// Mount points that every sandbox has besides those of host directories.
 const FIXED: [&str; 6] = ["dev", "etc", "proc", "run", "tmp", "var/tmp"];
 
-/// Where version managers keep versions: below the home, and how many levels deep one lies.
+/// Where version managers keep versions: below the home, and at which depth.
 const VERSIONS: [(&str, usize); 7] = [
     (".rustup/toolchains", 1),
     (".pyenv/versions", 1),
@@ -27,7 +27,7 @@ const VERSIONS: [(&str, usize); 7] = [
     (".local/share/uv/python", 1),
 ];
 
-/// A toolchain of the caller, lent at its own path.
+/// A toolchain of the caller, shown at its own path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Toolchain {
     /// One version directory.
@@ -36,7 +36,7 @@ pub struct Toolchain {
     pub bin: PathBuf,
 }
 
-/// The host's system directories that exist, links among them resolved.
+/// The host's existing system directories, with links resolved.
 pub fn host_lent() -> Vec<Lent> {
     SYSTEM
         .iter()
@@ -52,8 +52,8 @@ pub fn host_lent() -> Vec<Lent> {
 
 /// The toolchains that a caller with this home and PATH uses, as version directories only.
 ///
-/// Proxies that choose a version at run time (rustup's, pyenv's shims) need their manager's
-/// whole home, so the chosen version's own programs take their place.
+/// Proxies that choose a version at run time (rustup's, pyenv's shims) need their manager's whole home, so the
+/// programs of the chosen version are used instead.
 pub fn toolchains(home: &Path, path_env: &OsStr) -> Vec<Toolchain> {
     let path: Vec<PathBuf> = std::env::split_paths(path_env).collect();
     let mut versions = Vec::new();
@@ -63,7 +63,7 @@ pub fn toolchains(home: &Path, path_env: &OsStr) -> Vec<Toolchain> {
     let mut seen = BTreeSet::new();
     versions
         .into_iter()
-        // A version may be a link to another; what is lent is the directory that is really there.
+        // A version may be a link to another; the real directory is mounted.
         .filter_map(|version| fs::canonicalize(version).ok())
         .filter(|version| lendable(home, version) && seen.insert(version.clone()))
         .map(|version| Toolchain {
@@ -120,7 +120,7 @@ fn rust_versions(home: &Path, path: &[PathBuf]) -> Vec<PathBuf> {
     found
 }
 
-/// The Python versions that pyenv's shims stand for.
+/// The Python versions that pyenv's shims select.
 fn pyenv_versions(home: &Path, path: &[PathBuf]) -> Vec<PathBuf> {
     let pyenv = home.join(".pyenv");
     if !path.contains(&pyenv.join("shims")) {
@@ -135,7 +135,7 @@ fn pyenv_versions(home: &Path, path: &[PathBuf]) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Whether a directory looks like a version and like nothing that holds more than that.
+/// Whether a directory looks like a single version, and not like something that holds more.
 fn lendable(home: &Path, version: &Path) -> bool {
     let home = fs::canonicalize(home).unwrap_or_else(|_| home.to_owned());
     let hidden = ["/dev", "/proc", "/etc", "/run", "/sys"];
@@ -148,7 +148,7 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name != "." && name != ".." && !name.contains('/')
 }
 
-/// What is in a directory, sorted; nothing when it cannot be read.
+/// The entries of a directory, sorted; empty if it cannot be read.
 fn children(dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
@@ -156,9 +156,9 @@ fn children(dir: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Makes the directory of empty mount points that lies under every vault.
+/// Makes the directory of empty mount points that is the lowest layer of every view.
 ///
-/// As root, it is given to the commands, like everything else they find in their vault.
+/// As root, it is chowned to the sandbox user, like everything else in a vault.
 pub fn build_skeleton(dir: &Path, lent: &[Lent]) -> Result<()> {
     let inside = lent.iter().map(|lent| lent.inside.as_path());
     let owner = match confine::privilege()? {
@@ -184,7 +184,7 @@ pub fn build_skeleton(dir: &Path, lent: &[Lent]) -> Result<()> {
     Ok(())
 }
 
-/// A directory that everyone may enter, whatever the umask.
+/// A directory with mode 0755, whatever the umask.
 fn make(dir: &Path, owner: Option<u32>) -> Result<()> {
     let made = fs::DirBuilder::new()
         .mode(0o755)
@@ -197,7 +197,7 @@ fn make(dir: &Path, owner: Option<u32>) -> Result<()> {
     Ok(())
 }
 
-/// Names in the host's `/etc` that tell nothing about its users and that programs need.
+/// Names in the host's `/etc` that programs need and that say nothing about the host's users.
 const PUBLIC: [&str; 17] = [
     "alternatives",
     "ca-certificates",
@@ -218,7 +218,7 @@ const PUBLIC: [&str; 17] = [
     "timezone",
 ];
 
-/// The `/etc` of a sandbox named `name`: an allow-list of the host's, the rest made up.
+/// The `/etc` of a sandbox named `name`: allowed names of the host, the rest generated.
 pub fn host_etc(name: &str) -> Vec<EtcFile> {
     let made = |path: &str, text: String| EtcFile {
         path: path.to_owned(),

@@ -1,11 +1,11 @@
-//! A command held in a directory: keeper, agent, namespaces, Landlock, seccomp.
+//! Runs a command in a directory under isolation: keeper, agent, namespaces, Landlock, seccomp.
 //!
 //! ```text
 //! daemon ─ keeper ─ agent (pid 1 of a sandbox) ─┬─ supervisor (one per exec) ─ command
 //!                                               └─ mover (without root only)
 //! ```
-//! The daemon holds [`Keeper`], [`Sandbox`] and [`Running`]; the other processes have one thread
-//! each and are this same program. Whichever of them dies, what is below it dies at once.
+//! The daemon has [`Keeper`], [`Sandbox`] and [`Running`]; the other processes are single-threaded
+//! and run the same program. When one of them dies, all processes below it die.
 
 mod agent;
 mod anonymous;

@@ -1,8 +1,8 @@
-//! Limits of a command, and what holds it to each of them.
+//! Limits of a command, and what enforces each.
 //!
-//! Control groups hold a command exactly. Where this process may not make them, the command's
-//! processes are counted by the kernel's own limit and their memory is looked at every few
-//! milliseconds, which leaves a quick command a little room; what neither can do is refused.
+//! Control groups are exact. Where this process may not make them, the kernel counts processes by `RLIMIT_NPROC`,
+//! and memory is polled every few milliseconds, so that a fast command can exceed it a little. What neither can
+//! enforce is refused.
 
 use std::os::fd::BorrowedFd;
 use std::sync::{Arc, OnceLock};
@@ -20,10 +20,10 @@ pub const UNLIMITED: u64 = u64::MAX;
 /// As a limit on a number of things: not even the host's default.
 pub const UNLIMITED_COUNT: u32 = u32::MAX;
 
-/// The limits of commands that have no others, so that none can use the host up.
+/// The limits of commands without limits of their own, to protect the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Defaults {
-    /// Memory: of all commands together where a control group holds them, else of each.
+    /// Memory: for all commands together with a control group, else for each.
     pub memory_bytes: u64,
     /// Processes and threads of all commands of a sandbox.
     pub pids: u32,
@@ -32,7 +32,7 @@ pub struct Defaults {
 }
 
 impl Defaults {
-    /// A part of what there is.
+    /// A fraction.
     pub fn of_this_host() -> Defaults {
         static DEFAULTS: OnceLock<Defaults> = OnceLock::new();
         *DEFAULTS.get_or_init(|| {
@@ -47,15 +47,15 @@ impl Defaults {
     }
 }
 
-/// What a command is in already when its own limits are set.
+/// The control groups that a command is in before its own limits are set.
 #[derive(Debug, Default)]
 pub(crate) struct Around {
     pub confinement: Confinement,
-    /// The group of all.
+    /// The group of all commands.
     pub standing: Option<Arc<Standing>>,
 }
 
-/// What a command may use, with all that it starts. What is not given is limited as [`Defaults`] say.
+/// What a command and everything it starts may use. Missing limits are those of [`Defaults`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
     /// Memory.
@@ -71,7 +71,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Refuses what makes no sense, or what nothing here holds a command to.
+    /// Refuses limits that are invalid or cannot be enforced here.
     pub fn check(&self) -> Result<()> {
         if *self == Limits::default() {
             return Ok(());
@@ -93,9 +93,9 @@ pub enum Limit {
     OpenFiles,
     /// Size of one file.
     FileSize,
-    /// Bytes written to the disk; for whoever owns it to watch.
+    /// Bytes written to the disk; enforced by the caller.
     Disk,
-    /// Bytes of the disk that stay free; likewise.
+    /// Bytes of the disk that stay free; enforced by the caller.
     DiskReserve,
 }
 
@@ -114,17 +114,16 @@ impl Limit {
     }
 }
 
-/// What holds a command to a limit.
+/// What enforces a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mechanism {
     /// A control group of the unified hierarchy.
     CgroupV2,
     /// A control group of a controller's own hierarchy.
     CgroupV1,
-    /// The kernel's limits of a process. Processes are counted for the whole sandbox, so
-    /// other commands in it that end leave room to this one.
+    /// `setrlimit`. Processes are counted for the whole sandbox, so the end of other commands leaves more for this one.
     Rlimit,
-    /// Looking at the command's processes every few milliseconds, and killing them all.
+    /// Polling every few milliseconds, and killing all processes above the limit.
     Poll,
 }
 
@@ -152,14 +151,14 @@ pub struct Enforced {
 /// What a supervisor has to enforce itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Orders {
-    /// Memory to watch, in bytes.
+    /// The memory to watch, in bytes.
     pub memory: Option<u64>,
     /// Processes and threads to count.
     pub pids: Option<u32>,
     /// Processes and threads of all commands in the sandbox to count.
     pub pids_of_all: Option<u32>,
     pub nofile: Option<u32>,
-    /// The most open files that it may ask for.
+    /// The hard limit on open files.
     pub nofile_most: Option<u32>,
     pub file_bytes: Option<u64>,
 }
@@ -168,11 +167,11 @@ pub(crate) struct Orders {
 #[derive(Debug)]
 pub(crate) struct Bounds {
     pub enforced: Vec<Enforced>,
-    /// Those nobody asked for.
+    /// The default limits among them.
     pub defaults: Vec<Enforced>,
     pub orders: Orders,
     group: Option<Group>,
-    /// The group that holds its memory, if none of its own does.
+    /// The group that limits its memory, if it has none of its own.
     standing: Option<Arc<Standing>>,
 }
 
@@ -223,7 +222,7 @@ impl Bounds {
         self.enforced.push(Enforced { limit, by });
     }
 
-    /// Sets the host's defaults where nothing else is said.
+    /// Applies the host's defaults to limits that are not set.
     fn set_defaults(&mut self, limits: &Limits, around: &Around) {
         let defaults = Defaults::of_this_host();
         let mut hold = |limit, by| self.defaults.push(Enforced { limit, by });
@@ -243,7 +242,7 @@ impl Bounds {
             return;
         }
         if limits.pids != Some(UNLIMITED_COUNT) {
-            // A limit of its own does not lift that of the sandbox.
+            // Its own limit does not replace that of the sandbox.
             self.orders.pids_of_all = Some(defaults.pids);
         }
         if limits.pids.is_none() {
@@ -255,10 +254,10 @@ impl Bounds {
         }
     }
 
-    /// Makes a control group for what it can hold; why it cannot, if it cannot.
+    /// Makes a control group for the limits it can enforce; or says why it cannot.
     fn group(&mut self, limits: &Limits, standing: Option<&Standing>) -> Result<Option<String>> {
         let lifted = limits.memory_bytes == Some(UNLIMITED);
-        // To have no limit, it must leave the group of all.
+        // To have no limit, it must leave the group of all commands.
         let memory = limits.memory_bytes.is_some() && (!lifted || standing.is_some());
         let pids = limits.pids.is_some_and(|count| count != UNLIMITED_COUNT);
         let wanted = [
@@ -284,7 +283,7 @@ impl Bounds {
             match place.and_then(|place| group.hold(&place, controller, limits)) {
                 Ok(_) if controller == Controller::Memory && lifted => {}
                 Ok(by) => self.hold(controller.limit(), by),
-                // The least of them is asked for last, and only its reason is ever needed.
+                // The least important one is requested last, and only its reason is needed.
                 Err(reason) => refused = Some(reason),
             }
         }
@@ -292,12 +291,12 @@ impl Bounds {
         Ok(refused)
     }
 
-    /// What a process writes itself to, to be held.
+    /// The `cgroup.procs` files of its groups.
     pub(crate) fn doors(&self) -> Vec<BorrowedFd<'_>> {
         self.group.as_ref().map(Group::doors).unwrap_or_default()
     }
 
-    /// The limit that ended a command or a part of it, as far as the supervisor cannot know it.
+    /// The limit that ended a command or a process of it, if the supervisor cannot know it.
     pub(crate) fn cause(&self, status: ExitStatus) -> Option<Enforced> {
         let held = |limit| {
             self.enforced
@@ -308,7 +307,7 @@ impl Bounds {
         if self.group.as_ref().is_some_and(Group::ran_out_of_memory) {
             return held(Limit::Memory);
         }
-        // Shells report a killed child so.
+        // Shells report a killed child as 128 + 9.
         let killed = [
             ExitStatus::Signal(libc::SIGKILL),
             ExitStatus::Code(128 + libc::SIGKILL),
@@ -323,7 +322,7 @@ impl Bounds {
     }
 }
 
-/// Refuses what no mechanism could mean.
+/// Refuses values that no mechanism can enforce.
 fn check(limits: &Limits) -> Result<()> {
     const LEAST_MEMORY: u64 = 1024 * 1024;
     let refuse = |limit: Limit, reason: &str| {

@@ -1,9 +1,8 @@
-//! Files in memory that have no name (`memfd_create`), where no control group counts memory.
+//! `memfd_create` files, where no control group counts memory.
 //!
-//! The kernel says nowhere how large they are, once nobody has them mapped or their descriptors are
-//! under way in a socket. So the call is announced to the mover, which makes a nameless file in
-//! `/dev/shm` instead: it can do the same but for seals, and is counted with the rest of that file
-//! system.
+//! The kernel does not tell their size once they are unmapped or their descriptors are in transit in a socket. So
+//! seccomp notifies the mover of the call. The mover makes a nameless file in `/dev/shm` instead, which works the
+//! same except for seals, and is counted with the rest of that file system.
 
 use std::ffi::c_long;
 
@@ -12,10 +11,10 @@ use rustix::io::Errno;
 
 use crate::notify::{Listener, Notice};
 
-/// The call that is announced.
+/// The call to be notified of.
 pub(crate) const CALL: c_long = libc::SYS_memfd_create;
 
-/// Where these files are.
+/// Where the replacement files are.
 const PLACE: &str = "/dev/shm";
 
 /// Answers the call.
@@ -23,7 +22,7 @@ pub(crate) fn answer(listener: &Listener, notice: &Notice) {
     let flags = notice.arguments[1] as u32;
     let plain = libc::MFD_CLOEXEC | libc::MFD_EXEC | libc::MFD_NOEXEC_SEAL;
     if flags & !plain != 0 {
-        // Programs that want seals or huge pages know kernels that have none of this.
+        // Programs that want seals or huge pages can cope with kernels that lack the call.
         return listener.answer(notice.id, Err(Errno::NOSYS));
     }
     let executable = flags & libc::MFD_NOEXEC_SEAL == 0;

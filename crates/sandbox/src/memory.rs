@@ -1,8 +1,7 @@
-//! The memory of a command, looked at from outside where no control group holds it.
+//! The memory of a command, polled where no control group counts it.
 //!
-//! It is what its processes have mapped, and what is in files and segments that are memory, mapped or
-//! not: tmpfs, where files without a name that commands ask the kernel for are made too (see
-//! [`crate::memfile`]), and System V shared memory.
+//! It is what the processes have mapped, plus files and segments in memory, mapped or not: tmpfs, including the
+//! files that replace memfds (see [`crate::memfile`]), and System V shared memory.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -13,20 +12,20 @@ use rustix::fs::statfs;
 use crate::share::memory_fields;
 use crate::sys;
 
-/// How often it is looked at.
+/// The polling interval.
 const PERIOD: Duration = Duration::from_millis(20);
-/// How often when the limit is beyond [`LARGE`]: what fills so much takes longer.
+/// The interval for limits above [`LARGE`], which take longer to reach.
 const PERIOD_OF_LARGE: Duration = Duration::from_millis(100);
 const LARGE: u64 = 1 << 30;
-/// File systems whose files are memory.
+/// File systems in memory.
 const IN_MEMORY: [&str; 3] = ["/dev/shm/", "/run/", "/var/tmp/"];
-/// What segments of System V are called where they are mapped.
+/// The name of mapped System V segments in `/proc/PID/smaps`.
 const SEGMENT: &str = "/SYSV";
 
 /// Watches the memory of all descendants of this process.
 pub(crate) struct MemoryWatch {
     limit: u64,
-    /// What was in memory files and segments before.
+    /// What was in such files and segments before.
     shared: u64,
     period: Duration,
     next: Instant,
@@ -46,17 +45,17 @@ impl MemoryWatch {
         }
     }
 
-    /// How long until it wants to be looked at again.
+    /// The time until the next poll.
     pub(crate) fn pause(&self) -> Timespec {
         let left = self.next.saturating_duration_since(Instant::now());
         Timespec {
             tv_sec: 0,
-            // Rounded up: waking before that would spin.
+            // Rounded up: waking too early would spin.
             tv_nsec: i64::from(left.min(self.period).subsec_nanos()) + 1000,
         }
     }
 
-    /// Whether more than the limit is in use; looks only when it is time.
+    /// Whether more than the limit is in use; polls only if it is due.
     pub(crate) fn is_exceeded(&mut self) -> bool {
         if Instant::now() < self.next {
             return false;
@@ -71,11 +70,11 @@ impl MemoryWatch {
             let used = processes.iter().filter_map(|pid| measure(*pid));
             used.fold(shared, u64::saturating_add)
         };
-        // The first is quick, but counts pages that are shared once for each who shares them.
+        // The first figure is cheap, but counts shared pages once per process.
         sum(resident) > self.limit && sum(proportional) > self.limit
     }
 
-    /// Whether all that is in use on the host is within the limit, which costs one look.
+    /// Whether all memory in use on the host is within the limit, which is cheap to find out.
     fn host_has_less_in_use(&self) -> bool {
         let names = ["MemTotal:", "MemAvailable:", "SwapTotal:", "SwapFree:"];
         let Some([total, free, swap, unused]) = memory_fields(names) else {
@@ -86,7 +85,7 @@ impl MemoryWatch {
     }
 }
 
-/// The bytes of a process that are in memory.
+/// The resident bytes of a process.
 fn resident(pid: i32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
     let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
@@ -114,7 +113,7 @@ fn proportional_in(maps: &str) -> u64 {
             let rights = words.next().unwrap_or_default();
             let path = words.nth(3).unwrap_or_default();
             let known = IN_MEMORY.iter().chain(&[SEGMENT]);
-            // What a private mapping changes is its own memory.
+            // Changed pages of a private mapping are its own memory.
             counted_elsewhere =
                 rights.ends_with('s') && known.into_iter().any(|place| path.starts_with(place));
         } else if !counted_elsewhere && (first == "Pss:" || first == "SwapPss:") {
@@ -125,12 +124,12 @@ fn proportional_in(maps: &str) -> u64 {
     sum
 }
 
-/// The bytes in files and segments that are memory, whoever has them mapped.
+/// The bytes in files and segments in memory, mapped or not.
 fn shared() -> u64 {
     memory_files().saturating_add(segments())
 }
 
-/// The bytes in files that are memory.
+/// The bytes in files on tmpfs.
 fn memory_files() -> u64 {
     const TMPFS: i64 = 0x0102_1994;
     let used = |dir: &&str| {
@@ -150,7 +149,7 @@ fn segments() -> u64 {
 fn segments_in(table: &str) -> u64 {
     let lines = table.lines().skip(1);
     let bytes = lines.map(|line| {
-        // The last two columns: what is in memory, and what was swapped out.
+        // The last two columns: resident and swapped bytes.
         let words = line.split_whitespace().rev().take(2);
         words
             .filter_map(|word| word.parse::<u64>().ok())

@@ -9,17 +9,16 @@ use crate::anonymous;
 use crate::memfile;
 use crate::sys;
 
-/// What a command asks for before the kernel does it, besides what could change how our own
-/// processes run.
+/// The calls of a command that are notified, besides those that could change the scheduling of our own processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Notified {
-    /// What an overlay mounted without root cannot do by itself.
+    /// What an overlay mounted without root cannot do.
     pub names: bool,
     /// Memory that nothing counts.
     pub memory: bool,
 }
 
-/// Names that are moved or added, and restrictions that this process would not know of.
+/// Renames and links, and Landlock restrictions that this process would not know of.
 #[cfg(target_arch = "x86_64")]
 const NAMES: &[c_long] = &[
     libc::SYS_rename,
@@ -44,17 +43,17 @@ pub(crate) const SCHEDULES: [c_long; 4] = [
     libc::SYS_sched_setattr,
     libc::SYS_sched_setaffinity,
 ];
-/// Calls whose first argument says what the second one names: this value, a process.
+/// Calls whose first argument selects the meaning of the second; this value selects a process.
 pub(crate) const PRIORITIES: [(c_long, u32); 2] = [
     (libc::SYS_setpriority, libc::PRIO_PROCESS),
     // IOPRIO_WHO_PROCESS
     (libc::SYS_ioprio_set, 1),
 ];
 
-/// The end at which the notified calls of one command, and of all that it starts, arrive.
+/// The listener of the notified calls of one command and all its children.
 pub(crate) struct Listener(OwnedFd);
 
-/// A call that waits.
+/// A waiting call.
 #[derive(Clone, Copy)]
 pub(crate) struct Notice {
     pub id: u64,
@@ -65,14 +64,13 @@ pub(crate) struct Notice {
 }
 
 impl Listener {
-    /// Puts this process and all it will start under notification, for good.
+    /// Puts this process and all its later children under notification, irrevocably.
     ///
-    /// Foreign architectures and x32 numbers are refused by the other filter, whose verdicts
-    /// go before this one's.
+    /// Foreign architectures and x32 numbers are refused by the other filter, which takes precedence.
     pub(crate) fn install(what: Notified) -> Result<Listener, Errno> {
         let mut program = program(what);
         let listening = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
-        // A signal must not break a call off that is half answered: Go sends one every 10 ms.
+        // A signal must not interrupt a call that is being answered: Go sends one every 10 ms.
         let undisturbed = listening | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
         match sys::add_seccomp_filter(&mut program, undisturbed) {
             // Linux before 5.19.
@@ -82,13 +80,13 @@ impl Listener {
         .map(Listener)
     }
 
-    /// Wakes both sides on one processor from now on: a fifth of the time for an answer.
+    /// Wakes both sides on one processor: an answer takes a fifth of the time.
     pub(crate) fn hasten(&self) {
-        // Linux before 6.6 does not know it, and is only slower.
+        // Linux before 6.6 does not have it, and is only slower.
         let _ = sys::notify_on_one_processor(self.as_fd());
     }
 
-    /// The call that waits longest. Only to be asked for when the listener is readable.
+    /// The call that has waited longest. Call it only if the listener is readable.
     pub(crate) fn receive(&self) -> Result<Notice, Errno> {
         // SAFETY: all-zero bytes are a valid `seccomp_notif`, and the kernel wants them.
         let mut notice: libc::seccomp_notif = unsafe { std::mem::zeroed() };
@@ -101,24 +99,24 @@ impl Listener {
         })
     }
 
-    /// Whether the call still waits, and so whether what was seen of its caller was its own.
+    /// Whether the call still waits. If so, what was read of its pid before was of its caller.
     pub(crate) fn waits(&self, id: u64) -> bool {
         let mut id = id;
         sys::notify_ioctl(self.as_fd(), libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &mut id).is_ok()
     }
 
-    /// Lets the kernel carry the call out as if nobody had been asked.
+    /// Lets the kernel execute the call.
     pub(crate) fn leave_to_kernel(&self, id: u64) {
         self.respond(id, 0, libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE);
     }
 
-    /// Ends the call with this result.
+    /// Answers the call with this result.
     pub(crate) fn answer(&self, id: u64, result: Result<(), Errno>) {
         let error = result.map_or_else(|errno| -errno.raw_os_error(), |()| 0);
         self.respond(id, error, 0);
     }
 
-    /// Ends the call with a new descriptor of the caller's.
+    /// Answers the call with a new descriptor in the caller.
     pub(crate) fn answer_with(
         &self,
         id: u64,
@@ -146,7 +144,7 @@ impl Listener {
             error,
             flags: flags as u32,
         };
-        // It fails when the caller has been killed meanwhile, who then needs no answer.
+        // It fails if the caller was killed meanwhile.
         let request = libc::SECCOMP_IOCTL_NOTIF_SEND;
         let _ = sys::notify_ioctl(self.as_fd(), request, &mut response);
     }
@@ -170,7 +168,7 @@ impl AsRawFd for Listener {
     }
 }
 
-/// Whether an argument, of which 32 bits count, is to be this value or not, or to have a bit.
+/// A condition on the lower 32 bits of an argument: equal, not equal, or a bit set.
 enum Condition {
     Is(u32, u32),
     IsNot(u32, u32),
@@ -178,11 +176,11 @@ enum Condition {
     Has(u32, u32),
 }
 
-/// Notifies of these calls, and allows the rest.
+/// Notifies these calls, and allows the rest.
 fn program(what: Notified) -> Vec<libc::sock_filter> {
     let mut program = Vec::new();
     for number in SCHEDULES {
-        // A process that names nobody means itself.
+        // Pid 0 means the caller itself.
         program.extend(notify(number, &[Condition::IsNot(0, 0)]));
     }
     for (number, process) in PRIORITIES {
@@ -208,12 +206,12 @@ const EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
 const ANY_BIT: u32 = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
 const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
 
-/// Notifies of one call if all conditions hold; whatever follows decides otherwise.
+/// Notifies one call if all conditions hold; otherwise falls through.
 fn notify(number: c_long, conditions: &[Condition]) -> Vec<libc::sock_filter> {
     // The first field of seccomp_data is the number; the arguments begin at byte 16, 8 bytes each.
     let low_half = if cfg!(target_endian = "big") { 4 } else { 0 };
     let argument = |index: u32| statement(LOAD, 16 + 8 * index + low_half);
-    // Every test is two instructions, and after the last one comes the verdict.
+    // Every test is two instructions; after the last one comes the verdict.
     let left = |done: usize| (2 * (conditions.len() - done) + 1) as u8;
     let mut block = vec![
         statement(LOAD, 0),

@@ -1,7 +1,6 @@
-//! Mounts in the host's own mount namespace: made, looked at and taken away.
+//! Mounts in the host's own mount namespace: making, listing and unmounting.
 //!
-//! Root mounts by itself; everybody else is served by `fusermount3`, which hands the FUSE descriptor
-//! over on a socket.
+//! Root mounts directly. For other users `fusermount3` mounts, and passes the FUSE descriptor over a socket.
 
 use std::ffi::OsString;
 use std::io::{IoSliceMut, Read};
@@ -23,27 +22,27 @@ use crate::error::{During, Error, Result};
 use crate::rootfs::{attach as attach_mount, new_mount, open_mount_point};
 
 const FUSERMOUNT: &str = "fusermount3";
-/// What the mount table calls our FUSE mounts.
+/// The type of our FUSE mounts in the mount table.
 const KIND: &str = "fuse.avfs";
 
-/// What the mount table calls the source of our overlays.
+/// The source of our overlays in the mount table.
 pub(crate) const OVERLAY_SOURCE: &str = "vault";
 
 /// Whether a mount can be written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MountAccess {
-    /// It can.
+    /// Writable.
     ReadWrite,
-    /// It cannot.
+    /// Read-only.
     ReadOnly,
 }
 
-/// What becomes of a mount that programs still use.
+/// What happens to a mount in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InUse {
-    /// It stays, and that is an error.
+    /// It stays, and the call fails.
     Refuse,
-    /// It disappears for everybody else, and for them when they let go of it.
+    /// It is detached (MNT_DETACH): open files stay usable.
     Detach,
 }
 
@@ -56,24 +55,24 @@ pub struct Mounted {
     pub dir: PathBuf,
     /// The kind of file system.
     pub kind: String,
-    /// What is mounted, by its own account.
+    /// The source of the mount.
     pub source: String,
 }
 
 impl Mounted {
-    /// Whether it looks like a mount of ours.
+    /// Whether it looks like one of our mounts.
     pub fn is_ours(&self) -> bool {
         self.kind == KIND || (self.kind == "overlay" && self.source == OVERLAY_SOURCE)
     }
 }
 
-/// A name for the mount namespace of this process; equal names mean the same one.
+/// An identifier of this process's mount namespace.
 pub fn mount_namespace() -> Result<String> {
     let link = std::fs::read_link("/proc/self/ns/mnt").during(|| "read /proc/self/ns/mnt")?;
     Ok(link.to_string_lossy().into_owned())
 }
 
-/// Mounts a FUSE file system at `dir`, for this user alone, or by root for whoever the modes of its files let in; gives
+/// Mounts a FUSE file system at `dir`: for this user alone, or as root for everybody whom the file modes allow. Returns
 /// its only descriptor.
 pub fn mount_fuse(dir: &Path, access: MountAccess) -> Result<OwnedFd> {
     if rustix::process::geteuid().is_root() {
@@ -96,7 +95,7 @@ pub fn mount_fuse(dir: &Path, access: MountAccess) -> Result<OwnedFd> {
     // Its end of the socket is its standard input.
     command.env("_FUSE_COMMFD", "0").stdin(Stdio::from(theirs));
     run(&mut command)?;
-    // The command held the other end of the socket.
+    // Closes our copy of the command's end of the socket.
     drop(command);
     receive(&ours)
 }
@@ -127,12 +126,12 @@ fn mount_fuse_as_root(dir: &Path, access: MountAccess) -> Result<OwnedFd> {
     Ok(device)
 }
 
-/// Attaches a mount that is nowhere yet.
+/// Attaches a detached mount.
 pub fn attach(mount: &OwnedFd, dir: &Path) -> Result<()> {
     Ok(attach_mount(mount.as_fd(), open_mount_point(dir)?.as_fd())?)
 }
 
-/// Takes away what is mounted at `dir`.
+/// Unmounts `dir`.
 pub fn unmount(dir: &Path, in_use: InUse) -> Result<()> {
     if rustix::process::geteuid().is_root() {
         let flags = match in_use {
@@ -157,20 +156,20 @@ pub fn unmount(dir: &Path, in_use: InUse) -> Result<()> {
     }
 }
 
-/// What is on top at `dir`, if it is a mount point.
+/// The topmost mount at `dir`, if it is a mount point.
 pub fn mounted_at(dir: &Path) -> Result<Option<Mounted>> {
     let table = mount_table()?;
     Ok(table.into_iter().rfind(|mount| mount.dir == dir))
 }
 
-/// FUSE mounts of ours whose server is gone: whoever looks at them gets an error.
+/// FUSE mounts of ours without a server: any access fails.
 pub fn dead_mounts() -> Result<Vec<Mounted>> {
     let ours = mount_table()?.into_iter();
     let ours = ours.filter(|mount| mount.kind == KIND);
     Ok(ours.filter(|mount| is_dead(&mount.dir)).collect())
 }
 
-/// Whether nobody serves what is mounted at `dir`.
+/// Whether the mount at `dir` has no server.
 pub fn is_dead(dir: &Path) -> bool {
     matches!(
         rustix::fs::stat(dir),
@@ -202,7 +201,7 @@ fn parse(line: &[u8]) -> Option<Mounted> {
     })
 }
 
-/// Blanks and backslashes stand in the table as three octal digits.
+/// Blanks and backslashes are octal escapes in the table.
 fn unescape(word: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(word.len());
     let mut rest = word;
@@ -244,7 +243,7 @@ fn run(command: &mut Command) -> Result<()> {
     })
 }
 
-/// The descriptor that `fusermount3` has sent.
+/// Receives the descriptor from `fusermount3`.
 fn receive(socket: &OwnedFd) -> Result<OwnedFd> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);

@@ -1,16 +1,16 @@
-//! How many files this process may have open, and its children.
+//! The limit on open files of this process and its children.
 
 use std::sync::OnceLock;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The soft limit that this process was started with, where it was raised.
+/// The soft limit at the start, if it was raised.
 static BEFORE: OnceLock<u64> = OnceLock::new();
 
-/// Lets this process have as many files open as the host allows: every live sandbox takes some.
+/// Raises the soft limit to the hard limit: every live sandbox needs some descriptors.
 ///
-/// Keepers that it starts, and with them commands, have the limit from before: programs that go through all numbers
-/// up to it, or use `select`, want it low.
+/// Keepers, and with them commands, get the original limit: programs that loop over all descriptors, or use
+/// `select`, need it low.
 pub fn raise_open_files() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let Some(before) = current.filter(|_| current != maximum) else {
@@ -20,13 +20,13 @@ pub fn raise_open_files() {
         current: maximum,
         maximum,
     };
-    // With the lower limit only very many sandboxes fail, and then with a clear error.
+    // With the lower limit only very many sandboxes fail, with a clear error.
     if setrlimit(Resource::Nofile, raised).is_ok() {
         BEFORE.get_or_init(|| before);
     }
 }
 
-/// What a keeper is told to have instead.
+/// The limit that a keeper restores.
 pub(crate) fn before() -> Option<u64> {
     BEFORE.get().copied()
 }

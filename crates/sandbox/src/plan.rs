@@ -1,4 +1,4 @@
-//! The words both sides share: what a sandbox is made of, what it runs, and what comes back.
+//! Types shared by both sides: the plan of a sandbox, a command, its events.
 
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -9,13 +9,13 @@ use crate::limits::{Enforced, Limits};
 
 /// Host uid and gid of everything that runs in a sandbox when the daemon is root.
 ///
-/// Outside every range that distributions hand out to people, services or subordinate ids.
+/// Outside every range that distributions assign to users, services or subordinate ids.
 pub const SANDBOX_UID: u32 = 1_635_148_403;
 
 /// The uid and gid a command sees itself run as.
 pub const INNER_UID: u32 = 1000;
 
-/// With what right the sandboxes of this process are made.
+/// With which privilege the sandboxes of this process are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Privilege {
     /// Effective uid 0 with CAP_SYS_ADMIN in the initial user namespace.
@@ -25,7 +25,7 @@ pub enum Privilege {
 }
 
 impl Privilege {
-    /// The owner that files must have, as the keeper sees them, to belong to the commands.
+    /// The owner of the commands' files, as the keeper sees it.
     pub fn file_owner(self) -> u32 {
         match self {
             Privilege::Root => SANDBOX_UID,
@@ -49,32 +49,32 @@ pub struct SandboxPlan {
     pub etc: Vec<EtcFile>,
     /// Whether `/` refuses writes (`/tmp`, `/run` and `/var/tmp` never do).
     pub readonly: bool,
-    /// What its commands can reach.
+    /// The network of its commands.
     pub network: Network,
-    /// What holds its commands.
+    /// The isolation of its commands.
     pub confinement: Confinement,
-    /// The name, in the overlay's directory [`STAGING_IN`](crate::STAGING_IN), of what holds copies of stored
-    /// directories until they are renamed. Nothing else may have it.
+    /// The name of the staging directory, in the overlay's directory [`STAGING_IN`](crate::STAGING_IN). No file of the
+    /// vault may have it.
     pub staging: String,
 }
 
-/// What holds the commands of a sandbox.
+/// The isolation of a sandbox's commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Confinement {
-    /// All there is.
+    /// Full isolation.
     #[default]
     Full,
-    /// Nothing: they see the host, and the overlay at a directory of it.
+    /// None: they see the host, and the overlay at a directory of it.
     ViewOnly,
 }
 
-/// What the commands of a sandbox can reach.
+/// The network of a sandbox's commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Network {
-    /// Each other, by a loopback interface of their own.
+    /// Only a private loopback interface.
     #[default]
     None,
-    /// Whatever the host can, its own services included. Names are looked up as `etc` says.
+    /// The host's network, its own services included. `etc` has the name resolution.
     Host,
 }
 
@@ -90,7 +90,7 @@ impl Network {
 
 /// The layers of the root file system.
 ///
-/// As root, `upper` and `scratch` (not what is in them) are given to [`SANDBOX_UID`] on opening.
+/// As root, `upper` and `scratch` (not their content) are chowned to [`SANDBOX_UID`] on opening.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OverlayPlan {
     /// Read-only layers, top first; the last is the skeleton of mount points.
@@ -137,18 +137,18 @@ pub struct Command {
     pub env: Vec<(Vec<u8>, Vec<u8>)>,
     /// The absolute directory inside where it starts.
     pub cwd: Vec<u8>,
-    /// What it may use.
+    /// Its limits.
     pub limits: Limits,
-    /// A terminal of this size becomes its 0, 1 and 2, and controls it.
+    /// If set, a new terminal of this size is its 0, 1 and 2, and its controlling terminal.
     pub terminal: Option<WindowSize>,
 }
 
 /// The size of a terminal, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowSize {
-    /// Lines.
+    /// Rows.
     pub rows: u16,
-    /// Characters in a line.
+    /// Columns.
     pub columns: u16,
 }
 
@@ -174,7 +174,7 @@ impl Stdio {
     }
 }
 
-/// What became of a command. After anything but `Begins` and `Started` nothing follows.
+/// An event of a command. After anything but `Begins` and `Started` there are no more.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Event {
     /// The program has been executed.
@@ -184,40 +184,40 @@ pub enum Event {
     },
     /// The program never ran.
     CouldNotStart(StartFailure),
-    /// The program has ended, and nothing it started is alive.
+    /// The program has ended, and no process that it started is alive.
     Exited {
-        /// As the kernel reported it.
+        /// Its wait status.
         status: ExitStatus,
         /// Of the program and all its descendants.
         usage: Usage,
-        /// Processes it left behind, which were killed.
+        /// Processes that were still alive at its end and were killed.
         leftovers: u32,
         /// The limit for which it, or a process it started, was killed.
         cause: Option<Enforced>,
     },
-    /// From here on the program may have run. Only between supervisor and [`Running`](crate::Running).
+    /// From here on the program may have run. Sent only from the supervisor to [`Running`](crate::Running).
     Begins,
     /// The sandbox or the keeper died with the command in it.
     Lost,
 }
 
-/// Why a command never ran.
+/// Why a command did not start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartFailure {
-    /// What was being done.
+    /// The step that failed.
     pub step: StartStep,
-    /// What the kernel answered.
+    /// The errno.
     pub errno: i32,
 }
 
 /// The steps between a request and a running program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StartStep {
-    /// Going to the working directory.
+    /// Changing to the working directory.
     Cwd,
     /// Finding and executing the program.
     Exec,
-    /// Putting it under its limits.
+    /// Setting its limits.
     Limits,
     /// Everything before that.
     Setup,
@@ -247,28 +247,28 @@ pub struct Usage {
     pub write_blocks: u64,
 }
 
-/// What holds the commands of a sandbox, as found by the agent once it stood.
+/// The isolation of a sandbox, as read back by its agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Isolation {
-    /// The namespaces of its own.
+    /// Its own namespaces.
     pub namespaces: Vec<Namespace>,
-    /// What its commands can reach.
+    /// Its network.
     pub network: Network,
-    /// The Landlock version in force; 0 when the kernel has none.
+    /// The Landlock version in force; 0 if there is none.
     pub landlock_abi: u32,
-    /// Whether Landlock keeps signals and abstract sockets within one exec.
+    /// Whether Landlock scopes signals and abstract sockets to one exec.
     pub signals_scoped: bool,
     /// Whether the system call filter is on.
     pub seccomp: bool,
-    /// Whether programs can gain privileges by being executed (set-uid): always refused.
+    /// Whether `no_new_privs` is set, so that set-uid programs gain nothing.
     pub no_new_privs: bool,
-    /// Whether a command could make a user namespace of its own.
+    /// Whether a command could make a user namespace.
     pub nested_user_namespaces: bool,
     /// How ids inside map to ids outside.
     pub ids: IdMap,
 }
 
-/// One id inside and what it is on the host.
+/// The ids inside and on the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IdMap {
     /// Uid inside.

@@ -1,8 +1,7 @@
 //! Frames between daemon, keeper, agent and supervisor: small typed packets with descriptors.
 //!
-//! A frame that arrives may come from a hostile process, so it is bounded, parsed strictly, and
-//! descriptors nobody expects never enter the table of this process. What is too large for a
-//! packet (a plan, a command) travels as a sealed memory file.
+//! A received frame may come from a hostile process. So it is bounded and parsed strictly, and unexpected descriptors
+//! never enter this process's table. What is too large for a packet (a plan, a command) is sent as a sealed memfd.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -25,7 +24,7 @@ use crate::error::{During, Error, Fault};
 use crate::limits::Mechanism;
 use crate::plan::{Confinement, Isolation, Network, Privilege};
 
-/// Both ends are the same program; this catches one that was replaced while the daemon ran.
+/// Both ends are the same program; this detects a binary that was replaced while the daemon ran.
 pub(crate) const VERSION: u32 = 6;
 /// The largest frame.
 const FRAME_MAX: usize = 16 * 1024;
@@ -34,21 +33,21 @@ pub(crate) const DESCRIPTORS_MAX: usize = 64;
 /// The largest plan or command.
 pub(crate) const BODY_MAX: usize = 8 * 1024 * 1024 + 64 * 1024;
 
-/// The first frame to a new keeper process: what it is to be.
+/// The first frame to a new keeper process: its role.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Boot {
     pub version: u32,
     pub duty: Duty,
-    /// The soft limit on open files for it and all that it starts, if that is not the daemon's.
+    /// The soft limit on open files for it and its children, if it differs from the daemon's.
     pub open_files: Option<u64>,
 }
 
-/// What a freshly executed `__keeper` is to do.
+/// The role of a new `__keeper` process.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Duty {
-    /// Be the keeper.
+    /// The keeper.
     Keep { runtime_dir: PathBuf },
-    /// Try one thing and say how it went.
+    /// A trial of one feature.
     Probe(crate::probe::Trial),
 }
 
@@ -62,13 +61,13 @@ pub(crate) enum KeeperRequest {
     SpawnHelper {
         role: String,
     },
-    /// With the plan and a socket on which the mount, or why there is none, arrives.
+    /// With the plan and a socket for the mount or the error.
     MountOverlay,
     /// With the plan, the agent's socket, and what the agent holds open.
     OpenSandbox {
         network: Network,
         confinement: Confinement,
-        /// What holds its commands to their limits of memory.
+        /// What enforces the memory limits of its commands.
         memory: Mechanism,
     },
 }
@@ -76,7 +75,7 @@ pub(crate) enum KeeperRequest {
 /// Keeper to daemon; one for every request, and one at the start.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum KeeperReply {
-    /// The namespaces stand. With the keeper's pidfd.
+    /// The namespaces exist. With the keeper's pidfd.
     Ready {
         pid: u32,
         privilege: Privilege,
@@ -86,7 +85,7 @@ pub(crate) enum KeeperReply {
         path: PathBuf,
     },
     Spawned,
-    /// The agent is being set up and will speak for itself. With its pidfd.
+    /// The agent is starting and will report by itself. With its pidfd.
     Opening,
     Failed(Fault),
 }
@@ -94,13 +93,13 @@ pub(crate) enum KeeperReply {
 /// Daemon to agent.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum AgentRequest {
-    /// With the command and its orders, the supervisor's socket, stdin, stdout, stderr, and the
-    /// doors of its control groups.
+    /// With the command and its orders, the supervisor's socket, stdin, stdout, stderr, and the `cgroup.procs` files of its
+    /// control groups.
     Exec,
     CountProcesses,
     /// Stops every process of every command.
     Freeze,
-    /// Lets them go on.
+    /// Continues them.
     Thaw,
 }
 
@@ -110,7 +109,7 @@ pub(crate) enum AgentReply {
     Ready(Isolation),
     Failed(Fault),
     Processes(u32),
-    /// How many processes stand still.
+    /// How many processes were stopped.
     Frozen(u32),
     Thawed,
 }
@@ -122,17 +121,17 @@ pub(crate) enum SupervisorRequest {
     Kill,
 }
 
-/// Command, before it is executed, to mover.
+/// From a command, before it is executed, to the mover.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum MoverRequest {
-    /// With the command's listener, and what to let go of when it has ended.
+    /// With the command's listener, and a descriptor to close when it has ended.
     Serve {
-        /// The memory that it may have, if no control group holds it.
+        /// Its memory limit, if no control group enforces one.
         memory: Option<u64>,
     },
 }
 
-/// One end of a packet socket.
+/// One end of a SOCK_SEQPACKET socket.
 #[derive(Debug)]
 pub(crate) struct Link(OwnedFd);
 
@@ -140,12 +139,12 @@ pub(crate) struct Link(OwnedFd);
 #[derive(Debug)]
 pub(crate) enum Received<T> {
     Frame(T, Vec<OwnedFd>),
-    /// Nothing yet (only when asked not to wait).
+    /// Nothing yet (only without waiting).
     Nothing,
     Closed,
 }
 
-/// Why a frame could not be moved.
+/// Why a frame could not be sent or received.
 #[derive(Debug)]
 pub(crate) enum LinkError {
     Closed,
@@ -155,7 +154,7 @@ pub(crate) enum LinkError {
 }
 
 impl LinkError {
-    /// Names the other side.
+    /// The name of the other side, for errors.
     pub(crate) fn named(self, peer: &'static str, gone: Error, limit: Duration) -> Error {
         match self {
             LinkError::Closed => gone,
@@ -169,7 +168,7 @@ impl LinkError {
     }
 }
 
-/// How long [`Link::receive`] may take.
+/// The timeout of [`Link::receive`].
 #[derive(Clone, Copy)]
 pub(crate) enum Wait {
     Forever,
@@ -243,13 +242,13 @@ impl Link {
         self.take(&mut space, Wait::Forever)
     }
 
-    /// Receives one frame that may bring one descriptor, if there is one now.
+    /// Receives one frame with at most one descriptor, without waiting.
     pub(crate) fn receive_with_one<T: DeserializeOwned>(&self) -> Result<Received<T>, LinkError> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         self.take(&mut space, Wait::No)
     }
 
-    /// Receives one frame; descriptors that came with it are refused by the kernel.
+    /// Receives one frame; the kernel discards its descriptors.
     pub(crate) fn receive<T: DeserializeOwned>(
         &self,
         wait: Wait,
@@ -257,7 +256,7 @@ impl Link {
         self.take(&mut [], wait)
     }
 
-    /// Receives an answer that must come in time.
+    /// Receives an answer, with a timeout.
     pub(crate) fn answer<T: DeserializeOwned>(&self, limit: Duration) -> Result<T, LinkError> {
         self.await_frame(limit)?;
         match self.receive(Wait::Forever)? {
@@ -266,7 +265,7 @@ impl Link {
         }
     }
 
-    /// Receives an answer with descriptors that must come in time.
+    /// Receives an answer with descriptors, with a timeout.
     pub(crate) fn answer_with_descriptors<T: DeserializeOwned>(
         &self,
         limit: Duration,
@@ -343,7 +342,7 @@ fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     }
 }
 
-/// Whether `fd` becomes readable (or is closed by the other side) in time.
+/// Whether `fd` becomes readable, or is closed by the other side, before the timeout.
 pub(crate) fn readable_within(fd: BorrowedFd<'_>, limit: Duration) -> Result<bool, Fault> {
     let deadline = std::time::Instant::now() + limit;
     loop {
@@ -361,7 +360,7 @@ pub(crate) fn readable_within(fd: BorrowedFd<'_>, limit: Duration) -> Result<boo
     }
 }
 
-/// Writes a value into a sealed memory file.
+/// Writes a value into a sealed memfd.
 pub(crate) fn seal<T: Serialize>(value: &T) -> Result<OwnedFd, Error> {
     let bytes = postcard::to_stdvec(value).map_err(|error| Error::Invalid {
         what: "request",
@@ -394,17 +393,17 @@ const SEALS: SealFlags = SealFlags::WRITE
     .union(SealFlags::SHRINK)
     .union(SealFlags::SEAL);
 
-/// Reads back what [`seal`] wrote; its reader has one thread and the file cannot change.
+/// Reads what [`seal`] wrote; the seals keep it from changing meanwhile.
 pub(crate) fn unseal<T: DeserializeOwned>(file: BorrowedFd<'_>) -> Result<T, Fault> {
     let invalid = |what: &str| Fault {
         what: what.into(),
         errno: libc::EINVAL,
     };
-    let seals = fcntl_get_seals(file).during(|| "look at a memory file's seals")?;
+    let seals = fcntl_get_seals(file).during(|| "read a memory file's seals")?;
     if !seals.contains(SEALS) {
         return Err(invalid("read a memory file that is not sealed"));
     }
-    let size = fstat(file).during(|| "look at a memory file")?.st_size;
+    let size = fstat(file).during(|| "read a memory file")?.st_size;
     let size = usize::try_from(size).ok().filter(|size| *size <= BODY_MAX);
     let size = size.ok_or_else(|| invalid("read a memory file of that size"))?;
     let mut bytes = vec![0; size];
@@ -490,7 +489,7 @@ mod tests {
         assert!(
             matches!(ours.receive::<Event>(Wait::No), Ok(Received::Frame(_, fds)) if fds.is_empty())
         );
-        // Nobody has the other end any more.
+        // The other end is closed.
         assert!(matches!(
             watched.receive::<Event>(Wait::No),
             Ok(Received::Closed)

@@ -1,4 +1,4 @@
-//! A terminal that is born in the sandbox, on its own devpts, and read outside.
+//! A pseudoterminal made in the sandbox, on its own devpts, and read outside.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -10,16 +10,16 @@ use rustix::termios::{Winsize, tcsetwinsize};
 
 use crate::plan::WindowSize;
 
-/// Both sides of a terminal.
+/// Both sides of a pseudoterminal.
 pub(crate) struct Pty {
-    /// The side of whoever looks and types.
+    /// The controlling side (ptmx).
     pub outer: OwnedFd,
-    /// The side of the programs. Open until all have ended, so that it is never hung up before.
+    /// The side of the programs. It stays open until all have ended, so that the terminal is not hung up before.
     pub inner: OwnedFd,
 }
 
 impl Pty {
-    /// A fresh one of the devpts that is held open, or of this process's own.
+    /// A new one on this devpts, or on this process's own.
     pub(crate) fn open(devpts: Option<BorrowedFd<'_>>, size: WindowSize) -> Result<Pty, Errno> {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let outer = match devpts {
@@ -35,22 +35,21 @@ impl Pty {
         Ok(Pty { outer, inner })
     }
 
-    /// Makes it the terminal that controls this process, which leads a session of its own.
+    /// Makes it the controlling terminal of this process, which is a session leader.
     pub(crate) fn take_control(&self) -> Result<(), Errno> {
         ioctl_tiocsctty(&self.inner)
     }
 }
 
-/// Whether a descriptor that came out of a sandbox is the outer side of a terminal, made ready to be
-/// read without waiting.
+/// Whether a descriptor from a sandbox is the controlling side of a terminal; makes it non-blocking.
 pub(crate) fn accept(outer: &OwnedFd) -> Result<(), Errno> {
-    // Only that side can be asked for the other one's name.
+    // TIOCGPTN works only on that side.
     ptsname(outer, Vec::new())?;
     let flags = fcntl_getfl(outer)?;
     fcntl_setfl(outer, flags | OFlags::NONBLOCK)
 }
 
-/// Says how large a terminal is; its programs are told when that is new.
+/// Sets the size of a terminal; the kernel sends SIGWINCH if it changed.
 pub fn set_window_size(terminal: impl AsFd, size: WindowSize) -> std::io::Result<()> {
     Ok(tcsetwinsize(terminal, winsize(size))?)
 }

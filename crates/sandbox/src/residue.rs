@@ -1,5 +1,5 @@
-//! What commands leave behind that no process holds: System V objects, message queues, files in
-//! `/dev/shm`. It is memory, so it goes when the last command of a sandbox has ended.
+//! What commands leave that no process holds: System V objects, message queues, files in `/dev/shm`. It is memory, so
+//! it is removed when the last command of a sandbox has ended.
 
 use std::ffi::{CString, c_int};
 use std::fs;
@@ -12,24 +12,24 @@ use rustix::io::Errno;
 
 /// Where to look for it.
 pub(crate) struct Residue {
-    /// The file system that shows the message queues, if the kernel has any.
+    /// The mqueue file system, if the kernel has it.
     queues: Option<OwnedFd>,
     /// `/dev/shm`.
     memory: OwnedFd,
 }
 
-/// More rounds than a file system that is bounded can take.
+/// More rounds than a size-limited file system can need.
 const ROUNDS: usize = 1 << 20;
 
 impl Residue {
-    /// `queues` is the file system of message queues.
+    /// `queues` is the mqueue file system.
     pub(crate) fn new(queues: Option<OwnedFd>) -> Result<Residue, Errno> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let memory = open("/dev/shm", flags, Mode::empty())?;
         Ok(Residue { queues, memory })
     }
 
-    /// Removes all of it. Nothing that could make more is alive.
+    /// Removes everything. No process that could add more is alive.
     pub(crate) fn remove(&self) {
         remove_segments();
         remove_semaphores();
@@ -71,8 +71,8 @@ fn remove_messages() {
     }
 }
 
-/// Removes all that is in a directory, however deep, with a bounded number of descriptors: what is
-/// in a directory that is not empty is moved up into `top` before it is removed.
+/// Removes the content of a directory, however deep, with a bounded number of descriptors: the entries of a
+/// subdirectory are moved up into `top` before it is removed.
 fn empty(top: BorrowedFd<'_>) {
     let mut number = 0_u64;
     for _ in 0..ROUNDS {
@@ -86,7 +86,7 @@ fn empty(top: BorrowedFd<'_>) {
             if removed.is_ok() {
                 continue;
             }
-            // Its owner is this user, who may have forbidden himself to look.
+            // This user owns it, but its mode may forbid reading.
             let _ = chmodat(top, &name, Mode::RWXU, AtFlags::empty());
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let Ok(dir) = openat(top, &name, flags, Mode::empty()) else {
@@ -95,9 +95,9 @@ fn empty(top: BorrowedFd<'_>) {
             for inner in names_in(dir.as_fd(), c".") {
                 number += 1;
                 let outer = format!(".{number}");
-                // A directory that is renamed must be writable itself.
+                // A directory must be writable to be renamed.
                 let _ = chmodat(&dir, &inner, Mode::RWXU, AtFlags::SYMLINK_NOFOLLOW);
-                // A name that is taken is tried again in the next round.
+                // An existing name is tried again in the next round.
                 let _ = renameat_with(&dir, &inner, top, outer, RenameFlags::NOREPLACE);
             }
         }

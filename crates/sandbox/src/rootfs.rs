@@ -1,7 +1,7 @@
-//! The file system of a sandbox: the overlay as `/`, lent directories and synthesised ones on it.
+//! The root file system of a sandbox: the overlay as `/`, and host and generated directories mounted on it.
 //!
-//! Everything is attached through descriptors found without following symbolic links, because
-//! the names in a vault are whatever its commands made of them.
+//! Everything is attached through descriptors that were opened without following symbolic links, because commands
+//! choose the names in a vault.
 
 use std::fs::File;
 use std::io::Write;
@@ -30,7 +30,7 @@ use crate::sys;
 const NOSUID_NODEV: MountAttrFlags =
     MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrFlags::MOUNT_ATTR_NODEV);
 const READ_ONLY: MountAttrFlags = NOSUID_NODEV.union(MountAttrFlags::MOUNT_ATTR_RDONLY);
-/// A device must stay openable; nothing else about it may be changed.
+/// A device must stay openable; everything else is restricted.
 const DEVICE: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID
     .union(MountAttrFlags::MOUNT_ATTR_NOEXEC)
     .union(MountAttrFlags::MOUNT_ATTR_RDONLY);
@@ -47,7 +47,7 @@ const DEVICE_LINKS: [(&str, &str); 5] = [
 /// Where the terminals of execs are shown. Those that commands make themselves are in `/dev/pts`.
 const TERMINALS: &str = "dev/terminals";
 
-/// A root file system under construction at an attached mount.
+/// A root file system being built at an attached mount.
 pub(crate) struct Root {
     top: OwnedFd,
     privilege: Privilege,
@@ -55,8 +55,8 @@ pub(crate) struct Root {
 
 /// Builds the file system of `plan` at `at` and makes it the root of this process.
 ///
-/// The process must be alone in its mount namespace and pid 1 of its pid namespace. `memory` is
-/// what holds commands to their limits of memory.
+/// The process must be alone in its mount namespace and pid 1 of its pid namespace. `memory` is what enforces the
+/// memory limits.
 pub(crate) fn enter(
     plan: &SandboxPlan,
     privilege: Privilege,
@@ -66,7 +66,7 @@ pub(crate) fn enter(
     let root = Root::with_scratch(plan, privilege, at)?;
     for (inside, mode, size) in [("run", "0755", "64m"), ("var/tmp", "1777", "25%")] {
         match root.memory(inside, mode, size) {
-            // The vault has something else there, such as a link to /tmp: that is its choice.
+            // The vault has something else there, such as a link to /tmp, which is kept.
             Err(Fault {
                 errno: libc::ELOOP | libc::ENOTDIR,
                 ..
@@ -79,7 +79,7 @@ pub(crate) fn enter(
     let terminals = root.devices(memory)?;
     root.etc(&plan.etc)?;
     let mut lent: Vec<_> = plan.lent.iter().collect();
-    // A path must be there before what is mounted inside it.
+    // Sorted, so that a mount point exists before those inside it.
     lent.sort_by_key(|lent| lent.inside.components().count());
     for lent in lent {
         let tree = clone_tree(&lent.host)?;
@@ -106,25 +106,25 @@ pub(crate) struct Entered {
     pub terminals: OwnedFd,
     /// The message queues, if the kernel has any.
     pub queues: Option<OwnedFd>,
-    /// The overlay's own directory [`STAGING_IN`], which from then on no path leads to.
+    /// The overlay's own directory [`STAGING_IN`], which is then covered by a mount.
     pub hidden: OwnedFd,
 }
 
-/// Mounts the overlay of `plan` at `at`, beside all that is there already.
+/// Mounts the overlay of `plan` at `at`, in the existing root.
 pub(crate) fn stand_beside(
     plan: &SandboxPlan,
     privilege: Privilege,
     at: &Path,
 ) -> Result<(), Fault> {
     Root::with_scratch(plan, privilege, at)?;
-    // The agent finds its commands there, and they each other.
+    // The agent finds its commands in this procfs.
     let attributes = NOSUID_NODEV | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     let mount = new_mount("proc", &[("source", "proc")], &[], attributes)?;
     attach(mount.as_fd(), open_mount_point(Path::new("/proc"))?.as_fd())
 }
 
 impl Root {
-    /// Mounts the overlay at `at` and the vault's scratch in it, out of everybody else's sight.
+    /// Mounts the overlay at `at` and the vault's scratch in it, privately.
     fn with_scratch(plan: &SandboxPlan, privilege: Privilege, at: &Path) -> Result<Root, Fault> {
         let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
         mount_change("/", private).during(|| "detach its mounts from the keeper's")?;
@@ -144,7 +144,7 @@ impl Root {
         privilege: Privilege,
         at: &Path,
     ) -> Result<Root, Fault> {
-        // The overlay copies the owner of its root when it is mounted.
+        // Overlayfs copies the owner of its root when it is mounted.
         give(open_directory(&plan.upper)?.as_fd(), privilege, || {
             format!("own {:?}", plan.upper)
         })?;
@@ -156,7 +156,7 @@ impl Root {
         })
     }
 
-    /// Binds what `source` is at `inside`.
+    /// Binds `source` at `inside`.
     fn show(
         &self,
         source: BorrowedFd<'_>,
@@ -172,13 +172,13 @@ impl Root {
         self.put(tree.as_fd(), inside)
     }
 
-    /// A file system in memory that belongs to the commands.
+    /// A tmpfs that belongs to the commands.
     fn memory(&self, inside: &str, mode: &str, size: &str) -> Result<(), Fault> {
         let owner = self.owner();
         let options = [
             ("mode", mode),
             ("size", size),
-            // Names are memory as well.
+            // Inodes use memory as well.
             ("nr_inodes", "100k"),
             ("uid", owner.as_str()),
             ("gid", owner.as_str()),
@@ -206,8 +206,7 @@ impl Root {
         for device in DEVICES {
             let spot = create_file(dev.as_fd(), device)?;
             let source = match (device, memory) {
-                // It reads the same and cannot be mapped: shared mappings of the other are memory
-                // that nothing counts.
+                // /dev/full reads like /dev/zero and cannot be mapped: shared mappings of /dev/zero are memory that nothing counts.
                 ("zero", Mechanism::Poll) => "full",
                 (device, _) => device,
             };
@@ -225,13 +224,11 @@ impl Root {
         Ok(terminals)
     }
 
-    /// Mounts the devpts on which terminals of execs are made, and over it the same once more, on
-    /// which no device can be opened and no mode be changed.
+    /// Mounts the devpts for terminals of execs, and over it the same devpts with `nodev` and read-only.
     ///
-    /// All commands of a sandbox are one user, so modes keep no exec from another's terminal. By
-    /// path, every terminal can be looked at (`ttyname` does) but not opened. By its descriptors,
-    /// `/dev/stdin` and `/dev/tty`, a command opens its own; Landlock keeps it from the descriptors
-    /// of other execs.
+    /// All commands of a sandbox run as one user, so modes do not protect the terminal of one exec from another. By
+    /// path, every terminal can be inspected (`ttyname` does) but not opened. A command opens its own by its
+    /// descriptors, `/dev/stdin` and `/dev/tty`; Landlock denies it the descriptors of other execs.
     fn terminals(&self) -> Result<OwnedFd, Fault> {
         let terminals = devpts()?;
         self.put(terminals.as_fd(), Path::new(TERMINALS))?;
@@ -277,12 +274,12 @@ impl Root {
         restrict(etc.as_fd(), MountAttrFlags::MOUNT_ATTR_RDONLY, false)
     }
 
-    /// Attaches a mount at the directory `inside`, which is made if need be.
+    /// Attaches a mount at the directory `inside`, which is made if it is missing.
     fn put(&self, mount: BorrowedFd<'_>, inside: &Path) -> Result<(), Fault> {
         attach(mount, self.directory(inside)?.as_fd())
     }
 
-    /// The directory `inside`, made with its parents if it is not there.
+    /// The directory `inside`, made with its parents if it is missing.
     fn directory(&self, inside: &Path) -> Result<OwnedFd, Fault> {
         let inside = inside.strip_prefix("/").unwrap_or(inside);
         match beneath(self.top.as_fd(), inside) {
@@ -313,7 +310,7 @@ impl Root {
         Ok(here)
     }
 
-    /// A new empty file `inside`, its directory made if need be.
+    /// A new empty file `inside`; its directory is made if it is missing.
     fn file(&self, inside: &Path) -> Result<OwnedFd, Fault> {
         let invalid = || Fault {
             what: format!("make {inside:?}"),
@@ -324,7 +321,7 @@ impl Root {
         create_file(dir.as_fd(), name.to_str().ok_or_else(invalid)?)
     }
 
-    /// The commands' uid and gid as an option of a file system mounted here.
+    /// The commands' uid and gid as a mount option.
     fn owner(&self) -> String {
         match self.privilege {
             Privilege::Root => SANDBOX_UID.to_string(),
@@ -335,8 +332,8 @@ impl Root {
 
 /// The overlay of `plan`, not attached yet.
 ///
-/// Layers are named by descriptor: no character in a path needs care, and the mount table,
-/// which commands can read, shows no host path.
+/// Layers are passed as descriptors: no character in a path needs escaping, and the mount table, which commands can
+/// read, shows no host path.
 pub(crate) fn new_overlay(
     plan: &OverlayPlan,
     readonly: bool,
@@ -373,7 +370,7 @@ pub(crate) fn new_overlay(
     new_mount("overlay", &options, &flags, attributes)
 }
 
-/// Gives a host directory to the commands; without root it is theirs already.
+/// Chowns a host directory to the commands' user; without root it is theirs already.
 fn give(
     dir: BorrowedFd<'_>,
     privilege: Privilege,
@@ -388,14 +385,14 @@ fn give(
     }
 }
 
-/// A new file system of terminals, not attached yet.
+/// A new devpts, not attached yet.
 fn devpts() -> Result<OwnedFd, Fault> {
     let options = [("source", "devpts"), ("ptmxmode", "0666"), ("mode", "0620")];
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
     new_mount("devpts", &options, &[], attributes)
 }
 
-/// A file system in memory, not attached yet.
+/// A new tmpfs, not attached yet.
 pub(crate) fn tmpfs(
     options: &[(&str, &str)],
     attributes: MountAttrFlags,
@@ -403,7 +400,7 @@ pub(crate) fn tmpfs(
     new_mount("tmpfs", options, &[], attributes)
 }
 
-/// A new file system of some kind, not attached yet.
+/// A new file system, not attached yet.
 pub(crate) fn new_mount(
     kind: &str,
     options: &[(&str, &str)],
@@ -423,13 +420,13 @@ pub(crate) fn new_mount(
         .during(|| format!("mount {kind}"))
 }
 
-/// Attaches a mount at a place that is held open.
+/// Attaches a mount at an open directory.
 pub(crate) fn attach(mount: BorrowedFd<'_>, place: BorrowedFd<'_>) -> Result<(), Fault> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     move_mount(mount, "", place, "", flags).during(|| "attach a mount")
 }
 
-/// A directory to mount on; if something is mounted there, its root.
+/// A directory to mount on; if it is a mount point, the root of the mount.
 pub(crate) fn open_mount_point(path: &Path) -> Result<OwnedFd, Fault> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     open(path, flags, Mode::empty()).during(|| format!("open {path:?}"))
@@ -456,7 +453,7 @@ fn restrict(
         .during(|| "restrict a mount")
 }
 
-/// A directory below `top`, with no symbolic link on the way.
+/// A directory below `top`, without symbolic links on the way.
 fn beneath(top: BorrowedFd<'_>, path: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;

@@ -18,28 +18,28 @@ use crate::protocol::{
 use crate::pty;
 use crate::standing::Standing;
 
-/// How long a sandbox may take to stand: its file system may be served by a busy daemon.
+/// How long a sandbox may take to start: a busy daemon may serve its file system.
 const OPENING: Duration = Duration::from_secs(30);
 /// How long the agent may take for one answer.
 const ANSWER: Duration = Duration::from_secs(10);
-/// How long the dead may take to disappear.
+/// How long killed processes may take to disappear.
 const BURIAL: Duration = Duration::from_secs(10);
-/// The most bytes of arguments and environment together.
+/// The most bytes of arguments and environment.
 const COMMAND_MAX: usize = 8 * 1024 * 1024;
 
-/// A place in which commands run. Dropping it kills everything in it and waits for the end.
+/// A sandbox for commands. Dropping it kills all its processes and waits for their end.
 #[derive(Debug)]
 pub struct Sandbox {
     control: Mutex<Link>,
     life: Life,
     isolation: Isolation,
-    /// Its `/`, as a mere path.
+    /// Its `/`, as an O_PATH descriptor.
     top: OwnedFd,
     around: Around,
 }
 
 impl Sandbox {
-    /// Waits for a newborn agent to say that its sandbox stands.
+    /// Waits until a new agent reports that its sandbox is ready.
     pub(crate) fn attach(
         control: Link,
         pidfd: OwnedFd,
@@ -68,7 +68,7 @@ impl Sandbox {
         })
     }
 
-    /// Starts a command. Whether it ran, and how it ended, comes from [`Running::next_event`].
+    /// Starts a command. [`Running::next_event`] tells whether it started, and how it ended.
     pub fn exec(&self, command: &Command, stdio: Stdio) -> Result<Running> {
         check(command)?;
         for fd in [&stdio.stdin, &stdio.stdout, &stdio.stderr] {
@@ -100,12 +100,12 @@ impl Sandbox {
         })
     }
 
-    /// Whether its first process lives.
+    /// Whether its pid 1 is alive.
     pub fn is_alive(&self) -> bool {
         is_alive(self.life.0.as_fd())
     }
 
-    /// How many processes it has, besides its own first one and the supervisors.
+    /// How many processes it has, besides pid 1 and the supervisors.
     pub fn processes(&self) -> Result<u32> {
         match self.ask(&AgentRequest::CountProcesses)? {
             AgentReply::Processes(count) => Ok(count),
@@ -113,9 +113,9 @@ impl Sandbox {
         }
     }
 
-    /// Stops every process of every command until the guard goes.
+    /// Stops every process of every command until the guard is dropped.
     pub fn freeze(&self) -> Result<Frozen<'_>> {
-        // Made first: whatever is answered, they shall go on.
+        // Made first, so that they continue whatever the answer is.
         let frozen = Frozen { sandbox: self };
         match self.ask(&AgentRequest::Freeze)? {
             AgentReply::Frozen(_) => Ok(frozen),
@@ -125,7 +125,7 @@ impl Sandbox {
 
     fn ask(&self, request: &AgentRequest) -> Result<AgentReply> {
         let control = lock(&self.control);
-        // An answer that once came too late must not pass for this one.
+        // An earlier answer that arrived too late must not be taken for this one.
         while matches!(
             control.receive::<AgentReply>(Wait::No),
             Ok(Received::Frame(..))
@@ -136,23 +136,23 @@ impl Sandbox {
         answer.map_err(|error| error.named("agent", Error::SandboxGone, ANSWER))
     }
 
-    /// Kills everything in it, and waits until it is gone.
+    /// Kills everything in it, and waits for the end.
     pub fn kill(&self) {
         self.life.end();
     }
 
-    /// Its `/` as its commands see it: the vault, with other mounts on it. Opens nothing by itself.
+    /// Its `/` as its commands see it: the vault, with other mounts on it. An O_PATH descriptor.
     pub fn top(&self) -> BorrowedFd<'_> {
         self.top.as_fd()
     }
 
-    /// What holds its commands.
+    /// The isolation of its commands.
     pub fn isolation(&self) -> &Isolation {
         &self.isolation
     }
 }
 
-/// Commands that stand still. Dropping it lets them go on.
+/// Stopped commands. Dropping it continues them.
 #[derive(Debug)]
 pub struct Frozen<'a> {
     sandbox: &'a Sandbox,
@@ -160,28 +160,28 @@ pub struct Frozen<'a> {
 
 impl Drop for Frozen<'_> {
     fn drop(&mut self) {
-        // A sandbox that does not answer is dead, with all that stood still in it.
+        // If the sandbox does not answer, it is dead, with all its processes.
         let _ = self.sandbox.ask(&AgentRequest::Thaw);
     }
 }
 
-/// A command in a sandbox. Dropping it before its end kills it with all it started.
+/// A command in a sandbox. Dropping it before its end kills it and everything it started.
 #[derive(Debug)]
 pub struct Running {
     link: Link,
     progress: Mutex<Progress>,
-    /// What came instead of its beginning.
+    /// An event that arrived before `Begins`.
     first: Mutex<Option<Event>>,
     has_terminal: bool,
-    /// There once the command has started, until somebody takes it.
+    /// Set once the command has started, until it is taken.
     terminal: Mutex<Option<OwnedFd>>,
     limits: Vec<Enforced>,
     defaults: Vec<Enforced>,
-    /// There until the command has ended.
+    /// Set until the command has ended.
     bounds: Mutex<Option<Bounds>>,
 }
 
-/// How far a command has come, by what its supervisor said.
+/// The progress of a command, by its supervisor's events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
     Starting,
@@ -190,14 +190,14 @@ enum Progress {
 }
 
 impl Running {
-    /// Readable when there is an event.
+    /// Readable if there is an event.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.link.as_fd()
     }
 
-    /// Waits until the program may have run, or something else is known of it. False if all that could have run it died before.
+    /// Waits until the program may have run, or its outcome is known. False if the sandbox died before.
     pub fn begins(&self) -> Result<bool> {
-        // With nothing to be heard for so long, it is watched like one that runs.
+        // After this time without an event, it is treated like a running one.
         if !readable_within(self.link.as_fd(), ANSWER)? {
             return Ok(true);
         }
@@ -216,7 +216,7 @@ impl Running {
         Ok(true)
     }
 
-    /// The next event, if there is one now. Never waits; after the final event, always `None`.
+    /// The next event, without waiting; after the final event, always `None`.
     pub fn next_event(&self) -> Result<Option<Event>> {
         let mut progress = lock(&self.progress);
         if *progress == Progress::Over {
@@ -257,7 +257,7 @@ impl Running {
         Ok(Some(event))
     }
 
-    /// The outer side of its terminal, which does not block; there once, after it has started.
+    /// The controlling side of its terminal, non-blocking; can be taken once, after it has started.
     pub fn take_terminal(&self) -> Option<OwnedFd> {
         lock(&self.terminal).take()
     }
@@ -275,17 +275,17 @@ impl Running {
         Ok(())
     }
 
-    /// The limits it was given, and what enforces each.
+    /// Its own limits, and what enforces each.
     pub fn limits(&self) -> &[Enforced] {
         &self.limits
     }
 
-    /// The limits of [`Defaults`](crate::Defaults) that it is under, and what enforces each.
+    /// Its limits from [`Defaults`](crate::Defaults), and what enforces each.
     pub fn default_limits(&self) -> &[Enforced] {
         &self.defaults
     }
 
-    /// Adds to a last event what only this side knows, and lets go of what held the command.
+    /// Adds to a final event what only this side knows, and drops the control groups.
     fn conclude(&self, event: Event) -> Event {
         if matches!(event, Event::Started { .. }) {
             return event;
@@ -307,7 +307,7 @@ impl Running {
         }
     }
 
-    /// Sends a signal to every process of this command, however far it has strayed.
+    /// Sends a signal to every process of this command, wherever it is in the process tree.
     pub fn signal(&self, signal: i32) -> Result<()> {
         if !(1..=libc::SIGRTMAX()).contains(&signal) {
             return Err(Error::Invalid {
@@ -318,27 +318,27 @@ impl Running {
         self.request(&SupervisorRequest::Signal(signal))
     }
 
-    /// Kills every process of this command. Its end is told by an event.
+    /// Kills every process of this command. An event reports its end.
     pub fn kill(&self) -> Result<()> {
         self.request(&SupervisorRequest::Kill)
     }
 
     fn request(&self, request: &SupervisorRequest) -> Result<()> {
         match self.link.send(request, &[]) {
-            // Nothing of it is left to be signalled.
+            // No process is left to be signalled.
             Ok(()) | Err(LinkError::Closed) => Ok(()),
             Err(error) => Err(error.named("supervisor", Error::SandboxGone, ANSWER)),
         }
     }
 }
 
-/// The life of an agent and of everything in its sandbox, which ends with this value.
+/// The lifetime of an agent and of everything in its sandbox, which end with this value.
 #[derive(Debug)]
 struct Life(OwnedFd);
 
 impl Life {
     fn end(&self) {
-        // Failure means that it is dead already, which is what was wanted.
+        // An error means that it is dead already.
         let _ = pidfd_send_signal(&self.0, Signal::KILL);
         let _ = readable_within(self.0.as_fd(), BURIAL);
     }
@@ -357,12 +357,10 @@ fn unexpected() -> Error {
     }
 }
 
-/// Gives a pipe to the command's user, who could not open `/dev/stdout` otherwise.
+/// Chowns a pipe to the command's user, who could not open `/dev/stdout` otherwise.
 fn give_pipe(fd: BorrowedFd<'_>, ids: IdMap) -> Result<()> {
     const PIPES: u64 = 0x5049_5045;
-    let system = fstatfs(fd)
-        .during(|| "look at a command's descriptor")?
-        .f_type;
+    let system = fstatfs(fd).during(|| "read a command's descriptor")?.f_type;
     if system.cast_unsigned() == PIPES && geteuid().is_root() {
         let (uid, gid) = (Uid::from_raw(ids.host_uid), Gid::from_raw(ids.host_gid));
         fchown(fd, Some(uid), Some(gid)).during(|| "give a pipe to the command's user")?;
@@ -370,7 +368,7 @@ fn give_pipe(fd: BorrowedFd<'_>, ids: IdMap) -> Result<()> {
     Ok(())
 }
 
-/// Refuses what execve could not express.
+/// Refuses arguments that execve cannot express.
 fn check(command: &Command) -> Result<()> {
     let refuse = |reason: &str| {
         Err(Error::Invalid {

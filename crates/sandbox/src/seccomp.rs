@@ -1,7 +1,7 @@
-//! The system calls no command needs, refused.
+//! The filter that refuses system calls which no command needs.
 //!
-//! A deny list: what is not named here works. ptrace stays, so that debuggers do; namespaces and
-//! Landlock bound whom it can reach.
+//! It is a deny list: other calls work. ptrace is allowed, so that debuggers work; namespaces and Landlock limit its
+//! targets.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ const REFUSED: &[libc::c_long] = &[
     libc::SYS_clock_settime,
     libc::SYS_adjtimex,
     libc::SYS_clock_adjtime,
-    // large surfaces with a history of holes
+    // large interfaces with a history of vulnerabilities
     libc::SYS_bpf,
     libc::SYS_perf_event_open,
     libc::SYS_userfaultfd,
@@ -95,7 +95,7 @@ const NAMESPACE_BITS: [libc::c_int; 7] = [
     libc::CLONE_NEWNET,
 ];
 
-/// TIOCSTI and TIOCLINUX, which type on someone's terminal.
+/// TIOCSTI and TIOCLINUX, which inject terminal input.
 const TYPING: [u64; 2] = [0x5412, 0x541c];
 
 /// The compiled filter.
@@ -112,7 +112,7 @@ impl Filter {
         })
     }
 
-    /// Puts this process and all it will start under the filter, for good.
+    /// Puts this process and all its later children under the filter, irrevocably.
     pub(crate) fn apply(&self) -> Result<(), Fault> {
         for program in &self.programs {
             apply_filter(program).map_err(|error| fault(&error.to_string()))?;
@@ -147,7 +147,7 @@ fn refused() -> Result<BpfProgram, seccompiler::BackendError> {
         libc::SYS_ioctl,
         typing.into_iter().collect::<Result<_, _>>()?,
     );
-    // The priority of all processes of a user, which are the agent and supervisors too.
+    // The priority of all processes of a user, which includes the agent and the supervisors.
     let everybody = [
         (libc::SYS_setpriority, libc::PRIO_USER as u64),
         // IOPRIO_WHO_USER
@@ -156,15 +156,14 @@ fn refused() -> Result<BpfProgram, seccompiler::BackendError> {
     for (number, user) in everybody {
         rules.insert(number, vec![rule([(0, SeccompCmpOp::Eq, user)])?]);
     }
-    // The limits of another process, which may be the agent's; own limits have pid 0.
+    // prlimit of another process, which may be the agent; pid 0 is the caller itself.
     rules.insert(libc::SYS_prlimit64, vec![rule([(0, SeccompCmpOp::Ne, 0)])?]);
     let refuse = SeccompAction::Errno(libc::EPERM.cast_unsigned());
     let arch = TargetArch::try_from(std::env::consts::ARCH)?;
     SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch)?.try_into()
 }
 
-/// Local, internet and routing-information sockets only; none raw, but for netlink, which is
-/// always opened so.
+/// Only local, internet and netlink sockets. Raw ones are refused, except for netlink, where SOCK_RAW is usual.
 fn sockets() -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
     let [unix, inet, inet6, netlink] = [
         libc::AF_UNIX,
@@ -193,10 +192,9 @@ fn rule<const N: usize>(
     SeccompRule::new(conditions.into_iter().collect::<Result<_, _>>()?)
 }
 
-/// Pretends that clone3 and the x32 system calls do not exist.
+/// Answers ENOSYS to clone3 and the x32 system calls.
 ///
-/// A filter cannot look into clone3's argument, and libraries fall back to clone; x32 numbers
-/// would pass by the list above.
+/// A filter cannot read clone3's argument, and libraries fall back to clone; x32 numbers would bypass the list above.
 fn absent() -> BpfProgram {
     let statement = |code: u32, k: u32| sock_filter {
         code: code as u16,

@@ -1,9 +1,9 @@
-//! What sandboxes may take of the things that the host, or its user, has only so many of: process
-//! ids, inotify instances, queued signals, namespaces.
+//! The share of sandboxes in resources that the host or its user has a limited number of: process ids, inotify
+//! instances, queued signals, namespaces.
 //!
-//! The kernel counts most of them for the user who runs the daemon, wherever that user's processes
-//! are. It counts them for each user namespace as well, so each sandbox gets a bound of its own,
-//! and all sandboxes of a keeper a common one that leaves the user a part.
+//! The kernel counts most of them for the user who runs the daemon, across all processes. It also counts them for
+//! each user namespace. So each sandbox gets a limit of its own, and all sandboxes of a keeper a common one that leaves
+//! the user a part.
 
 use std::fs;
 
@@ -13,12 +13,11 @@ use crate::confine::put;
 use crate::error::{During, Fault};
 use crate::plan::Privilege;
 
-/// The most processes and threads of one sandbox on the largest host: more is a bomb.
+/// The most processes and threads of one sandbox, even on a large host.
 const TASKS_MAX: u64 = 16_384;
 /// The most open files of one process.
 const FILES_MAX: u64 = 65_536;
-/// By how much commands are preferred, in thousandths of the memory there is, when the kernel has
-/// to kill something for want of it.
+/// The `oom_score_adj` of commands: the kernel kills them first when memory runs out.
 const OOM_SCORE: i32 = 500;
 
 /// What the kernel counts for each user and each user namespace, and where the user's own limit is.
@@ -33,10 +32,10 @@ const WATCHED: [(&str, &str); 2] = [
     ),
 ];
 
-/// No command makes a namespace; the system call filter refuses it first.
+/// Commands cannot make namespaces; the seccomp filter refuses it first.
 const NAMESPACES: [&str; 8] = ["user", "mnt", "pid", "net", "ipc", "uts", "cgroup", "time"];
 
-/// Further limits that the kernel counts for a user.
+/// Other limits that the kernel counts for a user.
 const COUNTED: [Resource; 3] = [Resource::Sigpending, Resource::Msgqueue, Resource::Memlock];
 
 /// How many processes and threads all sandboxes of a keeper may have together, and each.
@@ -44,7 +43,7 @@ fn tasks() -> (u64, u64) {
     let most = ["/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max"];
     let most = most.iter().filter_map(|path| number(path)).min();
     let hard = getrlimit(Resource::Nproc).maximum.unwrap_or(u64::MAX);
-    // What is missing is the kernel's own default.
+    // Missing files mean the kernel's default.
     let all = most.unwrap_or(32_768).min(hard) / 2;
     (all, (all / 4).min(TASKS_MAX))
 }
@@ -61,10 +60,10 @@ pub(crate) fn files_of_one() -> u64 {
         .map_or(FILES_MAX, |hard| hard.min(FILES_MAX))
 }
 
-/// Bounds all that this keeper's sandboxes take together.
+/// Sets the common limits of this keeper's sandboxes.
 ///
-/// A limit of the process that makes a user namespace holds for the sum of what is in it and in
-/// the others that the same user made.
+/// A limit of the process that makes a user namespace applies to the sum of everything in it and in the other
+/// namespaces that the same user made.
 pub(crate) fn bound_all(privilege: Privilege) -> Result<(), Fault> {
     bound(Resource::Nproc, tasks().0)?;
     for counted in COUNTED {
@@ -73,7 +72,7 @@ pub(crate) fn bound_all(privilege: Privilege) -> Result<(), Fault> {
         }
     }
     if privilege == Privilege::Root {
-        // Its sandboxes' user is nobody else's, and the initial user namespace is everybody's.
+        // As root, the sandbox user is used by nothing else, and the initial user namespace is shared.
         return Ok(());
     }
     for (file, users) in WATCHED {
@@ -84,12 +83,12 @@ pub(crate) fn bound_all(privilege: Privilege) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Bounds what this process's user namespace, which is a sandbox's, takes.
+/// Sets the limits of this process's user namespace, which is that of a sandbox.
 pub(crate) fn bound_sandbox() -> Result<(), Fault> {
     for kind in NAMESPACES {
         let file = format!("/proc/sys/user/max_{kind}_namespaces");
         match put(&file, "0") {
-            // A kind that this kernel does not know.
+            // This kernel does not have this resource.
             Err(fault) if fault.errno == libc::ENOENT => {}
             done => done?,
         }
@@ -107,7 +106,7 @@ pub(crate) fn bound_sandbox() -> Result<(), Fault> {
     Ok(())
 }
 
-/// The memory that there is for this process: the host's, or less if it is in a control group.
+/// The memory of the host, or of this process's control group if that is less.
 pub(crate) fn total_memory() -> u64 {
     let host = memory_fields(["MemTotal:"]).map_or(1 << 30, |[total]| total);
     crate::cgroup::Host::look().map_or(host, |groups| groups.memory_limit().min(host))
@@ -126,7 +125,7 @@ pub(crate) fn memory_fields<const N: usize>(names: [&str; N]) -> Option<[u64; N]
     known.then(|| fields.map(Option::unwrap_or_default))
 }
 
-/// Makes this process, and all it will start, be killed before others when memory runs out.
+/// Sets `oom_score_adj` of this process and all its later children.
 pub(crate) fn die_first() -> Result<(), Fault> {
     const FILE: &str = "/proc/self/oom_score_adj";
     let now = fs::read_to_string(FILE).during(|| format!("read {FILE}"))?;

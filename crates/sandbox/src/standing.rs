@@ -1,7 +1,6 @@
-//! The control group around a keeper, which bounds the memory of all its sandboxes together.
+//! The control group around a keeper, which limits the memory of all its sandboxes together.
 //!
-//! A command that has no limit of its own is in it with all the others, which costs it nothing. The
-//! daemon is outside.
+//! A command without a limit of its own stays in it with all others, which costs nothing. The daemon is outside.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,15 +9,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::cgroup::{self, CgroupDir, Controller, Host};
 use crate::limits::Mechanism;
 
-/// The group with the limit, in it one with the keeper, and those of commands with limits of
-/// their own.
+/// The group with the limit; inside it one group for the keeper, and those of commands with limits of their own.
 #[derive(Debug)]
 pub(crate) struct Standing {
     /// Where the group was made.
     base: CgroupDir,
     outer: CgroupDir,
     keeper: PathBuf,
-    /// How many processes have been killed in the keeper's group, as far as anybody has looked.
+    /// How many processes had been killed in the keeper's group when it was last checked.
     killed: AtomicU64,
 }
 
@@ -43,11 +41,11 @@ impl Standing {
             keeper,
             killed: AtomicU64::new(0),
         };
-        // What could not be made whole is removed again when it is dropped.
+        // A partly made group is removed when it is dropped.
         made.is_ok().then_some(standing)
     }
 
-    /// Puts a process into it, and so all that it will start.
+    /// Moves a process into it, so that its children start there.
     pub(crate) fn enter(&self, process: u32) -> bool {
         fs::write(self.keeper.join("cgroup.procs"), process.to_string()).is_ok()
     }
@@ -56,15 +54,14 @@ impl Standing {
         self.base.by()
     }
 
-    /// The place inside it for a group that would be made at `place`.
+    /// Where inside it a group for `place` is made.
     pub(crate) fn place(&self, controller: Controller, place: CgroupDir) -> CgroupDir {
         let unified = place.by() == Mechanism::CgroupV2;
         let inside = place == self.base && (!unified || self.outer.offers(controller));
         if inside { self.outer.clone() } else { place }
     }
 
-    /// Whether a process in the keeper's group was killed for want of memory since this was last
-    /// asked.
+    /// Whether a process in the keeper's group was OOM-killed since the last call.
     pub(crate) fn ran_out_of_memory(&self) -> bool {
         let file = match self.by() {
             Mechanism::CgroupV2 => "memory.events",

@@ -1,9 +1,8 @@
-//! The supervisor of one command: starts it, passes signals on to every process it became, and
-//! leaves only when none of them is alive.
+//! The supervisor of one command: starts it, sends signals to all its processes, and exits only when none of them
+//! is alive.
 //!
-//! It stands in a Landlock domain of its own and the command in a further one inside, so that
-//! the command cannot signal it, while `kill(-1)` from here reaches exactly the command's
-//! processes, all in one sweep that no fork can outrun.
+//! It is in a Landlock domain of its own and the command in a nested one. So the command cannot signal it, while
+//! `kill(-1)` from here reaches exactly the command's processes, atomically, so that no fork escapes.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
@@ -28,7 +27,7 @@ pub(crate) struct Job<'a> {
     pub command: OwnedFd,
     pub link: Link,
     pub stdio: [OwnedFd; 3],
-    /// Of the control groups that the command is to be in.
+    /// The `cgroup.procs` files of the command's control groups.
     pub doors: Vec<OwnedFd>,
     pub fence: &'a Fence,
     pub mover: Option<&'a Mover>,
@@ -37,9 +36,9 @@ pub(crate) struct Job<'a> {
     pub held: &'a [RawFd],
 }
 
-/// The whole life of a supervisor.
+/// Runs a supervisor to its end.
 pub(crate) fn live(job: Job<'_>) -> ! {
-    // Cosmetic: a process listing shows which of the equal-looking processes this is.
+    // Sets the process name, to tell our processes apart in `ps`.
     let _ = rustix::thread::set_name(c"avfs-supervisor");
     let mut kept = vec![
         0,
@@ -63,7 +62,7 @@ pub(crate) fn live(job: Job<'_>) -> ! {
         }
         Err(errno) => could_not_start(StartStep::Setup, errno),
     };
-    // A daemon that is gone does not need to know.
+    // The daemon may have ended.
     let _ = job.link.send(&last, &[]);
     sys::leave(0)
 }
@@ -79,15 +78,15 @@ struct Supervisor {
     main: i32,
     /// Readable when a child has ended.
     children: OwnedFd,
-    /// Brings the reason why the program could not run, or its end says that it does.
+    /// Brings the error if the program could not start; is closed by exec if it could.
     starting: Option<OwnedFd>,
     failure: Option<StartFailure>,
     /// The command's terminal, if it has one.
     pty: Option<Pty>,
-    /// At its end once the mover has nothing to do for the command any more.
+    /// Closed once the mover has nothing to do for the command any more.
     moving: OwnedFd,
     memory: Option<MemoryWatch>,
-    /// The limit for which all was killed.
+    /// The limit for which everything was killed.
     cause: Option<Enforced>,
     reach: Reach,
     usage: Usage,
@@ -107,7 +106,7 @@ impl Supervisor {
         let pty = pty.transpose()?;
         let (starting, tell) = pipe_with(PipeFlags::CLOEXEC)?;
         let (moving, moved) = pipe_with(PipeFlags::CLOEXEC)?;
-        // If this is not heard, nothing was done, and somebody else may do it.
+        // If this cannot be sent, nothing was done, and the command may be started again elsewhere.
         let _ = job.link.send(&Event::Begins, &[]);
         // SAFETY: the supervisor has one thread.
         let main = match unsafe { sys::fork(0) }? {
@@ -142,7 +141,7 @@ impl Supervisor {
         })
     }
 
-    /// Attends to the command until nothing of it is left.
+    /// Waits for the command until none of its processes is left.
     fn watch(mut self, link: &Link) -> Event {
         let mut listening = true;
         let status = loop {
@@ -158,10 +157,10 @@ impl Supervisor {
                 break status;
             }
         };
-        // The program may have ended before its start was heard of.
+        // The program may have ended before its start was read.
         self.hear_start(link);
         let leftovers = self.sweep();
-        // A copy that was under way is undone or finished before anyone looks at the vault.
+        // The mover undoes or finishes a running copy before the vault is read.
         let _ = retry_on_intr(|| rustix::io::read(&self.moving, &mut [0; 1]));
         match self.failure {
             Some(failure) => Event::CouldNotStart(failure),
@@ -184,7 +183,7 @@ impl Supervisor {
             polled.push(PollFd::new(starting, PollFlags::IN));
         }
         let pause = self.memory.as_ref().map(MemoryWatch::pause);
-        // Interrupted or not, what is ready is looked at and the rest waited for again.
+        // Interrupted or not: handle what is ready, then wait again.
         let _ = poll(&mut polled, pause.as_ref());
         let mut ready = polled.iter().map(|fd| !fd.revents().is_empty());
         let ended = ready.next().unwrap_or(false);
@@ -192,7 +191,7 @@ impl Supervisor {
         [asked, ended, ready.next().unwrap_or(false)]
     }
 
-    /// Kills everything when it has used its memory up.
+    /// Kills everything above the memory limit.
     fn look_at_memory(&mut self) {
         if self.cause.is_none() && self.memory.as_mut().is_some_and(MemoryWatch::is_exceeded) {
             self.reach.kill();
@@ -203,7 +202,7 @@ impl Supervisor {
         }
     }
 
-    /// Tells the daemon that the program runs, or keeps why it does not.
+    /// Reports that the program runs, or records why it does not.
     fn hear_start(&mut self, link: &Link) {
         let Some(starting) = self.starting.take() else {
             return;
@@ -230,7 +229,7 @@ impl Supervisor {
         }
     }
 
-    /// Carries out a request; false when there will be no more.
+    /// Handles a request; false if there will be no more.
     fn obey(&self, link: &Link) -> bool {
         match link.receive::<SupervisorRequest>(Wait::No) {
             Ok(Received::Nothing) => true,
@@ -242,7 +241,7 @@ impl Supervisor {
                 self.reach.kill();
                 true
             }
-            // The daemon is gone, or speaks nonsense.
+            // The daemon has ended, or violates the protocol.
             Ok(Received::Closed) | Err(_) => {
                 self.reach.kill();
                 false
@@ -250,7 +249,7 @@ impl Supervisor {
         }
     }
 
-    /// Reaps what has ended; the status of the main program, once it has.
+    /// Reaps children; returns the status of the main program, once it has ended.
     fn bury(&mut self) -> Option<ExitStatus> {
         sys::drain_child_events(self.children.as_fd());
         while let Waited::Ended(ended) = sys::wait_any(false) {
@@ -262,14 +261,14 @@ impl Supervisor {
         None
     }
 
-    /// Kills all that is left, waits until it is gone, and counts it.
+    /// Kills all processes that are left, waits for their end, and counts them.
     fn sweep(&mut self) -> u32 {
         let mut killed = 0;
         let deadline = Instant::now() + CHASE;
         loop {
             self.reach.kill();
             loop {
-                // One sweep of a whole domain is final; descendants have to be looked for again.
+                // One signal to the whole domain is final; without Landlock, descendants have to be searched again.
                 match sys::wait_any(self.reach == Reach::Domain) {
                     Waited::Ended(ended) => {
                         self.account(&ended);
@@ -280,7 +279,7 @@ impl Supervisor {
                 }
             }
             if Instant::now() > deadline {
-                // They multiply faster than they are found: the agent ends the whole sandbox.
+                // They fork faster than they are found: the agent ends the whole sandbox.
                 sys::leave(1);
             }
             std::thread::sleep(Duration::from_micros(500));
@@ -302,7 +301,7 @@ impl Supervisor {
     }
 }
 
-/// How long strays are chased where they have to be found one by one.
+/// How long descendants are searched, where they have to be found one by one.
 const CHASE: Duration = Duration::from_secs(5);
 const ROUNDS: u32 = 100;
 const KILLED: ExitStatus = ExitStatus::Signal(libc::SIGKILL);
@@ -318,9 +317,9 @@ fn exit_status(status: i32) -> ExitStatus {
 /// How the processes of the command are found.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reach {
-    /// All that this process may signal.
+    /// All processes that this one may signal (Landlock).
     Domain,
-    /// All descendants, as /proc tells them.
+    /// All descendants in /proc.
     Descendants,
 }
 
@@ -336,7 +335,7 @@ impl Reach {
         match self {
             Reach::Domain => sys::signal_all_reachable(libc::SIGKILL),
             Reach::Descendants => {
-                // Stopped first, so that none makes another while the rest are looked for.
+                // Stopped first, so that none forks while the others are searched.
                 let mut found = Vec::new();
                 for _ in 0..ROUNDS {
                     let mut new = sys::descendants();

@@ -1,4 +1,4 @@
-//! System calls that the libraries in use do not offer, each made as safe as it can be.
+//! System calls that our libraries do not offer, with interfaces as safe as possible.
 
 use std::ffi::c_long;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -72,7 +72,7 @@ pub(crate) fn restrict_mount(
     check(done).map(drop)
 }
 
-/// Makes the directory that is the current one the root, and lets go of the old root.
+/// Makes the current directory the root (pivot_root), and unmounts the old root.
 pub(crate) fn enter_root() -> Result<(), Errno> {
     let here = c".".as_ptr();
     // SAFETY: both arguments are C strings.
@@ -81,7 +81,7 @@ pub(crate) fn enter_root() -> Result<(), Errno> {
     rustix::process::chdir("/")
 }
 
-/// Switches the loopback interface of this network namespace on.
+/// Brings the loopback interface of this network namespace up.
 pub(crate) fn loopback_up() -> Result<(), Errno> {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
     let socket = socket_with(
@@ -107,7 +107,7 @@ pub(crate) fn loopback_up() -> Result<(), Errno> {
     check(c_long::from(done)).map(drop)
 }
 
-/// Takes every capability out of the bounding set.
+/// Empties the capability bounding set.
 pub(crate) fn empty_bounding_set() -> Result<(), Errno> {
     for capability in 0..64 {
         // SAFETY: an operation on numbers.
@@ -122,7 +122,7 @@ pub(crate) fn empty_bounding_set() -> Result<(), Errno> {
     Ok(())
 }
 
-/// The kernel's Landlock version; 0 when it has none or it is switched off.
+/// The kernel's Landlock version; 0 if it has none or it is disabled.
 pub(crate) fn landlock_abi() -> u32 {
     const VERSION: u32 = 1;
     // SAFETY: with this flag the kernel reads no attribute and makes no descriptor.
@@ -137,8 +137,7 @@ pub(crate) fn landlock_abi() -> u32 {
     u32::try_from(version).unwrap_or(0)
 }
 
-/// Enters a new Landlock domain as `ruleset` says; `quietly` keeps what this process itself is
-/// refused there out of the audit log.
+/// Enters a new Landlock domain with `ruleset`; `quietly` keeps refusals of this process itself out of the audit log.
 pub(crate) fn enter_landlock_domain(ruleset: BorrowedFd<'_>, quietly: bool) -> Result<(), Errno> {
     const LOG_SAME_EXEC_OFF: u32 = 1;
     let flags = if quietly { LOG_SAME_EXEC_OFF } else { 0 };
@@ -177,7 +176,7 @@ pub(crate) fn notify_ioctl<T>(
     check(c_long::from(done)).map(drop)
 }
 
-/// Has a listener and the callers it answers wake each other on one processor.
+/// Makes a listener and its callers wake each other on one processor.
 pub(crate) fn notify_on_one_processor(listener: BorrowedFd<'_>) -> Result<(), Errno> {
     const SYNC_WAKE_UP: libc::c_ulong = 1;
     let request = libc::SECCOMP_IOCTL_NOTIF_SET_FLAGS;
@@ -186,7 +185,7 @@ pub(crate) fn notify_on_one_processor(listener: BorrowedFd<'_>) -> Result<(), Er
     check(c_long::from(done)).map(drop)
 }
 
-/// Copies from the memory of another thread's process; how much of it was there.
+/// Copies from the memory of another process; returns how much could be read.
 pub(crate) fn read_memory(thread: i32, from: u64, buffer: &mut [u8]) -> Result<usize, Errno> {
     const PAGE: usize = 4096;
     let here = libc::iovec {
@@ -194,7 +193,7 @@ pub(crate) fn read_memory(thread: i32, from: u64, buffer: &mut [u8]) -> Result<u
         iov_len: buffer.len(),
     };
     let start = usize::try_from(from).map_err(|_| Errno::FAULT)?;
-    // What comes before the end of a page is read even if the next page is not there.
+    // What is before the end of a page is read even if the next page is not mapped.
     let head = buffer.len().min(PAGE - start % PAGE);
     let there = [
         (start, head),
@@ -231,7 +230,7 @@ pub(crate) unsafe fn close_all_but(kept: &[RawFd]) {
     close_range(next, u32::MAX, 0);
 }
 
-/// Marks every descriptor from `first` on to be closed by the next exec.
+/// Sets close-on-exec on every descriptor from `first` on.
 pub(crate) fn close_on_exec_from(first: u32) {
     close_range(first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC);
 }
@@ -242,7 +241,7 @@ fn close_range(first: u32, last: u32, flags: libc::c_uint) {
     let _ = unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) };
 }
 
-/// Makes `fd` be descriptor `number`, kept over exec.
+/// Duplicates `fd` to descriptor `number`, without close-on-exec.
 pub(crate) fn become_descriptor(fd: BorrowedFd<'_>, number: RawFd) -> Result<(), Errno> {
     let done = if fd.as_raw_fd() == number {
         // SAFETY: clearing a flag of an open descriptor.
@@ -279,19 +278,19 @@ pub(crate) fn child_events() -> Result<OwnedFd, Errno> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Forgets what [`child_events`] announced; the children themselves tell the rest.
+/// Discards pending notifications of [`child_events`]; `wait` tells the rest.
 pub(crate) fn drain_child_events(events: BorrowedFd<'_>) {
     let mut record = [0_u8; size_of::<libc::signalfd_siginfo>()];
     while matches!(rustix::io::read(events, &mut record), Ok(read) if read > 0) {}
 }
 
-/// Lets the kernel bury children unseen.
+/// Ignores SIGCHLD, so that the kernel reaps children.
 pub(crate) fn ignore_children() {
     // SAFETY: sets a disposition; no handler is installed.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_IGN) };
 }
 
-/// Every signal unblocked and at its default, as a program expects to find them.
+/// Unblocks all signals and resets them to default.
 pub(crate) fn reset_signals() {
     // What the kernel takes for an action: handler, flags, restorer, mask, each one word.
     let default = [0_u64; 4];
@@ -318,13 +317,13 @@ pub(crate) fn reset_signals() {
     }
 }
 
-/// Sends `signal` to every process that this one may signal, in one atomic sweep.
+/// Sends `signal` to every process that this one may signal, atomically.
 pub(crate) fn signal_all_reachable(signal: c_int) {
     // SAFETY: sending a signal touches no memory. That there is nobody is no error here.
     let _ = unsafe { libc::kill(-1, signal) };
 }
 
-/// Sends `signal` to each of these processes; they may be gone.
+/// Sends `signal` to each of these processes; they may have ended.
 pub(crate) fn signal_each(pids: &[i32], signal: c_int) {
     for pid in pids {
         // SAFETY: sending a signal touches no memory.
@@ -332,7 +331,7 @@ pub(crate) fn signal_each(pids: &[i32], signal: c_int) {
     }
 }
 
-/// Every process that /proc shows.
+/// Every process in /proc.
 pub(crate) fn process_ids() -> Vec<i32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     entries
@@ -340,30 +339,30 @@ pub(crate) fn process_ids() -> Vec<i32> {
         .collect()
 }
 
-/// How many threads all processes have that /proc shows.
+/// The number of threads of all processes in /proc.
 pub(crate) fn count_tasks() -> u64 {
     let tasks =
         |pid: &i32| std::fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
     process_ids().iter().map(|pid| tasks(pid) as u64).sum()
 }
 
-/// The letter by which the kernel tells what a process does, if it is there.
+/// The state letter of a process, if it exists.
 pub(crate) fn state_of(pid: i32) -> Option<u8> {
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     let after = stat.iter().rposition(|byte| *byte == b')')? + 2;
     stat.get(after).copied()
 }
 
-/// The parent of a process, if it is there.
+/// The parent of a process, if it exists.
 pub(crate) fn parent_of(pid: i32) -> Option<i32> {
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may hold anything; state and parent follow the last one.
+    // The name in parentheses may contain anything; state and parent follow the last parenthesis.
     let after = stat.iter().rposition(|byte| *byte == b')')? + 1;
     let fields = std::str::from_utf8(&stat[after..]).ok()?;
     fields.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Every descendant of this process that /proc shows.
+/// Every descendant of this process in /proc.
 pub(crate) fn descendants() -> Vec<i32> {
     let parents: Vec<(i32, i32)> = process_ids()
         .into_iter()
@@ -386,12 +385,12 @@ pub(crate) fn descendants() -> Vec<i32> {
 /// A child that has ended.
 pub(crate) struct Ended {
     pub pid: i32,
-    /// As wait(2) gives it.
+    /// Its wait status.
     pub status: c_int,
     pub usage: libc::rusage,
 }
 
-/// What waiting for any child found.
+/// The result of waiting for any child.
 pub(crate) enum Waited {
     Ended(Box<Ended>),
     /// There are children; none has ended.
@@ -399,7 +398,7 @@ pub(crate) enum Waited {
     NoChildren,
 }
 
-/// Looks for a child that has ended; waits for one if `block`.
+/// Returns a child that has ended; waits for one if `block`.
 pub(crate) fn wait_any(block: bool) -> Waited {
     let options = libc::__WALL | if block { 0 } else { libc::WNOHANG };
     loop {
@@ -417,7 +416,7 @@ pub(crate) fn wait_any(block: bool) -> Waited {
     }
 }
 
-/// Leaves at once, running nothing of what the parent process had registered.
+/// Exits without running exit handlers.
 pub(crate) fn leave(code: c_int) -> ! {
     // SAFETY: ends the process.
     unsafe { libc::_exit(code) }

@@ -18,6 +18,19 @@ impl Dice {
     }
 }
 
+/// Bytes that do not compress, others for each seed.
+pub fn noise(mut seed: u64, length: usize) -> Vec<u8> {
+    seed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let next = || {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed.to_le_bytes()
+    };
+    let bytes = std::iter::repeat_with(next).flatten();
+    bytes.take(length).collect()
+}
+
 /// A number that whoever runs the tests may set.
 pub fn number(variable: &str, otherwise: u64) -> u64 {
     let asked = std::env::var(variable).ok();

@@ -1,11 +1,11 @@
 //! A temporary home with a daemon of its own, and the avfs binary to drive it.
 
-use crate::processes::{wait_for, with_environment};
+use crate::processes::{status_kib, wait_for, with_environment};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -99,11 +99,37 @@ impl Home {
         self
     }
 
-    /// A home for every kind of user this test can be: the one it is, and an ordinary one.
+    /// A home for every kind of user this test can be: the one it is, and an ordinary one unless the test is run once
+    /// more as such a one.
     pub fn of_every_user(binary: &str) -> Vec<Home> {
+        match is_run_by_each_user() {
+            true => vec![Home::new(binary)],
+            false => Home::of_root_and_ordinary_user(binary),
+        }
+    }
+
+    /// Homes of every user as well, where the ordinary one has a name.
+    pub fn of_every_named_user(binary: &str) -> Vec<Home> {
+        let named = (!is_run_by_each_user()).then(|| Home::of_named_user(binary));
+        std::iter::once(Home::new(binary))
+            .chain(named.flatten())
+            .collect()
+    }
+
+    /// Homes of root and an ordinary user in any case, for tests whose ordinary user needs something that only root can make.
+    pub fn of_root_and_ordinary_user(binary: &str) -> Vec<Home> {
         std::iter::once(Home::new(binary))
             .chain(Home::of_ordinary_user(binary))
             .collect()
+    }
+
+    /// Homes of every user, each with a current vault `v`.
+    pub fn of_every_user_with_vault(binary: &str) -> Vec<Home> {
+        let homes = Home::of_every_user(binary);
+        for home in &homes {
+            home.ok(&["vault", "create", "v"]);
+        }
+        homes
     }
 
     /// What tells this home's user from others in a failing test's message.
@@ -230,6 +256,44 @@ impl Home {
         self.json(&["proxy", "exec", "--shell", text])
     }
 
+    /// Runs the binary with `--json`, which must refuse; gives the error's kind and the whole answer.
+    #[track_caller]
+    pub fn refused<S: AsRef<OsStr>>(&self, words: &[S]) -> (String, Value) {
+        let answer = self.json(words);
+        let text = |key: &str| answer[key].as_str().filter(|text| !text.is_empty());
+        let (Some(kind), Some(_)) = (text("error"), text("message")) else {
+            let words: Vec<&OsStr> = words.iter().map(AsRef::as_ref).collect();
+            panic!(
+                "avfs {words:?} as {} was not refused: {answer}",
+                self.user()
+            );
+        };
+        (kind.to_owned(), answer)
+    }
+
+    /// Makes everything beneath a path of the host belong to this home's user.
+    pub fn give(&self, path: &Path) {
+        let owner = fs::metadata(self.path()).expect("the home is there");
+        let owner = format!("{}:{}", owner.uid(), owner.gid());
+        let mut chown = Command::new("chown");
+        let given = chown.args(["-R", "-h", &owner]).arg(path).status();
+        assert!(given.is_ok_and(|status| status.success()), "chown {path:?}");
+    }
+
+    /// The next command in the current vault starts over a fresh layer: a view shows its vault's name, so it goes
+    /// when that changes.
+    pub fn close_view(&self) {
+        let name = self.json(&["vault", "info"])["name"].clone();
+        let name = name.as_str().expect("a text");
+        self.ok(&["vault", "rename", name, "renamed"]);
+        self.ok(&["vault", "rename", "renamed", name]);
+    }
+
+    /// The most memory that the daemon has had, in bytes.
+    pub fn peak_memory(&self) -> u64 {
+        status_kib(self.daemon_pid().expect("a daemon runs"), "VmHWM:") << 10
+    }
+
     /// The daemon's pid, if one runs.
     pub fn daemon_pid(&self) -> Option<u32> {
         let pid = self.json(&["daemon", "status"])["pid"].as_u64()?;
@@ -244,6 +308,13 @@ impl Home {
                 .as_str()
                 .expect("a running daemon has a socket"),
         )
+    }
+}
+
+/// Does `check` in a fresh home of every kind of user this test can be, with a current vault `v` in it.
+pub fn with_vault(binary: &str, check: impl Fn(&Home)) {
+    for home in Home::of_every_user_with_vault(binary) {
+        check(&home);
     }
 }
 
@@ -268,6 +339,11 @@ impl Home {
             with_environment(&variable).is_empty()
         });
     }
+}
+
+/// Whether root and an ordinary user each run the tests, as `scripts/test` has them do: then neither plays the other.
+pub fn is_run_by_each_user() -> bool {
+    std::env::var_os("AVFS_TEST_USERS").is_some_and(|users| users == "each")
 }
 
 /// Lets a directory be removed although directories in it forbid that.

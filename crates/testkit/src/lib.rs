@@ -7,6 +7,7 @@ mod database;
 mod dice;
 mod faults;
 mod home;
+mod http;
 mod person;
 mod processes;
 mod scan;
@@ -14,11 +15,14 @@ mod shown;
 mod terminal;
 
 pub use database::{ask_database, change_database};
-pub use dice::{Dice, number};
+pub use dice::{Dice, noise, number};
 pub use faults::{Calls, Fault, FaultyDisk};
-pub use home::Home;
+pub use home::{Home, is_run_by_each_user, with_vault};
+pub use http::{ask, connect, converse, status_and_body};
 pub use person::Person;
-pub use processes::{leftover_processes, process_ends, processes_below, signal, wait_for};
+pub use processes::{
+    SOON, leftover_processes, process_ends, processes_below, signal, status_kib, wait_for,
+};
 pub use scan::{Node, NodeKind, Scan, scan};
 pub use shown::{Ran, Shown, Way, skip, tools};
 pub use terminal::Terminal;

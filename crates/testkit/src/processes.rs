@@ -5,6 +5,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::time::{Duration, Instant};
 
+/// Longer than whatever a test waits for takes, also on a machine that has other things to do.
+pub const SOON: Duration = Duration::from_secs(30);
+
 /// Waits until `holds`, looking every few milliseconds; gives whether it came to hold in time.
 pub fn wait_for(limit: Duration, mut holds: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + limit;
@@ -94,6 +97,14 @@ pub fn processes_below(top: u32) -> BTreeSet<u32> {
             return found;
         }
     }
+}
+
+/// A figure of a living process from the kernel's table of it, such as `VmHWM:`, in KiB.
+pub fn status_kib(pid: u32, field: &str) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/status")).expect("it lives");
+    let line = text.lines().find(|line| line.starts_with(field));
+    line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok())
+        .expect("a number")
 }
 
 #[cfg(test)]

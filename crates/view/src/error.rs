@@ -1,4 +1,4 @@
-//! What can go wrong between a tree and a directory.
+//! The errors of this crate.
 
 use std::path::PathBuf;
 
@@ -26,26 +26,26 @@ pub enum Error {
         what: String,
         source: std::io::Error,
     },
-    /// And no keeper is there to start another one.
-    #[error("the process that reads layers is gone")]
+    /// And there is no keeper to start another one.
+    #[error("the scanner has died")]
     ScannerLost,
-    #[error("the process that reads layers died {times} times over one request")]
+    #[error("the scanner died {times} times during one request")]
     ScannerFails { times: u32 },
-    #[error("the process that changes a view died in the middle of a change")]
+    #[error("the view writer died during a change")]
     ViewOpLost,
-    #[error("the process that reads layers sent a malformed answer: {0}")]
+    #[error("the scanner sent a malformed answer: {0}")]
     BadAnswer(&'static str),
-    #[error("{what}: {found}{at}, but no more than {most} are taken in", at = at(path))]
+    #[error("{what}: {found}{at}, but at most {most} can be committed", at = at(path))]
     TooMuch {
         what: TooMuch,
         most: u64,
         found: u64,
-        /// As the listing has it, without a leading slash.
+        /// In the form of the listing, without a leading slash.
         path: Option<Vec<u8>>,
     },
-    #[error("taking in what the layer holds was stopped")]
+    #[error("the commit of the layer was cancelled")]
     Stopped,
-    #[error("a directory of the layer came from {origin}, which its base does not have")]
+    #[error("a directory of the layer is redirected to {origin}, which its base does not have")]
     LostRedirect { origin: String },
 }
 
@@ -59,7 +59,7 @@ fn at(path: &Option<Vec<u8>>) -> String {
 }
 
 impl Error {
-    /// Whether something was to be put where there is no directory for it.
+    /// Whether the parent of a new entry is not a directory.
     pub(crate) fn is_without_place(&self) -> bool {
         use avfs_vault::Error as V;
         matches!(

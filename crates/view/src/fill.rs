@@ -1,6 +1,6 @@
-//! An empty layer is filled with what leads from its base to the root that it shall amount to.
+//! Fills an empty layer with the difference between its base and the root that its commit shall give.
 //!
-//! Nobody works in it yet, and its overlay is not even mounted: what is put there is what overlayfs would have left.
+//! The overlay is not mounted yet: the files are made as overlayfs would have left them.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,8 +16,8 @@ use crate::readwrite::host::{self, Io};
 use crate::{Error, Owner, Result};
 
 impl Layer {
-    /// Puts what differs between its base and its last commit into a layer that was just drafted, for `owner` where
-    /// that is not the caller. Hard links are not among what it can do.
+    /// Writes the difference between base and last commit into a layer that was just drafted. Files are chowned to `owner`, if
+    /// that is not the caller. Hard links are not supported.
     pub fn fill(&self, trees: &Trees, changes: &[Change], owner: Option<Owner>) -> Result<()> {
         let filled = Filling::begin(self, trees, owner).and_then(|mut filling| {
             filling.put_all(changes)?;
@@ -34,7 +34,7 @@ struct Filling<'a> {
     trees: &'a Trees,
     root: RootId,
     owner: Option<Owner>,
-    /// Those that the layer has by now; parents come before what is in them.
+    /// Directories that the layer has so far; parents come before their entries.
     directories: BTreeMap<VaultPath, Arc<OwnedFd>>,
 }
 
@@ -52,7 +52,7 @@ impl<'a> Filling<'a> {
     fn put_all(&mut self, changes: &[Change]) -> Io<()> {
         let mut covered: Option<&VaultPath> = None;
         for Change { path, after, .. } in changes {
-            // With a directory goes all that was in it.
+            // Removing a directory removes everything in it.
             if covered.is_some_and(|above| path.starts_with(above)) {
                 continue;
             }
@@ -88,7 +88,7 @@ impl<'a> Filling<'a> {
         }
     }
 
-    /// The directory at `path` in the layer; it and those above it are made as needed.
+    /// The directory at `path` in the layer; it and its parents are made as needed.
     fn directory(&mut self, path: &VaultPath) -> Io<Arc<OwnedFd>> {
         if let Some(made) = self.directories.get(path) {
             return Ok(made.clone());
@@ -102,7 +102,7 @@ impl<'a> Filling<'a> {
         Ok(made)
     }
 
-    /// What is done in a directory moves its time, and its mode may forbid it; so this comes last, and from below.
+    /// Writing in a directory changes its mtime, and its mode may forbid it. So directories are finished last, deepest first.
     fn finish(self) -> Io<()> {
         for (path, directory) in self.directories.iter().rev() {
             let entry = self.trees.entry(self.root, path).map_err(|_| Errno::IO)?;
@@ -160,7 +160,7 @@ mod tests {
             edit.put(&at(path), entry).unwrap();
         }
 
-        /// Directories and files that no change touches beside those that one does.
+        /// Directories and files that are not changed, beside those that are.
         fn base(&self) -> RootId {
             let mut edit = self.trees.edit(self.trees.empty_root().unwrap()).unwrap();
             for path in ["/d", "/d/sub", "/gone", "/gone/deep", "/was-dir", "/closed"] {
@@ -181,7 +181,7 @@ mod tests {
             edit.finish().unwrap()
         }
 
-        /// What a layer amounts to that was filled.
+        /// The commit of a filled layer.
         fn filled(&self, base: RootId, head: RootId) -> Result<RootId> {
             let top = self.trees.root(base).unwrap().top.meta.clone();
             let (vault, roots) = (VaultId::new(), (base, head));
@@ -212,7 +212,7 @@ mod tests {
         let base = scene.base();
         let mut edit = scene.trees.edit(base).unwrap();
         scene.file(&mut edit, "/d/f", "changed", meta(0o4755, 6));
-        // What is closed to its owner is read by the keeper's helper, and here only by root.
+        // Files with mode 000 are read by the keeper's helper, and here only by root.
         let is_root = rustix::process::geteuid().is_root();
         let (file, directory) = if is_root { (0, 0) } else { (0o400, 0o500) };
         scene.file(&mut edit, "/d/sub/new", "new", meta(file, 7));

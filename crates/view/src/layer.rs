@@ -1,9 +1,8 @@
-//! Layers on disk: where a vault's changes live between two commits, and how they are found again.
+//! Layers on disk: a vault's changes between two commits, and how they are found again.
 //!
-//! `layers/<vault>/` holds `tmp/` (the vault's scratch) and one directory per layer with `upper/`,
-//! `work/`, the lock, a record of what the layer stands on, and `tmp/` where its commands have a scratch of their own. Whoever uses a layer holds its lock,
-//! through an open descriptor that is also given to the sandbox's first process: while anything of a
-//! dead daemon still runs, the lock is not free.
+//! `layers/<vault>/` has `tmp/` (the vault's scratch) and one directory per layer with `upper/`, `work/`, the lock, the
+//! record with its base, and `tmp/` if its commands have a scratch of their own. A user of a layer holds its lock by an
+//! open descriptor, which the sandbox's pid 1 has too. So while a process of a dead daemon still runs, the lock is taken.
 
 use std::fs::{File, Permissions, TryLockError};
 use std::io;
@@ -33,13 +32,13 @@ const SCRATCH: &str = "tmp";
 /// The layers of a home.
 pub struct Layers {
     directory: PathBuf,
-    /// Where earlier daemons may have left some.
+    /// Directories in which earlier daemons may have left some.
     earlier: Vec<PathBuf>,
     owner: Option<Owner>,
     boot: String,
 }
 
-/// A layer in use by this process: dropping it lets the lock go.
+/// A layer in use by this process: dropping it releases the lock.
 pub struct Layer {
     path: PathBuf,
     upper: OwnedFd,
@@ -49,7 +48,7 @@ pub struct Layer {
     token: Option<Token>,
 }
 
-/// A layer on the disk that nobody uses.
+/// A layer on disk that is not in use.
 #[derive(Debug, Clone)]
 pub struct Found {
     pub vault: VaultId,
@@ -63,13 +62,13 @@ impl Found {
     }
 }
 
-/// What is left of a layer after its use.
+/// A layer directory that can be deleted.
 pub struct Retired {
     path: PathBuf,
 }
 
 impl Layers {
-    /// Opens `home/layers`. `owner` is whom commands run as, where that is not the caller.
+    /// Opens `home/layers`. `owner` is the user of the commands, if that is not the caller.
     pub fn open(home: &Path, owner: Option<Owner>) -> Result<Layers> {
         Layers::among(home.join("layers"), Vec::new(), owner)
     }
@@ -168,26 +167,26 @@ impl Layers {
         Ok(path)
     }
 
-    /// Every layer that an earlier daemon left; each is to be claimed.
+    /// Every layer that an earlier daemon left; each has to be claimed.
     pub fn find(&self) -> Result<Vec<Found>> {
         let directories = self.directories()?.into_iter();
         let layers = directories.filter(|(_, path)| is_in_use(path));
         Ok(layers.map(|(vault, path)| Found { vault, path }).collect())
     }
 
-    /// Whether the layer was made since the machine started: else unsynced files may be missing.
+    /// Whether the layer was made since boot: otherwise unsynced files may be missing.
     pub fn is_of_this_boot(&self, layer: &Layer) -> bool {
         layer.record.boot == self.boot
     }
 
-    /// Directories that are no layers any more, or never became any.
+    /// Directories that are not layers any more, or never became one.
     pub fn rubbish(&self) -> Result<Vec<Retired>> {
         let paths = self.directories()?.into_iter().map(|(_, path)| path);
         let rubbish = paths.filter(|path| !is_in_use(path));
         Ok(rubbish.map(|path| Retired { path }).collect())
     }
 
-    /// The roots that layers on the disk stand on, have published, or were about to.
+    /// The roots that layers on disk have as base or last commit, or were about to publish.
     pub fn roots(&self) -> Result<Vec<RootId>> {
         let mut roots = Vec::new();
         for (_, path) in self.directories()? {
@@ -208,7 +207,7 @@ impl Layers {
         let mut directories = Vec::new();
         let mut vaults = subdirectories(&self.directory)?;
         for earlier in &self.earlier {
-            // It may be gone, as all is that was in memory.
+            // It may have been on a tmpfs that is gone.
             vaults.extend(subdirectories(earlier).unwrap_or_default());
         }
         for vault in vaults {
@@ -222,22 +221,22 @@ impl Layers {
         Ok(directories)
     }
 
-    /// The upper directories of all layers: path descriptors, which open for whoever has the right to.
+    /// The upper directories of all layers, as O_PATH descriptors: opening them needs permission.
     pub fn uppers(&self) -> Result<Vec<OwnedFd>> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let uppers = self.directories()?.into_iter().filter_map(|(_, path)| {
-            // One that is being made or removed has nothing to offer.
+            // One that is being made or removed is skipped.
             openat(CWD, path.join(UPPER), flags, Mode::empty()).ok()
         });
         Ok(uppers.collect())
     }
 
-    /// Whether anything is kept for the vault.
+    /// Whether there is anything on disk for the vault.
     pub fn holds(&self, vault: VaultId) -> bool {
         self.of_vault(vault).any(|path| path.exists())
     }
 
-    /// Removes all that is kept for a vault that no longer exists.
+    /// Removes everything of a vault that no longer exists.
     pub fn remove_vault(&self, vault: VaultId, scanner: &Scanner) -> Result<()> {
         for path in self.of_vault(vault).filter(|path| path.is_dir()) {
             remove_directory(&path, scanner)?;
@@ -245,7 +244,7 @@ impl Layers {
         Ok(())
     }
 
-    /// Where something may be kept for the vault.
+    /// The directories that may have something of the vault.
     fn of_vault(&self, vault: VaultId) -> impl Iterator<Item = PathBuf> {
         let places = std::iter::once(&self.directory).chain(&self.earlier);
         places.map(move |place| place.join(vault.to_string()))
@@ -299,8 +298,8 @@ impl Layer {
         &self.record
     }
 
-    /// The name under which we may keep work of our own in this layer: random, and written down outside of it, so
-    /// that nothing else has it. Layers of earlier versions have none.
+    /// The random name for our own work in this layer. It is recorded outside of the upper, so that commands cannot know it.
+    /// Layers of earlier versions have none.
     pub fn token(&self) -> Option<&str> {
         self.token.as_ref().map(|token| token.0.as_str())
     }
@@ -313,7 +312,7 @@ impl Layer {
         self.path.join(WORK)
     }
 
-    /// A scratch directory that goes away with the layer, for commands that may not see the vault's.
+    /// A scratch directory of this layer, for commands that must not see the vault's.
     pub fn own_scratch(&self) -> Result<PathBuf> {
         let path = self.path.join(SCRATCH);
         if !path.is_dir() {
@@ -322,12 +321,12 @@ impl Layer {
         Ok(path)
     }
 
-    /// The upper directory: a path descriptor, which opens for whoever has the right to.
+    /// The upper directory, as an O_PATH descriptor: opening it needs permission.
     pub fn upper(&self) -> BorrowedFd<'_> {
         self.upper.as_fd()
     }
 
-    /// A descriptor that holds the layer's lock for as long as anyone has it open.
+    /// A descriptor that holds the layer's lock as long as any process has it open.
     pub fn hold(&self) -> Result<OwnedFd> {
         self.lock
             .try_clone()
@@ -335,7 +334,7 @@ impl Layer {
             .map_err(at(&self.path))
     }
 
-    /// Has a layer that holds nothing uncommitted be a draft again, on its way to `head`.
+    /// Makes a layer without uncommitted changes a draft again, to be filled up to `head`.
     pub fn redraft(&mut self, head: RootId) -> Result<()> {
         let renamed = std::fs::rename(self.path.join(RECORD), self.path.join(DRAFT));
         renamed.map_err(at(&self.path))?;
@@ -343,19 +342,19 @@ impl Layer {
         self.save()
     }
 
-    /// Has a draft count from now on.
+    /// Makes a draft a layer that is used.
     pub fn make_ready(&self) -> Result<()> {
         let renamed = std::fs::rename(self.path.join(DRAFT), self.path.join(RECORD));
         renamed.map_err(at(&self.path))
     }
 
-    /// Notes that `next` is about to be published: a crash may leave the head at either root.
+    /// Records that `next` is about to be published: after a crash the head may be either root.
     pub fn begin_commit(&mut self, next: RootId) -> Result<()> {
         self.record.pending = next;
         self.save()
     }
 
-    /// Notes that `pending` was published.
+    /// Records that `pending` was published.
     pub fn finish_commit(&mut self) -> Result<()> {
         self.record.last_commit = self.record.pending;
         self.save()
@@ -367,7 +366,7 @@ impl Layer {
             .map_err(at(&self.path))
     }
 
-    /// Lets the layer go and leaves it as it is.
+    /// Releases the layer and leaves it on disk.
     pub fn leave(self, vault: VaultId) -> Found {
         Found {
             vault,
@@ -375,10 +374,10 @@ impl Layer {
         }
     }
 
-    /// Takes the layer out of use: without its record the rest is only rubbish, to be removed at leisure.
+    /// Takes the layer out of use by deleting its record; the rest can be deleted at any time.
     pub fn retire(self) -> Result<Retired> {
         match std::fs::remove_file(self.path.join(RECORD)) {
-            // A draft never counted.
+            // A draft was never used.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             removed => removed.map_err(at(&self.path))?,
         }
@@ -387,7 +386,7 @@ impl Layer {
 }
 
 impl Retired {
-    /// Removes what is left from disk.
+    /// Deletes the directory.
     pub fn remove(&self, scanner: &Scanner) -> Result<()> {
         remove_directory(&self.path, scanner)
     }
@@ -429,7 +428,7 @@ fn remove_directory(path: &Path, scanner: &Scanner) -> Result<()> {
     std::fs::remove_dir(path).map_err(at(path))
 }
 
-/// One more than the largest layer number in use; rubbish of earlier lives keeps its number.
+/// One more than the largest layer number on disk, retired ones included.
 fn fresh_number(vault: &Path) -> Result<u64> {
     if !vault.is_dir() {
         return Ok(1);
@@ -442,7 +441,7 @@ fn fresh_number(vault: &Path) -> Result<u64> {
     Ok(largest.unwrap_or(0) + 1)
 }
 
-/// A vault that is deleted meanwhile has no layers.
+/// The vault may have been deleted meanwhile.
 fn unless_gone(found: Result<Vec<PathBuf>>) -> Result<Vec<PathBuf>> {
     match found {
         Err(Error::Layer { source, .. }) if source.kind() == io::ErrorKind::NotFound => {

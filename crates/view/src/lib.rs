@@ -1,8 +1,7 @@
 //! A root and a layer shown as a directory: the lens, the layers, the commit.
 //!
-//! The *lens* shows immutable roots through FUSE; the kernel's overlayfs (mounted by the sandbox, which
-//! this crate does not know) puts a *layer* on top; the *scanner* reads what a command left in that
-//! layer, and *commit* turns base and layer into the next root.
+//! The *lens* shows immutable roots through FUSE. The kernel's overlayfs, mounted by the sandbox, which this crate does
+//! not know, puts a *layer* on top. The *scanner* reads the layer, and *commit* makes the next root from base and layer.
 
 mod commit;
 mod error;

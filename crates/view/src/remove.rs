@@ -1,4 +1,4 @@
-//! Removing what is in a directory, and listing it for the kernel's caches. Neither holds more in memory when there is more.
+//! Removing the content of a directory, and listing it to fill the kernel's caches. Memory does not grow with the content.
 
 use std::collections::VecDeque;
 use std::ffi::{CStr, CString, OsStr};
@@ -16,30 +16,30 @@ const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
-/// Directories whose names are held at once.
+/// How many directories have their names in memory at once.
 const HELD_MAX: usize = 10_000;
-/// Names that one slice of a removal takes away or moves.
+/// How many names one slice of a removal removes or moves.
 const SLICE: usize = 20_000;
-/// Names that are worth learning ahead; each costs the kernel about a kilobyte.
+/// How many names are worth reading ahead; each costs the kernel about a kilobyte.
 const WARM_MAX: usize = 50_000;
 
 /// Whether a removal is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Removal {
     Done,
-    /// There is more.
+    /// Not yet.
     Partly,
 }
 
-/// Removes everything in `top`, whatever its modes; the caller has the right to override them.
+/// Removes everything in `top`, whatever its modes; the caller may override them.
 pub fn remove_contents(top: impl AsFd) -> io::Result<()> {
     while remove_some(top.as_fd())? == Removal::Partly {}
     Ok(())
 }
 
-/// One slice of the same, so that others can have their turn.
+/// Removes one slice, so that other requests can run in between.
 ///
-/// A directory that holds directories is emptied by moving those up, so that no depth is too deep.
+/// The subdirectories of a directory are moved up before it is removed, so that depth does not matter.
 pub fn remove_some(top: BorrowedFd<'_>) -> io::Result<Removal> {
     let mut left = SLICE;
     let mut directories = Vec::new();
@@ -65,7 +65,7 @@ pub fn remove_some(top: BorrowedFd<'_>) -> io::Result<Removal> {
     Ok(Removal::Partly)
 }
 
-/// Removes the directory `name` with all in it but the directories there, which become `top`'s.
+/// Removes the directory `name` with its entries, and moves its subdirectories to `top`.
 fn empty_upwards(
     top: BorrowedFd<'_>,
     name: &CStr,
@@ -90,13 +90,13 @@ fn empty_upwards(
     }
 }
 
-/// Names for what is moved up.
+/// Names for moved directories.
 struct Fresh {
     next: u64,
 }
 
 impl Fresh {
-    /// Names from the clock: what an earlier slice moved up has earlier ones.
+    /// From the clock, so that they differ from those of earlier slices.
     fn new() -> Fresh {
         let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
         let next = (time.tv_sec as u64)
@@ -115,7 +115,7 @@ impl Fresh {
             self.next = self.next.wrapping_add(1);
             let fresh = CString::new(format!(".moved-{:x}", self.next)).unwrap_or_default();
             match renameat(from, name, to, &fresh) {
-                // A directory of this name that is not empty, or a file.
+                // The name is taken.
                 Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR) => {}
                 done => return done,
             }
@@ -123,7 +123,7 @@ impl Fresh {
     }
 }
 
-/// Lists what is beneath `top`, breadth first, for the sake of the kernel's caches alone.
+/// Lists everything below `top`, breadth first, to fill the kernel's caches.
 pub fn warm(top: &Path) -> io::Result<()> {
     let mut names = 0;
     let mut waiting = VecDeque::from([top.to_owned()]);
@@ -131,7 +131,7 @@ pub fn warm(top: &Path) -> io::Result<()> {
         let opened = openat(CWD, &path, DIRECTORY, Mode::empty())?;
         let all = each_name_until(opened.as_fd(), |name, kind| {
             names += 1;
-            // A path that is too long to be opened from the top is not worth more trouble.
+            // A path that is too long to be opened from the top is skipped.
             let below = path.join(OsStr::from_bytes(name.to_bytes()));
             if kind == FileType::Directory && below.as_os_str().len() < PATH_BYTES_MAX {
                 waiting.push_back(below);
@@ -145,7 +145,7 @@ pub fn warm(top: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Goes on until `each` says that it is enough; whether it saw all.
+/// Continues until `each` returns false; returns whether it saw everything.
 pub(crate) fn each_name_until(
     directory: BorrowedFd<'_>,
     mut each: impl FnMut(&CStr, FileType) -> io::Result<bool>,
@@ -160,7 +160,7 @@ pub(crate) fn each_name_until(
     Ok(true)
 }
 
-/// Somebody else may be removing the same things; what counts is that they are gone.
+/// Another process may be removing the same names.
 pub(crate) fn gone(outcome: rustix::io::Result<()>) -> io::Result<()> {
     match outcome {
         Err(Errno::NOENT) => Ok(()),

@@ -1,6 +1,6 @@
-//! One name in a layer's upper directory, and all that a commit needs to know of it.
+//! One entry of a layer's upper directory, with everything that a commit needs.
 //!
-//! Runs in the scanner process, which is single-threaded and may therefore change its directory.
+//! Runs in the scanner process, which is single-threaded and so may change its working directory.
 
 use std::ffi::CStr;
 use std::io;
@@ -14,17 +14,17 @@ use serde::{Deserialize, Serialize};
 
 /// The longest list of attribute names that the kernel gives, and the longest value.
 const XATTR_MAX: usize = 64 << 10;
-/// Names and values of one entry together; more is not stored, and reported.
+/// The most bytes of attributes of one entry; if it has more, none are stored, and it is reported.
 pub const XATTRS_BYTES_MAX: usize = 64 << 10;
 
-/// How attributes begin that are listed without their values, because no tree holds them: in a view, they would be taken
-/// for overlayfs's own.
+/// Prefixes of attributes that are listed without their values and never stored: in a view, overlayfs would interpret
+/// them.
 pub(crate) const UNKEPT: &[u8] = b"user.overlay.";
 
 /// One name in an upper directory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpperEntry {
-    /// Components from the upper directory down, joined by `/`; empty for the directory itself.
+    /// The path from the upper directory, joined by `/`; empty for the directory itself.
     pub path: Vec<u8>,
     pub kind: UpperKind,
     pub mode: u32,
@@ -32,12 +32,12 @@ pub struct UpperEntry {
     pub ctime: (i64, u32),
     pub ino: u64,
     pub xattrs: XattrMap,
-    /// It has more attributes than are stored; then none of them are.
+    /// It has more attributes than are stored; then none are stored.
     pub xattrs_lost: bool,
 }
 
 impl UpperEntry {
-    /// Roughly what it takes in a message.
+    /// Its approximate size in a message.
     pub fn weight(&self) -> usize {
         let own = match &self.kind {
             UpperKind::Symlink { target } => target.len(),
@@ -50,12 +50,12 @@ impl UpperEntry {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum UpperKind {
-    /// The name is gone from what lies below.
+    /// A whiteout: the name is removed.
     Whiteout,
     Directory {
-        /// Nothing below shows through.
+        /// Opaque: nothing below shows through.
         opaque: bool,
-        /// What shows through is not the directory of this name but this one.
+        /// Redirected: this directory shows through.
         redirect: Option<Vec<u8>>,
     },
     File {
@@ -70,7 +70,7 @@ pub enum UpperKind {
     Device,
 }
 
-/// Under which names overlayfs keeps its notes; under other names they are anybody's claims.
+/// Which attribute names overlayfs uses in this mount; commands can set the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum MarkNames {
     /// Mounted by root.
@@ -88,7 +88,7 @@ impl MarkNames {
     }
 }
 
-/// The entry `name` of the process's directory.
+/// The entry `name` of the working directory.
 pub fn read_entry(name: &CStr, path: Vec<u8>, marks: MarkNames) -> io::Result<UpperEntry> {
     let stat = statx(
         CWD,
@@ -135,7 +135,7 @@ fn kind_of(name: &CStr, stat: &Statx, kind: FileType, marks: Marks) -> io::Resul
     })
 }
 
-/// What overlayfs itself notes about a directory.
+/// The marks of overlayfs on a directory.
 #[derive(Default)]
 struct Marks {
     opaque: bool,
@@ -182,10 +182,10 @@ fn read_attributes(name: &CStr, names_of_marks: MarkNames) -> io::Result<Attribu
                 let redirect = read_xattr(name, attribute, &mut value)?;
                 found.marks.redirect = redirect.map(<[u8]>::to_vec);
             }
-            // Other notes of overlayfs's own.
+            // Other attributes of overlayfs itself.
             Some(name) if !name.starts_with(b"overlay.") => {}
-            // Somebody's claims: overlayfs keeps them apart from its own by one more `overlay.`, or by the prefix.
-            // No view could show them, so only that they are there is told.
+            // Set by a command: overlayfs escapes them with another `overlay.`, or uses another prefix itself. No view could show
+            // them, so only their existence is reported.
             _ if attribute.starts_with(UNKEPT) => {
                 bytes += attribute.len();
                 if bytes <= XATTRS_BYTES_MAX {
@@ -209,7 +209,7 @@ fn read_attributes(name: &CStr, names_of_marks: MarkNames) -> io::Result<Attribu
     Ok(found)
 }
 
-/// An entry with more attributes than the kernel can list: only what overlayfs notes is asked for, by name.
+/// An entry with more attributes than the kernel can list: only overlayfs's own are read, by name.
 fn unlisted(name: &CStr, names_of_marks: MarkNames) -> io::Result<Attributes> {
     let mut value = Vec::new();
     let mut mark = |mark: &[u8]| -> io::Result<Option<Vec<u8>>> {
@@ -227,7 +227,7 @@ fn unlisted(name: &CStr, names_of_marks: MarkNames) -> io::Result<Attributes> {
     })
 }
 
-/// The value of one attribute, in a buffer that serves for the next one, too.
+/// The value of one attribute, in a reused buffer.
 fn read_xattr<'a>(
     name: &CStr,
     attribute: &[u8],

@@ -1,8 +1,8 @@
-//! The scanner: a helper process in the keeper's user namespace that may read whatever a command left.
+//! The scanner: a helper process in the keeper's user namespace that can read all files of a command.
 //!
-//! A command's files can have modes that keep the daemon out; the scanner overrides them, lists layers,
-//! opens files for the daemon to hash, and removes layers. It is given descriptors, never host paths; only
-//! the lens, which the daemon does not see, is named to it by where the keeper mounted it.
+//! The modes of a command's files may exclude the daemon. The scanner overrides them, lists layers, opens files for the
+//! daemon to hash, and removes layers. It gets descriptors, never host paths; only the lens, which the daemon does not see,
+//! is given by its path in the keeper's mount namespace.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -26,13 +26,13 @@ use crate::view_ops::{self, NewMeta, Over, ViewOp};
 use crate::walk::{self, Position, Totals};
 use crate::{Error, Owner, Result};
 
-/// Names opened by one request: below the kernel's limit of 253 descriptors in a message.
+/// Names opened by one request: below the kernel's limit of 253 descriptors per message.
 const OPEN_MAX: usize = 200;
-/// Bytes of names in one request, well below what a socket takes at once.
+/// Bytes of names in one request, below the maximal message size.
 const OPEN_BYTES_MAX: usize = 64 * 1024;
-/// A slice of a listing with one entry beyond it, which has attributes, and how far it came; a socket takes this much at once.
+/// A message holds one slice of a listing, one further entry with attributes, and the position.
 const FRAME_MAX: usize = 160 * 1024;
-/// How many processes may die over one request before it is given up.
+/// How many processes may die during one request before it fails.
 const TRIES: u32 = 4;
 
 #[derive(Serialize, Deserialize)]
@@ -41,7 +41,7 @@ enum Request {
     Measure(Position),
     Open(Vec<Vec<u8>>),
     Remove,
-    /// With whom new things are given to.
+    /// With the owner of new files.
     ViewOp(ViewOp, Option<Owner>),
     NameFile {
         path: Vec<u8>,
@@ -55,12 +55,12 @@ enum Request {
 enum Answer {
     Listed(Vec<UpperEntry>, Position),
     Measured(Totals, Position),
-    /// For each name: opened (its descriptor comes along, in order) or why not.
+    /// For each name: opened (its descriptor is attached, in order) or the error.
     Opened(Vec<Option<i32>>),
     Removed {
         all: bool,
     },
-    /// A descriptor comes along when something was opened.
+    /// With a descriptor if a file was opened.
     Acted,
     Warmed,
     Failed {
@@ -69,7 +69,7 @@ enum Answer {
 }
 
 impl Request {
-    /// Whether it may be asked again when nobody knows if it was done: a change of a view may not.
+    /// Whether the request can be repeated if its outcome is unknown: not for changes of a view.
     fn is_repeatable(&self) -> bool {
         match self {
             Request::List(..)
@@ -82,10 +82,10 @@ impl Request {
     }
 }
 
-/// Starts a scanner process and gives the socket to it; fails when there is no keeper to start it.
+/// Starts a scanner process with this socket; fails if there is no keeper.
 pub type StartScanner = Box<dyn Fn() -> Option<OwnedFd> + Send + Sync>;
 
-/// The daemon's end. One request is under way at a time. A process that died is replaced, and asked again where that is safe.
+/// The daemon's end. One request runs at a time. A process that died is replaced, and the request repeated if that is safe.
 pub struct Scanner {
     socket: Mutex<OwnedFd>,
     start: StartScanner,
@@ -109,7 +109,7 @@ impl Scanner {
         self.replaced.load(Ordering::Relaxed)
     }
 
-    /// The next entries of the directory `upper`, parents before children, and how far that is.
+    /// The next entries of the directory `upper`, parents before children, and the position after them.
     pub(crate) fn list(
         &self,
         upper: BorrowedFd<'_>,
@@ -121,7 +121,7 @@ impl Scanner {
         }
     }
 
-    /// What the files in `directory` add up to, by apparent size; asks `stopped` now and then.
+    /// The number and apparent size of files in `directory`; checks `stopped` now and then.
     pub fn measure(&self, directory: BorrowedFd<'_>, stopped: &dyn Fn() -> bool) -> Result<Totals> {
         let mut totals = Totals::default();
         let mut position = Position::start();
@@ -139,7 +139,7 @@ impl Scanner {
         Ok(totals)
     }
 
-    /// The files of these names below `upper`, in order; those that cannot be opened are errors.
+    /// Opens these names below `upper`, in order; those that cannot be opened are errors.
     pub fn open(
         &self,
         upper: BorrowedFd<'_>,
@@ -175,7 +175,7 @@ impl Scanner {
     /// Removes everything in `directory`.
     pub fn remove_contents(&self, directory: BorrowedFd<'_>) -> Result<()> {
         loop {
-            // Others have their turn in between.
+            // Other requests can run in between.
             match self.ask(&Request::Remove, directory)? {
                 (Answer::Removed { all: true }, _) => return Ok(()),
                 (Answer::Removed { all: false }, _) => {}
@@ -184,7 +184,7 @@ impl Scanner {
         }
     }
 
-    /// Changes something beneath `top`, the top of a view; the inner error is the kernel's.
+    /// Changes something below `top`, the top of a view; the inner error is the kernel's.
     pub fn apply(
         &self,
         top: BorrowedFd<'_>,
@@ -198,7 +198,7 @@ impl Scanner {
         }
     }
 
-    /// Gives a file that was opened without a name its attributes and then its name; the inner error is the kernel's.
+    /// Sets the attributes of an unnamed file, then links it; the inner error is the kernel's.
     pub fn name_file(
         &self,
         top: BorrowedFd<'_>,
@@ -214,7 +214,7 @@ impl Scanner {
         }
     }
 
-    /// Has the kernel learn the names beneath `shown`, a directory of the lens, before somebody asks.
+    /// Lists everything below `shown`, a directory of the lens, to fill the kernel's caches.
     pub fn warm(&self, shown: &Path) -> Result<()> {
         match self.send(&Request::Warm(shown.to_owned()), &[])? {
             (Answer::Warmed, _) => Ok(()),
@@ -227,7 +227,7 @@ impl Scanner {
     }
 
     fn send(&self, request: &Request, passed: &[BorrowedFd<'_>]) -> Result<(Answer, Vec<OwnedFd>)> {
-        // One who panicked here left a socket at which nobody may be waiting for the right answer.
+        // A thread that panicked here left a socket with an unread answer.
         let mut socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
         let frame = postcard::to_stdvec(request).expect("requests are plain data");
         for _ in 0..TRIES {
@@ -239,7 +239,7 @@ impl Scanner {
                 }
                 Err(lost) => lost,
             };
-            // Whatever becomes of this request, the next one finds a process that lives.
+            // Whatever happens to this request, the next one finds a live process.
             *socket = (self.start)().ok_or(Error::ScannerLost)?;
             self.replaced.fetch_add(1, Ordering::Relaxed);
             if lost == Lost::WithRequest && !request.is_repeatable() {
@@ -253,9 +253,9 @@ impl Scanner {
 /// When a scanner process died.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lost {
-    /// It never had the request.
+    /// Before it got the request.
     WithoutRequest,
-    /// It may have done some or all of it.
+    /// After it got the request: some or all of it may be done.
     WithRequest,
 }
 
@@ -267,7 +267,7 @@ fn exchange(
     send(socket, frame, passed).map_err(|_| Lost::WithoutRequest)?;
     match receive(socket) {
         Ok(Some(message)) => Ok(message),
-        // The kernel says so when the other end closed with something unread.
+        // ECONNRESET: the other end closed with unread data.
         Err(Errno::CONNRESET) => Err(Lost::WithoutRequest),
         Ok(None) | Err(_) => Err(Lost::WithRequest),
     }
@@ -296,7 +296,7 @@ fn failure(what: &str, answer: Answer) -> Error {
     }
 }
 
-/// The scanner process: answers on descriptor 3 until the daemon's end closes.
+/// The scanner process: answers on descriptor 3 until the daemon closes its end.
 pub fn scanner_main() -> ExitCode {
     // SAFETY: the keeper starts this role with its socket as descriptor 3, and nothing else owns it.
     let socket = unsafe { OwnedFd::from_raw_fd(3) };
@@ -307,7 +307,7 @@ pub fn scanner_main() -> ExitCode {
     }
 }
 
-/// Answers until the other end closes. Changes the directory of the calling process.
+/// Answers until the other end closes. Changes the working directory.
 fn serve(socket: BorrowedFd<'_>) -> rustix::io::Result<()> {
     while let Some((frame, descriptors)) = receive(socket)? {
         let (answer, passed) = match answer(&frame, descriptors) {
@@ -325,12 +325,12 @@ fn serve(socket: BorrowedFd<'_>) -> rustix::io::Result<()> {
     Ok(())
 }
 
-/// A view needs a descriptor for each file that is open in it.
+/// A view needs a descriptor for each open file.
 pub fn raise_descriptor_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // With the lower limit only very many files fail, and then with a clear error.
+    // With the lower limit only very many open files fail, with a clear error.
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
@@ -386,7 +386,7 @@ fn answer(frame: &[u8], descriptors: Vec<OwnedFd>) -> std::io::Result<(Answer, V
     }
 }
 
-/// Not blocking: between listing and opening, a file may have become a FIFO.
+/// O_NONBLOCK: a file may have been replaced by a FIFO since it was listed.
 fn open_beneath(directory: BorrowedFd<'_>, name: &[u8]) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
@@ -414,7 +414,7 @@ fn send(socket: BorrowedFd<'_>, frame: &[u8], passed: &[BorrowedFd<'_>]) -> rust
 
 type Message = (Vec<u8>, Vec<OwnedFd>);
 
-/// The next message, or none when the other end closed.
+/// The next message, or `None` if the other end closed.
 fn receive(socket: BorrowedFd<'_>) -> rustix::io::Result<Option<Message>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(OPEN_MAX))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);

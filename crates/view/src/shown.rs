@@ -1,4 +1,4 @@
-//! How something stored looks to the kernel, whichever view shows it.
+//! Attributes of stored entries, for all views.
 
 use avfs_fuse::{FileAttr, Io};
 use avfs_vault::{Entry, Kind, Meta, Time, Trees};
@@ -7,12 +7,12 @@ use rustix::io::Errno;
 
 use crate::Owner;
 
-/// What a view says about a stored thing besides what is stored about it.
+/// What a view adds to the stored attributes.
 pub struct Seen {
     pub number: u64,
     pub kind: FileType,
     pub size: u64,
-    /// Bytes that are stored: those of the holes are not.
+    /// Stored bytes, without holes.
     pub data: u64,
     pub links: u32,
     pub owner: Owner,
@@ -35,7 +35,7 @@ pub fn attr_of_stored(seen: Seen, meta: &Meta) -> FileAttr {
     }
 }
 
-/// A directory of which nothing is told but what it is.
+/// The attributes of a directory without an entry.
 pub fn bare_directory(number: u64, owner: Owner) -> FileAttr {
     let epoch = timespec(Time { secs: 0, nanos: 0 });
     FileAttr {
@@ -63,13 +63,13 @@ pub fn kind_of_stored(entry: &Entry) -> FileType {
     }
 }
 
-/// How many bytes of a stored thing are no hole.
+/// How many bytes of a stored file are not holes.
 pub fn data_of_stored(trees: &Trees, entry: &Entry) -> u64 {
     let data = match entry.kind {
         Kind::File { content, size, .. } => trees.data_size(content, size).ok(),
         Kind::Directory { .. } | Kind::Symlink { .. } | Kind::Fifo => None,
     };
-    // Of a damaged one it is told when it is read.
+    // Damage is reported when the file is read.
     data.unwrap_or_else(|| entry.size())
 }
 
@@ -101,7 +101,7 @@ pub fn timespec(time: Time) -> Timespec {
     }
 }
 
-/// One name after another, with a final zero each, as a list of attributes has them.
+/// Attribute names, each followed by a zero byte.
 pub fn name_list(names: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Vec<u8> {
     let mut list = Vec::new();
     for name in names {

@@ -1,7 +1,7 @@
-//! Changes made through a view by the scanner's process, which may pass whatever modes forbid.
+//! Operations on a view, done by the scanner process, which may override file modes.
 //!
-//! Paths are walked beneath the view's top, over no symbolic link and into no other mount: a running
-//! command may exchange anything at any moment, and must not lead a change astray.
+//! Paths are resolved beneath the view's top, without following symbolic links or crossing mounts: a running command may
+//! replace anything at any moment, and must not redirect a change.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -20,13 +20,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Owner, remove};
 
-/// How often a directory is emptied into which a command keeps putting things.
+/// How often a directory is emptied again if a command keeps adding names.
 const REMOVALS: usize = 20;
 
-/// One change. Paths go from the view's top down, without a leading `/`.
+/// One operation. Paths are relative to the view's top, without a leading `/`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ViewOp {
-    /// Opens a file for writing; the descriptor comes back.
+    /// Opens a file for writing; returns the descriptor.
     Open {
         path: Vec<u8>,
         how: Opening,
@@ -41,7 +41,7 @@ pub enum ViewOp {
     Fifo {
         path: Vec<u8>,
     },
-    /// One more name for a file.
+    /// Makes a hard link.
     Link {
         from: Vec<u8>,
         to: Vec<u8>,
@@ -51,7 +51,7 @@ pub enum ViewOp {
         to: Vec<u8>,
         over: Over,
     },
-    /// Removes whatever is there, with all that is in it.
+    /// Removes a path and everything in it.
     Remove {
         path: Vec<u8>,
     },
@@ -63,14 +63,14 @@ pub enum ViewOp {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Opening {
-    /// A file without a name, beside where it shall be; [`Scanner::name_file`](crate::Scanner::name_file) gives it
-    /// one when it is complete.
+    /// An O_TMPFILE file in the directory of its future name; [`Scanner::name_file`](crate::Scanner::name_file) links it
+    /// there when it is complete.
     Unnamed,
-    /// Emptied, whatever is in it.
+    /// Truncated, whatever its content.
     Empty,
-    /// Emptied, if it still is what it was known to be; else the error is `ESTALE`.
+    /// Truncated, if it is unchanged; else the error is `ESTALE`.
     EmptyIf { size: u64, mtime: (i64, u32) },
-    /// What is written goes behind what is there at that moment.
+    /// Opened with O_APPEND.
     Append,
 }
 
@@ -81,16 +81,16 @@ pub enum Over {
     Existing,
 }
 
-/// What is left out stays as it is. Of symbolic links only the time can be set.
+/// Missing fields are not changed. Of symbolic links only the time can be set.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewMeta {
     pub mode: Option<u32>,
     pub mtime: Option<(i64, u32)>,
-    /// All `user.` attributes that it has afterwards.
+    /// All `user.` attributes afterwards; others are removed.
     pub xattrs: Option<XattrMap>,
 }
 
-/// Does it. `owner` is whom new things are given to, where that is not this process.
+/// Does the operation. New files are chowned to `owner`, if that is not this process.
 pub(crate) fn apply(
     top: BorrowedFd<'_>,
     op: &ViewOp,
@@ -142,7 +142,7 @@ fn open(
     if how == Opening::Unnamed {
         return unnamed(&parent, owner);
     }
-    // Also into an emptied file: what a command appends meanwhile must not be written over.
+    // O_APPEND also for a truncated file: what a command appends meanwhile must not be overwritten.
     let flags = flags | OFlags::APPEND;
     let opened = openat2(&parent, name, flags, Mode::empty(), BENEATH)?;
     let stat = fstat(&opened)?;
@@ -165,7 +165,7 @@ fn unnamed(parent: &OwnedFd, owner: Option<Owner>) -> io::Result<OwnedFd> {
     let flags = OFlags::WRONLY | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(0o600);
     let opened = match openat(parent, c".", flags | OFlags::TMPFILE, mode) {
-        // Overlays can do so since Linux 6.1. Before, it has a name that nobody uses.
+        // Overlayfs has O_TMPFILE since Linux 6.1. Before, a random name is used.
         Err(Errno::OPNOTSUPP | Errno::ISDIR) => {
             let flags = flags | OFlags::CREATE | OFlags::EXCL;
             openat(parent, random_name()?, flags, mode)?
@@ -179,7 +179,7 @@ fn unnamed(parent: &OwnedFd, owner: Option<Owner>) -> io::Result<OwnedFd> {
     Ok(opened)
 }
 
-/// Gives a file that was opened [without a name](Opening::Unnamed) its attributes and then its name.
+/// Sets the attributes of a file opened as [unnamed](Opening::Unnamed), then links it to its name.
 pub(crate) fn name_file(
     top: BorrowedFd<'_>,
     file: &OwnedFd,
@@ -213,7 +213,7 @@ pub(crate) fn name_file(
     Ok(named?)
 }
 
-/// A name that nobody else uses, because nobody can guess it.
+/// A random name, which nobody can guess.
 pub(crate) fn random_name() -> io::Result<String> {
     let mut bytes = [0u8; 16];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
@@ -229,7 +229,7 @@ const BENEATH: ResolveFlags = ResolveFlags::BENEATH
     .union(ResolveFlags::NO_SYMLINKS)
     .union(ResolveFlags::NO_XDEV);
 
-/// The directory that holds `path`, and its name in it; for the top, itself and nothing.
+/// The directory of `path`, and the last name; for the top, itself and an empty name.
 fn parent<'a>(top: BorrowedFd<'_>, path: &'a [u8]) -> io::Result<(OwnedFd, &'a [u8])> {
     let (above, name) = match path.iter().rposition(|&byte| byte == b'/') {
         Some(slash) => (&path[..slash], &path[slash + 1..]),
@@ -264,8 +264,8 @@ fn remove(top: BorrowedFd<'_>, path: &[u8]) -> io::Result<()> {
     Err(Errno::NOTEMPTY.into())
 }
 
-/// Unlike a layer that nobody uses, a view is emptied in place: nothing in it may change its name. Goes down into one
-/// directory at a time and up again by its parent, so that no depth takes more than two descriptors.
+/// Unlike an unused layer, a view is emptied in place: no name in it may be renamed. Descends into one directory at a time
+/// and returns by `..`, so that no depth needs more than two descriptors.
 fn empty(top: BorrowedFd<'_>) -> io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut above = Vec::new();
@@ -286,14 +286,14 @@ fn empty(top: BorrowedFd<'_>) -> io::Result<()> {
             return Ok(());
         };
         at = openat(&at, c"..", flags, Mode::empty())?;
-        // Somebody moved it meanwhile; what is there now is not to be removed.
+        // Another process moved it meanwhile; what is there now must not be removed.
         if identity(&at)? != expected {
             return Err(Errno::STALE.into());
         }
     }
 }
 
-/// Removes all in a directory that can be removed as it is; gives a directory that cannot.
+/// Removes all entries of a directory but non-empty directories; returns one of these.
 fn first_in_the_way(directory: BorrowedFd<'_>) -> io::Result<Option<CString>> {
     let mut full = None;
     remove::each_name_until(directory, |name, kind| {
@@ -437,7 +437,7 @@ mod tests {
                 mode: Some(0),
                 ..NewMeta::default()
             };
-            // Of a link only the link itself is touched.
+            // Does not follow a link.
             let _ = done(&view, ViewOp::Meta { path, meta });
         }
         assert!(opened(&view, "up/new", Opening::Unnamed).is_err());
@@ -462,7 +462,7 @@ mod tests {
         assert_eq!(std::fs::read(&file).unwrap(), b"abc");
         let known = Opening::EmptyIf { size: 3, mtime };
         let mut known = opened(view.path(), "f", known).unwrap();
-        // Somebody appends before the new content is there: both are kept.
+        // A process appends before the new content is written: both are kept.
         let mut other = std::fs::File::options().append(true).open(&file).unwrap();
         other.write_all(b"other").unwrap();
         known.write_all(b"new").unwrap();

@@ -1,8 +1,8 @@
-//! A directory walked in slices, depth first, parents before children.
+//! Walks a directory in slices, depth first, parents before children.
 //!
-//! What a command made may be wide, deep, or both. So a walk holds few descriptors and no list of what is still to be looked
-//! at: where it has come to is a path and a position in each directory on it, which the caller keeps between two slices.
-//! Runs in the scanner process, which is single-threaded and may therefore change its directory.
+//! A tree made by a command may be wide, deep, or both. So a walk has few open descriptors and no list of pending names: its
+//! position is a path and an offset in each directory on it, which the caller keeps between two slices. Runs in the scanner
+//! process, which is single-threaded and so may change its working directory.
 
 use std::ffi::CStr;
 use std::io;
@@ -16,21 +16,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::scan::{MarkNames, UpperEntry, UpperKind, read_entry};
 
-/// Deeper names cannot be vault paths; they are reported, and what is in them is not looked at.
+/// Deeper names cannot be vault paths; they are reported, and their content is skipped.
 pub const PATH_BYTES_MAX: usize = 4094;
-/// Directories that are kept open in one slice; those above are opened again by their path.
+/// Directories that are kept open in one slice; those above are reopened by path.
 const OPEN_MAX: usize = 16;
-/// After so many names, or bytes of entries, a slice is over.
+/// A slice ends after this many names, or bytes of entries.
 const LIST_NAMES: usize = 1_000;
 const LIST_BYTES: usize = 32 << 10;
 const MEASURE_NAMES: usize = 10_000;
 
-/// Where a walk has come to.
+/// The position of a walk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
-    /// The directory that it is in: components from the top, joined by `/`.
+    /// The current directory: path from the top, joined by `/`.
     path: Vec<u8>,
-    /// Where to go on in the top, in each directory below it on the path, and in the last.
+    /// The offset in the top, in each directory on the path, and in the last.
     cookies: Vec<i64>,
 }
 
@@ -62,10 +62,10 @@ impl Position {
     }
 }
 
-/// What files there are, and how large they claim to be.
+/// The number of files, and their apparent size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// All that is no directory.
+    /// Everything but directories.
     pub files: u64,
     pub bytes: u64,
 }
@@ -84,7 +84,7 @@ impl Totals {
     }
 }
 
-/// The next entries; the first of all is the top itself. Leaves the process's directory changed.
+/// The next entries; the very first is the top itself. Changes the working directory.
 pub fn list(
     top: BorrowedFd<'_>,
     marks: MarkNames,
@@ -109,7 +109,7 @@ pub fn list(
     Ok(entries)
 }
 
-/// What the next names add up to. Leaves the process's directory changed.
+/// The totals of the next names. Changes the working directory.
 pub fn measure(top: BorrowedFd<'_>, position: &mut Position) -> io::Result<Totals> {
     let mut totals = Totals::default();
     let mut names = 0;
@@ -132,14 +132,14 @@ pub fn measure(top: BorrowedFd<'_>, position: &mut Position) -> io::Result<Total
     Ok(totals)
 }
 
-/// What came of looking at a name.
+/// The result of visiting a name.
 struct Seen {
     is_directory: bool,
     /// The slice is over.
     is_enough: bool,
 }
 
-/// Has `look` see each name, in the process's directory, with its path from the top.
+/// Calls `look` for each name, in the process's working directory, with its path from the top.
 fn walk(
     top: BorrowedFd<'_>,
     position: &mut Position,
@@ -153,7 +153,7 @@ fn walk(
         };
         let item = match directory.read() {
             Some(Ok(item)) => item,
-            // The latter when it was removed meanwhile.
+            // The latter if it was removed meanwhile.
             None | Some(Err(Errno::NOENT)) => {
                 position.leave();
                 continue;
@@ -177,7 +177,7 @@ fn walk(
                     return Ok(());
                 }
             }
-            // A name that went away since it was listed is simply not there.
+            // A name that was removed since it was listed is skipped.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
@@ -185,16 +185,16 @@ fn walk(
     Ok(())
 }
 
-/// The directories of a walk that are open, the deepest last.
+/// The open directories of a walk, the deepest last.
 #[derive(Default)]
 struct Kept {
     open: Vec<(usize, Dir)>,
-    /// The level of the process's directory.
+    /// The level of the working directory.
     entered: Option<usize>,
 }
 
 impl Kept {
-    /// The directory at `position`, which becomes the process's; nothing if it is no more.
+    /// Makes the directory at `position` the working directory; `None` if it no longer exists.
     fn current(
         &mut self,
         top: BorrowedFd<'_>,
@@ -231,7 +231,7 @@ impl Kept {
     }
 }
 
-/// Opens a directory of the walk, over no link; `path` is empty for the top itself.
+/// Opens a directory of the walk, without following links; `path` is empty for the top itself.
 fn open_below(top: BorrowedFd<'_>, path: &[u8]) -> rustix::io::Result<std::os::fd::OwnedFd> {
     let path = if path.is_empty() { &b"."[..] } else { path };
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -32,6 +32,14 @@ const FOLDERS: &[(&str, &[Row])] = &[
         ],
     ),
     (
+        "crates/vault",
+        &[
+            ("terms", &[]),
+            ("tree", &["terms"]),
+            ("ledger", &["terms", "tree"]),
+        ],
+    ),
+    (
         "crates/policy",
         &[
             ("shell", &[]),

@@ -104,7 +104,7 @@ impl Connection {
         let mut size = 0;
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|_| Error::Broken {
-                what: "the stream broke off; what has arrived is not whole".into(),
+                what: "the stream broke off; the received data is incomplete".into(),
             })?;
             if let Ok(data) = frame.into_data() {
                 out.write_all(&data).map_err(Error::Output)?;

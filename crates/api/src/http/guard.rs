@@ -52,7 +52,7 @@ fn class(headers: &HeaderMap) -> Result<Class, Failure> {
     let Some(word) = text(headers, CLASS_HEADER) else {
         return Ok(Class::Owner);
     };
-    Class::parse(&word).ok_or_else(|| Failure::invalid(format!("{word:?} is no class")))
+    Class::parse(&word).ok_or_else(|| Failure::invalid(format!("{word:?} is not a class")))
 }
 
 /// Who a caller of that class says it is.
@@ -68,7 +68,7 @@ fn principal(class: Class, headers: &HeaderMap) -> Result<Principal, Failure> {
 /// What a caller has not given up.
 fn grant(headers: &HeaderMap) -> Result<Grant, Failure> {
     let scope = |word: &str| {
-        Scope::parse(word).ok_or_else(|| Failure::invalid(format!("{word:?} is no scope")))
+        Scope::parse(word).ok_or_else(|| Failure::invalid(format!("{word:?} is not a scope")))
     };
     Ok(Grant {
         scopes: list(headers, SCOPES_HEADER, scope)?,

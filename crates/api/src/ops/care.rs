@@ -78,7 +78,7 @@ pub(crate) fn set_quota(ask: &Ask, vault: Select, request: QuotaSet) -> Reply<Qu
     let known = LIMITS.iter().find(|(key, _, _)| *key == request.key);
     let Some((key, limit, unit)) = known else {
         let keys: Vec<_> = LIMITS.iter().map(|(key, _, _)| *key).collect();
-        let problem = format!("there is no limit {:?}", request.key);
+        let problem = format!("{:?} is not a limit", request.key);
         return Err(Failure::invalid(problem).hint(format!("one of {}", keys.join(", "))));
     };
     let value = request.value.map(|value| value.saturating_mul(*unit));
@@ -114,7 +114,7 @@ fn quota_item(state: &QuotaState) -> QuotaItem {
 fn keep(keep: Option<u64>, days: Option<u64>) -> Result<Option<Keep>, Failure> {
     match (keep, days) {
         (Some(_), Some(_)) => Err(Failure::invalid(
-            "versions stay by number or by age, not both",
+            "versions are kept by number or by age, not both",
         )),
         (Some(0), None) => Err(Failure::invalid(
             "the newest version always stays: keep 1 or more",
@@ -133,7 +133,7 @@ fn keep(keep: Option<u64>, days: Option<u64>) -> Result<Option<Keep>, Failure> {
 pub(crate) fn prune(ask: &Ask, vault: Select, request: Prune) -> Reply<Prune> {
     let Some(keep) = keep(request.keep, request.older_than_days)? else {
         let hint = "for example --keep 50, or --older-than 30";
-        return Err(Failure::invalid("nothing says which versions stay").hint(hint));
+        return Err(Failure::invalid("the request does not say which versions to keep").hint(hint));
     };
     let scope = match request.all {
         true => PruneScope::All,

@@ -275,7 +275,7 @@ impl Ended {
                 };
                 Ended {
                     signal: Some(*signal),
-                    reason: Some(format!("it went beyond its limit on {}", limit.name())),
+                    reason: Some(format!("it exceeded its limit on {}", limit.name())),
                     ..ended(status, true)
                 }
             }

@@ -90,15 +90,13 @@ impl Erased {
             row: O::ROW,
             serve: serve::<O>(),
             json: |text| {
-                let request = serde_json::from_slice::<O>(text).map_err(|error| {
-                    Failure::invalid(format!("the body is not what was expected: {error}"))
-                })?;
+                let request = serde_json::from_slice::<O>(text)
+                    .map_err(|error| Failure::invalid(format!("the body is invalid: {error}")))?;
                 Ok(Request(Box::new(request)))
             },
             query: |text| {
-                let request = serde_urlencoded::from_str::<O>(text).map_err(|error| {
-                    Failure::invalid(format!("the query is not what was expected: {error}"))
-                })?;
+                let request = serde_urlencoded::from_str::<O>(text)
+                    .map_err(|error| Failure::invalid(format!("the query is invalid: {error}")))?;
                 Ok(Request(Box::new(request)))
             },
             admit: |app, caller, vault, request| {

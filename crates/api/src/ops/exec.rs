@@ -111,7 +111,7 @@ pub(crate) fn input(ask: &Ask, request: ExecInput) -> Result<Feed<ExecInput>, Fa
     let pipe = ask.app.calls.take_input(call, ask.session.principal());
     let pipe = pipe.ok_or_else(|| {
         let what = format!(
-            "call {call} takes no input: it has ended, wants none, or is brought it already"
+            "call {call} takes no input: it has ended, has no open input, or another request writes to it"
         );
         Failure::new(ErrorKind::NotFound, what)
     })?;

@@ -29,7 +29,7 @@ pub(crate) fn options(exec: &Exec) -> Result<ExecOptions, Failure> {
         (Some(id), false, false) => Approving::Use(parse(id)?),
         _ => {
             return Err(Failure::invalid(
-                "only one of an approval, waiting for one and speculating can be had",
+                "using an approval, waiting for one, and speculating exclude each other",
             ));
         }
     };

@@ -28,7 +28,7 @@ impl Failure {
 
     /// The code that should have answered broke down; the daemon goes on.
     pub fn panicked(log: &Path) -> Failure {
-        let failure = Failure::new(ErrorKind::Bug, "the daemon panicked over this request");
+        let failure = Failure::new(ErrorKind::Bug, "the daemon panicked during this request");
         failure.hint(format!("see {}, and report it", log.display()))
     }
 

@@ -74,7 +74,7 @@ fn decision(word: &str) -> Result<String, Failure> {
     let known = Action::ALL.iter().any(|action| action.as_str() == word);
     known
         .then(|| word.to_owned())
-        .ok_or_else(|| Failure::invalid(format!("{word:?} is no decision")))
+        .ok_or_else(|| Failure::invalid(format!("{word:?} is not a decision")))
 }
 
 /// A time as people write it: RFC 3339, a date, seconds since 1970, or an age such as `2h`.
@@ -111,7 +111,7 @@ fn moment(text: &str) -> Result<Time, Failure> {
             let secs = now.secs.saturating_sub(age);
             Ok(Time { secs, ..now })
         }
-        _ => Err(Failure::invalid(format!("{text:?} is no time"))
+        _ => Err(Failure::invalid(format!("{text:?} is not a time"))
             .hint("for example 2026-01-31, 2026-01-31T12:00:00Z, 90m, 2h or 7d")),
     }
 }

@@ -41,7 +41,7 @@ async fn share(of: &Arc<Semaphore>, bytes: usize) -> Result<OwnedSemaphorePermit
         Ok(Ok(permit)) => Ok(permit),
         _ => Err(Failure::new(
             ErrorKind::Unavailable,
-            "too much is being sent or read at the same time",
+            "too much data is being transferred at the same time",
         )
         .hint("try again in a moment")),
     }

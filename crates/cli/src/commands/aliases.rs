@@ -1,11 +1,11 @@
-//! `avfs aliases`: short names for the verbs on files, for a shell to read.
+//! `avfs aliases`: shell aliases for the file verbs.
 
 use crate::args::{AliasesArgs, ShellName};
 use crate::error::Result;
 use crate::output::Output;
 use serde::Serialize;
 
-/// Verbs on files of the vault; `exec` is one word for a command behind the boundary.
+/// File verbs, and `exec`.
 const VERBS: [&str; 17] = [
     "ls", "cat", "write", "mkdir", "rm", "cp", "mv", "ln", "chmod", "touch", "edit", "stat",
     "tree", "grep", "find", "diff", "exec",

@@ -1,4 +1,4 @@
-//! `avfs approval`: what waits for the owner, and the owner's answer.
+//! `avfs approval`: commands that wait for the owner, and the answers.
 
 use crate::args::ApprovalVerb;
 use crate::error::{Error, Result};
@@ -18,9 +18,9 @@ use std::time::Duration;
 
 /// How much of a command fits into a line of the list.
 const LINE: usize = 60;
-/// More lines than this are not asked about in passing.
+/// `watch` does not ask about longer requests.
 const MOST_LINES: usize = 60;
-/// Changed paths that are named.
+/// How many changed paths are listed.
 const MOST_PATHS: usize = 20;
 const LOOK_AGAIN: Duration = Duration::from_millis(300);
 
@@ -53,14 +53,14 @@ fn setup(session: &mut Session, output: Output) -> Result<()> {
     let passphrase = terminal.ask_secret("New passphrase: ")?;
     if passphrase != terminal.ask_secret("Once more: ")? {
         return Err(Error::Invalid {
-            text: "the two are not the same; nothing was changed".into(),
+            text: "the passphrases differ; nothing was changed".into(),
             hint: None,
         });
     }
     let ready = session.call(&ApprovalSetup { passphrase, old })?;
     output.answer(
         &ready,
-        |_| "commands can now be approved: `avfs approval watch` shows them as they come",
+        |_| "commands can now be approved: `avfs approval watch` shows them as they arrive",
     )
 }
 
@@ -98,7 +98,7 @@ fn one_line(item: &ApprovalItem) -> String {
     }
 }
 
-/// All there is to know before saying yes. What does not come from us is marked, line by line.
+/// Everything to know before approving. Every line of foreign text is marked.
 fn details_text(details: &ApprovalDetails) -> String {
     let item = &details.approval;
     let mut text = format!(
@@ -112,10 +112,7 @@ fn details_text(details: &ApprovalDetails) -> String {
     text += &field("in", &item.cwd);
     text += &field("network", &item.network);
     text += &match item.driver.as_str() {
-        "process" => field(
-            "driver",
-            "process: outside the sandbox, with all of the host",
-        ),
+        "process" => field("driver", "process: on the host, without isolation"),
         driver => field("driver", driver),
     };
     text += &field("terms", &item.terms.join(", "));
@@ -133,7 +130,7 @@ fn details_text(details: &ApprovalDetails) -> String {
     text += &changed_text(details);
     text += match item.kind.as_str() {
         "shell" => "  shell text:\n",
-        _ => "  command, one word per line:\n",
+        _ => "  command, one argument per line:\n",
     };
     text += &quoted(item.lines.iter().map(String::as_str));
     if let Some(tried) = &details.speculation {
@@ -143,16 +140,16 @@ fn details_text(details: &ApprovalDetails) -> String {
     text
 }
 
-/// What somebody did to the vault since the command was asked for.
+/// What changed in the vault since the request.
 fn changed_text(details: &ApprovalDetails) -> String {
     let changed = match &details.changed_since_asked {
-        None => return "  what changed since it was asked for is not known any more\n".into(),
+        None => return "  what changed since the request is not known any more\n".into(),
         Some(changed) if changed.is_empty() => return String::new(),
         Some(changed) => changed,
     };
     let all = details.changed_since_asked_count;
     let number = count(all, "path");
-    let mut text = format!("  since it was asked for, {number} of the vault changed:\n");
+    let mut text = format!("  since the request, {number} of the vault changed:\n");
     text += &quoted(changed.iter().take(MOST_PATHS).map(String::as_str));
     let more = all.saturating_sub(MOST_PATHS as u64);
     if more > 0 {
@@ -207,24 +204,24 @@ fn approve(
     })?;
     output.answer(&approved, |approved| {
         format!(
-            "approved until {}: it runs when it is asked for again with `--approval {}`",
+            "approved until {}: the command runs when it is repeated with `--approval {}`",
             time(&approved.expires),
             approved.id
         )
     })
 }
 
-/// Whether this home belongs to somebody else than whoever runs this.
+/// Whether this home belongs to another user.
 fn is_other_user() -> Result<bool> {
     use std::os::unix::fs::MetadataExt;
     let home = crate::environment::home()?;
     let owner = std::fs::metadata(&home)
-        .map_err(Error::io("cannot look at the home"))?
+        .map_err(Error::io("cannot read the home"))?
         .uid();
     Ok(owner != rustix::process::geteuid().as_raw())
 }
 
-/// Asks about each request as it comes, until the terminal is closed.
+/// Asks about each request as it arrives, until the terminal is closed.
 fn watch(session: &mut Session) -> Result<()> {
     let mut terminal = Terminal::open("watching")?;
     let passphrase = match is_other_user()? {
@@ -252,10 +249,10 @@ fn watch(session: &mut Session) -> Result<()> {
     }
 }
 
-/// What came of asking about a request.
+/// The result of asking about a request.
 enum Asked {
     Done,
-    /// The vault has changed since: if the request still waits, it is shown again.
+    /// The vault has changed: if the request still waits, it is shown again.
     Refused,
     NobodyThere,
 }

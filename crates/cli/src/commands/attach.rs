@@ -1,4 +1,4 @@
-//! `avfs attach`: sit down at the terminal of a job, and leave it again.
+//! `avfs attach`: connect this terminal to the terminal of a job.
 
 use crate::args::AttachArgs;
 use crate::cast::{Cast, Recording};
@@ -11,7 +11,7 @@ use avfs_api::client::{Attached, Attachment, Detach};
 use avfs_api::wire::{JobLogs, JobPoll, JobPolled};
 use std::ops::ControlFlow;
 
-/// How much of what was written before is shown first.
+/// How much earlier output is shown first.
 const TAIL: u64 = 4096;
 
 pub fn run(args: AttachArgs, session: &mut Session, output: Output) -> Result<u8> {
@@ -20,7 +20,7 @@ pub fn run(args: AttachArgs, session: &mut Session, output: Output) -> Result<u8
         return Err(Error::Invalid {
             text: format!("job {} has no terminal", args.job),
             hint: Some(format!(
-                "`avfs job logs -f {}` follows what it writes; a job started with --tty has one",
+                "`avfs job logs -f {}` follows its output; a job started with --tty has a terminal",
                 args.job
             )),
         });
@@ -61,14 +61,17 @@ pub fn run(args: AttachArgs, session: &mut Session, output: Output) -> Result<u8
     cast.end()?;
     match attached {
         Attached::Detached => {
-            note(&format!("left job {}, which goes on", args.job))?;
+            note(&format!(
+                "disconnected from job {}, which continues",
+                args.job
+            ))?;
             Ok(exit::OK)
         }
         Attached::Over(_) => super::job::over(session, args.job, output),
     }
 }
 
-/// How the job is doing, and the end of what it wrote.
+/// The state of the job and the end of its output.
 fn look(session: &mut Session, job_id: u64) -> Result<JobPolled> {
     let nothing = JobPoll {
         job_id,
@@ -83,7 +86,7 @@ fn look(session: &mut Session, job_id: u64) -> Result<JobPolled> {
     })
 }
 
-/// Where to begin to show it: at a line's beginning, not in the middle of a sequence.
+/// Where to start: at the beginning of a line, not within an escape sequence.
 fn beginning(job: &JobPolled) -> u64 {
     let range = job.offsets.stdout;
     let bytes = match &job.stdout_b64 {

@@ -1,4 +1,4 @@
-//! `avfs doctor --attack`: what a hostile command would try, tried here, and what stopped it.
+//! `avfs doctor --attack`: runs attacks in a sandbox, and prints what stopped each.
 
 mod bait;
 mod bombs;
@@ -27,20 +27,20 @@ const VAULT: &str = "attack";
 
 #[derive(Serialize)]
 struct Report {
-    /// Whether everything was stopped.
+    /// Whether all attacks were stopped.
     held: bool,
     attacks: Vec<AttackItem>,
 }
 
-/// One attempt, and what came of it.
+/// One attack and its result.
 #[derive(Serialize)]
 struct AttackItem {
     name: String,
     group: String,
     stopped: bool,
-    /// What stopped it, or should have.
+    /// What stopped it, or should have stopped it.
     layer: String,
-    /// What the attacker was answered, or got.
+    /// The error that the attacker got, or what it obtained.
     answer: String,
 }
 
@@ -63,7 +63,7 @@ pub fn run(output: Output) -> Result<u8> {
     Ok(if report.held { exit::OK } else { 1 })
 }
 
-/// Puts this program, and what the bombs need, into the vault.
+/// Copies this program and the scripts of the bombs into the vault.
 fn bring_tools(stage: &Stage, session: &mut Session) -> Result<()> {
     let dir = stage.project_dir();
     let failed = |what: &str| Error::io(format!("cannot {what} {}", dir.display()));
@@ -83,7 +83,7 @@ fn bring_tools(stage: &Stage, session: &mut Session) -> Result<()> {
     Ok(())
 }
 
-/// Runs a command in the vault; the envelope's result.
+/// Runs a command in the vault; returns the envelope's result.
 fn exec(session: &mut Session, request: &Exec) -> Result<avfs_api::wire::EnvelopeResult> {
     let silent = &mut |_| ControlFlow::Continue(());
     Ok(session.exec(request, Hands::default(), silent)?.result)
@@ -92,7 +92,7 @@ fn exec(session: &mut Session, request: &Exec) -> Result<avfs_api::wire::Envelop
 fn try_corpus(session: &mut Session, bait: &Bait) -> Result<Vec<AttackItem>> {
     let request = Exec {
         argv: vec!["/workspace/avfs".into(), "__attack".into()],
-        // On the command line, policy would refuse them before the sandbox could.
+        // Passed on standard input: on the command line, the rules would refuse them before the sandbox could.
         stdin: Some(StdinItem::Text(bait.targets.words().join("\n"))),
         ..Exec::default()
     };
@@ -120,10 +120,10 @@ fn try_corpus(session: &mut Session, bait: &Bait) -> Result<Vec<AttackItem>> {
 
 const STOPPED: &str = "stopped";
 
-/// The attacker's side: this program inside the sandbox, with what to look for on its input.
+/// The attacker's side: this program in the sandbox, with its targets on standard input.
 pub fn from_inside() -> ExitCode {
     if let Some(way) = std::env::args().nth(2) {
-        // Twice as much as it may have, and more.
+        // More than twice what it may have.
         return match hide(&way, 400) {
             true => ExitCode::SUCCESS,
             false => ExitCode::FAILURE,
@@ -148,7 +148,7 @@ pub fn from_inside() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Plants what a careless host would run, and then does what a host does with a vault.
+/// Writes files that host programs might execute, then does with the vault what a host does.
 fn plant(stage: &Stage, session: &mut Session) -> Result<AttackItem> {
     let marker = stage.project_dir().join("executed");
     let payload = format!("#!/bin/sh\ntouch {}\n", marker.display());
@@ -184,7 +184,7 @@ fn plant(stage: &Stage, session: &mut Session) -> Result<AttackItem> {
     let ran = marker.exists();
     let found = patch.changes.len();
     Ok(AttackItem {
-        name: "hooks, filters, rc files and settings that a host might run".into(),
+        name: "hooks, filters, rc files and settings that host programs might execute".into(),
         group: "host-executed content".into(),
         stopped: !ran && planted.exit_code == Some(0) && found > 0,
         layer: "no host program is run on a vault".into(),

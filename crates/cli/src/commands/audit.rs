@@ -1,4 +1,4 @@
-//! `avfs audit`: the journal of all that happened.
+//! `avfs audit`: the journal.
 
 use super::paths;
 use crate::args::{AuditArgs, AuditFilter, AuditVerb};
@@ -12,7 +12,7 @@ use avfs_api::wire::{CURRENT, Journal, JournalListing, JournalVerify};
 
 /// How much of an entry's details fits into a line.
 const DETAILS_MAX: usize = 80;
-/// How many entries are asked for at once.
+/// How many entries one request asks for.
 const PAGE: usize = 1000;
 
 pub fn run(args: AuditArgs, session: &mut Session, output: Output) -> Result<u8> {
@@ -43,7 +43,7 @@ fn question(filter: AuditFilter, limit: usize, session: &Session) -> Journal {
     }
 }
 
-/// All entries as lines, a page at a time.
+/// All entries as lines, one page per request.
 fn export(filter: AuditFilter, session: &mut Session) -> Result<u8> {
     let mut question = Journal {
         oldest_first: true,

@@ -1,4 +1,4 @@
-//! `avfs stats`, `quota`, `gc`, `prune`, `maintain` and `compact`: looking after a home.
+//! `avfs stats`, `quota`, `gc`, `prune`, `maintain` and `compact`.
 
 use super::fsck::damage_text;
 use crate::args::{GcArgs, MaintainArgs, PruneArgs, QuotaArgs, QuotaVerb};
@@ -22,7 +22,7 @@ fn free_text(stats: &StatsItem) -> String {
     let free = size(stats.free_bytes);
     match stats.reserve_missing_bytes {
         0 => free,
-        missing => format!("{free}; {} are missing in the reserve", size(missing)),
+        missing => format!("{free}; the reserve lacks {}", size(missing)),
     }
 }
 
@@ -89,12 +89,14 @@ fn stats_text(stats: &StatsItem) -> String {
     }
     if !stats.held_back.is_empty() {
         let unreadable = count(stats.held_back.len() as u64, "object");
-        text += &format!("\n{unreadable} cannot be read; what counts as dead may belong to that");
+        text += &format!(
+            "\n{unreadable} cannot be read; objects that count as unreachable may belong to them"
+        );
     }
     text
 }
 
-/// A line beneath a list, for a vault that is damaged.
+/// A line below a list, for a damaged vault.
 pub fn damaged_line(vault: &str, damage: Option<&str>) -> String {
     let Some(damage) = damage else {
         return String::new();
@@ -103,20 +105,20 @@ pub fn damaged_line(vault: &str, damage: Option<&str>) -> String {
     format!("\n{warning} vault {vault}: {damage}")
 }
 
-/// Why nothing was removed, and what to do about it.
+/// Why nothing was deleted, and what to do.
 fn held_back_text(held_back: &[DamageItem]) -> String {
     if held_back.is_empty() {
         return String::new();
     }
     let mut text = format!(
-        "\n{} nothing is removed as long as this cannot be read, as it might belong to it:",
+        "\n{} gc deletes nothing while these cannot be read, because it cannot know what they refer to:",
         style::bad("held back:")
     );
     for damage in held_back {
         text += &damage_text(damage);
     }
-    text + "\n`avfs fsck --repair` looks for it elsewhere; without those states (`avfs vault delete`, \
-        `avfs prune`, `avfs gc --grace 0`) all is removed again"
+    text + "\n`avfs fsck --repair` searches other copies; or delete these states (`avfs vault delete`, \
+        `avfs prune`, then `avfs gc --grace 0`)"
 }
 
 pub fn quota(args: QuotaArgs, session: &mut Session, output: Output) -> Result<()> {
@@ -185,10 +187,10 @@ fn gc_text(collected: &Collected) -> String {
     let freed = &collected.bytes_freed_human;
     let mut text = if collected.dry_run {
         let found = count(collected.orphans_found, "object");
-        format!("{found}, {freed}, would go")
+        format!("{found}, {freed}, would be deleted")
     } else {
         let gone = count(collected.orphans_deleted, "object");
-        format!("{gone} removed, {freed}")
+        format!("{gone} deleted, {freed}")
     };
     if collected.packs_rewritten > 0 {
         let packs = count(collected.packs_rewritten, "pack");
@@ -196,18 +198,20 @@ fn gc_text(collected: &Collected) -> String {
     }
     if collected.packs_waiting > 0 {
         let packs = count(collected.packs_waiting, "pack");
-        text +=
-            &format!("\n{packs} could only be freed in part; a gc with more room does the rest");
+        text += &format!(
+            "\n{packs} could only be freed in part; run gc again when there is more space"
+        );
     }
     text += &held_back_text(&collected.held_back);
     if !collected.vaults_forgotten.is_empty() {
         let names = collected.vaults_forgotten.join(", ");
         let how = if collected.dry_run { "would be" } else { "are" };
-        text += &format!("\ndeleted vaults that {how} beyond recovery: {names}");
+        text += &format!("\ndeleted vaults that {how} removed for good: {names}");
     }
     if !collected.vaults_recoverable.is_empty() {
         let vaults = count(collected.vaults_recoverable.len() as u64, "deleted vault");
-        text += &format!("\n{vaults} can still be brought back; `avfs gc --grace 0` gives them up");
+        text +=
+            &format!("\n{vaults} can still be restored; `avfs gc --grace 0` removes them for good");
     }
     text
 }
@@ -223,13 +227,13 @@ fn explain_text(collected: &Collected) -> String {
         held,
     } = collected.roots;
     let rows = [
-        ("vaults as they are now", heads),
-        ("versions (`avfs prune` forgets old ones)", versions),
+        ("heads of vaults", heads),
+        ("versions (`avfs prune` deletes old ones)", versions),
         ("checkpoints", checkpoints),
-        ("states that forks began with", fork_points),
-        ("states that host directories were imported in", imports),
-        ("all of these of deleted vaults", deleted_vaults),
-        ("held by commands under way", held),
+        ("fork points", fork_points),
+        ("imported states", imports),
+        ("states of deleted vaults", deleted_vaults),
+        ("states in use by running operations", held),
     ];
     let rows = rows
         .into_iter()
@@ -240,7 +244,7 @@ fn explain_text(collected: &Collected) -> String {
     let holds_back = !collected.held_back.is_empty();
     let young = collected.orphans_found - collected.orphans_deleted.min(collected.orphans_found);
     let mut text = format!(
-        "{} stay because of:\n{}",
+        "{} are kept by:\n{}",
         count(collected.live_objects, "object"),
         table.trim_fmt()
     );
@@ -250,7 +254,7 @@ fn explain_text(collected: &Collected) -> String {
     }
     if young > 0 && !collected.dry_run && !holds_back {
         let objects = count(young, "object");
-        text += &format!("\n{objects} of work under way stay for now");
+        text += &format!("\n{objects} of running operations are kept for now");
     }
     text
 }
@@ -266,9 +270,9 @@ pub fn prune(args: PruneArgs, session: &mut Session, output: Output) -> Result<(
         let versions = count(pruned.versions_deleted, "version");
         let checkpoints = count(pruned.checkpoints_deleted, "checkpoint");
         let how = if pruned.dry_run {
-            "would be forgotten"
+            "would be deleted"
         } else {
-            "forgotten"
+            "deleted"
         };
         let mut text = format!("{versions} and {checkpoints} {how}");
         for vault in &pruned.damaged {
@@ -287,7 +291,7 @@ pub fn maintain(args: MaintainArgs, session: &mut Session, output: Output) -> Re
     })?;
     output.answer(&done, |done| {
         let text = format!(
-            "{} forgotten, {} removed; {} on disk, {} before",
+            "{} pruned, {} deleted; {} on disk, {} before",
             count(done.versions_pruned, "version"),
             count(done.orphans_deleted, "object"),
             size(done.final_size_bytes),
@@ -297,7 +301,7 @@ pub fn maintain(args: MaintainArgs, session: &mut Session, output: Output) -> Re
     })
 }
 
-/// What `avfs compact` answers.
+/// The answer of `avfs compact`.
 #[derive(serde::Serialize)]
 struct Compacted {
     size_before: u64,

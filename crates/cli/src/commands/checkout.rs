@@ -1,4 +1,4 @@
-//! `avfs checkout` and `avfs revert`: a path as it was.
+//! `avfs checkout` and `avfs revert`: restore a path from an older version.
 
 use super::paths;
 use crate::args::{CheckoutArgs, RevertArgs};
@@ -19,7 +19,7 @@ pub fn run(args: CheckoutArgs, session: &mut Session, output: Output) -> Result<
     output.answer(&done, |done| {
         let path = printable(&done.path);
         let (old, new) = (done.restored_version, done.new_version);
-        format!("{path} is as it was in v{old} (now v{new})")
+        format!("restored {path} from v{old} (now v{new})")
     })
 }
 

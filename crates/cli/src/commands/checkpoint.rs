@@ -1,4 +1,4 @@
-//! `avfs checkpoint`: name a state of the vault and go back to it.
+//! `avfs checkpoint`: save, list and restore named states of the vault.
 
 use crate::args::CheckpointVerb;
 use crate::error::Result;
@@ -28,7 +28,7 @@ pub fn run(verb: CheckpointVerb, session: &mut Session, output: Output) -> Resul
             let restored = session.call(&CheckpointRestore { name, undo, force })?;
             output.answer(&restored, |restored| {
                 let more = match restored.damage {
-                    Some(_) => " or more, as what was there before is damaged",
+                    Some(_) => " or more, because the state before is damaged",
                     None => "",
                 };
                 format!(
@@ -43,7 +43,7 @@ pub fn run(verb: CheckpointVerb, session: &mut Session, output: Output) -> Resul
             output.answer(&deleted, |deleted| {
                 let forks = match &deleted.dependent_forks[..] {
                     [] => String::new(),
-                    forks => format!("; forks that began with it stay: {}", forks.join(", ")),
+                    forks => format!("; forks made from it stay: {}", forks.join(", ")),
                 };
                 format!("deleted checkpoint {}{forks}", deleted.name)
             })

@@ -1,4 +1,4 @@
-//! `avfs commit`: make a version of what was written in a view by now.
+//! `avfs commit`: make a version of what running commands and mounts have written.
 
 use crate::error::Result;
 use crate::output::Output;

@@ -1,4 +1,4 @@
-//! `avfs completions`: completions for a shell.
+//! `avfs completions`: completion scripts for shells.
 
 use crate::args::{ShellName, command};
 use crate::error::Result;

@@ -1,4 +1,4 @@
-//! `avfs cp`: copy something in the vault.
+//! `avfs cp`: copy a file or directory in the vault.
 
 use super::paths;
 use crate::args::CpArgs;

@@ -1,4 +1,4 @@
-//! `avfs daemon`: whether the daemon runs, and its end.
+//! `avfs daemon`: status, logs and stop.
 
 use crate::args::DaemonVerb;
 use crate::environment;
@@ -24,7 +24,7 @@ struct Status {
     state: Option<DaemonState>,
 }
 
-/// How often a log is looked at for more.
+/// How often the log is polled for more.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 #[derive(Serialize)]
@@ -47,7 +47,7 @@ pub fn run(verb: DaemonVerb, output: Output) -> Result<u8> {
     }
 }
 
-/// Neither verb starts a daemon only to ask it something.
+/// These verbs do not start a daemon.
 fn status(output: Output) -> Result<u8> {
     let state = match Client::connect(&environment::place()?) {
         Ok(mut client) => Some(client.daemon()?),
@@ -97,7 +97,7 @@ fn text(status: &Status) -> String {
     table(&[], rows).trim_fmt()
 }
 
-/// What the daemons of this home wrote; also of one that has ended.
+/// The log of this home's daemons, also of one that has ended.
 fn logs(lines: usize, follow: bool, output: Output) -> Result<u8> {
     let path = environment::place()?.log();
     let failed = || Failure::io(format!("cannot read {}", path.display()));
@@ -122,7 +122,7 @@ fn logs(lines: usize, follow: bool, output: Output) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// Prints what comes after the first `read` bytes, until somebody ends it.
+/// Prints what follows the first `read` bytes, until it is interrupted.
 fn follow_log(path: &Path, mut read: u64) -> Result<()> {
     let failed = || Failure::io(format!("cannot read {}", path.display()));
     loop {
@@ -131,7 +131,7 @@ fn follow_log(path: &Path, mut read: u64) -> Result<()> {
             continue;
         };
         if file.metadata().map_err(failed())?.len() < read {
-            // A new daemon began it anew.
+            // A new daemon truncated the log.
             read = 0;
         }
         file.seek(SeekFrom::Start(read)).map_err(failed())?;

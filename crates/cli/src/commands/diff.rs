@@ -1,4 +1,4 @@
-//! `avfs diff`: what changed between two states.
+//! `avfs diff`: the differences between two states.
 
 use super::paths;
 use crate::args::DiffArgs;
@@ -37,7 +37,7 @@ fn request(args: &DiffArgs) -> Result<Diff> {
     }
     let mut states = states.iter().map(|word| state(word));
     let version = |number: u64| format!("v{number}");
-    // Two paths are compared as they are now, unless states are named.
+    // Two paths are compared in their current state, unless states are named.
     let default = if given.len() == 2 { "HEAD" } else { "BASE" };
     let from = states.next().or(args.v1.map(version));
     let to = states.next().or(args.v2.map(version));

@@ -1,4 +1,4 @@
-//! The reference of all verbs, made from the command line itself (`docs/cli.md`).
+//! The reference of all verbs, generated from the arguments (`docs/cli.md`).
 
 use crate::args;
 use crate::error::Result;
@@ -16,7 +16,7 @@ Made from the program by `avfs __docs`; a test fails when it is out of date.
 
 #[derive(Serialize)]
 struct Verbs {
-    /// Every verb, as typed behind `avfs`.
+    /// Every verb, without `avfs`.
     verbs: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ fn describe(command: &Command, words: &str, text: &mut String) {
     if !aliases.is_empty() {
         let _ = writeln!(text, "Also: `{}`\n", aliases.join("`, `"));
     }
-    // Those of the top hold everywhere and are told once.
+    // Global options are listed once, at the top.
     let is_top = words == "avfs";
     let shown = |arg: &&Arg| {
         let is_help = matches!(

@@ -1,4 +1,4 @@
-//! `avfs doctor`: what this machine offers, found by trying.
+//! `avfs doctor`: what this host supports, found by trying.
 
 use crate::args::DoctorArgs;
 use crate::environment;
@@ -16,14 +16,14 @@ struct Report {
     /// Whether commands can be run.
     works: bool,
     probes: Vec<ProbeItem>,
-    /// Mounts whose server is gone.
+    /// Mounts whose daemon is gone.
     mounts: Vec<DeadMount>,
 }
 
 #[derive(Serialize)]
 struct DeadMount {
     dir: String,
-    /// Whether it was taken away.
+    /// Whether it was unmounted.
     fixed: bool,
 }
 
@@ -46,9 +46,9 @@ pub fn run(args: DoctorArgs, output: Output) -> Result<u8> {
     Ok(if report.works && mended { exit::OK } else { 1 })
 }
 
-/// Mounts of daemons that were killed. Whoever looks at one only gets an error.
+/// Mounts of daemons that were killed. Any access to one fails.
 fn dead_mounts(fix: bool) -> Vec<DeadMount> {
-    // Without a mount table there is nothing to say about mounts.
+    // Without a mount table there is nothing to report.
     let dead = onhost::dead_mounts().unwrap_or_default();
     dead.into_iter()
         .map(|mount| DeadMount {
@@ -58,7 +58,7 @@ fn dead_mounts(fix: bool) -> Vec<DeadMount> {
         .collect()
 }
 
-/// Tries everything a command needs.
+/// Tries everything that a command needs.
 pub fn probe_all(place: &Place) -> Result<Vec<Probe>> {
     place.prepare()?;
     let (binary, chosen) = (environment::binary()?, environment::layers(None)?);
@@ -69,7 +69,7 @@ pub fn probe_all(place: &Place) -> Result<Vec<Probe>> {
     Ok(probes)
 }
 
-/// Where what commands write is kept until it is committed.
+/// Where the layers are.
 fn layers(found: avfs_runtime::Result<LayersPlace>) -> Probe {
     let name = "layers";
     let fix =
@@ -159,7 +159,7 @@ fn text(report: &Report) -> String {
         format!("{mark}  {} was mounted by a daemon that is gone", mount.dir)
     }));
     if report.mounts.iter().any(|mount| !mount.fixed) {
-        lines.push("         `avfs doctor --fix` takes it away; nothing written is lost".into());
+        lines.push("         `avfs doctor --fix` unmounts it; no data is lost".into());
     }
     lines.push(String::new());
     let fixes: Vec<&str> = report
@@ -170,8 +170,8 @@ fn text(report: &Report) -> String {
     if report.works {
         lines.push(style::good("this machine can run commands in vaults").to_string());
     } else {
-        lines.push(style::bad("commands cannot be run in vaults yet").to_string());
-        lines.push("to mend it:".into());
+        lines.push(style::bad("this machine cannot run commands in vaults yet").to_string());
+        lines.push("to fix it:".into());
         let mut told: Vec<&str> = Vec::new();
         for fix in fixes {
             if !told.contains(&fix) {

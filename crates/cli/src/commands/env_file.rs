@@ -1,10 +1,10 @@
-//! Variables from a file: one `NAME=VALUE` on a line, as `.env` files have them.
+//! Variables from a file with one `NAME=VALUE` per line, like `.env`.
 
 use crate::error::{Error, Result};
 use avfs_api::wire::Exec;
 use std::path::{Path, PathBuf};
 
-/// Adds what the files say; `--env` and earlier files go before.
+/// Adds the variables of files; `--env` and earlier files take precedence.
 pub fn add(request: &mut Exec, files: &[PathBuf]) -> Result<()> {
     for file in files {
         let text = std::fs::read_to_string(file).map_err(|error| Error::Invalid {
@@ -31,7 +31,7 @@ fn parse(text: &str, file: &Path) -> Result<Vec<(String, String)>> {
         let pair = line.split_once('=');
         let pair = pair.map(|(name, value)| (name.trim(), unquoted(value.trim())));
         match pair.filter(|(name, _)| !name.is_empty()) {
-            // Of two lines for one name the later one holds, as in a shell.
+            // Of two lines for one name the later one wins, as in a shell.
             Some((name, value)) => {
                 variables.retain(|(earlier, _)| earlier != name);
                 variables.push((name.to_owned(), value.to_owned()));
@@ -39,7 +39,7 @@ fn parse(text: &str, file: &Path) -> Result<Vec<(String, String)>> {
             None => {
                 return Err(Error::Invalid {
                     text: format!("{}:{}: not NAME=VALUE", file.display(), number + 1),
-                    hint: Some("lines that begin with # are left out".into()),
+                    hint: Some("lines that begin with # are ignored".into()),
                 });
             }
         }
@@ -47,7 +47,7 @@ fn parse(text: &str, file: &Path) -> Result<Vec<(String, String)>> {
     Ok(variables)
 }
 
-/// Without the quotes around it, if there are.
+/// Removes quotes around a value.
 fn unquoted(value: &str) -> &str {
     let within = |quote: char| value.strip_prefix(quote)?.strip_suffix(quote);
     within('"').or_else(|| within('\'')).unwrap_or(value)

@@ -47,7 +47,7 @@ pub fn run(args: ExecArgs, session: &mut Session, output: Output) -> Result<u8> 
     Ok(exit::of_envelope(&envelope))
 }
 
-/// Runs it with every event told, until nobody can be told any more.
+/// Runs the command and prints every event, until standard output is closed.
 fn tell_all(
     session: &mut Session,
     request: &Exec,
@@ -68,7 +68,7 @@ fn tell_all(
     }
 }
 
-/// Runs it at a terminal, which is this one until it ends.
+/// Runs the command on a terminal, connected to this one.
 fn at_terminal(args: ExecArgs, session: &mut Session, output: Output) -> Result<u8> {
     let mut screen = Screen::open()?;
     let size = args.run.size.unwrap_or_else(|| screen.size());
@@ -109,7 +109,7 @@ fn at_terminal(args: ExecArgs, session: &mut Session, output: Output) -> Result<
     Ok(exit::of_envelope(&envelope))
 }
 
-/// A terminal of that size, of the kind that this one is.
+/// A terminal of this size, with this terminal's `TERM`.
 pub fn tty((rows, columns): (u16, u16)) -> TtyAsk {
     TtyAsk {
         rows,
@@ -118,7 +118,7 @@ pub fn tty((rows, columns): (u16, u16)) -> TtyAsk {
     }
 }
 
-/// The command on one line, for people.
+/// The command on one line.
 fn spoken(request: &Exec) -> String {
     match &request.shell {
         Some(text) => text.clone(),
@@ -126,7 +126,7 @@ fn spoken(request: &Exec) -> String {
     }
 }
 
-/// What other tools offer and this one does otherwise.
+/// Refuses options of other tools that have no meaning here.
 fn refuse(args: &ExecArgs) -> Result<()> {
     let refuse = |text: &str, hint: &str| {
         Err(Error::Invalid {
@@ -136,20 +136,20 @@ fn refuse(args: &ExecArgs) -> Result<()> {
     };
     if args.keep_mount {
         return refuse(
-            "--keep-mount: there is no mount to keep; a vault's view stays while it is used",
-            "`avfs mount` shows a vault as a directory of this machine",
+            "--keep-mount: there is no mount to keep; the daemon closes a view when it is no longer used",
+            "`avfs mount` mounts a vault at a directory of the host",
         );
     }
     if args.mountpoint.is_some() {
         return refuse(
-            "--mountpoint: inside the sandbox the vault is always at /",
-            "`avfs mount` shows a vault at a directory of this machine; --cwd says where to run",
+            "--mountpoint: in the sandbox the vault is always at /",
+            "`avfs mount` mounts a vault at a directory of the host; --cwd sets the working directory",
         );
     }
     Ok(())
 }
 
-/// What the command reads, while it runs.
+/// The command's standard input, sent while it runs.
 fn input(args: &RunArgs) -> Result<Option<Input>> {
     Ok(match &args.stdin_file {
         Some(path) => Some(Box::new(File::open(path).map_err(|error| {
@@ -163,14 +163,14 @@ fn input(args: &RunArgs) -> Result<Option<Input>> {
     })
 }
 
-/// How what happens is told.
+/// How events are printed.
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
 enum Teller {
-    /// The command's own output, as it comes.
+    /// The command's output, as it arrives.
     Streams,
     /// Only the envelope, at the end.
     Envelope,
-    /// Every event as a line of JSON, as it comes.
+    /// Every event as a line of JSON, as it arrives.
     Lines,
 }
 
@@ -201,7 +201,7 @@ pub fn line(event: &str, data: &impl Serialize) -> std::io::Result<()> {
     out.write_all(&text).and_then(|()| out.flush())
 }
 
-/// Gives the command's output to whoever started us, as it comes.
+/// Copies the command's output to our own, as it arrives.
 fn pass_on(event: &ExecEvent) -> std::io::Result<()> {
     match event {
         ExecEvent::Started(_) => Ok(()),
@@ -219,10 +219,10 @@ fn pass_on(event: &ExecEvent) -> std::io::Result<()> {
 
 fn held(waiting: &WaitingEvent, line_end: &str) -> String {
     let id = &waiting.approval_id;
-    format!("avfs: held until the owner runs `avfs approval approve {id}`{line_end}")
+    format!("avfs: waiting until the owner runs `avfs approval approve {id}`{line_end}")
 }
 
-/// What was asked for in words, but for its terminal.
+/// The request for the arguments, except for the terminal.
 pub fn request(mut args: RunArgs) -> Result<Exec> {
     let env_files = std::mem::take(&mut args.env_file);
     let mut request = words(args)?;

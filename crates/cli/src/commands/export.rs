@@ -1,4 +1,4 @@
-//! `avfs export`: copy a directory of the vault to this machine, or bring back what changed.
+//! `avfs export`: copy a directory of the vault to the host, or only what changed.
 
 use super::paths;
 use crate::args::ExportArgs;
@@ -16,7 +16,7 @@ use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::Path;
 
-/// How many names of what the host did not take are printed.
+/// How many skipped names are printed.
 const SHOWN: usize = 10;
 
 pub fn run(args: ExportArgs, session: &mut Session, output: Output) -> Result<u8> {
@@ -59,7 +59,7 @@ pub fn run(args: ExportArgs, session: &mut Session, output: Output) -> Result<u8
     }
 }
 
-/// What is missing makes it an error, although the rest is there.
+/// Missing files make it an error, although the rest was exported.
 fn answer(exported: &Exported, output: Output) -> Result<u8> {
     output.answer(exported, text)?;
     Ok(if exported.missing.is_empty() {
@@ -71,9 +71,9 @@ fn answer(exported: &Exported, output: Output) -> Result<u8> {
 
 fn check_stream(output: Output, keep_going: bool) -> Result<()> {
     let text = if keep_going {
-        "an archive on standard output leaves no room to say what is missing"
+        "standard output is used by the archive, so missing files cannot be listed"
     } else if output.is_json() {
-        "an archive on standard output leaves no room for JSON"
+        "standard output is used by the archive, so there can be no JSON"
     } else if std::io::stdout().is_terminal() {
         "standard output is a terminal"
     } else {
@@ -94,7 +94,7 @@ pub(super) fn text(exported: &Exported) -> String {
     )];
     lines.extend(skipped_lines(&exported.skipped));
     lines.extend(runs_lines(&exported.runs_by_itself, false));
-    // All of them: whoever goes on without them has to know which.
+    // All of them are listed: the user has to know what is missing.
     lines.extend(exported.missing.iter().map(|item| {
         let (missing, path) = (style::bad("missing:"), printable(&item.path));
         format!("{missing} {path} ({})", printable(&item.reason))
@@ -102,12 +102,12 @@ pub(super) fn text(exported: &Exported) -> String {
     lines.join("\n")
 }
 
-/// All of them: one that is not named is one that nobody looks at.
+/// All of them are listed: the user has to look at each.
 fn runs_lines(found: &[RunsByItselfItem], dry_run: bool) -> Vec<String> {
     let line = |item: &RunsByItselfItem| {
-        let warning = style::bad("runs by itself:");
+        let warning = style::bad("executed by tools:");
         let allowed = match item.guarded && dry_run {
-            true => "; it is written only with --allow-hooks",
+            true => "; written only with --allow-hooks",
             false => "",
         };
         format!(
@@ -162,7 +162,7 @@ fn changes_text(exported: &ExportedChanges) -> String {
     let host = printable(&exported.real_path);
     lines.push(match (exported.changes.len(), exported.dry_run) {
         (0, _) => format!("{host} is as {} is", exported.vfs_path),
-        (_, true) => format!("this would change {host}; without --dry-run it is done"),
+        (_, true) => format!("this would change {host}; to do it, leave out --dry-run"),
         (paths, false) => format!("{} of {host} changed", count(paths as u64, "path")),
     });
     lines.join("\n")

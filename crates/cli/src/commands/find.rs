@@ -1,4 +1,4 @@
-//! `avfs find`: paths of the vault by what they are.
+//! `avfs find`: paths of the vault by their properties.
 
 use super::paths;
 use crate::args::FindArgs;

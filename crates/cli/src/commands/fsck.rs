@@ -1,4 +1,4 @@
-//! `avfs fsck`: check a home, and name what is damaged.
+//! `avfs fsck`: check a home, and list what is damaged.
 
 use crate::args::FsckArgs;
 use crate::error::Result;
@@ -9,7 +9,7 @@ use crate::output::table::{count, size};
 use crate::session::Session;
 use avfs_api::wire::{DamageItem, Fsck, FsckFindings, RebuiltItem, RecoveredItem, SightingItem};
 
-/// Places of one damage that are shown; the rest is counted.
+/// How many places of one damage are printed; the rest is counted.
 const SEEN_MAX: usize = 10;
 
 pub fn run(args: FsckArgs, session: &mut Session, output: Output) -> Result<u8> {
@@ -36,7 +36,7 @@ fn fsck_text(findings: &FsckFindings) -> String {
     }
     text += &found_text(findings);
     for place in &findings.unsearched {
-        text += &format!("\nnot looked into: {}", printable(place));
+        text += &format!("\nnot searched: {}", printable(place));
     }
     text
 }
@@ -46,28 +46,26 @@ fn rebuilt_text(rebuilt: &RebuiltItem) -> String {
     let mut text = match rebuilt.database_lost {
         true => format!(
             "the database was lost; a new one was made from {objects}\n\
-             names of vaults, checkpoints, settings, rules and the journal were in it, and are gone"
+             names of vaults, checkpoints, settings, rules and the journal were in the old one, and are lost"
         ),
-        false if rebuilt.objects == 0 => {
-            "there are no packs that the database does not know".into()
-        }
-        false => format!("{objects} were taken in from packs that the database did not know"),
+        false if rebuilt.objects == 0 => "there are no packs unknown to the database".into(),
+        false => format!("added {objects} from packs unknown to the database"),
     };
     let recovered = [
-        (&rebuilt.recovered, "whole"),
+        (&rebuilt.recovered, "completely"),
         (&rebuilt.recovered_in_part, "in part"),
     ];
     for (item, how) in recovered {
         if let Some(RecoveredItem { vault, versions }) = item {
             let states = count(*versions, "state");
             text += &format!(
-                "\n{states} came back {how}, as versions of vault {vault}: `avfs vault log {vault}`"
+                "\n{states} recovered {how}, as versions of vault {vault}: `avfs vault log {vault}`"
             );
         }
     }
     for path in &rebuilt.put_aside {
         let path = printable(path);
-        text += &format!("\nkept: {path}, with what nobody had committed");
+        text += &format!("\nkept: {path}, with uncommitted writes");
     }
     text
 }

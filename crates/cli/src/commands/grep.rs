@@ -50,7 +50,7 @@ fn text(report: &GrepReport, args: &GrepArgs) -> String {
             format!("{path}:{}", file.count)
         });
     }
-    // Where the last line that was shown is, to see where something was left out.
+    // The last line that was printed, to see where lines were skipped.
     let mut last: Option<(&str, u64)> = None;
     let with_context = report
         .matches
@@ -73,7 +73,7 @@ fn text(report: &GrepReport, args: &GrepArgs) -> String {
     lines.join("\n")
 }
 
-/// `path:12:text`, with `-` around lines that do not match themselves.
+/// `path:12:text`, with `-` instead of `:` for context lines.
 fn shown(path: &str, line: &GrepLineItem, sign: char, args: &GrepArgs) -> String {
     let path = style::place(path);
     let text = printable_line(&line.line);

@@ -1,4 +1,4 @@
-//! `avfs import`: bring a directory, an archive or a git revision into the vault.
+//! `avfs import`: copy a host directory, an archive or a git revision into the vault.
 
 use super::paths;
 use crate::args::ImportArgs;
@@ -10,14 +10,14 @@ use crate::session::Session;
 use avfs_api::wire::{ArchiveWrite, Import, Imported, VaultInfo};
 use std::io::IsTerminal;
 
-/// How many names of what was left out are printed.
+/// How many skipped names are printed.
 const SHOWN: usize = 10;
 
 pub fn run(args: ImportArgs, session: &mut Session, output: Output) -> Result<()> {
     let (path, path_b64) = paths::in_vault(&args.path);
     if args.source.as_os_str() == "-" {
         check_stream(&args)?;
-        // Says what is wrong with the vault while nothing has been read yet.
+        // Reports problems with the vault before anything is read.
         session.call(&VaultInfo {})?;
         let request = ArchiveWrite {
             path,
@@ -83,7 +83,7 @@ pub(super) fn text(imported: &Imported) -> String {
     }
     if imported.skipped.len() > SHOWN {
         lines.push(format!(
-            "  … and {} more left out; --json lists them all",
+            "  … and {} more skipped; --json lists all",
             imported.skipped.len() - SHOWN
         ));
     }

@@ -1,4 +1,4 @@
-//! `avfs job`: commands that go on without their callers.
+//! `avfs job`: commands in the background.
 
 use super::exec;
 use crate::args::{
@@ -24,7 +24,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long one request waits; then it is asked again.
+/// How long one request waits before it is repeated.
 const WAIT_STEP: Duration = Duration::from_secs(25);
 /// How much of a command fits into a line.
 const COMMAND_MAX: usize = 60;
@@ -111,7 +111,7 @@ fn poll(args: JobPollArgs, session: &mut Session, output: Output) -> Result<u8> 
     Ok(exit::OK)
 }
 
-/// Gives what a job wrote to whoever started us.
+/// Copies the output of a job to our own.
 fn print(polled: &JobPolled) -> Result<()> {
     raw(exact(&polled.stdout, polled.stdout_b64.as_ref()))?;
     let stderr = exact(&polled.stderr, polled.stderr_b64.as_ref());
@@ -125,7 +125,7 @@ fn exact<'a>(text: &'a str, exact: Option<&'a Base64>) -> &'a [u8] {
     exact.map_or(text.as_bytes(), |exact| &exact.0)
 }
 
-/// How a job is doing, in a line or two.
+/// The state of a job, in a line or two.
 fn headline(job: &JobItem) -> String {
     let mut text = format!("avfs: job {} {}", job.job_id, outcome(job));
     if let Some(reason) = &job.reason {
@@ -196,7 +196,7 @@ fn logs(args: &JobLogsArgs, session: &mut Session, output: Output) -> Result<u8>
     Ok(exit::OK)
 }
 
-/// Prints what there is by now, a part at a time.
+/// Prints the output so far, in parts.
 fn print_all(mut request: JobLogs, session: &mut Session) -> Result<()> {
     loop {
         let mut polled = session.call(&request)?;
@@ -266,7 +266,7 @@ fn wait(args: &JobWaitArgs, session: &mut Session, output: Output) -> Result<u8>
     }
 }
 
-/// Tells what became of a job that is over; gives the exit code that says so.
+/// Reports how a job ended; returns the exit code for it.
 pub fn over(session: &mut Session, job_id: u64, output: Output) -> Result<u8> {
     let waited = session.call(&JobWait {
         job_id,
@@ -307,7 +307,7 @@ fn stdin(args: JobStdinArgs, session: &mut Session, output: Output) -> Result<u8
         job_id: args.job,
         eof: args.eof,
     };
-    // Asked first: what is typed can be sent only once.
+    // A call before the stream: the stream can be sent only once.
     session.call(&JobPoll {
         job_id: args.job,
         limit: Some(0),

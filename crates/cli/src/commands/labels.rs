@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 pub fn tag(args: TagArgs, session: &mut Session, output: Output) -> Result<()> {
     if let Some(tag) = args.create {
         return Err(Error::Invalid {
-            text: format!("there is no tag {tag:?} without a path that has it"),
-            hint: Some(format!("run `avfs tag PATH {tag}`: giving a tag makes it")),
+            text: format!("a tag cannot be created without a path: {tag:?}"),
+            hint: Some(format!("run `avfs tag PATH {tag}`, which creates the tag")),
         });
     }
     if let Some(tag) = args.delete {
@@ -53,8 +53,8 @@ pub fn tag(args: TagArgs, session: &mut Session, output: Output) -> Result<()> {
 fn rename(names: &str, session: &mut Session, output: Output) -> Result<()> {
     let Some((old, new)) = names.split_once(':') else {
         return Err(Error::Invalid {
-            text: format!("{names:?} does not say what to rename to what"),
-            hint: Some("write it as OLD:NEW".into()),
+            text: format!("{names:?} is not of the form OLD:NEW"),
+            hint: Some("for example `avfs tag --rename draft:final`".into()),
         });
     };
     let renamed = session.call(&TagRename {
@@ -134,7 +134,7 @@ pub fn meta(args: MetaArgs, session: &mut Session, output: Output) -> Result<()>
 
 fn object_of_strings(text: &str) -> Result<BTreeMap<String, String>> {
     serde_json::from_str(text).map_err(|error| Error::Invalid {
-        text: format!("the metadata is no JSON object of strings: {error}"),
+        text: format!("the metadata is not a JSON object of strings: {error}"),
         hint: Some("write it as '{\"key\": \"value\"}'".into()),
     })
 }

@@ -1,4 +1,4 @@
-//! `avfs ln`: give a file another name, or make a symbolic link.
+//! `avfs ln`: make a hard or symbolic link.
 
 use super::paths;
 use crate::args::LnArgs;
@@ -10,7 +10,7 @@ use avfs_api::wire::{Ln, to_text};
 use std::os::unix::ffi::OsStringExt;
 
 pub fn run(args: LnArgs, session: &mut Session, output: Output) -> Result<()> {
-    // What a symbolic link holds is taken as it is, relative or not.
+    // The target of a symbolic link is stored unchanged, relative or not.
     let (target, target_b64) = if args.symbolic {
         to_text(args.target.into_vec())
     } else {
@@ -29,7 +29,7 @@ pub fn run(args: LnArgs, session: &mut Session, output: Output) -> Result<()> {
         if linked.symbolic {
             format!("linked {path} -> {target}")
         } else {
-            format!("{path} is now another name of {target}")
+            format!("{path} is now a hard link to {target}")
         }
     })
 }

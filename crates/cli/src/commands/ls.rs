@@ -25,7 +25,7 @@ pub fn run(args: LsArgs, session: &mut Session, output: Output) -> Result<()> {
     })
 }
 
-/// Every name, asked for a part at a time.
+/// All names, requested in parts.
 fn all(session: &mut Session, path: String, path_b64: Option<Base64>) -> Result<Vec<ListedEntry>> {
     let mut request = Ls {
         path,

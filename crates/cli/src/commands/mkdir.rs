@@ -1,4 +1,4 @@
-//! `avfs mkdir`: make a directory in the vault.
+//! `avfs mkdir`: create a directory in the vault.
 
 use super::paths;
 use crate::args::MkdirArgs;

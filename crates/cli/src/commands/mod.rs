@@ -1,4 +1,4 @@
-//! One file per verb, and the door they all go through.
+//! One file per verb, and the function that dispatches to them.
 
 mod aliases;
 mod approval;
@@ -53,7 +53,7 @@ use crate::exit::{self, Owner};
 use crate::output::Output;
 use crate::session::Session;
 
-/// Runs what was asked for; gives the exit code.
+/// Runs the verb; returns the exit code.
 pub fn run(cli: Cli) -> u8 {
     let output = Output::new(cli.global.json);
     let owner = match &cli.verb {
@@ -74,11 +74,11 @@ pub fn run(cli: Cli) -> u8 {
     code
 }
 
-/// Says beside the answer what was tried again for it, unless the answer had a place for it.
+/// Reports retried helpers on standard error, unless the answer had a field for it.
 fn tell_retried() {
     use crate::output::{note, retried_line, take_retried};
     if let Some(line) = retried_line(take_retried()) {
-        // A note that cannot be written is no reason to fail.
+        // If the note cannot be written, continue.
         let _ = note(&format!("note: {line}"));
     }
 }
@@ -90,7 +90,7 @@ fn dispatch(cli: Cli, output: Output) -> Result<u8> {
         Verb::Serve(args) => serve::run(args, output),
         Verb::Completions { shell } => completions::run(shell, output),
         Verb::Aliases(args) => aliases::run(args, output),
-        // Every invocation stands at the top: a vault has no current directory to lose.
+        // A vault has no current directory: paths start at the top.
         Verb::Pwd => output.answer(&serde_json::json!({ "path": "/" }), |_| "/"),
         Verb::Doctor(args) if args.attack => return attack::run(output),
         Verb::Doctor(args) => return doctor::run(args, output),

@@ -1,4 +1,4 @@
-//! `avfs mount`, `avfs unmount`, `avfs mounts`: vaults as directories of this machine.
+//! `avfs mount`, `avfs unmount`, `avfs mounts`: vaults mounted on the host.
 
 use crate::args::{MountArgs, MountDriverName, UnmountArgs};
 use crate::error::{Error, Result};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How often a mount in the foreground is looked at.
+/// How often a mount in the foreground is checked.
 const LOOK: Duration = Duration::from_millis(300);
 
 pub fn run(args: MountArgs, session: &mut Session, output: Output) -> Result<()> {
@@ -52,14 +52,14 @@ pub fn run(args: MountArgs, session: &mut Session, output: Output) -> Result<()>
     Ok(())
 }
 
-/// The vault that stands before the directory, unless another was asked for, too.
+/// The vault named before the directory; an error if `--vault` names another.
 fn one_vault(named: &Path, session: &Session) -> Result<String> {
     let named = named.to_string_lossy().into_owned();
     match session.vault() {
         other if other == CURRENT || other == named => Ok(named),
         other => Err(Error::Invalid {
-            text: format!("two vaults to mount: {named}, and {other} of --vault or AVFS_VAULT"),
-            hint: Some("name one of them".into()),
+            text: format!("two vaults are given: {named}, and {other} by --vault or AVFS_VAULT"),
+            hint: Some("give one of them".into()),
         }),
     }
 }
@@ -85,7 +85,7 @@ pub fn list(session: &mut Session, output: Output) -> Result<()> {
     output.answer(&listing, list_text)
 }
 
-/// Waits until somebody interrupts, and unmounts; or until the mount is gone.
+/// Waits for an interrupt, then unmounts; or until the mount is gone.
 fn stay(mounted: &MountItem, session: &mut Session, output: Output) -> Result<()> {
     let asked = Arc::new(AtomicBool::new(false));
     let ask = Arc::clone(&asked);
@@ -105,7 +105,7 @@ fn stay(mounted: &MountItem, session: &mut Session, output: Output) -> Result<()
     output.answer(&gone, unmounted_text)
 }
 
-/// The directory without symbolic links. A mount whose server is gone cannot itself be looked at.
+/// The directory without symbolic links. `stat` fails on a mount without a server, so only its parent is resolved.
 fn resolve(dir: &Path) -> Result<PathBuf> {
     let failed = || Error::io(format!("cannot resolve {}", dir.display()));
     let absolute = std::path::absolute(dir).map_err(failed())?;
@@ -132,14 +132,14 @@ fn text_of(dir: &Path) -> (Option<String>, Option<Base64>) {
 fn mounted_text(mount: &MountItem) -> String {
     let access = if mount.readonly { ", read-only" } else { "" };
     format!(
-        "vault {} at v{} is mounted at {}{access}\nto take it away: avfs unmount {}",
+        "vault {} at v{} is mounted at {}{access}\nto unmount: avfs unmount {}",
         mount.vault, mount.version, mount.dir, mount.dir
     )
 }
 
 fn unmounted_text(gone: &UnmountListing) -> String {
     if gone.unmounted.is_empty() {
-        return "nothing is mounted any more".into();
+        return "there was nothing to unmount".into();
     }
     let lines: Vec<String> = gone.unmounted.iter().map(unmounted_line).collect();
     lines.join("\n")
@@ -148,9 +148,9 @@ fn unmounted_text(gone: &UnmountListing) -> String {
 fn unmounted_line(gone: &UnmountedItem) -> String {
     let what = match (&gone.uncommitted, gone.version) {
         (Some(name), _) => {
-            format!("; the quota keeps out what was written, and the checkpoint {name} holds it")
+            format!("; the quota refused what was written, which is now the checkpoint {name}")
         }
-        (None, Some(version)) => format!("; what was written is v{version}"),
+        (None, Some(version)) => format!("; what was written is now v{version}"),
         (None, None) => "; nothing had changed".into(),
     };
     format!("unmounted {} from {}{what}", gone.vault, gone.dir)
@@ -158,7 +158,7 @@ fn unmounted_line(gone: &UnmountedItem) -> String {
 
 fn list_text(listing: &MountListing) -> String {
     if listing.mounts.is_empty() {
-        return "nothing is mounted".into();
+        return "there are no mounts".into();
     }
     let rows = listing.mounts.iter().map(|mount| {
         let access = match (mount.readonly, mount.autocommit_s) {

@@ -1,4 +1,4 @@
-//! `avfs mv`: move or rename something in the vault.
+//! `avfs mv`: move or rename a file or directory in the vault.
 
 use super::paths;
 use crate::args::MvArgs;

@@ -1,4 +1,4 @@
-//! `avfs output`: what a command wrote beyond what its report kept.
+//! `avfs output`: output of a command that did not fit into its report.
 
 use crate::args::{OutputArgs, StreamName};
 use crate::error::{Error, Result};

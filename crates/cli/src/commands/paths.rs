@@ -1,4 +1,4 @@
-//! Paths as typed, made into what the wire carries.
+//! Paths from arguments, converted for the API.
 
 use crate::error::{Error, Result};
 use avfs_api::wire::{Base64, to_text};
@@ -6,12 +6,11 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// A path of the vault; a relative one is taken from `/`.
+/// A path of the vault; relative paths start at `/`.
 pub fn in_vault(typed: &OsStr) -> (String, Option<Base64>) {
     let typed = typed.as_bytes();
     let mut path = Vec::with_capacity(typed.len() + 1);
-    // An empty one is nobody's wish, and most likely a variable that was never set: it stays what
-    // it is, to be refused.
+    // An empty path is most likely an unset variable. It is not taken as `/`, so that it is refused.
     if !typed.is_empty() && !typed.starts_with(b"/") {
         path.push(b'/');
     }
@@ -19,7 +18,7 @@ pub fn in_vault(typed: &OsStr) -> (String, Option<Base64>) {
     to_text(path)
 }
 
-/// A path of this machine, made absolute: the daemon has a working directory of its own.
+/// A path of the host, made absolute: the daemon has another working directory.
 pub fn on_host(typed: &Path) -> Result<(String, Option<Base64>)> {
     let shown = typed.display();
     let path = std::path::absolute(typed).map_err(Error::io(format!("cannot resolve {shown}")))?;

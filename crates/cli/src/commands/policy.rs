@@ -1,4 +1,4 @@
-//! `avfs policy`: the rules, what they say, and changing them.
+//! `avfs policy`: list, test and change rules.
 
 use crate::args::{LevelName, NetworkName, PolicyVerb, QuestionArgs};
 use crate::error::{Error, Result};
@@ -17,7 +17,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What an empty file of rules is opened with.
+/// The text that an editor shows for an empty file of rules.
 const TEMPLATE: &str = "\
 # Rules for commands. The strictest rule that fits decides; what no rule here answers for is left
 # to the defaults, which `avfs policy list` shows. `docs/policy.md` explains every key.
@@ -55,7 +55,7 @@ fn list(sources: bool, session: &mut Session, output: Output) -> Result<u8> {
 fn sources_text(listing: &PolicyListing) -> String {
     let text = |source: &PolicySourceItem| {
         let body = match &source.text {
-            None => style::faint("  nothing is written there").to_string(),
+            None => style::faint("  no rules").to_string(),
             Some(text) => text
                 .lines()
                 .map(|l| format!("  {}\n", printable(l)))
@@ -70,7 +70,7 @@ fn sources_text(listing: &PolicyListing) -> String {
 fn rules_text(listing: &PolicyListing) -> String {
     if let Some(problem) = &listing.problem {
         return format!(
-            "{} {problem}\nnothing may run until it is mended",
+            "{} {problem}\nno command runs until this is fixed",
             style::bad("error:")
         );
     }
@@ -140,7 +140,7 @@ fn verdict(action: &str) -> String {
     }
 }
 
-/// The decision part by part, for a reader.
+/// The decision, part by part.
 pub fn decision_text(decision: &DecisionItem) -> String {
     let parts = decision.parts.iter().map(|part| {
         vec![
@@ -198,8 +198,8 @@ fn tested_text(tested: &PolicyTested) -> String {
     }
     let all = count(tested.examples.len() as u64, "example");
     lines.push(match tested.failed {
-        0 => format!("{all}: every one is as its rule says"),
-        failed => format!("{all}: {failed} not as its rule says"),
+        0 => format!("{all}: all match their rules"),
+        failed => format!("{all}: {failed} contradict their rules"),
     });
     lines.join("\n")
 }
@@ -215,7 +215,7 @@ fn edit(
     let source = sources.find(|source| source.level == level.word());
     let Some(source) = source else {
         return Err(Error::Unavailable {
-            text: format!("the daemon knows no {} rules", level.word()),
+            text: format!("the daemon has no file for {} rules", level.word()),
             hint: Some("set HOME, and restart the daemon with `avfs daemon stop`".into()),
         });
     };
@@ -256,11 +256,11 @@ fn edit(
     Ok(exit::OK)
 }
 
-/// What the editor makes of a copy.
+/// Opens an editor on a copy; returns its text.
 fn edited(before: &str) -> Result<String> {
     let editor = crate::environment::editor();
     let file = scratch_file(if before.is_empty() { TEMPLATE } else { before })?;
-    // As git does: the variable may hold a command with arguments.
+    // As git does it: the variable may hold a command with arguments.
     let status = Command::new("sh")
         .args(["-c", &format!("{editor} \"$1\""), "sh"])
         .arg(&file.0)
@@ -272,15 +272,15 @@ fn edited(before: &str) -> Result<String> {
             hint: None,
         });
     }
-    fs::read_to_string(&file.0).map_err(Error::io("cannot read what was edited"))
+    fs::read_to_string(&file.0).map_err(Error::io("cannot read the edited file"))
 }
 
-/// A file of this user alone, removed in the end.
+/// A file of this user alone, removed when dropped.
 struct Scratch(PathBuf);
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Nothing secret is in it.
+        // A leftover file holds nothing secret.
         let _ = fs::remove_file(&self.0);
     }
 }
@@ -294,7 +294,7 @@ fn scratch_file(text: &str) -> Result<Scratch> {
 
 fn write_new(path: &Path, text: &str) -> Result<()> {
     let failed = || Error::io(format!("cannot write {}", path.display()));
-    // One that is there was left by a process of this number that is gone.
+    // An existing file was left by an earlier process with this pid.
     let _ = fs::remove_file(path);
     let mut options = fs::OpenOptions::new();
     std::os::unix::fs::OpenOptionsExt::mode(options.write(true).create_new(true), 0o600);

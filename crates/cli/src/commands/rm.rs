@@ -1,4 +1,4 @@
-//! `avfs rm`: remove something from the vault.
+//! `avfs rm`: remove a file or directory of the vault.
 
 use super::paths;
 use crate::args::RmArgs;
@@ -20,7 +20,7 @@ pub fn run(args: RmArgs, session: &mut Session, output: Output) -> Result<()> {
         if removed.removed {
             format!("removed {}", removed.path)
         } else {
-            format!("{} was not there", removed.path)
+            format!("{} did not exist", removed.path)
         }
     })
 }

@@ -27,7 +27,7 @@ fn text(report: &SearchReport) -> String {
     lines.join("\n")
 }
 
-/// The words that were found stand out where there are colours.
+/// Highlights the found words where there are colours.
 fn marked(line: &str) -> String {
     let mut text = String::new();
     let mut rest = line;

@@ -1,4 +1,4 @@
-//! `avfs serve`: be the daemon.
+//! `avfs serve`: run the daemon.
 
 use crate::args::ServeArgs;
 use crate::environment;
@@ -20,7 +20,7 @@ struct Listening {
 
 pub fn run(args: ServeArgs, output: Output) -> Result<()> {
     if args.detached {
-        // Fails only if this is the first of its session already, which is as good.
+        // Fails only if this process is a session leader already.
         let _ = rustix::process::setsid();
     }
     rustix::process::umask(Mode::from_raw_mode(0o022));
@@ -49,7 +49,7 @@ pub fn run(args: ServeArgs, output: Output) -> Result<()> {
                 pid: std::process::id(),
                 socket: socket.display().to_string(),
             };
-            // Whoever started this may not be listening; those who come next are served.
+            // The client that started this daemon may have ended; others are served.
             let _ = match output.is_json() {
                 true => output.value(&listening),
                 false => note(&format!("listening on {}", listening.socket)),
@@ -73,9 +73,9 @@ pub fn run(args: ServeArgs, output: Output) -> Result<()> {
     }
 }
 
-/// Says one line to the client that waits for it, and then nothing ever again.
+/// Prints one line for the waiting client, then closes standard output.
 fn greet(line: &str) {
-    // The client may be gone; the daemon serves the next one.
+    // The client may have ended; the daemon serves the next one.
     let _ = raw(format!("{}\n", line.replace('\n', " ")).as_bytes());
     if let Ok(nowhere) = OpenOptions::new().write(true).open("/dev/null") {
         let _ = rustix::stdio::dup2_stdout(&nowhere);

@@ -1,4 +1,4 @@
-//! `avfs stat`: all there is to say about one path.
+//! `avfs stat`: details of one path.
 
 use super::paths;
 use crate::args::PathArg;

@@ -1,4 +1,4 @@
-//! `avfs touch`: set a file's times to now, making it if need be.
+//! `avfs touch`: set a file's times to now; create the file if it does not exist.
 
 use super::paths;
 use crate::args::TouchArgs;

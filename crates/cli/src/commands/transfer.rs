@@ -1,4 +1,4 @@
-//! `avfs transfer`: in and out by the one directory of this machine that agents may name.
+//! `avfs transfer`: import from and export to the transfer directory.
 
 use super::{export, import, paths};
 use crate::args::TransferVerb;
@@ -53,7 +53,7 @@ pub fn run(verb: TransferVerb, session: &mut Session, output: Output) -> Result<
 
 fn text(state: &TransferState) -> String {
     match &state.dir {
-        Some(dir) => format!("agents may bring things in and out by {}", printable(dir)),
-        None => "there is no transfer directory; `avfs transfer set DIR` makes one".into(),
+        Some(dir) => format!("agents may import from and export to {}", printable(dir)),
+        None => "there is no transfer directory; `avfs transfer set DIR` sets one".into(),
     }
 }

@@ -1,4 +1,4 @@
-//! `avfs tree`: a directory with all that is in it.
+//! `avfs tree`: a directory and everything below it.
 
 use super::paths;
 use crate::args::TreeArgs;
@@ -10,7 +10,7 @@ use crate::session::Session;
 use avfs_api::wire::{Base64, Tree, TreeEntry, TreeListing, TypeWord};
 use serde::Serialize;
 
-/// A name with what is below it, as programs expect it.
+/// A name with everything below it, in the form of the JSON answer.
 #[derive(Serialize)]
 struct Node<'a> {
     name: &'a str,
@@ -69,7 +69,7 @@ fn nest<'a>(entries: &mut Entries<'a>, depth: usize) -> Vec<Node<'a>> {
 fn text(listing: &TreeListing) -> String {
     let entries = &listing.entries;
     let mut lines = Vec::with_capacity(entries.len() + 2);
-    // For every level above: whether names follow on it.
+    // For every level above: whether more names follow on it.
     let mut open: Vec<bool> = Vec::new();
     for (at, entry) in entries.iter().enumerate() {
         open.truncate(entry.depth.saturating_sub(1));

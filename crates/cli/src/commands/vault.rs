@@ -1,4 +1,4 @@
-//! `avfs vault`: make, list, fork and delete vaults.
+//! `avfs vault`: create, list, fork and delete vaults.
 
 use super::care::damaged_line;
 use crate::args::VaultVerb;
@@ -43,7 +43,7 @@ pub fn run(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()>
             let request = VaultRename { name: new_name };
             let renamed = session.call_on(&name, &request)?;
             output.answer(&renamed, |renamed| {
-                format!("vault {} is now called {}", renamed.old_name, renamed.name)
+                format!("renamed vault {} to {}", renamed.old_name, renamed.name)
             })
         }
         VaultVerb::Fork {
@@ -88,7 +88,7 @@ fn delete(name: &str, force: bool, session: &mut Session, output: Output) -> Res
     let deleted = session.call_on(name, &VaultDelete { force })?;
     output.answer(&deleted, |deleted| {
         let name = &deleted.deleted;
-        format!("deleted vault {name}\nto bring it back: avfs vault undelete {name}")
+        format!("deleted vault {name}\nto restore it: avfs vault undelete {name}")
     })
 }
 
@@ -125,14 +125,14 @@ fn key_value(pair: &str) -> Result<(String, String)> {
 
 fn settings_text(changed: &VaultSettings) -> String {
     if changed.settings.is_empty() {
-        return format!("vault {} says nothing about its commands", changed.vault);
+        return format!("vault {} has no settings", changed.vault);
     }
     lines_of(&changed.settings)
 }
 
 fn defaults_text(listing: &DefaultsListing) -> String {
     if listing.settings.is_empty() {
-        return "new vaults begin with nothing said about them".into();
+        return "there are no defaults for new vaults".into();
     }
     lines_of(&listing.settings)
 }
@@ -160,7 +160,7 @@ fn fork_text(forked: &VaultForked) -> String {
     match &forked.freeze {
         None => format!("forked {name} from {source}{current}"),
         Some(freeze) => format!(
-            "forked {name} from {source}{current}\n{} held still by {}; consistency: {}",
+            "forked {name} from {source}{current}\n{} stopped meanwhile by {}; consistency: {}",
             count(freeze.commands as u64, "command"),
             freeze.method,
             freeze.consistency
@@ -170,7 +170,7 @@ fn fork_text(forked: &VaultForked) -> String {
 
 fn list_text(vaults: &[VaultItem]) -> String {
     if vaults.is_empty() {
-        return "there are no vaults; make one with `avfs vault create NAME`".into();
+        return "there are no vaults; create one with `avfs vault create NAME`".into();
     }
     let rows = vaults
         .iter()
@@ -210,7 +210,7 @@ fn list_text(vaults: &[VaultItem]) -> String {
 
 fn deleted_text(deleted: &[DeletedVaultItem]) -> String {
     if deleted.is_empty() {
-        return "there are no deleted vaults to bring back".into();
+        return "there are no deleted vaults to restore".into();
     }
     let row = |it: &DeletedVaultItem| {
         vec![
@@ -287,7 +287,7 @@ fn limit_text(limit: &VaultLimitItem) -> String {
     format!("{} {value} ({})", limit.limit, limit.source)
 }
 
-/// `main at v3`, or by a checkpoint's name where it has one.
+/// `main at v3`, or with a checkpoint's name if there is one.
 fn ancestor_text(ancestor: &AncestorItem) -> String {
     let state = match (&ancestor.checkpoints[..], ancestor.version) {
         ([name, ..], _) => format!(" at {name}"),

@@ -12,10 +12,10 @@ use std::io::{Cursor, Read};
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
-/// More than this does not travel inside a request.
+/// Longer content is sent as a stream.
 const INLINE_MAX: u64 = 16 << 10;
 
-/// What is to be written.
+/// The content to write.
 enum Content {
     Bytes(Vec<u8>),
     Stream(Box<dyn Read + Send>),
@@ -34,7 +34,7 @@ pub fn run(args: WriteArgs, session: &mut Session, output: Output) -> Result<()>
             session.call(&Write {
                 path,
                 path_b64,
-                // The exact bytes are enough, and half as many.
+                // The exact bytes as base64 suffice.
                 content: if exact.is_some() { String::new() } else { text },
                 content_b64: exact,
                 append: args.append,
@@ -50,7 +50,7 @@ pub fn run(args: WriteArgs, session: &mut Session, output: Output) -> Result<()>
                 parents: args.parents,
                 mode: args.mode,
             };
-            // A stream can be sent only once: a daemon of another version is replaced before.
+            // A stream can be sent only once, so a daemon of another version is replaced before.
             session.call(&Daemon {})?;
             session.upload(&request, bytes, output, "writing")?
         }
@@ -71,7 +71,7 @@ fn from_file(path: &Path) -> Result<Content> {
     take(file, &name)
 }
 
-/// What is short goes into the request; the rest of anything longer is read as it is sent.
+/// Short content goes into the request; longer content is read while it is sent.
 fn take(mut stream: impl Read + Send + 'static, name: &str) -> Result<Content> {
     let mut bytes = Vec::new();
     (&mut stream)

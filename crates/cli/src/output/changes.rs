@@ -1,4 +1,4 @@
-//! What changed, one line each, and patches.
+//! Changes, one line each, and patches.
 
 use super::style;
 use avfs_api::wire::{ChangeItem, ChangeWord, EntryItem, TypeWord};
@@ -67,7 +67,7 @@ pub fn name_status(changes: &[ChangeItem]) -> Vec<String> {
     changes.iter().map(line).collect()
 }
 
-/// How many lines of each file came and went, and of all of them.
+/// Added and removed lines of each file, and the totals.
 pub fn stat(changes: &[ChangeItem]) -> String {
     let counted: Vec<&ChangeItem> = changes.iter().filter(|it| !is_directory(it)).collect();
     let name = |change: &ChangeItem| match &change.from {
@@ -101,7 +101,7 @@ fn is_directory(change: &ChangeItem) -> bool {
     entry.is_some_and(|entry| entry.kind == TypeWord::Directory)
 }
 
-/// How many signs stand for so many lines.
+/// How many `+` and `-` signs to draw for a number of lines.
 fn bar(plus: u32, minus: u32) -> (usize, usize) {
     const LENGTH: u32 = 40;
     let total = plus + minus;
@@ -121,8 +121,8 @@ fn modes(change: &ChangeItem) -> String {
     format!("{} → {}", mode(&change.before), mode(&change.after))
 }
 
-/// A name can hold anything, and a terminal obeys control characters: show them instead, and those that turn the
-/// direction of text, break a line or cannot be seen.
+/// Escapes control characters, bidirectional controls, line breaks and invisible characters, so that a name cannot send
+/// commands to the terminal or look like another.
 pub fn printable(text: &str) -> String {
     if !text.chars().any(deceives) {
         return text.to_owned();
@@ -137,13 +137,13 @@ pub fn printable(text: &str) -> String {
     shown
 }
 
-/// Several lines of which all but the first are indented, so that none of them looks like a line of ours.
+/// Escapes several lines and indents all but the first, so that none looks like a line of avfs.
 pub fn printable_lines(text: &str) -> String {
     let lines: Vec<String> = text.split('\n').map(printable_line).collect();
     lines.join("\n  ")
 }
 
-/// Tabs are part of text; other control characters could command the terminal.
+/// Escapes control characters except tabs.
 pub fn printable_line(line: &str) -> String {
     let parts: Vec<String> = line.split('\t').map(printable).collect();
     parts.join("\t")
@@ -157,8 +157,8 @@ fn deceives(character: char) -> bool {
             | '\u{e0000}'..='\u{e007f}')
 }
 
-/// A patch with its lines coloured by what they are. On a terminal nothing in it can command that; elsewhere it is
-/// exact, so that it can be applied.
+/// A patch with coloured lines. On a terminal control characters are escaped; elsewhere it is exact, so that it can be
+/// applied.
 pub fn patch(text: &str) -> String {
     let safe = std::io::stdout().is_terminal();
     let mut coloured = String::with_capacity(text.len());

@@ -6,7 +6,7 @@ use super::style;
 use super::table::count;
 use avfs_api::wire::{Envelope, EnvelopeResult, StatusWord};
 
-/// What became of the command and what it changed, in a few lines.
+/// The outcome of a command and its changes, in a few lines.
 pub fn report(envelope: &Envelope) -> String {
     let result = &envelope.result;
     let mut lines = vec![headline(result)];
@@ -16,7 +16,7 @@ pub fn report(envelope: &Envelope) -> String {
     if let Some(tried) = &result.speculation {
         let changed = count(tried.changes_total, "path");
         lines.push(format!(
-            "  tried in the namespace sandbox, without network, in a fork that is gone: {changed} changed"
+            "  tried in the namespace sandbox, without network, in a temporary fork: {changed} changed"
         ));
         let tried = first_lines(
             &tried.changes,
@@ -83,7 +83,7 @@ fn outcome(result: &EnvelopeResult) -> String {
         StatusWord::Exited => style::bad(format!("exited {code}")).to_string(),
         StatusWord::Signaled => style::bad(format!("ended by signal {signal}")).to_string(),
         StatusWord::OutOfMemory => style::bad("out of memory").to_string(),
-        StatusWord::LimitExceeded => style::bad("beyond a limit").to_string(),
+        StatusWord::LimitExceeded => style::bad("limit exceeded").to_string(),
         StatusWord::TimedOut => style::bad("timed out").to_string(),
         StatusWord::Cancelled => style::bad("cancelled").to_string(),
         StatusWord::Denied => style::bad("denied").to_string(),
@@ -94,7 +94,7 @@ fn outcome(result: &EnvelopeResult) -> String {
     }
 }
 
-/// Whether there was a process at all.
+/// Whether a process was started.
 fn ran(result: &EnvelopeResult) -> bool {
     match result.status {
         StatusWord::Exited
@@ -115,7 +115,7 @@ fn asides(result: &EnvelopeResult) -> Vec<String> {
     let mut asides = Vec::new();
     if result.home_changes > 0 {
         asides.push(format!(
-            "{} in its home; --home-changes lists them",
+            "{} in /home/agent; --home-changes lists them",
             count(result.home_changes, "change")
         ));
     }
@@ -123,23 +123,23 @@ fn asides(result: &EnvelopeResult) -> Vec<String> {
         asides.extend(first_lines(changes, 0));
     }
     if result.output.stdout.spilled > 0 || result.output.stderr.spilled > 0 {
-        asides.push(format!("all of its output: avfs output {}", result.exec));
+        asides.push(format!("full output: avfs output {}", result.exec));
     }
     if let Some(fork) = &result.fork {
         asides.push(match fork.kept {
             true => format!("kept its fork: {}", fork.name),
-            false => "in a fork that is gone now".into(),
+            false => "ran in a temporary fork".into(),
         });
     }
     if result.leftovers > 0 {
         asides.push(format!(
-            "what it left running was ended ({})",
+            "processes still running at its end were killed ({})",
             result.leftovers
         ));
     }
     if !result.skipped.is_empty() {
         asides.push(format!(
-            "{} not kept (sockets, devices)",
+            "{} not stored (sockets, devices)",
             count(result.skipped.len() as u64, "file")
         ));
     }
@@ -147,7 +147,7 @@ fn asides(result: &EnvelopeResult) -> Vec<String> {
     if !result.shared_with.is_empty() {
         let others = count(result.shared_with.len() as u64, "other command");
         asides.push(format!(
-            "{others} ran in this vault meanwhile; changes may be theirs"
+            "{others} ran in this vault at the same time; changes may be theirs"
         ));
     }
     asides

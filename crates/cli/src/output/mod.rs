@@ -16,20 +16,20 @@ use std::fmt;
 use std::io::Write;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// How answers are given.
+/// The output format.
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
 enum Form {
     Text,
     Json,
 }
 
-/// Where a verb's answer goes.
+/// How a verb prints its answer.
 #[derive(Copy, Clone, Debug)]
 pub struct Output {
     form: Form,
 }
 
-/// An error as programs read it.
+/// An error as JSON.
 #[derive(Serialize)]
 struct ErrorItem<'a> {
     error: &'a str,
@@ -55,7 +55,7 @@ impl Output {
         self.form == Form::Json
     }
 
-    /// Gives an answer: the whole of it as JSON, or the text made from it.
+    /// Prints an answer: as JSON, or as the text that `text` makes from it.
     pub fn answer<T: Serialize, D: fmt::Display>(
         self,
         answer: &T,
@@ -87,7 +87,7 @@ impl Output {
 
     pub fn error(self, error: &Error) {
         let hint = error.hint();
-        // There is nowhere left to tell that printing failed.
+        // If printing fails, there is nowhere to report it.
         let _ = match self.form {
             Form::Json => self.value(&ErrorItem {
                 error: error.kind().as_str(),
@@ -108,24 +108,24 @@ impl Output {
     }
 }
 
-/// What was tried again for this invocation and is not told yet.
+/// Helpers that were restarted for this invocation, and not reported yet.
 static RETRIED: Mutex<BTreeSet<RetriedWord>> = Mutex::new(BTreeSet::new());
 
 fn retried() -> MutexGuard<'static, BTreeSet<RetriedWord>> {
     RETRIED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Remembers what was tried again, to be told with the answer.
+/// Records restarted helpers, to be reported with the answer.
 pub fn note_retried(words: impl IntoIterator<Item = RetriedWord>) {
     retried().extend(words);
 }
 
-/// What is to be told; it counts as told from now on.
+/// Takes what is to be reported.
 pub fn take_retried() -> BTreeSet<RetriedWord> {
     std::mem::take(&mut *retried())
 }
 
-/// An answer with what was tried again for it, and what it does not show. A list has no place for that.
+/// An answer with `retried` and `uncommitted` added. A JSON list has no field for them.
 fn with_notes(
     value: &impl Serialize,
     uncommitted: Option<&String>,
@@ -145,16 +145,21 @@ fn with_notes(
     Ok(value)
 }
 
-/// One line that says what was tried again.
+/// One line that lists what was retried.
 pub fn retried_line(words: impl IntoIterator<Item = RetriedWord>) -> Option<String> {
     let words: Vec<_> = words.into_iter().map(RetriedWord::as_str).collect();
-    (!words.is_empty()).then(|| format!("tried again, as it had died: {}", words.join(", ")))
+    (!words.is_empty()).then(|| {
+        format!(
+            "retried because a process of avfs had died: {}",
+            words.join(", ")
+        )
+    })
 }
 
-/// Why the vault that was looked at has work that its head has not.
+/// Why the vault has uncommitted writes.
 static UNCOMMITTED: OnceLock<String> = OnceLock::new();
 
-/// Says so once, beside the answer and in it where it is JSON.
+/// Reports it once: on standard error, and in the answer if that is a JSON object.
 pub fn note_uncommitted(why: &str) -> Result<()> {
     match UNCOMMITTED.set(why.to_owned()) {
         Ok(()) => note(&format!("{} {why}", style::good("note:"))),
@@ -162,7 +167,7 @@ pub fn note_uncommitted(why: &str) -> Result<()> {
     }
 }
 
-/// Prints text for a reader; colours only where there is a terminal that wants them.
+/// Prints text to standard output; colours only on a terminal.
 pub fn say(text: &impl fmt::Display) -> Result<()> {
     let text = text.to_string();
     if text.is_empty() {
@@ -172,17 +177,17 @@ pub fn say(text: &impl fmt::Display) -> Result<()> {
     writeln!(out, "{}", text.trim_end_matches('\n')).map_err(Error::output)
 }
 
-/// Prints text for a reader beside the answer.
+/// Prints text to standard error.
 pub fn note(text: &impl fmt::Display) -> Result<()> {
     let mut out = std::io::stderr().lock();
-    // Written at once: standard error has no buffer, and others may write to it.
+    // One write: standard error is unbuffered, and other processes may write to it.
     let mut line = AutoStream::new(Vec::new(), AutoStream::choice(&out));
     writeln!(line, "{text}")
         .and_then(|()| out.write_all(&line.into_inner()))
         .map_err(Error::output)
 }
 
-/// Prints bytes as they are.
+/// Prints bytes unchanged.
 pub fn raw(bytes: &[u8]) -> Result<()> {
     let mut out = std::io::stdout().lock();
     out.write_all(bytes)

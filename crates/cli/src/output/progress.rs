@@ -1,4 +1,4 @@
-//! A bar for what takes longer than a second, where somebody sits at a terminal.
+//! A progress bar for operations of more than a second, on a terminal.
 
 use super::Output;
 use avfs_api::wire::ProgressEvent;
@@ -8,10 +8,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Nobody wants to be told about less.
+/// Shorter operations show no bar.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How far long work is. It clears itself away.
+/// A progress bar. It is cleared when it is dropped.
 pub struct Bar {
     label: &'static str,
     begun: Instant,
@@ -19,7 +19,7 @@ pub struct Bar {
 }
 
 impl Bar {
-    /// A bar, if there is anybody to look at it.
+    /// A bar, if standard error is a terminal.
     pub fn wanted(output: Output, label: &'static str) -> Option<Bar> {
         let visible = !output.is_json() && std::io::stderr().is_terminal();
         visible.then(|| Bar {
@@ -45,7 +45,7 @@ impl Bar {
         bar.set_message(files);
     }
 
-    /// For work that is known only by its bytes.
+    /// For operations of which only the bytes are known.
     pub fn show_bytes(&mut self, bytes: u64) {
         self.show(ProgressEvent {
             bytes,
@@ -62,14 +62,14 @@ impl Drop for Bar {
     }
 }
 
-/// A sign of life while an answer takes longer than a second, where somebody sits at a terminal.
+/// A spinner while an answer takes longer than a second, on a terminal.
 pub struct Waiting {
     answered: Option<Sender<()>>,
     sign: Option<JoinHandle<()>>,
 }
 
 impl Waiting {
-    /// Begins to wait; dropping it ends that, and clears the sign away.
+    /// Starts the spinner; dropping it stops and clears it.
     pub fn begin() -> Option<Waiting> {
         let visible = std::io::stdout().is_terminal() && std::io::stderr().is_terminal();
         visible.then(|| {
@@ -86,7 +86,7 @@ impl Drop for Waiting {
     fn drop(&mut self) {
         drop(self.answered.take());
         if let Some(sign) = self.sign.take() {
-            // A sign that failed is not worth failing for.
+            // A failing spinner does not fail the operation.
             let _ = sign.join();
         }
     }
@@ -100,7 +100,7 @@ fn show_sign(answer: &Receiver<()>) {
     let style = ProgressStyle::with_template("{spinner} working, {elapsed}");
     spinner.set_style(style.expect("the template is a constant"));
     spinner.enable_steady_tick(Duration::from_millis(100));
-    // It is never told anything: the other end goes away.
+    // Nothing is ever sent: the thread ends when the channel is closed.
     let _ = answer.recv();
     spinner.finish_and_clear();
 }

@@ -1,33 +1,33 @@
-//! Text that others wrote, in the middle of our own: every line of it is marked, so that none can pass for ours.
+//! Foreign text within our output: every line of it is marked, so that none can pass for a line of avfs.
 
 use super::changes::printable;
 
-/// Columns of a row. A terminal breaks longer ones itself, and what it puts on the next row has no mark.
+/// Columns of a row. The terminal would wrap longer rows itself, without a mark.
 const WIDTH: usize = 64;
 
-/// Lines of a command, an agent or a file, each marked, also empty ones.
+/// Lines of a command, an agent or a file, each marked, even empty ones.
 pub fn quoted<'a>(lines: impl IntoIterator<Item = &'a str>) -> String {
     let lines = lines.into_iter().flat_map(|line| line.split('\n'));
     lines.map(|line| marked("    | ", line)).collect()
 }
 
-/// A label of ours with such text behind it.
+/// A label, followed by one line of foreign text.
 pub fn field(label: &str, text: &str) -> String {
     marked(&format!("  {label:<8} "), text)
 }
 
-/// One line of such text behind `mark`. Where it is long it goes on in the next row, behind a mark of its own.
+/// One line of foreign text after `mark`. A long line continues in the next row, after a mark of its own.
 fn marked(mark: &str, line: &str) -> String {
     let mut shown = printable(line);
     if shown.ends_with(' ') {
-        // Nobody sees how many there are, but that there are some.
+        // Trailing spaces are invisible, so they are marked.
         shown.pop();
         shown.push_str("\\u{20}");
     }
     let mut text = mark.to_owned();
     let mut column = 0;
     for character in shown.chars() {
-        // Others may be as wide as two.
+        // Non-ASCII characters may be two columns wide.
         let width = if character.is_ascii() { 1 } else { 2 };
         if column + width > WIDTH {
             text.push_str("\n    > ");

@@ -1,4 +1,4 @@
-//! The few colours there are. They vanish by themselves where there is no terminal.
+//! The colours. They are removed where the output is not a terminal.
 
 use anstyle::{AnsiColor, Style};
 use std::fmt;

@@ -4,7 +4,7 @@ use super::changes::printable;
 pub use avfs_api::wire::human_size as size;
 use comfy_table::{CellAlignment, Table, presets};
 
-/// Rows under headings, without lines. Whoever wrote what is in them, it stays in its row.
+/// Rows under headings, without lines. Cell text is escaped, so that it stays in its row.
 pub fn table(headings: &[&str], rows: Vec<Vec<String>>) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
@@ -23,14 +23,14 @@ pub fn table(headings: &[&str], rows: Vec<Vec<String>>) -> Table {
     table
 }
 
-/// Puts a column's text to its right edge.
+/// Aligns a column to the right.
 pub fn align_right(table: &mut Table, column: usize) {
     if let Some(column) = table.column_mut(column) {
         column.set_cell_alignment(CellAlignment::Right);
     }
 }
 
-/// A time of the wire without its fraction of a second.
+/// A timestamp of the API without its fraction of a second.
 pub fn time(stamp: &str) -> String {
     let whole = stamp.split_once('.').map_or(stamp, |(whole, _)| whole);
     whole.trim_end_matches('Z').replace('T', " ")

@@ -57,20 +57,14 @@ pages! {
 /// Pages without examples: the changelog, and pictures of the code.
 const NO_EXAMPLES: [&str; 2] = ["ARCHITECTURE.md", "CHANGELOG.md"];
 
-/// Homes of the users who can do all that the pages show. A mount of an ordinary user needs a user with a name.
-fn homes() -> Vec<Home> {
-    std::iter::once(Home::new(AVFS))
-        .chain(Home::of_named_user(AVFS))
-        .collect()
-}
-
 /// Runs a page as every user, and fails with all that is wrong with it.
 fn hold(name: &str, text: &str) {
     let steps = page::steps(text).unwrap_or_else(|why| panic!("{name}:{why}"));
     if steps.is_empty() {
         return;
     }
-    for home in homes() {
+    // A mount of an ordinary user needs a user with a name.
+    for home in Home::of_every_named_user(AVFS) {
         if let Err(why) = run(&home, &steps) {
             panic!("as {}: {name}:{why}", home.user());
         }

@@ -1,7 +1,8 @@
 //! Several commands in one vault, and what others do meanwhile.
 
-use crate::{exec, with_vault};
-use avfs_testkit::{Home, wait_for};
+use crate::AVFS;
+use crate::exec;
+use avfs_testkit::{Home, wait_for, with_vault};
 use serde_json::{Value, json};
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -31,7 +32,7 @@ const UNTIL_TOLD: &str = "while [ ! -e /tmp/stop ]; do sleep 0.02; done";
 
 #[test]
 fn commands_share_the_view_and_a_commit_names_them() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let first = start(home, 1, &format!("echo one > /a; {UNTIL_TOLD}"));
         let second = exec(home, &["--shell", "cat /a; echo two > /b"]);
         assert_eq!(second["stdout"], "one\n", "what the other wrote is there");
@@ -57,7 +58,7 @@ fn commands_share_the_view_and_a_commit_names_them() {
 
 #[test]
 fn a_restore_waits_for_nobody_and_ends_them_only_by_force() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.ok(&["write", "/f", "before"]);
         home.ok(&["checkpoint", "save", "c"]);
         let running = start(home, 1, "echo after > /f; sleep 95.43219");
@@ -80,9 +81,61 @@ fn a_restore_waits_for_nobody_and_ends_them_only_by_force() {
     });
 }
 
+/// What needs a vault in which nothing runs.
+const ALONE: [&[&str]; 3] = [
+    &["checkpoint", "restore", "c"],
+    &["vault", "rename", "v", "w"],
+    &["vault", "delete", "v", "-y"],
+];
+
+#[test]
+fn a_vault_is_not_taken_from_under_its_commands() {
+    with_vault(AVFS, |home| {
+        home.ok(&["write", "/f", "saved"]);
+        home.ok(&["checkpoint", "save", "c"]);
+        home.ok(&["write", "/f", "later"]);
+        let mut running = Vec::new();
+        for number in 1..=2 {
+            running.push(start(home, number, UNTIL_TOLD));
+            let told = format!("{number} command(s) are running in vault v");
+            for words in ALONE {
+                let (kind, answer) = home.refused(words);
+                assert_eq!(kind, "Conflict", "{words:?}: {answer}");
+                assert_eq!(answer["message"], told, "{words:?}");
+                let hint = answer["hint"].as_str().unwrap();
+                assert!(hint.contains("--force") && hint.contains("fork"), "{hint}");
+            }
+            let said = home.avfs(ALONE[0]);
+            let said = String::from_utf8_lossy(&said.stderr).into_owned();
+            assert!(said.contains(&told) && said.contains("hint: "), "{said}");
+        }
+        assert_eq!(home.ok(&["cat", "/f"]), "later", "nothing was done");
+        home.ok(&["write", "/tmp/stop", ""]);
+        for child in running {
+            assert_eq!(result(child)["exit_code"], 0, "nobody was disturbed");
+        }
+        home.ok(&["vault", "rename", "v", "w"]);
+        home.ok(&["vault", "rename", "w", "v"]);
+        home.ok(ALONE[0]);
+        assert_eq!(home.ok(&["cat", "/f"]), "saved");
+        home.ok(ALONE[2]);
+    });
+}
+
+#[test]
+fn a_vault_is_deleted_by_force_and_its_commands_end() {
+    with_vault(AVFS, |home| {
+        let running = start(home, 1, UNTIL_TOLD);
+        home.ok(&["vault", "delete", "v", "-y", "--force"]);
+        let ended = result(running);
+        assert_eq!(ended["status"], "cancelled", "{ended:#}");
+        assert_eq!(home.refused(&["vault", "info", "v"]).0, "NotFound");
+    });
+}
+
 #[test]
 fn forks_and_checkpoints_hold_running_commands_still() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         // The two files are never apart by more than one step at any moment.
         let steps =
             "i=0; while [ ! -e /tmp/stop ]; do i=$((i+1)); echo $i > /x; echo $i > /y; done";
@@ -118,7 +171,7 @@ fn forks_and_checkpoints_hold_running_commands_still() {
 
 #[test]
 fn a_request_that_cannot_be_had_disturbs_nobody() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let running = start(home, 1, &format!("{UNTIL_TOLD}; echo done"));
         for wrong in [["--memory", "1k"], ["--cpus", "0"], ["--checkpoint", "a/b"]] {
             let answer = home.json(&[&["exec"], &wrong[..], &["--", "true"]].concat());
@@ -135,7 +188,7 @@ fn a_request_that_cannot_be_had_disturbs_nobody() {
 
 #[test]
 fn another_network_waits_its_turn() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let running = start(home, 1, UNTIL_TOLD);
         let other = home.json(&["exec", "--network", "host", "--", "true"]);
         assert_eq!(other["error"], "Conflict", "{other}");

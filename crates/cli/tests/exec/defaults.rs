@@ -1,7 +1,7 @@
 //! Limits that protect the host when nobody says anything, and how the owner lifts them.
 
-use crate::{AVFS, exec, text, with_vault};
-use avfs_testkit::Home;
+use crate::{AVFS, exec, text};
+use avfs_testkit::{Home, with_vault};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::Command;
@@ -40,7 +40,7 @@ const DEFAULTS: [(&str, &str); 4] = [
 
 #[test]
 fn without_options_a_command_has_limits() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let result = exec(home, &["--shell", "ulimit -Hn; ulimit -Hu"]);
         assert_eq!(sources(&result["limits"]), pairs(&DEFAULTS), "{result:#}");
         let limits = by_name(&result["limits"]);
@@ -65,7 +65,7 @@ fn without_options_a_command_has_limits() {
 
 #[test]
 fn limits_say_who_set_them_and_the_owner_lifts_them() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.ok(&["vault", "set", "memory=1g", "nofile=500"]);
         let result = exec(home, &["--pids", "50", "--", "true"]);
         let held = sources(&result["limits"]);
@@ -106,7 +106,7 @@ fn limits_say_who_set_them_and_the_owner_lifts_them() {
 
 #[test]
 fn an_agent_lifts_no_default() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         for words in [
             &["--profile", "permissive"][..],
             &["--memory", "900000t"],

@@ -1,29 +1,33 @@
-//! `proxy exec`: every option has its effect or is refused, and every report is true.
+//! Commands: what `proxy exec`, jobs and terminals do and report, which rules and approvals hold them, and whether the
+//! tools of every day work in them.
+//!
+//! Belongs here: whatever starts a command and looks at its report. What a view shows, to a command or on the host, is
+//! `views`; what is left after something was killed is `faults`.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod attacks;
+mod boundary;
 mod concurrency;
 mod crowd;
 mod defaults;
+mod everyday;
 mod faults;
+mod interrupts;
+mod jobs;
 mod options;
 mod own_names;
+mod rules;
 mod settings;
+mod sharing;
 mod streams;
-
-/// The binary under test.
-const AVFS: &str = env!("CARGO_BIN_EXE_avfs");
+mod terminals;
+mod tools;
 
 use avfs_testkit::Home;
 use serde_json::Value;
 
-/// Does `check` in a fresh home of every kind of user this test can be, with a vault `v` in it.
-fn with_vault(check: impl Fn(&Home)) {
-    for home in Home::of_every_user(AVFS) {
-        home.ok(&["vault", "create", "v"]);
-        check(&home);
-    }
-}
+/// The binary under test.
+const AVFS: &str = env!("CARGO_BIN_EXE_avfs");
 
 /// The result of `avfs --json exec WORDS`.
 fn exec(home: &Home, words: &[&str]) -> Value {
@@ -35,12 +39,20 @@ fn exec(home: &Home, words: &[&str]) -> Value {
 
 /// The error kind of `avfs --json exec WORDS`, which must be refused.
 fn refused(home: &Home, words: &[&str]) -> String {
-    let answer = home.json(&[&["exec"], words].concat());
-    let kind = answer["error"].as_str();
-    kind.unwrap_or_else(|| panic!("{words:?} was not refused: {answer}"))
-        .to_owned()
+    home.refused(&[&["exec"], words].concat()).0
 }
 
 fn text(result: &Value) -> &str {
     result["stdout"].as_str().expect("a text")
+}
+
+/// The texts in a JSON array.
+fn texts(value: &Value) -> Vec<&str> {
+    let items = value
+        .as_array()
+        .unwrap_or_else(|| panic!("{value} is no array"));
+    items
+        .iter()
+        .map(|item| item.as_str().expect("a text"))
+        .collect()
 }

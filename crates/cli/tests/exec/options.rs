@@ -1,7 +1,7 @@
 //! Each option of `proxy exec`, its effect or its refusal.
 
-use crate::{AVFS, exec, refused, text, with_vault};
-use avfs_testkit::Home;
+use crate::{AVFS, exec, refused, text};
+use avfs_testkit::{Home, with_vault};
 use serde_json::json;
 use std::fs;
 use std::io::Write;
@@ -9,7 +9,7 @@ use std::process::Stdio;
 
 #[test]
 fn standard_input_is_forwarded() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let mut child = home
             .command(&["exec", "--stdin", "--", "cat"])
             .stdin(Stdio::piped())
@@ -45,7 +45,7 @@ fn standard_input_is_forwarded() {
 
 #[test]
 fn variables_come_from_a_file_and_options_go_first() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let file = home.path().join("vars");
         fs::write(&file, "# about\nA=file\nexport B='two words'\n").unwrap();
         fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
@@ -69,7 +69,7 @@ fn variables_come_from_a_file_and_options_go_first() {
 
 #[test]
 fn a_read_only_command_changes_nothing_and_sees_what_is_there() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.ok(&["write", "/f", "content"]);
         let result = exec(
             home,
@@ -90,7 +90,7 @@ fn a_read_only_command_changes_nothing_and_sees_what_is_there() {
 
 #[test]
 fn the_checkpoint_is_named_kept_or_left_out() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.ok(&["write", "/f", "before"]);
         let result = exec(
             home,
@@ -118,7 +118,7 @@ fn the_checkpoint_is_named_kept_or_left_out() {
 
 #[test]
 fn a_fork_is_thrown_away_or_kept() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let result = exec(home, &["--fork", "--shell", "echo x > /f"]);
         assert_eq!(
             result["changed_files"],
@@ -150,7 +150,7 @@ fn a_fork_is_thrown_away_or_kept() {
 
 #[test]
 fn limits_hold_and_say_what_enforces_them() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let hungry = "import time; x = bytearray(300 << 20); time.sleep(5)";
         let words = ["--memory", "64m", "--", "python3", "-c", hungry];
         let result = exec(home, &words);
@@ -186,7 +186,7 @@ fn limits_hold_and_say_what_enforces_them() {
 
 #[test]
 fn processors_are_limited_or_that_is_refused() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let answer = home.json(&["exec", "--cpus", "0.5", "--", "true"]);
         if answer["result"].is_object() {
             let limit = &answer["result"]["limits"][0];
@@ -204,7 +204,7 @@ fn processors_are_limited_or_that_is_refused() {
 
 #[test]
 fn a_profile_is_a_set_of_limits() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let envelope = home.json(&[
             "exec",
             "--profile",
@@ -234,7 +234,7 @@ fn a_profile_is_a_set_of_limits() {
 
 #[test]
 fn the_hosts_network_is_the_owners_choice_and_recorded() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         // In a file, because policy knows what its text would do.
@@ -263,7 +263,7 @@ fn the_hosts_network_is_the_owners_choice_and_recorded() {
 
 #[test]
 fn the_process_driver_says_that_nothing_holds_the_command() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.ok(&["write", "/f", "of the vault"]);
         let look = "import os\n\
             print(open('f').read())\n\
@@ -315,7 +315,7 @@ fn what_other_tools_offer_is_refused_with_the_reason() {
 
 #[test]
 fn patches_and_home_changes_are_told_on_request() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.ok(&["write", "/f", "one\n"]);
         let change = "echo two > /f; echo x > ~/.history";
         let result = exec(home, &["--patch", "--home-changes", "--shell", change]);

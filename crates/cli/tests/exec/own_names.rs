@@ -1,14 +1,10 @@
 //! Whatever a command calls its files, they are stored, reported and counted: no name is ours.
 
 use std::process::{Child, Stdio};
-use std::time::Duration;
 
-use avfs_testkit::{Home, process_ends, signal, wait_for};
+use crate::AVFS;
+use avfs_testkit::{Home, SOON, process_ends, signal, wait_for, with_vault};
 use serde_json::{Value, json};
-
-use crate::with_vault;
-
-const SOON: Duration = Duration::from_secs(20);
 
 /// Names that were, or could be taken for, those of our own temporary files.
 const NAMES: [&str; 9] = [
@@ -45,7 +41,7 @@ fn kill_daemon(home: &Home) {
 
 #[test]
 fn what_is_stored_is_what_runs() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let dirs = ["/.avfs-moving-1", "/d/.avfs-moving-2", "/proc-1/staging/1"];
         let forged: String = dirs.iter().map(|dir| forged(dir)).collect();
         let made = home.shell(&format!(
@@ -100,7 +96,7 @@ fn end(home: &Home, mut child: Child) {
 
 #[test]
 fn every_name_is_reported_and_counted() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let make = |bytes: u32| {
             let put = |path: &&str| {
                 format!("mkdir -p $(dirname {path}); head -c {bytes} /dev/zero > {path}; ")
@@ -131,7 +127,7 @@ fn every_name_is_reported_and_counted() {
 
 #[test]
 fn places_that_were_mount_points_are_stored() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.shell("mkdir /var/lib; echo kept > /var/lib/f");
         // As root, a directory with a mount in it can be renamed; what then has its name is ordinary.
         let script = "mv /var /w 2> /dev/null; mkdir -p /var/tmp; echo hidden > /var/tmp/evil; \
@@ -149,7 +145,7 @@ fn places_that_were_mount_points_are_stored() {
 
 #[test]
 fn files_written_beside_commands_replace_no_others() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let names = [".avfs-moving-", ".avfs-writing"];
         let put = |name: &str| format!("echo mine > /d/{name}; mkdir -p /e/{name}/in; ");
         let all: String = names.iter().map(|name| put(name)).collect();
@@ -169,7 +165,7 @@ fn files_written_beside_commands_replace_no_others() {
 
 #[test]
 fn marks_of_the_overlay_cannot_be_forged() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         home.shell("mkdir /s /t; echo s > /s/f; echo t > /t/f; touch /gone");
         home.ok(&["daemon", "stop"]);
         let forge = "import os\n\

@@ -1,11 +1,13 @@
 //! What a vault says about its commands.
 
-use crate::{exec, text, with_vault};
+use crate::AVFS;
+use crate::{exec, text};
+use avfs_testkit::with_vault;
 use serde_json::json;
 
 #[test]
 fn settings_hold_for_every_command_until_unset() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let words = [
             "vault",
             "set",
@@ -51,7 +53,7 @@ fn settings_hold_for_every_command_until_unset() {
 
 #[test]
 fn nonsense_changes_nothing() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         for wrong in [
             "color=red",
             "memory=lots",

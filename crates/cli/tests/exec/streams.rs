@@ -1,7 +1,7 @@
 //! Output while it happens, and output read back later.
 
-use crate::{AVFS, exec, with_vault};
-use avfs_testkit::{Home, leftover_processes, signal, wait_for};
+use crate::{AVFS, exec};
+use avfs_testkit::{Home, leftover_processes, signal, wait_for, with_vault};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read};
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 #[test]
 fn events_come_one_by_one_while_the_command_runs() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let waits = "echo out; echo err >&2; while [ ! -e /tmp/go ]; do sleep 0.02; done; echo end";
         let mut child = home
             .command(&["exec", "--stream", "--shell", waits])
@@ -36,7 +36,7 @@ fn events_come_one_by_one_while_the_command_runs() {
 
 #[test]
 fn ctrl_c_reaches_the_command() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let traps =
             "trap 'echo caught; exit 7' INT; echo ready; while :; do sleep 1.$((3750+1)); done";
         let mut child = home
@@ -67,7 +67,7 @@ fn ctrl_c_reaches_the_command() {
 
 #[test]
 fn what_the_report_leaves_out_can_be_read_back() {
-    with_vault(|home| {
+    with_vault(AVFS, |home| {
         let words = [
             "--output-limit",
             "100",

@@ -1,6 +1,6 @@
 //! Files: reading, writing, copying, linking, modes, edits.
 
-use super::{home, refused, texts};
+use super::{home, texts};
 use std::io::Write;
 use std::process::Stdio;
 
@@ -32,11 +32,8 @@ fn an_old_version_can_be_read() {
         home.ok(&["cat", "/a", "--version", &format!("v{first}")]),
         "one"
     );
-    assert_eq!(
-        refused(&home, &["cat", "/a", "--version", "1"]).0,
-        "NotFound"
-    );
-    let (kind, answer) = refused(&home, &["cat", "/a", "--version", "99"]);
+    assert_eq!(home.refused(&["cat", "/a", "--version", "1"]).0, "NotFound");
+    let (kind, answer) = home.refused(&["cat", "/a", "--version", "99"]);
     assert_eq!(kind, "NotFound");
     assert!(answer["hint"].as_str().unwrap().contains("avfs log"));
 }
@@ -70,16 +67,16 @@ fn bytes_of_every_kind_and_size_come_back() {
         home.json(&["stat", "/file"])["size"],
         2 * bytes.len() as u64
     );
-    let (kind, _) = refused(&home, &["write", "/x", "--from-file", "/no/such"]);
+    let (kind, _) = home.refused(&["write", "/x", "--from-file", "/no/such"]);
     assert_eq!(kind, "NotFound");
-    let (kind, _) = refused(&home, &["write", "/x", "--from-file", "/"]);
+    let (kind, _) = home.refused(&["write", "/x", "--from-file", "/"]);
     assert_ne!(kind, "Bug");
 }
 
 #[test]
 fn a_write_makes_parents_and_sets_the_mode_when_told() {
     let home = home();
-    assert_eq!(refused(&home, &["write", "/a/b/c", "x"]).0, "NotFound");
+    assert_eq!(home.refused(&["write", "/a/b/c", "x"]).0, "NotFound");
     home.ok(&["write", "/a/b/c", "x", "--parents", "--mode", "750"]);
     assert_eq!(home.json(&["stat", "/a/b/c"])["mode"], "0750");
     home.ok(&["write", "/a/b/c", "y", "--mode", "u-x"]);
@@ -87,7 +84,7 @@ fn a_write_makes_parents_and_sets_the_mode_when_told() {
     home.ok(&["write", "/a/b/c", "z"]);
     assert_eq!(home.json(&["stat", "/a/b/c"])["mode"], "0650");
     assert_eq!(
-        refused(&home, &["write", "/q", "x", "-m", "999"]).0,
+        home.refused(&["write", "/q", "x", "-m", "999"]).0,
         "Invalid"
     );
 }
@@ -98,7 +95,7 @@ fn copies_are_independent() {
     home.ok(&["mkdir", "-p", "/d/sub"]);
     home.ok(&["write", "/d/a", "one"]);
     home.ok(&["ln", "/d/a", "/d/sub/b"]);
-    assert_eq!(refused(&home, &["cp", "/d", "/e"]).0, "Invalid");
+    assert_eq!(home.refused(&["cp", "/d", "/e"]).0, "Invalid");
     let copied = home.json(&["cp", "-r", "/d", "/e"]);
     assert_eq!(
         (&copied["source"], &copied["destination"], &copied["copied"]),
@@ -112,10 +109,10 @@ fn copies_are_independent() {
     assert_eq!(copied["destination"], "/e/d");
     home.ok(&["cp", "/d/a", "/e/a"]);
     assert_eq!(home.ok(&["cat", "/e/sub/b"]), "one");
-    assert_eq!(refused(&home, &["cp", "-r", "/d", "/d/sub"]).0, "Invalid");
-    assert_eq!(refused(&home, &["cp", "/none", "/x"]).0, "NotFound");
+    assert_eq!(home.refused(&["cp", "-r", "/d", "/d/sub"]).0, "Invalid");
+    assert_eq!(home.refused(&["cp", "/none", "/x"]).0, "NotFound");
     home.ok(&["write", "/file", "x"]);
-    assert_eq!(refused(&home, &["cp", "-r", "/d", "/file"]).0, "Invalid");
+    assert_eq!(home.refused(&["cp", "-r", "/d", "/file"]).0, "Invalid");
 }
 
 #[test]
@@ -156,10 +153,10 @@ fn links_are_made_and_followed() {
     home.ok(&["mv", "/dir/b", "/dir/c"]);
     assert_eq!(home.ok(&["cat", "/d/c"]), "x");
     home.ok(&["rm", "/dir/c"]);
-    assert_eq!(refused(&home, &["cat", "/d/c"]).0, "NotFound");
-    assert_eq!(refused(&home, &["ln", "/d/a", "/hard"]).0, "AlreadyExists");
-    assert_eq!(refused(&home, &["ln", "/d", "/e"]).0, "Invalid");
-    assert_eq!(refused(&home, &["ln", "-s", "", "/e"]).0, "Invalid");
+    assert_eq!(home.refused(&["cat", "/d/c"]).0, "NotFound");
+    assert_eq!(home.refused(&["ln", "/d/a", "/hard"]).0, "AlreadyExists");
+    assert_eq!(home.refused(&["ln", "/d", "/e"]).0, "Invalid");
+    assert_eq!(home.refused(&["ln", "-s", "", "/e"]).0, "Invalid");
     let seen = home.shell("stat -c %h /hard; readlink /soft; cat /soft");
     assert_eq!(seen["result"]["stdout"], "2\nd/a\ntwo");
 }
@@ -185,9 +182,9 @@ fn modes_and_times_change() {
     assert_ne!(home.json(&["stat", "/d/plain"])["modified"], before);
     assert_eq!(home.json(&["touch", "/new"])["created"], true);
     assert_eq!(home.json(&["touch", "-c", "/never"])["created"], false);
-    assert_eq!(refused(&home, &["stat", "/never"]).0, "NotFound");
+    assert_eq!(home.refused(&["stat", "/never"]).0, "NotFound");
     for mode in ["rwx", "8", "u+q", ""] {
-        assert_eq!(refused(&home, &["chmod", mode, "/d"]).0, "Invalid");
+        assert_eq!(home.refused(&["chmod", mode, "/d"]).0, "Invalid");
     }
 }
 
@@ -195,7 +192,7 @@ fn modes_and_times_change() {
 fn an_edit_is_exact_or_refused() {
     let home = home();
     home.ok(&["write", "/a", "x = 1\ny = 1\nz = 2\n"]);
-    let (kind, answer) = refused(&home, &["edit", "/a", "--old", "1", "--new", "3"]);
+    let (kind, answer) = home.refused(&["edit", "/a", "--old", "1", "--new", "3"]);
     assert_eq!(kind, "Invalid");
     let message = answer["message"].as_str().unwrap();
     assert!(message.contains("2 times"), "{message}");
@@ -208,7 +205,7 @@ fn an_edit_is_exact_or_refused() {
     assert_eq!(home.ok(&["cat", "/a"]), "x=5\ny=1\nz=2\n");
     for (old, new) in [("nothing", "x"), ("", "x"), ("x", "x")] {
         let words = ["edit", "/a", "--old", old, "--new", new];
-        assert_eq!(refused(&home, &words).0, "Invalid", "{old:?}");
+        assert_eq!(home.refused(&words).0, "Invalid", "{old:?}");
     }
     home.ok(&["edit", "/a", "--old", "y=", "--new", "--all"]);
     assert_eq!(home.ok(&["cat", "/a"]), "x=5\n--all1\nz=2\n");
@@ -264,6 +261,6 @@ fn scratch_space_is_a_place_like_others() {
         &["ln", "/tmp/a/b", "/x"],
         &["cat", "/tmp/a/b", "--version", "1"],
     ] {
-        assert_eq!(refused(&home, words).0, "Invalid", "{words:?}");
+        assert_eq!(home.refused(words).0, "Invalid", "{words:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! Forks of any state, lineage, names, and checkpoints there and back.
 
-use super::{home, refused, texts};
+use super::{home, texts};
 
 #[test]
 fn a_fork_begins_with_any_state() {
@@ -19,13 +19,13 @@ fn a_fork_begins_with_any_state() {
     assert_eq!(home.ok(&["cat", "/a"]), "one", "the fork is current");
     let fork = |option: &str, value: &str| {
         let words = ["vault", "fork", "v", "x", option, value];
-        refused(&home, &words).0
+        home.refused(&words).0
     };
     assert_eq!(fork("--checkpoint", "none"), "NotFound");
     assert_eq!(fork("--checkpoint", "a b"), "Invalid");
     assert_eq!(fork("--version", "99"), "NotFound");
     let taken = ["vault", "fork", "v", "head"];
-    assert_eq!(refused(&home, &taken).0, "AlreadyExists");
+    assert_eq!(home.refused(&taken).0, "AlreadyExists");
     let both = [
         "vault",
         "fork",
@@ -79,18 +79,15 @@ fn a_vault_keeps_everything_but_its_name() {
     assert_eq!((&info["id"], &info["name"]), (&id, &"w".into()));
     assert_eq!(home.ok(&["cat", "/a"]), "one");
     assert_eq!(home.shell("echo $AVFS_VAULT")["result"]["stdout"], "w\n");
-    assert_eq!(refused(&home, &["--vault", "v", "ls"]).0, "NotFound");
+    assert_eq!(home.refused(&["--vault", "v", "ls"]).0, "NotFound");
     home.ok(&["vault", "create", "v"]);
     assert_eq!(
-        refused(&home, &["vault", "rename", "w", "v"]).0,
+        home.refused(&["vault", "rename", "w", "v"]).0,
         "AlreadyExists"
     );
+    assert_eq!(home.refused(&["vault", "rename", "w", "a/b"]).0, "Invalid");
     assert_eq!(
-        refused(&home, &["vault", "rename", "w", "a/b"]).0,
-        "Invalid"
-    );
-    assert_eq!(
-        refused(&home, &["vault", "rename", "none", "x"]).0,
+        home.refused(&["vault", "rename", "none", "x"]).0,
         "NotFound"
     );
 }
@@ -103,7 +100,7 @@ fn a_restore_can_be_undone_and_that_too() {
     home.ok(&["write", "/d/a", "two"]);
     home.ok(&["mkdir", "/new"]);
     home.ok(&["checkpoint", "save", "newer"]);
-    let (kind, answer) = refused(&home, &["checkpoint", "restore", "--undo"]);
+    let (kind, answer) = home.refused(&["checkpoint", "restore", "--undo"]);
     assert_eq!(kind, "NotFound");
     assert!(answer["hint"].is_string());
     let restored = home.json(&["checkpoint", "restore", "cp"]);
@@ -169,12 +166,12 @@ fn a_checkpoint_says_what_it_holds_and_who_began_with_it() {
         (&"delete".into(), &"cp".into(), &serde_json::json!(["w"]))
     );
     assert_eq!(home.ok(&["--vault", "w", "cat", "/a"]), "12345");
-    assert_eq!(refused(&home, &["checkpoint", "info", "cp"]).0, "NotFound");
+    assert_eq!(home.refused(&["checkpoint", "info", "cp"]).0, "NotFound");
     for name in ["a/b", "a b", "", ".x", "..", &"x".repeat(129)] {
-        assert_eq!(refused(&home, &["checkpoint", "save", name]).0, "Invalid");
+        assert_eq!(home.refused(&["checkpoint", "save", name]).0, "Invalid");
     }
     home.ok(&["checkpoint", "save", "twice"]);
-    let (kind, _) = refused(&home, &["checkpoint", "save", "twice"]);
+    let (kind, _) = home.refused(&["checkpoint", "save", "twice"]);
     assert_eq!(kind, "AlreadyExists");
 }
 

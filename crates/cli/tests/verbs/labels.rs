@@ -1,6 +1,6 @@
 //! Labels: tags and metadata, versioned with the vault.
 
-use super::{home, refused, texts};
+use super::{home, texts};
 use serde_json::json;
 
 #[test]
@@ -48,15 +48,12 @@ fn tags_come_and_go() {
         home.json(&["tag", "--delete", "passing"])["action"],
         "deleted"
     );
-    assert_eq!(
-        refused(&home, &["tag", "--delete", "passing"]).0,
-        "NotFound"
-    );
-    assert_eq!(refused(&home, &["tag", "--rename", "todo"]).0, "Invalid");
-    let (kind, answer) = refused(&home, &["tag", "--create", "new"]);
+    assert_eq!(home.refused(&["tag", "--delete", "passing"]).0, "NotFound");
+    assert_eq!(home.refused(&["tag", "--rename", "todo"]).0, "Invalid");
+    let (kind, answer) = home.refused(&["tag", "--create", "new"]);
     assert_eq!(kind, "Invalid", "{answer}");
     assert_eq!(home.json(&["untag", "/d/a", "todo"])["action"], "removed");
-    assert_eq!(refused(&home, &["untag", "/d/a", "todo"]).0, "NotFound");
+    assert_eq!(home.refused(&["untag", "/d/a", "todo"]).0, "NotFound");
     assert_eq!(home.ok(&["tag", "/d/a", "-l"]), "reviewed\n");
     assert_eq!(home.json(&["stat", "/d/a"])["tags"], json!(["reviewed"]));
 }
@@ -98,8 +95,8 @@ fn metadata_is_set_read_and_moved() {
         (&deleted["action"], &deleted["value"]),
         (&"deleted".into(), &json!(null))
     );
-    assert_eq!(refused(&home, &["meta", "/b", "owner"]).0, "NotFound");
-    assert_eq!(refused(&home, &["meta", "/b", "owner", "-d"]).0, "NotFound");
+    assert_eq!(home.refused(&["meta", "/b", "owner"]).0, "NotFound");
+    assert_eq!(home.refused(&["meta", "/b", "owner", "-d"]).0, "NotFound");
 }
 
 #[test]
@@ -147,14 +144,14 @@ fn labels_have_limits() {
     let before = home.json(&["vault", "info"])["version"].clone();
     for tag in ["", "a b", "-x", "a=b", "a\nb", &"x".repeat(65)] {
         let words = ["tag", "/a", "--", tag];
-        assert_eq!(refused(&home, &words).0, "Invalid", "{tag:?}");
+        assert_eq!(home.refused(&words).0, "Invalid", "{tag:?}");
     }
     let long = "v".repeat(1025);
-    assert_eq!(refused(&home, &["meta", "/a", "k", &long]).0, "Invalid");
-    assert_eq!(refused(&home, &["meta", "/a", "k k", "v"]).0, "Invalid");
+    assert_eq!(home.refused(&["meta", "/a", "k", &long]).0, "Invalid");
+    assert_eq!(home.refused(&["meta", "/a", "k k", "v"]).0, "Invalid");
     for text in ["[]", "{\"k\": 1}", "nonsense", "{\"a b\": \"x\"}"] {
         let words = ["meta", "/a", "--import", text];
-        assert_eq!(refused(&home, &words).0, "Invalid", "{text}");
+        assert_eq!(home.refused(&words).0, "Invalid", "{text}");
     }
     let much: String = (0..3)
         .map(|i| format!("\"k{i}\": \"{}\"", "v".repeat(1000)))
@@ -162,7 +159,7 @@ fn labels_have_limits() {
         .join(",");
     let much = format!("{{{much}}}");
     assert_eq!(
-        refused(&home, &["meta", "/a", "--import", &much]).0,
+        home.refused(&["meta", "/a", "--import", &much]).0,
         "Invalid"
     );
     assert_eq!(
@@ -170,10 +167,10 @@ fn labels_have_limits() {
         json!({}),
         "all or nothing"
     );
-    assert_eq!(refused(&home, &["tag", "/none", "x"]).0, "NotFound");
-    assert_eq!(refused(&home, &["tag", "/pipe", "x"]).0, "Invalid");
-    assert_eq!(refused(&home, &["tag", "/tmp/x", "x"]).0, "Invalid");
-    assert_eq!(refused(&home, &["tag", "/usr/bin", "x"]).0, "Denied");
+    assert_eq!(home.refused(&["tag", "/none", "x"]).0, "NotFound");
+    assert_eq!(home.refused(&["tag", "/pipe", "x"]).0, "Invalid");
+    assert_eq!(home.refused(&["tag", "/tmp/x", "x"]).0, "Invalid");
+    assert_eq!(home.refused(&["tag", "/usr/bin", "x"]).0, "Denied");
     assert_eq!(home.json(&["vault", "info"])["version"], before);
     home.ok(&["tag", "/link", "through"]);
     assert_eq!(home.ok(&["tag", "/a", "-l"]), "through\n");

@@ -1,33 +1,35 @@
-//! The verbs on vaults and files, driven as a user would.
+//! What each command of `avfs` answers: vaults, files, search, history, transfers, the daemon and its homes, and how the
+//! command line speaks.
+//!
+//! Belongs here: words in, text and exit code out. Whatever is about a command that runs in a vault is `exec`.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod basics;
+mod daemon;
+mod every_verb;
 mod files;
 mod forks;
+mod homes;
 mod labels;
+mod manners;
 mod refusals;
 mod search;
+mod shapes;
+mod story;
+mod transfer;
 mod versions;
 
 use avfs_testkit::Home;
 use serde_json::Value;
 
+/// The binary under test.
+const AVFS: &str = env!("CARGO_BIN_EXE_avfs");
+
 /// A home with a current vault `v`.
 fn home() -> Home {
-    let home = Home::new(env!("CARGO_BIN_EXE_avfs"));
+    let home = Home::new(AVFS);
     home.ok(&["vault", "create", "v"]);
     home
-}
-
-/// Runs words that must fail; gives the error's kind and the whole answer.
-fn refused(home: &Home, words: &[&str]) -> (String, Value) {
-    let answer = home.json(words);
-    let kind = answer["error"].as_str();
-    let kind = kind.unwrap_or_else(|| panic!("avfs {words:?} was not refused: {answer}"));
-    assert!(
-        answer["message"].as_str().is_some_and(|it| !it.is_empty()),
-        "{answer}"
-    );
-    (kind.to_owned(), answer)
 }
 
 /// The strings under `key` in a list.

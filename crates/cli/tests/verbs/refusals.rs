@@ -1,6 +1,6 @@
 //! Bad input: every verb that takes a path refuses what is none, says why, and changes nothing.
 
-use super::{home, refused};
+use super::home;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
@@ -115,12 +115,12 @@ fn a_directory_is_no_file() {
         &["edit", "/d", "--old", "a", "--new", "b"],
         &["rm", "/d"],
     ] {
-        let (kind, answer) = refused(&home, words);
+        let (kind, answer) = home.refused(words);
         assert_eq!(kind, "Invalid", "{words:?}");
         assert!(
             answer["message"].as_str().unwrap().contains("directory"),
             "{answer}"
         );
     }
-    assert_eq!(refused(&home, &["rm", "-r", "/"]).0, "Invalid");
+    assert_eq!(home.refused(&["rm", "-r", "/"]).0, "Invalid");
 }

@@ -1,6 +1,6 @@
 //! Finding things: by lines, by what they are, by words.
 
-use super::{home, refused, texts};
+use super::{home, texts};
 use avfs_testkit::Home;
 use serde_json::json;
 
@@ -147,7 +147,7 @@ fn what_is_no_pattern_is_an_error() {
         &["search", ""],
         &["search", "--", "-- !"],
     ] {
-        let (kind, answer) = refused(&home, words);
+        let (kind, answer) = home.refused(words);
         assert_eq!(kind, "Invalid", "{words:?}: {answer}");
     }
     for verb in [&["grep", "x"][..], &["find"]] {
@@ -157,7 +157,7 @@ fn what_is_no_pattern_is_an_error() {
             ("/usr", "Denied"),
         ] {
             let words = [verb, &[path]].concat();
-            assert_eq!(refused(&home, &words).0, kind, "{words:?}");
+            assert_eq!(home.refused(&words).0, kind, "{words:?}");
         }
     }
 }

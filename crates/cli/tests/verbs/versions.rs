@@ -1,6 +1,6 @@
 //! Versions: looking back, bringing back, comparing.
 
-use super::{home, refused, texts};
+use super::{home, texts};
 use avfs_testkit::Home;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -42,11 +42,11 @@ fn three_writes_and_a_revert_give_the_second() {
 fn a_revert_brings_back_what_was_removed_and_nothing_from_nowhere() {
     let home = home();
     write(&home, "/d/a", "one");
-    assert_eq!(refused(&home, &["revert", "/d/a"]).0, "NotFound");
+    assert_eq!(home.refused(&["revert", "/d/a"]).0, "NotFound");
     home.ok(&["rm", "-r", "/d"]);
     home.ok(&["revert", "/d/a"]);
     assert_eq!(home.ok(&["cat", "/d/a"]), "one");
-    assert_eq!(refused(&home, &["revert", "/none"]).0, "NotFound");
+    assert_eq!(home.refused(&["revert", "/none"]).0, "NotFound");
     home.ok(&["ln", "/d/a", "/b"]);
     write(&home, "/d/a", "two");
     home.ok(&["revert", "/b"]);
@@ -85,8 +85,8 @@ fn a_log_lists_what_changed_a_path() {
     assert_eq!(all.as_array().unwrap().len(), 6);
     assert_eq!(all[5]["version"], 1);
     assert!(all[0]["size"].is_u64() && all[0]["hash"].is_string());
-    assert_eq!(refused(&home, &["log", "/never"]).0, "NotFound");
-    assert_eq!(refused(&home, &["log", "/tmp/x"]).0, "Invalid");
+    assert_eq!(home.refused(&["log", "/never"]).0, "NotFound");
+    assert_eq!(home.refused(&["log", "/tmp/x"]).0, "Invalid");
     assert!(home.ok(&["log", "/d/a"]).contains("removed"));
 }
 
@@ -108,11 +108,8 @@ fn an_old_state_is_checked_out_as_a_new_version() {
     home.ok(&["checkout", "/d", "-v", &old.to_string()]);
     assert_eq!(texts(&home.json(&["ls", "/d"]), "name"), ["a"]);
     let before = home.json(&["vault", "info"])["version"].clone();
-    assert_eq!(refused(&home, &["checkout", "/d", "-v", "1"]).0, "NotFound");
-    assert_eq!(
-        refused(&home, &["checkout", "/d", "-v", "99"]).0,
-        "NotFound"
-    );
+    assert_eq!(home.refused(&["checkout", "/d", "-v", "1"]).0, "NotFound");
+    assert_eq!(home.refused(&["checkout", "/d", "-v", "99"]).0, "NotFound");
     assert_eq!(home.json(&["vault", "info"])["version"], before);
     assert_eq!(home.avfs(&["checkout", "/d"]).status.code(), Some(2));
 }
@@ -161,13 +158,13 @@ fn one_file_is_compared_line_by_line() {
         (&pair["path1"], &pair["path2"]),
         (&"/a".into(), &"/b".into())
     );
-    assert_eq!(refused(&home, &["diff", "/a", "/none"]).0, "NotFound");
+    assert_eq!(home.refused(&["diff", "/a", "/none"]).0, "NotFound");
     assert_eq!(
-        refused(&home, &["diff", "HEAD", "HEAD", "/none"]).0,
+        home.refused(&["diff", "HEAD", "HEAD", "/none"]).0,
         "NotFound"
     );
-    assert_eq!(refused(&home, &["diff", "nothing"]).0, "NotFound");
-    assert_eq!(refused(&home, &["diff", "a", "b", "c"]).0, "Invalid");
+    assert_eq!(home.refused(&["diff", "nothing"]).0, "NotFound");
+    assert_eq!(home.refused(&["diff", "a", "b", "c"]).0, "Invalid");
 }
 
 #[test]
@@ -185,7 +182,7 @@ fn states_of_every_kind_are_compared() {
     assert_eq!(diff["identical"], true);
     let diff = home.json(&["--vault", "w", "diff"]);
     assert_eq!(diff["identical"], true, "a fork as it began");
-    let (kind, _) = refused(&home, &["diff", "vault:none"]);
+    let (kind, _) = home.refused(&["diff", "vault:none"]);
     assert_eq!(kind, "NotFound");
 }
 

@@ -1,4 +1,4 @@
-//! The list.
+//! The list of attacks.
 
 use std::ffi::c_int;
 
@@ -58,7 +58,7 @@ const KILL: Arg = Int(libc::SIGKILL);
 const HERE: Arg = Int(libc::AT_FDCWD);
 const NOFILE: Arg = Int(libc::RLIMIT_NOFILE as c_int);
 
-/// Every attack there is.
+/// Every attack.
 #[rustfmt::skip]
 pub const CORPUS: &[Attack] = &[
     paths("a symbolic link to /etc/shadow", Layer::Root, Try(probes::link_to_shadow)),

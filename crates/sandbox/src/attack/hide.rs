@@ -1,15 +1,15 @@
-//! Memory that no process has mapped: an attack on the limit of memory.
+//! Memory that no process has mapped: an attack on the memory limit.
 
 use std::io::Write;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::time::Duration;
 
-/// The ways to hide it.
+/// The ways to allocate it.
 pub const HIDING: [&str; 2] = ["file", "segment"];
 
 const MIB: usize = 1 << 20;
 
-/// Takes memory in one of the [`HIDING`] ways, a megabyte at a time; false when none is left to take.
+/// Allocates memory in one of the [`HIDING`] ways, one megabyte at a time; false when no more can be had.
 pub fn hide(way: &str, megabytes: usize) -> bool {
     let block = vec![1_u8; MIB];
     let mut file = None;

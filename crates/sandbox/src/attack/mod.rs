@@ -1,7 +1,7 @@
-//! What a hostile command would try, and which layer has to stop it.
+//! Attacks of a hostile command, and the layer that has to stop each.
 //!
-//! The corpus is data; the probes run inside a sandbox and try for real. An attack that succeeds is
-//! a fault of the sandbox or of the host it stands on, and says so.
+//! The corpus is data; the probes run in a sandbox and really try. A successful attack is
+//! a bug of the sandbox or of the host.
 
 mod corpus;
 mod hide;
@@ -11,7 +11,7 @@ mod resources;
 pub use corpus::CORPUS;
 pub use hide::{HIDING, hide};
 
-/// One attempt to get out, to look out, or to break what is outside.
+/// One attempt to escape, to read from the host, or to break something outside.
 #[derive(Clone, Copy, Debug)]
 pub struct Attack {
     pub name: &'static str,
@@ -21,7 +21,7 @@ pub struct Attack {
     pub(crate) probe: Probe,
 }
 
-/// What an attack is about.
+/// The topic of an attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Group {
     Paths,
@@ -38,31 +38,31 @@ impl Group {
             Group::Leaks => "information leaks",
             Group::Calls => "system calls",
             Group::Processes => "processes",
-            Group::Resources => "what there is only so much of",
+            Group::Resources => "limited kernel resources",
         }
     }
 }
 
-/// What stops an attack.
+/// The layer that stops an attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layer {
-    /// Only what is lent is there at all.
+    /// Other paths are not mounted in the sandbox.
     Root,
-    /// What is lent cannot be changed.
+    /// Host paths are mounted read-only.
     ReadOnly,
-    /// Namespaces: processes, network, and the rest of the host are not there.
+    /// Namespaces: processes, network and mounts of the host are not visible.
     Namespaces,
-    /// No capability is left, and none can be gained.
+    /// There are no capabilities, and none can be gained.
     Capabilities,
     Landlock,
     Seccomp,
-    /// The agent and the supervisors show nothing of themselves.
+    /// The agent and the supervisors are not dumpable.
     Undumpable,
-    /// The environment is built, never inherited.
+    /// The environment is built from nothing.
     Environment,
-    /// Descriptors are closed before the command begins.
+    /// Descriptors are closed before the command starts.
     Descriptors,
-    /// The kernel's limits of a process.
+    /// Resource limits of the kernel.
     Limits,
 }
 
@@ -92,7 +92,7 @@ pub(crate) enum Probe {
     Write(&'static [&'static str]),
     /// This system call may not succeed.
     Call(libc::c_long, &'static [Arg]),
-    /// Something longer.
+    /// A function.
     Try(fn(&Targets) -> Outcome),
 }
 
@@ -105,25 +105,25 @@ pub(crate) enum Arg {
     Supervisor,
 }
 
-/// What there is on the host that nobody inside may find.
+/// Targets on the host that must not be found from inside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Targets {
     /// Text in files, variables and command lines of the host.
     pub token: String,
-    /// A TCP port on the host's loopback where somebody listens.
+    /// A TCP port on the host's loopback with a listener.
     pub tcp: u16,
-    /// A socket of the host with a path.
+    /// A Unix socket of the host with a path.
     pub unix: String,
-    /// A socket of the host without one.
+    /// An abstract Unix socket of the host.
     pub abstracted: String,
-    /// Where the host keeps the vaults.
+    /// The host directory with the vaults.
     pub home: String,
     /// Files of the host.
     pub files: Vec<String>,
 }
 
 impl Targets {
-    /// As words of a command line in which the token cannot be found.
+    /// As arguments in which the token does not appear literally.
     pub fn words(&self) -> Vec<String> {
         let hidden = self.token.chars().rev().collect();
         let port = self.tcp.to_string();
@@ -137,7 +137,7 @@ impl Targets {
         fixed.into_iter().chain(self.files.clone()).collect()
     }
 
-    /// Back from words.
+    /// Parses the arguments.
     pub fn parse(words: &[String]) -> Option<Targets> {
         let [hidden, port, unix, abstracted, home, files @ ..] = words else {
             return None;
@@ -153,16 +153,16 @@ impl Targets {
     }
 }
 
-/// What came of an attack.
+/// The result of an attack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// With the answer it got.
+    /// With the error it got.
     Stopped(String),
-    /// With what it got hold of.
+    /// With what it obtained.
     Succeeded(String),
 }
 
-/// Tries everything, from inside.
+/// Runs all attacks, from inside.
 pub fn try_all(targets: &Targets) -> Vec<(&'static Attack, Outcome)> {
     let attempt = |attack: &'static Attack| (attack, probes::run(&attack.probe, targets));
     CORPUS.iter().map(attempt).collect()

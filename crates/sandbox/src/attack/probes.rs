@@ -1,4 +1,4 @@
-//! The attacks themselves, as a command inside carries them out.
+//! The attacks, as a command in the sandbox performs them.
 
 use std::ffi::c_long;
 use std::fs;
@@ -16,7 +16,7 @@ use super::{Arg, Outcome, Probe, Targets};
 
 /// Files larger than this are not searched.
 const SEARCHED_MAX: u64 = 1 << 20;
-/// Nor more of them than this.
+/// The most files to search.
 const FILES_MAX: usize = 300_000;
 pub(super) fn run(probe: &Probe, targets: &Targets) -> Outcome {
     match probe {
@@ -27,7 +27,7 @@ pub(super) fn run(probe: &Probe, targets: &Targets) -> Outcome {
     }
 }
 
-/// Stopped if every one of several attempts was.
+/// Stopped if every attempt was stopped.
 fn refused<'a>(attempts: impl Iterator<Item = (&'a str, io::Result<()>)>) -> Outcome {
     let mut answer = "nothing to try".to_owned();
     for (what, done) in attempts {
@@ -55,7 +55,7 @@ fn read_any(path: &Path) -> io::Result<()> {
 
 fn write_any(path: &str) -> io::Result<()> {
     let mut options = fs::File::options();
-    // Nothing is truncated or written, should it be possible after all.
+    // If it can be opened, nothing is truncated or written.
     options.append(true).create(true);
     options.open(path).map(drop)
 }
@@ -76,7 +76,7 @@ fn call(number: c_long, arguments: &[Arg]) -> Outcome {
     let result = unsafe { libc::syscall(number, a, b, c, d, e, f) };
     let error = io::Error::last_os_error();
     if result == 0 && number == libc::SYS_clone {
-        // The child of a clone that should have failed; its parent reports it.
+        // The child of a clone that should have failed; the parent reports it.
         std::process::exit(0);
     }
     if result >= 0 {
@@ -85,7 +85,7 @@ fn call(number: c_long, arguments: &[Arg]) -> Outcome {
     Outcome::Stopped(error.to_string())
 }
 
-/// A name in scratch space that goes away.
+/// A temporary name in scratch space.
 struct Spot(PathBuf);
 
 impl Spot {
@@ -156,7 +156,7 @@ pub(super) fn overlay_notes(_: &Targets) -> Outcome {
     refused([("trusted.overlay.opaque", set.map_err(io::Error::from))].into_iter())
 }
 
-/// Looks for what the overlay itself has where something else is mounted.
+/// Searches for directories of the overlay that are covered by mounts.
 pub(super) fn under_mounts(_: &Targets) -> Outcome {
     let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::DIRECTORY;
     let mode = rustix::fs::Mode::empty();
@@ -183,7 +183,7 @@ pub(super) fn no_gain(_: &Targets) -> Outcome {
         }
     }
     match field("NoNewPrivs:").as_str() {
-        "1" => Outcome::Stopped("no capability, and none to gain".into()),
+        "1" => Outcome::Stopped("no capabilities, and none can be gained".into()),
         other => Outcome::Succeeded(format!("NoNewPrivs is {other:?}")),
     }
 }
@@ -193,7 +193,7 @@ pub(super) fn files(targets: &Targets) -> Outcome {
     refused(targets.files.iter().map(|path| (path.as_str(), read(path))))
 }
 
-/// What is lent by the host, the same for everyone: mounted read-only.
+/// Read-only mounts of the host, which are the same for everyone.
 fn lent() -> Vec<PathBuf> {
     let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let lent = table.lines().filter_map(|line| {
@@ -205,7 +205,7 @@ fn lent() -> Vec<PathBuf> {
         .collect()
 }
 
-/// Looks for the token in every file that is not the same for everyone.
+/// Searches for the token in every file that is not on such a mount.
 pub(super) fn search_files(targets: &Targets) -> Outcome {
     let lent = lent();
     let mut directories = vec![PathBuf::from("/")];
@@ -221,7 +221,7 @@ pub(super) fn search_files(targets: &Targets) -> Outcome {
                 directories.push(path);
             } else if kind.is_file() && searched < FILES_MAX {
                 searched += 1;
-                // A directory does not know what is mounted on its names.
+                // A directory's entries do not tell what is mounted on them.
                 let small = entry
                     .metadata()
                     .is_ok_and(|file| file.is_file() && file.len() <= SEARCHED_MAX);
@@ -247,7 +247,7 @@ pub(super) fn search_environment(targets: &Targets) -> Outcome {
     }
 }
 
-/// Every process that can be seen.
+/// Every visible process.
 fn processes() -> Vec<i32> {
     crate::sys::process_ids()
 }
@@ -273,14 +273,14 @@ pub(super) fn foreign_processes(_: &Targets) -> Outcome {
     }
 }
 
-/// What file systems are made of. Where `/tmp` comes from is told by the kernel and cannot be hidden.
+/// The sources of mounts. The host directory behind `/tmp` is shown by the kernel and cannot be hidden.
 pub(super) fn mount_table(targets: &Targets) -> Outcome {
     let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     let options = table.lines().filter_map(|line| line.split_once(" - "));
     let mut options = options.map(|(_, options)| options);
     match options.find(|options| !targets.home.is_empty() && options.contains(&targets.home)) {
         Some(options) => Outcome::Succeeded(options.to_owned()),
-        None => Outcome::Stopped("layers are named by descriptor".into()),
+        None => Outcome::Stopped("layers are mounted by descriptor".into()),
     }
 }
 
@@ -330,7 +330,7 @@ pub(super) fn descriptors(_: &Targets) -> Outcome {
     {
         let name = entry.file_name().to_string_lossy().into_owned();
         let target = fs::read_link(entry.path()).unwrap_or_default();
-        // The directory that is being read is one of them.
+        // One of them is the directory that is being read.
         let reading = target.to_string_lossy().ends_with("/fd");
         if !own(&name) && !reading {
             return Outcome::Succeeded(format!("{name} is {}", target.display()));
@@ -341,7 +341,7 @@ pub(super) fn descriptors(_: &Targets) -> Outcome {
 
 pub(super) fn core_dumps(_: &Targets) -> Outcome {
     match getrlimit(Resource::Core).maximum {
-        Some(0) => Outcome::Stopped("none are made, and none can be asked for".into()),
+        Some(0) => Outcome::Stopped("none exist, and none can be requested".into()),
         most => Outcome::Succeeded(format!("up to {most:?} bytes")),
     }
 }

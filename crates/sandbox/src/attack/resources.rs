@@ -1,4 +1,4 @@
-//! Attacks on what a host or its user has only so much of, and on how our own processes run.
+//! Attacks on limited resources of the host or its user, and on the scheduling of our own processes.
 
 use std::fs;
 use std::io;
@@ -19,7 +19,7 @@ fn answered(result: libc::c_int) -> io::Result<()> {
     }
 }
 
-/// Stopped if every one of several attempts was.
+/// Stopped if every attempt was stopped.
 fn refused(attempts: impl Iterator<Item = (String, io::Result<()>)>) -> Outcome {
     let mut answer = "nothing to try".to_owned();
     for (what, done) in attempts {
@@ -116,7 +116,9 @@ pub(super) fn spared(_: &Targets) -> Outcome {
     let score = fs::read_to_string("/proc/self/oom_score_adj").unwrap_or_default();
     let score = score.trim();
     match score.parse::<i32>() {
-        Ok(number) if number >= 500 => Outcome::Stopped(format!("it goes first, by {number}")),
+        Ok(number) if number >= 500 => {
+            Outcome::Stopped(format!("killed first: oom_score_adj {number}"))
+        }
         _ => Outcome::Succeeded(format!("oom_score_adj is {score:?}")),
     }
 }

@@ -24,10 +24,10 @@ use crate::protocol::{
 use crate::sandbox::Sandbox;
 use crate::standing::Standing;
 
-/// How long the keeper may take for one answer. It never touches a served file system, so this
-/// only passes on a machine that does not run it at all.
+/// How long the keeper may take for one answer. It never accesses a served file system, so this
+/// passes only on a machine that does not schedule it.
 const ANSWER: Duration = Duration::from_secs(20);
-/// How long the dead may take to disappear.
+/// How long killed processes may take to disappear.
 const BURIAL: Duration = Duration::from_secs(10);
 
 /// What a keeper needs to start.
@@ -39,7 +39,7 @@ pub struct KeeperConfig {
     pub runtime_dir: PathBuf,
 }
 
-/// The process in which file systems are mounted and from which sandboxes are made.
+/// The process that mounts file systems and forks sandboxes.
 ///
 /// When the last clone is dropped, the keeper and everything it started die.
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ struct Shared {
     pid: u32,
     privilege: Privilege,
     runtime_dir: PathBuf,
-    /// What bounds the memory of all its sandboxes, where a control group can.
+    /// Limits the memory of all its sandboxes, if a control group can be made.
     standing: Option<Arc<Standing>>,
 }
 
@@ -73,10 +73,10 @@ pub struct FuseMount {
 }
 
 impl Keeper {
-    /// Spawns the keeper and waits until its namespaces stand.
+    /// Starts the keeper and waits until its namespaces exist.
     ///
-    /// An earlier keeper of the same runtime directory that is still dying is waited for, so
-    /// that after this returns nothing of it is alive. May be called again after a keeper died.
+    /// Waits for an earlier keeper of the same runtime directory that is still ending. After this returns none of its
+    /// processes is alive. Can be called again after a keeper died.
     pub fn start(config: KeeperConfig) -> Result<Keeper> {
         let duty = Duty::Keep {
             runtime_dir: config.runtime_dir.clone(),
@@ -113,14 +113,14 @@ impl Keeper {
             },
             Err(error) => error.named("keeper", Error::KeeperGone, ANSWER),
         };
-        // It ends by itself once the socket is closed; killing it spares the wait.
+        // It ends once the socket is closed; killing it is faster.
         drop(control);
         let _ = waiter.kill();
         let _ = waiter.wait();
         Err(failure)
     }
 
-    /// With what right its sandboxes are made.
+    /// With which privilege its sandboxes are made.
     pub fn privilege(&self) -> Privilege {
         self.shared.privilege
     }
@@ -135,7 +135,7 @@ impl Keeper {
         is_alive(self.shared.pidfd.as_fd())
     }
 
-    /// Kills it with everything in it, and waits until all of it is gone.
+    /// Kills it with everything in it, and waits for their end.
     pub fn kill(&self) {
         self.shared.kill();
     }
@@ -181,8 +181,8 @@ impl Keeper {
             .join(crate::agent::ROOT)
     }
 
-    /// An overlay over directories that the keeper sees, attached nowhere yet. As root, whoever
-    /// has it can attach it in the host's mount namespace.
+    /// An overlay over directories that the keeper sees, not attached yet. As root, the caller can attach it in the host's
+    /// mount namespace.
     pub fn mount_overlay(&self, plan: &OverlayPlan) -> Result<OwnedFd> {
         let plan = seal(plan)?;
         let (ours, theirs) = Link::pair()?;
@@ -220,12 +220,12 @@ impl Keeper {
             (KeeperReply::Opening, mut fds) if fds.len() == 1 => fds.remove(0),
             _ => return Err(unexpected()),
         };
-        // Our copies go now, so that only the sandbox holds what it was given.
+        // Our copies are closed now, so that only the sandbox holds these descriptors.
         drop((theirs, held));
         Sandbox::attach(ours, pidfd, confinement, self.shared.standing.clone())
     }
 
-    /// What holds its commands to their limits of memory.
+    /// What enforces the memory limits of its commands.
     pub fn memory_held_by(&self) -> Mechanism {
         let standing = self.shared.standing.as_ref();
         standing.map_or(Mechanism::Poll, |standing| standing.by())
@@ -246,7 +246,7 @@ impl Shared {
             Ok((KeeperReply::Failed(fault), _)) => Err(Error::Keeper(fault)),
             Ok(reply) => Ok(reply),
             Err(error) => {
-                // Its next reply could be the one to this request, so it must not live on.
+                // Its next reply could be the one to this request, so it must be killed.
                 let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
                 Err(error.named("keeper", Error::KeeperGone, ANSWER))
             }
@@ -254,10 +254,10 @@ impl Shared {
     }
 
     fn kill(&self) {
-        // Failure means that it is dead already, which is what was wanted.
+        // An error means that it is dead already.
         let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
         let _ = readable_within(self.pidfd.as_fd(), BURIAL);
-        // It has ended, unless the kernel itself holds the keeper; then it is not waited for.
+        // It has ended, unless it hangs in the kernel; then nobody waits for it.
         let mut waiter = lock(&self.waiter);
         let _ = waiter.kill();
         let _ = waiter.wait();
@@ -270,8 +270,7 @@ impl Drop for Shared {
     }
 }
 
-/// Executes the own binary with nothing but a control socket; `placed` is told its process id
-/// before it does anything.
+/// Executes our own binary with nothing but a control socket; `placed` gets its process id before it does anything.
 pub(crate) fn spawn(
     binary: &std::path::Path,
     duty: Duty,
@@ -292,7 +291,7 @@ pub(crate) fn spawn(
             source,
         })?;
     placed(child.id());
-    // A child that is already dead shows in the answer that does not come.
+    // If the child is dead already, its answer never arrives.
     let _ = ours.send(
         &Boot {
             version: VERSION,
@@ -309,7 +308,7 @@ pub(crate) fn is_alive(pidfd: BorrowedFd<'_>) -> bool {
     matches!(readable_within(pidfd, Duration::ZERO), Ok(false))
 }
 
-/// Locks whatever a panicking thread may have left: a socket has no state to break.
+/// Locks even if a thread panicked with the lock: a socket has no state to break.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -321,7 +320,7 @@ fn unexpected() -> Error {
     }
 }
 
-/// A name that is one path component and no option.
+/// A name that is one path component and does not begin with `-`.
 fn plain_name(what: &'static str, name: &str) -> Result<String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {

@@ -1,7 +1,6 @@
-//! The keeper itself: pid 1 of its namespaces, in which file systems are mounted and from which
-//! sandboxes are made.
+//! The keeper itself: pid 1 of its namespaces. It mounts file systems and forks sandboxes.
 //!
-//! It must never look into a mounted FUSE file system: the server may not answer yet, or never.
+//! It must never access a mounted FUSE file system: the server may never answer.
 
 use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -31,13 +30,12 @@ use crate::seccomp::Filter;
 use crate::share;
 use crate::sys::{self, Forked};
 
-/// How long a new keeper waits for the processes of the one before it to be gone.
+/// How long a new keeper waits for the processes of the previous one to end.
 const PREDECESSOR: Duration = Duration::from_secs(10);
 
-/// The life of a process started as `<binary> __keeper`; its control socket is standard input.
+/// Runs a process started as `<binary> __keeper`; its control socket is standard input.
 ///
-/// It stays as the one who waits for the keeper proper, so that its own end says that nothing of
-/// the keeper is left.
+/// It stays to wait for the keeper proper, so that its own end means that no process of the keeper is left.
 pub fn keeper_main() -> ExitCode {
     let Ok(control) = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3) else {
         return ExitCode::FAILURE;
@@ -46,7 +44,7 @@ pub fn keeper_main() -> ExitCode {
     if sys::null_descriptors(&[0, 1]).is_err() {
         return ExitCode::FAILURE;
     }
-    // A terminal's signals are for the daemon; failure means that it leads a session already.
+    // Keeps signals of the terminal away; it fails only for a session leader.
     let _ = setsid();
     let boot = match control.receive::<Boot>(crate::protocol::Wait::Forever) {
         Ok(Received::Frame(boot, _)) => boot,
@@ -73,17 +71,17 @@ pub fn keeper_main() -> ExitCode {
         } => keep(&control, runtime_dir),
     };
     if let Err(fault) = outcome {
-        // A daemon that is gone does not need to know.
+        // The daemon may have ended.
         let _ = control.send(&KeeperReply::Failed(fault), &[]);
         return ExitCode::FAILURE;
     }
-    // Only the keeper may hold the socket, or the daemon would not see its end.
+    // Only the keeper may hold the socket, so that the daemon sees its end.
     drop(control);
     while !matches!(sys::wait_any(true), sys::Waited::NoChildren) {}
     ExitCode::SUCCESS
 }
 
-/// Makes the keeper proper; returns once it has been born.
+/// Forks the keeper proper; returns once it runs.
 fn keep(control: &Link, runtime_dir: PathBuf) -> Result<(), Fault> {
     let lock = take_over(&runtime_dir)?;
     let privilege = confine::privilege()?;
@@ -154,13 +152,13 @@ impl<'a> Process<'a> {
         waiter: BorrowedFd<'_>,
     ) -> Result<Process<'a>, Fault> {
         set_parent_process_death_signal(Some(Signal::KILL))
-            .during(|| "tie itself to its parent")?;
+            .during(|| "set its parent death signal")?;
         if readable_within(waiter, Duration::ZERO)? {
             sys::leave(1);
         }
-        // Cosmetic: a process listing shows which of the equal-looking processes this is.
+        // Sets the process name, to tell our processes apart in `ps`.
         let _ = rustix::thread::set_name(c"avfs-keeper");
-        // What it makes for the commands must be readable by them.
+        // Commands must be able to read what it creates.
         rustix::process::umask(Mode::WGRP | Mode::WOTH);
         if privilege == Privilege::User {
             confine::map_ids((0, ids.0), (0, ids.1))?;
@@ -190,7 +188,7 @@ impl<'a> Process<'a> {
         })
     }
 
-    /// Answers until the daemon is gone; whatever was started ends with this process.
+    /// Answers until the daemon ends; all its children end with this process.
     fn serve(self) -> i32 {
         if self.greet().is_err() {
             return 1;
@@ -211,7 +209,7 @@ impl<'a> Process<'a> {
                 break;
             }
         }
-        // The dead must be gone before this process lets go of the lock it shares with them.
+        // Killed children must be reaped before this process releases the lock that it shares with them.
         sys::signal_all_reachable(libc::SIGKILL);
         while !matches!(sys::wait_any(true), sys::Waited::NoChildren) {}
         0
@@ -263,8 +261,8 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// Forks a child that mounts an overlay: its lower layer is served by the daemon, which the
-    /// keeper itself must not wait for.
+    /// Forks a child that mounts an overlay. The lower layer is served by the daemon, so mounting may block, and the
+    /// keeper must not.
     fn mount_overlay(&self, descriptors: Vec<OwnedFd>) -> Result<(), Fault> {
         let mut descriptors = descriptors.into_iter();
         let plan = descriptors.next().ok_or_else(incomplete)?;
@@ -275,7 +273,7 @@ impl<'a> Process<'a> {
             Forked::Child => {
                 let mounted = unseal::<OverlayPlan>(plan.as_fd())
                     .and_then(|plan| new_overlay(&plan, false, self.privilege));
-                // A daemon that is gone does not need to know.
+                // The daemon may have ended.
                 let _ = match &mounted {
                     Ok(mount) => link.send(&KeeperReply::Spawned, &[mount.as_fd()]),
                     Err(fault) => link.send(&KeeperReply::Failed(fault.clone()), &[]),
@@ -285,7 +283,7 @@ impl<'a> Process<'a> {
         }
     }
 
-    /// Forks an agent, which sets its sandbox up by itself and speaks to the daemon.
+    /// Forks an agent, which sets up its sandbox and talks to the daemon.
     fn open_sandbox(
         &self,
         flags: i32,
@@ -332,7 +330,7 @@ fn mount_fuse(path: &Path) -> Result<OwnedFd, Fault> {
     Ok(device)
 }
 
-/// A FUSE device and the mount it serves, which is nowhere yet.
+/// A FUSE device and its mount, not attached yet.
 pub(crate) fn mount_fuse_detached() -> Result<(OwnedFd, OwnedFd), Fault> {
     let device = open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
         .during(|| "open /dev/fuse")?;
@@ -350,8 +348,8 @@ pub(crate) fn mount_fuse_detached() -> Result<(OwnedFd, OwnedFd), Fault> {
     let mount = new_mount(
         "fuse",
         &options,
-        // Read-only as a file system too, not only as a mount: else the kernel takes each read for a
-        // change of the access time, and asks for the attributes anew.
+        // Read-only as a file system too, not only as a mount: otherwise the kernel assumes that each read changes the access
+        // time, and asks for the attributes again.
         &["default_permissions", "allow_other", "ro"],
         attributes,
     )?;
@@ -375,7 +373,7 @@ fn spawn_helper(role: &str, socket: OwnedFd) -> Result<(), Fault> {
                 // SAFETY: C strings and null-terminated arrays that outlive the call.
                 unsafe { libc::execve(program, arguments.as_ptr(), environment.as_ptr()) };
             }
-            // The daemon finds its end of the socket closed.
+            // The daemon sees the end of the socket.
             sys::leave(127)
         }
     }
@@ -383,7 +381,7 @@ fn spawn_helper(role: &str, socket: OwnedFd) -> Result<(), Fault> {
 
 fn incomplete() -> Fault {
     Fault {
-        what: "understand an incomplete request".into(),
+        what: "parse an incomplete request".into(),
         errno: libc::EINVAL,
     }
 }

@@ -1,4 +1,4 @@
-//! What the caller of a rename or a link meant: its paths, found in its own view.
+//! The arguments of a rename or a link, resolved as its caller would.
 
 use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,23 +12,23 @@ use rustix::io::Errno;
 use crate::notify::{Listener, Notice};
 use crate::sys;
 
-/// The longest path with its end.
+/// PATH_MAX, with the NUL byte.
 const PATH_MAX: usize = 4096;
 
-/// The arguments of a rename, not looked at yet.
+/// The raw arguments of a rename.
 pub(super) struct Rename {
     from: Argument,
     to: Argument,
     pub flags: RenameFlags,
 }
 
-/// A path in the caller's memory, and where it starts when it is relative.
+/// A path in the caller's memory, and the descriptor that relative paths start from.
 struct Argument {
     dir: i32,
     address: u64,
 }
 
-/// A name in a directory that is held open.
+/// A name in an open directory.
 pub(super) struct RenameEnd {
     pub dir: OwnedFd,
     pub name: CString,
@@ -40,7 +40,7 @@ pub(super) struct Names {
     pub to: RenameEnd,
 }
 
-/// Understands the arguments; nothing when the call is not a rename.
+/// Decodes the arguments; `None` if the call is not a rename.
 pub(super) fn rename(notice: &Notice) -> Option<Rename> {
     let word = |index: usize| notice.arguments[index];
     let (from, to, flags) = match notice.call {
@@ -66,17 +66,17 @@ pub(super) fn rename(notice: &Notice) -> Option<Rename> {
     Some(Rename { from, to, flags })
 }
 
-/// The working directory, as an argument has it.
+/// AT_FDCWD, as an argument.
 const HERE: u64 = libc::AT_FDCWD.cast_unsigned() as u64;
 
-/// Inode numbers from here on are of stored files: those of new ones are the disk's, and far smaller.
+/// Inode numbers from here on are those of stored files; those of new files are the disk's, which are smaller.
 const STORED: u64 = 1 << 60;
 
-/// Whether git is about to give a stored file a second name.
+/// Whether git is about to hard-link a stored file.
 ///
-/// The new name would show another inode number than the old one did: overlayfs can note where a
-/// copied file came from only when root mounts it. `git clone` compares the two and dies of it;
-/// when links cannot be made, it copies. Other tools compare nothing, and get their link.
+/// The new link would have another inode number: overlayfs can record the origin of a copied-up file only if root
+/// mounted it. `git clone` compares the two numbers and fails; if linking fails, it copies. Other tools do not
+/// compare them, and get their link.
 pub(super) fn links_stored_file_for_git(notice: &Notice) -> bool {
     let word = |index: usize| notice.arguments[index];
     let from = match notice.call {
@@ -93,7 +93,7 @@ pub(super) fn links_stored_file_for_git(notice: &Notice) -> bool {
 }
 
 impl Rename {
-    /// Whether a directory seems to get another name; cheap, and asked for every rename.
+    /// Whether a directory seems to be renamed; cheap, and checked for every rename.
     pub(super) fn moves_directory(&self, thread: i32) -> bool {
         let is_directory = |argument: &Argument| {
             let found = argument.look_up(thread);
@@ -106,17 +106,17 @@ impl Rename {
         self.flags.contains(RenameFlags::EXCHANGE)
     }
 
-    /// Finds both names in the caller's view.
+    /// Resolves both names as the caller would.
     ///
-    /// Nothing when the caller is gone, or when the kernel's own answer is the right one.
+    /// `None` if the caller is gone, or if the kernel should answer.
     pub(super) fn find(&self, listener: &Listener, notice: &Notice, top: &Statx) -> Option<Names> {
         let process = format!("/proc/{}", notice.thread);
         let process = open(process, BASE, Mode::empty()).ok()?;
-        // Once the call is known to wait still, this descriptor is its caller's for good.
+        // If the call still waits after this, the descriptor is of the caller, not of another process with its pid.
         if !listener.waits(notice.id) {
             return None;
         }
-        // No command can have a root of its own; if one had, its paths would mean other files.
+        // Commands cannot `chroot`; if one could, its paths would name other files.
         if !same_place(&look(process.as_fd(), c"root", AtFlags::empty()).ok()?, top) {
             return None;
         }
@@ -138,12 +138,12 @@ impl Rename {
 
 impl Argument {
     fn new(dir: u64, address: u64) -> Argument {
-        // The kernel looks at the lower half only.
+        // The kernel uses the lower 32 bits only.
         let dir = (dir as u32).cast_signed();
         Argument { dir, address }
     }
 
-    /// What the path seems to lead to.
+    /// The file that the path seems to name.
     fn look_up(&self, thread: i32) -> Option<Stat> {
         let path = self.read(thread)?;
         let start = match (path.first(), self.dir) {
@@ -155,7 +155,7 @@ impl Argument {
         statat(CWD, path.as_slice(), AtFlags::SYMLINK_NOFOLLOW).ok()
     }
 
-    /// The path as it is now in the caller's memory.
+    /// Reads the path from the caller's memory.
     fn read(&self, thread: i32) -> Option<Vec<u8>> {
         let mut buffer = [0; PATH_MAX];
         let read = sys::read_memory(thread, self.address, &mut buffer).ok()?;
@@ -163,7 +163,7 @@ impl Argument {
         Some(buffer[..end].to_vec())
     }
 
-    /// The directory and the name in it that the path leads to.
+    /// Resolves the path to a directory and a name in it.
     fn find(&self, process: BorrowedFd<'_>, thread: i32) -> Option<RenameEnd> {
         let path = self.read(thread)?;
         let (parent, name) = split(&path)?;
@@ -173,7 +173,7 @@ impl Argument {
             dir => format!("fd/{dir}"),
         };
         let start = openat(process, start, BASE, Mode::empty()).ok()?;
-        // Links such as /proc/self/cwd mean something else here than they do to the caller.
+        // Links such as /proc/self/cwd would be resolved for this process, not for the caller.
         let resolve = ResolveFlags::NO_MAGICLINKS;
         let dir = openat2(start, parent, BASE, Mode::empty(), resolve).ok()?;
         let name = CString::new(name).ok()?;
@@ -190,7 +190,7 @@ impl RenameEnd {
     }
 }
 
-/// The directory part of a path and its last name, which must be one that can be renamed.
+/// Splits a path into directory and last name, which must not be `.` or `..`.
 fn split(path: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = path.iter().rposition(|byte| *byte != b'/')? + 1;
     let path = &path[..end];

@@ -1,12 +1,12 @@
-//! Two names exchanged by copying, where one is a stored directory's.
+//! RENAME_EXCHANGE by copying, where one of the names is a stored directory.
 //!
-//! Copies of both get ready in the staging directory, which also notes, by links, where they belong. The last
-//! link decides: before it, nothing has happened. After it, if the sandbox ends, whoever commits the layer takes the
-//! copies that are left there for what the two names are, so a crash leaves the old or the new, however much of
-//! the old was removed by then. Then each name's directory is emptied and replaced by its copy, which others may watch.
+//! Copies of both are made in the staging directory, and links there record their destinations. The last link is the
+//! decision: before it, nothing has happened. If the sandbox ends after it, the commit of the layer uses the copies that are
+//! left in staging as the content of the two names. So a crash leaves the old or the new state, however much of the old was
+//! removed by then. After the decision, each name's directory is emptied and replaced by its copy, which other processes can see.
 //!
-//! If others are in the way of that, all is taken back. The record stays true on the way back, too: it is first
-//! turned round, in one step, so that it gives each name its own copy.
+//! If other processes prevent that, the exchange is undone. The record stays valid: it is first reversed, atomically,
+//! so that it gives each name its own copy.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -22,15 +22,15 @@ use super::caller::{Names, RenameEnd};
 use super::staging::Workplace;
 use super::tree::{self, DEPTH, ROUNDS, Rest};
 
-/// The links that note the two names; the last one made decides.
+/// The links that record the two names; the last one made is the decision.
 pub const EXCHANGE_ENDS: [&CStr; 2] = [c"first", c"second"];
-/// What the names will mean, in the same order.
+/// The copies for these names, in the same order.
 pub const EXCHANGE_COPIES: [&CStr; 2] = [c"to-first", c"to-second"];
 
-/// Made when an exchange begins to be taken back.
+/// Exists once an exchange is being undone.
 const BACK: &CStr = c"back";
 
-/// Exchanges what the two names mean, as renameat2(2) would, unless it ceases to be `wanted`.
+/// Exchanges the two names, as renameat2(2) would, while `wanted` says so.
 pub(super) fn exchange(
     names: &Names,
     work: &Workplace,
@@ -60,7 +60,7 @@ pub(super) fn exchange(
     }
 }
 
-/// Undoes an exchange that was decided and cannot be finished; nothing if none was, or if it is done.
+/// Undoes an exchange that was decided and cannot be finished; nothing if none was decided, or if it is complete.
 pub(super) fn take_back(names: &Names, work: &Workplace) -> Left {
     let top = work.top.as_fd();
     let Names {
@@ -75,12 +75,12 @@ pub(super) fn take_back(names: &Names, work: &Workplace) -> Left {
     if !is_there(to_first) && !is_there(to_second) && !is_there(BACK) {
         return Left::Done;
     }
-    // Whoever goes on with this, if this process is killed, too, then knows on which way it was.
+    // If this process is killed too, the next worker then knows the direction.
     let _ = mkdirat(top, BACK, Mode::RWXU);
-    // The caller is told that the exchange failed. What else goes wrong here is somebody's doing who keeps changing
-    // the same names, and can remove whatever is there anyway.
+    // The caller gets an error. Further errors here are caused by processes that keep changing the same names, and that
+    // could remove the content anyway.
     if is_there(to_first) {
-        // Neither has arrived, and only the first can have lost anything.
+        // Neither copy is in place, and only the first name can have lost anything.
         if renameat_with(top, to_first, top, to_second, RenameFlags::EXCHANGE).is_ok() {
             give_back(first, top, to_first);
         }
@@ -95,7 +95,7 @@ pub(super) fn take_back(names: &Names, work: &Workplace) -> Left {
     Left::Undone
 }
 
-/// Puts back at `place` whatever of the copy `name` is missing there; if that fails, the copy appears beside it.
+/// Puts back at `place` what is missing there of the copy `name`; if that fails, the copy is put next to it.
 fn give_back(place: &RenameEnd, top: BorrowedFd<'_>, name: &CStr) {
     let flags = RenameFlags::NOREPLACE;
     if renameat_with(top, name, &place.dir, &place.name, flags).is_ok() {
@@ -126,7 +126,7 @@ fn give_back(place: &RenameEnd, top: BorrowedFd<'_>, name: &CStr) {
     }
 }
 
-/// Makes what the name means ready under another one. A single file is the same file there.
+/// Makes a copy of the name under another one. A single file is hard-linked.
 fn duplicate(
     place: &RenameEnd,
     top: BorrowedFd<'_>,
@@ -141,7 +141,7 @@ fn duplicate(
     tree::copy(place, copy.as_fd(), wanted)
 }
 
-/// Puts the copy `name` in the place of what is there, all of which has been copied but for the rest.
+/// Replaces the content of the place, which has been copied, by the copy `name`, and moves what was added since.
 fn settle(
     place: &RenameEnd,
     top: BorrowedFd<'_>,
@@ -150,7 +150,7 @@ fn settle(
 ) -> Result<(), Errno> {
     for _ in 0..ROUNDS {
         match try_to_settle(place, top, name, rest) {
-            // Somebody has just put another thing there.
+            // Another process has just put something else there.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) => {}
             done => return done,
         }
@@ -186,7 +186,7 @@ fn try_to_settle(
     }
 }
 
-/// The whole path of a name, as everybody in the sandbox sees it.
+/// The absolute path of a name in the sandbox.
 fn path_of(place: &RenameEnd) -> Result<Vec<u8>, Errno> {
     let link = format!("/proc/self/fd/{}", place.dir.as_raw_fd());
     let mut path = readlinkat(CWD, link, Vec::new())?.into_bytes();

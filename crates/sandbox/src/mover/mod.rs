@@ -1,19 +1,19 @@
 //! The mover: renames stored directories where the kernel cannot.
 //!
-//! An overlay mounted without root answers EXDEV to the rename of a directory that is in a lower
-//! layer. So every rename of a command is announced to this process, one for each sandbox, which
-//! leaves all but those of such directories to the kernel, and does those by copying: the copy
-//! gets ready where no command can reach it ([`staging`]), then has the new name in one step, then
-//! the old one is removed. At every moment one of the two names has the whole tree. Others may see
-//! both names for a while; what is written under the old name meanwhile goes over to
-//! the new one, but for writes through descriptors that were open before. Two names are exchanged
-//! in a like way ([`exchange`]). It also keeps commands from our own processes ([`guard`]) and
-//! makes or counts memory that nothing else counts ([`memfile`], [`anonymous`]); where the overlay needs no help, that is all.
-//! It has git copy stored files where it would link them
-//! ([`caller::links_stored_file_for_git`]).
+//! An overlay mounted without root answers EXDEV to the rename of a directory that is in a lower layer. So seccomp
+//! notifies this process, one for each sandbox, of every rename of a command. It lets the kernel do all renames but those
+//! of such directories. Those it does by copying: it makes the copy where no command can reach it ([`staging`]),
+//! renames the copy to the new name atomically, then removes the old name. At every moment one of the two names has the
+//! whole tree. Other processes may see both names for a while. What is written under the old name meanwhile is
+//! moved to the new one, except for writes through descriptors that were open before. RENAME_EXCHANGE is
+//! done in a similar way ([`exchange`]).
 //!
-//! It runs as the commands' user in their namespaces, so its rights are theirs; commands that
-//! restrict themselves by Landlock have less, and are left to the kernel.
+//! It also protects our own processes ([`guard`]), and makes or counts memory that nothing else counts ([`memfile`],
+//! [`anonymous`]). For git, it answers EXDEV to hard links of stored files, so that git copies
+//! ([`caller::links_stored_file_for_git`]). As root, overlayfs needs no help, and only these are left.
+//!
+//! It runs as the commands' user in their namespaces, so it has their rights. Commands that restrict themselves by
+//! Landlock have fewer, and are left to the kernel.
 
 mod caller;
 mod exchange;
@@ -45,10 +45,10 @@ pub use exchange::{EXCHANGE_COPIES, EXCHANGE_ENDS};
 pub use staging::STAGING_IN;
 pub(crate) use staging::Staging;
 
-/// How long a mover may take to be ready.
+/// How long a mover may take to start.
 const READY: Duration = Duration::from_secs(10);
 
-/// How often what a worker left that was killed is put in order, before the sandbox is given up.
+/// How often the work of a killed worker is cleaned up before the sandbox is ended.
 const REPAIRS: u32 = 3;
 
 /// Reads the memory of commands where the Yama module lets only ancestors do so.
@@ -60,7 +60,7 @@ const READS: CapabilitySet = CapabilitySet::DAC_READ_SEARCH;
 pub(crate) struct Mover {
     pub pid: i32,
     door: Link,
-    /// What it is asked about.
+    /// Which calls it is notified of.
     duty: Notified,
 }
 
@@ -79,7 +79,7 @@ impl Mover {
             Forked::Parent { pid, .. } => {
                 drop(inbox);
                 let failed = |_| Fault {
-                    what: "hear from the mover".into(),
+                    what: "read from the mover".into(),
                     errno: libc::EPIPE,
                 };
                 door.answer::<Result<(), Fault>>(READY).map_err(failed)??;
@@ -89,18 +89,18 @@ impl Mover {
         }
     }
 
-    /// What must stay open for commands to be handed over.
+    /// The descriptor that must stay open to register commands.
     pub(crate) fn descriptor(&self) -> RawFd {
         self.door.as_fd().as_raw_fd()
     }
 
-    /// Has this process and all it will start served. `done` is let go after the last of them.
+    /// Registers this process and all its later children. `done` is closed after the last of them has ended.
     ///
-    /// `memory` is what they may have, if no control group holds them.
+    /// `memory` is their limit, if no control group enforces one.
     pub(crate) fn serve_me(&self, done: OwnedFd, memory: Option<u64>) -> Result<(), Errno> {
         let listener = Listener::install(self.duty)?;
         let passed = [listener.as_fd(), done.as_fd()];
-        // Nothing has to be finished after the end of who is only asked about.
+        // For a guard alone, nothing has to be finished after the command's end.
         let passed = match self.duty.names {
             true => &passed[..],
             false => &passed[..1],
@@ -111,17 +111,17 @@ impl Mover {
     }
 }
 
-/// A command that is served.
+/// A registered command.
 struct Client {
     listener: Listener,
-    /// Whether it has restricted itself beyond what this process could know.
+    /// Whether it has restricted itself by Landlock, which this process cannot evaluate.
     restricted: Cell<bool>,
     ledger: RefCell<Ledger>,
-    /// Its supervisor waits until nobody has this any more.
+    /// Its supervisor waits until this is closed.
     _done: Option<OwnedFd>,
 }
 
-/// A call of a client.
+/// A notified call of a client.
 type Call = (Rc<Client>, Notice);
 
 /// The mover itself.
@@ -131,7 +131,7 @@ struct Process {
     top: Statx,
     clients: Vec<Rc<Client>>,
     staging: Staging,
-    /// The copy under way. One at a time, or two could move one directory to two places.
+    /// The running copy. Only one at a time, or two could move one directory to two places.
     copying: Option<Copying>,
     waiting: VecDeque<Call>,
     /// How many copies there have been.
@@ -147,10 +147,10 @@ struct Copying {
     repairs: u32,
 }
 
-/// What became of a call whose worker was killed.
+/// The result of a call whose worker was killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Left {
-    /// All of it had been done.
+    /// It was complete.
     Done,
     Undone,
 }
@@ -166,9 +166,9 @@ impl Copying {
     }
 }
 
-/// The whole life of a mover.
+/// Runs a mover to its end.
 fn live(inbox: Link, duty: Notified, filter: &Filter, held: &[RawFd], staging: Staging) -> ! {
-    // Cosmetic: a process listing shows which of the equal-looking processes this is.
+    // Sets the process name, to tell our processes apart in `ps`.
     let _ = rustix::thread::set_name(c"avfs-mover");
     let own = [0, 1, 2, inbox.as_fd().as_raw_fd(), staging.descriptor()];
     // SAFETY: everything else belonged to the agent, whose values are never used again here.
@@ -197,9 +197,9 @@ fn live(inbox: Link, duty: Notified, filter: &Filter, held: &[RawFd], staging: S
     }
 }
 
-/// Gives up what it does not need.
+/// Drops the capabilities that it does not need.
 fn settle(duty: Notified, filter: &Filter) -> Result<(OwnedFd, Statx), Fault> {
-    let children = sys::child_events().during(|| "listen for the ends of children")?;
+    let children = sys::child_events().during(|| "watch for children that end")?;
     let none = CapabilitySet::empty();
     let looks = if duty.names || duty.memory {
         LOOKS
@@ -208,7 +208,7 @@ fn settle(duty: Notified, filter: &Filter) -> Result<(OwnedFd, Statx), Fault> {
     };
     let reads = if duty.names { READS } else { none };
     confine::renounce_but(looks | reads)?;
-    confine::use_of(looks, looks | reads).during(|| "put capabilities aside")?;
+    confine::use_of(looks, looks | reads).during(|| "drop effective capabilities")?;
     filter.apply()?;
     // Modes are copied as they are, and every level of a deep tree takes two descriptors.
     rustix::process::umask(rustix::fs::Mode::empty());
@@ -216,12 +216,12 @@ fn settle(duty: Notified, filter: &Filter) -> Result<(OwnedFd, Statx), Fault> {
     let mut limit = rustix::process::getrlimit(files);
     limit.current = limit.maximum;
     rustix::process::setrlimit(files, limit).during(|| "open more files at once")?;
-    let top = caller::look(CWD, c"/", AtFlags::empty()).during(|| "look at its root")?;
+    let top = caller::look(CWD, c"/", AtFlags::empty()).during(|| "read its root")?;
     Ok((children, top))
 }
 
 impl Process {
-    /// Serves until the agent lets go, which it never does.
+    /// Serves until the agent closes its socket, which happens only at its end.
     fn serve(mut self) -> ! {
         loop {
             let mut polled = vec![
@@ -252,12 +252,12 @@ impl Process {
         }
     }
 
-    /// Takes a new client in.
+    /// Adds a new client.
     fn welcome(&mut self) {
         let (memory, received) = match self.inbox.receive_with_descriptors() {
             Ok(Received::Frame(MoverRequest::Serve { memory }, received)) => (memory, received),
             Ok(Received::Nothing) => return,
-            // The agent is gone, and with it everything here.
+            // The agent has ended, and the whole sandbox with it.
             Ok(Received::Closed) | Err(_) => sys::leave(1),
         };
         let mut received = received.into_iter();
@@ -274,9 +274,9 @@ impl Process {
         }));
     }
 
-    /// Receives one call and sees to it.
+    /// Receives one call and handles it.
     fn hear(&mut self, client: &Rc<Client>) {
-        // There is none when the caller was killed meanwhile.
+        // There is none if the caller was killed meanwhile.
         if let Ok(notice) = client.listener.receive() {
             self.answer((client.clone(), notice));
         }
@@ -305,8 +305,8 @@ impl Process {
             return client.listener.leave_to_kernel(notice.id);
         };
         if self.copying.is_some() {
-            // No directory moves during a copy: it could get below itself. The tree may be another
-            // one when its turn comes, so all is looked at again then.
+            // No directory is moved during a copy: it could get below itself. The tree may have changed when its turn comes, so
+            // everything is checked again then.
             return self.waiting.push_back(call);
         }
         let Names { from, to } = &names.0;
@@ -334,7 +334,7 @@ impl Process {
         }
     }
 
-    /// The work itself, in a process of its own.
+    /// The copy, in a worker process.
     fn copy(&self, copying: &Copying) {
         let (client, notice) = &copying.call;
         let wanted = || client.listener.waits(notice.id);
@@ -346,11 +346,11 @@ impl Process {
             true => exchange::exchange(&copying.names, &work, &wanted),
             false => tree::relocate(&copying.names, copying.flags, &work, &wanted),
         };
-        // Before the workplace goes away: until then it shows, if this process is killed, what became of the call.
+        // Before the work directory is removed: until then it shows the result, if this process is killed.
         copying.answer(done);
     }
 
-    /// Has a new worker put in order what one left that was killed; false when that was tried often enough.
+    /// Starts a new worker to clean up after a killed one; false after too many attempts.
     fn repair(&mut self, mut copying: Copying) -> bool {
         if copying.repairs == REPAIRS {
             return false;
@@ -368,12 +368,12 @@ impl Process {
         true
     }
 
-    /// Answers a call whose worker was killed: it was done, or it is taken back as far as it was.
+    /// Answers a call whose worker was killed: it was complete, or it is undone.
     fn take_back(&self, copying: &Copying) {
         let found = match self.staging.resume(copying.number) {
             Ok(work) if copying.is_exchange() => exchange::take_back(&copying.names, &work),
             Ok(work) => tree::what_is_left(&copying.names, &work),
-            // It had not begun.
+            // It had not started.
             Err(_) => Left::Undone,
         };
         copying.answer(match found {
@@ -382,7 +382,7 @@ impl Process {
         });
     }
 
-    /// The names of a directory that is to be renamed; nothing if the kernel is to answer.
+    /// The names of a directory that is to be renamed; `None` if the kernel should do it.
     fn renamed_directory(&self, client: &Client, notice: &Notice) -> Option<(Names, RenameFlags)> {
         if notice.call == libc::SYS_landlock_restrict_self {
             client.restricted.set(true);
@@ -397,7 +397,7 @@ impl Process {
         Some((names, rename.flags))
     }
 
-    /// Reaps a copy that has ended and goes on to the next.
+    /// Reaps a worker and starts the next copy.
     fn bury(&mut self) {
         sys::drain_child_events(self.children.as_fd());
         while let Waited::Ended(ended) = sys::wait_any(false) {
@@ -405,7 +405,7 @@ impl Process {
                 && ended.status != 0
                 && !self.repair(copying)
             {
-                // What was decided is known from the layer, once nothing runs in it any more.
+                // The decision can be read from the layer, once nothing runs in it any more.
                 sys::leave(1);
             }
         }

@@ -1,8 +1,8 @@
-//! Where copies get ready: a directory of the vault's overlay that no command can reach.
+//! The staging directory for copies: a directory of the vault's overlay that no command can reach.
 //!
-//! It is in the overlay's own `/proc`, on which the sandbox's process table is mounted, so no path leads there and
-//! no command can list, change or forge what is in it. The mover has that directory's descriptor from before.
-//! It is on the same mount as the rest of the vault, so what is ready is renamed to its place in one step.
+//! It is in the overlay's own `/proc`, over which the sandbox's procfs is mounted. So no path reaches it, and no command can
+//! list, change or forge its content. The mover has a descriptor of that directory from before. It is on the same mount as
+//! the rest of the vault, so a finished copy is renamed to its place atomically.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use super::tree;
 
-/// The directory that holds the staging directory, and is hidden by what is mounted on it.
+/// The directory with the staging directory, covered by a mount.
 pub const STAGING_IN: &str = "proc";
 
 /// The staging directory, made when it is first needed.
@@ -35,7 +35,7 @@ impl Staging {
     fn open(&self) -> Result<OwnedFd, Errno> {
         let hidden = self.hidden.as_fd();
         if matches!(make(hidden, &self.name), Err(Errno::ACCESS)) {
-            // Vaults made from an image often have a /proc that even its owner may not write to.
+            // Vaults made from an image often have a /proc with mode 0555.
             let path = format!("/proc/self/fd/{}", self.hidden.as_raw_fd());
             chmod(
                 path,
@@ -46,7 +46,7 @@ impl Staging {
         tree::open_child(hidden, &self.name, OFlags::DIRECTORY)
     }
 
-    /// A new directory for one piece of work, which `number` tells from the others.
+    /// A new directory for one operation, named by `number`.
     pub(super) fn begin(&self, number: u64) -> Result<Workplace, Errno> {
         let staging = self.open()?;
         let name = CString::new(number.to_string()).map_err(|_| Errno::INVAL)?;
@@ -61,7 +61,7 @@ impl Staging {
         Workplace::open(staging, name)
     }
 
-    /// The directory of a piece of work whose worker died.
+    /// The directory of an operation whose worker died.
     pub(super) fn resume(&self, number: u64) -> Result<Workplace, Errno> {
         let name = CString::new(number.to_string()).map_err(|_| Errno::INVAL)?;
         Workplace::open(self.open()?, name)
@@ -75,7 +75,7 @@ fn make(parent: BorrowedFd<'_>, name: &CStr) -> Result<(), Errno> {
     }
 }
 
-/// A directory for one piece of work; removed with all that is in it when dropped.
+/// A directory for one operation; removed with its content when dropped.
 pub(super) struct Workplace {
     staging: OwnedFd,
     name: CString,
@@ -88,7 +88,7 @@ impl Workplace {
         Ok(Workplace { staging, name, top })
     }
 
-    /// When it was made, in the time of the file system.
+    /// When it was made, by the clock of the file system.
     pub fn began(&self) -> Result<(i64, u64), Errno> {
         let found = fstat(&self.top)?;
         Ok((found.st_mtime, found.st_mtime_nsec))
@@ -97,7 +97,7 @@ impl Workplace {
 
 impl Drop for Workplace {
     fn drop(&mut self) {
-        // What cannot be removed is out of everybody's reach, is not stored, and goes with the layer.
+        // What cannot be removed is unreachable, is not stored, and is removed with the layer.
         let _ = tree::remove(self.staging.as_fd(), &self.name, None);
     }
 }

@@ -1,4 +1,4 @@
-//! A directory tree moved by copying it, so that one of its two names always has all of it.
+//! Moves a directory tree by copying it, so that one of its two names always has all of it.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
@@ -18,22 +18,22 @@ use super::staging::Workplace;
 use super::{LOOKS, Left, READS};
 use crate::confine;
 
-/// How many levels a tree may have: more than any path can name.
+/// The deepest tree: deeper than any path can name.
 pub(super) const DEPTH: usize = 2100;
-/// How much is copied before anyone is asked whether it is still wanted.
+/// How much is copied between two checks whether the call still waits.
 const CHUNK: usize = 8 * 1024 * 1024;
-/// How often a directory is emptied again in which others keep making new names.
+/// How often a directory is emptied again if other processes keep adding names.
 pub(super) const ROUNDS: usize = 16;
 /// How many names of a directory are removed before it is read again.
 const BATCH: usize = 10_000;
-/// How often that is done: others may make names as fast as they are removed.
+/// How often that is done: other processes may add names as fast as they are removed.
 const BATCHES: usize = 500;
-/// How many names a directory may have, and how many of a tree's files several names, to be copied: they are held in memory.
+/// The most names of a directory, and the most hard-linked files of a tree, that are copied: they are held in memory.
 const MOST_NAMES: usize = 500_000;
-/// What a whole tree is called while it is copied.
+/// The name of the copied tree in the work directory.
 const COPY: &CStr = c"copy";
 
-/// Moves a directory, as renameat2(2) would, unless it ceases to be `wanted`.
+/// Moves a directory, as renameat2(2) would, while `wanted` says so.
 pub(super) fn relocate(
     names: &Names,
     flags: RenameFlags,
@@ -41,7 +41,7 @@ pub(super) fn relocate(
     wanted: &dyn Fn() -> bool,
 ) -> Result<(), Errno> {
     let Names { from, to } = names;
-    // Far cheaper to find out now; the last step finds it out for certain.
+    // Cheaper to find out now; the final rename checks it for certain.
     match is_empty(&to.dir, &to.name) {
         Ok(false) => return Err(Errno::NOTEMPTY),
         Ok(true) | Err(Errno::NOENT | Errno::ACCESS) => {}
@@ -59,7 +59,7 @@ pub(super) fn relocate(
     remove(from.dir.as_fd(), &from.name, rest)
 }
 
-/// What became of a move whose worker was killed: one of the two names has the whole tree at every moment.
+/// The result of a move whose worker was killed: one of the two names has the whole tree at every moment.
 pub(super) fn what_is_left(names: &Names, work: &Workplace) -> Left {
     let is_there = |dir: BorrowedFd<'_>, name: &CStr| {
         statat(dir, name, AtFlags::SYMLINK_NOFOLLOW).map(|_| true)
@@ -76,7 +76,7 @@ pub(super) fn what_is_left(names: &Names, work: &Workplace) -> Left {
     }
 }
 
-/// Owners may move what they may not read. `copy` uses single names only, which lead nowhere else.
+/// Owners may move what they cannot read. `copy` uses single names only, so no path is followed with this right.
 pub(super) fn with_all_readable(copy: impl FnOnce() -> Result<(), Errno>) -> Result<(), Errno> {
     confine::use_of(READS, LOOKS | READS)?;
     let copied = copy();
@@ -84,7 +84,7 @@ pub(super) fn with_all_readable(copy: impl FnOnce() -> Result<(), Errno>) -> Res
     copied
 }
 
-/// Copies what is in the directory `from`, and what is said about it, to the empty directory `top`.
+/// Copies the content and the metadata of the directory `from` to the empty directory `top`.
 pub(super) fn copy(
     from: &RenameEnd,
     top: BorrowedFd<'_>,
@@ -94,14 +94,14 @@ pub(super) fn copy(
     Copy::new(top, wanted).whole(source.as_fd())
 }
 
-/// The copying of one tree.
+/// A running copy of one tree.
 struct Copy<'a> {
     top: BorrowedFd<'a>,
     wanted: &'a dyn Fn() -> bool,
-    /// Where below the top it is.
+    /// The path below the top.
     path: Vec<u8>,
     depth: usize,
-    /// The first copy of each file that has several names.
+    /// The first copy of each hard-linked file.
     linked: HashMap<(Dev, u64), Vec<u8>>,
 }
 
@@ -120,7 +120,7 @@ impl<'a> Copy<'a> {
         self.directory(source, self.top)
     }
 
-    /// Copies what is in a directory, then what is said about it.
+    /// Copies the content of a directory, then its metadata.
     fn directory(&mut self, source: BorrowedFd<'_>, target: BorrowedFd<'_>) -> Result<(), Errno> {
         if self.depth == DEPTH {
             return Err(Errno::NAMETOOLONG);
@@ -129,7 +129,7 @@ impl<'a> Copy<'a> {
         let length = self.path.len();
         let names = names(source, MOST_NAMES)?;
         if names.len() == MOST_NAMES {
-            // Whoever asked can still copy it.
+            // The caller can still copy it itself.
             return Err(Errno::XDEV);
         }
         for name in names {
@@ -154,7 +154,7 @@ impl<'a> Copy<'a> {
         name: &CStr,
     ) -> Result<(), Errno> {
         let found = match statat(source, name, AtFlags::SYMLINK_NOFOLLOW) {
-            // Somebody has removed it since the directory was read.
+            // Another process has removed it since the directory was read.
             Err(Errno::NOENT) => return Ok(()),
             found => found?,
         };
@@ -208,7 +208,7 @@ impl<'a> Copy<'a> {
         describe(source.as_fd(), target.as_fd())
     }
 
-    /// Copies the bytes of a file, and leaves its holes out.
+    /// Copies the bytes of a file, without its holes.
     fn content(
         &self,
         source: BorrowedFd<'_>,
@@ -218,9 +218,9 @@ impl<'a> Copy<'a> {
         let mut at = 0;
         while at < size {
             let data = match seek(source, SeekFrom::Data(at)) {
-                // Nothing but a hole up to the end.
+                // Only a hole up to the end.
                 Err(Errno::NXIO) => break,
-                // Not every file system can tell.
+                // The file system has no SEEK_DATA.
                 Err(_) => at,
                 Ok(data) => data,
             };
@@ -229,7 +229,7 @@ impl<'a> Copy<'a> {
             while at < end {
                 let length = usize::try_from(end - at).unwrap_or(CHUNK).min(CHUNK);
                 match piece(source, target, at, length)? {
-                    // It has become shorter meanwhile.
+                    // It was truncated meanwhile.
                     0 => return Ok(()),
                     copied => at += copied as u64,
                 }
@@ -242,7 +242,7 @@ impl<'a> Copy<'a> {
     }
 }
 
-/// Copies up to `length` bytes at `at`, by sharing them where the file system can; how many.
+/// Copies up to `length` bytes at `at`, with copy_file_range where possible; returns how many.
 fn piece(
     source: BorrowedFd<'_>,
     target: BorrowedFd<'_>,
@@ -299,14 +299,14 @@ fn attributes(file: BorrowedFd<'_>) -> Result<Vec<CString>, Errno> {
         .collect()
 }
 
-/// Where that which came to an old tree since its copy was begun has to go.
+/// Where names that were added to an old tree since its copy began are moved.
 #[derive(Clone, Copy)]
 pub(super) struct Rest<'a> {
     pub new: BorrowedFd<'a>,
     pub since: (i64, u64),
 }
 
-/// Removes the directory `name` with all that is in it, but for a rest that is moved.
+/// Removes the directory `name` and its content, except for added names, which are moved.
 pub(super) fn remove(
     parent: BorrowedFd<'_>,
     name: &CStr,
@@ -316,7 +316,7 @@ pub(super) fn remove(
     empty(parent, name, rest, DEPTH, &end)
 }
 
-/// Empties the directory `name`, and then does what can be done to an empty one only.
+/// Empties the directory `name`, then calls the function that needs it empty.
 pub(super) fn empty(
     parent: BorrowedFd<'_>,
     name: &CStr,
@@ -383,9 +383,9 @@ fn remove_entry(
     }
 }
 
-/// Gives `target` whatever it lacks of `source`: the same files, which have a second name meanwhile.
+/// Hard-links into `target` what it lacks of `source`.
 ///
-/// Both are like copies of each other, but for what was removed from `target` or has come to it.
+/// Both are copies of each other, except for what was removed from or added to `target`.
 pub(super) fn fill_in(
     source: BorrowedFd<'_>,
     target: BorrowedFd<'_>,
@@ -411,12 +411,12 @@ pub(super) fn fill_in(
     describe(source, target)
 }
 
-/// Opens a directory whose content its owner may not be allowed to change yet.
+/// Opens a directory, making it writable for its owner first if necessary.
 pub(super) fn open_for_removal(parent: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
     let dir = open_child(parent, name, OFlags::PATH | OFlags::DIRECTORY)?;
     let mode = mode(&fstat(&dir)?);
     if !mode.contains(Mode::RWXU) {
-        // A descriptor of this kind has a name only.
+        // An O_PATH descriptor can be changed only by its name in /proc/self/fd.
         chmod(
             format!("/proc/self/fd/{}", dir.as_raw_fd()),
             mode | Mode::RWXU,
@@ -425,7 +425,7 @@ pub(super) fn open_for_removal(parent: BorrowedFd<'_>, name: &CStr) -> Result<Ow
     open_child(parent, name, OFlags::DIRECTORY)
 }
 
-/// Opens what a name means in a directory, if it is no link and nothing is mounted there.
+/// Opens a name in a directory, without following a link or crossing a mount.
 pub(super) fn open_child(
     dir: BorrowedFd<'_>,
     name: &CStr,
@@ -439,13 +439,13 @@ pub(super) fn open_child(
     }
 }
 
-/// Whether nothing is in the directory `name`.
+/// Whether the directory `name` is empty.
 fn is_empty(dir: &OwnedFd, name: &CStr) -> Result<bool, Errno> {
     let dir = open_child(dir.as_fd(), name, OFlags::DIRECTORY)?;
     Ok(names(dir.as_fd(), 1)?.is_empty())
 }
 
-/// What is in a directory, from its beginning, but no more than `most` names.
+/// The first `most` names of a directory.
 fn names(dir: BorrowedFd<'_>, most: usize) -> Result<Vec<CString>, Errno> {
     seek(dir, SeekFrom::Start(0))?;
     let mut buffer = vec![MaybeUninit::uninit(); 32 * 1024];

@@ -1,4 +1,4 @@
-//! The smallest FUSE server that proves a mount works: one directory with one file in it.
+//! A minimal FUSE server that shows whether a mount works: one directory with one file.
 
 use std::os::fd::OwnedFd;
 
@@ -20,7 +20,7 @@ const INTERRUPT: u32 = 36;
 const DESTROY: u32 = 38;
 const BATCH_FORGET: u32 = 42;
 
-/// The part of a request that is looked at.
+/// The used part of a request header.
 struct Request<'a> {
     opcode: u32,
     unique: u64,
@@ -28,7 +28,7 @@ struct Request<'a> {
     body: &'a [u8],
 }
 
-/// Serves until the file system is gone. `owner` is the uid and gid of everything in it.
+/// Serves until it is unmounted. `owner` is the uid and gid of all files.
 pub(super) fn serve(device: OwnedFd, owner: u32) {
     let mut buffer = vec![0; 256 * 1024];
     loop {
@@ -54,7 +54,7 @@ pub(super) fn serve(device: OwnedFd, owner: u32) {
             .u32(error.cast_unsigned())
             .u64(request.unique);
         out.0.extend(body);
-        // A request that was given up meanwhile has no taker.
+        // The request may have been interrupted meanwhile.
         let _ = rustix::io::write(&device, &out.0);
     }
 }
@@ -73,7 +73,7 @@ fn answer(request: &Request<'_>, owner: u32) -> Result<Vec<u8>, i32> {
     let mut out = Wire::default();
     match request.opcode {
         INIT => {
-            // Version 7.31, no option, default limits.
+            // Version 7.31, no flags, default limits.
             out.u32(7)
                 .u32(31)
                 .u32(64 * 1024)

@@ -1,4 +1,4 @@
-//! What the host offers, found out by trying it in processes made for that.
+//! What the host supports, found by trying it in separate processes.
 
 mod fuse;
 mod layers;
@@ -29,14 +29,14 @@ use crate::sys::{self, Forked};
 /// How long one trial may take.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// One thing that was tried.
+/// One tried feature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// What it is.
+    /// Its name.
     pub name: &'static str,
     /// Whether it works.
     pub outcome: Outcome,
-    /// What was found.
+    /// Details.
     pub detail: String,
 }
 
@@ -49,12 +49,12 @@ pub enum Outcome {
     Missing {
         /// Why.
         reason: String,
-        /// The command that mends it, or what to do.
+        /// The command that fixes it, or what to do.
         fix: String,
     },
 }
 
-/// A thing tried in a process of its own.
+/// A feature that is tried in a separate process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Trial {
     UserNamespace,
@@ -63,7 +63,7 @@ pub(crate) enum Trial {
     Fuse,
     Landlock,
     Seccomp,
-    /// Whether an overlay can keep in this directory what is written in it.
+    /// Whether this directory can hold layers.
     Layers(PathBuf),
 }
 
@@ -89,7 +89,7 @@ impl Trial {
         }
     }
 
-    /// The namespaces in which it is tried, besides the user's own when not root.
+    /// The namespaces in which it is tried; without root also a user namespace.
     fn namespaces(&self) -> i32 {
         match self {
             Trial::UserNamespace => libc::CLONE_NEWUSER,
@@ -100,7 +100,7 @@ impl Trial {
         }
     }
 
-    /// Tries it; what it found, for a reader.
+    /// Tries it; returns details.
     fn attempt(&self, privilege: Privilege) -> std::result::Result<String, Fault> {
         match self {
             Trial::UserNamespace => Ok("made, ids mapped".into()),
@@ -112,7 +112,7 @@ impl Trial {
             Trial::Fuse => mount_fuse_detached().map(|_| "mounted".into()),
             Trial::Landlock => landlock(),
             Trial::Seccomp => {
-                rustix::thread::set_no_new_privs(true).during(|| "renounce new privileges")?;
+                rustix::thread::set_no_new_privs(true).during(|| "set no_new_privs")?;
                 Filter::compile()?.apply()?;
                 Ok("filter installed".into())
             }
@@ -123,7 +123,7 @@ impl Trial {
 
 fn landlock() -> std::result::Result<String, Fault> {
     let fence = Fence::new()?;
-    rustix::thread::set_no_new_privs(true).during(|| "renounce new privileges")?;
+    rustix::thread::set_no_new_privs(true).during(|| "set no_new_privs")?;
     fence.enter().during(|| "enter a Landlock domain")?;
     match (fence.abi(), fence.bounds_signals()) {
         (0, _) => Err(Fault {
@@ -132,12 +132,12 @@ fn landlock() -> std::result::Result<String, Fault> {
         }),
         (abi, true) => Ok(format!("version {abi}")),
         (abi, false) => Ok(format!(
-            "version {abi}: signals between commands are not bounded"
+            "version {abi}: signals between commands are not blocked"
         )),
     }
 }
 
-/// Answers a trial; runs in a process made for it.
+/// Runs one trial; in a process executed for it.
 pub(crate) fn answer(trial: Trial, control: &Link) {
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
     let mut flags = trial.namespaces();
@@ -163,12 +163,12 @@ pub(crate) fn answer(trial: Trial, control: &Link) {
         }
         Err(fault) => Err::<String, Fault>(fault),
     };
-    // Nobody may be listening any more.
+    // The parent may have given up.
     let _ = control.send(&outcome, &[]);
 }
 
-/// Tries everything a sandbox needs, and at last a sandbox. `runtime_dir` is a private directory.
-/// Layers are to be in `layers_dir`.
+/// Tries everything that a sandbox needs, and finally a sandbox. `runtime_dir` is a private directory, `layers_dir` the
+/// directory for layers.
 pub fn run(runtime_dir: &Path, layers_dir: &Path, binary: &Path) -> Vec<Probe> {
     let mut probes: Vec<Probe> = Trial::ALL
         .into_iter()
@@ -195,7 +195,7 @@ pub fn run(runtime_dir: &Path, layers_dir: &Path, binary: &Path) -> Vec<Probe> {
         Err(error) => {
             let broken = probes.iter().any(|probe| probe.outcome != Outcome::Works);
             let fix = if broken {
-                "mend what is missing above first"
+                "fix what is missing above first"
             } else {
                 REPORT
             };
@@ -210,7 +210,7 @@ pub fn run(runtime_dir: &Path, layers_dir: &Path, binary: &Path) -> Vec<Probe> {
     probes
 }
 
-/// What holds commands to their limits here, and how to have better.
+/// What enforces limits on this host, and how to get something better.
 fn limits() -> String {
     let wanted = [Controller::Memory, Controller::Cpu];
     let places = Host::look().map(|host| host.places(&wanted));
@@ -223,7 +223,7 @@ fn limits() -> String {
         Some(place.as_ref().ok()?.by().name())
     };
     let exact = by(Controller::Memory);
-    let memory = exact.unwrap_or("poll (looked at every 20 to 100 ms)");
+    let memory = exact.unwrap_or("poll (every 20 to 100 ms)");
     let cpus = by(Controller::Cpu).unwrap_or("cannot be limited");
     let better = match exact {
         Some(_) => "",
@@ -257,7 +257,7 @@ fn ask(trial: Trial, binary: &Path) -> Result<std::result::Result<String, Fault>
     }
 }
 
-/// The one command that mends it.
+/// The command that fixes it.
 fn fix(trial: &Trial, errno: i32) -> String {
     let setting = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let is = |path: &str, value: &str| setting(path).trim() == value;
@@ -286,15 +286,15 @@ fn fix(trial: &Trial, errno: i32) -> String {
     .to_owned()
 }
 
-/// A directory for the trial of the whole, removed with its content.
+/// A directory for the trial of a sandbox, removed with its content.
 struct Workshop(PathBuf);
 
 impl Drop for Workshop {
     fn drop(&mut self) {
-        // Overlay leaves a directory there that nobody may open.
+        // Overlayfs leaves a directory with mode 000 there.
         let open = std::fs::Permissions::from_mode(0o700);
         let _ = std::fs::set_permissions(self.0.join("work/work"), open);
-        // What cannot be removed is in a directory that the next boot empties.
+        // What cannot be removed is deleted at the next boot.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -340,7 +340,7 @@ fn whole(dir: &Path, layer: &Path, binary: &Path) -> Result<String> {
     let outcome = keeper
         .open_sandbox(&plan, Vec::new())
         .and_then(|sandbox| witness(&sandbox));
-    // The file system ends with the keeper, and the server with it.
+    // The file system ends with the keeper, and so does its server.
     keeper.kill();
     let _ = server.join();
     outcome.map(|()| format!("read and written as {:?}", keeper.privilege()).to_lowercase())

@@ -1,4 +1,4 @@
-//! What one name in a layer does to a tree.
+//! Applies one entry of a layer to a tree.
 
 use std::collections::HashMap;
 
@@ -11,21 +11,21 @@ use super::{CommitInput, Committed, Skipped, time, vault_path};
 use crate::scan::{UNKEPT, UpperEntry, UpperKind};
 use crate::{Error, Result};
 
-/// What cannot be stored is named so often at most: a command can make any number of such things.
+/// The most skipped names that are listed: a command can make any number of them.
 const SKIPPED_MAX: usize = 1_000;
 
-/// What the names of one file share.
+/// What the names of a hard-linked file share.
 #[derive(Clone, Copy)]
 pub(super) struct Shared {
     link: LinkId,
-    /// Of the names that the base has; names of different owners would not be one file.
+    /// The owner, from the names that the base has; names with different owners could not be one file.
     owner: Option<(u32, u32)>,
 }
 
-/// Hard-linked names that one commit takes in; a root keeps a list of all of them.
+/// The most hard-linked names in one commit; the root object lists all of them.
 const LINKED_MAX: usize = 500_000;
 
-/// For each entry that `counts` and is one of several names of a file: what they share.
+/// For each entry that `counts` and is a hard link: what its names share.
 pub(super) fn link_groups(
     entries: &[UpperEntry],
     base: &Edit,
@@ -48,7 +48,7 @@ pub(super) struct Linked {
 }
 
 impl Linked {
-    /// Takes the entry at `index` of a listing into account.
+    /// Adds the entry at `index` of a listing.
     pub fn add(&mut self, index: usize, entry: &UpperEntry) -> Result<()> {
         if !matches!(entry.kind, UpperKind::File { links, .. } if links > 1) {
             return Ok(());
@@ -65,7 +65,7 @@ impl Linked {
         Ok(())
     }
 
-    /// For each that is one of several names: what they share.
+    /// For each hard link: what its names share.
     pub fn groups(self, base: &Edit) -> Result<HashMap<usize, Shared>> {
         let mut links = HashMap::new();
         let names = self.by_inode.into_values();
@@ -76,7 +76,7 @@ impl Linked {
     }
 }
 
-/// Notes what the names of one file share.
+/// Records what the names of one file share.
 fn join(
     mut names: Vec<(VaultPath, usize)>,
     base: &Edit,
@@ -85,7 +85,7 @@ fn join(
     names.sort();
     let first = &names[0].0;
     let link = match base.get(first)?.and_then(|entry| entry.link()) {
-        // The same names as in the base are still the same file there.
+        // If the names are those of the base, the link id of the base is kept.
         Some(link)
             if base
                 .linked_names(first)?
@@ -111,7 +111,7 @@ fn join(
 pub(super) struct Applied<'a> {
     input: &'a CommitInput<'a>,
     edit: Edit,
-    /// For directories at or below a redirected one: where the base has them.
+    /// For directories at or below a redirected one: their path in the base.
     origins: HashMap<VaultPath, VaultPath>,
     pub skipped: Vec<Skipped>,
 }
@@ -134,7 +134,7 @@ impl<'a> Applied<'a> {
         })
     }
 
-    /// Stores what has been done by now, so that it is held in memory no longer.
+    /// Stores the edits so far, to free their memory.
     pub fn store(&mut self) -> Result<()> {
         let empty = self.input.trees.edit(self.input.base)?;
         let root = std::mem::replace(&mut self.edit, empty).finish()?;
@@ -142,7 +142,7 @@ impl<'a> Applied<'a> {
         Ok(())
     }
 
-    /// Does what the name says; what is `doubtful` may have no place.
+    /// Applies an entry; a `doubtful` one may have no parent directory.
     pub fn apply_or_skip(
         &mut self,
         upper: &UpperEntry,
@@ -159,7 +159,7 @@ impl<'a> Applied<'a> {
         }
     }
 
-    /// What the base shows at `path`, unless a directory above hides it.
+    /// The base's entry at `path`, unless an opaque directory above hides it.
     fn below(&self, path: &VaultPath, is_hidden: bool) -> Result<Option<Entry>> {
         if is_hidden {
             return Ok(None);
@@ -167,7 +167,7 @@ impl<'a> Applied<'a> {
         Ok(self.input.trees.entry(self.input.base, path)?)
     }
 
-    /// What the commit before had at `path`, where that may be another thing than what the base has.
+    /// The entry of the previous commit at `path`, if that may differ from the base's.
     fn before(&self, path: &VaultPath) -> Result<Option<Entry>> {
         match self.input.last_commit == self.input.base {
             true => Ok(None),
@@ -175,7 +175,7 @@ impl<'a> Applied<'a> {
         }
     }
 
-    /// What is said about a directory, unless the commit before said the same.
+    /// Applies the metadata of a directory, unless the previous commit had the same.
     fn new_meta(&self, path: &VaultPath, meta: Meta) -> Result<Meta> {
         let before = self.before(path)?.filter(Entry::is_dir);
         Ok(match before {
@@ -184,7 +184,7 @@ impl<'a> Applied<'a> {
         })
     }
 
-    /// Puts back what the base shows at `upper`, whatever an earlier commit made of it.
+    /// Restores the base's entry at `upper`, in place of what an earlier commit put there.
     pub fn reset(&mut self, upper: &[u8], is_hidden: bool) -> Result<()> {
         let Some(path) = vault_path(upper) else {
             return Ok(());
@@ -197,7 +197,7 @@ impl<'a> Applied<'a> {
         Ok(())
     }
 
-    /// Takes over what is said about a directory that is still the same.
+    /// Copies the metadata of a directory that is otherwise unchanged.
     pub fn touch(&mut self, upper: &UpperEntry, is_hidden: bool) -> Result<()> {
         let Some(path) = vault_path(&upper.path) else {
             return Ok(());
@@ -212,7 +212,7 @@ impl<'a> Applied<'a> {
         Ok(self.edit.set_meta(&path, meta)?)
     }
 
-    /// Does what the name says.
+    /// Applies an entry.
     pub fn apply(
         &mut self,
         upper: &UpperEntry,
@@ -252,11 +252,11 @@ impl<'a> Applied<'a> {
             },
             UpperKind::Fifo => Kind::Fifo,
             UpperKind::Socket => {
-                self.skip(upper, "sockets are not kept");
+                self.skip(upper, "sockets are not stored");
                 return Ok(());
             }
             UpperKind::Device => {
-                self.skip(upper, "devices are not kept");
+                self.skip(upper, "devices are not stored");
                 return Ok(());
             }
         };
@@ -288,7 +288,7 @@ impl<'a> Applied<'a> {
             let moved = self.input.trees.entry(self.input.base, &origin)?;
             let Some(moved) = moved.filter(Entry::is_dir) else {
                 let mut skeleton = self.input.skeleton.iter();
-                // The directory that was renamed was never the vault's, and empty.
+                // The renamed directory was a mount point of the skeleton: empty, and not in the vault.
                 return match skeleton.any(|path| path.starts_with(&origin)) {
                     true => self.empty_directory(upper, &path, existing.as_ref()),
                     false => Err(Error::LostRedirect {
@@ -339,7 +339,7 @@ impl<'a> Applied<'a> {
         self.origins.get(path).unwrap_or(path).clone()
     }
 
-    /// Views show every owner as the sandbox's user, so a commit never learns of an owner.
+    /// Views show every owner as the sandbox's user, so a commit cannot know a changed owner.
     fn meta(&self, upper: &UpperEntry, path: &VaultPath, existing: Option<&Entry>) -> Result<Meta> {
         let before = match existing {
             Some(_) => None,
@@ -359,10 +359,10 @@ impl<'a> Applied<'a> {
         })
     }
 
-    /// Says so when a file has attributes that its entry will not.
+    /// Reports a file with attributes that its entry cannot have.
     fn report_unkept(&mut self, upper: &UpperEntry) {
         if has_unkept(upper) {
-            self.skip(upper, "its attributes named user.overlay.* are not kept");
+            self.skip(upper, "its attributes named user.overlay.* are not stored");
         }
     }
 
@@ -377,12 +377,12 @@ impl<'a> Applied<'a> {
     }
 }
 
-/// Whether something is said about a file that no tree holds.
+/// Whether a file has attributes that no tree stores.
 pub(super) fn has_unkept(entry: &UpperEntry) -> bool {
     entry.xattrs.keys().any(is_unkept)
 }
 
-/// The attributes that a tree holds.
+/// The attributes that a tree stores.
 fn kept(xattrs: &XattrMap) -> XattrMap {
     match xattrs.keys().any(is_unkept) {
         true => xattrs.iter().filter(|(name, _)| !is_unkept(name)).collect(),
@@ -394,8 +394,8 @@ fn is_unkept(attribute: &[u8]) -> bool {
     attribute.starts_with(UNKEPT)
 }
 
-/// Where the base has the directory that now stands under another name: a redirect is either a path
-/// from the top, or a name beside the parent's own origin.
+/// The base's path of a renamed directory: a redirect is either a path from the top, or a name in the directory that
+/// the parent was redirected from.
 fn redirect_origin(parent: Option<&VaultPath>, redirect: &[u8]) -> Result<VaultPath> {
     if redirect.starts_with(b"/") {
         return Ok(VaultPath::parse(redirect)?);
@@ -403,7 +403,7 @@ fn redirect_origin(parent: Option<&VaultPath>, redirect: &[u8]) -> Result<VaultP
     Ok(parent.unwrap_or(&VaultPath::root()).join(redirect)?)
 }
 
-/// The existing entry when the new one differs from it in nothing but the time of the copy-up.
+/// The existing entry, if the new one differs from it only by the time of the copy-up.
 fn same_or(existing: Option<&Entry>, new: Entry) -> Entry {
     match existing {
         Some(old) if old.kind == new.kind && same_meta(&old.meta, &new.meta) => old.clone(),

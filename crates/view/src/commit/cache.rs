@@ -1,4 +1,4 @@
-//! What the commit before saw in the same layer, so that the next one looks at what has changed since.
+//! What the previous commit saw in the same layer, so that the next one handles only what has changed since.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -11,31 +11,31 @@ use super::contents::Contents;
 use super::{CommitInput, Committed, Skipped, Writers, nanoseconds, time};
 use crate::scan::{UpperEntry, UpperKind};
 
-/// Times closer to the scan than this do not tell whether the file changed after it was read.
+/// A time closer to the scan than this does not prove that the file did not change after it was read.
 pub(super) const RACY: Duration = Duration::from_millis(20);
 
-/// What is known from earlier commits of the same layer.
+/// What earlier commits of the same layer found.
 #[derive(Default)]
 pub struct HashCache {
     last: Option<Last>,
 }
 
-/// The commit before.
+/// The previous commit.
 struct Last {
     base: RootId,
     root: RootId,
     entries: Vec<UpperEntry>,
-    /// For each entry that is a file, its content, if nobody can have changed it unnoticed.
+    /// For each file entry, its content, if a change would have been noticed.
     trusted: Vec<Option<Content>>,
     skipped: Vec<Skipped>,
 }
 
 impl HashCache {
-    /// The commit before, beside what is listed now.
+    /// The previous commit, matched with the current listing.
     pub(super) fn known(&self, entries: &[UpperEntry]) -> Known<'_> {
         let before = self.last.as_ref().map_or(&[][..], |last| &last.entries);
         let (mut at, mut is_gone) = (Vec::with_capacity(entries.len()), vec![true; before.len()]);
-        // Unchanged directories are listed in the same order, so most are found without looking.
+        // Unchanged directories are listed in the same order, so most entries match without a lookup.
         let mut next = 0;
         let by_path = OnceCell::new();
         for entry in entries {
@@ -60,7 +60,7 @@ impl HashCache {
         }
     }
 
-    /// How many files need not be read again.
+    /// How many files are not read again.
     #[cfg(test)]
     pub(super) fn trusted(&self) -> usize {
         let trusted = self.last.iter().flat_map(|last| &last.trusted);
@@ -75,7 +75,7 @@ impl HashCache {
         committed: &Committed,
         started: Time,
     ) {
-        // A store to a mapped page that is already dirty moves no time: only silence is trusted.
+        // A store to a mapped page that is already dirty changes no timestamp: a file is trusted only if no process ran.
         if input.writers == Writers::Some {
             self.last = None;
             return;
@@ -102,40 +102,40 @@ fn indexed(entries: &[UpperEntry]) -> HashMap<&[u8], usize> {
     paths.zip(0..).collect()
 }
 
-/// The commit before, beside a listing.
+/// The previous commit, matched with a listing.
 pub(super) struct Known<'a> {
     last: Option<&'a Last>,
-    /// For each entry of the listing, where it was before.
+    /// For each entry of the listing, its index in the previous one.
     at: Vec<Option<usize>>,
-    /// What was there before and is no more.
+    /// Entries that no longer exist.
     gone: Vec<&'a [u8]>,
 }
 
-/// What has become of a name.
+/// How an entry has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     None,
-    /// A directory that is the same but for what is said about it.
+    /// A directory with other metadata only.
     Meta,
-    /// It, or a directory above it, is not what it was.
+    /// It, or a directory above it, was replaced.
     New,
 }
 
 impl<'a> Known<'a> {
-    /// The content of the file at this place of the listing, if it is surely the same as before.
+    /// The content of the file at this index, if it is certainly the same as before.
     pub fn content(&self, index: usize, entry: &UpperEntry) -> Option<Content> {
         let (last, before) = (self.last?, self.at[index]?);
         let is_same = last.entries[before] == *entry;
         last.trusted[before].filter(|_| is_same)
     }
 
-    /// What has changed since; nothing when it is no less work to begin anew.
+    /// What has changed since; `None` if starting from the base is no more work.
     pub fn changes<'b>(&self, base: RootId, entries: &'b [UpperEntry]) -> Option<Changes<'b>>
     where
         'a: 'b,
     {
         let last = self.last.filter(|last| last.base == base)?;
-        // What a renamed directory shows depends on where it was; and what is not kept is told anew each time.
+        // The content of a renamed directory depends on its origin; and skipped files are reported by each commit.
         let is_special = |entry: &UpperEntry| is_redirected(entry) || has_unkept(entry);
         if entries.iter().chain(&last.entries).any(is_special) {
             return None;
@@ -187,31 +187,31 @@ impl<'a> Known<'a> {
     }
 }
 
-/// What has changed in a layer since the commit before.
+/// The changes in a layer since the previous commit.
 pub(super) struct Changes<'a> {
-    /// What that amounted to.
+    /// The root of the previous commit.
     pub root: RootId,
     /// For each entry of the listing.
     pub of: Vec<Change>,
-    /// Paths that are new, different, or gone.
+    /// Paths that are new, different, or removed.
     tops: HashSet<&'a [u8]>,
     opaque: HashSet<&'a [u8]>,
     skipped: &'a [Skipped],
 }
 
 impl<'a> Changes<'a> {
-    /// The paths to be made anew, none of them beneath another.
+    /// The paths to be rebuilt, none of them below another.
     pub fn tops(&self) -> impl Iterator<Item = &'a [u8]> {
         let tops = self.tops.iter().copied();
         tops.filter(|path| !above(path).any(|above| self.tops.contains(above)))
     }
 
-    /// Whether a directory above the path shows nothing of the base.
+    /// Whether an opaque directory is above the path.
     pub fn is_hidden(&self, path: &[u8]) -> bool {
         !self.opaque.is_empty() && above(path).any(|above| self.opaque.contains(above))
     }
 
-    /// What was skipped before and has not been looked at again.
+    /// What was skipped before and is not handled again.
     pub fn still_skipped(&self) -> Vec<Skipped> {
         let is_new = |skipped: &&Skipped| {
             let path = &skipped.path[1..];
@@ -222,7 +222,7 @@ impl<'a> Changes<'a> {
     }
 }
 
-/// The directories above a path, but for the layer's own.
+/// The directories above a path, except for the top.
 fn above(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     let slashes = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');
     slashes.map(|(at, _)| &path[..at])

@@ -1,4 +1,4 @@
-//! The contents of the files in a layer: known from the commit before, or read and stored now.
+//! The contents of the files in a layer: known from the previous commit, or read and stored now.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -16,12 +16,12 @@ use crate::{Error, Result};
 /// Below this many files, threads cost more than they save.
 const PARALLEL_MIN: usize = 16;
 
-/// For each entry of the listing, the content and size of the file, if it is one and still there.
+/// For each entry of the listing, the content and size, if it is a file and still exists.
 pub(super) struct Contents {
     pub of: Vec<Option<(Content, u64)>>,
 }
 
-/// From where files are read and to where, and how long.
+/// Where files are read from and stored to, and whether to continue.
 pub(super) struct Reading<'a> {
     pub trees: &'a Trees,
     pub scanner: &'a Scanner,
@@ -37,7 +37,7 @@ impl Contents {
     ) -> Result<Contents> {
         let mut of = vec![None; entries.len()];
         let mut unknown = Vec::new();
-        // A file with several names is read once.
+        // A hard-linked file is read once.
         let mut linked: HashMap<u64, usize> = HashMap::new();
         let mut again = Vec::new();
         for (index, entry) in entries.iter().enumerate() {
@@ -73,7 +73,7 @@ impl Contents {
 
 pub(super) type Hashed = Option<(Content, u64)>;
 
-/// Opens each name through the scanner and stores its content, on all cores when there are many.
+/// Opens each name through the scanner and stores its content, with several threads if there are many.
 fn hash_all(reading: &Reading<'_>, names: &[&[u8]]) -> Result<Vec<Hashed>> {
     let Reading { scanner, upper, .. } = *reading;
     let results: Mutex<Vec<Result<Hashed>>> = Mutex::new(names.iter().map(|_| Ok(None)).collect());
@@ -85,7 +85,7 @@ fn hash_all(reading: &Reading<'_>, names: &[&[u8]]) -> Result<Vec<Hashed>> {
         scanner.open(upper, names, settle)?;
     } else {
         let workers = std::thread::available_parallelism().map_or(2, |count| count.get().min(8));
-        // Bounded, so that not every file of a large layer is open at once.
+        // Bounded, so that not all files of a large layer are open at once.
         let (sender, receiver) = mpsc::sync_channel(256);
         let receiver = Mutex::new(receiver);
         std::thread::scope(|scope| {
@@ -122,7 +122,7 @@ fn hash_one(reading: &Reading<'_>, opened: std::io::Result<OwnedFd>) -> Result<H
     reading.work.check()?;
     let file = match opened {
         Ok(descriptor) => File::from(descriptor),
-        // Gone or replaced since it was listed, by a process that still runs.
+        // Removed or replaced since it was listed, by a running process.
         Err(error)
             if matches!(
                 error.raw_os_error(),

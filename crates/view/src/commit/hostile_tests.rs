@@ -1,11 +1,11 @@
-//! Layers that were made to be more than a commit can take.
+//! Layers that are too large or too deep for a commit.
 
 use super::tests::{STAGING, Scene};
 use super::*;
 use crate::scanner::tests::make_deep;
 use std::path::PathBuf;
 
-/// So little is held in memory that every layer is a large one.
+/// So little memory that every layer is a large one.
 const TINY: Bounds = Bounds {
     names: 3,
     bytes: 1 << 20,
@@ -19,7 +19,7 @@ fn skipped(committed: &Committed) -> Vec<(String, &str)> {
         .collect()
 }
 
-/// A scene whose upper is in memory, where attributes may be as large as the kernel lets them.
+/// A scene whose upper is on tmpfs, where attributes can be as large as the kernel allows.
 fn with_large_attributes() -> (Scene, tempfile::TempDir) {
     let memory = tempfile::tempdir_in("/dev/shm").expect("a filesystem in memory");
     let mut scene = Scene::new();
@@ -115,7 +115,7 @@ fn a_file_with_many_names_is_read_once() {
     for n in 0..50 {
         std::fs::hard_link(scene.upper.join("f"), scene.upper.join(format!("l{n}"))).unwrap();
     }
-    // By listing it is fifty-one times as much; what is read is counted on its own.
+    // The listing counts it fifty-one times; bytes that are read are counted separately.
     let allowance = Allowance {
         bytes: Some(51_000),
         ..Allowance::default()
@@ -165,7 +165,7 @@ fn attributes_that_are_too_large_are_left_out_and_reported() {
     for n in 0..20 {
         set(&scene.upper.join("f"), &format!("user.{n}"), &[7; 60_000]);
     }
-    // A list of names that the kernel does not give at all, on a directory that hides the base.
+    // A list of names that the kernel refuses to return, on an opaque directory.
     scene.mark("a", "opaque", "y");
     for n in 0..400 {
         set(&scene.upper.join("a"), &format!("user.{n:0>200}"), b"v");
@@ -175,7 +175,7 @@ fn attributes_that_are_too_large_are_left_out_and_reported() {
     found.sort();
     assert_eq!(found, [("/a".into(), reason), ("/f".into(), reason)]);
     assert_eq!(scene.files(committed.root), [("/f".into(), "text".into())]);
-    // The second commit, which looks at what has changed, says so, too.
+    // The second, incremental commit reports it, too.
     scene.write("g", "");
     assert_eq!(skipped(&scene.commit(Writers::None)).len(), 2);
 }
@@ -237,7 +237,7 @@ fn what_cannot_be_stored_is_not_listed_without_end() {
     );
 }
 
-/// Trees are walked by recursion: whoever commits has the stack for the deepest.
+/// Tree walks recurse: the committing thread has a stack for the deepest tree.
 fn with_much_stack(test: fn()) {
     let thread = std::thread::Builder::new().stack_size(64 << 20);
     thread.spawn(test).unwrap().join().unwrap();

@@ -60,7 +60,7 @@ pub(super) fn large(
             EntryMove::Stays,
         )?;
     }
-    // After all that can be above it.
+    // After everything that can be above it.
     work.put_some(ours, EntryMove::Arrives)?;
     let linked = std::mem::take(&mut work.linked);
     work.put(linked)?;
@@ -72,23 +72,23 @@ fn next(index: &mut usize) -> usize {
     *index - 1
 }
 
-/// An entry, what it shares with other names, and whether it has moved.
+/// An entry, what it shares with its other names, and whether it has moved.
 type Listed = (UpperEntry, Option<Shared>, EntryMove);
 
 struct Large<'a> {
     reading: &'a Reading<'a>,
     bounds: &'a Bounds,
     arrivals: Vec<Arrival>,
-    /// By where an entry is in the listing.
+    /// By index in the listing.
     links: HashMap<usize, Shared>,
-    /// Names that share a file, which must all be put before a tree is stored.
+    /// Hard links of one file, which must all be applied before a tree is stored.
     linked: Vec<Listed>,
     pending: usize,
     applied: Applied<'a>,
 }
 
 impl Large<'_> {
-    /// Puts those that belong to `place`, each with where it is in the listing.
+    /// Applies those that belong to `place`, each with its index in the listing.
     fn put_some(&mut self, listed: Vec<(usize, UpperEntry)>, place: EntryMove) -> Result<()> {
         let mut entries = Vec::new();
         for (index, entry) in listed {

@@ -1,4 +1,4 @@
-//! All names of a layer, as the scanner gives them: in memory where they are few, else in a file.
+//! All entries of a layer, from the scanner: in memory if they are few, else in a file.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -18,10 +18,10 @@ use crate::{Error, Result};
 
 /// How much is held in memory at once.
 pub(super) struct Bounds {
-    /// More names, or bytes of entries, go to a file.
+    /// More names, or bytes of entries, are written to a file.
     pub names: usize,
     pub bytes: usize,
-    /// So many names are changed in a tree before it is stored.
+    /// After this many changed names a tree is stored.
     pub pending: usize,
 }
 
@@ -33,12 +33,12 @@ impl Bounds {
     };
 }
 
-/// Entries of one layer that a commit looks at, in bytes. A million short paths are a fifth of it.
+/// The most bytes of entries in one layer. A million short paths need a fifth of it.
 const LISTING_MAX: u64 = 1 << 30;
-/// Attributes of all entries together; those of the entries after that are not stored, and reported.
+/// The most bytes of attributes of all entries; those of later entries are not stored, and reported.
 const XATTRS_MAX: usize = 16 << 20;
 
-/// What is in a layer, parents before children.
+/// The entries of a layer, parents before children.
 pub(super) enum Listing {
     InMemory(Vec<UpperEntry>),
     InFile(Spilled),
@@ -47,14 +47,14 @@ pub(super) enum Listing {
 /// A long listing, in parts.
 pub(super) struct Spilled {
     file: File,
-    /// Where each part begins and how long it is.
+    /// The offset and length of each part.
     parts: Vec<(u64, usize)>,
     end: u64,
     pub names: usize,
 }
 
 impl Listing {
-    /// Lists `upper`, as long as what it holds is within what the commit may take in.
+    /// Lists `upper`, as long as it is within the limits of the commit.
     pub fn of(
         input: &CommitInput<'_>,
         (scanner, upper): (&Scanner, BorrowedFd<'_>),
@@ -94,7 +94,7 @@ impl Listing {
 }
 
 impl Spilled {
-    /// Begins a file that has no name and so goes away by itself.
+    /// Opens an unnamed temporary file.
     fn begin(directory: &Path) -> Result<Spilled> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -140,7 +140,7 @@ impl Spilled {
     }
 }
 
-/// The attributes of files that have several names, so that they are in memory once and not for each name.
+/// The attributes of hard-linked files, so that they are in memory once and not for each name.
 #[derive(Default)]
 struct Attributes {
     by_inode: HashMap<u64, XattrMap>,
@@ -165,7 +165,7 @@ fn failed(source: std::io::Error) -> Error {
     }
 }
 
-/// What has been listed by now.
+/// What has been listed so far.
 #[derive(Default)]
 struct Counts {
     totals: Totals,
@@ -174,7 +174,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// Refuses what makes too much of it. Attributes beyond the limit are left out of the entry.
+    /// Refuses an entry that exceeds the limits. Attributes beyond their limit are removed from it.
     fn count(&mut self, input: &CommitInput<'_>, entry: &mut UpperEntry) -> Result<()> {
         self.xattrs += entry.xattrs.bytes();
         if self.xattrs > XATTRS_MAX && !entry.xattrs.is_empty() {

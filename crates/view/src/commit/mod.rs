@@ -1,8 +1,8 @@
-//! Base and layer become the next root.
+//! Makes the next root from base and layer.
 //!
-//! Only the layer is walked. What it says replaces what the base has at the same path; a whiteout
-//! removes, an opaque directory hides what was below, a redirected one brings along the directory that it
-//! was renamed from. An entry that was touched but is the same stays the base's entry.
+//! Only the layer is walked. Its entries replace those of the base at the same path. A whiteout removes, an opaque
+//! directory hides what is below, and a redirected directory brings along the directory that it was renamed from. An entry
+//! that was copied up but not changed stays the base's entry.
 
 mod apply;
 mod cache;
@@ -29,59 +29,58 @@ use crate::scan::UpperEntry;
 use crate::scanner::Scanner;
 use crate::{Error, Owner, Result};
 
-/// What a commit stands on.
+/// The input of a commit.
 pub struct CommitInput<'a> {
     pub trees: &'a Trees,
     pub base: RootId,
-    /// What the layer amounted to before: what is the same but for the time of its change stays the same.
+    /// The root of the previous commit: entries that differ only in their ctime stay as they are there.
     pub last_commit: RootId,
-    /// Directories that the view has whether or not the base does, such as mount points.
+    /// Directories that the view has even if the base does not, such as mount points.
     pub skeleton: &'a BTreeSet<VaultPath>,
     pub own_work: OwnWork<'a>,
-    /// The stored owner of paths that are new.
+    /// The stored owner of new paths.
     pub owner: Owner,
-    /// Whether a process might still be writing: then no hash is trusted the next time.
+    /// Whether a process may still be writing: then no hash is trusted by the next commit.
     pub writers: Writers,
     pub allowance: Allowance,
-    /// Where a listing is kept for a while that is too long for memory.
+    /// Where a listing that is too long for memory is stored temporarily.
     pub spool: &'a Path,
-    /// Asked again and again while the commit works: whether it is to end without a result.
+    /// Called repeatedly during the commit: whether to cancel it.
     pub stopped: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// What in a layer is our own work and no content. Nothing else is left out, whatever it is called: commands choose
-/// the names of all they make.
+/// Which files of a layer are our own work and not content. Nothing else is skipped, whatever its name: commands choose
+/// the names of all files they make.
 #[derive(Debug, Clone, Copy)]
 pub enum OwnWork<'a> {
     None,
-    /// Names that begin with the layer's token, which is known to nobody else: what a served view has not finished.
+    /// Names that begin with the layer's secret token: unfinished work of a served view.
     Names(&'a [u8]),
     /// A directory that no command can reach.
     Staging(Staging<'a>),
 }
 
-/// The directory in which a sandbox copies what it renames.
+/// The directory in which the mover of a sandbox makes copies.
 #[derive(Debug, Clone, Copy)]
 pub struct Staging<'a> {
-    /// A directory of the layer's top on which something else is mounted in the sandbox, and which commands can
-    /// therefore not change.
+    /// A directory at the layer's top that is covered by a mount in the sandbox, so that commands cannot change it.
     pub hidden: &'a [u8],
     /// The staging directory's name in it.
     pub name: &'a [u8],
-    /// Two names that are being exchanged are noted in a directory of the staging directory, by these links; with
-    /// both there, it is decided.
+    /// An exchange of two names is recorded in a directory of the staging directory, by these links; with both present, it
+    /// is decided.
     pub exchange_ends: [&'a [u8]; 2],
-    /// What the names will mean, in the same order, as far as they do not yet.
+    /// The copies for these names, in the same order, if they are not in place yet.
     pub exchange_copies: [&'a [u8]; 2],
     pub used: StagingUse,
 }
 
-/// Whether whoever works in a staging directory can still finish it.
+/// Whether the mover can still finish what it has in a staging directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StagingUse {
-    /// What is stored is what commands see now.
+    /// It can: what commands see now is committed.
     InUse,
-    /// An exchange that was decided has happened.
+    /// It cannot: a decided exchange is committed as done.
     Abandoned,
 }
 
@@ -91,23 +90,23 @@ pub enum Writers {
     Some,
 }
 
-/// The next root, and what was met on the way to it.
+/// The next root, and what was found on the way.
 #[derive(Debug)]
 pub struct Committed {
     pub root: RootId,
-    /// Names in the layer: what the next commit will have to look at.
+    /// How many names the layer has: the work of the next commit.
     pub entries: usize,
     pub skipped: Vec<Skipped>,
 }
 
-/// Something in the layer that a tree does not hold.
+/// Something in the layer that cannot be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
     pub path: Vec<u8>,
     pub reason: &'static str,
 }
 
-/// The root that `upper` over `input.base` amounts to.
+/// Commits `upper` over `input.base`.
 pub fn commit(
     input: &CommitInput<'_>,
     scanner: &Scanner,
@@ -156,7 +155,7 @@ fn commit_within(
     Ok(committed)
 }
 
-/// Everything in the layer, put on the base. What is listed from `doubtful` on may have no place there.
+/// Applies the whole layer to the base. Entries from `doubtful` on may have no parent directory.
 fn whole(
     input: &CommitInput<'_>,
     entries: &[UpperEntry],
@@ -176,7 +175,7 @@ fn whole(
     applied.finish(entries.len() - 1)
 }
 
-/// The commit before, and what has changed in the layer since: the same root as that of the whole, for less.
+/// Applies what changed in the layer since the previous commit to its root. Gives the same root as a whole commit.
 fn since(
     input: &CommitInput<'_>,
     entries: &[UpperEntry],
@@ -216,7 +215,7 @@ fn vault_path(upper: &[u8]) -> Option<VaultPath> {
     VaultPath::parse(&path).ok()
 }
 
-/// Whether `path` is `top` or beneath it; both as the listing has them.
+/// Whether `path` is `top` or below it; both in the form of the listing.
 fn is_within(path: &[u8], top: &[u8]) -> bool {
     let rest = path.strip_prefix(top);
     rest.is_some_and(|rest| rest.is_empty() || rest[0] == b'/' || top.is_empty())

@@ -1,7 +1,7 @@
-//! Our own work in a layer: left out of what is stored, or brought to its end.
+//! Our own work in a layer: skipped by the commit, or completed by it.
 //!
-//! Without root, the sandbox exchanges stored directories by copying them. If it ends in the middle, once that is
-//! decided, the names mean what the copies hold, however much of the old is still there.
+//! Without root, the mover exchanges stored directories by copying them. If the sandbox ends after an exchange was decided,
+//! the names have the content of the copies, however much of the old content is left.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use super::contents::{Contents, Hashed};
 use super::{OwnWork, Staging, StagingUse, is_within, vault_path};
 use crate::scan::{UpperEntry, UpperKind};
 
-/// A copy in the layer, and the path that it is for; neither has a leading slash.
+/// A copy in the layer, and its destination; neither has a leading slash.
 pub(super) struct Arrival {
     copy: Vec<u8>,
     goal: Vec<u8>,
 }
 
-/// Takes our own work out of a listing, but for copies that are still to arrive at their goals.
+/// Removes our own work from a listing, except for copies that are not in place yet.
 pub(super) fn separate(entries: &mut Vec<UpperEntry>, own_work: &OwnWork<'_>) -> Vec<Arrival> {
     match own_work {
         OwnWork::None => Vec::new(),
@@ -31,7 +31,7 @@ pub(super) fn separate(entries: &mut Vec<UpperEntry>, own_work: &OwnWork<'_>) ->
                 StagingUse::Abandoned => decided(entries, staging, &top),
             };
             let is_staged = |path: &[u8]| is_within(path, &top);
-            // Then it is in the layer because of the staging directory, and the vault need not have it.
+            // Then only the staging directory put it into the layer, and the vault need not have it.
             let is_only_ours = {
                 let beneath = entries.iter().map(|entry| &*entry.path);
                 let beneath = beneath.filter(|path| is_within(path, staging.hidden));
@@ -49,7 +49,7 @@ pub(super) fn separate(entries: &mut Vec<UpperEntry>, own_work: &OwnWork<'_>) ->
     }
 }
 
-/// What has been decided and is not done yet.
+/// The decided copies that are not in place yet.
 fn decided(entries: &[UpperEntry], staging: &Staging<'_>, top: &[u8]) -> Vec<Arrival> {
     let mut noted: BTreeMap<&[u8], [Option<&[u8]>; 2]> = BTreeMap::new();
     for entry in entries {
@@ -83,7 +83,7 @@ fn decided(entries: &[UpperEntry], staging: &Staging<'_>, top: &[u8]) -> Vec<Arr
     decided.flatten().filter(is_there).collect()
 }
 
-/// Whether an entry has to be looked at together with others to know whether it is our own work.
+/// Whether an entry can only be classified together with others.
 pub(super) fn is_candidate(entry: &UpperEntry, own_work: &OwnWork<'_>) -> bool {
     match own_work {
         OwnWork::None => false,
@@ -95,14 +95,14 @@ pub(super) fn is_candidate(entry: &UpperEntry, own_work: &OwnWork<'_>) -> bool {
     }
 }
 
-/// Where an entry belongs when all of them have arrived.
+/// The path of an entry after all copies are in place.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum EntryMove {
     Stays,
     Arrives,
 }
 
-/// Where an entry belongs; nothing for what makes way.
+/// The path of an entry; `None` if it is replaced.
 pub(super) fn place(entry: &UpperEntry, arrivals: &[Arrival]) -> Option<EntryMove> {
     let is_at = |top: &Vec<u8>| is_within(&entry.path, top);
     if arrivals.iter().any(|arrival| is_at(&arrival.copy)) {
@@ -112,7 +112,7 @@ pub(super) fn place(entry: &UpperEntry, arrivals: &[Arrival]) -> Option<EntryMov
     (!makes_way).then_some(EntryMove::Stays)
 }
 
-/// Gives an entry of a copy the path that the copy is for.
+/// Moves an entry of a copy to the copy's destination.
 pub(super) fn arrive(entry: &mut UpperEntry, arrivals: &[Arrival]) {
     let is_at = |arrival: &&Arrival| is_within(&entry.path, &arrival.copy);
     let Some(arrival) = arrivals.iter().find(is_at) else {
@@ -125,15 +125,15 @@ pub(super) fn arrive(entry: &mut UpperEntry, arrivals: &[Arrival]) {
     entry.path = [&arrival.goal, &entry.path[arrival.copy.len()..]].concat();
 }
 
-/// A listing without anything unfinished.
+/// A listing with all copies in place.
 pub(super) struct Settled {
     pub entries: Vec<UpperEntry>,
     pub contents: Contents,
-    /// How many of the entries have not moved; those that have come last, when all that can be above them is known.
+    /// How many entries have not moved; moved ones come last, when all their parents are known.
     pub staying: usize,
 }
 
-/// The listing as it will be when all of them have arrived.
+/// The listing with all copies in place.
 pub(super) fn settle(
     entries: Vec<UpperEntry>,
     contents: Contents,
@@ -160,7 +160,7 @@ pub(super) fn settle(
     }
 }
 
-/// A path's directory and its last name.
+/// The directory and the last name of a path.
 fn parted(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|byte| *byte == b'/') {
         Some(at) => (&path[..at], &path[at + 1..]),

@@ -1,4 +1,4 @@
-//! Uppers made by hand, in the way that overlayfs makes them, and what they amount to.
+//! Uppers made by hand, in the format of overlayfs, and their commits.
 
 use super::cache::RACY;
 use super::*;
@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where the sandbox of these uppers would copy what it renames.
+/// The staging directory of these uppers.
 pub const STAGING: Staging<'static> = Staging {
     hidden: b"proc",
     name: b"token",
@@ -120,7 +120,7 @@ impl Scene {
         super::commit_within(&input, &self.scanner, upper.as_fd(), cache, bounds)
     }
 
-    /// Path and text of every file of a root.
+    /// Path and content of every file of a root.
     pub fn files(&self, root: RootId) -> Vec<(String, String)> {
         let mut found = Vec::new();
         let mut pending = vec![VaultPath::root()];
@@ -188,7 +188,7 @@ fn a_redirected_directory_brings_its_origin_along() {
     let mut scene = Scene::new();
     // Moved to another parent: the redirect is a path from the top.
     scene.mark("moved", "redirect", "/a");
-    // Moved within a moved directory: the redirect is a name beside its origin.
+    // Moved within a moved directory: the redirect is a name in its original directory.
     scene.mark("moved/renamed", "redirect", "sub");
     scene.write("moved/f", "changed");
     let committed = scene.commit(Writers::None);
@@ -251,7 +251,7 @@ fn all_names_are_content_but_those_that_nobody_can_choose() {
         scene.write("proc/token/1/f", "half a copy");
         let committed = scene.commit_with(Writers::None, own_work).unwrap();
         let files = scene.files(committed.root);
-        // Content only where the staging directory is none.
+        // Content, if there is no staging directory.
         let is_staged = matches!(own_work, OwnWork::Staging(_));
         let expected = names.len() + 3 + usize::from(!is_staged);
         assert_eq!(files.len(), expected, "{files:?}");
@@ -278,7 +278,7 @@ fn what_trees_do_not_hold_is_left_out() {
     drop(socket);
     let skipped = Skipped {
         path: b"/s".to_vec(),
-        reason: "sockets are not kept",
+        reason: "sockets are not stored",
     };
     assert_eq!(committed.skipped, [skipped]);
 }
@@ -319,7 +319,7 @@ fn committing_again_gives_the_same_root_and_hashes_only_what_changed() {
     assert_eq!(scene.cache.trusted(), 49, "one is too fresh to be trusted");
     let files = scene.files(second.root);
     assert!(files.contains(&("/many/7".into(), "seven".into())));
-    // With a writer about, nothing is trusted the next time.
+    // While a process writes, nothing is trusted by the next commit.
     scene.commit(Writers::Some);
     assert_eq!(scene.cache.trusted(), 0);
 }

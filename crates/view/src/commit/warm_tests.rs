@@ -1,4 +1,4 @@
-//! A commit that knows the one before gives what a commit that knows nothing gives; and names that are being exchanged.
+//! An incremental commit gives the root of a whole one; also with names that are being exchanged.
 
 use std::fs;
 use std::os::fd::AsFd;
@@ -50,7 +50,7 @@ fn remove(path: &Path) {
     let _ = fs::remove_file(path).or_else(|_| fs::remove_dir_all(path));
 }
 
-/// Does something to an upper, as a command in an overlay might; what cannot be done is left undone.
+/// Changes an upper at random, as a command in an overlay could; impossible steps are skipped.
 fn disturb(scene: &Scene, dice: &mut Dice) {
     let path = dice.path();
     let (at, other) = (scene.upper.join(path), scene.upper.join(dice.path()));
@@ -69,7 +69,7 @@ fn disturb(scene: &Scene, dice: &mut Dice) {
         5 => {
             remove(&at);
             let mode = Mode::empty();
-            // The device 0:0 is how overlayfs notes that a name is gone.
+            // The device 0:0 is a whiteout.
             let _ = mknodat(CWD, &at, FileType::CharacterDevice, mode, 0);
         }
         6 if at.is_dir() => scene.mark(path, "opaque", "y"),
@@ -233,7 +233,7 @@ fn an_exchange_has_happened_once_it_is_decided() {
     assert_eq!(files(&mut scene), pairs(&OLD), "one link decides nothing");
     symlink("/a", scene.upper.join("proc/token/1/first")).unwrap();
     assert_eq!(files(&mut scene), pairs(&NEW));
-    // Half of the old is gone, and a new file came too late.
+    // Half of the old content is removed, and a new file was added too late.
     scene.mark("a", "opaque", "y");
     scene.write("a/g", "one");
     assert_eq!(files(&mut scene), pairs(&NEW));

@@ -1,29 +1,29 @@
-//! What a commit may cost, and whether it is to go on.
+//! Limits of a commit, and its cancellation.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{Error, Result};
 
-/// How much of what the layer holds a commit takes in; more is refused, before anything is read where that is known.
+/// How much a commit accepts; more is refused, before anything is read if the listing shows it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Allowance {
-    /// By apparent size, all files of the layer together.
+    /// Apparent sizes of all files in the layer.
     pub bytes: Option<u64>,
     pub files: Option<u64>,
     /// Of one file.
     pub file_bytes: Option<u64>,
 }
 
-/// What there is too much of.
+/// Which limit was exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TooMuch {
     Bytes,
     Files,
     FileBytes,
-    /// Bytes of all that is known of its names.
+    /// Bytes of all entries.
     Listing,
-    /// Names that share a file with others.
+    /// Hard-linked names.
     Links,
 }
 
@@ -39,7 +39,7 @@ impl fmt::Display for TooMuch {
     }
 }
 
-/// The work of one commit. Whoever reads or stores asks it after each piece, from any thread.
+/// A running commit. It is checked after each piece that is read or stored, from any thread.
 pub(super) struct Work<'a> {
     stopped: &'a (dyn Fn() -> bool + Sync),
     allowance: Allowance,
@@ -60,7 +60,7 @@ impl<'a> Work<'a> {
         self.read.load(Ordering::Relaxed)
     }
 
-    /// An error when the commit is to end.
+    /// An error if the commit was cancelled.
     pub fn check(&self) -> Result<()> {
         match (self.stopped)() {
             true => Err(Error::Stopped),
@@ -68,8 +68,8 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Counts bytes of one file that were read, or a hole that was passed over. Files may grow while they are read, so what
-    /// was admitted by the listing is counted once more.
+    /// Counts bytes of one file that were read, or a skipped hole. Files may grow while they are read, so the limits are checked
+    /// again after the listing.
     pub fn count(&self, bytes: u64) -> Result<()> {
         let read = self.read.fetch_add(bytes, Ordering::Relaxed) + bytes;
         match self.allowance.bytes {

@@ -1,4 +1,4 @@
-//! What is written down about a layer, beside its upper directory, where nobody who works in it can reach.
+//! The record of a layer, beside its upper directory, where commands cannot reach it.
 
 use std::fs::File;
 use std::io;
@@ -8,17 +8,17 @@ use avfs_vault::RootId;
 
 use crate::view_ops::random_name;
 
-/// What it is for, then three roots and the boot.
+/// The use, three roots and the boot id.
 pub(super) const RECORD_BYTES: usize = 1 + 3 * ROOT_BYTES + 36;
 /// A root in hexadecimal.
 const ROOT_BYTES: usize = 64;
 
-/// Who writes in a layer.
+/// Who writes to a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LayerUse {
-    /// The commands of a sandbox, to whom it belongs.
+    /// Commands of a sandbox, whose user owns the files.
     Sandbox,
-    /// Programs of the host, through a mount: all that is in it is theirs to keep.
+    /// Programs of the host, through a mount: the files keep their owners.
     Host,
 }
 
@@ -37,7 +37,7 @@ impl LayerUse {
     }
 }
 
-/// What a layer stands on and how far it has been committed.
+/// The base of a layer, and how far it was committed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayerRecord {
     /// The root below the layer while it is mounted.
@@ -46,7 +46,7 @@ pub struct LayerRecord {
     pub last_commit: RootId,
     /// The root that a commit was about to publish; equal to `last_commit` between commits.
     pub pending: RootId,
-    /// The boot in which the layer was made: after another one, unsynced files may be missing.
+    /// The boot id at its making: after another boot, unsynced files may be missing.
     pub boot: String,
     pub used_by: LayerUse,
 }
@@ -87,8 +87,7 @@ impl LayerRecord {
     }
 }
 
-/// A name that only this daemon knows, for its own work in a layer. It stands behind the record; layers of earlier
-/// versions have none.
+/// A secret name for the daemon's own work in a layer. It follows the record; layers of earlier versions have none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Token(pub String);
 

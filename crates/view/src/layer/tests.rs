@@ -55,7 +55,7 @@ fn a_layer_in_use_is_not_touched() {
     let layer = layers
         .create(vault, root('a'), &top(), LayerUse::Sandbox)
         .unwrap();
-    // What the first process of a sandbox would hold.
+    // The descriptor that a sandbox's pid 1 would hold.
     let held = layer.hold().unwrap();
     drop(layer);
     let claim = |patience| layers.find().unwrap().remove(0).claim(patience);
@@ -150,7 +150,7 @@ fn a_layer_has_a_token_that_no_other_has_and_that_outlives_its_maker() {
     let found = Layer::claim(path.clone(), RECORD, Duration::ZERO).unwrap();
     assert_eq!(found.token(), Some(token.as_str()));
     drop(found);
-    // As earlier versions wrote it.
+    // The format of earlier versions.
     let record = File::options().write(true).open(path.join(RECORD)).unwrap();
     record.set_len(RECORD_BYTES as u64).unwrap();
     let old = Layer::claim(path, RECORD, Duration::ZERO).unwrap();

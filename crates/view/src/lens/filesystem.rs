@@ -1,4 +1,4 @@
-//! Kernel requests in, tree reads out.
+//! The lens as a FUSE filesystem: requests of the kernel, answered from trees.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::nodes::{self, LensDirectory, Node, TOP};
 use super::{Listing, Owner, Shared, Xattrs};
 use crate::shown::{self, Seen};
 
-/// Listings kept, so that reading a large directory in many requests decodes it once.
+/// Cached listings, so that reading a large directory in many requests decodes it once.
 const LISTINGS_MAX: usize = 8;
 
 pub struct LensFilesystem {
@@ -104,7 +104,7 @@ impl LensFilesystem {
         shown::attr_of_stored(seen, meta)
     }
 
-    /// Offers what is in a directory from position `offset` on, until `add` says that it is full.
+    /// Passes the entries of a directory from position `offset` on to `add`, until that is full.
     fn each_name(
         &self,
         number: u64,
@@ -204,7 +204,7 @@ impl Filesystem for LensFilesystem {
         read.map_err(|_| Errno::IO)
     }
 
-    /// A file that a command is about to change is copied by overlayfs, which goes by this.
+    /// Overlayfs uses SEEK_DATA to copy a file up.
     fn lseek(&self, node: u64, _handle: FileHandle, offset: u64, whence: u32) -> Io<u64> {
         match self.node(node)? {
             Node::Leaf { entry, .. } => shown::seek(&self.trees, &entry, offset, whence),
@@ -228,7 +228,7 @@ impl Filesystem for LensFilesystem {
     ) -> Io<()> {
         self.each_name(node, after, |named| {
             let fill = into.add(named.next, named.name, &named.attr);
-            // The kernel takes no reference to the two dots, so they are not handed out.
+            // The kernel takes no reference to `.` and `..`, so they are not looked up.
             if let (Some(node), Fill::Added) = (named.node, fill) {
                 self.shared.nodes.hand_out(named.attr.number, node);
             }
@@ -244,7 +244,7 @@ impl Filesystem for LensFilesystem {
     }
 
     fn getxattr(&self, node: u64, name: &[u8]) -> Io<Vec<u8>> {
-        // The kernel then asks no more, as overlayfs would have it do at every lookup.
+        // After ENOSYS the kernel does not ask again; overlayfs would otherwise cause a request at every lookup.
         if self.xattrs == Xattrs::Absent {
             return Err(Errno::NOSYS);
         }
@@ -253,8 +253,8 @@ impl Filesystem for LensFilesystem {
         value.map(<[u8]>::to_vec).ok_or(Errno::NODATA)
     }
 
-    /// Answered also where there are none: tools that copy attributes ask for a list, and few of
-    /// them expect that a file which can have some says that it cannot.
+    /// Answered even if there are none: tools that copy attributes list them, and few of them expect EOPNOTSUPP from a
+    /// file that can have attributes.
     fn listxattr(&self, node: u64) -> Io<Vec<u8>> {
         let meta = self.meta(node)?;
         let names = meta.xattrs.keys().filter(|name| is_shown(name));
@@ -262,19 +262,19 @@ impl Filesystem for LensFilesystem {
     }
 }
 
-/// One name of a directory, as a listing gives it.
+/// One entry of a listing.
 struct Named<'a> {
     /// The position after it.
     next: u64,
     name: &'a [u8],
     attr: FileAttr,
-    /// None for the two dots.
+    /// `None` for `.` and `..`.
     node: Option<Node>,
 }
 
 const DOTS: [&[u8]; 2] = [b".", b".."];
 
-/// The entries from position `offset` on, where the two dots have the first two positions.
+/// The entries from position `offset` on; `.` and `..` have the first two positions.
 fn after_dots(
     listing: &[(Vec<u8>, Entry)],
     offset: u64,
@@ -287,7 +287,7 @@ fn after_dots(
         .map(|(index, item)| ((index + DOTS.len()) as u64, item))
 }
 
-/// Overlayfs would take attributes of these names for its own.
+/// Overlayfs would interpret attributes of these names.
 fn is_shown(name: &[u8]) -> bool {
     !name.starts_with(b"trusted.") && !name.starts_with(b"user.overlay.")
 }

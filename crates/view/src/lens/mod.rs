@@ -1,4 +1,4 @@
-//! The lens: immutable roots shown as read-only directories `/<root>/…`, cacheable for ever.
+//! The lens: immutable roots shown as read-only directories `/<root>/…`, which the kernel may cache forever.
 
 mod filesystem;
 mod nodes;
@@ -14,7 +14,7 @@ use crate::{Error, Result};
 use filesystem::LensFilesystem;
 use nodes::{Nodes, TOP};
 
-/// Files and directories are opened without asking, and there is nothing to write.
+/// Files and directories are opened without a request, and there are no writes.
 const SETTINGS: Settings = Settings {
     features: Features::ASYNC_READ
         .union(Features::READDIRPLUS)
@@ -23,15 +23,15 @@ const SETTINGS: Settings = Settings {
         .union(Features::NO_OPEN)
         .union(Features::NO_OPENDIR)
         .union(Features::MAX_PAGES),
-    // What a buffer has room for is also how many nodes the kernel gives back at once.
+    // The buffer size also bounds how many nodes the kernel can forget in one message.
     max_write: 128 << 10,
     max_background: 16,
-    // Two loops on one descriptor: a clone of the device would need /dev/fuse once more.
+    // Two threads on one descriptor: cloning the device would need another open of /dev/fuse.
     threads: 2,
     name: "lens",
 };
 
-/// The user and group that every entry is shown as, in the numbers of the lens's user namespace.
+/// The uid and gid that every entry is shown with, in the lens's user namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Owner {
     pub uid: u32,
@@ -40,7 +40,7 @@ pub struct Owner {
 
 /// Whether a lens answers extended attribute calls.
 ///
-/// One that does not says so once, and the kernel never asks again: a round trip less per file.
+/// A lens that does not answers ENOSYS once, and the kernel never asks again: one round trip less per file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Xattrs {
     Served,
@@ -58,14 +58,14 @@ pub struct Lens {
 struct Shared {
     open_roots: Mutex<HashMap<RootId, usize>>,
     nodes: Nodes,
-    /// Of the large directories that were listed last, by their numbers.
+    /// Listings of large directories that were read last, by node.
     listings: Mutex<VecDeque<(u64, Listing)>>,
 }
 
 type Listing = Arc<Vec<(Vec<u8>, Entry)>>;
 
 impl Lens {
-    /// Answers requests on `fuse`, a fresh /dev/fuse descriptor that is already mounted somewhere.
+    /// Answers requests on `fuse`, a new /dev/fuse descriptor that is already mounted.
     pub fn serve(fuse: OwnedFd, trees: Trees, owner: Owner, xattrs: Xattrs) -> Result<Lens> {
         let shared = Arc::new(Shared {
             open_roots: Mutex::default(),
@@ -87,18 +87,18 @@ impl Lens {
         self.xattrs
     }
 
-    /// Gives back the memory that only speed needs.
+    /// Frees the caches.
     pub fn release_caches(&self) {
         self.shared.lock_listings().clear();
         self.shared.nodes.shrink();
     }
 
-    /// How many nodes the kernel holds at present.
+    /// How many nodes the kernel holds now.
     pub fn nodes(&self) -> usize {
         self.shared.nodes.len()
     }
 
-    /// Makes `/<root>` visible for as long as the returned guard lives.
+    /// Shows `/<root>` until the returned guard is dropped.
     pub fn open(self: &Arc<Self>, root: RootId) -> LensRoot {
         *self.shared.lock_roots().entry(root).or_insert(0) += 1;
         LensRoot {
@@ -118,8 +118,8 @@ impl Lens {
         }
         roots.remove(&root);
         drop(roots);
-        // The kernel drops the whole subtree from its caches and forgets the nodes. When the keeper
-        // died before us the connection is gone, and with it all there was to forget.
+        // The kernel drops the whole subtree from its caches and forgets the nodes. If the keeper died before, the connection
+        // is closed, and there is nothing to forget.
         self.notifier.forget_name(TOP, root.to_string().as_bytes());
     }
 }
@@ -131,7 +131,7 @@ pub struct LensRoot {
 }
 
 impl LensRoot {
-    /// Whether it is this lens that shows it.
+    /// Whether this lens shows it.
     pub fn is_of(&self, lens: &Arc<Lens>) -> bool {
         Arc::ptr_eq(&self.lens, lens)
     }

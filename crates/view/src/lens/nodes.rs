@@ -1,9 +1,8 @@
-//! The nodes that the kernel knows: which number stands for which entry, and how often it was handed out.
+//! The nodes that the kernel knows: which number means which entry, and how many references there are.
 //!
-//! A number is a hash of what it stands for, so it is the same in every daemon's life. A file is keyed by
-//! its path and whole entry: forks that share the entry share the page cache, and an entry that differs in
-//! anything is another node. Names of one hard-linked file share a node. Directories are keyed by their
-//! root, so that they are never shared between roots.
+//! A number is a hash of what it means, so it is the same for every daemon. A file is keyed by its path and whole entry:
+//! forks that share the entry share the page cache, and an entry with any difference is another node. Hard links of one
+//! file share a node. Directories are keyed by their root, so that roots never share them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -14,7 +13,7 @@ use blake3::Hasher;
 /// The lens's own top directory.
 pub const TOP: u64 = 1;
 
-/// Where a directory stands: its root and the hash of its path.
+/// The place of a directory: its root and the hash of its path.
 #[derive(Clone)]
 pub struct LensDirectory {
     pub id: RootId,
@@ -22,7 +21,7 @@ pub struct LensDirectory {
     pub path: [u8; 16],
 }
 
-/// What the kernel can hold a number of.
+/// What a node can be.
 #[derive(Clone)]
 pub enum Node {
     Directory {
@@ -55,7 +54,7 @@ impl Nodes {
         self.lock().entry(ino).or_insert((node, 0)).1 += 1;
     }
 
-    /// The kernel gave back `count` references.
+    /// The kernel dropped `count` references.
     pub fn forget(&self, ino: u64, count: u64) {
         let mut table = self.lock();
         if let Some((_, held)) = table.get_mut(&ino) {
@@ -66,7 +65,7 @@ impl Nodes {
         }
     }
 
-    /// The table keeps the size it once had, unless it is told.
+    /// A hash table does not shrink by itself.
     pub fn shrink(&self) {
         self.lock().shrink_to_fit();
     }
@@ -76,8 +75,8 @@ impl Nodes {
     }
 }
 
-/// The highest bit of a number. The three above it are overlayfs's own: it tells by them which of
-/// up to three filesystems a number is from, and so shows all as one (`xino=on`).
+/// The highest bit of a number. Overlayfs uses the three above it to tell the filesystems of its layers apart
+/// (`xino=on`).
 const MARK: u64 = 1 << 60;
 
 /// The place of the top directory of a root.
@@ -192,7 +191,7 @@ fn child_path(parent: &[u8; 16], name: &[u8]) -> [u8; 16] {
     path
 }
 
-/// Never 0 (no node) nor [`TOP`], as [`MARK`] is always set.
+/// Never 0 (no node) nor [`TOP`], because [`MARK`] is always set.
 fn number(hasher: &Hasher) -> u64 {
     let hash = hasher.finalize();
     let mut bytes = [0; 8];

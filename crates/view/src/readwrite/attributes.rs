@@ -24,7 +24,7 @@ impl View {
     }
 
     pub fn attr(&self, number: u64) -> Io<FileAttr> {
-        // Else the name by which it is reached might become another file's.
+        // Otherwise its name might soon mean another file.
         let _looking = self.looking();
         let body = {
             let table = self.table();
@@ -59,7 +59,7 @@ impl View {
             Owners::Each => (stat.stx_uid, stat.stx_gid),
         };
         let links = match body {
-            // Counting the directories of a merged one would cost a listing; 1 says "not counted".
+            // Counting the subdirectories of a merged directory would need a listing; 1 means "not counted".
             Body::Directory {
                 origin: Some(_), ..
             } => 1,
@@ -224,7 +224,7 @@ impl View {
         self.reach(number)?.remove_xattr(name)
     }
 
-    /// The metadata of something that is only in the base.
+    /// The metadata of an entry of the base.
     fn stored_meta(&self, number: u64) -> Io<Option<Meta>> {
         Ok(match self.body(number)? {
             Body::Stored { entry, .. } => Some(entry.meta.clone()),
@@ -254,7 +254,7 @@ impl View {
     }
 }
 
-/// What a change by someone without privilege takes away: set-user-id, and set-group-id that means it.
+/// The mode bits that an unprivileged change clears: set-user-id, and set-group-id with group execute.
 pub fn clear_privileges(reach: &Reach) -> Io<()> {
     let stat = reach.stat()?;
     if host::file_type(&stat) != FileType::RegularFile {
@@ -268,12 +268,12 @@ pub fn clear_privileges(reach: &Reach) -> Io<()> {
     }
 }
 
-/// A tree keeps users' attributes; those that overlayfs would take for its own are nobody's.
+/// A tree stores `user.` attributes, except those that overlayfs would interpret.
 fn is_shown(name: &[u8]) -> bool {
     name.starts_with(b"user.") && !name.starts_with(b"user.overlay.")
 }
 
-/// The times that a file has that is copied up.
+/// The times of a copied-up file.
 pub fn stored_times(meta: &Meta) -> Timestamps {
     let time = timespec(meta.mtime);
     Timestamps {

@@ -1,4 +1,4 @@
-//! Names that come and go.
+//! Creating and removing names.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -21,13 +21,13 @@ use crate::Owner;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Shape {
     Directory,
-    /// One that takes several steps to make, and is to appear in one.
+    /// Something that takes several steps to make, and must appear atomically.
     DirectoryInSteps,
     Leaf,
 }
 
 impl View {
-    /// The directory in the upper in which `name` may be made.
+    /// The directory in the upper in which `name` can be made.
     fn parent_for(&self, Name { parent, name }: Name<'_>) -> Io<Arc<OwnedFd>> {
         if self.is_hidden(name) {
             return Err(Errno::PERM);
@@ -43,16 +43,16 @@ impl View {
         }
     }
 
-    /// The directory `number` in the upper, in which something may be made.
+    /// The directory `number` in the upper, for a new entry.
     pub fn directory_for(&self, number: u64) -> Io<Arc<OwnedFd>> {
-        // Nothing can be made in a directory that was removed.
+        // A removed directory takes no new entries.
         if self.table().get(number).is_some_and(|it| it.gone.is_some()) {
             return Err(Errno::NOENT);
         }
         self.directory_in_upper(number)
     }
 
-    /// Makes something called `name`; where a whiteout is in the way, it takes its place in one step.
+    /// Makes something called `name`; replaces a whiteout atomically.
     fn make<T>(
         &self,
         parent: &OwnedFd,
@@ -90,7 +90,7 @@ impl View {
         made.ok_or(Errno::NOENT)
     }
 
-    /// Gives a new file its owner and mode, whatever the umask of this process.
+    /// Sets owner and mode of a new file, whatever the umask of this process.
     fn settle(&self, caller: Caller, parent: &OwnedFd, new: &Reach, mode: u32) -> Io<()> {
         let owner = match self.owners {
             Owners::One => self.owner_on_host(),
@@ -143,7 +143,7 @@ impl View {
         Ok((made, handle))
     }
 
-    /// Makes an open file that has no name, and may be given one.
+    /// Makes an open unnamed file, which can be linked later.
     pub fn create_nameless(
         &self,
         caller: Caller,
@@ -173,7 +173,7 @@ impl View {
         let upper = self.parent_for(name)?;
         let inherited = host::mode(&host::stat_open(&*upper)?) & 0o2000;
         let mode = mode & 0o7777 | inherited;
-        // To be marked, it must be writable.
+        // It must be writable to set the mark.
         let shape = match mode & 0o300 {
             0o300 => Shape::Directory,
             _ => Shape::DirectoryInSteps,
@@ -181,7 +181,7 @@ impl View {
         self.make(&upper, name.name, shape, |name| {
             mkdirat(&*upper, name, Mode::from_raw_mode(mode | 0o300))?;
             let made = host::open_directory(&*upper, name)?;
-            // Whatever it will be called, nothing of the base shows through it.
+            // Opaque: whatever its name will be, nothing of the base shows through.
             self.marks.set_opaque(&made)?;
             let reach = Reach::Name {
                 directory: upper.clone(),
@@ -217,7 +217,7 @@ impl View {
     ) -> Io<FileAttr> {
         let kind = FileType::from_raw_mode(mode);
         let is_device = matches!(kind, FileType::CharacterDevice | FileType::BlockDevice);
-        // That is what a whiteout looks like.
+        // That device is a whiteout.
         if kind == FileType::CharacterDevice && device == 0 {
             return Err(Errno::PERM);
         }
@@ -277,7 +277,7 @@ impl View {
         Ok(())
     }
 
-    /// Notes that what was found as `name` is not called so any more.
+    /// Records that `name` no longer means this node.
     pub fn lost_name(&self, parent: u64, name: &[u8], found: &Found, mut attr: FileAttr) {
         let is_directory = matches!(found.body, Body::Directory { .. });
         if !is_directory {
@@ -325,11 +325,11 @@ impl View {
         Ok(())
     }
 
-    /// Removes the upper's directory `name`, in which nothing is shown.
+    /// Removes the upper's directory `name`, which is empty in the view.
     pub fn take_directory_away(&self, upper: &OwnedFd, name: &[u8], covers: bool) -> Io<()> {
         if !covers {
             match unlinkat(upper, name, AtFlags::REMOVEDIR) {
-                // Whiteouts are still in it.
+                // It still has whiteouts.
                 Err(Errno::NOTEMPTY | Errno::EXIST) => {}
                 outcome => return outcome,
             }
@@ -340,12 +340,12 @@ impl View {
         } else {
             renameat(upper, name, upper, &aside)?;
         }
-        // It is out of sight; what is left of it would never be committed.
+        // It is renamed to a hidden name; what is left is never committed.
         let _ = host::remove_directory(upper, &aside);
         Ok(())
     }
 
-    /// What the directory that was found as `name` is made up of.
+    /// Upper and origin of the directory that was found as `name`.
     pub fn place_of(&self, parent: u64, name: &[u8], found: &Found) -> Io<MergedDirectory> {
         let Body::Directory { in_upper, origin } = &found.body else {
             return Err(Errno::NOTDIR);
@@ -363,7 +363,7 @@ impl View {
         })
     }
 
-    /// Notes that a node is now called `name`.
+    /// Records that a node is now called `name`.
     pub fn renamed(&self, found: &Found, old: &nodes::Name, new: nodes::Name) {
         let mut table = self.table();
         let number = table.by_key(found.key);
@@ -375,7 +375,7 @@ impl View {
     }
 }
 
-/// Renames a directory to where nothing is, or a whiteout.
+/// Renames a directory to a free name, or over a whiteout.
 fn directory_into_place(parent: &OwnedFd, from: &[u8], to: &[u8]) -> Io<()> {
     match renameat(parent, from, parent, to) {
         Err(Errno::NOTDIR) => {
@@ -386,7 +386,7 @@ fn directory_into_place(parent: &OwnedFd, from: &[u8], to: &[u8]) -> Io<()> {
     }
 }
 
-/// The kernel sends device numbers in their short form.
+/// The kernel sends device numbers in their old 32-bit encoding.
 fn expanded(device: u32) -> u64 {
     let major = (device >> 8) & 0xfff;
     let minor = (device & 0xff) | ((device >> 12) & 0xfff00);

@@ -1,4 +1,4 @@
-//! What is of the base and about to change comes into the upper first, with all its metadata.
+//! Copy-up: what is in the base and about to change is first copied to the upper, with all its metadata.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -16,16 +16,16 @@ use super::nodes::{Body, Key, Origin};
 use super::view::View;
 use crate::Owner;
 
-/// How much of a stored file is wanted in the upper.
+/// How much of a stored file is copied.
 #[derive(Clone, Copy)]
 pub enum Data {
     Whole,
-    /// The rest is about to be cut off.
+    /// The rest is about to be truncated.
     UpTo(u64),
 }
 
 impl View {
-    /// Makes sure that the node is in the upper. No lock on names may be held.
+    /// Makes sure that the node is in the upper. The caller must not hold the names lock.
     pub fn copy_up(&self, number: u64, data: Data) -> Io<()> {
         match self.body(number)? {
             Body::Upper { .. } | Body::Directory { in_upper: true, .. } => Ok(()),
@@ -34,7 +34,7 @@ impl View {
                 self.directory_in_upper(number).map(drop)
             }
             Body::Stored { entry, .. } => {
-                // The copying itself holds up nobody.
+                // Copying happens without a lock.
                 let copy = match entry.kind {
                     Kind::File { content, size, .. } => {
                         let size = match data {
@@ -51,7 +51,7 @@ impl View {
         }
     }
 
-    /// Gives the copy the file's name. Another thread may have been faster.
+    /// Links the copy to the file's name. Another thread may have been faster.
     fn publish(&self, number: u64, copy: Option<File>) -> Io<()> {
         let Body::Stored { entry, .. } = self.body(number)? else {
             return Ok(());
@@ -85,11 +85,11 @@ impl View {
         if let Some(node) = self.table().get_mut(number) {
             node.body = Body::Upper { kind };
         }
-        // Whoever reads it through an older descriptor reads the copy from now on.
+        // Older descriptors read the copy from now on.
         if let (Some(opened), Some(copy)) = (opened, copy) {
             opened.file.get_or_init(|| Arc::new(copy));
         }
-        // Told only now: the name that was found is a copy, whatever became of the others.
+        // An error is reported only now: the found name is a copy, whatever happened to the others.
         linked
     }
 
@@ -106,7 +106,7 @@ impl View {
         }
     }
 
-    /// A nameless file on the upper's filesystem with the first `size` bytes of `content`.
+    /// An unnamed file on the upper's filesystem with the first `size` bytes of `content`.
     fn copy_of_file(&self, meta: &Meta, content: Content, size: u64) -> Io<File> {
         let top = self.upper.as_ref().ok_or(Errno::ROFS)?;
         let file = self.nameless_file(top)?;
@@ -115,7 +115,7 @@ impl View {
         Ok(file)
     }
 
-    /// Whether the upper can hold what this view makes: a file is whole before it has a name.
+    /// Whether the upper supports O_TMPFILE: a file must be complete before it has a name.
     pub fn check_upper(&self) -> std::io::Result<()> {
         let (Some(upper), Access::ReadWrite) = (&self.upper, self.access) else {
             return Ok(());
@@ -131,7 +131,7 @@ impl View {
         }
     }
 
-    /// A file without a name on the filesystem of `directory`, which is one of the upper.
+    /// An unnamed file on the filesystem of `directory`, which is in the upper.
     pub fn nameless_file(&self, directory: &OwnedFd) -> Io<File> {
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(0o600);
@@ -139,8 +139,7 @@ impl View {
         Ok(opened.into())
     }
 
-    /// The directory `number` in the upper; it and those above it are copied up as needed.
-    /// The caller holds the names.
+    /// The directory `number` in the upper; it and its parents are copied up as needed. The caller holds the names lock.
     pub fn directory_in_upper(&self, number: u64) -> Io<Arc<OwnedFd>> {
         let origin = match self.body(number)? {
             Body::Directory { in_upper: true, .. } => return self.directory(number),
@@ -153,7 +152,7 @@ impl View {
         self.directory(number)
     }
 
-    /// Makes a directory in the upper that looks like its origin, which goes on showing through.
+    /// Makes a directory in the upper with the metadata of its origin, which still shows through.
     pub fn copy_directory(&self, parent: &OwnedFd, name: &[u8], origin: &Arc<Origin>) -> Io<()> {
         let temporary = host::unfinished_name(&self.prefix);
         host::keeping_times(parent, || {
@@ -179,14 +178,14 @@ impl View {
         Ok(())
     }
 
-    /// Whom files in the upper are given to, where that is not whoever serves the view.
+    /// The owner of files in the upper, if that is not the serving user.
     pub fn owner_on_host(&self) -> Option<Owner> {
         let serving = rustix::process::geteuid().as_raw();
         (serving == 0 && (self.owner.uid, self.owner.gid) != (0, 0)).then_some(self.owner)
     }
 }
 
-/// Gives an open file a name.
+/// Links an open file to a name.
 pub fn link_open_file(file: &File, parent: &OwnedFd, name: &[u8]) -> Io<()> {
     linkat(
         CWD,

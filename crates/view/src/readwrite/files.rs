@@ -1,4 +1,4 @@
-//! Open files: every byte that is written goes straight to the file in the upper.
+//! Open files: every write goes directly to the file in the upper.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -18,10 +18,10 @@ use super::nodes::{Body, Opened};
 use super::view::View;
 use crate::shown;
 
-/// What an open descriptor of the kernel stands for.
+/// What an open handle of the kernel means.
 pub enum Handle {
     File(OpenFile),
-    /// The listing that a walk through the directory began with.
+    /// The listing that reading the directory began with.
     Directory(Mutex<Option<Arc<Listing>>>),
 }
 
@@ -37,7 +37,7 @@ pub struct OpenFile {
 enum OpenAccess {
     Read,
     Write,
-    /// Then there may be a shared, writable mapping of it, too.
+    /// Then there may be a shared writable mapping, too.
     Both,
 }
 
@@ -53,7 +53,7 @@ impl OpenAccess {
 
 enum Source {
     Host(Arc<File>),
-    /// Until somebody changes the file.
+    /// Until the file is changed.
     Stored(Arc<Entry>),
 }
 
@@ -65,7 +65,7 @@ pub struct Handles {
 
 impl Handles {
     pub fn insert(&self, handle: Handle) -> FileHandle {
-        // 0 is what the kernel sends where nothing was opened.
+        // The kernel sends 0 if nothing was opened.
         let number = self.next.fetch_add(1, Ordering::Relaxed) + 1;
         let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
         open.insert(number, Arc::new(handle));
@@ -84,7 +84,7 @@ impl Handles {
         drop(removed);
     }
 
-    /// Nodes that some process may have written to through its memory.
+    /// Nodes that may have been written through a mapping.
     pub fn maybe_mapped(&self) -> Vec<u64> {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         let files = open.values().filter_map(|handle| match &**handle {
@@ -99,7 +99,7 @@ impl Handles {
 }
 
 impl OpenFile {
-    /// The file in the upper, once it is there.
+    /// The file in the upper, if it is there.
     pub fn host(&self) -> Option<&Arc<File>> {
         match &self.source {
             Source::Host(file) => Some(file),
@@ -107,18 +107,18 @@ impl OpenFile {
         }
     }
 
-    /// The file in the upper, if it is there and this descriptor may write to it.
+    /// The file in the upper, if it is there and this handle may write to it.
     pub fn writable(&self) -> Option<&Arc<File>> {
         match self.access {
             OpenAccess::Read => None,
-            // The copy of a stored file is open for both.
+            // The copy of a stored file is open for reading and writing.
             OpenAccess::Write | OpenAccess::Both => self.host(),
         }
     }
 }
 
 impl View {
-    /// Opens the node's file with the access of `flags`. What is stored is copied by the first change.
+    /// Opens the node's file with the access of `flags`. A stored file is copied up by the first change.
     pub fn open_file(&self, number: u64, flags: u32) -> Io<FileHandle> {
         let _looking = self.looking();
         let opened = self.opened(number)?;
@@ -126,7 +126,7 @@ impl View {
             Body::Stored { entry, .. } => Source::Stored(entry),
             Body::Upper { .. } => {
                 let access = OFlags::from_bits_retain(flags & libc::O_ACCMODE as u32);
-                // A FIFO is the kernel's own affair and never comes here; not waiting costs nothing.
+                // The kernel handles FIFOs itself; O_NONBLOCK is only a precaution.
                 let file = self.reach(number)?.reopen(access | OFlags::NONBLOCK)?;
                 let file = Arc::new(file);
                 opened.file.get_or_init(|| file.clone());
@@ -142,7 +142,7 @@ impl View {
         })))
     }
 
-    /// Remembers a file that was just made as an open one.
+    /// Registers a new file as open.
     pub fn opened_new(&self, number: u64, file: Arc<File>, flags: u32) -> Io<FileHandle> {
         let opened = self.opened(number)?;
         opened.file.get_or_init(|| file.clone());
@@ -174,7 +174,7 @@ impl View {
         }
     }
 
-    /// The file in the upper that a descriptor writes to; it comes there now if it was only stored.
+    /// The file in the upper that a handle writes to; copies it up if it was only stored.
     fn to_write<'a>(&self, open: &'a OpenFile) -> Io<&'a Arc<File>> {
         if open.host().is_none() {
             self.copy_up(open.node, Data::Whole)?;
@@ -184,7 +184,7 @@ impl View {
 
     pub fn read(&self, number: u64, handle: FileHandle, offset: u64, size: u32) -> Io<Vec<u8>> {
         if handle.0 == 0 {
-            // Nothing is ever opened in a view of the base alone.
+            // A view of the base alone has no open handles.
             return match self.body(number)? {
                 Body::Stored { entry, .. } => self.read_stored(&entry, offset, size),
                 _ => Err(Errno::BADF),
@@ -232,7 +232,7 @@ impl View {
             .map_err(|_| Errno::IO)
     }
 
-    /// Everything is in the file when this returns, or what fitted is.
+    /// When this returns, all of it is in the file, or as much as fitted.
     pub fn write(&self, handle: FileHandle, offset: u64, data: &[u8], kill: bool) -> Io<u32> {
         let handle = self.file_handle(handle)?;
         let Handle::File(open) = &*handle else {
@@ -248,7 +248,7 @@ impl View {
             match rustix::io::pwrite(file, &data[written..], offset + written as u64) {
                 Ok(more) => written += more,
                 Err(Errno::INTR) => {}
-                // The kernel reports a short write; the error comes with the next one.
+                // The kernel reports a short write; the next write gets the error.
                 Err(_) if written > 0 => break,
                 Err(error) => return Err(error),
             }
@@ -257,7 +257,7 @@ impl View {
         Ok(written as u32)
     }
 
-    /// The kernel left it to us to clear the bits, and must be told when they were set.
+    /// The kernel leaves clearing these bits to us, and must be told when they were set.
     fn drop_privileges(&self, number: u64, file: &Arc<File>) -> Io<()> {
         let reach = Reach::Open(file.clone());
         if reach.stat()?.stx_mode & 0o6000 == 0 {
@@ -278,7 +278,7 @@ impl View {
         match open.host() {
             Some(file) if data_only => rustix::fs::fdatasync(file),
             Some(file) => rustix::fs::fsync(file),
-            // What is stored was made to last when it was committed.
+            // Stored content was synced when it was committed.
             None => Ok(()),
         }
     }

@@ -1,4 +1,4 @@
-//! Kernel requests in, operations on the view out.
+//! The view as a FUSE filesystem: requests of the kernel, as operations on the view.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,7 +18,7 @@ use super::view::View;
 use crate::shown::bare_directory;
 
 thread_local! {
-    /// The kernel has applied the umask of whoever asked; that of this process is nobody's wish.
+    /// The kernel has applied the caller's umask; that of this process must not apply.
     static OWN_UMASK: () = {
         // SAFETY: only directory and umask stop being shared, and no thread of a view has use for the
         // process's. Where it is refused, modes are set after the making instead.
@@ -45,7 +45,7 @@ impl ViewFilesystem {
         work(&self.view)
     }
 
-    /// Something that changes the layer: it waits while a commit reads it.
+    /// An operation that changes the layer: it waits while a commit reads.
     fn change<T>(&self, work: impl FnOnce(&View) -> Io<T>) -> Io<T> {
         if self.view.access == Access::ReadOnly {
             return Err(Errno::ROFS);
@@ -141,7 +141,7 @@ impl Filesystem for ViewFilesystem {
 
     fn open(&self, node: u64, flags: u32) -> Io<FileHandle> {
         if self.view.is_fixed() {
-            // "Not implemented" makes the kernel open and close files without telling us.
+            // After ENOSYS the kernel opens and closes files without requests.
             return Err(Errno::NOSYS);
         }
         match flags as i32 & libc::O_ACCMODE {
@@ -247,7 +247,7 @@ impl Filesystem for ViewFilesystem {
     }
 }
 
-/// Lists what fits, and hands out the node of each item.
+/// Lists what fits, and looks each entry up.
 fn list_with_attributes(
     view: &View,
     node: u64,
@@ -257,7 +257,7 @@ fn list_with_attributes(
 ) -> Io<()> {
     let listing = view.listing(node, handle, after)?;
     let place = view.place(node)?;
-    // The kernel takes no reference to these two, so they are not handed out.
+    // The kernel takes no reference to `.` and `..`, so they are not looked up.
     for (position, name) in DOTS.into_iter().filter(|dot| dot.0 > after) {
         let attr = bare_directory(node, view.owner);
         if into.add(position, name, &attr) == Fill::Full {

@@ -1,7 +1,6 @@
-//! The gate that all changes pass, and that a commit closes.
+//! A lock that all changes hold shared, and a commit holds exclusively.
 //!
-//! Whoever waited at the closed gate passes before it closes again: commits in close succession hold up a
-//! writer, but never for good.
+//! Changes that waited for a commit run before the next commit: frequent commits delay a writer, but do not starve it.
 
 use std::sync::{Condvar, Mutex, MutexGuard};
 
@@ -14,24 +13,24 @@ pub struct Gate {
 #[derive(Default)]
 struct State {
     is_closed: bool,
-    /// Changes under way.
+    /// Running changes.
     passing: usize,
-    /// Changes that wait for the gate to open.
+    /// Waiting changes.
     waiting: usize,
 }
 
-/// One change on its way.
+/// One running change.
 pub struct Passing<'a> {
     gate: &'a Gate,
 }
 
-/// While this lives, no change is under way and none begins.
+/// While this is held, no change runs and none starts.
 pub struct Quiet<'a> {
     gate: &'a Gate,
 }
 
 impl Gate {
-    /// Held for as long as one change takes.
+    /// Held during one change.
     pub fn pass(&self) -> Passing<'_> {
         let mut state = self.lock();
         if state.is_closed {

@@ -24,7 +24,7 @@ pub use avfs_fuse::Io;
 /// The largest value that the kernel takes for an extended attribute.
 const XATTR_MAX: usize = 65536;
 
-/// Opens one name of `directory`, and nothing that the name might lead to elsewhere.
+/// Opens one name in `directory`, without following a link.
 pub fn open(directory: impl AsFd, name: &[u8], flags: OFlags, mode: Mode) -> Io<OwnedFd> {
     let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH
@@ -34,7 +34,7 @@ pub fn open(directory: impl AsFd, name: &[u8], flags: OFlags, mode: Mode) -> Io<
     openat2(directory, name, flags, mode, resolve)
 }
 
-/// A directory to work in; opening it needs no right to read it.
+/// A directory to work in, as O_PATH; opening it needs no read permission.
 pub fn open_directory(parent: impl AsFd, name: &[u8]) -> Io<OwnedFd> {
     open(
         parent,
@@ -65,7 +65,7 @@ pub fn mode(stat: &Statx) -> u32 {
     u32::from(stat.stx_mode) & 0o7777
 }
 
-/// The name is gone from what lies below.
+/// A whiteout.
 pub fn is_whiteout(stat: &Statx) -> bool {
     file_type(stat) == FileType::CharacterDevice
         && stat.stx_rdev_major == 0
@@ -95,18 +95,18 @@ pub fn times_of(stat: &Statx) -> Timestamps {
     }
 }
 
-/// Does `work` in a directory and gives it back the times it had before.
+/// Does `work` in a directory and restores the directory's times.
 pub fn keeping_times<T>(directory: &OwnedFd, work: impl FnOnce() -> Io<T>) -> Io<T> {
     let before = times_of(&stat_open(directory)?);
     let done = work()?;
-    // The work is done and stands, also where its traces cannot be wiped.
+    // The work is done, even if the times cannot be restored.
     let _ = utimensat(rustix::fs::CWD, again(directory), &before, AtFlags::empty());
     Ok(done)
 }
 
-/// Does `work`, which adds or removes names, also where the directory's own mode forbids it.
+/// Does `work`, which adds or removes names, even if the directory's mode forbids it.
 ///
-/// The view's user needs no right on a directory whose file is copied up or moved aside for them.
+/// A copy-up or a hidden rename needs no write permission of the view's user.
 pub fn overriding<T>(directory: &OwnedFd, work: impl Fn() -> Io<T>) -> Io<T> {
     match work() {
         Err(Errno::ACCESS) => {}
@@ -119,7 +119,7 @@ pub fn overriding<T>(directory: &OwnedFd, work: impl Fn() -> Io<T>) -> Io<T> {
     outcome
 }
 
-/// A name beside others that stands for work under way.
+/// A hidden name for unfinished work.
 pub fn unfinished_name(prefix: &[u8]) -> Vec<u8> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -128,7 +128,7 @@ pub fn unfinished_name(prefix: &[u8]) -> Vec<u8> {
     name
 }
 
-/// Puts a whiteout where `name` is, or was, in one step.
+/// Puts a whiteout at `name`, atomically.
 pub fn cover(directory: &OwnedFd, name: &[u8], prefix: &[u8]) -> Io<()> {
     let temporary = unfinished_name(prefix);
     make_whiteout(directory, &temporary)?;
@@ -137,10 +137,10 @@ pub fn cover(directory: &OwnedFd, name: &[u8], prefix: &[u8]) -> Io<()> {
     })
 }
 
-/// Renames, leaving a whiteout where the old name was.
+/// Renames, leaving a whiteout at the old name.
 pub fn rename_covering((from, old): (&OwnedFd, &[u8]), (to, new): (&OwnedFd, &[u8])) -> Io<()> {
     match renameat_with(from, old, to, new, RenameFlags::WHITEOUT) {
-        // Not every filesystem can do both in one step.
+        // Not every filesystem has RENAME_WHITEOUT.
         Err(Errno::INVAL) => {
             renameat(from, old, to, new)?;
             make_whiteout(from, old)
@@ -149,7 +149,7 @@ pub fn rename_covering((from, old): (&OwnedFd, &[u8]), (to, new): (&OwnedFd, &[u
     }
 }
 
-/// The notes that overlayfs would make about a directory.
+/// The extended attributes by which overlayfs marks directories.
 #[derive(Clone, Copy)]
 pub struct Marks {
     pub opaque: &'static str,
@@ -170,14 +170,14 @@ impl Marks {
         }
     }
 
-    /// Nothing below shows through the directory.
+    /// Marks the directory as opaque.
     pub fn set_opaque(&self, directory: &OwnedFd) -> Io<()> {
         overriding(directory, || {
             setxattr(again(directory), self.opaque, b"y", XattrFlags::empty())
         })
     }
 
-    /// What shows through the directory is the base's directory at `origin`.
+    /// Redirects the directory to the base's directory at `origin`.
     pub fn set_redirect(&self, directory: &OwnedFd, origin: &[u8]) -> Io<()> {
         overriding(directory, || {
             setxattr(again(directory), self.redirect, origin, XattrFlags::empty())
@@ -185,7 +185,7 @@ impl Marks {
     }
 }
 
-/// How something in the upper directory is got hold of.
+/// A file in the upper: an open file, or a name in a directory.
 #[derive(Clone)]
 pub enum Reach {
     Open(Arc<File>),
@@ -263,7 +263,7 @@ impl Reach {
         Ok(value)
     }
 
-    /// All names, each with a zero byte behind it.
+    /// All attribute names, each followed by a zero byte.
     pub fn list_xattrs(&self) -> Io<Vec<u8>> {
         let mut names = vec![0; XATTR_MAX];
         let length = match self.hold()? {
@@ -288,7 +288,7 @@ impl Reach {
         }
     }
 
-    /// The file, opened once more.
+    /// Opens the file again.
     pub fn reopen(&self, flags: OFlags) -> Io<File> {
         let opened = match self {
             Reach::Open(file) => {
@@ -300,7 +300,7 @@ impl Reach {
     }
 }
 
-/// Puts the first `size` bytes of something stored into an empty file of the upper, holes as holes.
+/// Copies the first `size` bytes of stored content to an empty file of the upper, holes as holes.
 pub fn copy_content(trees: &Trees, file: &File, content: Content, size: u64) -> Io<()> {
     trees
         .write_to(file, content, size)
@@ -310,11 +310,11 @@ pub fn copy_content(trees: &Trees, file: &File, content: Content, size: u64) -> 
         })
 }
 
-/// Has a file or directory of the upper look like one of a tree.
+/// Sets the metadata of a file or directory of the upper to that of a tree's entry.
 pub fn copy_metadata(file: impl AsFd, meta: &Meta, owner: Option<Owner>) -> Io<()> {
     for (name, value) in &meta.xattrs {
         match fsetxattr(&file, name, value, XattrFlags::empty()) {
-            // Overlayfs leaves behind what the upper's filesystem cannot hold, too.
+            // Overlayfs also skips attributes that the upper's filesystem cannot store.
             Ok(()) | Err(Errno::NOTSUP) => {}
             Err(error) => return Err(error),
         }
@@ -326,7 +326,7 @@ pub fn copy_metadata(file: impl AsFd, meta: &Meta, owner: Option<Owner>) -> Io<(
     futimens(&file, &stored_times(meta))
 }
 
-/// Puts what is neither file nor directory into the upper as a tree has it.
+/// Makes a symbolic link or FIFO of a tree in the upper.
 pub fn copy_special(
     parent: &Arc<OwnedFd>,
     name: &[u8],
@@ -351,7 +351,7 @@ pub fn copy_special(
     reach.set_times(&stored_times(&entry.meta))
 }
 
-/// Removes the directory `name`, in which there is nothing but whiteouts and unfinished work.
+/// Removes the directory `name`, which has only whiteouts and unfinished work.
 pub fn remove_directory(parent: &OwnedFd, name: &[u8]) -> Io<()> {
     let directory = open_directory(parent, name)?;
     chmod(again(&directory), Mode::from_raw_mode(0o700))?;
@@ -366,9 +366,9 @@ pub fn remove_directory(parent: &OwnedFd, name: &[u8]) -> Io<()> {
     unlinkat(parent, name, AtFlags::REMOVEDIR)
 }
 
-/// Names in a directory of the upper, with what the filesystem says about each.
+/// The entries of a directory of the upper, with their types.
 pub fn names(directory: &OwnedFd) -> Io<Vec<(Vec<u8>, FileType, u64)>> {
-    // Emptiness is asked about directories that their owner may not read.
+    // The directory may be unreadable for its owner, so its mode is overridden.
     let opened = overriding(directory, || {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         open(directory, b".", flags, Mode::empty())

@@ -1,4 +1,4 @@
-//! Stored files with several names: which names are left, and how they stay one file in the upper.
+//! Hard-linked stored files: which names are left, and how they stay one file in the upper.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -25,7 +25,7 @@ impl View {
         Ok(left.max(1))
     }
 
-    /// The place of the stored name `path`, if nothing has replaced or removed it.
+    /// The place of the stored name `path`, if it was not replaced or removed.
     fn still_shows(&self, path: &VaultPath) -> Io<Option<MergedDirectory>> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Ok(None);
@@ -44,7 +44,7 @@ impl View {
         Ok((!covered).then_some(place))
     }
 
-    /// The directories from the top of the view to where the base's directory `origin` is shown now.
+    /// The directories from the top of the view to where the base's directory `origin` is now.
     fn trail_of(&self, origin: &VaultPath) -> Io<Option<Trail>> {
         let mut trail = vec![(Vec::new(), self.place(TOP)?)];
         let mut expected = VaultPath::root();
@@ -80,7 +80,7 @@ impl View {
         Ok(Some(MergedDirectory { upper, origin }))
     }
 
-    /// Looks through the whole upper for the directory that was renamed from `origin`.
+    /// Searches the whole upper for the directory that was renamed from `origin`.
     fn moved(&self, origin: &VaultPath) -> Io<Option<Trail>> {
         let mut pending = vec![vec![(Vec::new(), self.place(TOP)?)]];
         while let Some(trail) = pending.pop() {
@@ -105,13 +105,13 @@ impl View {
         Ok(None)
     }
 
-    /// Gives the copy of a stored file all the names that the file still has elsewhere.
+    /// Links the copy of a stored file to all names that the file still has.
     pub fn link_other_names(&self, link: LinkId, copy: &File) -> Io<()> {
         for path in self.root.links.get(&link).into_iter().flatten() {
             let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
                 continue;
             };
-            // The first name is in the upper already, and therefore covered.
+            // The first name is in the upper already.
             if self.still_shows(path)?.is_none() {
                 continue;
             }
@@ -126,7 +126,7 @@ impl View {
         Ok(())
     }
 
-    /// Copies up every directory of a trail.
+    /// Copies up all directories of a trail.
     fn trail_in_upper(&self, trail: Trail) -> Io<Arc<OwnedFd>> {
         let mut above = self.directory(TOP)?;
         for (name, place) in trail.into_iter().skip(1) {

@@ -1,7 +1,7 @@
-//! Listings of directories whose positions stay the same while entries come and go.
+//! Directory listings whose positions are stable while entries come and go.
 //!
-//! A position is a hash of the name, and entries are listed in the order of their positions: whoever goes
-//! on from one misses nothing that was there all the time, and sees nothing twice.
+//! A position is a hash of the name, and entries are listed in this order. So a reader that continues from a position
+//! misses no entry that existed all the time, and sees none twice.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hasher};
@@ -17,7 +17,7 @@ use super::nodes::{Key, Name};
 use super::view::{MergedDirectory, View};
 use crate::shown::kind_of_stored;
 
-/// The first positions, of the directory itself and the one above.
+/// The first positions, of `.` and `..`.
 pub const DOTS: [(u64, &[u8]); 2] = [(1, b"."), (2, b"..")];
 
 pub struct Item {
@@ -32,7 +32,7 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// The items behind `position`.
+    /// The items after `position`.
     pub fn after(&self, position: u64) -> &[Item] {
         let from = self.items.partition_point(|item| item.position <= position);
         &self.items[from..]
@@ -45,7 +45,7 @@ impl View {
         Ok(self.handles.insert(Handle::Directory(Default::default())))
     }
 
-    /// The listing that goes with a handle. Reading from the beginning takes a new one.
+    /// The listing of a handle. Reading from the start makes a new one.
     pub fn listing(&self, number: u64, handle: FileHandle, from: u64) -> Io<Arc<Listing>> {
         if handle.0 == 0 {
             return self.list(number).map(Arc::new);
@@ -98,7 +98,7 @@ impl View {
             }
         }
         items.sort_unstable_by(|a, b| (a.position, &a.name).cmp(&(b.position, &b.name)));
-        // Two names of one position: the second stands right behind the first.
+        // Two names with the same hash: the second gets the next position.
         for index in 1..items.len() {
             if items[index].position <= items[index - 1].position {
                 items[index].position = items[index - 1].position + 1;
@@ -118,7 +118,7 @@ impl View {
             return Ok(None);
         }
         let (key, kind) = match kind {
-            // A character device may be a whiteout, and a directory is known by where it came from.
+            // A character device may be a whiteout, and a directory's number depends on its origin.
             FileType::CharacterDevice | FileType::Directory | FileType::Unknown => {
                 match self.find_in(place, name)? {
                     Some(found) => {
@@ -138,7 +138,7 @@ impl View {
         }))
     }
 
-    /// Whether nothing is in the directory.
+    /// Whether the directory is empty.
     pub fn is_empty(&self, place: &MergedDirectory) -> Io<bool> {
         let mut covered = HashSet::new();
         if let Some(upper) = &place.upper {
@@ -156,7 +156,7 @@ impl View {
         Ok(stored.iter().all(|(name, _)| covered.contains(name)))
     }
 
-    /// Hands out the node of one item, if it is still there.
+    /// Looks up one item, if it still exists.
     pub fn hand_out_item(
         &self,
         place: &MergedDirectory,
@@ -178,6 +178,6 @@ impl View {
 fn position(name: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(name);
-    // Positive as an offset, and behind the dots.
+    // Positive as an offset, and after the dots.
     (hasher.finish() >> 2) + DOTS.len() as u64 + 1
 }

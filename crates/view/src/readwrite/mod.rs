@@ -1,7 +1,7 @@
 //! The read-write view: a root and its layer served as one FUSE filesystem.
 //!
-//! What is written goes at once into the layer's upper directory, in the format that overlayfs would
-//! leave there, so that one commit serves both. Nothing that a caller was told is done is kept in memory.
+//! Every write goes directly to the layer's upper directory, in the format of overlayfs, so that one commit code serves
+//! both. Nothing that was acknowledged to a caller is only in memory.
 
 mod attributes;
 mod change;
@@ -31,8 +31,7 @@ use filesystem::ViewFilesystem;
 pub use gate::Quiet;
 use view::View;
 
-/// Not truncation while opening: the kernel would find out only afterwards that the file is a program
-/// that runs.
+/// Without atomic O_TRUNC: the kernel would notice only afterwards that the file is a running program.
 const SETTINGS: Settings = Settings {
     features: Features::ASYNC_READ
         .union(Features::ASYNC_DIO)
@@ -46,8 +45,8 @@ const SETTINGS: Settings = Settings {
         .union(Features::HANDLE_KILLPRIV_V2),
     max_write: 1 << 20,
     max_background: 64,
-    // While some copy a large file up, or wait for a commit, others go on answering. All on one descriptor:
-    // a clone of the device for each would need /dev/fuse once more.
+    // While some threads copy a large file up, or wait for a commit, others answer. All use one descriptor: cloning the device
+    // would need another open of /dev/fuse.
     threads: 8,
     name: "view",
 };
@@ -59,41 +58,41 @@ pub enum Access {
     ReadOnly,
 }
 
-/// Whom the files of a view belong to.
+/// The owners of files in a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owners {
-    /// Everything belongs to the plan's owner, new files too, whoever makes them.
+    /// All files belong to the plan's owner, new ones included.
     One,
-    /// Stored files belong to the plan's owner, new ones to whoever makes them, and `chown` works until
-    /// the commit, which keeps no owners. Only root can serve this.
+    /// Stored files belong to the plan's owner, new ones to whoever makes them. `chown` works until the commit, which stores
+    /// no owners. Only root can serve this.
     Each,
 }
 
-/// What may still be added before the vault's quota is reached. No number: no limit.
+/// What is left of the vault's quota. `None` means no limit.
 ///
-/// The view counts along as files come, grow and go; below zero only shrinking is allowed.
+/// The view updates it as files change; below zero only shrinking is allowed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Room {
-    /// Sum of file sizes, every name counted.
+    /// Sum of file sizes, every hard link counted.
     pub bytes: Option<i64>,
-    /// Names that are no directories.
+    /// Names that are not directories.
     pub files: Option<i64>,
     /// The largest size that a file may grow to.
     pub file_bytes: Option<u64>,
 }
 
-/// What a view is made of.
+/// The parts of a view.
 pub struct ReadWritePlan {
     pub trees: Trees,
-    /// What is under the layer.
+    /// The root below the layer.
     pub base: RootId,
-    /// The layer's upper directory; without one, `base` alone is shown, and not writable.
+    /// The layer's upper directory; without one, `base` alone is shown, read-only.
     pub upper: Option<OwnedFd>,
-    /// The names of marks that the scanner of this layer reads.
+    /// The names of overlayfs's attributes that the scanner of this layer reads.
     pub marks: MarkNames,
-    /// Names that begin so are work that is not finished: never shown, never committed.
+    /// Names with this prefix are unfinished work: never shown, never committed.
     pub unfinished_prefix: Vec<u8>,
-    /// In the numbers of the host.
+    /// In the host's ids.
     pub owner: Owner,
     pub owners: Owners,
     pub access: Access,
@@ -102,52 +101,51 @@ pub struct ReadWritePlan {
 
 /// A root and its layer, served on a FUSE descriptor.
 ///
-/// Unmount first, then drop: dropping alone answers every further request with ENOTCONN, but the threads
-/// end only with the mount, which belongs to whoever made it.
+/// Unmount first, then drop: dropping alone answers all further requests with ENOTCONN, but the threads end only with the
+/// mount, which belongs to its maker.
 pub struct ReadWrite {
     view: Arc<View>,
     session: Session,
 }
 
 impl ReadWrite {
-    /// What the mount must be given besides `fd`, `rootmode`, `user_id` and `group_id`: the kernel checks
-    /// all permissions. For views of several users `allow_other` is needed too; one that cannot be written
-    /// to is faster when mounted read-only.
+    /// Mount options besides `fd`, `rootmode`, `user_id` and `group_id`: the kernel checks all permissions. Views of several
+    /// users need `allow_other` too. A view that cannot be written is faster if it is mounted read-only.
     pub const MOUNT_OPTIONS: &str = "default_permissions";
 
-    /// Answers requests on `fuse`, a fresh /dev/fuse descriptor that is already mounted somewhere.
+    /// Answers requests on `fuse`, a new /dev/fuse descriptor that is already mounted.
     pub fn serve(fuse: OwnedFd, plan: ReadWritePlan) -> Result<ReadWrite> {
         raise_descriptor_limit();
         let view = Arc::new(View::new(plan)?);
         view.check_upper().map_err(Error::View)?;
         let served = ViewFilesystem::new(view.clone());
         let session = Session::serve(fuse, served, settings(&view)).map_err(Error::View)?;
-        // The first and only time that it is set.
+        // The only time that it is set.
         let _ = view.notifier.set(session.notifier());
         Ok(ReadWrite { view, session })
     }
 
-    /// Holds all writers until the returned guard is dropped, so that a commit reads one state.
+    /// Blocks all writers until the returned guard is dropped, so that a commit reads one state.
     ///
-    /// Meanwhile the caller reads the upper directory, never the mount: writers that wait may keep all
-    /// loops busy. What was written through mapped memory before is in the files, and every write moves
-    /// their times, so that contents known by their stamps may be trusted.
+    /// Meanwhile the caller must read the upper directory, not the mount: waiting writers may occupy all threads. What was
+    /// written through mappings before is flushed to the files, and every write changes their times, so that hashes by
+    /// timestamp can be trusted.
     pub fn quiesce(&self) -> Result<Quiet<'_>> {
         self.view.flush_mappings();
         Ok(self.view.gate.close())
     }
 
-    /// False once the kernel's side was unmounted.
+    /// False once it was unmounted.
     pub fn is_alive(&self) -> bool {
         self.session.is_alive()
     }
 
-    /// How many nodes the kernel holds at present.
+    /// How many nodes the kernel holds now.
     pub fn nodes(&self) -> usize {
         self.view.nodes()
     }
 
-    /// Something at or beneath `path` was changed in the upper directory by somebody else.
+    /// Another process has changed the upper directory at or below `path`.
     pub fn changed(&self, path: &VaultPath) {
         self.view.changed(path);
     }
@@ -157,13 +155,13 @@ impl ReadWrite {
         self.view.room()
     }
 
-    /// Replaces what is left of the quota, for example after a commit has counted exactly.
+    /// Sets what is left of the quota, for example after a commit has counted exactly.
     pub fn set_room(&self, room: Room) {
         self.view.set_room(room);
     }
 }
 
-/// A view that nothing ever changes opens its files without asking.
+/// An immutable view opens its files without requests.
 fn settings(view: &View) -> Settings {
     let mut settings = SETTINGS;
     if view.is_fixed() {

@@ -1,7 +1,7 @@
 //! The nodes that the kernel knows, and what each stands for.
 //!
-//! A number derives from what it stands for: the place in the base, or the host's inode. It stays with the
-//! node when a stored file is copied up, and the node goes when the kernel has forgotten it.
+//! A number derives from the place in the base, or from the host's inode. It stays when a stored file is copied up, and the
+//! node is removed when the kernel has forgotten it.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -13,12 +13,12 @@ use rustix::fs::FileType;
 
 /// The view's top directory.
 pub const TOP: u64 = 1;
-/// Numbers that derive from the base have this bit; inodes of the host never do.
+/// Numbers that derive from the base have this bit; inodes of the host do not.
 const STORED_BIT: u64 = 1 << 63;
 
 /// A directory of the base that shows through.
 pub struct Origin {
-    /// Where the base has it, wherever it is shown.
+    /// Its path in the base, wherever it is shown.
     pub path: VaultPath,
     pub tree: TreeId,
     pub meta: Meta,
@@ -26,22 +26,22 @@ pub struct Origin {
 
 #[derive(Clone)]
 pub enum Body {
-    /// At least one of the two: it is in the upper, or it has an origin.
+    /// At least one of the two is set.
     Directory {
         in_upper: bool,
         origin: Option<Arc<Origin>>,
     },
-    /// Of the base, unchanged. `links` names of it are left.
+    /// In the base, unchanged. `links` of its names are left.
     Stored { entry: Arc<Entry>, links: u32 },
     /// In the upper, and not a directory.
     Upper { kind: FileType },
 }
 
-/// By what a node is found again.
+/// The key by which a node is found again.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Key {
     Top,
-    /// Of a place in the base, or of a hard-linked file there.
+    /// A place in the base, or a hard-linked file there.
     Stored([u8; 16]),
     /// The host's inode.
     Upper(u64),
@@ -62,12 +62,12 @@ impl Key {
 
     pub fn of_link(link: LinkId) -> Key {
         let mut bytes = *link.as_bytes();
-        // A link's id is the hash of a path too.
+        // A link's id is a hash of a path too.
         bytes[0] = !bytes[0];
         Key::Stored(bytes)
     }
 
-    /// The number that it has unless another node has it.
+    /// Its number, unless another node has that.
     fn number(self) -> u64 {
         match self {
             Key::Top => TOP,
@@ -75,13 +75,13 @@ impl Key {
                 let (head, _) = hash.split_first_chunk().expect("there are 16 bytes");
                 u64::from_le_bytes(*head) | STORED_BIT
             }
-            // 0 and 1 are taken, and no filesystem numbers its files so.
+            // 0 and 1 are reserved, and no filesystem uses them for files.
             Key::Upper(inode) => (inode & !STORED_BIT).max(2),
         }
     }
 }
 
-/// One name of a node: its directory and what it is called there.
+/// One name of a node: its directory and its name there.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Name {
     pub parent: u64,
@@ -100,26 +100,26 @@ impl From<avfs_fuse::Name<'_>> for Name {
 /// What all open descriptors of a node share.
 #[derive(Default)]
 pub struct Opened {
-    /// Some descriptor of the file in the upper, once it is there.
+    /// A descriptor of the file in the upper, once it is there.
     pub file: OnceLock<Arc<File>>,
 }
 
 pub struct Node {
     pub body: Body,
     pub key: Key,
-    /// Names that are known; a file in the upper may have more.
+    /// Known names; a file in the upper may have more.
     pub names: Vec<Name>,
     pub opened: Weak<Opened>,
-    /// What it was when its last name was removed.
+    /// Its attributes when its last name was removed.
     pub gone: Option<FileAttr>,
     lookups: u64,
 }
 
-/// Something found in a directory, not yet known by a number.
+/// Something found in a directory, without a node yet.
 pub struct Found {
     pub key: Key,
     pub body: Body,
-    /// Of what is in the upper.
+    /// If it is in the upper.
     pub stat: Option<rustix::fs::Statx>,
 }
 
@@ -160,7 +160,7 @@ impl Table {
         self.keys.get(&key).copied()
     }
 
-    /// The number that what was found has, or would get.
+    /// The number that it has, or would get.
     pub fn number(&self, key: Key) -> u64 {
         self.by_key(key).unwrap_or_else(|| key.number())
     }
@@ -169,7 +169,7 @@ impl Table {
     pub fn hand_out(&mut self, found: &Found, name: Name) -> u64 {
         let (number, node) = self.handed_out(found);
         match &node.body {
-            // A directory has one name; another can only be newer.
+            // A directory has one name; another one is newer.
             Body::Directory { .. } => node.names = vec![name],
             _ if !node.names.contains(&name) => node.names.push(name),
             _ => {}
@@ -177,7 +177,7 @@ impl Table {
         number
     }
 
-    /// Counts the first reference of the kernel to a file that has no name.
+    /// Counts the first reference of the kernel to an unnamed file.
     pub fn hand_out_nameless(&mut self, found: &Found) -> u64 {
         self.handed_out(found).0
     }
@@ -195,7 +195,7 @@ impl Table {
 
     fn insert(&mut self, found: &Found) -> u64 {
         let mut number = found.key.number();
-        // The host may use an inode again while the kernel still holds the node of a removed file.
+        // The host may reuse an inode number while the kernel still holds the node of a removed file.
         while self.nodes.contains_key(&number) {
             number = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).max(2);
         }
@@ -212,7 +212,7 @@ impl Table {
         number
     }
 
-    /// The kernel gave back `count` references. True when the node is gone.
+    /// The kernel dropped `count` references. True if the node is removed.
     pub fn forget(&mut self, number: u64, count: u64) -> bool {
         let Some(node) = self.nodes.get_mut(&number) else {
             return false;
@@ -229,7 +229,7 @@ impl Table {
         true
     }
 
-    /// The node is now found by `key`.
+    /// Changes the key of the node.
     pub fn rekey(&mut self, number: u64, key: Key) {
         let Some(node) = self.nodes.get_mut(&number) else {
             return;
@@ -241,7 +241,7 @@ impl Table {
         self.keys.insert(key, number);
     }
 
-    /// The last name went: what is found under the key from now on is another node.
+    /// The last name was removed: the key will mean another node from now on.
     pub fn bury(&mut self, number: u64, last: FileAttr) {
         let Some(node) = self.nodes.get_mut(&number) else {
             return;
@@ -254,7 +254,7 @@ impl Table {
         }
     }
 
-    /// The node that is known as `name` in `parent`. Looks at all of them.
+    /// The node known as `name` in `parent`. Searches all nodes.
     pub fn child(&self, parent: u64, name: &[u8]) -> Option<u64> {
         let mut nodes = self.nodes.iter();
         let is_it = |node: &Node| {

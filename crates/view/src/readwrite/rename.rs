@@ -1,4 +1,4 @@
-//! Renames, also of directories that the base has.
+//! Renames, including directories of the base.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::view::{MergedDirectory, View};
 struct End {
     name: Name,
     upper: Arc<OwnedFd>,
-    /// Whether the base has this name, so that an absence needs a whiteout.
+    /// Whether the base has this name, so that removing it needs a whiteout.
     shows_through: bool,
 }
 
@@ -39,7 +39,7 @@ impl View {
             _ => {}
         }
         let (from, to) = (self.end(old)?, self.end(new)?);
-        // Looked up again: the directories above may only now be in the upper.
+        // Looked up again: the parent directories may have been copied up meanwhile.
         let source = self.ready(&from, source)?;
         match target {
             Some(target) if exchanges => self.exchange(&from, source, &to, target),
@@ -47,7 +47,7 @@ impl View {
         }
     }
 
-    /// Copies up what is no directory; that takes its time, and nobody should wait for it.
+    /// Copies up what is not a directory, before the lock is taken, because it may take long.
     fn leaf_in_upper(&self, name: &Name) -> Io<()> {
         let number = {
             let _looking = self.looking();
@@ -75,7 +75,7 @@ impl View {
         })
     }
 
-    /// Brings a directory into the upper and notes what shows through it, wherever it will be.
+    /// Copies a directory up and records its redirect.
     fn ready(&self, end: &End, found: Found) -> Io<Found> {
         let Body::Directory { in_upper, origin } = &found.body else {
             return Ok(found);
@@ -146,8 +146,8 @@ impl View {
         }
     }
 
-    /// A directory cannot be renamed over a whiteout, nor over a directory with whiteouts in it: it
-    /// changes places with them, and they are removed where it was.
+    /// A directory cannot be renamed over a whiteout, nor over a directory with whiteouts in it: they are exchanged, and
+    /// the whiteouts are removed at the old name.
     fn move_directory(&self, from: &End, to: &End) -> Io<()> {
         let in_the_way = match host::stat(&*to.upper, &to.name.name) {
             Ok(stat) => stat,

@@ -1,4 +1,4 @@
-//! The vault's quota, counted along while files come, grow and go.
+//! The vault's quota, updated as files change.
 
 use std::os::fd::AsFd;
 use std::sync::{Mutex, MutexGuard};
@@ -9,7 +9,7 @@ use super::Room;
 use super::host::{self, Io};
 use super::view::View;
 
-/// What was taken from the room for something that may still fail; dropped, it is given back.
+/// A reservation for an operation that may still fail; dropped, it is returned.
 #[must_use]
 pub struct Charge<'a> {
     room: &'a Mutex<Room>,
@@ -55,7 +55,7 @@ impl View {
         *lock(&self.room) = room;
     }
 
-    /// Takes room for `files` more names and `bytes` more bytes; either may be negative.
+    /// Reserves `files` more names and `bytes` more bytes; either may be negative.
     pub fn charge(&self, files: i64, bytes: i64) -> Io<Charge<'_>> {
         lock(&self.room).take(files, bytes)?;
         Ok(Charge {
@@ -65,12 +65,12 @@ impl View {
         })
     }
 
-    /// Takes room for one more name of a file of this size.
+    /// Reserves one more name of a file of this size.
     pub fn charge_name(&self, size: u64) -> Io<Charge<'_>> {
         self.charge(1, clamped(size))
     }
 
-    /// Gives back the room of one name.
+    /// Returns the share of one name.
     pub fn refund_name(&self, size: u64) {
         lock(&self.room).add(1, clamped(size));
     }
@@ -79,7 +79,7 @@ impl View {
         lock(&self.room).add(0, clamped(bytes));
     }
 
-    /// Takes room for a file that is about to have the size `new`.
+    /// Reserves for a file that is about to have the size `new`.
     pub fn charge_size(&self, file: impl AsFd, new: u64) -> Io<Charge<'_>> {
         let room = self.room();
         if room.bytes.is_none() && room.file_bytes.is_none() {
@@ -94,7 +94,7 @@ impl View {
         self.charge(0, growth.saturating_mul(i64::from(stat.stx_nlink)))
     }
 
-    /// Takes room for a file that is about to reach at least to `end`.
+    /// Reserves for a file that is about to reach at least `end`.
     pub fn charge_end(&self, file: impl AsFd, end: u64) -> Io<Charge<'_>> {
         let room = self.room();
         if room.bytes.is_none() && room.file_bytes.is_none() {

@@ -1,4 +1,4 @@
-//! What is where: base and upper seen as one tree.
+//! Base and upper as one tree.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
@@ -17,7 +17,7 @@ use super::nodes::{Body, Found, Key, Name, Origin, TOP, Table};
 use super::{Access, Owners, ReadWritePlan, Room};
 use crate::{Owner, Result};
 
-/// Open directories of the upper that are kept.
+/// How many open directories of the upper are cached.
 const DIRECTORIES_MAX: usize = 256;
 
 pub struct View {
@@ -33,15 +33,15 @@ pub struct View {
     pub handles: Handles,
     pub room: Mutex<Room>,
     pub notifier: OnceLock<Notifier>,
-    /// Nothing is served any more.
+    /// Set when serving has ended.
     pub stopped: AtomicBool,
-    /// Held to read while looking, to write while names change.
+    /// Read-locked while names are looked up, write-locked while they change.
     changes: RwLock<()>,
     table: Mutex<Table>,
     directories: Mutex<HashMap<u64, Arc<OwnedFd>>>,
 }
 
-/// A directory as it is made up.
+/// A directory: its upper, its origin in the base, or both.
 #[derive(Clone)]
 pub struct MergedDirectory {
     pub upper: Option<Arc<OwnedFd>>,
@@ -93,12 +93,12 @@ impl View {
         self.changes.read().expect("no holder of this lock panics")
     }
 
-    /// Nobody looks at names while this is held.
+    /// No name is looked up while this is held.
     pub fn changing(&self) -> RwLockWriteGuard<'_, ()> {
         self.changes.write().expect("no holder of this lock panics")
     }
 
-    /// Whether it shows the base alone, which nothing changes.
+    /// Whether it shows the base alone, which never changes.
     pub fn is_fixed(&self) -> bool {
         self.upper.is_none()
     }
@@ -155,14 +155,14 @@ impl View {
             .expect("no holder of this lock panics")
     }
 
-    /// Some name that the node has.
+    /// One of the node's names.
     pub fn name_of(&self, number: u64) -> Io<Name> {
         let table = self.table();
         let node = table.get(number).ok_or(Errno::STALE)?;
         node.names.first().cloned().ok_or(Errno::STALE)
     }
 
-    /// How to get at what the node is in the upper.
+    /// The node's file in the upper.
     pub fn reach(&self, number: u64) -> Io<Reach> {
         let opened = {
             let table = self.table();
@@ -184,7 +184,7 @@ impl View {
         })
     }
 
-    /// What is called `name` in the directory `parent`.
+    /// The entry `name` in the directory `parent`.
     pub fn find(&self, parent: u64, name: &[u8]) -> Io<Option<Found>> {
         self.find_in(&self.place(parent)?, name)
     }
@@ -210,12 +210,12 @@ impl View {
         }
     }
 
-    /// What the base has under this name.
+    /// The base's entry of this name.
     pub fn stored_child(&self, origin: &Origin, name: &[u8]) -> Io<Option<Entry>> {
         self.trees.child(origin.tree, name).map_err(|_| Errno::IO)
     }
 
-    /// Whether something of the base would show if the upper had nothing of this name.
+    /// Whether the base would show through if the upper had nothing of this name.
     pub fn shows_through(&self, place: &MergedDirectory, name: &[u8]) -> Io<bool> {
         match &place.origin {
             Some(origin) => Ok(self.stored_child(origin, name)?.is_some()),
@@ -258,7 +258,7 @@ impl View {
     ) -> Io<Option<Arc<Origin>>> {
         let opened = host::open(upper, name, OFlags::PATH, Mode::empty())?;
         let path = host::again(&opened);
-        // Its owner may be forbidden to read it, and so are we then.
+        // Its mode may forbid its owner, and so us, to read it.
         let read = |name: &str| {
             host::overriding(&opened, || {
                 let mut value = vec![0; 4096];
@@ -287,7 +287,7 @@ impl View {
         }
     }
 
-    /// A redirect is a path from the top, or a name beside the origin of its directory.
+    /// A redirect is a path from the top, or a name in the directory that the parent was redirected from.
     fn redirected(&self, place: &MergedDirectory, redirect: &[u8]) -> Io<Arc<Origin>> {
         let path = match &place.origin {
             Some(origin) if !redirect.starts_with(b"/") => origin.path.join(redirect),

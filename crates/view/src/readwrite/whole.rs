@@ -1,4 +1,4 @@
-//! The view as a whole: what the kernel forgets, what others changed, how much there is.
+//! Operations on the whole view: forgotten nodes, external changes, statfs.
 
 use std::sync::atomic::Ordering;
 
@@ -11,14 +11,14 @@ use super::nodes::{Body, TOP};
 use super::view::View;
 
 impl View {
-    /// The kernel gave back `count` references to a node.
+    /// The kernel dropped `count` references to a node.
     pub fn forget(&self, number: u64, count: u64) {
         if self.table().forget(number, count) {
             self.close_directory(number);
         }
     }
 
-    /// How many nodes the kernel holds at present.
+    /// How many nodes the kernel holds now.
     pub fn nodes(&self) -> usize {
         self.table().len()
     }
@@ -61,19 +61,18 @@ impl View {
         })
     }
 
-    /// What processes wrote through their memory goes into the files.
+    /// Flushes what was written through mappings to the files.
     pub fn flush_mappings(&self) {
         let Some(notifier) = self.notifier.get() else {
             return;
         };
         for node in self.handles.maybe_mapped() {
-            // The kernel writes back what is dirty before it lets go of the pages. A node that it
-            // does not know any more has nothing to write.
+            // Invalidating makes the kernel write dirty pages back first. A node that it has forgotten has none.
             notifier.forget_data(node);
         }
     }
 
-    /// Somebody else changed the upper at or beneath `path`.
+    /// Another process changed the upper at or below `path`.
     pub fn changed(&self, path: &VaultPath) {
         let mut known = vec![TOP];
         let mut entry = None;
@@ -100,7 +99,7 @@ impl View {
         let Some(notifier) = self.notifier.get() else {
             return;
         };
-        // Without the locks: to invalidate, the kernel waits for requests under way.
+        // Without locks: to invalidate, the kernel waits for running requests.
         if let Some((parent, name)) = entry {
             notifier.forget_name(parent, name);
         }

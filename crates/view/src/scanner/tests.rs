@@ -62,7 +62,7 @@ fn die(socket: OwnedFd, death: Death) {
         Death::Idle | Death::Unread => {}
         Death::Read => drop(receive(socket.as_fd())),
         Death::Answered => {
-            // The directory is not used  : operations go beneath what they are given.
+            // The directory is not used: operations are relative to the descriptor they get.
             let (frame, descriptors) = receive(socket.as_fd()).unwrap().unwrap();
             answer(&frame, descriptors).unwrap();
         }

@@ -1,4 +1,4 @@
-//! What is laid out on the host for an attacker to find: secrets, sockets, files.
+//! Targets on the host for the attacks: secrets, sockets, files.
 
 use crate::commands::demo::stage::Stage;
 use crate::error::{Error, Result};
@@ -28,7 +28,7 @@ const COVETED: [&str; 14] = [
     ".gnupg/pubring.kbx",
 ];
 
-/// All of it; gone when dropped.
+/// All targets; removed when dropped.
 pub struct Bait {
     pub targets: Targets,
     _listeners: (TcpListener, UnixListener, UnixListener),
@@ -44,7 +44,7 @@ impl Bait {
         let dir = stage.dir();
         let canary = dir.join("canary");
         fs::write(&canary, &token).map_err(failed())?;
-        // Shared memory of the host, if it has it.
+        // Shared memory of the host, if there is any.
         let shared = PathBuf::from(format!("/dev/shm/avfs-canary-{}", std::process::id()));
         let _ = fs::write(&shared, &token);
         let tcp = TcpListener::bind("127.0.0.1:0").map_err(failed())?;
@@ -84,7 +84,7 @@ impl Bait {
     }
 }
 
-/// A number nobody guesses from inside, from what the kernel gave this run.
+/// A random number that cannot be guessed inside the sandbox.
 fn unguessable(stage: &Stage) -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(stage.dir())

@@ -1,4 +1,4 @@
-//! Bombs, floods and orphans: each runs for itself, under limits that have to hold.
+//! Bombs, floods and orphans: each runs alone, under limits that have to hold.
 
 use super::{AttackItem, exec};
 use crate::error::Result;
@@ -6,7 +6,7 @@ use crate::session::Session;
 use avfs_api::wire::{EnvelopeResult, Exec, LimitsAsk, StatusWord};
 use avfs_sandbox::attack::HIDING;
 
-/// What is in the vault for them.
+/// Their scripts in the vault.
 pub const SCRIPTS: [(&str, &str); 5] = [
     ("names.txt", OWN_NAMES),
     (
@@ -63,7 +63,7 @@ struct Bomb {
     layer: &'static str,
     argv: &'static [&'static str],
     limits: LimitsAsk,
-    /// What it was held by, or nothing.
+    /// What stopped it, or nothing.
     held: fn(&EnvelopeResult) -> Option<String>,
 }
 
@@ -74,7 +74,7 @@ const NO_LIMITS: LimitsAsk = LimitsAsk {
     disk: None,
 };
 
-/// Whether memory was too much for it.
+/// Whether it was ended for its memory.
 fn killed_for_memory(result: &EnvelopeResult) -> Option<String> {
     let hit = result.limit_hit.as_ref()?;
     (hit.limit == "memory").then(|| format!("killed, by {}", hit.enforced_by))
@@ -85,7 +85,7 @@ const LITTLE_MEMORY: LimitsAsk = LimitsAsk {
     ..NO_LIMITS
 };
 
-/// Names that could be taken for those of our own temporary files, each for a directory.
+/// Directory names that look like those of our own temporary files.
 const OWN_NAMES: &str =
     ".avfs-moving-1\n.avfs-moving-\n.avfs-writing\n.moved-1\n.avfs-export-1\n.wh.x\n";
 
@@ -177,7 +177,7 @@ fn enforced(result: &EnvelopeResult, limit: &str) -> Option<String> {
     Some(format!("held, by {}", held.enforced_by))
 }
 
-/// Sets each off, and sees that the sandbox still works afterwards.
+/// Runs each, and checks that the sandbox still works afterwards.
 pub fn try_all(session: &mut Session) -> Result<Vec<AttackItem>> {
     let mut items = Vec::new();
     for bomb in &BOMBS {

@@ -1,5 +1,4 @@
-//! `avfs demo`: a failing test, two forks, two fixes, one way back. Nothing in it is faked: it is
-//! a client like any other, of a daemon of its own.
+//! `avfs demo`: a failing test, two forks, two fixes, a restore. It is an ordinary client of a daemon of its own.
 
 mod project;
 pub mod stage;
@@ -19,19 +18,19 @@ use stage::Stage;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-/// The vault the project goes into.
+/// The vault for the project.
 const ORIGINAL: &str = "demo";
 
 pub fn run(output: Output) -> Result<u8> {
     if output.is_json() {
         return Err(Error::Invalid {
-            text: "the demo is for people to look at".into(),
+            text: "the demo prints text only".into(),
             hint: Some("run `avfs demo` without --json".into()),
         });
     }
     let begun = Instant::now();
     say(&style::strong(
-        "agentvfs: a failing test, two forks, two fixes, one way back",
+        "agentvfs: a failing test, two forks, two fixes, a restore",
     ))?;
     let stage = Stage::set("demo")?;
     if !check_host(&stage)? {
@@ -41,14 +40,14 @@ pub fn run(output: Output) -> Result<u8> {
     drop(stage);
     let seconds = begun.elapsed().as_secs_f64();
     say(&format!(
-        "\nThat took {seconds:.1} s. The demo's daemon has ended and its files are gone."
+        "\nThat took {seconds:.1} s. The demo's daemon has ended and its files are deleted."
     ))?;
     say(&"Next: avfs vault create myproject && avfs import . && avfs proxy exec -- ls")?;
     Ok(exit::OK)
 }
 
 fn check_host(stage: &Stage) -> Result<bool> {
-    heading(1, "Can this machine hold a command?")?;
+    heading(1, "Can this host run commands in a sandbox?")?;
     let probes = super::doctor::probe_all(stage.place())?;
     let mut works = true;
     for probe in &probes {
@@ -59,13 +58,13 @@ fn check_host(stage: &Stage) -> Result<bool> {
                 style::bad("missing"),
                 probe.name
             ))?;
-            say(&format!("   to mend it: {fix}"))?;
+            say(&format!("   to fix it: {fix}"))?;
         }
     }
     if works {
         let checks = count(probes.len() as u64, "check");
         say(&format!(
-            "   {} ({checks}, each by trying; see avfs doctor)",
+            "   {} ({checks}; see avfs doctor)",
             style::good("yes")
         ))?;
     }
@@ -85,12 +84,12 @@ fn tell(stage: &Stage) -> Result<()> {
     go_back(stage, &project, &fixed)
 }
 
-/// Makes a vault, imports the project, and sees the test fail in it.
+/// Creates a vault, imports the project, and runs the failing test in it.
 fn bring_in(stage: &Stage, project: &Project) -> Result<()> {
-    heading(3, "Into a vault, and the test run behind the boundary")?;
+    heading(3, "Import into a vault, and run the test in its sandbox")?;
     let mut scene = Scene::new(stage, ORIGINAL)?;
     let (_, took) = scene.ask(&Daemon {})?;
-    step("(the daemon starts by itself)", took, "")?;
+    step("(the daemon starts on demand)", took, "")?;
     let created = VaultCreate {
         name: ORIGINAL.into(),
     };
@@ -118,7 +117,7 @@ fn bring_in(stage: &Stage, project: &Project) -> Result<()> {
     )
 }
 
-/// Forks twice, and lets two fixes run at the same time.
+/// Forks twice, and runs both fixes at the same time.
 fn fix_twice(stage: &Stage, project: &Project) -> Result<[Envelope; 2]> {
     heading(4, "Two forks, two fixes, at the same time")?;
     let mut scene = Scene::new(stage, ORIGINAL)?;
@@ -153,9 +152,9 @@ fn fix_twice(stage: &Stage, project: &Project) -> Result<[Envelope; 2]> {
     Ok(fixed)
 }
 
-/// Shows what each fix did, and that the vault they were forked from has not moved.
+/// Shows what each fix changed, and that the source vault has not changed.
 fn compare(stage: &Stage, project: &Project) -> Result<()> {
-    heading(5, "What each did")?;
+    heading(5, "What each changed")?;
     for fix in &project.fixes {
         let mut scene = Scene::new(stage, fix.vault)?;
         let request = Diff {
@@ -195,9 +194,9 @@ fn compare(stage: &Stage, project: &Project) -> Result<()> {
     }
 }
 
-/// Restores the state before the first fix, and undoes that again.
+/// Restores the state before the first fix, and undoes the restore.
 fn go_back(stage: &Stage, project: &Project, fixed: &[Envelope; 2]) -> Result<()> {
-    heading(6, "One way back, and forth")?;
+    heading(6, "Restore, and undo the restore")?;
     let [first, _] = fixed;
     let Some(checkpoint) = first.result.checkpoint.clone() else {
         return Err(unexpected(
@@ -239,7 +238,7 @@ fn go_back(stage: &Stage, project: &Project, fixed: &[Envelope; 2]) -> Result<()
     )
 }
 
-/// A line to the demo's daemon, working on one vault.
+/// A connection to the demo's daemon, for one vault.
 struct Scene<'a> {
     stage: &'a Stage,
     session: Session,
@@ -253,7 +252,7 @@ impl Scene<'_> {
         })
     }
 
-    /// Asks for one operation; gives how long it took, too.
+    /// Calls an operation; returns also how long it took.
     fn ask<O: Operation>(&mut self, request: &O) -> Result<(O::Response, Duration)> {
         self.stage.go_on()?;
         let begun = Instant::now();
@@ -261,7 +260,7 @@ impl Scene<'_> {
         Ok((answer, begun.elapsed()))
     }
 
-    /// Runs shell text behind the boundary.
+    /// Runs shell text in the sandbox.
     fn shell(&mut self, project: &Project, text: &str) -> Result<Envelope> {
         self.stage.go_on()?;
         let env = project
@@ -327,7 +326,7 @@ fn indent(text: &str) -> String {
     lines.join("\n")
 }
 
-/// The demo proves what it says.
+/// Fails the demo if what it claims is not true.
 fn expect(held: bool, what: &str, envelope: &Envelope) -> Result<()> {
     if held {
         return Ok(());
@@ -340,7 +339,7 @@ fn expect(held: bool, what: &str, envelope: &Envelope) -> Result<()> {
 
 fn unexpected(what: &str) -> Error {
     Error::Unavailable {
-        text: format!("the demo did not go as it should: it is not so that {what}"),
+        text: format!("the demo failed: this is not true: {what}"),
         hint: Some("run `avfs doctor`, and report this".into()),
     }
 }

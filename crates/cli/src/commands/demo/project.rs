@@ -1,4 +1,4 @@
-//! The demo's project: a few files, a test that fails, and two ways to mend it.
+//! The demo's project: a few files, a test that fails, and two fixes.
 
 use crate::error::{Error, Result};
 use std::fs;
@@ -14,10 +14,10 @@ pub struct Project {
     pub fixes: [Fix; 2],
 }
 
-/// One way to mend it.
+/// One fix.
 pub struct Fix {
     pub vault: &'static str,
-    /// Mends it, and tests.
+    /// Applies the fix, and runs the test.
     pub command: String,
 }
 
@@ -48,7 +48,7 @@ echo 'all tests pass'
 const README: &str = "A small project with a bug.\n";
 
 impl Project {
-    /// In Python where the sandbox will find one, else in shell.
+    /// In Python if the sandbox has it, else in shell.
     pub fn choose() -> Project {
         let has_python = ["/usr/bin", "/usr/local/bin", "/bin"]
             .iter()
@@ -112,7 +112,7 @@ impl Project {
         self.files[0].1
     }
 
-    /// Writes the project and commits it with git, if there is one; says what it did.
+    /// Writes the project and commits it if git is installed; says what it did.
     pub fn write(&self, dir: &Path) -> Result<String> {
         fs::create_dir(dir).map_err(Error::io(format!("cannot make {}", dir.display())))?;
         for (name, text) in &self.files {
@@ -126,12 +126,12 @@ impl Project {
         Ok(if committed {
             "committed with git".into()
         } else {
-            "not committed: there is no git here, and the demo goes on without".into()
+            "not committed: git is not installed, and the demo continues without it".into()
         })
     }
 }
 
-/// Runs git without this user's configuration, which is none of the demo's business.
+/// Runs git without this user's configuration.
 fn git(dir: &Path, arguments: &[&str]) -> bool {
     let ran = Command::new("git")
         .args(["-c", "user.name=Demo", "-c", "user.email=demo@localhost"])

@@ -1,4 +1,4 @@
-//! Where a demonstration takes place: a directory and a daemon of its own, gone when it ends.
+//! The demo's directory and daemon, removed when it ends.
 
 use crate::environment;
 use crate::error::{Error, Result};
@@ -18,7 +18,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// Sets the stage, and has an interrupt stop the story instead of the program.
+    /// Creates them, and has an interrupt stop the demo instead of the program.
     pub fn set(name: &str) -> Result<Stage> {
         let dir = std::env::temp_dir().join(format!("avfs-{name}-{}", std::process::id()));
         let make = |dir: &Path| {
@@ -36,12 +36,12 @@ impl Stage {
             interrupted: Arc::default(),
         };
         let interrupted = Arc::clone(&stage.interrupted);
-        // The story stops at its next step and strikes the stage; a running command is cancelled.
+        // The demo stops at its next step and cleans up; a running command is cancelled.
         on_interrupt(move || interrupted.store(true, Ordering::Release))?;
         Ok(stage)
     }
 
-    /// Whether the story may go on.
+    /// Whether the demo was not interrupted.
     pub fn go_on(&self) -> Result<()> {
         if self.interrupted.load(Ordering::Acquire) {
             return Err(avfs_api::Error::Interrupted.into());
@@ -61,7 +61,7 @@ impl Stage {
         self.dir.join("project")
     }
 
-    /// A line to the demo's daemon, working on `vault`.
+    /// A connection to the demo's daemon, for `vault`.
     pub fn session(&self, vault: &str) -> Result<Session> {
         let run = self.dir.join("run");
         let starter = environment::starter_with_base(self.place.clone(), Some(&run))?;
@@ -69,8 +69,7 @@ impl Stage {
     }
 
     fn strike(&self) {
-        // Nothing more can be done about what fails here than to leave it in the temporary
-        // directory.
+        // If this fails, the files stay in the temporary directory.
         if let Ok(session) = self.session("") {
             let _ = session.stop(true);
         }
@@ -82,13 +81,13 @@ impl Stage {
 }
 
 impl Drop for Stage {
-    /// Ends the daemon and removes everything.
+    /// Stops the daemon and removes everything.
     fn drop(&mut self) {
         self.strike();
     }
 }
 
-/// Removes a directory, also where a directory in it forbids that.
+/// Removes a directory, even if the modes of directories in it forbid that.
 fn remove_all(dir: &Path) -> io::Result<()> {
     if fs::remove_dir_all(dir).is_ok() {
         return Ok(());

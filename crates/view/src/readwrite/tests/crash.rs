@@ -1,4 +1,4 @@
-//! Killing the process that serves: what was acknowledged is there, what was under way is old or new.
+//! Killing the serving process: what was acknowledged is there, what was running is old or new.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -54,7 +54,7 @@ fn start_server(scene: &Scene) -> Child {
     server
 }
 
-/// Whether the step is one call to the kernel, which happens or does not.
+/// Whether the step is one system call, which is atomic.
 fn is_one_call(step: &Step) -> bool {
     !matches!(
         step,
@@ -67,8 +67,8 @@ fn is_served(outcome: &std::io::Result<()>) -> bool {
     !matches!(errno, Some(libc::ENOTCONN | libc::ECONNABORTED | libc::EIO))
 }
 
-/// Names of one stored file are copied one after the other: death may part them, though it changes
-/// nothing in either.
+/// Hard links of a stored file are copied up one after the other: a crash may separate them, without changing their
+/// content.
 fn without_links(tree: Tree) -> Tree {
     let part = |text: String| text.replace(" link true", "").replace(" link false", "");
     tree.into_iter()

@@ -13,7 +13,7 @@ use super::support::Scene;
 const THREADS: u8 = 4;
 const STEPS: usize = 400;
 
-/// Always the same steps for the same thread.
+/// The same steps for the same thread in every run.
 pub fn steps(thread: u8) -> Vec<Step> {
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[thread; 32]);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
@@ -21,7 +21,7 @@ pub fn steps(thread: u8) -> Vec<Step> {
     steps.collect()
 }
 
-/// What may come of a step while others are about: the tree is never broken.
+/// The errors that a step may get while others run.
 fn is_honest(outcome: &io::Result<()>) -> bool {
     const HONEST: [i32; 9] = [
         libc::ENOENT,
@@ -82,7 +82,7 @@ fn a_commit_between_changes_sees_them_in_order() {
                 fs::rename(&new, &second).unwrap();
             }
         });
-        // However close the commits follow each other, the writer gets on.
+        // However frequent the commits, the writer makes progress.
         while seen < 10 {
             let root = scene.commit().root;
             let number = |path| -> u64 {

@@ -127,7 +127,7 @@ impl Side {
         }
     }
 
-    /// For each path, all that a commit should know of it.
+    /// For each path, everything that a commit should store.
     pub fn tree(&self) -> BTreeMap<Vec<u8>, String> {
         let mut told = BTreeMap::new();
         let mut pending = vec![(self.top.clone(), String::from("/"))];
@@ -216,7 +216,7 @@ pub fn plain_copy(scene: &Scene, to: &Path) {
     }
 }
 
-/// Linux filesystems are of two minds about which of these it is.
+/// Linux filesystems differ in which of these errors it is.
 fn outcome(result: io::Result<()>) -> Option<i32> {
     match result.err().and_then(|error| error.raw_os_error()) {
         Some(libc::EEXIST) => Some(libc::ENOTEMPTY),

@@ -134,7 +134,7 @@ fn stored_directories_are_renamed_with_all_that_is_in_them() {
         "/a/x",
     ];
     assert_eq!(scene.paths(root), expected);
-    // The same layer, read by a view that knows nothing of what came before.
+    // The same layer, read by a new view.
     scene.remount(scene.base);
     assert_eq!(names(&scene, "/a/moved"), ["deeper", "f"]);
     assert_eq!(fs::read(scene.path("/a/moved/deeper/h")).unwrap(), b"three");
@@ -198,7 +198,7 @@ fn a_listing_is_complete_while_entries_come_and_go() {
     for (index, item) in fs::read_dir(scene.path("/d")).unwrap().enumerate() {
         let item = item.unwrap();
         assert!(seen.insert(item.file_name()), "{item:?} twice");
-        // Removing what was seen, and making others, must not move what comes.
+        // Removing listed names, and making others, must not move the positions of the rest.
         fs::remove_file(item.path()).unwrap();
         fs::write(scene.path(&format!("/d/late-{index}")), "").unwrap();
     }
@@ -234,7 +234,7 @@ fn every_kind_of_file_is_kept() {
     let socket = std::os::unix::net::UnixListener::bind(scene.path("/socket")).unwrap();
     let committed = scene.commit();
     drop(socket);
-    assert_eq!(committed.skipped.len(), 1, "sockets are not kept");
+    assert_eq!(committed.skipped.len(), 1, "sockets are not stored");
     let root = committed.root;
     let expected = ["/", "/link", "/moved-link", "/moved-pipe", "/pipe"];
     assert_eq!(scene.paths(root), expected);
@@ -347,7 +347,7 @@ fn files_in_closed_directories_change_though_their_names_cannot() {
     assert_eq!(scene.paths(root), expected);
     assert_eq!(scene.content(root, "/moved/inner/g"), b"also");
     assert_eq!(scene.entry(root, "/moved/inner").meta.mtime, time(1));
-    // So that an ordinary user can clear up.
+    // So that an ordinary user can clean up.
     for path in ["moved/inner", "moved"] {
         let opened = fs::Permissions::from_mode(0o755);
         fs::set_permissions(scene.upper.join(path), opened).unwrap();

@@ -58,7 +58,7 @@ pub fn me() -> Owner {
     }
 }
 
-/// Each kind of user has marks of its own.
+/// Each kind of user has its own overlayfs attributes.
 fn marks() -> MarkNames {
     match rustix::process::getuid().is_root() {
         true => MarkNames::Trusted,
@@ -78,8 +78,7 @@ impl Scene {
 
     pub fn with(wishes: Wishes, build: impl FnOnce(&mut Builder)) -> Scene {
         let directory = tempfile::tempdir().unwrap();
-        // What is stored is not what is tested: memory does, where there is a filesystem of it and
-        // nobody wants it elsewhere.
+        // On tmpfs if there is one, unless another directory is wanted: the disk is not what is tested.
         let home = match std::env::var_os("TMPDIR") {
             None => tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()),
             Some(_) => tempfile::tempdir(),
@@ -189,7 +188,7 @@ impl Scene {
         metadata.permissions().mode() & 0o7777
     }
 
-    /// What a root holds: for each path, all that can be told about it.
+    /// The content of a root: for each path, everything that is stored.
     pub fn tree(&self, root: RootId) -> BTreeMap<Vec<u8>, String> {
         let mut told = BTreeMap::new();
         let mut links = BTreeMap::new();

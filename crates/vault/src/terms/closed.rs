@@ -1,0 +1,41 @@
+//! Closed enums that are stored as text.
+
+/// A closed enum that is stored and shown as one lower-case word per variant.
+macro_rules! words {
+    ($(#[$doc:meta])* $type:ident, $what:literal, { $($(#[$note:meta])* $variant:ident = $word:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $type {
+            $($(#[$note])* $variant),+
+        }
+
+        impl $type {
+            pub const ALL: &[$type] = &[$($type::$variant),+];
+
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $($type::$variant => $word),+
+                }
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl std::str::FromStr for $type {
+            type Err = $crate::Error;
+
+            fn from_str(text: &str) -> $crate::Result<$type> {
+                match text {
+                    $($word => Ok($type::$variant),)+
+                    _ => Err($crate::Error::InvalidText { what: $what, text: text.to_owned() }),
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use words;

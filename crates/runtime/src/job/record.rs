@@ -266,41 +266,70 @@ mod tests {
         }
     }
 
+    fn asked() -> Asked {
+        Asked {
+            command: ExecCommand::Argv(vec![b"a".to_vec(), b"\xff".to_vec()]),
+            access: Access::ReadOnly,
+            checkpoint: CheckpointMode::Named("before".parse().unwrap()),
+            branch: Branch::KeepOnSuccess,
+        }
+    }
+
+    fn decision() -> Decision {
+        Decision {
+            action: Action::AllowWithCheckpoint,
+            categories: [Category::Mutating, Category::Networked]
+                .into_iter()
+                .collect(),
+            reason: Some("why".into()),
+            rule: "default:mutating".into(),
+            parts: vec![Part {
+                text: "a".into(),
+                action: Action::Allow,
+                categories: [Category::ReadOnly].into_iter().collect(),
+                rule: "default".into(),
+            }],
+            smallest_rule: Some("[[rule]]".into()),
+        }
+    }
+
+    fn terms() -> ExecTerms {
+        let limits = Limits {
+            cpus: Some(0.3),
+            ..Limits::LIFTED
+        };
+        ExecTerms {
+            timeout: Some(Duration::from_millis(1)),
+            output_limit: 10,
+            limits,
+            asked: Limits::default(),
+            nofile: Some(11),
+            profile: Some(Profile::Moderate),
+        }
+    }
+
+    fn timings() -> Timings {
+        Timings {
+            decide_us: 1,
+            view_us: 2,
+            checkpoint_us: 3,
+            run_us: 4,
+            commit_us: 5,
+        }
+    }
+
     /// Every field differs from what it is when left out.
     fn report() -> ExecReport {
         let limit = Enforced {
             limit: Limit::Disk,
             by: Mechanism::Poll,
         };
-        let limits = Limits {
-            cpus: Some(0.3),
-            ..Limits::LIFTED
-        };
         ExecReport {
             exec: ExecId::new(),
             vault: "v".parse().unwrap(),
             cwd: VaultPath::parse(b"/w\xff").unwrap(),
-            asked: Asked {
-                command: ExecCommand::Argv(vec![b"a".to_vec(), b"\xff".to_vec()]),
-                access: Access::ReadOnly,
-                checkpoint: CheckpointMode::Named("before".parse().unwrap()),
-                branch: Branch::KeepOnSuccess,
-            },
-            decision: Decision {
-                action: Action::AllowWithCheckpoint,
-                categories: [Category::Mutating, Category::Networked]
-                    .into_iter()
-                    .collect(),
-                reason: Some("why".into()),
-                rule: "default:mutating".into(),
-                parts: vec![Part {
-                    text: "a".into(),
-                    action: Action::Allow,
-                    categories: [Category::ReadOnly].into_iter().collect(),
-                    rule: "default".into(),
-                }],
-                smallest_rule: Some("[[rule]]".into()),
-            },
+            asked: asked(),
+            decision: decision(),
             checkpoint: Some("before".parse().unwrap()),
             status: ExecStatus::Exited(3),
             stdout: Captured {
@@ -351,21 +380,8 @@ mod tests {
             approval: Some(ApprovalReport::Used(ApprovalId::new())),
             approver_set_up: true,
             speculation: None,
-            terms: ExecTerms {
-                timeout: Some(Duration::from_millis(1)),
-                output_limit: 10,
-                limits,
-                asked: Limits::default(),
-                nofile: Some(11),
-                profile: Some(Profile::Moderate),
-            },
-            timings: Timings {
-                decide_us: 1,
-                view_us: 2,
-                checkpoint_us: 3,
-                run_us: 4,
-                commit_us: 5,
-            },
+            terms: terms(),
+            timings: timings(),
         }
     }
 

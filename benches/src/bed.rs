@@ -1,4 +1,4 @@
-//! A home, a daemon and a place on disk for one run, and how things are timed there.
+//! A home, a daemon and a directory for one run, and timing.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use avfs_api::wire::{Envelope, Exec};
 
 pub struct Bed {
     avfs: PathBuf,
-    /// Everything of the run; on the same filesystem as the vaults, so that native is comparable.
+    /// All files of the run; on the filesystem of the vaults, so that native figures are comparable.
     pub directory: tempfile::TempDir,
 }
 
@@ -56,7 +56,7 @@ impl Bed {
         command
     }
 
-    /// Runs `avfs` with these words; what it said if it did not succeed.
+    /// Runs `avfs` with these arguments; returns its output if it fails.
     pub fn try_avfs(&self, words: &[&str]) -> Result<(), String> {
         let output = self.command().args(words).output().expect("avfs runs");
         match output.status.success() {
@@ -65,7 +65,7 @@ impl Bed {
         }
     }
 
-    /// Runs `avfs` with these words; it must succeed.
+    /// Runs `avfs` with these arguments; it must succeed.
     pub fn avfs(&self, words: &[&str]) -> Output {
         let output = self.command().args(words).output().expect("avfs runs");
         assert!(
@@ -77,7 +77,7 @@ impl Bed {
         output
     }
 
-    /// How long `avfs` with these words takes, from start to exit.
+    /// How long `avfs` with these arguments takes, from start to exit.
     pub fn cli(&self, words: &[&str]) -> Duration {
         timed(|| drop(self.avfs(words)))
     }
@@ -88,7 +88,7 @@ impl Bed {
         Client::connect(&place).expect("the daemon is up")
     }
 
-    /// Runs a shell text in the vault and gives back its envelope; it must succeed.
+    /// Runs a shell text in the vault and returns its envelope; it must succeed.
     pub fn shell(&self, vault: &str, text: &str) -> Envelope {
         let request = Exec {
             shell: Some(text.into()),
@@ -136,7 +136,7 @@ impl Bed {
 
 impl Drop for Bed {
     fn drop(&mut self) {
-        // The directory goes next, and with it all that a daemon that would not stop could use.
+        // The directory is removed next, so a daemon that does not stop cannot continue.
         let _ = self.command().args(["daemon", "stop"]).output();
     }
 }
@@ -162,7 +162,7 @@ pub fn make_tree(top: &Path, files: usize) {
         if number % 100 == 0 {
             std::fs::create_dir_all(&directory).expect("a directory");
         }
-        // No two files alike, and none that compresses to nothing.
+        // All files differ, and none compresses well.
         let mut state = number as u64 + 1;
         for byte in content.iter_mut() {
             state = state
@@ -185,18 +185,18 @@ pub fn host(words: &[&str]) {
     assert!(status.success(), "{words:?}");
 }
 
-/// Until nothing was asked for a while, so that memory and disk that only speed needs is given back.
+/// Waits until the daemon was idle for a while and has freed its caches.
 pub fn rest() {
     std::thread::sleep(Duration::from_secs(12));
 }
 
-/// What the kernel is to read from the disk again.
+/// The caches that the kernel drops.
 pub enum Caches {
     Pages,
     All,
 }
 
-/// Drops what was written already. Only root can.
+/// Drops the kernel's caches. Only root can.
 pub fn drop_caches(which: Caches) -> std::io::Result<()> {
     host(&["sync"]);
     let which = match which {

@@ -1,4 +1,4 @@
-//! What a command costs: `true`, bare, in bubblewrap, and through the boundary.
+//! The cost of a command: `true`, bare, in bubblewrap, and through avfs.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -70,7 +70,7 @@ fn socket_true(client: &mut Client, vault: &str) -> Duration {
     })
 }
 
-/// Ten files changed among many: what commit, publishing and the report take together.
+/// Ten files changed among many: commit, publishing and report together.
 fn changed(bed: &Bed, vault: &str, files: usize) {
     let commit = median_ms(11, |round| {
         let text = format!(

@@ -57,7 +57,7 @@ pub fn measure(bed: &Bed) {
     sixteen(bed);
 }
 
-/// A home of its own, served by nobody.
+/// A home without a daemon.
 fn in_process(bed: &Bed) -> Session {
     let runtime_dir = bed.path("in-process-run");
     std::fs::create_dir(&runtime_dir).expect("a directory");
@@ -76,7 +76,7 @@ fn in_process(bed: &Bed) -> Session {
     runtime
 }
 
-/// Everyone writes into one vault: each write is a version, and none may be lost.
+/// All clients write into one vault: each write is a version, and none may be lost.
 fn sixteen(bed: &Bed) {
     bed.avfs(&["vault", "create", "shared"]);
     let time = timed(|| {

@@ -1,8 +1,8 @@
-//! Prints every figure of the product in one run, beside what the host does by itself.
+//! Prints every figure of the product in one run, beside the host's own.
 //!
 //! `cargo run --release -p avfs-benches [-- --quick|--million] [PART…]`, with `target/release/avfs` built. Run it as root and
-//! as an ordinary user: the two take different ways through the kernel. Medians; ratios are against the
-//! same work on the host's filesystem in the same run.
+//! as an ordinary user: they use different mechanisms of the kernel. Figures are medians; ratios are against the same work on the
+//! host's filesystem in the same run.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod bed;
@@ -17,7 +17,7 @@ mod views;
 
 use bed::Bed;
 
-/// The parts of a run, in order; words on the command line choose among them.
+/// The parts of a run, in order; arguments select some of them.
 const PARTS: [&str; 9] = [
     "import", "pointers", "exec", "streams", "tools", "views", "files", "policy", "forks",
 ];
@@ -49,7 +49,7 @@ fn main() {
     println!("# avfs {} as {}", env!("CARGO_PKG_VERSION"), bed.who());
     println!("{}", bed.machine());
     for part in PARTS.into_iter().filter(|part| chosen(part)) {
-        // No part pays for what the one before left to be written.
+        // Synced, so that no part waits for writes of the one before.
         bed::host(&["sync"]);
         match part {
             "import" => sizes

@@ -1,4 +1,4 @@
-//! What moves a pointer: fork, checkpoint, restore; and what a daemon costs at rest.
+//! Pointer moves: fork, checkpoint, restore; and the cost of an idle daemon.
 
 use avfs_api::client::Client;
 use avfs_api::wire::{CheckpointRestore, CheckpointSave, VaultFork, VaultList};
@@ -59,7 +59,7 @@ pub fn measure(bed: &Bed, sizes: &[usize]) {
     }
 }
 
-/// The vault of so many files; the one of the last import is there already.
+/// The vault with this many files; that of the last import exists already.
 pub fn ensure_vault(bed: &Bed, files: usize) -> String {
     let vault = format!("files-{files}");
     let listed = bed.avfs(&["vault", "list", "--json"]).stdout;
@@ -107,7 +107,7 @@ fn fork() -> VaultFork {
 }
 
 pub fn at_rest(bed: &Bed) {
-    // Where this part is the first, nobody has started the daemon yet.
+    // If this part is the first, the daemon has not been started yet.
     bed.avfs(&["vault", "list"]);
     let mut client = bed.client();
     let list = median_ms(ROUNDS, |_| bed.cli(&["vault", "list"]));
@@ -137,12 +137,12 @@ pub fn at_rest(bed: &Bed) {
     println!("a daemon that has just started: {} KiB", resident_kib(pid));
 }
 
-/// What a hundred idle forks with ten small changes each cost on disk, and three hundred in memory: what the
-/// first of them leave behind once for all is then told from what each one costs.
+/// The cost of a hundred idle forks with ten small changes each on disk, and of three hundred in memory: what is allocated
+/// once is told from the cost of each fork.
 pub fn many_forks(bed: &Bed, files: usize) {
     let vault = ensure_vault(bed, files);
     let pid = bed.client().daemon().expect("the daemon answers").pid;
-    // The way to a fork's first change should not count as a fork's cost.
+    // What the first change of a fork allocates should not count as the cost of a fork.
     bed.shell(&vault, "true");
     rest();
     let (disk, memory) = (stored(bed), resident_kib(pid));

@@ -1,4 +1,4 @@
-//! What deciding costs: an argv, a line of shell, a script of 200 lines.
+//! The cost of a decision: an argv, a line of shell, a script of 200 lines.
 
 use avfs_policy::{CommandForm, Level, Network, Request, RuleFile, Rules, decide};
 use std::hint::black_box;
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 const ROUNDS: usize = 200;
 
-/// A script as projects have them: functions, loops, conditions, here-documents, and no line twice.
+/// A realistic script: functions, loops, conditions, here-documents, and no line twice.
 const SCRIPT: &str = include_str!("policy/release.sh");
 
 pub fn measure() {

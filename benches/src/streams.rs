@@ -1,4 +1,4 @@
-//! What goes with a command: a file written before it, its output, and a fork of its own.
+//! What accompanies a command: a file written before it, its output, and a temporary fork.
 
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -22,7 +22,7 @@ pub fn measure(bed: &Bed, files: usize) {
     fan_out(bed, &vault);
 }
 
-/// A file is written, and a command reads it: what an agent does all day.
+/// A file is written, and a command reads it: the usual work of an agent.
 fn write_then_exec(bed: &Bed, vault: &str) {
     let mut client = bed.client();
     let round_trip = median_ms(ROUNDS, |round| {
@@ -49,7 +49,7 @@ fn write_then_exec(bed: &Bed, vault: &str) {
     println!("| write a file, then a command reads it, over the socket | {round_trip:.2} ms |");
 }
 
-/// Lines of text, and what is dearest to write as JSON: each of these bytes takes six there.
+/// Lines of text, and the worst case for JSON: each of these bytes takes six there.
 const GIGABYTES: [(&str, &str); 2] = [
     (
         "lines of text",
@@ -89,7 +89,7 @@ fn gigabyte(bed: &Bed, vault: &str, (what, source): (&str, &str)) {
     );
 }
 
-/// A hundred forks at once, each with a command that changes something, all thrown away.
+/// A hundred forks at once, each with a command that changes something, all deleted afterwards.
 fn fan_out(bed: &Bed, vault: &str) {
     let request = Exec {
         shell: Some("echo changed > /note".into()),

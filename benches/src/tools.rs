@@ -1,4 +1,4 @@
-//! Real tools in a view beside the same tools on the host's filesystem: each times itself.
+//! Real tools in a view, and on the host's filesystem: each times itself.
 
 use std::process::Command;
 
@@ -11,15 +11,15 @@ struct Job {
     role: Role,
 }
 
-/// Whether a job belongs to those that the budget for tools is about.
+/// Whether a job is part of the budget for tools.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Budgeted,
     Shown,
 }
 
-/// git packs nothing in the background, where it would run into the job after it on the host, and end with
-/// the command in a view.
+/// git must not repack in the background: on the host that would overlap with the next job, and in a view it would be killed
+/// with the command.
 const JOBS: [Job; 11] = [
     Job {
         name: "untar",
@@ -80,7 +80,7 @@ const JOBS: [Job; 11] = [
     },
 ];
 
-/// What every round may take for granted.
+/// The prepared state of every round.
 const WARM_UP: &str = "cat \"$TAR\"; git version; cargo version; python3 -c pass";
 
 const ROUNDS: usize = 3;
@@ -122,14 +122,14 @@ pub fn measure(bed: &Bed, files: usize) {
 
 fn each(times: &mut [Times], run: impl Fn(&Job, &mut Times)) {
     for (job, times) in JOBS.iter().zip(times) {
-        // Nobody pays for what the job before left to be written.
+        // Synced, so that no job waits for writes of the one before.
         host(&["sync"]);
         run(job, times);
     }
 }
 
-/// Lets what was done before be over: the daemon's tidying up, and ext4's memory of inodes that were given back. Without
-/// a journal it passes over those for a minute, which makes new files twice as dear, unless it has forgotten them.
+/// Waits for the daemon's background work, and for ext4: without a journal it avoids recently freed inodes for a minute,
+/// which makes new files twice as expensive, unless its cache was dropped.
 fn settle() {
     rest();
     if drop_caches(Caches::Pages).is_err() {
@@ -169,24 +169,24 @@ fn print_jobs(times: &mut [Times]) {
     );
 }
 
-/// What is done first with a committed tree whose files nobody has looked at.
+/// The first operations on a committed tree.
 const FIRST: [(&str, &str); 2] = [
     ("git status", "cd repo && git status --porcelain"),
     ("grep -r", "cd repo && grep -rl zzzzzz . || true"),
 ];
 
-/// What is known of the tree when a fork of it is made, in the order in which it is tried.
+/// What is cached of the tree when it is forked, in the order of the trials.
 #[derive(Clone, Copy)]
 enum Known {
-    /// The daemon had time to tidy up, and to learn the names of what is there.
+    /// The daemon had time to store and to list the tree.
     AtRest,
-    /// Nobody knows anything.
+    /// Nothing is cached.
     Nothing,
-    /// It was changed and looked at a moment ago.
+    /// It was changed and read a moment ago.
     InUse,
 }
 
-/// A fork's first command beside the same on the host.
+/// A fork's first command, and the same on the host.
 fn first_commands(bed: &Bed, tar: &str) {
     if drop_caches(Caches::All).is_err() {
         println!("first commands: skipped, only root can drop the host's caches");

@@ -1,4 +1,4 @@
-//! Import beside `cp -a` of the same tree.
+//! Import, and `cp -a` of the same tree.
 
 use crate::bed::{Bed, host, make_tree, median_ms, timed};
 
@@ -12,7 +12,7 @@ pub fn measure(bed: &Bed, files: usize) {
         "-c",
         &format!("find {tree} -type f -exec cat {{}} + > /dev/null"),
     ]);
-    // A million files are made, copied and imported once: the disk is what takes long.
+    // A million files are made, copied and imported only once, because the disk is slow.
     let rounds = if files > 100_000 { 1 } else { 3 };
     let copy = median_ms(rounds, |_| {
         let target = bed.path("copy");
@@ -21,7 +21,7 @@ pub fn measure(bed: &Bed, files: usize) {
         host(&["rm", "-rf", target]);
         time
     });
-    // Each round into a home of its own, so that nothing is there already.
+    // Each round has a new home, so that nothing is stored already.
     let import = median_ms(rounds, |round| {
         let vault = format!("files-{files}");
         if round > 0 {

@@ -1,5 +1,5 @@
-//! Vaults as directories beside the host's own filesystem: set-up, reading and writing, SQLite, one byte appended to a
-//! large file, and the tools in a mount that the daemon serves.
+//! Vaults as directories, and the host's own filesystem: set-up, reading and writing, SQLite, one byte appended to a large
+//! file, and the tools in a mount that the daemon serves.
 
 pub mod io;
 
@@ -13,7 +13,7 @@ use crate::pointers::ensure_vault;
 use crate::tools::{last_number, median, pack, shell, timing};
 
 const ROUNDS: usize = 3;
-/// The file that is read, and the one that gets a byte more.
+/// The file that is read, and the one that a byte is appended to.
 const STORED_MB: usize = 256;
 const APPENDED_MB: usize = 100;
 
@@ -26,7 +26,7 @@ struct Job {
 
 /// Who times a job.
 enum Clock {
-    /// The job prints its microseconds itself, without what it had to prepare.
+    /// The job prints its microseconds itself, without its preparation.
     Own,
     Shell,
 }
@@ -90,7 +90,7 @@ const fn by_shell(name: &'static str, text: &'static str) -> Job {
     Job { name, text, clock }
 }
 
-/// Where the things that jobs use are, as the job sees them.
+/// The paths of the files for jobs, as the job sees them.
 struct Things {
     bench: String,
     tar: String,
@@ -141,7 +141,7 @@ fn plain(path: &Path) -> &str {
     path.to_str().expect("plain path")
 }
 
-/// The drivers that this user can mount with; those that are not there are named.
+/// The drivers that this user can mount with; unavailable ones are reported.
 fn drivers(bed: &Bed) -> Vec<&'static str> {
     bed.avfs(&["vault", "create", "tried"]);
     let mut drivers = vec!["overlay", "fuse"];
@@ -161,7 +161,7 @@ fn drivers(bed: &Bed) -> Vec<&'static str> {
     drivers
 }
 
-/// How long it takes until a vault is a directory that answers; natively one would copy it.
+/// How long it takes until a mounted vault answers; natively one would copy it.
 fn set_up(bed: &Bed, drivers: &[&str], files: usize) {
     let vault = ensure_vault(bed, files);
     for driver in drivers {
@@ -200,7 +200,7 @@ fn milliseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// A place where vaults are mounted.
+/// A directory for mounts.
 struct Mount<'a> {
     bed: &'a Bed,
     dir: PathBuf,
@@ -289,12 +289,12 @@ fn script(job: &Job, things: &Things, directory: &str) -> String {
     }
 }
 
-/// So that the first reading is one of the disk, on all sides. Only root can; else it is one of memory, on all sides.
+/// So that the first read is from the disk on all sides. Only root can drop caches; otherwise it is from memory on all sides.
 fn cold_where_possible() {
     let _ = drop_caches(Caches::All);
 }
 
-/// One byte more at the end of a large file: what the first write waits for, and what is stored.
+/// One byte appended to a large file: the time of the first write, and the stored bytes.
 fn appended(bed: &Bed, bench: &Path) {
     let (from, to) = (bench.join("appended"), bed.path("appended"));
     let copy = median_ms(ROUNDS, |_| {
@@ -338,7 +338,7 @@ fn stored_bytes(bed: &Bed) -> u64 {
     bytes
 }
 
-/// Ten files changed by programs of the host in a mount: what making a version of them takes.
+/// Ten files changed by programs of the host in a mount: the time of a commit.
 fn commits(bed: &Bed, drivers: &[&str], files: usize) {
     let vault = ensure_vault(bed, files);
     for driver in drivers {

@@ -1,4 +1,4 @@
-//! Plain reading and writing, timed by itself: `avfs-bench __io KIND FILE` runs natively and in views alike.
+//! Plain reading and writing that times itself: `avfs-bench __io KIND FILE` runs natively and in views.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -94,7 +94,7 @@ fn synced_write(path: &Path) -> u128 {
     micros
 }
 
-/// Another byte each time: what was stored before would not be stored again.
+/// Another byte each time: equal content would not be stored again.
 fn append(path: &Path) -> u128 {
     let now = std::time::SystemTime::UNIX_EPOCH.elapsed();
     let byte = (now.expect("a clock").subsec_nanos() >> 4) as u8;
@@ -108,7 +108,7 @@ fn append(path: &Path) -> u128 {
     start.elapsed().as_micros()
 }
 
-/// A file of so many megabytes that nothing can compress, synced.
+/// An incompressible file of this many megabytes, synced.
 pub fn fill(path: &Path, megabytes: usize) {
     let mut file = File::create(path).expect("a new file");
     let mut random = Random(megabytes as u64);
@@ -122,7 +122,7 @@ pub fn fill(path: &Path, megabytes: usize) {
     file.sync_all().expect("it can be synced");
 }
 
-/// A copy that is on the disk.
+/// A synced copy.
 pub fn copy(from: &Path, to: &Path) {
     std::fs::copy(from, to).expect("a copy");
     File::open(to)
@@ -143,7 +143,7 @@ impl Random {
             .0
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        // The upper bits alone are any good.
+        // The lower bits are not random enough.
         let mixed = self.0 ^ (self.0 >> 29);
         mixed.wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ (mixed >> 32)
     }

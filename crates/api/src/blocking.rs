@@ -1,8 +1,8 @@
-//! Work that may wait, on threads that serve one request after another.
+//! Blocking work, on the threads of a pool.
 
 use tokio::task::JoinHandle;
 
-/// Does it on such a thread. What a deep tree has used of the thread's stack is given back afterwards.
+/// Runs it on such a thread. Stack pages that a deep tree has used are freed afterwards.
 pub(crate) fn spawn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
     tokio::task::spawn_blocking(move || {
         let done = work();

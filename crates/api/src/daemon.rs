@@ -1,4 +1,4 @@
-//! The daemon: owns a home, listens on its socket, and ends when told, signalled or left alone.
+//! The daemon: owns a home, listens on its socket, and ends on request, on a signal, or when idle.
 
 use crate::blocking;
 use crate::bounds::THREADS;
@@ -19,47 +19,47 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-/// How long requests that were on their way when the socket vanished may still arrive.
+/// How long requests that were sent before the socket was removed may still arrive.
 const DRAIN: Duration = Duration::from_millis(50);
 /// How long clients may take to read their last answer.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
 
-/// How often a daemon nobody talks to looks whether its socket is still there.
+/// How often an idle daemon checks whether its socket still exists.
 const LOOK_FOR_SOCKET: Duration = Duration::from_secs(5);
-/// How often it looks whether its home is, and how often again when that is lost and something still runs.
+/// How often it checks its home, and how often again if that is gone and something still runs.
 const LOOK_FOR_HOME: Duration = Duration::from_secs(5);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// What a daemon needs to know.
+/// The configuration of a daemon.
 pub struct ServeConfig {
     pub place: Place,
-    /// This program, which is run again in other roles.
+    /// This program, which is executed again in other roles.
     pub binary: PathBuf,
     pub host: HostFacts,
-    /// Where the owner wants layers to be.
+    /// Where the owner wants layers.
     pub layers: Option<PathBuf>,
-    /// What to do when the home's database is lost.
+    /// What to do if the home's database is lost.
     pub if_lost: IfLost,
-    /// After so long without work the daemon ends; none means never.
+    /// The daemon ends after this time without work; `None` means never.
     pub idle_timeout: Option<Duration>,
 }
 
-/// So long without a request, and what is kept for speed alone is given back.
+/// After this time without a request caches are freed.
 const REST_AFTER: Duration = Duration::from_secs(5);
-/// How often a busy daemon looks whether it has grown large.
+/// How often a busy daemon checks its memory.
 const TRIM_EVERY: Duration = Duration::from_secs(1);
-/// Trees are walked by recursion, and may be as deep as paths are long. Only what is used is taken.
+/// Tree walks recurse, and trees may be as deep as paths are long. Only used pages take memory.
 const THREAD_STACK: usize = 64 << 20;
 
-/// Serves a home until it is time to end. `ready` is called once clients can connect.
+/// Serves a home until the daemon ends. `ready` is called once clients can connect.
 ///
-/// [`Error::HomeTaken`] means that another daemon serves this home, which is as good.
+/// [`Error::HomeTaken`] means that another daemon serves this home.
 pub fn serve(config: ServeConfig, ready: impl FnOnce()) -> Result<()> {
     serving::check_clock(SystemTime::now())?;
     avfs_runtime::economize();
     config.place.prepare()?;
     let home = config.place.home();
-    // Held so that its inode is nobody else's for as long as this daemon compares with it.
+    // Open, so that its inode number is not reused while this daemon compares with it.
     let _home = File::open(home).map_err(failed("open", home))?;
     let runtime = open_runtime(&config)?;
     let app = Arc::new(App::new(runtime, config.place, config.idle_timeout));
@@ -70,7 +70,7 @@ pub fn serve(config: ServeConfig, ready: impl FnOnce()) -> Result<()> {
         .build()
         .map_err(Error::Setup)?;
     let served = event_loop.block_on(listen(Arc::clone(&app), ready));
-    // Whoever still does not read its answer is left behind.
+    // Clients that do not read their answer are dropped.
     event_loop.shutdown_timeout(Duration::from_millis(100));
     served
 }
@@ -106,7 +106,7 @@ async fn listen(app: Arc<App>, ready: impl FnOnce()) -> Result<()> {
     let resting = tokio::spawn(rest_when_idle(Arc::clone(&app)));
     let trimming = tokio::spawn(stay_small(Arc::clone(&app)));
     let why = ending.wait(&app).await;
-    // However it came to end: nothing may be written where the home was.
+    // Whatever the reason was: nothing may be written where the home was.
     let why = if app.place.is_lost() { Why::Lost } else { why };
     resting.abort();
     trimming.abort();
@@ -120,14 +120,14 @@ async fn listen(app: Arc<App>, ready: impl FnOnce()) -> Result<()> {
             shut_down(&app).await;
         }
         Why::Asked => {
-            // Ends running commands first: their callers get their envelopes.
+            // Ends running commands first, so that their callers get their envelopes.
             shut_down(&app).await;
             let _ = tokio::time::timeout(LAST_ANSWERS, serving).await;
         }
         Why::Lost => {
             let _ = tokio::time::timeout(LAST_ANSWERS, serving).await;
-            // As if it were killed, which loses nothing: the home's next daemon takes in what is there. To close the
-            // database would remove its log by name, and that name may be another home's by now.
+            // Exits as if killed, which loses nothing: the next daemon of the home recovers. Closing the database would unlink its
+            // log by name, and that name may belong to another home now.
             std::mem::forget(app);
         }
     }
@@ -136,11 +136,11 @@ async fn listen(app: Arc<App>, ready: impl FnOnce()) -> Result<()> {
 
 async fn shut_down(app: &Arc<App>) {
     let app = Arc::clone(app);
-    // A panic in there is reported by the panic itself; the daemon ends either way.
+    // The panic handler has reported it; the daemon ends either way.
     let _ = blocking::spawn(move || app.runtime.shutdown()).await;
 }
 
-/// Binds the socket. The home's lock is held, so a socket that is there belongs to nobody.
+/// Binds the socket. The home's lock is held, so an existing socket is stale.
 fn bind(place: &Place) -> Result<UnixListener> {
     if place.is_lost() {
         return Err(Error::HomeLost {
@@ -153,7 +153,7 @@ fn bind(place: &Place) -> Result<UnixListener> {
     let listener = UnixListener::bind(&socket).map_err(failed("listen on", &socket))?;
     fs::set_permissions(&socket, fs::Permissions::from_mode(0o600))
         .map_err(failed("guard", &socket))?;
-    // Both are hints. Without room for them the daemon is found where its home has it.
+    // Both are hints. Without disk space for them, clients find the daemon through its home.
     let pid = place.pid_file();
     tolerate_full(fs::write(&pid, format!("{}\n", std::process::id())))
         .map_err(failed("write", &pid))?;
@@ -163,7 +163,7 @@ fn bind(place: &Place) -> Result<UnixListener> {
         made.map_err(failed("make", &signpost))
     });
     match made {
-        // A home that cannot be written has none.
+        // A read-only home has none.
         Err(Error::File { source, .. }) if is_full(&source) || is_forbidden(&source) => {
             Ok(listener)
         }
@@ -176,7 +176,7 @@ fn is_forbidden(error: &io::Error) -> bool {
     matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem)
 }
 
-/// A daemon starts also when the disk is full.
+/// A daemon must start on a full disk.
 fn tolerate_full(done: io::Result<()>) -> io::Result<()> {
     match done {
         Err(error) if is_full(&error) => Ok(()),
@@ -197,7 +197,7 @@ fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
 }
 
 fn vacate(place: &Place) {
-    // All are hints for others; the lock is what counts, so a failure changes nothing.
+    // These are hints for others; only the lock counts, so a failure does not matter.
     let (signpost, socket) = (place.signpost(), place.socket());
     if fs::read_link(&signpost).is_ok_and(|named| named == socket) {
         let _ = fs::remove_file(signpost);
@@ -211,7 +211,7 @@ fn vacate(place: &Place) {
 enum Why {
     /// By signal or request: running commands are ended.
     Asked,
-    /// Nothing was asked of it for long enough.
+    /// It was idle for long enough.
     Idle,
     /// Its home was moved, replaced or removed.
     Lost,
@@ -241,19 +241,19 @@ impl Ending {
     }
 }
 
-/// Gives back memory that is not needed, for as long as somebody asks for something.
+/// Frees memory under load, now and then.
 async fn stay_small(app: Arc<App>) {
     loop {
         tokio::time::sleep(TRIM_EVERY).await;
         if app.idle_for().is_none_or(|idle| idle < REST_AFTER) {
             let app = Arc::clone(&app);
-            // What could not be given back is only memory.
+            // A failure only leaves memory in use.
             let _ = blocking::spawn(move || app.runtime.stay_small()).await;
         }
     }
 }
 
-/// Gives back memory each time that nothing has been asked for a while.
+/// Frees memory whenever the daemon has been idle for a while.
 async fn rest_when_idle(app: Arc<App>) {
     let mut rested = false;
     loop {
@@ -261,14 +261,14 @@ async fn rest_when_idle(app: Arc<App>) {
         let is_idle = app.idle_for().is_some_and(|idle| idle >= REST_AFTER);
         if is_idle && !rested {
             let app = Arc::clone(&app);
-            // What could not be given back is only memory.
+            // A failure only leaves memory in use.
             let _ = blocking::spawn(move || app.runtime.release_caches()).await;
         }
         rested = is_idle;
     }
 }
 
-/// Ends when nothing has been asked for the idle time.
+/// Ends when the daemon has been idle for the idle time.
 async fn left_alone(app: &App) {
     let Some(limit) = app.idle_timeout else {
         return std::future::pending().await;
@@ -286,7 +286,7 @@ async fn left_alone(app: &App) {
 /// Ends when the home is not where it was, once nothing runs in it.
 async fn home_lost(app: &App) {
     loop {
-        // Whoever asked for something has just found out, or it is time to look.
+        // A request has just noticed it, or it is time to check.
         let _ = tokio::time::timeout(LOOK_FOR_HOME, app.home_lost.notified()).await;
         while app.place.is_lost() {
             if app.idle_for().is_some() {
@@ -297,8 +297,8 @@ async fn home_lost(app: &App) {
     }
 }
 
-/// A listener that serves this user and root alone, and listens anew when its socket is gone:
-/// temporary directories get swept.
+/// A listener that accepts only this user and root, and binds again if its socket was removed, as cleaners of temporary
+/// directories do.
 pub(crate) struct OwnUser {
     listener: UnixListener,
     place: Place,
@@ -310,7 +310,7 @@ impl OwnUser {
             match tokio::time::timeout(LOOK_FOR_SOCKET, self.listener.accept()).await {
                 Ok(Ok((stream, _))) if is_own_user(&stream) => return stream,
                 Ok(Ok(_)) => {}
-                // Out of descriptors, most likely: some connection will end.
+                // Most likely out of descriptors: wait until a connection ends.
                 Ok(Err(_)) => tokio::time::sleep(Duration::from_millis(50)).await,
                 Err(_) => self.listen_anew(),
             }

@@ -1,4 +1,4 @@
-//! Everything that can go wrong between a client and the daemon.
+//! The errors between a client and the daemon.
 
 use crate::wire::Problem;
 use avfs_runtime::ErrorKind;
@@ -9,14 +9,14 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The daemon answered, and the answer is an error.
+    /// The daemon answered with an error.
     #[error("{}", .0.detail)]
     Refused(Box<Problem>),
     #[error("no daemon listens on {}", socket.display())]
     NoDaemon { socket: PathBuf },
     #[error("the daemon did not answer: {what}")]
     Broken { what: String },
-    /// It did not answer, and surely did nothing, or nothing that counts: it can be asked again.
+    /// There was no answer, and the request was certainly not done: it can be repeated.
     #[error("the daemon did not answer: {what}")]
     Unheard { what: String },
     #[error("the daemon sent an invalid answer: {what}")]
@@ -61,7 +61,7 @@ impl Error {
         matches!(self, Error::File { source, .. } if is_full(source))
     }
 
-    /// The place of this error in the one list all surfaces share.
+    /// The kind of this error, which all surfaces share.
     pub fn kind(&self) -> ErrorKind {
         match self {
             Error::Refused(problem) => ErrorKind::parse(&problem.kind).unwrap_or(ErrorKind::Bug),
@@ -82,7 +82,7 @@ impl Error {
         }
     }
 
-    /// One thing to do about it.
+    /// What to do about it.
     pub fn hint(&self) -> Option<String> {
         match self {
             Error::Refused(problem) => problem.hint.clone(),
@@ -113,7 +113,7 @@ impl Error {
         }
     }
 
-    /// The vault path concerned, where there is one.
+    /// The vault path concerned, if there is one.
     pub fn path(&self) -> Option<&str> {
         match self {
             Error::Refused(problem) => problem.path.as_deref(),
@@ -122,7 +122,7 @@ impl Error {
     }
 }
 
-/// Whether there is no room on a disk.
+/// Whether the disk is full.
 pub(crate) fn is_full(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{QuotaExceeded, StorageFull};
     matches!(error.kind(), StorageFull | QuotaExceeded)

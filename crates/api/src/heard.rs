@@ -1,7 +1,7 @@
-//! Requests that are answered before they were read to the end.
+//! Requests that are answered before their body was read.
 //!
-//! A client that still sends when the connection closes finds the connection broken and never reads why it was
-//! refused. So what nobody wants any more is read and thrown away beside the answer, for a while.
+//! A client that still sends when the connection closes gets EPIPE and never reads the answer. So the rest of such a body
+//! is read and discarded for a while, beside the answer.
 
 use crate::bounds::DRAIN_TIME;
 use http_body_util::BodyExt;
@@ -9,7 +9,7 @@ use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// A request's body. Dropped before its end, the rest is still taken from the client.
+/// A request's body. If it is dropped before its end, the rest is still read.
 pub(crate) struct Heard(Option<Incoming>);
 
 impl Heard {

@@ -1,4 +1,4 @@
-//! The signals by which a person or a supervisor asks a program to end.
+//! The signals that ask a program to end.
 
 use crate::error::{Error, Result};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -26,15 +26,15 @@ impl Interrupts {
     }
 }
 
-/// Which of them came.
+/// Which signal arrived.
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Interrupt {
-    /// What a terminal sends on Ctrl-C.
+    /// Ctrl-C.
     CtrlC,
     End,
 }
 
-/// Calls `then` on a thread of its own when the program is asked to end, instead of ending it.
+/// Calls `then` on a separate thread when a signal arrives, instead of ending the program.
 pub fn on_interrupt(then: impl FnOnce() + Send + 'static) -> Result<()> {
     let event_loop = tokio::runtime::Builder::new_current_thread()
         .enable_all()

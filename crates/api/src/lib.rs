@@ -1,8 +1,8 @@
-//! Everything with a wire: wire types, HTTP and SSE, the daemon and its client.
+//! The API: types, HTTP and SSE, the daemon and its client.
 //!
 //! A request goes `client` → socket → `http` → `ops` → `avfs_runtime` and back. [`table`] has a row for every operation,
-//! from which all else is made; [`wire`] says what each takes and gives; `http` makes routes of the rows; `ops` does what
-//! is asked, behind one gate, on threads that may block; [`daemon`] owns the socket; [`start`] brings a daemon up when a
+//! from which the rest is generated. [`wire`] has the request and answer types. `http` makes routes of the rows. `ops` has
+//! the handlers, behind one gate, on threads that may block. [`daemon`] owns the socket. [`start`] starts a daemon if a
 //! client finds none. Async stops here.
 
 mod blocking;

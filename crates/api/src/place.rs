@@ -1,5 +1,5 @@
-//! Where a home's daemon is found: a private directory of the host, keyed by the home's own directory, so that a copy of a
-//! home, or another one put in its place, has a daemon of its own.
+//! The paths of a home's daemon: a private directory of the host, keyed by device and inode of the home. So a copy of a home,
+//! or another one at its path, has a daemon of its own.
 
 use crate::error::{Error, Result};
 use crate::wire::Class;
@@ -12,13 +12,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// The longest path a Unix socket can be bound to, without its closing NUL.
+/// The longest path of a Unix socket, without the NUL.
 const SOCKET_PATH_MAX: usize = 107;
 
-/// The longest path of a home: the names in it have to be within what SQLite opens.
+/// The longest path of a home: SQLite must be able to open the files in it.
 const HOME_PATH_MAX: usize = 440;
 
-/// A home and the directory of its daemon's socket, log and pid.
+/// A home and the directory with its daemon's socket, log and pid.
 #[derive(Clone, Debug)]
 pub struct Place {
     home: PathBuf,
@@ -29,16 +29,16 @@ pub struct Place {
 }
 
 impl Place {
-    /// The place of `home`, which is made if it is missing. `base` is the user's runtime
-    /// directory, or none when there is no trustworthy one.
+    /// The paths for `home`, which is created if it is missing. `base` is the user's runtime directory, or `None` if there is
+    /// no trustworthy one.
     pub fn new(home: &Path, base: Option<&Path>) -> Result<Place> {
         Place::among(home, base, Path::new("/tmp"))
     }
 
-    /// The first directory in which nobody else can have put anything: the runtime directory, the one for temporary
-    /// files, the home itself, or, when all of these are taken or open to others, one with a name that nobody knows.
+    /// The first directory that is certainly private: in the runtime directory, in the one for temporary files, in the home,
+    /// or, if all of these are taken or open to others, one with a random name.
     fn among(home: &Path, base: Option<&Path>, temporary: &Path) -> Result<Place> {
-        // Before it is made, and once it is known where it really is.
+        // Checked before it is created, and again when its real path is known.
         check_path(home)?;
         private_dirs(home)?;
         let found = fs::canonicalize(home);
@@ -75,7 +75,7 @@ impl Place {
             .join(identity.to_string())
     }
 
-    /// This place for a client that gives up the owner's class, or says what it is called.
+    /// These paths for a client that gives up the owner class, or has a name.
     pub fn as_caller(self, class: Class, name: Option<PrincipalName>) -> Place {
         Place {
             class,
@@ -88,7 +88,7 @@ impl Place {
         self.class
     }
 
-    /// What the client is called.
+    /// The name of the client.
     pub fn caller_name(&self) -> Option<&str> {
         self.name.as_ref().map(PrincipalName::as_str)
     }
@@ -97,7 +97,7 @@ impl Place {
         &self.home
     }
 
-    /// Whether something else is where the home was, or nothing. What cannot be told is no reason to think so.
+    /// Whether the home was moved or replaced. If that cannot be found out, it is assumed that it was not.
     pub fn is_lost(&self) -> bool {
         use io::ErrorKind::{NotADirectory, NotFound};
         match HomeIdentity::of(&self.home) {
@@ -114,15 +114,15 @@ impl Place {
         self.dir.join("daemon.sock")
     }
 
-    /// Where the daemon says which socket it really listens on: not every caller of one user has
-    /// the same runtime directory in its environment, but all have the same home.
+    /// Where the daemon records its real socket: callers of one user may have different runtime directories in their
+    /// environment, but all have the same home.
     pub fn signpost(&self) -> PathBuf {
         self.home.join("daemon.sock")
     }
 
-    /// The socket to connect to: the one the daemon named, else the one it would choose here.
+    /// The socket to connect to: the recorded one, else the one that a daemon would choose here.
     pub fn reachable_socket(&self) -> Result<PathBuf> {
-        // Root may speak to any user's daemon, for example to approve.
+        // Root may connect to any user's daemon, for example to approve.
         let owner = match geteuid().is_root() {
             true => self.owner()?,
             false => geteuid().as_raw(),
@@ -131,7 +131,7 @@ impl Place {
             Some(dir) => check_private(dir, owner),
             None => Ok(()),
         };
-        // What was named may have been swept, and its directory made again by another; or it came here with a copy.
+        // The recorded path may have been deleted and created again by another user; or the record was copied with the home.
         let named = fs::read_link(self.signpost()).ok().filter(|socket| {
             self.is_its_own(socket) && socket.exists() && is_private(socket).is_ok()
         });
@@ -142,7 +142,7 @@ impl Place {
         Ok(self.socket())
     }
 
-    /// Whether a socket is in a directory that only a daemon of this very home uses.
+    /// Whether a socket is in the directory of exactly this home.
     fn is_its_own(&self, socket: &Path) -> bool {
         let Some(dir) = socket.parent() else {
             return false;
@@ -157,7 +157,7 @@ impl Place {
         is_keyed || is_inside()
     }
 
-    /// Whose home it is.
+    /// The owner of the home.
     pub fn owner(&self) -> Result<u32> {
         let meta = fs::metadata(&self.home).map_err(|source| Error::File {
             what: "look at",
@@ -175,7 +175,7 @@ impl Place {
         self.dir.join("daemon.log")
     }
 
-    /// Makes the directory and refuses one that others could have prepared.
+    /// Creates the directory and refuses one that others could have prepared.
     pub fn prepare(&self) -> Result<()> {
         let parent = self
             .dir
@@ -197,7 +197,7 @@ impl Place {
     }
 }
 
-/// Whether all that works in a home can name it.
+/// Whether everything that works in a home can name it.
 fn check_path(home: &Path) -> Result<()> {
     let bytes = home.as_os_str().as_bytes();
     let reason = if std::str::from_utf8(bytes).is_err() {
@@ -216,7 +216,7 @@ fn fits_a_socket(dir: &Path) -> bool {
     dir.join("daemon.sock").as_os_str().len() <= SOCKET_PATH_MAX
 }
 
-/// A directory of an unguessable name, which the home remembers for all that come after.
+/// A directory with a random name, which the home records.
 fn hidden(home: &Path, identity: HomeIdentity, temporary: &Path) -> Result<PathBuf> {
     let note = home.join("runtime-directory");
     let failed = |what, path: &Path| {
@@ -228,7 +228,7 @@ fn hidden(home: &Path, identity: HomeIdentity, temporary: &Path) -> Result<PathB
         PathBuf::from(path)
     });
     let key = identity.to_string();
-    // A note that came with a copy names the directory of another home.
+    // A record that was copied with a home names the directory of another home.
     let usable = |dir: &PathBuf| {
         dir.is_absolute() && dir.ends_with(&key) && check_private(dir, geteuid().as_raw()).is_ok()
     };
@@ -237,7 +237,7 @@ fn hidden(home: &Path, identity: HomeIdentity, temporary: &Path) -> Result<PathB
     }
     let name = avfs_runtime::ExecId::new().to_string();
     let top = temporary.join(format!("agentvfs-{name}"));
-    // It must be new: whatever is there already was made by somebody else.
+    // It must be new: an existing one was made by somebody else.
     fs::DirBuilder::new()
         .mode(0o700)
         .create(&top)
@@ -252,8 +252,7 @@ fn hidden(home: &Path, identity: HomeIdentity, temporary: &Path) -> Result<PathB
     Ok(dir)
 }
 
-/// Whether only its owner can have put anything into `dir`, a directory of a place. An absent one
-/// is fine.
+/// Whether only its owner can have put anything into `dir`. A missing one is fine.
 fn check_private(dir: &Path, owner: u32) -> Result<()> {
     for dir in dir.parent().into_iter().chain([dir]) {
         let meta = match fs::symlink_metadata(dir) {
@@ -284,7 +283,7 @@ fn check_private(dir: &Path, owner: u32) -> Result<()> {
     Ok(())
 }
 
-/// Makes a home, readable by its owner alone; directories above it get the usual mode.
+/// Creates a home with mode 0700; directories above it get the usual mode.
 fn private_dirs(home: &Path) -> Result<()> {
     if home.is_dir() {
         return Ok(());

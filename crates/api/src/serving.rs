@@ -1,4 +1,4 @@
-//! Connections: how many there are, how long each may take to say what it wants and to read what it is told.
+//! Connections: how many there are, and how long each may take to send a request and to read the answer.
 
 use crate::bounds::{CONNECTIONS_MAX, CONNECTIONS_OF_ONE_MAX, HEAD_MAX, HEAD_TIME, UNREAD_TIME};
 use crate::daemon::OwnUser;
@@ -26,21 +26,21 @@ use tokio::net::UnixStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, Sleep};
 
-/// What somebody is told who has too many connections already.
+/// The answer for a process with too many connections.
 const TOO_MANY: &str = "{\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,\
     \"kind\":\"Unavailable\",\"detail\":\"this process has too many connections\",\"hint\":\"close some\"}";
 
-/// What everybody is told while the clock is wrong: HTTP has no date before 1970, and hyper panics over one.
+/// The answer while the clock is wrong: HTTP has no date before 1970, and hyper panics on one.
 const NO_TIME: &str = "{\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,\
     \"kind\":\"Unavailable\",\"detail\":\"the clock of this machine is before 1970\",\"hint\":\"set the clock\"}";
 
-/// Serves until the sender of `closed` is gone, and then until every connection has its answer.
+/// Serves until the sender of `closed` is dropped, then until every connection has its answer.
 pub(crate) async fn serve(mut listener: OwnUser, router: Router, mut closed: watch::Receiver<()>) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let counts = Arc::<Counts>::default();
     loop {
         let accept = async {
-            // Nobody is let in while all places are taken; those who want in wait in the kernel's queue.
+            // When all places are taken, new connections wait in the kernel's queue.
             let place = Arc::clone(&places).acquire_owned().await.ok();
             (listener.accept().await, place)
         };
@@ -64,11 +64,11 @@ pub(crate) async fn serve(mut listener: OwnUser, router: Router, mut closed: wat
             None => refuse(&stream, TOO_MANY),
         }
     }
-    // Whoever stays away from its answer is not waited for for ever: see the caller.
+    // Clients that do not read are not waited for forever: see the caller.
     let _ = places.acquire_many(CONNECTIONS_MAX as u32).await;
 }
 
-/// Whether the clock tells a time that can be told on.
+/// Whether the clock is after 1970.
 pub(crate) fn check_clock(now: SystemTime) -> Result<()> {
     match now < UNIX_EPOCH {
         true => Err(Error::Clock),
@@ -82,7 +82,7 @@ fn refuse(stream: &UnixStream, problem: &str) {
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\n\
          connection: close\r\nretry-after: 1\r\ncontent-length: {length}\r\n\r\n{problem}"
     );
-    // A fresh connection has room for it.
+    // A new connection has buffer space for it.
     let _ = stream.try_write(answer.as_bytes());
 }
 
@@ -96,7 +96,7 @@ async fn converse(stream: UnixStream, peer: Peer, router: Router, mut closed: wa
         let (answer, patient) = (router.call(request.map(Heard::new)), Arc::clone(&patient));
         async move {
             let answer = answer.await?;
-            // A command waits for whoever reads its output, as it would at a pipe.
+            // A command waits for the reader of its output, as with a pipe.
             let events = answer.headers().get(CONTENT_TYPE);
             let events = events.is_some_and(|kind| kind == "text/event-stream");
             patient.store(events, Ordering::Relaxed);
@@ -110,7 +110,7 @@ async fn converse(stream: UnixStream, peer: Peer, router: Router, mut closed: wa
             .max_buf_size(HEAD_MAX)
             .serve_connection(io, service)
     );
-    // How a connection ended is known at its other end.
+    // The other end knows how the connection ended.
     tokio::select! {
         _ = connection.as_mut() => return,
         _ = closed.changed() => connection.as_mut().graceful_shutdown(),
@@ -153,11 +153,11 @@ impl Drop for Counted {
     }
 }
 
-/// A connection that breaks when its other end does not read for too long, unless it has all the time there is.
+/// A connection that breaks if its other end does not read for too long, unless it has no limit.
 struct Watched {
     stream: UnixStream,
     patient: Arc<AtomicBool>,
-    /// Since when nothing could be written.
+    /// Since when writing has been blocked.
     unread: Option<Pin<Box<Sleep>>>,
 }
 
@@ -170,7 +170,7 @@ impl Watched {
         }
     }
 
-    /// Passes on how writing went, with an end to waiting.
+    /// Passes on the result of a write, with a timeout.
     fn watch<T>(
         &mut self,
         written: Poll<io::Result<T>>,

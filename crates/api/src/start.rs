@@ -1,4 +1,4 @@
-//! Bringing a daemon up when there is none, and bringing one down.
+//! Starting and stopping a daemon.
 
 use crate::client::Client;
 use crate::error::{Error, Result};
@@ -16,25 +16,25 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a client keeps trying while another daemon comes or goes.
+/// How long a client keeps trying while another daemon starts or ends.
 const PATIENCE: Duration = Duration::from_secs(30);
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 /// How long a daemon may take to end its commands and save their work.
 const STOP_PATIENCE: Duration = Duration::from_secs(120);
-/// A log larger than this begins anew with the next daemon.
+/// A larger log is truncated by the next daemon.
 const LOG_MAX: u64 = 1 << 20;
 
-/// What a new daemon says on its standard output, as its first and only line.
+/// The first and only line that a new daemon prints.
 pub mod greeting {
     pub const READY: &str = "ready";
     /// Another daemon owns the home.
     pub const TAKEN: &str = "taken";
-    /// Between why it could not start and what to do about it.
+    /// Separates the error from the hint.
     pub const HINT: char = '\u{1f}';
 }
 
-/// How to start a daemon: all it gets to know of the world.
+/// How to start a daemon: its whole environment.
 pub struct Starter {
     pub place: Place,
     pub binary: PathBuf,
@@ -42,8 +42,7 @@ pub struct Starter {
 }
 
 impl Starter {
-    /// Connects to the daemon, starting one if there is none. `arguments` is asked for the
-    /// daemon's command line only then.
+    /// Connects to the daemon, starting one if there is none. Only then `arguments` is called for the daemon's command line.
     pub fn connect(&self, arguments: &dyn Fn() -> Vec<OsString>) -> Result<Client> {
         let deadline = Instant::now() + PATIENCE;
         let mut command_line = None;
@@ -59,7 +58,7 @@ impl Starter {
             }
             match self.start(command_line.get_or_insert_with(arguments))? {
                 Started::Ready => {}
-                // It is about to listen, or about to end.
+                // It is starting or ending.
                 Started::Taken => {
                     std::thread::sleep(pause);
                     pause = (pause * 2).min(LONGEST_PAUSE);
@@ -92,7 +91,7 @@ impl Starter {
             })?;
         let mut line = String::new();
         if let Some(output) = daemon.stdout.take() {
-            // A daemon that dies says nothing, which is answered below.
+            // A daemon that dies prints nothing, which is handled below.
             let _ = BufReader::new(output).read_line(&mut line);
         }
         let started = match line.trim_end() {
@@ -111,12 +110,12 @@ impl Starter {
                 Err(Error::NotStarted { reason, hint })
             }
         };
-        // It has ended or is about to: nothing of it shall stay behind.
+        // It has ended or is about to: reap it.
         let _ = daemon.wait();
         started
     }
 
-    /// Makes the daemon's directory and log. Where they are on a full disk with the home, its reserve is given up for them.
+    /// Creates the daemon's directory and log. If they are on a full disk with the home, the reserve is used for them.
     fn prepare(&self) -> Result<File> {
         let prepare = || self.place.prepare().and_then(|()| self.open_log());
         let mut prepared = prepare();
@@ -153,13 +152,13 @@ enum Started {
     Taken,
 }
 
-/// Asks the daemon to end, and waits until its process is gone. Needs nothing else of the daemon
-/// to work; with `force` it does so also while detached jobs run.
+/// Asks the daemon to end, and waits for the end of its process. Works with a daemon of any version; with `force` also while
+/// detached jobs run.
 pub fn stop(client: &mut Client, force: bool) -> Result<u32> {
     let process = client.daemon_pid().and_then(Pid::from_raw);
     let process = process.and_then(|process| pidfd_open(process, PidfdFlags::empty()).ok());
     let pid = client.call("", &DaemonStop { force })?.pid;
-    // None means that it ended before it could be watched.
+    // `None` means that it ended before a pidfd could be opened.
     let Some(process) = process else {
         return Ok(pid);
     };
@@ -180,8 +179,7 @@ pub fn stop(client: &mut Client, force: bool) -> Result<u32> {
     })
 }
 
-/// Keeps what this process inherited (a script's lock, a pipe somebody waits on) from living on
-/// in the daemon.
+/// Keeps inherited descriptors (a script's lock, a pipe that somebody waits on) from staying open in the daemon.
 fn keep_descriptors() {
     let Ok(entries) = fs::read_dir("/proc/self/fd") else {
         return;

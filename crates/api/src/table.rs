@@ -1,5 +1,5 @@
-//! Every operation, one row each. Routes, the gate, limits, the reference in `docs/http.md` and the tests that compare
-//! surfaces are made from the rows.
+//! Every operation, one row each. Routes, the gate, limits, `docs/http.md` and the tests that compare surfaces are generated
+//! from the rows.
 //!
 //! A new operation is named in five places: its request in `wire/`, its row here, its handler in `ops/`, and the CLI's
 //! verb with its file in `commands/`.
@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 pub use columns::{Class, Effect, Method, Row, Scope, VaultIn, Who};
 pub use reference::{reference, smallest_requests};
 
-/// One thing a client can ask for. The type is the request itself.
+/// An operation. The type is the request itself.
 pub trait Operation: Serialize + DeserializeOwned + Send + 'static {
     const ROW: Row;
     const NAME: &'static str = Self::ROW.name;
@@ -34,7 +34,7 @@ pub(crate) trait EachRow {
     fn row<O: Served>(&mut self);
 }
 
-/// The most bytes of a request in JSON, where its row does not say so.
+/// The most bytes of a request in JSON, unless its row says otherwise.
 macro_rules! body_max {
     () => {
         BODY_MAX
@@ -80,7 +80,7 @@ macro_rules! operations {
             }
         )*
 
-        /// Every operation there is.
+        /// Every operation.
         pub const OPERATIONS: &[Row] = &[$(<$request as Operation>::ROW),*];
 
         /// Calls the visitor for every row.

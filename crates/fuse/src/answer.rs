@@ -1,4 +1,4 @@
-//! Requests in, calls of the filesystem, answers out.
+//! Decodes requests, calls the filesystem, encodes answers.
 
 use rustix::fs::{FileType, RenameFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
 use rustix::io::Errno;
@@ -9,14 +9,14 @@ use crate::listing::{Listing, ListingPlus};
 use crate::request::Request;
 use crate::wire::{self, opcode, opened, valid};
 
-/// What is answered may be kept for ever; in seconds.
+/// How long the kernel may cache an answer: forever, in seconds.
 const FOREVER: u64 = 1 << 30;
-/// Nodes are never used for something else while the kernel knows them.
+/// Node numbers are not reused while the kernel knows them.
 const GENERATION: u64 = 0;
-/// The longest name, as everywhere.
+/// The longest name.
 const NAME_MAX: u32 = 255;
 
-/// What goes back to the kernel, if it waits for anything.
+/// The answer to the kernel, if it waits for one.
 pub enum Answer {
     Awaited(Io<Vec<u8>>),
     NotAwaited,
@@ -26,7 +26,7 @@ pub enum Answer {
 pub fn answer<F: Filesystem>(filesystem: &F, mut request: Request<'_>) -> Answer {
     match request.header.opcode {
         opcode::FORGET | opcode::BATCH_FORGET => {
-            // Nobody waits to hear that it was malformed.
+            // These requests have no answer, even if they are malformed.
             let _ = forget(filesystem, &mut request);
             Answer::NotAwaited
         }
@@ -66,7 +66,7 @@ fn dispatch<F: Filesystem>(filesystem: &F, request: &mut Request<'_>) -> Io<Vec<
         opcode::LSEEK => lseek(filesystem, request),
         opcode::COPY_FILE_RANGE | opcode::COPY_FILE_RANGE_64 => copy_range(filesystem, request),
         opcode::DESTROY => Ok(Vec::new()),
-        // Said once, the kernel does without, or asks in an older way.
+        // After one ENOSYS, the kernel does without it, or uses an older request.
         _ => Err(Errno::NOSYS),
     }
 }
@@ -88,7 +88,7 @@ fn forget<F: Filesystem>(filesystem: &F, request: &mut Request<'_>) -> Io<()> {
 fn lookup<F: Filesystem>(filesystem: &F, request: &mut Request<'_>) -> Io<Vec<u8>> {
     match filesystem.lookup(request.name()?)? {
         Some(attr) => Ok(entry_out(attr)),
-        // Node 0 is "no such name", kept like any other answer.
+        // Node 0 means "no such name", and is cached like any other answer.
         None => Ok(bytes(wire::EntryOut {
             entry_valid: FOREVER,
             ..Default::default()
@@ -197,7 +197,7 @@ fn create<F: Filesystem>(filesystem: &F, request: &mut Request<'_>) -> Io<Vec<u8
 
 fn tmpfile<F: Filesystem>(filesystem: &F, request: &mut Request<'_>) -> Io<Vec<u8>> {
     let asked: wire::CreateIn = request.take()?;
-    // The name that follows stands for "none".
+    // The kernel appends an empty name.
     let directory = request.header.node;
     let made = filesystem.tmpfile(request.caller(), directory, asked.mode, asked.flags)?;
     Ok(created_out(made))
@@ -252,7 +252,7 @@ fn copy_range<F: Filesystem>(filesystem: &F, request: &mut Request<'_>) -> Io<Ve
         let copied = filesystem.copy_file_range(from, to, asked.length)?;
         return Ok(bytes(wire::CopyFileRangeOut { copied }));
     }
-    // The older answer has room for 32 bits; that less was copied is for the caller to go on.
+    // The old answer has 32 bits; after a shorter copy the caller continues.
     let length = asked.length.min(u64::from(u32::MAX) & !0xfff);
     let size = filesystem.copy_file_range(from, to, length)? as u32;
     Ok(bytes(wire::WriteOut { size, padding: 0 }))
@@ -296,7 +296,7 @@ fn setxattr<F: Filesystem>(filesystem: &F, request: &mut Request<'_>) -> Io<Vec<
     done(filesystem.setxattr(request.header.node, name, value, asked.flags))
 }
 
-/// Gives the value, or the list of names, or says how long it is.
+/// Returns the value, or the list of names, or its length if the buffer is empty.
 fn getxattr<F: Filesystem>(filesystem: &F, request: &mut Request<'_>) -> Io<Vec<u8>> {
     let asked: wire::GetXattrIn = request.take()?;
     let node = request.header.node;
@@ -365,7 +365,7 @@ pub fn entry(attr: &FileAttr) -> wire::EntryOut {
 
 fn attr_of(attr: &FileAttr) -> wire::Attr {
     let kind = match attr.kind {
-        // The kernel takes no attributes without a kind.
+        // The kernel requires a file type in the mode.
         FileType::Unknown => FileType::RegularFile,
         known => known,
     };

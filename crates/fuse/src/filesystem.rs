@@ -1,4 +1,4 @@
-//! What answers requests.
+//! The trait of a filesystem that answers requests.
 
 use bitflags::bitflags;
 use rustix::fs::{FileType, RenameFlags, Timespec, Timestamps};
@@ -8,7 +8,7 @@ use crate::listing::{Listing, ListingPlus};
 
 pub type Io<T> = Result<T, Errno>;
 
-/// Who asked, in the numbers of the user namespace of the mount.
+/// The caller, in the ids of the mount's user namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caller {
     pub uid: u32,
@@ -22,16 +22,16 @@ pub struct Name<'a> {
     pub name: &'a [u8],
 }
 
-/// What a filesystem calls something that it opened. The kernel sends 0 where nothing was opened.
+/// The filesystem's handle of something open. The kernel sends 0 if nothing was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FileHandle(pub u64);
 
-/// Everything that `stat` tells. The number is also that of the node.
+/// The attributes of `stat`. The inode number is also the node number.
 #[derive(Debug, Clone, Copy)]
 pub struct FileAttr {
     pub number: u64,
     pub kind: FileType,
-    /// The permissions, without the kind.
+    /// The permissions, without the file type.
     pub mode: u32,
     pub size: u64,
     /// Of 512 bytes.
@@ -42,11 +42,11 @@ pub struct FileAttr {
     pub links: u32,
     pub uid: u32,
     pub gid: u32,
-    /// In the kernel's short form.
+    /// In the kernel's 32-bit encoding.
     pub device: u32,
 }
 
-/// What `setattr` is asked to change.
+/// The attributes that `setattr` changes.
 #[derive(Debug, Default)]
 pub struct NewAttributes {
     pub mode: Option<u32>,
@@ -57,7 +57,7 @@ pub struct NewAttributes {
     pub times: Option<Timestamps>,
 }
 
-/// What `statfs` tells.
+/// The result of `statfs`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Statistics {
     pub block: u32,
@@ -69,10 +69,10 @@ pub struct Statistics {
 }
 
 bitflags! {
-    /// How a write is meant.
+    /// Flags of a write.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct WriteFlags: u32 {
-        /// The writer has no privilege: set-user-id and set-group-id go.
+        /// The writer is unprivileged: clear set-user-id and set-group-id.
         const KILL_PRIVILEGES = 1 << 2;
         const _ = !0;
     }
@@ -80,15 +80,15 @@ bitflags! {
 
 /// Answers requests, on several threads at once.
 ///
-/// What is not written answers "not implemented", which the kernel takes as it does with every filesystem:
-/// it opens files without telling, or says "not supported" to whoever asked. Every [`FileAttr`] that
-/// answers a name hands out one reference to that node; `forget` gives references back.
+/// The default methods answer ENOSYS, with the usual effect in the kernel: it opens files without requests, or returns
+/// EOPNOTSUPP to the caller. Every [`FileAttr`] in the answer for a name adds one reference to that node; `forget` drops
+/// references.
 #[expect(
     unused_variables,
     reason = "the names tell what an implementation is given"
 )]
 pub trait Filesystem: Send + Sync + 'static {
-    /// None: there is no such name, and the kernel may remember that.
+    /// `None`: there is no such name, and the kernel may cache that.
     fn lookup(&self, name: Name<'_>) -> Io<Option<FileAttr>>;
 
     fn forget(&self, node: u64, times: u64);
@@ -147,7 +147,7 @@ pub trait Filesystem: Send + Sync + 'static {
         Err(Errno::NOSYS)
     }
 
-    /// An open file without a name; `link` may give it one. `directory` says where it belongs.
+    /// An open unnamed file; `link` may name it. `directory` is where it belongs.
     fn tmpfile(
         &self,
         caller: Caller,
@@ -182,7 +182,7 @@ pub trait Filesystem: Send + Sync + 'static {
         Err(Errno::NOSYS)
     }
 
-    /// Only the search for data and for holes comes here.
+    /// Only SEEK_DATA and SEEK_HOLE are sent.
     fn lseek(&self, node: u64, handle: FileHandle, offset: u64, whence: u32) -> Io<u64> {
         Err(Errno::NOSYS)
     }
@@ -201,7 +201,7 @@ pub trait Filesystem: Send + Sync + 'static {
         Err(Errno::NOSYS)
     }
 
-    /// Adds what stands behind position `after`, until the listing is full.
+    /// Adds the entries after position `after`, until the listing is full.
     fn readdir(&self, node: u64, handle: FileHandle, after: u64, into: &mut Listing) -> Io<()> {
         Err(Errno::NOSYS)
     }
@@ -233,7 +233,7 @@ pub trait Filesystem: Send + Sync + 'static {
         Err(Errno::NOSYS)
     }
 
-    /// All names, each with a zero byte behind it.
+    /// All names, each followed by a zero byte.
     fn listxattr(&self, node: u64) -> Io<Vec<u8>> {
         Err(Errno::NOSYS)
     }

@@ -1,11 +1,9 @@
-//! The kernel's FUSE protocol, spoken on a descriptor that somebody has mounted.
+//! The kernel's FUSE protocol, on a descriptor that is already mounted.
 //!
-//! A [`Filesystem`] answers; a [`Session`] reads requests, passes them on, and sends the answers back. The
-//! crate knows neither vaults nor mounts. It stands here because no released library passes on what
-//! `open(O_TMPFILE)` asks.
+//! A [`Filesystem`] answers; a [`Session`] reads requests, calls it, and sends the answers. The crate knows neither vaults
+//! nor mounts. It exists because no released library passes `open(O_TMPFILE)` on.
 //!
-//! One rule makes it fast: the kernel may keep every answer for ever. Whoever changes something other than
-//! by a request says so through the [`Notifier`].
+//! For speed, the kernel may cache every answer forever. Changes other than by a request are announced with the [`Notifier`].
 
 mod answer;
 mod filesystem;

@@ -1,4 +1,4 @@
-//! The names of a directory, packed as the kernel wants them.
+//! Directory listings in the kernel's format.
 
 use rustix::fs::FileType;
 use zerocopy::IntoBytes;
@@ -7,11 +7,11 @@ use crate::answer::entry;
 use crate::filesystem::FileAttr;
 use crate::wire::DirEntry;
 
-/// Whether something still fitted.
+/// Whether an entry fitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fill {
     Added,
-    /// It did not, and nothing more will.
+    /// It did not; the listing is full.
     Full,
 }
 
@@ -34,7 +34,7 @@ impl Listing {
         Listing(Packed::new(most))
     }
 
-    /// Adds a name; `position` is where a listing that goes on begins.
+    /// Adds a name; `position` is where the next listing continues.
     pub fn add(&mut self, position: u64, name: &[u8], number: u64, kind: FileType) -> Fill {
         self.0.add(&[], position, name, number, kind)
     }
@@ -49,7 +49,7 @@ impl ListingPlus {
         ListingPlus(Packed::new(most))
     }
 
-    /// Adds a name; `position` is where a listing that goes on begins.
+    /// Adds a name; `position` is where the next listing continues.
     pub fn add(&mut self, position: u64, name: &[u8], attr: &FileAttr) -> Fill {
         let entry = entry(attr);
         self.0

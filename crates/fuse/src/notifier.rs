@@ -1,4 +1,4 @@
-//! What the kernel is told unasked: that it must forget something.
+//! Notifications to the kernel: that it must drop cached data.
 
 use std::sync::Arc;
 
@@ -7,11 +7,10 @@ use zerocopy::IntoBytes;
 use crate::session::Device;
 use crate::wire::{ForgetInode, ForgetName, notice};
 
-/// Tells the kernel what changed without it.
+/// Tells the kernel about changes that it did not request.
 ///
-/// From within a request only attributes may be forgotten: for the rest the kernel waits for requests under
-/// way. Where it does not know the node or the name, or the mount is gone, there is nothing to forget, and
-/// nothing is told to the caller.
+/// Within a request only attributes may be invalidated: for the rest the kernel waits for running requests. If the kernel
+/// does not know the node or name, or the mount is gone, there is nothing to drop, and that is not an error.
 #[derive(Debug, Clone)]
 pub struct Notifier {
     device: Arc<Device>,
@@ -22,7 +21,7 @@ impl Notifier {
         Notifier { device }
     }
 
-    /// A name means something else from now on, or nothing.
+    /// A name has changed its meaning, or was removed.
     pub fn forget_name(&self, parent: u64, name: &[u8]) {
         let about = ForgetName {
             parent,
@@ -33,15 +32,14 @@ impl Notifier {
         self.device.notify(notice::FORGET_NAME, &body);
     }
 
-    /// The attributes of a node and all its data are other ones; what a process wrote through its memory
-    /// is asked to be written first.
+    /// The attributes and all data of a node have changed; dirty pages of mappings are written back first.
     pub fn forget_data(&self, node: u64) {
         self.forget_inode(node, 0);
     }
 
-    /// The attributes of a node are other ones.
+    /// The attributes of a node have changed.
     pub fn forget_attributes(&self, node: u64) {
-        // An offset before the beginning leaves the pages alone.
+        // A negative offset keeps the cached pages.
         self.forget_inode(node, -1);
     }
 

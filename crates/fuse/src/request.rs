@@ -1,4 +1,4 @@
-//! One request: what every one says, and the arguments, taken one after the other.
+//! One request: its header, and a parser for its arguments.
 
 use rustix::io::Errno;
 use zerocopy::{FromBytes, Immutable, KnownLayout};
@@ -21,7 +21,7 @@ impl<'a> Request<'a> {
         if header.len as usize != message.len() {
             return Err(MALFORMED);
         }
-        // Extensions stand at the end, and none was asked for.
+        // Extensions are at the end, and none was negotiated.
         Ok(Request { header, rest })
     }
 
@@ -39,7 +39,7 @@ impl<'a> Request<'a> {
         Ok(taken)
     }
 
-    /// The next text, which a zero ends.
+    /// The next zero-terminated text.
     pub fn text(&mut self) -> Io<&'a [u8]> {
         let end = self.rest.iter().position(|&byte| byte == 0);
         let end = end.ok_or(MALFORMED)?;
@@ -57,7 +57,7 @@ impl<'a> Request<'a> {
         Ok(Name { parent, name })
     }
 
-    /// The next text as a name in the directory that the request is about.
+    /// The next text as a name in the directory of the request.
     pub fn name(&mut self) -> Io<Name<'a>> {
         self.name_in(self.header.node)
     }

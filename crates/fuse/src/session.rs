@@ -1,4 +1,4 @@
-//! The device: agreeing on terms, then loops that read requests and write answers.
+//! The device: the initial negotiation, then threads that read requests and write answers.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -16,52 +16,52 @@ use crate::notifier::Notifier;
 use crate::request::Request;
 use crate::wire::{self, InHeader, InitIn, InitOut, OutHeader, opcode};
 
-/// The most that one request carries, in pages; more than the kernel allows is cut by it.
+/// The largest request, in pages; the kernel may lower it.
 const PAGES_MAX: u16 = 256;
 const READAHEAD_MAX: u32 = 1 << 20;
-/// Room for everything of a request but the data that is written.
+/// Space for everything of a request but the written data.
 const ARGUMENTS_MAX: usize = 4096;
 
 bitflags! {
-    /// What a kernel is asked to do. An older one works without.
+    /// The requested features. An older kernel works without them.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub struct Features: u32 {
         const ASYNC_READ = 1 << 0;
         const BIG_WRITES = 1 << 5;
-        /// Names of a directory come with their attributes …
+        /// READDIRPLUS …
         const READDIRPLUS = 1 << 13;
-        /// … where that seems to be of use.
+        /// … when the kernel expects it to be useful.
         const READDIRPLUS_AUTO = 1 << 14;
         const ASYNC_DIO = 1 << 15;
-        /// Once "not implemented" was answered, files are opened without asking.
+        /// After ENOSYS, files are opened without requests.
         const NO_OPEN = 1 << 17;
         const PARALLEL_DIROPS = 1 << 18;
         const MAX_PAGES = 1 << 22;
         const CACHE_SYMLINKS = 1 << 23;
         const NO_OPENDIR = 1 << 24;
-        /// A new modification time alone does not throw cached data away.
+        /// A new mtime alone does not drop cached data.
         const EXPLICIT_INVAL_DATA = 1 << 25;
-        /// The filesystem clears set-user-id and set-group-id; else the kernel asks for a file's
-        /// capabilities before each write.
+        /// The filesystem clears set-user-id and set-group-id; otherwise the kernel asks for a file's capabilities before each
+        /// write.
         const HANDLE_KILLPRIV_V2 = 1 << 28;
     }
 }
 
-/// The terms on which a session serves.
+/// The configuration of a session.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
     pub features: Features,
     /// The most bytes of one write.
     pub max_write: u32,
-    /// Requests that nobody waits for, such as reading ahead, at once.
+    /// How many background requests, such as readahead, run at once.
     pub max_background: u16,
     /// How many requests are answered at once.
     pub threads: usize,
-    /// What the threads are called.
+    /// The name of the threads.
     pub name: &'static str,
 }
 
-/// A served FUSE connection. Its threads end with the mount, which belongs to whoever made it.
+/// A served FUSE connection. Its threads end with the mount, which belongs to its maker.
 #[derive(Debug)]
 pub struct Session {
     device: Arc<Device>,
@@ -69,7 +69,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Answers requests on `fuse`, a fresh /dev/fuse descriptor that is already mounted somewhere.
+    /// Answers requests on `fuse`, a new /dev/fuse descriptor that is already mounted.
     pub fn serve<F: Filesystem>(
         fuse: OwnedFd,
         filesystem: F,
@@ -96,7 +96,7 @@ impl Session {
         Notifier::new(self.device.clone())
     }
 
-    /// False once the kernel's side was unmounted.
+    /// False once it was unmounted.
     pub fn is_alive(&self) -> bool {
         self.threads.iter().any(|thread| !thread.is_finished())
     }
@@ -108,13 +108,13 @@ pub struct Device {
 }
 
 impl Device {
-    /// The next message. None: there will be no more.
+    /// The next message; `None` at the end.
     fn receive<'a>(&self, buffer: &'a mut [u8]) -> Io<Option<&'a [u8]>> {
         loop {
             match rustix::io::read(&self.fuse, &mut *buffer) {
                 Ok(0) | Err(Errno::NODEV) => return Ok(None),
                 Ok(length) => return Ok(Some(&buffer[..length])),
-                // Whoever asked was interrupted before the request was read.
+                // The caller was interrupted before the request was read.
                 Err(Errno::NOENT | Errno::INTR | Errno::AGAIN) => {}
                 Err(error) => return Err(error),
             }
@@ -138,13 +138,13 @@ impl Device {
         }
     }
 
-    /// A message that answers nothing: its code stands where an error would.
+    /// A notification: its code is in the error field.
     pub fn notify(&self, code: i32, body: &[u8]) {
-        // See `Notifier`: refused means that there is nothing to forget.
+        // See `Notifier`: an error means that there is nothing to drop.
         let _ = self.send(0, code, body);
     }
 
-    /// The first request says what the kernel can do; the answer, what it shall.
+    /// INIT: the kernel sends its features, the answer selects some.
     fn agree(&self, settings: &Settings, buffer: &mut [u8]) -> io::Result<()> {
         loop {
             let Some(message) = self.receive(buffer)? else {
@@ -159,7 +159,7 @@ impl Device {
             }
             let kernel: InitIn = request.take()?;
             if kernel.major > wire::MAJOR {
-                // The kernel asks again, in our words.
+                // The kernel repeats INIT with our version.
                 let ours = InitOut {
                     major: wire::MAJOR,
                     minor: wire::MINOR,
@@ -184,21 +184,21 @@ impl Device {
     }
 
     fn serve<F: Filesystem>(&self, filesystem: &F, mut buffer: Vec<u8>) {
-        // Any other error of the device means the same as its end: there is nobody to answer.
+        // Any other error of the device means its end: there is nobody to answer.
         while let Ok(Some(message)) = self.receive(&mut buffer) {
             let Ok(request) = Request::parse(message) else {
-                // Without a header there is no telling whom to answer.
+                // A message without a header cannot be answered.
                 continue;
             };
             let InHeader { unique, .. } = request.header;
-            // A fault in answering one must not leave its caller waiting for ever.
+            // A panic must not leave the caller waiting forever.
             let answered = catch_unwind(AssertUnwindSafe(|| answer(filesystem, request)));
             let outcome = match answered {
                 Ok(Answer::NotAwaited) => continue,
                 Ok(Answer::Awaited(outcome)) => outcome,
                 Err(_) => Err(Errno::IO),
             };
-            // Refused where whoever asked is gone.
+            // An error means that the caller is gone.
             let _ = self.reply(unique, &outcome);
         }
     }

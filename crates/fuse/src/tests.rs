@@ -1,6 +1,6 @@
-//! The protocol against a kernel that the test plays, message by message.
+//! The protocol against a kernel simulated by the test, message by message.
 //!
-//! Real mounts are what the views are tested on.
+//! The tests of the views use real mounts.
 
 use std::os::fd::OwnedFd;
 use std::sync::Mutex;

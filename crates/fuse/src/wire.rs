@@ -1,12 +1,12 @@
-//! What the kernel sends and expects, byte by byte: `linux/fuse.h` of protocol 7.45.
+//! The structures of the protocol: `linux/fuse.h` of version 7.45.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// The only major version that there ever was.
+/// The only major version.
 pub const MAJOR: u32 = 7;
-/// The newest minor version whose requests are known here.
+/// The newest minor version that is known here.
 pub const MINOR: u32 = 45;
-/// Since then all structures have the sizes below.
+/// Since this version all structures have the sizes below.
 pub const MINOR_LEAST: u32 = 23;
 
 /// A reader of the device must offer at least this much.
@@ -52,7 +52,7 @@ pub mod opcode {
     pub const COPY_FILE_RANGE_64: u32 = 53;
 }
 
-/// Which fields of [`SetAttrIn`] count.
+/// Which fields of [`SetAttrIn`] are set.
 pub mod valid {
     pub const MODE: u32 = 1 << 0;
     pub const UID: u32 = 1 << 1;
@@ -65,16 +65,16 @@ pub mod valid {
     pub const MTIME_NOW: u32 = 1 << 8;
 }
 
-/// What the kernel may do with something that was opened.
+/// Flags of an open file for the kernel.
 pub mod opened {
     pub const KEEP_CACHE: u32 = 1 << 1;
     pub const CACHE_DIRECTORY: u32 = 1 << 3;
 }
 
-/// Of `fsync`: the data and only what is needed to find it.
+/// Of `fsync`: fdatasync.
 pub const FSYNC_DATA_ONLY: u32 = 1 << 0;
 
-/// Codes of what a server says unasked.
+/// Codes of notifications.
 pub mod notice {
     pub const FORGET_INODE: i32 = 2;
     pub const FORGET_NAME: i32 = 3;
@@ -89,13 +89,13 @@ macro_rules! structures {
     )*};
 }
 
-// What is received.
+// Received structures.
 structures! {
     InHeader {
         len: u32, opcode: u32, unique: u64, node: u64,
         uid: u32, gid: u32, pid: u32, extensions: u16, padding: u16,
     }
-    /// What newer kernels send behind it is not used here.
+    /// Later fields of newer kernels are not used.
     InitIn { major: u32, minor: u32, max_readahead: u32, flags: u32 }
     ForgetIn { times: u64 }
     BatchForgetIn { count: u32, padding: u32 }
@@ -112,9 +112,9 @@ structures! {
     Rename2In { directory: u64, flags: u32, padding: u32 }
     LinkIn { node: u64 }
     OpenIn { flags: u32, open_flags: u32 }
-    /// Of a nameless file, too.
+    /// Also for O_TMPFILE.
     CreateIn { flags: u32, mode: u32, umask: u32, open_flags: u32 }
-    /// Of a directory, too.
+    /// Also for directories.
     ReadIn {
         handle: u64, offset: u64, size: u32, read_flags: u32,
         lock_owner: u64, flags: u32, padding: u32,
@@ -135,7 +135,7 @@ structures! {
     }
 }
 
-// What is sent.
+// Sent structures.
 structures! {
     OutHeader { len: u32, error: i32, unique: u64 }
     InitOut {

@@ -1,4 +1,4 @@
-//! The database of a home, read and changed without the program's knowledge.
+//! The database of a home, read and changed behind the program's back.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ pub fn change_database(home: &Path, sql: &str) {
     open(home).execute_batch(sql).expect(sql);
 }
 
-/// The number that a SQL query gives.
+/// The number that a SQL query returns.
 pub fn ask_database(home: &Path, sql: &str) -> i64 {
     let number = open(home).query_row(sql, [], |row| row.get(0));
     number.expect(sql)

@@ -1,6 +1,6 @@
-//! Choices that a test makes by chance, the same ones for the same seed.
+//! Random choices of tests, reproducible by their seed.
 
-/// A small generator that is the same everywhere.
+/// A small random generator.
 pub struct Dice(u64);
 
 impl Dice {
@@ -18,7 +18,7 @@ impl Dice {
     }
 }
 
-/// Bytes that do not compress, others for each seed.
+/// Incompressible bytes that depend on the seed.
 pub fn noise(mut seed: u64, length: usize) -> Vec<u8> {
     seed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let next = || {
@@ -31,7 +31,7 @@ pub fn noise(mut seed: u64, length: usize) -> Vec<u8> {
     bytes.take(length).collect()
 }
 
-/// A number that whoever runs the tests may set.
+/// A number from an environment variable, or its default.
 pub fn number(variable: &str, otherwise: u64) -> u64 {
     let asked = std::env::var(variable).ok();
     asked.map_or(otherwise, |asked| asked.parse().expect("a number"))

@@ -12,9 +12,9 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// An ordinary user's id that is nobody's on this machine.
+/// An unused uid.
 const ORDINARY_UID: u32 = 54_321;
-/// `daemon`, whom every distribution has and nothing runs as any more.
+/// `daemon`, a user of every distribution that runs nothing.
 const NAMED_UID: u32 = 1;
 
 /// One installation: a home, a runtime directory, and a user. Its daemon ends with it.
@@ -47,7 +47,7 @@ impl Home {
         }
     }
 
-    /// A home of an ordinary user, when the test is run by root and can become one.
+    /// A home of an ordinary user, if the test runs as root.
     pub fn of_ordinary_user(binary: &str) -> Option<Home> {
         Home::of_user(binary, ORDINARY_UID)
     }
@@ -71,7 +71,7 @@ impl Home {
             std::os::unix::fs::chown(&path, Some(uid), Some(uid)).expect("root");
         }
         if !home.starts() {
-            // Root's own directories may keep others out.
+            // The path to the binary may be closed to other users.
             home.binary = home.binary_within_reach();
             assert!(home.starts(), "the binary runs as uid {ORDINARY_UID}");
         }
@@ -82,7 +82,7 @@ impl Home {
         self.avfs(&["--version"]).status.success()
     }
 
-    /// Another name, or else a copy, of the binary in this home.
+    /// A hard link or a copy of the binary in this home.
     fn binary_within_reach(&self) -> PathBuf {
         let reachable = self.path().join("avfs");
         if fs::hard_link(&self.binary, &reachable).is_err() {
@@ -99,8 +99,8 @@ impl Home {
         self
     }
 
-    /// A home for every kind of user this test can be: the one it is, and an ordinary one unless the test is run once
-    /// more as such a one.
+    /// A home for every kind of user that this test can be: its own, and an ordinary one unless an ordinary user runs
+    /// the tests too.
     pub fn of_every_user(binary: &str) -> Vec<Home> {
         match is_run_by_each_user() {
             true => vec![Home::new(binary)],
@@ -108,7 +108,7 @@ impl Home {
         }
     }
 
-    /// Homes of every user as well, where the ordinary one has a name.
+    /// As [`of_every_user`](Home::of_every_user), with an ordinary user who is in `/etc/passwd`.
     pub fn of_every_named_user(binary: &str) -> Vec<Home> {
         let named = (!is_run_by_each_user()).then(|| Home::of_named_user(binary));
         std::iter::once(Home::new(binary))
@@ -116,7 +116,7 @@ impl Home {
             .collect()
     }
 
-    /// Homes of root and an ordinary user in any case, for tests whose ordinary user needs something that only root can make.
+    /// Homes of root and an ordinary user, for tests whose ordinary user needs something that only root can make.
     pub fn of_root_and_ordinary_user(binary: &str) -> Vec<Home> {
         std::iter::once(Home::new(binary))
             .chain(Home::of_ordinary_user(binary))
@@ -132,7 +132,7 @@ impl Home {
         homes
     }
 
-    /// What tells this home's user from others in a failing test's message.
+    /// The user, for messages of failing tests.
     pub fn user(&self) -> String {
         match self.run_as {
             Some(uid) => format!("ordinary user {uid}"),
@@ -145,12 +145,12 @@ impl Home {
         self.run_as.is_none() && rustix::process::geteuid().is_root()
     }
 
-    /// The directory of everything, the home itself included.
+    /// The directory with everything, the home included.
     pub fn path(&self) -> &Path {
         self.dir.path()
     }
 
-    /// What its user has as `HOME`.
+    /// The `HOME` of its user.
     pub fn user_home(&self) -> &Path {
         &self.user_home
     }
@@ -163,14 +163,14 @@ impl Home {
         self.path().join("run")
     }
 
-    /// The binary with words, in an environment of this home alone.
+    /// The binary with arguments, in an environment of this home.
     pub fn command<S: AsRef<OsStr>>(&self, words: &[S]) -> Command {
         let mut command = self.host_command(&self.binary);
         command.args(words);
         command
     }
 
-    /// A program of the host, run by this home's user in the same environment.
+    /// A program of the host, run by this home's user in this environment.
     pub fn host_command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = match self.run_as {
             None => Command::new(program),
@@ -195,7 +195,7 @@ impl Home {
         command
     }
 
-    /// The binary with words, in a session without a controlling terminal.
+    /// The binary with arguments, in a session without a controlling terminal.
     pub fn command_without_terminal<S: AsRef<OsStr>>(&self, words: &[S]) -> Command {
         let mut command = self.command(words);
         // SAFETY: between fork and exec only one system call is made.
@@ -210,7 +210,7 @@ impl Home {
         self.command(words).output().expect("the binary runs")
     }
 
-    /// Runs the binary, which must succeed; gives its standard output.
+    /// Runs the binary, which must succeed; returns its standard output.
     pub fn ok<S: AsRef<OsStr>>(&self, words: &[S]) -> String {
         let output = self.avfs(words);
         assert!(
@@ -229,7 +229,7 @@ impl Home {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Runs the binary with `--json`, however it ends; gives what it says.
+    /// Runs the binary with `--json`, whatever its exit code; returns the JSON.
     pub fn json<S: AsRef<OsStr>>(&self, words: &[S]) -> Value {
         let mut all: Vec<&OsStr> = vec![OsStr::new("--json")];
         all.extend(words.iter().map(AsRef::as_ref));
@@ -244,14 +244,14 @@ impl Home {
         })
     }
 
-    /// Runs a command in the current vault; gives the envelope.
+    /// Runs a command in the current vault; returns the envelope.
     pub fn exec<S: AsRef<OsStr>>(&self, command: &[S]) -> Value {
         let mut words: Vec<&OsStr> = ["proxy", "exec", "--"].iter().map(OsStr::new).collect();
         words.extend(command.iter().map(AsRef::as_ref));
         self.json(&words)
     }
 
-    /// Runs shell text in the current vault; gives the envelope.
+    /// Runs shell text in the current vault; returns the envelope.
     pub fn shell(&self, text: &str) -> Value {
         self.json(&["proxy", "exec", "--shell", text])
     }
@@ -327,7 +327,7 @@ impl Drop for Home {
 }
 
 impl Home {
-    /// The last resort for a daemon that does not answer.
+    /// Kills a daemon that does not answer.
     fn kill_what_is_left(&self) {
         let variable = format!("AVFS_HOME={}\0", self.avfs_home().display());
         for pid in with_environment(&variable) {
@@ -341,12 +341,12 @@ impl Home {
     }
 }
 
-/// Whether root and an ordinary user each run the tests, as `scripts/test` has them do: then neither plays the other.
+/// Whether root and an ordinary user each run the tests, as `scripts/test` does it: then root does not act as the other.
 pub fn is_run_by_each_user() -> bool {
     std::env::var_os("AVFS_TEST_USERS").is_some_and(|users| users == "each")
 }
 
-/// Lets a directory be removed although directories in it forbid that.
+/// Makes directories writable, so that they can be removed.
 fn open_up(dir: &Path) -> std::io::Result<()> {
     fs::set_permissions(dir, fs::Permissions::from_mode(0o700))?;
     for entry in fs::read_dir(dir)? {

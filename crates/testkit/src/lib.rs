@@ -1,7 +1,6 @@
 //! For tests only: temporary homes, the avfs binary driven as a user would, independent scans.
 //!
-//! Nothing here shares code with the product, so that a test which compares the two says
-//! something.
+//! Nothing here shares code with the product, so that comparing the two proves something.
 
 mod database;
 mod dice;

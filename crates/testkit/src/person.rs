@@ -1,4 +1,4 @@
-//! A person at a terminal: runs a program with a terminal of its own, reads what it asks and types answers.
+//! A simulated person: runs a program on a terminal, reads its questions and types answers.
 
 use crate::terminal;
 use rustix::process::{ioctl_tiocsctty, setsid};
@@ -111,14 +111,14 @@ impl Person {
         }
     }
 
-    /// Ends the program, as closing the terminal would.
+    /// Kills the program.
     pub fn leave(mut self) {
-        // It may have ended by itself.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// Waits for the program's end and until its terminal is left; gives all it said, however late it is read.
+    /// Waits until the program has ended and its terminal is closed; returns all its output.
     pub fn end(mut self) -> (ExitStatus, String) {
         let status = self.child.wait().expect("own child");
         drop(self.other);

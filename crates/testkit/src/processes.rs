@@ -1,14 +1,14 @@
-//! Looking at processes, and waiting for things to become so.
+//! Inspecting processes, and waiting for conditions.
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Longer than whatever a test waits for takes, also on a machine that has other things to do.
+/// Longer than anything that a test waits for, even on a busy machine.
 pub const SOON: Duration = Duration::from_secs(30);
 
-/// Waits until `holds`, looking every few milliseconds; gives whether it came to hold in time.
+/// Polls until `holds` returns true; returns whether it did in time.
 pub fn wait_for(limit: Duration, mut holds: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + limit;
     loop {
@@ -22,19 +22,19 @@ pub fn wait_for(limit: Duration, mut holds: impl FnMut() -> bool) -> bool {
     }
 }
 
-/// Sends a signal to a process that must be there.
+/// Sends a signal to an existing process.
 pub fn signal(pid: u32, signal: Signal) {
     let pid = Pid::from_raw(pid.cast_signed()).expect("a pid");
     kill_process(pid, signal).expect("it lives");
 }
 
-/// Waits until a process has ended, whether or not somebody has collected it.
+/// Waits until a process has ended, reaped or not.
 pub fn process_ends(pid: u32, limit: Duration) -> bool {
     wait_for(limit, || {
         match fs::read_to_string(format!("/proc/{pid}/stat")) {
             Err(_) => true,
-            // The state follows the name, which is in parentheses and may hold anything. Its first
-            // thread may be dead while others still hold what it had open.
+            // The state follows the name, which is in parentheses and may contain anything. The main thread may have ended while
+            // others still hold its descriptors.
             Ok(stat) => {
                 let dead = stat
                     .rsplit(')')
@@ -47,7 +47,7 @@ pub fn process_ends(pid: u32, limit: Duration) -> bool {
     })
 }
 
-/// Processes whose command line holds `marker`, this one excepted.
+/// Processes whose command line contains `marker`, except this one.
 pub fn leftover_processes(marker: &str) -> Vec<u32> {
     holding("cmdline", marker)
 }
@@ -75,7 +75,7 @@ fn holding(file: &str, marker: &str) -> Vec<u32> {
         .collect()
 }
 
-/// All processes that a process started, and those that they did.
+/// All descendants of a process.
 pub fn processes_below(top: u32) -> BTreeSet<u32> {
     let entries = fs::read_dir("/proc").expect("a /proc").flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

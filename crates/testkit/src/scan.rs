@@ -1,4 +1,4 @@
-//! An independent walk of a host directory: what is there, byte for byte.
+//! An independent walk of a host directory, byte for byte.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -18,9 +18,9 @@ pub struct Node {
     pub kind: NodeKind,
     /// Permission bits.
     pub mode: u32,
-    /// For a file with several names in the scan: the first of them.
+    /// For a hard-linked file: the first of its names in the scan.
     pub same_as: Option<Vec<u8>>,
-    /// Extended attributes that users give.
+    /// The `user.` attributes.
     pub xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
@@ -92,7 +92,7 @@ fn walk(
     } else {
         NodeKind::Other
     };
-    // Linux gives every symlink the same mode; it says nothing.
+    // On Linux the mode of symlinks is always the same.
     let mode = if kind.is_symlink() {
         0o777
     } else {
@@ -110,7 +110,7 @@ fn walk(
     );
 }
 
-/// The attributes of a path itself; a filesystem that knows none has none.
+/// The attributes of a path itself; none on a filesystem without attributes.
 fn user_xattrs(path: &Path) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let (mut names, mut value) = (vec![0; 65_536], vec![0; 65_536]);
     let length = rustix::fs::llistxattr(path, &mut names[..]).unwrap_or(0);
@@ -125,7 +125,7 @@ fn user_xattrs(path: &Path) -> BTreeMap<Vec<u8>, Vec<u8>> {
 }
 
 impl Scan {
-    /// Every path that came, went, or differs in kind, content, target or mode.
+    /// Every path that was added, removed, or differs in kind, content, target or mode.
     pub fn changed(&self, after: &Scan) -> BTreeSet<Vec<u8>> {
         let names: BTreeSet<&Vec<u8>> = self.nodes.keys().chain(after.nodes.keys()).collect();
         names

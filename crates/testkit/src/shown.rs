@@ -1,4 +1,4 @@
-//! A vault shown as a directory, in each of the ways there are, and programs run in it.
+//! A vault shown as a directory, in every way, and programs run in it.
 
 use crate::Home;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// More than any program of the tests says.
+/// More than any test program prints.
 const OUTPUT_LIMIT: &str = "4194304";
 
 /// A vault that programs see as a directory.
@@ -25,7 +25,7 @@ pub enum Way {
     ExecRoot,
     /// As the root directory of a sandbox, to commands of a daemon of an ordinary user.
     ExecUser,
-    /// Mounted by root for every program of the machine, by the kernel alone.
+    /// Mounted by root for every program of the host, as an overlay.
     OverlayRoot,
     /// Mounted by root and served by the daemon.
     FuseRoot,
@@ -34,7 +34,7 @@ pub enum Way {
 }
 
 impl Way {
-    /// What it is called in tables.
+    /// Its name in tables.
     pub fn word(self) -> &'static str {
         match self {
             Way::ExecRoot => "exec-root",
@@ -55,7 +55,7 @@ impl Way {
     }
 }
 
-/// How a program ended, and what it said.
+/// The exit code and output of a program.
 #[derive(Debug)]
 pub struct Ran {
     /// What was run.
@@ -63,12 +63,12 @@ pub struct Ran {
     pub code: Option<i64>,
     pub stdout: String,
     pub stderr: String,
-    /// What avfs says it changed.
+    /// The changes that avfs reports.
     pub changes: Value,
 }
 
 impl Ran {
-    /// The program must have succeeded; gives its standard output.
+    /// The program must have succeeded; returns its standard output.
     #[track_caller]
     pub fn ok(&self) -> &str {
         let said = format!("{}\n{}{}", self.command, self.stdout, self.stderr);
@@ -78,7 +78,7 @@ impl Ran {
 }
 
 impl Shown {
-    /// A fresh vault `v` in every way that this test can have it.
+    /// A new vault `v` in every way that is possible here.
     pub fn in_every_way(binary: &str) -> Vec<Shown> {
         let mut all: Vec<Shown> = Home::of_every_user(binary)
             .into_iter()
@@ -88,7 +88,7 @@ impl Shown {
         all
     }
 
-    /// A fresh vault `v` in that home, seen by its commands.
+    /// A new vault `v` in this home, seen by its commands.
     pub fn by_exec(home: Home) -> Shown {
         home.ok(&["vault", "create", "v"]);
         let way = match home.is_root() {
@@ -98,9 +98,9 @@ impl Shown {
         Shown { home, way }
     }
 
-    /// The ways in which this test's own user can mount, with `home` making the homes.
+    /// The ways in which this test's own user can mount; `home` makes the homes.
     pub fn mounted_in_every_way(home: impl Fn() -> Home) -> Vec<Shown> {
-        // An ordinary user mounts by a helper that wants to know its name, so only the real one can.
+        // `fusermount3` needs a user with a name, so only the real user can mount.
         let ways = match rustix::process::geteuid().is_root() {
             true => &[Way::OverlayRoot, Way::FuseRoot][..],
             false => &[Way::FuseUser][..],
@@ -110,7 +110,7 @@ impl Shown {
     }
 
     fn mounted(home: Home, way: Way) -> Shown {
-        // Other users come to the mount through here.
+        // Other users reach the mount through this directory.
         let open = fs::Permissions::from_mode(0o711);
         fs::set_permissions(home.path(), open).expect("own directory");
         home.ok(&["vault", "create", "v"]);
@@ -147,7 +147,7 @@ impl Shown {
         self.way.driver().is_some()
     }
 
-    /// Where programs find a path of the vault.
+    /// The path for programs of a path of the vault.
     pub fn at(&self, path: &str) -> String {
         if self.is_mounted() {
             self.mount_point() + path
@@ -215,10 +215,10 @@ impl Shown {
         ran
     }
 
-    /// Stores everything and shows it anew, from what is stored alone.
+    /// Commits everything and opens a new view of what is stored.
     pub fn reopen(&self) {
         self.unmount();
-        // A view shows its vault's name, so it goes when that changes.
+        // Renaming a vault closes its view.
         self.home.ok(&["vault", "rename", "v", "renamed"]);
         self.home.ok(&["vault", "rename", "renamed", "v"]);
         self.mount();
@@ -235,7 +235,7 @@ impl Shown {
 }
 
 impl Drop for Shown {
-    /// A program that still runs there must not keep the mount for ever.
+    /// Detaches the mount, even if a program still uses it.
     fn drop(&mut self) {
         if self.is_mounted() {
             let _ = self.home.avfs(&["unmount", "--force", &self.mount_point()]);
@@ -243,9 +243,9 @@ impl Drop for Shown {
     }
 }
 
-/// Programs and packages that tests use and no system package brings; `scripts/test` puts them there.
+/// Programs and packages for tests that no system package has; `scripts/test` installs them.
 ///
-/// Nothing, and a word about it, when they are not there and nobody said that they are.
+/// `None`, with a message, if they are not installed and no variable names them.
 pub fn tools(manifest_dir: &str) -> Option<PathBuf> {
     if let Some(told) = std::env::var_os("AVFS_TEST_TOOLS") {
         return Some(told.into());
@@ -258,7 +258,7 @@ pub fn tools(manifest_dir: &str) -> Option<PathBuf> {
     found
 }
 
-/// Says that something is not tried, and why, past what keeps the words of passing tests to itself.
+/// Reports that something is skipped, and why, past the test harness's output capture.
 pub fn skip(why: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED: {why}");
 }

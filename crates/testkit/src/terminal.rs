@@ -1,4 +1,4 @@
-//! A terminal for a program to believe in.
+//! A pseudoterminal for tests.
 
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// One side of a terminal; all that is written to the other is kept.
+/// The controlling side of a terminal; all output is kept.
 pub struct Terminal {
     other: File,
     seen: Arc<Mutex<Vec<u8>>>,
@@ -39,13 +39,13 @@ impl Terminal {
         self.other.try_clone().expect("a descriptor").into()
     }
 
-    /// What has been written until now.
+    /// The output so far.
     pub fn so_far(&self) -> String {
         let seen = self.seen.lock().expect("no holder panics");
         String::from_utf8_lossy(&seen).into_owned()
     }
 
-    /// All that was written, when every program has ended.
+    /// All output, when every program has ended.
     pub fn text(self) -> String {
         drop(self.other);
         self.reader.join().expect("the reader does not panic");
@@ -54,7 +54,7 @@ impl Terminal {
     }
 }
 
-/// A fresh terminal: the side of whoever looks and types, and the side of the programs.
+/// A new terminal: its controlling side, and the side of the programs.
 pub(crate) fn pair() -> (File, File) {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let own = openpt(flags).expect("a terminal");
@@ -66,10 +66,9 @@ pub(crate) fn pair() -> (File, File) {
     (own.into(), other.into())
 }
 
-/// Waits for what is written; none when the last program has left the terminal.
+/// Waits for output; `None` when the last program has closed the terminal.
 ///
-/// The kernel first looks whether something is there and then whether the last one has left, so that what
-/// was written in between comes after it said so; hence asked twice.
+/// A pty may return EIO before its last output; so it is read again.
 pub(crate) fn read(own: &File, piece: &mut [u8]) -> Option<usize> {
     let read = |piece: &mut [u8]| rustix::io::read(own, piece).ok().filter(|size| *size > 0);
     read(piece).or_else(|| read(piece))

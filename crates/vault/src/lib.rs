@@ -8,10 +8,10 @@ pub use ledger::{
     AfterFork, Ancestor, Approval, ApprovalAnswer, ApprovalState, ApprovalUse, ApprovalVerdict,
     Beside, Cause, Checkpoint, CheckpointLabel, CheckpointOrigin, Damage, DeletedVault, ForkPoint,
     FsckReport, GcMode, GcOptions, GcReport, Hold, HomeUsage, ImportBase, ImportSource,
-    JournalCheck, JournalEntry, JournalFilter, JournalOrder, JournalProblem, Keep, Lineage,
-    MOST_PENDING, Mending, NewApproval, NewJournalEntry, NewVersion, PathVersion, Pruned, Quota,
-    Rebuilt, Recovered, RecoveredVault, Restored, RootCounts, Sighting, Speculation, Vault,
-    VaultUsage, Vaults, Version,
+    JournalCheck, JournalEntry, JournalEvent, JournalFilter, JournalOrder, JournalProblem, Keep,
+    Lineage, MOST_PENDING, Mending, NewApproval, NewJournalEntry, NewVersion, Operation,
+    PathVersion, Pruned, Quota, Rebuilt, RecordedOperation, Recovered, RecoveredVault, Restored,
+    RootCounts, Sighting, Speculation, Vault, VaultUsage, Vaults, Version,
 };
 pub use terms::{
     ApprovalId, CheckpointName, Description, Error, ExecId, Principal, PrincipalKind,

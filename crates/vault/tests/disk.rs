@@ -332,7 +332,7 @@ fn with_the_reserve_alone() {
                 vault: None,
                 exec: None,
                 principal: Principal::OWNER,
-                operation: "test".into(),
+                operation: avfs_vault::JournalEvent::Repair.into(),
                 details: json!({}),
             })
             .unwrap();
@@ -475,7 +475,7 @@ fn with_a_journal_that_grows() {
             vault: None,
             exec: None,
             principal: Principal::OWNER,
-            operation: "test".into(),
+            operation: avfs_vault::JournalEvent::Repair.into(),
             details: json!({ "text": text }),
         })
     };

@@ -5,8 +5,9 @@ use avfs_store::Store;
 use avfs_testkit::change_database;
 use avfs_vault::{
     Cause, CheckpointName, CheckpointOrigin, Content, Entry, Error, ExecId, JournalCheck,
-    JournalFilter, JournalOrder, JournalProblem, Meta, NewJournalEntry, NewVersion, Principal,
-    RootId, Time, Vault, VaultId, VaultName, VaultPath, Vaults,
+    JournalEvent, JournalFilter, JournalOrder, JournalProblem, Meta, NewJournalEntry, NewVersion,
+    Operation, Principal, RecordedOperation, RootId, Time, Vault, VaultId, VaultName, VaultPath,
+    Vaults,
 };
 use serde_json::json;
 
@@ -319,7 +320,7 @@ fn the_journal_tells_what_happened_and_filters() {
         vault: Some(vault.id),
         exec: Some(exec),
         principal: Principal::AGENT,
-        operation: "exec.denied".to_owned(),
+        operation: JournalEvent::ExecRefused.into(),
         details: json!({ "b": 1, "a": [null, "ü"] }),
     };
     let recorded = vaults.record(denied.clone()).unwrap();
@@ -447,4 +448,26 @@ fn a_newer_schema_is_refused() {
             ..
         }))
     ));
+}
+
+/// A home may have been used by a program that knew more, or fewer, operations.
+#[test]
+fn an_operation_that_nobody_knows_is_read_as_it_was_written() {
+    let (home, vaults) = vaults();
+    vaults.create(&name("v"), OWNER).unwrap();
+    let word = "UPDATE journal SET operation = 'vault.teleport' WHERE seq = 1";
+    change_database(home.path(), word);
+    let all = vaults.journal(&JournalFilter::default()).unwrap();
+    let unknown = RecordedOperation::Unknown("vault.teleport".to_owned());
+    assert_eq!((all.len(), &all[0].operation), (1, &unknown));
+    let operation = Some("vault".to_owned());
+    let filter = JournalFilter {
+        operation,
+        ..JournalFilter::default()
+    };
+    assert_eq!(vaults.journal(&filter).unwrap(), all);
+    vaults.create(&name("w"), OWNER).unwrap();
+    let created = Operation::Event(JournalEvent::VaultCreate);
+    let newest = &vaults.journal(&JournalFilter::default()).unwrap()[1];
+    assert_eq!(newest.operation, RecordedOperation::Known(created));
 }

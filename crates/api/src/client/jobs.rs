@@ -1,4 +1,4 @@
-//! Following jobs, and sitting down at their terminals.
+//! Following jobs, and connecting to their terminals.
 
 use super::window::{Resizes, Window};
 use super::{Client, Connection, Input, broken, parse, sse, sse::Parser};
@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use tokio::sync::Notify;
 
-/// Told when somebody wants to leave a job alone again.
+/// Receives a message when the user wants to detach.
 #[derive(Clone, Default)]
 pub struct Detach(Arc<Notify>);
 
@@ -21,25 +21,25 @@ impl Detach {
     }
 }
 
-/// How somebody sits at a job's terminal.
+/// The user's side of a job's terminal.
 pub struct Attachment {
     pub logs: JobLogs,
-    /// What is typed.
+    /// Keyboard input.
     pub input: Input,
     pub window: Window,
     pub detach: Detach,
 }
 
-/// Why somebody left a job's terminal.
+/// Why a client left a job's terminal.
 #[derive(Debug)]
 pub enum Attached {
-    /// The job is over.
+    /// The job has ended.
     Over(Box<JobItem>),
     Detached,
 }
 
 impl Client {
-    /// Tells what a job writes until it is over; none if `on_event` breaks off.
+    /// Follows the output of a job until it has ended; `None` if `on_event` breaks off.
     pub fn job_follow(
         &mut self,
         request: &JobLogs,
@@ -60,7 +60,7 @@ impl Client {
         })
     }
 
-    /// Shows a job's terminal and types at it, until the job is over or somebody wants to leave.
+    /// Connects to a job's terminal, until the job has ended or the user detaches.
     pub fn job_attach(
         &mut self,
         attachment: Attachment,
@@ -99,7 +99,7 @@ impl Connection {
                     }
                 },
                 (rows, columns) = resizes.next() => {
-                    // The job may be over by now, of which the events tell.
+                    // The job may have ended; the events tell.
                     let _ = second.call("", &JobResize { job_id, rows, columns }).await;
                 }
                 () = attachment.detach.0.notified() => return Ok(Attached::Detached),
@@ -109,7 +109,7 @@ impl Connection {
     }
 }
 
-/// Makes programs that fill the screen draw it: they do so when its size changes.
+/// Makes full-screen programs redraw, by changing the size.
 async fn redraw(second: &mut Connection, job_id: u64, rows: u16, columns: u16) -> Result<()> {
     let smaller = if rows > 1 { rows - 1 } else { rows + 1 };
     for rows in [smaller, rows] {
@@ -123,11 +123,11 @@ async fn redraw(second: &mut Connection, job_id: u64, rows: u16, columns: u16) -
     Ok(())
 }
 
-/// Brings what is typed over a connection of its own.
+/// Sends keyboard input over a second connection.
 fn bring(place: &Place, job_id: u64, input: Input) {
     let place = place.clone();
     tokio::spawn(async move {
-        // A job that is over takes no more, of which the events tell.
+        // A job that has ended reads no more; the events tell.
         if let Ok(mut connection) = Connection::open(&place).await {
             let request = JobStdin { job_id, eof: false };
             let _ = connection.upload("", &request, input).await;
@@ -152,7 +152,7 @@ impl Events {
         })
     }
 
-    /// The next event. May be given up and asked again: nothing is lost.
+    /// The next event. Cancel-safe.
     async fn next(&mut self) -> Result<JobEvent> {
         loop {
             while let Some(message) = self.ready.pop_front() {
@@ -162,7 +162,7 @@ impl Events {
                     "stderr" => return Ok(JobEvent::Output(StreamWord::Stderr, parse(data)?)),
                     "end" => return Ok(JobEvent::End(Box::new(parse(data)?))),
                     "error" => return Err(Error::Refused(Box::new(parse(data)?))),
-                    // A later daemon may tell more than this client knows.
+                    // A newer daemon may send events that this client does not know.
                     _ => {}
                 }
             }

@@ -1,4 +1,4 @@
-//! The thin typed client of the daemon: HTTP over its socket, from code that is not async.
+//! The typed client of the daemon: HTTP over its socket, with a synchronous interface.
 
 mod jobs;
 mod sse;
@@ -32,22 +32,22 @@ use window::Resizes;
 pub use jobs::{Attached, Attachment, Detach};
 pub use window::Window;
 
-/// What a request carries.
+/// The body of a request.
 type Body = UnsyncBoxBody<Bytes, std::io::Error>;
 
-/// What a command reads.
+/// The standard input of a command.
 pub type Input = Box<dyn std::io::Read + Send>;
 
-/// What the caller of an exec does to it meanwhile.
+/// Live input and terminal size of a running exec.
 #[derive(Default)]
 pub struct Hands {
-    /// Read as the command takes it.
+    /// Read as the command consumes it.
     pub input: Option<Input>,
-    /// Its terminal is kept as large as this.
+    /// Its terminal follows this size.
     pub window: Option<Window>,
 }
 
-/// A connection to the daemon of one place.
+/// A connection to the daemon of one home.
 pub struct Client {
     event_loop: tokio::runtime::Runtime,
     connection: Connection,
@@ -55,17 +55,17 @@ pub struct Client {
 
 struct Connection {
     place: Place,
-    /// The process at the other end, as the kernel knows it.
+    /// The process at the other end (`SO_PEERCRED`).
     pid: Option<i32>,
     sender: SendRequest<Body>,
-    /// What daemons said they tried again, for requests since somebody asked.
+    /// What daemons retried, for requests since the last call of [`Client::take_retried`].
     retried: Vec<RetriedWord>,
-    /// What the last answer said of work that is not committed.
+    /// What the last answer said about uncommitted writes.
     uncommitted: Option<String>,
 }
 
 impl Client {
-    /// Connects to a running daemon; [`Error::NoDaemon`] when there is none.
+    /// Connects to a running daemon; [`Error::NoDaemon`] if there is none.
     pub fn connect(place: &Place) -> Result<Client> {
         let event_loop = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -78,20 +78,19 @@ impl Client {
         })
     }
 
-    /// Asks for one operation. `vault` is a name or [`crate::wire::CURRENT`], and is not looked
-    /// at by operations that concern no single vault.
+    /// Calls one operation. `vault` is a name or [`crate::wire::CURRENT`], and is ignored by operations without a vault.
     pub fn call<O: Operation>(&mut self, vault: &str, request: &O) -> Result<O::Response> {
         let answered = self
             .event_loop
             .block_on(self.connection.call(vault, request));
         match answered {
-            // Who only looks may look again.
+            // A read can be repeated.
             Err(Error::Broken { what }) if O::METHOD == Method::Get => Err(Error::Unheard { what }),
             answered => answered,
         }
     }
 
-    /// What was tried again for the requests since it was last asked for.
+    /// What was retried since the last call.
     pub fn take_retried(&mut self) -> Vec<RetriedWord> {
         std::mem::take(&mut self.connection.retried)
     }
@@ -101,17 +100,17 @@ impl Client {
         self.call("", &Daemon {})
     }
 
-    /// That the vault which was last looked at has work that is not committed, and why.
+    /// Why the vault of the last request has uncommitted writes, if it has.
     pub fn uncommitted(&self) -> Option<&str> {
         self.connection.uncommitted.as_deref()
     }
 
-    /// The daemon's process, as the kernel knows it.
+    /// The daemon's process (`SO_PEERCRED`).
     pub fn daemon_pid(&self) -> Option<i32> {
         self.connection.pid
     }
 
-    /// Runs a command and hands its output over as it arrives.
+    /// Runs a command and passes its output on as it arrives.
     ///
     /// The first SIGINT, SIGTERM or SIGHUP asks the daemon to end the command and waits for the
     /// envelope; a second one, or `on_event` breaking off, leaves with [`Error::Interrupted`],
@@ -125,7 +124,7 @@ impl Client {
         self.exec_with_input(vault, request, &mut Hands::default(), on_event)
     }
 
-    /// Runs a command whose input is live, or that is at a terminal; as [`Client::exec`] otherwise.
+    /// Runs a command with live input or a terminal; otherwise as [`Client::exec`].
     pub fn exec_with_input(
         &mut self,
         vault: &str,
@@ -167,7 +166,7 @@ impl Connection {
         parse(&bytes)
     }
 
-    /// Sends a request and gives back a successful answer; any other becomes an error.
+    /// Sends a request and returns a successful answer; any other becomes an error.
     async fn send<O: Operation>(
         &mut self,
         vault: &str,
@@ -175,14 +174,14 @@ impl Connection {
         accept: &str,
     ) -> Result<Response<Incoming>> {
         if self.sender.ready().await.is_err() {
-            // The daemon closed a connection that lay unused: nothing of this request was sent.
+            // The daemon closed an idle connection: nothing of this request was sent.
             *self = Connection::open(&self.place).await?;
         }
         let request = http_request(vault, request, accept, None)?;
         self.send_made(request).await
     }
 
-    /// Sends what is ready to be sent.
+    /// Sends a request.
     async fn send_made(&mut self, mut request: Request<Body>) -> Result<Response<Incoming>> {
         let class = HeaderValue::from_static(self.place.class().as_str());
         request.headers_mut().insert(CLASS_HEADER, class);
@@ -244,7 +243,7 @@ impl Connection {
             let frame = tokio::select! {
                 frame = body.frame() => frame,
                 interrupt = interrupts.next() => {
-                    // Asked once: the envelope still comes. Asked again: leave.
+                    // The first signal cancels, and the envelope still arrives. The second one leaves.
                     let Some(asked) = call.take() else { return Err(Error::Interrupted) };
                     resizes = Resizes::default();
                     let mut second = Connection::open(&place).await?;
@@ -286,12 +285,12 @@ impl Connection {
     }
 }
 
-/// Brings a command its input over a connection of its own, for as long as it reads.
+/// Sends a command its input over a second connection, as long as it reads.
 fn bring_input(place: &Place, call: CallId, input: Option<Input>) {
     let Some(input) = input else { return };
     let place = place.clone();
     tokio::spawn(async move {
-        // If it cannot be brought, the command finds its input at the end, or ends with this one.
+        // If this fails, the command sees the end of its input, or ends with this client.
         if let Ok(mut second) = Connection::open(&place).await {
             let _ = second.upload("", &ExecInput { call }, input).await;
         }
@@ -301,7 +300,7 @@ fn bring_input(place: &Place, call: CallId, input: Option<Input>) {
 enum Message {
     Event(ExecEvent),
     Done(Box<Envelope>),
-    /// A later daemon may tell more than this client knows.
+    /// A newer daemon may send events that this client does not know.
     Unknown,
 }
 
@@ -347,7 +346,7 @@ fn http_request<O: Operation>(
         })
 }
 
-/// What may stand in an address between two slashes as it is.
+/// Characters that need no escape in a path segment.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -355,12 +354,12 @@ const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~')
     .remove(b'@');
 
-/// One part of an address, which no character of it can leave.
+/// One escaped path segment.
 fn segment(text: &str) -> String {
     utf8_percent_encode(text, PLAIN).to_string()
 }
 
-/// The fields of a flat request as `?name=value&…`, or nothing when it has none.
+/// The fields of a flat request as `?name=value&…`, or an empty string.
 fn query(request: &impl serde::Serialize) -> Result<String> {
     let fields = serde_urlencoded::to_string(request).map_err(|error| Error::Nonsense {
         what: error.to_string(),
@@ -390,8 +389,8 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     })
 }
 
-/// Why a request got no answer. Where the daemon closed before it had read all of it, the daemon cannot have begun: the
-/// kernel says so to whoever writes, and to whoever reads when something was left unread.
+/// Why a request got no answer. If the daemon closed the connection before it had read all of the request, it did not
+/// start it: EPIPE on writing, or ECONNRESET on reading with unread data, tells that.
 fn unsent(error: hyper::Error) -> Error {
     use std::error::Error as _;
     let source = error.source().and_then(|it| it.downcast_ref());

@@ -7,7 +7,7 @@ pub(crate) struct Message {
     pub data: String,
 }
 
-/// What has arrived of an event that is not whole yet.
+/// The received part of an incomplete event.
 #[derive(Default)]
 pub(crate) struct Parser {
     line: Vec<u8>,
@@ -15,7 +15,7 @@ pub(crate) struct Parser {
 }
 
 impl Parser {
-    /// Takes more bytes and gives back the events they complete.
+    /// Takes more bytes and returns the events that they complete.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<Message> {
         let mut messages = Vec::new();
         let mut rest = bytes;

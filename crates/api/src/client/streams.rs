@@ -1,4 +1,4 @@
-//! Calls that take long or carry much: progress while they last, bytes in, bytes out.
+//! Calls that take long or carry much data: progress, byte streams in and out.
 
 use super::{Body, Client, Connection, broken, http_request, parse, sse::Parser};
 use crate::error::{Error, Result};
@@ -9,12 +9,12 @@ use std::io::{self, Read, Write};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
-/// Pieces of a stream that may wait for the other side.
+/// Queued pieces of a stream.
 const QUEUE: usize = 4;
 const PIECE: usize = 256 << 10;
 
 impl Client {
-    /// Asks for one operation that may take long, and hears how far it is. Going away ends it.
+    /// Calls an operation that may take long, with progress. Dropping the connection cancels it.
     pub fn call_watched<O: Operation>(
         &mut self,
         vault: &str,
@@ -25,7 +25,7 @@ impl Client {
             .block_on(self.connection.call_watched(vault, request, on_progress))
     }
 
-    /// Asks for one operation whose request carries bytes.
+    /// Calls an operation whose request has a byte stream.
     pub fn upload<O: Operation>(
         &mut self,
         vault: &str,
@@ -36,7 +36,7 @@ impl Client {
             .block_on(self.connection.upload(vault, request, bytes))
     }
 
-    /// Asks for one operation whose answer is bytes; gives how many there were.
+    /// Calls an operation whose answer is bytes; returns how many.
     pub fn download<O: Operation>(
         &mut self,
         vault: &str,
@@ -69,7 +69,7 @@ impl Connection {
                     "retried" => self.retried.extend(parse::<RetriedEvent>(data)?.retried),
                     "result" => return parse(data),
                     "error" => return Err(Error::Refused(Box::new(parse(data)?))),
-                    // A later daemon may tell more than this client knows.
+                    // A newer daemon may send events that this client does not know.
                     _ => {}
                 }
             }
@@ -116,7 +116,7 @@ impl Connection {
     }
 }
 
-/// What a reader yields, read by a thread of its own.
+/// Reads from a reader in a separate thread.
 fn stream(mut bytes: impl Read + Send + 'static) -> Body {
     let (pieces, queue) = mpsc::channel::<io::Result<Frame<Bytes>>>(QUEUE);
     std::thread::spawn(move || {
@@ -132,7 +132,7 @@ fn stream(mut bytes: impl Read + Send + 'static) -> Body {
                 Err(error) => Err(error),
             };
             let failed = read.is_err();
-            // Nobody takes it: the request has ended.
+            // The request has ended.
             if pieces.blocking_send(read).is_err() || failed {
                 return;
             }

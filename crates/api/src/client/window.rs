@@ -1,12 +1,12 @@
-//! The terminal this program is at, as far as its size goes.
+//! The size of this program's terminal.
 
 use crate::error::{Error, Result};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Says how large it is: lines, and characters in a line.
+/// Returns its size: rows and columns.
 pub type Window = Box<dyn Fn() -> Option<(u16, u16)> + Send>;
 
-/// Waits for another size than was told before; for ever where there is no terminal.
+/// Waits for a change of the size; forever if there is no terminal.
 #[derive(Default)]
 pub(super) struct Resizes(Option<Watched>);
 
@@ -29,7 +29,7 @@ impl Resizes {
         })))
     }
 
-    /// The next size, as soon as there is a call that can be told it.
+    /// The next size, once the call can be told.
     pub async fn next_for<T>(&mut self, call: Option<T>) -> (T, (u16, u16)) {
         match call {
             Some(call) => (call, self.next().await),
@@ -37,7 +37,7 @@ impl Resizes {
         }
     }
 
-    /// Looks before it waits: a change is no signal to whoever did not listen yet.
+    /// Compares before it waits: a change before the signal handler existed sends no signal.
     pub async fn next(&mut self) -> (u16, u16) {
         let Some(watched) = &mut self.0 else {
             return std::future::pending().await;

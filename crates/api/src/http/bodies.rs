@@ -1,4 +1,4 @@
-//! Bodies of requests and of answers, held within bounds: small ones always fit, large ones share what there is.
+//! Bodies of requests and answers within the memory limits: small ones are always accepted, large ones share an amount.
 
 use crate::blocking;
 use crate::bounds::{ANSWERS_MAX, BODY_TIME, SMALL};
@@ -18,7 +18,7 @@ use std::task::{Context, Poll};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_stream::{Stream, StreamExt};
 
-/// A request in JSON. Its memory is held until the work is done.
+/// A request in JSON. Its memory is reserved until the work is done.
 pub(crate) async fn receive(
     operation: &Arc<Erased>,
     at_work: &AtWork,
@@ -44,7 +44,7 @@ pub(crate) async fn receive(
     if bytes.len() <= SMALL {
         return operation.read_json(&bytes);
     }
-    // On another thread: the one that serves everybody must not be held up.
+    // On another thread, to keep the event loop free.
     let operation = Arc::clone(operation);
     let parsed = blocking::spawn(move || operation.read_json(&bytes));
     parsed
@@ -66,7 +66,7 @@ async fn collect(operation: &str, body: Body, most: usize) -> Result<Vec<u8>, Fa
     Ok(bytes)
 }
 
-/// Sends an answer as soon as there is memory for it to be unread.
+/// Sends an answer as soon as memory for it can be reserved.
 pub(crate) async fn send(answer: Answer, bodies: &Bodies) -> Result<Response, Failure> {
     let Answer { json: bytes, held } = answer;
     let json = [(CONTENT_TYPE, "application/json")];
@@ -74,7 +74,7 @@ pub(crate) async fn send(answer: Answer, bodies: &Bodies) -> Result<Response, Fa
         return Ok((json, bytes).into_response());
     }
     let share = bodies.for_answer(bytes.len().min(ANSWERS_MAX)).await?;
-    // Without a length: the connection then asks for more only when it has sent what it has.
+    // Without a length: then the connection polls for more only when it has sent what it has.
     let body = Body::from_stream(Unread {
         bytes: Some(bytes.into()),
         _share: share,
@@ -83,7 +83,7 @@ pub(crate) async fn send(answer: Answer, bodies: &Bodies) -> Result<Response, Fa
     Ok((json, body).into_response())
 }
 
-/// An answer that was not read yet. It is dropped, and its memory given back, when the connection has sent it.
+/// An unread answer. Its memory is released when the connection has sent it.
 struct Unread {
     bytes: Option<Bytes>,
     _share: OwnedSemaphorePermit,

@@ -21,9 +21,9 @@ use tokio::sync::oneshot;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 
-/// Events a slow reader may leave waiting before the command itself has to wait. A job never waits.
+/// Queued events before a command has to wait for a slow reader. A job never waits.
 const QUEUE: usize = 4;
-/// How often a waiting command looks whether its reader caught up, went away, or ran out of time.
+/// How often a waiting command checks whether its reader caught up, disconnected, or ran out of time.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 pub(crate) fn event(name: &str, data: &impl Serialize) -> Event {
@@ -37,8 +37,8 @@ pub(crate) fn answer_event(json: Vec<u8>) -> Event {
     Event::default().event("result").data(json)
 }
 
-/// Answers with the envelope alone, or with events and the envelope as the last. If the caller goes away, the command
-/// is ended.
+/// Answers with the envelope alone, or with events of which the envelope is the last. If the caller disconnects, the
+/// command is ended.
 pub(crate) async fn run(arrived: Arrived, serve: RunFn) -> Result<Response, Failure> {
     let (log, wants_events) = (arrived.app.place.log(), arrived.wants_events());
     let admitted = arrived.whole().await?;
@@ -62,7 +62,7 @@ pub(crate) async fn run(arrived: Arrived, serve: RunFn) -> Result<Response, Fail
     Ok(Sse::new(Telling::new(queue)).into_response())
 }
 
-/// Somebody who listens to a command. The answer begins with the first event.
+/// A listener of a command. The answer begins with the first event.
 struct Live {
     events: mpsc::Sender<Told>,
     begun: Mutex<Option<oneshot::Sender<Result<(), Failure>>>>,
@@ -74,7 +74,7 @@ impl Live {
         begun.take()
     }
 
-    /// Tells the last event. An error is the answer itself where nothing was told before.
+    /// Sends the last event. If no event was sent before, an error is the answer itself.
     fn end(&self, last: Result<Told, Failure>) {
         let last = match (last, self.take_begun()) {
             (Err(failure), Some(begun)) => return drop(begun.send(Err(failure))),
@@ -84,7 +84,7 @@ impl Live {
                 last
             }
         };
-        // An error here means that nobody is left to be told.
+        // An error means that the client has disconnected.
         let _ = self.events.blocking_send(last);
     }
 }
@@ -112,7 +112,7 @@ impl Listener<ExecEvent> for Live {
     }
 }
 
-/// Answers with a part of a job's logs, or with all of them as events, each of which has as its id where to go on.
+/// Answers with a part of a job's logs, or with all of them as events; the id of an event is the position after it.
 pub(crate) async fn follow(
     arrived: Arrived,
     once: OnceFn,
@@ -122,7 +122,7 @@ pub(crate) async fn follow(
     let (lane, wants_events) = (arrived.lane(), arrived.wants_events());
     let request = arrived.query()?;
     if !wants_events {
-        // Nobody waits: it is as any other part of some content.
+        // Nothing is waited for, so it uses the lane of content.
         let (admitted, _) = arrived.admit(request, Some(CONTENT)).await?;
         return at_once(admitted, move |it, _| once(&it.ask, it.request, resume)).await;
     }
@@ -136,7 +136,7 @@ pub(crate) async fn follow(
             at: Mutex::new(following.at),
         };
         if let Err(failure) = following.tell(&follower) {
-            // An error here means that nobody is left to be told.
+            // An error means that the client has disconnected.
             let _ = follower
                 .events
                 .blocking_send(event("error", failure.problem()));
@@ -154,10 +154,10 @@ fn resumed(headers: &HeaderMap) -> Resume {
     Some([stdout.parse().ok()?, stderr.parse().ok()?])
 }
 
-/// Somebody who follows a job.
+/// A client that follows a job.
 struct Follower {
     events: mpsc::Sender<Event>,
-    /// How much of each stream was told.
+    /// How much of each stream was sent.
     at: Mutex<[u64; 2]>,
 }
 
@@ -175,7 +175,7 @@ impl Listener<JobEvent> for Follower {
             }
             JobEvent::End(job) => self::event("end", job),
         };
-        // An error here means that nobody is left to be told.
+        // An error means that the client has disconnected.
         let _ = self
             .events
             .blocking_send(told.id(format!("{}-{}", at[0], at[1])));

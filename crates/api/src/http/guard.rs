@@ -1,4 +1,4 @@
-//! Who a request says it is from: its version, its class, its name and what it has given up.
+//! The caller in a request's headers: version, class, name, and the rights it has given up.
 
 use crate::ops::caller::{Caller, Grant, Peer};
 use crate::ops::failure::Failure;
@@ -13,11 +13,11 @@ use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use std::borrow::Cow;
 
-/// Whoever sent a request, if it is of this version.
+/// The caller of a request, if its version is this one.
 pub(crate) fn caller(row: &Row, parts: &Parts) -> Result<Caller, Failure> {
     let headers = &parts.headers;
     if row.route != "/v1/daemon" && row.route != "/v1/daemon/stop" {
-        // Those two keep their shape for ever, so that any client can replace any daemon.
+        // These two operations never change, so that any client can replace any daemon.
         same_version(headers)?;
     }
     let class = class(headers)?;
@@ -42,12 +42,12 @@ fn same_version(headers: &HeaderMap) -> Result<(), Failure> {
     }
 }
 
-/// Who asks, whatever is asked for.
+/// The caller, whatever the operation.
 pub(crate) fn asking(headers: &HeaderMap) -> Result<Principal, Failure> {
     principal(class(headers)?, headers)
 }
 
-/// The class a caller asks in: the owner's, unless it was given up.
+/// The class of a caller: owner, unless it was given up.
 fn class(headers: &HeaderMap) -> Result<Class, Failure> {
     let Some(word) = text(headers, CLASS_HEADER) else {
         return Ok(Class::Owner);
@@ -55,7 +55,7 @@ fn class(headers: &HeaderMap) -> Result<Class, Failure> {
     Class::parse(&word).ok_or_else(|| Failure::invalid(format!("{word:?} is not a class")))
 }
 
-/// Who a caller of that class says it is.
+/// The principal that a caller of this class names.
 fn principal(class: Class, headers: &HeaderMap) -> Result<Principal, Failure> {
     let name = text(headers, NAME_HEADER);
     let name: Option<PrincipalName> = name.map(|name| parse(&name)).transpose()?;
@@ -65,7 +65,7 @@ fn principal(class: Class, headers: &HeaderMap) -> Result<Principal, Failure> {
     })
 }
 
-/// What a caller has not given up.
+/// The rights that a caller has not given up.
 fn grant(headers: &HeaderMap) -> Result<Grant, Failure> {
     let scope = |word: &str| {
         Scope::parse(word).ok_or_else(|| Failure::invalid(format!("{word:?} is not a scope")))
@@ -76,7 +76,7 @@ fn grant(headers: &HeaderMap) -> Result<Grant, Failure> {
     })
 }
 
-/// The words of a header, with commas between them. Given twice, it means what both mean.
+/// The comma-separated words of a header. If it is given twice, both apply.
 fn list<T: PartialEq>(
     headers: &HeaderMap,
     name: &str,

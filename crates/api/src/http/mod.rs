@@ -1,4 +1,4 @@
-//! The HTTP face: every row of the table as a route.
+//! HTTP: every row of the table as a route.
 
 mod bodies;
 mod errors;

@@ -1,4 +1,4 @@
-//! Answers that say what was tried again for them.
+//! Answers with the header that lists what was retried.
 
 use super::bodies;
 use crate::ops::erased::Answer;
@@ -9,14 +9,14 @@ use avfs_runtime::{Retried, noting};
 use axum::http::HeaderValue;
 use axum::response::{IntoResponse, Response};
 
-/// What came of some work, and what was tried again for it.
+/// A result, and what was retried for it.
 pub(crate) struct Noted<T> {
     pub done: T,
     pub retried: Vec<Retried>,
 }
 
 impl<T> Noted<T> {
-    /// Does the work, on the thread that does all of it.
+    /// Does the work on one thread, which records the retries.
     pub fn of(work: impl FnOnce() -> T) -> Noted<T> {
         let (done, retried) = noting(work);
         Noted { done, retried }
@@ -33,7 +33,7 @@ impl Noted<Result<Answer, Failure>> {
     }
 }
 
-/// An answer that names what was tried again for it.
+/// Adds the header to an answer.
 pub(crate) fn with_header(mut response: Response, retried: &[Retried]) -> Response {
     let words: Vec<&str> = retried.iter().map(|what| what.as_str()).collect();
     if let Ok(words) = words.join(",").parse::<HeaderValue>()

@@ -1,5 +1,5 @@
-//! A row of the table as a route: whatever the shape of its handler, a request passes the guard and the gate, waits for
-//! its turn, and is done on a thread that may block.
+//! A row of the table as a route: for every kind of handler, a request passes the guard and the gate, waits for its lane,
+//! and runs on a thread that may block.
 
 use super::retried::Noted;
 use super::uncommitted::note_uncommitted;
@@ -61,14 +61,14 @@ fn add(router: Router<Arc<App>>, operation: Erased, app: &Arc<App>) -> Router<Ar
     router.route(row.route, handler)
 }
 
-/// Refuses what would change a home that can only be read.
+/// Refuses changes of a read-only home.
 async fn if_writable(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let Err(error) = app.runtime.check_writable() else {
         return next.run(request).await;
     };
     let failure = Failure::from(error);
     if app.runtime.has_become_writable() && app.idle_for().is_some() {
-        // The next daemon opens it as it is now.
+        // The next daemon opens it for writing.
         app.stop.notify_one();
         let hint = "it has become writable; run the command again";
         return failure.hint(hint).into_response();
@@ -76,7 +76,7 @@ async fn if_writable(State(app): State<Arc<App>>, request: Request, next: Next) 
     failure.into_response()
 }
 
-/// Refuses what would be done to another home than the one this daemon opened. To ask after it and to stop it goes on.
+/// Refuses requests if the home is no longer the one that this daemon opened. Status and stop still work.
 async fn at_home(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let is_about_home = !request.uri().path().starts_with("/v1/daemon");
     if is_about_home && app.place.is_lost() {
@@ -117,7 +117,7 @@ async fn serve(
     }
 }
 
-/// A request that has come in, from somebody who may ask for such a thing.
+/// A received request of a permitted caller.
 pub(crate) struct Arrived {
     pub app: Arc<App>,
     pub parts: Parts,
@@ -128,14 +128,14 @@ pub(crate) struct Arrived {
     body: Body,
 }
 
-/// A request that the gate let in, when it is its turn.
+/// An admitted request with its place in a lane.
 pub(crate) struct Admitted {
     pub it: Work,
     /// Held until the work is done.
     pub under_way: (AtWork, Option<lanes::LaneGuard>),
 }
 
-/// What a handler is given.
+/// The input of a handler.
 pub(crate) struct Work {
     pub ask: Ask,
     pub vault: Select,
@@ -173,20 +173,20 @@ impl Arrived {
         self.operation.row.lane
     }
 
-    /// Whether the client wants to be told what happens meanwhile.
+    /// Whether the client accepts events.
     pub fn wants_events(&self) -> bool {
         let accept = self.parts.headers.get(header::ACCEPT);
         let accept = accept.and_then(|value| value.to_str().ok());
         accept.is_some_and(|accept| accept.contains("text/event-stream"))
     }
 
-    /// The request in the address.
+    /// The request in the query.
     pub fn query(&self) -> Result<erased::Request, Failure> {
         let query = self.parts.uri.query().unwrap_or_default();
         self.operation.read_query(query)
     }
 
-    /// All of a request that carries no stream, admitted in the lane of its row.
+    /// A whole request without a stream, admitted in the lane of its row.
     pub async fn whole(mut self) -> Result<Admitted, Failure> {
         let request = match self.operation.row.method {
             Method::Get | Method::Put => self.query()?,
@@ -201,7 +201,7 @@ impl Arrived {
         Ok(admitted)
     }
 
-    /// Waits for the request's turn and passes the gate. The body is given back as it comes.
+    /// Waits for the lane and passes the gate. The body is not read.
     pub async fn admit(
         self,
         request: erased::Request,
@@ -232,7 +232,7 @@ impl Arrived {
             let under_way = (at_work, place);
             Ok::<_, Failure>(Admitted { it, under_way })
         };
-        // Only whoever is limited to some vaults makes the gate read anything.
+        // The gate reads from the runtime only for callers that are limited to some vaults.
         let admitted = match looks_up {
             true => blocking::spawn(pass)
                 .await
@@ -243,7 +243,7 @@ impl Arrived {
     }
 }
 
-/// Does the work and sends the answer. When the client goes away meanwhile, the work is told.
+/// Does the work and sends the answer. If the client disconnects, the work is cancelled.
 pub(crate) async fn at_once(
     admitted: Admitted,
     work: impl FnOnce(Work, &Gone) -> Result<Answer, Failure> + Send + 'static,

@@ -1,4 +1,4 @@
-//! Bodies of any size as streams of bytes between the connection and a thread that may wait.
+//! Bodies of any size as byte streams between the connection and a blocking thread.
 
 use super::bodies;
 use super::retried::{Noted, with_header};
@@ -20,12 +20,12 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 
-/// Pieces that may wait for the other side.
+/// Queued pieces.
 const QUEUE: usize = 1;
-/// The bytes that are sent at once.
+/// Bytes of one piece.
 const PIECE: usize = 256 << 10;
 
-/// Gives a handler the request's body to read, and answers when it is done.
+/// Passes the request's body to a handler, and answers when it is done.
 pub(crate) async fn receive(arrived: Arrived, serve: ReceiveFn) -> Result<Response, Failure> {
     let (request, lane) = (arrived.query()?, arrived.lane());
     let (admitted, body) = arrived.admit(request, Some(lane)).await?;
@@ -59,11 +59,11 @@ pub(crate) async fn send(
         match (written, leaving.begun.take()) {
             (Ok(()), begun) => {
                 leaving.begun = begun;
-                // Where this fails, nobody is left to read it.
+                // An error means that the client has disconnected.
                 let _ = leaving.flush();
             }
             (Err(failure), Some(begun)) => drop(begun.send(Err(failure))),
-            // Too late for an answer: the stream breaks, and the client sees that.
+            // The status is already sent: the stream is aborted, which the client notices.
             (Err(failure), None) => {
                 let detail = failure.problem().detail.clone();
                 let _ = leaving.pieces.blocking_send(Err(io::Error::other(detail)));
@@ -94,7 +94,7 @@ pub(crate) async fn send_file(arrived: Arrived, open: OpenFn) -> Result<Response
     Ok(with_header(answer, &retried))
 }
 
-/// Reads piece by piece, each when the one before was taken: no thread waits for a slow reader.
+/// Reads piece by piece, each after the previous one was taken: no thread waits for a slow reader.
 async fn send_part(
     file: Arc<OpenFile>,
     first: Vec<u8>,
@@ -106,7 +106,7 @@ async fn send_part(
         return;
     }
     while offset < part.end {
-        // A place in the queue first, so that no piece is read before somebody wants it.
+        // First a place in the queue, so that no piece is read before it is wanted.
         let Ok(place) = pieces.reserve().await else {
             return;
         };
@@ -116,7 +116,7 @@ async fn send_part(
         let piece = match read {
             Ok(Ok(bytes)) if bytes.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(Ok(bytes)) => Ok(bytes),
-            // Too late for an answer: the stream breaks, and the client sees that.
+            // The status is already sent: the stream is aborted, which the client notices.
             Ok(Err(error)) => Err(io::Error::other(error)),
             Err(_) => Err(io::Error::other("reading panicked")),
         };
@@ -129,8 +129,8 @@ async fn send_part(
     }
 }
 
-/// Gives a command what comes, until there is no more or nobody reads it. It takes no turn: it lasts as long as the
-/// command does, and no thread waits for it.
+/// Passes the body to a command, until its end or until the command stops reading. It uses no lane: it lasts as long as
+/// the command, and no thread waits for it.
 pub(crate) async fn feed(arrived: Arrived, open: FeedFn) -> Result<Response, Failure> {
     let request = arrived.query()?;
     let (log, bodies) = (arrived.app.place.log(), Arc::clone(&arrived.app.bodies));
@@ -152,7 +152,7 @@ pub(crate) async fn feed(arrived: Arrived, open: FeedFn) -> Result<Response, Fai
     bodies::send((feed.done)(given)?, &bodies).await
 }
 
-/// An answer's body, from a thread that may wait. The answer begins with the first piece.
+/// An answer's body, written by a blocking thread. The answer begins with the first piece.
 struct Leaving {
     pieces: mpsc::Sender<io::Result<Vec<u8>>>,
     begun: Option<oneshot::Sender<Result<(), Failure>>>,
@@ -178,7 +178,7 @@ impl Write for Leaving {
     }
 }
 
-/// Hands a body over, piece by piece, until it ends, breaks, pauses for too long, or nobody takes it.
+/// Passes a body on, piece by piece, until it ends, breaks, pauses for too long, or is not wanted any more.
 async fn pass_on(body: Body, pieces: mpsc::Sender<io::Result<Bytes>>) {
     let mut body = body.into_data_stream();
     loop {
@@ -192,15 +192,15 @@ async fn pass_on(body: Body, pieces: mpsc::Sender<io::Result<Bytes>>) {
             Err(_) => Err(io::ErrorKind::TimedOut.into()),
         };
         let broken = piece.is_err();
-        // Nobody takes it: the work has ended, and says why.
+        // The work has ended, and reports why.
         if pieces.send(piece).await.is_err() || broken {
             return;
         }
     }
 }
 
-/// A request's body, for a thread that may wait. An empty piece is its end; a sender that goes without one has
-/// broken off, and what it sent is not whole.
+/// A request's body, for a blocking thread. An empty piece is its end; if the sender is dropped without one, the body is
+/// incomplete.
 struct Arriving {
     queue: mpsc::Receiver<io::Result<Bytes>>,
     piece: Bytes,

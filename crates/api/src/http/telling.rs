@@ -1,4 +1,4 @@
-//! Events on their way to somebody who may read slowly.
+//! Events for a client that may read slowly.
 
 use avfs_runtime::HeldOutput;
 use axum::response::sse::Event;
@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 use tokio::sync::mpsc;
 use tokio_stream::Stream;
 
-/// An event, and the memory that what it was made from takes.
+/// An event, and the memory reserved for it.
 pub(crate) struct Told {
     event: Event,
     held: Vec<HeldOutput>,
@@ -24,8 +24,8 @@ impl Told {
     }
 }
 
-/// The events of a queue. What an event holds is given back when the next one is asked for: the connection does so when
-/// it has sent the one before.
+/// The events of a queue. The memory of an event is released when the next one is polled: the connection polls when it has
+/// sent the one before.
 pub(crate) struct Telling {
     queue: mpsc::Receiver<Told>,
     held: Vec<HeldOutput>,

@@ -1,4 +1,4 @@
-//! A header that says of a vault that it has work which is not in its head: readers are shown the head.
+//! The header for a vault with uncommitted writes: readers get its head.
 
 use super::guard::asking;
 use crate::blocking;
@@ -11,7 +11,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use std::sync::Arc;
 
-/// Answers, and adds the header where there is something to say.
+/// Answers, and adds the header if there are uncommitted writes.
 pub(crate) async fn note_uncommitted(
     State(app): State<Arc<App>>,
     request: Request,
@@ -38,7 +38,7 @@ pub(crate) async fn note_uncommitted(
     answer
 }
 
-/// What a header can hold.
+/// Makes text fit into a header.
 fn one_line(text: &str) -> String {
     let plain = |symbol: char| match symbol {
         ' '..='~' => symbol,

@@ -1,5 +1,4 @@
-//! Long work over HTTP: one answer at the end, or events that tell how far it is. Whoever goes away
-//! ends it.
+//! Long operations over HTTP: one answer at the end, or events with the progress. A client that disconnects cancels it.
 
 use super::events::{answer_event, event};
 use super::retried::Noted;
@@ -19,10 +18,10 @@ use tokio::sync::mpsc;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 
-/// A reader who is slower than this misses some steps, not the end.
+/// A slower reader misses some progress events, not the last one.
 const QUEUE: usize = 16;
 
-/// Does the work and tells how far it is.
+/// Does the work and reports progress.
 pub(crate) fn with_events(admitted: Admitted, serve: AnswerFn) -> Response {
     let (events, queue) = mpsc::channel::<Event>(QUEUE);
     blocking::spawn(move || {
@@ -38,14 +37,14 @@ pub(crate) fn with_events(admitted: Admitted, serve: AnswerFn) -> Response {
         let retried = words(retried);
         let again = (!retried.is_empty()).then(|| event("retried", &RetriedEvent { retried }));
         for told in again.into_iter().chain([last]) {
-            // An error here means that nobody is left to be told.
+            // An error means that the client has disconnected.
             let _ = events.blocking_send(told);
         }
     });
     Sse::new(ReceiverStream::new(queue).map(Ok::<_, Infallible>)).into_response()
 }
 
-/// Lives as long as the request is waited for.
+/// Lives as long as the client waits.
 #[derive(Default)]
 pub(crate) struct Here(Arc<AtomicBool>);
 
@@ -61,7 +60,7 @@ impl Drop for Here {
     }
 }
 
-/// Waits for the answer alone; knows whether anybody still does.
+/// Without progress; knows whether the client still waits.
 pub(crate) struct Gone(Arc<AtomicBool>);
 
 impl Watcher for Gone {
@@ -84,7 +83,7 @@ impl<E> Listener<E> for Gone {
     }
 }
 
-/// Wants to know how far it is.
+/// With progress.
 struct Steps(mpsc::Sender<Event>);
 
 impl Watcher for Steps {
@@ -95,7 +94,7 @@ impl Watcher for Steps {
             total_files: progress.total_files,
             total_bytes: progress.total_bytes,
         };
-        // A full queue means that the last step has not even been read.
+        // The queue is full: the reader has not read the last progress yet.
         let _ = self.0.try_send(event("progress", &told));
     }
 

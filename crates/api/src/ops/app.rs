@@ -1,4 +1,4 @@
-//! What every handler shares: the runtime, the daemon's place, and who is at work.
+//! What all handlers share: the runtime, the daemon's paths, and the running requests.
 
 use super::calls::Calls;
 use super::lanes::Lanes;
@@ -15,9 +15,9 @@ pub(crate) struct App {
     pub place: Place,
     pub idle_timeout: Option<Duration>,
     pub started: Instant,
-    /// Told when the daemon shall end.
+    /// Notified when the daemon shall end.
     pub stop: Notify,
-    /// Told when a request finds that the home is not where it was.
+    /// Notified when a request finds that the home was moved.
     pub home_lost: Notify,
     pub calls: Arc<Calls>,
     pub lanes: Lanes,
@@ -51,7 +51,7 @@ impl App {
         }
     }
 
-    /// Marks a request as under way until the guard goes.
+    /// Counts a request as running until the guard is dropped.
     pub fn enter(&self) -> AtWork {
         lock(&self.busy).requests += 1;
         AtWork {
@@ -61,8 +61,7 @@ impl App {
         }
     }
 
-    /// How long nothing has been asked; none while something is under way, an exec included, a job
-    /// runs, or something is mounted.
+    /// How long the daemon has been idle; `None` while a request or exec runs, a job runs, or something is mounted.
     pub fn idle_for(&self) -> Option<Duration> {
         let idle = {
             let busy = lock(&self.busy);
@@ -75,11 +74,11 @@ impl App {
     }
 }
 
-/// One request under way.
+/// One running request.
 pub(crate) struct AtWork {
     busy: Arc<Mutex<Busyness>>,
     bodies: Arc<Bodies>,
-    /// The memory that its body takes, if it is a large one.
+    /// The memory reserved for its body, if it is large.
     body: Mutex<Option<OwnedSemaphorePermit>>,
 }
 
@@ -101,7 +100,7 @@ impl Drop for AtWork {
     }
 }
 
-/// The data is whole even if a holder panicked: every change to it is one assignment.
+/// The data is consistent even if a holder panicked: every change is one assignment.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -14,8 +14,8 @@ use avfs_runtime::{
 use rustix::process::geteuid;
 use std::time::Duration;
 
-/// What a caller can show. A passphrase counts only from a process with a terminal; and only who is another user by
-/// the kernel's word needs none.
+/// The proof that a caller has. A passphrase counts only from a process with a terminal. Another user, by SO_PEERCRED,
+/// needs none.
 fn proof(caller: &Caller, passphrase: Option<String>) -> Proof {
     let own = geteuid().as_raw();
     match (caller.peer.uid, passphrase) {
@@ -25,13 +25,13 @@ fn proof(caller: &Caller, passphrase: Option<String>) -> Proof {
     }
 }
 
-/// Whether the process at the other end has a controlling terminal.
+/// Whether the client process has a controlling terminal.
 fn at_a_terminal(peer: Peer) -> bool {
     let Some(pid) = peer.pid else { return false };
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
         return false;
     };
-    // The name, in parentheses, may hold anything; the terminal is the fifth field after it.
+    // The name, in parentheses, may contain anything; the terminal is the fifth field after it.
     let after = stat.rsplit_once(')').map_or("", |(_, after)| after);
     let terminal = after.split_ascii_whitespace().nth(4);
     terminal.is_some_and(|number| number != "0")

@@ -1,5 +1,4 @@
-//! The one gate: who asks, in which class, with which scopes, on which vault. Every handler needs an [`Ask`], and there
-//! is no other way to get one.
+//! The gate: which caller, class, scopes and vault. Every handler needs an [`Ask`], and only the gate makes one.
 
 use super::app::App;
 use super::failure::Failure;
@@ -13,7 +12,7 @@ use avfs_runtime::{
 use std::sync::Arc;
 use tokio::net::UnixStream;
 
-/// The process that opened a connection, as the kernel knew it then; nothing where it would not say.
+/// The client process, by SO_PEERCRED; `None` if that failed.
 #[derive(Copy, Clone, Debug, Default)]
 pub(crate) struct Peer {
     pub uid: Option<u32>,
@@ -32,7 +31,7 @@ impl Peer {
     }
 }
 
-/// Whoever sent a request.
+/// The caller of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     pub class: Class,
@@ -41,7 +40,7 @@ pub(crate) struct Caller {
     pub grant: Grant,
 }
 
-/// What a caller was given, or has not given up; what is none is not limited.
+/// The rights of a caller; `None` is no limit.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Grant {
     pub scopes: Option<Vec<Scope>>,
@@ -54,21 +53,21 @@ impl Grant {
         scopes.is_none_or(|scopes| scopes.contains(&scope))
     }
 
-    /// Whether a vault of that name may be reached.
+    /// Whether the caller may use a vault of this name.
     pub fn reaches(&self, vault: &VaultName) -> bool {
         let vaults = self.vaults.as_ref();
         vaults.is_none_or(|vaults| vaults.contains(vault))
     }
 }
 
-/// A request that was let in: the daemon, and the runtime in the caller's name.
+/// An admitted request: the daemon, and a session of the runtime in the caller's name.
 pub(crate) struct Ask {
     pub app: Arc<App>,
     pub session: Session,
     pub caller: Caller,
 }
 
-/// Whether a caller may ask for such a thing at all. It is known before anything of the request is read.
+/// Whether a caller may call the operation at all. It is checked before the request is read.
 pub(crate) fn may_ask(row: &Row, caller: &Caller) -> Result<(), Failure> {
     let what = row.name.replace('_', " ");
     if caller.class == Class::Agent && row.who == Who::Owner {
@@ -84,8 +83,8 @@ pub(crate) fn may_ask(row: &Row, caller: &Caller) -> Result<(), Failure> {
 }
 
 impl Ask {
-    /// Lets a request in, or says why not. The vault given back is the one to work on: where the caller is limited to
-    /// some, the current one has become the one that was checked.
+    /// Admits a request, or refuses it. Returns the vault to work on: for a caller limited to some vaults, the current vault is
+    /// replaced by the one that was checked.
     pub fn admit<O: Served>(
         app: Arc<App>,
         caller: Caller,
@@ -106,7 +105,7 @@ impl Ask {
         Ok((ask, vault))
     }
 
-    /// Checks every vault that a request is about.
+    /// Checks every vault that a request names.
     fn check_vaults<O: Served>(&self, vault: Select, request: &O) -> Result<Select, Failure> {
         match O::VAULT {
             VaultOf::Address => return self.check(vault),
@@ -131,7 +130,7 @@ impl Ask {
                     .app
                     .calls
                     .vault_of(call(request), self.caller.principal);
-                // Of what it may not reach, and of what is not there, a caller learns the same.
+                // A caller cannot tell what it may not reach from what does not exist.
                 if let Some(vault) = vault {
                     self.check(Select::Named(vault))?;
                 } else {
@@ -151,7 +150,7 @@ impl Ask {
         Ok(vault)
     }
 
-    /// The vault by name, if the caller may reach it.
+    /// The vault of this name, if the caller may reach it.
     fn check(&self, vault: Select) -> Result<Select, Failure> {
         let name = match vault {
             Select::Named(name) => name,
@@ -165,13 +164,13 @@ impl Ask {
 
     fn check_text(&self, vault: &str) -> Result<(), Failure> {
         match parse_vault(vault)? {
-            // By the time it is used, another one may be current.
+            // Another vault may be current by the time it is used.
             Select::Current => Err(self.beyond().hint("name the vault")),
             named => self.check(named).map(drop),
         }
     }
 
-    /// Names can change; what belongs to a vault belongs to it by its id.
+    /// Names can change, so vaults are compared by id.
     fn check_id(&self, vault: Option<VaultId>) -> Result<(), Failure> {
         let within = self.caller.grant.vaults.iter().flatten();
         let ids = within.filter_map(|name| {

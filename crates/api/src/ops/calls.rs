@@ -1,4 +1,4 @@
-//! The execs under way, and what their callers can still do to them.
+//! The running execs, and how their callers control them.
 
 use super::app::lock;
 use super::failure::Failure;
@@ -11,18 +11,18 @@ use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
-/// The execs under way, each with what its caller can still do to it.
+/// The running execs, by handle.
 #[derive(Default)]
 pub(crate) struct Calls {
     open: Mutex<HashMap<CallId, Arc<CallState>>>,
 }
 
-/// What the caller of an exec wants of it by now.
+/// The control state of an exec.
 pub(crate) struct CallState {
     by: Principal,
     vault: Select,
     cancel: Mutex<Option<Cancel>>,
-    /// Where the command's input goes, until somebody takes it to bring it.
+    /// The write end of the command's input, until a request takes it.
     input: Mutex<Option<OwnedFd>>,
     control: Arc<Control>,
 }
@@ -54,7 +54,7 @@ impl CallState {
         lock(&self.input).take()
     }
 
-    /// Makes the pipe through which the command is brought its input.
+    /// Makes the pipe for the command's input.
     pub fn open_input(&self) -> std::io::Result<OwnedFd> {
         let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
         *lock(&self.input) = Some(write);
@@ -74,13 +74,13 @@ impl Calls {
         })
     }
 
-    /// The exec under way with this handle, if it is the caller's; for others there is none.
+    /// The running exec with this handle, if it is the caller's.
     fn find(&self, id: CallId, by: Principal) -> Option<Arc<CallState>> {
         let found = lock(&self.open).get(&id).cloned();
         found.filter(|state| may(&by, Verb::Own, &state.by))
     }
 
-    /// The vault in which that exec runs, if its caller named it.
+    /// The vault of this exec, if it is the caller's.
     pub fn vault_of(&self, id: CallId, by: Principal) -> Option<VaultName> {
         match &self.find(id, by)?.vault {
             Select::Named(name) => Some(name.clone()),
@@ -88,7 +88,7 @@ impl Calls {
         }
     }
 
-    /// Whether there was such an exec to cancel.
+    /// Whether there was an exec to cancel.
     pub fn cancel(&self, id: CallId, by: Principal, how: Cancel) -> bool {
         let found = self.find(id, by);
         if let Some(state) = &found {
@@ -97,7 +97,7 @@ impl Calls {
         found.is_some()
     }
 
-    /// Sizes the terminal of an exec that is under way.
+    /// Resizes the terminal of a running exec.
     pub fn resize(&self, id: CallId, by: Principal, size: WindowSize) -> Result<(), Failure> {
         let Some(state) = self.find(id, by) else {
             let what = format!("call {id} has ended");
@@ -106,13 +106,13 @@ impl Calls {
         Ok(state.control.resize(size)?)
     }
 
-    /// Where the input of an exec goes: none when it wants none, or somebody brings it already.
+    /// The write end of an exec's input: `None` if it has no input, or another request writes to it.
     pub fn take_input(&self, id: CallId, by: Principal) -> Option<OwnedFd> {
         self.find(id, by)?.take_input()
     }
 }
 
-/// A handle that nobody can guess.
+/// A random handle.
 fn fresh_id() -> Result<CallId, Failure> {
     let mut bytes = [0; 16];
     match getrandom(&mut bytes, GetRandomFlags::empty()) {
@@ -124,7 +124,7 @@ fn fresh_id() -> Result<CallId, Failure> {
     }
 }
 
-/// One exec under way. Dropping it cancels the exec, so a caller that goes away ends its command.
+/// One running exec. Dropping it cancels the exec, so a caller that disconnects ends its command.
 pub(crate) struct Call {
     id: CallId,
     state: Arc<CallState>,
@@ -140,7 +140,7 @@ impl Call {
         Arc::clone(&self.state)
     }
 
-    /// Where its input goes, for whoever brings it.
+    /// The write end of its input.
     pub fn take_input(&self) -> Option<OwnedFd> {
         self.state.take_input()
     }

@@ -1,4 +1,4 @@
-//! Care of a home.
+//! Maintenance of a home.
 
 use super::failure::Failure;
 use super::fsck::damage;

@@ -1,4 +1,4 @@
-//! Content of any size as a stream of bytes, in and out: never more than some pieces of it are in memory.
+//! Content of any size as byte streams: only a few pieces are in memory.
 
 use super::Ask;
 use super::failure::Failure;

@@ -1,4 +1,4 @@
-//! The request of an exec as the runtime wants it, and its report as the envelope tells it.
+//! The request of an exec for the runtime, and its report as an envelope.
 
 use super::envelope_approval;
 use super::exec_options;
@@ -17,13 +17,13 @@ use avfs_runtime::{
 };
 use std::sync::Arc;
 
-/// What kind of terminal a program is at.
+/// The variable TERM.
 const TERM: &str = "TERM";
 
 /// Variables and their values.
 type Environment = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// An exec as it was asked for, checked.
+/// A checked exec request.
 pub(crate) struct Asked {
     vault: Select,
     command: ExecCommand,
@@ -104,7 +104,7 @@ fn environment(exec: &Exec) -> Environment {
     plain.chain(exact).chain(term).collect()
 }
 
-/// What the caller is told in the end.
+/// The envelope of a report.
 pub(crate) fn envelope(report: ExecReport) -> Envelope {
     let request = request_item(&report);
     let result = result_item(&request, report);
@@ -246,7 +246,7 @@ fn uncommitted(uncommitted: Uncommitted) -> UncommittedItem {
     }
 }
 
-/// How a command ended, in the wire's words.
+/// How a command ended, as a word of the API.
 pub(crate) struct Ended {
     pub status: StatusWord,
     pub signal: Option<i32>,
@@ -337,7 +337,7 @@ fn categories(categories: Categories) -> Vec<String> {
         .collect()
 }
 
-/// Texts, and the exact bytes of all of them when one cannot be told as text.
+/// Texts, and the exact bytes of all of them if one is not UTF-8.
 fn to_texts<'a>(
     parts: impl Iterator<Item = &'a [u8]> + Clone,
 ) -> (Vec<String>, Option<Vec<Base64>>) {
@@ -350,7 +350,7 @@ fn to_texts<'a>(
     (texts, exact)
 }
 
-/// One line that a shell would split into these words again.
+/// One line that a shell would split into these words.
 fn shell_words(argv: &[String]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
     let words: Vec<String> = argv

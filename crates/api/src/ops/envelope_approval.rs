@@ -1,4 +1,4 @@
-//! What an envelope tells about the approval of its command.
+//! The approval in an envelope.
 
 use super::envelope::Ended;
 use super::items;
@@ -13,7 +13,7 @@ pub(crate) fn id(report: &ExecReport) -> Option<String> {
     }
 }
 
-/// What to do about a command that waits, or why nobody can be asked.
+/// What to do about a waiting command, or why it cannot be approved.
 pub(crate) fn reason(report: &ExecReport) -> Option<String> {
     match report.approval.as_ref()? {
         ApprovalReport::Used(_) => None,

@@ -1,5 +1,5 @@
-//! A row without the types of its request and answer: text in, text out. What a surface does with a row is so written and
-//! compiled once, not once for each operation.
+//! A row without the types of its request and answer: text in, text out. So the code of a surface is compiled once, not
+//! once for each operation.
 
 use super::app::App;
 use super::caller::{Ask, Caller};
@@ -25,7 +25,7 @@ impl Request {
     }
 }
 
-/// An answer in JSON, and the memory that what it was made from takes.
+/// An answer in JSON, and the memory reserved for it.
 pub(crate) struct Answer {
     pub json: Vec<u8>,
     pub held: Vec<HeldOutput>,
@@ -57,7 +57,7 @@ pub(crate) type FollowFn =
     Arc<dyn Fn(&Ask, Request, Resume) -> Result<Following, Failure> + Send + Sync>;
 pub(crate) type FeedFn = Arc<dyn Fn(&Ask, Request) -> Result<Feeding, Failure> + Send + Sync>;
 
-/// As [`Handler`], which says what each is.
+/// See [`Handler`].
 pub(crate) enum Serve {
     Answer(AnswerFn),
     Watched(AnswerFn),
@@ -69,7 +69,7 @@ pub(crate) enum Serve {
     Feeds(FeedFn),
 }
 
-/// As [`Feed`].
+/// See [`Feed`].
 pub(crate) struct Feeding {
     pub pipe: OwnedFd,
     pub done: Box<dyn FnOnce(u64) -> Answered + Send>,
@@ -107,7 +107,7 @@ impl Erased {
         }
     }
 
-    /// A request from its JSON; nothing at all stands for no fields.
+    /// A request from its JSON; an empty body means no fields.
     pub fn read_json(&self, text: &[u8]) -> Result<Request, Failure> {
         (self.json)(if text.is_empty() { b"{}" } else { text })
     }
@@ -117,7 +117,7 @@ impl Erased {
         (self.query)(text)
     }
 
-    /// Lets a request in: see [`Ask::admit`].
+    /// Admits a request: see [`Ask::admit`].
     pub fn admit(
         &self,
         app: Arc<App>,

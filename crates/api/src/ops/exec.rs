@@ -1,4 +1,4 @@
-//! Running a command, and what its caller does to it meanwhile.
+//! Running a command, and controlling it meanwhile.
 
 use super::calls::CallState;
 use super::envelope::{self, Asked};
@@ -17,7 +17,7 @@ use std::time::Instant;
 /// The most bytes of output in one event.
 const PIECE: usize = 16 << 10;
 
-/// Runs a command. When nobody listens any more, it is ended.
+/// Runs a command. If the listener disconnects, it is ended.
 pub(crate) fn exec(
     ask: &Ask,
     vault: Select,
@@ -42,8 +42,8 @@ pub(crate) fn exec(
     Ok((envelope::envelope(report), held))
 }
 
-/// Where a command's output goes. A slow listener slows the command down, as a pipe would, but not beyond the command's
-/// own time limit: what is written after that is in the envelope.
+/// The sink of a command's output. A slow listener slows the command down, as a pipe would, but not beyond the command's
+/// own time limit: later output is in the envelope only.
 struct Sink<'a> {
     listener: &'a dyn Listener<ExecEvent>,
     state: Arc<CallState>,
@@ -121,7 +121,7 @@ pub(crate) fn input(ask: &Ask, request: ExecInput) -> Result<Feed<ExecInput>, Fa
     })
 }
 
-/// A part of what a command wrote.
+/// A part of the output of a command.
 pub(crate) fn output(ask: &Ask, request: Output) -> Reply<Output> {
     let stream = match request.stream {
         StreamWord::Stdout => Stream::Stdout,
@@ -143,7 +143,7 @@ pub(crate) fn output(ask: &Ask, request: Output) -> Reply<Output> {
     })
 }
 
-/// Bytes cut into pieces of at most `most`, where a character ends if there are characters.
+/// Cuts bytes into pieces of at most `most`, at character boundaries if it is text.
 fn pieces(mut bytes: &[u8], most: usize) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         if bytes.is_empty() {

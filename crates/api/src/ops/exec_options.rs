@@ -1,4 +1,4 @@
-//! What a caller chose, between the wire's words and the runtime's.
+//! Options of an exec, between the types of the API and of the runtime.
 
 use super::failure::Failure;
 use super::parse;
@@ -13,7 +13,7 @@ use avfs_runtime::{
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// Usage is told in blocks of this size.
+/// The unit of disk usage.
 const BLOCK: u64 = 512;
 
 pub(crate) fn options(exec: &Exec) -> Result<ExecOptions, Failure> {
@@ -116,7 +116,7 @@ pub(crate) fn fork_word(branch: Branch) -> Option<ForkWord> {
     }
 }
 
-/// What was said; a limit that was lifted is none.
+/// A setting; a removed limit is `None`.
 pub(crate) fn limits_item(limits: Limits) -> LimitsAsk {
     let lifted = Limits::LIFTED;
     LimitsAsk {
@@ -127,7 +127,7 @@ pub(crate) fn limits_item(limits: Limits) -> LimitsAsk {
     }
 }
 
-/// What held the command, or the word that nothing did.
+/// The isolation of the command, or `"none"`.
 pub(crate) fn isolation(driver: Driver, isolation: Option<Isolation>) -> Option<Value> {
     match (driver, isolation) {
         (_, None) => None,
@@ -136,7 +136,7 @@ pub(crate) fn isolation(driver: Driver, isolation: Option<Isolation>) -> Option<
     }
 }
 
-/// The limits that held a command, with their values and who said each.
+/// The limits in force, with their values and sources.
 pub(crate) fn limits_in_force(report: &ExecReport) -> Vec<LimitItem> {
     let bytes = |bytes: u64| bytes as f64;
     let value_in = |said: &Limits, limit: Limit| match limit {

@@ -1,19 +1,19 @@
-//! Why an operation was not done, as a problem of RFC 9457: one table from kind to status.
+//! Errors of operations, as problem details of RFC 9457: one table from kind to status.
 
 use crate::wire::{Problem, VERSION};
 use avfs_runtime::{ErrorKind, Runtime};
 use axum::http::StatusCode;
 use std::path::Path;
 
-/// Why a request was not answered as asked.
+/// Why a request failed.
 #[derive(Debug)]
 pub(crate) struct Failure(Box<Problem>, Figures);
 
-/// Whether a failure says all that there is to say.
+/// Whether a failure needs more details.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Figures {
     Told,
-    /// The disk is full, and how much is missing is not said.
+    /// The disk is full, and the missing space is not known yet.
     Missing,
 }
 
@@ -26,13 +26,13 @@ impl Failure {
         Failure::new(ErrorKind::Invalid, detail)
     }
 
-    /// The code that should have answered broke down; the daemon goes on.
+    /// The handler panicked; the daemon continues.
     pub fn panicked(log: &Path) -> Failure {
         let failure = Failure::new(ErrorKind::Bug, "the daemon panicked during this request");
         failure.hint(format!("see {}, and report it", log.display()))
     }
 
-    /// The client is of another version than this daemon.
+    /// The client has another version than this daemon.
     pub fn other_version(client: &str) -> Failure {
         Failure::with_status(
             StatusCode::UPGRADE_REQUIRED,
@@ -41,7 +41,7 @@ impl Failure {
         )
     }
 
-    /// The home is not where it was: whatever was done now would be done to another.
+    /// The home was moved: any operation would change another one.
     pub fn home_lost(home: &Path) -> Failure {
         let error = crate::Error::HomeLost { home: home.into() };
         let mut failure = Failure::new(error.kind(), error.to_string());
@@ -49,7 +49,7 @@ impl Failure {
         failure
     }
 
-    /// The request is larger than any of its kind may be.
+    /// The request is too large.
     pub fn too_large(operation: &str, most: usize) -> Failure {
         let what = format!("a request for {operation} has at most {most} bytes");
         Failure::with_status(StatusCode::PAYLOAD_TOO_LARGE, ErrorKind::Invalid, what).hint(
@@ -70,7 +70,7 @@ impl Failure {
         Failure(problem, Figures::Told)
     }
 
-    /// Says how much room is missing, where that is the matter.
+    /// Adds how much disk space is missing.
     pub fn with_figures(mut self, runtime: &Runtime) -> Failure {
         if self.1 == Figures::Missing {
             self.0.detail = format!("{} ({})", runtime.shortage(), self.0.detail);
@@ -95,7 +95,7 @@ impl Failure {
     }
 }
 
-/// What each kind of error is in HTTP.
+/// The HTTP status of each kind.
 fn status(kind: ErrorKind) -> StatusCode {
     match kind {
         ErrorKind::NotFound => StatusCode::NOT_FOUND,

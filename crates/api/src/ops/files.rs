@@ -113,7 +113,7 @@ pub(crate) fn mkdir(ask: &Ask, vault: Select, request: Mkdir) -> Reply<Mkdir> {
 
 pub(crate) fn rm(ask: &Ask, vault: Select, request: Rm) -> Reply<Rm> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
-    // Whether the vault exists is no question of `force`.
+    // A missing vault is an error even with `force`.
     ask.session.vault_info(vault.clone())?;
     let depth = if request.recursive {
         Depth::Recursive
@@ -159,7 +159,7 @@ fn parents(make: bool) -> Parents {
     }
 }
 
-/// A path of the vault from its text, or from its exact bytes where there are any.
+/// A path of the vault from its text, or from its exact bytes if given.
 pub(crate) fn vault_path(text: &str, exact: Option<&Base64>) -> Result<VaultPath, Failure> {
     let bytes = from_text(text, exact);
     VaultPath::parse(&bytes)

@@ -1,5 +1,4 @@
-//! The shapes that an operation's code can have. A surface turns each into what it speaks: HTTP into answers, streams
-//! of bytes and server-sent events.
+//! The kinds of handlers. A surface maps each to what it has: HTTP to answers, byte streams and server-sent events.
 
 use super::caller::Ask;
 use super::failure::Failure;
@@ -11,7 +10,7 @@ use std::io::{Read, Write};
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 
-/// What a handler gives back.
+/// The result of a handler.
 pub(crate) type Reply<O> = Result<<O as Operation>::Response, Failure>;
 
 /// An operation that this daemon serves.
@@ -20,18 +19,18 @@ pub(crate) trait Served: Operation {
     const HANDLER: Handler<Self>;
 }
 
-/// The code of an operation. Each needs an [`Ask`], which only the gate gives out.
+/// The code of an operation. Each needs an [`Ask`], which only the gate makes.
 #[derive(Copy, Clone)]
 pub(crate) enum Handler<O: Operation> {
     /// One answer.
     Answer(fn(&Ask, O) -> Reply<O>),
     /// One answer about the vault in the address.
     OnVault(fn(&Ask, Select, O) -> Reply<O>),
-    /// One answer about that vault; the work ends when its caller goes away.
+    /// One answer about that vault; the work is cancelled if its caller disconnects.
     Attended(fn(&Ask, Select, O, &dyn Watcher) -> Reply<O>),
-    /// One answer about that vault; it may take long, and says how far it is.
+    /// One answer about that vault; it may take long, and reports progress.
     Watched(fn(&Ask, Select, O, &dyn Watcher) -> Reply<O>),
-    /// Bytes come with the request.
+    /// The request has a byte stream.
     Receives(fn(&Ask, Select, O, &mut dyn Read, &dyn Watcher) -> Reply<O>),
     /// The answer is bytes of that media type. An error before the first byte is the answer instead.
     Sends(
@@ -43,51 +42,51 @@ pub(crate) enum Handler<O: Operation> {
     /// A command: events while it runs, the answer when it has ended. An error before the first event is the answer
     /// instead.
     Runs(fn(&Ask, Select, O, &dyn Listener<ExecEvent>) -> Held<O>),
-    /// What a job writes: one part as an answer, or all of it as events.
+    /// The output of a job: one part as an answer, or all of it as events.
     Follows {
         once: fn(&Ask, O, Resume) -> Reply<O>,
         follow: fn(&Ask, O, Resume) -> Result<Following, Failure>,
     },
-    /// What a command reads: bytes for a pipe.
+    /// The input of a command: bytes for a pipe.
     Feeds(fn(&Ask, O) -> Result<Feed<O>, Failure>),
 }
 
-/// An answer, and the memory that what it was made from takes.
+/// An answer, and the memory reserved for it.
 pub(crate) type Held<O> = Result<(<O as Operation>::Response, Vec<HeldOutput>), Failure>;
 
-/// A file of a vault, and which part of it is wanted.
+/// A file of a vault, and the requested part of it.
 pub(crate) struct Opened {
     pub file: OpenFile,
     pub part: Range<u64>,
-    /// The first piece of it: with the answer not yet begun, damage can still be told as such.
+    /// The first piece: read before the answer begins, so that damage can be an error.
     pub first: Vec<u8>,
 }
 
 /// The offsets after the last event that a listener has seen before.
 pub(crate) type Resume = Option<[u64; 2]>;
 
-/// Where bytes for a command go.
+/// The write end of a command's input.
 pub(crate) struct Feed<O: Operation> {
     pub pipe: OwnedFd,
-    /// Told how many bytes the command was given.
+    /// Called with the number of bytes that the command got.
     pub done: Box<dyn FnOnce(u64) -> Reply<O> + Send>,
 }
 
-/// Whoever is told what happens while an operation lasts.
+/// The listener of an operation.
 pub(crate) trait Listener<E>: Sync {
-    /// Tells an event. Waits for a slow listener for as long as `is_patient` says so.
+    /// Sends an event. Waits for a slow listener as long as `is_patient` returns true.
     fn tell(&self, event: E, is_patient: &dyn Fn() -> bool);
 
-    /// Whether nobody is left to be told.
+    /// Whether the listener has disconnected.
     fn is_gone(&self) -> bool;
 
-    /// Whether anybody wants to be told.
+    /// Whether the listener wants events.
     fn is_listening(&self) -> bool {
         true
     }
 }
 
-/// Where a request says which vault it is about, and how to read it.
+/// Where a request names its vault, and how to read it.
 #[derive(Copy, Clone)]
 pub(crate) enum VaultOf<O> {
     Address,

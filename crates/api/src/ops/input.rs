@@ -1,5 +1,5 @@
-//! What a command reads: nothing, what came with its request, or what a second request brings. No thread waits for a
-//! command that does not read.
+//! The input of a command: none, content of its request, or the body of a second request. No thread waits for a command
+//! that does not read.
 
 use super::calls::Call;
 use super::failure::Failure;
@@ -19,7 +19,7 @@ pub(super) fn prepare(item: Option<&StdinItem>, call: &Call) -> Result<Stdin, Fa
         let what = format!("a pipe for the command's input cannot be made: {error}");
         Failure::new(ErrorKind::Unavailable, what)
     })?;
-    // Of live input, the other end is for whoever brings it.
+    // Of live input, the other end is for a second request.
     if let Some(whole) = whole(item)
         && let Some(write) = call.take_input()
     {
@@ -28,7 +28,7 @@ pub(super) fn prepare(item: Option<&StdinItem>, call: &Call) -> Result<Stdin, Fa
     Ok(Stdin::From(read))
 }
 
-/// All of the input, where it came with the request.
+/// The input, if it came with the request.
 pub(super) fn whole(item: &StdinItem) -> Option<Vec<u8>> {
     match item {
         StdinItem::Live => None,
@@ -37,7 +37,7 @@ pub(super) fn whole(item: &StdinItem) -> Option<Vec<u8>> {
     }
 }
 
-/// Has the command given all it reads, or as much as it does. It ends when all is read, or when the command does.
+/// Writes the input to the command. Ends when all is read, or when the command has ended.
 pub(super) fn give_all(pipe: OwnedFd, bytes: Vec<u8>) {
     tokio::runtime::Handle::current().spawn(async move {
         if let Ok(pipe) = writer(pipe) {
@@ -47,7 +47,7 @@ pub(super) fn give_all(pipe: OwnedFd, bytes: Vec<u8>) {
     });
 }
 
-/// Gives the command some bytes; an error means that it reads no more.
+/// Writes some bytes to the command; an error means that it reads no more.
 pub(crate) async fn give(pipe: &pipe::Sender, mut bytes: &[u8]) -> std::io::Result<()> {
     while !bytes.is_empty() {
         pipe.writable().await?;
@@ -60,7 +60,7 @@ pub(crate) async fn give(pipe: &pipe::Sender, mut bytes: &[u8]) -> std::io::Resu
     Ok(())
 }
 
-/// A pipe that is written to when it has room.
+/// A non-blocking pipe.
 pub(crate) fn writer(pipe: OwnedFd) -> std::io::Result<pipe::Sender> {
     rustix::fs::fcntl_setfl(&pipe, OFlags::NONBLOCK)?;
     pipe::Sender::from_owned_fd(pipe)

@@ -1,4 +1,4 @@
-//! From the runtime's types to the wire's.
+//! Conversions from the runtime's types to the API's.
 
 use crate::wire::{
     Base64, ChangeItem, ChangeWord, CheckpointItem, EntryItem, FreezeItem, ListedEntry,
@@ -9,10 +9,10 @@ use avfs_runtime::{
     Patch, PathVersion, Skipped, Stillness, Time, TreeNode, VaultInfo, VaultPath, VaultVersion,
 };
 
-/// What keeps the vaults; the wire names it as other tools do.
+/// The storage engine, under the name that other tools use.
 pub(crate) const BACKEND: &str = "sqlite";
 
-/// RFC 3339 in UTC; a time no calendar can show is written in seconds since 1970.
+/// RFC 3339 in UTC; a time outside of the calendar is written as seconds since 1970.
 pub(crate) fn time(time: Time) -> String {
     let nanos = i32::try_from(time.nanos).unwrap_or(0);
     match jiff::Timestamp::new(time.secs, nanos) {

@@ -20,14 +20,14 @@ use std::time::{Duration, Instant};
 
 /// The longest wait within one request.
 const WAIT_MAX: Duration = Duration::from_secs(30);
-/// How often somebody who follows a silent job is looked after.
+/// How often a client that follows a silent job is checked.
 const LOOK: Duration = Duration::from_secs(1);
 /// The most bytes in one event.
 const CHUNK: u64 = 16 << 10;
 const TERM: i32 = 15;
 const KILL: i32 = 9;
 
-/// Starts a job. Whoever goes away while it is held for approval is not waited for.
+/// Starts a job. If the caller disconnects while it waits for approval, the request is dropped.
 pub(crate) fn start(
     ask: &Ask,
     vault: Select,
@@ -50,7 +50,7 @@ pub(crate) fn start(
             return Ok(JobAnswer::Refused(Box::new(envelope)));
         }
     };
-    // A job that is over already reads nothing.
+    // A job that has ended reads nothing.
     if let Some(whole) = stdin.as_ref().and_then(input::whole)
         && let Ok(pipe) = ask.session.job_input(info.id)
     {
@@ -66,7 +66,7 @@ pub(crate) fn start(
     }))
 }
 
-/// Whoever asks for a job hears nothing of it but the answer.
+/// The caller of `job start` gets no events.
 struct Asker<'a>(&'a dyn Watcher);
 
 impl OutputSink for Asker<'_> {
@@ -163,7 +163,7 @@ fn item(info: &JobInfo) -> JobItem {
 pub(crate) fn poll(ask: &Ask, request: JobPoll) -> Reply<JobPoll> {
     let id = JobId::new(request.job_id);
     let _attending = ask.session.job_attend(id)?;
-    // Before the logs: of a job that is over now, they are whole.
+    // Before the logs: if the job has ended, they are complete.
     let info = ask.session.job(id)?;
     let most = request.limit.unwrap_or(PART_MAX).min(PART_MAX);
     let part = |stream, from| -> Result<_, Failure> {
@@ -197,7 +197,7 @@ pub(crate) fn poll(ask: &Ask, request: JobPoll) -> Reply<JobPoll> {
     })
 }
 
-/// Leaves a character that is not all there yet to the next part.
+/// Leaves an incomplete UTF-8 character for the next part.
 fn whole_characters(bytes: &mut Vec<u8>, more_may_come: bool) {
     if let Err(error) = std::str::from_utf8(bytes)
         && error.error_len().is_none()
@@ -212,7 +212,7 @@ fn kept_envelope(runtime: &Session, id: JobId) -> Result<Option<Box<Envelope>>, 
     Ok(match runtime.job_report(id)? {
         None => None,
         Some(KeptReport::Report(report)) => Some(Box::new(envelope::envelope(*report))),
-        // One that an older version wrote may lack what this one wants to know.
+        // An envelope of an older version may lack fields.
         Some(KeptReport::Envelope(kept)) => serde_json::from_value(kept).ok(),
     })
 }
@@ -292,7 +292,7 @@ fn offsets(request: &JobLogs, resume: Resume) -> [u64; 2] {
     resume.unwrap_or([request.stdout_offset, request.stderr_offset])
 }
 
-/// All of the logs from there on, for whoever listens.
+/// All logs from there on, for a listener.
 pub(crate) fn follow(ask: &Ask, request: JobLogs, resume: Resume) -> Result<Following, Failure> {
     let id = JobId::new(request.job_id);
     ask.session.job(id)?;
@@ -308,13 +308,13 @@ pub(crate) fn follow(ask: &Ask, request: JobLogs, resume: Resume) -> Result<Foll
 pub(crate) struct Following {
     session: Session,
     id: JobId,
-    /// Where in each stream it begins.
+    /// The first offset in each stream.
     pub at: [u64; 2],
     only: Option<StreamWord>,
 }
 
 impl Following {
-    /// Tells what the job writes until it is over, or until nobody listens.
+    /// Sends the output of the job until it has ended, or the listener disconnects.
     pub fn tell(self, listener: &dyn Listener<JobEvent>) -> Result<(), Failure> {
         let _attending = self.session.job_attend(self.id)?;
         let mut at = self.at;
@@ -323,7 +323,7 @@ impl Following {
             .filter(|(_, stream)| self.only.is_none_or(|only| word(*stream) == only))
             .collect();
         loop {
-            // Of a stream that is not wanted there is never more.
+            // A stream that is not wanted has no more data.
             let reached = [0, 1].map(|n| match wanted.iter().any(|(index, _)| *index == n) {
                 true => at[n],
                 false => u64::MAX,
@@ -355,7 +355,7 @@ fn word(stream: Stream) -> StreamWord {
     }
 }
 
-/// Jobs that a daemon is not stopped under.
+/// Jobs that keep a daemon from being stopped.
 pub(crate) fn detached(runtime: &Runtime) -> Result<(), Failure> {
     let jobs = runtime.detached_jobs();
     if jobs.is_empty() {

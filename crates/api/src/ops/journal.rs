@@ -47,7 +47,7 @@ pub(crate) fn list(ask: &Ask, request: Journal) -> Reply<Journal> {
             JournalItem {
                 id: entry.seq,
                 timestamp: items::time(entry.time),
-                operation: entry.operation,
+                operation: entry.operation.to_string(),
                 vault: vault_id.as_ref().and_then(|id| names.get(id).cloned()),
                 vault_id,
                 exec: entry.exec.map(|exec| exec.to_string()),
@@ -69,7 +69,7 @@ pub(crate) fn list(ask: &Ask, request: Journal) -> Reply<Journal> {
     })
 }
 
-/// One of the words that policy decides with.
+/// One of the actions of policy.
 fn decision(word: &str) -> Result<String, Failure> {
     let known = Action::ALL.iter().any(|action| action.as_str() == word);
     known
@@ -77,7 +77,7 @@ fn decision(word: &str) -> Result<String, Failure> {
         .ok_or_else(|| Failure::invalid(format!("{word:?} is not a decision")))
 }
 
-/// A time as people write it: RFC 3339, a date, seconds since 1970, or an age such as `2h`.
+/// A time: RFC 3339, a date, seconds since 1970, or an age such as `2h`.
 fn moment(text: &str) -> Result<Time, Failure> {
     let at = |stamp: Timestamp| Time {
         secs: stamp.as_second(),
@@ -116,7 +116,7 @@ fn moment(text: &str) -> Result<Time, Failure> {
     }
 }
 
-/// The path an entry is about, or the first of several.
+/// The path of an entry, or the first of several.
 fn path_in(details: &serde_json::Value) -> Option<String> {
     let path = details["path"]
         .as_str()

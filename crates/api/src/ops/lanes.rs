@@ -1,4 +1,4 @@
-//! Taking turns: how many requests of each kind are under way, of agents and of one process.
+//! Lanes: how many requests of each kind run at once, in total, of agents, and of one process.
 
 use super::caller::Caller;
 use super::failure::Failure;
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Processes that are remembered although nothing of theirs is under way.
+/// How many idle processes are remembered.
 const FORGET_ABOVE: usize = 256;
 
 pub(crate) struct Lanes(Vec<Lane>);
@@ -17,11 +17,11 @@ struct Lane {
     bound: LaneBound,
     total: Arc<Semaphore>,
     agents: Arc<Semaphore>,
-    /// By process; those without one share a share.
+    /// By process; unknown processes share one entry.
     processes: Mutex<HashMap<Option<i32>, Weak<Semaphore>>>,
 }
 
-/// A request's place, until it is dropped.
+/// A request's place in a lane, until it is dropped.
 pub(crate) struct LaneGuard {
     _permits: [Option<OwnedSemaphorePermit>; 3],
 }
@@ -45,7 +45,7 @@ impl Lanes {
             (caller.principal.kind() == PrincipalKind::Agent).then(|| Arc::clone(&lane.agents));
         let process = lane.process(caller.peer.pid);
         let wait = async {
-            // The widest share last: who waits for a narrow one keeps nobody else out.
+            // The widest limit last: a request that waits for a narrow one blocks nobody else.
             let process = process.acquire_owned().await.ok();
             let agents = match agents {
                 Some(agents) => agents.acquire_owned().await.ok(),

@@ -6,7 +6,7 @@ use avfs_runtime::ErrorKind;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The unit in which memory is shared out.
+/// The unit of reservations.
 const UNIT: usize = 1 << 10;
 
 /// The memory for large bodies.
@@ -23,12 +23,12 @@ impl Bodies {
         }
     }
 
-    /// Memory for a request of so many bytes, once there is some.
+    /// Reserves memory for a request of this size; waits if necessary.
     pub async fn for_request(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Failure> {
         share(&self.requests, bytes).await
     }
 
-    /// Memory for an answer of so many bytes, once there is some.
+    /// Reserves memory for an answer of this size; waits if necessary.
     pub async fn for_answer(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Failure> {
         share(&self.answers, bytes).await
     }

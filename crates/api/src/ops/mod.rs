@@ -1,5 +1,5 @@
-//! What each operation does: a typed request in, a typed answer or typed events out. Nothing here speaks HTTP; a row of
-//! [`crate::table`] names the handler, and a surface calls it with an [`Ask`], which only the gate in `caller.rs` makes.
+//! The handlers: a typed request in, a typed answer or typed events out, without HTTP. A row of [`crate::table`] names the
+//! handler, and a surface calls it with an [`Ask`], which only the gate in `caller.rs` makes.
 
 pub(crate) mod app;
 pub(crate) mod approvals;
@@ -40,7 +40,7 @@ use caller::Ask;
 use failure::Failure;
 use handler::Reply;
 
-/// The vault that a text means.
+/// Parses a vault's name.
 pub(crate) fn parse_vault(text: &str) -> Result<Select, Failure> {
     if text == CURRENT {
         return Ok(Select::Current);
@@ -48,7 +48,7 @@ pub(crate) fn parse_vault(text: &str) -> Result<Select, Failure> {
     Ok(Select::Named(parse(text)?))
 }
 
-/// A name or path from its text.
+/// Parses a name or path.
 pub(crate) fn parse<T>(text: &str) -> Result<T, Failure>
 where
     T: std::str::FromStr,
@@ -58,7 +58,7 @@ where
         .map_err(|error| Failure::from(avfs_runtime::Error::from(error)))
 }
 
-/// What `force` means for commands that are in the way.
+/// What `force` means for running commands.
 fn if_busy(force: bool) -> IfBusy {
     if force { IfBusy::End } else { IfBusy::Refuse }
 }

@@ -1,4 +1,4 @@
-//! Views on the host.
+//! Mounts.
 
 use super::failure::Failure;
 use super::items;
@@ -79,7 +79,7 @@ pub(crate) fn unmount(ask: &Ask, request: Unmount) -> Reply<Unmount> {
     })
 }
 
-/// The vaults whose mounts a request would take away.
+/// The vaults whose mounts a request would unmount.
 pub(crate) fn vaults_of(ask: &Ask, request: &Unmount) -> Result<Vec<String>, Failure> {
     if let Some(vault) = &request.vault {
         return Ok(vec![vault.clone()]);

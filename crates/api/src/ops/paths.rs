@@ -57,7 +57,7 @@ pub(crate) fn tree(ask: &Ask, vault: Select, request: Tree) -> Reply<Tree> {
         .map_err(at(&path))?;
     let (path, path_b64) = items::path(&listed.path);
     let entries: Vec<_> = listed.nodes.into_iter().map(items::tree_entry).collect();
-    // The directory asked for is not among its own; a file asked for is the one that there is.
+    // The directory itself is not among its entries; a file is.
     let is_directory = |entry: &TreeEntry| entry.kind == TypeWord::Directory;
     let files = entries.iter().filter(|entry| !is_directory(entry)).count();
     let directories = entries[1..]

@@ -85,7 +85,7 @@ const LEVELS: [(&str, Level); 3] = [
     ("system", Level::System),
 ];
 
-/// The value a word stands for; the first when it is left out.
+/// The value of a word; the first one by default.
 fn word<T: Copy>(what: &str, text: Option<&str>, all: &[(&str, T)]) -> Result<T, Failure> {
     let text = text.unwrap_or(all[0].0);
     let found = all.iter().find(|(name, _)| *name == text);

@@ -1,9 +1,9 @@
-//! What was tried again for a request.
+//! What was retried for a request.
 
 use crate::wire::RetriedWord;
 use avfs_runtime::Retried;
 
-/// The wire's words for it.
+/// As words of the API.
 pub(crate) fn words(retried: Vec<Retried>) -> Vec<RetriedWord> {
     let word = |what| match what {
         Retried::Keeper => RetriedWord::Keeper,

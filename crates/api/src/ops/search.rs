@@ -1,4 +1,4 @@
-//! Finding things.
+//! Search.
 
 use super::failure::Failure;
 use super::files::{at, vault_path};

@@ -1,4 +1,4 @@
-//! In and out: by a path of the host, or as a stream of bytes.
+//! Import and export: by a host path, or as a byte stream.
 
 use super::failure::Failure;
 use super::files::{at, vault_path};
@@ -207,7 +207,7 @@ pub(crate) fn export_changes(
     })
 }
 
-/// The daemon's own directory means nothing to a client, so only absolute paths do.
+/// The daemon's working directory means nothing to a client, so only absolute paths are accepted.
 pub(crate) fn host_path(path: &HostPath, exact: Option<&Base64>) -> Result<PathBuf, Failure> {
     let text = path.as_str();
     let path = PathBuf::from(OsString::from_vec(from_text(text, exact)));

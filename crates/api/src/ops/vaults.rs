@@ -214,7 +214,7 @@ pub(crate) fn undelete(ask: &Ask, request: VaultUndelete) -> Reply<VaultUndelete
     })
 }
 
-/// The name of the vault meant: some operations are not for "whichever is current later".
+/// The name of the vault: some operations must not follow a later change of the current vault.
 fn name_of(ask: &Ask, vault: Select) -> Result<VaultName, Failure> {
     match vault {
         Select::Named(name) => Ok(name),

@@ -84,7 +84,7 @@ pub(crate) fn diff(ask: &Ask, vault: Select, request: Diff) -> Reply<Diff> {
     })
 }
 
-/// The vaults that a comparison names beside its own.
+/// The other vaults that a comparison names.
 pub(crate) fn other_vaults(request: &Diff) -> Vec<String> {
     let points = [&request.from, &request.to];
     let vaults = points.into_iter().filter_map(|point| match point.parse() {

@@ -1,9 +1,9 @@
-//! What a row says of its operation, column by column.
+//! The columns of a row.
 
 use crate::bounds::LaneBound;
 
-/// How a request travels: `Get` and `Put` put its fields into the query, the others into a JSON
-/// body. The body of a `Put` is a stream of bytes.
+/// How a request is sent: `Get` and `Put` have its fields in the query, the others in a JSON body. The body of a `Put` is
+/// a byte stream.
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
 pub enum Method {
     Get,
@@ -23,10 +23,10 @@ impl Method {
     }
 }
 
-/// In which class a caller asks.
+/// The class of a caller.
 ///
-/// The owner's operations are those that move the boundary itself, or reach beyond the vaults: rules, approvals, limits,
-/// paths of the host, history that goes for good, the daemon. A surface that serves agents gets the agent's class alone.
+/// Owner operations change what agents may do, or reach beyond the vaults: rules, approvals, limits, host paths, pruning,
+/// the daemon. A surface for agents has the agent class only.
 #[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Hash)]
 pub enum Class {
     Agent,
@@ -55,7 +55,7 @@ impl Class {
 pub enum Who {
     /// Any agent, in any vault.
     Agent,
-    /// The agent that made the vault, checkpoint, job or command in question. `runtime/src/gate.rs` sees to that.
+    /// The agent that made the vault, checkpoint, job or command; the runtime's gate checks that.
     Maker,
     /// The owner alone.
     Owner,
@@ -79,18 +79,18 @@ impl Who {
     }
 }
 
-/// What a caller that was given only some rights must have been given.
+/// The right that a limited caller needs.
 #[derive(Copy, Clone, Debug, Eq, PartialEq, Hash)]
 pub enum Scope {
-    /// Look at files, history, jobs, rules, the journal.
+    /// Read files, history, jobs, rules, the journal.
     Read,
     /// Change vaults: files, labels, checkpoints, forks.
     Write,
-    /// Run commands, type into them and end them.
+    /// Run commands, write to their input and end them.
     Run,
     /// Answer commands that wait for approval.
     Approve,
-    /// Move the boundary: rules, settings, quotas, paths of the host, the daemon.
+    /// Change what agents may do: rules, settings, quotas, host paths, the daemon.
     Admin,
 }
 
@@ -119,20 +119,20 @@ impl Scope {
     }
 }
 
-/// What an operation leaves behind, for those who plan with it.
+/// The effect of an operation, for clients that plan or repeat calls.
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
 pub enum Effect {
     /// Changes nothing.
     Reads,
-    /// Adds something; asked twice, it adds twice or refuses.
+    /// Adds something; repeated, it adds again or fails.
     Adds,
-    /// Adds something or finds it there; asking again changes nothing.
+    /// Adds something unless it exists; repeating changes nothing.
     Ensures,
-    /// Replaces or removes something; asking again changes nothing.
+    /// Replaces or removes something; repeating changes nothing.
     Replaces,
-    /// Replaces or removes something; asking again may do more.
+    /// Replaces or removes something; repeating may change more.
     Changes,
-    /// Changes the host or the daemon, and nothing of the home: a home that can only be read answers it.
+    /// Changes the host or the daemon, and nothing in the home: it works on a read-only home.
     Outside,
 }
 
@@ -141,23 +141,23 @@ impl Effect {
         self == Effect::Reads
     }
 
-    /// Whether something that was there may be gone from the newest version.
+    /// Whether it can remove something from the newest version.
     pub fn is_destructive(self) -> bool {
         matches!(self, Effect::Replaces | Effect::Changes | Effect::Outside)
     }
 
-    /// Whether it is refused by a home that can only be read.
+    /// Whether a read-only home refuses it.
     pub fn changes_home(self) -> bool {
         !matches!(self, Effect::Reads | Effect::Outside)
     }
 
-    /// Whether asking twice is as good as asking once.
+    /// Whether it is idempotent.
     pub fn is_idempotent(self) -> bool {
         matches!(self, Effect::Reads | Effect::Ensures | Effect::Replaces)
     }
 }
 
-/// Where a request says which vault it is about.
+/// Where a request names its vault.
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
 pub enum VaultIn {
     /// In its address.
@@ -168,13 +168,13 @@ pub enum VaultIn {
     AddressOrHome,
     /// In a field.
     Field,
-    /// It names a job, which is of a vault.
+    /// It names a job, which belongs to a vault.
     Job,
-    /// It names a running exec, which is of a vault.
+    /// It names a running exec, which belongs to a vault.
     Call,
-    /// It names an exec that has ended, which was of a vault.
+    /// It names an exec that has ended, which belonged to a vault.
     Exec,
-    /// It names an approval, which is of a vault.
+    /// It names an approval, which belongs to a vault.
     Approval,
     /// It names a mount, which shows a vault.
     Mount,
@@ -210,7 +210,7 @@ impl VaultIn {
 pub struct Row {
     pub name: &'static str,
     pub method: Method,
-    /// The address; `{vault}` stands for a vault's name or [`crate::wire::CURRENT`].
+    /// The address; `{vault}` is a vault's name or [`crate::wire::CURRENT`].
     pub route: &'static str,
     pub who: Who,
     pub scope: Scope,

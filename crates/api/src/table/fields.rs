@@ -1,4 +1,4 @@
-//! Which fields the requests have, and of which types, as serde sees them.
+//! The fields of requests and their types, found with serde.
 
 use super::Operation;
 use serde::de::value::StrDeserializer;
@@ -12,24 +12,24 @@ use std::collections::VecDeque;
 
 /// One field of a request.
 pub(super) struct Field {
-    /// Its name, behind those of the fields that it is in.
+    /// Its name, with the names of the enclosing fields.
     pub path: String,
     /// The names of the types that it is made of.
     types: Vec<&'static str>,
-    /// What it holds, in words; nothing where it has fields of its own.
+    /// Its type in words; empty if it has fields of its own.
     pub shape: String,
 }
 
 impl Field {
-    /// Whether it names a file or directory of the host.
+    /// Whether it is a host path.
     pub fn names_the_host(&self) -> bool {
         self.types.contains(&"HostPath")
     }
 
-    /// Some value that such a field takes.
+    /// A value that such a field accepts.
     fn example(&self) -> Value {
         match self.shape.as_str() {
-            // What numbers of calls are, too.
+            // Also the form of call handles.
             "text" => json!("0".repeat(32)),
             "number" => json!(0),
             "true or false" => json!(false),
@@ -41,8 +41,8 @@ impl Field {
     }
 }
 
-/// The smallest request that can be read: a value for every field without a default. Serde names one such field after
-/// the other.
+/// The smallest valid request: a value for every field without a default. Serde's errors name one missing field after the
+/// other.
 pub(super) fn smallest<O: Operation>() -> Map<String, Value> {
     let fields = fields_of::<O>();
     let mut request = Map::new();
@@ -59,11 +59,11 @@ pub(super) fn smallest<O: Operation>() -> Map<String, Value> {
     request
 }
 
-/// The way to a field: at every struct or enum the number of a field or variant.
+/// A path to a field: the index of a field or variant at every struct or enum.
 type Way = Vec<usize>;
 
-/// Every field of a request type. Each is looked for by an attempt of its own to deserialize one, which goes one way
-/// down and is broken off at its end.
+/// Every field of a request type. Each is found by a separate attempt to deserialize, which follows one path and fails at
+/// its end.
 pub(super) fn fields_of<O: Operation>() -> Vec<Field> {
     let mut ways: VecDeque<Way> = VecDeque::from([Way::new()]);
     let mut fields = Vec::new();
@@ -73,7 +73,7 @@ pub(super) fn fields_of<O: Operation>() -> Vec<Field> {
             way: &way,
             seen: &seen,
         };
-        // It always fails: nothing is there but the way.
+        // It always fails at the end of the path.
         let _ = O::deserialize(look);
         let seen = seen.into_inner();
         for number in 0..seen.below {
@@ -92,7 +92,7 @@ pub(super) fn fields_of<O: Operation>() -> Vec<Field> {
 struct Seen {
     names: Vec<&'static str>,
     types: Vec<&'static str>,
-    /// How many fields or variants there are at the end of the way.
+    /// How many fields or variants there are at the end of the path.
     below: usize,
     shape: String,
 }
@@ -110,7 +110,7 @@ fn over<T>() -> Result<T, Error> {
 }
 
 impl<'a> Look<'a> {
-    /// The next step at a struct or an enum; none at the end of the way.
+    /// The next step at a struct or an enum; `None` at the end of the path.
     fn step(self, names: &'static [&'static str]) -> Option<(&'static str, Look<'a>)> {
         let Some((number, way)) = self.way.split_first() else {
             self.seen.borrow_mut().below = names.len();
@@ -125,7 +125,7 @@ impl<'a> Look<'a> {
         self.seen.borrow_mut().types.push(name);
     }
 
-    /// Adds to what the field holds, and goes no further.
+    /// Records the type, and stops.
     fn end<T>(self, shape: &str) -> Result<T, Error> {
         self.seen.borrow_mut().shape.push_str(shape);
         over()

@@ -1,4 +1,4 @@
-//! The reference of all operations, made from the table (`docs/http.md`).
+//! The reference of all operations, generated from the table (`docs/http.md`).
 
 use super::fields::{fields_of, smallest};
 use super::{EachRow, OPERATIONS, Row, Scope, each_row};
@@ -58,7 +58,7 @@ pub fn reference() -> String {
     format!("{}\n", fields.0.trim_end())
 }
 
-/// Every row with the smallest request that can be read: for tests that try all operations.
+/// Every row with its smallest valid request, for tests that call all operations.
 pub fn smallest_requests() -> Vec<(Row, Value)> {
     let mut all = Smallest(Vec::new());
     each_row(&mut all);
@@ -85,7 +85,7 @@ fn meaning(scope: Scope) -> &'static str {
     }
 }
 
-/// What each operation does, and what it takes.
+/// The sentence and the fields of each operation.
 struct Fields(String);
 
 impl EachRow for Fields {
@@ -96,7 +96,7 @@ impl EachRow for Fields {
         let required = smallest::<O>();
         let mut fields = fields_of::<O>();
         fields.retain(|field| !field.shape.is_empty() && !field.path.ends_with("_b64"));
-        // Of an enum with values, the variants are fields of their own: the words are enough.
+        // The variants of an enum are not listed as fields: their names are enough.
         let whole: Vec<String> = fields
             .iter()
             .filter(|field| field.shape.starts_with('`'))

@@ -1,4 +1,4 @@
-//! What holds of every row.
+//! Rules for every row.
 
 use super::fields::{Field, fields_of, smallest};
 use super::*;
@@ -39,7 +39,7 @@ fn every_row_says_in_one_sentence_what_it_does() {
     }
 }
 
-/// Class, scope, effect and method say one thing.
+/// Class, scope, effect and method agree.
 #[test]
 fn the_columns_of_a_row_agree() {
     for row in OPERATIONS {
@@ -81,7 +81,7 @@ fn all() -> Vec<(Row, Vec<Field>)> {
     all.0
 }
 
-/// What a field for a path of the host would likely be called.
+/// Likely names of a field for a host path.
 fn looks_like_the_host(path: &str) -> bool {
     let name = path.rsplit('.').next().unwrap_or_default();
     let name = name.strip_suffix("_b64").unwrap_or(name);

@@ -1,14 +1,14 @@
-//! Approvals: what waits for the owner, and the owner's answer.
+//! Approvals: waiting commands, and the owner's answer.
 
 use super::ChangeItem;
 use serde::{Deserialize, Serialize};
 
-/// Sets the passphrase with which the owner approves.
+/// Sets the passphrase for approvals.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalSetup {
     pub passphrase: String,
-    /// The one that is set up already.
+    /// The current passphrase, if there is one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub old: Option<String>,
 }
@@ -24,7 +24,7 @@ pub struct ApprovalList {
     /// Only those of this vault.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub vault: Option<String>,
-    /// Also those that were answered or have expired.
+    /// Include requests that were answered or have expired.
     #[serde(default)]
     pub all: bool,
 }
@@ -33,26 +33,26 @@ pub struct ApprovalList {
 pub struct ApprovalListing {
     /// Newest first.
     pub approvals: Vec<ApprovalItem>,
-    /// Whether there is a passphrase to approve with.
+    /// Whether a passphrase is set.
     pub set_up: bool,
 }
 
-/// A request for approval. All text from the command is escaped so that it is what it looks like.
+/// A request for approval. All text of the command is escaped.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ApprovalItem {
     pub id: String,
     pub vault: Option<String>,
     /// `pending`, `approved`, `denied`, `used` or `expired`.
     pub state: String,
-    /// `argv`: one line per word; `shell`: the text's lines.
+    /// `argv`: one line per argument; `shell`: the text's lines.
     pub kind: String,
     pub lines: Vec<String>,
     pub cwd: String,
     pub env: Vec<String>,
     pub network: String,
-    /// What holds it: `namespace`, or `process`, which is nothing.
+    /// `namespace`, or `process`, which has no isolation.
     pub driver: String,
-    /// Its limits, and what else it was asked for with.
+    /// Its limits and other options.
     pub terms: Vec<String>,
     pub categories: Vec<String>,
     pub rule: String,
@@ -61,8 +61,8 @@ pub struct ApprovalItem {
     pub expires: String,
     /// The exec that asked.
     pub exec: String,
-    /// The state of the vault that it is for. While it waits: in the list, the one that it was asked for in; where it is
-    /// shown, the present one.
+    /// The state of the vault that it is for. While it waits: in a list, the state at the request; when it is shown, the
+    /// current one.
     pub root: String,
     pub version: u64,
     pub speculated: bool,
@@ -78,39 +78,38 @@ pub struct ApprovalShow {
 pub struct ApprovalDetails {
     #[serde(flatten)]
     pub approval: ApprovalItem,
-    /// Names all that is shown here; an approval gives it back.
+    /// The fingerprint of everything shown here; `approve` sends it back.
     pub shown: String,
-    /// Paths of the vault that changed since the command was asked for, escaped; the first of them. Null if that is not
-    /// known any more.
+    /// The first paths of the vault that changed since the request, escaped. Null if that is not known any more.
     pub changed_since_asked: Option<Vec<String>>,
     /// How many there are.
     pub changed_since_asked_count: u64,
-    /// What the command did when it was tried.
+    /// The result of a speculative run.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub speculation: Option<TriedItem>,
 }
 
-/// What a command did in a throwaway fork, in the namespace sandbox and without network; publishing it makes exactly
-/// this the vault's state.
+/// The result of a command in a temporary fork, in the namespace sandbox and without network. Approving makes exactly this
+/// the vault's state.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TriedItem {
-    /// What held it while it was tried.
+    /// Its isolation.
     pub driver: String,
     pub network: String,
     pub outcome: serde_json::Value,
-    /// Escaped, like all that the command wrote.
+    /// Escaped, like all output of the command.
     pub stdout: String,
     pub stderr: String,
     pub changes: Vec<ChangeItem>,
     /// How many paths differ; a rename counts with both its names.
     #[serde(default)]
     pub changes_total: u64,
-    /// Whether there are more than are listed: one answer has 10,000 of them. `avfs diff` has the rest.
+    /// Whether the list is cut: one answer has 10,000. `avfs diff` has the rest.
     #[serde(default)]
     pub changes_truncated: bool,
-    /// The changes in unified form, escaped line by line.
+    /// The changes as a unified diff, escaped line by line.
     pub patch: Vec<String>,
-    /// Whether the patch ends before the last change.
+    /// Whether the patch is cut.
     #[serde(default)]
     pub patch_truncated: bool,
 }
@@ -119,12 +118,12 @@ pub struct TriedItem {
 #[serde(deny_unknown_fields)]
 pub struct ApprovalApprove {
     pub id: String,
-    /// What `approval_show` called all that it showed. If it would show something else now, nothing is approved.
+    /// The fingerprint from `approval_show`. If it is no longer current, nothing is approved.
     pub shown: String,
-    /// Needed unless another user asks.
+    /// Needed unless the caller is another user.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub passphrase: Option<String>,
-    /// How long it can be used. Left out: fifteen minutes.
+    /// How long it is valid. Default: fifteen minutes.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub lifetime_ms: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! Bytes in JSON: text where they are UTF-8, base64 beside it where they are not.
+//! Bytes in JSON: text if they are UTF-8, else base64 beside it.
 
 use base64ct::Encoding;
 use serde::de::Error as _;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Base64(pub Vec<u8>);
 
-/// The text of `bytes`, and the exact bytes beside it when the text cannot hold them.
+/// The text of `bytes`, and the exact bytes beside it if they are not UTF-8.
 pub fn to_text(bytes: Vec<u8>) -> (String, Option<Base64>) {
     match String::from_utf8(bytes) {
         Ok(text) => (text, None),
@@ -22,7 +22,7 @@ pub fn to_text(bytes: Vec<u8>) -> (String, Option<Base64>) {
     }
 }
 
-/// Bytes as `data` when they are UTF-8, else as `data_b64`: never both, as a stream has much of it.
+/// Bytes as `data` if they are UTF-8, else as `data_b64`: never both, to keep streams small.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Data {
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -49,7 +49,7 @@ impl Data {
     }
 }
 
-/// The bytes meant by a pair made by [`to_text`].
+/// The bytes of a pair made by [`to_text`].
 pub fn from_text(text: &str, exact: Option<&Base64>) -> Vec<u8> {
     exact.map_or_else(|| text.as_bytes().to_vec(), |exact| exact.0.clone())
 }

@@ -1,10 +1,10 @@
-//! The handle of an exec that is under way.
+//! The handle of a running exec.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
-/// Names one exec to whoever asked for it: 128 random bits, written as 32 hexadecimal digits.
+/// Identifies one exec to its caller: 128 random bits, written as 32 hexadecimal digits.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]
 pub struct CallId(u128);
 

@@ -1,4 +1,4 @@
-//! Care of a home: gc, fsck, quotas, pruning, figures.
+//! Maintenance of a home: gc, fsck, quotas, pruning, stats.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub struct Gc {
     #[serde(default)]
     pub dry_run: bool,
-    /// How many seconds a deleted vault can be had back; a day when left out.
+    /// How many seconds a deleted vault can be restored. Default: one day.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub grace: Option<u64>,
 }
@@ -17,24 +17,24 @@ pub struct Collected {
     /// Objects that nothing refers to.
     pub orphans_found: u64,
     pub orphans_deleted: u64,
-    /// Bytes of the objects that went; in a dry run, of those that would.
+    /// Bytes of the deleted objects; in a dry run, of those that would be deleted.
     pub bytes_freed: u64,
     pub bytes_freed_human: String,
     pub dry_run: bool,
     pub live_objects: u64,
-    /// What keeps objects alive.
+    /// What refers to the rest.
     pub roots: RootItem,
-    /// Deleted vaults that cannot be had back any more.
+    /// Deleted vaults that are removed for good.
     pub vaults_forgotten: Vec<String>,
-    /// Deleted vaults that still can.
+    /// Deleted vaults that can still be restored.
     pub vaults_recoverable: Vec<RecoverableItem>,
     pub packs_rewritten: u64,
-    /// Bytes of dead records that packs gave back.
+    /// Freed bytes of dead records in packs.
     pub pack_bytes_freed: u64,
-    /// Packs that are mostly dead and wait for room in which the rest of them can be written.
+    /// Packs that could not be rewritten for lack of disk space.
     #[serde(default)]
     pub packs_waiting: u64,
-    /// What cannot be read. As long as there is any, nothing is removed: it might belong to that.
+    /// What cannot be read. While there is any, nothing is deleted, because what it refers to is not known.
     #[serde(default)]
     pub held_back: Vec<DamageItem>,
 }
@@ -60,10 +60,10 @@ pub struct RecoverableItem {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fsck {
-    /// Looks elsewhere for what is damaged; for the owner.
+    /// Repairs damage from other copies; for the owner.
     #[serde(default)]
     pub repair: bool,
-    /// Brings back what packs tell that the database does not know; for the owner.
+    /// Makes a new database, or adds unknown packs; for the owner.
     #[serde(default)]
     pub rebuild: bool,
 }
@@ -72,20 +72,20 @@ pub struct Fsck {
 pub struct FsckFindings {
     pub clean: bool,
     pub objects: u64,
-    /// Of their content, before compression.
+    /// Before compression.
     pub bytes: u64,
     pub roots: u64,
     /// What is damaged now.
     pub damaged: Vec<DamageItem>,
-    /// What was damaged and is whole again.
+    /// What was damaged and is repaired.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub repaired: Vec<RepairedItem>,
-    /// Where nobody could look for what is damaged, and why.
+    /// Places that could not be searched, and why.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub unsearched: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rebuilt: Option<RebuiltItem>,
-    /// What is wrong with the database.
+    /// Problems of the database.
     pub database: Vec<String>,
     pub journal_valid: bool,
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -96,11 +96,11 @@ pub struct FsckFindings {
 pub struct DamageItem {
     pub object: String,
     pub problem: String,
-    /// Empty when nothing refers to it.
+    /// Empty if nothing refers to it.
     pub seen: Vec<SightingItem>,
 }
 
-/// An object that is whole again.
+/// A repaired object.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RepairedItem {
     pub object: String,
@@ -109,18 +109,18 @@ pub struct RepairedItem {
     pub seen: Vec<SightingItem>,
 }
 
-/// What a rebuild brought back.
+/// The result of a rebuild.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RebuiltItem {
-    /// Whether the database was lost; else packs were taken in that it did not know.
+    /// Whether the database was lost; otherwise unknown packs were added.
     pub database_lost: bool,
     /// Objects that the database did not know.
     pub objects: u64,
-    /// The vault with all states that are whole.
+    /// The vault with all complete states.
     pub recovered: Option<RecoveredItem>,
-    /// The vault with all states of which something is missing.
+    /// The vault with all incomplete states.
     pub recovered_in_part: Option<RecoveredItem>,
-    /// What is kept under another name.
+    /// Files that were moved to another name.
     pub put_aside: Vec<String>,
 }
 
@@ -142,7 +142,7 @@ pub struct SightingItem {
 #[serde(deny_unknown_fields)]
 pub struct QuotaShow {}
 
-/// A vault's limits and how much of them is used; what is null has no limit.
+/// A vault's limits and usage; null is no limit.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct QuotaItem {
     pub vault: String,
@@ -161,7 +161,7 @@ pub struct QuotaItem {
 pub struct QuotaSet {
     /// `max_size_mb`, `max_files` or `max_file_size_mb`.
     pub key: String,
-    /// Lifts the limit when left out.
+    /// Null removes the limit.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub value: Option<u64>,
 }
@@ -178,10 +178,10 @@ pub struct QuotaChanged {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Prune {
-    /// How many of the newest versions stay.
+    /// How many of the newest versions to keep.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub keep: Option<u64>,
-    /// Versions of the last so many days stay.
+    /// Keep the versions of the last N days.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub older_than_days: Option<u64>,
     #[serde(default)]
@@ -192,13 +192,13 @@ pub struct Prune {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PruneFindings {
-    /// Files in the vaults that were pruned.
+    /// Files in the pruned vaults.
     pub files_processed: u64,
     pub vaults_processed: u64,
     pub versions_deleted: u64,
     pub checkpoints_deleted: u64,
     pub dry_run: bool,
-    /// Vaults whose files cannot be counted. They were pruned like the others.
+    /// Vaults whose files cannot be counted. They were pruned too.
     #[serde(default)]
     pub damaged: Vec<DamagedVaultItem>,
 }
@@ -215,7 +215,7 @@ pub struct DamagedVaultItem {
 #[serde(deny_unknown_fields)]
 pub struct Stats {}
 
-/// Figures of the whole home.
+/// Statistics of the whole home.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StatsItem {
     pub files: u64,
@@ -223,10 +223,10 @@ pub struct StatsItem {
     pub total_versions: u64,
     /// Objects of all kinds.
     pub content_blobs: u64,
-    /// What all vaults hold, each counted for itself.
+    /// The content of all vaults, each counted separately.
     pub total_size_bytes: u64,
     pub total_size_human: String,
-    /// What is stored of it, each object once and compressed.
+    /// The stored size, each object once and compressed.
     pub stored_bytes: u64,
     pub stored_human: String,
     /// `total_size_bytes` by `stored_bytes`.
@@ -238,17 +238,17 @@ pub struct StatsItem {
     pub pack_bytes: u64,
     pub large_objects: u64,
     pub large_object_bytes: u64,
-    /// Of everything on the disk, layers excepted.
+    /// Disk usage without layers.
     pub disk_bytes: u64,
     pub db_size_bytes: u64,
     pub db_size_human: String,
-    /// Of the disk that the home is on, for this user.
+    /// Free space for this user on the home's disk.
     #[serde(default)]
     pub free_bytes: u64,
     /// What the reserve for a full disk lacks.
     #[serde(default)]
     pub reserve_missing_bytes: u64,
-    /// What cannot be read: what is counted as orphaned may belong to it.
+    /// What cannot be read: objects counted as unreachable may belong to it.
     #[serde(default)]
     pub held_back: Vec<DamageItem>,
     pub vaults: Vec<VaultStatsItem>,
@@ -262,10 +262,10 @@ pub struct VaultStatsItem {
     pub size: u64,
     pub versions: u64,
     pub checkpoints: u64,
-    /// Whether something in it is known to be lost; what was lost is not in the figures.
+    /// Whether it has known damage; damaged content is not in the figures.
     #[serde(default)]
     pub damaged: bool,
-    /// What is wrong with it.
+    /// The damage.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub damage: Option<String>,
 }
@@ -273,10 +273,10 @@ pub struct VaultStatsItem {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Maintain {
-    /// How many of the newest versions of each vault stay.
+    /// How many of the newest versions of each vault to keep.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub keep: Option<u64>,
-    /// Versions of the last so many days stay.
+    /// Keep the versions of the last N days.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub older_than_days: Option<u64>,
     #[serde(default)]
@@ -298,9 +298,9 @@ pub struct Maintained {
     pub final_files: u64,
     pub final_versions: u64,
     pub final_blobs: u64,
-    /// On the disk, as is the initial one.
+    /// Disk usage afterwards; `initial` is that before.
     pub final_size_bytes: u64,
-    /// What cannot be read, so that no garbage was removed.
+    /// What cannot be read, so that gc deleted nothing.
     #[serde(default)]
     pub held_back: Vec<DamageItem>,
 }

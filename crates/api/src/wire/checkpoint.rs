@@ -1,4 +1,4 @@
-//! Checkpoints: naming a state of a vault and going back to it.
+//! Checkpoints: saving and restoring states of a vault.
 
 use super::FreezeItem;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CheckpointSave {
-    /// Without one, an unused name is made.
+    /// Default: an unused generated name.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -17,11 +17,11 @@ pub struct CheckpointSave {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CheckpointItem {
     pub name: String,
-    /// What was said about it.
+    /// Its description.
     pub description: Option<String>,
     pub created_at: String,
     pub root: String,
-    /// Why it exists: asked for, made before a command, or made before a restore.
+    /// Its origin: asked for, automatic before a command, or before a restore.
     pub origin: String,
     pub by: String,
     pub file_count: u64,
@@ -30,7 +30,7 @@ pub struct CheckpointItem {
     /// Why it cannot be read.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub damage: Option<String>,
-    /// How commands that ran in the vault were held still when it was made; only told then.
+    /// How running commands were stopped while it was made; only in the answer to that.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub freeze: Option<FreezeItem>,
 }
@@ -41,7 +41,7 @@ pub struct CheckpointInfo {
     pub name: String,
 }
 
-/// A checkpoint, and what hangs together with it.
+/// A checkpoint, and what is related to it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CheckpointDetailsItem {
     #[serde(flatten)]
@@ -66,10 +66,10 @@ pub struct CheckpointListing {
 pub struct CheckpointRestore {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub name: Option<String>,
-    /// Goes back to what the last restore replaced.
+    /// Undoes the last restore.
     #[serde(default)]
     pub undo: bool,
-    /// Ends commands that are in the way; otherwise they are a conflict.
+    /// Ends running commands; otherwise they are a conflict.
     #[serde(default)]
     pub force: bool,
 }
@@ -78,14 +78,14 @@ pub struct CheckpointRestore {
 pub struct CheckpointRestored {
     pub snapshot: String,
     pub version: u64,
-    /// The checkpoint that holds the state before, to undo the restore.
+    /// The checkpoint with the state before, to undo the restore.
     pub undo: String,
     /// How many paths differ from the state before.
     pub changes: usize,
-    /// Those of them that are no directories.
+    /// Those of them that are not directories.
     pub files_restored: usize,
     pub dirs_restored: usize,
-    /// Why there may be more of them: what was there before is damaged.
+    /// Why there may be more: the state before is damaged.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub damage: Option<String>,
 }

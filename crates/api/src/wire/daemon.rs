@@ -1,4 +1,4 @@
-//! The daemon itself: what it is doing, and asking it to stop.
+//! The daemon itself: its state, and stopping it.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,17 +13,17 @@ pub struct DaemonState {
     pub home: String,
     pub socket: String,
     pub uptime_ms: u64,
-    /// After so long without a request the daemon ends; null when it never does.
+    /// The daemon ends after this time without a request; null if never.
     pub idle_timeout_s: Option<u64>,
     pub running_execs: usize,
     pub live_views: usize,
-    /// Vaults shown at directories of the host.
+    /// Number of mounts on the host.
     #[serde(default)]
     pub mounts: usize,
     #[serde(default)]
     pub running_jobs: usize,
     pub keeper_pid: Option<u32>,
-    /// Whether the home can only be read, and every change is refused.
+    /// Whether the home is read-only, so that every change is refused.
     #[serde(default)]
     pub read_only: bool,
 }
@@ -31,7 +31,7 @@ pub struct DaemonState {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DaemonStop {
-    /// Also while detached jobs run.
+    /// Even if detached jobs run.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub force: bool,
 }

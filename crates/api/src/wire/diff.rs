@@ -1,4 +1,4 @@
-//! What changed between two states of a vault.
+//! Differences between two states of a vault.
 
 use super::Base64;
 use serde::{Deserialize, Serialize};
@@ -11,20 +11,20 @@ pub struct Diff {
     pub from: String,
     #[serde(default = "Diff::default_to")]
     pub to: String,
-    /// Only what is at this path or beneath it.
+    /// Only this path and what is below it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
-    /// The path in the state after, where it is another one.
+    /// The path in the later state, if it differs.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path2: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path2_b64: Option<Base64>,
-    /// Adds the text of the changes in unified form.
+    /// Adds a unified diff.
     #[serde(default)]
     pub patch: bool,
-    /// Adds how many lines came and went.
+    /// Adds the numbers of added and removed lines.
     #[serde(default)]
     pub stat: bool,
 }
@@ -60,15 +60,15 @@ pub struct DiffReport {
     pub to: String,
     pub identical: bool,
     pub changes: Vec<ChangeItem>,
-    /// Whether there are more than the 10,000 that one answer holds.
+    /// Whether the list is cut at 10,000.
     #[serde(default)]
     pub truncated: bool,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub patch: Option<String>,
-    /// Whether the patch ends before the last change: one answer holds 2 MiB of it.
+    /// Whether the patch is cut at 2 MiB.
     #[serde(skip_serializing_if = "super::exec::is_false", default)]
     pub patch_truncated: bool,
-    /// The lines, where the difference is that of one file.
+    /// The lines, if the difference is of one file.
     #[serde(flatten, skip_serializing_if = "Option::is_none", default)]
     pub file: Option<FileDiffItem>,
 }
@@ -78,10 +78,10 @@ pub struct DiffReport {
 pub struct FileDiffItem {
     pub path1: String,
     pub path2: String,
-    /// The vault's versions compared, where the states are versions.
+    /// The compared versions, if the states are versions.
     pub version1: Option<u64>,
     pub version2: Option<u64>,
-    /// Whether there are no lines to show.
+    /// Whether it is binary.
     pub binary: bool,
     pub diff: Vec<DiffLineItem>,
 }
@@ -89,7 +89,7 @@ pub struct FileDiffItem {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DiffLineItem {
     pub line_type: LineWord,
-    /// Where the line is: before for a removed one, after for the others.
+    /// The line number: in the earlier state for a removed line, else in the later one.
     pub line_num: u32,
     pub content: String,
 }
@@ -109,7 +109,7 @@ pub struct ChangeItem {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
     pub kind: ChangeWord,
-    /// The former name of something renamed.
+    /// The old name, if it was renamed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub from: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -118,7 +118,7 @@ pub struct ChangeItem {
     pub before: Option<EntryItem>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub after: Option<EntryItem>,
-    /// Lines that came; none when nobody asked.
+    /// Added lines, if requested.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub additions: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -139,7 +139,7 @@ pub enum ChangeWord {
     Renamed,
 }
 
-/// What a path was or is.
+/// The state of a path.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct EntryItem {
     #[serde(rename = "type")]
@@ -148,7 +148,7 @@ pub struct EntryItem {
     pub size: u64,
     /// Permission bits in octal.
     pub mode: String,
-    /// Names a file's content: BLAKE3 of its bytes, or of the list of its parts when it is large.
+    /// Identifies a file's content: BLAKE3 of its bytes, or of the part list of a large file.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub hash: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", default)]

@@ -1,4 +1,4 @@
-//! One command through the boundary: the request, the events while it runs, and the envelope.
+//! An exec: the request, the events while it runs, and the envelope.
 
 use super::RetriedWord;
 use super::base64::Data;
@@ -9,7 +9,7 @@ use super::{Base64, CallId, ChangeItem};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Asks for a command to be run: either `argv` or `shell`.
+/// Runs a command: either `argv` or `shell`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exec {
@@ -19,7 +19,7 @@ pub struct Exec {
         deserialize_with = "super::words::bounded"
     )]
     pub argv: Vec<String>,
-    /// All of `argv` exactly, when a part of it is not UTF-8.
+    /// All of `argv` exactly, if a part of it is not UTF-8.
     #[serde(
         skip_serializing_if = "Option::is_none",
         default,
@@ -38,28 +38,28 @@ pub struct Exec {
     /// Variables whose value is not UTF-8.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub env_b64: BTreeMap<String, Base64>,
-    /// Left out: as the vault's settings say, else five minutes. 0: no limit.
+    /// Default: the vault's setting, else five minutes. 0: no limit.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub timeout_ms: Option<u64>,
-    /// How many bytes of each stream the envelope keeps. Left out: 1 MiB; at most 4 MiB.
+    /// How many bytes of each stream the envelope keeps. Default: 1 MiB; at most 4 MiB.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub output_limit: Option<usize>,
-    /// What the command reads: all of it here, or as [`ExecInput`] brings it. Left out: nothing.
+    /// Its standard input: here, or sent with [`ExecInput`]. Default: empty.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub stdin: Option<StdinItem>,
-    /// Runs it at a terminal: what it reads is typed, and all it writes is `stdout`.
+    /// Runs it on a terminal: input is typed, and all output is `stdout`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tty: Option<TtyAsk>,
     /// `/` refuses writes.
     #[serde(skip_serializing_if = "is_false", default)]
     pub readonly: bool,
-    /// Left out: as policy decides.
+    /// Default: as the rules decide.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub checkpoint: Option<CheckpointAsk>,
-    /// Runs it in a fork made for it. Left out: in the vault itself.
+    /// Runs it in a temporary fork. Default: in the vault itself.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fork: Option<ForkWord>,
-    /// What it may use; what is left out is as the profile or the vault's settings say.
+    /// Its limits; missing ones are those of the profile or the vault's settings.
     #[serde(skip_serializing_if = "LimitsAsk::is_empty", default)]
     pub limits: LimitsAsk,
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -68,19 +68,19 @@ pub struct Exec {
     pub driver: Option<DriverWord>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub network: Option<NetworkWord>,
-    /// Holds the command until somebody has answered, when policy wants it approved.
+    /// If it needs approval, waits for the answer.
     #[serde(skip_serializing_if = "is_false", default)]
     pub wait: bool,
     /// Uses this approval.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub approval: Option<String>,
-    /// Tries it in a throwaway fork, when policy wants it approved, and asks with what it did.
+    /// If it needs approval, runs it in a temporary fork and shows the result to the approver.
     #[serde(skip_serializing_if = "is_false", default)]
     pub speculate: bool,
-    /// Adds the changes as a patch.
+    /// Adds a patch.
     #[serde(skip_serializing_if = "is_false", default)]
     pub patch: bool,
-    /// Adds what changed in the home directory, name by name.
+    /// Lists what changed in the home directory.
     #[serde(skip_serializing_if = "is_false", default)]
     pub list_home_changes: bool,
 }
@@ -89,33 +89,33 @@ pub(super) fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// What a client that asked for events is told, in order.
+/// The events of an exec, in order.
 #[derive(Clone, Debug)]
 pub enum ExecEvent {
     Started(StartedEvent),
     Stdout(OutputChunk),
     Stderr(OutputChunk),
-    /// The command is held until somebody approves it.
+    /// The command waits for approval.
     Waiting(WaitingEvent),
 }
 
-/// Whom the command waits for.
+/// The approval that the command waits for.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WaitingEvent {
     pub approval_id: String,
 }
 
-/// The daemon has taken the request.
+/// The daemon has accepted the request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StartedEvent {
     /// The handle for [`ExecCancel`].
     pub call: CallId,
 }
 
-/// Bytes the command wrote: as `data` when they are UTF-8, else as `data_b64`.
+/// Output of the command: as `data` if it is UTF-8, else as `data_b64`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OutputChunk {
-    /// Counts the chunks of both streams together, from 1.
+    /// Numbers the chunks of both streams together, from 1.
     pub seq: u64,
     #[serde(flatten)]
     data: Data,
@@ -132,7 +132,7 @@ impl OutputChunk {
     }
 }
 
-/// Brings a running exec what it reads, as the body of the request; its end is the end of the input.
+/// Sends a running exec its input, as the body of the request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExecInput {
@@ -141,21 +141,21 @@ pub struct ExecInput {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ExecInputTaken {
-    /// How much the command was given before it ended or stopped reading.
+    /// How much the command read before it ended or closed its input.
     pub bytes: u64,
 }
 
-/// Asks for a running exec to be ended; its envelope still arrives where it was asked for.
+/// Cancels a running exec; its caller still gets the envelope.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExecCancel {
     pub call: CallId,
-    /// As Ctrl-C would; otherwise as if its caller had gone away.
+    /// With SIGINT, as Ctrl-C does; otherwise as if its caller had disconnected.
     #[serde(default)]
     pub interrupt: bool,
 }
 
-/// Gives the terminal of a running exec another size.
+/// Resizes the terminal of a running exec.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExecResize {
@@ -166,11 +166,11 @@ pub struct ExecResize {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ExecCancelled {
-    /// False when that exec had ended already.
+    /// False if that exec had ended already.
     pub cancelled: bool,
 }
 
-/// The answer to every exec, whatever became of the command.
+/// The answer to every exec, whatever the outcome.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Envelope {
     pub schema_version: u32,
@@ -185,7 +185,7 @@ impl Envelope {
     pub const KIND: &str = "proxy_exec_result";
 }
 
-/// What was asked, with every default filled in.
+/// The request, with every default filled in.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct EnvelopeRequest {
     pub vault: String,
@@ -234,15 +234,15 @@ pub enum Never {
     None,
 }
 
-/// How the command ended, or why it never began.
+/// How the command ended, or why it did not start.
 #[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StatusWord {
     Exited,
     Signaled,
-    /// Killed because it, or something it started, used its memory up.
+    /// Killed because it, or something it started, exceeded its memory.
     OutOfMemory,
-    /// Killed for going beyond another limit.
+    /// Killed for exceeding another limit.
     LimitExceeded,
     TimedOut,
     Cancelled,
@@ -253,7 +253,7 @@ pub enum StatusWord {
     Interrupted,
 }
 
-/// What happened.
+/// The result.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct EnvelopeResult {
     pub exec: String,
@@ -264,7 +264,7 @@ pub struct EnvelopeResult {
     pub cwd_b64: Option<Base64>,
     pub command: String,
     pub status: StatusWord,
-    /// From the kernel alone: null when the command did not exit by itself.
+    /// From the kernel: null if the command did not exit by itself.
     pub exit_code: Option<i32>,
     pub signal: Option<i32>,
     /// Why the command could not start.
@@ -276,51 +276,51 @@ pub struct EnvelopeResult {
     pub stderr: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub stderr_b64: Option<Base64>,
-    /// How much the command wrote in all, and whether the text above leaves some out.
+    /// How much the command wrote in total, and whether the text above is cut.
     pub output: OutputCounts,
     pub readonly: bool,
     pub kept_mounted: bool,
     pub duration_ms: u64,
     pub checkpoint: Option<String>,
     pub changed_files: Vec<String>,
-    /// All of `changed_files` exactly, when one of them is not UTF-8.
+    /// All of `changed_files` exactly, if one of them is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub changed_files_b64: Option<Vec<Base64>>,
     pub changes: Vec<ChangeItem>,
     /// How many paths differ; a rename counts with both its names.
     #[serde(default)]
     pub changes_total: u64,
-    /// Whether there are more than are listed: one answer has 10,000 of them. `avfs diff` has the rest.
+    /// Whether the list is cut at 10,000. `avfs diff` has the rest.
     #[serde(skip_serializing_if = "is_false", default)]
     pub changes_truncated: bool,
-    /// The changes in unified form, when it was asked for.
+    /// The changes as a unified diff, if requested.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub patch: Option<String>,
-    /// Whether the patch ends before the last change: one answer holds 2 MiB of it.
+    /// Whether the patch is cut at 2 MiB.
     #[serde(skip_serializing_if = "is_false", default)]
     pub patch_truncated: bool,
     pub home_changes: u64,
-    /// Which they are, when it was asked for.
+    /// The list of them, if requested.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub home_change_list: Option<Vec<ChangeItem>>,
-    /// The version this exec made; null when it changed nothing.
+    /// The version that this exec made; null if it changed nothing.
     pub version: Option<u64>,
-    /// Why what the command wrote is kept but in no version.
+    /// Why the writes of the command are not committed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub uncommitted: Option<UncommittedItem>,
     pub decision: DecisionItem,
-    /// The request for approval that was made, or the approval that was used.
+    /// The approval that was requested or used.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub approval_id: Option<String>,
-    /// What the command did when it was tried; nothing of it is in the vault.
+    /// The result of a speculative run; the vault is not changed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub speculation: Option<SpeculationItem>,
-    /// `completed` when the command ran to an end, else `failed`.
+    /// `completed` if the command ran to its end, else `failed`.
     pub state: String,
     pub timed_out: bool,
     pub skipped: Vec<SkippedItem>,
     pub driver: DriverWord,
-    /// What held the command: an object, or `"none"`; null when it never ran.
+    /// The isolation: an object, or `"none"`; null if the command did not run.
     pub isolation: Option<serde_json::Value>,
     /// The limits in force, and what enforced each.
     pub limits: Vec<LimitItem>,
@@ -330,17 +330,17 @@ pub struct EnvelopeResult {
     /// The fork it ran in.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub fork: Option<ForkItem>,
-    /// Processes the command left behind, which were ended.
+    /// Processes that were still running at the command's end and were killed.
     pub leftovers: u32,
-    /// Execs that ran in the same vault meanwhile, whose changes may be among these.
+    /// Execs that ran in the same vault meanwhile; their changes may be among these.
     pub shared_with: Vec<String>,
-    /// What was tried again because a process of avfs's own had died.
+    /// What was retried because a process of avfs had died.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub retried: Vec<RetriedWord>,
     pub timings: TimingItem,
 }
 
-/// What a command did in a throwaway fork.
+/// The result of a command in a temporary fork.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SpeculationItem {
     pub status: StatusWord,
@@ -353,13 +353,13 @@ pub struct SpeculationItem {
     /// How many paths differ; a rename counts with both its names.
     #[serde(default)]
     pub changes_total: u64,
-    /// Whether there are more than are listed: one answer has 10,000 of them. `avfs diff` has the rest.
+    /// Whether the list is cut at 10,000. `avfs diff` has the rest.
     #[serde(skip_serializing_if = "is_false", default)]
     pub changes_truncated: bool,
     pub duration_ms: u64,
 }
 
-/// What a command wrote that is not in the vault, and how to go on.
+/// Uncommitted writes of a command, and what to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UncommittedItem {
     /// The kind of error, such as `Quota`.
@@ -367,7 +367,7 @@ pub struct UncommittedItem {
     pub message: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub hint: Option<String>,
-    /// The checkpoint that holds it; without one, the vault's sandbox still does.
+    /// The checkpoint with them; without one, they are still in the vault's layer.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub checkpoint: Option<String>,
 }
@@ -382,7 +382,7 @@ pub struct OutputCounts {
 pub struct ByteCounts {
     pub bytes: u64,
     pub truncated: bool,
-    /// How many bytes, from the first, `avfs output` can give back.
+    /// How many bytes from the start `avfs output` has.
     pub spilled: u64,
 }
 
@@ -392,7 +392,7 @@ pub struct LimitItem {
     pub limit: String,
     pub value: f64,
     pub enforced_by: String,
-    /// Who said so: `request`, `vault`, or `default`, which protects the host when nobody does.
+    /// The source: `request`, `vault`, or `default`, which protects the host.
     pub source: String,
 }
 
@@ -410,7 +410,7 @@ pub struct UsageItem {
     pub system_us: u64,
     /// The largest resident set of one process.
     pub max_rss_kib: u64,
-    /// From and to devices; what the page cache answers is not in it.
+    /// From and to devices, without the page cache.
     pub read_bytes: u64,
     pub written_bytes: u64,
 }
@@ -419,11 +419,11 @@ pub struct UsageItem {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ForkItem {
     pub name: String,
-    /// Whether it is still there.
+    /// Whether it was kept.
     pub kept: bool,
 }
 
-/// What policy said, and why.
+/// The decision, and why.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DecisionItem {
     pub action: String,
@@ -431,13 +431,13 @@ pub struct DecisionItem {
     pub reason: Option<String>,
     /// The rule that decided.
     pub rule: String,
-    /// The smallest rule that would let the command run, when it does not.
+    /// The smallest rule that would let the command run, if it does not.
     pub smallest_rule: Option<String>,
     /// Every simple command found in the request.
     pub parts: Vec<DecisionPart>,
 }
 
-/// What policy said about one simple command of the request.
+/// The decision on one simple command of the request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DecisionPart {
     pub command: String,
@@ -446,7 +446,7 @@ pub struct DecisionPart {
     pub rule: String,
 }
 
-/// Something that is not kept, and why.
+/// Something that is not stored, and why.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SkippedItem {
     pub path: String,
@@ -455,7 +455,7 @@ pub struct SkippedItem {
     pub reason: String,
 }
 
-/// Where the time went, in microseconds.
+/// The time of each step, in microseconds.
 #[derive(Copy, Clone, Debug, Serialize, Deserialize)]
 pub struct TimingItem {
     pub decide_us: u64,

@@ -1,9 +1,9 @@
-//! What the caller of an exec may choose.
+//! Options of an exec.
 
 use super::Base64;
 use serde::{Deserialize, Serialize};
 
-/// What a command reads.
+/// The standard input of a command.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StdinItem {
@@ -11,17 +11,17 @@ pub enum StdinItem {
     Text(String),
     /// These bytes.
     Base64(Base64),
-    /// What [`super::ExecInput`] brings while it runs.
+    /// Sent with [`super::ExecInput`] while it runs.
     Live,
 }
 
-/// The terminal a command is to have.
+/// The terminal of a command.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TtyAsk {
     pub rows: u16,
     pub columns: u16,
-    /// What kind it is: the variable TERM, unless `env` sets it.
+    /// The variable TERM, unless `env` sets it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub term: Option<String>,
 }
@@ -33,25 +33,25 @@ pub struct WindowItem {
     pub columns: u16,
 }
 
-/// Whether the state before a command gets a name.
+/// Whether a checkpoint is taken before a command.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckpointAsk {
-    /// As policy decides.
+    /// As the rules decide.
     Auto,
     /// Always, and it is kept.
     Named(String),
-    /// Not at all: for the owner alone.
+    /// Never: for the owner only.
     Never,
 }
 
-/// What becomes of the fork a command runs in.
+/// Whether the fork of a command is kept.
 #[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ForkWord {
-    /// It goes away.
+    /// It is deleted.
     Discard,
-    /// It stays if the command exits with 0.
+    /// It is kept if the command exits with 0.
     KeepOnSuccess,
 }
 
@@ -64,27 +64,27 @@ pub enum ProfileWord {
     Permissive,
 }
 
-/// What holds a command.
+/// The driver of a command.
 #[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DriverWord {
     #[default]
     Namespace,
-    /// Nothing but policy and timeouts: for the owner alone.
+    /// No isolation: for the owner only.
     Process,
 }
 
-/// What a command can reach.
+/// The network of a command.
 #[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkWord {
     #[default]
     None,
-    /// Whatever the host can: for the owner alone.
+    /// The host's network: for the owner only.
     Host,
 }
 
-/// Limits; what is left out is not limited, or limited by something else.
+/// Limits; missing ones are not set here.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LimitsAsk {
@@ -108,7 +108,7 @@ impl LimitsAsk {
     }
 }
 
-/// Asks for a part of what a command wrote beyond what its envelope holds.
+/// Reads a part of the output of a command that did not fit into its envelope.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Output {
@@ -117,7 +117,7 @@ pub struct Output {
     /// The first byte.
     #[serde(default)]
     pub from: u64,
-    /// The byte after the last one. Left out: as much as fits one answer.
+    /// The byte after the last one. Default: as much as fits into one answer.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub to: Option<u64>,
 }
@@ -129,7 +129,7 @@ pub enum StreamWord {
     Stderr,
 }
 
-/// A part of what a command wrote. It may be shorter than what was asked for: ask again from its end.
+/// A part of the output of a command. It may be shorter than requested: continue at its end.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OutputPart {
     pub exec: String,
@@ -144,10 +144,10 @@ pub struct OutputPart {
     pub data_b64: Option<Base64>,
 }
 
-/// How commands were held still while the state was taken.
+/// How commands were stopped while the state was read.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FreezeItem {
-    /// `sigstop`, or `none` when they could not be stopped.
+    /// `sigstop`, or `none` if they could not be stopped.
     pub method: String,
     /// Execs that were running.
     pub commands: usize,

@@ -9,12 +9,12 @@ pub struct Ls {
     pub path: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
-    /// Only names that sort behind this one: the last of the answer before.
+    /// Only names after this one: the last of the previous answer.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub after: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub after_b64: Option<Base64>,
-    /// At most so many; 10,000 when left out, and at most.
+    /// How many at most. Default and maximum: 10,000.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub limit: Option<usize>,
 }
@@ -23,7 +23,7 @@ pub struct Ls {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Listing {
     pub entries: Vec<ListedEntry>,
-    /// Whether there are names behind the last one.
+    /// Whether there are more names.
     pub more: bool,
 }
 
@@ -57,13 +57,13 @@ pub struct Cat {
     pub path: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
-    /// The vault's version to read from; the newest when left out.
+    /// The vault's version to read. Default: the newest.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub version: Option<u64>,
     /// The first byte wanted.
     #[serde(default)]
     pub offset: u64,
-    /// At most so many bytes; 1 MiB when left out, and at most. [`ReadContent`] gives all of a file.
+    /// How many bytes at most. Default and maximum: 1 MiB. [`ReadContent`] has no limit.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub limit: Option<u64>,
 }
@@ -77,15 +77,15 @@ pub struct FileBody {
     pub content: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub content_b64: Option<Base64>,
-    /// Of the whole file.
+    /// Size of the whole file.
     pub size: u64,
-    /// Where in the file the content begins.
+    /// The offset of the content in the file.
     #[serde(default)]
     pub offset: u64,
-    /// Whether the file goes on behind the content.
+    /// Whether the file has more after the content.
     #[serde(default)]
     pub more: bool,
-    /// How to get the rest, where there is more.
+    /// How to get the rest, if there is more.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub hint: Option<String>,
     /// The vault's version that was read.
@@ -104,10 +104,10 @@ pub struct Write {
     pub content_b64: Option<Base64>,
     #[serde(default)]
     pub append: bool,
-    /// Makes missing directories above it.
+    /// Creates missing parent directories.
     #[serde(default)]
     pub parents: bool,
-    /// The mode afterwards, octal or symbolic.
+    /// The mode, octal or symbolic.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub mode: Option<String>,
 }
@@ -119,13 +119,13 @@ pub struct ReadContent {
     pub path: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
-    /// The vault's version to read from; the newest when left out.
+    /// The vault's version to read. Default: the newest.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub version: Option<u64>,
     /// The first byte wanted.
     #[serde(default)]
     pub offset: u64,
-    /// At most so many bytes; all of them when left out.
+    /// How many bytes at most. Default: all.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub limit: Option<u64>,
 }
@@ -139,10 +139,10 @@ pub struct WriteContent {
     pub path_b64: Option<Base64>,
     #[serde(default)]
     pub append: bool,
-    /// Makes missing directories above it.
+    /// Creates missing parent directories.
     #[serde(default)]
     pub parents: bool,
-    /// The mode afterwards, octal or symbolic.
+    /// The mode, octal or symbolic.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub mode: Option<String>,
 }
@@ -152,7 +152,7 @@ pub struct Written {
     pub path: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
-    /// Bytes of the file as it is now.
+    /// The new size of the file.
     pub size: u64,
     pub appended: bool,
     pub version: u64,
@@ -164,7 +164,7 @@ pub struct Mkdir {
     pub path: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
-    /// Makes missing parents too, and accepts a directory that is there already.
+    /// Creates missing parents, and accepts an existing directory.
     #[serde(default)]
     pub parents: bool,
 }
@@ -185,7 +185,7 @@ pub struct Rm {
     pub path_b64: Option<Base64>,
     #[serde(default)]
     pub recursive: bool,
-    /// A path that is not there is no error.
+    /// A missing path is not an error.
     #[serde(default)]
     pub force: bool,
 }
@@ -214,7 +214,7 @@ pub struct Moved {
     pub source: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub source_b64: Option<Base64>,
-    /// Where it ended up.
+    /// The new path.
     pub destination: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub destination_b64: Option<Base64>,

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 /// An absolute path of the host, which the daemon opens with its own rights.
 ///
-/// Every field of a request that names the host has this type, and no request of the agent's class has such a field: a
-/// test looks at the types of all of them.
+/// Every field of a request that is a host path has this type, and no request of the agent class has such a field: a test
+/// checks the types of all fields.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct HostPath(pub String);
 

@@ -1,35 +1,35 @@
-//! Jobs: commands that outlive their callers, what they write, and what became of them.
+//! Jobs: commands that continue without their callers, their output, and their results.
 
 use super::base64::Data;
 use super::{Base64, Envelope, Exec, StatusWord, StreamWord, WindowItem};
 use serde::{Deserialize, Serialize};
 
-/// Asks for a job. What its command reads is kept open when `exec.stdin` is `live`.
+/// Starts a job. Its input is kept open if `exec.stdin` is `live`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobStart {
     pub exec: Exec,
     #[serde(default)]
     pub lifetime: LifetimeWord,
-    /// With the lifetime `client`: how long it runs on when nobody asks after it. Left out: a minute.
+    /// With the lifetime `client`: how long it runs without a request about it. Default: one minute.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub lease_ms: Option<u64>,
 }
 
-/// For whom a job runs.
+/// What a job's life is tied to.
 #[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LifetimeWord {
-    /// For somebody who asks after it.
+    /// To its client.
     Client,
-    /// For its vault.
+    /// To its vault.
     #[default]
     Vault,
-    /// For itself.
+    /// To nothing.
     Detached,
 }
 
-/// There is a job, or an envelope that says why there is none.
+/// A job, or an envelope that says why there is none.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum JobAnswer {
@@ -52,7 +52,7 @@ pub enum StartedWord {
     Started,
 }
 
-/// How it stands with a job: a word of its own, or how its command ended.
+/// The state of a job: a word of its own, or how its command ended.
 #[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum JobStatus {
@@ -64,9 +64,9 @@ pub enum JobStatus {
 #[serde(rename_all = "snake_case")]
 pub enum JobWord {
     Running,
-    /// The daemon was gone before it: how it ended is not known.
+    /// The daemon ended before the job: its exit status is not known.
     Lost,
-    /// avfs failed over it.
+    /// avfs failed.
     Failed,
 }
 
@@ -76,10 +76,10 @@ pub struct JobItem {
     pub job_id: u64,
     pub running: bool,
     pub status: JobStatus,
-    /// From the kernel alone: null while it runs, and when it did not exit by itself.
+    /// From the kernel: null while it runs, and if it did not exit by itself.
     pub exit_code: Option<i32>,
     pub signal: Option<i32>,
-    /// Why it was ended, if somebody did, or what went wrong.
+    /// Why it was ended, or what went wrong.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<String>,
     pub exec: String,
@@ -94,7 +94,7 @@ pub struct JobItem {
     pub terminal: Option<WindowItem>,
     pub started_at: String,
     pub ended_at: Option<String>,
-    /// The version that holds what it changed; null while it runs, and when it changed nothing.
+    /// The version with its changes; null while it runs, and if it changed nothing.
     pub version: Option<u64>,
     pub stdout_bytes: u64,
     pub stderr_bytes: u64,
@@ -106,7 +106,7 @@ pub struct JobList {
     /// Only those of this vault.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub vault: Option<String>,
-    /// Only those that run.
+    /// Only running jobs.
     #[serde(default)]
     pub running: bool,
 }
@@ -117,7 +117,7 @@ pub struct JobListing {
     pub jobs: Vec<JobItem>,
 }
 
-/// Asks how it stands with a job, and for what it wrote from these offsets on.
+/// Asks for the state of a job, and for its output from these offsets on.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobPoll {
@@ -126,15 +126,15 @@ pub struct JobPoll {
     pub stdout_offset: u64,
     #[serde(default)]
     pub stderr_offset: u64,
-    /// At most so many bytes of each stream. Left out, and at most: 1 MiB.
+    /// How many bytes of each stream at most. Default and maximum: 1 MiB.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub limit: Option<u64>,
-    /// Adds the envelope of a job that is over.
+    /// Adds the envelope of a job that has ended.
     #[serde(default)]
     pub envelope: bool,
 }
 
-/// A job, and a part of what it wrote. The next part begins at `offsets.….to`.
+/// A job, and a part of its output. The next part begins at `offsets.….to`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct JobPolled {
     #[serde(flatten)]
@@ -161,14 +161,14 @@ pub struct LogRange {
     pub from: u64,
     /// The byte after the last one of this part.
     pub to: u64,
-    /// How many bytes can be read by now.
+    /// How many bytes can be read now.
     pub kept: u64,
-    /// How many were written by now: more than are kept once the log is full.
+    /// How many were written so far: more than are kept once the log is full.
     pub written: u64,
 }
 
-/// Follows what a job writes, as events; each has the offsets to go on from as its id. Without events it is
-/// the same as [`JobPoll`].
+/// Follows the output of a job, as events; the id of each is the position to continue from. Without events it is as
+/// [`JobPoll`].
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobLogs {
@@ -177,20 +177,20 @@ pub struct JobLogs {
     pub stdout_offset: u64,
     #[serde(default)]
     pub stderr_offset: u64,
-    /// Only this one.
+    /// Only this stream.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub stream: Option<StreamWord>,
 }
 
-/// What a client that follows a job is told, in order.
+/// The events for a client that follows a job, in order.
 #[derive(Clone, Debug)]
 pub enum JobEvent {
     Output(StreamWord, LogChunk),
-    /// It is over, and all of its output was told.
+    /// It has ended, and all of its output was sent.
     End(Box<JobItem>),
 }
 
-/// Bytes of a log: as `data` when they are UTF-8, else as `data_b64`.
+/// Bytes of a log: as `data` if they are UTF-8, else as `data_b64`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LogChunk {
     /// Where they begin in their stream.
@@ -210,12 +210,12 @@ impl LogChunk {
     }
 }
 
-/// Waits until a job is over.
+/// Waits until a job has ended.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobWait {
     pub job_id: u64,
-    /// How long; left out, and at most: half a minute, after which it can be asked again.
+    /// How long. Default and maximum: half a minute; then ask again.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub timeout_ms: Option<u64>,
 }
@@ -224,12 +224,12 @@ pub struct JobWait {
 pub struct JobWaited {
     #[serde(flatten)]
     pub job: JobItem,
-    /// What became of its command, once it is over.
+    /// Its envelope, if it has ended.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub envelope: Option<Box<Envelope>>,
 }
 
-/// Sends a signal to every process of a job. Without one it is asked to end, and soon ended.
+/// Sends a signal to every process of a job. Default: SIGTERM, and SIGKILL after two seconds.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobKill {
@@ -249,18 +249,18 @@ pub struct JobKilled {
 #[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KilledWord {
-    /// Nothing of it is left.
+    /// No process of it is left.
     Killed,
-    /// It was told; what it makes of that is its own.
+    /// The signal was sent.
     Signaled,
 }
 
-/// Brings a job what it reads, as the body of the request.
+/// Sends a job its input, as the body of the request.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobStdin {
     pub job_id: u64,
-    /// Nothing more will come.
+    /// Closes the input afterwards.
     #[serde(default)]
     pub eof: bool,
 }
@@ -268,12 +268,12 @@ pub struct JobStdin {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct JobStdinTaken {
     pub job_id: u64,
-    /// How much of it the job was given.
+    /// How much the job read.
     pub bytes: u64,
     pub eof: bool,
 }
 
-/// Gives a job's terminal another size.
+/// Resizes a job's terminal.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobResize {

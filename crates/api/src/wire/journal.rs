@@ -1,30 +1,29 @@
-//! The journal: what happened, in order, and whether its chain is whole.
+//! The journal: its entries, and whether its hash chain is valid.
 
 use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Journal {
-    /// Only what concerns this vault.
+    /// Only entries about this vault.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub vault: Option<String>,
-    /// Only what this exec did.
+    /// Only entries of this exec.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub exec: Option<String>,
-    /// Only what was done in this name: `owner`, `agent` or `system`.
+    /// Only entries of this principal: `owner`, `agent`, `system` or `agent:NAME`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub principal: Option<String>,
-    /// Only commands that policy decided on so: `allow`, `allow_with_checkpoint`,
-    /// `require_approval` or `deny`.
+    /// Only commands with this decision: `allow`, `allow_with_checkpoint`, `require_approval` or `deny`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub decision: Option<String>,
-    /// Only this operation, or all of a kind: `vault` is `vault.create`, `vault.fork`…
+    /// Only this operation, or a group: `vault` is `vault.create`, `vault.fork`…
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub operation: Option<String>,
-    /// Only what names this path, or one beneath it.
+    /// Only entries about this path, or one below it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path: Option<String>,
-    /// Only from then on: RFC 3339, a date, seconds since 1970, or an age such as `2h`.
+    /// Only entries since then: RFC 3339, a date, seconds since 1970, or an age such as `2h`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub since: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -32,7 +31,7 @@ pub struct Journal {
     /// Only entries with a larger id.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub after: Option<u64>,
-    /// At most so many, and at most 1,000.
+    /// How many at most, up to 1,000.
     #[serde(default = "Journal::default_limit")]
     pub limit: usize,
     /// The oldest first, instead of the newest.
@@ -48,11 +47,11 @@ impl Journal {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct JournalListing {
-    /// Newest first, unless it was asked otherwise.
+    /// Newest first, unless requested otherwise.
     pub entries: Vec<JournalItem>,
     /// How many are listed.
     pub total_count: usize,
-    /// Whether fewer are listed than were asked for: one answer holds 1,000.
+    /// Whether fewer are listed than requested: one answer has 1,000.
     #[serde(default)]
     pub truncated: bool,
 }
@@ -62,14 +61,14 @@ pub struct JournalItem {
     pub id: u64,
     pub timestamp: String,
     pub operation: String,
-    /// The name of the vault concerned; null when it is gone or none was.
+    /// The name of the vault; null if it was deleted or there is none.
     pub vault: Option<String>,
     pub vault_id: Option<String>,
     pub exec: Option<String>,
     pub by: String,
     pub path: Option<String>,
     pub details: serde_json::Value,
-    /// The entry's place in the chain, in hex.
+    /// The entry's hash, in hex.
     pub hash: String,
 }
 

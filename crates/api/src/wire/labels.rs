@@ -157,7 +157,7 @@ pub struct MetaChanged {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
     pub key: String,
-    /// The value now; none when it was deleted.
+    /// The new value; null if it was deleted.
     pub value: Option<String>,
     /// `set` or `deleted`.
     pub action: String,
@@ -170,7 +170,7 @@ pub struct MetaImport {
     pub path: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
-    /// Set beside what is there already.
+    /// Other keys are kept.
     pub metadata: BTreeMap<String, String>,
 }
 

@@ -1,8 +1,7 @@
-//! The wire: one request and one response type per operation; [`crate::table`] lists them all.
+//! One request and one response type per operation; [`crate::table`] lists them all.
 //!
-//! Everything here is plain data with text in it. Names and paths are parsed where a request
-//! arrives, never here. Bytes that are not UTF-8 travel lossily under their key and exactly
-//! under `<key>_b64`; whoever reads prefers the latter.
+//! All types are plain data with text. Names and paths are parsed by the handlers, not here. Bytes that are not UTF-8 are
+//! sent lossily under their key and exactly under `<key>_b64`; a reader prefers the latter.
 
 mod approval;
 mod base64;
@@ -112,25 +111,25 @@ pub use vault::{
 };
 pub use versions::{CheckedOut, Checkout, PathLog, PathVersionItem, Revert, Reverted};
 
-/// The vault name in an address that means "the current vault".
+/// The vault name for "the current vault" in an address.
 pub const CURRENT: &str = "@current";
 
-/// The request header with which a client says its version; a daemon of another version refuses.
+/// The request header with the client's version; a daemon of another version refuses.
 pub const VERSION_HEADER: &str = "avfs-version";
 
-/// The request header with which a caller gives up the owner's class; it can only be given up.
+/// The request header that gives up the owner class; it can only be given up.
 pub const CLASS_HEADER: &str = "avfs-class";
 
-/// The header of an answer about a vault that has work which is not in its head: why, in one line.
+/// The response header for a vault with uncommitted writes: why, in one line.
 pub const UNCOMMITTED_HEADER: &str = "avfs-uncommitted";
 
-/// The request header with which a caller says what it is called; the journal keeps it.
+/// The request header with the caller's name, for the journal.
 pub const NAME_HEADER: &str = "avfs-name";
 
-/// The request header with which a caller gives up all scopes but these, with commas between them.
+/// The request header that gives up all scopes but these, separated by commas.
 pub const SCOPES_HEADER: &str = "avfs-scopes";
 
-/// The request header with which a caller gives up all vaults but these, with commas between them.
+/// The request header that gives up all vaults but these, separated by commas.
 pub const VAULTS_HEADER: &str = "avfs-vaults";
 
 /// The version both sides compare.

@@ -1,4 +1,4 @@
-//! Views of vaults on the host, and taking in what was written in them.
+//! Mounts on the host, and commits of what was written.
 
 use super::{Base64, ChangeItem, HostPath, SkippedItem};
 use serde::{Deserialize, Serialize};
@@ -7,45 +7,45 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 pub struct Commit {}
 
-/// What a commit took in.
+/// The result of a commit.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CommitItem {
     pub vault: String,
-    /// The new version; none when nothing had changed.
+    /// The new version; null if nothing had changed.
     pub version: Option<u64>,
     pub changed_files: Vec<ChangeItem>,
     /// How many paths differ; a rename counts with both its names.
     #[serde(default)]
     pub changes_total: u64,
-    /// Whether there are more than are listed: one answer has 10,000 of them. `avfs diff` has the rest.
+    /// Whether the list is cut at 10,000. `avfs diff` has the rest.
     #[serde(default)]
     pub changes_truncated: bool,
-    /// What no vault can hold.
+    /// What cannot be stored.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub skipped: Vec<SkippedItem>,
 }
 
-/// Shows the vault at a directory of the host.
+/// Mounts the vault at a directory of the host.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mount {
-    /// An absolute path; a directory in the home when left out.
+    /// An absolute path. Default: a directory in the home.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub dir: Option<HostPath>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub dir_b64: Option<Base64>,
     #[serde(default)]
     pub readonly: bool,
-    /// An older state: `vN` or a checkpoint's name. It can only be read.
+    /// An older state, read-only: `vN` or a checkpoint's name.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub at: Option<String>,
-    /// The best there is when left out.
+    /// Default: the best available.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub driver: Option<MountDriverWord>,
-    /// Seconds after which what was written becomes a version by itself.
+    /// Seconds between automatic commits.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub autocommit_s: Option<u64>,
-    /// Where the caller's mounts are: what /proc/self/ns/mnt points to.
+    /// The caller's mount namespace: the target of /proc/self/ns/mnt.
     pub mount_namespace: String,
 }
 
@@ -65,7 +65,7 @@ pub struct MountItem {
     pub dir_b64: Option<Base64>,
     pub driver: MountDriverWord,
     pub readonly: bool,
-    /// The version that is shown, or was last made.
+    /// The version that is mounted, or was last committed.
     pub version: u64,
     pub autocommit_s: Option<u64>,
 }
@@ -79,7 +79,7 @@ pub struct MountListing {
     pub mounts: Vec<MountItem>,
 }
 
-/// Takes mounts away: the one at `dir`, those of `vault`, or all.
+/// Unmounts: the one at `dir`, those of `vault`, or all.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Unmount {
@@ -91,7 +91,7 @@ pub struct Unmount {
     pub vault: Option<String>,
     #[serde(default)]
     pub all: bool,
-    /// Also when programs use it, and when a quota keeps out what was written.
+    /// Even if programs use it, or the quota refuses what was written.
     #[serde(default)]
     pub force: bool,
 }
@@ -101,16 +101,16 @@ pub struct UnmountListing {
     pub unmounted: Vec<UnmountedItem>,
 }
 
-/// A mount that is gone.
+/// A mount that was unmounted.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UnmountedItem {
     pub vault: String,
     pub dir: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub dir_b64: Option<Base64>,
-    /// The version made of what was written last; none when nothing was.
+    /// The version with the last writes; null if there were none.
     pub version: Option<u64>,
-    /// The checkpoint that holds what the quota kept out of the vault.
+    /// The checkpoint with what the quota refused.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub uncommitted: Option<String>,
 }

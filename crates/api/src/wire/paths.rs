@@ -1,4 +1,4 @@
-//! Single paths of a vault: what they are, copies, links, modes, times and edits.
+//! Single paths of a vault: attributes, copies, links, modes, times and edits.
 
 use super::{Base64, TypeWord};
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ pub struct Stat {
     pub path_b64: Option<Base64>,
 }
 
-/// All there is to say about one path.
+/// The attributes of one path.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StatItem {
     pub path: String,
@@ -27,9 +27,9 @@ pub struct StatItem {
     pub uid: u32,
     pub gid: u32,
     pub modified: String,
-    /// When anything about it last changed.
+    /// The ctime.
     pub changed: String,
-    /// What names a file's content; equal content has equal ids.
+    /// Identifies a file's content; equal content has equal ids.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub content_id: Option<String>,
     /// How many files are below a directory.
@@ -40,12 +40,12 @@ pub struct StatItem {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub target_b64: Option<Base64>,
     pub nlink: usize,
-    /// Every name of a file that has several.
+    /// All names of a hard-linked file.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub names: Vec<String>,
     pub tags: Vec<String>,
     pub metadata: BTreeMap<String, String>,
-    /// The vault's version that was looked at.
+    /// The vault's version that was read.
     pub version: u64,
 }
 
@@ -67,7 +67,7 @@ pub struct Copied {
     pub source: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub source_b64: Option<Base64>,
-    /// Where it ended up.
+    /// The new path.
     pub destination: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub destination_b64: Option<Base64>,
@@ -78,7 +78,7 @@ pub struct Copied {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ln {
-    /// The file that gets one more name, or what a symbolic link holds.
+    /// The existing file, or the target of a symbolic link.
     pub target: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub target_b64: Option<Base64>,
@@ -107,7 +107,7 @@ pub struct Chmod {
     pub path: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
-    /// Octal, or symbolic as in `u+x,go-w`.
+    /// Octal, or symbolic such as `u+x,go-w`.
     pub mode: String,
     #[serde(default)]
     pub recursive: bool,
@@ -118,9 +118,9 @@ pub struct ModeChanged {
     pub path: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
-    /// Permission bits in octal, as they are now.
+    /// The new permission bits in octal.
     pub mode: String,
-    /// How many paths have another mode now.
+    /// How many paths were changed.
     pub changed: usize,
     pub version: u64,
 }
@@ -131,7 +131,7 @@ pub struct Touch {
     pub path: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
-    /// Leaves a path alone that is not there.
+    /// Does not create a missing file.
     #[serde(default)]
     pub no_create: bool,
 }
@@ -179,20 +179,20 @@ pub struct Tree {
     pub path: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
-    /// How many levels to go down; all when left out.
+    /// How many levels. Default: all.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub level: Option<usize>,
 }
 
-/// A directory and what is in it, as a flat list: no depth of nesting is too deep for it.
+/// A directory and everything below it, as a flat list, so that JSON nesting does not grow with the depth.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TreeListing {
     pub path: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
-    /// The path itself first, every directory before what is in it.
+    /// The path itself first, every directory before its entries.
     pub entries: Vec<TreeEntry>,
-    /// Whether there are more than the 10,000 that one answer holds.
+    /// Whether the list is cut at 10,000.
     #[serde(default)]
     pub truncated: bool,
     pub files: usize,

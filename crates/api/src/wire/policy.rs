@@ -1,4 +1,4 @@
-//! Rules: which there are, what they say about a command, and a vault's own ones.
+//! Rules: listing, explaining and changing them.
 
 use super::DecisionItem;
 use serde::{Deserialize, Serialize};
@@ -10,11 +10,11 @@ pub struct PolicyList {}
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PolicyListing {
-    /// Where rules can be written, the widest first.
+    /// The places for rules, system first.
     pub sources: Vec<PolicySourceItem>,
-    /// The rules in force; empty when they cannot be used.
+    /// The rules in force; empty if they are invalid.
     pub rules: Vec<RuleItem>,
-    /// Why the rules cannot be used; then nothing may run.
+    /// Why the rules are invalid; then no command runs.
     pub problem: Option<String>,
 }
 
@@ -24,7 +24,7 @@ pub struct PolicySourceItem {
     pub level: String,
     /// A path of the host, or the vault's name.
     pub name: String,
-    /// What is written there; null when nothing is.
+    /// The text; null if there is none.
     pub text: Option<String>,
 }
 
@@ -39,7 +39,7 @@ pub struct RuleItem {
     pub when: String,
 }
 
-/// Asks what the rules say about a command, which is not run.
+/// Asks for the decision on a command, without running it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyExplain {
@@ -55,7 +55,7 @@ pub struct PolicyExplain {
     pub cwd: Option<String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub env: BTreeMap<String, String>,
-    /// `none` or `host`. Left out: `none`.
+    /// `none` or `host`. Default: `none`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub network: Option<String>,
 }
@@ -85,7 +85,7 @@ pub struct ExampleItem {
     pub matches: bool,
 }
 
-/// Asks whether a text would do as rules.
+/// Checks a text as rules.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyValidate {
@@ -93,13 +93,13 @@ pub struct PolicyValidate {
     pub text: String,
 }
 
-/// Replaces the rules of the user or of the machine, which hold for all vaults.
+/// Replaces the rules of the user or the system, which apply to all vaults.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyWrite {
     /// `user` or `system`.
     pub level: String,
-    /// What they were when somebody began to write the new ones; null: no file.
+    /// The text that the new one is based on; null: no file. A change in between is a conflict.
     pub seen: Option<String>,
     pub text: String,
 }
@@ -115,7 +115,7 @@ pub struct PolicyWritten {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicySet {
-    /// What they were when somebody began to write the new ones; null: none.
+    /// The text that the new one is based on; null: none. A change in between is a conflict.
     pub seen: Option<String>,
     /// Null removes them.
     pub text: Option<String>,
@@ -124,6 +124,6 @@ pub struct PolicySet {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PolicyChanged {
     pub vault: String,
-    /// How many rules of its own the vault has now.
+    /// How many rules the vault has now.
     pub rules: usize,
 }

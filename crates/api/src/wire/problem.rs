@@ -1,11 +1,11 @@
-//! An error on the wire: RFC 9457 problem details with our kind and hint.
+//! An error: RFC 9457 problem details with our kind and hint.
 
 use serde::{Deserialize, Serialize};
 
 /// What went wrong with a request.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Problem {
-    /// Always `about:blank`: the kind, not an address, says what this is.
+    /// Always `about:blank`: `kind` identifies the error.
     #[serde(rename = "type")]
     pub about: String,
     pub title: String,
@@ -14,10 +14,10 @@ pub struct Problem {
     pub kind: String,
     /// What failed, with the value.
     pub detail: String,
-    /// One thing to do about it.
+    /// What to do about it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub hint: Option<String>,
-    /// The vault path concerned, where the request was about one.
+    /// The vault path of the request, if it has one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path: Option<String>,
 }

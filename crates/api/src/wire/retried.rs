@@ -1,33 +1,33 @@
-//! What was tried again for a caller because a process of avfs's own had died.
+//! What was retried because a process of avfs had died.
 
 use serde::{Deserialize, Serialize};
 
-/// The header of an answer that names what was tried again, separated by commas; there only if something was.
+/// The response header that lists it, separated by commas; absent if there was nothing.
 pub const RETRIED_HEADER: &str = "avfs-retried";
 
-/// The event that tells the same, before the last event of an answer that is told as it comes.
+/// The event that lists it, before the last event of a stream.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RetriedEvent {
     pub retried: Vec<RetriedWord>,
 }
 
-/// Whose work was tried again.
+/// Which process had died.
 #[derive(Copy, Clone, Debug, Eq, PartialEq, Ord, PartialOrd, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RetriedWord {
-    /// The keeper was started again, with all that it holds.
+    /// The keeper was started again, with its mounts and sandboxes.
     Keeper,
-    /// A sandbox was opened again.
+    /// A sandbox was started again.
     Sandbox,
-    /// A layer was read again.
+    /// Reading a layer was repeated.
     Scanner,
-    /// What is no longer needed was removed again.
+    /// Removing files was repeated.
     Sweeper,
-    /// A view was changed again.
+    /// Writing through a view was repeated.
     Writer,
-    /// The daemon was gone before it had taken the request; the next one was asked.
+    /// The daemon ended before it accepted the request; the next one was asked.
     Daemon,
-    /// One that a later daemon knows.
+    /// A word of a newer daemon.
     #[serde(other)]
     Other,
 }
@@ -56,7 +56,7 @@ impl RetriedWord {
     }
 }
 
-/// The words of a header; what is no word is none.
+/// Parses a header; unknown words are skipped.
 pub(crate) fn retried_in(header: &str) -> impl Iterator<Item = RetriedWord> {
     let words = header.split(',').map(str::trim);
     words

@@ -1,4 +1,4 @@
-//! Finding things in a vault.
+//! Search in a vault.
 
 use super::{Base64, TypeWord};
 use serde::{Deserialize, Serialize};
@@ -25,12 +25,12 @@ pub struct Grep {
     pub before_context: usize,
     #[serde(default)]
     pub after_context: usize,
-    /// Only files that match one of these; with `!` in front, none that do.
+    /// Only files that match one of these; with `!` in front, only those that do not.
     #[serde(default)]
     pub globs: Vec<String>,
     #[serde(default)]
     pub output: GrepOutput,
-    /// At most so many lines, and at most 10,000.
+    /// How many lines at most, up to 10,000.
     #[serde(default = "Grep::default_limit")]
     pub limit: usize,
 }
@@ -41,7 +41,7 @@ impl Grep {
     }
 }
 
-/// What is told about each file with matches.
+/// What is listed for each file with matches.
 #[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GrepOutput {
@@ -57,10 +57,10 @@ pub struct GrepReport {
     /// How many lines match; with `files`, how many files have one.
     pub count: usize,
     pub matches: Vec<GrepMatchItem>,
-    /// Each file with matches and how many, unless lines were asked for.
+    /// Each file with matches and their number, unless lines were requested.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub files: Vec<GrepFileItem>,
-    /// Whether there are more than were asked for.
+    /// Whether there are more.
     pub truncated: bool,
     pub files_searched: usize,
     pub version: u64,
@@ -102,7 +102,7 @@ pub struct Find {
     pub path: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
-    /// A glob of the last name.
+    /// A glob for the file name.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub name: Option<String>,
     #[serde(default)]
@@ -135,7 +135,7 @@ pub struct Find {
 pub struct FindReport {
     pub count: usize,
     pub results: Vec<FoundItem>,
-    /// Whether there are more than were asked for.
+    /// Whether there are more.
     pub truncated: bool,
     pub version: u64,
 }
@@ -154,11 +154,11 @@ pub struct FoundItem {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Search {
-    /// Words, or FTS5's language.
+    /// Words, or an FTS5 query.
     pub query: String,
     #[serde(default = "Search::default_limit")]
     pub limit: usize,
-    /// Makes the index from the beginning.
+    /// Builds the index anew.
     #[serde(default)]
     pub rebuild: bool,
 }
@@ -186,7 +186,7 @@ pub struct SearchHit {
     pub path_b64: Option<Base64>,
     /// The text around the words, each between `>>>>` and `<<<<`.
     pub snippet: String,
-    /// The smaller, the better.
+    /// The rank; smaller is better.
     pub rank: f64,
 }
 

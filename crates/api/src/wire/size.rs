@@ -1,4 +1,4 @@
-//! Sizes as people say them.
+//! Human-readable sizes.
 
 /// `512 B`, `1.5 KiB`, and so on.
 pub fn human_size(bytes: u64) -> String {

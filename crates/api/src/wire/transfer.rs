@@ -1,4 +1,4 @@
-//! In and out: directories, archives and revisions of this machine, into a vault and out of it.
+//! Import and export: directories, archives and git revisions of the host.
 
 use super::{Base64, HostPath, SkippedItem};
 use serde::{Deserialize, Serialize};
@@ -6,59 +6,59 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Import {
-    /// An absolute directory of the host, or a tar archive there.
+    /// An absolute host directory, or a tar archive there.
     pub host_dir: HostPath,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub host_dir_b64: Option<Base64>,
     pub path: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
-    /// What to leave out, in the language of `.gitignore`.
+    /// What to skip, as `.gitignore` patterns.
     #[serde(default)]
     pub exclude: Vec<String>,
-    /// Leaves out what the `.gitignore` files in the directory say.
+    /// Skips what the `.gitignore` files in the directory exclude.
     #[serde(default)]
     pub gitignore: bool,
-    /// Takes what the git repository `host_dir` holds at this revision.
+    /// Imports this revision of the git repository `host_dir`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub git_rev: Option<String>,
-    /// Leaves out what is more names deep; nothing when left out.
+    /// Skips what is deeper. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub max_depth: Option<usize>,
 }
 
-/// A tar archive for the vault; the body is the archive.
+/// Imports a tar archive; the body is the archive.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArchiveWrite {
     pub path: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
-    /// What to leave out, in the language of `.gitignore`, one pattern a line.
+    /// What to skip, as `.gitignore` patterns, one per line.
     #[serde(default)]
     pub exclude: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub max_depth: Option<usize>,
 }
 
-/// Brings in what is in the transfer directory: a directory, or a tar archive.
+/// Imports a directory or a tar archive from the transfer directory.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TransferIn {
-    /// Beneath the transfer directory; names with slashes between them.
+    /// A path beneath the transfer directory.
     pub name: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub name_b64: Option<Base64>,
     pub path: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
-    /// What to leave out, in the language of `.gitignore`.
+    /// What to skip, as `.gitignore` patterns.
     #[serde(default)]
     pub exclude: Vec<String>,
-    /// Leaves out what the `.gitignore` files in the directory say.
+    /// Skips what the `.gitignore` files in the directory exclude.
     #[serde(default)]
     pub gitignore: bool,
-    /// Leaves out what is more names deep; nothing when left out.
+    /// Skips what is deeper. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub max_depth: Option<usize>,
 }
@@ -70,7 +70,7 @@ pub struct TransferOut {
     pub path: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
-    /// A single name that is new there.
+    /// A single new name there.
     pub name: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub name_b64: Option<Base64>,
@@ -83,14 +83,14 @@ pub struct TransferShow {}
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TransferSet {
-    /// An absolute directory of the host; left out, there is none from now on.
+    /// An absolute host directory; null unsets it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub dir: Option<HostPath>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub dir_b64: Option<Base64>,
 }
 
-/// Where the transfer directory is; null when there is none.
+/// The transfer directory; null if there is none.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TransferState {
     pub dir: Option<String>,
@@ -106,10 +106,10 @@ pub struct Imported {
     pub files_imported: u64,
     pub dirs_created: u64,
     pub total_bytes: u64,
-    /// Files that had not changed since an earlier import and were not read again.
+    /// Files that were not read, because they had not changed since an earlier import.
     pub files_reused: u64,
     pub version: u64,
-    /// Whatever was left out, and why.
+    /// What was skipped, and why.
     pub skipped: Vec<SkippedItem>,
 }
 
@@ -119,38 +119,38 @@ pub struct Export {
     pub path: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
-    /// An absolute directory of the host that is new or empty.
+    /// An absolute host directory that is new or empty.
     pub host_dir: HostPath,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub host_dir_b64: Option<Base64>,
-    /// Replaces files that are there, in a directory that need not be empty.
+    /// Replaces existing files; the directory need not be empty.
     #[serde(default)]
     pub overwrite: bool,
-    /// Also writes what git runs by itself: hooks, and settings that name programs.
+    /// Also writes what git executes: hooks, and settings that name programs.
     #[serde(default)]
     pub allow_hooks: bool,
-    /// Goes on where something is damaged, and says what is missing.
+    /// Skips and lists what is damaged.
     #[serde(default)]
     pub keep_going: bool,
 }
 
-/// A directory of the vault as a tar archive on the host.
+/// Exports a directory of the vault as a tar archive on the host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExportArchive {
     pub path: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
-    /// An absolute file of the host that is not there yet; its ending says how to compress.
+    /// An absolute new host file; its suffix selects the compression.
     pub host_file: HostPath,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub host_file_b64: Option<Base64>,
-    /// Goes on where something is damaged, and says what is missing.
+    /// Skips and lists what is damaged.
     #[serde(default)]
     pub keep_going: bool,
 }
 
-/// A directory of the vault as a tar archive; the answer is the archive.
+/// Exports a directory of the vault as a tar archive; the answer is the archive.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArchiveRead {
@@ -170,32 +170,32 @@ pub struct Exported {
     pub files_exported: u64,
     pub dirs_created: u64,
     pub total_bytes: u64,
-    /// What the host did not take, and why.
+    /// What could not be written to the host, and why.
     pub skipped: Vec<SkippedItem>,
-    /// What of it tools of the host run by themselves.
+    /// Files that tools of the host execute on their own.
     pub runs_by_itself: Vec<RunsByItselfItem>,
-    /// What is damaged and therefore not there; of a directory, entries of it.
+    /// What is damaged and therefore missing.
     #[serde(default)]
     pub missing: Vec<SkippedItem>,
 }
 
-/// Brings what changed since an import back to where it came from.
+/// Writes what changed since an import back to the imported host directory.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExportChanges {
-    /// The absolute directory of the host that was imported.
+    /// The absolute host directory that was imported.
     pub host_dir: HostPath,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub host_dir_b64: Option<Base64>,
-    /// Where it was imported to; the latest such place when left out.
+    /// Where it was imported to. Default: the latest such path.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
-    /// Only says what would be done.
+    /// Only lists what would be done.
     #[serde(default)]
     pub dry_run: bool,
-    /// Also writes what git runs by itself: hooks, and settings that name programs.
+    /// Also writes what git executes: hooks, and settings that name programs.
     #[serde(default)]
     pub allow_hooks: bool,
 }
@@ -215,13 +215,13 @@ pub struct ExportedChanges {
     pub dry_run: bool,
     /// What was done, path by path.
     pub changes: Vec<ApplyItem>,
-    /// What the host did not take, and why.
+    /// What could not be written to the host, and why.
     pub skipped: Vec<SkippedItem>,
-    /// What of it tools of the host run by themselves.
+    /// Files that tools of the host execute on their own.
     pub runs_by_itself: Vec<RunsByItselfItem>,
 }
 
-/// A file that a tool of the host runs by itself.
+/// A file that a tool of the host executes on its own.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunsByItselfItem {
     /// Relative to the directory on the host.
@@ -233,7 +233,7 @@ pub struct RunsByItselfItem {
     pub guarded: bool,
 }
 
-/// One path of the host that followed the vault.
+/// One changed path of the host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ApplyItem {
     pub path: String,
@@ -251,7 +251,7 @@ pub enum ApplyWord {
     Mode,
 }
 
-/// How far long work is.
+/// The progress of a long operation.
 #[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct ProgressEvent {
     pub files: u64,

@@ -1,4 +1,4 @@
-//! Vaults: making, listing, forking, deleting, and their history.
+//! Vaults: creating, listing, forking, deleting, and their history.
 
 use super::FreezeItem;
 use serde::{Deserialize, Serialize};
@@ -39,10 +39,10 @@ pub struct VaultItem {
     pub created_at: String,
     /// Who created or forked it: `owner`, `agent`, `agent:NAME`.
     pub made_by: String,
-    /// Whether something in it is known to be lost; what was lost is not in the figures.
+    /// Whether it has known damage; damaged content is not in the figures.
     #[serde(default)]
     pub damaged: bool,
-    /// What is wrong with it.
+    /// The damage.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub damage: Option<String>,
 }
@@ -51,34 +51,34 @@ pub struct VaultItem {
 #[serde(deny_unknown_fields)]
 pub struct VaultInfo {}
 
-/// All there is to say about one vault.
+/// The details of one vault.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct VaultDetails {
     #[serde(flatten)]
     pub item: VaultItem,
     /// The home that holds it.
     pub path: String,
-    /// The root its head names.
+    /// The head's root.
     pub root: String,
     /// The root it was forked at.
     pub parent_root: Option<String>,
-    /// Where it comes from, the vault it was forked from first.
+    /// Its ancestors, nearest first.
     pub lineage: Vec<AncestorItem>,
     /// The vaults forked from it.
     pub forks: Vec<String>,
-    /// What it says about every command that runs in it.
+    /// Its settings for commands.
     pub settings: BTreeMap<String, String>,
-    /// What its commands may use when nothing is said for one.
+    /// The limits of its commands, if a request sets none.
     pub limits: Vec<VaultLimitItem>,
-    /// What was written in it and could not be committed; it is kept, and the head is without it.
+    /// Uncommitted writes that could not be committed; they are kept, and not in the head.
     #[serde(default)]
     pub uncommitted: Vec<StrandedItem>,
 }
 
-/// Why something is not in a vault's head.
+/// Why something is not committed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StrandedItem {
-    /// The kind of error that keeps it out.
+    /// The kind of error.
     pub error: String,
     pub message: String,
     pub hint: Option<String>,
@@ -88,41 +88,41 @@ pub struct StrandedItem {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct VaultLimitItem {
     pub limit: String,
-    /// Null: it was lifted.
+    /// Null: unlimited.
     pub value: Option<f64>,
-    /// Who said so: `vault`, or `default`, which protects the host when nobody does.
+    /// The source: `vault`, or `default`, which protects the host.
     pub source: String,
 }
 
-/// Says something about every command that runs in a vault: `env.NAME`, `memory`, `cpus`, `pids`,
-/// `disk`, `nofile`, `profile`, `timeout`. All of it or nothing is taken.
+/// Changes settings for every command in a vault: `env.NAME`, `memory`, `cpus`, `pids`, `disk`, `nofile`, `profile`,
+/// `timeout`. All of them or none.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VaultSet {
     pub settings: BTreeMap<String, String>,
 }
 
-/// Unsays it.
+/// Removes settings.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VaultUnset {
     pub keys: Vec<String>,
 }
 
-/// What a vault says now.
+/// The settings of a vault.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct VaultSettings {
     pub vault: String,
     pub settings: BTreeMap<String, String>,
 }
 
-/// What new vaults begin with.
+/// The defaults of new vaults.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Defaults {}
 
-/// Changes it, all of it or nothing: the keys of [`VaultSet`], and `max_size_mb`, `max_files`, `max_file_size_mb`. Null
-/// unsays one. Vaults that are there stay as they are.
+/// Changes defaults, all or none: the keys of [`VaultSet`], and `max_size_mb`, `max_files`, `max_file_size_mb`. Null removes
+/// one. Existing vaults do not change.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DefaultsSet {
@@ -134,12 +134,12 @@ pub struct DefaultsListing {
     pub settings: BTreeMap<String, String>,
 }
 
-/// A vault that another one comes from.
+/// An ancestor of a vault.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AncestorItem {
     pub name: String,
     pub id: String,
-    /// False once it was deleted.
+    /// False if it was deleted.
     pub exists: bool,
     /// The state that was forked.
     pub root: String,
@@ -175,10 +175,10 @@ pub struct VaultUsed {
 #[serde(deny_unknown_fields)]
 pub struct VaultFork {
     pub name: String,
-    /// Begins with this checkpoint instead of the head.
+    /// Forks from this checkpoint instead of the head.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub checkpoint: Option<String>,
-    /// Begins with this version instead of the head.
+    /// Forks from this version instead of the head.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub version: Option<u64>,
     /// Makes the fork the current vault.
@@ -194,7 +194,7 @@ pub struct VaultForked {
     pub backend: String,
     pub path: String,
     pub copy_on_write: bool,
-    /// How commands that ran in the source were held still.
+    /// How running commands of the source were stopped.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub freeze: Option<FreezeItem>,
     pub id: String,
@@ -218,7 +218,7 @@ pub struct VaultDeleted {
 #[serde(deny_unknown_fields)]
 pub struct VaultListDeleted {}
 
-/// A vault that was deleted and can still be had back.
+/// A deleted vault that can be restored.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DeletedVaultItem {
     pub name: String,
@@ -232,7 +232,7 @@ pub struct DeletedVaultItem {
 pub struct VaultUndelete {
     /// The name it had.
     pub name: String,
-    /// The name it gets; the one it had when left out.
+    /// The new name. Default: the old one.
     #[serde(rename = "as", skip_serializing_if = "Option::is_none", default)]
     pub to: Option<String>,
 }

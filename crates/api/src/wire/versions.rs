@@ -1,4 +1,4 @@
-//! Versions of paths: which there are, and bringing one back.
+//! Versions of paths: listing them, and restoring one.
 
 use super::Base64;
 use serde::{Deserialize, Serialize};
@@ -17,10 +17,10 @@ pub struct PathLog {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PathVersionItem {
     pub version: u64,
-    /// Bytes of the path from then on.
+    /// Size of the path in that version.
     pub size: u64,
     pub created_at: String,
-    /// The first 16 hex digits of what names the content; empty where there is none.
+    /// The first 16 hex digits of the content's id; empty if there is none.
     pub hash: String,
     /// Whether that version removed the path.
     pub removed: bool,
@@ -60,9 +60,9 @@ pub struct Reverted {
     pub path: String,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
-    /// The version whose change of the path is undone.
+    /// The version whose change of the path was undone.
     pub reverted_from: u64,
-    /// The version that made the path what it is again.
+    /// The version with the restored state of the path.
     pub reverted_to: u64,
     pub new_version: u64,
 }

@@ -1,5 +1,5 @@
-//! The words of a command: a list that is given up as soon as it is too long, as many short ones take much more memory than
-//! the text they come in.
+//! The arguments of a command: a list that is refused as soon as it is too long, because many short ones take much more
+//! memory than their text.
 
 use avfs_runtime::bounds::WORDS_MAX;
 use serde::de::{Error, SeqAccess, Visitor};
@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// Reads a list of at most as many words as fit into a command.
+/// Reads a list of at most as many arguments as a command can have.
 pub(super) fn bounded<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -16,7 +16,7 @@ where
     deserializer.deserialize_seq(Words(PhantomData))
 }
 
-/// As [`bounded`], for a list that may be left out.
+/// As [`bounded`], for an optional list.
 pub(super) fn bounded_if_any<'de, D, T>(deserializer: D) -> Result<Option<Vec<T>>, D::Error>
 where
     D: Deserializer<'de>,

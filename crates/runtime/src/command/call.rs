@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use avfs_policy::Decision;
 use avfs_vault::{
-    Cause, ChangeKind, Checkpoint, CheckpointOrigin, ExecId, NewJournalEntry, NewVersion,
-    Principal, Vault, VaultName, VaultPath,
+    Cause, ChangeKind, Checkpoint, CheckpointOrigin, ExecId, JournalEvent, NewJournalEntry,
+    NewVersion, Principal, Vault, VaultName, VaultPath,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -214,22 +214,22 @@ impl Call {
         }
     }
 
-    pub fn record(&self, operation: &str, decision: &Decision) -> Result<()> {
-        self.record_with(operation, self.details(decision))
+    pub fn record(&self, event: JournalEvent, decision: &Decision) -> Result<()> {
+        self.record_with(event, self.details(decision))
     }
 
     pub fn record_uncommitted(&self, decision: &Decision, ran: &Ran, error: &Error) -> Result<()> {
         let mut details = self.version(decision, ran).details;
         details["error"] = json!(error.to_string());
-        self.record_with("exec_uncommitted", details)
+        self.record_with(JournalEvent::ExecUncommitted, details)
     }
 
-    fn record_with(&self, operation: &str, details: serde_json::Value) -> Result<()> {
+    fn record_with(&self, event: JournalEvent, details: serde_json::Value) -> Result<()> {
         self.runtime.inner.vaults.record(NewJournalEntry {
             vault: Some(self.vault.id),
             exec: Some(self.exec),
             principal: self.by(),
-            operation: operation.into(),
+            operation: event.into(),
             details,
         })?;
         Ok(())

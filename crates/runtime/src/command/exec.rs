@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use avfs_policy::{Action, Decision, Request};
 use avfs_sandbox::{Command, Isolation, WindowSize};
-use avfs_vault::{Checkpoint, CheckpointOrigin, ExecId, RootId, VaultPath};
+use avfs_vault::{Checkpoint, CheckpointOrigin, ExecId, JournalEvent, RootId, VaultPath};
 
 use crate::Result;
 use crate::command::approvals::{Answer, Asking, Grant};
@@ -246,7 +246,8 @@ impl Resolved {
 
 impl Refused {
     fn report(self) -> Result<ExecReport> {
-        self.call.record("exec_refused", &self.decision)?;
+        self.call
+            .record(JournalEvent::ExecRefused, &self.decision)?;
         Ok(self
             .call
             .report_base(self.decision, ExecStatus::Denied, self.timings))
@@ -291,7 +292,7 @@ impl Branched {
         let started = Instant::now();
         let Permitted { call, decision, .. } = &self.permitted;
         call.runtime.check_room()?;
-        call.record("exec_requested", decision)?;
+        call.record(JournalEvent::ExecRequested, decision)?;
         let slot = call.runtime.slot(call.vault.id);
         let shape = call.request.options.shape();
         let (runtime, exec) = (&call.runtime, call.exec);

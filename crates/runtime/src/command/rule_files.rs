@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use avfs_policy::{Level, Rules};
-use avfs_vault::Principal;
+use avfs_vault::{JournalEvent, Principal};
 use serde_json::json;
 
 use crate::command::policy::{invalid, rule_file, written};
@@ -40,7 +40,7 @@ impl Session {
         // What cannot be recorded is not done.
         let details = json!({ "level": level.as_str(), "file": name,
             "before": before, "after": text });
-        let event = (self.principal(), "policy.write", details);
+        let event = (self.principal(), JournalEvent::PolicyWrite, details);
         let recorded = self
             .inner
             .vaults
@@ -66,7 +66,7 @@ impl Runtime {
             if self.inner.vaults.note(&key)? != now {
                 let details = json!({ "level": level.as_str(), "file": path.display().to_string(),
                     "blake3": now });
-                let event = (Principal::SYSTEM, "policy.changed", details);
+                let event = (Principal::SYSTEM, JournalEvent::PolicyChanged, details);
                 self.inner.vaults.set_note(&key, now.as_deref(), event)?;
             }
         }

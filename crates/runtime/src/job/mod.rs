@@ -1,7 +1,7 @@
 //! Jobs: execs that outlive their callers. Their output is on disk from the first byte, and what became of them
 //! can be asked for as long as they are kept.
 
-mod job;
+mod handle;
 mod record;
 mod start;
 
@@ -13,13 +13,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use avfs_sandbox::WindowSize;
-use avfs_vault::{ExecId, Principal, Time, VaultId, VaultName};
+use avfs_vault::{ExecId, JournalEvent, Principal, Time, VaultId, VaultName};
 use serde_json::json;
 
-pub use self::job::{Attending, LOG_MAX, LogPart};
+pub use self::handle::{Attending, LOG_MAX, LogPart};
 pub use self::record::{JobState, KeptReport, Lifetime};
 
-use self::job::Job;
+use self::handle::Job;
 use self::record::{Record, load_report, replace};
 use crate::command::control::Control;
 use crate::command::exec::ExecRequest;
@@ -267,7 +267,11 @@ impl Session {
         let input = input.ok_or(Error::NoInput { id })?;
         let record = job.sight().record;
         let by = self.principal();
-        self.record_job(&Record { by, ..record }, "job.stdin", json!({ "job": id }))?;
+        self.record_job(
+            &Record { by, ..record },
+            JournalEvent::JobStdin,
+            json!({ "job": id }),
+        )?;
         Ok(input)
     }
 
@@ -299,7 +303,7 @@ impl Session {
             Some(signal) => job.control.signal(signal)?,
         }
         let (by, details) = (self.principal(), json!({ "job": id, "signal": signal }));
-        self.record_job(&Record { by, ..record }, "job.kill", details)?;
+        self.record_job(&Record { by, ..record }, JournalEvent::JobKill, details)?;
         if matches!(signal, None | Some(9)) {
             job.wait(KILL_PATIENCE);
         }

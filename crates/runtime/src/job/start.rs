@@ -4,11 +4,11 @@ use std::os::fd::OwnedFd;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 
-use avfs_vault::NewJournalEntry;
+use avfs_vault::{JournalEvent, NewJournalEntry};
 use rustix::pipe::{PipeFlags, pipe_with};
 use serde_json::{Value, json};
 
-use super::job::{Job, LogFile, index};
+use super::handle::{Job, LogFile, index};
 use super::record::{JobState, Lifetime, Record, now};
 use super::{JobInfo, JobRequest, JobStart};
 use crate::bounds::head_of;
@@ -162,9 +162,9 @@ impl OutputSink for JobSink {
             return;
         };
         let record = self.job.sight().record;
-        if let Err(error) = self
-            .runtime
-            .record_job(&record, "job.start", self.details.clone())
+        if let Err(error) =
+            self.runtime
+                .record_job(&record, JournalEvent::JobStart, self.details.clone())
         {
             // What cannot be recorded is not done.
             self.job
@@ -228,9 +228,9 @@ impl Drop for Worker {
 impl Runtime {
     /// Writes down that a job is over: with the job, then in the journal.
     pub(super) fn finish_job(&self, job: &Arc<Job>, state: JobState, report: Option<&ExecReport>) {
-        let operation = match state {
-            JobState::Lost { .. } => "job.lost",
-            _ => "job.end",
+        let event = match state {
+            JobState::Lost { .. } => JournalEvent::JobLost,
+            _ => JournalEvent::JobEnd,
         };
         let mut details = json!({ "job": job.sight().record.id });
         match &state {
@@ -244,21 +244,21 @@ impl Runtime {
         }
         // On a full disk neither can be written; the next start then says that it was lost.
         let _ = job.conclude(state, report);
-        let _ = self.record_job(&job.sight().record, operation, details);
+        let _ = self.record_job(&job.sight().record, event, details);
         self.inner.jobs.sweep();
     }
 
     pub(super) fn record_job(
         &self,
         record: &Record,
-        operation: &str,
+        event: JournalEvent,
         details: Value,
     ) -> Result<()> {
         self.inner.vaults.record(NewJournalEntry {
             vault: Some(record.vault_id),
             exec: Some(record.exec),
             principal: record.by,
-            operation: operation.into(),
+            operation: event.into(),
             details,
         })?;
         Ok(())

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use avfs_sandbox::onhost::{self, InUse};
-use avfs_vault::{CheckpointName, Hold, NewJournalEntry, Vault, VaultId, VaultName};
+use avfs_vault::{CheckpointName, Hold, JournalEvent, NewJournalEntry, Vault, VaultId, VaultName};
 use avfs_view::{Access, ReadWrite, ReadWritePlan};
 use serde_json::json;
 
@@ -138,7 +138,12 @@ impl Session {
                     what: dir.display().to_string(),
                 })?
         };
-        self.record_mount("mount", vault.id, &info.dir, json!(info.driver.to_string()))?;
+        self.record_mount(
+            JournalEvent::Mount,
+            vault.id,
+            &info.dir,
+            json!(info.driver.to_string()),
+        )?;
         Ok(info)
     }
 
@@ -193,7 +198,12 @@ impl Session {
                 MountAccess::ReadWrite => self.slot(mount.id).unmount(self, in_use)?,
                 MountAccess::ReadOnly => self.unmount_window(&mount, in_use)?,
             };
-            self.record_mount("unmount", mount.id, &mount.dir, json!(unmounted.version))?;
+            self.record_mount(
+                JournalEvent::Unmount,
+                mount.id,
+                &mount.dir,
+                json!(unmounted.version),
+            )?;
             gone.push(unmounted);
         }
         Ok(gone)
@@ -300,7 +310,7 @@ impl Session {
 
     fn record_mount(
         &self,
-        operation: &str,
+        event: JournalEvent,
         vault: VaultId,
         dir: &Path,
         outcome: serde_json::Value,
@@ -309,7 +319,7 @@ impl Session {
             vault: Some(vault),
             exec: None,
             principal: self.principal(),
-            operation: operation.into(),
+            operation: event.into(),
             details: json!({ "dir": dir.display().to_string(), "outcome": outcome }),
         })?;
         Ok(())

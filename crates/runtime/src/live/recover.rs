@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use avfs_store::Room;
 use avfs_vault::{
-    CheckpointLabel, CheckpointOrigin, ExecId, NewJournalEntry, Principal, Vault, VaultId,
+    CheckpointLabel, CheckpointOrigin, ExecId, JournalEvent, NewJournalEntry, Principal, Vault,
+    VaultId,
 };
 use avfs_view::{Found, HashCache, Retired, StagingUse, Writers};
 use serde_json::json;
@@ -145,7 +146,7 @@ impl Runtime {
             vault,
             exec: None,
             principal: Principal::SYSTEM,
-            operation: "recovery_failed".into(),
+            operation: JournalEvent::RecoveryFailed.into(),
             details: json!({ "error": error.to_string() }),
         })?;
         Ok(())

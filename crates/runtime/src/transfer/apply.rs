@@ -4,7 +4,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use avfs_transfer::{Apply, ApplyReport, Hooks, Watcher};
-use avfs_vault::{ImportBase, NewJournalEntry, Vault, VaultPath};
+use avfs_vault::{ImportBase, JournalEvent, NewJournalEntry, Vault, VaultPath};
 use serde_json::json;
 
 use crate::Result;
@@ -56,7 +56,7 @@ impl Session {
             vault: Some(vault.id),
             exec: None,
             principal: self.principal(),
-            operation: "export_changes".into(),
+            operation: JournalEvent::ExportChanges.into(),
             details: json!({
                 "paths": [report.at.to_string()],
                 "host_dir": host_dir.display().to_string(),

@@ -7,7 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use avfs_transfer::TransferDirectory;
-use avfs_vault::NewJournalEntry;
+use avfs_vault::{JournalEvent, NewJournalEntry};
 use serde_json::json;
 
 use crate::runtime::Runtime;
@@ -48,7 +48,7 @@ impl Session {
             vault: None,
             exec: None,
             principal: self.principal(),
-            operation: "transfer.set".into(),
+            operation: JournalEvent::TransferSet.into(),
             details: json!({ "directory": told }),
         })?;
         Ok(dir)

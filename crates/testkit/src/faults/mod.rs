@@ -1,9 +1,9 @@
-//! A disk that fails when it is told to: a library that is preloaded into a child process.
+//! A failing disk: a library that is preloaded into a child process.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What becomes of one call.
+/// What happens to one call.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The call fails with EIO; writes go on failing for a while.
@@ -12,11 +12,11 @@ pub enum Fault {
     Enospc,
     /// The call fails with EDQUOT; writes go on failing for a while.
     Edquot,
-    /// Half is written, and the call says so.
+    /// A short write.
     Short,
     /// Half is written, and the process ends.
     Torn,
-    /// The call says that all is written, and nothing is.
+    /// The call reports success, and writes nothing.
     Dropped,
     /// The process ends before the call.
     End,
@@ -44,7 +44,7 @@ pub enum Calls {
     All,
 }
 
-/// The library, compiled into `place`.
+/// The library, compiled in `place`.
 pub struct FaultyDisk {
     library: PathBuf,
 }
@@ -61,8 +61,8 @@ impl FaultyDisk {
         FaultyDisk { library }
     }
 
-    /// Has `command` meet `fault` at the call `number`, from 1, on files below `directory`; with 0 it
-    /// meets none. How many there were is in `count` when it has ended by itself.
+    /// Lets the call `number` of `command` (from 1) on files below `directory` fail with `fault`; with 0 none fails. If the command
+    /// exits normally, `count` has the number of calls.
     pub fn under(
         &self,
         command: &mut Command,

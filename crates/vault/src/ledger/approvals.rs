@@ -11,8 +11,8 @@ use super::journal;
 use super::rows::{parsed, values};
 use super::vaults::{by_id, event};
 use crate::{
-    ApprovalId, ApprovalState, Error, ExecId, NewJournalEntry, Principal, Result, RootId, Time,
-    Unfit, VaultId, Vaults,
+    ApprovalId, ApprovalState, Error, ExecId, JournalEvent, NewJournalEntry, Principal, Result,
+    RootId, Time, Unfit, VaultId, Vaults,
 };
 
 /// Guesses at the passphrase before there is a pause, and how many seconds it lasts.
@@ -126,7 +126,7 @@ impl Vaults {
             let approval = insert(transaction, &new)?;
             let details = json!({ "approval": approval.id.to_string(), "request": new.request["summary"],
                 "speculated": new.speculation.is_some() });
-            journal::append(transaction, told(&approval, new.by, "requested", details))?;
+            journal::append(transaction, told(&approval, new.by, details))?;
             Ok(approval)
         })
     }
@@ -178,7 +178,7 @@ impl Vaults {
             let details = json!({ "approval": id.to_string(), "proof": answer.proof,
                 "expires": answer.expires, "request": approval.request["summary"],
                 "root": approval.root.to_string(), "version": approval.version });
-            let event = told(&approval, answer.by, approval.state.as_str(), details);
+            let event = told(&approval, answer.by, details);
             journal::append(transaction, event)?;
             Ok(approval)
         })
@@ -209,7 +209,7 @@ impl Vaults {
             let details = json!({ "approval": id.to_string() });
             let event = NewJournalEntry {
                 exec: Some(using.exec),
-                ..told(&approval, using.by, "used", details)
+                ..told(&approval, using.by, details)
             };
             journal::append(transaction, event)?;
             Ok(approval)
@@ -265,7 +265,7 @@ impl Vaults {
                 vault: None,
                 exec: None,
                 principal: *by,
-                operation: "approval.setup".into(),
+                operation: JournalEvent::ApprovalSetup.into(),
                 details: json!({ "proof": proof }),
             };
             journal::append(transaction, event)?;
@@ -278,10 +278,17 @@ fn unfit(id: ApprovalId, reason: Unfit) -> Error {
     Error::ApprovalUnfit { id, reason }
 }
 
-fn told(approval: &Approval, by: Principal, what: &str, details: Value) -> NewJournalEntry {
+/// That an approval has come into the state that it is in.
+fn told(approval: &Approval, by: Principal, details: Value) -> NewJournalEntry {
+    let what = match approval.state {
+        ApprovalState::Pending => JournalEvent::ApprovalRequested,
+        ApprovalState::Approved => JournalEvent::ApprovalApproved,
+        ApprovalState::Denied => JournalEvent::ApprovalDenied,
+        ApprovalState::Used => JournalEvent::ApprovalUsed,
+    };
     NewJournalEntry {
         exec: Some(approval.exec),
-        ..event(approval.vault, by, &format!("approval.{what}"), details)
+        ..event(approval.vault, by, what, details)
     }
 }
 

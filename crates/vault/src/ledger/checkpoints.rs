@@ -9,8 +9,8 @@ use super::journal;
 use super::rows::{parsed, values};
 use super::vaults::{advance, by_id, event};
 use crate::{
-    Cause, Checkpoint, CheckpointName, CheckpointOrigin, Description, Error, Principal, Restored,
-    Result, RootId, Time, VaultId, Vaults,
+    Cause, Checkpoint, CheckpointName, CheckpointOrigin, Description, Error, JournalEvent,
+    Principal, Restored, Result, RootId, Time, VaultId, Vaults,
 };
 
 /// What a checkpoint is to be called, and what is to be said about it.
@@ -66,7 +66,10 @@ impl Vaults {
                 "origin": origin.as_str(),
                 "root": root.to_string(),
             });
-            journal::append(transaction, event(vault, *by, "checkpoint.save", details))?;
+            journal::append(
+                transaction,
+                event(vault, *by, JournalEvent::CheckpointSave, details),
+            )?;
             Ok(checkpoint)
         })
     }
@@ -113,7 +116,13 @@ impl Vaults {
         self.freeing(WayOut::Small, Durability::Relaxed, |transaction| {
             by_id(transaction, vault)?;
             let checkpoint = find(transaction, vault, name)?;
-            delete(transaction, vault, &checkpoint, *by, "checkpoint.delete")
+            delete(
+                transaction,
+                vault,
+                &checkpoint,
+                *by,
+                JournalEvent::CheckpointDelete,
+            )
         })
     }
 
@@ -130,7 +139,13 @@ impl Vaults {
             if checkpoint.origin != CheckpointOrigin::Automatic {
                 return Err(Error::CheckpointNotAutomatic { name: name.clone() });
             }
-            delete(transaction, vault, &checkpoint, *by, "checkpoint.drop")
+            delete(
+                transaction,
+                vault,
+                &checkpoint,
+                *by,
+                JournalEvent::CheckpointDrop,
+            )
         })
     }
 
@@ -167,7 +182,7 @@ impl Vaults {
                 "root": version.root.to_string(),
                 "version": version.number,
             });
-            journal::append(transaction, event(vault.id, *by, cause.as_str(), details))?;
+            journal::append(transaction, event(vault.id, *by, cause, details))?;
             Ok(Restored { version, undo })
         })
     }
@@ -209,14 +224,14 @@ fn delete(
     vault: VaultId,
     checkpoint: &Checkpoint,
     by: Principal,
-    operation: &str,
+    what: JournalEvent,
 ) -> Result<()> {
     transaction.remove_checkpoint(vault.as_bytes(), checkpoint.name.as_str())?;
     let details = json!({
         "checkpoint": checkpoint.name.as_str(),
         "root": checkpoint.root.to_string(),
     });
-    journal::append(transaction, event(vault, by, operation, details))?;
+    journal::append(transaction, event(vault, by, what, details))?;
     Ok(())
 }
 

@@ -15,7 +15,8 @@ use super::rows::values;
 use super::vaults::event;
 use crate::tree::reach::Reach;
 use crate::{
-    Damage, DeletedVault, NewJournalEntry, Principal, Result, RootId, Time, VaultId, Vaults,
+    Damage, DeletedVault, JournalEvent, NewJournalEntry, Principal, Result, RootId, Time, VaultId,
+    Vaults,
 };
 
 /// Objects that are looked at, and swept, in one go.
@@ -131,7 +132,7 @@ impl Vaults {
             vault: None,
             exec: None,
             principal: by,
-            operation: "gc".to_owned(),
+            operation: JournalEvent::Gc.into(),
             details,
         })?;
         Ok(())
@@ -157,7 +158,10 @@ impl Collection<'_> {
                     let vault = &it.vault;
                     transaction.remove_vault(vault.id.as_bytes())?;
                     let details = json!({ "name": vault.name.as_str() });
-                    journal::append(transaction, event(vault.id, by, "vault.forget", details))?;
+                    journal::append(
+                        transaction,
+                        event(vault.id, by, JournalEvent::VaultForget, details),
+                    )?;
                 }
                 Ok::<_, crate::Error>((forgotten, recoverable))
             })?,

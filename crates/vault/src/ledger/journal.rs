@@ -7,7 +7,10 @@ use avfs_store::ledger::{Beginning, JournalHead, JournalQuery, JournalRow, Rows,
 use avfs_store::{Durability, WayOut};
 
 use super::rows::{parsed, values};
-use crate::{Error, ExecId, Principal, Result, Time, VaultId, VaultPath, Vaults};
+use crate::{
+    Error, ExecId, Operation, Principal, RecordedOperation, Result, Time, VaultId, VaultPath,
+    Vaults,
+};
 
 /// One line of the journal. `hash` covers everything else, and the next entry's `prev` is it.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,7 +20,7 @@ pub struct JournalEntry {
     pub vault: Option<VaultId>,
     pub exec: Option<ExecId>,
     pub principal: Principal,
-    pub operation: String,
+    pub operation: RecordedOperation,
     pub details: serde_json::Value,
     pub prev: [u8; 32],
     pub hash: [u8; 32],
@@ -29,7 +32,7 @@ pub struct NewJournalEntry {
     pub vault: Option<VaultId>,
     pub exec: Option<ExecId>,
     pub principal: Principal,
-    pub operation: String,
+    pub operation: Operation,
     pub details: serde_json::Value,
 }
 
@@ -216,7 +219,7 @@ pub fn append(transaction: &Transaction<'_>, event: NewJournalEntry) -> Result<J
         vault: event.vault.map(|id| *id.as_bytes()),
         exec: event.exec.map(|id| *id.as_bytes()),
         principal: event.principal.to_string(),
-        operation: event.operation,
+        operation: event.operation.as_str().to_owned(),
         details: event.details.to_string(),
         prev: head.hash,
         hash: [0; 32],
@@ -262,7 +265,7 @@ impl TryFrom<JournalRow> for JournalEntry {
             exec: row.exec.map(ExecId::from_bytes),
             principal: parsed(&row.principal)?,
             details: serde_json::from_str(&row.details).map_err(corrupt)?,
-            operation: row.operation,
+            operation: row.operation.into(),
             prev: row.prev,
             hash: row.hash,
         })

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::journal;
 use super::rows::values;
 use super::vaults::{by_name, check_free, event};
-use crate::{DeletedVault, Error, Principal, Result, Time, Vault, VaultName, Vaults};
+use crate::{DeletedVault, Error, JournalEvent, Principal, Result, Time, Vault, VaultName, Vaults};
 
 impl Vaults {
     /// Puts the vault away with its versions and checkpoints: its name is free, and until gc it
@@ -21,7 +21,10 @@ impl Vaults {
                 "root": vault.head.to_string(),
                 "version": vault.version,
             });
-            journal::append(transaction, event(vault.id, *by, "vault.delete", details))?;
+            journal::append(
+                transaction,
+                event(vault.id, *by, JournalEvent::VaultDelete, details),
+            )?;
             Ok(())
         })
     }
@@ -46,7 +49,10 @@ impl Vaults {
             check_free(transaction, &vault.name)?;
             transaction.undelete_vault(vault.id.as_bytes(), vault.name.as_str())?;
             let details = json!({ "name": vault.name.as_str(), "deleted_as": name.as_str() });
-            journal::append(transaction, event(vault.id, *by, "vault.undelete", details))?;
+            journal::append(
+                transaction,
+                event(vault.id, *by, JournalEvent::VaultUndelete, details),
+            )?;
             Ok(vault)
         })
     }

@@ -10,8 +10,8 @@ use super::vaults::{by_name, check_free, event, insert_vault, make_current, new_
 use super::versions::find as find_version;
 use super::{imports, journal, policy, settings};
 use crate::{
-    Cause, CheckpointName, Error, Lineage, Principal, Result, RootId, Vault, VaultId, VaultName,
-    Vaults,
+    Cause, CheckpointName, Error, JournalEvent, Lineage, Principal, Result, RootId, Vault, VaultId,
+    VaultName, Vaults,
 };
 
 /// Which state of a vault a fork begins with.
@@ -101,7 +101,10 @@ impl Vaults {
             if then == AfterFork::Use {
                 make_current(transaction, vault.id, by)?;
             }
-            journal::append(transaction, event(vault.id, *by, "vault.fork", details))?;
+            journal::append(
+                transaction,
+                event(vault.id, *by, JournalEvent::VaultFork, details),
+            )?;
             Ok(vault)
         })
     }
@@ -113,7 +116,10 @@ impl Vaults {
             check_free(transaction, new)?;
             transaction.rename_vault(vault.id.as_bytes(), new.as_str())?;
             let details = json!({ "name": new.as_str(), "old_name": name.as_str() });
-            journal::append(transaction, event(vault.id, *by, "vault.rename", details))?;
+            journal::append(
+                transaction,
+                event(vault.id, *by, JournalEvent::VaultRename, details),
+            )?;
             vault.name = new.clone();
             Ok(vault)
         })

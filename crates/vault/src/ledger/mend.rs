@@ -6,7 +6,7 @@ use std::fs::File;
 use avfs_store::ObjectId;
 use serde_json::json;
 
-use crate::{Error, FsckReport, NewJournalEntry, Principal, Result, Trees, Vaults};
+use crate::{Error, FsckReport, JournalEvent, NewJournalEntry, Principal, Result, Trees, Vaults};
 
 /// Steps of reading one file. A hostile one has very many small pieces of data in it.
 const STEPS_MAX: u32 = 1 << 20;
@@ -39,7 +39,7 @@ impl Vaults {
             vault: None,
             exec: None,
             principal: *by,
-            operation: "repair".to_owned(),
+            operation: JournalEvent::Repair.into(),
             details,
         })?;
         Ok(())

@@ -12,6 +12,7 @@ mod journal;
 mod lifetime;
 mod lineage;
 mod mend;
+mod operation;
 mod policy;
 mod prune;
 mod quota;
@@ -40,6 +41,7 @@ pub use journal::{
 };
 pub use lineage::{AfterFork, Ancestor, ForkPoint};
 pub use mend::Mending;
+pub use operation::{JournalEvent, Operation, RecordedOperation};
 pub use prune::{Keep, Pruned};
 pub use quota::Beside;
 pub use rebuild::{Rebuilt, Recovered, RecoveredVault};

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::journal;
 use super::vaults::{by_id, event};
-use crate::{Error, Principal, Result, VaultId, Vaults};
+use crate::{Error, JournalEvent, Principal, Result, VaultId, Vaults};
 
 impl Vaults {
     /// The vault's own rules; none if nobody wrote any.
@@ -29,7 +29,10 @@ impl Vaults {
             }
             transaction.set_policy(vault.id.as_bytes(), text)?;
             let details = json!({ "before": seen, "after": text });
-            journal::append(transaction, event(vault.id, *by, "policy.set", details))?;
+            journal::append(
+                transaction,
+                event(vault.id, *by, JournalEvent::PolicySet, details),
+            )?;
             Ok(())
         })
     }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::journal;
 use super::vaults::{by_id, event};
-use crate::{CheckpointOrigin, Principal, Result, Time, VaultId, Vaults};
+use crate::{CheckpointOrigin, JournalEvent, Principal, Result, Time, VaultId, Vaults};
 
 /// Which versions stay beside the newest, which always does.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Vaults {
                 "checkpoints": pruned.checkpoints,
                 "first_kept": cut.first,
             });
-            journal::append(transaction, event(vault, *by, "prune", details))?;
+            journal::append(transaction, event(vault, *by, JournalEvent::Prune, details))?;
             Ok(pruned)
         })
     }

@@ -9,7 +9,8 @@ use super::journal;
 use super::vaults::{by_id, event};
 use crate::tree::delta::{Delta, NewFile};
 use crate::{
-    Content, Error, Principal, Quota, QuotaLimit, Result, RootId, Vault, VaultId, VaultPath, Vaults,
+    Content, Error, JournalEvent, Principal, Quota, QuotaLimit, Result, RootId, Vault, VaultId,
+    VaultPath, Vaults,
 };
 
 impl Quota {
@@ -73,7 +74,10 @@ impl Vaults {
                 "files": quota.files,
                 "file_bytes": quota.file_bytes,
             });
-            journal::append(transaction, event(vault.id, *by, "quota", details))?;
+            journal::append(
+                transaction,
+                event(vault.id, *by, JournalEvent::Quota, details),
+            )?;
             Ok(vault)
         })
     }

@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 
 use crate::tree::check::{Check, Contents, Problems};
 use crate::tree::codec;
-use crate::{Cause, NewJournalEntry, NewVersion, Principal, Result, RootId, VaultName, Vaults};
+use crate::{
+    Cause, JournalEvent, NewJournalEntry, NewVersion, Principal, Result, RootId, VaultName, Vaults,
+};
 
 /// Objects that are looked at in one go.
 const PAGE: usize = 10_000;
@@ -84,7 +86,7 @@ impl Vaults {
             vault: None,
             exec: None,
             principal: *by,
-            operation: "rebuild".to_owned(),
+            operation: JournalEvent::Rebuild.into(),
             details,
         })?;
         Ok(())

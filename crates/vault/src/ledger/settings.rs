@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::journal;
 use super::vaults::{by_id, event};
-use crate::{Error, NewJournalEntry, Principal, Quota, Result, VaultId, Vaults};
+use crate::{Error, JournalEvent, NewJournalEntry, Principal, Quota, Result, VaultId, Vaults};
 
 /// Keys with which new vaults begin, and those of them that are no settings but limits of size.
 const DEFAULT_PREFIX: &str = "default.";
@@ -35,7 +35,10 @@ impl Vaults {
                 transaction.set_setting(vault.id.as_bytes(), key, value.as_deref())?;
             }
             let details = json!({ "changes": changes.iter().map(told).collect::<Vec<_>>() });
-            journal::append(transaction, event(vault.id, *by, "settings", details))?;
+            journal::append(
+                transaction,
+                event(vault.id, *by, JournalEvent::Settings, details),
+            )?;
             Ok(())
         })
     }
@@ -59,7 +62,10 @@ impl Vaults {
                 transaction.set_home_setting(&key, value.as_deref())?;
             }
             let details = json!({ "changes": changes.iter().map(told).collect::<Vec<_>>() });
-            journal::append(transaction, home_event(*by, "defaults", details))?;
+            journal::append(
+                transaction,
+                home_event(*by, JournalEvent::Defaults, details),
+            )?;
             Ok(())
         })
     }
@@ -74,11 +80,11 @@ impl Vaults {
         &self,
         key: &str,
         value: Option<&str>,
-        (by, operation, details): (Principal, &str, Value),
+        (by, what, details): (Principal, JournalEvent, Value),
     ) -> Result<()> {
         self.store().write(Durability::Full, |transaction| {
             transaction.set_home_setting(key, value)?;
-            journal::append(transaction, home_event(by, operation, details))?;
+            journal::append(transaction, home_event(by, what, details))?;
             Ok(())
         })
     }
@@ -90,12 +96,12 @@ impl Vaults {
     }
 }
 
-fn home_event(principal: Principal, operation: &str, details: Value) -> NewJournalEntry {
+fn home_event(principal: Principal, event: JournalEvent, details: Value) -> NewJournalEntry {
     NewJournalEntry {
         vault: None,
         exec: None,
         principal,
-        operation: operation.to_owned(),
+        operation: event.into(),
         details,
     }
 }

@@ -11,8 +11,8 @@ use super::holds::Holds;
 use super::rows::values;
 use super::{journal, settings};
 use crate::{
-    Beside, Cause, Error, ExecId, Lineage, NewJournalEntry, NewVersion, Principal, Quota, Result,
-    RootId, Time, Trees, Vault, VaultId, VaultName, Version,
+    Beside, Cause, Error, ExecId, JournalEvent, Lineage, NewJournalEntry, NewVersion, Operation,
+    Principal, Quota, Result, RootId, Time, Trees, Vault, VaultId, VaultName, Version,
 };
 
 /// A cheap handle on all vaults of a store.
@@ -75,7 +75,10 @@ impl Vaults {
                 make_current(transaction, vault.id, by)?;
             }
             let details = json!({ "name": name.as_str(), "root": head.to_string() });
-            journal::append(transaction, event(vault.id, *by, "vault.create", details))?;
+            journal::append(
+                transaction,
+                event(vault.id, *by, JournalEvent::VaultCreate, details),
+            )?;
             Ok(vault)
         })
     }
@@ -147,12 +150,11 @@ impl Vaults {
             advance(transaction, &mut vault, new, by, exec, cause)?
         };
         let details = with_facts(details, &published);
-        let operation = cause.as_str();
         journal::append(
             transaction,
             NewJournalEntry {
                 exec,
-                ..event(vault.id, by, operation, details)
+                ..event(vault.id, by, cause, details)
             },
         )?;
         Ok(published)
@@ -235,15 +237,14 @@ pub fn new_vault(name: &VaultName, head: RootId, parent: Option<Lineage>, by: &P
 pub fn event(
     vault: VaultId,
     principal: Principal,
-    operation: &str,
+    operation: impl Into<Operation>,
     details: Value,
 ) -> NewJournalEntry {
-    let operation = operation.to_owned();
     NewJournalEntry {
         vault: Some(vault),
         exec: None,
         principal,
-        operation,
+        operation: operation.into(),
         details,
     }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use avfs_policy::Decision;
 use avfs_vault::{
-    Approval, ApprovalId, ApprovalState, ApprovalUse, Error as VaultError, NewApproval,
-    NewJournalEntry,
+    Approval, ApprovalId, ApprovalState, ApprovalUse, Error as VaultError, JournalEvent,
+    NewApproval, NewJournalEntry,
 };
 use serde_json::json;
 
@@ -71,7 +71,7 @@ impl Asking {
             Ok(approval) => approval,
             refused => return self.pending(refused),
         };
-        self.call.record("exec_waits", &self.decision)?;
+        self.call.record(JournalEvent::ExecWaits, &self.decision)?;
         sink.waiting(approval.id);
         let vaults = self.call.runtime.inner.vaults.clone();
         loop {
@@ -135,7 +135,8 @@ impl Asking {
     }
 
     pub(super) fn report(self, status: ExecStatus, approval: ApprovalReport) -> Result<Answer> {
-        self.call.record("exec_refused", &self.decision)?;
+        self.call
+            .record(JournalEvent::ExecRefused, &self.decision)?;
         let set_up = self.call.runtime.approval_is_set_up()?;
         let report = self.call.report_base(self.decision, status, self.timings);
         Ok(Answer::Reported(Box::new(ExecReport {
@@ -180,7 +181,7 @@ impl Grant {
                     vault: Some(self.using.vault),
                     exec: Some(call.exec),
                     principal: call.by(),
-                    operation: "approval.refused".into(),
+                    operation: JournalEvent::ApprovalRefused.into(),
                     details,
                 })?;
                 Err(error.into())

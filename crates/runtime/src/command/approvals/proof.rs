@@ -6,7 +6,7 @@
 use argon2::Argon2;
 use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher, PasswordVerifier};
-use avfs_vault::{NewJournalEntry, Principal};
+use avfs_vault::{JournalEvent, NewJournalEntry, Principal};
 use serde_json::{Value, json};
 
 use crate::runtime::Runtime;
@@ -101,7 +101,7 @@ impl Runtime {
                     vault: None,
                     exec: None,
                     principal: Principal::SYSTEM,
-                    operation: "approval.wrong_passphrase".into(),
+                    operation: JournalEvent::ApprovalWrongPassphrase.into(),
                     details: json!({}),
                 })?;
                 Err(refused("the passphrase is wrong", "try again"))

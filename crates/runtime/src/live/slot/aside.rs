@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use avfs_vault::{NewJournalEntry, Principal, Vault};
+use avfs_vault::{JournalEvent, NewJournalEntry, Principal, Vault};
 use avfs_view::{StagingUse, Writers};
 use serde_json::json;
 
@@ -159,7 +159,7 @@ impl Slot {
             vault: Some(self.vault),
             exec: None,
             principal: Principal::SYSTEM,
-            operation: "uncommitted_discarded".into(),
+            operation: JournalEvent::UncommittedDiscarded.into(),
             details: json!({ "why": why }),
         })?;
         Ok(())

@@ -69,7 +69,7 @@ impl ExecSession {
                     vault: Some(vault),
                     exec: version.exec,
                     principal: version.by,
-                    operation: version.cause.as_str().into(),
+                    operation: version.cause.into(),
                     details: version.details,
                 })?;
                 Ok(SessionOutcome::nothing(self.before))

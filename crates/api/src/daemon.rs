@@ -262,7 +262,7 @@ async fn rest_when_idle(app: Arc<App>) {
         if is_idle && !rested {
             let app = Arc::clone(&app);
             // A failure only leaves memory in use.
-            let _ = blocking::spawn(move || app.runtime.rest()).await;
+            let _ = blocking::spawn(move || app.runtime.release_caches()).await;
         }
         rested = is_idle;
     }

@@ -100,7 +100,7 @@ fn at_rest(runtime: &Runtime) -> (i64, Vec<i64>) {
     let mut sizes = Vec::new();
     for _ in 0..8 {
         std::thread::sleep(Duration::from_millis(250));
-        runtime.rest().unwrap();
+        runtime.release_caches().unwrap();
         let live = LIVE.load(Ordering::Relaxed);
         if live < least {
             least = live;

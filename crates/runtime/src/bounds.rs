@@ -45,6 +45,14 @@ pub(crate) struct ListRoom {
 }
 
 impl ListRoom {
+    /// The room of a list that was made before.
+    pub fn left(refused: bool) -> ListRoom {
+        ListRoom {
+            refused,
+            ..ListRoom::default()
+        }
+    }
+
     /// Whether there is room for one more; once there was none, there is none.
     pub fn take(&mut self, name: &[u8]) -> bool {
         self.names += 1;

@@ -66,8 +66,8 @@ pub use command::options::{
 };
 pub use command::policy::{PolicyListing, PolicyQuestion, PolicySource};
 pub use command::report::{
-    ApprovalReport, Captured, ExecReport, ExecStatus, ExecTerms, ForkReport, SpeculationReport,
-    Timings, Uncommitted,
+    ApprovalReport, Asked, Captured, ExecReport, ExecStatus, ExecTerms, ForkReport,
+    SpeculationReport, Timings, Uncommitted,
 };
 pub use command::run::{Cancel, OutputSink};
 pub use command::settings::{SaidBy, SettingKey, Settings, VaultLimit, parse_duration, parse_size};
@@ -87,7 +87,7 @@ pub use files::tree::{TreeListed, TreeNode};
 pub use files::write::{FileContent, OpenFile, ReadOptions, WriteOptions, Written};
 pub use files::{ListRequest, Listed, Listing, Parents, WriteMode};
 pub use gate::{Verb, may};
-pub use history::changes::ChangeList;
+pub use history::changes::{ChangeSet, Patch};
 pub use history::checkpoints::{CheckpointDetails, CheckpointInfo, RestorePoint, RestoredHead};
 pub use history::commit::CommitReport;
 pub use history::diff::{Diff, DiffDetail, DiffRequest, DiffScope, FileDiff};
@@ -99,8 +99,8 @@ pub use history::vaults::{Family, VaultInfo};
 pub use history::versions::{BroughtBack, VaultVersion};
 pub use home::HomeIdentity;
 pub use job::{
-    Attending, JobInfo, JobRequest, JobStart, JobState, KEPT_AGE, KEPT_BYTES, KEPT_JOBS, LOG_MAX,
-    Lifetime, LogPart, WriteReport,
+    Attending, JobInfo, JobRequest, JobStart, JobState, KEPT_AGE, KEPT_BYTES, KEPT_JOBS,
+    KeptReport, LOG_MAX, Lifetime, LogPart,
 };
 pub use live::host::HostFacts;
 pub use live::layers_place::{LayersPlace, LayersWhy};

@@ -6,8 +6,11 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
 /// Whose work was tried again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Retried {
     /// The keeper was started again, and with it all that it holds.
     Keeper,

@@ -187,11 +187,11 @@ impl Runtime {
     }
 
     /// Gives back the memory that only speed needs: for when nothing is asked for a while.
-    pub fn rest(&self) -> Result<()> {
+    pub fn release_caches(&self) -> Result<()> {
         *lock(&self.inner.rested) = Instant::now();
-        self.inner.vaults.trees().rest()?;
+        self.inner.vaults.trees().release_caches()?;
         if let Some(engine) = self.running_engine() {
-            engine.rest();
+            engine.release_caches();
         }
         memory::give_back();
         Ok(())
@@ -206,7 +206,7 @@ impl Runtime {
         }
         let is_large = memory::own() > LARGE && lock(&self.inner.rested).elapsed() > CACHES_LAST;
         if memory::wasted() > MUCH_WASTE || is_large {
-            self.rest()?;
+            self.release_caches()?;
         }
         Ok(())
     }

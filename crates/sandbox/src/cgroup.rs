@@ -75,14 +75,14 @@ impl Controller {
 
 /// A directory in which a group can be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct CgroupDir {
     dir: PathBuf,
     by: Mechanism,
 }
 
-impl Place {
-    pub(crate) fn new(dir: PathBuf, by: Mechanism) -> Place {
-        Place { dir, by }
+impl CgroupDir {
+    pub(crate) fn new(dir: PathBuf, by: Mechanism) -> CgroupDir {
+        CgroupDir { dir, by }
     }
 
     pub(crate) fn dir(&self) -> &Path {
@@ -158,17 +158,20 @@ impl Host {
     }
 
     /// Where a new group can have each of these controllers, or why it cannot.
-    pub(crate) fn places(&self, wanted: &[Controller]) -> Vec<(Controller, Result<Place, String>)> {
+    pub(crate) fn places(
+        &self,
+        wanted: &[Controller],
+    ) -> Vec<(Controller, Result<CgroupDir, String>)> {
         let unified = self.unified_place(wanted);
         let place = |controller: Controller| {
             if let Some(dir) = &unified
                 && offers(dir, controller)
             {
                 let (dir, by) = (dir.clone(), Mechanism::CgroupV2);
-                return Ok(Place { dir, by });
+                return Ok(CgroupDir { dir, by });
             }
             let (dir, by) = (self.apart.get(&controller).cloned(), Mechanism::CgroupV1);
-            dir.map(|dir| Place { dir, by }).ok_or_else(|| {
+            dir.map(|dir| CgroupDir { dir, by }).ok_or_else(|| {
                 let name = controller.name();
                 format!("this user has no delegated control group with the {name} controller")
             })
@@ -241,7 +244,7 @@ impl Group {
     /// Makes the group at `place` if it does not exist, and sets its limits.
     pub(crate) fn hold(
         &mut self,
-        place: &Place,
+        place: &CgroupDir,
         controller: Controller,
         limits: &Limits,
     ) -> Result<Mechanism, String> {
@@ -461,7 +464,7 @@ mod tests {
         assert!(!group.ran_out_of_memory());
         fs::write(made.join("memory.events"), "low 0\noom 3\noom_kill 2\n").unwrap();
         assert!(group.ran_out_of_memory());
-        let place = Place {
+        let place = CgroupDir {
             dir: dir.path().join("given"),
             by: Mechanism::CgroupV2,
         };

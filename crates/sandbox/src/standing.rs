@@ -6,15 +6,15 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::cgroup::{self, Controller, Host, Place};
+use crate::cgroup::{self, CgroupDir, Controller, Host};
 use crate::limits::Mechanism;
 
 /// The group with the limit; inside it one group for the keeper, and those of commands with limits of their own.
 #[derive(Debug)]
 pub(crate) struct Standing {
     /// Where the group was made.
-    base: Place,
-    outer: Place,
+    base: CgroupDir,
+    outer: CgroupDir,
     keeper: PathBuf,
     /// How many processes had been killed in the keeper's group when it was last checked.
     killed: AtomicU64,
@@ -36,7 +36,7 @@ impl Standing {
             .and_then(|()| fs::write(outer.join(limit), memory.to_string()))
             .and_then(|()| fs::create_dir(&keeper));
         let standing = Standing {
-            outer: Place::new(outer, base.by()),
+            outer: CgroupDir::new(outer, base.by()),
             base,
             keeper,
             killed: AtomicU64::new(0),
@@ -55,7 +55,7 @@ impl Standing {
     }
 
     /// Where inside it a group for `place` is made.
-    pub(crate) fn place(&self, controller: Controller, place: Place) -> Place {
+    pub(crate) fn place(&self, controller: Controller, place: CgroupDir) -> CgroupDir {
         let unified = place.by() == Mechanism::CgroupV2;
         let inside = place == self.base && (!unified || self.outer.offers(controller));
         if inside { self.outer.clone() } else { place }

@@ -302,7 +302,7 @@ fn a_store_at_rest_leaves_no_log_on_the_disk() {
         .collect();
     store.flush().unwrap();
     assert!(log.metadata().unwrap().len() > 0);
-    store.rest().unwrap();
+    store.release_caches().unwrap();
     assert_eq!(log.metadata().unwrap().len(), 0);
     for (seed, id) in ids.into_iter().enumerate() {
         assert_eq!(store.get(id).unwrap()[..], noise(seed as u64, 100)[..]);

@@ -32,7 +32,7 @@ pub enum Error {
     #[error("the scanner died {times} times during one request")]
     ScannerFails { times: u32 },
     #[error("the view writer died during a change")]
-    ActLost,
+    ViewOpLost,
     #[error("the scanner sent a malformed answer: {0}")]
     BadAnswer(&'static str),
     #[error("{what}: {found}{at}, but at most {most} can be committed", at = at(path))]

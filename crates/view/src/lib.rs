@@ -3,7 +3,6 @@
 //! The *lens* shows immutable roots through FUSE. The kernel's overlayfs, mounted by the sandbox, which this crate does
 //! not know, puts a *layer* on top. The *scanner* reads the layer, and *commit* makes the next root from base and layer.
 
-mod acts;
 mod commit;
 mod error;
 mod fill;
@@ -14,9 +13,9 @@ mod remove;
 mod scan;
 mod scanner;
 mod shown;
+mod view_ops;
 mod walk;
 
-pub use acts::{Act, NewMeta, Opening, Over};
 pub use commit::{
     Allowance, CommitInput, Committed, HashCache, OwnWork, Skipped, Staging, StagingUse, TooMuch,
     Writers, commit,
@@ -30,4 +29,5 @@ pub use scan::{MarkNames, UpperEntry, UpperKind};
 #[cfg(feature = "testing")]
 pub use scanner::in_a_thread;
 pub use scanner::{Scanner, StartScanner, raise_descriptor_limit, scanner_main};
+pub use view_ops::{NewMeta, Opening, Over, ViewOp};
 pub use walk::Totals;

@@ -20,9 +20,9 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::acts::{self, Act, NewMeta, Over};
 use crate::remove::{self, Removal};
 use crate::scan::{MarkNames, UpperEntry};
+use crate::view_ops::{self, NewMeta, Over, ViewOp};
 use crate::walk::{self, Position, Totals};
 use crate::{Error, Owner, Result};
 
@@ -42,7 +42,7 @@ enum Request {
     Open(Vec<Vec<u8>>),
     Remove,
     /// With the owner of new files.
-    Act(Act, Option<Owner>),
+    ViewOp(ViewOp, Option<Owner>),
     NameFile {
         path: Vec<u8>,
         meta: NewMeta,
@@ -77,7 +77,7 @@ impl Request {
             | Request::Open(_)
             | Request::Remove
             | Request::Warm(_) => true,
-            Request::Act(..) | Request::NameFile { .. } => false,
+            Request::ViewOp(..) | Request::NameFile { .. } => false,
         }
     }
 }
@@ -185,13 +185,13 @@ impl Scanner {
     }
 
     /// Changes something below `top`, the top of a view; the inner error is the kernel's.
-    pub fn act(
+    pub fn apply(
         &self,
         top: BorrowedFd<'_>,
-        act: Act,
+        op: ViewOp,
         owner: Option<Owner>,
     ) -> Result<std::io::Result<Option<OwnedFd>>> {
-        match self.ask(&Request::Act(act, owner), top)? {
+        match self.ask(&Request::ViewOp(op, owner), top)? {
             (Answer::Acted, descriptors) => Ok(Ok(descriptors.into_iter().next())),
             (Answer::Failed { errno }, _) => Ok(Err(std::io::Error::from_raw_os_error(errno))),
             _ => Err(Error::BadAnswer("an answer to another question")),
@@ -243,7 +243,7 @@ impl Scanner {
             *socket = (self.start)().ok_or(Error::ScannerLost)?;
             self.replaced.fetch_add(1, Ordering::Relaxed);
             if lost == Lost::WithRequest && !request.is_repeatable() {
-                return Err(Error::ActLost);
+                return Err(Error::ViewOpLost);
             }
         }
         Err(Error::ScannerFails { times: TRIES })
@@ -359,7 +359,7 @@ fn answer(frame: &[u8], descriptors: Vec<OwnedFd>) -> std::io::Result<(Answer, V
     let request: Request = postcard::from_bytes(frame).map_err(|_| invalid())?;
     if let Request::NameFile { path, meta, over } = &request {
         let [top, file] = <[OwnedFd; 2]>::try_from(descriptors).map_err(|_| invalid())?;
-        acts::name_file(top.as_fd(), &file, path, meta, *over)?;
+        view_ops::name_file(top.as_fd(), &file, path, meta, *over)?;
         return Ok((Answer::Acted, Vec::new()));
     }
     let directory = || -> std::io::Result<OwnedFd> {
@@ -398,8 +398,8 @@ fn answer(frame: &[u8], descriptors: Vec<OwnedFd>) -> std::io::Result<(Answer, V
             let all = remove::remove_some(directory()?.as_fd())? == Removal::Done;
             Ok((Answer::Removed { all }, Vec::new()))
         }
-        Request::Act(act, owner) => {
-            let opened = acts::act(directory()?.as_fd(), &act, owner)?;
+        Request::ViewOp(op, owner) => {
+            let opened = view_ops::apply(directory()?.as_fd(), &op, owner)?;
             Ok((Answer::Acted, opened.into_iter().collect()))
         }
         Request::NameFile { .. } => Err(invalid()),

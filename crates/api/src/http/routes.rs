@@ -132,7 +132,7 @@ pub(crate) struct Arrived {
 pub(crate) struct Admitted {
     pub it: Work,
     /// Held until the work is done.
-    pub under_way: (AtWork, Option<lanes::Place>),
+    pub under_way: (AtWork, Option<lanes::LaneGuard>),
 }
 
 /// The input of a handler.

@@ -143,9 +143,10 @@ fn tried_item(tried: SpeculationDetails) -> TriedItem {
         changes: tried.changes.listed.iter().map(items::change).collect(),
         patch: tried
             .patch
+            .text
             .split_terminator('\n')
             .map(|line| safe(line.as_bytes()))
             .collect(),
-        patch_truncated: tried.patch_truncated,
+        patch_truncated: tried.patch.truncated,
     }
 }

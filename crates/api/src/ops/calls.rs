@@ -14,11 +14,11 @@ use std::sync::{Arc, Mutex};
 /// The running execs, by handle.
 #[derive(Default)]
 pub(crate) struct Calls {
-    open: Mutex<HashMap<CallId, Arc<Wishes>>>,
+    open: Mutex<HashMap<CallId, Arc<CallState>>>,
 }
 
 /// The control state of an exec.
-pub(crate) struct Wishes {
+pub(crate) struct CallState {
     by: Principal,
     vault: Select,
     cancel: Mutex<Option<Cancel>>,
@@ -27,9 +27,9 @@ pub(crate) struct Wishes {
     control: Arc<Control>,
 }
 
-impl Wishes {
-    fn new(by: Principal, vault: Select) -> Wishes {
-        Wishes {
+impl CallState {
+    fn new(by: Principal, vault: Select) -> CallState {
+        CallState {
             by,
             vault,
             cancel: Mutex::default(),
@@ -65,19 +65,19 @@ impl Wishes {
 impl Calls {
     pub fn begin(self: &Arc<Calls>, by: Principal, vault: Select) -> Result<Call, Failure> {
         let id = fresh_id()?;
-        let wishes = Arc::new(Wishes::new(by, vault));
-        lock(&self.open).insert(id, Arc::clone(&wishes));
+        let state = Arc::new(CallState::new(by, vault));
+        lock(&self.open).insert(id, Arc::clone(&state));
         Ok(Call {
             id,
-            wishes,
+            state,
             calls: Arc::clone(self),
         })
     }
 
     /// The running exec with this handle, if it is the caller's.
-    fn find(&self, id: CallId, by: Principal) -> Option<Arc<Wishes>> {
+    fn find(&self, id: CallId, by: Principal) -> Option<Arc<CallState>> {
         let found = lock(&self.open).get(&id).cloned();
-        found.filter(|wishes| may(&by, Verb::Own, &wishes.by))
+        found.filter(|state| may(&by, Verb::Own, &state.by))
     }
 
     /// The vault of this exec, if it is the caller's.
@@ -91,19 +91,19 @@ impl Calls {
     /// Whether there was an exec to cancel.
     pub fn cancel(&self, id: CallId, by: Principal, how: Cancel) -> bool {
         let found = self.find(id, by);
-        if let Some(wishes) = &found {
-            wishes.cancel(how);
+        if let Some(state) = &found {
+            state.cancel(how);
         }
         found.is_some()
     }
 
     /// Resizes the terminal of a running exec.
     pub fn resize(&self, id: CallId, by: Principal, size: WindowSize) -> Result<(), Failure> {
-        let Some(wishes) = self.find(id, by) else {
+        let Some(state) = self.find(id, by) else {
             let what = format!("call {id} has ended");
             return Err(Failure::new(ErrorKind::NotFound, what));
         };
-        Ok(wishes.control.resize(size)?)
+        Ok(state.control.resize(size)?)
     }
 
     /// The write end of an exec's input: `None` if it has no input, or another request writes to it.
@@ -127,7 +127,7 @@ fn fresh_id() -> Result<CallId, Failure> {
 /// One running exec. Dropping it cancels the exec, so a caller that disconnects ends its command.
 pub(crate) struct Call {
     id: CallId,
-    wishes: Arc<Wishes>,
+    state: Arc<CallState>,
     calls: Arc<Calls>,
 }
 
@@ -136,20 +136,20 @@ impl Call {
         self.id
     }
 
-    pub fn wishes(&self) -> Arc<Wishes> {
-        Arc::clone(&self.wishes)
+    pub fn state(&self) -> Arc<CallState> {
+        Arc::clone(&self.state)
     }
 
     /// The write end of its input.
     pub fn take_input(&self) -> Option<OwnedFd> {
-        self.wishes.take_input()
+        self.state.take_input()
     }
 }
 
 impl Drop for Call {
     fn drop(&mut self) {
-        self.wishes.cancel(Cancel::Leave);
-        self.wishes.take_input();
+        self.state.cancel(Cancel::Leave);
+        self.state.take_input();
         lock(&self.calls.open).remove(&self.id);
     }
 }
@@ -170,14 +170,14 @@ mod tests {
             assert!(!cancel(second.id(), other), "{other}");
             assert!(!cancel(first.id(), other), "{other}");
         }
-        assert_eq!(second.wishes().cancelled(), None);
+        assert_eq!(second.state().cancelled(), None);
         assert!(cancel(second.id(), agent("a")));
-        assert_eq!(second.wishes().cancelled(), Some(Cancel::Interrupt));
-        assert_eq!(first.wishes().cancelled(), None);
-        let (id, wishes) = (first.id(), first.wishes());
+        assert_eq!(second.state().cancelled(), Some(Cancel::Interrupt));
+        assert_eq!(first.state().cancelled(), None);
+        let (id, state) = (first.id(), first.state());
         drop(first);
         let leave = Some(Cancel::Leave);
-        assert_eq!(wishes.cancelled(), leave, "who goes away ends its command");
+        assert_eq!(state.cancelled(), leave, "who goes away ends its command");
         assert!(!cancel(id, Principal::OWNER));
     }
 
@@ -190,7 +190,7 @@ mod tests {
             calls.take_input(call.id(), owner).is_none(),
             "it wants none"
         );
-        let _read = call.wishes().open_input().unwrap();
+        let _read = call.state().open_input().unwrap();
         assert!(calls.take_input(call.id(), Principal::AGENT).is_none());
         assert!(calls.take_input(call.id(), owner).is_some());
         assert!(calls.take_input(call.id(), owner).is_none());

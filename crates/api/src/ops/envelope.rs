@@ -57,16 +57,16 @@ impl Asked {
         })
     }
 
-    pub fn request(&self, stdin: Stdin, control: Arc<Control>) -> ExecRequest {
+    pub fn request(self, stdin: Stdin, control: Arc<Control>) -> ExecRequest {
         ExecRequest {
-            vault: self.vault.clone(),
-            command: self.command.clone(),
-            cwd: self.cwd.clone(),
-            env: self.env.clone(),
+            vault: self.vault,
+            command: self.command,
+            cwd: self.cwd,
+            env: self.env,
             stdin,
             terminal: self.terminal,
             control,
-            options: self.options.clone(),
+            options: self.options,
         }
     }
 
@@ -105,8 +105,8 @@ fn environment(exec: &Exec) -> Environment {
 }
 
 /// The envelope of a report.
-pub(crate) fn envelope(asked: &Asked, report: ExecReport) -> Envelope {
-    let request = request_item(asked, &report);
+pub(crate) fn envelope(report: ExecReport) -> Envelope {
+    let request = request_item(&report);
     let result = result_item(&request, report);
     Envelope {
         schema_version: Envelope::SCHEMA_VERSION,
@@ -117,7 +117,8 @@ pub(crate) fn envelope(asked: &Asked, report: ExecReport) -> Envelope {
     }
 }
 
-fn request_item(asked: &Asked, report: &ExecReport) -> EnvelopeRequest {
+fn request_item(report: &ExecReport) -> EnvelopeRequest {
+    let asked = &report.asked;
     let (command, command_mode, argv, argv_b64) = match &asked.command {
         ExecCommand::Shell(text) => (text.clone(), CommandMode::Shell, None, None),
         ExecCommand::Argv(argv) => {
@@ -128,10 +129,10 @@ fn request_item(asked: &Asked, report: &ExecReport) -> EnvelopeRequest {
     EnvelopeRequest {
         vault: report.vault.to_string(),
         cwd: report.cwd.to_string(),
-        readonly: asked.options.access == Access::ReadOnly,
+        readonly: asked.access == Access::ReadOnly,
         keep_mount: false,
         mountpoint: None,
-        checkpoint_mode: exec_options::checkpoint_mode(&asked.options.checkpoint).into(),
+        checkpoint_mode: exec_options::checkpoint_mode(&asked.checkpoint).into(),
         command,
         command_mode,
         timeout: match report.terms.timeout {
@@ -144,7 +145,7 @@ fn request_item(asked: &Asked, report: &ExecReport) -> EnvelopeRequest {
         network: exec_options::network_word(report.network),
         profile: report.terms.profile.map(exec_options::profile_word),
         limits: exec_options::limits_item(report.terms.limits),
-        fork: exec_options::fork_word(asked.options.branch),
+        fork: exec_options::fork_word(asked.branch),
         output_limit: report.terms.output_limit,
         argv,
         argv_b64,
@@ -168,6 +169,7 @@ fn result_item(request: &EnvelopeRequest, report: ExecReport) -> EnvelopeResult 
     let approval_id = envelope_approval::id(&report);
     let asked = envelope_approval::reason(&report);
     let limits = exec_options::limits_in_force(&report);
+    let (patch, patch_truncated) = items::patch(report.patch);
     let (stdout, stdout_b64) = to_text(report.stdout.bytes);
     let (stderr, stderr_b64) = to_text(report.stderr.bytes);
     EnvelopeResult {
@@ -195,8 +197,8 @@ fn result_item(request: &EnvelopeRequest, report: ExecReport) -> EnvelopeResult 
         changes_total: report.changes.total,
         changes_truncated: report.changes.is_truncated(),
         changes: report.changes.listed.iter().map(items::change).collect(),
-        patch: report.patch,
-        patch_truncated: report.patch_truncated,
+        patch,
+        patch_truncated,
         home_changes: report.home_changes,
         home_change_list: report
             .home_change_list

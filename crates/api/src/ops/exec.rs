@@ -1,6 +1,6 @@
 //! Running a command, and controlling it meanwhile.
 
-use super::calls::Wishes;
+use super::calls::CallState;
 use super::envelope::{self, Asked};
 use super::failure::Failure;
 use super::handler::{Feed, Held, Listener, Reply};
@@ -32,21 +32,21 @@ pub(crate) fn exec(
     let stdin = input::prepare(asked.stdin(), &call)?;
     let sink = Sink {
         listener,
-        wishes: call.wishes(),
+        state: call.state(),
         seq: AtomicU64::new(0),
     };
     sink.tell(ExecEvent::Started(StartedEvent { call: call.id() }), None);
-    let request = asked.request(stdin, call.wishes().control());
+    let request = asked.request(stdin, call.state().control());
     let mut report = ask.session.exec(request, &sink)?;
     let held = std::mem::take(&mut report.held);
-    Ok((envelope::envelope(&asked, report), held))
+    Ok((envelope::envelope(report), held))
 }
 
 /// The sink of a command's output. A slow listener slows the command down, as a pipe would, but not beyond the command's
 /// own time limit: later output is in the envelope only.
 struct Sink<'a> {
     listener: &'a dyn Listener<ExecEvent>,
-    wishes: Arc<Wishes>,
+    state: Arc<CallState>,
     seq: AtomicU64,
 }
 
@@ -82,7 +82,7 @@ impl OutputSink for Sink<'_> {
 
     fn cancelled(&self) -> Option<Cancel> {
         let gone = self.listener.is_gone().then_some(Cancel::Leave);
-        self.wishes.cancelled().or(gone)
+        self.state.cancelled().or(gone)
     }
 }
 

@@ -14,7 +14,7 @@ pub(super) fn prepare(item: Option<&StdinItem>, call: &Call) -> Result<Stdin, Fa
     let Some(item) = item else {
         return Ok(Stdin::Empty);
     };
-    let read = call.wishes().open_input();
+    let read = call.state().open_input();
     let read = read.map_err(|error| {
         let what = format!("a pipe for the command's input cannot be made: {error}");
         Failure::new(ErrorKind::Unavailable, what)

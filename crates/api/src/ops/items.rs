@@ -6,7 +6,7 @@ use crate::wire::{
 };
 use avfs_runtime::{
     Change, ChangeKind, CheckpointInfo, CheckpointOrigin, Content, Entry, Freeze, Kind, Listed,
-    PathVersion, Skipped, Stillness, Time, TreeNode, VaultInfo, VaultPath, VaultVersion,
+    Patch, PathVersion, Skipped, Stillness, Time, TreeNode, VaultInfo, VaultPath, VaultVersion,
 };
 
 /// The storage engine, under the name that other tools use.
@@ -188,6 +188,14 @@ pub(crate) fn entry(entry: &Entry) -> EntryItem {
         Kind::Fifo => {}
     }
     item
+}
+
+/// The text of a patch, and whether it ends before the last change.
+pub(crate) fn patch(patch: Option<Patch>) -> (Option<String>, bool) {
+    match patch {
+        Some(patch) => (Some(patch.text), patch.truncated),
+        None => (None, false),
+    }
 }
 
 pub(crate) fn change(change: &Change) -> ChangeItem {

@@ -11,8 +11,9 @@ use crate::wire::{
     StartedWord, StreamWord, WindowItem, to_text,
 };
 use avfs_runtime::{
-    Cancel, Control, ErrorKind, JobId, JobInfo, JobRequest, JobStart as Begun, JobState, Lifetime,
-    OutputSink, PART_MAX, Runtime, Select, Session, Stdin, Stream, VaultName, Watcher, WindowSize,
+    Cancel, Control, ErrorKind, JobId, JobInfo, JobRequest, JobStart as Begun, JobState,
+    KeptReport, Lifetime, OutputSink, PART_MAX, Runtime, Select, Session, Stdin, Stream, VaultName,
+    Watcher, WindowSize,
 };
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -34,25 +35,18 @@ pub(crate) fn start(
     watcher: &dyn Watcher,
 ) -> Reply<JobStart> {
     let lifetime = lifetime(&request)?;
-    let asked = Arc::new(Asked::new(vault, request.exec)?);
+    let asked = Asked::new(vault, request.exec)?;
     let stdin = asked.stdin().cloned();
     let exec = asked.request(Stdin::Empty, Arc::<Control>::default());
     let request = JobRequest {
         exec,
         lifetime,
         takes_input: stdin.is_some(),
-        write_report: {
-            let asked = Arc::clone(&asked);
-            Box::new(move |report| {
-                let envelope = envelope::envelope(&asked, report);
-                serde_json::to_value(envelope).expect("wire types are plain data")
-            })
-        },
     };
     let info = match ask.session.job_start(request, &Asker(watcher))? {
         Begun::Started(info) => info,
         Begun::Reported(report) => {
-            let envelope = envelope::envelope(&asked, *report);
+            let envelope = envelope::envelope(*report);
             return Ok(JobAnswer::Refused(Box::new(envelope)));
         }
     };
@@ -215,9 +209,12 @@ fn whole_characters(bytes: &mut Vec<u8>, more_may_come: bool) {
 }
 
 fn kept_envelope(runtime: &Session, id: JobId) -> Result<Option<Box<Envelope>>, Failure> {
-    let report = runtime.job_report(id)?;
-    // An envelope of an older version may lack fields.
-    Ok(report.and_then(|report| serde_json::from_value(report).ok()))
+    Ok(match runtime.job_report(id)? {
+        None => None,
+        Some(KeptReport::Report(report)) => Some(Box::new(envelope::envelope(*report))),
+        // An envelope of an older version may lack fields.
+        Some(KeptReport::Envelope(kept)) => serde_json::from_value(kept).ok(),
+    })
 }
 
 pub(crate) fn wait(ask: &Ask, request: JobWait) -> Reply<JobWait> {

@@ -22,7 +22,7 @@ struct Lane {
 }
 
 /// A request's place in a lane, until it is dropped.
-pub(crate) struct Place {
+pub(crate) struct LaneGuard {
     _permits: [Option<OwnedSemaphorePermit>; 3],
 }
 
@@ -38,7 +38,7 @@ impl Lanes {
     }
 
     /// Waits for a place, in the order of arrival.
-    pub async fn enter(&self, bound: LaneBound, caller: &Caller) -> Result<Place, Failure> {
+    pub async fn enter(&self, bound: LaneBound, caller: &Caller) -> Result<LaneGuard, Failure> {
         let lane = self.0.iter().find(|lane| lane.bound == bound);
         let lane = lane.expect("every bound is in the list that lanes are made from");
         let agents =
@@ -52,7 +52,7 @@ impl Lanes {
                 None => None,
             };
             let total = Arc::clone(&lane.total).acquire_owned().await.ok();
-            Place {
+            LaneGuard {
                 _permits: [process, agents, total],
             }
         };

@@ -65,20 +65,21 @@ pub(crate) fn diff(ask: &Ask, vault: Select, request: Diff) -> Reply<Diff> {
         },
     };
     let diff = ask.session.diff(vault, &asked)?;
-    let mut changes: Vec<_> = diff.changes.iter().map(items::change).collect();
+    let mut changes: Vec<_> = diff.changes.listed.iter().map(items::change).collect();
     for (change, counts) in changes.iter_mut().zip(&diff.counts) {
         change.additions = Some(counts.added);
         change.deletions = Some(counts.removed);
         change.binary = Some(counts.binary);
     }
+    let (patch, patch_truncated) = items::patch(diff.patch);
     Ok(DiffReport {
         from: diff.from,
         to: diff.to,
         identical: changes.is_empty(),
         changes,
-        truncated: diff.truncated,
-        patch: diff.patch,
-        patch_truncated: diff.patch_truncated,
+        truncated: diff.changes.is_truncated(),
+        patch,
+        patch_truncated,
         file: diff.file.map(file_diff),
     })
 }

@@ -2,8 +2,11 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// What a command is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Category {
     ReadOnly,
     Mutating,
@@ -48,7 +51,8 @@ impl fmt::Display for Category {
 }
 
 /// A set of categories, one bit each.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Vec<Category>", into = "Vec<Category>")]
 pub struct Categories(u8);
 
 impl Categories {
@@ -95,6 +99,18 @@ impl FromIterator<Category> for Categories {
         let mut all = Categories::default();
         all.extend(categories);
         all
+    }
+}
+
+impl From<Vec<Category>> for Categories {
+    fn from(categories: Vec<Category>) -> Categories {
+        categories.into_iter().collect()
+    }
+}
+
+impl From<Categories> for Vec<Category> {
+    fn from(categories: Categories) -> Vec<Category> {
+        categories.iter().collect()
     }
 }
 

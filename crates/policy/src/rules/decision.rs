@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::conditions::Fact;
 use super::ruleset::{Rules, Verdict};
 use crate::judge::{Finding, Network};
@@ -12,7 +14,8 @@ use crate::shell::word_text;
 const LONGEST_PART: usize = 300;
 
 /// What happens with the request, from mildest to strictest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Action {
     Allow,
     AllowWithCheckpoint,
@@ -45,7 +48,7 @@ impl fmt::Display for Action {
 }
 
 /// The decision on a request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decision {
     pub action: Action,
     /// The categories of all parts.
@@ -61,7 +64,7 @@ pub struct Decision {
 }
 
 /// The decision on one simple command of the request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     pub text: String,
     pub action: Action,

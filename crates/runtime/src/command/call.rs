@@ -5,18 +5,19 @@ use std::time::Duration;
 
 use avfs_policy::Decision;
 use avfs_vault::{
-    Cause, Change, ChangeKind, Checkpoint, CheckpointOrigin, ExecId, JournalEvent, NewJournalEntry,
+    Cause, ChangeKind, Checkpoint, CheckpointOrigin, ExecId, JournalEvent, NewJournalEntry,
     NewVersion, Principal, Vault, VaultName, VaultPath,
 };
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::bounds::head_of;
 use crate::command::exec::ExecRequest;
 use crate::command::options::{Branch, CheckpointMode, Terms};
-use crate::command::report::{Captured, ExecReport, ExecStatus, ExecTerms, Timings};
+use crate::command::report::{Asked, Captured, ExecReport, ExecStatus, ExecTerms, Timings};
 use crate::command::run::Ran;
-use crate::history::changes::ChangeList;
-use crate::history::patch;
+use crate::command::stored;
+use crate::history::changes::{ChangeSet, Patch, each_change};
 use crate::live::host::{HOME, shell};
 use crate::live::shape::{Access, Driver};
 use crate::live::slot::{Inside, SessionOutcome};
@@ -24,9 +25,10 @@ use crate::session::Session;
 use crate::{Error, Result};
 
 /// The two ways to state a command.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ExecCommand {
-    Argv(Vec<Vec<u8>>),
+    Argv(#[serde(with = "stored::words")] Vec<Vec<u8>>),
     Shell(String),
 }
 
@@ -48,8 +50,8 @@ pub(crate) struct Call {
 
 /// What is different, sorted by where.
 pub(crate) struct Changes {
-    pub outside: ChangeList,
-    pub in_home: ChangeList,
+    pub outside: ChangeSet,
+    pub in_home: ChangeSet,
 }
 
 impl Call {
@@ -68,6 +70,12 @@ impl Call {
             exec: self.exec,
             vault: self.asked,
             cwd: self.cwd,
+            asked: Asked {
+                command: self.request.command,
+                access: self.request.options.access,
+                checkpoint: self.request.options.checkpoint.clone(),
+                branch: self.request.options.branch,
+            },
             decision,
             checkpoint: None,
             status,
@@ -75,9 +83,8 @@ impl Call {
             stderr: Captured::default(),
             held: Vec::new(),
             duration: Duration::ZERO,
-            changes: ChangeList::default(),
+            changes: ChangeSet::default(),
             patch: None,
-            patch_truncated: false,
             home_changes: 0,
             home_change_list: None,
             version: None,
@@ -114,32 +121,25 @@ impl Call {
     pub fn changes(&self, outcome: &SessionOutcome) -> Result<Changes> {
         let home = VaultPath::parse(HOME.as_bytes())?;
         let trees = self.runtime.inner.vaults.trees();
-        let (mut outside, mut in_home) = (ChangeList::default(), ChangeList::default());
-        trees.diff_each(outcome.before, outcome.after, &mut |change| {
+        let (mut outside, mut in_home) = (ChangeSet::default(), ChangeSet::default());
+        each_change(trees, outcome.before, outcome.after, &mut |change| {
             // The directories above it come with its first file.
             let of_home = change.path.starts_with(&home)
                 || (change.kind == ChangeKind::Created && home.starts_with(&change.path));
             match of_home {
                 true => in_home.add(change),
                 false => outside.add(change),
-            }
-            true
+            };
         })?;
         let outside = outside.paired();
         Ok(Changes { outside, in_home })
     }
 
-    /// The changes as a patch, if it is wanted, and whether it ends before the last of them.
-    pub fn patch(&self, changes: &[Change]) -> Result<(Option<String>, bool)> {
-        if !self.request.options.detail.patch {
-            return Ok((None, false));
-        }
+    /// The changes as a patch, if it is wanted.
+    pub fn patch(&self, changes: &ChangeSet) -> Result<Option<Patch>> {
+        let wanted = self.request.options.detail.patch;
         let trees = self.runtime.inner.vaults.trees();
-        let with_old = changes
-            .iter()
-            .map(|change| (change, patch::old_path(change)));
-        let (text, truncated) = patch::patches(trees, with_old)?;
-        Ok((Some(text), truncated))
+        wanted.then(|| changes.patch(trees)).transpose()
     }
 
     /// What policy takes the network to be.

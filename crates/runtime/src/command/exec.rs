@@ -430,12 +430,11 @@ impl Committed {
             .map(|fork| fork.end(call.keeps_fork(&ran)))
             .transpose()?;
         timings.commit_us = micros(self.since);
-        let (patch, patch_truncated) = call.patch(&outside.listed)?;
+        let patch = call.patch(&outside)?;
         Ok(ExecReport {
             checkpoint: checkpoint.map(|checkpoint| checkpoint.name),
             duration: self.duration,
             patch,
-            patch_truncated,
             changes: outside,
             home_changes: in_home.total,
             home_change_list: call.request.options.detail.home.then_some(in_home.listed),

@@ -15,3 +15,4 @@ pub(crate) mod rule_files;
 pub(crate) mod run;
 pub(crate) mod settings;
 pub(crate) mod spill;
+pub(crate) mod stored;

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use avfs_sandbox::{Defaults, Network, UNLIMITED, UNLIMITED_COUNT};
 use avfs_vault::{ApprovalId, CheckpointName, Principal};
+use serde::{Deserialize, Serialize};
 
 use crate::command::settings::Settings;
+use crate::command::stored;
 use crate::live::shape::{Access, Driver, Shape};
 use crate::{Error, Result};
 
@@ -61,19 +63,21 @@ pub enum Timeout {
 }
 
 /// Whether the state before a command gets a name.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CheckpointMode {
     /// As policy decides; dropped when the command changed nothing.
     #[default]
     Auto,
     /// Always, under this name, and kept.
-    Named(CheckpointName),
+    Named(#[serde(with = "stored::text")] CheckpointName),
     /// Not at all: the owner's choice.
     Never,
 }
 
 /// In which vault a command runs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Branch {
     /// In the vault itself.
     #[default]
@@ -86,7 +90,7 @@ pub enum Branch {
 
 /// What a command may use, with all that it starts. What is not said is as [`Limits::of_this_host`] says; the
 /// largest number lifts that too.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limits {
     /// Bytes of memory.
     pub memory: Option<u64>,
@@ -130,7 +134,8 @@ impl Limits {
 }
 
 /// A named set of limits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Profile {
     Restrictive,
     Moderate,

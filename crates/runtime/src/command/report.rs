@@ -8,36 +8,45 @@ use avfs_transfer::Skipped;
 use avfs_vault::{ApprovalId, Change, ChangeKind, CheckpointName, ExecId, VaultName, VaultPath};
 use serde::{Deserialize, Serialize};
 
+use crate::command::call::ExecCommand;
 use crate::command::capture::HeldOutput;
-use crate::command::options::{Limits, Profile};
-use crate::history::changes::ChangeList;
-use crate::live::shape::Driver;
+use crate::command::options::{Branch, CheckpointMode, Limits, Profile};
+use crate::command::stored;
+use crate::history::changes::{ChangeSet, Patch};
+use crate::live::shape::{Access, Driver};
 use crate::retried::Retried;
 use crate::{Error, ErrorKind};
 
 /// Everything that is known about one exec once it is over.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct ExecReport {
+    #[serde(with = "stored::text")]
     pub exec: ExecId,
+    #[serde(with = "stored::text")]
     pub vault: VaultName,
+    #[serde(with = "stored::path")]
     pub cwd: VaultPath,
+    /// What of the request the report tells again.
+    pub asked: Asked,
     pub decision: Decision,
+    #[serde(with = "stored::texts")]
     pub checkpoint: Option<CheckpointName>,
     pub status: ExecStatus,
     pub stdout: Captured,
     pub stderr: Captured,
     /// The memory that captured output takes, to be kept until the report is told.
+    #[serde(skip)]
     pub held: Vec<HeldOutput>,
     pub duration: Duration,
     /// What is different in the vault, its home directory excepted.
-    pub changes: ChangeList,
+    #[serde(with = "stored::change_set")]
+    pub changes: ChangeSet,
     /// The changes as a patch, when it was asked for.
-    pub patch: Option<String>,
-    /// Whether it ends before the last change.
-    pub patch_truncated: bool,
+    pub patch: Option<Patch>,
     /// How many names differ in the home directory.
     pub home_changes: u64,
     /// Which, when it was asked for.
+    #[serde(with = "stored::changes")]
     pub home_change_list: Option<Vec<Change>>,
     /// The version that holds the changes.
     pub version: Option<u64>,
@@ -62,6 +71,7 @@ pub struct ExecReport {
     /// Processes that outlived the command and were ended with it.
     pub leftovers: u32,
     /// Execs that ran in the same vault meanwhile: their changes may be among these.
+    #[serde(with = "stored::texts")]
     pub shared_with: Vec<ExecId>,
     /// What was tried again because a process of ours had died.
     pub retried: Vec<Retried>,
@@ -69,14 +79,24 @@ pub struct ExecReport {
     pub approval: Option<ApprovalReport>,
     /// Whether the owner can answer: the passphrase is set up.
     pub approver_set_up: bool,
-    /// What the command did when it was tried.
+    /// What the command did when it was tried. A command that ran has none.
+    #[serde(skip)]
     pub speculation: Option<SpeculationReport>,
     pub terms: ExecTerms,
     pub timings: Timings,
 }
 
+/// What of the request a report tells again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    pub command: ExecCommand,
+    pub access: Access,
+    pub checkpoint: CheckpointMode,
+    pub branch: Branch,
+}
+
 /// What a command was to run under, settings included. What no limit says is as the host's defaults say.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ExecTerms {
     pub timeout: Option<Duration>,
     pub output_limit: usize,
@@ -89,12 +109,13 @@ pub struct ExecTerms {
 }
 
 /// How it stands with the approval of a command.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ApprovalReport {
     /// Somebody has been asked.
-    Pending(ApprovalId),
+    Pending(#[serde(with = "stored::text")] ApprovalId),
     /// The command ran because of it.
-    Used(ApprovalId),
+    Used(#[serde(with = "stored::text")] ApprovalId),
     /// Nobody could be asked.
     Refused {
         reason: String,
@@ -108,24 +129,26 @@ pub struct SpeculationReport {
     pub status: ExecStatus,
     pub stdout: Captured,
     pub stderr: Captured,
-    pub changes: ChangeList,
+    pub changes: ChangeSet,
     pub duration: Duration,
 }
 
 /// The fork a command ran in.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForkReport {
+    #[serde(with = "stored::text")]
     pub name: VaultName,
     pub kept: bool,
 }
 
 /// What a command wrote, when it is kept but not in the vault.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Uncommitted {
     pub kind: ErrorKind,
     pub message: String,
     pub hint: Option<String>,
     /// The checkpoint that holds it; without one, the vault's sandbox still does.
+    #[serde(with = "stored::texts")]
     pub checkpoint: Option<CheckpointName>,
 }
 
@@ -189,8 +212,9 @@ impl ExecStatus {
 }
 
 /// What was kept of one output stream.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Captured {
+    #[serde(with = "stored::bytes")]
     pub bytes: Vec<u8>,
     pub total: u64,
     pub truncated: bool,
@@ -199,7 +223,7 @@ pub struct Captured {
 }
 
 /// Where the time went, in microseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timings {
     pub decide_us: u64,
     pub view_us: u64,

@@ -8,6 +8,7 @@ mod jobs;
 use std::path::PathBuf;
 
 use avfs_vault::{ExecId, Principal, RootId, VaultPath};
+use serde::{Deserialize, Serialize};
 
 use self::approvals::unfit_kind;
 use self::disk::NO_ROOM;
@@ -16,7 +17,7 @@ use self::jobs::named;
 use crate::common::{JobId, Stream};
 
 /// The one list of error kinds; exit codes, HTTP statuses and errnos are tables over it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ErrorKind {
     NotFound,
     AlreadyExists,

@@ -1,10 +1,9 @@
 //! Checkpoints: a name for a state, and the way back to it.
 
-use avfs_vault::{
-    ChangeKind, Checkpoint, CheckpointLabel, CheckpointName, CheckpointOrigin, VaultName,
-};
+use avfs_vault::{Checkpoint, CheckpointLabel, CheckpointName, CheckpointOrigin, VaultName};
 
 use crate::gate::Verb;
+use crate::history::changes::each_change;
 use crate::live::slot::{IfBusy, Stillness};
 use crate::runtime::Select;
 use crate::session::Session;
@@ -119,14 +118,12 @@ impl Session {
             let restored = self.inner.vaults.restore(vault.id, vault.head, &name, by)?;
             let trees = self.inner.vaults.trees();
             let (mut files, mut directories) = (0, 0);
-            let counted = trees.diff_each(vault.head, restored.version.root, &mut |change| {
+            let counted = each_change(trees, vault.head, restored.version.root, &mut |change| {
                 let entry = change.after.as_ref().or(change.before.as_ref());
-                match (change.kind, entry.is_some_and(|entry| entry.is_dir())) {
-                    (ChangeKind::Times, _) => {}
-                    (_, true) => directories += 1,
-                    (_, false) => files += 1,
+                match entry.is_some_and(|entry| entry.is_dir()) {
+                    true => directories += 1,
+                    false => files += 1,
                 }
-                true
             });
             // It is done, whether what it replaced can be read or not.
             let uncounted = match counted {

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::Result;
 use crate::gate::Verb;
-use crate::history::changes::{ChangeList, left_out};
+use crate::history::changes::{ChangeSet, left_out};
 use crate::live::layer_commit::commit_version;
 use crate::runtime::Select;
 use crate::session::Session;
@@ -17,7 +17,7 @@ pub struct CommitReport {
     pub vault: VaultName,
     /// The new version; none when nothing had changed.
     pub version: Option<u64>,
-    pub changes: ChangeList,
+    pub changes: ChangeSet,
     /// What no vault can hold.
     pub skipped: Vec<Skipped>,
 }
@@ -29,7 +29,7 @@ impl Session {
         let asked = commit_version(self.principal(), json!({ "asked": true }));
         let (before, committed) = self.slot(vault.id).commit_now(self, asked)?;
         let trees = self.inner.vaults.trees();
-        let changes = ChangeList::between(trees, before, committed.after)?;
+        let changes = ChangeSet::between(trees, before, committed.after)?;
         Ok(CommitReport {
             vault: vault.name,
             version: committed.version,

@@ -1,10 +1,10 @@
 //! What is different between two states, as names, as counts or as a patch.
 
-use avfs_vault::{Change, ChangeKind, Entry, VaultPath, pair_renames};
+use avfs_vault::{Entry, VaultPath};
 
 use crate::Result;
-use crate::bounds::ListRoom;
 use crate::gate::Verb;
+use crate::history::changes::{ChangeSet, Patch};
 use crate::history::patch::{self, DiffLine, LineCounts};
 use crate::point::{DiffPoint, StateAt};
 use crate::runtime::Select;
@@ -40,12 +40,8 @@ pub struct DiffRequest {
 pub struct Diff {
     pub from: String,
     pub to: String,
-    pub changes: Vec<Change>,
-    /// Whether there are more than an answer has room for.
-    pub truncated: bool,
-    pub patch: Option<String>,
-    /// Whether the patch ends before the last change.
-    pub patch_truncated: bool,
+    pub changes: ChangeSet,
+    pub patch: Option<Patch>,
     /// One for each change, where they were asked for.
     pub counts: Vec<LineCounts>,
     /// Where the difference is that of one file.
@@ -63,32 +59,6 @@ pub struct FileDiff {
     pub lines: Option<Vec<DiffLine>>,
 }
 
-/// The first changes, whether there are more, and the difference of a file if it is one.
-type Compared = ((Vec<Change>, bool), Option<FileDiff>);
-
-/// The first changes, as many as an answer has room for.
-#[derive(Default)]
-struct First {
-    changes: Vec<Change>,
-    room: ListRoom,
-}
-
-impl First {
-    /// Whether more is wanted.
-    fn add(&mut self, change: Change) -> bool {
-        let fits = self.room.take(change.path.as_bytes());
-        if fits {
-            self.changes.push(change);
-        }
-        fits
-    }
-
-    /// With whether there are more.
-    fn into_listed(self) -> (Vec<Change>, bool) {
-        (self.changes, self.room.is_exceeded())
-    }
-}
-
 impl Session {
     /// The differences between two states of (or beside) a vault.
     pub fn diff(&self, vault: Select, request: &DiffRequest) -> Result<Diff> {
@@ -96,36 +66,30 @@ impl Session {
         let before = self.state_at(&vault, &request.from)?;
         let after = self.state_at(&vault, &request.to)?;
         let trees = self.inner.vaults.trees();
-        let ((changes, truncated), file) = match &request.scope {
+        let (changes, file) = match &request.scope {
             DiffScope::Whole => {
-                let mut first = First::default();
-                trees.diff_each(before.root, after.root, &mut |change| first.add(change))?;
-                (first.into_listed(), None)
+                let mut changes = ChangeSet::default();
+                trees.diff_each(before.root, after.root, &mut |change| changes.add(change))?;
+                (changes, None)
             }
             DiffScope::Path(path) => self.diff_paths(&before, &after, path, path)?,
             DiffScope::Pair(old, new) => self.diff_paths(&before, &after, old, new)?,
         };
-        let changes = changes
-            .into_iter()
-            .filter(|change| change.kind != ChangeKind::Times);
-        let changes = trees.pair_similar(pair_renames(changes.collect()))?;
-        let (patch, patch_truncated) = match request.detail.patch {
-            true => {
-                let (text, cut) = self.patch(&changes, &request.scope)?;
-                (Some(text), cut)
-            }
-            false => (None, false),
-        };
-        let counted = changes.iter().filter(|_| request.detail.counts);
-        let counts = counted.map(|change| patch::line_counts(trees, change));
+        let changes = changes.paired_by_lines(trees)?;
+        let detail = request.detail;
+        let patch = detail.patch.then(|| {
+            changes.patch_from(trees, |change| match &request.scope {
+                DiffScope::Pair(old, new) => change.path.rebase(new, old),
+                DiffScope::Whole | DiffScope::Path(_) => None,
+            })
+        });
+        let counts = detail.counts.then(|| changes.line_counts(trees));
         Ok(Diff {
             from: request.from.to_string(),
             to: request.to.to_string(),
-            counts: counts.collect::<Result<_>>()?,
+            counts: counts.transpose()?.unwrap_or_default(),
+            patch: patch.transpose()?,
             changes,
-            truncated,
-            patch,
-            patch_truncated,
             file,
         })
     }
@@ -136,7 +100,7 @@ impl Session {
         after: &StateAt,
         old_path: &VaultPath,
         new_path: &VaultPath,
-    ) -> Result<Compared> {
+    ) -> Result<(ChangeSet, Option<FileDiff>)> {
         self.check_kept(old_path)?;
         self.check_kept(new_path)?;
         let trees = self.inner.vaults.trees();
@@ -160,24 +124,9 @@ impl Session {
                 lines: patch::lines(trees, old.as_ref(), new.as_ref())?,
             }),
         };
-        let mut first = First::default();
+        let mut changes = ChangeSet::default();
         let path = new_path.clone();
-        trees.diff_entry(path, old, new, &mut |change| first.add(change))?;
-        Ok((first.into_listed(), file))
-    }
-
-    fn patch(&self, changes: &[Change], scope: &DiffScope) -> Result<(String, bool)> {
-        let with_old = changes.iter().map(|change| {
-            let paired = match scope {
-                DiffScope::Pair(old, new) => change.path.rebase(new, old),
-                DiffScope::Whole | DiffScope::Path(_) => None,
-            };
-            let old_path = match (&change.kind, paired) {
-                (ChangeKind::Renamed { .. }, _) | (_, None) => patch::old_path(change),
-                (_, Some(path)) => path,
-            };
-            (change, old_path)
-        });
-        patch::patches(self.inner.vaults.trees(), with_old)
+        trees.diff_entry(path, old, new, &mut |change| changes.add(change))?;
+        Ok((changes, file))
     }
 }

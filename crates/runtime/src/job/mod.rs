@@ -1,7 +1,7 @@
 //! Jobs: execs that outlive their callers. Their output is on disk from the first byte, and what became of them
 //! can be asked for as long as they are kept.
 
-mod job;
+mod handle;
 mod record;
 mod start;
 
@@ -14,13 +14,12 @@ use std::time::{Duration, Instant};
 
 use avfs_sandbox::WindowSize;
 use avfs_vault::{ExecId, JournalEvent, Principal, Time, VaultId, VaultName};
-use serde_json::{Value, json};
+use serde_json::json;
 
-pub use self::job::{Attending, LOG_MAX, LogPart};
-pub use self::record::{JobState, Lifetime};
-pub use self::start::WriteReport;
+pub use self::handle::{Attending, LOG_MAX, LogPart};
+pub use self::record::{JobState, KeptReport, Lifetime};
 
-use self::job::Job;
+use self::handle::Job;
 use self::record::{Record, load_report, replace};
 use crate::command::control::Control;
 use crate::command::exec::ExecRequest;
@@ -51,7 +50,6 @@ pub struct JobRequest {
     pub lifetime: Lifetime,
     /// Whether its input stays open for [`Session::job_input`].
     pub takes_input: bool,
-    pub write_report: WriteReport,
 }
 
 /// What came of asking for a job.
@@ -179,6 +177,11 @@ impl Jobs {
         all
     }
 
+    fn running_that(&self, fits: impl Fn(&Record) -> bool) -> Vec<JobId> {
+        let running = self.running().into_iter().map(|job| job.sight().record);
+        running.filter(fits).map(|record| record.id).collect()
+    }
+
     pub fn count_running(&self) -> usize {
         self.running().len()
     }
@@ -253,7 +256,7 @@ impl Session {
     }
 
     /// The report of a job that is over.
-    pub fn job_report(&self, id: JobId) -> Result<Option<Value>> {
+    pub fn job_report(&self, id: JobId) -> Result<Option<KeptReport>> {
         Ok(load_report(&self.own_job(id)?.dir))
     }
 
@@ -369,14 +372,8 @@ impl Runtime {
 
     /// Jobs that the daemon may not be stopped under.
     pub fn detached_jobs(&self) -> Vec<JobId> {
-        let running = self
-            .inner
-            .jobs
-            .running()
-            .into_iter()
-            .map(|job| job.sight().record);
-        let detached = running.filter(|record| record.lifetime == Lifetime::Detached);
-        detached.map(|record| record.id).collect()
+        let jobs = &self.inner.jobs;
+        jobs.running_that(|record| record.lifetime == Lifetime::Detached)
     }
 
     /// Notes why an exec is about to end, should it be a job.
@@ -389,14 +386,8 @@ impl Runtime {
 
     /// The running jobs among these execs.
     pub(crate) fn jobs_among(&self, execs: &[ExecId]) -> Vec<JobId> {
-        let running = self
-            .inner
-            .jobs
-            .running()
-            .into_iter()
-            .map(|job| job.sight().record);
-        let among = running.filter(|record| execs.contains(&record.exec));
-        among.map(|record| record.id).collect()
+        let jobs = &self.inner.jobs;
+        jobs.running_that(|record| execs.contains(&record.exec))
     }
 }
 

@@ -11,7 +11,8 @@ use avfs_sandbox::WindowSize;
 use avfs_vault::{ExecId, Principal, Time, VaultId, VaultName};
 use serde::{Deserialize, Serialize};
 
-use crate::command::report::ExecStatus;
+use crate::command::report::{ExecReport, ExecStatus};
+use crate::command::stored;
 use crate::common::{JobId, Stream};
 use crate::{Error, Result};
 
@@ -91,13 +92,13 @@ pub enum JobState {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub id: JobId,
-    #[serde(with = "text")]
+    #[serde(with = "stored::text")]
     pub exec: ExecId,
-    #[serde(with = "text")]
+    #[serde(with = "stored::text")]
     pub vault_id: VaultId,
-    #[serde(with = "text")]
+    #[serde(with = "stored::text")]
     pub vault: VaultName,
-    #[serde(with = "text")]
+    #[serde(with = "stored::text")]
     pub by: Principal,
     pub command: String,
     pub lifetime: Lifetime,
@@ -145,13 +146,46 @@ impl Record {
     }
 }
 
-pub(super) fn save_report(dir: &Path, report: &serde_json::Value) -> Result<()> {
-    replace(&dir.join(REPORT), report.to_string().as_bytes())
+/// What became of a job's command, as it is kept.
+#[derive(Debug)]
+pub enum KeptReport {
+    Report(Box<ExecReport>),
+    /// From before reports were kept as such: the envelope that was told then.
+    Envelope(serde_json::Value),
 }
 
-pub(super) fn load_report(dir: &Path) -> Option<serde_json::Value> {
+/// How a report is written down. Before version 2 there was no version, and it was an envelope.
+#[derive(Serialize, Deserialize)]
+struct Versioned<R> {
+    report_version: u32,
+    report: R,
+}
+
+const REPORT_VERSION: u32 = 2;
+
+pub(super) fn save_report(dir: &Path, report: &ExecReport) -> Result<()> {
+    let versioned = Versioned {
+        report_version: REPORT_VERSION,
+        report,
+    };
+    let bytes = serde_json::to_vec(&versioned).map_err(|error| Error::Io {
+        what: format!("writing down the report of {}", report.exec),
+        source: error.into(),
+    })?;
+    replace(&dir.join(REPORT), &bytes)
+}
+
+/// The report in a directory; none when it holds none that can be read.
+pub(super) fn load_report(dir: &Path) -> Option<KeptReport> {
     let bytes = fs::read(dir.join(REPORT)).ok()?;
-    serde_json::from_slice(&bytes).ok()
+    match serde_json::from_slice::<Versioned<Box<ExecReport>>>(&bytes) {
+        Ok(versioned) => Some(KeptReport::Report(versioned.report)),
+        Err(_) => {
+            let kept: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
+            let is_envelope = kept.get("report_version").is_none();
+            is_envelope.then_some(KeptReport::Envelope(kept))
+        }
+    }
 }
 
 /// Writes a file so that whoever is killed meanwhile leaves the old one or the new one.
@@ -165,31 +199,23 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     fs::rename(&new, path).map_err(failed())
 }
 
-/// Ids and names, as text.
-mod text {
-    use std::fmt::Display;
-    use std::str::FromStr;
-
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub fn serialize<T: Display, S: Serializer>(value: &T, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(value)
-    }
-
-    pub fn deserialize<'de, T, D>(from: D) -> Result<T, D::Error>
-    where
-        T: FromStr,
-        T::Err: Display,
-        D: Deserializer<'de>,
-    {
-        let text = String::deserialize(from)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use avfs_policy::{Action, Category, Decision, Part};
+    use avfs_sandbox::{Enforced, Limit, Mechanism, Network, Usage};
+    use avfs_transfer::Skipped;
+    use avfs_vault::{ApprovalId, VaultPath};
+
     use super::*;
+    use crate::command::call::ExecCommand;
+    use crate::command::options::{Branch, CheckpointMode, Limits, Profile};
+    use crate::command::report::{
+        ApprovalReport, Asked, Captured, ExecTerms, ForkReport, Timings, Uncommitted,
+    };
+    use crate::error::ErrorKind;
+    use crate::history::changes::{ChangeSet, Patch};
+    use crate::live::shape::{Access, Driver};
+    use crate::retried::Retried;
 
     #[test]
     fn a_lease_has_a_default_and_is_some_time() {
@@ -237,6 +263,153 @@ mod tests {
         assert_eq!("12".parse::<JobId>().unwrap(), JobId::new(12));
         for wrong in ["", "-1", "x", "1.5"] {
             assert!(wrong.parse::<JobId>().is_err(), "{wrong}");
+        }
+    }
+
+    fn asked() -> Asked {
+        Asked {
+            command: ExecCommand::Argv(vec![b"a".to_vec(), b"\xff".to_vec()]),
+            access: Access::ReadOnly,
+            checkpoint: CheckpointMode::Named("before".parse().unwrap()),
+            branch: Branch::KeepOnSuccess,
+        }
+    }
+
+    fn decision() -> Decision {
+        Decision {
+            action: Action::AllowWithCheckpoint,
+            categories: [Category::Mutating, Category::Networked]
+                .into_iter()
+                .collect(),
+            reason: Some("why".into()),
+            rule: "default:mutating".into(),
+            parts: vec![Part {
+                text: "a".into(),
+                action: Action::Allow,
+                categories: [Category::ReadOnly].into_iter().collect(),
+                rule: "default".into(),
+            }],
+            smallest_rule: Some("[[rule]]".into()),
+        }
+    }
+
+    fn terms() -> ExecTerms {
+        let limits = Limits {
+            cpus: Some(0.3),
+            ..Limits::LIFTED
+        };
+        ExecTerms {
+            timeout: Some(Duration::from_millis(1)),
+            output_limit: 10,
+            limits,
+            asked: Limits::default(),
+            nofile: Some(11),
+            profile: Some(Profile::Moderate),
+        }
+    }
+
+    fn timings() -> Timings {
+        Timings {
+            decide_us: 1,
+            view_us: 2,
+            checkpoint_us: 3,
+            run_us: 4,
+            commit_us: 5,
+        }
+    }
+
+    /// Every field differs from what it is when left out.
+    fn report() -> ExecReport {
+        let limit = Enforced {
+            limit: Limit::Disk,
+            by: Mechanism::Poll,
+        };
+        ExecReport {
+            exec: ExecId::new(),
+            vault: "v".parse().unwrap(),
+            cwd: VaultPath::parse(b"/w\xff").unwrap(),
+            asked: asked(),
+            decision: decision(),
+            checkpoint: Some("before".parse().unwrap()),
+            status: ExecStatus::Exited(3),
+            stdout: Captured {
+                bytes: b"\xff\0out".to_vec(),
+                total: 9,
+                truncated: true,
+                spilled: 8,
+            },
+            stderr: Captured::default(),
+            held: Vec::new(),
+            duration: Duration::new(1, 500_000_001),
+            changes: ChangeSet::read(Vec::new(), 5, true),
+            patch: Some(Patch {
+                text: "diff".into(),
+                truncated: true,
+            }),
+            home_changes: 2,
+            home_change_list: Some(Vec::new()),
+            version: Some(4),
+            uncommitted: Some(Uncommitted {
+                kind: ErrorKind::Quota,
+                message: "full".into(),
+                hint: Some("make room".into()),
+                checkpoint: Some("aside".parse().unwrap()),
+            }),
+            skipped: vec![Skipped {
+                path: b"s\xff".to_vec(),
+                reason: "a socket".into(),
+            }],
+            driver: Driver::Process,
+            network: Network::Host,
+            isolation: None,
+            limits: vec![limit],
+            default_limits: vec![limit],
+            disk_reserve: Some(7),
+            limit_hit: Some(limit),
+            usage: Some(Usage {
+                user_us: 1,
+                ..Usage::default()
+            }),
+            fork: Some(ForkReport {
+                name: "f".parse().unwrap(),
+                kept: true,
+            }),
+            leftovers: 6,
+            shared_with: vec![ExecId::new(), ExecId::new()],
+            retried: vec![Retried::Keeper, Retried::Writer],
+            approval: Some(ApprovalReport::Used(ApprovalId::new())),
+            approver_set_up: true,
+            speculation: None,
+            terms: terms(),
+            timings: timings(),
+        }
+    }
+
+    #[test]
+    fn a_report_comes_back_as_it_was() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(load_report(dir.path()).is_none());
+        let report = report();
+        save_report(dir.path(), &report).unwrap();
+        let Some(KeptReport::Report(back)) = load_report(dir.path()) else {
+            panic!("it is not a report");
+        };
+        assert_eq!(format!("{back:?}"), format!("{report:?}"));
+    }
+
+    #[test]
+    fn an_envelope_of_an_older_version_is_still_told_and_nonsense_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let keep = |text: &str| fs::write(dir.path().join(REPORT), text).unwrap();
+        let old = r#"{"schema_version":1,"kind":"proxy_exec_result","success":true}"#;
+        keep(old);
+        let Some(KeptReport::Envelope(kept)) = load_report(dir.path()) else {
+            panic!("it is no envelope");
+        };
+        assert_eq!(kept["kind"], "proxy_exec_result");
+        for nonsense in ["", "{", r#"{"report_version":3,"report":{"other":1}}"#] {
+            keep(nonsense);
+            assert!(load_report(dir.path()).is_none(), "{nonsense}");
         }
     }
 }

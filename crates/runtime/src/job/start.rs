@@ -8,7 +8,7 @@ use avfs_vault::{JournalEvent, NewJournalEntry};
 use rustix::pipe::{PipeFlags, pipe_with};
 use serde_json::{Value, json};
 
-use super::job::{Job, LogFile, index};
+use super::handle::{Job, LogFile, index};
 use super::record::{JobState, Lifetime, Record, now};
 use super::{JobInfo, JobRequest, JobStart};
 use crate::bounds::head_of;
@@ -20,9 +20,6 @@ use crate::common::Stream;
 use crate::runtime::{Runtime, STACK, lock};
 use crate::session::Session;
 use crate::{Error, Result};
-
-/// Turns the report of a job that is over into what is kept with it.
-pub type WriteReport = Box<dyn FnOnce(ExecReport) -> Value + Send>;
 
 /// Whether the program of a new job runs, or what came instead.
 enum Begun {
@@ -38,7 +35,6 @@ impl Session {
             mut exec,
             lifetime,
             takes_input,
-            write_report,
         } = request;
         exec.options.take_time();
         let mut input = None;
@@ -53,7 +49,7 @@ impl Session {
         }
         match self.permit(exec, asker)? {
             Permit::Reported(report) => Ok(JobStart::Reported(report)),
-            Permit::Granted(permitted) => self.launch(*permitted, lifetime, input, write_report),
+            Permit::Granted(permitted) => self.launch(*permitted, lifetime, input),
         }
     }
 
@@ -62,7 +58,6 @@ impl Session {
         permitted: Permitted,
         lifetime: Lifetime,
         input: Option<OwnedFd>,
-        write_report: WriteReport,
     ) -> Result<JobStart> {
         self.check_room()?;
         let call = &permitted.call;
@@ -95,7 +90,7 @@ impl Session {
         let thread = std::thread::Builder::new()
             .name("job".into())
             .stack_size(STACK);
-        let spawned = thread.spawn(move || worker.work(permitted, &sink, write_report));
+        let spawned = thread.spawn(move || worker.work(permitted, &sink));
         if let Err(source) = spawned {
             self.inner.jobs.remove(&job);
             let what = "starting a thread for the job".into();
@@ -192,7 +187,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn work(mut self, permitted: Permitted, sink: &JobSink, write_report: WriteReport) {
+    fn work(mut self, permitted: Permitted, sink: &JobSink) {
         let outcome = permitted.carry_out(sink);
         if let Some(begun) = sink.take_begun() {
             // It never ran, so it never was a job.
@@ -208,7 +203,7 @@ impl Worker {
                     why: self.job.end_reason(),
                     version: report.version,
                 };
-                (state, Some(write_report(report)))
+                (state, Some(report))
             }
             Err(error) => {
                 let error = error.to_string();
@@ -232,7 +227,7 @@ impl Drop for Worker {
 
 impl Runtime {
     /// Writes down that a job is over: with the job, then in the journal.
-    pub(super) fn finish_job(&self, job: &Arc<Job>, state: JobState, report: Option<&Value>) {
+    pub(super) fn finish_job(&self, job: &Arc<Job>, state: JobState, report: Option<&ExecReport>) {
         let event = match state {
             JobState::Lost { .. } => JournalEvent::JobLost,
             _ => JournalEvent::JobEnd,

@@ -71,8 +71,8 @@ impl Engine {
     }
 
     /// Gives back the memory that only speed needs.
-    pub fn rest(&self) {
-        self.lenses.rest();
+    pub fn release_caches(&self) {
+        self.lenses.release_caches();
     }
 
     /// Shows `root` for as long as the guard lives, and where.

@@ -35,7 +35,7 @@ impl Lenses {
         Ok(Lenses)
     }
 
-    pub fn rest(&self) {}
+    pub fn release_caches(&self) {}
 
     pub fn show(&self, _: &Trees, _: RootId) -> Result<(Option<LensRoot>, PathBuf)> {
         Ok((None, PathBuf::from("/nothing")))

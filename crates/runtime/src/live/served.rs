@@ -101,9 +101,9 @@ impl Lenses {
     }
 
     /// Gives back the memory that only speed needs.
-    pub fn rest(&self) {
-        self.plain.lens.rest();
-        self.with_xattrs.lens.rest();
+    pub fn release_caches(&self) {
+        self.plain.lens.release_caches();
+        self.with_xattrs.lens.release_caches();
     }
 
     /// Shows `root` for as long as the guard lives, and where.

@@ -1,9 +1,11 @@
 //! Of what kind a view and its sandbox are.
 
 use avfs_sandbox::Network;
+use serde::{Deserialize, Serialize};
 
 /// Whether a command may change the vault.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Access {
     #[default]
     ReadWrite,
@@ -12,7 +14,8 @@ pub enum Access {
 }
 
 /// What holds a command.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Driver {
     /// Namespaces, an allow-listed root, Landlock, seccomp.
     #[default]

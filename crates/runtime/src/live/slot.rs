@@ -287,7 +287,7 @@ impl Slot {
                 closing.finish();
             }
             // Only memory: it is tried again after the next work.
-            let _ = runtime.rest();
+            let _ = runtime.release_caches();
         }
     }
 

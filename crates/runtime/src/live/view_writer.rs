@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use avfs_vault::{Change, Content, Entry, Kind, LinkId, Piece, RootId, Trees, VaultPath};
-use avfs_view::{Act, NewMeta, Opening, Over, Owner, Scanner};
+use avfs_view::{NewMeta, Opening, Over, Owner, Scanner, ViewOp};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
@@ -135,12 +135,12 @@ impl ViewWriter<'_> {
 
     /// Whether the name could be moved as such; an overlay without root moves no stored directory.
     fn rename(&self, from: &VaultPath, to: &VaultPath) -> Result<bool, Halt> {
-        let act = Act::Rename {
+        let op = ViewOp::Rename {
             from: beneath(from),
             to: beneath(to),
             over: Over::Existing,
         };
-        match self.helper.act(self.top, act, self.owner)? {
+        match self.helper.apply(self.top, op, self.owner)? {
             Ok(_) => Ok(true),
             Err(error) if Errno::from_io_error(&error) == Some(Errno::XDEV) => Ok(false),
             Err(error) => Err(halt(from, error)),
@@ -160,7 +160,7 @@ impl ViewWriter<'_> {
             let path = beneath(&change.path);
             match self
                 .helper
-                .act(self.top, Act::Remove { path }, self.owner)?
+                .apply(self.top, ViewOp::Remove { path }, self.owner)?
             {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(halt(&change.path, error));
@@ -188,7 +188,8 @@ impl ViewWriter<'_> {
             (Kind::Directory { .. }, Some(_)) => Ok(()),
             (Kind::Directory { .. }, None) => {
                 let path = beneath(path);
-                self.act(&change.path, Act::Directory { path }).map(drop)
+                self.step(&change.path, ViewOp::Directory { path })
+                    .map(drop)
             }
             (Kind::File { content, size, .. }, Some(old)) => {
                 let how = match replaced {
@@ -205,7 +206,7 @@ impl ViewWriter<'_> {
                 match links.other_name(self.trees, after, path, entry)? {
                     Some(other) => {
                         let (from, to) = (beneath(&other), beneath(path));
-                        self.act(path, Act::Link { from, to }).map(drop)
+                        self.step(path, ViewOp::Link { from, to }).map(drop)
                     }
                     None => self.place(path, entry, (*content, *size), Over::Nothing),
                 }
@@ -213,12 +214,12 @@ impl ViewWriter<'_> {
             (Kind::Symlink { .. } | Kind::Fifo, Some(_)) => self.set_meta(path, before, entry),
             (Kind::Symlink { target }, None) => {
                 let (path, target) = (beneath(path), target.clone());
-                self.act(&change.path, Act::Symlink { path, target })?;
+                self.step(&change.path, ViewOp::Symlink { path, target })?;
                 self.set_meta(&change.path, None, entry)
             }
             (Kind::Fifo, None) => {
                 let path = beneath(path);
-                self.act(&change.path, Act::Fifo { path })?;
+                self.step(&change.path, ViewOp::Fifo { path })?;
                 self.set_meta(&change.path, None, entry)
             }
         }
@@ -232,11 +233,11 @@ impl ViewWriter<'_> {
         how: Opening,
         (content, size): (Content, u64),
     ) -> Result<(), Halt> {
-        let act = Act::Open {
+        let op = ViewOp::Open {
             path: beneath(path),
             how,
         };
-        match self.helper.act(self.top, act, self.owner)? {
+        match self.helper.apply(self.top, op, self.owner)? {
             Ok(opened) => self.fill(path, opened.ok_or_else(no_file)?, content, size),
             // A program that runs cannot be written to, but its name can get another file.
             Err(error) if Errno::from_io_error(&error) == Some(Errno::TXTBSY) => {
@@ -298,23 +299,23 @@ impl ViewWriter<'_> {
         if meta == NewMeta::default() {
             return Ok(());
         }
-        let act = Act::Meta {
+        let op = ViewOp::Meta {
             path: beneath(path),
             meta,
         };
-        self.act(path, act).map(drop)
+        self.step(path, op).map(drop)
     }
 
     fn open(&self, path: &VaultPath, how: Opening) -> Result<OwnedFd, Halt> {
-        let act = Act::Open {
+        let op = ViewOp::Open {
             path: beneath(path),
             how,
         };
-        Ok(self.act(path, act)?.ok_or_else(no_file)?)
+        Ok(self.step(path, op)?.ok_or_else(no_file)?)
     }
 
-    fn act(&self, path: &VaultPath, act: Act) -> Result<Option<OwnedFd>, Halt> {
-        let done = self.helper.act(self.top, act, self.owner)?;
+    fn step(&self, path: &VaultPath, op: ViewOp) -> Result<Option<OwnedFd>, Halt> {
+        let done = self.helper.apply(self.top, op, self.owner)?;
         done.map_err(|error| halt(path, error))
     }
 }

@@ -29,15 +29,15 @@ struct Argument {
 }
 
 /// A name in an open directory.
-pub(super) struct Place {
+pub(super) struct RenameEnd {
     pub dir: OwnedFd,
     pub name: CString,
 }
 
 /// Both names of a rename of a directory within the vault, or of an exchange with one.
 pub(super) struct Names {
-    pub from: Place,
-    pub to: Place,
+    pub from: RenameEnd,
+    pub to: RenameEnd,
 }
 
 /// Decodes the arguments; `None` if the call is not a rename.
@@ -164,7 +164,7 @@ impl Argument {
     }
 
     /// Resolves the path to a directory and a name in it.
-    fn find(&self, process: BorrowedFd<'_>, thread: i32) -> Option<Place> {
+    fn find(&self, process: BorrowedFd<'_>, thread: i32) -> Option<RenameEnd> {
         let path = self.read(thread)?;
         let (parent, name) = split(&path)?;
         let start = match self.dir {
@@ -177,13 +177,13 @@ impl Argument {
         let resolve = ResolveFlags::NO_MAGICLINKS;
         let dir = openat2(start, parent, BASE, Mode::empty(), resolve).ok()?;
         let name = CString::new(name).ok()?;
-        Some(Place { dir, name })
+        Some(RenameEnd { dir, name })
     }
 }
 
 const BASE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
-impl Place {
+impl RenameEnd {
     pub(super) fn is_directory(&self) -> bool {
         let found = statat(&self.dir, &self.name, AtFlags::SYMLINK_NOFOLLOW);
         found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode).is_dir())

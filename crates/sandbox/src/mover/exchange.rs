@@ -18,7 +18,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::Left;
-use super::caller::{Names, Place};
+use super::caller::{Names, RenameEnd};
 use super::staging::Workplace;
 use super::tree::{self, DEPTH, ROUNDS, Rest};
 
@@ -96,7 +96,7 @@ pub(super) fn take_back(names: &Names, work: &Workplace) -> Left {
 }
 
 /// Puts back at `place` what is missing there of the copy `name`; if that fails, the copy is put next to it.
-fn give_back(place: &Place, top: BorrowedFd<'_>, name: &CStr) {
+fn give_back(place: &RenameEnd, top: BorrowedFd<'_>, name: &CStr) {
     let flags = RenameFlags::NOREPLACE;
     if renameat_with(top, name, &place.dir, &place.name, flags).is_ok() {
         return;
@@ -128,7 +128,7 @@ fn give_back(place: &Place, top: BorrowedFd<'_>, name: &CStr) {
 
 /// Makes a copy of the name under another one. A single file is hard-linked.
 fn duplicate(
-    place: &Place,
+    place: &RenameEnd,
     top: BorrowedFd<'_>,
     name: &CStr,
     wanted: &dyn Fn() -> bool,
@@ -142,7 +142,12 @@ fn duplicate(
 }
 
 /// Replaces the content of the place, which has been copied, by the copy `name`, and moves what was added since.
-fn settle(place: &Place, top: BorrowedFd<'_>, name: &CStr, rest: Rest<'_>) -> Result<(), Errno> {
+fn settle(
+    place: &RenameEnd,
+    top: BorrowedFd<'_>,
+    name: &CStr,
+    rest: Rest<'_>,
+) -> Result<(), Errno> {
     for _ in 0..ROUNDS {
         match try_to_settle(place, top, name, rest) {
             // Another process has just put something else there.
@@ -154,7 +159,7 @@ fn settle(place: &Place, top: BorrowedFd<'_>, name: &CStr, rest: Rest<'_>) -> Re
 }
 
 fn try_to_settle(
-    place: &Place,
+    place: &RenameEnd,
     top: BorrowedFd<'_>,
     name: &CStr,
     rest: Rest<'_>,
@@ -182,7 +187,7 @@ fn try_to_settle(
 }
 
 /// The absolute path of a name in the sandbox.
-fn path_of(place: &Place) -> Result<Vec<u8>, Errno> {
+fn path_of(place: &RenameEnd) -> Result<Vec<u8>, Errno> {
     let link = format!("/proc/self/fd/{}", place.dir.as_raw_fd());
     let mut path = readlinkat(CWD, link, Vec::new())?.into_bytes();
     if path != b"/" {

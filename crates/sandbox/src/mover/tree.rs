@@ -13,7 +13,7 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, pread, pwrite};
 
-use super::caller::{Names, Place};
+use super::caller::{Names, RenameEnd};
 use super::staging::Workplace;
 use super::{LOOKS, Left, READS};
 use crate::confine;
@@ -86,7 +86,7 @@ pub(super) fn with_all_readable(copy: impl FnOnce() -> Result<(), Errno>) -> Res
 
 /// Copies the content and the metadata of the directory `from` to the empty directory `top`.
 pub(super) fn copy(
-    from: &Place,
+    from: &RenameEnd,
     top: BorrowedFd<'_>,
     wanted: &dyn Fn() -> bool,
 ) -> Result<(), Errno> {

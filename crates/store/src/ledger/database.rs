@@ -202,7 +202,7 @@ impl Database {
     }
 
     /// Gives back the memory that only speed needs, and the disk space of the log.
-    pub fn rest(&self) -> Result<()> {
+    pub fn release_caches(&self) -> Result<()> {
         self.readers().clear();
         let access = self.access();
         let Access::Writable(Writable { writer, .. }) = &*access else {

@@ -222,9 +222,9 @@ impl Store {
     }
 
     /// Gives back the memory that only speed needs: for when nothing is asked for a while.
-    pub fn rest(&self) -> Result<()> {
+    pub fn release_caches(&self) -> Result<()> {
         self.inner.cache.clear();
-        self.inner.database.rest()
+        self.inner.database.release_caches()
     }
 
     /// Reads the object from the disk, whether it is in a cache or not.

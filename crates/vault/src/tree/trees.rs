@@ -55,9 +55,9 @@ impl Trees {
     }
 
     /// Gives back the memory that only speed needs: for when nothing is asked for a while.
-    pub fn rest(&self) -> Result<()> {
+    pub fn release_caches(&self) -> Result<()> {
         self.inner.cache.clear();
-        Ok(self.store().rest()?)
+        Ok(self.store().release_caches()?)
     }
 
     /// A top directory 0755 at the epoch, without entries: always the same id.

@@ -216,7 +216,7 @@ fn attributes_of_a_file_with_many_names_are_in_memory_once() {
             assert_eq!((xattrs.len(), xattrs[0].len()), (101, 20));
             assert!(xattrs.iter().all(|it| it.is_shared_with(xattrs[0])));
             scene.trees.flush().unwrap();
-            scene.trees.rest().unwrap();
+            scene.trees.release_caches().unwrap();
         }
     }
 }

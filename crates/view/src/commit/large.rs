@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::apply::{Applied, Linked, Shared};
 use super::contents::{Contents, Reading};
 use super::listing::{Bounds, Spilled};
-use super::own_work::{self, Arrival, Place};
+use super::own_work::{self, Arrival, EntryMove};
 use super::{CommitInput, Committed, HashCache};
 use crate::Result;
 use crate::scan::UpperEntry;
@@ -46,7 +46,7 @@ pub(super) fn large(
         .into_iter()
         .map(|entry| (places[&entry.path], entry))
         .collect();
-    work.put_some(ours.clone(), Place::Stays)?;
+    work.put_some(ours.clone(), EntryMove::Stays)?;
     let mut index = 0;
     for part in listing.parts() {
         let part: Vec<_> = part?
@@ -55,10 +55,13 @@ pub(super) fn large(
             .collect();
         let is_theirs =
             |(_, entry): &(usize, UpperEntry)| !own_work::is_candidate(entry, &input.own_work);
-        work.put_some(part.into_iter().filter(is_theirs).collect(), Place::Stays)?;
+        work.put_some(
+            part.into_iter().filter(is_theirs).collect(),
+            EntryMove::Stays,
+        )?;
     }
     // After everything that can be above it.
-    work.put_some(ours, Place::Arrives)?;
+    work.put_some(ours, EntryMove::Arrives)?;
     let linked = std::mem::take(&mut work.linked);
     work.put(linked)?;
     work.applied.finish(listing.names - 1)
@@ -70,7 +73,7 @@ fn next(index: &mut usize) -> usize {
 }
 
 /// An entry, what it shares with its other names, and whether it has moved.
-type Listed = (UpperEntry, Option<Shared>, Place);
+type Listed = (UpperEntry, Option<Shared>, EntryMove);
 
 struct Large<'a> {
     reading: &'a Reading<'a>,
@@ -86,7 +89,7 @@ struct Large<'a> {
 
 impl Large<'_> {
     /// Applies those that belong to `place`, each with its index in the listing.
-    fn put_some(&mut self, listed: Vec<(usize, UpperEntry)>, place: Place) -> Result<()> {
+    fn put_some(&mut self, listed: Vec<(usize, UpperEntry)>, place: EntryMove) -> Result<()> {
         let mut entries = Vec::new();
         for (index, entry) in listed {
             if own_work::place(&entry, &self.arrivals) != Some(place) {
@@ -118,7 +121,7 @@ impl Large<'_> {
         let contents = entries.into_iter().zip(contents.of);
         for ((mut entry, content), (shared, place)) in contents.zip(how) {
             self.reading.work.check()?;
-            let has_moved = place == Place::Arrives;
+            let has_moved = place == EntryMove::Arrives;
             if has_moved {
                 own_work::arrive(&mut entry, &self.arrivals);
             }

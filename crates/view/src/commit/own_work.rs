@@ -97,19 +97,19 @@ pub(super) fn is_candidate(entry: &UpperEntry, own_work: &OwnWork<'_>) -> bool {
 
 /// The path of an entry after all copies are in place.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum EntryMove {
     Stays,
     Arrives,
 }
 
 /// The path of an entry; `None` if it is replaced.
-pub(super) fn place(entry: &UpperEntry, arrivals: &[Arrival]) -> Option<Place> {
+pub(super) fn place(entry: &UpperEntry, arrivals: &[Arrival]) -> Option<EntryMove> {
     let is_at = |top: &Vec<u8>| is_within(&entry.path, top);
     if arrivals.iter().any(|arrival| is_at(&arrival.copy)) {
-        return Some(Place::Arrives);
+        return Some(EntryMove::Arrives);
     }
     let makes_way = arrivals.iter().any(|arrival| is_at(&arrival.goal));
-    (!makes_way).then_some(Place::Stays)
+    (!makes_way).then_some(EntryMove::Stays)
 }
 
 /// Moves an entry of a copy to the copy's destination.
@@ -143,11 +143,11 @@ pub(super) fn settle(
     let mut arriving = Vec::new();
     for (mut entry, content) in entries.into_iter().zip(contents.of) {
         match place(&entry, arrivals) {
-            Some(Place::Arrives) => {
+            Some(EntryMove::Arrives) => {
                 arrive(&mut entry, arrivals);
                 arriving.push((entry, content));
             }
-            Some(Place::Stays) => staying.push((entry, content)),
+            Some(EntryMove::Stays) => staying.push((entry, content)),
             None => {}
         }
     }

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 
 use avfs_vault::RootId;
 
-use crate::acts::random_name;
+use crate::view_ops::random_name;
 
 /// The use, three roots and the boot id.
 pub(super) const RECORD_BYTES: usize = 1 + 3 * ROOT_BYTES + 36;

@@ -9,7 +9,7 @@ use avfs_vault::{Entry, Kind, Meta, RootId, Trees};
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::nodes::{self, Node, Place, TOP};
+use super::nodes::{self, LensDirectory, Node, TOP};
 use super::{Listing, Owner, Shared, Xattrs};
 use crate::shown::{self, Seen};
 
@@ -65,7 +65,7 @@ impl LensFilesystem {
         Ok(entry.map(|entry| nodes::node_of(&place, name, entry)))
     }
 
-    fn listing(&self, number: u64) -> Io<(Place, Listing)> {
+    fn listing(&self, number: u64) -> Io<(LensDirectory, Listing)> {
         let Node::Directory { place, tree, .. } = self.node(number)? else {
             return Err(Errno::NOTDIR);
         };

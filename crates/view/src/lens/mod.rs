@@ -88,7 +88,7 @@ impl Lens {
     }
 
     /// Frees the caches.
-    pub fn rest(&self) {
+    pub fn release_caches(&self) {
         self.shared.lock_listings().clear();
         self.shared.nodes.shrink();
     }

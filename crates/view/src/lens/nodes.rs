@@ -15,7 +15,7 @@ pub const TOP: u64 = 1;
 
 /// The place of a directory: its root and the hash of its path.
 #[derive(Clone)]
-pub struct Place {
+pub struct LensDirectory {
     pub id: RootId,
     pub root: Arc<Root>,
     pub path: [u8; 16],
@@ -25,7 +25,7 @@ pub struct Place {
 #[derive(Clone)]
 pub enum Node {
     Directory {
-        place: Place,
+        place: LensDirectory,
         tree: TreeId,
         meta: Arc<Meta>,
     },
@@ -80,8 +80,8 @@ impl Nodes {
 const MARK: u64 = 1 << 60;
 
 /// The place of the top directory of a root.
-pub fn top_place(id: RootId, root: Arc<Root>) -> Place {
-    Place {
+pub fn top_place(id: RootId, root: Arc<Root>) -> LensDirectory {
+    LensDirectory {
         id,
         root,
         path: [0; 16],
@@ -89,11 +89,11 @@ pub fn top_place(id: RootId, root: Arc<Root>) -> Place {
 }
 
 /// The number and node of `entry`, found as `name` in the directory at `place`.
-pub fn node_of(place: &Place, name: &[u8], entry: Entry) -> (u64, Node) {
+pub fn node_of(place: &LensDirectory, name: &[u8], entry: Entry) -> (u64, Node) {
     let path = child_path(&place.path, name);
     let Entry { kind, meta } = entry;
     if let Kind::Directory { tree, .. } = kind {
-        let place = Place {
+        let place = LensDirectory {
             id: place.id,
             root: place.root.clone(),
             path,
@@ -124,7 +124,7 @@ pub fn node_of(place: &Place, name: &[u8], entry: Entry) -> (u64, Node) {
 }
 
 /// The number of the directory at `place`.
-pub fn directory_ino(place: &Place) -> u64 {
+pub fn directory_ino(place: &LensDirectory) -> u64 {
     let mut hasher = Hasher::new();
     hasher.update(b"directory");
     hasher.update(place.id.object().as_bytes());

@@ -15,7 +15,7 @@ use super::Owners;
 use super::copyup::{Data, link_open_file};
 use super::host::{self, Io, Reach};
 use super::nodes::{self, Body, Found, Key};
-use super::view::{Place, View};
+use super::view::{MergedDirectory, View};
 use crate::Owner;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -346,7 +346,7 @@ impl View {
     }
 
     /// Upper and origin of the directory that was found as `name`.
-    pub fn place_of(&self, parent: u64, name: &[u8], found: &Found) -> Io<Place> {
+    pub fn place_of(&self, parent: u64, name: &[u8], found: &Found) -> Io<MergedDirectory> {
         let Body::Directory { in_upper, origin } = &found.body else {
             return Err(Errno::NOTDIR);
         };
@@ -357,7 +357,7 @@ impl View {
             }
             false => None,
         };
-        Ok(Place {
+        Ok(MergedDirectory {
             upper,
             origin: origin.clone(),
         })

@@ -10,10 +10,10 @@ use rustix::fs::FileType;
 use super::copyup::link_open_file;
 use super::host::{self, Io};
 use super::nodes::{Body, Found, Origin, TOP};
-use super::view::{Place, View};
+use super::view::{MergedDirectory, View};
 
 /// Directories from the top of the view down, each with its name.
-type Trail = Vec<(Vec<u8>, Place)>;
+type Trail = Vec<(Vec<u8>, MergedDirectory)>;
 
 impl View {
     /// How many names of the stored file still show it.
@@ -26,7 +26,7 @@ impl View {
     }
 
     /// The place of the stored name `path`, if it was not replaced or removed.
-    fn still_shows(&self, path: &VaultPath) -> Io<Option<Place>> {
+    fn still_shows(&self, path: &VaultPath) -> Io<Option<MergedDirectory>> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Ok(None);
         };
@@ -65,7 +65,7 @@ impl View {
         Ok(Some(trail))
     }
 
-    fn directory_below(&self, place: &Place, name: &[u8]) -> Io<Option<Place>> {
+    fn directory_below(&self, place: &MergedDirectory, name: &[u8]) -> Io<Option<MergedDirectory>> {
         let Some(Found {
             body: Body::Directory { in_upper, origin },
             ..
@@ -77,7 +77,7 @@ impl View {
             Some(upper) if in_upper => Some(Arc::new(host::open_directory(&**upper, name)?)),
             _ => None,
         };
-        Ok(Some(Place { upper, origin }))
+        Ok(Some(MergedDirectory { upper, origin }))
     }
 
     /// Searches the whole upper for the directory that was renamed from `origin`.
@@ -143,7 +143,7 @@ impl View {
     }
 }
 
-fn is_from(place: &Place, path: &VaultPath) -> bool {
+fn is_from(place: &MergedDirectory, path: &VaultPath) -> bool {
     let origin: Option<&Arc<Origin>> = place.origin.as_ref();
     origin.is_some_and(|origin| origin.path == *path)
 }

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use super::files::Handle;
 use super::host::{self, Io};
 use super::nodes::{Key, Name};
-use super::view::{Place, View};
+use super::view::{MergedDirectory, View};
 use crate::shown::kind_of_stored;
 
 /// The first positions, of `.` and `..`.
@@ -109,7 +109,7 @@ impl View {
 
     fn upper_item(
         &self,
-        place: &Place,
+        place: &MergedDirectory,
         name: &[u8],
         kind: FileType,
         inode: u64,
@@ -139,7 +139,7 @@ impl View {
     }
 
     /// Whether the directory is empty.
-    pub fn is_empty(&self, place: &Place) -> Io<bool> {
+    pub fn is_empty(&self, place: &MergedDirectory) -> Io<bool> {
         let mut covered = HashSet::new();
         if let Some(upper) = &place.upper {
             for (name, kind, inode) in host::names(upper)? {
@@ -157,7 +157,12 @@ impl View {
     }
 
     /// Looks up one item, if it still exists.
-    pub fn hand_out_item(&self, place: &Place, parent: u64, name: &[u8]) -> Io<Option<FileAttr>> {
+    pub fn hand_out_item(
+        &self,
+        place: &MergedDirectory,
+        parent: u64,
+        name: &[u8],
+    ) -> Io<Option<FileAttr>> {
         let Some(found) = self.find_in(place, name)? else {
             return Ok(None);
         };

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use super::copyup::Data;
 use super::host::{self, Io};
 use super::nodes::{Body, Found, Name};
-use super::view::{Place, View};
+use super::view::{MergedDirectory, View};
 
 /// One end of a rename, with its directory in the upper.
 struct End {
@@ -66,7 +66,7 @@ impl View {
 
     fn end(&self, name: Name) -> Io<End> {
         let upper = self.directory_for(name.parent)?;
-        let place: Place = self.place(name.parent)?;
+        let place: MergedDirectory = self.place(name.parent)?;
         let shows_through = self.shows_through(&place, &name.name)?;
         Ok(End {
             name,

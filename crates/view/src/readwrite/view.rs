@@ -43,7 +43,7 @@ pub struct View {
 
 /// A directory: its upper, its origin in the base, or both.
 #[derive(Clone)]
-pub struct Place {
+pub struct MergedDirectory {
     pub upper: Option<Arc<OwnedFd>>,
     pub origin: Option<Arc<Origin>>,
 }
@@ -112,9 +112,9 @@ impl View {
         Ok(table.get(number).ok_or(Errno::STALE)?.body.clone())
     }
 
-    pub fn place(&self, number: u64) -> Io<Place> {
+    pub fn place(&self, number: u64) -> Io<MergedDirectory> {
         match self.body(number)? {
-            Body::Directory { in_upper, origin } => Ok(Place {
+            Body::Directory { in_upper, origin } => Ok(MergedDirectory {
                 upper: in_upper.then(|| self.directory(number)).transpose()?,
                 origin,
             }),
@@ -189,7 +189,7 @@ impl View {
         self.find_in(&self.place(parent)?, name)
     }
 
-    pub fn find_in(&self, place: &Place, name: &[u8]) -> Io<Option<Found>> {
+    pub fn find_in(&self, place: &MergedDirectory, name: &[u8]) -> Io<Option<Found>> {
         if self.is_hidden(name) {
             return Ok(None);
         }
@@ -216,7 +216,7 @@ impl View {
     }
 
     /// Whether the base would show through if the upper had nothing of this name.
-    pub fn shows_through(&self, place: &Place, name: &[u8]) -> Io<bool> {
+    pub fn shows_through(&self, place: &MergedDirectory, name: &[u8]) -> Io<bool> {
         match &place.origin {
             Some(origin) => Ok(self.stored_child(origin, name)?.is_some()),
             None => Ok(false),
@@ -225,7 +225,7 @@ impl View {
 
     fn found_in_upper(
         &self,
-        place: &Place,
+        place: &MergedDirectory,
         upper: &OwnedFd,
         name: &[u8],
         stat: Statx,
@@ -250,7 +250,12 @@ impl View {
     }
 
     /// The directory of the base that shows through the upper's directory `name`.
-    fn origin_of(&self, place: &Place, upper: &OwnedFd, name: &[u8]) -> Io<Option<Arc<Origin>>> {
+    fn origin_of(
+        &self,
+        place: &MergedDirectory,
+        upper: &OwnedFd,
+        name: &[u8],
+    ) -> Io<Option<Arc<Origin>>> {
         let opened = host::open(upper, name, OFlags::PATH, Mode::empty())?;
         let path = host::again(&opened);
         // Its mode may forbid its owner, and so us, to read it.
@@ -283,7 +288,7 @@ impl View {
     }
 
     /// A redirect is a path from the top, or a name in the directory that the parent was redirected from.
-    fn redirected(&self, place: &Place, redirect: &[u8]) -> Io<Arc<Origin>> {
+    fn redirected(&self, place: &MergedDirectory, redirect: &[u8]) -> Io<Arc<Origin>> {
         let path = match &place.origin {
             Some(origin) if !redirect.starts_with(b"/") => origin.path.join(redirect),
             _ => VaultPath::parse(redirect),

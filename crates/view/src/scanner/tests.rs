@@ -76,7 +76,7 @@ fn whoever_dies_is_replaced_before_anybody_is_told() {
 
 #[test]
 fn a_change_is_never_made_twice() {
-    let make = |path: &[u8]| Act::Directory { path: path.into() };
+    let make = |path: &[u8]| ViewOp::Directory { path: path.into() };
     for (death, is_repeated) in [
         (Death::Idle, true),
         (Death::Unread, true),
@@ -86,12 +86,12 @@ fn a_change_is_never_made_twice() {
         let directory = tempfile::tempdir().unwrap();
         let top = open(directory.path());
         let scanner = dying(vec![death], thread);
-        let made = scanner.act(top.as_fd(), make(b"d"), None);
+        let made = scanner.apply(top.as_fd(), make(b"d"), None);
         match is_repeated {
             true => assert!(made.unwrap().is_ok()),
-            false => assert!(matches!(made, Err(Error::ActLost))),
+            false => assert!(matches!(made, Err(Error::ViewOpLost))),
         }
-        let next = scanner.act(top.as_fd(), make(b"e"), None);
+        let next = scanner.apply(top.as_fd(), make(b"e"), None);
         assert!(next.unwrap().is_ok(), "the next one is served");
     }
 }

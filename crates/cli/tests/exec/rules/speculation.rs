@@ -162,7 +162,7 @@ fn what_a_process_on_the_host_would_be_is_shown_as_that() {
     let id = super::asks(&home, &words);
     let text = home.ok(&["approval", "show", &id]);
     assert!(
-        text.contains("driver   process: outside the sandbox"),
+        text.contains("driver   process: on the host, without isolation"),
         "{text}"
     );
 }

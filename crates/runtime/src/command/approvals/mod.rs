@@ -12,8 +12,8 @@ mod speculate;
 use std::time::Duration;
 
 use avfs_vault::{
-    Approval, ApprovalAnswer, ApprovalId, ApprovalState, ApprovalVerdict, ChangeKind, RootId,
-    Speculation, Time, VaultName,
+    Approval, ApprovalAnswer, ApprovalId, ApprovalState, ApprovalVerdict, RootId, Speculation,
+    Time, VaultName,
 };
 use serde_json::{Value, json};
 
@@ -23,8 +23,7 @@ pub use shown::{ChangedSince, Shown, safe};
 
 use crate::command::settings::HIDDEN;
 use crate::gate::Verb;
-use crate::history::changes::ChangeList;
-use crate::history::patch;
+use crate::history::changes::{ChangeSet, Patch, each_change};
 use crate::runtime::Select;
 use crate::session::Session;
 use crate::{Error, Result};
@@ -63,10 +62,8 @@ pub struct SpeculationDetails {
     pub outcome: Value,
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
-    pub changes: ChangeList,
-    pub patch: String,
-    /// Whether it ends before the last change.
-    pub patch_truncated: bool,
+    pub changes: ChangeSet,
+    pub patch: Patch,
 }
 
 impl Session {
@@ -115,14 +112,11 @@ impl Session {
         let trees = self.inner.vaults.trees();
         // The state of then may have been forgotten, and what it refers to collected.
         let mut changed = ChangedSince::default();
-        let compared = trees.diff_each(approval.root, root, &mut |change| {
-            if change.kind != ChangeKind::Times {
-                changed.count += 1;
-                if changed.paths.len() < MOST_CHANGED {
-                    changed.paths.push(change.path);
-                }
+        let compared = each_change(trees, approval.root, root, &mut |change| {
+            changed.count += 1;
+            if changed.paths.len() < MOST_CHANGED {
+                changed.paths.push(change.path);
             }
-            true
         });
         let changed = compared.ok().map(|()| changed);
         Ok(Shown {
@@ -135,19 +129,14 @@ impl Session {
 
     fn speculation_details(&self, base: RootId, tried: Speculation) -> Result<SpeculationDetails> {
         let trees = self.inner.vaults.trees();
-        let changes = ChangeList::between(trees, base, tried.root)?;
-        let with_old = changes
-            .listed
-            .iter()
-            .map(|change| (change, patch::old_path(change)));
-        let (patch, patch_truncated) = patch::patches(trees, with_old)?;
+        let changes = ChangeSet::between(trees, base, tried.root)?;
+        let patch = changes.patch(trees)?;
         Ok(SpeculationDetails {
             outcome: tried.outcome,
             stdout: tried.stdout,
             stderr: tried.stderr,
             changes,
             patch,
-            patch_truncated,
         })
     }
 

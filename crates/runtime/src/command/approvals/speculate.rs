@@ -158,11 +158,10 @@ impl Asking {
             ..SessionOutcome::nothing(approval.root)
         };
         let Changes { outside, in_home } = call.changes(&outcome)?;
-        let (patch, patch_truncated) = call.patch(&outside.listed)?;
+        let patch = call.patch(&outside)?;
         Ok(Answer::Reported(Box::new(ExecReport {
             checkpoint: checkpoint.map(|checkpoint| checkpoint.name),
             patch,
-            patch_truncated,
             changes: outside,
             home_changes: in_home.total,
             version: (tried.root != approval.root).then_some(number),

@@ -54,7 +54,7 @@ impl Slot {
             {
                 return match done {
                     (root, value) if root == vault.head => Ok((value, vault.version)),
-                    _ => Err(Error::View(avfs_view::Error::ActLost)),
+                    _ => Err(Error::View(avfs_view::Error::ViewOpLost)),
                 };
             }
             let draft = (change.draft)(&vault)?;
@@ -72,7 +72,7 @@ impl Slot {
                 }
                 Ok(Applied::Overtaken) => {}
                 // What it had done by then shows in the next commit.
-                Err(Error::View(avfs_view::Error::ActLost)) => {
+                Err(Error::View(avfs_view::Error::ViewOpLost)) => {
                     let done = (draft.root, draft.value);
                     let before = vault.head;
                     lost = Some(Lost { before, done });

@@ -4,7 +4,7 @@ use std::io::ErrorKind as Io;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use avfs_vault::{Cause, NewVersion, VaultPath};
-use avfs_view::Act;
+use avfs_view::ViewOp;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, openat2, statat};
 use serde_json::json;
 
@@ -24,10 +24,10 @@ impl Slot {
         let top = live.backend.top()?;
         check_removable(top.as_fd(), path, depth)?;
         let writer = live.writer(by.inner.vaults.trees(), top.as_fd());
-        let act = Act::Remove {
+        let op = ViewOp::Remove {
             path: path.as_bytes()[1..].to_vec(),
         };
-        let removed = writer.helper.act(top.as_fd(), act, writer.owner)?;
+        let removed = writer.helper.apply(top.as_fd(), op, writer.owner)?;
         removed.map_err(|error| failed(path, error))?;
         let refused = state.refusal().and_then(|refusal| refusal.room);
         if refused.is_some_and(|then| by.is_as_full_as(then)) {

@@ -25,7 +25,7 @@ const REMOVALS: usize = 20;
 
 /// One operation. Paths are relative to the view's top, without a leading `/`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Act {
+pub enum ViewOp {
     /// Opens a file for writing; returns the descriptor.
     Open {
         path: Vec<u8>,
@@ -91,33 +91,33 @@ pub struct NewMeta {
 }
 
 /// Does the operation. New files are chowned to `owner`, if that is not this process.
-pub(crate) fn act(
+pub(crate) fn apply(
     top: BorrowedFd<'_>,
-    act: &Act,
+    op: &ViewOp,
     owner: Option<Owner>,
 ) -> io::Result<Option<OwnedFd>> {
-    match act {
-        Act::Open { path, how } => return Ok(Some(open(top, path, *how, owner)?)),
-        Act::Directory { path } => {
+    match op {
+        ViewOp::Open { path, how } => return Ok(Some(open(top, path, *how, owner)?)),
+        ViewOp::Directory { path } => {
             let (parent, name) = parent(top, path)?;
             mkdirat(&parent, name, Mode::from_raw_mode(0o755))?;
             give(&parent, name, owner)?;
         }
-        Act::Symlink { path, target } => {
+        ViewOp::Symlink { path, target } => {
             let (parent, name) = parent(top, path)?;
             symlinkat(target.as_slice(), &parent, name)?;
             give(&parent, name, owner)?;
         }
-        Act::Fifo { path } => {
+        ViewOp::Fifo { path } => {
             let (parent, name) = parent(top, path)?;
             mknodat(&parent, name, FileType::Fifo, Mode::from_raw_mode(0o600), 0)?;
             give(&parent, name, owner)?;
         }
-        Act::Link { from, to } => {
+        ViewOp::Link { from, to } => {
             let ((old, from), (new, to)) = (parent(top, from)?, parent(top, to)?);
             linkat(&old, from, &new, to, AtFlags::empty())?;
         }
-        Act::Rename { from, to, over } => {
+        ViewOp::Rename { from, to, over } => {
             let ((old, from), (new, to)) = (parent(top, from)?, parent(top, to)?);
             let flags = match over {
                 Over::Nothing => RenameFlags::NOREPLACE,
@@ -125,8 +125,8 @@ pub(crate) fn act(
             };
             renameat_with(&old, from, &new, to, flags)?;
         }
-        Act::Remove { path } => remove(top, path)?,
-        Act::Meta { path, meta } => set_meta(top, path, meta)?,
+        ViewOp::Remove { path } => remove(top, path)?,
+        ViewOp::Meta { path, meta } => set_meta(top, path, meta)?,
     }
     Ok(None)
 }
@@ -398,13 +398,13 @@ mod tests {
         rustix::fs::open(path, flags, Mode::empty()).unwrap()
     }
 
-    fn done(view: &Path, change: Act) -> io::Result<Option<OwnedFd>> {
-        act(top(view).as_fd(), &change, None)
+    fn done(view: &Path, change: ViewOp) -> io::Result<Option<OwnedFd>> {
+        apply(top(view).as_fd(), &change, None)
     }
 
     fn opened(view: &Path, path: &str, how: Opening) -> io::Result<std::fs::File> {
         let path = path.as_bytes().to_vec();
-        let descriptor = done(view, Act::Open { path, how })?;
+        let descriptor = done(view, ViewOp::Open { path, how })?;
         Ok(descriptor.expect("a descriptor").into())
     }
 
@@ -438,10 +438,10 @@ mod tests {
                 ..NewMeta::default()
             };
             // Does not follow a link.
-            let _ = done(&view, Act::Meta { path, meta });
+            let _ = done(&view, ViewOp::Meta { path, meta });
         }
         assert!(opened(&view, "up/new", Opening::Unnamed).is_err());
-        let removed = Act::Remove {
+        let removed = ViewOp::Remove {
             path: b"up/secret".to_vec(),
         };
         assert!(done(&view, removed).is_err());
@@ -474,7 +474,7 @@ mod tests {
         let view = tempfile::tempdir().unwrap();
         let path = |text: &str| text.as_bytes().to_vec();
         let at = |text: &str| view.path().join(text);
-        done(view.path(), Act::Directory { path: path("d") }).unwrap();
+        done(view.path(), ViewOp::Directory { path: path("d") }).unwrap();
         make(view.path(), "d/f", Over::Nothing).unwrap();
         assert_eq!(
             std::fs::read_dir(at("d")).unwrap().count(),
@@ -486,20 +486,20 @@ mod tests {
         make(view.path(), "d/f", Over::Existing).unwrap();
         assert_eq!(std::fs::read_dir(at("d")).unwrap().count(), 1);
         let (from, to) = (path("d/f"), path("d/g"));
-        done(view.path(), Act::Link { from, to }).unwrap();
+        done(view.path(), ViewOp::Link { from, to }).unwrap();
         let (from, to, over) = (path("d/g"), path("d/f"), Over::Nothing);
-        let taken = done(view.path(), Act::Rename { from, to, over });
+        let taken = done(view.path(), ViewOp::Rename { from, to, over });
         assert_eq!(taken.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         let target = path("nowhere");
         done(
             view.path(),
-            Act::Symlink {
+            ViewOp::Symlink {
                 path: path("d/s"),
                 target,
             },
         )
         .unwrap();
-        done(view.path(), Act::Fifo { path: path("d/p") }).unwrap();
+        done(view.path(), ViewOp::Fifo { path: path("d/p") }).unwrap();
         let meta = NewMeta {
             mode: Some(0o640),
             mtime: Some((1_000, 7)),
@@ -508,7 +508,7 @@ mod tests {
         let path_of = path("d/f");
         done(
             view.path(),
-            Act::Meta {
+            ViewOp::Meta {
                 path: path_of,
                 meta,
             },
@@ -522,7 +522,7 @@ mod tests {
         std::fs::create_dir(at("d/deep")).unwrap();
         std::fs::write(at("d/deep/f"), "").unwrap();
         std::fs::set_permissions(at("d/g"), std::fs::Permissions::from_mode(0o000)).unwrap();
-        done(view.path(), Act::Remove { path: path("d") }).unwrap();
+        done(view.path(), ViewOp::Remove { path: path("d") }).unwrap();
         assert_eq!(std::fs::read_dir(view.path()).unwrap().count(), 0);
     }
 }

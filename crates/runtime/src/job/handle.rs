@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::record::{JobState, Lifetime, Record, log_path, now, save_report};
 use crate::command::control::Control;
+use crate::command::report::ExecReport;
 use crate::command::run::Cancel;
 use crate::common::Stream;
 use crate::runtime::lock;
@@ -121,7 +122,7 @@ impl Job {
     }
 
     /// Writes down that it is over, and how.
-    pub fn conclude(&self, state: JobState, report: Option<&serde_json::Value>) -> Result<()> {
+    pub fn conclude(&self, state: JobState, report: Option<&ExecReport>) -> Result<()> {
         let saved = report.map_or(Ok(()), |report| save_report(&self.dir, report));
         lock(&self.input).take();
         let mut live = lock(&self.live);

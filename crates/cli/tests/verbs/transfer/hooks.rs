@@ -61,7 +61,7 @@ fn hooks_and_settings_that_name_programs_go_back_only_with_leave() {
         assert_eq!(named(&plan), expected);
         let text = home.ok(&["export", "--changed-only", "project", "--dry-run"]);
         assert!(
-            text.contains("runs by itself: .git/hooks/post-checkout"),
+            text.contains("executed by tools: .git/hooks/post-checkout"),
             "{text}"
         );
         assert!(text.contains("only with --allow-hooks"), "{text}");
@@ -173,7 +173,7 @@ fn what_other_tools_run_is_named() {
         let text = home.ok(&["export", "--changed-only", "project"]);
         for file in files {
             assert!(
-                text.contains(&format!("runs by itself: {file} (")),
+                text.contains(&format!("executed by tools: {file} (")),
                 "{file}: {text}"
             );
         }

@@ -13,7 +13,7 @@ use super::support::Scene;
 const THREADS: u8 = 4;
 const STEPS: usize = 400;
 
-/// The same steps for the same thread in every run.
+/// Steps that depend on the thread alone, and are equal in every run.
 pub fn steps(thread: u8) -> Vec<Step> {
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[thread; 32]);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::num::NonZero;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::{cell::RefCell, mem};
 
 use avfs_vault::{Content, ContentWriter, Trees};
@@ -34,13 +34,16 @@ impl Bodies<'_> {
         read: impl FnOnce(&Bodies<'_>) -> Result<(), E>,
     ) -> Result<Vec<(Content, u64)>, E> {
         let (queue, waiting) = sync_channel(WAITING);
-        let waiting = Mutex::new(waiting);
+        let waiting = Arc::new(Mutex::new(waiting));
         let threads = std::thread::available_parallelism().map_or(2, NonZero::get);
         std::thread::scope(|scope| {
-            let worker = || store_all(trees, &waiting);
-            let workers: Vec<_> = (0..threads.clamp(1, 8))
-                .map(|_| scope.spawn(worker))
-                .collect();
+            let start = |_| {
+                let waiting = waiting.clone();
+                scope.spawn(move || store_all(trees, &waiting))
+            };
+            let workers: Vec<_> = (0..threads.clamp(1, 8)).map(start).collect();
+            // Owned by the workers alone, so that the sender does not block when all of them have panicked.
+            drop(waiting);
             let bodies = Bodies {
                 trees,
                 stored: RefCell::default(),
@@ -102,7 +105,7 @@ impl Bodies<'_> {
             return Err(cut_short().into());
         }
         self.stored.borrow_mut().push(None);
-        // It cannot fail: the receiver lives until `gather` ends.
+        // Fails only when all workers have panicked, which `gather` reports.
         let sent = self.queue.send((number, bytes));
         sent.map_err(|_| Error::Cancelled)?;
         Ok(number)

@@ -10,6 +10,7 @@ mod common;
 mod error;
 mod files;
 mod gate;
+mod helper;
 mod history;
 mod home;
 
@@ -95,6 +96,7 @@ pub use history::maintenance::{
 pub use history::patch::{DiffLine, LineCounts, LineKind};
 pub use history::vaults::{Family, VaultInfo};
 pub use history::versions::{BroughtBack, VaultVersion};
+pub use helper::helper_main;
 pub use home::HomeIdentity;
 pub use job::{
     Attending, JobInfo, JobRequest, JobStart, JobState, KEPT_AGE, KEPT_BYTES, KEPT_JOBS, LOG_MAX,

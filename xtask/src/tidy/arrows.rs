@@ -23,11 +23,9 @@ const ARROWS: [(&str, &[&str]); 13] = [
         ],
     ),
     ("crates/api", &["avfs-runtime"]),
-    // The binary is also the keeper and the scanner: both start in its `main`.
-    (
-        "crates/cli",
-        &["avfs-api", "avfs-runtime", "avfs-sandbox", "avfs-view"],
-    ),
+    ("crates/agentvfs", &["avfs-api", "avfs-runtime"]),
+    // `doctor` looks at the sandbox itself.
+    ("crates/cli", &["avfs-api", "avfs-runtime", "avfs-sandbox"]),
     ("crates/testkit", &[]),
     ("benches", &["avfs-api", "avfs-policy", "avfs-runtime"]),
     ("xtask", &[]),

@@ -12,6 +12,7 @@ mod daemon;
 mod diff;
 mod exec;
 mod exec_options;
+mod exit_code;
 mod files;
 mod host;
 mod jobs;

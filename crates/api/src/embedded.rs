@@ -13,8 +13,8 @@ use crate::ops::parse_vault;
 use crate::place::Place;
 use crate::table::{Class, Operation};
 use crate::wire::{
-    CallId, DaemonStop, Envelope, Exec, ExecEvent, JobEvent, JobItem, JobLogs,
-    ProgressEvent, StreamWord,
+    CallId, DaemonStop, Envelope, Exec, ExecEvent, JobEvent, JobItem, JobLogs, ProgressEvent,
+    StreamWord,
 };
 use avfs_runtime::{Config, ErrorKind, HostFacts, IfLost, Principal, Progress, Select, Watcher};
 use std::collections::HashMap;
@@ -146,7 +146,9 @@ impl Embedded {
     ) -> Result<O::Response> {
         self.quietly(vault, request, |ask, vault, request| {
             let answer = match &self.row::<O>().serve {
-                Serve::Receives(serve) => serve(ask, vault, request, bytes, &avfs_runtime::Unwatched)?,
+                Serve::Receives(serve) => {
+                    serve(ask, vault, request, bytes, &avfs_runtime::Unwatched)?
+                }
                 Serve::Feeds(open) => {
                     let feeding = open(ask, request)?;
                     let mut pipe = File::from(feeding.pipe);
@@ -230,7 +232,9 @@ impl Embedded {
     }
 
     fn row<O: Operation>(&self) -> &Erased {
-        self.operations.get(O::NAME).expect("every operation has a row")
+        self.operations
+            .get(O::NAME)
+            .expect("every operation has a row")
     }
 
     /// Does work of which nobody is told anything but its end.

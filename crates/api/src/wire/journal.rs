@@ -39,6 +39,24 @@ pub struct Journal {
     pub oldest_first: bool,
 }
 
+impl Default for Journal {
+    fn default() -> Journal {
+        Journal {
+            vault: None,
+            exec: None,
+            principal: None,
+            decision: None,
+            operation: None,
+            path: None,
+            since: None,
+            until: None,
+            after: None,
+            limit: Journal::default_limit(),
+            oldest_first: false,
+        }
+    }
+}
+
 impl Journal {
     fn default_limit() -> usize {
         50

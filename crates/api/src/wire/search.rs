@@ -36,6 +36,23 @@ pub struct Grep {
 }
 
 impl Grep {
+    /// Looks for a regular expression in all files.
+    pub fn new(pattern: impl Into<String>) -> Grep {
+        Grep {
+            pattern: pattern.into(),
+            path: top(),
+            path_b64: None,
+            ignore_case: false,
+            fixed_strings: false,
+            invert: false,
+            before_context: 0,
+            after_context: 0,
+            globs: Vec::new(),
+            output: GrepOutput::default(),
+            limit: Grep::default_limit(),
+        }
+    }
+
     fn default_limit() -> usize {
         10_000
     }
@@ -131,6 +148,26 @@ pub struct Find {
     pub limit: Option<usize>,
 }
 
+impl Default for Find {
+    fn default() -> Find {
+        Find {
+            path: top(),
+            path_b64: None,
+            name: None,
+            ignore_case: false,
+            types: Vec::new(),
+            sizes: Vec::new(),
+            min_size: None,
+            max_size: None,
+            mtimes: Vec::new(),
+            tags: Vec::new(),
+            meta: Vec::new(),
+            depth: None,
+            limit: None,
+        }
+    }
+}
+
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FindReport {
     pub count: usize,
@@ -164,6 +201,15 @@ pub struct Search {
 }
 
 impl Search {
+    /// Looks for these words.
+    pub fn new(query: impl Into<String>) -> Search {
+        Search {
+            query: query.into(),
+            limit: Search::default_limit(),
+            rebuild: false,
+        }
+    }
+
     fn default_limit() -> usize {
         20
     }

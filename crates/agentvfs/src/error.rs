@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+#[doc(inline)]
 pub use avfs_runtime::ErrorKind;
 
 /// What a method gives back.

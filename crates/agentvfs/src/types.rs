@@ -6,4 +6,5 @@
 //! Names and paths are text here. Where bytes are not UTF-8, the text is a lossy rendering, and a field that ends in
 //! `_b64` holds the exact bytes.
 
+#[doc(inline)]
 pub use avfs_api::wire::*;

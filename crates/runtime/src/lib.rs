@@ -86,6 +86,7 @@ pub use files::tree::{TreeListed, TreeNode};
 pub use files::write::{FileContent, OpenFile, ReadOptions, WriteOptions, Written};
 pub use files::{ListRequest, Listed, Listing, Parents, WriteMode};
 pub use gate::{Verb, may};
+pub use helper::helper_main;
 pub use history::changes::ChangeList;
 pub use history::checkpoints::{CheckpointDetails, CheckpointInfo, RestorePoint, RestoredHead};
 pub use history::commit::CommitReport;
@@ -96,7 +97,6 @@ pub use history::maintenance::{
 pub use history::patch::{DiffLine, LineCounts, LineKind};
 pub use history::vaults::{Family, VaultInfo};
 pub use history::versions::{BroughtBack, VaultVersion};
-pub use helper::helper_main;
 pub use home::HomeIdentity;
 pub use job::{
     Attending, JobInfo, JobRequest, JobStart, JobState, KEPT_AGE, KEPT_BYTES, KEPT_JOBS, LOG_MAX,

@@ -130,7 +130,7 @@ fn a_program_outside_the_workspace_builds_and_runs() {
     let workspace = read(top.join("Cargo.toml"));
     let (_, profile) = workspace.split_once("[profile.dev]").unwrap();
     let (profile, _) = profile.split_once("[profile.release]").unwrap();
-    let cargo = format!("{cargo}\n[profile.dev]{profile}");
+    let cargo = format!("{cargo}\n[profile.dev]{profile}{}", unoptimised(top));
     std::fs::write(fixture.join("Cargo.toml"), cargo).unwrap();
     std::fs::copy(top.join("Cargo.lock"), fixture.join("Cargo.lock")).unwrap();
     let source = read(manifest.join("tests/outside/src/main.rs"));
@@ -148,4 +148,19 @@ fn a_program_outside_the_workspace_builds_and_runs() {
         .env("PATH", "/usr/bin:/bin");
     let out = said(&program.arg(home.path().join("own")).output().unwrap());
     assert_eq!(out, "0 [\"/made\"]\n");
+}
+
+/// To a workspace of its own, ours are dependencies like others, which are optimised unless each is named.
+fn unoptimised(top: &Path) -> String {
+    let rooms = std::fs::read_dir(top.join("crates")).unwrap();
+    let manifests = rooms.map(|room| room.unwrap().path().join("Cargo.toml"));
+    let names = manifests.map(|manifest| {
+        let text = std::fs::read_to_string(manifest).unwrap();
+        let name = text.lines().find_map(|line| line.strip_prefix("name = "));
+        name.unwrap().to_owned()
+    });
+    let room = |name| {
+        format!("[profile.dev.package.{name}]\nopt-level = 0\ndebug = \"line-tables-only\"\n")
+    };
+    names.map(room).collect()
 }

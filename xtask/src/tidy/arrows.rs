@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// Every crate with the crates of ours that its product code may depend on.
-const ARROWS: [(&str, &[&str]); 13] = [
+const ARROWS: [(&str, &[&str]); 14] = [
     ("crates/store", &[]),
     ("crates/vault", &["avfs-store"]),
     ("crates/policy", &[]),

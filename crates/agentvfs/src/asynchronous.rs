@@ -1,4 +1,4 @@
-//! The same for async code, on tokio: calls block a thread of tokio's pool for blocking work, not the executor.
+//! Handles for async code, on tokio: calls block a thread of tokio's pool for blocking work, not the executor.
 
 use crate::avfs::Avfs;
 use crate::builder::Builder;

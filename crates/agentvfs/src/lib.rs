@@ -71,6 +71,7 @@ mod job;
 mod paths;
 mod result;
 mod running;
+mod streamed;
 #[cfg(test)]
 mod tests;
 mod told;
@@ -85,11 +86,12 @@ pub use asynchronous::{AsyncAvfs, AsyncCommand, AsyncRunning, AsyncVault};
 pub use avfs::Avfs;
 pub use binary::init;
 pub use builder::Builder;
-pub use command::{Command, Streamed};
+pub use command::Command;
 pub use error::{Error, ErrorKind, Result};
 pub use job::{Job, JobOptions, Started};
 pub use result::CommandResult;
 pub use running::{Event, Handle, Running};
+pub use streamed::Streamed;
 pub use vault::Vault;
 pub use vault::files::WriteOptions;
 

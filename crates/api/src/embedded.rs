@@ -1,6 +1,8 @@
 //! A home inside this process: every operation of the table, through the same gate and handlers, without a daemon or a
 //! socket. What [`crate::Client`] asks a daemon for, this does itself.
 
+mod told;
+
 use crate::client::ExecIo;
 use crate::daemon::{THREAD_STACK, open_runtime};
 use crate::error::{Error, Result};
@@ -8,7 +10,7 @@ use crate::ops::app::App;
 use crate::ops::caller::{Ask, Caller, Grant, Peer};
 use crate::ops::erased::{self, Answer, Erased, Request, Serve};
 use crate::ops::failure::Failure;
-use crate::ops::handler::{Listener, Opened};
+use crate::ops::handler::Opened;
 use crate::ops::parse_vault;
 use crate::place::Place;
 use crate::table::{Class, Operation};
@@ -16,26 +18,22 @@ use crate::wire::{
     CallId, DaemonStop, Envelope, Exec, ExecEvent, JobEvent, JobItem, JobLogs, ProgressEvent,
     StreamWord,
 };
-use avfs_runtime::{Config, ErrorKind, HostFacts, IfLost, Principal, Progress, Select, Watcher};
+use avfs_runtime::{Config, ErrorKind, HostFacts, IfLost, Principal, Select};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
+use told::{Deaf, Told, queue};
 
 /// How long a home may still be held by one that this process has just dropped.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(5);
 /// The bytes of a file that are read at once.
 const PIECE: usize = 256 << 10;
-/// Events that may wait for a slow caller before a command has to wait itself, and how often it looks.
-const QUEUE: usize = 64;
-const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 /// What a home in this process needs to know.
 pub struct EmbeddedConfig {
@@ -415,89 +413,5 @@ impl Write for Counted<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
-    }
-}
-
-/// Runs a command and wants its envelope alone.
-struct Deaf;
-
-impl Listener<ExecEvent> for Deaf {
-    fn tell(&self, _: ExecEvent, _: &dyn Fn() -> bool) {}
-
-    fn is_gone(&self) -> bool {
-        false
-    }
-
-    fn is_listening(&self) -> bool {
-        false
-    }
-}
-
-/// Where the thread that works puts what its caller is told. A command waits for a slow caller as it would at a pipe.
-struct Telling<E> {
-    events: SyncSender<E>,
-    is_gone: Arc<AtomicBool>,
-}
-
-/// The caller's end of it. Once it is dropped, nobody is there to be told.
-struct Told<E> {
-    events: Receiver<E>,
-    is_gone: Arc<AtomicBool>,
-}
-
-impl<E> Drop for Told<E> {
-    fn drop(&mut self) {
-        self.is_gone.store(true, Ordering::Release);
-    }
-}
-
-/// The thread that works has to own its end: when that goes, the caller has been told all.
-fn queue<E>() -> (Telling<E>, Told<E>) {
-    let (events, told) = sync_channel(QUEUE);
-    let is_gone = Arc::<AtomicBool>::default();
-    let telling = Telling {
-        events,
-        is_gone: Arc::clone(&is_gone),
-    };
-    let told = Told {
-        events: told,
-        is_gone,
-    };
-    (telling, told)
-}
-
-impl<E: Send> Listener<E> for Telling<E> {
-    fn tell(&self, event: E, is_patient: &dyn Fn() -> bool) {
-        let mut waiting = event;
-        loop {
-            match self.events.try_send(waiting) {
-                Ok(()) | Err(TrySendError::Disconnected(_)) => return,
-                Err(TrySendError::Full(event)) => waiting = event,
-            }
-            if !is_patient() {
-                return;
-            }
-            thread::sleep(LOOK_AGAIN);
-        }
-    }
-
-    fn is_gone(&self) -> bool {
-        self.is_gone.load(Ordering::Acquire)
-    }
-}
-
-impl Watcher for Telling<ProgressEvent> {
-    fn progress(&self, progress: Progress) {
-        // A full queue means that the last step has not even been looked at.
-        let _ = self.events.try_send(ProgressEvent {
-            files: progress.files,
-            bytes: progress.bytes,
-            total_files: progress.total_files,
-            total_bytes: progress.total_bytes,
-        });
-    }
-
-    fn cancelled(&self) -> bool {
-        false
     }
 }

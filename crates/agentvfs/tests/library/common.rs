@@ -76,7 +76,7 @@ impl Drop for Home {
     }
 }
 
-/// The same on either face: a daemon's home, and one in this process.
+/// Runs a test on either face: a daemon's home, and one in this process.
 pub fn on_both(test: impl Fn(&Avfs, &Home)) {
     let home = Home::new();
     test(&home.builder().connect().unwrap(), &home);

@@ -78,10 +78,10 @@ fn an_error_has_a_kind_a_hint_and_a_path() {
 fn every_option_of_a_command_is_carried_out() {
     on_both(|avfs, _| {
         let vault = avfs.create_vault("v").unwrap();
-        vault.mkdir_all("/work/dir").unwrap();
+        vault.mkdir_all("/src/dir").unwrap();
         let result = vault
             .shell("pwd; echo $NAME; echo $BYTES | od -An -c; cat; touch /tmp/x ~/kept")
-            .cwd("/work/dir")
+            .cwd("/src/dir")
             .env("NAME", "value")
             .env("BYTES", OsStr::from_bytes(b"\xff"))
             .stdin("input")
@@ -98,7 +98,7 @@ fn every_option_of_a_command_is_carried_out() {
             .run()
             .unwrap();
         assert_eq!(result.exit_code, 0, "{result:?}");
-        assert_eq!(result.stdout, "/work/dir\nvalue\n 377  \\n\ninput");
+        assert_eq!(result.stdout, "/src/dir\nvalue\n 377  \\n\ninput");
         assert_eq!(result.checkpoint.as_deref(), Some("named"));
         assert!(result.patch.is_some());
         let listed = result.home_change_list.as_ref().unwrap();

@@ -67,6 +67,28 @@ fn the_five_lines_run() {
     assert!(checkpoints.contains("before-refactor"), "{checkpoints}");
 }
 
+/// What is shown is what is run.
+#[test]
+fn the_documents_show_the_five_lines() {
+    let example = include_str!("../../examples/five_lines.rs");
+    let (_, body) = example.split_once("fn main()").unwrap();
+    let lines: Vec<&str> = body.lines().skip(1).take(5).map(str::trim).collect();
+    assert!(lines[0].starts_with("let avfs") && lines[4].starts_with("println!"));
+    let documents = [
+        include_str!("../../src/lib.rs"),
+        include_str!("../../../../docs/library.md"),
+    ];
+    for text in documents {
+        let shown = |line: &str| {
+            text.lines()
+                .any(|it| it.trim_start_matches("//!").trim() == line)
+        };
+        for line in &lines {
+            assert!(shown(line), "{line}");
+        }
+    }
+}
+
 #[test]
 fn a_command_is_approved_while_it_streams() {
     let home = Home::new();

@@ -466,6 +466,32 @@ fn a_program_that_is_missing_is_said_to_be() {
     );
 }
 
+/// A program has secrets in its environment and in descriptors that it means to pass on to its own children.
+#[test]
+fn a_command_gets_nothing_of_the_program_that_runs_it() {
+    on_both(|avfs, home| {
+        let secret = std::fs::File::create(home.path().join("secret-of-the-program")).unwrap();
+        rustix::io::fcntl_setfd(&secret, rustix::io::FdFlags::empty()).unwrap();
+        let vault = avfs.create_vault("v").unwrap();
+        let result = vault
+            .shell("env; ls -l /proc/[0-9]*/fd 2>&1")
+            .run()
+            .unwrap();
+        assert!(
+            !result.stdout.contains("secret-of-the-program"),
+            "{}",
+            result.stdout
+        );
+        let given = ["PATH", "HOME", "LANG", "TERM", "TZ", "PWD", "SHLVL", "_"];
+        let own = std::env::vars().filter(|(name, _)| !given.contains(&name.as_str()));
+        for (name, value) in own {
+            let line = format!("{name}={value}");
+            assert!(!result.stdout.lines().any(|it| it == line), "{line}");
+        }
+        drop(secret);
+    });
+}
+
 /// Signals are the program's: a library that watches for them would keep it from ending by Ctrl-C.
 #[test]
 fn running_a_command_installs_no_signal_handlers() {

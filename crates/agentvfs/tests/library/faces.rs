@@ -89,7 +89,6 @@ fn every_option_of_a_command_is_carried_out() {
             .output_limit(4096)
             .checkpoint("named")
             .memory(512 << 20)
-            .cpus(1.0)
             .pids(200)
             .disk(64 << 20)
             .profile(ProfileWord::Moderate)
@@ -109,13 +108,18 @@ fn every_option_of_a_command_is_carried_out() {
         let asked = &result.envelope().request;
         let limits = LimitsAsk {
             memory: Some(512 << 20),
-            cpus: Some(1.0),
+            cpus: None,
             pids: Some(200),
             disk: Some(64 << 20),
         };
         assert_eq!((asked.limits, asked.output_limit), (limits, 4096));
         assert_eq!(asked.profile, Some(ProfileWord::Moderate));
 
+        match vault.command("true").cpus(1.0).run() {
+            Ok(result) => assert_eq!(result.envelope().request.limits.cpus, Some(1.0)),
+            // A host without control groups for this user; what cannot be enforced is refused.
+            Err(error) => assert!(error.to_string().contains("cpus"), "{error}"),
+        }
         let readonly = vault.shell("touch /file").readonly().run().unwrap();
         assert!(!readonly.success() && readonly.changed_files.is_empty());
         let tried = vault

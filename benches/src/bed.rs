@@ -22,7 +22,7 @@ impl Bed {
             .with_file_name("avfs");
         assert!(
             avfs.exists(),
-            "build it first: cargo build --release -p avfs-cli"
+            "build it first: cargo build --release -p agentvfs-cli"
         );
         let base =
             std::env::var_os("AVFS_BENCH_DIR").map_or_else(std::env::temp_dir, PathBuf::from);

@@ -49,7 +49,7 @@ const REST_AFTER: Duration = Duration::from_secs(5);
 /// How often a busy daemon checks its memory.
 const TRIM_EVERY: Duration = Duration::from_secs(1);
 /// Tree walks recurse, and trees may be as deep as paths are long. Only used pages take memory.
-const THREAD_STACK: usize = 64 << 20;
+pub(crate) const THREAD_STACK: usize = 64 << 20;
 
 /// Serves a home until the daemon ends. `ready` is called once clients can connect.
 ///
@@ -61,7 +61,14 @@ pub fn serve(config: ServeConfig, ready: impl FnOnce()) -> Result<()> {
     let home = config.place.home();
     // Open, so that its inode number is not reused while this daemon compares with it.
     let _home = File::open(home).map_err(failed("open", home))?;
-    let runtime = open_runtime(&config)?;
+    let runtime = open_runtime(Config {
+        home: home.into(),
+        runtime_dir: config.place.dir().into(),
+        binary: config.binary,
+        host: config.host,
+        layers: config.layers,
+        if_lost: config.if_lost,
+    })?;
     let app = Arc::new(App::new(runtime, config.place, config.idle_timeout));
     let event_loop = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -75,19 +82,11 @@ pub fn serve(config: ServeConfig, ready: impl FnOnce()) -> Result<()> {
     served
 }
 
-fn open_runtime(config: &ServeConfig) -> Result<Runtime> {
-    let opened = Runtime::open(Config {
-        home: config.place.home().into(),
-        runtime_dir: config.place.dir().into(),
-        binary: config.binary.clone(),
-        host: config.host.clone(),
-        layers: config.layers.clone(),
-        if_lost: config.if_lost,
-    });
-    opened.map_err(|error| match error.kind() {
-        ErrorKind::Conflict => Error::HomeTaken {
-            home: config.place.home().into(),
-        },
+/// Opens a home that nobody else has open.
+pub(crate) fn open_runtime(config: Config) -> Result<Runtime> {
+    let home = config.home.clone();
+    Runtime::open(config).map_err(|error| match error.kind() {
+        ErrorKind::Conflict => Error::HomeTaken { home },
         _ => Error::Runtime(error),
     })
 }

@@ -54,6 +54,11 @@ pub enum Error {
     Interrupted,
     #[error("cannot write the received data")]
     Output(#[source] io::Error),
+    /// A value that somebody set means nothing.
+    #[error("{text}")]
+    Setting { text: String, hint: Option<String> },
+    #[error("there is no home directory")]
+    NoHomeDirectory,
 }
 
 impl Error {
@@ -74,7 +79,8 @@ impl Error {
             Error::Nonsense { .. } => ErrorKind::Bug,
             Error::OtherVersion { .. } | Error::HomeTaken { .. } => ErrorKind::Conflict,
             Error::Untrusted { .. } => ErrorKind::Denied,
-            Error::UnfitHome { .. } => ErrorKind::Invalid,
+            Error::UnfitHome { .. } | Error::Setting { .. } => ErrorKind::Invalid,
+            Error::NoHomeDirectory => ErrorKind::Unavailable,
             Error::File { .. } | Error::Setup(_) | Error::Interrupted | Error::Output(_) => {
                 ErrorKind::Unavailable
             }
@@ -95,6 +101,8 @@ impl Error {
                 path.display()
             )),
             Error::Runtime(error) => error.hint(),
+            Error::Setting { hint, .. } => hint.clone(),
+            Error::NoHomeDirectory => Some("set HOME or AVFS_HOME".into()),
             Error::NotStarted { hint, .. } if hint.is_some() => hint.clone(),
             Error::Broken { .. } | Error::Unheard { .. } | Error::NotStarted { .. } => {
                 Some("run `avfs doctor`".into())

@@ -3,21 +3,28 @@
 use crate::error::{Error, Result};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Waits for SIGINT, SIGTERM or SIGHUP.
-pub(crate) struct Interrupts([Signal; 3]);
+/// Waits for SIGINT, SIGTERM or SIGHUP; for ever where nobody watches for them.
+pub(crate) struct Interrupts(Option<[Signal; 3]>);
 
 impl Interrupts {
     pub fn watch() -> Result<Interrupts> {
         let watch = |kind| signal(kind).map_err(Error::Setup);
-        Ok(Interrupts([
+        Ok(Interrupts(Some([
             watch(SignalKind::interrupt())?,
             watch(SignalKind::terminate())?,
             watch(SignalKind::hangup())?,
-        ]))
+        ])))
+    }
+
+    /// Leaves the signals to the program.
+    pub fn never() -> Interrupts {
+        Interrupts(None)
     }
 
     pub async fn next(&mut self) -> Interrupt {
-        let [interrupt, terminate, hangup] = &mut self.0;
+        let Some([interrupt, terminate, hangup]) = &mut self.0 else {
+            return std::future::pending().await;
+        };
         tokio::select! {
             _ = interrupt.recv() => Interrupt::CtrlC,
             _ = terminate.recv() => Interrupt::End,

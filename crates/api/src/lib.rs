@@ -3,12 +3,14 @@
 //! A request goes `client` → socket → `http` → `ops` → `avfs_runtime` and back. [`table`] has a row for every operation,
 //! from which the rest is generated. [`wire`] has the request and answer types. `http` makes routes of the rows. `ops` has
 //! the handlers, behind one gate, on threads that may block. [`daemon`] owns the socket. [`start`] starts a daemon if a
-//! client finds none. Async stops here.
+//! client finds none. [`Embedded`] runs the handlers in this process, without a socket. Async stops here.
 
 mod blocking;
 pub mod bounds;
 pub mod client;
 pub mod daemon;
+mod embedded;
+pub mod environment;
 mod error;
 mod heard;
 mod http;
@@ -21,6 +23,7 @@ pub mod table;
 pub mod wire;
 
 pub use client::Client;
+pub use embedded::{Embedded, EmbeddedConfig};
 pub use error::{Error, Result};
 pub use interrupt::on_interrupt;
 pub use place::Place;

@@ -22,10 +22,15 @@ pub use reference::{reference, smallest_requests};
 
 /// An operation. The type is the request itself.
 pub trait Operation: Serialize + DeserializeOwned + Send + 'static {
+    /// Its row in the table.
     const ROW: Row;
+    /// Its name.
     const NAME: &'static str = Self::ROW.name;
+    /// How it travels.
     const METHOD: Method = Self::ROW.method;
+    /// Its address; `{vault}` stands for a vault.
     const ROUTE: &'static str = Self::ROW.route;
+    /// The answer.
     type Response: Serialize + DeserializeOwned + Send + 'static;
 }
 

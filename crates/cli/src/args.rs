@@ -279,6 +279,8 @@ pub enum ProxyVerb {
 pub enum DaemonVerb {
     /// Show whether the daemon runs, and what it is doing
     Status,
+    /// Start the daemon if it does not run, and show what it is doing
+    Start,
     /// Stop the daemon and every command it runs
     Stop {
         /// Even if detached jobs are running

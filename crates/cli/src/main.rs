@@ -18,15 +18,13 @@ use output::Output;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    // Roles of helper processes: before anything else is loaded.
-    match std::env::args_os()
-        .nth(1)
-        .as_deref()
-        .and_then(|role| role.to_str())
-    {
-        Some("__keeper") => return avfs_sandbox::keeper_main(),
-        Some("__scanner") => return avfs_view::scanner_main(),
-        // The attacker's side of `avfs doctor --attack`, in a sandbox.
+    // Helpers are run by the daemon: before anything else, with nothing else loaded.
+    let first = std::env::args_os().nth(1);
+    if let Some(ended) = avfs_runtime::helper_main(first.as_deref()) {
+        return ended;
+    }
+    match first.as_deref().and_then(|role| role.to_str()) {
+        // In a sandbox, by `avfs doctor --attack`.
         Some("__attack") => return commands::attack::from_inside(),
         // For authors of documents; not a verb, so that it is not in help and completions.
         Some("__docs") => return print_reference(),

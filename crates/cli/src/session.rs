@@ -4,7 +4,7 @@ use crate::environment;
 use crate::error::Result;
 use crate::output::progress::{Bar, Waiting};
 use crate::output::{self, Output};
-use avfs_api::client::{Attached, Attachment, Hands};
+use avfs_api::client::{Attached, Attachment, ExecIo, Signals};
 use avfs_api::start::{self, Starter};
 use avfs_api::wire::{
     CURRENT, Class, Envelope, Exec, ExecEvent, JobItem, JobLogs, Operation, RetriedWord, StreamWord,
@@ -132,17 +132,18 @@ impl Session {
         }
     }
 
-    /// Runs a command in this session's vault; `hands` is for live input.
+    /// Runs a command in the vault this session works on. Signals that this program gets are the command's.
     pub fn exec(
         &mut self,
         request: &Exec,
-        mut hands: Hands,
+        mut io: ExecIo,
         on_event: &mut dyn FnMut(ExecEvent) -> ControlFlow<()>,
     ) -> Result<Envelope> {
         let vault = self.vault.clone();
-        // A daemon of another version refuses before it reads any input.
-        let mut envelope = self
-            .with_client(|client| client.exec_with_input(&vault, request, &mut hands, on_event))?;
+        io.signals = Signals::Commands;
+        // A daemon of another version refuses before it takes any input.
+        let mut envelope =
+            self.with_client(|client| client.exec_with(&vault, request, &mut io, on_event))?;
         envelope.result.retried.extend(output::take_retried());
         Ok(envelope)
     }

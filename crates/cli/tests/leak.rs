@@ -1,6 +1,6 @@
 //! Nothing in memory stays of a vault that was forked, used and deleted.
 //!
-//! The runtime is in this process, under an allocator that counts. `AVFS_LEAK_VAULTS=2000 cargo test -p avfs-cli --test leak` is
+//! The runtime is in this process, under an allocator that counts. `AVFS_LEAK_VAULTS=2000 cargo test -p agentvfs-cli --test leak` is
 //! the whole.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -10,6 +10,7 @@ mod common;
 mod error;
 mod files;
 mod gate;
+mod helper;
 mod history;
 mod home;
 
@@ -87,6 +88,7 @@ pub use files::tree::{TreeListed, TreeNode};
 pub use files::write::{FileContent, OpenFile, ReadOptions, WriteOptions, Written};
 pub use files::{ListRequest, Listed, Listing, Parents, WriteMode};
 pub use gate::{Verb, may};
+pub use helper::helper_main;
 pub use history::changes::{ChangeSet, Patch};
 pub use history::checkpoints::{CheckpointDetails, CheckpointInfo, RestorePoint, RestoredHead};
 pub use history::commit::CommitReport;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// Every crate with the crates of ours that its product code may depend on.
-const ARROWS: [(&str, &[&str]); 13] = [
+const ARROWS: [(&str, &[&str]); 14] = [
     ("crates/store", &[]),
     ("crates/vault", &["avfs-store"]),
     ("crates/policy", &[]),
@@ -23,11 +23,9 @@ const ARROWS: [(&str, &[&str]); 13] = [
         ],
     ),
     ("crates/api", &["avfs-runtime"]),
-    // The binary is also the keeper and the scanner: both start in its `main`.
-    (
-        "crates/cli",
-        &["avfs-api", "avfs-runtime", "avfs-sandbox", "avfs-view"],
-    ),
+    ("crates/agentvfs", &["avfs-api", "avfs-runtime"]),
+    // `doctor` looks at the sandbox itself.
+    ("crates/cli", &["avfs-api", "avfs-runtime", "avfs-sandbox"]),
     ("crates/testkit", &[]),
     ("benches", &["avfs-api", "avfs-policy", "avfs-runtime"]),
     ("xtask", &[]),

@@ -97,6 +97,7 @@ const FOLDERS: &[(&str, &[Row])] = &[
         &[
             ("bounds", &[]),
             ("common", &[]),
+            ("helper", &[]),
             ("home", &[]),
             ("memory", &[]),
             ("owners", &[]),

@@ -40,17 +40,57 @@ pub type Input = Box<dyn std::io::Read + Send>;
 
 /// Live input and terminal size of a running exec.
 #[derive(Default)]
-pub struct Hands {
-    /// Read as the command consumes it.
+pub struct ExecIo {
+    /// Read as the command takes it.
     pub input: Option<Input>,
     /// Its terminal follows this size.
     pub window: Option<Window>,
+    pub signals: Signals,
+}
+
+/// Whose signals SIGINT, SIGTERM and SIGHUP are while a command runs.
+#[derive(Copy, Clone, Debug, Default, Eq, PartialEq)]
+pub enum Signals {
+    /// The program's: nothing is done about them. A handler that was installed once stays for the life of a process, so a
+    /// library must not install any.
+    #[default]
+    Programs,
+    /// The command's: the first asks the daemon to end it and waits for the envelope, a second one leaves.
+    Commands,
 }
 
 /// A connection to the daemon of one home.
 pub struct Client {
-    event_loop: tokio::runtime::Runtime,
+    event_loop: EventLoop,
     connection: Connection,
+}
+
+/// An event loop that may go away anywhere: tokio's own panics when that happens in async code.
+struct EventLoop(Option<tokio::runtime::Runtime>);
+
+impl EventLoop {
+    fn new() -> Result<EventLoop> {
+        let made = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        Ok(EventLoop(Some(made.map_err(Error::Setup)?)))
+    }
+}
+
+impl std::ops::Deref for EventLoop {
+    type Target = tokio::runtime::Runtime;
+
+    fn deref(&self) -> &tokio::runtime::Runtime {
+        self.0.as_ref().expect("it is there until it is dropped")
+    }
+}
+
+impl Drop for EventLoop {
+    fn drop(&mut self) {
+        if let Some(event_loop) = self.0.take() {
+            event_loop.shutdown_background();
+        }
+    }
 }
 
 struct Connection {
@@ -67,10 +107,7 @@ struct Connection {
 impl Client {
     /// Connects to a running daemon; [`Error::NoDaemon`] if there is none.
     pub fn connect(place: &Place) -> Result<Client> {
-        let event_loop = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(Error::Setup)?;
+        let event_loop = EventLoop::new()?;
         let connection = event_loop.block_on(Connection::open(place))?;
         Ok(Client {
             event_loop,
@@ -110,30 +147,27 @@ impl Client {
         self.connection.pid
     }
 
-    /// Runs a command and passes its output on as it arrives.
-    ///
-    /// The first SIGINT, SIGTERM or SIGHUP asks the daemon to end the command and waits for the
-    /// envelope; a second one, or `on_event` breaking off, leaves with [`Error::Interrupted`],
-    /// upon which the daemon ends the command too.
+    /// Runs a command and hands its output over as it arrives. If `on_event` breaks off, the answer is
+    /// [`Error::Interrupted`], and the daemon ends the command.
     pub fn exec(
         &mut self,
         vault: &str,
         request: &Exec,
         on_event: &mut dyn FnMut(ExecEvent) -> ControlFlow<()>,
     ) -> Result<Envelope> {
-        self.exec_with_input(vault, request, &mut Hands::default(), on_event)
+        self.exec_with(vault, request, &mut ExecIo::default(), on_event)
     }
 
-    /// Runs a command with live input or a terminal; otherwise as [`Client::exec`].
-    pub fn exec_with_input(
+    /// Runs a command whose input is live, that is at a terminal, or that is sent this program's signals.
+    pub fn exec_with(
         &mut self,
         vault: &str,
         request: &Exec,
-        hands: &mut Hands,
+        io: &mut ExecIo,
         on_event: &mut dyn FnMut(ExecEvent) -> ControlFlow<()>,
     ) -> Result<Envelope> {
         self.event_loop
-            .block_on(self.connection.exec(vault, request, hands, on_event))
+            .block_on(self.connection.exec(vault, request, io, on_event))
     }
 }
 
@@ -226,12 +260,15 @@ impl Connection {
         &mut self,
         vault: &str,
         request: &Exec,
-        hands: &mut Hands,
+        io: &mut ExecIo,
         on_event: &mut dyn FnMut(ExecEvent) -> ControlFlow<()>,
     ) -> Result<Envelope> {
-        let mut interrupts = Interrupts::watch()?;
+        let mut interrupts = match io.signals {
+            Signals::Commands => Interrupts::watch()?,
+            Signals::Programs => Interrupts::never(),
+        };
         let asked = request.tty.as_ref().map(|tty| (tty.rows, tty.columns));
-        let mut resizes = Resizes::watch(hands.window.take(), asked)?;
+        let mut resizes = Resizes::watch(io.window.take(), asked)?;
         let place = self.place.clone();
         let mut body = tokio::select! {
             answer = self.send(vault, request, "text/event-stream") => answer?.into_body(),
@@ -272,7 +309,7 @@ impl Connection {
                     Message::Event(event) => {
                         if let ExecEvent::Started(started) = &event {
                             call = Some(started.call);
-                            bring_input(&place, started.call, hands.input.take());
+                            bring_input(&place, started.call, io.input.take());
                         }
                         if on_event(event).is_break() {
                             return Err(Error::Interrupted);

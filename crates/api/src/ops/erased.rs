@@ -19,6 +19,11 @@ use std::sync::Arc;
 pub(crate) struct Request(Box<dyn Any + Send>);
 
 impl Request {
+    /// Of a program that has it as a value already.
+    pub fn new<O: Operation>(request: O) -> Request {
+        Request(Box::new(request))
+    }
+
     fn take<O: Operation>(self) -> O {
         let request = self.0.downcast::<O>();
         *request.expect("what a row has read is given to that row alone")

@@ -29,7 +29,9 @@ impl Method {
 /// the daemon. A surface for agents has the agent class only.
 #[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Hash)]
 pub enum Class {
+    /// An agent's, which has given up what is the owner's.
     Agent,
+    /// The owner's.
     #[default]
     Owner,
 }

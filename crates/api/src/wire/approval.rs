@@ -7,17 +7,21 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalSetup {
+    /// The new one.
     pub passphrase: String,
     /// The current passphrase, if there is one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub old: Option<String>,
 }
 
+/// The answer to [`ApprovalSetup`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ApprovalReady {
+    /// Whether there is a passphrase now.
     pub set_up: bool,
 }
 
+/// Lists commands that wait for approval.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalList {
@@ -29,6 +33,7 @@ pub struct ApprovalList {
     pub all: bool,
 }
 
+/// The answer to [`ApprovalList`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ApprovalListing {
     /// Newest first.
@@ -40,42 +45,59 @@ pub struct ApprovalListing {
 /// A request for approval. All text of the command is escaped.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ApprovalItem {
+    /// Its id.
     pub id: String,
+    /// The vault; null when it is gone.
     pub vault: Option<String>,
     /// `pending`, `approved`, `denied`, `used` or `expired`.
     pub state: String,
     /// `argv`: one line per argument; `shell`: the text's lines.
     pub kind: String,
+    /// The command.
     pub lines: Vec<String>,
+    /// The directory in the vault that the command runs in.
     pub cwd: String,
+    /// Variables of its environment, as `NAME=value`.
     pub env: Vec<String>,
+    /// What it can reach.
     pub network: String,
     /// `namespace`, or `process`, which has no isolation.
     pub driver: String,
     /// Its limits and other options.
     pub terms: Vec<String>,
+    /// What the command is taken for.
     pub categories: Vec<String>,
+    /// The rule that wants it approved.
     pub rule: String,
+    /// Why.
     pub reason: Option<String>,
+    /// When it was asked for, as RFC 3339.
     pub asked: String,
+    /// When the request, or the approval, ends.
     pub expires: String,
     /// The exec that asked.
     pub exec: String,
     /// The state of the vault that it is for. While it waits: in a list, the state at the request; when it is shown, the
     /// current one.
     pub root: String,
+    /// The vault's version of that state.
     pub version: u64,
+    /// Whether the command was tried.
     pub speculated: bool,
 }
 
+/// Shows exactly what a request for approval would run, and on which state.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalShow {
+    /// Its id.
     pub id: String,
 }
 
+/// The answer to [`ApprovalShow`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ApprovalDetails {
+    /// What a list says of it.
     #[serde(flatten)]
     pub approval: ApprovalItem,
     /// The fingerprint of everything shown here; `approve` sends it back.
@@ -95,11 +117,15 @@ pub struct ApprovalDetails {
 pub struct TriedItem {
     /// Its isolation.
     pub driver: String,
+    /// What it can reach.
     pub network: String,
+    /// How it ended.
     pub outcome: serde_json::Value,
     /// Escaped, like all output of the command.
     pub stdout: String,
+    /// Escaped, like all that the command wrote.
     pub stderr: String,
+    /// What differs, path by path.
     pub changes: Vec<ChangeItem>,
     /// How many paths differ; a rename counts with both its names.
     #[serde(default)]
@@ -114,9 +140,11 @@ pub struct TriedItem {
     pub patch_truncated: bool,
 }
 
+/// Approves a command, once.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalApprove {
+    /// Its id.
     pub id: String,
     /// The fingerprint from `approval_show`. If it is no longer current, nothing is approved.
     pub shown: String,
@@ -128,8 +156,10 @@ pub struct ApprovalApprove {
     pub lifetime_ms: Option<u64>,
 }
 
+/// Refuses a command.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalDeny {
+    /// Its id.
     pub id: String,
 }

@@ -32,6 +32,7 @@ pub struct Data {
 }
 
 impl Data {
+    /// These bytes.
     pub fn new(bytes: Vec<u8>) -> Data {
         let (data, data_b64) = match String::from_utf8(bytes) {
             Ok(text) => (Some(text), None),
@@ -40,6 +41,7 @@ impl Data {
         Data { data, data_b64 }
     }
 
+    /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         match (&self.data_b64, &self.data) {
             (Some(exact), _) => &exact.0,

@@ -9,6 +9,7 @@ use std::fmt;
 pub struct CallId(u128);
 
 impl CallId {
+    /// The handle with these bits.
     pub fn from_bytes(bytes: [u8; 16]) -> CallId {
         CallId(u128::from_be_bytes(bytes))
     }

@@ -3,12 +3,14 @@
 use super::FreezeItem;
 use serde::{Deserialize, Serialize};
 
+/// Saves the state of a vault under a name.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CheckpointSave {
     /// Default: an unused generated name.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub name: Option<String>,
+    /// What is to be said about it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub description: Option<String>,
 }
@@ -16,16 +18,23 @@ pub struct CheckpointSave {
 /// One checkpoint.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CheckpointItem {
+    /// Its name.
     pub name: String,
     /// Its description.
     pub description: Option<String>,
+    /// When it was made, as RFC 3339.
     pub created_at: String,
+    /// The root of that state.
     pub root: String,
     /// Its origin: asked for, automatic before a command, or before a restore.
     pub origin: String,
+    /// Who did it: `owner`, `agent`, `agent:NAME` or `system`.
     pub by: String,
+    /// How many files it has.
     pub file_count: u64,
+    /// Bytes of all files in it.
     pub total_size: u64,
+    /// `total_size`, for people.
     pub total_size_human: String,
     /// Why it cannot be read.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -35,15 +44,18 @@ pub struct CheckpointItem {
     pub freeze: Option<FreezeItem>,
 }
 
+/// Describes a checkpoint.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CheckpointInfo {
+    /// Its name.
     pub name: String,
 }
 
 /// A checkpoint, and what is related to it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CheckpointDetailsItem {
+    /// What a list says of it.
     #[serde(flatten)]
     pub item: CheckpointItem,
     /// The newest version of the vault with this state.
@@ -52,18 +64,23 @@ pub struct CheckpointDetailsItem {
     pub forks: Vec<String>,
 }
 
+/// Lists the checkpoints of a vault.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CheckpointList {}
 
+/// The answer to [`CheckpointList`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CheckpointListing {
+    /// The newest first.
     pub snapshots: Vec<CheckpointItem>,
 }
 
+/// Restores a checkpoint, or undoes the last restore.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CheckpointRestore {
+    /// The checkpoint; none with `undo`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub name: Option<String>,
     /// Undoes the last restore.
@@ -74,9 +91,12 @@ pub struct CheckpointRestore {
     pub force: bool,
 }
 
+/// The answer to [`CheckpointRestore`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CheckpointRestored {
+    /// The checkpoint.
     pub snapshot: String,
+    /// The version that this made.
     pub version: u64,
     /// The checkpoint with the state before, to undo the restore.
     pub undo: String,
@@ -84,22 +104,27 @@ pub struct CheckpointRestored {
     pub changes: usize,
     /// Those of them that are not directories.
     pub files_restored: usize,
+    /// Those of them that are directories.
     pub dirs_restored: usize,
     /// Why there may be more: the state before is damaged.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub damage: Option<String>,
 }
 
+/// Deletes a checkpoint.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CheckpointDelete {
+    /// Its name.
     pub name: String,
 }
 
+/// The answer to [`CheckpointDelete`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CheckpointDeleted {
     /// Always `delete`.
     pub action: String,
+    /// Its name.
     pub name: String,
     /// The vaults that were forked at this state. They stay.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]

@@ -2,32 +2,44 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Shows what the daemon is doing.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Daemon {}
 
+/// The answer to [`Daemon`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DaemonState {
+    /// Its process.
     pub pid: u32,
+    /// Its version, which is that of its clients.
     pub version: String,
+    /// The home it serves.
     pub home: String,
+    /// The socket it listens on.
     pub socket: String,
+    /// For how long it has run, in milliseconds.
     pub uptime_ms: u64,
     /// The daemon ends after this time without a request; null if never.
     pub idle_timeout_s: Option<u64>,
+    /// Commands that run.
     pub running_execs: usize,
+    /// Vaults that have a view.
     pub live_views: usize,
     /// Number of mounts on the host.
     #[serde(default)]
     pub mounts: usize,
+    /// Jobs that run.
     #[serde(default)]
     pub running_jobs: usize,
+    /// The process of its keeper, if it has one.
     pub keeper_pid: Option<u32>,
     /// Whether the home is read-only, so that every change is refused.
     #[serde(default)]
     pub read_only: bool,
 }
 
+/// Stops the daemon.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DaemonStop {
@@ -36,8 +48,11 @@ pub struct DaemonStop {
     pub force: bool,
 }
 
+/// The answer to [`DaemonStop`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DaemonStopping {
+    /// Always true.
     pub stopping: bool,
+    /// Its process.
     pub pid: u32,
 }

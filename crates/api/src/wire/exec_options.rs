@@ -19,7 +19,9 @@ pub enum StdinItem {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TtyAsk {
+    /// Lines of the terminal.
     pub rows: u16,
+    /// Characters in a line.
     pub columns: u16,
     /// The variable TERM, unless `env` sets it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -29,7 +31,9 @@ pub struct TtyAsk {
 /// The size of a terminal, in characters.
 #[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct WindowItem {
+    /// Lines of the terminal.
     pub rows: u16,
+    /// Characters in a line.
     pub columns: u16,
 }
 
@@ -59,8 +63,11 @@ pub enum ForkWord {
 #[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProfileWord {
+    /// For what nobody trusts.
     Restrictive,
+    /// For ordinary work.
     Moderate,
+    /// For builds that need much.
     Permissive,
 }
 
@@ -68,6 +75,7 @@ pub enum ProfileWord {
 #[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DriverWord {
+    /// Namespaces, Landlock and seccomp.
     #[default]
     Namespace,
     /// No isolation: for the owner only.
@@ -78,6 +86,7 @@ pub enum DriverWord {
 #[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkWord {
+    /// Nothing but a loopback interface of its own.
     #[default]
     None,
     /// The host's network: for the owner only.
@@ -112,7 +121,9 @@ impl LimitsAsk {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Output {
+    /// The id of the exec.
     pub exec: String,
+    /// Which stream.
     pub stream: StreamWord,
     /// The first byte.
     #[serde(default)]
@@ -122,24 +133,32 @@ pub struct Output {
     pub to: Option<u64>,
 }
 
+/// One of the two streams that a command writes to.
 #[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StreamWord {
+    /// Standard output.
     Stdout,
+    /// Standard error.
     Stderr,
 }
 
 /// A part of the output of a command. It may be shorter than requested: continue at its end.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OutputPart {
+    /// The id of the exec.
     pub exec: String,
+    /// Which stream.
     pub stream: StreamWord,
+    /// The first byte of this part.
     pub from: u64,
     /// The byte after the last one of this part.
     pub to: u64,
     /// How many bytes are kept.
     pub kept: u64,
+    /// The part.
     pub data: String,
+    /// The exact bytes of `data`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub data_b64: Option<Base64>,
 }

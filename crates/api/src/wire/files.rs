@@ -3,15 +3,19 @@
 use super::{Base64, TypeWord};
 use serde::{Deserialize, Serialize};
 
+/// Lists the names in a directory.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ls {
+    /// The path in the vault.
     pub path: String,
+    /// The exact bytes of `path`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
     /// Only names after this one: the last of the previous answer.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub after: Option<String>,
+    /// The exact bytes of `after`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub after_b64: Option<Base64>,
     /// How many at most. Default and maximum: 10,000.
@@ -22,6 +26,7 @@ pub struct Ls {
 /// Names in a directory, in order.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Listing {
+    /// The names.
     pub entries: Vec<ListedEntry>,
     /// Whether there are more names.
     pub more: bool,
@@ -30,31 +35,42 @@ pub struct Listing {
 /// One name in a directory.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ListedEntry {
+    /// The name.
     pub name: String,
+    /// The exact bytes of `name`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub name_b64: Option<Base64>,
+    /// Which type it has.
     #[serde(rename = "type")]
     pub kind: TypeWord,
     /// Bytes of a file, of a link's target, or of everything below a directory.
     pub size: u64,
+    /// When its content last changed, as RFC 3339.
     pub modified: String,
     /// Permission bits in octal.
     pub mode: String,
+    /// The user id of its owner.
     pub uid: u32,
+    /// The group id of its owner.
     pub gid: u32,
     /// How many files are below a directory.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub files: Option<u64>,
+    /// What a symbolic link holds.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub target: Option<String>,
+    /// The exact bytes of `target`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub target_b64: Option<Base64>,
 }
 
+/// Reads up to 1 MiB of a file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cat {
+    /// The path in the vault.
     pub path: String,
+    /// The exact bytes of `path`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
     /// The vault's version to read. Default: the newest.
@@ -71,10 +87,14 @@ pub struct Cat {
 /// A file's content.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FileBody {
+    /// The path in the vault.
     pub path: String,
+    /// The exact bytes of `path`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
+    /// The content.
     pub content: String,
+    /// The exact bytes of `content`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub content_b64: Option<Base64>,
     /// Size of the whole file.
@@ -92,16 +112,22 @@ pub struct FileBody {
     pub version: u64,
 }
 
+/// Writes a file, or appends to it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Write {
+    /// The path in the vault.
     pub path: String,
+    /// The exact bytes of `path`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
+    /// The content.
     #[serde(default)]
     pub content: String,
+    /// The exact bytes of `content`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub content_b64: Option<Base64>,
+    /// Adds to the file instead of replacing it.
     #[serde(default)]
     pub append: bool,
     /// Creates missing parent directories.
@@ -116,7 +142,9 @@ pub struct Write {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReadContent {
+    /// The path in the vault.
     pub path: String,
+    /// The exact bytes of `path`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
     /// The vault's version to read. Default: the newest.
@@ -134,9 +162,12 @@ pub struct ReadContent {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WriteContent {
+    /// The path in the vault.
     pub path: String,
+    /// The exact bytes of `path`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
+    /// Adds to the file instead of replacing it.
     #[serde(default)]
     pub append: bool,
     /// Creates missing parent directories.
@@ -147,21 +178,29 @@ pub struct WriteContent {
     pub mode: Option<String>,
 }
 
+/// The answer to [`Write`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Written {
+    /// The path in the vault.
     pub path: String,
+    /// The exact bytes of `path`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
     /// The new size of the file.
     pub size: u64,
+    /// Whether it was added to.
     pub appended: bool,
+    /// The vault's version.
     pub version: u64,
 }
 
+/// Creates a directory.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mkdir {
+    /// The path in the vault.
     pub path: String,
+    /// The exact bytes of `path`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
     /// Creates missing parents, and accepts an existing directory.
@@ -169,20 +208,28 @@ pub struct Mkdir {
     pub parents: bool,
 }
 
+/// The answer to [`Mkdir`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MadeDirectory {
+    /// The path in the vault.
     pub path: String,
+    /// The exact bytes of `path`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
+    /// Whether it was made now.
     pub created: bool,
 }
 
+/// Removes a file or a directory.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rm {
+    /// The path in the vault.
     pub path: String,
+    /// The exact bytes of `path`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
+    /// Also all below a directory.
     #[serde(default)]
     pub recursive: bool,
     /// A missing path is not an error.
@@ -190,33 +237,47 @@ pub struct Rm {
     pub force: bool,
 }
 
+/// The answer to [`Rm`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Removed {
+    /// The path in the vault.
     pub path: String,
+    /// The exact bytes of `path`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
+    /// Whether there was something to remove.
     pub removed: bool,
 }
 
+/// Moves or renames a file or a directory.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mv {
+    /// What is moved or copied.
     pub source: String,
+    /// The exact bytes of `source`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub source_b64: Option<Base64>,
+    /// Where it goes.
     pub destination: String,
+    /// The exact bytes of `destination`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub destination_b64: Option<Base64>,
 }
 
+/// The answer to [`Mv`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Moved {
+    /// What is moved or copied.
     pub source: String,
+    /// The exact bytes of `source`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub source_b64: Option<Base64>,
     /// The new path.
     pub destination: String,
+    /// The exact bytes of `destination`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub destination_b64: Option<Base64>,
+    /// Always true.
     pub moved: bool,
 }

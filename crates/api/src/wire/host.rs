@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct HostPath(pub String);
 
 impl HostPath {
+    /// Its text.
     pub fn as_str(&self) -> &str {
         &self.0
     }

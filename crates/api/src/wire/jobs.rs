@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobStart {
+    /// The command, and on what terms.
     pub exec: Exec,
+    /// For whom it runs.
     #[serde(default)]
     pub lifetime: LifetimeWord,
     /// With the lifetime `client`: how long it runs without a request about it. Default: one minute.
@@ -33,22 +35,32 @@ pub enum LifetimeWord {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum JobAnswer {
+    /// There is a job.
     Started(JobStarted),
+    /// There is none, and this is why.
     Refused(Box<Envelope>),
 }
 
+/// A job that was started.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct JobStarted {
+    /// The id of the job.
     pub job_id: u64,
+    /// Always `started`.
     pub status: StartedWord,
+    /// The id of the exec.
     pub exec: String,
+    /// The name of the vault.
     pub vault: String,
+    /// For whom it runs.
     pub lifetime: LifetimeWord,
 }
 
+/// The status of a job that was just started.
 #[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StartedWord {
+    /// It was started.
     Started,
 }
 
@@ -56,13 +68,17 @@ pub enum StartedWord {
 #[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum JobStatus {
+    /// A word of its own.
     Job(JobWord),
+    /// How its command ended.
     Command(StatusWord),
 }
 
+/// How it stands with a job, beside the ways in which a command ends.
 #[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobWord {
+    /// It runs.
     Running,
     /// The daemon ended before the job: its exit status is not known.
     Lost,
@@ -73,33 +89,48 @@ pub enum JobWord {
 /// What is known of a job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct JobItem {
+    /// The id of the job.
     pub job_id: u64,
+    /// Whether it runs.
     pub running: bool,
+    /// How it stands with it.
     pub status: JobStatus,
     /// From the kernel: null while it runs, and if it did not exit by itself.
     pub exit_code: Option<i32>,
+    /// The signal that ended it.
     pub signal: Option<i32>,
     /// Why it was ended, or what went wrong.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub reason: Option<String>,
+    /// The id of the exec.
     pub exec: String,
+    /// The name of the vault.
     pub vault: String,
+    /// The command, as one line.
     pub command: String,
+    /// Who did it: `owner`, `agent`, `agent:NAME` or `system`.
     pub by: String,
+    /// For whom it runs.
     pub lifetime: LifetimeWord,
+    /// How long it runs on when nobody asks after it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub lease_ms: Option<u64>,
     /// The size of its terminal, if it has one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub terminal: Option<WindowItem>,
+    /// When it began, as RFC 3339.
     pub started_at: String,
+    /// When it ended.
     pub ended_at: Option<String>,
     /// The version with its changes; null while it runs, and if it changed nothing.
     pub version: Option<u64>,
+    /// How much it wrote to standard output by now.
     pub stdout_bytes: u64,
+    /// How much it wrote to standard error by now.
     pub stderr_bytes: u64,
 }
 
+/// Lists the jobs, the newest first.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobList {
@@ -111,6 +142,7 @@ pub struct JobList {
     pub running: bool,
 }
 
+/// The answer to [`JobList`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct JobListing {
     /// The newest first.
@@ -121,9 +153,12 @@ pub struct JobListing {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobPoll {
+    /// The id of the job.
     pub job_id: u64,
+    /// From this byte of standard output on.
     #[serde(default)]
     pub stdout_offset: u64,
+    /// From this byte of standard error on.
     #[serde(default)]
     pub stderr_offset: u64,
     /// How many bytes of each stream at most. Default and maximum: 1 MiB.
@@ -137,27 +172,39 @@ pub struct JobPoll {
 /// A job, and a part of its output. The next part begins at `offsets.….to`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct JobPolled {
+    /// The job.
     #[serde(flatten)]
     pub job: JobItem,
+    /// The part of standard output.
     pub stdout: String,
+    /// The exact bytes of `stdout`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub stdout_b64: Option<Base64>,
+    /// The part of standard error.
     pub stderr: String,
+    /// The exact bytes of `stderr`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub stderr_b64: Option<Base64>,
+    /// Where these parts are.
     pub offsets: JobOffsets,
+    /// What became of its command, if that was asked for and it is over.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub envelope: Option<Box<Envelope>>,
 }
 
+/// Which part of each stream an answer holds.
 #[derive(Copy, Clone, Debug, Serialize, Deserialize)]
 pub struct JobOffsets {
+    /// Of standard output.
     pub stdout: LogRange,
+    /// Of standard error.
     pub stderr: LogRange,
 }
 
+/// A part of a log.
 #[derive(Copy, Clone, Debug, Serialize, Deserialize)]
 pub struct LogRange {
+    /// The first byte of this part.
     pub from: u64,
     /// The byte after the last one of this part.
     pub to: u64,
@@ -172,9 +219,12 @@ pub struct LogRange {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobLogs {
+    /// The id of the job.
     pub job_id: u64,
+    /// From this byte of standard output on.
     #[serde(default)]
     pub stdout_offset: u64,
+    /// From this byte of standard error on.
     #[serde(default)]
     pub stderr_offset: u64,
     /// Only this stream.
@@ -185,6 +235,7 @@ pub struct JobLogs {
 /// The events for a client that follows a job, in order.
 #[derive(Clone, Debug)]
 pub enum JobEvent {
+    /// Bytes that it wrote.
     Output(StreamWord, LogChunk),
     /// It has ended, and all of its output was sent.
     End(Box<JobItem>),
@@ -200,11 +251,13 @@ pub struct LogChunk {
 }
 
 impl LogChunk {
+    /// These bytes of a log.
     pub fn new(offset: u64, bytes: Vec<u8>) -> LogChunk {
         let data = Data::new(bytes);
         LogChunk { offset, data }
     }
 
+    /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         self.data.bytes()
     }
@@ -214,14 +267,17 @@ impl LogChunk {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobWait {
+    /// The id of the job.
     pub job_id: u64,
     /// How long. Default and maximum: half a minute; then ask again.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub timeout_ms: Option<u64>,
 }
 
+/// The answer to [`JobWait`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct JobWaited {
+    /// The job.
     #[serde(flatten)]
     pub job: JobItem,
     /// Its envelope, if it has ended.
@@ -233,19 +289,25 @@ pub struct JobWaited {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobKill {
+    /// The id of the job.
     pub job_id: u64,
+    /// The signal.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub signal: Option<i32>,
 }
 
+/// The answer to [`JobKill`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct JobKilled {
+    /// The id of the job.
     pub job_id: u64,
     /// The first signal that was sent.
     pub signal: i32,
+    /// What the signal did.
     pub status: KilledWord,
 }
 
+/// What a signal did.
 #[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KilledWord {
@@ -259,17 +321,21 @@ pub enum KilledWord {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobStdin {
+    /// The id of the job.
     pub job_id: u64,
     /// Closes the input afterwards.
     #[serde(default)]
     pub eof: bool,
 }
 
+/// The answer to [`JobStdin`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct JobStdinTaken {
+    /// The id of the job.
     pub job_id: u64,
     /// How much the job read.
     pub bytes: u64,
+    /// Whether nothing more will come.
     pub eof: bool,
 }
 
@@ -277,8 +343,11 @@ pub struct JobStdinTaken {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobResize {
+    /// The id of the job.
     pub job_id: u64,
+    /// Lines of the terminal.
     pub rows: u16,
+    /// Characters in a line.
     pub columns: u16,
 }
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Lists entries of the journal, the newest first.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Journal {
@@ -26,6 +27,7 @@ pub struct Journal {
     /// Only entries since then: RFC 3339, a date, seconds since 1970, or an age such as `2h`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub since: Option<String>,
+    /// Only until then, said in the same way.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub until: Option<String>,
     /// Only entries with a larger id.
@@ -39,12 +41,31 @@ pub struct Journal {
     pub oldest_first: bool,
 }
 
+impl Default for Journal {
+    fn default() -> Journal {
+        Journal {
+            vault: None,
+            exec: None,
+            principal: None,
+            decision: None,
+            operation: None,
+            path: None,
+            since: None,
+            until: None,
+            after: None,
+            limit: Journal::default_limit(),
+            oldest_first: false,
+        }
+    }
+}
+
 impl Journal {
     fn default_limit() -> usize {
         50
     }
 }
 
+/// The answer to [`Journal`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct JournalListing {
     /// Newest first, unless requested otherwise.
@@ -56,28 +77,40 @@ pub struct JournalListing {
     pub truncated: bool,
 }
 
+/// One entry of the journal.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct JournalItem {
+    /// Its id.
     pub id: u64,
+    /// When it happened, as RFC 3339.
     pub timestamp: String,
+    /// What was done.
     pub operation: String,
     /// The name of the vault; null if it was deleted or there is none.
     pub vault: Option<String>,
+    /// The id of that vault.
     pub vault_id: Option<String>,
+    /// The exec that did it.
     pub exec: Option<String>,
+    /// Who did it: `owner`, `agent`, `agent:NAME` or `system`.
     pub by: String,
+    /// The path that it was about.
     pub path: Option<String>,
+    /// What else there is to say.
     pub details: serde_json::Value,
     /// The entry's hash, in hex.
     pub hash: String,
 }
 
+/// Checks the hash chain of the journal.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JournalVerify {}
 
+/// The answer to [`JournalVerify`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct JournalVerified {
+    /// Whether the chain is whole.
     pub valid: bool,
     /// How many were checked.
     pub entries: u64,

@@ -3,6 +3,8 @@
 //! All types are plain data with text. Names and paths are parsed by the handlers, not here. Bytes that are not UTF-8 are
 //! sent lossily under their key and exactly under `<key>_b64`; a reader prefers the latter.
 
+#![deny(missing_docs)]
+
 mod approval;
 mod base64;
 mod call;
@@ -10,8 +12,10 @@ mod care;
 mod checkpoint;
 mod daemon;
 mod diff;
+mod envelope;
 mod exec;
 mod exec_options;
+mod exit_code;
 mod files;
 mod host;
 mod jobs;
@@ -50,11 +54,14 @@ pub use diff::{
     ChangeItem, ChangeWord, Diff, DiffLineItem, DiffReport, EntryItem, FileDiffItem, LineWord,
     TypeWord,
 };
-pub use exec::{
+pub use envelope::{
     ByteCounts, CommandMode, DecisionItem, DecisionPart, Envelope, EnvelopeRequest, EnvelopeResult,
-    Exec, ExecCancel, ExecCancelled, ExecEvent, ExecInput, ExecInputTaken, ExecResize, ForkItem,
-    LimitHit, LimitItem, OutputChunk, OutputCounts, SkippedItem, SpeculationItem, StartedEvent,
-    StatusWord, TimeoutItem, TimingItem, UncommittedItem, UsageItem, WaitingEvent,
+    ForkItem, LimitHit, LimitItem, OutputCounts, SkippedItem, SpeculationItem, StatusWord,
+    TimeoutItem, TimingItem, UncommittedItem, UsageItem,
+};
+pub use exec::{
+    Exec, ExecCancel, ExecCancelled, ExecEvent, ExecInput, ExecInputTaken, ExecResize, OutputChunk,
+    StartedEvent, WaitingEvent,
 };
 pub use exec_options::{
     CheckpointAsk, DriverWord, ForkWord, FreezeItem, LimitsAsk, NetworkWord, Output, OutputPart,

@@ -3,6 +3,7 @@
 use super::{Base64, ChangeItem, HostPath, SkippedItem};
 use serde::{Deserialize, Serialize};
 
+/// Makes a version of what mounts and running commands have written.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Commit {}
@@ -10,9 +11,11 @@ pub struct Commit {}
 /// The result of a commit.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CommitItem {
+    /// The name of the vault.
     pub vault: String,
     /// The new version; null if nothing had changed.
     pub version: Option<u64>,
+    /// What differs, path by path.
     pub changed_files: Vec<ChangeItem>,
     /// How many paths differ; a rename counts with both its names.
     #[serde(default)]
@@ -32,8 +35,10 @@ pub struct Mount {
     /// An absolute path. Default: a directory in the home.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub dir: Option<HostPath>,
+    /// The exact bytes of `dir`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub dir_b64: Option<Base64>,
+    /// Whether programs can only read there.
     #[serde(default)]
     pub readonly: bool,
     /// An older state, read-only: `vN` or a checkpoint's name.
@@ -49,33 +54,45 @@ pub struct Mount {
     pub mount_namespace: String,
 }
 
+/// What serves a mount.
 #[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MountDriverWord {
+    /// The kernel's overlay filesystem; as root.
     Overlay,
+    /// FUSE.
     Fuse,
 }
 
 /// One mount.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MountItem {
+    /// The name of the vault.
     pub vault: String,
+    /// The directory of the host.
     pub dir: String,
+    /// The exact bytes of `dir`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub dir_b64: Option<Base64>,
+    /// What serves it.
     pub driver: MountDriverWord,
+    /// Whether it can only be read.
     pub readonly: bool,
     /// The version that is mounted, or was last committed.
     pub version: u64,
+    /// Seconds after which what was written becomes a version by itself.
     pub autocommit_s: Option<u64>,
 }
 
+/// Lists the mounts.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Mounts {}
 
+/// The answer to [`Mounts`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MountListing {
+    /// Each mount.
     pub mounts: Vec<MountItem>,
 }
 
@@ -83,12 +100,16 @@ pub struct MountListing {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Unmount {
+    /// The directory of the host.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub dir: Option<HostPath>,
+    /// The exact bytes of `dir`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub dir_b64: Option<Base64>,
+    /// All of this vault.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub vault: Option<String>,
+    /// All of them.
     #[serde(default)]
     pub all: bool,
     /// Even if programs use it, or the quota refuses what was written.
@@ -96,16 +117,21 @@ pub struct Unmount {
     pub force: bool,
 }
 
+/// The answer to [`Unmount`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UnmountListing {
+    /// Those that are gone.
     pub unmounted: Vec<UnmountedItem>,
 }
 
 /// A mount that was unmounted.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UnmountedItem {
+    /// The name of the vault.
     pub vault: String,
+    /// The directory of the host.
     pub dir: String,
+    /// The exact bytes of `dir`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub dir_b64: Option<Base64>,
     /// The version with the last writes; null if there were none.

@@ -8,7 +8,9 @@ pub struct Problem {
     /// Always `about:blank`: `kind` identifies the error.
     #[serde(rename = "type")]
     pub about: String,
+    /// What the status is called in HTTP.
     pub title: String,
+    /// The status in HTTP.
     pub status: u16,
     /// One of the closed list of error kinds.
     pub kind: String,

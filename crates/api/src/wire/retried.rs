@@ -8,6 +8,7 @@ pub const RETRIED_HEADER: &str = "avfs-retried";
 /// The event that lists it, before the last event of a stream.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RetriedEvent {
+    /// What was tried again.
     pub retried: Vec<RetriedWord>,
 }
 
@@ -43,6 +44,7 @@ impl RetriedWord {
         RetriedWord::Other,
     ];
 
+    /// The word.
     pub fn as_str(self) -> &'static str {
         match self {
             RetriedWord::Keeper => "keeper",

@@ -3,14 +3,18 @@
 use super::{Base64, HostPath, SkippedItem};
 use serde::{Deserialize, Serialize};
 
+/// Copies a host directory, an archive or a git revision into a vault.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Import {
     /// An absolute host directory, or a tar archive there.
     pub host_dir: HostPath,
+    /// The exact bytes of `host_dir`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub host_dir_b64: Option<Base64>,
+    /// Where in the vault it goes.
     pub path: String,
+    /// The exact bytes of `path`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
     /// What to skip, as `.gitignore` patterns.
@@ -31,12 +35,15 @@ pub struct Import {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArchiveWrite {
+    /// Where in the vault it goes.
     pub path: String,
+    /// The exact bytes of `path`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
     /// What to skip, as `.gitignore` patterns, one per line.
     #[serde(default)]
     pub exclude: String,
+    /// Leaves out what is more names deep; nothing when left out.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub max_depth: Option<usize>,
 }
@@ -47,9 +54,12 @@ pub struct ArchiveWrite {
 pub struct TransferIn {
     /// A path beneath the transfer directory.
     pub name: String,
+    /// The exact bytes of `name`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub name_b64: Option<Base64>,
+    /// Where in the vault it goes.
     pub path: String,
+    /// The exact bytes of `path`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
     /// What to skip, as `.gitignore` patterns.
@@ -67,25 +77,31 @@ pub struct TransferIn {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TransferOut {
+    /// The path in the vault.
     pub path: String,
+    /// The exact bytes of `path`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
     /// A single new name there.
     pub name: String,
+    /// The exact bytes of `name`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub name_b64: Option<Base64>,
 }
 
+/// Shows the transfer directory.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TransferShow {}
 
+/// Sets the one host directory that agents may use.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TransferSet {
     /// An absolute host directory; null unsets it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub dir: Option<HostPath>,
+    /// The exact bytes of `dir`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub dir_b64: Option<Base64>,
 }
@@ -93,34 +109,47 @@ pub struct TransferSet {
 /// The transfer directory; null if there is none.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TransferState {
+    /// The directory of the host.
     pub dir: Option<String>,
+    /// The exact bytes of `dir`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub dir_b64: Option<Base64>,
 }
 
+/// The answer to [`Import`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Imported {
+    /// The path in the vault.
     pub vfs_path: String,
+    /// The exact bytes of `vfs_path`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub vfs_path_b64: Option<Base64>,
+    /// How many files came in.
     pub files_imported: u64,
+    /// How many directories were made.
     pub dirs_created: u64,
+    /// Bytes of their content.
     pub total_bytes: u64,
     /// Files that were not read, because they had not changed since an earlier import.
     pub files_reused: u64,
+    /// The vault's version.
     pub version: u64,
     /// What was skipped, and why.
     pub skipped: Vec<SkippedItem>,
 }
 
+/// Copies a directory of a vault to the host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Export {
+    /// The path in the vault.
     pub path: String,
+    /// The exact bytes of `path`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
     /// An absolute host directory that is new or empty.
     pub host_dir: HostPath,
+    /// The exact bytes of `host_dir`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub host_dir_b64: Option<Base64>,
     /// Replaces existing files; the directory need not be empty.
@@ -138,11 +167,14 @@ pub struct Export {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExportArchive {
+    /// The path in the vault.
     pub path: String,
+    /// The exact bytes of `path`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
     /// An absolute new host file; its suffix selects the compression.
     pub host_file: HostPath,
+    /// The exact bytes of `host_file`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub host_file_b64: Option<Base64>,
     /// Skips and lists what is damaged.
@@ -154,21 +186,31 @@ pub struct ExportArchive {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ArchiveRead {
+    /// The path in the vault.
     pub path: String,
+    /// The exact bytes of `path`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
 }
 
+/// The answer to [`Export`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Exported {
+    /// The path in the vault.
     pub vfs_path: String,
+    /// The exact bytes of `vfs_path`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub vfs_path_b64: Option<Base64>,
+    /// The path of the host.
     pub real_path: String,
+    /// The exact bytes of `real_path`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub real_path_b64: Option<Base64>,
+    /// How many files were written.
     pub files_exported: u64,
+    /// How many directories were made.
     pub dirs_created: u64,
+    /// Bytes of their content.
     pub total_bytes: u64,
     /// What could not be written to the host, and why.
     pub skipped: Vec<SkippedItem>,
@@ -185,11 +227,13 @@ pub struct Exported {
 pub struct ExportChanges {
     /// The absolute host directory that was imported.
     pub host_dir: HostPath,
+    /// The exact bytes of `host_dir`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub host_dir_b64: Option<Base64>,
     /// Where it was imported to. Default: the latest such path.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path: Option<String>,
+    /// The exact bytes of `path`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
     /// Only lists what would be done.
@@ -200,18 +244,28 @@ pub struct ExportChanges {
     pub allow_hooks: bool,
 }
 
+/// The answer to [`ExportChanges`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ExportedChanges {
+    /// The path in the vault.
     pub vfs_path: String,
+    /// The exact bytes of `vfs_path`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub vfs_path_b64: Option<Base64>,
+    /// The path of the host.
     pub real_path: String,
+    /// The exact bytes of `real_path`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub real_path_b64: Option<Base64>,
+    /// How many files were written.
     pub files_exported: u64,
+    /// How many files were removed.
     pub files_deleted: u64,
+    /// How many directories were made.
     pub dirs_created: u64,
+    /// Bytes of their content.
     pub total_bytes: u64,
+    /// Only says what would be done.
     pub dry_run: bool,
     /// What was done, path by path.
     pub changes: Vec<ApplyItem>,
@@ -226,8 +280,10 @@ pub struct ExportedChanges {
 pub struct RunsByItselfItem {
     /// Relative to the directory on the host.
     pub path: String,
+    /// The exact bytes of `path`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
+    /// What runs it.
     pub why: String,
     /// Whether it is written only with `allow_hooks`.
     pub guarded: bool,
@@ -236,28 +292,40 @@ pub struct RunsByItselfItem {
 /// One changed path of the host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ApplyItem {
+    /// Relative to the directory on the host.
     pub path: String,
+    /// The exact bytes of `path`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
+    /// What was done.
     pub action: ApplyWord,
 }
 
+/// What was done to a path of the host.
 #[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApplyWord {
+    /// It was made.
     Created,
+    /// It has other content.
     Replaced,
+    /// It was removed.
     Deleted,
+    /// Only its mode was changed.
     Mode,
 }
 
 /// The progress of a long operation.
 #[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
 pub struct ProgressEvent {
+    /// Files that are done.
     pub files: u64,
+    /// Bytes that are done.
     pub bytes: u64,
+    /// Files in all, where that is known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub total_files: Option<u64>,
+    /// Bytes in all, where that is known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub total_bytes: Option<u64>,
 }

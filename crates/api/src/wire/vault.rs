@@ -4,20 +4,28 @@ use super::FreezeItem;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// Creates an empty vault.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VaultCreate {
+    /// Its name.
     pub name: String,
 }
 
+/// The answer to [`VaultCreate`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct VaultCreated {
+    /// Its name.
     pub created: String,
+    /// Whether it is the current vault.
     pub current: bool,
+    /// The storage engine.
     pub backend: String,
+    /// Its id.
     pub id: String,
 }
 
+/// Lists the vaults.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VaultList {}
@@ -25,17 +33,25 @@ pub struct VaultList {}
 /// A vault in a list.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct VaultItem {
+    /// Its name.
     pub name: String,
+    /// Whether it is the current vault.
     pub current: bool,
     /// Bytes of all files in it.
     pub size: u64,
+    /// The storage engine.
     pub backend: String,
+    /// Its id.
     pub id: String,
+    /// How many files it has.
     pub files: u64,
+    /// How many checkpoints.
     pub checkpoints: usize,
+    /// The newest version.
     pub version: u64,
     /// The vault it was forked from.
     pub parent: Option<String>,
+    /// When it was made, as RFC 3339.
     pub created_at: String,
     /// Who created or forked it: `owner`, `agent`, `agent:NAME`.
     pub made_by: String,
@@ -47,6 +63,7 @@ pub struct VaultItem {
     pub damage: Option<String>,
 }
 
+/// Describes a vault: size, lineage, forks, settings, limits.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VaultInfo {}
@@ -54,6 +71,7 @@ pub struct VaultInfo {}
 /// The details of one vault.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct VaultDetails {
+    /// What a list says of it.
     #[serde(flatten)]
     pub item: VaultItem,
     /// The home that holds it.
@@ -80,13 +98,16 @@ pub struct VaultDetails {
 pub struct StrandedItem {
     /// The kind of error.
     pub error: String,
+    /// What is wrong.
     pub message: String,
+    /// One thing to do about it.
     pub hint: Option<String>,
 }
 
 /// A limit of the commands in a vault.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct VaultLimitItem {
+    /// Which limit.
     pub limit: String,
     /// Null: unlimited.
     pub value: Option<f64>,
@@ -99,6 +120,7 @@ pub struct VaultLimitItem {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VaultSet {
+    /// The settings, by key.
     pub settings: BTreeMap<String, String>,
 }
 
@@ -106,13 +128,16 @@ pub struct VaultSet {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VaultUnset {
+    /// The keys.
     pub keys: Vec<String>,
 }
 
 /// The settings of a vault.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct VaultSettings {
+    /// The name of the vault.
     pub vault: String,
+    /// The settings, by key.
     pub settings: BTreeMap<String, String>,
 }
 
@@ -126,54 +151,72 @@ pub struct Defaults {}
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DefaultsSet {
+    /// The settings, by key.
     pub settings: BTreeMap<String, Option<String>>,
 }
 
+/// The answer to [`Defaults`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DefaultsListing {
+    /// The settings, by key.
     pub settings: BTreeMap<String, String>,
 }
 
 /// An ancestor of a vault.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AncestorItem {
+    /// Its name.
     pub name: String,
+    /// Its id.
     pub id: String,
     /// False if it was deleted.
     pub exists: bool,
     /// The state that was forked.
     pub root: String,
+    /// The version of that state.
     pub version: Option<u64>,
     /// Its checkpoints of that state.
     pub checkpoints: Vec<String>,
 }
 
+/// Renames a vault.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VaultRename {
+    /// Its new name.
     pub name: String,
 }
 
+/// The answer to [`VaultRename`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct VaultRenamed {
+    /// The name it had.
     pub old_name: String,
+    /// Its name.
     pub name: String,
+    /// Whether it is the current vault.
     pub current: bool,
+    /// Its id.
     pub id: String,
 }
 
+/// Makes a vault the caller's current one.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VaultUse {}
 
+/// The answer to [`VaultUse`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct VaultUsed {
+    /// Its name.
     pub current: String,
 }
 
+/// Creates a copy-on-write fork of a vault.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VaultFork {
+    /// The name of the fork.
     pub name: String,
     /// Forks from this checkpoint instead of the head.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -186,21 +229,31 @@ pub struct VaultFork {
     pub make_current: bool,
 }
 
+/// The answer to [`VaultFork`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct VaultForked {
+    /// The vault that was forked.
     pub source: String,
+    /// The fork.
     pub name: String,
+    /// Whether it is the current vault.
     pub current: bool,
+    /// The storage engine.
     pub backend: String,
+    /// The home that holds it.
     pub path: String,
+    /// Always true.
     pub copy_on_write: bool,
     /// How running commands of the source were stopped.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub freeze: Option<FreezeItem>,
+    /// Its id.
     pub id: String,
+    /// The root of that state.
     pub root: String,
 }
 
+/// Deletes a vault; it can be restored until gc removes it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VaultDelete {
@@ -209,11 +262,14 @@ pub struct VaultDelete {
     pub force: bool,
 }
 
+/// The answer to [`VaultDelete`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct VaultDeleted {
+    /// Its name.
     pub deleted: String,
 }
 
+/// Lists the deleted vaults that can be restored.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VaultListDeleted {}
@@ -221,12 +277,17 @@ pub struct VaultListDeleted {}
 /// A deleted vault that can be restored.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DeletedVaultItem {
+    /// The name it had.
     pub name: String,
+    /// Its id.
     pub id: String,
+    /// Its newest version.
     pub version: u64,
+    /// When it was deleted, as RFC 3339.
     pub deleted_at: String,
 }
 
+/// Restores a deleted vault.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VaultUndelete {
@@ -237,17 +298,24 @@ pub struct VaultUndelete {
     pub to: Option<String>,
 }
 
+/// The answer to [`VaultUndelete`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct VaultUndeleted {
+    /// Its name.
     pub undeleted: String,
+    /// Its id.
     pub id: String,
+    /// The vault's version.
     pub version: u64,
+    /// The root of that state.
     pub root: String,
 }
 
+/// Lists the versions of a vault, the newest first.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VaultLog {
+    /// At most so many.
     #[serde(default = "VaultLog::default_limit")]
     pub limit: usize,
 }
@@ -261,16 +329,23 @@ impl VaultLog {
 /// One version of a vault, newest first in a log.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct VersionItem {
+    /// Its number.
     pub version: u64,
     /// Bytes of all files in it.
     pub size: u64,
+    /// How many files it has.
     pub files: u64,
+    /// When it was made, as RFC 3339.
     pub created_at: String,
     /// The first 16 hex digits of the root.
     pub hash: String,
+    /// The root of that state.
     pub root: String,
+    /// What made it: a file verb, an exec, a restore…
     pub cause: String,
+    /// Who did it: `owner`, `agent`, `agent:NAME` or `system`.
     pub by: String,
+    /// The exec that made it.
     pub exec: Option<String>,
     /// Why it cannot be read.
     #[serde(skip_serializing_if = "Option::is_none", default)]

@@ -10,7 +10,7 @@ use crate::exit;
 use crate::output::table::{count, table};
 use crate::output::{Output, style};
 use crate::session::Session;
-use avfs_api::client::Hands;
+use avfs_api::client::ExecIo;
 use avfs_api::wire::{
     CheckpointSave, Diff, Exec, Export, Import, StdinItem, VaultCreate, VaultFork,
 };
@@ -86,7 +86,7 @@ fn bring_tools(stage: &Stage, session: &mut Session) -> Result<()> {
 /// Runs a command in the vault; returns the envelope's result.
 fn exec(session: &mut Session, request: &Exec) -> Result<avfs_api::wire::EnvelopeResult> {
     let silent = &mut |_| ControlFlow::Continue(());
-    Ok(session.exec(request, Hands::default(), silent)?.result)
+    Ok(session.exec(request, ExecIo::default(), silent)?.result)
 }
 
 fn try_corpus(session: &mut Session, bait: &Bait) -> Result<Vec<AttackItem>> {

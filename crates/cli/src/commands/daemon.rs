@@ -8,7 +8,7 @@ use crate::output::changes::printable_line;
 use crate::output::table::table;
 use crate::output::{Output, raw};
 use crate::session::Session;
-use avfs_api::wire::DaemonState;
+use avfs_api::wire::{Daemon, DaemonState};
 use avfs_api::{Client, Error};
 use serde::Serialize;
 use std::fs::File;
@@ -42,12 +42,24 @@ struct Stopped {
 pub fn run(verb: DaemonVerb, output: Output) -> Result<u8> {
     match verb {
         DaemonVerb::Status => status(output),
+        DaemonVerb::Start => start(output),
         DaemonVerb::Stop { force } => stop(force, output),
         DaemonVerb::Logs { lines, follow } => logs(lines, follow, output),
     }
 }
 
-/// These verbs do not start a daemon.
+/// For programs that need a daemon and are not this one.
+fn start(output: Output) -> Result<u8> {
+    let state = Session::from_environment(None)?.call(&Daemon {})?;
+    let status = Status {
+        running: true,
+        state: Some(state),
+    };
+    output.answer(&status, text)?;
+    Ok(exit::OK)
+}
+
+/// Neither this nor `stop` starts a daemon only to ask it something.
 fn status(output: Output) -> Result<u8> {
     let state = match Client::connect(&environment::place()?) {
         Ok(mut client) => Some(client.daemon()?),

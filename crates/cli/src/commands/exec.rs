@@ -5,11 +5,10 @@ use crate::args::{DriverName, ExecArgs, NetworkName, ProfileName, RunArgs};
 use crate::cast::{Cast, Recording};
 use crate::environment;
 use crate::error::{Error, Result};
-use crate::exit;
 use crate::output::{self, Output, note};
 use crate::screen::Screen;
 use crate::session::Session;
-use avfs_api::client::{Hands, Input};
+use avfs_api::client::{ExecIo, Input};
 use avfs_api::wire::{
     Base64, CheckpointAsk, DriverWord, Envelope, Exec, ExecEvent, ForkWord, LimitsAsk, NetworkWord,
     ProfileWord, StdinItem, TtyAsk, WaitingEvent, to_text,
@@ -34,28 +33,28 @@ pub fn run(args: ExecArgs, session: &mut Session, output: Output) -> Result<u8> 
         (false, false) => Teller::Streams,
     };
     let request = request(args.run)?;
-    let hands = Hands {
+    let io = ExecIo {
         input,
-        window: None,
+        ..ExecIo::default()
     };
-    let envelope = tell_all(session, &request, hands, &mut |event| teller.tell(event))?;
+    let envelope = tell_all(session, &request, io, &mut |event| teller.tell(event))?;
     match teller {
         Teller::Lines => line("result", &envelope).map_err(Error::output)?,
         Teller::Envelope => output.value(&envelope)?,
         Teller::Streams => note(&output::exec::report(&envelope))?,
     }
-    Ok(exit::of_envelope(&envelope))
+    Ok(envelope.exit_code())
 }
 
 /// Runs the command and prints every event, until standard output is closed.
 fn tell_all(
     session: &mut Session,
     request: &Exec,
-    hands: Hands,
+    io: ExecIo,
     tell: &mut dyn FnMut(&ExecEvent) -> std::io::Result<()>,
 ) -> Result<Envelope> {
     let mut output_closed = false;
-    let envelope = session.exec(request, hands, &mut |event| {
+    let envelope = session.exec(request, io, &mut |event| {
         if tell(&event).is_ok() {
             return ControlFlow::Continue(());
         }
@@ -84,14 +83,15 @@ fn at_terminal(args: ExecArgs, session: &mut Session, output: Output) -> Result<
     let cast = Recording::new(cast.transpose()?);
     let raw = screen.begin()?;
     let noted = cast.clone();
-    let hands = Hands {
+    let io = ExecIo {
         input: Some(Box::new(screen.keys()?)),
         window: match fixed {
             true => None,
             false => Some(screen.window(move |size| noted.resize(size))?),
         },
+        ..ExecIo::default()
     };
-    let envelope = tell_all(session, &request, hands, &mut |event| match event {
+    let envelope = tell_all(session, &request, io, &mut |event| match event {
         ExecEvent::Started(_) => Ok(()),
         ExecEvent::Stdout(chunk) | ExecEvent::Stderr(chunk) => {
             cast.output(chunk.bytes());
@@ -106,7 +106,7 @@ fn at_terminal(args: ExecArgs, session: &mut Session, output: Output) -> Result<
         false => note(&output::exec::report(&envelope))?,
     }
     cast.end()?;
-    Ok(exit::of_envelope(&envelope))
+    Ok(envelope.exit_code())
 }
 
 /// A terminal of this size, with this terminal's `TERM`.

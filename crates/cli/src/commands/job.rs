@@ -73,7 +73,7 @@ fn start(mut args: JobStartArgs, session: &mut Session, output: Output) -> Resul
                 true => output.value(&envelope)?,
                 false => note(&output::exec::report(&envelope))?,
             }
-            return Ok(exit::of_envelope(&envelope));
+            return Ok(envelope.exit_code());
         }
     };
     if let Some(input) = input {
@@ -284,7 +284,7 @@ fn tell_end(waited: &JobWaited, output: Output) -> Result<u8> {
         note(&headline(&waited.job))?;
     }
     Ok(match (&waited.envelope, waited.job.status) {
-        (Some(envelope), _) => exit::of_envelope(envelope),
+        (Some(envelope), _) => envelope.exit_code(),
         (None, JobStatus::Job(JobWord::Running)) => exit::OK,
         (None, _) => exit::FAILED,
     })

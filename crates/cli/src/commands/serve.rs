@@ -30,11 +30,9 @@ pub fn run(args: ServeArgs, output: Output) -> Result<()> {
         place,
         binary: environment::binary()?,
         host: HostFacts {
-            user_home: environment::user_home(),
-            user_policy: environment::user_policy(),
-            path: environment::host_path(),
             git_name: args.git_name,
             git_email: args.git_email,
+            ..avfs_api::environment::host_facts()
         },
         layers: environment::layers(args.layers)?,
         if_lost: match args.rebuild {

@@ -35,6 +35,8 @@ pub fn steps(text: &str) -> Result<Vec<Step>, String> {
         let number = index + 1;
         if let Some(language) = line.strip_prefix("```") {
             let body = body(&mut lines, number, "```")?;
+            // rustdoc takes words of its own behind a comma.
+            let language = language.split(',').next().unwrap_or(language);
             match (language, reason.take()) {
                 (_, Some(_)) => {}
                 ("console", None) => steps.extend(session(&body)?),

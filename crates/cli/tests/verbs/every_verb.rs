@@ -199,7 +199,7 @@ fn the_references_are_current() {
         let make = words.join(" ");
         assert!(
             written == current,
-            "docs/{name}.md is out of date ({differs:?}): run `cargo run -p avfs-cli -- {make} > docs/{name}.md`"
+            "docs/{name}.md is out of date ({differs:?}): run `cargo run -p agentvfs-cli -- {make} > docs/{name}.md`"
         );
     }
 }

@@ -1,6 +1,6 @@
 //! Many forks of one vault read at once while their parent is rewritten: each reads its own state.
 //!
-//! `AVFS_FORKS=50 AVFS_FORK_FILES=50000 cargo test -p avfs-cli --test views forks` is the whole.
+//! `AVFS_FORKS=50 AVFS_FORK_FILES=50000 cargo test -p agentvfs-cli --test views forks` is the whole.
 
 use avfs_testkit::{Home, number};
 use std::fs;

@@ -19,16 +19,27 @@ use crate::common::{JobId, Stream};
 /// The one list of error kinds; exit codes, HTTP statuses and errnos are tables over it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ErrorKind {
+    /// What was named is not there.
     NotFound,
+    /// What was to be made is there already.
     AlreadyExists,
+    /// The request makes no sense.
     Invalid,
+    /// It may not be done, or not by this caller.
     Denied,
+    /// Somebody has to approve it first.
     NeedsApproval,
+    /// Something else is in the way: a running command, another change, another version.
     Conflict,
+    /// A quota, or the disk, has no room for it.
     Quota,
+    /// It took too long.
     TimedOut,
+    /// What it needs is not there at the moment: the daemon, a helper, something of the host.
     Unavailable,
+    /// Stored data is damaged.
     Corrupt,
+    /// A fault of agentvfs.
     Bug,
 }
 

@@ -8,7 +8,7 @@ use crate::exit;
 use crate::output::table::{count, size};
 use crate::output::{Output, changes, exec, say, style};
 use crate::session::Session;
-use avfs_api::client::Hands;
+use avfs_api::client::ExecIo;
 use avfs_api::wire::{
     Cat, CheckpointRestore, Daemon, Diff, Envelope, Exec, Import, Operation, VaultCreate, VaultFork,
 };
@@ -273,7 +273,7 @@ impl Scene<'_> {
             timeout_ms: Some(60_000),
             ..Exec::default()
         };
-        let envelope = self.session.exec(&request, Hands::default(), &mut |_| {
+        let envelope = self.session.exec(&request, ExecIo::default(), &mut |_| {
             ControlFlow::Continue(())
         })?;
         self.stage.go_on()?;

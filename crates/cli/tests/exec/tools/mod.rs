@@ -1,6 +1,6 @@
 //! Ordinary tools in a view: every step judged by a walk, then all of it stored and used again.
 //!
-//! `AVFS_TOOLS_EVERYWHERE=1 cargo test -p avfs-cli --test exec tools` leaves no pair of tool and view out.
+//! `AVFS_TOOLS_EVERYWHERE=1 cargo test -p agentvfs-cli --test exec tools` leaves no pair of tool and view out.
 
 mod cargo;
 mod git;

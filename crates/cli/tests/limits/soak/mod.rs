@@ -1,6 +1,6 @@
 //! Many agents at work for long: nothing fails that has no reason to, and nothing grows.
 //!
-//! `AVFS_SOAK_MINUTES=30 AVFS_SOAK_AGENTS=16 cargo test -p avfs-cli --test limits soak -- --nocapture` is the whole. The time is cut
+//! `AVFS_SOAK_MINUTES=30 AVFS_SOAK_AGENTS=16 cargo test -p agentvfs-cli --test limits soak -- --nocapture` is the whole. The time is cut
 //! into parts, between which everything comes to rest and is counted.
 
 mod agents;

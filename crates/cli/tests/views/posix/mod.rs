@@ -3,7 +3,7 @@
 //! Whatever a view does otherwise is listed in `docs/posix.md` with its reason. The lists hold in
 //! both directions: a failure that is not listed fails the test, and so does a listed one that is gone.
 //!
-//! `AVFS_FSX_OPERATIONS=200000 cargo test -p avfs-cli --test views posix` is the long run.
+//! `AVFS_FSX_OPERATIONS=200000 cargo test -p agentvfs-cli --test views posix` is the long run.
 
 mod exceptions;
 mod fsx;

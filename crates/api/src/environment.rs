@@ -1,0 +1,145 @@
+//! What programs of this user take from their environment: which home, in which class and under which name, and what
+//! the sandboxes of that home may know of the host. The command line and the library read it here, so that both mean
+//! the same home.
+
+use crate::error::{Error, Result};
+use crate::place::Place;
+use crate::wire::Class;
+use avfs_runtime::{HostFacts, PrincipalName};
+use etcetera::BaseStrategy;
+use std::env;
+use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// The place of the home that this environment names, for the caller that it names.
+pub fn place() -> Result<Place> {
+    let place = Place::new(&home()?, runtime_base().as_deref())?;
+    let (class, name) = caller()?;
+    Ok(place.as_caller(class, name))
+}
+
+/// In which class, and under which name, a program with this environment asks.
+pub fn caller() -> Result<(Class, Option<PrincipalName>)> {
+    match agent()? {
+        Some(name) => Ok((Class::Agent, Some(name))),
+        None => Ok((class()?, None)),
+    }
+}
+
+/// `AVFS_CLASS`: a program that runs another one for an agent can give up what is the owner's.
+fn class() -> Result<Class> {
+    let Some(word) = set("AVFS_CLASS") else {
+        return Ok(Class::Owner);
+    };
+    let word = word.to_string_lossy();
+    Class::parse(&word).ok_or_else(|| Error::Setting {
+        text: format!("AVFS_CLASS is {word:?}, which is neither owner nor agent"),
+        hint: None,
+    })
+}
+
+/// `AVFS_AGENT`: the name of the agent that runs this program. It gives the owner's class up, too.
+fn agent() -> Result<Option<PrincipalName>> {
+    match set("AVFS_AGENT") {
+        Some(name) => agent_name("AVFS_AGENT", &name.to_string_lossy()).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The name of an agent from its text. `source` says where the text comes from.
+pub fn agent_name(source: &str, text: &str) -> Result<PrincipalName> {
+    text.parse().map_err(|_| Error::Setting {
+        text: format!("{source} is {text:?}, which cannot be the name of an agent"),
+        hint: Some("up to 64 letters, digits and . _ - @ / +".into()),
+    })
+}
+
+/// `AVFS_HOME`, or `agentvfs` among the user's data.
+pub fn home() -> Result<PathBuf> {
+    if let Some(home) = set("AVFS_HOME") {
+        return absolute(home.into());
+    }
+    match etcetera::base_strategy::Xdg::new() {
+        Ok(dirs) => Ok(dirs.data_dir().join("agentvfs")),
+        Err(_) => Err(Error::NoHomeDirectory),
+    }
+}
+
+/// Where layers are to be: as said, or `AVFS_LAYERS`.
+pub fn layers(said: Option<PathBuf>) -> Result<Option<PathBuf>> {
+    let wanted = said.or_else(|| set("AVFS_LAYERS").map(PathBuf::from));
+    wanted.map(absolute).transpose()
+}
+
+/// `XDG_RUNTIME_DIR`, if it is this user's own.
+pub fn runtime_base() -> Option<PathBuf> {
+    let base = PathBuf::from(env::var_os("XDG_RUNTIME_DIR")?);
+    let meta = base.metadata().ok()?;
+    let owned = meta.is_dir() && meta.uid() == rustix::process::geteuid().as_raw();
+    (owned && base.is_absolute()).then_some(base)
+}
+
+/// What sandboxes may know of this host. The name in commits is added by whoever has asked for it.
+pub fn host_facts() -> HostFacts {
+    HostFacts {
+        user_home: env::var_os("HOME")
+            .map(PathBuf::from)
+            .filter(|home| home.is_absolute()),
+        user_policy: user_policy(),
+        path: env::var_os("PATH").unwrap_or_default(),
+        git_name: None,
+        git_email: None,
+    }
+}
+
+/// The user's own rules: `agentvfs/policy.toml` among the user's configuration.
+fn user_policy() -> Option<PathBuf> {
+    let dirs = etcetera::base_strategy::Xdg::new().ok()?;
+    Some(dirs.config_dir().join("agentvfs/policy.toml"))
+}
+
+/// Who the user is in commits.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct GitUser {
+    pub name: Option<String>,
+    pub email: Option<String>,
+}
+
+/// Asks git, which knows where the user's configuration is.
+pub fn git_user() -> GitUser {
+    let asked = Command::new("git")
+        .args([
+            "config",
+            "--global",
+            "--get-regexp",
+            r"^user\.(name|email)$",
+        ])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output();
+    let mut user = GitUser::default();
+    let Ok(asked) = asked else { return user };
+    for line in String::from_utf8_lossy(&asked.stdout).lines() {
+        match line.split_once(' ') {
+            Some(("user.name", value)) => user.name = Some(value.to_owned()),
+            Some(("user.email", value)) => user.email = Some(value.to_owned()),
+            _ => {}
+        }
+    }
+    user
+}
+
+/// A variable that is there and not empty.
+fn set(name: &str) -> Option<OsString> {
+    env::var_os(name).filter(|value| !value.is_empty())
+}
+
+fn absolute(path: PathBuf) -> Result<PathBuf> {
+    std::path::absolute(&path).map_err(|source| Error::File {
+        what: "resolve",
+        path,
+        source,
+    })
+}

@@ -1,0 +1,15 @@
+//! The programs that a runtime runs beside itself: the keeper and the scanner, which are the program of
+//! [`crate::Config::binary`] with a word of ours as its first argument.
+
+use std::ffi::OsStr;
+use std::process::ExitCode;
+
+/// Lives the life of a helper, if the first argument of this process says so; none if it is no helper. To be asked before
+/// anything else: a helper has one thread and nothing loaded.
+pub fn helper_main(first: Option<&OsStr>) -> Option<ExitCode> {
+    match first?.to_str()? {
+        "__keeper" => Some(avfs_sandbox::keeper_main()),
+        "__scanner" => Some(avfs_view::scanner_main()),
+        _ => None,
+    }
+}

@@ -54,6 +54,18 @@ open_fuse() {
     fi
 }
 
+# Builds the test programs, and prints of each: manifest, name, path.
+list_test_programs() {
+    cargo test --locked --workspace --no-run --message-format=json 2> /dev/null |
+        python3 -c '
+import json, sys
+for line in sys.stdin:
+    item = json.loads(line)
+    if item.get("executable") and item["profile"]["test"]:
+        print(item["manifest_path"], item["target"]["name"], item["executable"])
+'
+}
+
 # Programs and packages that tests run in views and no system package brings.
 test_tools() {
     export AVFS_TEST_TOOLS=$top/target/tools

@@ -46,7 +46,7 @@ fn an_exec_says_what_was_tried_again_for_it() {
         kill(&home, Helper::Scanner(0));
         let said = home.avfs(&["exec", "--", "true"]);
         let text = String::from_utf8_lossy(&said.stderr).into_owned();
-        let line = "tried again, as it had died: scanner";
+        let line = "retried because a process of avfs had died: scanner";
         assert!(text.contains(line), "as {}: {text}", home.user());
     }
 }
@@ -65,7 +65,7 @@ fn other_verbs_say_so_too() {
         kill(&home, Helper::Scanner(2));
         let seen = home.avfs(&["write", "/f", "text"]);
         let note = String::from_utf8_lossy(&seen.stderr).into_owned();
-        assert_eq!(note, "note: tried again, as it had died: scanner\n");
+        assert_eq!(note, "note: retried because a process of avfs had died: scanner\n");
         kill(&home, Helper::Scanner(2));
         // A list has no place for it.
         let listed = home.avfs(&["--json", "log"]);

@@ -201,14 +201,20 @@ fn with_nothing_but_reading() {
     assert!(error.to_string().contains("can only be read"), "{error}");
     drop(vaults);
     mount("remount,bind,rw");
-    let vaults = Vaults::open(Store::open(&home).unwrap()).unwrap();
-    let vault = check_reads(&vaults, &files);
+    let (vaults, vault) = reopened(&home, &files);
     write(&vaults, &vault, "/f", b"x").unwrap();
 }
 
 #[test]
 fn a_read_only_home_is_read() {
     on_small_disk("with_nothing_but_reading", "size=8m");
+}
+
+/// Opens a home again; the files of its vault are whole.
+fn reopened(home: &Path, files: &BTreeMap<String, Vec<u8>>) -> (Vaults, Vault) {
+    let vaults = Vaults::open(Store::open(home).unwrap()).unwrap();
+    let vault = check_reads(&vaults, files);
+    (vaults, vault)
 }
 
 /// A home with a vault of two files, whose database was closed, or was cut off in its middle.
@@ -287,8 +293,7 @@ fn without_room_and_reserve() {
         let (home, mut files) = prepared(disk, end);
         fs::remove_dir_all(home.join("reserve")).unwrap();
         used_up.use_up(disk);
-        let vaults = Vaults::open(Store::open(&home).unwrap()).unwrap();
-        let vault = check_reads(&vaults, &files);
+        let (vaults, vault) = reopened(&home, &files);
         let error = write(&vaults, &vault, "/new", b"new").unwrap_err();
         assert!(is_full(&error), "{full:?}: {error}");
         check_reads(&vaults, &files);
@@ -298,9 +303,7 @@ fn without_room_and_reserve() {
         files.insert("/new".into(), b"new".to_vec());
         check_reads(&vaults, &files);
         drop(vaults);
-        let vaults = Vaults::open(Store::open(&home).unwrap()).unwrap();
-        check_reads(&vaults, &files);
-        drop(vaults);
+        drop(reopened(&home, &files));
         fs::remove_dir_all(&home).unwrap();
     }
 }
@@ -318,8 +321,7 @@ fn with_the_reserve_alone() {
         let (end, used_up) = full;
         let (home, files) = prepared(disk, end);
         used_up.use_up(disk);
-        let vaults = Vaults::open(Store::open(&home).unwrap()).unwrap();
-        let vault = check_reads(&vaults, &files);
+        let (vaults, vault) = reopened(&home, &files);
         for _ in 0..3 {
             let error = write(&vaults, &vault, "/new", &noise(9, 100_000)).unwrap_err();
             assert!(is_full(&error), "{full:?}: {error}");
@@ -436,8 +438,7 @@ fn gc_frees_before_it_writes() {
 fn with_work_that_does_not_fit() {
     let disk = &small_disk();
     let (home, mut files) = prepared(disk, HowItEnded::Closed);
-    let vaults = Vaults::open(Store::open(&home).unwrap()).unwrap();
-    let vault = check_reads(&vaults, &files);
+    let (vaults, vault) = reopened(&home, &files);
     fill(disk, 3 << 10);
     let before = free(disk);
     for n in 0..5 {
@@ -453,8 +454,7 @@ fn with_work_that_does_not_fit() {
     files.insert("/new".into(), b"new".to_vec());
     check_reads(&vaults, &files);
     drop(vaults);
-    let vaults = Vaults::open(Store::open(&home).unwrap()).unwrap();
-    check_reads(&vaults, &files);
+    reopened(&home, &files);
 }
 
 #[test]
@@ -467,8 +467,7 @@ fn work_that_does_not_fit_leaves_nothing_behind() {
 fn with_a_journal_that_grows() {
     let disk = &small_disk();
     let (home, files) = prepared(disk, HowItEnded::Closed);
-    let vaults = Vaults::open(Store::open(&home).unwrap()).unwrap();
-    let vault = check_reads(&vaults, &files);
+    let (vaults, vault) = reopened(&home, &files);
     fill(disk, 0);
     let record = |text: String| {
         vaults.record(avfs_vault::NewJournalEntry {
@@ -509,8 +508,7 @@ fn with_every_step_at_every_size() {
     let (owner, mut refused) = (Principal::OWNER, 0);
     let name: avfs_vault::CheckpointName = "here".parse().unwrap();
     for left in (0..320).step_by(16) {
-        let vaults = Vaults::open(Store::open(&home).unwrap()).unwrap();
-        let vault = check_reads(&vaults, &files);
+        let (vaults, vault) = reopened(&home, &files);
         fill(disk, left);
         let path = format!("/at-{left}");
         match write(&vaults, &vault, &path, &noise(left as u64, 60_000)) {
@@ -535,9 +533,7 @@ fn with_every_step_at_every_size() {
         vaults.compact().unwrap();
         check_reads(&vaults, &files);
         drop(vaults);
-        let vaults = Vaults::open(Store::open(&home).unwrap()).unwrap();
-        check_reads(&vaults, &files);
-        drop(vaults);
+        drop(reopened(&home, &files));
         fs::remove_file(disk.join("ballast")).unwrap();
     }
     assert!((2..18).contains(&refused), "{refused} writes were refused");

@@ -13,6 +13,8 @@ use crate::{Error, Failure, ObjectId, Result, Room};
 
 /// Less than this between two records is not given back by itself.
 const HOLE_WORTH: u64 = 8 << 10;
+/// Objects in a page of `pages`.
+const PAGE: usize = 10_000;
 /// What is left free beside what is written.
 const SLACK: u64 = 1 << 20;
 
@@ -76,6 +78,23 @@ impl Store {
             size: row.size,
         };
         Ok(rows.into_iter().map(stored).collect())
+    }
+
+    /// All indexed objects in the order of their ids, some thousands at a time. What others store meanwhile may be left
+    /// out. After an error there is nothing more.
+    pub fn pages(&self) -> impl Iterator<Item = Result<Vec<Stored>>> + use<> {
+        let (store, mut after, mut failed) = (self.clone(), None, false);
+        std::iter::from_fn(move || {
+            if failed {
+                return None;
+            }
+            let page = store.list(after, PAGE);
+            failed = page.is_err();
+            if let Ok(page) = &page {
+                after = Some(page.last()?.id);
+            }
+            Some(page)
+        })
     }
 
     /// Deletes those of `dead` that `still_dead` confirms in the transaction itself, and that

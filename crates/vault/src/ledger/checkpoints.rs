@@ -113,17 +113,7 @@ impl Vaults {
         name: &CheckpointName,
         by: &Principal,
     ) -> Result<()> {
-        self.freeing(WayOut::Small, Durability::Relaxed, |transaction| {
-            by_id(transaction, vault)?;
-            let checkpoint = find(transaction, vault, name)?;
-            delete(
-                transaction,
-                vault,
-                &checkpoint,
-                *by,
-                JournalEvent::CheckpointDelete,
-            )
-        })
+        self.remove_checkpoint(vault, name, *by, JournalEvent::CheckpointDelete)
     }
 
     /// Removes a checkpoint nobody asked for; refuses one that somebody did.
@@ -133,19 +123,30 @@ impl Vaults {
         name: &CheckpointName,
         by: &Principal,
     ) -> Result<()> {
+        self.remove_checkpoint(vault, name, *by, JournalEvent::CheckpointDrop)
+    }
+
+    fn remove_checkpoint(
+        &self,
+        vault: VaultId,
+        name: &CheckpointName,
+        by: Principal,
+        what: JournalEvent,
+    ) -> Result<()> {
         self.freeing(WayOut::Small, Durability::Relaxed, |transaction| {
             by_id(transaction, vault)?;
             let checkpoint = find(transaction, vault, name)?;
-            if checkpoint.origin != CheckpointOrigin::Automatic {
+            let is_automatic = checkpoint.origin == CheckpointOrigin::Automatic;
+            if what == JournalEvent::CheckpointDrop && !is_automatic {
                 return Err(Error::CheckpointNotAutomatic { name: name.clone() });
             }
-            delete(
-                transaction,
-                vault,
-                &checkpoint,
-                *by,
-                JournalEvent::CheckpointDrop,
-            )
+            transaction.remove_checkpoint(vault.as_bytes(), name.as_str())?;
+            let details = json!({
+                "checkpoint": name.as_str(),
+                "root": checkpoint.root.to_string(),
+            });
+            journal::append(transaction, event(vault, by, what, details))?;
+            Ok(())
         })
     }
 
@@ -217,22 +218,6 @@ fn insert(transaction: &Transaction<'_>, vault: VaultId, checkpoint: &Checkpoint
         time: checkpoint.time.into(),
     };
     Ok(transaction.add_checkpoint(vault, &row)?)
-}
-
-fn delete(
-    transaction: &Transaction<'_>,
-    vault: VaultId,
-    checkpoint: &Checkpoint,
-    by: Principal,
-    what: JournalEvent,
-) -> Result<()> {
-    transaction.remove_checkpoint(vault.as_bytes(), checkpoint.name.as_str())?;
-    let details = json!({
-        "checkpoint": checkpoint.name.as_str(),
-        "root": checkpoint.root.to_string(),
-    });
-    journal::append(transaction, event(vault, by, what, details))?;
-    Ok(())
 }
 
 pub fn find(rows: &Rows<'_>, vault: VaultId, name: &CheckpointName) -> Result<Checkpoint> {

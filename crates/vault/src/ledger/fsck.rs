@@ -6,8 +6,6 @@ use super::sightings::{States, all_states, damages, sight};
 use crate::tree::check::{Check, Contents, Problems};
 use crate::{JournalCheck, Result, VaultName, VaultPath, Vaults};
 
-const PAGE: usize = 10_000;
-
 /// What a check of everything found.
 #[derive(Clone, Debug)]
 pub struct FsckReport {
@@ -88,14 +86,8 @@ impl Vaults {
 
 /// Verifies every object that the index knows.
 fn check_objects(store: &Store, problems: &mut Problems, report: &mut FsckReport) -> Result<()> {
-    let mut after = None;
-    loop {
-        let page = store.list(after, PAGE)?;
-        let Some(last) = page.last() else {
-            return Ok(());
-        };
-        after = Some(last.id);
-        for stored in &page {
+    for page in store.pages() {
+        for stored in page? {
             report.objects += 1;
             report.bytes += stored.size;
             match store.verify(stored.id) {
@@ -110,4 +102,5 @@ fn check_objects(store: &Store, problems: &mut Problems, report: &mut FsckReport
             }
         }
     }
+    Ok(())
 }

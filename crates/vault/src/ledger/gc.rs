@@ -19,9 +19,6 @@ use crate::{
     Vaults,
 };
 
-/// Objects that are looked at, and swept, in one go.
-const PAGE: usize = 10_000;
-
 #[derive(Clone, Debug)]
 pub struct GcOptions {
     pub mode: GcMode,
@@ -221,13 +218,8 @@ impl Collection<'_> {
 
     fn sweep(&mut self) -> Result<()> {
         let store = self.vaults.store().clone();
-        let mut after = None;
-        loop {
-            let page = store.list(after, PAGE)?;
-            let Some(last) = page.last() else {
-                return Ok(());
-            };
-            after = Some(last.id);
+        for page in store.pages() {
+            let page = page?;
             let dead = page.iter().filter(|stored| !self.reach.contains(stored.id));
             let mut ids = Vec::new();
             for stored in dead {
@@ -244,6 +236,7 @@ impl Collection<'_> {
             self.report.swept.objects += swept.objects;
             self.report.swept.bytes += swept.bytes;
         }
+        Ok(())
     }
 
     /// Of `ids`, those that are still dead when nobody else can change anything.

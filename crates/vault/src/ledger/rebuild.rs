@@ -14,8 +14,6 @@ use crate::{
     Cause, JournalEvent, NewJournalEntry, NewVersion, Principal, Result, RootId, VaultName, Vaults,
 };
 
-/// Objects that are looked at in one go.
-const PAGE: usize = 10_000;
 /// A root is its top directory's entry: nothing larger is one.
 const ROOT_BYTES_MAX: u64 = 1 << 20;
 
@@ -141,14 +139,9 @@ impl Vaults {
     fn unknown_roots(&self, among: Option<&HashSet<ObjectId>>) -> Result<Vec<RootId>> {
         let mut known = self.known_roots()?;
         known.insert(self.trees().empty_root()?.object());
-        let (mut found, mut after) = (Vec::new(), None);
-        loop {
-            let page = self.store().list(after, PAGE)?;
-            let Some(last) = page.last() else {
-                break;
-            };
-            after = Some(last.id);
-            for object in page {
+        let mut found = Vec::new();
+        for page in self.store().pages() {
+            for object in page? {
                 let is_meant = among.is_none_or(|among| among.contains(&object.id));
                 if !is_meant || object.size > ROOT_BYTES_MAX || known.contains(&object.id) {
                     continue;

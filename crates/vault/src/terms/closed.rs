@@ -1,4 +1,4 @@
-//! Closed enums that are stored as text.
+//! Types with a text of their own: closed enums that are stored as words, and ids.
 
 /// A closed enum that is stored and shown as one lower-case word per variant.
 macro_rules! words {
@@ -39,3 +39,36 @@ macro_rules! words {
 }
 
 pub(crate) use words;
+
+/// An id is shown and read as what is inside it.
+macro_rules! id_text {
+    ($type:ident, $what:literal) => {
+        impl std::str::FromStr for $type {
+            type Err = $crate::Error;
+
+            fn from_str(text: &str) -> $crate::Result<$type> {
+                match text.parse() {
+                    Ok(inside) => Ok($type(inside)),
+                    Err(_) => Err($crate::Error::InvalidText {
+                        what: $what,
+                        text: text.to_owned(),
+                    }),
+                }
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(&self.0, f)
+            }
+        }
+
+        impl std::fmt::Debug for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                std::fmt::Display::fmt(&self.0, f)
+            }
+        }
+    };
+}
+
+pub(crate) use id_text;

@@ -1,11 +1,8 @@
 //! Names of stored directories and states.
 
-use std::fmt;
-use std::str::FromStr;
-
 use avfs_store::ObjectId;
 
-use super::error::Error;
+use super::closed::id_text;
 
 /// One directory, as an object.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,31 +24,7 @@ macro_rules! object_id {
             }
         }
 
-        impl FromStr for $type {
-            type Err = Error;
-
-            fn from_str(text: &str) -> Result<$type, Error> {
-                match text.parse() {
-                    Ok(object) => Ok($type(object)),
-                    Err(_) => Err(Error::InvalidText {
-                        what: $what,
-                        text: text.to_owned(),
-                    }),
-                }
-            }
-        }
-
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Display::fmt(&self.0, f)
-            }
-        }
-
-        impl fmt::Debug for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Display::fmt(&self.0, f)
-            }
-        }
+        id_text!($type, $what);
     };
 }
 

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use uuid::Uuid;
 
+use super::closed::id_text;
 use super::error::{Error, Result};
 
 /// What a vault is called: 1-64 of `[A-Za-z0-9._-]`, not beginning with '-' or '.'.
@@ -126,31 +127,7 @@ macro_rules! id {
             }
         }
 
-        impl FromStr for $type {
-            type Err = Error;
-
-            fn from_str(text: &str) -> Result<$type> {
-                match Uuid::try_parse(text) {
-                    Ok(uuid) => Ok($type(uuid)),
-                    Err(_) => Err(Error::InvalidText {
-                        what: $what,
-                        text: text.to_owned(),
-                    }),
-                }
-            }
-        }
-
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Display::fmt(&self.0, f)
-            }
-        }
-
-        impl fmt::Debug for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Display::fmt(&self.0, f)
-            }
-        }
+        id_text!($type, $what);
     };
 }
 

@@ -1,9 +1,11 @@
 //! What the tests of vaults have in common.
 
+use std::time::Duration;
+
 use avfs_store::Store;
 use avfs_vault::{
-    Cause, Checkpoint, CheckpointOrigin, Entry, Meta, NewVersion, Principal, Result, RootId, Time,
-    Vault, VaultName, Vaults, Version,
+    Cause, Checkpoint, CheckpointOrigin, Entry, GcMode, GcOptions, Kind, Meta, NewVersion,
+    Principal, Result, RootId, Time, Vault, VaultName, Vaults, Version,
 };
 use serde_json::json;
 
@@ -66,4 +68,26 @@ pub fn checkpoint(vaults: &Vaults, vault: &Vault, label: &str) -> Checkpoint {
     vaults
         .save_checkpoint(vault.id, Some(&label), root, asked, OWNER)
         .unwrap()
+}
+
+/// The bytes of a file.
+pub fn read(vaults: &Vaults, root: RootId, path: &str) -> Vec<u8> {
+    let entry = vaults
+        .trees()
+        .entry(root, &path.parse().unwrap())
+        .unwrap()
+        .unwrap();
+    let Kind::File { content, size, .. } = entry.kind else {
+        panic!("{path} is no file")
+    };
+    vaults.trees().read(content, 0, size as usize).unwrap()
+}
+
+/// Options of a gc that removes all it can.
+pub fn collect() -> GcOptions {
+    GcOptions {
+        mode: GcMode::Collect,
+        grace: Duration::ZERO,
+        roots: Vec::new(),
+    }
 }

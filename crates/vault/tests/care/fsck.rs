@@ -2,16 +2,17 @@
 
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use avfs_store::{ObjectId, Store};
 use avfs_testkit::{ask_database, change_database};
 use avfs_vault::{
-    ContentWriter, Entry, FsckReport, GcMode, GcOptions, JournalCheck, Keep, Kind, Meta, Rebuilt,
-    RecoveredVault, RootId, Time, Vaults,
+    ContentWriter, Entry, FsckReport, JournalCheck, Keep, Kind, Meta, Rebuilt, RecoveredVault,
+    RootId, Time, Vaults,
 };
 
-use crate::common::{OWNER, add_file, checkpoint, edit_file, head, name, noise, open, publish};
+use crate::common::{
+    OWNER, add_file, checkpoint, collect, edit_file, head, name, noise, open, publish,
+};
 
 fn content_of(vaults: &Vaults, root: RootId, path: &str) -> ObjectId {
     let entry = vaults.trees().entry(root, &path.parse().unwrap()).unwrap();
@@ -83,12 +84,7 @@ fn a_very_deep_tree_is_checked_and_collected() {
         root = edit.finish().unwrap();
     }
     publish(&vaults, &vault, root).unwrap();
-    let options = avfs_vault::GcOptions {
-        mode: avfs_vault::GcMode::Collect,
-        grace: std::time::Duration::ZERO,
-        roots: Vec::new(),
-    };
-    vaults.gc(&options, OWNER).unwrap();
+    vaults.gc(&collect(), OWNER).unwrap();
     let changed = edit_file(&vaults, root, "/other", b"x");
     publish(&vaults, &vault, changed).unwrap();
     let report = vaults.fsck();
@@ -134,12 +130,7 @@ fn a_file_of_many_pieces_is_kept_and_checked_to_its_last_one() {
     let entry = Entry::file(content, size, meta);
     edit.put(&"/many".parse().unwrap(), entry).unwrap();
     publish(&vaults, &vault, edit.finish().unwrap()).unwrap();
-    let options = GcOptions {
-        mode: GcMode::Collect,
-        grace: Duration::ZERO,
-        roots: Vec::new(),
-    };
-    assert_eq!(vaults.gc(&options, OWNER).unwrap().swept.objects, 0);
+    assert_eq!(vaults.gc(&collect(), OWNER).unwrap().swept.objects, 0);
     assert!(vaults.fsck().is_clean());
     let read = vaults.trees().read(content, size - 70_000, 70_000).unwrap();
     assert!(read == last);
@@ -333,12 +324,7 @@ fn figures_of_a_home_in_which_vaults_come_and_go() {
                     let fork = name(&format!("fork-{thread}"));
                     vaults.fork(&name("v"), &fork, OWNER).unwrap();
                     vaults.delete(&fork, OWNER).unwrap();
-                    let options = GcOptions {
-                        mode: GcMode::Collect,
-                        grace: std::time::Duration::ZERO,
-                        roots: Vec::new(),
-                    };
-                    vaults.gc(&options, OWNER).unwrap();
+                    vaults.gc(&collect(), OWNER).unwrap();
                 }
             });
         }
@@ -377,12 +363,7 @@ fn a_collection_is_held_back_by_what_refers_to_other_objects() {
             &noise(garbage.created.nanos.into(), 2000),
         );
         vaults.delete(&name("garbage"), OWNER).unwrap();
-        let options = GcOptions {
-            mode: GcMode::Collect,
-            grace: Duration::ZERO,
-            roots: Vec::new(),
-        };
-        vaults.gc(&options, OWNER).unwrap()
+        vaults.gc(&collect(), OWNER).unwrap()
     };
     damage(home.path(), small);
     let vaults = reopen(home.path(), vaults);

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use crate::common::{OWNER, add_file, checkpoint, edit_file, head, name, noise, open, publish};
+use crate::common::{
+    OWNER, add_file, checkpoint, edit_file, head, name, noise, open, publish, read,
+};
 use avfs_store::ObjectId;
-use avfs_vault::{Error, GcMode, GcOptions, GcReport, Keep, Kind, RootId, Vault, Vaults};
+use avfs_vault::{Error, GcMode, GcOptions, GcReport, Keep, RootId, Vault, Vaults};
 
 fn collect(vaults: &Vaults) -> GcReport {
     gc(vaults, GcMode::Collect, Duration::ZERO, Vec::new())
@@ -16,18 +18,6 @@ fn gc(vaults: &Vaults, mode: GcMode, grace: Duration, roots: Vec<RootId>) -> GcR
     let fsck = vaults.fsck();
     assert!(fsck.is_clean(), "{fsck:#?}");
     report
-}
-
-fn read(vaults: &Vaults, root: RootId, path: &str) -> Vec<u8> {
-    let entry = vaults
-        .trees()
-        .entry(root, &path.parse().unwrap())
-        .unwrap()
-        .unwrap();
-    let Kind::File { content, size, .. } = entry.kind else {
-        panic!("{path} is no file")
-    };
-    vaults.trees().read(content, 0, size as usize).unwrap()
 }
 
 fn keep_newest(vaults: &Vaults, vault: &Vault) {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::common::{OWNER, noise};
+use crate::common::{OWNER, noise, read};
 use avfs_store::Store;
 use avfs_vault::{
     Cause, CheckpointName, Entry, Error, ForkPoint, GcMode, GcOptions, Keep, Kind, Meta,
@@ -450,7 +450,7 @@ fn write_for_long(vaults: &Vaults, thread: u64, rounds: u64) {
                     Err(Error::Swept { .. }) => {}
                     published => {
                         published.unwrap();
-                        let bytes = content_of(vaults, root, "/d/0");
+                        let bytes = read(vaults, root, "/d/0");
                         let seed = (0..12).find(|seed| content(*seed) == bytes);
                         files.insert("/d/0".into(), seed.unwrap());
                     }
@@ -459,18 +459,6 @@ fn write_for_long(vaults: &Vaults, thread: u64, rounds: u64) {
         }
     }
     check_root(vaults, vaults.by_id(vault.id).unwrap().head, &files);
-}
-
-fn content_of(vaults: &Vaults, root: RootId, path: &str) -> Vec<u8> {
-    let entry = vaults
-        .trees()
-        .entry(root, &path.parse().unwrap())
-        .unwrap()
-        .unwrap();
-    let Kind::File { content, size, .. } = entry.kind else {
-        panic!("{path} is no file")
-    };
-    vaults.trees().read(content, 0, size as usize).unwrap()
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use avfs_api::client::Client;
-use avfs_api::place::Place;
+use avfs_api::daemon_paths::DaemonPaths;
 use avfs_api::wire::{Envelope, Exec};
 
 pub struct Bed {
@@ -84,7 +84,7 @@ impl Bed {
 
     /// A connection of our own to the daemon.
     pub fn client(&self) -> Client {
-        let place = Place::new(&self.path("home"), None).expect("the home has a place");
+        let place = DaemonPaths::new(&self.path("home"), None).expect("the home has a place");
         Client::connect(&place).expect("the daemon is up")
     }
 

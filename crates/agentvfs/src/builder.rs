@@ -6,7 +6,7 @@ use crate::daemon::Daemon;
 use crate::error::Result;
 use crate::face::Face;
 use avfs_api::wire::Class;
-use avfs_api::{Embedded, EmbeddedConfig, Place, environment};
+use avfs_api::{DaemonPaths, Embedded, EmbeddedConfig, environment};
 use avfs_runtime::HostFacts;
 use std::path::{Path, PathBuf};
 
@@ -107,13 +107,13 @@ impl Builder {
         Ok(Avfs::new(Face::Embedded(Box::new(home))))
     }
 
-    fn place(&self) -> Result<Place> {
+    fn place(&self) -> Result<DaemonPaths> {
         let home = match &self.home {
             Some(home) => home.clone(),
             None => environment::home()?,
         };
         let base = self.runtime_dir.clone().or_else(environment::runtime_base);
-        let place = Place::new(&home, base.as_deref().map(Path::new))?;
+        let place = DaemonPaths::new(&home, base.as_deref().map(Path::new))?;
         let (mut class, mut name) = environment::caller()?;
         if self.is_agent {
             class = Class::Agent;

@@ -6,7 +6,7 @@ use avfs_api::client::ExecIo;
 use avfs_api::wire::{
     Envelope, Exec, ExecEvent, JobItem, JobLogs, Operation, ProgressEvent, StreamWord,
 };
-use avfs_api::{Client, Error as ApiError, Place};
+use avfs_api::{Client, DaemonPaths, Error as ApiError};
 use std::io::{Read, Write};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ const UNHEARD_MAX: u32 = 3;
 
 /// The daemon of a home.
 pub(crate) struct Daemon {
-    place: Place,
+    place: DaemonPaths,
     /// As the program said.
     binary: Option<PathBuf>,
     /// The runtime directory that the program chose.
@@ -31,7 +31,7 @@ pub(crate) struct Daemon {
 impl Daemon {
     /// Connects, so that what is wrong is known at once.
     pub fn connect(
-        place: Place,
+        place: DaemonPaths,
         binary: Option<PathBuf>,
         runtime_dir: Option<PathBuf>,
     ) -> Result<Daemon> {

@@ -53,7 +53,10 @@ fn files(vault: &Vault) {
         .write_with("/deep/er/large", &large, &parents)
         .unwrap();
     assert_eq!(vault.read("/deep/er/large").unwrap(), large);
-    assert_eq!(vault.stat("/deep/er/large").unwrap().mode, "0600");
+    assert_eq!(
+        vault.stat("/deep/er/large").unwrap().attributes.mode,
+        "0600"
+    );
     vault
         .write_from("/b", Cursor::new("b"), &WriteOptions::default())
         .unwrap();
@@ -66,7 +69,10 @@ fn files(vault: &Vault) {
     vault.mv("/copy", "/moved").unwrap();
     vault.hard_link("/moved", "/second").unwrap();
     vault.symlink("a", "/link").unwrap();
-    assert_eq!(vault.stat("/link").unwrap().kind, TypeWord::Symlink);
+    assert_eq!(
+        vault.stat("/link").unwrap().attributes.kind,
+        TypeWord::Symlink
+    );
     assert_eq!(vault.stat("/moved").unwrap().nlink, 2);
     vault.chmod("/a", "u+x").unwrap();
     vault.touch("/new").unwrap();

@@ -2,10 +2,10 @@
 
 use crate::blocking;
 use crate::bounds::THREADS;
+use crate::daemon_paths::DaemonPaths;
 use crate::error::{Error, Result, is_full};
 use crate::http::router;
 use crate::ops::app::App;
-use crate::place::Place;
 use crate::serving;
 use avfs_runtime::{Config, ErrorKind, HostFacts, IfLost, Runtime};
 use rustix::process::geteuid;
@@ -32,7 +32,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// The configuration of a daemon.
 pub struct ServeConfig {
-    pub place: Place,
+    pub place: DaemonPaths,
     /// This program, which is executed again in other roles.
     pub binary: PathBuf,
     pub host: HostFacts,
@@ -140,7 +140,7 @@ async fn shut_down(app: &Arc<App>) {
 }
 
 /// Binds the socket. The home's lock is held, so an existing socket is stale.
-fn bind(place: &Place) -> Result<UnixListener> {
+fn bind(place: &DaemonPaths) -> Result<UnixListener> {
     if place.is_lost() {
         return Err(Error::HomeLost {
             home: place.home().into(),
@@ -195,7 +195,7 @@ fn failed(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     move |source| Error::File { what, path, source }
 }
 
-fn vacate(place: &Place) {
+fn vacate(place: &DaemonPaths) {
     // These are hints for others; only the lock counts, so a failure does not matter.
     let (signpost, socket) = (place.signpost(), place.socket());
     if fs::read_link(&signpost).is_ok_and(|named| named == socket) {
@@ -300,7 +300,7 @@ async fn home_lost(app: &App) {
 /// directories do.
 pub(crate) struct OwnUser {
     listener: UnixListener,
-    place: Place,
+    place: DaemonPaths,
 }
 
 impl OwnUser {

@@ -5,6 +5,7 @@ mod told;
 
 use crate::client::ExecIo;
 use crate::daemon::{THREAD_STACK, open_runtime};
+use crate::daemon_paths::DaemonPaths;
 use crate::error::{Error, Result};
 use crate::ops::app::App;
 use crate::ops::caller::{Ask, Caller, Grant, Peer};
@@ -12,7 +13,6 @@ use crate::ops::erased::{self, Answer, Erased, Request, Serve};
 use crate::ops::failure::Failure;
 use crate::ops::handler::Opened;
 use crate::ops::parse_vault;
-use crate::place::Place;
 use crate::table::{Class, Operation};
 use crate::wire::{
     CallId, DaemonStop, Envelope, Exec, ExecEvent, JobEvent, JobItem, JobLogs, ProgressEvent,
@@ -38,7 +38,7 @@ const PIECE: usize = 256 << 10;
 /// What a home in this process needs to know.
 pub struct EmbeddedConfig {
     /// The home, and in which class and under which name it is asked.
-    pub place: Place,
+    pub place: DaemonPaths,
     /// The program that is run as keeper and scanner: `avfs`, or one that calls [`avfs_runtime::helper_main`].
     pub binary: PathBuf,
     pub host: HostFacts,
@@ -330,7 +330,7 @@ fn on_deep_stack<T: Send>(
     })
 }
 
-fn caller_of(place: &Place) -> Caller {
+fn caller_of(place: &DaemonPaths) -> Caller {
     let name = place.caller_name().and_then(|name| name.parse().ok());
     let pid = i32::try_from(std::process::id()).ok();
     Caller {

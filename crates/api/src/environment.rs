@@ -2,8 +2,8 @@
 //! the sandboxes of that home may know of the host. The command line and the library read it here, so that both mean
 //! the same home.
 
+use crate::daemon_paths::DaemonPaths;
 use crate::error::{Error, Result};
-use crate::place::Place;
 use crate::wire::Class;
 use avfs_runtime::{HostFacts, PrincipalName};
 use etcetera::BaseStrategy;
@@ -14,8 +14,8 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// The place of the home that this environment names, for the caller that it names.
-pub fn place() -> Result<Place> {
-    let place = Place::new(&home()?, runtime_base().as_deref())?;
+pub fn place() -> Result<DaemonPaths> {
+    let place = DaemonPaths::new(&home()?, runtime_base().as_deref())?;
     let (class, name) = caller()?;
     Ok(place.as_caller(class, name))
 }

@@ -1,8 +1,8 @@
 //! Starting and stopping a daemon.
 
 use crate::client::Client;
+use crate::daemon_paths::DaemonPaths;
 use crate::error::{Error, Result};
-use crate::place::Place;
 use crate::wire::DaemonStop;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{FdFlags, fcntl_getfd, fcntl_setfd};
@@ -36,7 +36,7 @@ pub mod greeting {
 
 /// How to start a daemon: its whole environment.
 pub struct Starter {
-    pub place: Place,
+    pub place: DaemonPaths,
     pub binary: PathBuf,
     pub environment: Vec<(OsString, OsString)>,
 }

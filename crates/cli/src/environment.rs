@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Result};
 use avfs_api::start::Starter;
-use avfs_api::{Place, environment};
+use avfs_api::{DaemonPaths, environment};
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub fn term() -> String {
 }
 
 /// The paths of the home that the environment names.
-pub fn place() -> Result<Place> {
+pub fn place() -> Result<DaemonPaths> {
     Ok(environment::place()?)
 }
 
@@ -45,13 +45,13 @@ pub fn layers(said: Option<PathBuf>) -> Result<Option<PathBuf>> {
 }
 
 /// How to start a daemon for `place`.
-pub fn starter(place: Place) -> Result<Starter> {
+pub fn starter(place: DaemonPaths) -> Result<Starter> {
     let base = env::var_os("XDG_RUNTIME_DIR");
     starter_with_base(place, base.as_deref().map(Path::new))
 }
 
 /// How to start a daemon for `place` with `base` as its `XDG_RUNTIME_DIR`.
-pub fn starter_with_base(place: Place, base: Option<&Path>) -> Result<Starter> {
+pub fn starter_with_base(place: DaemonPaths, base: Option<&Path>) -> Result<Starter> {
     let mut environment: Vec<(OsString, OsString)> = PASSED_ON
         .iter()
         .filter_map(|name| Some((OsString::from(name), env::var_os(name)?)))

@@ -9,17 +9,17 @@ use crate::{ObjectId, Result};
 
 /// Where a record lies. Pack numbers begin at 1; later records lie behind earlier ones.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct RecordLocation {
     pub pack: u32,
     pub offset: u64,
 }
 
-impl Place {
+impl RecordLocation {
     /// In a file of its own instead of a pack.
-    pub const LOOSE: Place = Place { pack: 0, offset: 0 };
+    pub const LOOSE: RecordLocation = RecordLocation { pack: 0, offset: 0 };
 
     pub fn is_loose(self) -> bool {
-        self.pack == Place::LOOSE.pack
+        self.pack == RecordLocation::LOOSE.pack
     }
 }
 
@@ -29,25 +29,25 @@ impl Place {
 pub trait Engine: Send + Sync + 'static {
     /// Takes a record in behind all others. It can be read at once, and lasts from the next `sync`
     /// on; an engine that is opened again may or may not have what was not synced.
-    fn append(&self, record: &[u8]) -> Result<Place>;
+    fn append(&self, record: &[u8]) -> Result<RecordLocation>;
 
     /// Takes a large record in by itself, whole or not at all, in place of one with the same id.
     fn keep(&self, id: ObjectId, record: &[u8]) -> Result<()>;
 
     /// The record of `length` bytes at `place`, or of `id` if it was kept by itself. One that is
     /// not, or not wholly, there is none; whether it is the right one is for others to see.
-    fn read(&self, id: ObjectId, place: Place, length: u64) -> Result<Option<Vec<u8>>>;
+    fn read(&self, id: ObjectId, place: RecordLocation, length: u64) -> Result<Option<Vec<u8>>>;
 
     /// Makes all that was taken in so far last. Only a failure of the sync itself is an error with
     /// the action `sync`: after that nobody knows what is on the disk.
     fn sync(&self) -> Result<()>;
 
     /// Where the next record will lie. It never comes to lie before an earlier one.
-    fn end(&self) -> Place;
+    fn end(&self) -> RecordLocation;
 
     /// Gives up appended records that are only in memory; tells where they began. Their places may be
     /// used again.
-    fn discard(&self) -> Place;
+    fn discard(&self) -> RecordLocation;
 
     /// After a failed sync: gives up every appended record that no sync has covered, and goes on in a new
     /// pack, because bytes that a failed sync left may be reported as synced by the next one. Their places

@@ -9,7 +9,7 @@ mod objects;
 mod room;
 mod words;
 
-pub use engine::{Engine, Place};
+pub use engine::{Engine, RecordLocation};
 pub use error::{DatabaseError, Error, Failure, Result, Shortage};
 pub use fresh::fresh_uuid;
 pub use id::{InvalidId, ObjectId};

@@ -94,6 +94,24 @@ pub fn seek(trees: &Trees, entry: &Entry, from: u64, whence: u32) -> Io<u64> {
     }
 }
 
+/// Up to `size` bytes of a stored file.
+pub fn read(trees: &Trees, entry: &Entry, offset: u64, size: u32) -> Io<Vec<u8>> {
+    let Kind::File {
+        content,
+        size: total,
+        ..
+    } = &entry.kind
+    else {
+        return Err(Errno::INVAL);
+    };
+    let length = total.saturating_sub(offset).min(u64::from(size)) as usize;
+    if length == 0 {
+        return Ok(Vec::new());
+    }
+    let read = trees.read(*content, offset, length);
+    read.map_err(|_| Errno::IO)
+}
+
 pub fn timespec(time: Time) -> Timespec {
     Timespec {
         tv_sec: time.secs,

@@ -2,9 +2,9 @@
 
 use super::window::{Resizes, Window};
 use super::{Client, Connection, Input, broken, parse, sse, sse::Parser};
+use crate::daemon_paths::DaemonPaths;
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupts;
-use crate::place::Place;
 use crate::wire::{JobEvent, JobItem, JobLogs, JobResize, JobStdin, StreamWord};
 use http_body_util::BodyExt;
 use std::ops::ControlFlow;
@@ -124,7 +124,7 @@ async fn redraw(second: &mut Connection, job_id: u64, rows: u16, columns: u16) -
 }
 
 /// Sends keyboard input over a second connection.
-fn bring(place: &Place, job_id: u64, input: Input) {
+fn bring(place: &DaemonPaths, job_id: u64, input: Input) {
     let place = place.clone();
     tokio::spawn(async move {
         // A job that has ended reads no more; the events tell.

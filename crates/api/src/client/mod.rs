@@ -5,9 +5,9 @@ mod sse;
 mod streams;
 mod window;
 
+use crate::daemon_paths::DaemonPaths;
 use crate::error::{Error, Result};
 use crate::interrupt::{Interrupt, Interrupts};
-use crate::place::Place;
 use crate::table::Method;
 use crate::wire::{
     CLASS_HEADER, CallId, Daemon, DaemonState, Envelope, Exec, ExecCancel, ExecEvent, ExecInput,
@@ -94,7 +94,7 @@ impl Drop for EventLoop {
 }
 
 struct Connection {
-    place: Place,
+    place: DaemonPaths,
     /// The process at the other end (`SO_PEERCRED`).
     pid: Option<i32>,
     sender: SendRequest<Body>,
@@ -106,7 +106,7 @@ struct Connection {
 
 impl Client {
     /// Connects to a running daemon; [`Error::NoDaemon`] if there is none.
-    pub fn connect(place: &Place) -> Result<Client> {
+    pub fn connect(place: &DaemonPaths) -> Result<Client> {
         let event_loop = EventLoop::new()?;
         let connection = event_loop.block_on(Connection::open(place))?;
         Ok(Client {
@@ -172,7 +172,7 @@ impl Client {
 }
 
 impl Connection {
-    async fn open(place: &Place) -> Result<Connection> {
+    async fn open(place: &DaemonPaths) -> Result<Connection> {
         let socket = place.reachable_socket()?;
         let Ok(stream) = UnixStream::connect(&socket).await else {
             return Err(Error::NoDaemon { socket });
@@ -323,7 +323,7 @@ impl Connection {
 }
 
 /// Sends a command its input over a second connection, as long as it reads.
-fn bring_input(place: &Place, call: CallId, input: Option<Input>) {
+fn bring_input(place: &DaemonPaths, call: CallId, input: Option<Input>) {
     let Some(input) = input else { return };
     let place = place.clone();
     tokio::spawn(async move {

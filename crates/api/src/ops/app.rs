@@ -3,7 +3,7 @@
 use super::calls::Calls;
 use super::lanes::Lanes;
 use super::memory::Bodies;
-use crate::place::Place;
+use crate::daemon_paths::DaemonPaths;
 use avfs_runtime::Runtime;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,7 +12,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit};
 /// The state of one daemon.
 pub(crate) struct App {
     pub runtime: Runtime,
-    pub place: Place,
+    pub place: DaemonPaths,
     pub idle_timeout: Option<Duration>,
     pub started: Instant,
     /// Notified when the daemon shall end.
@@ -32,7 +32,7 @@ struct Busyness {
 }
 
 impl App {
-    pub fn new(runtime: Runtime, place: Place, idle_timeout: Option<Duration>) -> App {
+    pub fn new(runtime: Runtime, place: DaemonPaths, idle_timeout: Option<Duration>) -> App {
         let now = Instant::now();
         App {
             runtime,

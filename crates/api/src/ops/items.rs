@@ -1,8 +1,9 @@
 //! Conversions from the runtime's types to the API's.
 
 use crate::wire::{
-    Base64, ChangeItem, ChangeWord, CheckpointItem, EntryItem, FreezeItem, ListedEntry,
-    PathVersionItem, SkippedItem, TreeEntry, TypeWord, VaultItem, VersionItem, human_size, to_text,
+    Base64, ChangeItem, ChangeWord, CheckpointItem, EntryAttributes, EntryItem, FreezeItem,
+    ListedEntry, PathVersionItem, SkippedItem, TreeEntry, TypeWord, VaultItem, VersionItem,
+    human_size, to_text,
 };
 use avfs_runtime::{
     Change, ChangeKind, CheckpointInfo, CheckpointOrigin, Content, Entry, Freeze, Kind, Listed,
@@ -123,21 +124,26 @@ pub(crate) fn freeze(stillness: Stillness) -> FreezeItem {
 
 pub(crate) fn listed(listed: Listed) -> ListedEntry {
     let (name, name_b64) = to_text(listed.name);
-    let item = entry(&listed.entry);
-    let files = match listed.entry.kind {
-        Kind::Directory { files, .. } => Some(files),
-        _ => None,
-    };
-    let meta = &listed.entry.meta;
     ListedEntry {
         name,
         name_b64,
+        attributes: attributes(&listed.entry),
+    }
+}
+
+pub(crate) fn attributes(of: &Entry) -> EntryAttributes {
+    let item = entry(of);
+    let files = match of.kind {
+        Kind::Directory { files, .. } => Some(files),
+        _ => None,
+    };
+    EntryAttributes {
         kind: item.kind,
         size: item.size,
-        modified: time(meta.mtime),
+        modified: time(of.meta.mtime),
         mode: item.mode,
-        uid: meta.uid,
-        gid: meta.gid,
+        uid: of.meta.uid,
+        gid: of.meta.gid,
         files,
         target: item.target,
         target_b64: item.target_b64,

@@ -13,15 +13,12 @@ pub(crate) fn stat(ask: &Ask, vault: Select, request: Stat) -> Reply<Stat> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     let stat = ask.session.stat(vault, &path).map_err(at(&path))?;
     let (path, path_b64) = items::path(&stat.path);
-    let item = items::entry(&stat.entry);
-    let meta = &stat.entry.meta;
-    let (content_id, files) = match &stat.entry.kind {
+    let content_id = match &stat.entry.kind {
         Kind::File { content, .. } if *content != Content::EMPTY => {
             let (Content::Object(id) | Content::Chunks(id)) = content;
-            (Some(id.to_string()), None)
+            Some(id.to_string())
         }
-        Kind::Directory { files, .. } => (None, Some(*files)),
-        _ => (None, None),
+        _ => None,
     };
     let names = match &stat.names[..] {
         [_] => Vec::new(),
@@ -30,17 +27,9 @@ pub(crate) fn stat(ask: &Ask, vault: Select, request: Stat) -> Reply<Stat> {
     Ok(StatItem {
         path,
         path_b64,
-        kind: item.kind,
-        size: item.size,
-        mode: item.mode,
-        uid: meta.uid,
-        gid: meta.gid,
-        modified: items::time(meta.mtime),
-        changed: items::time(meta.ctime),
+        attributes: items::attributes(&stat.entry),
+        changed: items::time(stat.entry.meta.ctime),
         content_id,
-        files,
-        target: item.target,
-        target_b64: item.target_b64,
         nlink: stat.names.len(),
         names,
         tags: stat.labels.tags,

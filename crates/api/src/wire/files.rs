@@ -40,6 +40,14 @@ pub struct ListedEntry {
     /// The exact bytes of `name`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub name_b64: Option<Base64>,
+    /// What it is.
+    #[serde(flatten)]
+    pub attributes: EntryAttributes,
+}
+
+/// What every entry of a tree has: type, size, mode, owner, time, target.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct EntryAttributes {
     /// Which type it has.
     #[serde(rename = "type")]
     pub kind: TypeWord,

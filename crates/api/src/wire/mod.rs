@@ -68,8 +68,8 @@ pub use exec_options::{
     ProfileWord, StdinItem, StreamWord, TtyAsk, WindowItem,
 };
 pub use files::{
-    Cat, FileBody, ListedEntry, Listing, Ls, MadeDirectory, Mkdir, Moved, Mv, ReadContent, Removed,
-    Rm, Write, WriteContent, Written,
+    Cat, EntryAttributes, FileBody, ListedEntry, Listing, Ls, MadeDirectory, Mkdir, Moved, Mv,
+    ReadContent, Removed, Rm, Write, WriteContent, Written,
 };
 pub use host::HostPath;
 pub use jobs::{

@@ -1,6 +1,6 @@
 //! Single paths of a vault: attributes, copies, links, modes, times and edits.
 
-use super::{Base64, TypeWord};
+use super::{Base64, EntryAttributes, TypeWord};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -23,33 +23,14 @@ pub struct StatItem {
     /// The exact bytes of `path`, where it is not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub path_b64: Option<Base64>,
-    /// Which type it has.
-    #[serde(rename = "type")]
-    pub kind: TypeWord,
-    /// Bytes of a file, of a link's target, or of everything below a directory.
-    pub size: u64,
-    /// Permission bits in octal.
-    pub mode: String,
-    /// The user id of its owner.
-    pub uid: u32,
-    /// The group id of its owner.
-    pub gid: u32,
-    /// When its content last changed, as RFC 3339.
-    pub modified: String,
+    /// What it is.
+    #[serde(flatten)]
+    pub attributes: EntryAttributes,
     /// The ctime.
     pub changed: String,
     /// Identifies a file's content; equal content has equal ids.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub content_id: Option<String>,
-    /// How many files are below a directory.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub files: Option<u64>,
-    /// What a symbolic link holds.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub target: Option<String>,
-    /// The exact bytes of `target`, where it is not UTF-8.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub target_b64: Option<Base64>,
     /// How many names it has.
     pub nlink: usize,
     /// All names of a hard-linked file.

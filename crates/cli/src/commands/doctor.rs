@@ -5,7 +5,7 @@ use crate::environment;
 use crate::error::Result;
 use crate::exit;
 use crate::output::{Output, style};
-use avfs_api::Place;
+use avfs_api::DaemonPaths;
 use avfs_runtime::{LayersPlace, LayersWhy};
 use avfs_sandbox::onhost::{self, InUse};
 use avfs_sandbox::probe::{self, Outcome, Probe};
@@ -59,7 +59,7 @@ fn dead_mounts(fix: bool) -> Vec<DeadMount> {
 }
 
 /// Tries everything that a command needs.
-pub fn probe_all(place: &Place) -> Result<Vec<Probe>> {
+pub fn probe_all(place: &DaemonPaths) -> Result<Vec<Probe>> {
     place.prepare()?;
     let (binary, chosen) = (environment::binary()?, environment::layers(None)?);
     let found = LayersPlace::find(place.home(), place.dir(), chosen.as_deref(), &binary);

@@ -56,24 +56,24 @@ fn short_text(entries: &[&ListedEntry]) -> String {
 fn long_text(entries: &[&ListedEntry]) -> String {
     let width = entries
         .iter()
-        .map(|entry| entry.size.to_string().len())
+        .map(|entry| entry.attributes.size.to_string().len())
         .max()
         .unwrap_or(0);
     let lines: Vec<String> = entries
         .iter()
         .map(|entry| {
-            let target = entry.target.as_deref().map(printable);
+            let target = entry.attributes.target.as_deref().map(printable);
             let arrow = target
                 .map(|target| format!(" -> {target}"))
                 .unwrap_or_default();
             format!(
                 "{}{} {:>5} {:>5} {:>width$} {} {}{arrow}",
-                type_letter(entry.kind),
-                permissions(&entry.mode),
-                entry.uid,
-                entry.gid,
-                entry.size,
-                time(&entry.modified),
+                type_letter(entry.attributes.kind),
+                permissions(&entry.attributes.mode),
+                entry.attributes.uid,
+                entry.attributes.gid,
+                entry.attributes.size,
+                time(&entry.attributes.modified),
                 name(entry),
             )
         })
@@ -83,7 +83,7 @@ fn long_text(entries: &[&ListedEntry]) -> String {
 
 fn name(entry: &ListedEntry) -> String {
     let shown = printable(&entry.name);
-    match entry.kind {
+    match entry.attributes.kind {
         TypeWord::Directory => format!("{}/", style::place(shown)),
         TypeWord::File | TypeWord::Symlink | TypeWord::Fifo => shown,
     }

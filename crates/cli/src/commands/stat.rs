@@ -16,7 +16,8 @@ pub fn run(args: PathArg, session: &mut Session, output: Output) -> Result<()> {
 }
 
 fn text(stat: &StatItem) -> String {
-    let kind = match stat.kind {
+    let attributes = &stat.attributes;
+    let kind = match attributes.kind {
         TypeWord::File => "file",
         TypeWord::Directory => "directory",
         TypeWord::Symlink => "symbolic link",
@@ -25,15 +26,15 @@ fn text(stat: &StatItem) -> String {
     let mut rows = vec![
         ("path", printable(&stat.path)),
         ("type", kind.to_owned()),
-        ("size", size(stat.size)),
-        ("mode", stat.mode.clone()),
-        ("owner", format!("{}:{}", stat.uid, stat.gid)),
-        ("modified", time(&stat.modified)),
+        ("size", size(attributes.size)),
+        ("mode", attributes.mode.clone()),
+        ("owner", format!("{}:{}", attributes.uid, attributes.gid)),
+        ("modified", time(&attributes.modified)),
         ("changed", time(&stat.changed)),
     ];
     let optional = [
-        ("target", stat.target.as_deref().map(printable)),
-        ("holds", stat.files.map(|files| count(files, "file"))),
+        ("target", attributes.target.as_deref().map(printable)),
+        ("holds", attributes.files.map(|files| count(files, "file"))),
         ("content", stat.content_id.clone()),
     ];
     for (name, value) in optional {

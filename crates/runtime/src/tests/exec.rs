@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 #[test]
 fn what_a_command_does_becomes_the_head_and_is_reported() {
-    let place = Place::new();
+    let place = PlainHome::new();
     place.write("/d/old", "one\n");
     place.write("/d/gone", "x");
     let before = place.vault().version;
@@ -27,7 +27,7 @@ fn what_a_command_does_becomes_the_head_and_is_reported() {
 
 #[test]
 fn a_command_that_changes_nothing_makes_no_version() {
-    let place = Place::new();
+    let place = PlainHome::new();
     place.write("/f", "x");
     let before = place.vault();
     let report = place.sh("cat f > /dev/null; touch f");
@@ -38,7 +38,7 @@ fn a_command_that_changes_nothing_makes_no_version() {
 
 #[test]
 fn every_end_is_a_report() {
-    let place = Place::new();
+    let place = PlainHome::new();
     assert_eq!(place.sh("exit 7").status, ExecStatus::Exited(7));
     assert_eq!(place.sh("kill -TERM $$").status, ExecStatus::Signaled(15));
     let missing = request(ExecCommand::Argv(vec![b"no-such-program".to_vec()]));
@@ -71,7 +71,7 @@ fn every_end_is_a_report() {
 
 #[test]
 fn time_runs_out_and_what_was_done_is_kept() {
-    let place = Place::new();
+    let place = PlainHome::new();
     let mut request = shell("echo kept > f; echo said; exec sleep 600");
     request.options.timeout = Timeout::After(Duration::from_secs(1));
     let report = place.run(request);
@@ -88,7 +88,7 @@ fn time_runs_out_and_what_was_done_is_kept() {
 
 #[test]
 fn what_is_denied_never_runs_and_is_in_the_journal() {
-    let place = Place::new();
+    let place = PlainHome::new();
     let before = place.vault().head;
     let report = place.sh("echo x > f; cat /etc/shadow");
     assert_eq!(report.status, ExecStatus::Denied, "{report:?}");
@@ -100,7 +100,7 @@ fn what_is_denied_never_runs_and_is_in_the_journal() {
 
 #[test]
 fn a_risky_command_leaves_a_way_back() {
-    let place = Place::new();
+    let place = PlainHome::new();
     place.write("/d/f", "x");
     let report = place.sh("rm -rf d");
     let checkpoint = report.checkpoint.expect("policy asks for one");
@@ -119,7 +119,7 @@ fn a_risky_command_leaves_a_way_back() {
 
 #[test]
 fn a_fork_of_its_own_leaves_the_vault_alone() {
-    let place = Place::new();
+    let place = PlainHome::new();
     place.write("/f", "old");
     let mut request = shell("echo new > f; cat f");
     request.options.branch = Branch::Throwaway;
@@ -145,7 +145,7 @@ fn a_fork_of_its_own_leaves_the_vault_alone() {
 
 #[test]
 fn whoever_only_looks_is_shown_the_head_and_changes_nothing() {
-    let place = Place::new();
+    let place = PlainHome::new();
     place.write("/f", "seen");
     let running = place.start(UNTIL_GO);
     let mut request = shell("cat f");
@@ -158,7 +158,7 @@ fn whoever_only_looks_is_shown_the_head_and_changes_nothing() {
 
 #[test]
 fn input_and_environment_reach_the_command_and_output_is_bounded() {
-    let place = Place::new();
+    let place = PlainHome::new();
     let (read, write) = std::io::pipe().unwrap();
     let mut request = shell("cat; echo $GIVEN");
     request.stdin = Stdin::From(OwnedFd::from(read));
@@ -191,7 +191,7 @@ impl OutputSink for Leaving {
 
 #[test]
 fn a_caller_that_leaves_ends_the_command() {
-    let place = Place::new();
+    let place = PlainHome::new();
     let request =
         shell("trap 'echo asked > how; exit 3' INT; echo up; while :; do sleep 0.01; done");
     let report = place
@@ -203,7 +203,7 @@ fn a_caller_that_leaves_ends_the_command() {
 
 #[test]
 fn what_a_command_leaves_running_is_ended() {
-    let place = Place::new();
+    let place = PlainHome::new();
     let report = place.sh("sleep 600 & echo $! > pid");
     assert_eq!(
         (&report.status, report.leftovers),
@@ -215,7 +215,7 @@ fn what_a_command_leaves_running_is_ended() {
 
 #[test]
 fn the_journal_has_every_command_and_is_whole() {
-    let place = Place::new();
+    let place = PlainHome::new();
     place.sh("echo x > f");
     place.sh("cat /etc/shadow");
     assert!(place.check_journal() >= 4);

@@ -28,16 +28,16 @@ use crate::{
 };
 
 /// A home of its own, with a current vault `v`.
-struct Place {
+struct PlainHome {
     runtime: Runtime,
     dir: TempDir,
 }
 
-impl Place {
-    fn new() -> Place {
+impl PlainHome {
+    fn new() -> PlainHome {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join("run")).unwrap();
-        let place = Place {
+        let place = PlainHome {
             runtime: Runtime::open(config(&dir)).unwrap(),
             dir,
         };
@@ -46,8 +46,8 @@ impl Place {
     }
 
     /// Another daemon's life in the same home, after `meanwhile` was done there. The one before was lost: it could commit nothing.
-    fn after_a_loss(self, meanwhile: impl FnOnce(&TempDir)) -> Place {
-        let Place { runtime, dir } = self;
+    fn after_a_loss(self, meanwhile: impl FnOnce(&TempDir)) -> PlainHome {
+        let PlainHome { runtime, dir } = self;
         drop(runtime);
         meanwhile(&dir);
         // Threads in the background let go of it by and by.
@@ -58,7 +58,7 @@ impl Place {
         });
         assert!(is_open, "the home is free");
         let runtime = opened.unwrap();
-        Place { runtime, dir }
+        PlainHome { runtime, dir }
     }
 
     fn session(&self) -> Session {

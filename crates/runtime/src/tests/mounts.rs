@@ -4,7 +4,7 @@ use super::*;
 use crate::live::mounts::Showing;
 use crate::{InUse, MountDriver, UnmountTarget};
 
-impl Place {
+impl PlainHome {
     /// Mounts the vault, as root would.
     fn mount(&self, autocommit: Option<Duration>) -> Result<PathBuf> {
         let dir = self.dir.path().join("mounted");
@@ -25,7 +25,7 @@ impl Place {
 
 #[test]
 fn what_is_written_in_a_mount_is_the_vaults() {
-    let place = Place::new();
+    let place = PlainHome::new();
     place.write("/d/f", "stored\n");
     let dir = place.mount(None).unwrap();
     assert_eq!(
@@ -59,7 +59,7 @@ fn what_is_written_in_a_mount_is_the_vaults() {
 
 #[test]
 fn a_vault_has_one_writable_view() {
-    let place = Place::new();
+    let place = PlainHome::new();
     let running = place.start(UNTIL_GO);
     let refused = place.mount(None).unwrap_err();
     assert_eq!(refused.to_string(), "1 command(s) are running in vault v");
@@ -82,7 +82,7 @@ fn a_vault_has_one_writable_view() {
 
 #[test]
 fn what_was_written_is_committed_by_itself_where_that_was_asked_for() {
-    let place = Place::new();
+    let place = PlainHome::new();
     let dir = place.mount(Some(Duration::from_millis(20))).unwrap();
     std::fs::write(dir.join("f"), "x").unwrap();
     let before = place.vault().version;
@@ -99,7 +99,7 @@ fn what_was_written_is_committed_by_itself_where_that_was_asked_for() {
 
 #[test]
 fn a_mount_that_somebody_took_away_is_taken_in() {
-    let place = Place::new();
+    let place = PlainHome::new();
     let dir = place.mount(None).unwrap();
     std::fs::write(dir.join("f"), "written").unwrap();
     std::fs::remove_file(&dir).unwrap();
@@ -110,7 +110,7 @@ fn a_mount_that_somebody_took_away_is_taken_in() {
 
 #[test]
 fn a_mount_of_a_lost_daemon_is_taken_away_and_its_work_is_kept() {
-    let place = Place::new();
+    let place = PlainHome::new();
     place.write("/f", "stored");
     let dir = place.mount(None).unwrap();
     std::fs::write(dir.join("g"), "written").unwrap();

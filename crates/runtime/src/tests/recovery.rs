@@ -10,14 +10,14 @@ fn left_view(dir: &TempDir) -> PathBuf {
     found.next().expect("a layer is left").join("upper")
 }
 
-fn causes(place: &Place) -> Vec<Cause> {
+fn causes(place: &PlainHome) -> Vec<Cause> {
     let log = place.session().vault_log(Select::Current, 100).unwrap();
     log.into_iter().map(|it| it.version.cause).collect()
 }
 
 #[test]
 fn what_a_lost_daemon_left_becomes_an_interrupted_version() {
-    let place = Place::new();
+    let place = PlainHome::new();
     place.write("/kept", "kept");
     place.sh("echo one > f; mkdir d");
     let before = place.vault().version;
@@ -38,7 +38,7 @@ fn what_a_lost_daemon_left_becomes_an_interrupted_version() {
 
 #[test]
 fn a_layer_that_holds_nothing_new_makes_no_version() {
-    let place = Place::new();
+    let place = PlainHome::new();
     place.sh("echo one > f");
     let before = place.vault();
     let place = place.after_a_loss(|dir| assert!(left_view(dir).join("f").exists()));
@@ -49,10 +49,10 @@ fn a_layer_that_holds_nothing_new_makes_no_version() {
 
 #[test]
 fn a_layer_of_an_earlier_boot_does_not_become_the_head() {
-    let place = Place::new();
+    let place = PlainHome::new();
     place.sh("echo one > f");
     let before = place.vault().head;
-    let checkpoints = |place: &Place| {
+    let checkpoints = |place: &PlainHome| {
         let listed = place.session().checkpoint_list(Select::Current);
         listed.unwrap().len()
     };
@@ -76,7 +76,7 @@ fn a_layer_of_an_earlier_boot_does_not_become_the_head() {
 
 #[test]
 fn rubbish_of_a_lost_daemon_is_removed() {
-    let place = Place::new();
+    let place = PlainHome::new();
     place.sh("echo one > f");
     let id = place.vault().id;
     let mut rubbish = PathBuf::new();
@@ -92,7 +92,7 @@ fn rubbish_of_a_lost_daemon_is_removed() {
 
 #[test]
 fn a_home_has_one_runtime_at_a_time_and_ends_clean() {
-    let place = Place::new();
+    let place = PlainHome::new();
     place.sh("echo one > f");
     let second = Runtime::open(config(&place.dir))
         .err()

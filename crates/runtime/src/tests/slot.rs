@@ -5,7 +5,7 @@ use crate::{IfBusy, QuotaLimit, RestorePoint, Retried};
 
 #[test]
 fn commands_share_the_view_and_each_report_names_the_others() {
-    let place = Place::new();
+    let place = PlainHome::new();
     let first = place.start(&format!("echo one > a; {UNTIL_GO}"));
     let second = place.sh("cat a; echo two > b");
     assert_eq!(stdout(&second), "one\n", "what the other wrote is there");
@@ -18,7 +18,7 @@ fn commands_share_the_view_and_each_report_names_the_others() {
 
 #[test]
 fn a_head_is_not_moved_under_a_command_unless_it_is_ended() {
-    let place = Place::new();
+    let place = PlainHome::new();
     let session = place.session();
     let point = "c".parse().unwrap();
     place.write("/f", "saved");
@@ -54,7 +54,7 @@ fn a_head_is_not_moved_under_a_command_unless_it_is_ended() {
 
 #[test]
 fn a_file_verb_between_two_commands_costs_no_view() {
-    let place = Place::new();
+    let place = PlainHome::new();
     place.sh("mkdir d; echo one > d/f; echo gone > d/gone");
     let layers = place.layers();
     place.write("/d/f", "two\n");
@@ -70,7 +70,7 @@ fn a_file_verb_between_two_commands_costs_no_view() {
 
 #[test]
 fn a_view_goes_when_its_vault_is_renamed_or_deleted() {
-    let place = Place::new();
+    let place = PlainHome::new();
     let session = place.session();
     place.sh("echo one > f");
     session.vault_rename(&name("v"), &name("w")).unwrap();
@@ -87,7 +87,7 @@ fn a_view_goes_when_its_vault_is_renamed_or_deleted() {
 
 #[test]
 fn a_sandbox_that_dies_takes_its_command_along_and_no_work() {
-    let place = Place::new();
+    let place = PlainHome::new();
     let running = place.start("echo work > f; sleep 600");
     let keeper = place.runtime.activity().keeper_pid.unwrap();
     avfs_testkit::signal(keeper, rustix::process::Signal::KILL);
@@ -101,7 +101,7 @@ fn a_sandbox_that_dies_takes_its_command_along_and_no_work() {
 
 #[test]
 fn a_keeper_that_died_unseen_is_replaced_and_the_report_says_so() {
-    let place = Place::new();
+    let place = PlainHome::new();
     place.sh("echo one > f");
     let keeper = place.runtime.activity().keeper_pid.unwrap();
     avfs_testkit::signal(keeper, rustix::process::Signal::KILL);
@@ -117,7 +117,7 @@ fn a_keeper_that_died_unseen_is_replaced_and_the_report_says_so() {
 
 #[test]
 fn what_a_quota_refuses_is_told_and_kept_until_there_is_room() {
-    let place = Place::new();
+    let place = PlainHome::new();
     let session = place.session();
     let limit = |value| session.set_quota(Select::Current, QuotaLimit::Files, value);
     limit(Some(3)).unwrap();
@@ -132,7 +132,7 @@ fn what_a_quota_refuses_is_told_and_kept_until_there_is_room() {
 
 #[test]
 fn many_at_once_lose_nothing() {
-    let place = Place::new();
+    let place = PlainHome::new();
     std::thread::scope(|scope| {
         for number in 0..6 {
             let place = &place;
@@ -162,7 +162,7 @@ fn many_at_once_lose_nothing() {
 
 #[test]
 fn a_fork_holds_running_commands_still_and_has_what_they_wrote() {
-    let place = Place::new();
+    let place = PlainHome::new();
     let session = place.session();
     let running = place.start(&format!("echo during > f; {UNTIL_GO}"));
     let (point, then) = (crate::ForkPoint::Head, crate::AfterFork::Stay);

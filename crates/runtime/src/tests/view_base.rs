@@ -6,7 +6,7 @@ use crate::live::view_base::{Beginning, ViewBase, differing_little};
 use avfs_vault::RootId;
 
 /// The heads before and after `change`.
-fn heads(place: &Place, change: impl FnOnce()) -> (RootId, RootId) {
+fn heads(place: &PlainHome, change: impl FnOnce()) -> (RootId, RootId) {
     let before = place.vault().head;
     change();
     (before, place.vault().head)
@@ -14,7 +14,7 @@ fn heads(place: &Place, change: impl FnOnce()) -> (RootId, RootId) {
 
 #[test]
 fn only_a_small_difference_is_put_into_a_layer() {
-    let place = Place::new();
+    let place = PlainHome::new();
     for number in 0..20 {
         place.write(&format!("/d/{number}"), "x");
     }
@@ -38,7 +38,7 @@ fn only_a_small_difference_is_put_into_a_layer() {
 
 #[test]
 fn a_file_of_several_names_is_never_put_there() {
-    let place = Place::new();
+    let place = PlainHome::new();
     place.write("/f", "x");
     let roots = heads(&place, || {
         let link = crate::NewLink::Hard(path("/f"));
@@ -57,7 +57,7 @@ fn a_file_of_several_names_is_never_put_there() {
 
 #[test]
 fn a_layer_on_another_root_counts_only_when_it_amounts_to_the_head() {
-    let place = Place::new();
+    let place = PlainHome::new();
     place.write("/d/old", "old");
     place.write("/d/gone", "gone");
     let (before, _) = heads(&place, || {

@@ -4,7 +4,7 @@ use super::*;
 use crate::{Depth, Missing};
 
 /// A command that does `text` when somebody writes `go`, after `verbs` were done beside it.
-fn beside(place: &Place, text: &str, verbs: impl FnOnce()) -> ExecReport {
+fn beside(place: &PlainHome, text: &str, verbs: impl FnOnce()) -> ExecReport {
     let running = place.start(&format!("{UNTIL_GO}; {text}"));
     verbs();
     place.write("/go", "");
@@ -15,7 +15,7 @@ fn beside(place: &Place, text: &str, verbs: impl FnOnce()) -> ExecReport {
 
 #[test]
 fn a_running_command_sees_what_verbs_do() {
-    let place = Place::new();
+    let place = PlainHome::new();
     let session = place.session();
     let at = path;
     place.write("/d/old", "old\n");
@@ -59,7 +59,7 @@ fn a_running_command_sees_what_verbs_do() {
 
 #[test]
 fn a_file_that_is_open_goes_on_under_its_new_name() {
-    let place = Place::new();
+    let place = PlainHome::new();
     let session = place.session();
     let open = "exec 3>> log; echo first >&3";
     let running = place.start(&format!("{open}; echo > opened; {UNTIL_GO}; echo last >&3"));
@@ -76,7 +76,7 @@ fn a_file_that_is_open_goes_on_under_its_new_name() {
 
 #[test]
 fn a_verb_is_refused_beside_a_command_as_it_is_alone() {
-    let place = Place::new();
+    let place = PlainHome::new();
     place.write("/f", "x");
     let session = place.session();
     let running = place.start(UNTIL_GO);
@@ -89,7 +89,7 @@ fn a_verb_is_refused_beside_a_command_as_it_is_alone() {
 }
 
 /// Steps by chance, with names so few that they meet.
-fn steps(place: &Place, seed: u64) {
+fn steps(place: &PlainHome, seed: u64) {
     let mut dice = avfs_testkit::Dice::new(seed);
     let session = place.session();
     for number in 0..40 {
@@ -124,7 +124,7 @@ fn steps(place: &Place, seed: u64) {
 }
 
 /// Every path with its kind, mode and content.
-fn everything(place: &Place) -> Vec<(String, u32, Option<Vec<u8>>)> {
+fn everything(place: &PlainHome) -> Vec<(String, u32, Option<Vec<u8>>)> {
     let trees = place.runtime.inner.vaults.trees();
     let (nothing, head) = (trees.empty_root().unwrap(), place.vault().head);
     let all = trees.diff(nothing, head).unwrap().into_iter();
@@ -145,7 +145,7 @@ fn everything(place: &Place) -> Vec<(String, u32, Option<Vec<u8>>)> {
 #[test]
 fn verbs_through_a_view_do_what_they_do_without_one() {
     for seed in 0..6 {
-        let (alone, beside_one) = (Place::new(), Place::new());
+        let (alone, beside_one) = (PlainHome::new(), PlainHome::new());
         steps(&alone, seed);
         beside(&beside_one, "true", || steps(&beside_one, seed));
         assert_eq!(everything(&beside_one), everything(&alone), "seed {seed}");

@@ -7,7 +7,7 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, Row, params_from_iter};
 
 use super::{Rows, Transaction, limited, signed, total};
-use crate::engine::Place;
+use crate::engine::RecordLocation;
 use crate::{Error, ObjectId, Result};
 
 const FORMAT: i64 = 1;
@@ -45,8 +45,8 @@ pub(crate) struct ObjectRow {
 }
 
 impl ObjectRow {
-    pub fn place(&self) -> Place {
-        Place {
+    pub fn place(&self) -> RecordLocation {
+        RecordLocation {
             pack: self.pack,
             offset: self.offset,
         }
@@ -92,7 +92,7 @@ impl Rows<'_> {
     }
 
     /// Where those of `ids` lie that are in the index.
-    pub(crate) fn places(&self, ids: &[ObjectId]) -> Result<Vec<(ObjectId, Place)>> {
+    pub(crate) fn places(&self, ids: &[ObjectId]) -> Result<Vec<(ObjectId, RecordLocation)>> {
         let mut found = Vec::with_capacity(ids.len());
         for ids in ids.chunks(500) {
             let marks = vec!["?"; ids.len()].join(",");
@@ -114,11 +114,11 @@ impl Rows<'_> {
     }
 
     /// The newest pack that has objects, and where the last of them ends without its header.
-    pub(crate) fn last_object(&self) -> Result<Option<Place>> {
+    pub(crate) fn last_object(&self) -> Result<Option<RecordLocation>> {
         let sql = "SELECT pack, max(offset + stored) FROM object
             WHERE pack = (SELECT max(pack) FROM object) GROUP BY pack";
         self.one(sql, [], |row| {
-            Ok(Place {
+            Ok(RecordLocation {
                 pack: row.get(0)?,
                 offset: row.get::<_, i64>(1)? as u64,
             })
@@ -230,7 +230,10 @@ impl Transaction<'_> {
     }
 
     /// Gives objects another place, unless they have moved from the one that is known.
-    pub(crate) fn move_objects(&self, moved: &[(ObjectId, Place, Place)]) -> Result<()> {
+    pub(crate) fn move_objects(
+        &self,
+        moved: &[(ObjectId, RecordLocation, RecordLocation)],
+    ) -> Result<()> {
         let sql = "UPDATE object SET pack = ?4, offset = ?5
             WHERE id = ?1 AND pack = ?2 AND offset = ?3";
         let mut update = self.connection.prepare_cached(sql)?;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::loose::Loose;
 use super::packs::{Packs, sync_dir};
-use crate::engine::{Engine, Place};
+use crate::engine::{Engine, RecordLocation};
 use crate::{Error, ObjectId, Result};
 
 pub struct Files {
@@ -35,7 +35,7 @@ impl Files {
 }
 
 impl Engine for Files {
-    fn append(&self, record: &[u8]) -> Result<Place> {
+    fn append(&self, record: &[u8]) -> Result<RecordLocation> {
         self.packs.append(record)
     }
 
@@ -45,7 +45,7 @@ impl Engine for Files {
         Ok(())
     }
 
-    fn read(&self, id: ObjectId, place: Place, length: u64) -> Result<Option<Vec<u8>>> {
+    fn read(&self, id: ObjectId, place: RecordLocation, length: u64) -> Result<Option<Vec<u8>>> {
         match place.is_loose() {
             true => self.loose.read(id),
             false => self.packs.read(place, length),
@@ -64,11 +64,11 @@ impl Engine for Files {
         Ok(())
     }
 
-    fn end(&self) -> Place {
+    fn end(&self) -> RecordLocation {
         self.packs.end()
     }
 
-    fn discard(&self) -> Place {
+    fn discard(&self) -> RecordLocation {
         self.packs.discard()
     }
 

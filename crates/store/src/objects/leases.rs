@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::ObjectId;
-use crate::engine::Place;
+use crate::engine::RecordLocation;
 
 /// Beyond this many found objects no sweep takes anything until the leases have ended.
 const REUSED_MAX: usize = 1 << 18;
@@ -26,7 +26,7 @@ pub struct Leases {
 #[derive(Default)]
 struct State {
     /// Where the packs ended when each lease began.
-    begun: BTreeMap<u64, Place>,
+    begun: BTreeMap<u64, RecordLocation>,
     next: u64,
     /// Objects that were asked for and found while some lease was held.
     reused: HashSet<ObjectId>,
@@ -37,7 +37,7 @@ struct State {
 }
 
 impl Leases {
-    pub fn begin(self: &Arc<Self>, end_of_packs: Place) -> Lease {
+    pub fn begin(self: &Arc<Self>, end_of_packs: RecordLocation) -> Lease {
         let mut state = self.lock();
         let number = state.next;
         state.next += 1;
@@ -67,7 +67,7 @@ impl Leases {
     }
 
     /// Of `dead`, those that may go; they are on their way out until `swept`.
-    pub fn doom(&self, dead: &[(ObjectId, Place)], mark: Place) -> Vec<ObjectId> {
+    pub fn doom(&self, dead: &[(ObjectId, RecordLocation)], mark: RecordLocation) -> Vec<ObjectId> {
         let mut state = self.lock();
         if state.reused.len() >= REUSED_MAX {
             return Vec::new();
@@ -75,7 +75,7 @@ impl Leases {
         let oldest = state.begun.values().min().copied();
         let before = oldest.map_or(mark, |oldest| oldest.min(mark));
         // A file of its own has no place that tells its age.
-        let is_old = |place: &Place| match place.is_loose() {
+        let is_old = |place: &RecordLocation| match place.is_loose() {
             true => oldest.is_none(),
             false => *place < before,
         };
@@ -118,8 +118,8 @@ impl Drop for Lease {
 mod tests {
     use super::*;
 
-    fn at(offset: u64) -> Place {
-        Place { pack: 1, offset }
+    fn at(offset: u64) -> RecordLocation {
+        RecordLocation { pack: 1, offset }
     }
 
     fn id(n: u64) -> ObjectId {

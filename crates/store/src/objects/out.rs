@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use super::record;
 use super::reserve::{OnTheWay, Reserve, WayOut};
 use super::store::{Inner, Store};
-use crate::engine::Place;
+use crate::engine::RecordLocation;
 use crate::ledger::Frozen;
 use crate::{Error, Failure, Result, Room, Shortage};
 
@@ -186,9 +186,9 @@ impl Inner {
     }
 
     /// Where the last record that is in the index ends.
-    fn last_indexed(&self) -> Result<Place> {
+    fn last_indexed(&self) -> Result<RecordLocation> {
         let last = self.database.read(|rows| rows.last_object())?;
-        Ok(last.map_or(Place::LOOSE, |last| Place {
+        Ok(last.map_or(RecordLocation::LOOSE, |last| RecordLocation {
             offset: last.offset + record::HEADER as u64,
             ..last
         }))

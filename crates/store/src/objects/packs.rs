@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 
-use crate::engine::Place;
+use crate::engine::RecordLocation;
 use crate::{Error, Result};
 
 /// A pack that has reached this length is left alone and the next one begun.
@@ -70,7 +70,7 @@ impl Packs {
     }
 
     /// Takes a record in; it can be read at once and is on the disk after the next `sync`.
-    pub fn append(&self, record: &[u8]) -> Result<Place> {
+    pub fn append(&self, record: &[u8]) -> Result<RecordLocation> {
         let mut tail = self.tail();
         if tail.buffer.len() + record.len() > BUFFER_BYTES {
             self.write_out(&mut tail)?;
@@ -78,7 +78,7 @@ impl Packs {
                 next_pack(&mut tail);
             }
         }
-        let place = Place {
+        let place = RecordLocation {
             pack: tail.pack,
             offset: tail.written + tail.buffer.len() as u64,
         };
@@ -87,7 +87,7 @@ impl Packs {
     }
 
     /// The bytes at `place`. What is not, or not wholly, there is `None`.
-    pub fn read(&self, place: Place, length: u64) -> Result<Option<Vec<u8>>> {
+    pub fn read(&self, place: RecordLocation, length: u64) -> Result<Option<Vec<u8>>> {
         let length = usize::try_from(length).expect("records fit in memory");
         if let Some(record) = self.read_buffered(place, length) {
             return Ok(Some(record));
@@ -137,9 +137,9 @@ impl Packs {
     }
 
     /// Where the next record will lie.
-    pub fn end(&self) -> Place {
+    pub fn end(&self) -> RecordLocation {
         let tail = self.tail();
-        Place {
+        RecordLocation {
             pack: tail.pack,
             offset: tail.written + tail.buffer.len() as u64,
         }
@@ -158,10 +158,10 @@ impl Packs {
     }
 
     /// Gives up what is only in memory. Gives where that began.
-    pub fn discard(&self) -> Place {
+    pub fn discard(&self) -> RecordLocation {
         let mut tail = self.tail();
         tail.buffer.clear();
-        Place {
+        RecordLocation {
             pack: tail.pack,
             offset: tail.written,
         }
@@ -240,7 +240,7 @@ impl Packs {
         self.readers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn read_buffered(&self, place: Place, length: usize) -> Option<Vec<u8>> {
+    fn read_buffered(&self, place: RecordLocation, length: usize) -> Option<Vec<u8>> {
         let tail = self.tail();
         if place.pack != tail.pack || place.offset < tail.written {
             return None;

@@ -7,7 +7,7 @@ use super::files::Files;
 use super::packs::sync_dir;
 use super::record::{self, HEADER, Header};
 use super::store::{DATABASE, Inner, Store, make_home, row};
-use crate::engine::Place;
+use crate::engine::RecordLocation;
 use crate::ledger::{Durability, ObjectRow};
 use crate::{Error, ObjectId, Result};
 
@@ -52,11 +52,11 @@ impl Store {
         for (id, length) in inner.engine.kept()? {
             let record = inner
                 .engine
-                .read(id, Place::LOOSE, length)?
+                .read(id, RecordLocation::LOOSE, length)?
                 .unwrap_or_default();
             let header = Header::decode(&record);
             let whole = header.filter(|h| h.stored == (record.len() - HEADER) as u64);
-            rows.extend(whole.map(|h| (id, row(Place::LOOSE, h))));
+            rows.extend(whole.map(|h| (id, row(RecordLocation::LOOSE, h))));
         }
         inner.keep_unknown(&mut rows)?;
         self.write(Durability::Full, |transaction| {
@@ -91,8 +91,9 @@ impl Store {
 impl Inner {
     fn records_of(&self, pack: u32) -> Result<Found> {
         let found = record::scan(&self.engine.pack(pack)?).into_iter();
-        let placed =
-            |(offset, header): (u64, Header)| (header.id, row(Place { pack, offset }, header));
+        let placed = |(offset, header): (u64, Header)| {
+            (header.id, row(RecordLocation { pack, offset }, header))
+        };
         Ok(found.map(placed).collect())
     }
 

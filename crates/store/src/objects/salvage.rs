@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::record;
 use super::store::{Inner, Store};
-use crate::engine::Place;
+use crate::engine::RecordLocation;
 use crate::{ObjectId, Result};
 
 /// Objects that are looked for.
@@ -79,7 +79,7 @@ impl Store {
             if !wanted.contains(&id) {
                 continue;
             }
-            let record = inner.engine.read(id, Place::LOOSE, length);
+            let record = inner.engine.read(id, RecordLocation::LOOSE, length);
             if let Ok(Some(record)) = record
                 && let Ok(object) = record::open_record(id, &record)
             {

@@ -18,7 +18,7 @@ use super::packs::sync_dir;
 use super::record::{self, HEADER, Header};
 use super::reserve::{Reserve, WayOut};
 use super::salvage::Wanted;
-use crate::engine::{Engine, Place};
+use crate::engine::{Engine, RecordLocation};
 use crate::ledger::{Database, Durability, Frozen, ObjectRow, Rows, Transaction};
 use crate::{Error, Failure, ObjectId, Result};
 
@@ -164,7 +164,7 @@ impl Store {
                 let _files = self.inner.loose_files();
                 self.inner.engine.keep(id, record)?;
                 let mut staged = self.inner.staged();
-                staged.rows.insert(id, row(Place::LOOSE, header));
+                staged.rows.insert(id, row(RecordLocation::LOOSE, header));
                 return Ok(id);
             }
             self.inner.stage(id, header, record)?;
@@ -358,7 +358,7 @@ fn may_write(home: &Path) -> bool {
     there.all(|path| access(path, Access::WRITE_OK).is_ok())
 }
 
-pub(crate) fn row(place: Place, header: Header) -> ObjectRow {
+pub(crate) fn row(place: RecordLocation, header: Header) -> ObjectRow {
     ObjectRow {
         pack: place.pack,
         offset: place.offset,

@@ -7,7 +7,7 @@ use super::out::LOG_BYTES;
 use super::record;
 use super::reserve::WayOut;
 use super::store::{Inner, Store};
-use crate::engine::Place;
+use crate::engine::RecordLocation;
 use crate::ledger::{Durability, ObjectRow, Rows};
 use crate::{Error, Failure, ObjectId, Result, Room};
 
@@ -20,7 +20,7 @@ const SLACK: u64 = 1 << 20;
 
 /// Where the packs ended when a mark began: nothing stored since then is swept.
 #[derive(Copy, Clone, Debug)]
-pub struct Mark(Place);
+pub struct Mark(RecordLocation);
 
 /// An object in the index.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, Hash)]

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use avfs_store::ledger::Transaction;
-use avfs_store::{Durability, Engine, Error, Files, ObjectId, Place, Store};
+use avfs_store::{Durability, Engine, Error, Files, ObjectId, RecordLocation, Store};
 use memory::{Disk, Memory};
 
 /// A place in which an engine lives; opening it again is what a new process does.
@@ -81,7 +81,7 @@ fn noise(seed: u64, length: usize) -> Vec<u8> {
 }
 
 /// Small ones have an id only so that there is something to ask with.
-fn read(engine: &dyn Engine, place: Place, length: usize) -> Option<Vec<u8>> {
+fn read(engine: &dyn Engine, place: RecordLocation, length: usize) -> Option<Vec<u8>> {
     let id = ObjectId::of(b"");
     engine.read(id, place, length as u64).unwrap()
 }
@@ -89,7 +89,7 @@ fn read(engine: &dyn Engine, place: Place, length: usize) -> Option<Vec<u8>> {
 fn records_read_back_at_once_and_for_ever(bed: &dyn Bed) {
     let records: Vec<Vec<u8>> = (0..50).map(|n| noise(n, 1 + 997 * n as usize)).collect();
     let engine = bed.open();
-    let places: Vec<Place> = records
+    let places: Vec<RecordLocation> = records
         .iter()
         .map(|it| engine.append(it).unwrap())
         .collect();
@@ -107,7 +107,7 @@ fn records_read_back_at_once_and_for_ever(bed: &dyn Bed) {
 }
 
 fn later_records_lie_behind_earlier_ones(bed: &dyn Bed) {
-    let mut last = Place::LOOSE;
+    let mut last = RecordLocation::LOOSE;
     for _ in 0..3 {
         let engine = bed.open();
         for n in 0..20 {
@@ -128,11 +128,11 @@ fn later_records_lie_behind_earlier_ones(bed: &dyn Bed) {
 fn what_is_not_wholly_there_is_none(bed: &dyn Bed) {
     let engine = bed.open();
     let place = engine.append(&noise(1, 1000)).unwrap();
-    let beyond = Place {
+    let beyond = RecordLocation {
         offset: place.offset + 5000,
         ..place
     };
-    let elsewhere = Place {
+    let elsewhere = RecordLocation {
         pack: place.pack + 7,
         offset: 0,
     };
@@ -141,7 +141,9 @@ fn what_is_not_wholly_there_is_none(bed: &dyn Bed) {
         assert_eq!(read(&*engine, beyond, 10), None);
         assert_eq!(read(&*engine, elsewhere, 10), None);
         assert_eq!(
-            engine.read(ObjectId::of(b"x"), Place::LOOSE, 10).unwrap(),
+            engine
+                .read(ObjectId::of(b"x"), RecordLocation::LOOSE, 10)
+                .unwrap(),
             None
         );
         engine.sync().unwrap();
@@ -162,11 +164,14 @@ fn large_records_are_kept_by_themselves(bed: &dyn Bed) {
     let mut expected = [(one, 100_000), (two, 200_000)];
     expected.sort();
     assert_eq!(kept, expected);
-    let read = engine.read(two, Place::LOOSE, 200_000).unwrap();
+    let read = engine.read(two, RecordLocation::LOOSE, 200_000).unwrap();
     assert_eq!(read, Some(noise(3, 200_000)));
     engine.remove_kept(two).unwrap();
     engine.remove_kept(two).unwrap();
-    assert_eq!(engine.read(two, Place::LOOSE, 200_000).unwrap(), None);
+    assert_eq!(
+        engine.read(two, RecordLocation::LOOSE, 200_000).unwrap(),
+        None
+    );
     assert_eq!(engine.kept().unwrap(), [(one, 100_000)]);
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-use avfs_store::{Engine, ObjectId, Place, Result};
+use avfs_store::{Engine, ObjectId, RecordLocation, Result};
 
 /// What outlives a process.
 #[derive(Default)]
@@ -49,11 +49,11 @@ impl Memory {
 }
 
 impl Engine for Memory {
-    fn append(&self, record: &[u8]) -> Result<Place> {
+    fn append(&self, record: &[u8]) -> Result<RecordLocation> {
         let mut tail = self.tail.lock().unwrap();
         let offset = self.written(tail.pack) + tail.buffer.len() as u64;
         tail.buffer.extend_from_slice(record);
-        Ok(Place {
+        Ok(RecordLocation {
             pack: tail.pack,
             offset,
         })
@@ -64,7 +64,7 @@ impl Engine for Memory {
         Ok(())
     }
 
-    fn read(&self, id: ObjectId, place: Place, length: u64) -> Result<Option<Vec<u8>>> {
+    fn read(&self, id: ObjectId, place: RecordLocation, length: u64) -> Result<Option<Vec<u8>>> {
         if place.is_loose() {
             return Ok(self.disk.kept.lock().unwrap().get(&id).cloned());
         }
@@ -83,18 +83,18 @@ impl Engine for Memory {
         Ok(())
     }
 
-    fn end(&self) -> Place {
+    fn end(&self) -> RecordLocation {
         let tail = self.tail.lock().unwrap();
-        Place {
+        RecordLocation {
             pack: tail.pack,
             offset: self.written(tail.pack) + tail.buffer.len() as u64,
         }
     }
 
-    fn discard(&self) -> Place {
+    fn discard(&self) -> RecordLocation {
         let mut tail = self.tail.lock().unwrap();
         tail.buffer.clear();
-        Place {
+        RecordLocation {
             pack: tail.pack,
             offset: self.written(tail.pack),
         }

@@ -188,20 +188,7 @@ impl Filesystem for LensFilesystem {
         let Node::Leaf { entry, .. } = self.node(node)? else {
             return Err(Errno::ISDIR);
         };
-        let Kind::File {
-            content,
-            size: total,
-            ..
-        } = &entry.kind
-        else {
-            return Err(Errno::INVAL);
-        };
-        let length = total.saturating_sub(offset).min(u64::from(size)) as usize;
-        if length == 0 {
-            return Ok(Vec::new());
-        }
-        let read = self.trees.read(*content, offset, length);
-        read.map_err(|_| Errno::IO)
+        shown::read(&self.trees, &entry, offset, size)
     }
 
     /// Overlayfs uses SEEK_DATA to copy a file up.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use avfs_fuse::FileHandle;
-use avfs_vault::{Entry, Kind};
+use avfs_vault::Entry;
 use rustix::fs::{FallocateFlags, OFlags, SeekFrom};
 use rustix::io::Errno;
 
@@ -186,7 +186,7 @@ impl View {
         if handle.0 == 0 {
             // A view of the base alone has no open handles.
             return match self.body(number)? {
-                Body::Stored { entry, .. } => self.read_stored(&entry, offset, size),
+                Body::Stored { entry, .. } => shown::read(&self.trees, &entry, offset, size),
                 _ => Err(Errno::BADF),
             };
         }
@@ -196,7 +196,7 @@ impl View {
         };
         let Some(file) = open.host() else {
             return match &open.source {
-                Source::Stored(entry) => self.read_stored(entry, offset, size),
+                Source::Stored(entry) => shown::read(&self.trees, entry, offset, size),
                 Source::Host(_) => Err(Errno::BADF),
             };
         };
@@ -212,24 +212,6 @@ impl View {
         }
         bytes.truncate(length);
         Ok(bytes)
-    }
-
-    fn read_stored(&self, entry: &Entry, offset: u64, size: u32) -> Io<Vec<u8>> {
-        let Kind::File {
-            content,
-            size: total,
-            ..
-        } = &entry.kind
-        else {
-            return Err(Errno::INVAL);
-        };
-        let length = total.saturating_sub(offset).min(u64::from(size)) as usize;
-        if length == 0 {
-            return Ok(Vec::new());
-        }
-        self.trees
-            .read(*content, offset, length)
-            .map_err(|_| Errno::IO)
     }
 
     /// When this returns, all of it is in the file, or as much as fitted.

@@ -3,7 +3,7 @@
 use crate::environment;
 use crate::error::{Error, Result};
 use crate::session::Session;
-use avfs_api::{Place, on_interrupt};
+use avfs_api::{DaemonPaths, on_interrupt};
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub struct Stage {
     dir: PathBuf,
-    place: Place,
+    place: DaemonPaths,
     interrupted: Arc<AtomicBool>,
 }
 
@@ -31,7 +31,7 @@ impl Stage {
         let run = dir.join("run");
         make(&run)?;
         let stage = Stage {
-            place: Place::new(&dir.join("home"), Some(&run))?,
+            place: DaemonPaths::new(&dir.join("home"), Some(&run))?,
             dir,
             interrupted: Arc::default(),
         };
@@ -49,7 +49,7 @@ impl Stage {
         Ok(())
     }
 
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &DaemonPaths {
         &self.place
     }
 

@@ -20,7 +20,7 @@ const HOME_PATH_MAX: usize = 440;
 
 /// A home and the directory with its daemon's socket, log and pid.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct DaemonPaths {
     home: PathBuf,
     identity: HomeIdentity,
     dir: PathBuf,
@@ -28,16 +28,16 @@ pub struct Place {
     name: Option<PrincipalName>,
 }
 
-impl Place {
+impl DaemonPaths {
     /// The paths for `home`, which is created if it is missing. `base` is the user's runtime directory, or `None` if there is
     /// no trustworthy one.
-    pub fn new(home: &Path, base: Option<&Path>) -> Result<Place> {
-        Place::among(home, base, Path::new("/tmp"))
+    pub fn new(home: &Path, base: Option<&Path>) -> Result<DaemonPaths> {
+        DaemonPaths::among(home, base, Path::new("/tmp"))
     }
 
     /// The first directory that is certainly private: in the runtime directory, in the one for temporary files, in the home,
     /// or, if all of these are taken or open to others, one with a random name.
-    fn among(home: &Path, base: Option<&Path>, temporary: &Path) -> Result<Place> {
+    fn among(home: &Path, base: Option<&Path>, temporary: &Path) -> Result<DaemonPaths> {
         // Checked before it is created, and again when its real path is known.
         check_path(home)?;
         private_dirs(home)?;
@@ -52,7 +52,7 @@ impl Place {
         let mut wanted: Vec<PathBuf> = [base, Some(temporary)]
             .into_iter()
             .flatten()
-            .map(|base| Place::at(identity, base))
+            .map(|base| DaemonPaths::at(identity, base))
             .collect();
         wanted.push(home.join("run"));
         let own = geteuid().as_raw();
@@ -61,7 +61,7 @@ impl Place {
             Some(dir) => dir,
             None => hidden(&home, identity, temporary)?,
         };
-        Ok(Place {
+        Ok(DaemonPaths {
             home,
             identity,
             dir,
@@ -76,8 +76,8 @@ impl Place {
     }
 
     /// These paths for a client that gives up the owner class, or has a name.
-    pub fn as_caller(self, class: Class, name: Option<PrincipalName>) -> Place {
-        Place {
+    pub fn as_caller(self, class: Class, name: Option<PrincipalName>) -> DaemonPaths {
+        DaemonPaths {
             class,
             name,
             ..self
@@ -311,10 +311,11 @@ mod tests {
     fn two_spellings_of_a_home_are_one_place() {
         let temp = tempfile::tempdir().unwrap();
         let home = temp.path().join("home");
-        let plain = Place::new(&home, Some(temp.path())).unwrap();
-        let dotted = Place::new(&temp.path().join("./home/../home"), Some(temp.path())).unwrap();
+        let plain = DaemonPaths::new(&home, Some(temp.path())).unwrap();
+        let dotted =
+            DaemonPaths::new(&temp.path().join("./home/../home"), Some(temp.path())).unwrap();
         assert_eq!(plain.socket(), dotted.socket());
-        let other = Place::new(&temp.path().join("other"), Some(temp.path())).unwrap();
+        let other = DaemonPaths::new(&temp.path().join("other"), Some(temp.path())).unwrap();
         assert_ne!(plain.socket(), other.socket());
     }
 
@@ -322,7 +323,7 @@ mod tests {
     fn a_base_too_long_for_a_socket_is_not_used() {
         let temp = tempfile::tempdir().unwrap();
         let base = temp.path().join("x".repeat(90));
-        let place = Place::new(&temp.path().join("home"), Some(&base)).unwrap();
+        let place = DaemonPaths::new(&temp.path().join("home"), Some(&base)).unwrap();
         assert!(place.socket().as_os_str().len() <= SOCKET_PATH_MAX);
         assert!(!place.dir().starts_with(&base));
     }
@@ -336,13 +337,13 @@ mod tests {
     fn a_directory_open_to_others_is_never_used() {
         let temp = tempfile::tempdir().unwrap();
         let home = temp.path().join("home");
-        let place = Place::new(&home, Some(temp.path())).unwrap();
+        let place = DaemonPaths::new(&home, Some(temp.path())).unwrap();
         place.reachable_socket().unwrap();
         place.prepare().unwrap();
         place.reachable_socket().unwrap();
         open_to_others(place.dir());
         assert!(matches!(place.prepare(), Err(Error::Untrusted { .. })));
-        let next = Place::new(&home, Some(temp.path())).unwrap();
+        let next = DaemonPaths::new(&home, Some(temp.path())).unwrap();
         assert_ne!(next.dir(), place.dir(), "another one is found");
         next.prepare().unwrap();
         fs::remove_dir(place.dir()).unwrap();
@@ -358,7 +359,7 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let (home, tmp) = (temp.path().join("home"), temp.path().join("tmp"));
         fs::create_dir(&tmp).unwrap();
-        let find = || Place::among(&home, None, &tmp).unwrap();
+        let find = || DaemonPaths::among(&home, None, &tmp).unwrap();
         let usual = find();
         assert!(usual.dir().starts_with(&tmp));
         open_to_others(usual.dir().parent().unwrap());
@@ -381,7 +382,7 @@ mod tests {
         let swept = temp.path().join("swept/key");
         open_to_others(&swept);
         fs::write(swept.join("daemon.sock"), "").unwrap();
-        let place = Place::new(&home, Some(temp.path())).unwrap();
+        let place = DaemonPaths::new(&home, Some(temp.path())).unwrap();
         std::os::unix::fs::symlink(swept.join("daemon.sock"), place.signpost()).unwrap();
         assert_eq!(place.reachable_socket().unwrap(), place.socket());
     }
@@ -390,8 +391,8 @@ mod tests {
     fn a_daemon_is_found_from_another_environment() {
         let temp = tempfile::tempdir().unwrap();
         let home = temp.path().join("home");
-        let here = Place::new(&home, Some(temp.path())).unwrap();
-        let elsewhere = Place::new(&home, Some(&temp.path().join("elsewhere"))).unwrap();
+        let here = DaemonPaths::new(&home, Some(temp.path())).unwrap();
+        let elsewhere = DaemonPaths::new(&home, Some(&temp.path().join("elsewhere"))).unwrap();
         assert_ne!(here.socket(), elsewhere.socket());
         here.prepare().unwrap();
         fs::write(here.socket(), "").unwrap();
@@ -405,14 +406,14 @@ mod tests {
     fn a_copy_and_a_successor_have_places_of_their_own() {
         let temp = tempfile::tempdir().unwrap();
         let (home, copy) = (temp.path().join("home"), temp.path().join("copy"));
-        let first = Place::new(&home, Some(temp.path())).unwrap();
+        let first = DaemonPaths::new(&home, Some(temp.path())).unwrap();
         first.prepare().unwrap();
         fs::write(first.socket(), "").unwrap();
         fs::create_dir(&copy).unwrap();
         for home in [&home, &copy] {
             std::os::unix::fs::symlink(first.socket(), home.join("daemon.sock")).unwrap();
         }
-        let second = Place::new(&copy, Some(temp.path())).unwrap();
+        let second = DaemonPaths::new(&copy, Some(temp.path())).unwrap();
         assert_eq!(first.reachable_socket().unwrap(), first.socket());
         assert_eq!(second.reachable_socket().unwrap(), second.socket());
         assert_ne!(first.socket(), second.socket());
@@ -421,7 +422,7 @@ mod tests {
         assert!(first.is_lost(), "nothing is there");
         fs::rename(&copy, &home).unwrap();
         assert!(first.is_lost(), "another is there");
-        let third = Place::new(&home, Some(temp.path())).unwrap();
+        let third = DaemonPaths::new(&home, Some(temp.path())).unwrap();
         assert_eq!(third.reachable_socket().unwrap(), second.socket());
     }
 
@@ -433,7 +434,7 @@ mod tests {
         let find = |name: &str| {
             let home = temp.path().join(name);
             open_to_others(&home);
-            Place::among(&home, None, &tmp).unwrap()
+            DaemonPaths::among(&home, None, &tmp).unwrap()
         };
         let first = find("home");
         first.prepare().unwrap();

@@ -1,9 +1,8 @@
-//! Limits: what the daemon takes of memory, descriptors and disk, whatever is asked of it and for however long.
+//! Limits: what the daemon takes of memory and disk, whatever is asked of it and for however long.
 //!
 //! Belongs here: whatever counts what a process of ours has, or makes it take as much as it may.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod descriptors;
 mod large;
 mod memory;
 mod requests;

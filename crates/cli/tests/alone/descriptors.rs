@@ -2,7 +2,7 @@
 
 use avfs_testkit::Home;
 
-use crate::AVFS;
+use crate::{AVFS, one_at_a_time};
 /// Each takes six descriptors or more.
 const VAULTS: usize = 24;
 
@@ -50,12 +50,14 @@ fn live_views(home: &Home) -> u64 {
 
 #[test]
 fn the_soft_limit_does_not_bound_live_views() {
+    let _turn = one_at_a_time();
     let home = with_limits(96, 4096);
     assert_eq!(live_views(&home), VAULTS as u64);
 }
 
 #[test]
 fn idle_views_are_closed_before_the_hard_limit_is_reached() {
+    let _turn = one_at_a_time();
     let home = with_limits(160, 160);
     assert!(live_views(&home) < VAULTS as u64);
     for number in 0..VAULTS {

@@ -1,8 +1,7 @@
 //! Nothing in memory stays of a vault that was forked, used and deleted.
 //!
-//! The runtime is in this process, under an allocator that counts. `AVFS_LEAK_VAULTS=2000 cargo test -p agentvfs-cli --test leak` is
+//! The runtime is in this process, under an allocator that counts. `AVFS_LEAK_VAULTS=2000 cargo test -p agentvfs-cli --test alone leak` is
 //! the whole.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;
@@ -15,7 +14,8 @@ use avfs_runtime::{
     VaultName,
 };
 
-const AVFS: &str = env!("CARGO_BIN_EXE_avfs");
+use crate::{AVFS, one_at_a_time};
+
 /// A part for every run.
 const VAULTS: u64 = 60;
 /// Until caches and pools have what they will have.
@@ -115,6 +115,7 @@ fn at_rest(runtime: &Runtime) -> (i64, Vec<i64>) {
 
 #[test]
 fn nothing_stays_in_memory_of_a_vault_that_is_gone() {
+    let _turn = one_at_a_time();
     let told = std::env::var("AVFS_LEAK_VAULTS").ok();
     let vaults = told.map_or(VAULTS, |text| text.parse().unwrap());
     let dir = tempfile::Builder::new()

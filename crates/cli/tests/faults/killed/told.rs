@@ -65,7 +65,10 @@ fn other_verbs_say_so_too() {
         kill(&home, Helper::Scanner(2));
         let seen = home.avfs(&["write", "/f", "text"]);
         let note = String::from_utf8_lossy(&seen.stderr).into_owned();
-        assert_eq!(note, "note: retried because a process of avfs had died: scanner\n");
+        assert_eq!(
+            note,
+            "note: retried because a process of avfs had died: scanner\n"
+        );
         kill(&home, Helper::Scanner(2));
         // A list has no place for it.
         let listed = home.avfs(&["--json", "log"]);

@@ -87,7 +87,7 @@ impl Builder {
     pub fn connect(self) -> Result<Avfs> {
         let place = self.place()?;
         let daemon = Daemon::connect(place, self.binary, self.runtime_dir)?;
-        Ok(Avfs::new(Face::Daemon(daemon)))
+        Ok(Avfs::new(Face::Daemon(Box::new(daemon))))
     }
 
     /// Opens the home in this process. It fails while a daemon or another program has it open.

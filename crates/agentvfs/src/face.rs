@@ -13,7 +13,7 @@ use std::io::{Read, Write};
 use std::ops::ControlFlow;
 
 pub(crate) enum Face {
-    Daemon(Daemon),
+    Daemon(Box<Daemon>),
     Embedded(Box<Embedded>),
 }
 

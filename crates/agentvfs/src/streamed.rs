@@ -33,11 +33,12 @@ use std::ops::ControlFlow;
 #[must_use = "nothing runs before it is run"]
 pub struct Streamed<'a> {
     command: Command,
-    on_stdout: Option<Box<dyn FnMut(&[u8]) + 'a>>,
-    on_stderr: Option<Box<dyn FnMut(&[u8]) + 'a>>,
+    on_stdout: Option<OnBytes<'a>>,
+    on_stderr: Option<OnBytes<'a>>,
     on_event: Option<OnEvent<'a>>,
 }
 
+type OnBytes<'a> = Box<dyn FnMut(&[u8]) + 'a>;
 type OnEvent<'a> = Box<dyn FnMut(&Event) -> ControlFlow<()> + 'a>;
 
 impl fmt::Debug for Streamed<'_> {

@@ -241,7 +241,7 @@ fn commands(avfs: &Avfs, vault: &Vault) {
         handle.resize(33, 99).is_ok()
     });
     assert!(resized);
-    while let Some(event) = running.next() {
+    for event in running.by_ref() {
         if matches!(&event, crate::Event::Stdout(bytes) if bytes.starts_with(b"resized")) {
             handle.cancel().unwrap();
         }

@@ -252,7 +252,7 @@ fn older_states_can_be_looked_at() {
         assert_eq!(mounts(home).len(), 4, "{scene}");
         let gone = home.json(&["unmount", "--all"]);
         assert_eq!(gone["unmounted"].as_array().unwrap().len(), 4, "{gone}");
-        assert_eq!(home.ok(&["mounts"]).trim(), "nothing is mounted");
+        assert_eq!(home.ok(&["mounts"]).trim(), "there are no mounts");
         assert_eq!(home.ok(&["cat", "/src/a.txt"]), "later\n", "{scene}");
         let refused = home.json(&["mount", text(&then), "--at", "never"]);
         assert_eq!(refused["error"], "NotFound", "{refused}");

@@ -46,6 +46,7 @@ pages! {
     glossary "docs/glossary.md"
     http "docs/http.md"
     jobs "docs/jobs.md"
+    library "docs/library.md"
     limits "docs/limits.md"
     mounts "docs/mounts.md"
     policy "docs/policy.md"

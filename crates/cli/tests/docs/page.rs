@@ -33,7 +33,9 @@ pub fn steps(text: &str) -> Result<Vec<Step>, String> {
     let mut reason = None;
     while let Some((index, line)) = lines.next() {
         let number = index + 1;
-        if let Some(language) = line.strip_prefix("```") {
+        if let Some(info) = line.strip_prefix("```") {
+            // Of `rust,no_run`, the rest is for rustdoc, which runs these.
+            let language = info.split(',').next().unwrap_or(info);
             let body = body(&mut lines, number, "```")?;
             // rustdoc takes words of its own behind a comma.
             let language = language.split(',').next().unwrap_or(language);

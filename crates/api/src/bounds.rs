@@ -19,8 +19,21 @@ pub const ANSWERS_MAX: usize = 16 << 20;
 /// Connections at once, and of one process.
 pub const CONNECTIONS_MAX: usize = 512;
 pub const CONNECTIONS_OF_ONE_MAX: usize = 256;
+/// Connections from the network at once, and from one address. Beyond that the one that was idle the longest is closed.
+pub const REMOTE_CONNECTIONS_MAX: usize = 256;
+pub const REMOTE_CONNECTIONS_OF_ONE_MAX: usize = 128;
+/// Requests of one credential in a second, unless it has another rate; twice as many at once after a pause.
+pub const REQUESTS_PER_SECOND: u32 = 1000;
+/// Requests from one address in a second that show no good credential.
+pub const FAILURES_PER_SECOND: u32 = 500;
+/// Bytes of a token.
+pub const TOKEN_MAX: usize = 16 << 10;
+/// API keys of a home, revoked ones included.
+pub const KEYS_MAX: usize = 1000;
 /// Bytes of a request's headers.
 pub const HEAD_MAX: usize = 64 << 10;
+/// Headers of a request.
+pub const HEADERS_MAX: usize = 100;
 /// How long the headers of a request may take, and how long a connection may be idle.
 pub const HEAD_TIME: Duration = Duration::from_secs(30);
 /// How long a request in JSON may take to arrive.

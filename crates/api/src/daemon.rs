@@ -1,16 +1,22 @@
 //! The daemon: owns a home, listens on its socket, and ends on request, on a signal, or when idle.
 
+use crate::auth::Auth;
+use crate::auth::jwt::Tokens;
+use crate::auth::keys::Keys;
 use crate::blocking;
-use crate::bounds::THREADS;
+use crate::bounds::{CONNECTIONS_MAX, CONNECTIONS_OF_ONE_MAX, THREADS};
+use crate::crowd::Room;
 use crate::daemon_paths::DaemonPaths;
 use crate::error::{Error, Result, is_full};
-use crate::http::router;
+use crate::http::{Listen, router};
 use crate::ops::app::App;
-use crate::serving;
+use crate::ops::caller::Peer;
+use crate::serving::{self, Door};
 use avfs_runtime::{Config, ErrorKind, HostFacts, IfLost, Runtime};
 use rustix::process::geteuid;
 use std::fs::{self, File};
 use std::io;
+use std::net::SocketAddr;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,6 +48,8 @@ pub struct ServeConfig {
     pub if_lost: IfLost,
     /// The daemon ends after this time without work; `None` means never.
     pub idle_timeout: Option<Duration>,
+    /// Where to listen besides the socket.
+    pub listen: Option<Listen>,
 }
 
 /// After this time without a request caches are freed.
@@ -51,16 +59,19 @@ const TRIM_EVERY: Duration = Duration::from_secs(1);
 /// Tree walks recurse, and trees may be as deep as paths are long. Only used pages take memory.
 pub(crate) const THREAD_STACK: usize = 64 << 20;
 
-/// Serves a home until the daemon ends. `ready` is called once clients can connect.
+/// Serves a home until the daemon ends. `ready` is called once clients can connect, with the TCP address.
 ///
 /// [`Error::HomeTaken`] means that another daemon serves this home.
-pub fn serve(config: ServeConfig, ready: impl FnOnce()) -> Result<()> {
+pub fn serve(config: ServeConfig, ready: impl FnOnce(Option<SocketAddr>)) -> Result<()> {
     serving::check_clock(SystemTime::now())?;
     avfs_runtime::economize();
     config.place.prepare()?;
     let home = config.place.home();
     // Open, so that its inode number is not reused while this daemon compares with it.
     let _home = File::open(home).map_err(failed("open", home))?;
+    if let Some(listen) = &config.listen {
+        listen.check()?;
+    }
     let runtime = open_runtime(Config {
         home: home.into(),
         runtime_dir: config.place.dir().into(),
@@ -69,14 +80,25 @@ pub fn serve(config: ServeConfig, ready: impl FnOnce()) -> Result<()> {
         layers: config.layers,
         if_lost: config.if_lost,
     })?;
-    let app = Arc::new(App::new(runtime, config.place, config.idle_timeout));
+    let auth = open_auth(config.place.home(), config.listen.as_ref())?;
+    let hosts = config.listen.as_ref().map(|listen| listen.hosts.clone());
+    // Clients on the network cannot start it again.
+    let idle_timeout = config.idle_timeout.filter(|_| config.listen.is_none());
+    let app = App::new(
+        runtime,
+        config.place,
+        idle_timeout,
+        auth,
+        hosts.unwrap_or_default(),
+    );
+    let app = Arc::new(app);
     let event_loop = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(THREADS)
         .thread_stack_size(THREAD_STACK)
         .build()
         .map_err(Error::Setup)?;
-    let served = event_loop.block_on(listen(Arc::clone(&app), ready));
+    let served = event_loop.block_on(listen(Arc::clone(&app), config.listen, ready));
     // Clients that do not read their answer are dropped.
     event_loop.shutdown_timeout(Duration::from_millis(100));
     served
@@ -91,16 +113,55 @@ pub(crate) fn open_runtime(config: Config) -> Result<Runtime> {
     })
 }
 
-async fn listen(app: Arc<App>, ready: impl FnOnce()) -> Result<()> {
+/// The credentials of a home. The network is served only if there is a valid one.
+pub(crate) fn open_auth(home: &Path, listen: Option<&Listen>) -> Result<Auth> {
+    let keys = Keys::open(home);
+    let keys = keys.map_err(|reason| Error::Credentials { reason })?;
+    let issuer = listen.and_then(|it| it.issuer.clone());
+    let tokens = issuer.map(Tokens::open).transpose();
+    let tokens = tokens.map_err(|reason| Error::Issuer { reason })?;
+    let auth = Auth::new(keys, tokens);
+    match listen.is_some() && !auth.is_set_up() {
+        true => Err(Error::NoCredential),
+        false => Ok(auth),
+    }
+}
+
+async fn listen(
+    app: Arc<App>,
+    network: Option<Listen>,
+    ready: impl FnOnce(Option<SocketAddr>),
+) -> Result<()> {
     let mut ending = Ending::watch()?;
     let bound = app.runtime.starting(Error::is_full, || bind(&app.place));
     let listener = OwnUser {
         listener: bound?,
         place: app.place.clone(),
     };
-    ready();
+    let network = match network {
+        Some(network) => Some(network.bind().await?),
+        None => None,
+    };
+    let address = network.as_ref().map(|network| network.address);
+    if let Some(address) = address {
+        let _ = app.listening.set(address);
+    }
+    ready(address);
     let (close, closed) = watch::channel(());
-    let serving = tokio::spawn(serving::serve(listener, router(Arc::clone(&app)), closed));
+    let serving = tokio::spawn({
+        let (app, router) = (Arc::clone(&app), router(Arc::clone(&app)));
+        async move {
+            let at_socket =
+                serving::serve(listener, Arc::clone(&app), router.clone(), closed.clone());
+            match network {
+                Some(network) => {
+                    let remote = serving::serve(network, app, router, closed);
+                    tokio::join!(at_socket, remote);
+                }
+                None => at_socket.await,
+            }
+        }
+    });
 
     let resting = tokio::spawn(rest_when_idle(Arc::clone(&app)));
     let trimming = tokio::spawn(stay_small(Arc::clone(&app)));
@@ -303,11 +364,23 @@ pub(crate) struct OwnUser {
     place: DaemonPaths,
 }
 
-impl OwnUser {
-    pub async fn accept(&mut self) -> UnixStream {
+impl Door for OwnUser {
+    type Stream = UnixStream;
+    type Open = UnixStream;
+
+    const ROOM: Room = Room {
+        total: CONNECTIONS_MAX,
+        of_one: CONNECTIONS_OF_ONE_MAX,
+        closes_idle: false,
+    };
+
+    async fn accept(&mut self) -> (UnixStream, Peer) {
         loop {
             match tokio::time::timeout(LOOK_FOR_SOCKET, self.listener.accept()).await {
-                Ok(Ok((stream, _))) if is_own_user(&stream) => return stream,
+                Ok(Ok((stream, _))) if is_own_user(&stream) => {
+                    let peer = Peer::of(&stream);
+                    return (stream, peer);
+                }
                 Ok(Ok(_)) => {}
                 // Most likely out of descriptors: wait until a connection ends.
                 Ok(Err(_)) => tokio::time::sleep(Duration::from_millis(50)).await,
@@ -316,6 +389,19 @@ impl OwnUser {
         }
     }
 
+    fn open(
+        &self,
+        stream: UnixStream,
+    ) -> impl Future<Output = io::Result<UnixStream>> + Send + 'static {
+        std::future::ready(Ok(stream))
+    }
+
+    fn tell(&self, stream: &UnixStream, bytes: &[u8]) -> io::Result<usize> {
+        stream.try_write(bytes)
+    }
+}
+
+impl OwnUser {
     fn listen_anew(&mut self) {
         if !self.place.socket().exists()
             && let Ok(listener) = bind(&self.place)

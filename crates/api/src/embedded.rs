@@ -4,9 +4,10 @@
 mod told;
 
 use crate::client::ExecIo;
-use crate::daemon::{THREAD_STACK, open_runtime};
+use crate::daemon::{THREAD_STACK, open_auth, open_runtime};
 use crate::daemon_paths::DaemonPaths;
 use crate::error::{Error, Result};
+use crate::http::Hosts;
 use crate::ops::app::App;
 use crate::ops::caller::{Ask, Caller, Grant, Peer};
 use crate::ops::erased::{self, Answer, Erased, Request, Serve};
@@ -93,10 +94,10 @@ impl Embedded {
             .enable_all()
             .build()
             .map_err(Error::Setup)?;
-        let caller = caller_of(&place);
+        let (caller, auth) = (caller_of(&place), open_auth(place.home(), None)?);
         let operations = erased::all().into_iter().map(|it| (it.row.name, it));
         Ok(Embedded {
-            app: Arc::new(App::new(runtime, place, None)),
+            app: Arc::new(App::new(runtime, place, None, auth, Hosts::default())),
             operations: operations.collect(),
             caller,
             event_loop: Some(event_loop),
@@ -333,16 +334,18 @@ fn on_deep_stack<T: Send>(
 fn caller_of(place: &DaemonPaths) -> Caller {
     let name = place.caller_name().and_then(|name| name.parse().ok());
     let pid = i32::try_from(std::process::id()).ok();
+    let peer = Peer::Process {
+        uid: Some(rustix::process::geteuid().as_raw()),
+        pid,
+    };
     Caller {
         class: place.class(),
         principal: match place.class() {
             Class::Agent => Principal::agent(name),
             Class::Owner => Principal::owner(name),
         },
-        peer: Peer {
-            uid: Some(rustix::process::geteuid().as_raw()),
-            pid,
-        },
+        peer,
+        share: peer.share(),
         grant: Grant::default(),
     }
 }

@@ -3,6 +3,7 @@
 use crate::wire::Problem;
 use avfs_runtime::ErrorKind;
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -46,6 +47,21 @@ pub enum Error {
         path: PathBuf,
         source: io::Error,
     },
+    #[error("cannot listen on {address}")]
+    Listen {
+        address: SocketAddr,
+        source: io::Error,
+    },
+    #[error("{address} can be reached from other machines, which could read every key on its way")]
+    Plaintext { address: SocketAddr },
+    #[error("nobody could be served over the network: there is no key")]
+    NoCredential,
+    #[error("{reason}")]
+    Credentials { reason: String },
+    #[error("tokens cannot be checked: {reason}")]
+    Issuer { reason: String },
+    #[error("{} cannot be used for TLS: {reason}", path.display())]
+    Certificate { path: PathBuf, reason: String },
     #[error("cannot set up the daemon's event loop")]
     Setup(#[source] io::Error),
     #[error("{0}")]
@@ -78,12 +94,19 @@ impl Error {
             | Error::HomeLost { .. } => ErrorKind::Unavailable,
             Error::Nonsense { .. } => ErrorKind::Bug,
             Error::OtherVersion { .. } | Error::HomeTaken { .. } => ErrorKind::Conflict,
-            Error::Untrusted { .. } => ErrorKind::Denied,
-            Error::UnfitHome { .. } | Error::Setting { .. } => ErrorKind::Invalid,
-            Error::NoHomeDirectory => ErrorKind::Unavailable,
-            Error::File { .. } | Error::Setup(_) | Error::Interrupted | Error::Output(_) => {
-                ErrorKind::Unavailable
-            }
+            Error::Untrusted { .. } | Error::Plaintext { .. } => ErrorKind::Denied,
+            Error::UnfitHome { .. }
+            | Error::Setting { .. }
+            | Error::NoCredential
+            | Error::Issuer { .. }
+            | Error::Certificate { .. } => ErrorKind::Invalid,
+            Error::Credentials { .. } => ErrorKind::Corrupt,
+            Error::NoHomeDirectory
+            | Error::File { .. }
+            | Error::Listen { .. }
+            | Error::Setup(_)
+            | Error::Interrupted
+            | Error::Output(_) => ErrorKind::Unavailable,
             Error::Runtime(error) => error.kind(),
         }
     }
@@ -109,12 +132,24 @@ impl Error {
             }
             Error::Clock => Some("set the clock".into()),
             Error::UnfitHome { .. } => Some("set AVFS_HOME to another path".into()),
+            Error::NoCredential => {
+                Some("make one: `avfs key create NAME --scope read,write,exec`".into())
+            }
+            Error::Plaintext { .. } => Some(
+                "use --tls-cert and --tls-key, or listen on 127.0.0.1; --insecure-plaintext allows it".into(),
+            ),
+            Error::Credentials { .. } => {
+                Some("put a good copy of keys.json back, or remove it and make new keys".into())
+            }
             Error::HomeLost { .. } => {
                 Some("run the command again: this daemon ends once nothing runs in it".into())
             }
             Error::Nonsense { .. }
             | Error::HomeTaken { .. }
             | Error::File { .. }
+            | Error::Listen { .. }
+            | Error::Issuer { .. }
+            | Error::Certificate { .. }
             | Error::Setup(_)
             | Error::Interrupted
             | Error::Output(_) => None,

@@ -5,16 +5,18 @@
 //! the handlers, behind one gate, on threads that may block. [`daemon`] owns the socket. [`start`] starts a daemon if a
 //! client finds none. [`Embedded`] runs the handlers in this process, without a socket. Async stops here.
 
+mod auth;
 mod blocking;
 pub mod bounds;
 pub mod client;
+mod crowd;
 pub mod daemon;
 pub mod daemon_paths;
 mod embedded;
 pub mod environment;
 mod error;
 mod heard;
-mod http;
+pub mod http;
 mod interrupt;
 mod ops;
 mod serving;

@@ -1,29 +1,30 @@
 //! Connections: how many there are, and how long each may take to send a request and to read the answer.
 
-use crate::bounds::{CONNECTIONS_MAX, CONNECTIONS_OF_ONE_MAX, HEAD_MAX, HEAD_TIME, UNREAD_TIME};
-use crate::daemon::OwnUser;
+use crate::auth::Source;
+use crate::bounds::{HEAD_MAX, HEAD_TIME, HEADERS_MAX, UNREAD_TIME};
+use crate::crowd::{Busy, Crowd, Full, Place, Room};
 use crate::error::{Error, Result};
 use crate::heard::Heard;
+use crate::ops::app::App;
 use crate::ops::caller::Peer;
 use axum::Router;
+use axum::body::Body;
 use axum::extract::ConnectInfo;
 use hyper::Request;
-use hyper::body::Incoming;
+use hyper::body::{Bytes, Frame, Incoming, SizeHint};
 use hyper::header::CONTENT_TYPE;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use std::collections::HashMap;
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::UnixStream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, Sleep};
 
 /// The answer for a process with too many connections.
@@ -34,38 +35,81 @@ const TOO_MANY: &str = "{\"type\":\"about:blank\",\"title\":\"Service Unavailabl
 const NO_TIME: &str = "{\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,\
     \"kind\":\"Unavailable\",\"detail\":\"the clock of this machine is before 1970\",\"hint\":\"set the clock\"}";
 
+/// A listener.
+pub(crate) trait Door: Send + 'static {
+    type Stream: Send + Sync + 'static;
+    /// A connection that is ready for HTTP.
+    type Open: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+
+    const ROOM: Room;
+
+    /// The next connection of a client that may connect.
+    fn accept(&mut self) -> impl Future<Output = (Self::Stream, Peer)> + Send;
+
+    /// Makes a connection ready for HTTP.
+    fn open(
+        &self,
+        stream: Self::Stream,
+    ) -> impl Future<Output = io::Result<Self::Open>> + Send + 'static;
+
+    /// Writes to a new connection without waiting.
+    fn tell(&self, stream: &Self::Stream, bytes: &[u8]) -> io::Result<usize>;
+}
+
+/// How long to wait for a place when all are taken.
+const LOOK_FOR_PLACE: Duration = Duration::from_millis(20);
+/// How often a connection's credential is checked for its end.
+const LOOK_AT_CREDENTIAL: Duration = Duration::from_secs(10);
+
 /// Serves until the sender of `closed` is dropped, then until every connection has its answer.
-pub(crate) async fn serve(mut listener: OwnUser, router: Router, mut closed: watch::Receiver<()>) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let counts = Arc::<Counts>::default();
+pub(crate) async fn serve<D: Door>(
+    mut door: D,
+    app: Arc<App>,
+    router: Router,
+    mut closed: watch::Receiver<()>,
+) {
+    let crowd = Crowd::new(D::ROOM);
     loop {
-        let accept = async {
-            // When all places are taken, new connections wait in the kernel's queue.
-            let place = Arc::clone(&places).acquire_owned().await.ok();
-            (listener.accept().await, place)
+        let enter = async {
+            let (stream, peer) = door.accept().await;
+            let place = enter(&crowd, peer).await;
+            (stream, peer, place)
         };
-        let (stream, place) = tokio::select! {
-            accepted = accept => accepted,
+        let (stream, peer, place) = tokio::select! {
+            entered = enter => entered,
             _ = closed.changed() => break,
         };
         if check_clock(SystemTime::now()).is_err() {
-            refuse(&stream, NO_TIME);
+            refuse(&door, &stream, NO_TIME);
             continue;
         }
-        let peer = Peer::of(&stream);
-        match Counts::enter(&counts, peer.pid) {
-            Some(count) => {
-                let connection = converse(stream, peer, router.clone(), closed.clone());
-                tokio::spawn(async move {
-                    let _counted: (Option<OwnedSemaphorePermit>, Counted) = (place, count);
-                    connection.await;
-                });
-            }
-            None => refuse(&stream, TOO_MANY),
-        }
+        let Some(place) = place else {
+            refuse(&door, &stream, TOO_MANY);
+            continue;
+        };
+        let connection = Connection {
+            app: Arc::clone(&app),
+            peer,
+            place: Arc::new(place),
+            shown: Shown::default(),
+        };
+        let opening = door.open(stream);
+        tokio::spawn(connection.converse(opening, router.clone(), closed.clone()));
     }
     // Clients that do not read are not waited for forever: see the caller.
-    let _ = places.acquire_many(CONNECTIONS_MAX as u32).await;
+    crowd.empty().await;
+}
+
+/// A place for a connection; `None` if its client has too many. When all places are taken, new connections wait in the
+/// kernel's queue.
+async fn enter(crowd: &Arc<Crowd>, peer: Peer) -> Option<Place> {
+    loop {
+        match crowd.enter(peer.share()) {
+            Ok(place) => return Some(place),
+            Err(Full::OfOne) => return None,
+            Err(Full::Total) => tokio::time::sleep(LOOK_FOR_PLACE).await,
+        }
+    }
 }
 
 /// Whether the clock is after 1970.
@@ -76,93 +120,139 @@ pub(crate) fn check_clock(now: SystemTime) -> Result<()> {
     }
 }
 
-fn refuse(stream: &UnixStream, problem: &str) {
+fn refuse<D: Door>(door: &D, stream: &D::Stream, problem: &str) {
     let length = problem.len();
     let answer = format!(
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\n\
          connection: close\r\nretry-after: 1\r\ncontent-length: {length}\r\n\r\n{problem}"
     );
-    // A new connection has buffer space for it.
-    let _ = stream.try_write(answer.as_bytes());
+    let _ = door.tell(stream, answer.as_bytes());
 }
 
-async fn converse(stream: UnixStream, peer: Peer, router: Router, mut closed: watch::Receiver<()>) {
-    let patient = Arc::<AtomicBool>::default();
-    let io = TokioIo::new(Watched::new(stream, Arc::clone(&patient)));
-    let router = TowerToHyperService::new(router);
-    let service = service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(ConnectInfo(peer));
-        patient.store(false, Ordering::Relaxed);
-        let (answer, patient) = (router.call(request.map(Heard::new)), Arc::clone(&patient));
-        async move {
-            let answer = answer.await?;
-            // A command waits for the reader of its output, as with a pipe.
-            let events = answer.headers().get(CONTENT_TYPE);
-            let events = events.is_some_and(|kind| kind == "text/event-stream");
-            patient.store(events, Ordering::Relaxed);
-            Ok::<_, std::convert::Infallible>(answer)
-        }
-    });
-    let mut connection = pin!(
-        http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(HEAD_TIME)
-            .max_buf_size(HEAD_MAX)
-            .serve_connection(io, service)
-    );
-    // The other end knows how the connection ended.
-    tokio::select! {
-        _ = connection.as_mut() => return,
-        _ = closed.changed() => connection.as_mut().graceful_shutdown(),
+/// The last credential of a connection.
+#[derive(Clone, Default)]
+pub(crate) struct Shown(Arc<Mutex<Option<Source>>>);
+
+impl Shown {
+    pub fn note(&self, source: Source) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(source);
     }
-    let _ = connection.await;
-}
 
-/// How many connections each process has.
-#[derive(Default)]
-struct Counts(Mutex<HashMap<Option<i32>, usize>>);
-
-/// One connection of a process.
-struct Counted {
-    counts: Arc<Counts>,
-    pid: Option<i32>,
-}
-
-impl Counts {
-    fn enter(counts: &Arc<Counts>, pid: Option<i32>) -> Option<Counted> {
-        let mut by_process = counts.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = by_process.entry(pid).or_default();
-        if *count >= CONNECTIONS_OF_ONE_MAX {
-            return None;
-        }
-        *count += 1;
-        let counts = Arc::clone(counts);
-        Some(Counted { counts, pid })
+    fn is_good(&self, app: &App) -> bool {
+        let shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        shown.as_ref().is_none_or(|source| app.auth.is_good(source))
     }
 }
 
-impl Drop for Counted {
-    fn drop(&mut self) {
-        let mut by_process = self.counts.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = by_process.get_mut(&self.pid) {
-            *count -= 1;
-            if *count == 0 {
-                by_process.remove(&self.pid);
+/// One connection.
+struct Connection {
+    app: Arc<App>,
+    peer: Peer,
+    place: Arc<Place>,
+    shown: Shown,
+}
+
+impl Connection {
+    async fn converse<S>(
+        self,
+        opening: impl Future<Output = io::Result<S>> + Send,
+        router: Router,
+        mut closed: watch::Receiver<()>,
+    ) where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let opened = tokio::select! {
+            opened = tokio::time::timeout(HEAD_TIME, opening) => opened,
+            () = self.place.dismissed() => return,
+        };
+        let Ok(Ok(stream)) = opened else {
+            return;
+        };
+        let patient = Arc::<AtomicBool>::default();
+        let io = TokioIo::new(Watched::new(stream, Arc::clone(&patient)));
+        let router = TowerToHyperService::new(router);
+        let (peer, place, shown) = (self.peer, Arc::clone(&self.place), self.shown.clone());
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(ConnectInfo(peer));
+            request.extensions_mut().insert(shown.clone());
+            patient.store(false, Ordering::Relaxed);
+            let busy = place.makes_room().then(|| place.busy());
+            let (answer, patient) = (router.call(request.map(Heard::new)), Arc::clone(&patient));
+            async move {
+                let answer = answer.await?;
+                // A command waits for the reader of its output, as with a pipe.
+                let events = answer.headers().get(CONTENT_TYPE);
+                let events = events.is_some_and(|kind| kind == "text/event-stream");
+                patient.store(events, Ordering::Relaxed);
+                Ok::<_, std::convert::Infallible>(match busy {
+                    Some(busy) => answer.map(|body| Body::new(Lasting { body, _busy: busy })),
+                    None => answer,
+                })
             }
+        });
+        let mut connection = pin!(
+            http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEAD_TIME)
+                .max_buf_size(HEAD_MAX)
+                .max_headers(HEADERS_MAX)
+                .serve_connection(io, service)
+        );
+        // The other end knows how the connection ended.
+        tokio::select! {
+            _ = connection.as_mut() => return,
+            () = self.place.dismissed() => return,
+            () = self.credential_gone() => return,
+            _ = closed.changed() => connection.as_mut().graceful_shutdown(),
         }
+        let _ = connection.await;
+    }
+
+    /// Returns when the credential of this connection is no longer valid.
+    async fn credential_gone(&self) {
+        let mut changes = self.app.auth.keys.changes();
+        while self.shown.is_good(&self.app) {
+            let _ = tokio::time::timeout(LOOK_AT_CREDENTIAL, changes.changed()).await;
+        }
+    }
+}
+
+/// An answer that is being sent.
+struct Lasting {
+    body: Body,
+    _busy: Busy,
+}
+
+impl hyper::body::Body for Lasting {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 
 /// A connection that breaks if its other end does not read for too long, unless it has no limit.
-struct Watched {
-    stream: UnixStream,
+struct Watched<S> {
+    stream: S,
     patient: Arc<AtomicBool>,
     /// Since when writing has been blocked.
     unread: Option<Pin<Box<Sleep>>>,
 }
 
-impl Watched {
-    fn new(stream: UnixStream, patient: Arc<AtomicBool>) -> Watched {
+impl<S> Watched<S> {
+    fn new(stream: S, patient: Arc<AtomicBool>) -> Watched<S> {
         Watched {
             stream,
             patient,
@@ -190,7 +280,7 @@ impl Watched {
     }
 }
 
-impl AsyncRead for Watched {
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -200,7 +290,7 @@ impl AsyncRead for Watched {
     }
 }
 
-impl AsyncWrite for Watched {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -256,18 +346,5 @@ mod tests {
         for fine in [UNIX_EPOCH, SystemTime::now()] {
             check_clock(fine).unwrap();
         }
-    }
-
-    #[test]
-    fn connections_are_counted_by_process() {
-        let counts = Arc::<Counts>::default();
-        let one: Vec<_> = (0..CONNECTIONS_OF_ONE_MAX)
-            .map(|_| Counts::enter(&counts, Some(1)).unwrap())
-            .collect();
-        assert!(Counts::enter(&counts, Some(1)).is_none());
-        assert!(Counts::enter(&counts, Some(2)).is_some());
-        drop(one);
-        assert!(Counts::enter(&counts, Some(1)).is_some());
-        assert!(counts.0.lock().unwrap().is_empty(), "nobody is remembered");
     }
 }

@@ -100,7 +100,7 @@ macro_rules! operations {
 // where the request names its vault, handler; what it does.
 operations! {
     VaultCreate "vault_create" Post "/v1/vaults" => VaultCreated,
-        Agent Write Adds SHORT, Home, Answer(vaults::create),
+        Agent Write Adds SHORT, Field(|it| Some(&it.name)), Answer(vaults::create),
         "Creates an empty vault.";
     VaultList "vault_list" Get "/v1/vaults" => Vec<VaultItem>,
         Agent Read Reads CONTENT, Listed, Answer(vaults::list),
@@ -112,10 +112,10 @@ operations! {
         Agent Write Ensures SHORT, Address, OnVault(vaults::make_current),
         "Makes a vault the caller's current one.";
     VaultRename "vault_rename" Post "/v1/vaults/{vault}/rename" => VaultRenamed,
-        Maker Write Changes SHORT, Address, OnVault(vaults::rename),
+        Maker Write Changes SHORT, AddressAnd(|it| vec![it.name.clone()]), OnVault(vaults::rename),
         "Renames a vault.";
     VaultFork "vault_fork" Post "/v1/vaults/{vault}/fork" => VaultForked,
-        Agent Write Adds SHORT, Address, OnVault(vaults::fork),
+        Agent Write Adds SHORT, AddressAnd(|it| vec![it.name.clone()]), OnVault(vaults::fork),
         "Creates a copy-on-write fork of a vault.";
     VaultDelete "vault_delete" Delete "/v1/vaults/{vault}" => VaultDeleted,
         Maker Write Changes SHORT, Address, OnVault(vaults::delete),
@@ -397,6 +397,21 @@ operations! {
     Mounts "mounts" Get "/v1/mounts" => MountListing,
         Agent Read Reads SHORT, Listed, Answer(mounts::mounts),
         "Lists the mounts.";
+    KeyCreate "key_create" Post "/v1/keys" => KeyMade,
+        Owner Admin Adds SHORT, Home, Answer(keys::create),
+        "Creates an API key; only this answer contains it.";
+    KeyList "key_list" Get "/v1/keys" => KeyListing,
+        Owner Admin Reads SHORT, Home, Answer(keys::list),
+        "Lists the API keys, without their secrets.";
+    KeyRevoke "key_revoke" Post "/v1/keys/revoke" => KeyItem,
+        Owner Admin Replaces SHORT, Home, Answer(keys::revoke),
+        "Revokes an API key and closes its connections.";
+    KeyRotate "key_rotate" Post "/v1/keys/rotate" => KeyMade,
+        Owner Admin Changes SHORT, Home, Answer(keys::rotate),
+        "Replaces the secret of an API key; the old one is refused at once.";
+    MetricsRead "metrics" Get "/v1/metrics" => (),
+        Agent Read Reads CONTENT, Nothing, Sends(metrics::MEDIA_TYPE, metrics::read),
+        "Gives counters of the daemon for Prometheus, without names; also at `/metrics`.";
     Daemon "daemon" Get "/v1/daemon" => DaemonState,
         Agent Read Reads CONTROL, Nothing, Answer(daemon::state),
         "Shows what the daemon is doing.";

@@ -5,11 +5,13 @@ mod care;
 mod examples;
 mod exec;
 mod jobs;
+mod keys;
 mod labels;
 mod mounts;
 mod paths;
 mod policy;
 mod search;
+mod serve;
 mod transfer;
 mod vaults;
 mod versions;
@@ -28,11 +30,13 @@ pub use jobs::{
     AttachArgs, JobKillArgs, JobListArgs, JobLogsArgs, JobPollArgs, JobStartArgs, JobStdinArgs,
     JobVerb, JobWaitArgs, LifetimeName,
 };
+pub use keys::KeyVerb;
 pub use labels::{MetaArgs, TagArgs, UntagArgs};
 pub use mounts::{DoctorArgs, MountArgs, MountDriverName, UnmountArgs};
 pub use paths::{CatArgs, ChmodArgs, CpArgs, EditArgs, LnArgs, TouchArgs, TreeArgs, WriteArgs};
 pub use policy::{LevelName, PolicyVerb, QuestionArgs};
 pub use search::{FindArgs, GrepArgs, SearchArgs};
+pub use serve::ServeArgs;
 pub use transfer::{ExportArgs, ImportArgs, TransferVerb};
 pub use vaults::{CheckpointVerb, VaultVerb};
 pub use versions::{CheckoutArgs, DiffArgs, LogArgs, RevertArgs};
@@ -188,6 +192,9 @@ pub enum Verb {
     Daemon(DaemonVerb),
     /// Run the daemon in the foreground
     Serve(ServeArgs),
+    /// Create, list and revoke API keys for the network
+    #[command(subcommand)]
+    Key(KeyVerb),
     /// Check what this host supports, and how to fix what is missing
     Doctor(DoctorArgs),
     /// Run a demonstration: a failing test, two forks, two fixes, a restore
@@ -296,31 +303,6 @@ pub enum DaemonVerb {
         #[arg(short, long, conflicts_with = "json")]
         follow: bool,
     },
-}
-
-#[derive(Debug, Args)]
-pub struct ServeArgs {
-    /// Stop after this time without work; 0 means never
-    #[arg(long, value_name = "SECONDS", default_value_t = 900)]
-    pub idle_timeout: u64,
-    /// Author name of git commits made in vaults
-    #[arg(long, value_name = "NAME")]
-    pub git_name: Option<String>,
-    /// Author address of git commits made in vaults
-    #[arg(long, value_name = "ADDRESS")]
-    pub git_email: Option<String>,
-    /// Directory for uncommitted writes of commands, instead of the home (also: AVFS_LAYERS)
-    #[arg(long, value_name = "DIR")]
-    pub layers: Option<std::path::PathBuf>,
-    /// Accepted for scripts; the daemon always stays in the foreground
-    #[arg(long, conflicts_with = "detached")]
-    pub foreground: bool,
-    /// Leave the session, and greet on standard output as a starting client expects
-    #[arg(long, hide = true)]
-    pub detached: bool,
-    /// Make a new database if the home has lost its own
-    #[arg(long, hide = true)]
-    pub rebuild: bool,
 }
 
 #[derive(Copy, Clone, Debug, ValueEnum, Serialize)]
@@ -474,6 +456,13 @@ mod tests {
         ("mount", "mount d --readonly --at v3 --foreground"),
         ("unmount", "unmount d --force"),
         ("mounts", "mounts"),
+        (
+            "key_create",
+            "key create ci --scope read,exec --vault team-* --expires 30d",
+        ),
+        ("key_list", "key list"),
+        ("key_revoke", "key revoke ci"),
+        ("key_rotate", "key rotate ci --expires 30d"),
         ("daemon", "daemon status"),
         ("daemon_stop", "daemon stop"),
     ];
@@ -481,7 +470,7 @@ mod tests {
     #[test]
     fn every_operation_can_be_asked_for() {
         // Ctrl-C cancels, and SIGWINCH resizes: neither has a verb.
-        let wordless = ["exec_cancel", "exec_resize"];
+        let wordless = ["exec_cancel", "exec_resize", "metrics"];
         let listed = avfs_api::table::OPERATIONS.iter().map(|row| row.name);
         let listed: Vec<&str> = listed.filter(|name| !wordless.contains(name)).collect();
         let spoken: Vec<&str> = WORDS.iter().map(|(name, _)| *name).collect();

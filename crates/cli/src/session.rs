@@ -273,7 +273,7 @@ impl Session {
             return Ok(());
         };
         let state = connected.daemon()?;
-        if state.running_execs > 0 || state.running_jobs > 0 || state.mounts > 0 {
+        if state.is_busy() {
             return Err(Error::OtherVersion { daemon, client }.into());
         }
         // If the note cannot be written, continue.

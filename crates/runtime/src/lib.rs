@@ -7,6 +7,7 @@
 pub mod bounds;
 mod command;
 mod common;
+mod credentials;
 mod error;
 mod files;
 mod gate;
@@ -74,6 +75,7 @@ pub use command::run::{Cancel, OutputSink};
 pub use command::settings::{SaidBy, SettingKey, Settings, VaultLimit, parse_duration, parse_size};
 pub use command::spill::{OutputPart, PART_MAX, SweptOutput};
 pub use common::{Depth, JobId, Stream};
+pub use credentials::CredentialChange;
 pub use error::{Error, ErrorKind, Result};
 pub use files::attributes::{Missing, ModeChanged, Stat, Touched};
 pub use files::copy::{NewLink, Placed};

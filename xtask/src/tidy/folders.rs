@@ -107,6 +107,7 @@ const FOLDERS: &[(&str, &[Row])] = &[
             ("session", &["runtime"]),
             ("gate", &["error", "runtime", "session"]),
             ("point", &["error", "gate", "session"]),
+            ("credentials", &["error", "gate", "session"]),
             ("read_only", &["error", "runtime"]),
             ("repair", &["error", "runtime", "session"]),
             (

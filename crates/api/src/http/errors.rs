@@ -13,9 +13,18 @@ impl IntoResponse for Failure {
             .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let body = serde_json::to_vec(self.problem()).expect("a problem is plain text and numbers");
         let mut answer = (status, [(header::CONTENT_TYPE, MEDIA_TYPE)], body).into_response();
-        if status == StatusCode::SERVICE_UNAVAILABLE {
-            let soon = header::HeaderValue::from_static("1");
-            answer.headers_mut().insert(header::RETRY_AFTER, soon);
+        let more = match status {
+            StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
+                Some((header::RETRY_AFTER, "1"))
+            }
+            StatusCode::UNAUTHORIZED => {
+                Some((header::WWW_AUTHENTICATE, "Bearer realm=\"agentvfs\""))
+            }
+            _ => None,
+        };
+        if let Some((name, value)) = more {
+            let value = header::HeaderValue::from_static(value);
+            answer.headers_mut().insert(name, value);
         }
         answer
     }

@@ -1,33 +1,154 @@
-//! The caller in a request's headers: version, class, name, and the rights it has given up.
+//! The caller of a request: by its connection, its credential, and the rights it has given up.
 
-use crate::ops::caller::{Caller, Grant, Peer};
+use crate::auth::Identity;
+use crate::auth::pattern::Pattern;
+use crate::ops::app::App;
+use crate::ops::caller::{Caller, Grant, Peer, Share};
 use crate::ops::failure::Failure;
 use crate::ops::parse;
+use crate::serving::Shown;
 use crate::table::{Class, Row, Scope};
 use crate::wire::{
     CLASS_HEADER, NAME_HEADER, SCOPES_HEADER, VAULTS_HEADER, VERSION, VERSION_HEADER,
 };
-use avfs_runtime::{Principal, PrincipalName};
-use axum::extract::ConnectInfo;
+use avfs_runtime::{ErrorKind, Principal, PrincipalName};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 use std::borrow::Cow;
+use std::sync::Arc;
 
-/// The caller of a request, if its version is this one.
-pub(crate) fn caller(row: &Row, parts: &Parts) -> Result<Caller, Failure> {
-    let headers = &parts.headers;
-    if row.route != "/v1/daemon" && row.route != "/v1/daemon/stop" {
-        // These two operations never change, so that any client can replace any daemon.
-        same_version(headers)?;
+/// The other header in which a key may be shown.
+const KEY_HEADER: &str = "x-api-key";
+
+/// Addresses that need no credential.
+const PUBLIC: [&str; 2] = ["/healthz", "/readyz"];
+
+/// Identifies the caller before anything else. Handlers find it in the request's extensions as [`Caller`].
+pub(crate) async fn identify(
+    State(app): State<Arc<App>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    match identified(&app, &request) {
+        Ok(caller) => {
+            if let Some(caller) = caller {
+                request.extensions_mut().insert(caller);
+            }
+            next.run(request).await
+        }
+        Err(failure) => failure.into_response(),
     }
-    let class = class(headers)?;
-    let peer = parts.extensions.get::<ConnectInfo<Peer>>();
+}
+
+/// The caller of a request; `None` for public addresses.
+fn identified(app: &App, request: &Request) -> Result<Option<Caller>, Failure> {
+    let headers = request.headers();
+    let Some(ConnectInfo(peer)) = request.extensions().get::<ConnectInfo<Peer>>() else {
+        return Err(Failure::new(
+            ErrorKind::Bug,
+            "a request without a connection",
+        ));
+    };
+    let credential = credential(headers);
+    if let Peer::Remote { address, local } = *peer {
+        app.hosts.check(headers, request.uri(), local)?;
+        if PUBLIC.contains(&request.uri().path()) {
+            return Ok(None);
+        }
+        let shown = credential.and_then(|shown| {
+            shown.ok_or_else(|| Failure::unauthenticated("this needs a credential"))
+        });
+        let identity = shown.and_then(|shown| app.auth.identify(shown));
+        let identity = identity.map_err(|failure| {
+            app.metrics.unauthenticated();
+            app.auth.refused(address, failure)
+        })?;
+        return caller(app, *peer, Some(identity), request).map(Some);
+    }
+    let identity = credential?.map(|shown| app.auth.identify(shown));
+    caller(app, *peer, identity.transpose()?, request).map(Some)
+}
+
+/// The caller of a request with this identity, or of a local request without one.
+fn caller(
+    app: &App,
+    peer: Peer,
+    identity: Option<Identity>,
+    request: &Request,
+) -> Result<Caller, Failure> {
+    let headers = request.headers();
+    let (class, named) = (class(headers)?, name(headers)?);
+    let mut grant = Grant::default();
+    let Some(identity) = identity else {
+        give_up(&mut grant, headers)?;
+        return Ok(Caller {
+            class,
+            principal: principal(class, named),
+            peer,
+            share: peer.share(),
+            grant,
+        });
+    };
+    if named.is_some_and(|named| named != identity.name) {
+        let problem = format!("this credential is {}'s", identity.name.as_str());
+        return Err(Failure::new(ErrorKind::Denied, problem).hint("leave the name out"));
+    }
+    app.auth.take_turn(&identity)?;
+    if let Some(shown) = request.extensions().get::<Shown>() {
+        shown.note(identity.source.clone());
+    }
+    let class = match class {
+        Class::Agent => Class::Agent,
+        Class::Owner => identity.class(),
+    };
+    grant.scopes = Some(identity.scopes);
+    grant.limit(identity.vaults);
+    give_up(&mut grant, headers)?;
     Ok(Caller {
         class,
-        principal: principal(class, headers)?,
-        peer: peer.map_or_else(Peer::default, |info| info.0),
-        grant: grant(headers)?,
+        principal: principal(class, Some(identity.name)),
+        peer,
+        share: Share::Credential(identity.name),
+        grant,
     })
+}
+
+/// The credential that a request shows, if any. Two are refused: whoever looks at the other one, a proxy perhaps, must
+/// not have seen somebody else.
+fn credential(headers: &HeaderMap) -> Result<Option<&str>, Failure> {
+    let strange = || Failure::unauthenticated("this is no credential");
+    let mut found = None;
+    for value in headers.get_all(KEY_HEADER) {
+        let text = value.to_str().map_err(|_| strange())?;
+        if found.replace(text.trim()).is_some() {
+            return Err(Failure::invalid("a request shows one credential"));
+        }
+    }
+    for value in headers.get_all(AUTHORIZATION) {
+        let text = value.to_str().map_err(|_| strange())?;
+        let (scheme, text) = text.split_once(' ').ok_or_else(strange)?;
+        if !scheme.eq_ignore_ascii_case("bearer") {
+            return Err(strange());
+        }
+        if found.replace(text.trim()).is_some() {
+            return Err(Failure::invalid("a request shows one credential"));
+        }
+    }
+    Ok(found)
+}
+
+/// The caller that [`identify`] found, if its version is this one.
+pub(crate) fn known(row: &Row, parts: &Parts) -> Result<Caller, Failure> {
+    if row.route != "/v1/daemon" && row.route != "/v1/daemon/stop" {
+        // These two operations never change, so that any client can replace any daemon.
+        same_version(&parts.headers)?;
+    }
+    let caller = parts.extensions.get::<Caller>().cloned();
+    caller.ok_or_else(|| Failure::unauthenticated("this needs a credential"))
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<Cow<'a, str>> {
@@ -42,11 +163,6 @@ fn same_version(headers: &HeaderMap) -> Result<(), Failure> {
     }
 }
 
-/// The caller, whatever the operation.
-pub(crate) fn asking(headers: &HeaderMap) -> Result<Principal, Failure> {
-    principal(class(headers)?, headers)
-}
-
 /// The class of a caller: owner, unless it was given up.
 fn class(headers: &HeaderMap) -> Result<Class, Failure> {
     let Some(word) = text(headers, CLASS_HEADER) else {
@@ -55,44 +171,48 @@ fn class(headers: &HeaderMap) -> Result<Class, Failure> {
     Class::parse(&word).ok_or_else(|| Failure::invalid(format!("{word:?} is not a class")))
 }
 
-/// The principal that a caller of this class names.
-fn principal(class: Class, headers: &HeaderMap) -> Result<Principal, Failure> {
+/// The name in a request's headers.
+fn name(headers: &HeaderMap) -> Result<Option<PrincipalName>, Failure> {
     let name = text(headers, NAME_HEADER);
-    let name: Option<PrincipalName> = name.map(|name| parse(&name)).transpose()?;
-    Ok(match class {
-        Class::Agent => Principal::agent(name),
-        Class::Owner => Principal::owner(name),
-    })
+    name.map(|name| parse(&name)).transpose()
 }
 
-/// The rights that a caller has not given up.
-fn grant(headers: &HeaderMap) -> Result<Grant, Failure> {
+fn principal(class: Class, name: Option<PrincipalName>) -> Principal {
+    match class {
+        Class::Agent => Principal::agent(name),
+        Class::Owner => Principal::owner(name),
+    }
+}
+
+/// Removes the rights that a caller has given up. If a header is given twice, both apply.
+fn give_up(grant: &mut Grant, headers: &HeaderMap) -> Result<(), Failure> {
     let scope = |word: &str| {
         Scope::parse(word).ok_or_else(|| Failure::invalid(format!("{word:?} is not a scope")))
     };
-    Ok(Grant {
-        scopes: list(headers, SCOPES_HEADER, scope)?,
-        vaults: list(headers, VAULTS_HEADER, parse)?,
-    })
+    for kept in lists(headers, SCOPES_HEADER, scope)? {
+        match &mut grant.scopes {
+            Some(scopes) => scopes.retain(|scope| kept.contains(scope)),
+            None => grant.scopes = Some(kept),
+        }
+    }
+    for kept in lists(headers, VAULTS_HEADER, Pattern::parse)? {
+        grant.limit(kept);
+    }
+    Ok(())
 }
 
-/// The comma-separated words of a header. If it is given twice, both apply.
-fn list<T: PartialEq>(
+/// The comma-separated words of each header of this name.
+fn lists<T>(
     headers: &HeaderMap,
     name: &str,
     read: impl Fn(&str) -> Result<T, Failure>,
-) -> Result<Option<Vec<T>>, Failure> {
-    let mut all: Option<Vec<T>> = None;
-    for value in headers.get_all(name) {
+) -> Result<Vec<Vec<T>>, Failure> {
+    let list = |value: &axum::http::HeaderValue| {
         let text = String::from_utf8_lossy(value.as_bytes());
         let words = text.split(',').map(str::trim).filter(|it| !it.is_empty());
-        let words: Vec<T> = words.map(&read).collect::<Result<_, _>>()?;
-        match &mut all {
-            Some(all) => all.retain(|word| words.contains(word)),
-            None => all = Some(words),
-        }
-    }
-    Ok(all)
+        words.map(&read).collect::<Result<Vec<T>, Failure>>()
+    };
+    headers.get_all(name).iter().map(list).collect()
 }
 
 #[cfg(test)]
@@ -105,7 +225,9 @@ mod tests {
         for value in values {
             headers.append(SCOPES_HEADER, HeaderValue::from_static(value));
         }
-        grant(&headers).unwrap().scopes
+        let mut grant = Grant::default();
+        give_up(&mut grant, &headers).unwrap();
+        grant.scopes
     }
 
     #[test]
@@ -121,7 +243,54 @@ mod tests {
         for (name, value) in [(SCOPES_HEADER, "reed"), (VAULTS_HEADER, "a/b")] {
             let mut headers = HeaderMap::new();
             headers.insert(name, HeaderValue::from_static(value));
-            assert!(grant(&headers).is_err(), "{name}: {value}");
+            assert!(
+                give_up(&mut Grant::default(), &headers).is_err(),
+                "{name}: {value}"
+            );
+        }
+    }
+
+    #[test]
+    fn vaults_of_every_list_are_left() {
+        let mut headers = HeaderMap::new();
+        for value in ["a-*,b", "*", "*-1"] {
+            headers.append(VAULTS_HEADER, HeaderValue::from_static(value));
+        }
+        let mut grant = Grant::default();
+        give_up(&mut grant, &headers).unwrap();
+        let reaches = |name: &str| grant.reaches(&name.parse().unwrap());
+        assert!(reaches("a-1"));
+        for name in ["a-2", "b", "c-1"] {
+            assert!(!reaches(name), "{name}");
+        }
+    }
+
+    /// What a request with these headers shows; the status where that is refused.
+    fn shown(pairs: &[(&'static str, &'static str)]) -> Result<Option<String>, u16> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(*name, HeaderValue::from_static(value));
+        }
+        let found = credential(&headers).map(|text| text.map(str::to_owned));
+        found.map_err(|failure| failure.problem().status)
+    }
+
+    #[test]
+    fn one_credential_is_shown_in_one_of_two_headers() {
+        assert_eq!(shown(&[]), Ok(None));
+        for pair in [
+            ("authorization", "Bearer k"),
+            ("authorization", "bEARER  k "),
+            ("x-api-key", "k"),
+        ] {
+            assert_eq!(shown(&[pair]), Ok(Some("k".into())), "{pair:?}");
+        }
+        for pair in [("authorization", "Basic k"), ("authorization", "k")] {
+            assert_eq!(shown(&[pair]), Err(401), "{pair:?}");
+        }
+        let (bearer, key) = (("authorization", "Bearer k"), ("x-api-key", "k"));
+        for two in [[bearer, key], [bearer, bearer], [key, key]] {
+            assert_eq!(shown(&two), Err(400), "{two:?}");
         }
     }
 }

@@ -4,7 +4,7 @@
 use super::retried::Noted;
 use super::uncommitted::note_uncommitted;
 use super::watch::{Gone, Here};
-use super::{bodies, events, guard, streams, watch};
+use super::{bodies, events, guard, health, streams, watch};
 use crate::blocking;
 use crate::bounds::LaneBound;
 use crate::ops::app::{App, AtWork};
@@ -23,20 +23,22 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, on};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Every row as a route.
 pub(crate) fn router(app: Arc<App>) -> Router {
-    let refused = || async { Failure::new(ErrorKind::Invalid, "no such method here") };
+    let refused = || async { Failure::wrong_method() };
     let lost = || async { Failure::new(ErrorKind::NotFound, "no such address") };
     let mut router = Router::new();
     for operation in erased::all() {
         router = add(router, operation, &app);
     }
-    router
+    health::add(router)
         .method_not_allowed_fallback(refused)
         .fallback(lost)
         .layer(from_fn_with_state(Arc::clone(&app), note_uncommitted))
         .layer(from_fn_with_state(Arc::clone(&app), at_home))
+        .layer(from_fn_with_state(Arc::clone(&app), guard::identify))
         .with_state(app)
 }
 
@@ -49,7 +51,7 @@ fn add(router: Router<Arc<App>>, operation: Erased, app: &Arc<App>) -> Router<Ar
     };
     let (row, operation) = (operation.row, Arc::new(operation));
     let handler = move |State(app): State<Arc<App>>, address: RawPathParams, request: Request| {
-        serve(Arc::clone(&operation), app, address, request)
+        measured(Arc::clone(&operation), app, address, request)
     };
     let handler = match row.effect.changes_home() {
         false => on(method, handler),
@@ -58,7 +60,12 @@ fn add(router: Router<Arc<App>>, operation: Erased, app: &Arc<App>) -> Router<Ar
             on(method, handler).layer(guard)
         }
     };
-    router.route(row.route, handler)
+    match row.name {
+        // Where Prometheus looks.
+        "metrics" => router.route("/metrics", handler.clone()),
+        _ => router,
+    }
+    .route(row.route, handler)
 }
 
 /// Refuses changes of a read-only home.
@@ -84,6 +91,21 @@ async fn at_home(State(app): State<Arc<App>>, request: Request, next: Next) -> R
         return Failure::home_lost(app.place.home()).into_response();
     }
     next.run(request).await
+}
+
+/// Serves a request, and counts it.
+async fn measured(
+    operation: Arc<Erased>,
+    app: Arc<App>,
+    address: RawPathParams,
+    request: Request,
+) -> Response {
+    let (name, begun) = (operation.row.name, Instant::now());
+    let answer = serve(operation, Arc::clone(&app), address, request).await;
+    let answer = answer.into_response();
+    let status = answer.status().as_u16();
+    app.metrics.request(name, status, begun.elapsed());
+    answer
 }
 
 /// Serves a request by the handler of its row.
@@ -151,7 +173,7 @@ impl Arrived {
     ) -> Result<Arrived, Failure> {
         let at_work = app.enter();
         let (parts, body) = request.into_parts();
-        let caller = guard::caller(&operation.row, &parts)?;
+        let caller = guard::known(&operation.row, &parts)?;
         may_ask(&operation.row, &caller)?;
         let vault = address.iter().find(|(name, _)| *name == "vault");
         let vault = match vault {
@@ -220,7 +242,7 @@ impl Arrived {
             Some(lane) => Some(app.lanes.enter(lane, &caller).await?),
             None => None,
         };
-        let looks_up = caller.grant.vaults.is_some();
+        let looks_up = caller.grant.is_limited();
         let log = app.place.log();
         let pass = move || {
             let (ask, vault) = operation.admit(app, caller, vault, &request)?;

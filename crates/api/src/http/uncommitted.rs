@@ -1,8 +1,8 @@
 //! The header for a vault with uncommitted writes: readers get its head.
 
-use super::guard::asking;
 use crate::blocking;
 use crate::ops::app::App;
+use crate::ops::caller::Caller;
 use crate::ops::parse_vault;
 use crate::wire::UNCOMMITTED_HEADER;
 use axum::extract::{Request, State};
@@ -17,7 +17,8 @@ pub(crate) async fn note_uncommitted(
     request: Request,
     next: Next,
 ) -> Response {
-    let (uri, by) = (request.uri().clone(), asking(request.headers()));
+    let caller = request.extensions().get::<Caller>();
+    let (uri, by) = (request.uri().clone(), caller.map(|it| it.principal));
     let mut answer = next.run(request).await;
     if !app.runtime.may_have_uncommitted() {
         return answer;
@@ -25,7 +26,7 @@ pub(crate) async fn note_uncommitted(
     let vault = uri.path().strip_prefix("/v1/vaults/");
     let vault = vault.and_then(|rest| rest.split('/').next());
     let vault = vault.and_then(|name| parse_vault(name).ok());
-    let (Some(vault), Ok(by), true) = (vault, by, answer.status().is_success()) else {
+    let (Some(vault), Some(by), true) = (vault, by, answer.status().is_success()) else {
         return answer;
     };
     let session = app.runtime.by(by);

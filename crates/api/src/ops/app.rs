@@ -3,9 +3,13 @@
 use super::calls::Calls;
 use super::lanes::Lanes;
 use super::memory::Bodies;
+use super::metrics::Metrics;
+use crate::auth::Auth;
 use crate::daemon_paths::DaemonPaths;
+use crate::http::Hosts;
 use avfs_runtime::Runtime;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 
@@ -22,6 +26,12 @@ pub(crate) struct App {
     pub calls: Arc<Calls>,
     pub lanes: Lanes,
     pub bodies: Arc<Bodies>,
+    pub auth: Auth,
+    pub metrics: Metrics,
+    /// The names of this machine on the network.
+    pub hosts: Hosts,
+    /// Where it listens besides its socket.
+    pub listening: OnceLock<SocketAddr>,
     busy: Arc<Mutex<Busyness>>,
 }
 
@@ -32,7 +42,13 @@ struct Busyness {
 }
 
 impl App {
-    pub fn new(runtime: Runtime, place: DaemonPaths, idle_timeout: Option<Duration>) -> App {
+    pub fn new(
+        runtime: Runtime,
+        place: DaemonPaths,
+        idle_timeout: Option<Duration>,
+        auth: Auth,
+        hosts: Hosts,
+    ) -> App {
         let now = Instant::now();
         App {
             runtime,
@@ -44,6 +60,10 @@ impl App {
             calls: Arc::default(),
             lanes: Lanes::new(),
             bodies: Arc::new(Bodies::new()),
+            auth,
+            metrics: Metrics::default(),
+            hosts,
+            listening: OnceLock::new(),
             busy: Arc::new(Mutex::new(Busyness {
                 requests: 0,
                 since: now,

@@ -1,8 +1,9 @@
 //! Approvals over HTTP, and who may give them.
 
-use super::caller::{Caller, Peer};
+use super::caller::{Caller, Peer, Share};
 use super::items;
 use super::{Ask, Reply, parse};
+use crate::table::Scope;
 use crate::wire::{
     ApprovalApprove, ApprovalDeny, ApprovalDetails, ApprovalItem, ApprovalList, ApprovalListing,
     ApprovalReady, ApprovalSetup, ApprovalShow, CURRENT, TriedItem,
@@ -16,9 +17,12 @@ use std::time::Duration;
 
 /// The proof that a caller has. A passphrase counts only from a process with a terminal. Another user, by SO_PEERCRED,
 /// needs none.
-fn proof(caller: &Caller, passphrase: Option<String>) -> Proof {
+pub(super) fn proof(caller: &Caller, passphrase: Option<String>) -> Proof {
+    if let (Share::Credential(name), true) = (caller.share, caller.grant.has(Scope::Approve)) {
+        return Proof::Key { name };
+    }
     let own = geteuid().as_raw();
-    match (caller.peer.uid, passphrase) {
+    match (caller.peer.uid(), passphrase) {
         (Some(uid), _) if uid != own => Proof::OtherUser { uid },
         (_, Some(text)) if at_a_terminal(caller.peer) => Proof::Passphrase { text },
         _ => Proof::None,
@@ -27,7 +31,7 @@ fn proof(caller: &Caller, passphrase: Option<String>) -> Proof {
 
 /// Whether the client process has a controlling terminal.
 fn at_a_terminal(peer: Peer) -> bool {
-    let Some(pid) = peer.pid else { return false };
+    let Some(pid) = peer.pid() else { return false };
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
         return false;
     };

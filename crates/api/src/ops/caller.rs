@@ -4,31 +4,80 @@ use super::app::App;
 use super::failure::Failure;
 use super::handler::{Served, VaultOf};
 use super::{parse, parse_vault};
+use crate::auth::pattern::Pattern;
 use crate::table::{Class, Row, Scope, Who};
 use avfs_runtime::{
-    ApprovalId, ErrorKind, ExecId, JobId, JournalFilter, JournalOrder, Principal, Select, Session,
-    VaultId, VaultName,
+    ApprovalId, ErrorKind, ExecId, JobId, JournalFilter, JournalOrder, Principal, PrincipalName,
+    Select, Session, VaultId, VaultName,
 };
+use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::net::UnixStream;
 
-/// The client process, by SO_PEERCRED; `None` if that failed.
-#[derive(Copy, Clone, Debug, Default)]
-pub(crate) struct Peer {
-    pub uid: Option<u32>,
-    pub pid: Option<i32>,
+/// The other end of a connection.
+#[derive(Copy, Clone, Debug)]
+pub(crate) enum Peer {
+    /// A process of this machine, by SO_PEERCRED; `None` if that failed.
+    Process { uid: Option<u32>, pid: Option<i32> },
+    /// A client on the network.
+    Remote {
+        address: IpAddr,
+        /// The address of this machine that it connected to.
+        local: IpAddr,
+    },
 }
 
 impl Peer {
     pub fn of(stream: &UnixStream) -> Peer {
-        match stream.peer_cred() {
-            Ok(credentials) => Peer {
-                uid: Some(credentials.uid()),
-                pid: credentials.pid(),
-            },
-            Err(_) => Peer::default(),
+        let credentials = stream.peer_cred().ok();
+        Peer::Process {
+            uid: credentials.map(|it| it.uid()),
+            pid: credentials.and_then(|it| it.pid()),
         }
     }
+
+    pub fn uid(self) -> Option<u32> {
+        match self {
+            Peer::Process { uid, .. } => uid,
+            Peer::Remote { .. } => None,
+        }
+    }
+
+    pub fn pid(self) -> Option<i32> {
+        match self {
+            Peer::Process { pid, .. } => pid,
+            Peer::Remote { .. } => None,
+        }
+    }
+
+    /// Whose limits apply to it.
+    pub fn share(self) -> Share {
+        match self {
+            Peer::Process { pid, .. } => Share::Process(pid),
+            Peer::Remote { address, .. } => Share::Address(network_of(address)),
+        }
+    }
+}
+
+/// An IPv6 client usually has a whole /64.
+fn network_of(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let network = u128::from(address) & !u128::from(u64::MAX);
+            IpAddr::V6(network.into())
+        }
+        address => address,
+    }
+}
+
+/// Whose requests and connections are counted together.
+#[derive(Copy, Clone, Debug, Eq, PartialEq, Hash)]
+pub(crate) enum Share {
+    /// Unknown processes share one.
+    Process(Option<i32>),
+    Address(IpAddr),
+    /// A credential, wherever it is used.
+    Credential(PrincipalName),
 }
 
 /// The caller of a request.
@@ -37,26 +86,41 @@ pub(crate) struct Caller {
     pub class: Class,
     pub principal: Principal,
     pub peer: Peer,
+    pub share: Share,
     pub grant: Grant,
 }
 
-/// The rights of a caller; `None` is no limit.
+/// The rights of a caller.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Grant {
+    /// `None` is no limit.
     pub scopes: Option<Vec<Scope>>,
-    pub vaults: Option<Vec<VaultName>>,
+    /// A vault must match a pattern of every list. No list is no limit.
+    pub vaults: Vec<Vec<Pattern>>,
 }
 
 impl Grant {
-    fn has(&self, scope: Scope) -> bool {
+    pub fn has(&self, scope: Scope) -> bool {
         let scopes = self.scopes.as_ref();
         scopes.is_none_or(|scopes| scopes.contains(&scope))
     }
 
     /// Whether the caller may use a vault of this name.
     pub fn reaches(&self, vault: &VaultName) -> bool {
-        let vaults = self.vaults.as_ref();
-        vaults.is_none_or(|vaults| vaults.contains(vault))
+        let fits = |patterns: &Vec<Pattern>| patterns.iter().any(|it| it.fits(vault));
+        self.vaults.iter().all(fits)
+    }
+
+    /// Limits the caller to vaults that match one of these.
+    pub fn limit(&mut self, vaults: Vec<Pattern>) {
+        if !vaults.iter().any(|pattern| pattern.as_str() == "*") {
+            self.vaults.push(vaults);
+        }
+    }
+
+    /// Whether the caller is limited to some vaults.
+    pub fn is_limited(&self) -> bool {
+        !self.vaults.is_empty()
     }
 }
 
@@ -98,7 +162,7 @@ impl Ask {
             session,
             caller,
         };
-        if ask.caller.grant.vaults.is_none() {
+        if !ask.caller.grant.is_limited() {
             return Ok((ask, vault));
         }
         let vault = ask.check_vaults(vault, request)?;
@@ -110,10 +174,11 @@ impl Ask {
         match O::VAULT {
             VaultOf::Address => return self.check(vault),
             VaultOf::AddressAnd(others) => {
+                let vault = self.check(vault)?;
                 for other in others(request) {
                     self.check_text(&other)?;
                 }
-                return self.check(vault);
+                return Ok(vault);
             }
             VaultOf::AddressOrHome(is_home) if is_home(request) => return Err(self.beyond()),
             VaultOf::AddressOrHome(_) => return self.check(vault),
@@ -162,6 +227,14 @@ impl Ask {
         }
     }
 
+    /// Refuses a new name for a vault that the caller could not reach.
+    pub fn check_name(&self, name: &VaultName) -> Result<(), Failure> {
+        match self.caller.grant.reaches(name) {
+            true => Ok(()),
+            false => Err(self.beyond()),
+        }
+    }
+
     fn check_text(&self, vault: &str) -> Result<(), Failure> {
         match parse_vault(vault)? {
             // Another vault may be current by the time it is used.
@@ -172,14 +245,9 @@ impl Ask {
 
     /// Names can change, so vaults are compared by id.
     fn check_id(&self, vault: Option<VaultId>) -> Result<(), Failure> {
-        let within = self.caller.grant.vaults.iter().flatten();
-        let ids = within.filter_map(|name| {
-            let info = self.session.vault_info(Select::Named(name.clone())).ok()?;
-            Some(info.vault.id)
-        });
-        let mut ids = ids;
-        match vault {
-            Some(vault) if ids.any(|id| id == vault) => Ok(()),
+        let name = vault.map(|id| self.session.vault_name(id)).transpose()?;
+        match name.flatten() {
+            Some(name) if self.caller.grant.reaches(&name) => Ok(()),
             _ => Err(self.beyond()),
         }
     }
@@ -202,9 +270,12 @@ impl Ask {
     }
 
     fn beyond(&self) -> Failure {
-        let names = self.caller.grant.vaults.iter().flatten();
-        let names: Vec<String> = names.map(ToString::to_string).collect();
-        let problem = format!("this caller is limited to: {}", names.join(", "));
+        let list = |patterns: &Vec<Pattern>| {
+            let patterns: Vec<&str> = patterns.iter().map(Pattern::as_str).collect();
+            patterns.join(", ")
+        };
+        let lists: Vec<String> = self.caller.grant.vaults.iter().map(list).collect();
+        let problem = format!("this caller is limited to: {}", lists.join("; of these "));
         Failure::new(ErrorKind::Denied, problem).hint("ask for one of these vaults")
     }
 }

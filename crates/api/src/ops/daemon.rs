@@ -19,6 +19,13 @@ pub(crate) fn state(ask: &Ask, _: Daemon) -> Reply<Daemon> {
         running_jobs: activity.running_jobs,
         keeper_pid: activity.keeper_pid,
         read_only: ask.session.check_writable().is_err(),
+        listening: ask
+            .app
+            .listening
+            .get()
+            .map(ToString::to_string)
+            .into_iter()
+            .collect(),
     })
 }
 

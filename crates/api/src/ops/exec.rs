@@ -37,9 +37,13 @@ pub(crate) fn exec(
     };
     sink.tell(ExecEvent::Started(StartedEvent { call: call.id() }), None);
     let request = asked.request(stdin, call.state().control());
+    let begun = Instant::now();
     let mut report = ask.session.exec(request, &sink)?;
     let held = std::mem::take(&mut report.held);
-    Ok((envelope::envelope(report), held))
+    let envelope = envelope::envelope(report);
+    let metrics = &ask.app.metrics;
+    metrics.exec(envelope.result.status, begun.elapsed());
+    Ok((envelope, held))
 }
 
 /// The sink of a command's output. A slow listener slows the command down, as a pipe would, but not beyond the command's

@@ -57,6 +57,25 @@ impl Failure {
         )
     }
 
+    /// Nobody is asking, or nobody that is known.
+    pub fn unauthenticated(detail: impl Into<String>) -> Failure {
+        Failure::with_status(StatusCode::UNAUTHORIZED, ErrorKind::Denied, detail)
+            .hint("send a key as `authorization: Bearer KEY`; `avfs key create` makes one")
+    }
+
+    /// What is there is asked for by another method.
+    pub fn wrong_method() -> Failure {
+        let status = StatusCode::METHOD_NOT_ALLOWED;
+        Failure::with_status(status, ErrorKind::Invalid, "no such method here")
+    }
+
+    /// Requests follow each other too fast.
+    pub fn too_fast(who: &str, per_second: u32) -> Failure {
+        let what = format!("{who} has at most {per_second} requests per second");
+        Failure::with_status(StatusCode::TOO_MANY_REQUESTS, ErrorKind::Unavailable, what)
+            .hint("try again in a moment")
+    }
+
     fn with_status(status: StatusCode, kind: ErrorKind, detail: impl Into<String>) -> Failure {
         let problem = Box::new(Problem {
             about: "about:blank".into(),

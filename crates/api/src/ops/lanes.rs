@@ -1,6 +1,6 @@
-//! Lanes: how many requests of each kind run at once, in total, of agents, and of one process.
+//! Lanes: how many requests of each kind run at once, in total, of agents, and of one process or credential.
 
-use super::caller::Caller;
+use super::caller::{Caller, Share};
 use super::failure::Failure;
 use crate::bounds::{LANES, LaneBound};
 use avfs_runtime::{ErrorKind, PrincipalKind};
@@ -17,8 +17,8 @@ struct Lane {
     bound: LaneBound,
     total: Arc<Semaphore>,
     agents: Arc<Semaphore>,
-    /// By process; unknown processes share one entry.
-    processes: Mutex<HashMap<Option<i32>, Weak<Semaphore>>>,
+    /// By process or credential.
+    shares: Mutex<HashMap<Share, Weak<Semaphore>>>,
 }
 
 /// A request's place in a lane, until it is dropped.
@@ -32,7 +32,7 @@ impl Lanes {
             bound: *bound,
             total: Arc::new(Semaphore::new(bound.total)),
             agents: Arc::new(Semaphore::new(bound.agents)),
-            processes: Mutex::default(),
+            shares: Mutex::default(),
         };
         Lanes(LANES.iter().map(lane).collect())
     }
@@ -43,17 +43,17 @@ impl Lanes {
         let lane = lane.expect("every bound is in the list that lanes are made from");
         let agents =
             (caller.principal.kind() == PrincipalKind::Agent).then(|| Arc::clone(&lane.agents));
-        let process = lane.process(caller.peer.pid);
+        let share = lane.share(caller.share);
         let wait = async {
             // The widest limit last: a request that waits for a narrow one blocks nobody else.
-            let process = process.acquire_owned().await.ok();
+            let share = share.acquire_owned().await.ok();
             let agents = match agents {
                 Some(agents) => agents.acquire_owned().await.ok(),
                 None => None,
             };
             let total = Arc::clone(&lane.total).acquire_owned().await.ok();
             LaneGuard {
-                _permits: [process, agents, total],
+                _permits: [share, agents, total],
             }
         };
         tokio::time::timeout(bound.patience, wait)
@@ -63,26 +63,23 @@ impl Lanes {
 }
 
 impl Lane {
-    fn process(&self, pid: Option<i32>) -> Arc<Semaphore> {
-        let mut processes = self
-            .processes
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if processes.len() > FORGET_ABOVE {
-            processes.retain(|_, share| share.strong_count() > 0);
+    fn share(&self, of: Share) -> Arc<Semaphore> {
+        let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        if shares.len() > FORGET_ABOVE {
+            shares.retain(|_, share| share.strong_count() > 0);
         }
-        if let Some(share) = processes.get(&pid).and_then(Weak::upgrade) {
+        if let Some(share) = shares.get(&of).and_then(Weak::upgrade) {
             return share;
         }
         let share = Arc::new(Semaphore::new(self.bound.one));
-        processes.insert(pid, Arc::downgrade(&share));
+        shares.insert(of, Arc::downgrade(&share));
         share
     }
 }
 
 fn full(bound: &LaneBound) -> Failure {
     let what = format!(
-        "too many requests of this kind ({}) are under way: at most {}, {} of agents, {} of one process",
+        "too many requests of this kind ({}) are under way: at most {}, {} of agents, {} of one process or key",
         bound.name, bound.total, bound.agents, bound.one
     );
     Failure::new(ErrorKind::Unavailable, what).hint("try again in a moment")
@@ -98,7 +95,7 @@ mod tests {
     use std::time::Duration;
 
     fn caller(class: Class, pid: i32) -> Caller {
-        let peer = Peer {
+        let peer = Peer::Process {
             uid: Some(0),
             pid: Some(pid),
         };
@@ -110,6 +107,7 @@ mod tests {
             class,
             principal,
             peer,
+            share: peer.share(),
             grant: Grant::default(),
         }
     }

@@ -205,6 +205,9 @@ pub(crate) fn list_deleted(ask: &Ask, _: VaultListDeleted) -> Reply<VaultListDel
 pub(crate) fn undelete(ask: &Ask, request: VaultUndelete) -> Reply<VaultUndelete> {
     let name = parse(&request.name)?;
     let to: Option<VaultName> = request.to.as_deref().map(parse).transpose()?;
+    if let Some(to) = &to {
+        ask.check_name(to)?;
+    }
     let info = ask.session.vault_undelete(&name, to.as_ref())?;
     Ok(VaultUndeleted {
         undeleted: info.vault.name.to_string(),

@@ -37,7 +37,23 @@ pub struct DaemonState {
     /// Whether the home is read-only, so that every change is refused.
     #[serde(default)]
     pub read_only: bool,
+    /// Addresses on the network that it listens on.
+    #[serde(default)]
+    pub listening: Vec<String>,
 }
+
+impl DaemonState {
+    /// Whether it has work that only it can go on with, or is there for others.
+    pub fn is_busy(&self) -> bool {
+        let work = self.running_execs + self.running_jobs + self.mounts;
+        work > 0 || !self.listening.is_empty()
+    }
+}
+
+/// Counters for Prometheus.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MetricsRead {}
 
 /// Stops the daemon.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -20,6 +20,7 @@ mod files;
 mod host;
 mod jobs;
 mod journal;
+mod keys;
 mod labels;
 mod mounts;
 mod paths;
@@ -49,7 +50,7 @@ pub use checkpoint::{
     CheckpointDelete, CheckpointDeleted, CheckpointDetailsItem, CheckpointInfo, CheckpointItem,
     CheckpointList, CheckpointListing, CheckpointRestore, CheckpointRestored, CheckpointSave,
 };
-pub use daemon::{Daemon, DaemonState, DaemonStop, DaemonStopping};
+pub use daemon::{Daemon, DaemonState, DaemonStop, DaemonStopping, MetricsRead};
 pub use diff::{
     ChangeItem, ChangeWord, Diff, DiffLineItem, DiffReport, EntryItem, FileDiffItem, LineWord,
     TypeWord,
@@ -78,6 +79,7 @@ pub use jobs::{
     JobWait, JobWaited, JobWord, KilledWord, LifetimeWord, LogChunk, LogRange, StartedWord,
 };
 pub use journal::{Journal, JournalItem, JournalListing, JournalVerified, JournalVerify};
+pub use keys::{KeyCreate, KeyItem, KeyList, KeyListing, KeyMade, KeyRevoke, KeyRotate};
 pub use labels::{
     AllTags, MetaChanged, MetaDelete, MetaGet, MetaImport, MetaImported, MetaList, MetaListing,
     MetaSet, MetaValue, Tag, TagDelete, TagDeleted, TagItem, TagList, TagListAll, TagListing,

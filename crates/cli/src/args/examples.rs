@@ -173,7 +173,15 @@ const EXAMPLES: &[(&str, &str)] = &[
     ),
     (
         "serve",
-        "  avfs serve --foreground\n  avfs serve --idle-timeout 0          for a service manager",
+        "  avfs serve --idle-timeout 0          for a service manager\n  \
+         avfs key create ci --scope read,write,exec\n  \
+         avfs serve --listen 127.0.0.1:7070   also to the network, for whoever shows a key",
+    ),
+    (
+        "key",
+        "  avfs key create ci --scope read,write,exec --vault 'ci-*' --expires 30d\n  \
+         avfs serve --listen 127.0.0.1:7070\n  \
+         curl -H \"authorization: Bearer $KEY\" http://127.0.0.1:7070/v1/vaults",
     ),
     ("demo", "  avfs demo"),
     (

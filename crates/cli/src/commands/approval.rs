@@ -212,7 +212,7 @@ fn approve(
 }
 
 /// Whether this home belongs to another user.
-fn is_other_user() -> Result<bool> {
+pub(super) fn is_other_user() -> Result<bool> {
     use std::os::unix::fs::MetadataExt;
     let home = crate::environment::home()?;
     let owner = std::fs::metadata(&home)

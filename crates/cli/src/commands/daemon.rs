@@ -86,6 +86,13 @@ fn text(status: &Status) -> String {
         ("version", state.version.clone()),
         ("home", state.home.clone()),
         ("socket", state.socket.clone()),
+        (
+            "network",
+            match state.listening.is_empty() {
+                true => "not listening".into(),
+                false => state.listening.join(", "),
+            },
+        ),
         ("up", format!("{} s", state.uptime_ms / 1000)),
         ("running commands", state.running_execs.to_string()),
         ("running jobs", state.running_jobs.to_string()),

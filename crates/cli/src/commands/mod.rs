@@ -27,6 +27,7 @@ mod fsck;
 mod grep;
 mod import;
 mod job;
+mod key;
 mod labels;
 mod ln;
 mod log;
@@ -137,6 +138,7 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Commit => commit::run(session, output),
         Verb::Diff(args) => diff::run(args, session, output),
         Verb::Output(args) => output::run(args, session, output),
+        Verb::Key(verb) => key::run(verb, session, output),
         Verb::Approval(verb) => approval::run(verb, session, output),
         Verb::Policy(verb) => return policy::run(verb, session, output),
         Verb::Audit(args) => return audit::run(args, session, output),

@@ -5,17 +5,24 @@ use crate::environment;
 use crate::error::{Error, Result};
 use crate::output::{Output, note, raw};
 use avfs_api::daemon::{ServeConfig, serve};
-use avfs_api::start::greeting;
+use avfs_api::http::{Hosts, Issuer, Listen, Plaintext, TlsFiles};
+use avfs_api::start::{self, greeting};
+use avfs_api::{Client, DaemonPaths};
 use avfs_runtime::{HostFacts, IfLost};
 use rustix::fs::Mode;
 use serde::Serialize;
 use std::fs::OpenOptions;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 #[derive(Serialize)]
 struct Listening {
     pid: u32,
     socket: String,
+    /// The address on the network, if it listens there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    address: Option<String>,
 }
 
 pub fn run(args: ServeArgs, output: Output) -> Result<()> {
@@ -26,8 +33,18 @@ pub fn run(args: ServeArgs, output: Output) -> Result<()> {
     rustix::process::umask(Mode::from_raw_mode(0o022));
     let place = environment::place()?;
     let socket = place.socket();
+    let scheme = if args.tls_cert.is_some() {
+        "https"
+    } else {
+        "http"
+    };
+    let listen = listen(&args)?;
+    if listen.is_some() {
+        take_over(&place)?;
+    }
     let config = ServeConfig {
         place,
+        listen,
         binary: environment::binary()?,
         host: HostFacts {
             git_name: args.git_name,
@@ -42,20 +59,25 @@ pub fn run(args: ServeArgs, output: Output) -> Result<()> {
         idle_timeout: Some(Duration::from_secs(args.idle_timeout)).filter(|time| !time.is_zero()),
     };
     if !args.detached {
-        let ready = || {
+        let ready = |address: Option<SocketAddr>| {
             let listening = Listening {
                 pid: std::process::id(),
                 socket: socket.display().to_string(),
+                address: address.map(|address| address.to_string()),
             };
             // The client that started this daemon may have ended; others are served.
-            let _ = match output.is_json() {
-                true => output.value(&listening),
-                false => note(&format!("listening on {}", listening.socket)),
+            let _ = match (output.is_json(), &listening.address) {
+                (true, _) => output.value(&listening),
+                (false, None) => note(&format!("listening on {}", listening.socket)),
+                (false, Some(address)) => note(&format!(
+                    "listening on {} and {scheme}://{address}",
+                    listening.socket
+                )),
             };
         };
         return Ok(serve(config, ready)?);
     }
-    match serve(config, || greet(greeting::READY)) {
+    match serve(config, |_| greet(greeting::READY)) {
         Err(avfs_api::Error::HomeTaken { .. }) => {
             greet(greeting::TAKEN);
             Ok(())
@@ -69,6 +91,65 @@ pub fn run(args: ServeArgs, output: Output) -> Result<()> {
         }
         Ok(()) => Ok(()),
     }
+}
+
+/// Where to listen on the network, if anywhere.
+fn listen(args: &ServeArgs) -> Result<Option<Listen>> {
+    let Some(address) = args.listen else {
+        return Ok(None);
+    };
+    let hosts = Hosts::new(&args.hosts).ok_or_else(|| Error::Invalid {
+        text: "--host takes a name or an address, without a port".into(),
+        hint: None,
+    })?;
+    let plaintext = match args.insecure_plaintext {
+        true => Plaintext::Anywhere,
+        false => Plaintext::Loopback,
+    };
+    let tls = match (&args.tls_cert, &args.tls_key) {
+        (Some(certificate), Some(key)) => Some(TlsFiles {
+            certificate: absolute(certificate)?,
+            key: absolute(key)?,
+        }),
+        _ => None,
+    };
+    let issuer = match (&args.jwt_issuer, &args.jwt_audience, &args.jwt_keys) {
+        (Some(issuer), Some(audience), Some(keys)) => Some(Issuer {
+            issuer: issuer.clone(),
+            audience: audience.clone(),
+            keys: absolute(keys)?,
+        }),
+        _ => None,
+    };
+    let listen = Listen {
+        address,
+        hosts,
+        plaintext,
+        tls,
+        issuer,
+    };
+    // Before the daemon that runs is ended for it.
+    listen.check()?;
+    Ok(Some(listen))
+}
+
+fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).map_err(Error::io("cannot resolve a path"))
+}
+
+/// Ends a daemon that a client has started by itself, if it has no work: it would keep the home from this one.
+fn take_over(place: &DaemonPaths) -> Result<()> {
+    let mut client = match Client::connect(place) {
+        Ok(client) => client,
+        Err(avfs_api::Error::NoDaemon { .. }) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    let state = client.daemon()?;
+    if state.is_busy() {
+        return Ok(());
+    }
+    start::stop(&mut client, false)?;
+    Ok(())
 }
 
 /// Prints one line for the waiting client, then closes standard output.

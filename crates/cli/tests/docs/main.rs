@@ -52,6 +52,7 @@ pages! {
     policy "docs/policy.md"
     posix "docs/posix.md"
     principals "docs/principals.md"
+    serve "docs/serve.md"
     threat_model "docs/threat-model.md"
 }
 

@@ -62,15 +62,20 @@ impl Session {
     }
 
     fn is_gone(&self, vault: VaultId) -> Result<bool> {
-        match self.inner.vaults.by_id(vault) {
-            Ok(_) => Ok(false),
-            Err(avfs_vault::Error::VaultIdNotFound { .. }) => Ok(true),
-            Err(error) => Err(error.into()),
-        }
+        Ok(self.vault_name(vault)?.is_none())
     }
 
     pub fn vault_info(&self, vault: Select) -> Result<VaultInfo> {
         self.describe_one(self.vault_as_it_is(&vault, Verb::Read)?)
+    }
+
+    /// What a vault is called by now; nothing when it is gone.
+    pub fn vault_name(&self, id: VaultId) -> Result<Option<VaultName>> {
+        match self.inner.vaults.by_id(id) {
+            Ok(vault) => Ok(Some(vault.name)),
+            Err(avfs_vault::Error::VaultIdNotFound { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// What was written in a vault and could not be taken into its head.

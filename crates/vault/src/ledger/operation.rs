@@ -59,6 +59,9 @@ words!(
         Unmount = "unmount",
         ExportChanges = "export_changes",
         TransferSet = "transfer.set",
+        KeyCreate = "key.create",
+        KeyRotate = "key.rotate",
+        KeyRevoke = "key.revoke",
     }
 );
 

@@ -54,6 +54,24 @@ fn the_numbers_are_those_of_the_code() {
         ("connections", number(CONNECTIONS_MAX)),
         ("connections of one process", number(CONNECTIONS_OF_ONE_MAX)),
         (
+            "connections from the network",
+            number(REMOTE_CONNECTIONS_MAX),
+        ),
+        (
+            "connections from one address",
+            number(REMOTE_CONNECTIONS_OF_ONE_MAX),
+        ),
+        (
+            "requests of a key per second, unless it has its own rate",
+            number(REQUESTS_PER_SECOND as usize),
+        ),
+        (
+            "requests without a valid credential from one address per second",
+            number(FAILURES_PER_SECOND as usize),
+        ),
+        ("headers of a request", number(HEADERS_MAX)),
+        ("API keys", number(KEYS_MAX)),
+        (
             "a request's head, or an idle connection",
             seconds(HEAD_TIME),
         ),

@@ -6,7 +6,7 @@
 use argon2::Argon2;
 use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher, PasswordVerifier};
-use avfs_vault::{JournalEvent, NewJournalEntry, Principal};
+use avfs_vault::{JournalEvent, NewJournalEntry, Principal, PrincipalName};
 use serde_json::{Value, json};
 
 use crate::runtime::Runtime;
@@ -22,6 +22,8 @@ pub enum Proof {
     OtherUser { uid: u32 },
     /// The owner's passphrase, typed at a terminal.
     Passphrase { text: String },
+    /// A credential that was made for approving, by somebody who may approve.
+    Key { name: PrincipalName },
     /// Nothing.
     None,
 }
@@ -34,6 +36,12 @@ impl Runtime {
 }
 
 impl Session {
+    /// Refuses callers that may not approve.
+    pub fn check_approver(&self, proof: &Proof) -> Result<()> {
+        self.govern("approving")?;
+        self.prove(proof).map(drop)
+    }
+
     /// Sets the passphrase; whoever changes one must know the old one, or be another user.
     pub fn approval_setup(&self, new: &str, proof: &Proof) -> Result<()> {
         self.govern("the passphrase")?;
@@ -65,6 +73,7 @@ impl Runtime {
         let refused = |why, hint| Error::NotApprover { why, hint };
         let text = match proof {
             Proof::OtherUser { uid } => return Ok(json!({ "kind": "uid", "uid": uid })),
+            Proof::Key { name } => return Ok(json!({ "kind": "key", "name": name.as_str() })),
             Proof::Passphrase { text } => Some(text),
             Proof::None => None,
         };

@@ -1,0 +1,547 @@
+//! API keys: who holds which. A key is told once, when it is made; only its hash is kept, in `keys.json` of the home.
+//!
+//! The daemon is the only writer. The file is replaced as a whole, so that a crash leaves the old or the new.
+
+use super::jwt;
+use super::pattern::Pattern;
+use super::{Identity, Refused, Source, check_scopes};
+use crate::bounds::{KEYS_MAX, REQUESTS_PER_SECOND};
+use crate::ops::failure::Failure;
+use crate::ops::parse;
+use crate::table::Scope;
+use avfs_runtime::{ErrorKind, PrincipalName};
+use rustix::rand::{GetRandomFlags, getrandom};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
+use tokio::sync::watch;
+
+/// The file of a home, and the version of what is in it.
+const FILE: &str = "keys.json";
+const VERSION: u32 = 1;
+/// What a key begins with, so that scanners for leaked secrets find one.
+const PREFIX: &str = "avfs_";
+/// For what the hash is: no other hash of ours can be mistaken for it.
+const CONTEXT: &str = "agentvfs 2026 hash of an api key";
+
+/// The part of a key that is no secret.
+pub(crate) type KeyId = [u8; 6];
+type SecretBytes = [u8; 32];
+
+/// One key, without its secret.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Key {
+    pub id: String,
+    pub name: String,
+    hash: String,
+    pub scopes: Vec<String>,
+    pub vaults: Vec<String>,
+    /// Seconds since 1970, as all times here.
+    pub created: i64,
+    pub expires: Option<i64>,
+    pub revoked: Option<i64>,
+    /// Requests per second, where that is not the default.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub rate: Option<u32>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stored {
+    version: u32,
+    keys: Vec<Key>,
+}
+
+/// What a new key is to be.
+pub(crate) struct NewKey {
+    pub name: PrincipalName,
+    pub scopes: Vec<Scope>,
+    pub vaults: Vec<Pattern>,
+    pub expires: Option<i64>,
+    pub rate: Option<u32>,
+}
+
+/// A key with the text that its holder shows. It is told once.
+pub(crate) struct Made {
+    pub key: Key,
+    pub secret: String,
+}
+
+/// A key as it is looked up.
+struct Entry {
+    key: Key,
+    id: KeyId,
+    hash: blake3::Hash,
+    identity: Identity,
+}
+
+/// The keys of a home.
+pub(crate) struct Keys {
+    file: PathBuf,
+    entries: RwLock<Vec<Entry>>,
+    /// Told of every change, so that whoever is connected with a key that is gone is let go.
+    changed: watch::Sender<()>,
+}
+
+impl Keys {
+    /// Reads the keys of a home. A file that makes no sense is an error: nobody is let in by guessing.
+    pub fn open(home: &Path) -> Result<Keys, String> {
+        let file = home.join(FILE);
+        let text = match fs::read(&file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(format!("cannot read {}: {error}", file.display())),
+        };
+        let nonsense = |why: String| format!("{} makes no sense: {why}", file.display());
+        let keys = match text.is_empty() {
+            true => Vec::new(),
+            false => {
+                let stored = serde_json::from_slice::<Stored>(&text);
+                let stored = stored.map_err(|error| nonsense(error.to_string()))?;
+                if stored.version != VERSION {
+                    return Err(nonsense(format!("it is of version {}", stored.version)));
+                }
+                stored.keys
+            }
+        };
+        let entries = keys.into_iter().map(Entry::new);
+        let entries = entries.collect::<Option<Vec<_>>>();
+        let entries = entries.ok_or_else(|| nonsense("a key in it is not one".into()))?;
+        Ok(Keys {
+            file,
+            entries: RwLock::new(entries),
+            changed: watch::Sender::new(()),
+        })
+    }
+
+    /// Whether any key could be used now.
+    pub fn any_usable(&self, now: i64) -> bool {
+        self.read(|entries| entries.iter().any(|entry| entry.state(now).is_ok()))
+    }
+
+    /// Whoever shows this text.
+    pub fn identify(&self, text: &str, now: i64) -> Result<Identity, Refused> {
+        let (id, secret) = split(text).ok_or(Refused::Unknown)?;
+        let hash = hash(id, &secret);
+        self.read(|entries| {
+            let entry = entries.iter().find(|entry| entry.id == id);
+            let entry = entry.ok_or(Refused::Unknown)?;
+            // The comparison of hashes takes the same time for all.
+            if entry.hash != hash {
+                return Err(Refused::Unknown);
+            }
+            entry.state(now)?;
+            Ok(entry.identity.clone())
+        })
+    }
+
+    /// Whether a key that was shown before is still good for the same.
+    pub fn is_usable(&self, id: KeyId, now: i64) -> bool {
+        self.read(|entries| {
+            let entry = entries.iter().find(|entry| entry.id == id);
+            entry.is_some_and(|entry| entry.state(now).is_ok())
+        })
+    }
+
+    /// Told whenever a key is made, revoked or rotated.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    pub fn list(&self) -> Vec<Key> {
+        self.read(|entries| entries.iter().map(|entry| entry.key.clone()).collect())
+    }
+
+    /// Makes a key. A name is a principal, whose work is in the journal: it is given once.
+    pub fn create(&self, new: NewKey, now: i64) -> Result<Made, Failure> {
+        check_scopes(&new.scopes)?;
+        let key = Key {
+            id: String::new(),
+            name: new.name.as_str().to_owned(),
+            hash: String::new(),
+            scopes: new.scopes.iter().map(|it| it.as_str().into()).collect(),
+            vaults: new.vaults.iter().map(ToString::to_string).collect(),
+            created: now,
+            expires: new.expires,
+            revoked: None,
+            rate: new.rate.map(|rate| rate.max(1)),
+        };
+        let (made, entry) = fresh(key)?;
+        self.change(|entries| {
+            if entries.iter().any(|entry| entry.key.name == made.key.name) {
+                let problem = format!("there is a key {} already", made.key.name);
+                let hint = "`avfs key rotate` gives it another secret; a name is not given twice";
+                return Err(Failure::new(ErrorKind::AlreadyExists, problem).hint(hint));
+            }
+            if entries.len() >= KEYS_MAX {
+                let problem = format!("there are {KEYS_MAX} keys already");
+                return Err(Failure::new(ErrorKind::Quota, problem));
+            }
+            entries.push(entry);
+            Ok(())
+        })?;
+        Ok(made)
+    }
+
+    /// Gives a key another secret, and another end if there is one to say. The old one is worth nothing from now on.
+    pub fn rotate(
+        &self,
+        name: &str,
+        expires: Option<Option<i64>>,
+        now: i64,
+    ) -> Result<Made, Failure> {
+        let mut key = self.find(name)?;
+        key.expires = expires.unwrap_or(key.expires);
+        key.created = now;
+        key.revoked = None;
+        let (made, entry) = fresh(key)?;
+        self.replace(name, entry)?;
+        Ok(made)
+    }
+
+    /// Takes a key back. Asked again, it stays as it was.
+    pub fn revoke(&self, name: &str, now: i64) -> Result<Key, Failure> {
+        let mut key = self.find(name)?;
+        key.revoked.get_or_insert(now);
+        let entry = Entry::new(key.clone());
+        self.replace(name, entry.ok_or_else(|| no_key(name))?)?;
+        Ok(key)
+    }
+
+    fn find(&self, name: &str) -> Result<Key, Failure> {
+        let mut keys = self.list().into_iter();
+        keys.find(|key| key.name == name)
+            .ok_or_else(|| no_key(name))
+    }
+
+    fn replace(&self, name: &str, new: Entry) -> Result<(), Failure> {
+        self.change(|entries| {
+            let mut there = entries.iter_mut();
+            let there = there.find(|entry| entry.key.name == name);
+            *there.ok_or_else(|| no_key(name))? = new;
+            Ok(())
+        })
+    }
+
+    /// Changes the keys on disk, and then here. What cannot be written down has not happened.
+    fn change(
+        &self,
+        change: impl FnOnce(&mut Vec<Entry>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        let before: Vec<Key> = entries.iter().map(|entry| entry.key.clone()).collect();
+        let changed = change(&mut entries).and_then(|()| {
+            let keys = entries.iter().map(|entry| entry.key.clone()).collect();
+            write(&self.file, keys).map_err(|error| {
+                let problem = format!("cannot write {}: {error}", self.file.display());
+                Failure::new(ErrorKind::Unavailable, problem)
+            })
+        });
+        if changed.is_err() {
+            *entries = before.into_iter().filter_map(Entry::new).collect();
+        } else {
+            self.changed.send_replace(());
+        }
+        changed
+    }
+
+    fn read<T>(&self, look: impl FnOnce(&[Entry]) -> T) -> T {
+        look(&self.entries.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Entry {
+    /// None when the key is not one that this program wrote.
+    fn new(key: Key) -> Option<Entry> {
+        let id = from_hex::<6>(&key.id)?;
+        let hash = blake3::Hash::from_bytes(from_hex::<32>(&key.hash)?);
+        let scopes = key.scopes.iter().map(|word| Scope::parse(word));
+        let scopes = scopes.collect::<Option<Vec<_>>>()?;
+        let vaults = key.vaults.iter().map(|text| Pattern::parse(text));
+        let vaults = vaults.collect::<Result<Vec<_>, _>>().ok()?;
+        check_scopes(&scopes).ok()?;
+        let identity = Identity {
+            name: key.name.parse().ok()?,
+            scopes,
+            vaults,
+            source: Source::Key(id),
+            rate: key.rate.unwrap_or(REQUESTS_PER_SECOND),
+        };
+        Some(Entry {
+            key,
+            id,
+            hash,
+            identity,
+        })
+    }
+
+    fn state(&self, now: i64) -> Result<(), Refused> {
+        match &self.key {
+            key if key.revoked.is_some() => Err(Refused::Revoked),
+            key if key.expires.is_some_and(|end| now >= end) => Err(Refused::Expired),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn no_key(name: &str) -> Failure {
+    Failure::new(ErrorKind::NotFound, format!("there is no key {name:?}"))
+        .hint("`avfs key list` shows them")
+}
+
+/// The key with a new id and a new secret.
+fn fresh(mut key: Key) -> Result<(Made, Entry), Failure> {
+    let (id, secret): (KeyId, SecretBytes) = (random()?, random()?);
+    key.id = to_hex(&id);
+    key.hash = hash(id, &secret).to_hex().to_string();
+    let entry = Entry::new(key.clone());
+    let entry = entry.ok_or_else(|| Failure::new(ErrorKind::Bug, "a new key is not one"))?;
+    let secret = format!("{PREFIX}{}_{}", key.id, to_hex(&secret));
+    Ok((Made { key, secret }, entry))
+}
+
+fn random<const N: usize>() -> Result<[u8; N], Failure> {
+    let mut bytes = [0; N];
+    match getrandom(&mut bytes, GetRandomFlags::empty()) {
+        Ok(length) if length == N => Ok(bytes),
+        _ => {
+            let problem = "the kernel gives no random numbers";
+            Err(Failure::new(ErrorKind::Unavailable, problem))
+        }
+    }
+}
+
+/// The secret has 256 random bits, so that one quick hash keeps it as well as a slow one would.
+fn hash(id: KeyId, secret: &SecretBytes) -> blake3::Hash {
+    let mut hasher = blake3::Hasher::new_derive_key(CONTEXT);
+    hasher.update(&id).update(secret);
+    hasher.finalize()
+}
+
+fn split(text: &str) -> Option<(KeyId, SecretBytes)> {
+    let (id, secret) = text.strip_prefix(PREFIX)?.split_once('_')?;
+    Some((from_hex(id)?, from_hex(secret)?))
+}
+
+fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let digit = |byte: u8| match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    };
+    let text = text.as_bytes();
+    if text.len() != 2 * N {
+        return None;
+    }
+    let mut bytes = [0; N];
+    for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
+        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+    }
+    Some(bytes)
+}
+
+fn write(file: &Path, keys: Vec<Key>) -> io::Result<()> {
+    let stored = Stored {
+        version: VERSION,
+        keys,
+    };
+    let mut text = serde_json::to_vec_pretty(&stored)?;
+    text.push(b'\n');
+    let draft = file.with_extension("new");
+    // One that a crash left behind may be of another mode.
+    let _ = fs::remove_file(&draft);
+    let mut out = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&draft)?;
+    out.write_all(&text)?;
+    out.sync_all()?;
+    fs::rename(&draft, file)?;
+    match file.parent() {
+        Some(home) => File::open(home)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+/// A scope from its word; `exec` is another word for `run`.
+pub(crate) fn scope(word: &str) -> Result<Scope, Failure> {
+    let known = Scope::parse(if word == "exec" { "run" } else { word });
+    known.ok_or_else(|| {
+        let words: Vec<&str> = Scope::ALL.iter().map(|scope| scope.as_str()).collect();
+        let hint = format!("scopes are: {}", words.join(", "));
+        Failure::invalid(format!("{word:?} is no scope")).hint(hint)
+    })
+}
+
+/// A name for a key. Names of tokens' holders are not for keys.
+pub(crate) fn name(text: &str) -> Result<PrincipalName, Failure> {
+    match text.starts_with(jwt::PREFIX) {
+        true => Err(Failure::invalid(format!(
+            "{text:?} is the name of a token's holder"
+        ))),
+        false => parse(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::Class;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn keys() -> (tempfile::TempDir, Keys) {
+        let home = tempfile::tempdir().unwrap();
+        let keys = Keys::open(home.path()).unwrap();
+        (home, keys)
+    }
+
+    fn new(name_of_it: &str, scopes: &[Scope], expires: Option<i64>) -> NewKey {
+        NewKey {
+            name: name(name_of_it).unwrap(),
+            scopes: scopes.to_vec(),
+            vaults: vec![Pattern::parse("team-*").unwrap()],
+            expires,
+            rate: None,
+        }
+    }
+
+    fn failed(made: Result<Made, Failure>) -> String {
+        made.map(|made| made.key.name)
+            .unwrap_err()
+            .problem()
+            .kind
+            .clone()
+    }
+
+    #[test]
+    fn a_key_is_known_until_it_ends() {
+        let (_home, keys) = keys();
+        let made = keys
+            .create(new("ci", &[Scope::Read], Some(100)), 0)
+            .unwrap();
+        let known = keys.identify(&made.secret, 99).unwrap();
+        assert_eq!(known.name.as_str(), "ci");
+        assert_eq!(known.class(), Class::Agent);
+        assert_eq!(
+            keys.identify(&made.secret, 100).unwrap_err(),
+            Refused::Expired
+        );
+        keys.revoke("ci", 50).unwrap();
+        assert_eq!(
+            keys.identify(&made.secret, 60).unwrap_err(),
+            Refused::Revoked
+        );
+        assert!(!keys.any_usable(60));
+        let again = keys.rotate("ci", Some(None), 60).unwrap();
+        assert_eq!(
+            keys.identify(&made.secret, 70).unwrap_err(),
+            Refused::Unknown
+        );
+        keys.identify(&again.secret, 1_000_000).unwrap();
+    }
+
+    #[test]
+    fn nothing_but_the_whole_text_is_a_key() {
+        let (_home, keys) = keys();
+        let made = keys.create(new("ci", &[Scope::Read], None), 0).unwrap();
+        let other = keys.create(new("cd", &[Scope::Read], None), 0).unwrap();
+        let (text, other) = (made.secret, other.secret);
+        let (id, secret) = (&text[5..17], &text[18..]);
+        for wrong in [
+            String::new(),
+            "avfs_".into(),
+            text[..text.len() - 1].to_owned(),
+            format!("{text}0"),
+            format!("{text}\0"),
+            text.to_uppercase(),
+            text.replacen("avfs", "AVFS", 1),
+            format!("avfs_{id}_{}", &other[18..]),
+            format!("avfs_{id}_{}", "0".repeat(64)),
+            format!("avfs_{}_{secret}", &other[5..17]),
+            format!("avfs_{id}_{}", keys.list()[0].hash),
+        ] {
+            assert_eq!(
+                keys.identify(&wrong, 0).unwrap_err(),
+                Refused::Unknown,
+                "{wrong}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_hashes_are_written_and_they_outlive_the_daemon() {
+        let (home, keys) = keys();
+        let made = keys
+            .create(new("ci", &[Scope::Read, Scope::Run], None), 0)
+            .unwrap();
+        let file = home.path().join(FILE);
+        let text = fs::read_to_string(&file).unwrap();
+        assert!(!text.contains(&made.secret[18..]), "the secret is in it");
+        assert_eq!(
+            fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+        drop(keys);
+        let keys = Keys::open(home.path()).unwrap();
+        let known = keys.identify(&made.secret, 1).unwrap();
+        assert_eq!(known.scopes, [Scope::Read, Scope::Run]);
+        assert!(known.vaults[0].fits(&"team-a".parse().unwrap()));
+    }
+
+    #[test]
+    fn a_file_that_makes_no_sense_lets_nobody_in() {
+        let (home, keys) = keys();
+        keys.create(new("ci", &[Scope::Read], None), 0).unwrap();
+        let file = home.path().join(FILE);
+        let text = fs::read_to_string(&file).unwrap();
+        for broken in [
+            "{".to_owned(),
+            text.replace("\"version\": 1", "\"version\": 2"),
+            text.replace("\"read\"", "\"everything\""),
+            text.replace("team-*", "../*"),
+            text.replace("\"revoked\"", "\"was_revoked\""),
+        ] {
+            assert_ne!(broken, text);
+            fs::write(&file, &broken).unwrap();
+            assert!(Keys::open(home.path()).is_err(), "{broken}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_written_down_has_not_happened() {
+        let (home, keys) = keys();
+        let made = keys.create(new("ci", &[Scope::Read], None), 0).unwrap();
+        fs::remove_dir_all(home.path()).unwrap();
+        assert_eq!(
+            failed(keys.create(new("cd", &[Scope::Read], None), 0)),
+            "Unavailable"
+        );
+        assert!(keys.revoke("ci", 1).is_err());
+        assert_eq!(keys.list().len(), 1);
+        assert!(keys.identify(&made.secret, 2).is_ok());
+    }
+
+    #[test]
+    fn names_are_given_once_and_nobody_approves_itself() {
+        let (_home, keys) = keys();
+        keys.create(new("ci", &[Scope::Read], None), 0).unwrap();
+        keys.revoke("ci", 0).unwrap();
+        assert_eq!(
+            failed(keys.create(new("ci", &[Scope::Read], None), 0)),
+            "AlreadyExists"
+        );
+        assert_eq!(failed(keys.create(new("b", &[], None), 0)), "Invalid");
+        let itself = [Scope::Run, Scope::Approve];
+        assert_eq!(failed(keys.create(new("b", &itself, None), 0)), "Invalid");
+        assert_eq!(failed(keys.rotate("nobody", None, 0)), "NotFound");
+    }
+}

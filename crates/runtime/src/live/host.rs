@@ -204,19 +204,17 @@ fn under(skeleton: &Path, path: &Path) -> PathBuf {
 
 fn remove_unwanted(skeleton: &Path, wanted: &[PathBuf]) -> std::io::Result<()> {
     // Not recursion: the path of what is lent may have more levels than fit on a stack.
-    let mut above = vec![std::fs::read_dir(skeleton)?];
-    while let Some(items) = above.last_mut() {
-        let Some(item) = items.next() else {
-            above.pop();
-            continue;
-        };
-        let item = item?;
-        let path = item.path();
-        let is_dir = item.file_type()?.is_dir();
-        match wanted.iter().any(|wanted| wanted.starts_with(&path)) {
-            true if is_dir => above.push(std::fs::read_dir(path)?),
-            _ if is_dir => std::fs::remove_dir_all(path)?,
-            _ => std::fs::remove_file(path)?,
+    let mut waiting = vec![skeleton.to_owned()];
+    while let Some(dir) = waiting.pop() {
+        for item in std::fs::read_dir(dir)? {
+            let item = item?;
+            let path = item.path();
+            let is_dir = item.file_type()?.is_dir();
+            match wanted.iter().any(|wanted| wanted.starts_with(&path)) {
+                true if is_dir => waiting.push(path),
+                _ if is_dir => std::fs::remove_dir_all(path)?,
+                _ => std::fs::remove_file(path)?,
+            }
         }
     }
     Ok(())

@@ -99,8 +99,7 @@ impl Session {
         }
         let change = self.change(vault, Cause::Mode, &[path], |edit, head| {
             let path = self.real_path(head, path, Parents::Require)?;
-            let mut changed = 0;
-            change_mode(edit, &path, mode, depth, &mut changed)?;
+            let changed = change_modes(edit, &path, mode, depth)?;
             Ok((existing(edit, &path)?.meta.mode, path, changed))
         });
         change.map(|((mode, path, changed), version)| ModeChanged {
@@ -145,31 +144,46 @@ impl Session {
     }
 }
 
-fn change_mode(
+/// How many modes are different now.
+pub(super) fn change_modes(
     edit: &mut Edit,
-    path: &VaultPath,
+    top: &VaultPath,
     mode: &ModeChange,
     depth: Depth,
-    changed: &mut usize,
-) -> Result<()> {
-    let entry = existing(edit, path)?;
-    // The mode of a symbolic link says nothing.
-    if entry.is_symlink() {
-        return Ok(());
+) -> Result<usize> {
+    let mut changed = 0;
+    let mut next = Some(top.clone());
+    // What is left of each directory above. Not recursion: trees may be deeper than a stack.
+    let mut above = Vec::new();
+    loop {
+        if let Some(path) = next.take() {
+            let entry = existing(edit, &path)?;
+            let below = match (&entry.kind, depth) {
+                (Kind::Directory { .. }, Depth::Recursive) => edit.list(&path)?,
+                _ => Vec::new(),
+            };
+            changed += usize::from(change_mode(edit, &path, entry, mode)?);
+            above.push((path, below.into_iter()));
+        }
+        let Some((path, left)) = above.last_mut() else {
+            return Ok(changed);
+        };
+        match left.next() {
+            Some((name, _)) => next = Some(path.join(&name)?),
+            None => drop(above.pop()),
+        }
     }
-    let below = match (&entry.kind, depth) {
-        (Kind::Directory { .. }, Depth::Recursive) => edit.list(path)?,
-        _ => Vec::new(),
-    };
+}
+
+/// Whether the mode is different now.
+fn change_mode(edit: &mut Edit, path: &VaultPath, entry: Entry, mode: &ModeChange) -> Result<bool> {
     let after = mode.apply(entry.meta.mode, entry.is_dir());
-    if after != entry.meta.mode {
-        let mut meta = entry.meta;
-        (meta.mode, meta.ctime) = (after, avfs_vault::Time::now());
-        edit.set_meta(path, meta)?;
-        *changed += 1;
+    // The mode of a symbolic link says nothing.
+    if entry.is_symlink() || after == entry.meta.mode {
+        return Ok(false);
     }
-    for (name, _) in below {
-        change_mode(edit, &path.join(&name)?, mode, depth, changed)?;
-    }
-    Ok(())
+    let mut meta = entry.meta;
+    (meta.mode, meta.ctime) = (after, avfs_vault::Time::now());
+    edit.set_meta(path, meta)?;
+    Ok(true)
 }

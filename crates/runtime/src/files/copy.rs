@@ -63,7 +63,7 @@ impl Session {
             if target.starts_with(&from) {
                 return Err(Error::IntoItself { from, to: target });
             }
-            copy_entry(edit, &from, &source, &target)?;
+            copy_entry(edit, from, &source, target.clone())?;
             touch_parent(edit, &target)?;
             Ok(target)
         })
@@ -138,20 +138,51 @@ impl Session {
     }
 }
 
-fn copy_entry(edit: &mut Edit, from: &VaultPath, source: &Entry, to: &VaultPath) -> Result<()> {
-    let Some(there) = edit.get(to)? else {
-        return Ok(edit.copy(from, to)?);
+/// A directory that is being copied into another.
+struct Merge {
+    from: VaultPath,
+    to: VaultPath,
+    left: std::vec::IntoIter<(Vec<u8>, Entry)>,
+}
+
+pub(super) fn copy_entry(
+    edit: &mut Edit,
+    from: VaultPath,
+    source: &Entry,
+    to: VaultPath,
+) -> Result<()> {
+    // Not recursion: trees may be deeper than a stack.
+    let mut merges = Vec::from_iter(copy_or_merge(edit, from, source, to)?);
+    while let Some(merge) = merges.last_mut() {
+        let Some((name, entry)) = merge.left.next() else {
+            merges.pop();
+            continue;
+        };
+        let (from, to) = (merge.from.join(&name)?, merge.to.join(&name)?);
+        merges.extend(copy_or_merge(edit, from, &entry, to)?);
+    }
+    Ok(())
+}
+
+/// Copies an entry, except for a directory where there is one: what is in it is still to be copied.
+fn copy_or_merge(
+    edit: &mut Edit,
+    from: VaultPath,
+    source: &Entry,
+    to: VaultPath,
+) -> Result<Option<Merge>> {
+    let Some(there) = edit.get(&to)? else {
+        edit.copy(&from, &to)?;
+        return Ok(None);
     };
     match (source.is_dir(), there.is_dir()) {
         (true, true) => {
-            for (name, entry) in edit.list(from)? {
-                copy_entry(edit, &from.join(&name)?, &entry, &to.join(&name)?)?;
-            }
-            Ok(())
+            let left = edit.list(&from)?.into_iter();
+            Ok(Some(Merge { from, to, left }))
         }
-        (true, false) => Err(avfs_vault::Error::NotADirectory { path: to.clone() }.into()),
-        (false, true) => Err(is_a_directory(to.clone())),
-        (false, false) => replace(edit, source, &there, to),
+        (true, false) => Err(avfs_vault::Error::NotADirectory { path: to }.into()),
+        (false, true) => Err(is_a_directory(to)),
+        (false, false) => replace(edit, source, &there, &to).map(|()| None),
     }
 }
 

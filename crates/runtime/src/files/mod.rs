@@ -2,6 +2,8 @@
 
 pub(crate) mod attributes;
 pub(crate) mod copy;
+#[cfg(test)]
+mod deep_tests;
 pub(crate) mod labels;
 pub(crate) mod locate;
 pub(crate) mod mode;

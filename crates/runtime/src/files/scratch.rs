@@ -165,13 +165,22 @@ impl Scratch {
         if relative(path) == b"." && parents == Parents::Make {
             return Ok(());
         }
-        if parents == Parents::Make
-            && let Some(parent) = path.parent()
+        // The deepest first. Not recursion: a path may have more levels than fit on a stack.
+        let mut missing = vec![path.clone()];
+        while parents == Parents::Make
+            && let Some(parent) = missing.last().and_then(VaultPath::parent)
             && relative(&parent) != b"."
             && self.beneath(&parent, OFlags::PATH).is_err()
         {
-            self.mkdir(&parent, parents)?;
+            missing.push(parent);
         }
+        while let Some(path) = missing.pop() {
+            self.make_directory(&path, parents)?;
+        }
+        Ok(())
+    }
+
+    fn make_directory(&self, path: &VaultPath, parents: Parents) -> Result<()> {
         let (parent, name) = self.parent(path)?;
         match mkdirat(&parent, name, Mode::from_raw_mode(0o755)) {
             Ok(()) => {

@@ -85,27 +85,38 @@ impl Session {
     }
 }
 
-fn list_scratch(
+/// Stops at the first node that is one too many.
+pub(super) fn list_scratch(
     scratch: &Scratch,
     path: &VaultPath,
-    node: TreeNode,
+    top: TreeNode,
     levels: usize,
     nodes: &mut Vec<TreeNode>,
 ) -> Result<()> {
-    let depth = node.depth;
-    let below = match node.entry.is_dir() && depth < levels {
-        true => scratch.list(path, None, LISTED_MAX)?,
-        false => Vec::new(),
-    };
-    nodes.push(node);
-    if nodes.len() > LISTED_MAX {
-        return Ok(());
+    let mut next = Some((path.clone(), top));
+    // What is left of each directory above. Not recursion: trees may be deeper than a stack.
+    let mut above: Vec<(VaultPath, std::vec::IntoIter<Listed>)> = Vec::new();
+    loop {
+        if let Some((path, node)) = next.take() {
+            let is_entered = node.entry.is_dir() && node.depth < levels;
+            if is_entered {
+                let below = scratch.list(&path, None, LISTED_MAX)?;
+                above.push((path, below.into_iter()));
+            }
+            nodes.push(node);
+            if nodes.len() > LISTED_MAX {
+                return Ok(());
+            }
+        }
+        let depth = above.len();
+        let Some((path, left)) = above.last_mut() else {
+            return Ok(());
+        };
+        match left.next() {
+            Some(Listed { name, entry }) => {
+                next = Some((path.join(&name)?, TreeNode { depth, name, entry }));
+            }
+            None => drop(above.pop()),
+        }
     }
-    for Listed { name, entry } in below {
-        let path = path.join(&name)?;
-        let depth = depth + 1;
-        let node = TreeNode { depth, name, entry };
-        list_scratch(scratch, &path, node, levels, nodes)?;
-    }
-    Ok(())
 }

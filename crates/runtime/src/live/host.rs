@@ -202,26 +202,33 @@ fn under(skeleton: &Path, path: &Path) -> PathBuf {
     skeleton.join(path.strip_prefix("/").unwrap_or(path))
 }
 
-fn remove_unwanted(dir: &Path, wanted: &[PathBuf]) -> std::io::Result<()> {
-    for item in std::fs::read_dir(dir)? {
-        let item = item?;
-        let path = item.path();
-        let is_dir = item.file_type()?.is_dir();
-        match wanted.iter().any(|wanted| wanted.starts_with(&path)) {
-            true if is_dir => remove_unwanted(&path, wanted)?,
-            _ if is_dir => std::fs::remove_dir_all(path)?,
-            _ => std::fs::remove_file(path)?,
+fn remove_unwanted(skeleton: &Path, wanted: &[PathBuf]) -> std::io::Result<()> {
+    // Not recursion: the path of what is lent may have more levels than fit on a stack.
+    let mut waiting = vec![skeleton.to_owned()];
+    while let Some(dir) = waiting.pop() {
+        for item in std::fs::read_dir(dir)? {
+            let item = item?;
+            let path = item.path();
+            let is_dir = item.file_type()?.is_dir();
+            match wanted.iter().any(|wanted| wanted.starts_with(&path)) {
+                true if is_dir => waiting.push(path),
+                _ if is_dir => std::fs::remove_dir_all(path)?,
+                _ => std::fs::remove_file(path)?,
+            }
         }
     }
     Ok(())
 }
 
-fn give_away(path: &Path, owner: u32) -> std::io::Result<()> {
-    lchown(path, Some(owner), Some(owner))?;
-    for item in std::fs::read_dir(path)? {
-        let item = item?;
-        if item.file_type()?.is_dir() {
-            give_away(&item.path(), owner)?;
+fn give_away(skeleton: &Path, owner: u32) -> std::io::Result<()> {
+    let mut waiting = vec![skeleton.to_owned()];
+    while let Some(path) = waiting.pop() {
+        lchown(&path, Some(owner), Some(owner))?;
+        for item in std::fs::read_dir(path)? {
+            let item = item?;
+            if item.file_type()?.is_dir() {
+                waiting.push(item.path());
+            }
         }
     }
     Ok(())
@@ -257,4 +264,46 @@ fn git_config(facts: &HostFacts) -> Vec<u8> {
 fn git_value(text: &str) -> String {
     let clean: String = text.chars().filter(|symbol| !symbol.is_control()).collect();
     format!("\"{}\"", clean.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Names of one letter: the kernel takes paths of 4,095 bytes.
+    const DEPTH: usize = 1_500;
+    /// Not 200 bytes for each level.
+    const STACK: usize = 256 << 10;
+
+    #[test]
+    fn a_deep_skeleton_is_tidied_and_given_away() {
+        let thread = std::thread::Builder::new().stack_size(STACK);
+        thread.spawn(tidy_and_give_away).unwrap().join().unwrap();
+    }
+
+    fn tidy_and_give_away() {
+        let directory = tempfile::tempdir().unwrap();
+        let (skeleton, mut at) = (directory.path(), directory.path().to_owned());
+        for _ in 0..DEPTH {
+            at.push("d");
+            std::fs::create_dir(&at).unwrap();
+        }
+        let unwanted = [skeleton.join("was-lent"), at.with_file_name("was-lent")];
+        for path in &unwanted {
+            std::fs::create_dir(path).unwrap();
+            std::fs::write(path.join("f"), "").unwrap();
+        }
+        let file = at.with_file_name("file");
+        std::fs::write(&file, "").unwrap();
+        remove_unwanted(skeleton, std::slice::from_ref(&at)).unwrap();
+        assert!(at.is_dir());
+        assert!(!unwanted.iter().any(|path| path.exists()) && !file.exists());
+        let own = rustix::process::getuid().as_raw();
+        let other = if own == 0 { 4_321 } else { own };
+        give_away(skeleton, other).unwrap();
+        let owner = std::os::unix::fs::MetadataExt::uid(&at.metadata().unwrap());
+        assert_eq!(owner, other);
+        let opened = std::fs::File::open(skeleton).unwrap();
+        avfs_view::remove_contents(&opened).unwrap();
+    }
 }

@@ -141,15 +141,25 @@ impl View {
 
     /// The directory `number` in the upper; it and its parents are copied up as needed. The caller holds the names lock.
     pub fn directory_in_upper(&self, number: u64) -> Io<Arc<OwnedFd>> {
-        let origin = match self.body(number)? {
-            Body::Directory { in_upper: true, .. } => return self.directory(number),
-            Body::Directory { origin, .. } => origin.ok_or(Errno::IO)?,
-            _ => return Err(Errno::NOTDIR),
+        // The deepest first. Not recursion: trees may be deeper than a stack.
+        let mut missing = Vec::new();
+        let mut at = number;
+        let mut directory = loop {
+            let origin = match self.body(at)? {
+                Body::Directory { in_upper: true, .. } => break self.directory(at)?,
+                Body::Directory { origin, .. } => origin.ok_or(Errno::IO)?,
+                _ => return Err(Errno::NOTDIR),
+            };
+            let name = self.name_of(at)?;
+            let parent = name.parent;
+            missing.push((at, name, origin));
+            at = parent;
         };
-        let name = self.name_of(number)?;
-        let parent = self.directory_in_upper(name.parent)?;
-        self.copy_directory(&parent, &name.name, &origin)?;
-        self.directory(number)
+        while let Some((number, name, origin)) = missing.pop() {
+            self.copy_directory(&directory, &name.name, &origin)?;
+            directory = self.directory(number)?;
+        }
+        Ok(directory)
     }
 
     /// Makes a directory in the upper with the metadata of its origin, which still shows through.

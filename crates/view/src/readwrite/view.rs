@@ -124,21 +124,35 @@ impl View {
 
     /// The open directory of the upper that `number` is.
     pub fn directory(&self, number: u64) -> Io<Arc<OwnedFd>> {
-        if number == TOP {
-            return self.upper.clone().ok_or(Errno::ROFS);
+        // The deepest first. Not recursion: trees may be deeper than a stack.
+        let mut closed = Vec::new();
+        let mut at = number;
+        let mut directory = loop {
+            if let Some(open) = self.known_directory(at)? {
+                break open;
+            }
+            let name = self.name_of(at)?;
+            let parent = name.parent;
+            closed.push((at, name));
+            at = parent;
+        };
+        while let Some((number, name)) = closed.pop() {
+            directory = Arc::new(host::open_directory(&*directory, &name.name)?);
+            let mut directories = self.lock_directories();
+            if directories.len() >= DIRECTORIES_MAX {
+                directories.clear();
+            }
+            directories.insert(number, directory.clone());
         }
-        if let Some(known) = self.lock_directories().get(&number) {
-            return Ok(known.clone());
+        Ok(directory)
+    }
+
+    /// The directory of the upper that `number` is, if it is open.
+    fn known_directory(&self, number: u64) -> Io<Option<Arc<OwnedFd>>> {
+        match number {
+            TOP => self.upper.clone().ok_or(Errno::ROFS).map(Some),
+            _ => Ok(self.lock_directories().get(&number).cloned()),
         }
-        let name = self.name_of(number)?;
-        let parent = self.directory(name.parent)?;
-        let opened = Arc::new(host::open_directory(&*parent, &name.name)?);
-        let mut directories = self.lock_directories();
-        if directories.len() >= DIRECTORIES_MAX {
-            directories.clear();
-        }
-        directories.insert(number, opened.clone());
-        Ok(opened)
     }
 
     pub fn close_directory(&self, number: u64) {

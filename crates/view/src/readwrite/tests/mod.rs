@@ -1,6 +1,7 @@
 //! The view through the kernel: what programs see, and what a commit makes of the layer.
 
 mod crash;
+mod deep;
 mod files;
 mod holes;
 mod links;

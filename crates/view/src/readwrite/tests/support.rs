@@ -59,7 +59,7 @@ pub fn me() -> Owner {
 }
 
 /// Each kind of user has its own overlayfs attributes.
-fn marks() -> MarkNames {
+pub fn marks() -> MarkNames {
     match rustix::process::getuid().is_root() {
         true => MarkNames::Trusted,
         false => MarkNames::User,

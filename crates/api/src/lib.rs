@@ -16,6 +16,7 @@ mod error;
 mod heard;
 mod http;
 mod interrupt;
+pub mod mcp;
 mod ops;
 mod serving;
 pub mod start;

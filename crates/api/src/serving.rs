@@ -7,11 +7,11 @@ use crate::heard::Heard;
 use crate::ops::caller::Peer;
 use axum::Router;
 use axum::extract::ConnectInfo;
-use hyper::Request;
 use hyper::body::Incoming;
 use hyper::header::CONTENT_TYPE;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
+use hyper::{Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::collections::HashMap;
@@ -55,11 +55,9 @@ pub(crate) async fn serve(mut listener: OwnUser, router: Router, mut closed: wat
         let peer = Peer::of(&stream);
         match Counts::enter(&counts, peer.pid) {
             Some(count) => {
-                let connection = converse(stream, peer, router.clone(), closed.clone());
-                tokio::spawn(async move {
-                    let _counted: (Option<OwnedSemaphorePermit>, Counted) = (place, count);
-                    connection.await;
-                });
+                let counted = Arc::new((place, count));
+                let connection = converse(stream, peer, counted, router.clone(), closed.clone());
+                tokio::spawn(connection);
             }
             None => refuse(&stream, TOO_MANY),
         }
@@ -86,12 +84,23 @@ fn refuse(stream: &UnixStream, problem: &str) {
     let _ = stream.try_write(answer.as_bytes());
 }
 
-async fn converse(stream: UnixStream, peer: Peer, router: Router, mut closed: watch::Receiver<()>) {
+/// What a connection counts as. It goes with every request: a connection that is turned into another kind is held by
+/// whoever does that.
+type Open = Arc<(Option<OwnedSemaphorePermit>, Counted)>;
+
+async fn converse(
+    stream: UnixStream,
+    peer: Peer,
+    open: Open,
+    router: Router,
+    mut closed: watch::Receiver<()>,
+) {
     let patient = Arc::<AtomicBool>::default();
     let io = TokioIo::new(Watched::new(stream, Arc::clone(&patient)));
     let router = TowerToHyperService::new(router);
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(ConnectInfo(peer));
+        request.extensions_mut().insert(Arc::clone(&open));
         patient.store(false, Ordering::Relaxed);
         let (answer, patient) = (router.call(request.map(Heard::new)), Arc::clone(&patient));
         async move {
@@ -99,7 +108,8 @@ async fn converse(stream: UnixStream, peer: Peer, router: Router, mut closed: wa
             // A command waits for the reader of its output, as with a pipe.
             let events = answer.headers().get(CONTENT_TYPE);
             let events = events.is_some_and(|kind| kind == "text/event-stream");
-            patient.store(events, Ordering::Relaxed);
+            let stays = answer.status() == StatusCode::SWITCHING_PROTOCOLS;
+            patient.store(events || stays, Ordering::Relaxed);
             Ok::<_, std::convert::Infallible>(answer)
         }
     });
@@ -109,6 +119,7 @@ async fn converse(stream: UnixStream, peer: Peer, router: Router, mut closed: wa
             .header_read_timeout(HEAD_TIME)
             .max_buf_size(HEAD_MAX)
             .serve_connection(io, service)
+            .with_upgrades()
     );
     // The other end knows how the connection ended.
     tokio::select! {

@@ -6,6 +6,7 @@ mod examples;
 mod exec;
 mod jobs;
 mod labels;
+mod mcp;
 mod mounts;
 mod paths;
 mod policy;
@@ -29,6 +30,7 @@ pub use jobs::{
     JobVerb, JobWaitArgs, LifetimeName,
 };
 pub use labels::{MetaArgs, TagArgs, UntagArgs};
+pub use mcp::McpArgs;
 pub use mounts::{DoctorArgs, MountArgs, MountDriverName, UnmountArgs};
 pub use paths::{CatArgs, ChmodArgs, CpArgs, EditArgs, LnArgs, TouchArgs, TreeArgs, WriteArgs};
 pub use policy::{LevelName, PolicyVerb, QuestionArgs};
@@ -188,6 +190,8 @@ pub enum Verb {
     Daemon(DaemonVerb),
     /// Run the daemon in the foreground
     Serve(ServeArgs),
+    /// Run an MCP server on standard input and output
+    Mcp(McpArgs),
     /// Check what this host supports, and how to fix what is missing
     Doctor(DoctorArgs),
     /// Run a demonstration: a failing test, two forks, two fixes, a restore

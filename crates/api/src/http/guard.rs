@@ -30,6 +30,19 @@ pub(crate) fn caller(row: &Row, parts: &Parts) -> Result<Caller, Failure> {
     })
 }
 
+/// Whoever sent a request to a surface that serves agents alone: an agent, whatever it says of its class.
+pub(crate) fn agent(parts: &Parts) -> Result<Caller, Failure> {
+    let headers = &parts.headers;
+    same_version(headers)?;
+    let peer = parts.extensions.get::<ConnectInfo<Peer>>();
+    Ok(Caller {
+        class: Class::Agent,
+        principal: principal(Class::Agent, headers)?,
+        peer: peer.map_or_else(Peer::default, |info| info.0),
+        grant: grant(headers)?,
+    })
+}
+
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<Cow<'a, str>> {
     let value = headers.get(name)?;
     Some(String::from_utf8_lossy(value.as_bytes()))

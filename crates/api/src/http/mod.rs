@@ -11,4 +11,5 @@ mod telling;
 mod uncommitted;
 mod watch;
 
+pub(crate) use guard::agent as agent_of;
 pub(crate) use routes::router;

@@ -31,6 +31,7 @@ mod labels;
 mod ln;
 mod log;
 mod ls;
+mod mcp;
 mod mkdir;
 mod mount;
 mod mv;
@@ -88,6 +89,7 @@ fn dispatch(cli: Cli, output: Output) -> Result<u8> {
     let done = match cli.verb {
         // These need no daemon, or choose one themselves.
         Verb::Serve(args) => serve::run(args, output),
+        Verb::Mcp(args) => mcp::run(args, vault),
         Verb::Completions { shell } => completions::run(shell, output),
         Verb::Aliases(args) => aliases::run(args, output),
         // A vault has no current directory: paths start at the top.
@@ -153,6 +155,7 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
             return exec::run(args, session, output);
         }
         Verb::Serve(_)
+        | Verb::Mcp(_)
         | Verb::Pwd
         | Verb::Completions { .. }
         | Verb::Aliases(_)

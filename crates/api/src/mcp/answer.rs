@@ -70,7 +70,7 @@ impl<T: Serialize + JsonSchema + Send> Reply for Outcome<T> {
     }
 }
 
-/// JSON of one shape or another, as text. Lists can be no structured content in older clients.
+/// JSON of one shape or another. Lists are text alone: for older clients they can be no structured content.
 pub(crate) struct Json(pub Value);
 
 impl Reply for Json {
@@ -79,7 +79,9 @@ impl Reply for Json {
     }
 
     fn reply(self) -> CallToolResult {
-        CallToolResult::success(vec![ContentBlock::text(self.0.to_string())])
+        let mut result = CallToolResult::success(vec![ContentBlock::text(self.0.to_string())]);
+        result.structured_content = self.0.is_object().then_some(self.0);
+        result
     }
 }
 
@@ -93,6 +95,24 @@ impl Reply for Plain {
 
     fn reply(self) -> CallToolResult {
         CallToolResult::success(vec![ContentBlock::text(self.0)])
+    }
+}
+
+/// What a command wrote, as text, and how it ended.
+pub(crate) struct Output {
+    pub text: String,
+    pub value: Value,
+}
+
+impl Reply for Output {
+    fn schema() -> Option<JsonObject> {
+        None
+    }
+
+    fn reply(self) -> CallToolResult {
+        let mut result = CallToolResult::success(vec![ContentBlock::text(self.text)]);
+        result.structured_content = Some(self.value);
+        result
     }
 }
 

@@ -9,7 +9,7 @@ use crate::ops::failure::Failure;
 use crate::ops::parse_vault;
 use crate::table::Operation;
 use crate::wire::{Envelope, Exec};
-use avfs_runtime::{ErrorKind, noting};
+use avfs_runtime::{ErrorKind, Select, noting};
 use serde::de::DeserializeOwned;
 use std::sync::{Arc, LazyLock};
 
@@ -18,6 +18,7 @@ static ROWS: LazyLock<Vec<Arc<Erased>>> =
     LazyLock::new(|| erased::all().into_iter().map(Arc::new).collect());
 
 /// The way from one call of a tool, or one read of a resource, to the daemon.
+#[derive(Clone)]
 pub(crate) struct Hands {
     pub app: Arc<App>,
     pub caller: Caller,
@@ -36,7 +37,11 @@ impl Hands {
     }
 
     /// Asks for one operation. `vault` is not looked at by operations that concern no single vault.
-    pub async fn ask<O: Operation>(&self, vault: &str, request: &O) -> Result<O::Response, Failure> {
+    pub async fn ask<O: Operation>(
+        &self,
+        vault: &str,
+        request: &O,
+    ) -> Result<O::Response, Failure> {
         let request = serde_json::to_vec(request).expect("wire types are plain data");
         read(self.perform(O::NAME, vault, request).await?)
     }
@@ -65,7 +70,10 @@ impl Hands {
             return Err(Failure::too_large(name, row.row.body_max));
         }
         let at_work = self.app.enter();
-        let select = parse_vault(vault)?;
+        let select = match row.row.route.contains("{vault}") {
+            true => parse_vault(vault)?,
+            false => Select::Current,
+        };
         let place = self.app.lanes.enter(row.row.lane, &self.caller).await?;
         let (app, caller) = (Arc::clone(&self.app), self.caller.clone());
         let (live, listening) = Live::new();

@@ -73,7 +73,9 @@ where
 
     async fn refuse(&mut self, error: ErrorData, id: Option<RequestId>) {
         // A client that cannot be told is found to be gone by the next read.
-        let _ = self.send(TxJsonRpcMessage::<RoleServer>::error(error, id)).await;
+        let _ = self
+            .send(TxJsonRpcMessage::<RoleServer>::error(error, id))
+            .await;
     }
 }
 

@@ -21,6 +21,7 @@ const ENOUGH: usize = 4 << 10;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The client of one call.
+#[derive(Clone)]
 pub(crate) struct Telling {
     /// Where progress goes, if the client gave a token for it.
     to: Option<(Peer<RoleServer>, ProgressToken)>,

@@ -3,14 +3,20 @@
 
 mod answer;
 mod core;
+#[cfg(test)]
+mod exempt;
+mod guide;
 mod hands;
 mod lines;
 mod live;
 mod prompts;
 pub mod relay;
 mod resources;
+mod sandbox;
 mod schema;
 mod server;
+#[cfg(test)]
+mod tests;
 mod tools;
 
 pub use tools::Toolset;
@@ -69,8 +75,10 @@ struct Query {
 
 /// The sets and the vault that an address asks for.
 fn wanted(uri: &Uri) -> Result<Wanted, Failure> {
-    let query: Query = serde_urlencoded::from_str(uri.query().unwrap_or_default())
-        .map_err(|error| Failure::invalid(format!("the query is not what was expected: {error}")))?;
+    let query: Query =
+        serde_urlencoded::from_str(uri.query().unwrap_or_default()).map_err(|error| {
+            Failure::invalid(format!("the query is not what was expected: {error}"))
+        })?;
     let sets = match &query.toolset {
         None => Wanted::default().sets,
         Some(names) => names
@@ -112,7 +120,10 @@ async fn lines_of(State(app): State<Arc<App>>, mut request: Request) -> Result<R
             return;
         };
         let (read, write) = tokio::io::split(TokioIo::new(stream));
-        let server = Server::new(Arc::clone(&app), Client::Connected(Box::new(caller), wanted));
+        let server = Server::new(
+            Arc::clone(&app),
+            Client::Connected(Box::new(caller), wanted),
+        );
         converse(server, Lines::new(read, write), app.sessions_end()).await;
     });
     let headers = [(CONNECTION, "upgrade"), (UPGRADE, PROTOCOL)];

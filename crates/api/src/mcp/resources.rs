@@ -39,7 +39,12 @@ const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
 
 pub(crate) fn diff_uri(vault: &str, from: &str, to: &str) -> String {
     let part = |text| utf8_percent_encode(text, PLAIN);
-    format!("{SCHEME}vault/{}/diff/{}/{}", part(vault), part(from), part(to))
+    format!(
+        "{SCHEME}vault/{}/diff/{}/{}",
+        part(vault),
+        part(from),
+        part(to)
+    )
 }
 
 /// Those that are always there.
@@ -47,8 +52,11 @@ pub(crate) fn listed(vault: &str) -> Vec<Resource> {
     let about = |what: &str| format!("{SCHEME}vault/{}/{what}", utf8_percent_encode(vault, PLAIN));
     let json = |uri: String, name: &str| Resource::new(uri, name).with_mime_type(JSON);
     vec![
-        Resource::new(diff_uri(vault, "BASE", "HEAD"), "what changed since the vault began")
-            .with_mime_type(DIFF),
+        Resource::new(
+            diff_uri(vault, "BASE", "HEAD"),
+            "what changed since the vault began",
+        )
+        .with_mime_type(DIFF),
         json(about("policy"), "the rules for commands"),
         json(format!("{SCHEME}approvals"), "what waits for the owner"),
     ]
@@ -61,10 +69,16 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
     let template = |uri: &str, name: &str| ResourceTemplate::new(format!("{SCHEME}{uri}"), name);
     vec![
         template("vault/{vault}/file/{+path}", "a file of a vault"),
-        template("vault/{vault}/diff/{from}/{to}", "what differs between two states"),
+        template(
+            "vault/{vault}/diff/{from}/{to}",
+            "what differs between two states",
+        ),
         template("vault/{vault}/policy", "the rules for commands in a vault"),
         template("exec/{exec}", "what is recorded of an exec"),
-        template("exec/{exec}/{stream}", "what an exec wrote to stdout or stderr"),
+        template(
+            "exec/{exec}/{stream}",
+            "what an exec wrote to stdout or stderr",
+        ),
         template("job/{job_id}", "a job, with its envelope once it is over"),
         template("approval/{id}", "a request for approval"),
     ]
@@ -111,13 +125,18 @@ fn parts(uri: &str) -> Result<Vec<String>, Failure> {
     let rest = uri.strip_prefix(SCHEME).ok_or_else(|| unknown(uri))?;
     let decode = |part: &str| {
         let decoded = percent_decode_str(part).decode_utf8();
-        decoded.map(|text| text.into_owned()).map_err(|_| unknown(uri))
+        decoded
+            .map(|text| text.into_owned())
+            .map_err(|_| unknown(uri))
     };
     rest.split('/').map(decode).collect()
 }
 
 fn unknown(uri: &str) -> Failure {
-    let what = format!("there is no resource {:?}", super::answer::beginning(uri, 200));
+    let what = format!(
+        "there is no resource {:?}",
+        super::answer::beginning(uri, 200)
+    );
     Failure::new(ErrorKind::NotFound, what).hint("resources/templates/list shows the addresses")
 }
 
@@ -151,7 +170,10 @@ async fn file(
     };
     let body = hands.ask(vault, &cat).await?;
     if body.more {
-        let what = format!("{path} has {} bytes, more than one resource holds", body.size);
+        let what = format!(
+            "{path} has {} bytes, more than one resource holds",
+            body.size
+        );
         return Err(Failure::invalid(what).hint("read it part by part with the tool `read`"));
     }
     Ok(content(uri, body.content, body.content_b64))
@@ -191,10 +213,13 @@ async fn output(
         to: Some(BYTES),
     };
     let part = hands.ask("", &output).await?;
-    let mut text = String::from_utf8_lossy(&from_text(&part.data, part.data_b64.as_ref())).into_owned();
+    let mut text =
+        String::from_utf8_lossy(&from_text(&part.data, part.data_b64.as_ref())).into_owned();
     if part.to < part.kept {
         let rest = part.kept - part.to;
-        text.push_str(&format!("\n[{rest} more bytes; read on with the tool `read`]\n"));
+        text.push_str(&format!(
+            "\n[{rest} more bytes; read on with the tool `read`]\n"
+        ));
     }
     Ok(ResourceContents::text(text, uri))
 }

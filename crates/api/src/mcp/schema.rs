@@ -2,28 +2,29 @@
 
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
+use schemars::generate::{Contract, SchemaSettings};
 use serde_json::Value;
 
 /// What a tool takes. Whoever leaves a field out may also say null, but need not know.
 pub(crate) fn input<T: JsonSchema>() -> JsonObject {
-    let mut schema = schema::<T>();
+    let mut schema = schema::<T>(Contract::Deserialize);
     schema.remove("description");
-    shorten(&mut schema, Nulls::Unsaid);
+    shorten(&mut schema, Words::Kept);
     schema
 }
 
-/// What a tool answers. Descriptions are left out: an answer explains itself.
+/// What a tool answers: what is not there is left out, never null. An answer needs no descriptions.
 pub(crate) fn output<T: JsonSchema>() -> JsonObject {
-    let mut schema = schema::<T>();
-    shorten(&mut schema, Nulls::Said);
+    let mut schema = schema::<T>(Contract::Serialize);
+    shorten(&mut schema, Words::Dropped);
     schema
 }
 
-fn schema<T: JsonSchema>() -> JsonObject {
+fn schema<T: JsonSchema>(contract: Contract) -> JsonObject {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
+        settings.contract = contract;
     });
     let schema = settings.into_generator().into_root_schema_for::<T>();
     match schema.to_value() {
@@ -33,53 +34,58 @@ fn schema<T: JsonSchema>() -> JsonObject {
     }
 }
 
+/// What becomes of descriptions.
 #[derive(Copy, Clone, Eq, PartialEq)]
-enum Nulls {
-    Said,
-    Unsaid,
+enum Words {
+    Kept,
+    Dropped,
 }
 
 /// Words that tell nobody anything.
 const NOISE: [&str; 4] = ["title", "format", "default", "minimum"];
 
-fn shorten(schema: &mut JsonObject, nulls: Nulls) {
+fn shorten(schema: &mut JsonObject, words: Words) {
     for word in NOISE {
-        // A property of that name is none of the words.
-        if schema.get(word).is_some_and(|value| !value.is_object()) {
-            schema.remove(word);
-        }
+        schema.remove(word);
     }
-    if nulls == Nulls::Said {
+    if words == Words::Dropped {
         schema.remove("description");
-    } else {
-        forget_null(schema);
     }
+    forget_null(schema);
     for value in schema.values_mut() {
-        shorten_value(value, nulls);
+        shorten_value(value, words);
+    }
+    // What is in the list of an answer says by itself what it has.
+    if words == Words::Dropped
+        && let Some(Value::Object(items)) = schema.get_mut("items")
+    {
+        items.remove("required");
     }
 }
 
-fn shorten_value(value: &mut Value, nulls: Nulls) {
+fn shorten_value(value: &mut Value, words: Words) {
     match value {
-        Value::Object(inner) => shorten_inner(inner, nulls),
-        Value::Array(items) => items
-            .iter_mut()
-            .for_each(|item| shorten_value(item, nulls)),
+        Value::Object(inner) => shorten_inner(inner, words),
+        Value::Array(items) => items.iter_mut().for_each(|item| shorten_value(item, words)),
         _ => {}
     }
 }
 
-fn shorten_inner(inner: &mut JsonObject, nulls: Nulls) {
+fn shorten_inner(inner: &mut JsonObject, words: Words) {
     let is_schema = ["type", "anyOf", "oneOf", "enum", "const", "properties"]
         .iter()
-        .any(|word| inner.get(*word).is_some_and(|value| !value.is_object() || *word == "properties"));
+        .any(|word| {
+            inner
+                .get(*word)
+                .is_some_and(|value| !value.is_object() || *word == "properties")
+        });
     if is_schema {
-        shorten(inner, nulls);
+        shorten(inner, words);
     } else {
         // The names of properties, each with a schema.
         inner
             .values_mut()
-            .for_each(|value| shorten_value(value, nulls));
+            .for_each(|value| shorten_value(value, words));
     }
 }
 
@@ -157,11 +163,31 @@ mod tests {
         assert_eq!(input, expected);
     }
 
+    #[derive(JsonSchema)]
+    #[allow(dead_code, reason = "only its schema is looked at")]
+    struct Said {
+        /// What it is.
+        title: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        count: Option<u64>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        names: Vec<String>,
+        #[schemars(skip)]
+        more: Option<u64>,
+    }
+
     #[test]
-    fn answers_may_be_null() {
-        let output = Value::Object(output::<Asked>());
-        let count = &output["properties"]["count"]["type"];
-        assert_eq!(*count, json!(["integer", "null"]));
-        assert!(output["properties"]["title"].get("description").is_none());
+    fn what_an_answer_leaves_out_is_not_required() {
+        let output = Value::Object(output::<Said>());
+        let expected = json!({
+            "type": "object",
+            "required": ["title"],
+            "properties": {
+                "title": {"type": "string"},
+                "count": {"type": "integer"},
+                "names": {"type": "array", "items": {"type": "string"}},
+            },
+        });
+        assert_eq!(output, expected);
     }
 }

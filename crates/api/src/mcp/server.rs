@@ -181,7 +181,10 @@ impl ServerHandler for Server {
         let hands = self.hands(&context, resources::ROWS);
         let (hands, _) = hands.map_err(|it| protocol_error(&it))?;
         let Ok(_place) = self.calls.try_acquire() else {
-            return Err(ErrorData::internal_error("too many calls are under way", None));
+            return Err(ErrorData::internal_error(
+                "too many calls are under way",
+                None,
+            ));
         };
         let read = resources::read(&hands, &request.uri).await;
         let contents = read.map_err(|it| protocol_error(&it))?;

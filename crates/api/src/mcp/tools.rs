@@ -3,7 +3,7 @@
 
 use super::answer::{self, Reply};
 use super::hands::Hands;
-use super::{core, schema};
+use super::{core, guide, sandbox, schema};
 use crate::ops::failure::Failure;
 use crate::table::{Effect, OPERATIONS};
 use avfs_runtime::ErrorKind;
@@ -120,15 +120,22 @@ fn next<T: Asked>(failure: &Failure) -> Option<String> {
 /// A set of tools that a client can be given.
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
 pub enum Toolset {
+    /// Few tools for nine tenths of the work.
     Core,
+    /// The flat workspace tools of agentiso's guide.
+    Guide,
+    /// The names of agentkernel.
+    Sandbox,
 }
 
 impl Toolset {
-    pub const ALL: [Toolset; 1] = [Toolset::Core];
+    pub const ALL: [Toolset; 3] = [Toolset::Core, Toolset::Guide, Toolset::Sandbox];
 
     pub fn as_str(self) -> &'static str {
         match self {
             Toolset::Core => "core",
+            Toolset::Guide => "guide",
+            Toolset::Sandbox => "sandbox",
         }
     }
 
@@ -140,6 +147,8 @@ impl Toolset {
     pub(crate) fn tools(self) -> &'static [Tool] {
         match self {
             Toolset::Core => core::TOOLS,
+            Toolset::Guide => guide::TOOLS,
+            Toolset::Sandbox => sandbox::TOOLS,
         }
     }
 }

@@ -55,6 +55,7 @@ pub(crate) struct ExecSaid {
     #[serde(skip_serializing_if = "Option::is_none")]
     exit_code: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     signal: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stdout: Option<String>,
@@ -63,20 +64,26 @@ pub(crate) struct ExecSaid {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     changed_files: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     changes_total: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     exec: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     job_id: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     vault: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     version: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     checkpoint: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     fork: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     duration_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     approval_id: Option<String>,
@@ -88,8 +95,8 @@ pub(crate) struct ExecSaid {
 
 impl Asked for ExecTool {
     const NAME: &'static str = "exec";
-    const SENTENCE: &'static str = "Run a shell command in a vault's sandbox (no network). Tells exit code, output and \
-        which files changed. Long output is cut; read or search the rest by `exec`.";
+    const SENTENCE: &'static str = "Run a shell command in a vault's sandbox, without network. Tells exit code, output and \
+        changed files. Long output is cut: read or search the rest.";
     const ROWS: &'static [&'static str] = &["exec", "job_start", "policy_explain"];
     const IF_MISSING: Option<&'static str> = LIST_VAULTS;
     type Answer = Outcome<ExecSaid>;
@@ -264,6 +271,9 @@ pub(crate) fn exec_link(exec: &str, stream: StreamWord) -> Resource {
         StreamWord::Stdout => "stdout",
         StreamWord::Stderr => "stderr",
     };
-    Resource::new(format!("avfs://exec/{exec}/{name}"), format!("{name} of {exec}"))
-        .with_mime_type("text/plain")
+    Resource::new(
+        format!("avfs://exec/{exec}/{name}"),
+        format!("{name} of {exec}"),
+    )
+    .with_mime_type("text/plain")
 }

@@ -57,6 +57,7 @@ pub(crate) struct ReadSaid {
     #[serde(skip_serializing_if = "Option::is_none")]
     next_offset: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     version: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
@@ -228,7 +229,9 @@ impl Asked for WriteTool {
             parents: true,
             mode: self.mode,
         };
-        let written = hands.ask(hands.vault(self.vault.as_deref()), &write).await?;
+        let written = hands
+            .ask(hands.vault(self.vault.as_deref()), &write)
+            .await?;
         Ok(Object(WriteSaid {
             path: written.path,
             size: written.size,

@@ -44,6 +44,7 @@ pub(crate) struct JobSaid {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     jobs: Vec<JobLine>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     job: Option<JobLine>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stdout: Option<String>,
@@ -54,6 +55,7 @@ pub(crate) struct JobSaid {
     #[serde(skip_serializing_if = "Option::is_none")]
     stderr_offset: Option<u64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(skip)]
     changed_files: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
@@ -64,6 +66,7 @@ pub(crate) struct JobLine {
     job_id: u64,
     running: bool,
     status: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     exit_code: Option<i32>,
     command: String,
     vault: String,

@@ -8,8 +8,6 @@ mod vault;
 
 use super::tools::Tool;
 
-pub(crate) use exec::{command_said, exec_link};
-
 pub(crate) const TOOLS: &[Tool] = &[
     Tool::new::<exec::ExecTool>(),
     Tool::new::<job::JobTool>(),

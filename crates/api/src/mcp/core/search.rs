@@ -51,11 +51,14 @@ pub(crate) struct Match {
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     r#type: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     size: Option<u64>,
     /// Where the line begins in an output.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     offset: Option<u64>,
 }
 
@@ -75,7 +78,8 @@ impl Asked for SearchTool {
             (None, Some(name), None, None) => self.paths(hands, name).await?,
             (None, None, Some(words), None) => self.words(hands, words).await?,
             _ => {
-                let what = "search takes a pattern (with a name as filter, or an exec), a name, or words";
+                let what =
+                    "search takes a pattern (with a name as filter, or an exec), a name, or words";
                 return Err(Failure::invalid(what));
             }
         };

@@ -42,10 +42,13 @@ pub(crate) struct VaultSaid {
     #[serde(skip_serializing_if = "Option::is_none")]
     vaults: Option<Vec<VaultLine>>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     vault: Option<VaultLine>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(skip)]
     versions: Vec<VersionLine>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     forks: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     done: Option<String>,
@@ -61,6 +64,7 @@ pub(crate) struct VaultLine {
     size: u64,
     version: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     parent: Option<String>,
 }
 
@@ -74,8 +78,8 @@ pub(crate) struct VersionLine {
 
 impl Asked for VaultTool {
     const NAME: &'static str = "vault";
-    const SENTENCE: &'static str = "List, make, fork, describe and delete vaults: separate file trees, each with its own \
-        history and sandbox. A fork is made in milliseconds.";
+    const SENTENCE: &'static str = "List, make, fork, describe and delete vaults: file trees with a history and a \
+        sandbox each.";
     const ROWS: &'static [&'static str] = &[
         "vault_list",
         "vault_info",
@@ -111,7 +115,9 @@ impl Asked for VaultTool {
             }
             VaultAction::Delete => {
                 // Never the one that happens to be meant.
-                let vault = self.vault.ok_or_else(|| Failure::invalid("name the vault"))?;
+                let vault = self
+                    .vault
+                    .ok_or_else(|| Failure::invalid("name the vault"))?;
                 let deleted = hands.ask(&vault, &VaultDelete { force: false }).await?;
                 done(format!("deleted {}", deleted.deleted))
             }
@@ -178,7 +184,7 @@ fn vault_line(item: VaultItem) -> VaultLine {
 pub(crate) struct CheckpointTool {
     action: CheckpointAction,
     vault: Option<String>,
-    /// The checkpoint. For diff: where from; `BASE`, `HEAD`, `vN` and `vault:NAME` are states too.
+    /// A checkpoint; for diff where from, also BASE, HEAD, vN, vault:NAME.
     name: Option<String>,
     /// For diff: where to.
     to: Option<String>,
@@ -207,6 +213,7 @@ pub(crate) struct CheckpointSaid {
     #[serde(skip_serializing_if = "Option::is_none")]
     done: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     version: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     changes: Option<Vec<String>>,
@@ -226,7 +233,8 @@ pub(crate) struct CheckpointLine {
 
 impl Asked for CheckpointTool {
     const NAME: &'static str = "checkpoint";
-    const SENTENCE: &'static str = "Save the state of a vault, go back to one, and compare two. A restore can be undone.";
+    const SENTENCE: &'static str =
+        "Save the state of a vault, go back to one, and compare two. A restore can be undone.";
     const ROWS: &'static [&'static str] = &[
         "checkpoint_save",
         "checkpoint_restore",
@@ -285,7 +293,9 @@ async fn list_checkpoints(hands: &Hands, vault: &str) -> Result<CheckpointSaid, 
 impl CheckpointTool {
     fn named(&self) -> Result<String, Failure> {
         let name = self.name.clone();
-        name.ok_or_else(|| Failure::invalid("this action needs a name").hint("list gives the names"))
+        name.ok_or_else(|| {
+            Failure::invalid("this action needs a name").hint("list gives the names")
+        })
     }
 
     async fn save(self, hands: &Hands, vault: &str) -> Result<CheckpointSaid, Failure> {
@@ -337,7 +347,10 @@ impl CheckpointTool {
         let report = hands.ask(vault, &diff).await?;
         let lines = report.changes.iter().map(change_line).collect();
         let (changes, whole) = fitting(lines, budget / 2);
-        let text = report.patch.as_deref().map(|patch| beginning(patch, budget / 2));
+        let text = report
+            .patch
+            .as_deref()
+            .map(|patch| beginning(patch, budget / 2));
         let cut = text.map(str::len) != report.patch.as_ref().map(String::len);
         if cut || !whole {
             let uri = resources::diff_uri(vault, &diff.from, &diff.to);

@@ -1,0 +1,92 @@
+//! Operations that no tool is made of, and why.
+
+/// The name of an operation, and the reason.
+pub(crate) const ROWS: &[(&str, &str)] = &[
+    (
+        "vault_use",
+        "every call names its vault, or means the client's own",
+    ),
+    (
+        "vault_rename",
+        "a name that others use is not changed under them",
+    ),
+    ("vault_list_deleted", "the owner brings vaults back"),
+    ("vault_undelete", "the owner brings vaults back"),
+    ("vault_set", OWNER),
+    ("vault_unset", OWNER),
+    ("defaults", OWNER),
+    ("defaults_set", OWNER),
+    ("log", "versions of a path: a diff between states says more"),
+    (
+        "checkout",
+        "a checkpoint is restored, or the old content is read and written",
+    ),
+    (
+        "revert",
+        "a checkpoint is restored, or the old content is read and written",
+    ),
+    ("read_content", STREAM),
+    ("write_content", STREAM),
+    ("mkdir", SHELL),
+    ("rm", SHELL),
+    ("mv", SHELL),
+    ("tree", "search by name lists what is below a directory"),
+    ("cp", SHELL),
+    ("ln", SHELL),
+    ("chmod", SHELL),
+    ("touch", SHELL),
+    ("tag", LABELS),
+    ("untag", LABELS),
+    ("tag_list", LABELS),
+    ("tag_list_all", LABELS),
+    ("tag_delete", LABELS),
+    ("tag_rename", LABELS),
+    ("meta_get", LABELS),
+    ("meta_set", LABELS),
+    ("import", OWNER),
+    ("export", OWNER),
+    ("export_archive", OWNER),
+    ("export_changes", OWNER),
+    ("archive_write", STREAM),
+    ("archive_read", STREAM),
+    ("transfer", OWNER),
+    ("transfer_set", OWNER),
+    ("checkpoint_info", "the list says as much"),
+    ("exec_input", "a call of a tool has all of its input"),
+    (
+        "exec_cancel",
+        "the protocol has its own way to cancel a call",
+    ),
+    ("exec_resize", TERMINAL),
+    ("job_logs", "polling from offsets gives all of it"),
+    ("job_stdin", STREAM),
+    ("job_resize", TERMINAL),
+    ("policy_test", "rules are the owner's to try"),
+    ("policy_set", OWNER),
+    ("policy_write", OWNER),
+    ("policy_validate", "rules are the owner's to write"),
+    ("approval_setup", OWNER),
+    ("approval_approve", "an agent never approves"),
+    ("approval_deny", "an agent never answers for the owner"),
+    ("journal_verify", CARE),
+    ("gc", OWNER),
+    ("fsck", CARE),
+    ("stats", CARE),
+    ("maintain", OWNER),
+    ("prune", OWNER),
+    ("quota", "a refusal says how much is missing"),
+    ("quota_set", OWNER),
+    ("commit", "an exec commits by itself"),
+    ("mount", OWNER),
+    ("unmount", OWNER),
+    ("mounts", "mounts are the owner's"),
+    ("daemon", CARE),
+    ("daemon_stop", OWNER),
+];
+
+const OWNER: &str = "the owner's alone";
+const STREAM: &str = "a stream of bytes is no answer to a call";
+const SHELL: &str = "a shell command does it";
+const LABELS: &str = "labels are for people and for the guide's workspaces";
+const TERMINAL: &str = "a call has no terminal";
+const CARE: &str = "care of the home is the owner's";

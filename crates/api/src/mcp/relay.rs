@@ -16,6 +16,8 @@ use hyper_util::rt::TokioIo;
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream as Stream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::net::UnixStream;
 
 /// What a client is to be given.
@@ -113,7 +115,8 @@ fn broken(error: impl ToString) -> Error {
 }
 
 impl Line {
-    /// Pumps until the daemon closes its end, which it does when all of `input` was answered.
+    /// Pumps until the daemon closes its end, which it does when all of `input` was answered. If it goes before, the
+    /// client is to know: it can begin anew.
     pub fn pump(
         self,
         mut input: impl Read + Send + 'static,
@@ -121,9 +124,12 @@ impl Line {
     ) -> Result<()> {
         let Line { stream, first } = self;
         let mut there = stream.try_clone().map_err(Error::Output)?;
+        let at_end = Arc::<AtomicBool>::default();
+        let ended = Arc::clone(&at_end);
         // It may wait for input for ever: nobody waits for it.
         std::thread::spawn(move || {
             let _ = io::copy(&mut input, &mut there);
+            ended.store(true, Ordering::Release);
             let _ = there.shutdown(Shutdown::Write);
         });
         output.write_all(&first).map_err(Error::Output)?;
@@ -132,7 +138,10 @@ impl Line {
         loop {
             let length = back.read(&mut piece).map_err(broken)?;
             if length == 0 {
-                return Ok(());
+                return match at_end.load(Ordering::Acquire) {
+                    true => Ok(()),
+                    false => Err(broken("it has ended")),
+                };
             }
             output.write_all(&piece[..length]).map_err(Error::Output)?;
             output.flush().map_err(Error::Output)?;

@@ -5,6 +5,7 @@ use crate::raw::Raw;
 use avfs_testkit::Home;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::io::Write;
 
 fn home() -> Home {
     let home = Home::new(AVFS);
@@ -79,7 +80,7 @@ fn unknown_arguments_and_tools_are_refused() {
 fn a_client_cannot_reach_beyond_what_it_was_given() {
     let home = home();
     home.ok(&["vault", "create", "secret"]);
-    home.ok(&["--vault", "secret", "write", "/s", "--content", "top"]);
+    home.ok(&["--vault", "secret", "write", "/s", "top"]);
     let mut client = Raw::start(&home, &["--only", "v", "--vault", "v"]);
     let calls = [
         ("exec", json!({"vault": "secret", "command": "cat /s"})),
@@ -126,20 +127,61 @@ fn a_client_cannot_reach_beyond_what_it_was_given() {
 fn a_flood_of_calls_is_answered_one_by_one_or_refused() {
     let home = home();
     let mut client = Raw::start(&home, &[]);
-    let mut open = BTreeSet::new();
-    for _ in 0..2_000 {
-        open.insert(client.ask_tool("read", json!({"path": "/"})));
-    }
+    let mut flood: BTreeSet<u64> = (10_000..12_000).collect();
+    let mut input = client.take_input();
+    let calls = flood.clone();
+    let writing = std::thread::spawn(move || {
+        for id in calls {
+            writeln!(input, "{}", read_top(id)).unwrap();
+        }
+        input
+    });
     let mut refused = 0;
-    while !open.is_empty() {
+    while !flood.is_empty() {
         let answer = client.next().expect("an answer to each");
-        open.remove(&answer["id"].as_u64().unwrap());
+        flood.remove(&answer["id"].as_u64().unwrap());
         refused += usize::from(answer["result"]["isError"] == true);
     }
     assert!(refused < 2_000, "some were served");
+    client.give_input(writing.join().unwrap());
     let said = client.call("exec", json!({"command": "echo still"}));
     assert_eq!(said["stdout"], "still\n");
-    home.ok(&["vault", "list"]);
+}
+
+fn read_top(id: u64) -> Value {
+    let params = json!({"name": "read", "arguments": {"path": "/"}});
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+}
+
+#[test]
+fn who_does_not_read_is_not_listened_to_and_keeps_nobody_out() {
+    let home = home();
+    let mut silent = Raw::start(&home, &[]);
+    let mut input = silent.take_input();
+    // It ends when the program is killed: nobody takes all of this.
+    let writing = std::thread::spawn(move || {
+        let call = read_top(1).to_string();
+        let mut sent = 0_u64;
+        while sent < 1 << 30 && writeln!(input, "{call}").is_ok() {
+            sent += call.len() as u64;
+        }
+        sent
+    });
+    let mut other = Raw::start(&home, &[]);
+    for _ in 0..20 {
+        let said = other.call("exec", json!({"command": "echo served"}));
+        assert_eq!(said["stdout"], "served\n");
+    }
+    let pid = home.json(&["daemon", "status"])["pid"].as_u64().unwrap();
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let resident = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .unwrap();
+    let resident: u64 = resident.trim().split(' ').next().unwrap().parse().unwrap();
+    assert!(resident < 150 << 10, "{resident} KiB");
+    drop(silent);
+    assert!(writing.join().unwrap() < 64 << 20, "it was not taken in");
 }
 
 #[test]
@@ -156,9 +198,6 @@ fn what_a_command_writes_cannot_be_taken_for_a_message() {
 #[test]
 fn the_class_of_an_agent_cannot_be_shed() {
     let home = home();
-    let mut owner = home.command(&["mcp"]);
-    owner.env("AVFS_CLASS", "owner");
-    drop(owner);
     let mut client = Raw::start(&home, &[]);
     client.call("exec", json!({"command": "echo x > /f"}));
     let journal = home.json(&["audit", "--limit", "50"]);

@@ -59,3 +59,13 @@ fn the_current_sdk_can_speak_the_handshake() {
 fn the_sdk_before_speaks_the_handshake() {
     run(1, "legacy", "core");
 }
+
+#[test]
+fn the_guides_patterns_run_by_its_own_names() {
+    run(2, "auto", "guide");
+}
+
+#[test]
+fn the_names_of_agentkernel_do_what_they_say() {
+    run(1, "legacy", "sandbox");
+}

@@ -49,6 +49,15 @@ impl Raw {
         }
     }
 
+    /// Its input, for somebody else to write to.
+    pub fn take_input(&mut self) -> ChildStdin {
+        self.input.take().unwrap()
+    }
+
+    pub fn give_input(&mut self, input: ChildStdin) {
+        self.input = Some(input);
+    }
+
     pub fn send_line(&mut self, line: &[u8]) {
         let input = self.input.as_mut().unwrap();
         input.write_all(line).unwrap();

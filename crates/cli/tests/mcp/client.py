@@ -1,9 +1,13 @@
-"""A client on the official SDK: MODE (auto or legacy) SCENARIO AVFS."""
+"""A client on the official SDK: MODE (auto or legacy) SCENARIO AVFS.
+
+AVFS is the program, or the daemon's socket, to which streamable HTTP is spoken."""
 
 import asyncio
 import json
 import os
+import stat
 import sys
+from contextlib import AsyncExitStack
 
 from mcp import StdioServerParameters
 
@@ -21,25 +25,40 @@ class Server:
 
     def __init__(self, *words):
         self.parameters = StdioServerParameters(command=AVFS, args=["mcp", *words], env=dict(os.environ))
+        self.context = AsyncExitStack()
+
+    async def transport(self):
+        """How to reach the server, in the terms of whichever SDK is there."""
+        if not stat.S_ISSOCK(os.stat(AVFS).st_mode):
+            return self.parameters
+        from mcp.client.streamable_http import streamable_http_client
+
+        try:
+            import httpx2 as httpx
+        except ImportError:
+            import httpx
+        by_socket = httpx.AsyncHTTPTransport(uds=AVFS)
+        client = httpx.AsyncClient(transport=by_socket, timeout=60, headers={"avfs-name": "sdk"})
+        client = await self.context.enter_async_context(client)
+        return streamable_http_client("http://localhost/mcp?vault=v", http_client=client)
 
     async def __aenter__(self):
+        await self.context.__aenter__()
+        transport = await self.transport()
         try:
             from mcp import Client
 
-            self.context = Client(self.parameters, mode=MODE)
-            self.client = await self.context.__aenter__()
+            self.client = await self.context.enter_async_context(Client(transport, mode=MODE))
             expected = "2026-07-28" if MODE == "auto" else "2025-11-25"
             assert self.client.protocol_version == expected, self.client.protocol_version
         except ImportError:
-            from contextlib import AsyncExitStack
-
             from mcp import ClientSession
             from mcp.client.stdio import stdio_client
 
-            self.context = AsyncExitStack()
-            await self.context.__aenter__()
-            read, write = await self.context.enter_async_context(stdio_client(self.parameters))
-            self.client = await self.context.enter_async_context(ClientSession(read, write))
+            if transport is self.parameters:
+                transport = stdio_client(transport)
+            streams = await self.context.enter_async_context(transport)
+            self.client = await self.context.enter_async_context(ClientSession(*streams[:2]))
             await self.client.initialize()
         return self
 

@@ -18,26 +18,40 @@ fn sdk(version: u32) -> Option<PathBuf> {
     None
 }
 
+/// How a client reaches the server.
+#[derive(Copy, Clone, Debug)]
+enum By {
+    Stdio,
+    Http,
+}
+
 /// Runs `client.py` with a scenario, which must end well.
 fn run(version: u32, mode: &str, scenario: &str) {
+    run_by(By::Stdio, version, mode, scenario);
+}
+
+fn run_by(by: By, version: u32, mode: &str, scenario: &str) {
     let Some(sdk) = sdk(version) else { return };
     let home = Home::new(AVFS);
     home.ok(&["vault", "create", "v"]);
+    let server = match by {
+        By::Stdio => home.command(&[""; 0]).get_program().into(),
+        By::Http => std::fs::read_link(home.avfs_home().join("daemon.sock")).unwrap(),
+    };
     let script = home.path().join("client.py");
     std::fs::write(&script, include_str!("client.py")).unwrap();
-    let avfs = home.command::<&str>(&[]);
     let output = home
         .host_command("/usr/bin/python3")
         .arg(&script)
         .args([mode, scenario])
-        .arg(avfs.get_program())
+        .arg(server)
         .env("PYTHONPATH", sdk)
         .output()
         .unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(
         output.status.success(),
-        "SDK {version}, {mode}, {scenario}: {}\n{}\n{}",
+        "SDK {version}, {by:?}, {mode}, {scenario}: {}\n{}\n{}",
         output.status,
         text(&output.stdout),
         text(&output.stderr)
@@ -68,4 +82,11 @@ fn the_guides_patterns_run_by_its_own_names() {
 #[test]
 fn the_names_of_agentkernel_do_what_they_say() {
     run(1, "legacy", "sandbox");
+}
+
+#[test]
+fn both_sdks_reach_it_by_streamable_http() {
+    run_by(By::Http, 2, "auto", "core");
+    run_by(By::Http, 2, "legacy", "core");
+    run_by(By::Http, 1, "legacy", "core");
 }

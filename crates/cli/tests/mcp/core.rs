@@ -247,3 +247,37 @@ fn resources_and_prompts_are_there() {
         }
     });
 }
+
+#[test]
+fn a_daemon_that_ends_leaves_no_client_waiting() {
+    with_vault(|home| {
+        let mut client = Raw::start(home, &[]);
+        client.call("exec", json!({"command": "true"}));
+        let mut fresh = Raw::silent(home, &[]);
+        home.ok(&["daemon", "stop"]);
+        assert!(client.next().is_none(), "its output ends");
+        assert!(!client.child.wait().unwrap().success(), "it says so");
+        assert!(fresh.next().is_none());
+        let mut next = Raw::start(home, &[]);
+        next.call("exec", json!({"command": "true"}));
+    });
+}
+
+#[test]
+fn many_clients_share_one_daemon() {
+    with_vault(|home| {
+        let mut clients: Vec<Raw> = (0..8).map(|_| Raw::start(home, &[])).collect();
+        let asked: Vec<u64> = clients
+            .iter_mut()
+            .map(|client| client.ask_tool("exec", json!({"command": "echo $$ > /f; echo ok"})))
+            .collect();
+        for (client, id) in clients.iter_mut().zip(asked) {
+            let answer = client.answer(id);
+            assert_eq!(
+                answer["result"]["structuredContent"]["stdout"], "ok\n",
+                "{answer}"
+            );
+        }
+        home.ok(&["fsck"]);
+    });
+}

@@ -253,7 +253,9 @@ fn a_daemon_that_ends_leaves_no_client_waiting() {
     with_vault(|home| {
         let mut client = Raw::start(home, &[]);
         client.call("exec", json!({"command": "true"}));
+        // One that has not begun, but is connected.
         let mut fresh = Raw::silent(home, &[]);
+        assert!(fresh.request("ping", json!({}))["result"].is_object());
         home.ok(&["daemon", "stop"]);
         assert!(client.next().is_none(), "its output ends");
         assert!(!client.child.wait().unwrap().success(), "it says so");

@@ -168,7 +168,9 @@ pub(crate) async fn stop(hands: &Hands, vault: &str) -> Result<(), Failure> {
         match hands.ask("", &kill).await {
             // It ended by itself meanwhile.
             Err(failure) if failure.problem().kind == ErrorKind::NotFound.as_str() => {}
-            done => drop(done?),
+            done => {
+                done?;
+            }
         }
     }
     Ok(())

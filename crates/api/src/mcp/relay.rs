@@ -1,8 +1,8 @@
 //! `avfs mcp`: standard input and output pumped to the daemon, which has the only MCP server.
 
 use super::{LINES_ROUTE, PROTOCOL};
+use crate::daemon_paths::DaemonPaths;
 use crate::error::{Error, Result};
-use crate::place::Place;
 use crate::wire::{
     CLASS_HEADER, Class, NAME_HEADER, Problem, SCOPES_HEADER, VAULTS_HEADER, VERSION,
     VERSION_HEADER,
@@ -40,7 +40,7 @@ pub struct Line {
 }
 
 /// Connects to the daemon of a place; [`Error::NoDaemon`] when there is none.
-pub fn connect(place: &Place, ask: &Ask) -> Result<Line> {
+pub fn connect(place: &DaemonPaths, ask: &Ask) -> Result<Line> {
     let event_loop = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -48,7 +48,7 @@ pub fn connect(place: &Place, ask: &Ask) -> Result<Line> {
     event_loop.block_on(open(place, ask))
 }
 
-async fn open(place: &Place, ask: &Ask) -> Result<Line> {
+async fn open(place: &DaemonPaths, ask: &Ask) -> Result<Line> {
     let socket = place.reachable_socket()?;
     let Ok(stream) = UnixStream::connect(&socket).await else {
         return Err(Error::NoDaemon { socket });
@@ -76,7 +76,7 @@ async fn open(place: &Place, ask: &Ask) -> Result<Line> {
     })
 }
 
-fn request(place: &Place, ask: &Ask) -> Result<Request<Empty<Bytes>>> {
+fn request(place: &DaemonPaths, ask: &Ask) -> Result<Request<Empty<Bytes>>> {
     let fields = [("toolset", &ask.toolset), ("vault", &ask.vault)];
     let fields = fields.map(|(name, value)| Some((name, value.as_ref()?)));
     let fields: Vec<_> = fields.into_iter().flatten().collect();

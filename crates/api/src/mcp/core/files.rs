@@ -123,7 +123,7 @@ impl ReadTool {
             path_b64: None,
         };
         match hands.ask(vault, &stat).await {
-            Ok(stat) if stat.kind == TypeWord::Directory => {}
+            Ok(stat) if stat.attributes.kind == TypeWord::Directory => {}
             _ => return Err(failure),
         }
         let ls = Ls {
@@ -136,8 +136,8 @@ impl ReadTool {
         let listing = hands.ask(vault, &ls).await?;
         let lines = listing.entries.into_iter().map(|entry| EntryLine {
             name: entry.name,
-            r#type: word(entry.kind),
-            size: entry.size,
+            r#type: word(entry.attributes.kind),
+            size: entry.attributes.size,
         });
         let (entries, whole) = fitting(lines.collect(), bytes_of(self.max_tokens));
         let next = "there are more; search by name, or read a directory below";

@@ -159,8 +159,8 @@ impl Asked for List {
         let listing = hands.ask(&vault, &ls).await?;
         let entries = listing.entries.iter().map(|it| {
             json!({
-                "name": it.name, "kind": word(it.kind), "size": it.size,
-                "permissions": it.mode, "modified": it.modified,
+                "name": it.name, "kind": word(it.attributes.kind), "size": it.attributes.size,
+                "permissions": it.attributes.mode, "modified": it.attributes.modified,
             })
         });
         Ok(Json(entries.collect::<Vec<Value>>().into()))

@@ -134,6 +134,8 @@ fn cancelling_ends_the_command_and_the_journal_says_so() {
             "_meta": {"progressToken": "p"},
         });
         let id = client.ask("tools/call", params);
+        let is_asleep = || !leftover_processes("987.654").is_empty();
+        assert!(wait_for(PATIENCE, is_asleep));
         let progress = client.next().unwrap();
         assert_eq!(progress["method"], "notifications/progress", "{progress}");
         assert_eq!(progress["params"]["progressToken"], "p");
@@ -145,7 +147,8 @@ fn cancelling_ends_the_command_and_the_journal_says_so() {
                 &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancel}),
             );
         }
-        assert!(!leftover_processes("987.654").is_empty());
+        client.call("read", json!({"path": "/"}));
+        assert!(is_asleep(), "what was sent before has been heard");
         let cancel = json!({"requestId": id});
         client.send(
             &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancel}),

@@ -80,6 +80,15 @@ test_tools() {
         /usr/bin/python3 -m pip download --quiet --only-binary :all: --dest "$AVFS_TEST_TOOLS/wheels.new" pytest==8.4.2
         mv "$AVFS_TEST_TOOLS/wheels.new" "$AVFS_TEST_TOOLS/wheels"
     fi
+    local sdk
+    for sdk in mcp1:1.30.0 mcp2:2.3.0; do
+        local place=$AVFS_TEST_TOOLS/${sdk%%:*}
+        [ -d "$place" ] && continue
+        say "fetching the MCP SDK ${sdk##*:}, once"
+        /usr/bin/python3 -m pip install --quiet --root-user-action ignore --only-binary :all: --target "$place.new" \
+            "mcp==${sdk##*:}"
+        mv "$place.new" "$place"
+    done
     if [ ! -d "$AVFS_TEST_TOOLS/crate" ]; then
         say "vendoring a crate's dependencies, once"
         vendored_crate "$AVFS_TEST_TOOLS/crate.new"

@@ -47,6 +47,13 @@ pub const UNREAD_TIME: Duration = Duration::from_secs(60);
 /// How long a request waits for its turn.
 pub const TURN_TIME: Duration = Duration::from_secs(30);
 
+/// Bytes of one message of an MCP client.
+pub const MCP_LINE_MAX: usize = 4 << 20;
+/// Calls that one MCP client has under way; more are refused at once.
+pub const MCP_CALLS_MAX: usize = 64;
+/// Messages that wait for an MCP client to read them. With so many, it is not listened to.
+pub const MCP_UNSENT_MAX: usize = 32;
+
 /// How many requests of one kind are served at once.
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
 pub struct LaneBound {

@@ -176,15 +176,18 @@ async fn listen(
     drop(close);
     match why {
         Why::Idle => {
+            app.end_sessions();
             let _ = serving.await;
             shut_down(&app).await;
         }
         Why::Asked => {
             // Ends running commands first, so that their callers get their envelopes.
             shut_down(&app).await;
+            app.end_sessions();
             let _ = tokio::time::timeout(LAST_ANSWERS, serving).await;
         }
         Why::Lost => {
+            app.end_sessions();
             let _ = tokio::time::timeout(LAST_ANSWERS, serving).await;
             // Exits as if killed, which loses nothing: the next daemon of the home recovers. Closing the database would unlink its
             // log by name, and that name may belong to another home now.
@@ -334,7 +337,8 @@ async fn left_alone(app: &App) {
         return std::future::pending().await;
     };
     loop {
-        let rest = match app.idle_for() {
+        let idle = app.idle_for().filter(|_| !app.has_sessions());
+        let rest = match idle {
             Some(idle) if idle >= limit => return,
             Some(idle) => limit - idle,
             None => limit,

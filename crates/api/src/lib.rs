@@ -18,6 +18,7 @@ mod error;
 mod heard;
 pub mod http;
 mod interrupt;
+pub mod mcp;
 mod ops;
 mod serving;
 pub mod start;

@@ -1,26 +1,27 @@
 //! Connections: how many there are, and how long each may take to send a request and to read the answer.
 
-use crate::auth::Source;
+use crate::auth::Proof;
 use crate::bounds::{HEAD_MAX, HEAD_TIME, HEADERS_MAX, UNREAD_TIME};
 use crate::crowd::{Busy, Crowd, Full, Place, Room};
 use crate::error::{Error, Result};
 use crate::heard::Heard;
 use crate::ops::app::App;
 use crate::ops::caller::Peer;
+use crate::ops::failure::Failure;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
-use hyper::Request;
 use hyper::body::{Bytes, Frame, Incoming, SizeHint};
 use hyper::header::CONTENT_TYPE;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
+use hyper::{Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -90,8 +91,7 @@ pub(crate) async fn serve<D: Door>(
         let connection = Connection {
             app: Arc::clone(&app),
             peer,
-            place: Arc::new(place),
-            shown: Shown::default(),
+            open: Open::new(place),
         };
         let opening = door.open(stream);
         tokio::spawn(connection.converse(opening, router.clone(), closed.clone()));
@@ -129,18 +129,61 @@ fn refuse<D: Door>(door: &D, stream: &D::Stream, problem: &str) {
     let _ = door.tell(stream, answer.as_bytes());
 }
 
-/// The last credential of a connection.
-#[derive(Clone, Default)]
-pub(crate) struct Shown(Arc<Mutex<Option<Source>>>);
+/// A connection as its requests see it. It is counted until the last copy is dropped: whoever turns a connection into
+/// another protocol keeps one.
+#[derive(Clone)]
+pub(crate) struct Open {
+    place: Arc<Place>,
+    /// The last credential that was shown.
+    shown: Arc<Mutex<Option<Proof>>>,
+}
 
-impl Shown {
-    pub fn note(&self, source: Source) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(source);
+impl Open {
+    fn new(place: Place) -> Open {
+        Open {
+            place: Arc::new(place),
+            shown: Arc::default(),
+        }
     }
 
-    fn is_good(&self, app: &App) -> bool {
-        let shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        shown.as_ref().is_none_or(|source| app.auth.is_good(source))
+    fn shown(&self) -> MutexGuard<'_, Option<Proof>> {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn note(&self, proof: Proof) {
+        *self.shown() = Some(proof);
+    }
+
+    /// The connection is at work until the guard is dropped, and makes no room for others.
+    pub fn busy(&self) -> Busy {
+        self.place.busy()
+    }
+
+    /// Counts one more request of its credential, or refuses it.
+    pub fn take_turn(&self, app: &App) -> std::result::Result<(), Failure> {
+        match self.shown().as_ref() {
+            Some(proof) => app.auth.take_turn(proof),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns when the connection has to be closed: it makes room, or its credential is no longer valid.
+    pub async fn lost(&self, app: &App) {
+        tokio::select! {
+            () = self.place.dismissed() => {}
+            () = self.credential_gone(app) => {}
+        }
+    }
+
+    async fn credential_gone(&self, app: &App) {
+        let mut changes = app.auth.keys.changes();
+        let is_good = || {
+            let shown = self.shown();
+            shown.as_ref().is_none_or(|it| app.auth.is_good(&it.source))
+        };
+        while is_good() {
+            let _ = tokio::time::timeout(LOOK_AT_CREDENTIAL, changes.changed()).await;
+        }
     }
 }
 
@@ -148,8 +191,7 @@ impl Shown {
 struct Connection {
     app: Arc<App>,
     peer: Peer,
-    place: Arc<Place>,
-    shown: Shown,
+    open: Open,
 }
 
 impl Connection {
@@ -163,7 +205,7 @@ impl Connection {
     {
         let opened = tokio::select! {
             opened = tokio::time::timeout(HEAD_TIME, opening) => opened,
-            () = self.place.dismissed() => return,
+            () = self.open.place.dismissed() => return,
         };
         let Ok(Ok(stream)) = opened else {
             return;
@@ -171,19 +213,20 @@ impl Connection {
         let patient = Arc::<AtomicBool>::default();
         let io = TokioIo::new(Watched::new(stream, Arc::clone(&patient)));
         let router = TowerToHyperService::new(router);
-        let (peer, place, shown) = (self.peer, Arc::clone(&self.place), self.shown.clone());
+        let (peer, open) = (self.peer, self.open.clone());
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(ConnectInfo(peer));
-            request.extensions_mut().insert(shown.clone());
+            request.extensions_mut().insert(open.clone());
             patient.store(false, Ordering::Relaxed);
-            let busy = place.makes_room().then(|| place.busy());
+            let busy = open.place.makes_room().then(|| open.busy());
             let (answer, patient) = (router.call(request.map(Heard::new)), Arc::clone(&patient));
             async move {
                 let answer = answer.await?;
                 // A command waits for the reader of its output, as with a pipe.
                 let events = answer.headers().get(CONTENT_TYPE);
                 let events = events.is_some_and(|kind| kind == "text/event-stream");
-                patient.store(events, Ordering::Relaxed);
+                let stays = answer.status() == StatusCode::SWITCHING_PROTOCOLS;
+                patient.store(events || stays, Ordering::Relaxed);
                 Ok::<_, std::convert::Infallible>(match busy {
                     Some(busy) => answer.map(|body| Body::new(Lasting { body, _busy: busy })),
                     None => answer,
@@ -197,23 +240,15 @@ impl Connection {
                 .max_buf_size(HEAD_MAX)
                 .max_headers(HEADERS_MAX)
                 .serve_connection(io, service)
+                .with_upgrades()
         );
         // The other end knows how the connection ended.
         tokio::select! {
             _ = connection.as_mut() => return,
-            () = self.place.dismissed() => return,
-            () = self.credential_gone() => return,
+            () = self.open.lost(&self.app) => return,
             _ = closed.changed() => connection.as_mut().graceful_shutdown(),
         }
         let _ = connection.await;
-    }
-
-    /// Returns when the credential of this connection is no longer valid.
-    async fn credential_gone(&self) {
-        let mut changes = self.app.auth.keys.changes();
-        while self.shown.is_good(&self.app) {
-            let _ = tokio::time::timeout(LOOK_AT_CREDENTIAL, changes.changed()).await;
-        }
     }
 }
 

@@ -7,6 +7,7 @@ mod exec;
 mod jobs;
 mod keys;
 mod labels;
+mod mcp;
 mod mounts;
 mod paths;
 mod policy;
@@ -32,6 +33,7 @@ pub use jobs::{
 };
 pub use keys::KeyVerb;
 pub use labels::{MetaArgs, TagArgs, UntagArgs};
+pub use mcp::McpArgs;
 pub use mounts::{DoctorArgs, MountArgs, MountDriverName, UnmountArgs};
 pub use paths::{CatArgs, ChmodArgs, CpArgs, EditArgs, LnArgs, TouchArgs, TreeArgs, WriteArgs};
 pub use policy::{LevelName, PolicyVerb, QuestionArgs};
@@ -195,6 +197,8 @@ pub enum Verb {
     /// Create, list and revoke API keys for the network
     #[command(subcommand)]
     Key(KeyVerb),
+    /// Run an MCP server on standard input and output
+    Mcp(McpArgs),
     /// Check what this host supports, and how to fix what is missing
     Doctor(DoctorArgs),
     /// Run a demonstration: a failing test, two forks, two fixes, a restore

@@ -57,11 +57,9 @@ impl Auth {
     }
 
     /// Counts a request of a credential, or refuses it.
-    pub fn take_turn(&self, identity: &Identity) -> Result<(), Failure> {
-        let taken = self
-            .requests
-            .take(identity.name, identity.rate, Instant::now());
-        taken.map_err(|_| Failure::too_fast(identity.name.as_str(), identity.rate))
+    pub fn take_turn(&self, proof: &Proof) -> Result<(), Failure> {
+        let taken = self.requests.take(proof.name, proof.rate, Instant::now());
+        taken.map_err(|_| Failure::too_fast(proof.name.as_str(), proof.rate))
     }
 
     /// What is said to whoever showed nothing good: that, or that it does so too often.
@@ -105,7 +103,23 @@ pub(crate) enum Source {
     },
 }
 
+/// What a connection keeps of an identity: whether it still holds, and how often it may ask.
+#[derive(Clone, Debug)]
+pub(crate) struct Proof {
+    pub source: Source,
+    name: PrincipalName,
+    rate: u32,
+}
+
 impl Identity {
+    pub fn proof(&self) -> Proof {
+        Proof {
+            source: self.source.clone(),
+            name: self.name,
+            rate: self.rate,
+        }
+    }
+
     /// The class that these scopes are of: whoever moves the boundary or answers for the owner is no agent.
     pub fn class(&self) -> Class {
         class_of(&self.scopes)

@@ -6,7 +6,7 @@ use crate::ops::app::App;
 use crate::ops::caller::{Caller, Grant, Peer, Share};
 use crate::ops::failure::Failure;
 use crate::ops::parse;
-use crate::serving::Shown;
+use crate::serving::Open;
 use crate::table::{Class, Row, Scope};
 use crate::wire::{
     CLASS_HEADER, NAME_HEADER, SCOPES_HEADER, VAULTS_HEADER, VERSION, VERSION_HEADER,
@@ -97,9 +97,10 @@ fn caller(
         let problem = format!("this credential is {}'s", identity.name.as_str());
         return Err(Failure::new(ErrorKind::Denied, problem).hint("leave the name out"));
     }
-    app.auth.take_turn(&identity)?;
-    if let Some(shown) = request.extensions().get::<Shown>() {
-        shown.note(identity.source.clone());
+    let proof = identity.proof();
+    app.auth.take_turn(&proof)?;
+    if let Some(open) = request.extensions().get::<Open>() {
+        open.note(proof);
     }
     let class = match class {
         Class::Agent => Class::Agent,
@@ -147,6 +148,26 @@ pub(crate) fn known(row: &Row, parts: &Parts) -> Result<Caller, Failure> {
         // These two operations never change, so that any client can replace any daemon.
         same_version(&parts.headers)?;
     }
+    identified_in(parts)
+}
+
+/// The caller that [`identify`] found, on a surface that serves agents alone: an agent, whatever else it is or says. What
+/// its credential was given and what it gave up stay.
+pub(crate) fn agent(parts: &Parts) -> Result<Caller, Failure> {
+    same_version(&parts.headers)?;
+    let caller = identified_in(parts)?;
+    let named = match caller.share {
+        Share::Credential(name) => Some(name),
+        Share::Process(_) | Share::Address(_) => name(&parts.headers)?,
+    };
+    Ok(Caller {
+        class: Class::Agent,
+        principal: principal(Class::Agent, named),
+        ..caller
+    })
+}
+
+fn identified_in(parts: &Parts) -> Result<Caller, Failure> {
     let caller = parts.extensions.get::<Caller>().cloned();
     caller.ok_or_else(|| Failure::unauthenticated("this needs a credential"))
 }

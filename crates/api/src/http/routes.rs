@@ -7,6 +7,7 @@ use super::watch::{Gone, Here};
 use super::{bodies, events, guard, health, streams, watch};
 use crate::blocking;
 use crate::bounds::LaneBound;
+use crate::mcp;
 use crate::ops::app::{App, AtWork};
 use crate::ops::caller::{Ask, Caller, may_ask};
 use crate::ops::erased::{self, Answer, Erased, Serve};
@@ -34,6 +35,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         router = add(router, operation, &app);
     }
     health::add(router)
+        .merge(mcp::service(&app))
         .method_not_allowed_fallback(refused)
         .fallback(lost)
         .layer(from_fn_with_state(Arc::clone(&app), note_uncommitted))

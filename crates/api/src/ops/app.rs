@@ -11,7 +11,7 @@ use avfs_runtime::Runtime;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::{Notify, OwnedSemaphorePermit};
+use tokio::sync::{Notify, OwnedSemaphorePermit, watch};
 
 /// The state of one daemon.
 pub(crate) struct App {
@@ -33,10 +33,14 @@ pub(crate) struct App {
     /// Where it listens besides its socket.
     pub listening: OnceLock<SocketAddr>,
     busy: Arc<Mutex<Busyness>>,
+    /// Told when connections that would stay open for ever shall end.
+    ending: watch::Sender<bool>,
 }
 
 struct Busyness {
     requests: usize,
+    /// Clients that stay connected between their requests.
+    sessions: usize,
     /// When the last request ended.
     since: Instant,
 }
@@ -66,9 +70,36 @@ impl App {
             listening: OnceLock::new(),
             busy: Arc::new(Mutex::new(Busyness {
                 requests: 0,
+                sessions: 0,
                 since: now,
             })),
+            ending: watch::Sender::new(false),
         }
+    }
+
+    /// Marks a client as connected until the guard goes.
+    pub fn open_session(&self) -> OpenSession {
+        lock(&self.busy).sessions += 1;
+        OpenSession(Arc::clone(&self.busy))
+    }
+
+    /// Whether a client is connected that would miss the daemon.
+    pub fn has_sessions(&self) -> bool {
+        lock(&self.busy).sessions > 0
+    }
+
+    /// Ends when clients that stay connected are to be left.
+    pub fn sessions_end(&self) -> impl Future<Output = ()> + use<> {
+        let mut ending = self.ending.subscribe();
+        async move {
+            // An error means that the daemon is gone already.
+            let _ = ending.wait_for(|ended| *ended).await;
+        }
+    }
+
+    /// Leaves the clients that stay connected.
+    pub fn end_sessions(&self) {
+        self.ending.send_replace(true);
     }
 
     /// Counts a request as running until the guard is dropped.
@@ -116,6 +147,17 @@ impl Drop for AtWork {
     fn drop(&mut self) {
         let mut busy = lock(&self.busy);
         busy.requests -= 1;
+        busy.since = Instant::now();
+    }
+}
+
+/// One client that stays connected.
+pub(crate) struct OpenSession(Arc<Mutex<Busyness>>);
+
+impl Drop for OpenSession {
+    fn drop(&mut self) {
+        let mut busy = lock(&self.0);
+        busy.sessions -= 1;
         busy.since = Instant::now();
     }
 }

@@ -4,6 +4,11 @@ use clap::Command;
 
 const EXAMPLES: &[(&str, &str)] = &[
     (
+        "mcp",
+        "  claude mcp add agentvfs -- avfs mcp\n  avfs mcp --vault myproject --agent claude\n  \
+         avfs mcp --toolset guide --only myproject --scopes read,run",
+    ),
+    (
         "transfer",
         "  avfs transfer set ~/exchange\n  avfs transfer in data.tar.gz /data\n  avfs transfer out /report report-1",
     ),

@@ -32,6 +32,7 @@ mod labels;
 mod ln;
 mod log;
 mod ls;
+mod mcp;
 mod mkdir;
 mod mount;
 mod mv;
@@ -89,6 +90,7 @@ fn dispatch(cli: Cli, output: Output) -> Result<u8> {
     let done = match cli.verb {
         // These need no daemon, or choose one themselves.
         Verb::Serve(args) => serve::run(args, output),
+        Verb::Mcp(args) => mcp::run(args, vault),
         Verb::Completions { shell } => completions::run(shell, output),
         Verb::Aliases(args) => aliases::run(args, output),
         // A vault has no current directory: paths start at the top.
@@ -155,6 +157,7 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
             return exec::run(args, session, output);
         }
         Verb::Serve(_)
+        | Verb::Mcp(_)
         | Verb::Pwd
         | Verb::Completions { .. }
         | Verb::Aliases(_)

@@ -35,6 +35,7 @@ pages! {
     contributing "CONTRIBUTING.md"
     readme "README.md"
     security "SECURITY.md"
+    agents "docs/agents.md"
     approvals "docs/approvals.md"
     cli "docs/cli.md"
     concepts "docs/concepts.md"

@@ -27,6 +27,12 @@ fn the_numbers_are_those_of_the_code() {
         ("a request that carries a command", size(COMMAND_BODY_MAX)),
         ("all requests above 32 KiB together", size(BODIES_MAX)),
         ("the head of a request", size(HEAD_MAX)),
+        ("one message of an MCP client", size(MCP_LINE_MAX)),
+        ("calls of one MCP client under way", number(MCP_CALLS_MAX)),
+        (
+            "messages that an MCP client has not read",
+            number(MCP_UNSENT_MAX),
+        ),
         (
             "one word or variable of a command, shell text",
             size(ARGUMENT_MAX),

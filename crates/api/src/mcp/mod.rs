@@ -1,0 +1,171 @@
+//! MCP: tools, resources and prompts over the rows of the table. The daemon has the only server; `avfs mcp` pumps lines
+//! to it, and `/mcp` speaks streamable HTTP. Whoever speaks MCP has the agent's class, whatever it says of itself.
+
+mod answer;
+mod core;
+#[cfg(test)]
+mod exempt;
+mod guide;
+mod hands;
+mod lines;
+mod live;
+mod prompts;
+pub mod relay;
+mod resources;
+mod sandbox;
+mod schema;
+mod server;
+#[cfg(test)]
+mod tests;
+mod tools;
+
+pub use tools::Toolset;
+
+use crate::http::agent_of;
+use crate::ops::app::App;
+use crate::ops::caller::Caller;
+use crate::ops::failure::Failure;
+use crate::serving::Open;
+use crate::wire::CURRENT;
+use avfs_runtime::ErrorKind;
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::header::{CONNECTION, UPGRADE};
+use axum::http::request::Parts;
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+use hyper_util::rt::TokioIo;
+use lines::Lines;
+use rmcp::model::Extensions;
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService, Transport};
+use rmcp::{RoleServer, ServiceExt};
+use serde::Deserialize;
+use server::{Client, Connected, Server, Wanted};
+use std::pin::pin;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// What a connection that carries lines is called in HTTP.
+pub(crate) const PROTOCOL: &str = "avfs-mcp";
+pub(crate) const LINES_ROUTE: &str = "/mcp/lines";
+
+/// The routes of MCP.
+pub(crate) fn service(app: &Arc<App>) -> Router<Arc<App>> {
+    let config = StreamableHttpServerConfig::default()
+        // Who may connect at all, and under which name, is seen to before.
+        .disable_allowed_hosts()
+        .enforce_origin_validation()
+        .with_legacy_session_mode(false)
+        .with_max_request_body_bytes(crate::bounds::MCP_LINE_MAX);
+    let made = Arc::clone(app);
+    let fresh = move || Ok(Server::new(Arc::clone(&made), Client::Requests));
+    let http = StreamableHttpService::new(fresh, Arc::<NeverSessionManager>::default(), config);
+    Router::new()
+        .route(LINES_ROUTE, post(lines_of))
+        .route_service("/mcp", http)
+}
+
+/// What a client says in its address that it wants.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Query {
+    toolset: Option<String>,
+    vault: Option<String>,
+}
+
+/// The sets and the vault that an address asks for.
+fn wanted(uri: &Uri) -> Result<Wanted, Failure> {
+    let query: Query =
+        serde_urlencoded::from_str(uri.query().unwrap_or_default()).map_err(|error| {
+            Failure::invalid(format!("the query is not what was expected: {error}"))
+        })?;
+    let sets = match &query.toolset {
+        None => Wanted::default().sets,
+        Some(names) => names
+            .split(',')
+            .map(|name| {
+                let unknown = || Failure::invalid(format!("there is no toolset {name:?}"));
+                Toolset::parse(name.trim()).ok_or_else(unknown)
+            })
+            .collect::<Result<_, _>>()?,
+    };
+    let vault = query.vault.unwrap_or_else(|| CURRENT.into());
+    crate::ops::parse_vault(&vault)?;
+    Ok(Wanted { sets, vault })
+}
+
+/// Who sent a request of streamable HTTP, and what it wants.
+fn of_request(extensions: &Extensions) -> Result<(Caller, Wanted), Failure> {
+    let Some(parts) = extensions.get::<Parts>() else {
+        return Err(Failure::invalid("it came by no request"));
+    };
+    Ok((agent_of(parts)?, wanted(&parts.uri)?))
+}
+
+/// Turns a connection into lines, and serves its client until it goes, its credential ends or the daemon ends.
+async fn lines_of(State(app): State<Arc<App>>, mut request: Request) -> Result<Response, Failure> {
+    let asked = request.headers().get(UPGRADE);
+    if asked.is_none_or(|protocol| protocol.as_bytes() != PROTOCOL.as_bytes()) {
+        let what = format!("this address is for connections that become {PROTOCOL}");
+        return Err(Failure::invalid(what).hint("run `avfs mcp`"));
+    }
+    let upgrading = hyper::upgrade::on(&mut request);
+    let (parts, _) = request.into_parts();
+    let (caller, wanted) = (agent_of(&parts)?, wanted(&parts.uri)?);
+    let Some(open) = parts.extensions.get::<Open>().cloned() else {
+        return Err(Failure::new(
+            ErrorKind::Bug,
+            "a request without a connection",
+        ));
+    };
+    // It stays counted, and makes no room for others.
+    let busy = open.busy();
+    tokio::spawn(async move {
+        let _held = (app.open_session(), busy);
+        let Ok(stream) = upgrading.await else { return };
+        let (read, write) = tokio::io::split(TokioIo::new(stream));
+        let client = Connected {
+            caller,
+            wanted,
+            open: open.clone(),
+        };
+        let server = Server::new(Arc::clone(&app), Client::Connected(Box::new(client)));
+        let cut = CancellationToken::new();
+        let lines = Lines::new(read, write, cut.clone());
+        let end = async {
+            tokio::select! {
+                () = app.sessions_end() => {}
+                // Nothing more is sent.
+                () = open.lost(&app) => cut.cancel(),
+            }
+        };
+        converse(server, lines, end).await;
+    });
+    let headers = [(CONNECTION, "upgrade"), (UPGRADE, PROTOCOL)];
+    Ok((StatusCode::SWITCHING_PROTOCOLS, headers).into_response())
+}
+
+/// Serves one client. When the daemon ends, answers that are ready are still sent.
+async fn converse<T>(server: Server, transport: T, end: impl Future<Output = ()>)
+where
+    T: Transport<RoleServer, Error = std::io::Error> + 'static,
+{
+    let mut end = pin!(end);
+    let begun = tokio::select! {
+        begun = server.serve(transport) => begun,
+        () = &mut end => return,
+    };
+    let Ok(running) = begun else { return };
+    let leave = running.cancellation_token();
+    let mut waiting = pin!(running.waiting());
+    // How it ended is known at the other end.
+    tokio::select! {
+        _ = &mut waiting => {}
+        () = &mut end => {
+            leave.cancel();
+            let _ = waiting.await;
+        }
+    }
+}

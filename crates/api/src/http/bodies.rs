@@ -11,6 +11,7 @@ use axum::body::{Body, Bytes};
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
+use hyper::body::Body as _;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -26,21 +27,7 @@ pub(crate) async fn receive(
     body: Body,
 ) -> Result<Request, Failure> {
     let (name, most) = (operation.row.name, operation.row.body_max);
-    let declared = headers.get(CONTENT_LENGTH);
-    let declared = declared.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-    let expected = declared.unwrap_or(most);
-    if expected > most {
-        return Err(Failure::too_large(name, most));
-    }
-    if expected > SMALL {
-        at_work.hold(at_work.bodies().for_request(expected).await?);
-    }
-    let arrived = tokio::time::timeout(BODY_TIME, collect(name, body, most)).await;
-    let bytes = arrived.map_err(|_| {
-        let seconds = BODY_TIME.as_secs();
-        let what = format!("the request did not arrive within {seconds} s");
-        Failure::new(ErrorKind::TimedOut, what)
-    })??;
+    let bytes = arrive(name, most, at_work, headers, body).await?;
     if bytes.len() <= SMALL {
         return operation.read_json(&bytes);
     }
@@ -50,6 +37,34 @@ pub(crate) async fn receive(
     parsed
         .await
         .unwrap_or_else(|_| Err(Failure::invalid("the body cannot be read")))
+}
+
+/// A whole body, within the limits of size, memory and time. Its memory is reserved as long as `at_work` is there.
+pub(crate) async fn arrive(
+    name: &str,
+    most: usize,
+    at_work: &AtWork,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<Vec<u8>, Failure> {
+    let declared = headers.get(CONTENT_LENGTH);
+    let declared = declared.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    let expected = match body.is_end_stream() {
+        true => 0,
+        false => declared.unwrap_or(most),
+    };
+    if expected > most {
+        return Err(Failure::too_large(name, most));
+    }
+    if expected > SMALL {
+        at_work.hold(at_work.bodies().for_request(expected).await?);
+    }
+    let arrived = tokio::time::timeout(BODY_TIME, collect(name, body, most)).await;
+    arrived.map_err(|_| {
+        let seconds = BODY_TIME.as_secs();
+        let what = format!("the request did not arrive within {seconds} s");
+        Failure::new(ErrorKind::TimedOut, what)
+    })?
 }
 
 async fn collect(operation: &str, body: Body, most: usize) -> Result<Vec<u8>, Failure> {

@@ -8,10 +8,14 @@ use crate::crowd::Room;
 use crate::error::{Error, Result};
 use crate::ops::caller::Peer;
 use crate::serving::Door;
+use rustix::net::sockopt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
+
+/// After how long without a word the kernel asks whether a client is still there.
+const SILENT_TIME: Duration = Duration::from_secs(60);
 
 /// Where to listen, and for whom.
 #[derive(Clone, Debug)]
@@ -88,6 +92,9 @@ impl Door for Network {
                 Ok((stream, address)) => {
                     // Answers are small and awaited.
                     let _ = stream.set_nodelay(true);
+                    // A session whose client is cut off from the network would stay for ever.
+                    let _ = sockopt::set_socket_keepalive(&stream, true)
+                        .and_then(|()| sockopt::set_tcp_keepidle(&stream, SILENT_TIME));
                     let local = stream.local_addr().map(|local| local.ip());
                     let peer = Peer::Remote {
                         address: address.ip(),

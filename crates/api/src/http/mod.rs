@@ -16,6 +16,7 @@ mod uncommitted;
 mod watch;
 
 pub use crate::auth::jwt::Issuer;
+pub(crate) use bodies::arrive;
 pub(crate) use guard::agent as agent_of;
 pub use hosts::Hosts;
 pub use listen::{Listen, Plaintext};

@@ -21,7 +21,8 @@ mod tools;
 
 pub use tools::Toolset;
 
-use crate::http::agent_of;
+use crate::bounds::MCP_LINE_MAX;
+use crate::http::{agent_of, arrive};
 use crate::ops::app::App;
 use crate::ops::caller::Caller;
 use crate::ops::failure::Failure;
@@ -33,6 +34,7 @@ use axum::extract::{Request, State};
 use axum::http::header::{CONNECTION, UPGRADE};
 use axum::http::request::Parts;
 use axum::http::{StatusCode, Uri};
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use hyper_util::rt::TokioIo;
@@ -58,13 +60,26 @@ pub(crate) fn service(app: &Arc<App>) -> Router<Arc<App>> {
         .disable_allowed_hosts()
         .enforce_origin_validation()
         .with_legacy_session_mode(false)
-        .with_max_request_body_bytes(crate::bounds::MCP_LINE_MAX);
+        .with_max_request_body_bytes(MCP_LINE_MAX);
     let made = Arc::clone(app);
     let fresh = move || Ok(Server::new(Arc::clone(&made), Client::Requests));
     let http = StreamableHttpService::new(fresh, Arc::<NeverSessionManager>::default(), config);
     Router::new()
-        .route(LINES_ROUTE, post(lines_of))
         .route_service("/mcp", http)
+        .route_layer(from_fn_with_state(Arc::clone(app), whole))
+        .route(LINES_ROUTE, post(lines_of))
+}
+
+/// Waits for a message as for every request in JSON: so long, so large, and with memory reserved.
+async fn whole(
+    State(app): State<Arc<App>>,
+    request: Request,
+    next: Next,
+) -> Result<Response, Failure> {
+    let at_work = app.enter();
+    let (parts, body) = request.into_parts();
+    let bytes = arrive("mcp", MCP_LINE_MAX, &at_work, &parts.headers, body).await?;
+    Ok(next.run(Request::from_parts(parts, bytes.into())).await)
 }
 
 /// What a client says in its address that it wants.

@@ -12,6 +12,7 @@ use crate::wire::{Envelope, Exec};
 use avfs_runtime::{ErrorKind, Select, noting};
 use serde::de::DeserializeOwned;
 use std::sync::{Arc, LazyLock};
+use std::time::Instant;
 
 /// Every row, served.
 static ROWS: LazyLock<Vec<Arc<Erased>>> =
@@ -43,7 +44,11 @@ impl Hands {
         request: &O,
     ) -> Result<O::Response, Failure> {
         let request = serde_json::to_vec(request).expect("wire types are plain data");
-        read(self.perform(O::NAME, vault, request).await?)
+        let begun = Instant::now();
+        let done = self.perform(O::NAME, vault, request).await;
+        let status = done.as_ref().map_or_else(|it| it.problem().status, |_| 200);
+        self.app.metrics.request(O::NAME, status, begun.elapsed());
+        read(done?)
     }
 
     /// Runs a command, and tells what it writes meanwhile to whoever wants to know.

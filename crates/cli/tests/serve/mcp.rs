@@ -190,6 +190,13 @@ fn an_agent_has_what_its_key_was_given_and_no_more() {
     // Also a key of the owner's class is an agent's here, whatever it says.
     let loud = format!("{boss}\r\navfs-class: owner");
     assert_ne!(said(&ask(&server, &loud, "exec", &run))["isError"], true);
+    let counted = server.ask(&boss, "GET", "/metrics", "");
+    for line in [
+        r#"avfs_requests_total{operation="exec",status="200"} 2"#,
+        r#"avfs_requests_total{operation="exec",status="403"} 3"#,
+    ] {
+        assert!(counted.body.contains(line), "{line}\n{}", counted.body);
+    }
     let journal = server.home.json(&["audit", "--limit", "50"]);
     let entries = journal["entries"].as_array().expect("entries");
     let by = |who: &str| entries.iter().any(|it| it["by"] == who);

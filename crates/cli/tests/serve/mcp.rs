@@ -6,6 +6,8 @@ use avfs_testkit::wait_for;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 const MESSAGE: &str =
@@ -211,6 +213,7 @@ fn an_agent_has_what_its_key_was_given_and_no_more() {
 fn revoking_a_key_ends_its_sessions_and_their_commands() {
     let home = home();
     home.ok(&["vault", "create", "v"]);
+    home.ok(&["write", "/big", &"many words\n".repeat(5_000)]);
     let runner = key(&home, "runner", &["--scope", "read,exec"]);
     let other = key(&home, "other", &["--scope", "read,exec"]);
     let server = Server::start(home, &[]);
@@ -223,14 +226,23 @@ fn revoking_a_key_ends_its_sessions_and_their_commands() {
     // One that reads nothing, so that the daemon cannot write.
     let deaf = Session::open(&server, &runner);
     let mut stream = deaf.stream.try_clone().expect("a socket");
+    let sent = Arc::<AtomicUsize>::default();
+    let count = Arc::clone(&sent);
     let writing = std::thread::spawn(move || {
-        let line = format!("{}\n", call(1, "read", &json!({ "path": "/" })));
+        let line = format!("{}\n", call(1, "read", &json!({ "path": "/big" })));
         loop {
             if let Err(error) = stream.write_all(line.as_bytes()) {
                 return error.kind();
             }
+            count.fetch_add(1, Ordering::Relaxed);
         }
     });
+    // Until nothing is taken any more, because the answers have no room.
+    assert!(wait_for(super::PATIENCE, || {
+        let before = sent.load(Ordering::Relaxed);
+        std::thread::sleep(Duration::from_secs(1));
+        sent.load(Ordering::Relaxed) == before
+    }));
     server.home.ok(&["key", "revoke", "runner"]);
     for session in [&mut idle, &mut busy] {
         let mut rest = Vec::new();

@@ -318,7 +318,16 @@ fn start(
     let [stdin, stdout, stderr] = stdio;
     let pairs = command.env.iter().cloned();
     let pairs = pairs.map(|(key, value)| [key, value].map(std::ffi::OsString::from_vec));
-    std::process::Command::new(words[0])
+    let mut started = std::process::Command::new(words[0]);
+    // SAFETY: between fork and exec, only signal(2) is called, which is safe there.
+    unsafe {
+        started.pre_exec(|| {
+            // Whoever runs tests in the background ignores it, and a shell cannot trap what it finds ignored.
+            libc::signal(libc::SIGINT, libc::SIG_DFL);
+            Ok(())
+        });
+    }
+    started
         .args(&words[1..])
         .env_clear()
         .envs(pairs.map(|[key, value]| (key, value)))

@@ -167,6 +167,7 @@ const EXAMPLES: &[(&str, &str)] = &[
         "  avfs fsck\n  avfs fsck --json | jq '.damaged[].seen'",
     ),
     ("daemon", "  avfs daemon status\n  avfs daemon logs -n 50"),
+    ("daemon start", "  avfs daemon start"),
     (
         "daemon status",
         "  avfs daemon status\n  avfs daemon status --json | jq .running_execs",

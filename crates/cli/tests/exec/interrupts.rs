@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 #[test]
 fn an_interrupted_command_ends_and_is_reported() {
     with_vault(AVFS, |home| {
-        let script = "echo begun; echo work > /work; exec sleep 77.123456";
+        let script = "echo work > /work; echo begun; exec sleep 77.123456";
         let mut child = home.command(&["exec", "--timeout", "0", "--shell", script]);
         let mut child = child
             .stdout(Stdio::piped())

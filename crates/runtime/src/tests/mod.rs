@@ -114,9 +114,9 @@ impl PlainHome {
         self.session().exec(request, &Quiet).unwrap()
     }
 
-    /// Starts shell text, and waits until it has made the file `up`.
+    /// Starts shell text, and waits until it is at [`UNTIL_GO`], or has made the file `up` in another way.
     fn start(&self, text: &str) -> Started {
-        let (session, request) = (self.session(), shell(&format!("echo > up; {text}")));
+        let (session, request) = (self.session(), shell(text));
         let (tell, told) = channel();
         let thread = std::thread::spawn(move || {
             let sink = Telling(tell);
@@ -141,8 +141,8 @@ impl Started {
     }
 }
 
-/// What a command waits for until somebody writes `go`.
-const UNTIL_GO: &str = "while [ ! -e go ]; do sleep 0.01; done";
+/// Has a command say that it is this far, and wait until somebody writes `go`.
+const UNTIL_GO: &str = "echo > up; while [ ! -e go ]; do sleep 0.01; done";
 
 struct Quiet;
 

@@ -88,7 +88,7 @@ fn a_view_goes_when_its_vault_is_renamed_or_deleted() {
 #[test]
 fn a_sandbox_that_dies_takes_its_command_along_and_no_work() {
     let place = PlainHome::new();
-    let running = place.start("echo work > f; sleep 600");
+    let running = place.start("echo work > f; echo > up; sleep 600");
     let keeper = place.runtime.activity().keeper_pid.unwrap();
     avfs_testkit::signal(keeper, rustix::process::Signal::KILL);
     let report = running.end();

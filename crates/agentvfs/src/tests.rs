@@ -27,6 +27,7 @@ fn every_operation_has_a_method() {
         transfers(avfs, &vault, home);
         mounts(avfs, &vault, home);
         commands(avfs, &vault);
+        repositories(&vault);
         jobs(avfs, &vault);
         rules(avfs, &vault);
         approvals(avfs, &vault);
@@ -223,6 +224,25 @@ fn mounts(avfs: &Avfs, vault: &Vault, home: &Home) {
         // A host without FUSE.
         Err(error) => assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}"),
     }
+}
+
+fn repositories(vault: &Vault) {
+    let setup = "git init -q -b main /repo && cd /repo && git config user.name a \
+        && git config user.email a@example.org && echo one > f";
+    assert_eq!(vault.shell(setup).run().unwrap().exit_code, 0);
+    let state = vault.git_status("/repo").unwrap();
+    assert_eq!(state.entries[0].path, "f");
+    let done = vault.git_commit_all("/repo", "first").unwrap();
+    assert!(done.committed);
+    vault.write("/repo/f", "two\n").unwrap();
+    assert!(vault.git_diff("/repo").unwrap().diff.contains("+two"));
+    assert_eq!(
+        vault.git_branches("/repo").unwrap().branches[0].name,
+        "main"
+    );
+    assert_eq!(vault.git_log("/repo", 5).unwrap()[0].subject, "first");
+    let cloned = vault.git_clone("/repo", "/clone").unwrap();
+    assert_eq!(cloned.commit, done.commit);
 }
 
 fn commands(avfs: &Avfs, vault: &Vault) {

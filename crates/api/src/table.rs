@@ -300,6 +300,24 @@ operations! {
     ExecResize "exec_resize" Post "/v1/exec/resize" => WindowItem,
         Maker Run Replaces CONTROL, Call(|it| it.call), Answer(exec::resize),
         "Resizes the terminal of a running command.";
+    GitStatus "git_status" Post "/v1/vaults/{vault}/git/status" => GitState,
+        Agent Run Changes RUN, Address, Attended(git::status),
+        "Reads the state of a repository with the git of the vault.";
+    GitDiff "git_diff" Post "/v1/vaults/{vault}/git/diff" => GitDiffReport,
+        Agent Run Changes RUN, Address, Attended(git::diff),
+        "Compares files of a repository with what is staged or with a commit.";
+    GitCommit "git_commit" Post "/v1/vaults/{vault}/git/commit" => GitCommitted,
+        Agent Run Changes RUN, Address, Attended(git::commit),
+        "Commits what is staged in a repository, or all of it.";
+    GitBranch "git_branch" Post "/v1/vaults/{vault}/git/branch" => GitBranches,
+        Agent Run Changes RUN, Address, Attended(git::branch),
+        "Lists the branches of a repository, or creates and switches to one.";
+    GitLog "git_log" Post "/v1/vaults/{vault}/git/log" => GitHistory,
+        Agent Run Changes RUN, Address, Attended(git::log),
+        "Lists the commits of a repository, the newest first.";
+    GitClone "git_clone" Post "/v1/vaults/{vault}/git/clone" => GitCloned,
+        Agent Run Changes RUN, Address, Attended(git::clone),
+        "Clones a repository of the vault into a new directory.";
     JobStart "job_start" Post "/v1/vaults/{vault}/jobs" => JobAnswer,
         Agent Run Changes RUN up to COMMAND_BODY_MAX, Address, Attended(jobs::start),
         "Starts a command that continues when its caller disconnects.";

@@ -4,6 +4,7 @@ mod approval;
 mod care;
 mod examples;
 mod exec;
+mod git;
 mod jobs;
 mod keys;
 mod labels;
@@ -27,6 +28,9 @@ pub use care::{
     QuotaVerb,
 };
 pub use exec::{DriverName, ExecArgs, NetworkName, OutputArgs, ProfileName, RunArgs, StreamName};
+pub use git::{
+    GitBranchArgs, GitCloneArgs, GitCommitArgs, GitDiffArgs, GitLogArgs, GitVerb, RepositoryArgs,
+};
 pub use jobs::{
     AttachArgs, JobKillArgs, JobListArgs, JobLogsArgs, JobPollArgs, JobStartArgs, JobStdinArgs,
     JobVerb, JobWaitArgs, LifetimeName,
@@ -160,6 +164,9 @@ pub enum Verb {
     Proxy(ProxyVerb),
     /// Short for `proxy exec`
     Exec(ExecArgs),
+    /// Work with git repositories in the vault, by the vault's own git
+    #[command(subcommand)]
+    Git(GitVerb),
     /// Run commands in the background
     #[command(subcommand)]
     Job(JobVerb),
@@ -425,6 +432,18 @@ mod tests {
             "output",
             "output 01a1de36-3b62-77b2-8258-ad8380643645 --range 0-9",
         ),
+        ("git_status", "git status -C /repo"),
+        (
+            "git_diff",
+            "git diff --staged --stat --file a --commit HEAD --max-bytes 9",
+        ),
+        (
+            "git_commit",
+            "git commit -a -m x --author-name a --author-email b",
+        ),
+        ("git_branch", "git branch --create x --from y --switch x"),
+        ("git_log", "git log --from x -n 3"),
+        ("git_clone", "git clone /a /b --branch x --depth 1"),
         (
             "job_start",
             "job start --lifetime client --lease 5s -- make",

@@ -1,6 +1,7 @@
 //! A vault: a durable, copy-on-write workspace.
 
 pub(crate) mod files;
+mod git;
 mod history;
 mod labels;
 mod search;

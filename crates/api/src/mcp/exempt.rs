@@ -58,6 +58,8 @@ pub(crate) const ROWS: &[(&str, &str)] = &[
         "the protocol has its own way to cancel a call",
     ),
     ("exec_resize", TERMINAL),
+    ("git_branch", SHELL),
+    ("git_log", SHELL),
     ("job_logs", "polling from offsets gives all of it"),
     ("job_stdin", STREAM),
     ("job_resize", TERMINAL),

@@ -17,6 +17,7 @@ mod exec_options;
 pub(crate) mod failure;
 pub(crate) mod files;
 pub(crate) mod fsck;
+pub(crate) mod git;
 pub(crate) mod handler;
 pub(crate) mod input;
 mod items;

@@ -17,6 +17,7 @@ mod exec;
 mod exec_options;
 mod exit_code;
 mod files;
+mod git;
 mod host;
 mod jobs;
 mod journal;
@@ -71,6 +72,11 @@ pub use exec_options::{
 pub use files::{
     Cat, EntryAttributes, FileBody, ListedEntry, Listing, Ls, MadeDirectory, Mkdir, Moved, Mv,
     ReadContent, Removed, Rm, Write, WriteContent, Written,
+};
+pub use git::{
+    GitBranch, GitBranchItem, GitBranches, GitClone, GitCloned, GitCommit, GitCommitItem,
+    GitCommitted, GitDiff, GitDiffReport, GitEntry, GitHistory, GitLog, GitStatItem, GitState,
+    GitStatus, GitWord,
 };
 pub use host::HostPath;
 pub use jobs::{

@@ -9,6 +9,10 @@ const EXAMPLES: &[(&str, &str)] = &[
          avfs mcp --toolset guide --only myproject --scopes read,run",
     ),
     (
+        "git",
+        "  avfs git status\n  avfs git commit -m 'Fix the parser' --all\n  avfs git diff --stat",
+    ),
+    (
         "transfer",
         "  avfs transfer set ~/exchange\n  avfs transfer in data.tar.gz /data\n  avfs transfer out /report report-1",
     ),

@@ -24,6 +24,7 @@ mod exec;
 mod export;
 mod find;
 mod fsck;
+mod git;
 mod grep;
 mod import;
 mod job;
@@ -140,6 +141,7 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Commit => commit::run(session, output),
         Verb::Diff(args) => diff::run(args, session, output),
         Verb::Output(args) => output::run(args, session, output),
+        Verb::Git(verb) => git::run(verb, session, output),
         Verb::Key(verb) => key::run(verb, session, output),
         Verb::Approval(verb) => approval::run(verb, session, output),
         Verb::Policy(verb) => return policy::run(verb, session, output),

@@ -35,7 +35,7 @@ const MUTATING: &str = "\
 /// Configuration keys that do not change which programs run.
 const HARMLESS_CONFIG: &str = "\
     advice. author. color. column. committer. core.abbrev core.autocrlf core.filemode \
-    core.longpaths core.quotepath diff.algorithm diff.context diff.renames fetch. i18n. \
+    core.longpaths core.quotepath diff.algorithm diff.autorefreshindex diff.context diff.renames fetch. i18n. \
     init.defaultbranch log. merge.conflictstyle pull. push.default rebase. safe.directory \
     status. user.email user.name";
 

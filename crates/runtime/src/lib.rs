@@ -62,6 +62,7 @@ pub use command::capture::HeldOutput;
 pub use command::control::Control;
 pub use command::defaults::DefaultKey;
 pub use command::exec::ExecRequest;
+pub use command::mode::Mode;
 pub use command::options::{
     Approving, Branch, CheckpointMode, DEFAULT_OUTPUT_LIMIT, DEFAULT_TIMEOUT, ExecDetail,
     ExecOptions, Limits, Profile, Stdin, Timeout,

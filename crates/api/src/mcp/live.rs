@@ -37,6 +37,14 @@ impl Telling {
         }
     }
 
+    /// Nobody listens, and nobody cancels.
+    pub fn nobody() -> Telling {
+        Telling {
+            to: None,
+            cancelled: CancellationToken::new(),
+        }
+    }
+
     /// Waits for the work. When the client cancels the call, or is gone, the work is told and ends by itself.
     pub async fn attend<T>(
         &self,

@@ -27,7 +27,7 @@ use crate::ops::app::App;
 use crate::ops::caller::Caller;
 use crate::ops::failure::Failure;
 use crate::serving::Open;
-use crate::wire::CURRENT;
+use crate::wire::{CURRENT, VaultInfo};
 use avfs_runtime::ErrorKind;
 use axum::Router;
 use axum::extract::{Request, State};
@@ -37,8 +37,10 @@ use axum::http::{StatusCode, Uri};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use hands::Hands;
 use hyper_util::rt::TokioIo;
 use lines::Lines;
+use live::Telling;
 use rmcp::model::Extensions;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService, Transport};
@@ -90,33 +92,56 @@ struct Query {
     vault: Option<String>,
 }
 
-/// The sets and the vault that an address asks for.
-fn wanted(uri: &Uri) -> Result<Wanted, Failure> {
+/// The sets, if it names some, and the vault that an address asks for.
+type Named = (Option<Vec<Toolset>>, String);
+
+fn named(uri: &Uri) -> Result<Named, Failure> {
     let query: Query =
         serde_urlencoded::from_str(uri.query().unwrap_or_default()).map_err(|error| {
             Failure::invalid(format!("the query is not what was expected: {error}"))
         })?;
     let sets = match &query.toolset {
-        None => Wanted::default().sets,
-        Some(names) => names
-            .split(',')
-            .map(|name| {
+        None => None,
+        Some(names) => {
+            let sets = names.split(',').map(|name| {
                 let unknown = || Failure::invalid(format!("there is no toolset {name:?}"));
                 Toolset::parse(name.trim()).ok_or_else(unknown)
-            })
-            .collect::<Result<_, _>>()?,
+            });
+            Some(sets.collect::<Result<Vec<_>, _>>()?)
+        }
     };
     let vault = query.vault.unwrap_or_else(|| CURRENT.into());
     crate::ops::parse_vault(&vault)?;
-    Ok(Wanted { sets, vault })
+    Ok((sets, vault))
 }
 
-/// Who sent a request of streamable HTTP, and what it wants.
-fn of_request(extensions: &Extensions) -> Result<(Caller, Wanted), Failure> {
+/// What a client is given: the sets that it names, or those of its vault's mode.
+async fn settle(app: &Arc<App>, caller: &Caller, (sets, vault): Named) -> Wanted {
+    let sets = match sets {
+        Some(sets) => sets,
+        None => {
+            let hands = Hands {
+                app: Arc::clone(app),
+                caller: caller.clone(),
+                vault: vault.clone(),
+                rows: &["vault_info"],
+                telling: Telling::nobody(),
+            };
+            // Without a vault that it may look at, a client has the usual tools.
+            let info = hands.ask(&vault, &VaultInfo {}).await.ok();
+            let of_mode = info.and_then(|info| Toolset::parse(&info.mode?.toolset));
+            of_mode.map_or(Wanted::default().sets, |set| vec![set])
+        }
+    };
+    Wanted { sets, vault }
+}
+
+/// Who sent a request of streamable HTTP, and what it names.
+fn of_request(extensions: &Extensions) -> Result<(Caller, Named), Failure> {
     let Some(parts) = extensions.get::<Parts>() else {
         return Err(Failure::invalid("it came by no request"));
     };
-    Ok((agent_of(parts)?, wanted(&parts.uri)?))
+    Ok((agent_of(parts)?, named(&parts.uri)?))
 }
 
 /// Turns a connection into lines, and serves its client until it goes, its credential ends or the daemon ends.
@@ -128,7 +153,8 @@ async fn lines_of(State(app): State<Arc<App>>, mut request: Request) -> Result<R
     }
     let upgrading = hyper::upgrade::on(&mut request);
     let (parts, _) = request.into_parts();
-    let (caller, wanted) = (agent_of(&parts)?, wanted(&parts.uri)?);
+    let (caller, named) = (agent_of(&parts)?, named(&parts.uri)?);
+    let wanted = settle(&app, &caller, named).await;
     let Some(open) = parts.extensions.get::<Open>().cloned() else {
         return Err(Failure::new(
             ErrorKind::Bug,

@@ -75,23 +75,27 @@ impl Server {
         }
     }
 
-    fn who(&self, context: &RequestContext<RoleServer>) -> Result<(Caller, Wanted), Failure> {
+    async fn who(&self, context: &RequestContext<RoleServer>) -> Result<(Caller, Wanted), Failure> {
         match &self.client {
             Client::Connected(it) => {
                 // A request of HTTP was counted when it came.
                 it.open.take_turn(&self.app)?;
                 Ok((it.caller.clone(), it.wanted.clone()))
             }
-            Client::Requests => super::of_request(&context.extensions),
+            Client::Requests => {
+                let (caller, named) = super::of_request(&context.extensions)?;
+                let wanted = super::settle(&self.app, &caller, named).await;
+                Ok((caller, wanted))
+            }
         }
     }
 
-    fn hands(
+    async fn hands(
         &self,
         context: &RequestContext<RoleServer>,
         rows: &'static [&'static str],
     ) -> Result<(Hands, Wanted), Failure> {
-        let (caller, wanted) = self.who(context)?;
+        let (caller, wanted) = self.who(context).await?;
         let hands = Hands {
             app: Arc::clone(&self.app),
             caller,
@@ -110,7 +114,7 @@ fn find(wanted: &Wanted, name: &str) -> Option<&'static Tool> {
 }
 
 /// A failure where there is no answer to put it in.
-fn protocol_error(failure: &Failure) -> ErrorData {
+pub(crate) fn protocol_error(failure: &Failure) -> ErrorData {
     let problem = failure.problem();
     let data = Some(answer::told(problem, None));
     match ErrorKind::parse(&problem.kind) {
@@ -139,7 +143,7 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let (_, wanted) = self.who(&context).map_err(|it| protocol_error(&it))?;
+        let (_, wanted) = self.who(&context).await.map_err(|it| protocol_error(&it))?;
         Ok(ListToolsResult::with_all_items(described(&wanted)))
     }
 
@@ -150,6 +154,7 @@ impl ServerHandler for Server {
     ) -> Result<CallToolResponse, ErrorData> {
         let (mut hands, wanted) = self
             .hands(&context, &[])
+            .await
             .map_err(|it| protocol_error(&it))?;
         let Some(tool) = find(&wanted, &request.name) else {
             let name = answer::beginning(&request.name, 100);
@@ -172,7 +177,7 @@ impl ServerHandler for Server {
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let (_, wanted) = self.who(&context).map_err(|it| protocol_error(&it))?;
+        let (_, wanted) = self.who(&context).await.map_err(|it| protocol_error(&it))?;
         let listed = resources::listed(&wanted.vault);
         Ok(ListResourcesResult::with_all_items(listed))
     }
@@ -191,7 +196,7 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let hands = self.hands(&context, resources::ROWS);
+        let hands = self.hands(&context, resources::ROWS).await;
         let (hands, _) = hands.map_err(|it| protocol_error(&it))?;
         let Ok(_place) = self.calls.try_acquire() else {
             return Err(ErrorData::internal_error(

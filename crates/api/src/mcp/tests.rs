@@ -1,9 +1,14 @@
 //! What holds of every tool.
 
-use super::server::{Wanted, described};
+use super::server::{Wanted, described, protocol_error};
 use super::tools::Toolset;
-use super::{exempt, resources};
+use super::{answer, exempt, resources};
+use crate::ops::failure::Failure;
 use crate::table::{OPERATIONS, Who};
+use crate::wire::Problem;
+use avfs_runtime::ErrorKind;
+use axum::response::IntoResponse;
+use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// As many tokens as a tokenizer made of the list of tools, by four bytes each: measured, it was 4.05.
@@ -26,7 +31,7 @@ fn the_core_tools_are_few_and_cost_little() {
 
 /// Every operation can be reached, or it is written down why not.
 #[test]
-fn every_row_has_a_tool_or_a_reason() {
+fn table_rows_each_have_a_tool_or_a_reason() {
     let tools = Toolset::ALL.into_iter().flat_map(Toolset::tools);
     let mut reached: BTreeSet<&str> = tools.flat_map(|tool| tool.rows).copied().collect();
     reached.extend(resources::ROWS);
@@ -100,4 +105,48 @@ fn hints_are_those_of_the_rows() {
     assert_eq!(reads("search"), (Some(true), Some(false), Some(true)));
     assert_eq!(reads("exec"), (Some(false), Some(true), Some(false)));
     assert_eq!(reads("vault"), (Some(false), Some(true), Some(false)));
+}
+
+/// What a client of HTTP reads.
+fn by_http(failure: Failure) -> Problem {
+    let body = failure.into_response().into_body();
+    let runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.build().expect("a runtime");
+    let bytes = runtime.block_on(axum::body::to_bytes(body, 1 << 20));
+    serde_json::from_slice(&bytes.expect("a body")).expect("a problem")
+}
+
+#[test]
+fn table_errors_have_one_kind_on_every_surface() {
+    for kind in ErrorKind::ALL {
+        let failure = || Failure::new(kind, "what").hint("how").at("/p");
+        let problem = by_http(failure());
+        assert_eq!(problem.kind, kind.as_str());
+        let told = crate::Error::Refused(Box::new(problem));
+        assert_eq!(told.kind(), kind, "the command line and the library");
+        let answered = answer::failed(&failure(), None);
+        assert_eq!(answered.is_error, Some(true));
+        let answered = serde_json::to_value(answered).expect("plain data");
+        let text = answered["content"][0]["text"].as_str().expect("a text");
+        let text: Value = serde_json::from_str(text).expect("JSON");
+        assert_eq!(text["error"], kind.as_str(), "a tool");
+        assert_eq!(
+            (&text["hint"], &text["path"]),
+            (&"how".into(), &"/p".into())
+        );
+        let refused = protocol_error(&failure()).data.expect("more words");
+        assert_eq!(refused["error"], kind.as_str(), "a resource");
+    }
+}
+
+/// Every operation of the table can be served, and says who may ask for it.
+#[test]
+fn table_rows_each_have_a_handler() {
+    let served = crate::ops::erased::all();
+    let served: Vec<&str> = served.iter().map(|it| it.row.name).collect();
+    let listed: Vec<&str> = OPERATIONS.iter().map(|row| row.name).collect();
+    assert_eq!(served, listed);
+    for (name, reason) in exempt::ROWS {
+        assert!(reason.len() > 10, "{name}: {reason:?} is no reason");
+    }
 }

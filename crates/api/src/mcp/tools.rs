@@ -110,6 +110,7 @@ fn next<T: Asked>(failure: &Failure) -> Option<String> {
         ErrorKind::Denied => "do without it, or tell the owner what you need and why",
         ErrorKind::NeedsApproval => "ask the owner to answer, then repeat the call",
         ErrorKind::Quota => "remove what is not needed, or ask the owner for a larger limit",
+        ErrorKind::Unavailable if problem.hint.is_some() => "do as the hint says",
         ErrorKind::Unavailable | ErrorKind::TimedOut => "try again in a moment",
         ErrorKind::Invalid => "correct the arguments",
         ErrorKind::Corrupt | ErrorKind::Bug => "tell the owner",

@@ -28,6 +28,7 @@ pub(crate) mod labels;
 pub(crate) mod lanes;
 pub(crate) mod memory;
 pub(crate) mod metrics;
+pub(crate) mod modes;
 pub(crate) mod mounts;
 pub(crate) mod paths;
 pub(crate) mod policy;

@@ -2,6 +2,7 @@
 
 use super::failure::Failure;
 use super::items::{self, BACKEND};
+use super::modes;
 use super::{Ask, Reply, parse};
 use crate::wire::{
     AncestorItem, Defaults, DefaultsListing, DefaultsSet, DeletedVaultItem, StrandedItem,
@@ -79,6 +80,7 @@ pub(crate) fn list(ask: &Ask, _: VaultList) -> Reply<VaultList> {
 pub(crate) fn info(ask: &Ask, vault: Select, _: VaultInfo) -> Reply<VaultInfo> {
     let info = ask.session.vault_info(vault)?;
     let family = ask.session.vault_family(&info.vault)?;
+    let settings = ask.session.vault_settings(&info.vault)?;
     Ok(VaultDetails {
         item: items::vault(&info),
         path: home(ask),
@@ -90,7 +92,8 @@ pub(crate) fn info(ask: &Ask, vault: Select, _: VaultInfo) -> Reply<VaultInfo> {
             .map(|parent| parent.root.to_string()),
         lineage: family.ancestors.iter().map(ancestor).collect(),
         forks: family.forks.iter().map(ToString::to_string).collect(),
-        settings: settings_item(&ask.session.vault_settings(&info.vault)?),
+        settings: settings_item(&settings),
+        mode: settings.mode.map(modes::item),
         limits: ask
             .session
             .vault_limits(&info.vault)?

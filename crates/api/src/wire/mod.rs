@@ -118,7 +118,7 @@ pub use transfer::{
     TransferOut, TransferSet, TransferShow, TransferState,
 };
 pub use vault::{
-    AncestorItem, Defaults, DefaultsListing, DefaultsSet, DeletedVaultItem, StrandedItem,
+    AncestorItem, Defaults, DefaultsListing, DefaultsSet, DeletedVaultItem, ModeItem, StrandedItem,
     VaultCreate, VaultCreated, VaultDelete, VaultDeleted, VaultDetails, VaultFork, VaultForked,
     VaultInfo, VaultItem, VaultLimitItem, VaultList, VaultListDeleted, VaultLog, VaultRename,
     VaultRenamed, VaultSet, VaultSettings, VaultUndelete, VaultUndeleted, VaultUnset, VaultUse,

@@ -86,11 +86,29 @@ pub struct VaultDetails {
     pub forks: Vec<String>,
     /// Its settings for commands.
     pub settings: BTreeMap<String, String>,
+    /// The compatibility mode that its settings name.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub mode: Option<ModeItem>,
     /// The limits of its commands, if a request sets none.
     pub limits: Vec<VaultLimitItem>,
     /// Uncommitted writes that could not be committed; they are kept, and not in the head.
     #[serde(default)]
     pub uncommitted: Vec<StrandedItem>,
+}
+
+/// A compatibility mode: what holds in a vault that does not say otherwise.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ModeItem {
+    /// Its name.
+    pub name: String,
+    /// The named set of limits.
+    pub profile: String,
+    /// How long a command may take if nobody says.
+    pub timeout_ms: u64,
+    /// The tools that MCP clients are given if they name none.
+    pub toolset: String,
+    /// Variables of every command's environment.
+    pub env: BTreeMap<String, String>,
 }
 
 /// Why something is not committed.
@@ -116,7 +134,7 @@ pub struct VaultLimitItem {
 }
 
 /// Changes settings for every command in a vault: `env.NAME`, `memory`, `cpus`, `pids`, `disk`, `nofile`, `profile`,
-/// `timeout`. All of them or none.
+/// `timeout`, `mode`. All of them or none.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VaultSet {

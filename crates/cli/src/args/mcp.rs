@@ -4,9 +4,9 @@ use clap::Args;
 
 #[derive(Debug, Args)]
 pub struct McpArgs {
-    /// Tools to offer: core, guide, sandbox, or several of them, comma-separated
-    #[arg(long, value_name = "SETS", default_value = "core")]
-    pub toolset: String,
+    /// Tools to offer: core, guide, sandbox, or several of them, comma-separated; as the vault's mode says, else core, when left out
+    #[arg(long, value_name = "SETS")]
+    pub toolset: Option<String>,
     /// Name of the agent, for the journal; its jobs and vaults belong to this name
     #[arg(long, value_name = "NAME")]
     pub agent: Option<String>,

@@ -23,7 +23,7 @@ pub fn run(args: McpArgs, vault: Option<String>) -> Result<()> {
     // Brings a daemon of this version up.
     session.call(&Mounts {})?;
     let ask = Ask {
-        toolset: Some(args.toolset),
+        toolset: args.toolset,
         vault,
         only_vaults: args.only,
         scopes: args.scopes,

@@ -8,7 +8,7 @@ use crate::output::table::{align_right, count, size, table, time};
 use crate::output::{Output, style};
 use crate::session::Session;
 use avfs_api::wire::{
-    AncestorItem, Defaults, DefaultsListing, DefaultsSet, DeletedVaultItem, VaultCreate,
+    AncestorItem, Defaults, DefaultsListing, DefaultsSet, DeletedVaultItem, ModeItem, VaultCreate,
     VaultCreated, VaultDelete, VaultDetails, VaultFork, VaultForked, VaultInfo, VaultItem,
     VaultLimitItem, VaultList, VaultListDeleted, VaultLog, VaultRename, VaultSet, VaultSettings,
     VaultUndelete, VaultUnset, VaultUse, VaultUsed, VersionItem,
@@ -260,6 +260,7 @@ fn info_text(details: &VaultDetails) -> String {
     if !settings.is_empty() {
         rows.push(("settings", settings.join(", ")));
     }
+    rows.extend(details.mode.as_ref().map(|mode| ("mode", mode_text(mode))));
     let limits: Vec<String> = details.limits.iter().map(limit_text).collect();
     rows.push(("limits", limits.join(", ")));
     rows.extend(item.damage.clone().map(|damage| ("damaged", damage)));
@@ -274,6 +275,19 @@ fn info_text(details: &VaultDetails) -> String {
         .map(|(name, value)| vec![name.into(), value])
         .collect();
     table(&[], rows).trim_fmt()
+}
+
+/// `claude: profile moderate, timeout 120s, toolset core, CLAUDECODE=1`.
+fn mode_text(mode: &ModeItem) -> String {
+    let seconds = mode.timeout_ms / 1000;
+    let mut text = format!(
+        "{}: profile {}, timeout {seconds}s, toolset {}",
+        mode.name, mode.profile, mode.toolset
+    );
+    for (name, value) in &mode.env {
+        text += &format!(", {name}={value}");
+    }
+    text
 }
 
 /// `memory 18.0 GiB (default)`.

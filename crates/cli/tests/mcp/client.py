@@ -324,5 +324,45 @@ async def sandbox():
         assert await call("sandbox_remove", name="box") == "Sandbox 'box' removed"
 
 
-asyncio.run(globals()[SCENARIO]())
+def filled(value, answers):
+    """`$job.id` is a field of the answer that was kept as `job`."""
+    if isinstance(value, str) and value.startswith("$"):
+        name, inner = value[1:].split(".")
+        return answers[name][inner]
+    if isinstance(value, list):
+        return [filled(it, answers) for it in value]
+    if isinstance(value, dict):
+        return {key: filled(it, answers) for key, it in value.items()}
+    return value
+
+
+async def every(toolset):
+    """Every tool of a set, by the calls in `calls.json`."""
+    with open("calls.json") as file:
+        calls = json.load(file)[toolset]
+    async with Server("--toolset", toolset, "--vault", "v", "--agent", "sdk") as server:
+        answers, called = {}, set()
+        for step in calls:
+            result = await server.raw(step["call"], filled(step["with"], answers))
+            called.add(step["call"])
+            text = result.content[0].text
+            if "refused" in step:
+                assert field(result, "isError"), (step, result)
+                problem = json.loads(text)
+                assert problem["error"] == step["refused"], (step, problem)
+                assert problem.get("next") or problem.get("hint"), (step, problem)
+                continue
+            assert not field(result, "isError"), (step, result)
+            said = field(result, "structuredContent")
+            for name, value in step.get("gives", {}).items():
+                assert said[name] == value, (name, step, said)
+            content = said.get("content", "") if isinstance(said, dict) else ""
+            assert step.get("has", "") in f"{text}\n{content}", (step, text)
+            answers[step.get("as")] = said
+        listed = {tool.name for tool in (await server.client.list_tools()).tools}
+        assert called == listed, ("tools that were not called", listed - called)
+
+
+name, _, rest = SCENARIO.partition(":")
+asyncio.run(globals()[name](*rest.split(":") if rest else ()))
 print("all is well")

@@ -4,6 +4,7 @@
 mod attacks;
 mod clients;
 mod core;
+mod kinds;
 mod raw;
 
 /// The binary under test.

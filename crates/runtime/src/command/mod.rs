@@ -8,6 +8,7 @@ pub(crate) mod check;
 pub(crate) mod control;
 pub(crate) mod defaults;
 pub(crate) mod exec;
+pub(crate) mod mode;
 pub(crate) mod options;
 pub(crate) mod policy;
 pub(crate) mod report;

@@ -9,6 +9,7 @@ use avfs_sandbox::{Defaults, Network, UNLIMITED, UNLIMITED_COUNT};
 use avfs_vault::{ApprovalId, CheckpointName, Principal};
 use serde::{Deserialize, Serialize};
 
+use crate::command::mode::Mode;
 use crate::command::settings::Settings;
 use crate::command::stored;
 use crate::live::shape::{Access, Driver, Shape};
@@ -247,19 +248,22 @@ impl Terms {
     /// What is said for this command goes before what is said for the vault, and a limit before a profile.
     pub fn new(options: &ExecOptions, settings: &Settings) -> Terms {
         let asked = options.profile.map(Profile::limits).unwrap_or_default();
-        let usual = settings.profile.map(Profile::limits).unwrap_or_default();
+        let usual = settings.profile().map(Profile::limits).unwrap_or_default();
         // A profile that was asked for replaces the vault's settings where those are weaker or stronger alike.
         let given = match options.profile {
             Some(_) => options.limits.or(asked),
             None => options.limits.or(settings.limits).or(usual),
         };
-        let profile = options.profile.or(settings.profile);
+        let profile = options.profile.or(settings.profile());
         let timeout = match (options.timeout, settings.timeout) {
             (Timeout::After(timeout), _) => Some(timeout),
             (Timeout::Never, _) => None,
             (Timeout::Unsaid | Timeout::Open, Some(timeout)) => Some(timeout),
             (Timeout::Open, None) => profile.and_then(Profile::timeout),
-            (Timeout::Unsaid, None) => profile.and_then(Profile::timeout).or(Some(DEFAULT_TIMEOUT)),
+            (Timeout::Unsaid, None) => {
+                let usual = settings.mode.map_or(DEFAULT_TIMEOUT, Mode::timeout);
+                profile.and_then(Profile::timeout).or(Some(usual))
+            }
         };
         Terms {
             timeout,
@@ -401,6 +405,47 @@ mod tests {
         assert_eq!(bare.given, Limits::default());
         assert_eq!(bare.limits, Limits::of_this_host());
         assert!(bare.leaves_reserve() && bare.disk_growth().is_none());
+    }
+
+    #[test]
+    fn a_mode_is_what_a_vault_does_not_say_itself() {
+        let terms = |text: &[(&str, &str)]| Terms::new(&ExecOptions::default(), &settings(text));
+        let plain = terms(&[("mode", "agentkernel")]);
+        assert_eq!(plain.profile, Some(Profile::Moderate));
+        assert_eq!(plain.timeout, Some(Duration::from_secs(30)));
+        let said = terms(&[("mode", "agentkernel"), ("timeout", "5m")]);
+        assert_eq!(said.timeout, Some(Duration::from_secs(300)));
+        let said = terms(&[("mode", "claude"), ("profile", "restrictive")]);
+        assert_eq!(said.limits.pids, Some(128));
+        assert_eq!(said.timeout, Some(Duration::from_secs(60)));
+        let said = terms(&[("mode", "codex"), ("memory", "1g")]);
+        assert_eq!(said.limits.memory, Some(1 << 30));
+        assert_eq!(said.limits.pids, Some(128), "the mode fills the rest");
+        let env = |text: &[(&str, &str)]| settings(text).with_environment(&[]);
+        let word = |text: &str| text.as_bytes().to_vec();
+        let usual = [
+            (word("GEMINI_CLI"), word("1")),
+            (word("SANDBOX"), word("avfs")),
+        ];
+        assert_eq!(env(&[("mode", "gemini")]), usual);
+        let own = env(&[("mode", "claude"), ("env.CLAUDECODE", "0")]);
+        assert_eq!(own, [(word("CLAUDECODE"), word("0"))]);
+        // A default of time can be exceeded, the limits of its profile cannot.
+        let longer = |profile| ExecOptions {
+            timeout: Timeout::After(Duration::from_secs(3600)),
+            profile,
+            ..ExecOptions::default()
+        };
+        let vault = settings(&[("mode", "claude")]);
+        assert!(longer(None).check(Principal::AGENT, &vault).is_ok());
+        let more = longer(Some(Profile::Permissive));
+        assert!(more.check(Principal::AGENT, &vault).is_err());
+        let vault = settings(&[("mode", "codex")]);
+        assert!(longer(None).check(Principal::AGENT, &vault).is_err());
+        for mode in Mode::ALL {
+            assert_eq!(mode.as_str().parse::<Mode>().ok(), Some(mode));
+        }
+        assert!("Claude".parse::<Mode>().is_err());
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::time::Duration;
 use avfs_sandbox::{Defaults, Limit, UNLIMITED, UNLIMITED_COUNT};
 use avfs_vault::Vault;
 
+use crate::command::mode::Mode;
 use crate::command::options::{ExecOptions, Limits, Profile, Terms};
 use crate::gate::Verb;
 use crate::live::reserve::reserve_of;
@@ -28,6 +29,8 @@ pub enum SettingKey {
     Nofile,
     Profile,
     Timeout,
+    /// A named set of the others.
+    Mode,
 }
 
 impl FromStr for SettingKey {
@@ -48,9 +51,10 @@ impl FromStr for SettingKey {
             "nofile" => SettingKey::Nofile,
             "profile" => SettingKey::Profile,
             "timeout" => SettingKey::Timeout,
+            "mode" => SettingKey::Mode,
             _ => {
                 return Err(invalid(format!(
-                    "{text:?} is none of env.NAME, memory, cpus, pids, disk, nofile, profile, timeout"
+                    "{text:?} is none of env.NAME, memory, cpus, pids, disk, nofile, profile, timeout, mode"
                 )));
             }
         })
@@ -68,6 +72,7 @@ impl fmt::Display for SettingKey {
             SettingKey::Nofile => "nofile",
             SettingKey::Profile => "profile",
             SettingKey::Timeout => "timeout",
+            SettingKey::Mode => "mode",
         })
     }
 }
@@ -84,6 +89,7 @@ pub struct Settings {
     pub nofile: Option<u32>,
     pub profile: Option<Profile>,
     pub timeout: Option<Duration>,
+    pub mode: Option<Mode>,
 }
 
 impl Settings {
@@ -101,6 +107,7 @@ impl Settings {
             SettingKey::Nofile => self.nofile = Some(parse_count("nofile", value, 3)?),
             SettingKey::Profile => self.profile = Some(value.parse()?),
             SettingKey::Timeout => self.timeout = Some(parse_duration(value)?),
+            SettingKey::Mode => self.mode = Some(value.parse()?),
         }
         Ok(())
     }
@@ -108,12 +115,21 @@ impl Settings {
     /// How long a command may take at most, if the vault says so itself.
     pub(crate) fn longest(&self) -> Option<Duration> {
         self.timeout
-            .or_else(|| self.profile.and_then(Profile::timeout))
+            .or_else(|| self.profile().and_then(Profile::timeout))
     }
 
-    /// The vault's variables with the caller's over them.
+    /// The profile that it names, or that of its mode.
+    pub(crate) fn profile(&self) -> Option<Profile> {
+        self.profile.or(self.mode.map(Mode::profile))
+    }
+
+    /// The variables of its mode, the vault's over them, and the caller's over both.
     pub(crate) fn with_environment(&self, extra: &[(Vec<u8>, Vec<u8>)]) -> Vec<(Vec<u8>, Vec<u8>)> {
-        let own = self.env.iter();
+        let usual = self.mode.map(Mode::env).unwrap_or_default().iter();
+        let usual = usual.map(|(name, value)| (name.to_string(), value.to_string()));
+        let mut all: BTreeMap<String, String> = usual.collect();
+        all.extend(self.env.clone());
+        let own = all.iter();
         let own = own.filter(|(name, _)| !extra.iter().any(|(given, _)| given == name.as_bytes()));
         own.map(|(name, value)| (name.clone().into_bytes(), value.clone().into_bytes()))
             .chain(extra.iter().cloned())
@@ -143,6 +159,7 @@ impl Settings {
             (SettingKey::Nofile, self.nofile.map(count_text)),
             (SettingKey::Profile, self.profile.map(|it| it.to_string())),
             (SettingKey::Timeout, timeout),
+            (SettingKey::Mode, self.mode.map(|it| it.to_string())),
         ];
         items.extend(
             said.into_iter()

@@ -7,11 +7,12 @@ use crate::mcp::guide::workspace::{Marks, WorkspaceId, without_network};
 use crate::mcp::hands::Hands;
 use crate::mcp::tools::Asked;
 use crate::ops::failure::Failure;
+use crate::ops::modes;
 use crate::wire::{
     Envelope, Exec, JobAnswer, JobItem, JobKill, JobList, JobPoll, JobStart, ProfileWord,
     StatusWord, VaultCreate, VaultDelete,
 };
-use avfs_runtime::ErrorKind;
+use avfs_runtime::{ErrorKind, Mode};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -61,8 +62,9 @@ pub(super) struct Run {
     profile: Option<ProfileName>,
     #[serde(default)]
     network: Network,
-    #[serde(rename = "compatibility_mode")]
-    _mode: Option<ModeName>,
+    /// Profile and variables of an agent's program, where the call does not say otherwise.
+    #[serde(default)]
+    compatibility_mode: ModeName,
 }
 
 #[derive(Copy, Clone, Deserialize, JsonSchema)]
@@ -83,11 +85,25 @@ pub(super) struct Network {
     allowed_domains: Vec<String>,
 }
 
-/// There is one way; every other word is refused.
-#[derive(Copy, Clone, Deserialize, JsonSchema)]
+#[derive(Copy, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum ModeName {
+    #[default]
     Native,
+    Claude,
+    Codex,
+    Gemini,
+}
+
+impl ModeName {
+    fn mode(self) -> Option<Mode> {
+        match self {
+            ModeName::Native => None,
+            ModeName::Claude => Some(Mode::Claude),
+            ModeName::Codex => Some(Mode::Codex),
+            ModeName::Gemini => Some(Mode::Gemini),
+        }
+    }
 }
 
 impl Asked for Run {
@@ -101,15 +117,20 @@ impl Asked for Run {
         if self.network.enabled || !self.network.allowed_domains.is_empty() {
             return Err(without_network("network"));
         }
+        let mode = self.compatibility_mode.mode();
+        let usual = mode.map(modes::item);
+        let profile = self.profile.map(|profile| match profile {
+            ProfileName::Restrictive => ProfileWord::Restrictive,
+            ProfileName::Moderate => ProfileWord::Moderate,
+            ProfileName::Permissive => ProfileWord::Permissive,
+        });
+        let mut env = usual.map(|usual| usual.env).unwrap_or_default();
+        env.extend(self.env);
         let exec = Exec {
             cwd: self.cwd,
-            env: self.env,
+            env,
             timeout_ms: Some(self.timeout_ms.unwrap_or(TIMEOUT_MS)),
-            profile: self.profile.map(|profile| match profile {
-                ProfileName::Restrictive => ProfileWord::Restrictive,
-                ProfileName::Moderate => ProfileWord::Moderate,
-                ProfileName::Permissive => ProfileWord::Permissive,
-            }),
+            profile: profile.or(mode.map(modes::profile)),
             ..self.command.request()
         };
         let name = fresh_name("run");

@@ -46,7 +46,7 @@ impl Bed {
         self.path("packed").to_str().expect("plain path").to_owned()
     }
 
-    fn command(&self) -> Command {
+    pub fn command(&self) -> Command {
         let mut command = Command::new(&self.avfs);
         command
             .env("AVFS_HOME", self.path("home"))

@@ -6,6 +6,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 mod bed;
+mod clients;
 mod exec;
 mod files;
 mod pointers;
@@ -16,10 +17,16 @@ mod transfer;
 mod views;
 
 use bed::Bed;
+use std::time::Duration;
+
+/// How long many clients are served.
+const LONG: Duration = Duration::from_secs(60);
+const SHORT: Duration = Duration::from_secs(2);
 
 /// The parts of a run, in order; arguments select some of them.
-const PARTS: [&str; 9] = [
-    "import", "pointers", "exec", "streams", "tools", "views", "files", "policy", "forks",
+const PARTS: [&str; 11] = [
+    "import", "pointers", "exec", "streams", "tools", "views", "files", "mcp", "clients", "policy",
+    "forks",
 ];
 
 fn main() {
@@ -61,6 +68,8 @@ fn main() {
             "tools" => tools::measure(&bed, if has("--quick") { 2_000 } else { 20_000 }),
             "views" => views::measure(&bed, sizes, if has("--quick") { 2_000 } else { 20_000 }),
             "files" => files::measure(&bed),
+            "mcp" => clients::mcp(&bed),
+            "clients" => clients::traffic(&bed, if has("--quick") { SHORT } else { LONG }),
             "policy" => policy::measure(),
             _ => {
                 pointers::at_rest(&bed);

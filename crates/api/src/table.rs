@@ -6,6 +6,7 @@
 
 mod columns;
 mod fields;
+mod openapi;
 mod reference;
 #[cfg(test)]
 mod tests;
@@ -14,14 +15,16 @@ use crate::bounds::{BODY_MAX, COMMAND_BODY_MAX, CONTENT, CONTROL, RUN, SHORT, ST
 use crate::ops::handler::{Handler, Served, VaultOf};
 use crate::ops::*;
 use crate::wire::*;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use columns::{Class, Effect, Method, Row, Scope, VaultIn, Who};
+pub use openapi::openapi;
 pub use reference::{reference, smallest_requests};
 
 /// An operation. The type is the request itself.
-pub trait Operation: Serialize + DeserializeOwned + Send + 'static {
+pub trait Operation: Serialize + DeserializeOwned + JsonSchema + Send + 'static {
     /// Its row in the table.
     const ROW: Row;
     /// Its name.
@@ -31,7 +34,7 @@ pub trait Operation: Serialize + DeserializeOwned + Send + 'static {
     /// Its address; `{vault}` stands for a vault.
     const ROUTE: &'static str = Self::ROW.route;
     /// The answer.
-    type Response: Serialize + DeserializeOwned + Send + 'static;
+    type Response: Serialize + DeserializeOwned + JsonSchema + Send + 'static;
 }
 
 /// A visitor of the rows, which gets the type of each request.

@@ -40,9 +40,12 @@ fn main() -> ExitCode {
 fn print_reference() -> ExitCode {
     let says = |word: &str| std::env::args_os().any(|it| it == word);
     let output = Output::new(says("--json"));
-    let done = match says("http") {
-        true => output::raw(avfs_api::table::reference().as_bytes()),
-        false => commands::docs::run(output),
+    let done = if says("http") {
+        output::raw(avfs_api::table::reference().as_bytes())
+    } else if says("openapi") {
+        output::raw(format!("{:#}\n", avfs_api::table::openapi()).as_bytes())
+    } else {
+        commands::docs::run(output)
     };
     match done {
         Ok(()) => ExitCode::from(exit::OK),

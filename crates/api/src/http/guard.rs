@@ -1,5 +1,6 @@
 //! The caller of a request: by its connection, its credential, and the rights it has given up.
 
+use super::docs;
 use crate::auth::Identity;
 use crate::auth::pattern::Pattern;
 use crate::ops::app::App;
@@ -24,8 +25,10 @@ use std::sync::Arc;
 /// The other header in which a key may be shown.
 const KEY_HEADER: &str = "x-api-key";
 
-/// Addresses that need no credential.
-const PUBLIC: [&str; 2] = ["/healthz", "/readyz"];
+/// Whether an address needs no credential.
+fn is_public(path: &str) -> bool {
+    ["/healthz", "/readyz"].contains(&path) || docs::PAGE.iter().any(|part| part.0 == path)
+}
 
 /// Identifies the caller before anything else. Handlers find it in the request's extensions as [`Caller`].
 pub(crate) async fn identify(
@@ -56,7 +59,7 @@ fn identified(app: &App, request: &Request) -> Result<Option<Caller>, Failure> {
     let credential = credential(headers);
     if let Peer::Remote { address, local } = *peer {
         app.hosts.check(headers, request.uri(), local)?;
-        if PUBLIC.contains(&request.uri().path()) {
+        if is_public(request.uri().path()) {
             return Ok(None);
         }
         let shown = credential.and_then(|shown| {

@@ -1,6 +1,7 @@
 //! HTTP: every row of the table as a route.
 
 mod bodies;
+mod docs;
 mod errors;
 mod events;
 mod guard;

@@ -4,7 +4,7 @@
 use super::retried::Noted;
 use super::uncommitted::note_uncommitted;
 use super::watch::{Gone, Here};
-use super::{bodies, events, guard, health, streams, watch};
+use super::{bodies, docs, events, guard, health, streams, watch};
 use crate::blocking;
 use crate::bounds::LaneBound;
 use crate::mcp;
@@ -34,7 +34,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
     for operation in erased::all() {
         router = add(router, operation, &app);
     }
-    health::add(router)
+    docs::add(health::add(router))
         .merge(mcp::service(&app))
         .method_not_allowed_fallback(refused)
         .fallback(lost)

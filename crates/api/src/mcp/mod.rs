@@ -2,6 +2,8 @@
 //! to it, and `/mcp` speaks streamable HTTP. Whoever speaks MCP has the agent's class, whatever it says of itself.
 
 mod answer;
+#[cfg(test)]
+mod conformance;
 mod core;
 #[cfg(test)]
 mod exempt;
@@ -55,17 +57,22 @@ use tokio_util::sync::CancellationToken;
 pub(crate) const PROTOCOL: &str = "avfs-mcp";
 pub(crate) const LINES_ROUTE: &str = "/mcp/lines";
 
-/// The routes of MCP.
-pub(crate) fn service(app: &Arc<App>) -> Router<Arc<App>> {
-    let config = StreamableHttpServerConfig::default()
+/// The settings of streamable HTTP.
+fn http_config() -> StreamableHttpServerConfig {
+    StreamableHttpServerConfig::default()
         // Who may connect at all, and under which name, is seen to before.
         .disable_allowed_hosts()
         .enforce_origin_validation()
         .with_legacy_session_mode(false)
-        .with_max_request_body_bytes(MCP_LINE_MAX);
+        .with_max_request_body_bytes(MCP_LINE_MAX)
+}
+
+/// The routes of MCP.
+pub(crate) fn service(app: &Arc<App>) -> Router<Arc<App>> {
     let made = Arc::clone(app);
     let fresh = move || Ok(Server::new(Arc::clone(&made), Client::Requests));
-    let http = StreamableHttpService::new(fresh, Arc::<NeverSessionManager>::default(), config);
+    let http =
+        StreamableHttpService::new(fresh, Arc::<NeverSessionManager>::default(), http_config());
     Router::new()
         .route_service("/mcp", http)
         .route_layer(from_fn_with_state(Arc::clone(app), whole))

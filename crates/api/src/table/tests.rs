@@ -161,3 +161,77 @@ fn every_request_has_a_smallest() {
     }
     each_row(&mut Reads);
 }
+
+/// Every `$ref` in a document.
+fn references(value: &serde_json::Value, found: &mut BTreeSet<String>) {
+    match value {
+        serde_json::Value::Object(fields) => {
+            if let Some(name) = fields.get("$ref").and_then(|it| it.as_str()) {
+                found.insert(name.to_owned());
+            }
+            fields.values().for_each(|it| references(it, found));
+        }
+        serde_json::Value::Array(items) => items.iter().for_each(|it| references(it, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn the_openapi_document_has_every_row_and_refers_to_nothing_that_is_not_there() {
+    let document = openapi();
+    for row in OPERATIONS {
+        let method = row.method.as_str().to_ascii_lowercase();
+        let operation = &document["paths"][row.route][&method];
+        assert_eq!(operation["operationId"], row.name, "{}", row.route);
+        assert_eq!(operation["summary"], row.sentence);
+        assert_eq!(operation["x-avfs-scope"], row.scope.as_str());
+        let answers = operation["responses"]["200"]["content"].as_object();
+        assert!(answers.is_some_and(|it| !it.is_empty()), "{}", row.name);
+    }
+    let mut found = BTreeSet::new();
+    references(&document, &mut found);
+    assert!(found.len() > 100, "{}", found.len());
+    for name in found {
+        let place = name.strip_prefix('#').unwrap();
+        assert!(document.pointer(place).is_some(), "{name}");
+    }
+}
+
+/// The fields that the document requires are those that a request cannot be read without.
+#[test]
+fn the_openapi_document_requires_what_serde_requires() {
+    struct Requires(serde_json::Value, usize);
+    impl EachRow for Requires {
+        fn row<O: Served>(&mut self) {
+            let row = O::ROW;
+            let method = row.method.as_str().to_ascii_lowercase();
+            let operation = &self.0["paths"][row.route][&method];
+            let body = &operation["requestBody"]["content"]["application/json"]["schema"]["$ref"];
+            let mut listed: BTreeSet<String> = match body.as_str() {
+                Some(name) => {
+                    let schema = self.0.pointer(&name[1..]).unwrap();
+                    let required = schema["required"].as_array();
+                    let required = required.into_iter().flatten();
+                    required.map(|it| it.as_str().unwrap().into()).collect()
+                }
+                None => {
+                    let parameters = operation["parameters"].as_array();
+                    let parameters = parameters.into_iter().flatten();
+                    let required = parameters.filter(|it| it["required"] == true);
+                    required
+                        .map(|it| it["name"].as_str().unwrap().into())
+                        .collect()
+                }
+            };
+            if row.route.contains("{vault}") {
+                listed.remove("vault");
+            }
+            let needed: BTreeSet<String> = smallest::<O>().keys().cloned().collect();
+            self.1 += needed.len();
+            assert_eq!(listed, needed, "{}", row.name);
+        }
+    }
+    let mut requires = Requires(openapi(), 0);
+    each_row(&mut requires);
+    assert!(requires.1 > 50, "{}", requires.1);
+}

@@ -1,10 +1,11 @@
 //! Approvals: waiting commands, and the owner's answer.
 
 use super::ChangeItem;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Sets the passphrase for approvals.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalSetup {
     /// The new one.
@@ -15,14 +16,14 @@ pub struct ApprovalSetup {
 }
 
 /// The answer to [`ApprovalSetup`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalReady {
     /// Whether there is a passphrase now.
     pub set_up: bool,
 }
 
 /// Lists commands that wait for approval.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalList {
     /// Only those of this vault.
@@ -34,7 +35,7 @@ pub struct ApprovalList {
 }
 
 /// The answer to [`ApprovalList`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalListing {
     /// Newest first.
     pub approvals: Vec<ApprovalItem>,
@@ -43,7 +44,7 @@ pub struct ApprovalListing {
 }
 
 /// A request for approval. All text of the command is escaped.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalItem {
     /// Its id.
     pub id: String,
@@ -87,7 +88,7 @@ pub struct ApprovalItem {
 }
 
 /// Shows exactly what a request for approval would run, and on which state.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalShow {
     /// Its id.
@@ -95,7 +96,7 @@ pub struct ApprovalShow {
 }
 
 /// The answer to [`ApprovalShow`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ApprovalDetails {
     /// What a list says of it.
     #[serde(flatten)]
@@ -113,7 +114,7 @@ pub struct ApprovalDetails {
 
 /// The result of a command in a temporary fork, in the namespace sandbox and without network. Approving makes exactly this
 /// the vault's state.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TriedItem {
     /// Its isolation.
     pub driver: String,
@@ -141,7 +142,7 @@ pub struct TriedItem {
 }
 
 /// Approves a command, once.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalApprove {
     /// Its id.
@@ -157,7 +158,7 @@ pub struct ApprovalApprove {
 }
 
 /// Refuses a command.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalDeny {
     /// Its id.

@@ -1,8 +1,10 @@
 //! Bytes in JSON: text if they are UTF-8, else base64 beside it.
 
 use base64ct::Encoding;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::borrow::Cow;
 
 /// Bytes written as standard base64 with padding.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -23,7 +25,7 @@ pub fn to_text(bytes: Vec<u8>) -> (String, Option<Base64>) {
 }
 
 /// Bytes as `data` if they are UTF-8, else as `data_b64`: never both, to keep streams small.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Data {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     data: Option<String>,
@@ -54,6 +56,24 @@ impl Data {
 /// The bytes of a pair made by [`to_text`].
 pub fn from_text(text: &str, exact: Option<&Base64>) -> Vec<u8> {
     exact.map_or_else(|| text.as_bytes().to_vec(), |exact| exact.0.clone())
+}
+
+impl JsonSchema for Base64 {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Base64".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "contentEncoding": "base64",
+            "pattern": "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$",
+        })
+    }
 }
 
 impl Serialize for Base64 {

@@ -1,9 +1,10 @@
 //! Maintenance of a home: gc, fsck, quotas, pruning, stats.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Deletes objects that nothing refers to.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Gc {
     /// Only says what would be done.
@@ -15,7 +16,7 @@ pub struct Gc {
 }
 
 /// The answer to [`Gc`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Collected {
     /// Objects that nothing refers to.
     pub orphans_found: u64,
@@ -48,7 +49,7 @@ pub struct Collected {
 }
 
 /// How many roots of each kind.
-#[derive(Copy, Clone, Debug, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RootItem {
     /// Heads of vaults.
     pub heads: u64,
@@ -67,7 +68,7 @@ pub struct RootItem {
 }
 
 /// A deleted vault that can be had back.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RecoverableItem {
     /// Its name.
     pub name: String,
@@ -76,7 +77,7 @@ pub struct RecoverableItem {
 }
 
 /// Checks every object, the database and the journal.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fsck {
     /// Repairs damage from other copies; for the owner.
@@ -88,7 +89,7 @@ pub struct Fsck {
 }
 
 /// The answer to [`Fsck`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct FsckFindings {
     /// Whether nothing is wrong.
     pub clean: bool,
@@ -119,7 +120,7 @@ pub struct FsckFindings {
 }
 
 /// An object that cannot be read.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DamageItem {
     /// The hash of the object.
     pub object: String,
@@ -130,7 +131,7 @@ pub struct DamageItem {
 }
 
 /// A repaired object.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RepairedItem {
     /// The hash of the object.
     pub object: String,
@@ -141,7 +142,7 @@ pub struct RepairedItem {
 }
 
 /// The result of a rebuild.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RebuiltItem {
     /// Whether the database was lost; otherwise unknown packs were added.
     pub database_lost: bool,
@@ -156,7 +157,7 @@ pub struct RebuiltItem {
 }
 
 /// A vault that a rebuild made.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RecoveredItem {
     /// The name of the vault.
     pub vault: String,
@@ -165,7 +166,7 @@ pub struct RecoveredItem {
 }
 
 /// Where something is used.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SightingItem {
     /// The name of the vault.
     pub vault: String,
@@ -176,12 +177,12 @@ pub struct SightingItem {
 }
 
 /// Shows the limits on a vault's size, and what it uses.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QuotaShow {}
 
 /// A vault's limits and usage; null is no limit.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct QuotaItem {
     /// The name of the vault.
     pub vault: String,
@@ -204,7 +205,7 @@ pub struct QuotaItem {
 }
 
 /// Sets or clears a limit on a vault's size.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QuotaSet {
     /// `max_size_mb`, `max_files` or `max_file_size_mb`.
@@ -215,7 +216,7 @@ pub struct QuotaSet {
 }
 
 /// The answer to [`QuotaSet`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct QuotaChanged {
     /// `set` or `clear`.
     pub action: String,
@@ -227,7 +228,7 @@ pub struct QuotaChanged {
 }
 
 /// Deletes old versions.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Prune {
     /// How many of the newest versions to keep.
@@ -245,7 +246,7 @@ pub struct Prune {
 }
 
 /// The answer to [`Prune`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PruneFindings {
     /// Files in the pruned vaults.
     pub files_processed: u64,
@@ -263,7 +264,7 @@ pub struct PruneFindings {
 }
 
 /// A vault that is damaged.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DamagedVaultItem {
     /// The name of the vault.
     pub vault: String,
@@ -272,12 +273,12 @@ pub struct DamagedVaultItem {
 }
 
 /// Shows how much is stored, and the free disk space.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stats {}
 
 /// Statistics of the whole home.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct StatsItem {
     /// How many files.
     pub files: u64,
@@ -331,7 +332,7 @@ pub struct StatsItem {
 }
 
 /// Figures of one vault.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct VaultStatsItem {
     /// Its name.
     pub name: String,
@@ -354,7 +355,7 @@ pub struct VaultStatsItem {
 }
 
 /// Prunes versions, deletes unreachable objects and compacts the store.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Maintain {
     /// How many of the newest versions of each vault to keep.
@@ -372,7 +373,7 @@ pub struct Maintain {
 }
 
 /// The answer to [`Maintain`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Maintained {
     /// Files before.
     pub initial_files: u64,

@@ -1,10 +1,11 @@
 //! Checkpoints: saving and restoring states of a vault.
 
 use super::FreezeItem;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Saves the state of a vault under a name.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CheckpointSave {
     /// Default: an unused generated name.
@@ -16,7 +17,7 @@ pub struct CheckpointSave {
 }
 
 /// One checkpoint.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CheckpointItem {
     /// Its name.
     pub name: String,
@@ -45,7 +46,7 @@ pub struct CheckpointItem {
 }
 
 /// Describes a checkpoint.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CheckpointInfo {
     /// Its name.
@@ -53,7 +54,7 @@ pub struct CheckpointInfo {
 }
 
 /// A checkpoint, and what is related to it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CheckpointDetailsItem {
     /// What a list says of it.
     #[serde(flatten)]
@@ -65,19 +66,19 @@ pub struct CheckpointDetailsItem {
 }
 
 /// Lists the checkpoints of a vault.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CheckpointList {}
 
 /// The answer to [`CheckpointList`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CheckpointListing {
     /// The newest first.
     pub snapshots: Vec<CheckpointItem>,
 }
 
 /// Restores a checkpoint, or undoes the last restore.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CheckpointRestore {
     /// The checkpoint; none with `undo`.
@@ -92,7 +93,7 @@ pub struct CheckpointRestore {
 }
 
 /// The answer to [`CheckpointRestore`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CheckpointRestored {
     /// The checkpoint.
     pub snapshot: String,
@@ -112,7 +113,7 @@ pub struct CheckpointRestored {
 }
 
 /// Deletes a checkpoint.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CheckpointDelete {
     /// Its name.
@@ -120,7 +121,7 @@ pub struct CheckpointDelete {
 }
 
 /// The answer to [`CheckpointDelete`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CheckpointDeleted {
     /// Always `delete`.
     pub action: String,

@@ -1,14 +1,15 @@
 //! The daemon itself: its state, and stopping it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Shows what the daemon is doing.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Daemon {}
 
 /// The answer to [`Daemon`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DaemonState {
     /// Its process.
     pub pid: u32,
@@ -51,12 +52,12 @@ impl DaemonState {
 }
 
 /// Counters for Prometheus.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MetricsRead {}
 
 /// Stops the daemon.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DaemonStop {
     /// Even if detached jobs run.
@@ -65,7 +66,7 @@ pub struct DaemonStop {
 }
 
 /// The answer to [`DaemonStop`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DaemonStopping {
     /// Always true.
     pub stopping: bool,

@@ -1,10 +1,11 @@
 //! Differences between two states of a vault.
 
 use super::Base64;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Compares two states of a vault, or of two vaults.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Diff {
     /// `BASE`, `HEAD`, `vN`, `vault:NAME` or a checkpoint's name.
@@ -59,7 +60,7 @@ impl Diff {
 }
 
 /// The answer to [`Diff`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DiffReport {
     /// The state before.
     pub from: String,
@@ -84,7 +85,7 @@ pub struct DiffReport {
 }
 
 /// The difference of one file.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct FileDiffItem {
     /// The path before.
     pub path1: String,
@@ -101,7 +102,7 @@ pub struct FileDiffItem {
 }
 
 /// A line of a difference.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DiffLineItem {
     /// Whether it came, went or stayed.
     pub line_type: LineWord,
@@ -112,7 +113,7 @@ pub struct DiffLineItem {
 }
 
 /// Where a line is.
-#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LineWord {
     /// It is only after.
@@ -124,7 +125,7 @@ pub enum LineWord {
 }
 
 /// One path that differs, and how.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ChangeItem {
     /// The path in the vault.
     pub path: String,
@@ -157,7 +158,7 @@ pub struct ChangeItem {
 }
 
 /// How a path differs.
-#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeWord {
     /// It was not there before.
@@ -177,7 +178,7 @@ pub enum ChangeWord {
 }
 
 /// The state of a path.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EntryItem {
     /// Which type it has.
     #[serde(rename = "type")]
@@ -198,7 +199,7 @@ pub struct EntryItem {
 }
 
 /// What a path is.
-#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TypeWord {
     /// A file.

@@ -3,10 +3,11 @@
 use super::exec::is_false;
 use super::exec_options::{DriverWord, ForkWord, LimitsAsk, NetworkWord, ProfileWord};
 use super::{Base64, ChangeItem, RetriedWord};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The answer to every exec, whatever the outcome.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Envelope {
     /// The version of its shape.
     pub schema_version: u32,
@@ -28,7 +29,7 @@ impl Envelope {
 }
 
 /// The request, with every default filled in.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct EnvelopeRequest {
     /// The name of the vault.
     pub vault: String,
@@ -69,7 +70,7 @@ pub struct EnvelopeRequest {
 }
 
 /// How a command was given.
-#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CommandMode {
     /// As words.
@@ -79,7 +80,7 @@ pub enum CommandMode {
 }
 
 /// `{"millis": N}`, or `"none"`.
-#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum TimeoutItem {
     /// After so many milliseconds.
@@ -97,7 +98,7 @@ impl TimeoutItem {
 }
 
 /// The word for no limit.
-#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub enum Never {
     /// `none`.
     #[serde(rename = "none")]
@@ -105,7 +106,7 @@ pub enum Never {
 }
 
 /// How the command ended, or why it did not start.
-#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StatusWord {
     /// It exited by itself.
@@ -133,7 +134,7 @@ pub enum StatusWord {
 }
 
 /// The result.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct EnvelopeResult {
     /// The id of the exec.
     pub exec: String,
@@ -245,7 +246,7 @@ pub struct EnvelopeResult {
 }
 
 /// The result of a command in a temporary fork.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SpeculationItem {
     /// How it ended.
     pub status: StatusWord,
@@ -272,7 +273,7 @@ pub struct SpeculationItem {
 }
 
 /// Uncommitted writes of a command, and what to do.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct UncommittedItem {
     /// The kind of error, such as `Quota`.
     pub error: String,
@@ -287,7 +288,7 @@ pub struct UncommittedItem {
 }
 
 /// How much a command wrote.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct OutputCounts {
     /// To standard output.
     pub stdout: ByteCounts,
@@ -296,7 +297,7 @@ pub struct OutputCounts {
 }
 
 /// How much a command wrote to one stream.
-#[derive(Copy, Clone, Debug, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ByteCounts {
     /// How much it wrote.
     pub bytes: u64,
@@ -307,7 +308,7 @@ pub struct ByteCounts {
 }
 
 /// A limit in force.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct LimitItem {
     /// Which limit.
     pub limit: String,
@@ -320,7 +321,7 @@ pub struct LimitItem {
 }
 
 /// The limit that ended something.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct LimitHit {
     /// Which limit.
     pub limit: String,
@@ -329,7 +330,7 @@ pub struct LimitHit {
 }
 
 /// What the command and all it started used.
-#[derive(Copy, Clone, Debug, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct UsageItem {
     /// Processor time in programs, in microseconds.
     pub user_us: u64,
@@ -344,7 +345,7 @@ pub struct UsageItem {
 }
 
 /// The fork a command ran in.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ForkItem {
     /// Its name.
     pub name: String,
@@ -353,7 +354,7 @@ pub struct ForkItem {
 }
 
 /// The decision, and why.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DecisionItem {
     /// What is to be done: `allow`, `allow_with_checkpoint`, `require_approval` or `deny`.
     pub action: String,
@@ -370,7 +371,7 @@ pub struct DecisionItem {
 }
 
 /// The decision on one simple command of the request.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DecisionPart {
     /// The command, as one line.
     pub command: String,
@@ -383,7 +384,7 @@ pub struct DecisionPart {
 }
 
 /// Something that is not stored, and why.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SkippedItem {
     /// The path in the vault.
     pub path: String,
@@ -395,7 +396,7 @@ pub struct SkippedItem {
 }
 
 /// The time of each step, in microseconds.
-#[derive(Copy, Clone, Debug, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TimingItem {
     /// Deciding.
     pub decide_us: u64,

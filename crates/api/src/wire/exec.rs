@@ -5,11 +5,12 @@ use super::exec_options::{
     CheckpointAsk, DriverWord, ForkWord, LimitsAsk, NetworkWord, ProfileWord, StdinItem, TtyAsk,
 };
 use super::{Base64, CallId};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Runs a command: either `argv` or `shell`.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Exec {
     /// The program and its arguments, without a shell.
@@ -109,21 +110,21 @@ pub enum ExecEvent {
 }
 
 /// The approval that the command waits for.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct WaitingEvent {
     /// The request for approval.
     pub approval_id: String,
 }
 
 /// The daemon has accepted the request.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct StartedEvent {
     /// The handle for [`ExecCancel`].
     pub call: CallId,
 }
 
 /// Output of the command: as `data` if it is UTF-8, else as `data_b64`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct OutputChunk {
     /// Numbers the chunks of both streams together, from 1.
     pub seq: u64,
@@ -145,7 +146,7 @@ impl OutputChunk {
 }
 
 /// Sends a running exec its input, as the body of the request.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExecInput {
     /// The running exec.
@@ -153,14 +154,14 @@ pub struct ExecInput {
 }
 
 /// The answer to [`ExecInput`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ExecInputTaken {
     /// How much the command read before it ended or closed its input.
     pub bytes: u64,
 }
 
 /// Cancels a running exec; its caller still gets the envelope.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExecCancel {
     /// The running exec.
@@ -171,7 +172,7 @@ pub struct ExecCancel {
 }
 
 /// Resizes the terminal of a running exec.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExecResize {
     /// The running exec.
@@ -183,7 +184,7 @@ pub struct ExecResize {
 }
 
 /// The answer to [`ExecCancel`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ExecCancelled {
     /// False if that exec had ended already.
     pub cancelled: bool,

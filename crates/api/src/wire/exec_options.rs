@@ -1,10 +1,11 @@
 //! Options of an exec.
 
 use super::Base64;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The standard input of a command.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StdinItem {
     /// This text.
@@ -16,7 +17,7 @@ pub enum StdinItem {
 }
 
 /// The terminal of a command.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TtyAsk {
     /// Lines of the terminal.
@@ -29,7 +30,7 @@ pub struct TtyAsk {
 }
 
 /// The size of a terminal, in characters.
-#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WindowItem {
     /// Lines of the terminal.
     pub rows: u16,
@@ -38,7 +39,7 @@ pub struct WindowItem {
 }
 
 /// Whether a checkpoint is taken before a command.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckpointAsk {
     /// As the rules decide.
@@ -50,7 +51,7 @@ pub enum CheckpointAsk {
 }
 
 /// Whether the fork of a command is kept.
-#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ForkWord {
     /// It is deleted.
@@ -60,7 +61,7 @@ pub enum ForkWord {
 }
 
 /// A named set of limits.
-#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProfileWord {
     /// For what nobody trusts.
@@ -72,7 +73,7 @@ pub enum ProfileWord {
 }
 
 /// The driver of a command.
-#[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DriverWord {
     /// Namespaces, Landlock and seccomp.
@@ -83,7 +84,7 @@ pub enum DriverWord {
 }
 
 /// The network of a command.
-#[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkWord {
     /// Nothing but a loopback interface of its own.
@@ -94,7 +95,7 @@ pub enum NetworkWord {
 }
 
 /// Limits; missing ones are not set here.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LimitsAsk {
     /// Bytes.
@@ -118,7 +119,7 @@ impl LimitsAsk {
 }
 
 /// Reads a part of the output of a command that did not fit into its envelope.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Output {
     /// The id of the exec.
@@ -134,7 +135,7 @@ pub struct Output {
 }
 
 /// One of the two streams that a command writes to.
-#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StreamWord {
     /// Standard output.
@@ -144,7 +145,7 @@ pub enum StreamWord {
 }
 
 /// A part of the output of a command. It may be shorter than requested: continue at its end.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct OutputPart {
     /// The id of the exec.
     pub exec: String,
@@ -164,7 +165,7 @@ pub struct OutputPart {
 }
 
 /// How commands were stopped while the state was read.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct FreezeItem {
     /// `sigstop`, or `none` if they could not be stopped.
     pub method: String,

@@ -1,10 +1,11 @@
 //! Files in a vault: reading and changing them.
 
 use super::{Base64, TypeWord};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Lists the names in a directory.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ls {
     /// The path in the vault.
@@ -24,7 +25,7 @@ pub struct Ls {
 }
 
 /// Names in a directory, in order.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Listing {
     /// The names.
     pub entries: Vec<ListedEntry>,
@@ -33,7 +34,7 @@ pub struct Listing {
 }
 
 /// One name in a directory.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ListedEntry {
     /// The name.
     pub name: String,
@@ -46,7 +47,7 @@ pub struct ListedEntry {
 }
 
 /// What every entry of a tree has: type, size, mode, owner, time, target.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct EntryAttributes {
     /// Which type it has.
     #[serde(rename = "type")]
@@ -73,7 +74,7 @@ pub struct EntryAttributes {
 }
 
 /// Reads up to 1 MiB of a file.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cat {
     /// The path in the vault.
@@ -93,7 +94,7 @@ pub struct Cat {
 }
 
 /// A file's content.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct FileBody {
     /// The path in the vault.
     pub path: String,
@@ -121,7 +122,7 @@ pub struct FileBody {
 }
 
 /// Writes a file, or appends to it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Write {
     /// The path in the vault.
@@ -147,7 +148,7 @@ pub struct Write {
 }
 
 /// Reads a file of any size; the answer is its content.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadContent {
     /// The path in the vault.
@@ -167,7 +168,7 @@ pub struct ReadContent {
 }
 
 /// Writes a file of any size; the body is its content.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WriteContent {
     /// The path in the vault.
@@ -187,7 +188,7 @@ pub struct WriteContent {
 }
 
 /// The answer to [`Write`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Written {
     /// The path in the vault.
     pub path: String,
@@ -203,7 +204,7 @@ pub struct Written {
 }
 
 /// Creates a directory.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Mkdir {
     /// The path in the vault.
@@ -217,7 +218,7 @@ pub struct Mkdir {
 }
 
 /// The answer to [`Mkdir`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct MadeDirectory {
     /// The path in the vault.
     pub path: String,
@@ -229,7 +230,7 @@ pub struct MadeDirectory {
 }
 
 /// Removes a file or a directory.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rm {
     /// The path in the vault.
@@ -246,7 +247,7 @@ pub struct Rm {
 }
 
 /// The answer to [`Rm`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Removed {
     /// The path in the vault.
     pub path: String,
@@ -258,7 +259,7 @@ pub struct Removed {
 }
 
 /// Moves or renames a file or a directory.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Mv {
     /// What is moved or copied.
@@ -274,7 +275,7 @@ pub struct Mv {
 }
 
 /// The answer to [`Mv`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Moved {
     /// What is moved or copied.
     pub source: String,

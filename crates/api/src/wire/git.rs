@@ -2,10 +2,11 @@
 
 use super::Base64;
 use super::exec::is_false;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Reads the state of a repository.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GitStatus {
     /// A directory of the repository. Left out: `/workspace` if that exists, else `/`.
@@ -17,7 +18,7 @@ pub struct GitStatus {
 }
 
 /// The state of a repository.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct GitState {
     /// The exec that read it.
     pub exec: String,
@@ -41,7 +42,7 @@ pub struct GitState {
 }
 
 /// A path that differs from the commit.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GitEntry {
     /// The path, relative to the top of the repository.
     pub path: String,
@@ -61,7 +62,7 @@ pub struct GitEntry {
 }
 
 /// How a path differs.
-#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GitWord {
     /// Not at all.
@@ -85,7 +86,7 @@ pub enum GitWord {
 }
 
 /// Compares files of a repository with what is staged, or what is staged with a commit.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GitDiff {
     /// A directory of the repository. Left out: `/workspace` if that exists, else `/`.
@@ -115,7 +116,7 @@ pub struct GitDiff {
 }
 
 /// A difference as git shows it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct GitDiffReport {
     /// The exec that made it; the operation `output` reads all of its output.
     pub exec: String,
@@ -134,7 +135,7 @@ pub struct GitDiffReport {
 }
 
 /// Lines that differ in a file.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GitStatItem {
     /// The path, relative to the top of the repository.
     pub path: String,
@@ -154,7 +155,7 @@ pub struct GitStatItem {
 }
 
 /// Commits what is staged in a repository.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GitCommit {
     /// The message.
@@ -177,7 +178,7 @@ pub struct GitCommit {
 }
 
 /// The answer to [`GitCommit`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct GitCommitted {
     /// False if nothing was staged.
     pub committed: bool,
@@ -192,7 +193,7 @@ pub struct GitCommitted {
 }
 
 /// Lists the branches of a repository, or creates one.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GitBranch {
     /// A directory of the repository. Left out: `/workspace` if that exists, else `/`.
@@ -213,7 +214,7 @@ pub struct GitBranch {
 }
 
 /// The branches of a repository.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct GitBranches {
     /// The branch that is checked out; null if none is.
     pub current: Option<String>,
@@ -225,7 +226,7 @@ pub struct GitBranches {
 }
 
 /// A branch.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GitBranchItem {
     /// Its name.
     pub name: String,
@@ -241,7 +242,7 @@ pub struct GitBranchItem {
 }
 
 /// Lists the commits of a repository.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GitLog {
     /// A directory of the repository. Left out: `/workspace` if that exists, else `/`.
@@ -259,7 +260,7 @@ pub struct GitLog {
 }
 
 /// Commits of a repository, the newest first.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct GitHistory {
     /// The commits.
     pub commits: Vec<GitCommitItem>,
@@ -268,7 +269,7 @@ pub struct GitHistory {
 }
 
 /// A commit.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GitCommitItem {
     /// Its hash.
     pub commit: String,
@@ -288,7 +289,7 @@ pub struct GitCommitItem {
 }
 
 /// Clones a repository that is in the vault already; others need a network, which vaults do not have.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GitClone {
     /// An absolute path of the vault, or `file://` and one.
@@ -308,7 +309,7 @@ pub struct GitClone {
 }
 
 /// The answer to [`GitClone`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct GitCloned {
     /// Where it came from.
     pub url: String,

@@ -2,10 +2,11 @@
 
 use super::base64::Data;
 use super::{Base64, Envelope, Exec, StatusWord, StreamWord, WindowItem};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Starts a job. Its input is kept open if `exec.stdin` is `live`.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JobStart {
     /// The command, and on what terms.
@@ -19,7 +20,7 @@ pub struct JobStart {
 }
 
 /// What a job's life is tied to.
-#[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LifetimeWord {
     /// To its client.
@@ -32,7 +33,7 @@ pub enum LifetimeWord {
 }
 
 /// A job, or an envelope that says why there is none.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum JobAnswer {
     /// There is a job.
@@ -42,7 +43,7 @@ pub enum JobAnswer {
 }
 
 /// A job that was started.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct JobStarted {
     /// The id of the job.
     pub job_id: u64,
@@ -57,7 +58,7 @@ pub struct JobStarted {
 }
 
 /// The status of a job that was just started.
-#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StartedWord {
     /// It was started.
@@ -65,7 +66,7 @@ pub enum StartedWord {
 }
 
 /// The state of a job: a word of its own, or how its command ended.
-#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum JobStatus {
     /// A word of its own.
@@ -75,7 +76,7 @@ pub enum JobStatus {
 }
 
 /// How it stands with a job, beside the ways in which a command ends.
-#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum JobWord {
     /// It runs.
@@ -87,7 +88,7 @@ pub enum JobWord {
 }
 
 /// What is known of a job.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct JobItem {
     /// The id of the job.
     pub job_id: u64,
@@ -131,7 +132,7 @@ pub struct JobItem {
 }
 
 /// Lists the jobs, the newest first.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JobList {
     /// Only those of this vault.
@@ -143,14 +144,14 @@ pub struct JobList {
 }
 
 /// The answer to [`JobList`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct JobListing {
     /// The newest first.
     pub jobs: Vec<JobItem>,
 }
 
 /// Asks for the state of a job, and for its output from these offsets on.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JobPoll {
     /// The id of the job.
@@ -170,7 +171,7 @@ pub struct JobPoll {
 }
 
 /// A job, and a part of its output. The next part begins at `offsets.….to`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct JobPolled {
     /// The job.
     #[serde(flatten)]
@@ -193,7 +194,7 @@ pub struct JobPolled {
 }
 
 /// Which part of each stream an answer holds.
-#[derive(Copy, Clone, Debug, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct JobOffsets {
     /// Of standard output.
     pub stdout: LogRange,
@@ -202,7 +203,7 @@ pub struct JobOffsets {
 }
 
 /// A part of a log.
-#[derive(Copy, Clone, Debug, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct LogRange {
     /// The first byte of this part.
     pub from: u64,
@@ -216,7 +217,7 @@ pub struct LogRange {
 
 /// Follows the output of a job, as events; the id of each is the position to continue from. Without events it is as
 /// [`JobPoll`].
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JobLogs {
     /// The id of the job.
@@ -242,7 +243,7 @@ pub enum JobEvent {
 }
 
 /// Bytes of a log: as `data` if they are UTF-8, else as `data_b64`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct LogChunk {
     /// Where they begin in their stream.
     pub offset: u64,
@@ -264,7 +265,7 @@ impl LogChunk {
 }
 
 /// Waits until a job has ended.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JobWait {
     /// The id of the job.
@@ -275,7 +276,7 @@ pub struct JobWait {
 }
 
 /// The answer to [`JobWait`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct JobWaited {
     /// The job.
     #[serde(flatten)]
@@ -286,7 +287,7 @@ pub struct JobWaited {
 }
 
 /// Sends a signal to every process of a job. Default: SIGTERM, and SIGKILL after two seconds.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JobKill {
     /// The id of the job.
@@ -297,7 +298,7 @@ pub struct JobKill {
 }
 
 /// The answer to [`JobKill`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct JobKilled {
     /// The id of the job.
     pub job_id: u64,
@@ -308,7 +309,7 @@ pub struct JobKilled {
 }
 
 /// What a signal did.
-#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KilledWord {
     /// No process of it is left.
@@ -318,7 +319,7 @@ pub enum KilledWord {
 }
 
 /// Sends a job its input, as the body of the request.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JobStdin {
     /// The id of the job.
@@ -329,7 +330,7 @@ pub struct JobStdin {
 }
 
 /// The answer to [`JobStdin`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct JobStdinTaken {
     /// The id of the job.
     pub job_id: u64,
@@ -340,7 +341,7 @@ pub struct JobStdinTaken {
 }
 
 /// Resizes a job's terminal.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JobResize {
     /// The id of the job.

@@ -1,9 +1,10 @@
 //! The journal: its entries, and whether its hash chain is valid.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Lists entries of the journal, the newest first.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Journal {
     /// Only entries about this vault.
@@ -66,7 +67,7 @@ impl Journal {
 }
 
 /// The answer to [`Journal`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct JournalListing {
     /// Newest first, unless requested otherwise.
     pub entries: Vec<JournalItem>,
@@ -78,7 +79,7 @@ pub struct JournalListing {
 }
 
 /// One entry of the journal.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct JournalItem {
     /// Its id.
     pub id: u64,
@@ -103,12 +104,12 @@ pub struct JournalItem {
 }
 
 /// Checks the hash chain of the journal.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JournalVerify {}
 
 /// The answer to [`JournalVerify`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct JournalVerified {
     /// Whether the chain is whole.
     pub valid: bool,

@@ -1,9 +1,10 @@
 //! API keys: credentials of clients on the network.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Creates an API key.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KeyCreate {
     /// Name of the holder in the journal.
@@ -25,12 +26,12 @@ pub struct KeyCreate {
 }
 
 /// Lists the API keys.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KeyList {}
 
 /// Revokes an API key.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KeyRevoke {
     /// Name of the key.
@@ -38,7 +39,7 @@ pub struct KeyRevoke {
 }
 
 /// Replaces the secret of an API key.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KeyRotate {
     /// Name of the key.
@@ -55,7 +56,7 @@ pub struct KeyRotate {
 }
 
 /// A key without its secret.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct KeyItem {
     /// Name of the holder.
     pub name: String,
@@ -80,14 +81,14 @@ pub struct KeyItem {
 }
 
 /// The API keys of a home.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct KeyListing {
     /// In the order in which they were created.
     pub keys: Vec<KeyItem>,
 }
 
 /// A new key. Its secret cannot be read again.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
 pub struct KeyMade {
     /// What its holder sends.
     pub key: String,

@@ -1,11 +1,12 @@
 //! Tags and metadata of paths.
 
 use super::Base64;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Adds a tag to a path.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tag {
     /// The path in the vault.
@@ -18,7 +19,7 @@ pub struct Tag {
 }
 
 /// Removes a tag from a path.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Untag {
     /// The path in the vault.
@@ -31,7 +32,7 @@ pub struct Untag {
 }
 
 /// The answer to [`Tag`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Tagged {
     /// The path in the vault.
     pub path: String,
@@ -47,7 +48,7 @@ pub struct Tagged {
 }
 
 /// Lists the tags of a path.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TagList {
     /// The path in the vault.
@@ -58,7 +59,7 @@ pub struct TagList {
 }
 
 /// The answer to [`TagList`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TagListing {
     /// The path in the vault.
     pub path: String,
@@ -70,12 +71,12 @@ pub struct TagListing {
 }
 
 /// Lists all tags of a vault.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TagListAll {}
 
 /// The answer to [`TagListAll`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AllTags {
     /// How many there are.
     pub count: usize,
@@ -84,7 +85,7 @@ pub struct AllTags {
 }
 
 /// A tag and how many paths have it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TagItem {
     /// Its name.
     pub name: String,
@@ -93,7 +94,7 @@ pub struct TagItem {
 }
 
 /// Removes a tag from every path.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TagDelete {
     /// The tag.
@@ -101,7 +102,7 @@ pub struct TagDelete {
 }
 
 /// The answer to [`TagDelete`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TagDeleted {
     /// The tag.
     pub tag: String,
@@ -112,7 +113,7 @@ pub struct TagDeleted {
 }
 
 /// Renames a tag on every path.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TagRename {
     /// The tag.
@@ -122,7 +123,7 @@ pub struct TagRename {
 }
 
 /// The answer to [`TagRename`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TagRenamed {
     /// What it was called.
     pub old_name: String,
@@ -135,7 +136,7 @@ pub struct TagRenamed {
 }
 
 /// Lists the metadata of a path.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MetaList {
     /// The path in the vault.
@@ -146,7 +147,7 @@ pub struct MetaList {
 }
 
 /// The answer to [`MetaList`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct MetaListing {
     /// The path in the vault.
     pub path: String,
@@ -158,7 +159,7 @@ pub struct MetaListing {
 }
 
 /// Reads one value of a path's metadata.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MetaGet {
     /// The path in the vault.
@@ -171,7 +172,7 @@ pub struct MetaGet {
 }
 
 /// The answer to [`MetaGet`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct MetaValue {
     /// The path in the vault.
     pub path: String,
@@ -185,7 +186,7 @@ pub struct MetaValue {
 }
 
 /// Sets one value of a path's metadata.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MetaSet {
     /// The path in the vault.
@@ -200,7 +201,7 @@ pub struct MetaSet {
 }
 
 /// Deletes one value of a path's metadata.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MetaDelete {
     /// The path in the vault.
@@ -213,7 +214,7 @@ pub struct MetaDelete {
 }
 
 /// The answer to [`MetaSet`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct MetaChanged {
     /// The path in the vault.
     pub path: String,
@@ -231,7 +232,7 @@ pub struct MetaChanged {
 }
 
 /// Sets several values of a path's metadata.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MetaImport {
     /// The path in the vault.
@@ -244,7 +245,7 @@ pub struct MetaImport {
 }
 
 /// The answer to [`MetaImport`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct MetaImported {
     /// The path in the vault.
     pub path: String,

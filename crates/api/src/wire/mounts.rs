@@ -1,15 +1,16 @@
 //! Mounts on the host, and commits of what was written.
 
 use super::{Base64, ChangeItem, HostPath, SkippedItem};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Makes a version of what mounts and running commands have written.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Commit {}
 
 /// The result of a commit.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CommitItem {
     /// The name of the vault.
     pub vault: String,
@@ -29,7 +30,7 @@ pub struct CommitItem {
 }
 
 /// Mounts the vault at a directory of the host.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Mount {
     /// An absolute path. Default: a directory in the home.
@@ -55,7 +56,7 @@ pub struct Mount {
 }
 
 /// What serves a mount.
-#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MountDriverWord {
     /// The kernel's overlay filesystem; as root.
@@ -65,7 +66,7 @@ pub enum MountDriverWord {
 }
 
 /// One mount.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct MountItem {
     /// The name of the vault.
     pub vault: String,
@@ -85,19 +86,19 @@ pub struct MountItem {
 }
 
 /// Lists the mounts.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Mounts {}
 
 /// The answer to [`Mounts`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct MountListing {
     /// Each mount.
     pub mounts: Vec<MountItem>,
 }
 
 /// Unmounts: the one at `dir`, those of `vault`, or all.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Unmount {
     /// The directory of the host.
@@ -118,14 +119,14 @@ pub struct Unmount {
 }
 
 /// The answer to [`Unmount`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct UnmountListing {
     /// Those that are gone.
     pub unmounted: Vec<UnmountedItem>,
 }
 
 /// A mount that was unmounted.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct UnmountedItem {
     /// The name of the vault.
     pub vault: String,

@@ -1,11 +1,12 @@
 //! Single paths of a vault: attributes, copies, links, modes, times and edits.
 
 use super::{Base64, EntryAttributes, TypeWord};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Describes a path: type, size, mode, owner, times, labels.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stat {
     /// The path in the vault.
@@ -16,7 +17,7 @@ pub struct Stat {
 }
 
 /// The attributes of one path.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct StatItem {
     /// The path in the vault.
     pub path: String,
@@ -45,7 +46,7 @@ pub struct StatItem {
 }
 
 /// Copies a file or a directory.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cp {
     /// What is moved or copied.
@@ -64,7 +65,7 @@ pub struct Cp {
 }
 
 /// The answer to [`Cp`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Copied {
     /// What is moved or copied.
     pub source: String,
@@ -83,7 +84,7 @@ pub struct Copied {
 }
 
 /// Makes a hard or symbolic link.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ln {
     /// The existing file, or the target of a symbolic link.
@@ -102,7 +103,7 @@ pub struct Ln {
 }
 
 /// The answer to [`Ln`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Linked {
     /// The new name.
     pub path: String,
@@ -121,7 +122,7 @@ pub struct Linked {
 }
 
 /// Changes the mode of a path.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Chmod {
     /// The path in the vault.
@@ -137,7 +138,7 @@ pub struct Chmod {
 }
 
 /// The answer to [`Chmod`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ModeChanged {
     /// The path in the vault.
     pub path: String,
@@ -153,7 +154,7 @@ pub struct ModeChanged {
 }
 
 /// Sets a path's times to now; creates an empty file if there is none.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Touch {
     /// The path in the vault.
@@ -167,7 +168,7 @@ pub struct Touch {
 }
 
 /// The answer to [`Touch`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Touched {
     /// The path in the vault.
     pub path: String,
@@ -181,7 +182,7 @@ pub struct Touched {
 }
 
 /// Replaces text in a file.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Edit {
     /// The path in the vault.
@@ -205,7 +206,7 @@ pub struct Edit {
 }
 
 /// The answer to [`Edit`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Edited {
     /// The path in the vault.
     pub path: String,
@@ -221,7 +222,7 @@ pub struct Edited {
 }
 
 /// Lists a directory and everything below it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tree {
     /// The path in the vault.
@@ -235,7 +236,7 @@ pub struct Tree {
 }
 
 /// A directory and everything below it, as a flat list, so that JSON nesting does not grow with the depth.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TreeListing {
     /// The path in the vault.
     pub path: String,
@@ -256,7 +257,7 @@ pub struct TreeListing {
 }
 
 /// One entry of a tree.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TreeEntry {
     /// How many levels below the path.
     pub depth: usize,

@@ -1,16 +1,17 @@
 //! Rules: listing, explaining and changing them.
 
 use super::DecisionItem;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Lists the rules in force in a vault.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyList {}
 
 /// The answer to [`PolicyList`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PolicyListing {
     /// The places for rules, system first.
     pub sources: Vec<PolicySourceItem>,
@@ -21,7 +22,7 @@ pub struct PolicyListing {
 }
 
 /// A place where rules are written.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PolicySourceItem {
     /// `system`, `user` or `vault`.
     pub level: String,
@@ -32,7 +33,7 @@ pub struct PolicySourceItem {
 }
 
 /// A rule in force.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RuleItem {
     /// File and line, or `default:` and a name.
     pub rule: String,
@@ -47,7 +48,7 @@ pub struct RuleItem {
 }
 
 /// Asks for the decision on a command, without running it.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyExplain {
     /// The program and its arguments.
@@ -72,19 +73,19 @@ pub struct PolicyExplain {
 }
 
 /// The answer to [`PolicyExplain`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PolicyExplained {
     /// What they say.
     pub decision: DecisionItem,
 }
 
 /// Checks the examples in the rules of a vault.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyTest {}
 
 /// The answer to [`PolicyTest`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PolicyTested {
     /// Each example.
     pub examples: Vec<ExampleItem>,
@@ -93,7 +94,7 @@ pub struct PolicyTested {
 }
 
 /// An example in a rule, and what came of it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ExampleItem {
     /// File and line of the rule.
     pub rule: String,
@@ -106,7 +107,7 @@ pub struct ExampleItem {
 }
 
 /// Checks a text as rules.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyValidate {
     /// `system`, `user` or `vault`.
@@ -116,7 +117,7 @@ pub struct PolicyValidate {
 }
 
 /// Replaces the rules of the user or the system, which apply to all vaults.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyWrite {
     /// `user` or `system`.
@@ -128,7 +129,7 @@ pub struct PolicyWrite {
 }
 
 /// The answer to [`PolicyWrite`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PolicyWritten {
     /// `user` or `system`.
     pub level: String,
@@ -137,7 +138,7 @@ pub struct PolicyWritten {
 }
 
 /// Replaces a vault's own rules.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PolicySet {
     /// The text that the new one is based on; null: none. A change in between is a conflict.
@@ -147,7 +148,7 @@ pub struct PolicySet {
 }
 
 /// The answer to [`PolicySet`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PolicyChanged {
     /// The name of the vault.
     pub vault: String,

@@ -1,9 +1,10 @@
 //! An error: RFC 9457 problem details with our kind and hint.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What went wrong with a request.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
     /// Always `about:blank`: `kind` identifies the error.
     #[serde(rename = "type")]

@@ -1,19 +1,22 @@
 //! What was retried because a process of avfs had died.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The response header that lists it, separated by commas; absent if there was nothing.
 pub const RETRIED_HEADER: &str = "avfs-retried";
 
 /// The event that lists it, before the last event of a stream.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RetriedEvent {
     /// What was tried again.
     pub retried: Vec<RetriedWord>,
 }
 
 /// Which process had died.
-#[derive(Copy, Clone, Debug, Eq, PartialEq, Ord, PartialOrd, Serialize, Deserialize)]
+#[derive(
+    Copy, Clone, Debug, Eq, PartialEq, Ord, PartialOrd, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum RetriedWord {
     /// The keeper was started again, with its mounts and sandboxes.

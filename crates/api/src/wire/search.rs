@@ -1,10 +1,11 @@
 //! Search in a vault.
 
 use super::{Base64, TypeWord};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Finds lines that match a pattern.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Grep {
     /// A regular expression.
@@ -65,7 +66,7 @@ impl Grep {
 }
 
 /// What is listed for each file with matches.
-#[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GrepOutput {
     /// Its lines that match.
@@ -78,7 +79,7 @@ pub enum GrepOutput {
 }
 
 /// The answer to [`Grep`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct GrepReport {
     /// What was looked for.
     pub pattern: String,
@@ -98,7 +99,7 @@ pub struct GrepReport {
 }
 
 /// A line that matches.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct GrepMatchItem {
     /// The path in the vault.
     pub path: String,
@@ -117,7 +118,7 @@ pub struct GrepMatchItem {
 }
 
 /// A line of a file.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct GrepLineItem {
     /// Its number, from 1.
     pub line_number: u64,
@@ -129,7 +130,7 @@ pub struct GrepLineItem {
 }
 
 /// A file with matches.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct GrepFileItem {
     /// The path in the vault.
     pub path: String,
@@ -141,7 +142,7 @@ pub struct GrepFileItem {
 }
 
 /// Finds paths by name, type, size, age and labels.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Find {
     /// Only at this path or beneath it.
@@ -206,7 +207,7 @@ impl Default for Find {
 }
 
 /// The answer to [`Find`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct FindReport {
     /// How many there are.
     pub count: usize,
@@ -219,7 +220,7 @@ pub struct FindReport {
 }
 
 /// A path that was found.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct FoundItem {
     /// The path in the vault.
     pub path: String,
@@ -237,7 +238,7 @@ pub struct FoundItem {
 }
 
 /// Finds files by words, the best match first.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Search {
     /// Words, or an FTS5 query.
@@ -266,7 +267,7 @@ impl Search {
 }
 
 /// The answer to [`Search`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SearchReport {
     /// What was asked for.
     pub query: String,
@@ -281,7 +282,7 @@ pub struct SearchReport {
 }
 
 /// A file that was found.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SearchHit {
     /// The path in the vault.
     pub path: String,

@@ -1,10 +1,11 @@
 //! Import and export: directories, archives and git revisions of the host.
 
 use super::{Base64, HostPath, SkippedItem};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Copies a host directory, an archive or a git revision into a vault.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Import {
     /// An absolute host directory, or a tar archive there.
@@ -32,7 +33,7 @@ pub struct Import {
 }
 
 /// Imports a tar archive; the body is the archive.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArchiveWrite {
     /// Where in the vault it goes.
@@ -49,7 +50,7 @@ pub struct ArchiveWrite {
 }
 
 /// Imports a directory or a tar archive from the transfer directory.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TransferIn {
     /// A path beneath the transfer directory.
@@ -74,7 +75,7 @@ pub struct TransferIn {
 }
 
 /// Copies a directory of the vault into the transfer directory.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TransferOut {
     /// The path in the vault.
@@ -90,12 +91,12 @@ pub struct TransferOut {
 }
 
 /// Shows the transfer directory.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TransferShow {}
 
 /// Sets the one host directory that agents may use.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TransferSet {
     /// An absolute host directory; null unsets it.
@@ -107,7 +108,7 @@ pub struct TransferSet {
 }
 
 /// The transfer directory; null if there is none.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct TransferState {
     /// The directory of the host.
     pub dir: Option<String>,
@@ -117,7 +118,7 @@ pub struct TransferState {
 }
 
 /// The answer to [`Import`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Imported {
     /// The path in the vault.
     pub vfs_path: String,
@@ -139,7 +140,7 @@ pub struct Imported {
 }
 
 /// Copies a directory of a vault to the host.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Export {
     /// The path in the vault.
@@ -164,7 +165,7 @@ pub struct Export {
 }
 
 /// Exports a directory of the vault as a tar archive on the host.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExportArchive {
     /// The path in the vault.
@@ -183,7 +184,7 @@ pub struct ExportArchive {
 }
 
 /// Exports a directory of the vault as a tar archive; the answer is the archive.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ArchiveRead {
     /// The path in the vault.
@@ -194,7 +195,7 @@ pub struct ArchiveRead {
 }
 
 /// The answer to [`Export`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Exported {
     /// The path in the vault.
     pub vfs_path: String,
@@ -222,7 +223,7 @@ pub struct Exported {
 }
 
 /// Writes what changed since an import back to the imported host directory.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExportChanges {
     /// The absolute host directory that was imported.
@@ -245,7 +246,7 @@ pub struct ExportChanges {
 }
 
 /// The answer to [`ExportChanges`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ExportedChanges {
     /// The path in the vault.
     pub vfs_path: String,
@@ -276,7 +277,7 @@ pub struct ExportedChanges {
 }
 
 /// A file that a tool of the host executes on its own.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct RunsByItselfItem {
     /// Relative to the directory on the host.
     pub path: String,
@@ -290,7 +291,7 @@ pub struct RunsByItselfItem {
 }
 
 /// One changed path of the host.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ApplyItem {
     /// Relative to the directory on the host.
     pub path: String,
@@ -302,7 +303,7 @@ pub struct ApplyItem {
 }
 
 /// What was done to a path of the host.
-#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ApplyWord {
     /// It was made.
@@ -316,7 +317,7 @@ pub enum ApplyWord {
 }
 
 /// The progress of a long operation.
-#[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProgressEvent {
     /// Files that are done.
     pub files: u64,

@@ -1,11 +1,12 @@
 //! Vaults: creating, listing, forking, deleting, and their history.
 
 use super::FreezeItem;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Creates an empty vault.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VaultCreate {
     /// Its name.
@@ -13,7 +14,7 @@ pub struct VaultCreate {
 }
 
 /// The answer to [`VaultCreate`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct VaultCreated {
     /// Its name.
     pub created: String,
@@ -26,12 +27,12 @@ pub struct VaultCreated {
 }
 
 /// Lists the vaults.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VaultList {}
 
 /// A vault in a list.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct VaultItem {
     /// Its name.
     pub name: String,
@@ -64,12 +65,12 @@ pub struct VaultItem {
 }
 
 /// Describes a vault: size, lineage, forks, settings, limits.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VaultInfo {}
 
 /// The details of one vault.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct VaultDetails {
     /// What a list says of it.
     #[serde(flatten)]
@@ -97,7 +98,7 @@ pub struct VaultDetails {
 }
 
 /// A compatibility mode: what holds in a vault that does not say otherwise.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ModeItem {
     /// Its name.
     pub name: String,
@@ -112,7 +113,7 @@ pub struct ModeItem {
 }
 
 /// Why something is not committed.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct StrandedItem {
     /// The kind of error.
     pub error: String,
@@ -123,7 +124,7 @@ pub struct StrandedItem {
 }
 
 /// A limit of the commands in a vault.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct VaultLimitItem {
     /// Which limit.
     pub limit: String,
@@ -135,7 +136,7 @@ pub struct VaultLimitItem {
 
 /// Changes settings for every command in a vault: `env.NAME`, `memory`, `cpus`, `pids`, `disk`, `nofile`, `profile`,
 /// `timeout`, `mode`. All of them or none.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VaultSet {
     /// The settings, by key.
@@ -143,7 +144,7 @@ pub struct VaultSet {
 }
 
 /// Removes settings.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VaultUnset {
     /// The keys.
@@ -151,7 +152,7 @@ pub struct VaultUnset {
 }
 
 /// The settings of a vault.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct VaultSettings {
     /// The name of the vault.
     pub vault: String,
@@ -160,13 +161,13 @@ pub struct VaultSettings {
 }
 
 /// The defaults of new vaults.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Defaults {}
 
 /// Changes defaults, all or none: the keys of [`VaultSet`], and `max_size_mb`, `max_files`, `max_file_size_mb`. Null removes
 /// one. Existing vaults do not change.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DefaultsSet {
     /// The settings, by key.
@@ -174,14 +175,14 @@ pub struct DefaultsSet {
 }
 
 /// The answer to [`Defaults`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DefaultsListing {
     /// The settings, by key.
     pub settings: BTreeMap<String, String>,
 }
 
 /// An ancestor of a vault.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct AncestorItem {
     /// Its name.
     pub name: String,
@@ -198,7 +199,7 @@ pub struct AncestorItem {
 }
 
 /// Renames a vault.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VaultRename {
     /// Its new name.
@@ -206,7 +207,7 @@ pub struct VaultRename {
 }
 
 /// The answer to [`VaultRename`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct VaultRenamed {
     /// The name it had.
     pub old_name: String,
@@ -219,19 +220,19 @@ pub struct VaultRenamed {
 }
 
 /// Makes a vault the caller's current one.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VaultUse {}
 
 /// The answer to [`VaultUse`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct VaultUsed {
     /// Its name.
     pub current: String,
 }
 
 /// Creates a copy-on-write fork of a vault.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VaultFork {
     /// The name of the fork.
@@ -248,7 +249,7 @@ pub struct VaultFork {
 }
 
 /// The answer to [`VaultFork`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct VaultForked {
     /// The vault that was forked.
     pub source: String,
@@ -272,7 +273,7 @@ pub struct VaultForked {
 }
 
 /// Deletes a vault; it can be restored until gc removes it.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VaultDelete {
     /// Ends the commands that run in it.
@@ -281,19 +282,19 @@ pub struct VaultDelete {
 }
 
 /// The answer to [`VaultDelete`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct VaultDeleted {
     /// Its name.
     pub deleted: String,
 }
 
 /// Lists the deleted vaults that can be restored.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VaultListDeleted {}
 
 /// A deleted vault that can be restored.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct DeletedVaultItem {
     /// The name it had.
     pub name: String,
@@ -306,7 +307,7 @@ pub struct DeletedVaultItem {
 }
 
 /// Restores a deleted vault.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VaultUndelete {
     /// The name it had.
@@ -317,7 +318,7 @@ pub struct VaultUndelete {
 }
 
 /// The answer to [`VaultUndelete`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct VaultUndeleted {
     /// Its name.
     pub undeleted: String,
@@ -330,7 +331,7 @@ pub struct VaultUndeleted {
 }
 
 /// Lists the versions of a vault, the newest first.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VaultLog {
     /// At most so many.
@@ -345,7 +346,7 @@ impl VaultLog {
 }
 
 /// One version of a vault, newest first in a log.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct VersionItem {
     /// Its number.
     pub version: u64,

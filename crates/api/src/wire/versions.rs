@@ -1,10 +1,11 @@
 //! Versions of paths: listing them, and restoring one.
 
 use super::Base64;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Lists the versions of a path, the newest first.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PathLog {
     /// The path in the vault.
@@ -18,7 +19,7 @@ pub struct PathLog {
 }
 
 /// A version that changed a path, newest first in a log.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PathVersionItem {
     /// Its number.
     pub version: u64,
@@ -39,7 +40,7 @@ pub struct PathVersionItem {
 }
 
 /// Gives a path the content that it had in an earlier version.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Checkout {
     /// The path in the vault.
@@ -52,7 +53,7 @@ pub struct Checkout {
 }
 
 /// The answer to [`Checkout`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CheckedOut {
     /// The path in the vault.
     pub path: String,
@@ -66,7 +67,7 @@ pub struct CheckedOut {
 }
 
 /// Gives a path the content that it had before its last change.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Revert {
     /// The path in the vault.
@@ -77,7 +78,7 @@ pub struct Revert {
 }
 
 /// The answer to [`Revert`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Reverted {
     /// The path in the vault.
     pub path: String,

@@ -69,15 +69,12 @@ fn mistakes() -> Vec<Mistake> {
         ),
         mistake(
             "Quota",
-            &["write", "/big", "more than ten bytes"],
+            &["write", "/big", "one more"],
             (
                 at("/files/write"),
-                json!({"path": "/big", "content": "more than ten bytes"}),
+                json!({"path": "/big", "content": "one more"}),
             ),
-            (
-                "write",
-                json!({"path": "/big", "content": "more than ten bytes"}),
-            ),
+            ("write", json!({"path": "/big", "content": "one more"})),
         ),
         mistake(
             "NeedsApproval",
@@ -113,7 +110,8 @@ fn prepared() -> Home {
     let home = Home::new(AVFS);
     home.ok(&["vault", "create", "v"]);
     home.ok(&["checkpoint", "save", "owners"]);
-    home.ok(&["quota", "set", "max_file_size", "10"]);
+    home.ok(&["write", "/f", "the only file"]);
+    home.ok(&["quota", "set", "max_files", "1"]);
     let rules = home.path().join("rules.toml");
     let text = "[[rule]]\ncommand = [\"git\", \"status\"]\naction = \"require_approval\"\n\
                 [[rule]]\ncommand = [\"git\", \"diff\"]\naction = \"deny\"\n";

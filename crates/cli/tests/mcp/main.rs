@@ -5,6 +5,7 @@ mod attacks;
 mod clients;
 mod core;
 mod kinds;
+mod modes;
 mod raw;
 
 /// The binary under test.

@@ -12,6 +12,7 @@
 //! - slow heads and bodies, large bodies and heads, many headers, many idle connections, too many requests: `floods.rs`.
 
 mod credentials;
+mod description;
 mod floods;
 mod guards;
 mod mcp;

@@ -191,15 +191,19 @@ fn the_daemon_can_be_looked_after() {
 #[test]
 fn the_references_are_current() {
     let home = Home::new(AVFS);
-    for (name, words) in [("cli", &["__docs"][..]), ("http", &["__docs", "http"])] {
-        let path = format!("{}/../../docs/{name}.md", env!("CARGO_MANIFEST_DIR"));
+    for (name, words) in [
+        ("cli.md", &["__docs"][..]),
+        ("http.md", &["__docs", "http"]),
+        ("openapi.json", &["__docs", "openapi"]),
+    ] {
+        let path = format!("{}/../../docs/{name}", env!("CARGO_MANIFEST_DIR"));
         let written = std::fs::read_to_string(path).unwrap_or_default();
         let current = home.ok(words);
         let differs = written.lines().zip(current.lines()).find(|(a, b)| a != b);
         let make = words.join(" ");
         assert!(
             written == current,
-            "docs/{name}.md is out of date ({differs:?}): run `cargo run -p agentvfs-cli -- {make} > docs/{name}.md`"
+            "docs/{name} is out of date ({differs:?}): run `cargo run -p agentvfs-cli -- {make} > docs/{name}`"
         );
     }
 }

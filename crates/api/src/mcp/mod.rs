@@ -2,6 +2,7 @@
 //! to it, and `/mcp` speaks streamable HTTP. Whoever speaks MCP has the agent's class, whatever it says of itself.
 
 mod answer;
+mod approving;
 #[cfg(test)]
 mod conformance;
 mod core;
@@ -60,9 +61,9 @@ pub(crate) const LINES_ROUTE: &str = "/mcp/lines";
 /// The settings of streamable HTTP.
 fn http_config() -> StreamableHttpServerConfig {
     StreamableHttpServerConfig::default()
-        // Who may connect at all, and under which name, is seen to before.
+        // Who may connect at all, under which name and from which page, is seen to before.
         .disable_allowed_hosts()
-        .enforce_origin_validation()
+        .disable_allowed_origins()
         .with_legacy_session_mode(false)
         .with_max_request_body_bytes(MCP_LINE_MAX)
 }

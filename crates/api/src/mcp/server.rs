@@ -1,5 +1,6 @@
 //! The MCP server: one for every client, of both eras of the protocol.
 
+use super::approving::{self, Approver, Said};
 use super::hands::Hands;
 use super::live::Telling;
 use super::tools::{Tool, Toolset};
@@ -168,8 +169,8 @@ impl ServerHandler for Server {
             let next = "wait for some of them, then call again".into();
             return Ok(answer::failed(&failure, Some(next)).into());
         };
-        let arguments = request.arguments.unwrap_or_default();
-        Ok(tool.run(&hands, arguments).await.into())
+        let approver = Approver::of(&hands.caller, &context);
+        Ok(called(tool, &hands, request, approver).await)
     }
 
     async fn list_resources(
@@ -231,6 +232,42 @@ impl ServerHandler for Server {
         let mut result = GetPromptResult::new(vec![message]);
         result.description = Some(about);
         Ok(result.into())
+    }
+}
+
+/// Runs a tool. What waits for approval is asked of the client's user, if the owner named this client as an approver.
+async fn called(
+    tool: &Tool,
+    hands: &Hands,
+    request: CallToolRequestParams,
+    approver: Option<Approver>,
+) -> CallToolResponse {
+    let arguments = request.arguments.unwrap_or_default();
+    let Some(approver) = approver else {
+        return tool.run(hands, arguments).await.into();
+    };
+    let mut run = arguments.clone();
+    if let Some(state) = &request.request_state {
+        let brought = (state.as_str(), request.input_responses.as_ref());
+        match approver.hear(hands, tool.name, &arguments, brought).await {
+            Ok(Said::Yes(id)) => drop(run.insert("approval".into(), id.to_string().into())),
+            Ok(Said::Neither) => return tool.run(hands, arguments).await.into(),
+            Ok(Said::Nothing) => {}
+            Ok(Said::No) => {
+                let failure = Failure::new(ErrorKind::Denied, "the user said no");
+                return answer::failed(&failure, Some("do without it".into())).into();
+            }
+            Err(failure) => return answer::failed(&failure, None).into(),
+        }
+    }
+    let result = tool.run(hands, run).await;
+    let Some(id) = approving::waits_for(&result) else {
+        return result.into();
+    };
+    match approver.ask(hands, tool.name, &arguments, &id).await {
+        Ok(question) => question.into(),
+        // It waits in the queue.
+        Err(_) => result.into(),
     }
 }
 

@@ -116,8 +116,8 @@ pub(super) fn skip(why: &str) {
 /// What a client of HTTP reads.
 fn by_http(failure: Failure) -> Problem {
     let body = failure.into_response().into_body();
-    let runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = runtime.build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let runtime = runtime.expect("a runtime");
     let bytes = runtime.block_on(axum::body::to_bytes(body, 1 << 20));
     serde_json::from_slice(&bytes.expect("a body")).expect("a problem")
 }

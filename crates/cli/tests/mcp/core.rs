@@ -217,6 +217,56 @@ fn approvals_go_to_the_queue_and_an_agent_cannot_give_them() {
     });
 }
 
+/// Nobody named these clients as approvers, so their users are not asked, and what they bring unasked is not looked at.
+#[test]
+fn a_client_that_can_ask_its_user_is_not_asked() {
+    with_vault(|home| {
+        let rules = home.path().join("rules.toml");
+        let text = "[[rule]]\ncommand = \"touch\"\naction = \"require_approval\"\n";
+        std::fs::write(&rules, text).unwrap();
+        home.give(&rules);
+        home.ok(&["policy", "edit", "--from", rules.to_str().unwrap()]);
+        let able = json!({"elicitation": {"form": {}, "url": {}}, "sampling": {}});
+        let mut client = Raw::able(home, &[], &able);
+        let id = client.ask_tool("exec", json!({"command": "touch /x"}));
+        let answer = client.answer(id);
+        assert_eq!(answer["result"]["isError"], true, "{answer}");
+        assert!(client.told.is_empty(), "{:?}", client.told);
+        let mut client = Raw::silent(home, &[]);
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": able,
+            "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
+        });
+        let yes = json!({"action": "accept", "content": {"approve": true}});
+        for brought in [
+            json!({}),
+            json!({"inputResponses": {"approval": yes}, "requestState": "mine"}),
+        ] {
+            let mut params = brought.clone();
+            params["name"] = json!("exec");
+            params["arguments"] = json!({"command": "touch /x"});
+            params["_meta"] = meta.clone();
+            let answer = client.request("tools/call", params);
+            let result = &answer["result"];
+            assert_eq!(result["resultType"], "complete", "{answer}");
+            assert_eq!(
+                result["structuredContent"]["status"], "needs_approval",
+                "{answer}"
+            );
+            assert!(client.told.is_empty(), "{:?}", client.told);
+        }
+        assert!(!home.avfs(&["stat", "/x"]).status.success());
+        let waiting = home.json(&["approval", "list"]);
+        let states = waiting["approvals"].as_array().unwrap().iter();
+        assert!(states.clone().count() > 0);
+        assert!(
+            states.clone().all(|it| it["state"] == "pending"),
+            "{waiting}"
+        );
+    });
+}
+
 #[test]
 fn resources_and_prompts_are_there() {
     with_vault(|home| {

@@ -1,4 +1,4 @@
-//! The same mistake has the same kind of error on every surface: command line, HTTP and MCP.
+//! One kind of error for one mistake, on every surface: command line, HTTP and MCP.
 
 use crate::AVFS;
 use crate::raw::Raw;

@@ -17,12 +17,17 @@ pub struct Raw {
 impl Raw {
     /// A client of the handshake era.
     pub fn start(home: &Home, words: &[&str]) -> Raw {
+        Raw::able(home, words, &json!({}))
+    }
+
+    /// A client of the handshake era that says what it can do.
+    pub fn able(home: &Home, words: &[&str], capabilities: &Value) -> Raw {
         let mut raw = Raw::silent(home, words);
         let hello = raw.request(
             "initialize",
             json!({
                 "protocolVersion": "2025-06-18",
-                "capabilities": {},
+                "capabilities": capabilities,
                 "clientInfo": {"name": "raw", "version": "1"},
             }),
         );

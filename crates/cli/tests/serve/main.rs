@@ -9,10 +9,12 @@
 //! - a token with another algorithm, issuer, audience, key or claim: `api/src/auth/jwt.rs`, and `tokens.rs` over the network;
 //! - a certificate that is replaced by half: `tls.rs`;
 //! - all of that at the addresses of MCP, a session that outlives its key, or asks more often than its key may: `mcp.rs`;
+//! - an approval that no user of a named client gave: `elicited.rs`;
 //! - slow heads and bodies, large bodies and heads, many headers, many idle connections, too many requests: `floods.rs`.
 
 mod credentials;
 mod description;
+mod elicited;
 mod floods;
 mod guards;
 mod mcp;

@@ -1,4 +1,5 @@
 //! A server with the content that the suite asks for, which `content.json` describes.
+#![expect(deprecated, reason = "the era before has logging, sampling and roots")]
 
 use crate::mcp::answer;
 use crate::ops::failure::Failure;
@@ -134,7 +135,6 @@ fn capabilities(context: &Context) -> ClientCapabilities {
 async fn work(entry: &Value, context: &Context) {
     for message in entry["logs"].as_array().into_iter().flatten() {
         let log = LoggingMessageNotificationParam::new(LoggingLevel::Info, message.clone());
-        #[expect(deprecated, reason = "the era before has it")]
         let _ = context.peer.notify_logging_message(log).await;
         pause().await;
     }
@@ -175,7 +175,6 @@ async fn ask_client(
     }
     let message = json!({ "role": "user", "content": { "type": "text", "text": argument } });
     let params = json!({ "messages": [message], "maxTokens": 100 });
-    #[expect(deprecated, reason = "the era before has it")]
     let answer = context
         .peer
         .create_message(read(params))
@@ -190,7 +189,6 @@ async fn ask_client(
 
 impl ServerHandler for Fixture {
     fn get_info(&self) -> ServerConfig {
-        #[expect(deprecated, reason = "the era before has it")]
         let capabilities = ServerCapabilities::builder()
             .enable_tools()
             .enable_resources()

@@ -211,6 +211,7 @@ impl Claims {
                 expires: self.exp.saturating_add(LEEWAY),
             },
             rate: REQUESTS_PER_SECOND,
+            asks_user: false,
         })
     }
 }

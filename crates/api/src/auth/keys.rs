@@ -4,11 +4,11 @@
 
 use super::jwt;
 use super::pattern::Pattern;
-use super::{Identity, Refused, Source, check_scopes};
+use super::{Identity, Refused, Source, check_scopes, class_of};
 use crate::bounds::{KEYS_MAX, REQUESTS_PER_SECOND};
 use crate::ops::failure::Failure;
 use crate::ops::parse;
-use crate::table::Scope;
+use crate::table::{Class, Scope};
 use avfs_runtime::{ErrorKind, PrincipalName};
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, Serialize};
@@ -47,6 +47,9 @@ pub(crate) struct Key {
     /// Requests per second, where that is not the default.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rate: Option<u32>,
+    /// Whether the user of its MCP client may approve.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub asks_user: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -63,6 +66,7 @@ pub(crate) struct NewKey {
     pub vaults: Vec<Pattern>,
     pub expires: Option<i64>,
     pub rate: Option<u32>,
+    pub asks_user: bool,
 }
 
 /// A key with the text that its holder shows. It is told once.
@@ -159,6 +163,7 @@ impl Keys {
     /// Makes a key. A name is a principal, whose work is in the journal: it is given once.
     pub fn create(&self, new: NewKey, now: i64) -> Result<Made, Failure> {
         check_scopes(&new.scopes)?;
+        check_asking(&new.scopes, new.asks_user)?;
         let key = Key {
             id: String::new(),
             name: new.name.as_str().to_owned(),
@@ -169,6 +174,7 @@ impl Keys {
             expires: new.expires,
             revoked: None,
             rate: new.rate.map(|rate| rate.max(1)),
+            asks_user: new.asks_user,
         };
         let (made, entry) = fresh(key)?;
         self.change(|entries| {
@@ -264,12 +270,14 @@ impl Entry {
         let vaults = key.vaults.iter().map(|text| Pattern::parse(text));
         let vaults = vaults.collect::<Result<Vec<_>, _>>().ok()?;
         check_scopes(&scopes).ok()?;
+        check_asking(&scopes, key.asks_user).ok()?;
         let identity = Identity {
             name: key.name.parse().ok()?,
             scopes,
             vaults,
             source: Source::Key(id),
             rate: key.rate.unwrap_or(REQUESTS_PER_SECOND),
+            asks_user: key.asks_user,
         };
         Some(Entry {
             key,
@@ -285,6 +293,17 @@ impl Entry {
             key if key.expires.is_some_and(|end| now >= end) => Err(Refused::Expired),
             _ => Ok(()),
         }
+    }
+}
+
+/// Only an agent's client asks its user: others approve by themselves.
+fn check_asking(scopes: &[Scope], asks_user: bool) -> Result<(), Failure> {
+    match asks_user && class_of(scopes) == Class::Owner {
+        true => Err(
+            Failure::invalid("only a key of the agent class asks the user of its client")
+                .hint("leave approve and admin out"),
+        ),
+        false => Ok(()),
     }
 }
 
@@ -411,6 +430,7 @@ mod tests {
             vaults: vec![Pattern::parse("team-*").unwrap()],
             expires,
             rate: None,
+            asks_user: false,
         }
     }
 

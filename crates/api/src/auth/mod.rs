@@ -91,6 +91,8 @@ pub(crate) struct Identity {
     pub source: Source,
     /// Requests per second.
     pub rate: u32,
+    /// Whether the user of its MCP client may approve.
+    pub asks_user: bool,
 }
 
 /// How an identity was proven, so that it can be looked at again.

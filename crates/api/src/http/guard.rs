@@ -110,6 +110,7 @@ fn caller(
         Class::Owner => identity.class(),
     };
     grant.scopes = Some(identity.scopes);
+    grant.asks_user = identity.asks_user;
     grant.limit(identity.vaults);
     give_up(&mut grant, headers)?;
     Ok(Caller {

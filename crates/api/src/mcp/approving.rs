@@ -1,4 +1,4 @@
-//! Approvals by the user of a client, where the owner named that client as an approver: its key has the scope `approve`.
+//! Approvals by the user of a client, where the owner named that client as an approver: its key asks its user.
 //!
 //! A command that needs approval is then answered with a question for that user, and the client repeats the call with what
 //! the user said. Everybody else's command goes to the queue, whatever a client can ask or brings along. The agent behind the
@@ -8,7 +8,6 @@ use super::hands::Hands;
 use crate::blocking;
 use crate::ops::caller::{Caller, Share};
 use crate::ops::failure::Failure;
-use crate::table::Scope;
 use crate::wire::{ApprovalDetails, ApprovalShow};
 use avfs_runtime::{APPROVAL_LIFETIME, ApprovalId, ErrorKind, Principal, PrincipalName, Proof};
 use rmcp::RoleServer;
@@ -58,8 +57,7 @@ impl Approver {
         let Share::Credential(name) = caller.share else {
             return None;
         };
-        // A grant without a list of scopes is the owner's own, which no credential has.
-        let is_named = caller.grant.scopes.is_some() && caller.grant.has(Scope::Approve);
+        let is_named = caller.grant.asks_user;
         let is_current = context.protocol_version() == Some(ProtocolVersion::V_2026_07_28);
         let able = context.client_capabilities()?.elicitation?;
         let has_forms = able.form.is_some() || able.url.is_none();

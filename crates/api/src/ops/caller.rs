@@ -97,6 +97,8 @@ pub(crate) struct Grant {
     pub scopes: Option<Vec<Scope>>,
     /// A vault must match a pattern of every list. No list is no limit.
     pub vaults: Vec<Vec<Pattern>>,
+    /// Whether the user of the caller's MCP client may approve.
+    pub asks_user: bool,
 }
 
 impl Grant {

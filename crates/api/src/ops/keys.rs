@@ -21,7 +21,8 @@ pub(crate) fn create(ask: &Ask, request: KeyCreate) -> Reply<KeyCreate> {
             scopes.push(scope);
         }
     }
-    check_gift(ask, &scopes, request.passphrase)?;
+    let answers = request.asks_user || scopes.contains(&Scope::Approve);
+    check_gift(ask, &scopes, answers, request.passphrase)?;
     let all = ["*".to_owned()];
     let vaults = match request.vaults.is_empty() {
         true => &all,
@@ -34,14 +35,20 @@ pub(crate) fn create(ask: &Ask, request: KeyCreate) -> Reply<KeyCreate> {
         vaults: vaults.collect::<Result<_, _>>()?,
         expires: request.expires_s.map(end),
         rate: request.rate,
+        asks_user: request.asks_user,
     };
     let made = ask.app.auth.keys.create(new, now())?;
     told(ask, CredentialChange::Create, made)
 }
 
 /// A caller can only give scopes that it has. Whoever makes an approver must be one.
-fn check_gift(ask: &Ask, scopes: &[Scope], passphrase: Option<String>) -> Result<(), Failure> {
-    if scopes.contains(&Scope::Approve) {
+fn check_gift(
+    ask: &Ask,
+    scopes: &[Scope],
+    answers: bool,
+    passphrase: Option<String>,
+) -> Result<(), Failure> {
+    if answers {
         let proof = approvals::proof(&ask.caller, passphrase);
         ask.session.check_approver(&proof)?;
     }
@@ -81,7 +88,9 @@ pub(crate) fn rotate(ask: &Ask, request: KeyRotate) -> Reply<KeyRotate> {
     let scopes = old.iter().flat_map(|key| &key.scopes);
     let scopes = scopes.map(|word| keys::scope(word));
     let scopes = scopes.collect::<Result<Vec<_>, _>>()?;
-    check_gift(ask, &scopes, request.passphrase)?;
+    let asks_user = old.as_ref().is_some_and(|key| key.asks_user);
+    let answers = asks_user || scopes.contains(&Scope::Approve);
+    check_gift(ask, &scopes, answers, request.passphrase)?;
     let end = match (request.expires_s, request.forever) {
         (None, true) => Some(None),
         (None, false) => None,
@@ -99,6 +108,7 @@ fn told(ask: &Ask, change: CredentialChange, made: Made) -> Result<KeyMade, Fail
         "scopes": key.scopes,
         "vaults": key.vaults,
         "expires": key.expires.map(time),
+        "asks_user": key.asks_user,
     });
     let name = keys::name(&key.name)?;
     ask.session.record_credential(change, &name, details)?;
@@ -130,6 +140,7 @@ fn item(key: &Key) -> KeyItem {
         scopes: key.scopes.clone(),
         vaults: key.vaults.clone(),
         rate: key.rate.unwrap_or(REQUESTS_PER_SECOND),
+        asks_user: key.asks_user,
         created_at: time(key.created),
         expires_at: key.expires.map(time),
         revoked_at: key.revoked.map(time),

@@ -20,7 +20,10 @@ pub struct KeyCreate {
     /// Requests per second; 1,000 when left out.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub rate: Option<u32>,
-    /// Passphrase for approvals, for a key with the scope `approve`; it counts only from a terminal.
+    /// Names its MCP client as an approver: the client's user is asked about commands that need approval.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub asks_user: bool,
+    /// Passphrase for approvals, for a key with the scope `approve` or with `asks_user`; it counts only from a terminal.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub passphrase: Option<String>,
 }
@@ -50,7 +53,7 @@ pub struct KeyRotate {
     /// The key gets no end.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub forever: bool,
-    /// Passphrase for approvals, for a key with the scope `approve`; it counts only from a terminal.
+    /// Passphrase for approvals, for a key with the scope `approve` or with `asks_user`; it counts only from a terminal.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub passphrase: Option<String>,
 }
@@ -70,6 +73,9 @@ pub struct KeyItem {
     pub vaults: Vec<String>,
     /// Requests per second.
     pub rate: u32,
+    /// Whether the user of its MCP client is asked about commands that need approval.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub asks_user: bool,
     /// When its secret was made.
     pub created_at: String,
     /// When it ends.

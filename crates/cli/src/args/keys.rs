@@ -10,6 +10,7 @@ pub enum KeyVerb {
 Examples:
   avfs key create ci --scope read,write,exec --vault 'ci-*' --expires 30d
   avfs key create viewer --scope read --expires never
+  avfs key create claude --scope read,write,exec --asks-user
 
 Scopes: read (files, history, jobs, rules, journal), write (files, checkpoints, forks), exec (commands),
 approve (answer approvals), admin (everything that the owner may). A key without approve and admin is of
@@ -66,6 +67,9 @@ pub struct KeyCreateArgs {
     /// Requests per second that are served; up to twice as many at once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub rate: Option<u32>,
+    /// Name its MCP client as an approver: the client asks its user about commands that need approval
+    #[arg(long)]
+    pub asks_user: bool,
 }
 
 #[derive(Debug, Args)]

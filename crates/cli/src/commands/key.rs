@@ -12,7 +12,7 @@ use avfs_api::wire::{KeyCreate, KeyItem, KeyList, KeyListing, KeyMade, KeyRevoke
 pub fn run(verb: KeyVerb, session: &mut Session, output: Output) -> Result<()> {
     match verb {
         KeyVerb::Create(args) => {
-            let approves = args.scopes.iter().any(|scope| scope == "approve");
+            let approves = args.asks_user || args.scopes.iter().any(|scope| scope == "approve");
             let request = KeyCreate {
                 passphrase: passphrase(approves)?,
                 name: args.name,
@@ -20,6 +20,7 @@ pub fn run(verb: KeyVerb, session: &mut Session, output: Output) -> Result<()> {
                 vaults: args.vaults,
                 expires_s: args.expires.0,
                 rate: args.rate,
+                asks_user: args.asks_user,
             };
             output.answer(&session.call(&request)?, made)
         }
@@ -30,7 +31,8 @@ pub fn run(verb: KeyVerb, session: &mut Session, output: Output) -> Result<()> {
         KeyVerb::Rotate(args) => {
             let keys = session.call(&KeyList {})?.keys;
             let key = keys.iter().find(|key| key.name == args.name);
-            let approves = key.is_some_and(|key| key.scopes.iter().any(|it| it == "approve"));
+            let approves =
+                key.is_some_and(|key| key.asks_user || key.scopes.iter().any(|it| it == "approve"));
             let request = KeyRotate {
                 passphrase: passphrase(approves)?,
                 name: args.name,

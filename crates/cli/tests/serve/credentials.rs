@@ -88,16 +88,16 @@ fn every_row_refuses_whoever_shows_no_good_key() {
 fn approver(home: &Home) -> String {
     let refused = home.avfs(&["key", "create", "approver", "--scope", "approve"]);
     assert!(!refused.status.success(), "without a terminal");
-    approvers_key(home, "approver", "approve,read")
+    approvers_key(home, &["approver", "--scope", "approve,read"])
 }
 
 /// A key that an owner at a terminal makes, who sets a passphrase first.
-pub(super) fn approvers_key(home: &Home, name: &str, scopes: &str) -> String {
+pub(super) fn approvers_key(home: &Home, words: &[&str]) -> String {
     let mut owner = Person::start(home.command(&["approval", "setup"]));
     owner.answer("New passphrase: ", PASSPHRASE);
     owner.answer("Once more: ", PASSPHRASE);
     assert!(owner.end().0.success());
-    let words = ["key", "create", name, "--scope", scopes];
+    let words = [&["key", "create"], words].concat();
     let mut owner = Person::start(home.command(&words));
     owner.answer("Passphrase for approvals: ", PASSPHRASE);
     let (status, said) = owner.end();

@@ -71,8 +71,12 @@ fn named_and_other() -> (Server, String, String) {
     std::fs::write(&rules, text).expect("a file");
     home.give(&rules);
     home.ok(&["policy", "edit", "--from", rules.to_str().expect("a path")]);
-    let named = bearer(&approvers_key(&home, "claude", "read,write,exec,approve"));
-    let other = bearer(&key(&home, "other", &["--scope", "read,write,exec"]));
+    let scopes = ["--scope", "read,write,exec"];
+    let words = ["claude", scopes[0], scopes[1], "--asks-user"];
+    let refused = home.avfs(&[&["key", "create"], &words[..]].concat());
+    assert!(!refused.status.success(), "without a passphrase");
+    let named = bearer(&approvers_key(&home, &words));
+    let other = bearer(&key(&home, "other", &scopes));
     (Server::start(home, &[]), named, other)
 }
 
@@ -161,15 +165,12 @@ fn nobody_else_is_asked_or_believed() {
         let result = call(&server, &other, "touch /x", &brought);
         assert!(waits(&result), "{brought}: {result:#}");
     }
-    // Whoever gave the right up does not have it.
-    let fewer = format!("{named}\r\navfs-scopes: read,write,run");
-    assert!(waits(&call(&server, &fewer, "touch /x", &nothing())));
-    assert!(waits(&call(
-        &server,
-        &fewer,
-        "touch /x",
-        &brings(&state, "accept", true)
-    )));
+    // The key itself approves nothing: only what its user says in the client does.
+    let waiting = server.home.json(&["approval", "list"]);
+    let id = &waiting["approvals"][0]["id"];
+    let shown = json!({ "id": id, "shown": "x" }).to_string();
+    let refused = server.ask(&named, "POST", "/v1/approvals/approve", &shown);
+    assert_eq!(refused.status, 403, "{refused:?}");
     // A state is for the call that it was made for, as it was made.
     let altered = state.as_str().expect("a text").replace("claude", "clause");
     for (command, brought) in [

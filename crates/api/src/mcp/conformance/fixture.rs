@@ -6,13 +6,14 @@ use crate::ops::failure::Failure;
 use avfs_runtime::ErrorKind;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities,
-    CompleteRequestParams, CompleteResult, ContentBlock, ErrorData, GetPromptRequestParams,
-    GetPromptResponse, GetPromptResult, InputRequest, InputRequests, InputRequiredResult,
-    InputResponses, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, LoggingLevel, LoggingMessageNotificationParam, PaginatedRequestParams,
-    ProgressNotificationParam, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
-    Resource, ResourceTemplate, ServerCapabilities, ServerConfig, SetLevelRequestParams,
-    SubscribeRequestParams, UnsubscribeRequestParams,
+    CompleteRequestParams, CompleteResult, CompletionInfo, ConstString, ContentBlock, ErrorData,
+    GetPromptRequestParams, GetPromptResponse, GetPromptResult, InputRequest, InputRequests,
+    InputRequiredResult, InputResponses, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, LoggingLevel, LoggingMessageNotificationParam,
+    PaginatedRequestParams, ProgressNotificationParam, ProtocolVersion, ReadResourceRequestParams,
+    ReadResourceResponse, ReadResourceResult, Resource, ResourceTemplate, ServerCapabilities,
+    ServerConfig, SetLevelRequestMethod, SetLevelRequestParams, SubscribeRequestMethod,
+    SubscribeRequestParams, UnsubscribeRequestMethod, UnsubscribeRequestParams,
 };
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
@@ -131,9 +132,27 @@ fn capabilities(context: &Context) -> ClientCapabilities {
     context.client_capabilities().unwrap_or_default()
 }
 
-/// What a tool does before it answers.
+fn is_current(context: &Context) -> bool {
+    context.protocol_version() == Some(ProtocolVersion::V_2026_07_28)
+}
+
+/// The current era has this method no more.
+fn before_only<M: ConstString>(context: &Context) -> Result<(), ErrorData> {
+    match is_current(context) {
+        true => Err(ErrorData::method_not_found::<M>()),
+        false => Ok(()),
+    }
+}
+
+/// What a tool does before it answers. In the current era a request says whether it wants logs.
 async fn work(entry: &Value, context: &Context) {
-    for message in entry["logs"].as_array().into_iter().flatten() {
+    let logs = !is_current(context) || context.meta.log_level().is_some();
+    for message in entry["logs"]
+        .as_array()
+        .filter(|_| logs)
+        .into_iter()
+        .flatten()
+    {
         let log = LoggingMessageNotificationParam::new(LoggingLevel::Info, message.clone());
         let _ = context.peer.notify_logging_message(log).await;
         pause().await;
@@ -307,16 +326,24 @@ impl ServerHandler for Fixture {
         Ok(ReadResourceResult::new(vec![read(contents)]).into())
     }
 
-    async fn subscribe(&self, _: SubscribeRequestParams, _: Context) -> Result<(), ErrorData> {
-        Ok(())
+    async fn subscribe(
+        &self,
+        _: SubscribeRequestParams,
+        context: Context,
+    ) -> Result<(), ErrorData> {
+        before_only::<SubscribeRequestMethod>(&context)
     }
 
-    async fn unsubscribe(&self, _: UnsubscribeRequestParams, _: Context) -> Result<(), ErrorData> {
-        Ok(())
+    async fn unsubscribe(
+        &self,
+        _: UnsubscribeRequestParams,
+        context: Context,
+    ) -> Result<(), ErrorData> {
+        before_only::<UnsubscribeRequestMethod>(&context)
     }
 
-    async fn set_level(&self, _: SetLevelRequestParams, _: Context) -> Result<(), ErrorData> {
-        Ok(())
+    async fn set_level(&self, _: SetLevelRequestParams, context: Context) -> Result<(), ErrorData> {
+        before_only::<SetLevelRequestMethod>(&context)
     }
 
     async fn complete(
@@ -324,9 +351,11 @@ impl ServerHandler for Fixture {
         _: CompleteRequestParams,
         _: Context,
     ) -> Result<CompleteResult, ErrorData> {
-        Ok(read(
-            json!({ "completion": { "values": ["paris", "park"], "total": 2, "hasMore": false } }),
-        ))
+        let values = vec!["paris".into(), "park".into()];
+        let completion = CompletionInfo::with_all_values(values);
+        completion
+            .map(CompleteResult::new)
+            .map_err(|error| ErrorData::internal_error(error, None))
     }
 
     async fn list_prompts(

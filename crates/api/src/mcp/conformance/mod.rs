@@ -15,6 +15,7 @@ use axum::response::{IntoResponse, Response};
 use fixture::Fixture;
 use rmcp::transport::StreamableHttpService;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use serde_json::Value;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -73,7 +74,14 @@ fn passes(revision: &'static str) {
     let place = tempfile::tempdir().expect("a directory");
     let output = Command::new(tools.join("node"))
         .arg(tools.join("node_modules/@modelcontextprotocol/conformance/dist/index.js"))
-        .args(["server", "--requirements", revision, "--url"])
+        .args([
+            "server",
+            "--requirements",
+            revision,
+            "--output-dir",
+            "out",
+            "--url",
+        ])
         .arg(format!("http://{address}/mcp"))
         .current_dir(&place)
         .output()
@@ -81,8 +89,31 @@ fn passes(revision: &'static str) {
     let said = String::from_utf8_lossy(&output.stdout);
     let told = String::from_utf8_lossy(&output.stderr);
     let (_, summary) = said.split_once("=== SUMMARY ===").unwrap_or(("", &said));
-    assert!(output.status.success(), "{revision}: {summary}\n{told}");
+    let failed = failures(&place.path().join("out"));
+    assert!(
+        output.status.success(),
+        "{revision}: {summary}\n{told}\n{failed:#?}"
+    );
     assert!(summary.contains("✓ tools-call-simple-text"), "{said}");
+}
+
+/// What the suite wrote down of checks that failed.
+fn failures(results: &Path) -> Vec<String> {
+    let mut failed = Vec::new();
+    for scenario in std::fs::read_dir(results).into_iter().flatten().flatten() {
+        let text = std::fs::read_to_string(scenario.path().join("checks.json"));
+        let checks: Vec<Value> = text
+            .ok()
+            .and_then(|text| serde_json::from_str(&text).ok())
+            .unwrap_or_default();
+        let bad = checks.iter().filter(|it| it["status"] == "FAILURE");
+        let name = scenario.file_name();
+        failed.extend(bad.map(|it| {
+            let (id, why) = (&it["id"], &it["errorMessage"]);
+            format!("{}: {id}: {why}", name.to_string_lossy())
+        }));
+    }
+    failed
 }
 
 #[test]

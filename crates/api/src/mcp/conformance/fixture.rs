@@ -32,6 +32,8 @@ type Context = RequestContext<RoleServer>;
 pub struct Fixture {
     /// Seals what clients bring back.
     pub key: Arc<[u8; 32]>,
+    /// Whether clients may subscribe to resources, as the era before has it. Our server has no subscriptions.
+    pub subscribes: bool,
 }
 
 fn read<T: DeserializeOwned>(value: Value) -> T {
@@ -208,14 +210,16 @@ async fn ask_client(
 
 impl ServerHandler for Fixture {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder()
+        let mut capabilities = ServerCapabilities::builder()
             .enable_tools()
             .enable_resources()
-            .enable_resources_subscribe()
             .enable_prompts()
             .enable_completions()
             .enable_logging()
             .build();
+        if let Some(resources) = &mut capabilities.resources {
+            resources.subscribe = self.subscribes.then_some(true);
+        }
         ServerConfig::new(capabilities)
     }
 

@@ -21,6 +21,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
+/// The last revision of the handshake era.
+const HANDSHAKE: &str = "2025-11-25";
+
 /// What `scripts/test` fetches. Whoever set `AVFS_TEST_TOOLS` has promised it.
 fn suite() -> Option<PathBuf> {
     let told = std::env::var_os("AVFS_TEST_TOOLS").map(PathBuf::from);
@@ -43,9 +46,10 @@ async fn own_hosts(request: Request, next: Next) -> Response {
     }
 }
 
-fn router() -> Router {
+fn router(subscribes: bool) -> Router {
     let fixture = Fixture {
         key: Arc::new([7; 32]),
+        subscribes,
     };
     let fresh = move || Ok(fixture.clone());
     let config = http_config().with_legacy_session_mode(true);
@@ -70,7 +74,8 @@ fn passes(revision: &'static str) {
         .block_on(tokio::net::TcpListener::bind("127.0.0.1:0"))
         .expect("a port");
     let address = listener.local_addr().expect("an address");
-    runtime.spawn(async { axum::serve(listener, router()).await });
+    let router = router(revision == HANDSHAKE);
+    runtime.spawn(async { axum::serve(listener, router).await });
     let place = tempfile::tempdir().expect("a directory");
     let output = Command::new(tools.join("node"))
         .arg(tools.join("node_modules/@modelcontextprotocol/conformance/dist/index.js"))
@@ -123,5 +128,5 @@ fn the_conformance_suite_passes_for_the_current_revision() {
 
 #[test]
 fn the_conformance_suite_passes_for_the_handshake_era() {
-    passes("2025-11-25");
+    passes(HANDSHAKE);
 }

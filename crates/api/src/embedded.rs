@@ -130,6 +130,7 @@ impl Embedded {
                 Serve::Answer(serve) | Serve::Watched(serve) => serve(ask, vault, request, &steps),
                 Serve::Runs(serve) => serve(ask, vault, request, &Deaf),
                 Serve::Follows { once, .. } => once(ask, request, None),
+                Serve::Tells { page, .. } => page(ask, request, None),
                 _ => Err(Failure::invalid(format!("{} carries a stream", O::NAME))),
             }?;
             parse(answer)

@@ -449,6 +449,7 @@ mod tests {
         ("approval_deny", "approval deny x"),
         ("journal", "audit --limit 5"),
         ("journal_verify", "audit verify"),
+        ("events", "audit --follow --after 7"),
         ("gc", "gc --dry-run"),
         ("fsck", "fsck"),
         ("stats", "stats"),

@@ -78,6 +78,7 @@ pub use common::{Depth, JobId, Stream};
 pub use credentials::CredentialChange;
 pub use error::{Error, ErrorKind, Result};
 pub use files::attributes::{Missing, ModeChanged, Stat, Touched};
+pub use files::condition::{Tags, WriteCondition};
 pub use files::copy::{NewLink, Placed};
 pub use files::labels::{LabelChange, LabelName, Labelled, Labels, TagCount};
 pub use files::mode::ModeChange;

@@ -148,6 +148,7 @@ impl Vault {
             append: options.append,
             parents: options.parents,
             mode: options.mode.clone(),
+            ..WriteContent::default()
         };
         self.face.upload(self.name(), &request, content)
     }

@@ -1,13 +1,16 @@
 //! HTTP: every row of the table as a route.
 
 mod bodies;
+mod conditional;
 mod docs;
 mod errors;
 mod events;
+mod files;
 mod guard;
 mod health;
 mod hosts;
 mod listen;
+mod repeats;
 mod retried;
 mod routes;
 mod streams;

@@ -25,7 +25,7 @@ const QUEUE: usize = 16;
 pub(crate) fn with_events(admitted: Admitted, serve: AnswerFn) -> Response {
     let (events, queue) = mpsc::channel::<Event>(QUEUE);
     blocking::spawn(move || {
-        let Admitted { it, under_way } = admitted;
+        let Admitted { it, under_way, .. } = admitted;
         let _under_way = under_way;
         let steps = Steps(events.clone());
         let work = || serve(&it.ask, it.vault, it.request, &steps);

@@ -93,7 +93,7 @@ struct Query {
 /// The sets and the vault that an address asks for.
 fn wanted(uri: &Uri) -> Result<Wanted, Failure> {
     let query: Query =
-        serde_urlencoded::from_str(uri.query().unwrap_or_default()).map_err(|error| {
+        serde_html_form::from_str(uri.query().unwrap_or_default()).map_err(|error| {
             Failure::invalid(format!("the query is not what was expected: {error}"))
         })?;
     let sets = match &query.toolset {

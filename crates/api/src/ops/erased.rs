@@ -3,6 +3,7 @@
 
 use super::app::App;
 use super::caller::{Ask, Caller};
+use super::events::Followed;
 use super::failure::Failure;
 use super::handler::{Feed, Handler, Listener, Opened, Resume, Served};
 use super::jobs::Following;
@@ -60,6 +61,9 @@ pub(crate) type RunFn =
 pub(crate) type OnceFn = Arc<dyn Fn(&Ask, Request, Resume) -> Answered + Send + Sync>;
 pub(crate) type FollowFn =
     Arc<dyn Fn(&Ask, Request, Resume) -> Result<Following, Failure> + Send + Sync>;
+pub(crate) type PageFn = Arc<dyn Fn(&Ask, Request, Option<u64>) -> Answered + Send + Sync>;
+pub(crate) type TellFn =
+    Arc<dyn Fn(Ask, Request, Option<u64>) -> Result<Followed, Failure> + Send + Sync>;
 pub(crate) type FeedFn = Arc<dyn Fn(&Ask, Request) -> Result<Feeding, Failure> + Send + Sync>;
 
 /// See [`Handler`].
@@ -71,6 +75,7 @@ pub(crate) enum Serve {
     Opens(OpenFn),
     Runs(RunFn),
     Follows { once: OnceFn, follow: FollowFn },
+    Tells { page: PageFn, follow: TellFn },
     Feeds(FeedFn),
 }
 
@@ -95,12 +100,11 @@ impl Erased {
             row: O::ROW,
             serve: serve::<O>(),
             json: |text| {
-                let request = serde_json::from_slice::<O>(text)
-                    .map_err(|error| Failure::invalid(format!("the body is invalid: {error}")))?;
+                let request = serde_json::from_slice::<O>(text).map_err(unread)?;
                 Ok(Request(Box::new(request)))
             },
             query: |text| {
-                let request = serde_urlencoded::from_str::<O>(text)
+                let request = serde_html_form::from_str::<O>(text)
                     .map_err(|error| Failure::invalid(format!("the query is invalid: {error}")))?;
                 Ok(Request(Box::new(request)))
             },
@@ -171,6 +175,12 @@ fn serve<O: Served>() -> Serve {
             }),
             follow: Arc::new(move |ask, request, resume| follow(ask, request.take(), resume)),
         },
+        Handler::Tells { page, follow } => Serve::Tells {
+            page: Arc::new(move |ask, request, resume| {
+                page(ask, request.take(), resume).map(|it| plain(&it))
+            }),
+            follow: Arc::new(move |ask, request, resume| follow(ask, request.take(), resume)),
+        },
         Handler::Feeds(open) => Serve::Feeds(Arc::new(move |ask, request| {
             let Feed { pipe, done } = open(ask, request.take())?;
             Ok(Feeding {
@@ -178,6 +188,15 @@ fn serve<O: Served>() -> Serve {
                 done: Box::new(move |bytes| done(bytes).map(|it| Answer::new(&it, Vec::new()))),
             })
         })),
+    }
+}
+
+/// A body that is no JSON is a bad request; JSON that is no such request cannot be processed.
+fn unread(error: serde_json::Error) -> Failure {
+    let detail = format!("the body is invalid: {error}");
+    match error.is_data() {
+        true => Failure::unprocessable(detail),
+        false => Failure::invalid(detail),
     }
 }
 

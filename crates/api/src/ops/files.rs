@@ -8,7 +8,8 @@ use crate::wire::{
     Written, from_text, to_text,
 };
 use avfs_runtime::{
-    Depth, ErrorKind, ListRequest, Parents, ReadOptions, Select, VaultPath, WriteMode, WriteOptions,
+    Depth, ErrorKind, ListRequest, Parents, ReadOptions, Select, VaultPath, WriteCondition,
+    WriteMode, WriteOptions,
 };
 use std::io::Read;
 
@@ -75,6 +76,7 @@ pub(crate) fn write_options(
         },
         parents: parents(make_parents),
         mode: mode.map(parse).transpose()?,
+        only_if: WriteCondition::default(),
     })
 }
 
@@ -95,6 +97,7 @@ pub(crate) fn store(
         size: written.size,
         appended: options.how == WriteMode::Append,
         version: written.version,
+        content_id: written.tag,
     })
 }
 

@@ -3,6 +3,7 @@
 use super::envelope::{self, Asked, Ended};
 use super::failure::Failure;
 use super::handler::{Feed, Listener, Reply, Resume};
+use super::page::{self, Page};
 use super::{Ask, input, items, parse};
 use crate::wire::{
     Envelope, JobAnswer, JobEvent, JobItem, JobKill, JobKilled, JobList, JobListing, JobLogs,
@@ -103,8 +104,15 @@ pub(crate) fn list(ask: &Ask, request: JobList) -> Reply<JobList> {
     let vault: Option<VaultName> = request.vault.as_deref().map(parse).transpose()?;
     let mut jobs = ask.session.job_list(vault.as_ref());
     jobs.retain(|job| !request.running || job.is_running());
-    let jobs = jobs.iter().map(item).collect();
-    Ok(JobListing { jobs })
+    if let Some(cursor) = &request.cursor {
+        let before: u64 = cursor.parse().map_err(|_| page::no_cursor(cursor))?;
+        jobs.retain(|job| job.id.number() < before);
+    }
+    let page = Page::of(jobs, request.limit, |job| job.id.to_string());
+    Ok(JobListing {
+        jobs: page.items.iter().map(item).collect(),
+        next_cursor: page.next,
+    })
 }
 
 fn item(info: &JobInfo) -> JobItem {

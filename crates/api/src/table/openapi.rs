@@ -88,14 +88,13 @@ impl EachRow for Paths {
         if row.route.contains("{vault}") {
             parameters.push(vault());
         }
-        match row.method {
-            Method::Get | Method::Put => parameters.extend(self.query::<O>()),
-            Method::Post | Method::Delete => {
-                operation["requestBody"] = json!({
-                    "required": true,
-                    "content": { "application/json": { "schema": self.request::<O>() } },
-                });
-            }
+        if row.method.has_query() {
+            parameters.extend(self.query::<O>());
+        } else {
+            operation["requestBody"] = json!({
+                "required": true,
+                "content": { "application/json": { "schema": self.request::<O>() } },
+            });
         }
         if row.method == Method::Put {
             let bytes = json!({ "application/octet-stream": {} });
@@ -181,7 +180,7 @@ impl Paths {
 fn has_events<O: Served>(handler: &Handler<O>) -> bool {
     matches!(
         handler,
-        Handler::Runs(_) | Handler::Follows { .. } | Handler::Watched(_)
+        Handler::Runs(_) | Handler::Follows { .. } | Handler::Tells { .. } | Handler::Watched(_)
     )
 }
 

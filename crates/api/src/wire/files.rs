@@ -168,7 +168,7 @@ pub struct ReadContent {
 }
 
 /// Writes a file of any size; the body is its content.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WriteContent {
     /// The path in the vault.
@@ -185,6 +185,12 @@ pub struct WriteContent {
     /// The mode, octal or symbolic.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub mode: Option<String>,
+    /// Only if the file has one of these contents: ids separated by commas, or `*` for any. Also as the header `If-Match`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub if_match: Option<String>,
+    /// Only if the file has none of these contents; `*`: only if there is no file. Also as the header `If-None-Match`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub if_none_match: Option<String>,
 }
 
 /// The answer to [`Write`].
@@ -201,6 +207,9 @@ pub struct Written {
     pub appended: bool,
     /// The vault's version.
     pub version: u64,
+    /// The id of its content, which is its `ETag`; absent in `/tmp`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub content_id: Option<String>,
 }
 
 /// Creates a directory.

@@ -4,6 +4,7 @@ use super::base64::Data;
 use super::{Base64, Envelope, Exec, StatusWord, StreamWord, WindowItem};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroUsize;
 
 /// Starts a job. Its input is kept open if `exec.stdin` is `live`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -141,6 +142,12 @@ pub struct JobList {
     /// Only running jobs.
     #[serde(default)]
     pub running: bool,
+    /// How many at most. Default: all.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub limit: Option<NonZeroUsize>,
+    /// Only what follows: `next_cursor` of the previous answer.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cursor: Option<String>,
 }
 
 /// The answer to [`JobList`].
@@ -148,6 +155,9 @@ pub struct JobList {
 pub struct JobListing {
     /// The newest first.
     pub jobs: Vec<JobItem>,
+    /// Where the next page begins; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub next_cursor: Option<String>,
 }
 
 /// Asks for the state of a job, and for its output from these offsets on.

@@ -13,6 +13,7 @@ mod checkpoint;
 mod daemon;
 mod diff;
 mod envelope;
+mod events;
 mod exec;
 mod exec_options;
 mod exit_code;
@@ -60,6 +61,7 @@ pub use envelope::{
     ForkItem, LimitHit, LimitItem, OutputCounts, SkippedItem, SpeculationItem, StatusWord,
     TimeoutItem, TimingItem, UncommittedItem, UsageItem,
 };
+pub use events::{Events, EventsPage, EventsReady};
 pub use exec::{
     Exec, ExecCancel, ExecCancelled, ExecEvent, ExecInput, ExecInputTaken, ExecResize, OutputChunk,
     StartedEvent, WaitingEvent,
@@ -112,13 +114,15 @@ pub use transfer::{
     TransferOut, TransferSet, TransferShow, TransferState,
 };
 pub use vault::{
-    AncestorItem, Defaults, DefaultsListing, DefaultsSet, DeletedVaultItem, StrandedItem,
-    VaultCreate, VaultCreated, VaultDelete, VaultDeleted, VaultDetails, VaultFork, VaultForked,
-    VaultInfo, VaultItem, VaultLimitItem, VaultList, VaultListDeleted, VaultLog, VaultRename,
-    VaultRenamed, VaultSet, VaultSettings, VaultUndelete, VaultUndeleted, VaultUnset, VaultUse,
-    VaultUsed, VersionItem,
+    AncestorItem, Defaults, DefaultsListing, DefaultsSet, DeletedVaultItem, DeletedVaultListing,
+    StrandedItem, VaultCreate, VaultCreated, VaultDelete, VaultDeleted, VaultDetails, VaultFork,
+    VaultForked, VaultInfo, VaultItem, VaultLimitItem, VaultList, VaultListDeleted, VaultListing,
+    VaultLog, VaultRename, VaultRenamed, VaultSet, VaultSettings, VaultUndelete, VaultUndeleted,
+    VaultUnset, VaultUse, VaultUsed, VersionItem, VersionListing,
 };
-pub use versions::{CheckedOut, Checkout, PathLog, PathVersionItem, Revert, Reverted};
+pub use versions::{
+    CheckedOut, Checkout, PathLog, PathVersionItem, PathVersionListing, Revert, Reverted,
+};
 
 /// The vault name for "the current vault" in an address.
 pub const CURRENT: &str = "@current";

@@ -66,7 +66,11 @@ fn setup(session: &mut Session, output: Output) -> Result<()> {
 
 fn list(all: bool, session: &mut Session, output: Output) -> Result<()> {
     let vault = Some(session.vault().to_owned()).filter(|vault| vault != CURRENT);
-    let listing = session.call(&ApprovalList { vault, all })?;
+    let listing = session.call(&ApprovalList {
+        vault,
+        all,
+        ..ApprovalList::default()
+    })?;
     output.answer(&listing, list_text)
 }
 

@@ -151,6 +151,7 @@ fn list(args: &JobListArgs, session: &mut Session, output: Output) -> Result<u8>
     let listing = session.call(&JobList {
         vault: Some(session.vault().to_owned()).filter(|vault| vault != CURRENT),
         running: args.running,
+        ..JobList::default()
     })?;
     output.answer(&listing, list_text)?;
     Ok(exit::OK)

@@ -16,6 +16,8 @@ mod description;
 mod floods;
 mod guards;
 mod mcp;
+mod shape;
+mod streams;
 mod tls;
 mod tokens;
 

@@ -185,6 +185,11 @@ pub enum Error {
     OtherNamespace,
     #[error("a running command keeps changing the same files of vault {vault}")]
     Overtaken { vault: String },
+    #[error("{path} was not written: {reason}")]
+    ConditionFailed {
+        path: VaultPath,
+        reason: &'static str,
+    },
     #[error("{running} command(s) are running in vault {vault} with another network or driver")]
     OtherShape { vault: String, running: usize },
     #[error("{what} is for the owner to allow")]
@@ -272,6 +277,7 @@ impl Error {
             | Error::MountedBesideCommands { .. }
             | Error::MountInUse { .. }
             | Error::Overtaken { .. }
+            | Error::ConditionFailed { .. }
             | Error::HeadMoved { .. }
             | Error::RulesChanged { .. }
             | Error::OtherShape { .. }
@@ -346,6 +352,7 @@ impl Error {
                  end them with --force"
                     .into()
             }
+            Error::ConditionFailed { .. } => "read it again, and decide anew".into(),
             Error::Overtaken { .. } => "try again, or wait until it ends".into(),
             Error::OtherShape { .. } => "wait until they end, or run it with --fork".into(),
             Error::NoOutput { .. } => {

@@ -111,6 +111,7 @@ impl JobTool {
         let request = JobList {
             vault: (named != CURRENT).then(|| named.to_owned()),
             running: false,
+            ..JobList::default()
         };
         let listing = hands.ask("", &request).await?;
         let jobs = listing.jobs.into_iter().map(line).collect();

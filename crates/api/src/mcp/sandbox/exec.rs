@@ -373,6 +373,7 @@ impl Asked for ListDetached {
         let list = JobList {
             vault: Some(self.name),
             running: false,
+            ..JobList::default()
         };
         let jobs = hands.ask("", &list).await?.jobs;
         let jobs: Vec<Value> = jobs.iter().take(200).map(detached).collect();

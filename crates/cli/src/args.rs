@@ -13,6 +13,7 @@ mod paths;
 mod policy;
 mod search;
 mod serve;
+mod service;
 mod transfer;
 mod vaults;
 mod versions;
@@ -38,7 +39,8 @@ pub use mounts::{DoctorArgs, MountArgs, MountDriverName, UnmountArgs};
 pub use paths::{CatArgs, ChmodArgs, CpArgs, EditArgs, LnArgs, TouchArgs, TreeArgs, WriteArgs};
 pub use policy::{LevelName, PolicyVerb, QuestionArgs};
 pub use search::{FindArgs, GrepArgs, SearchArgs};
-pub use serve::ServeArgs;
+pub use serve::{ServeArgs, SharedServeArgs};
+pub use service::{ServiceInstallArgs, ServiceVerb};
 pub use transfer::{ExportArgs, ImportArgs, TransferVerb};
 pub use vaults::{CheckpointVerb, VaultVerb};
 pub use versions::{CheckoutArgs, DiffArgs, LogArgs, RevertArgs};
@@ -194,6 +196,9 @@ pub enum Verb {
     Daemon(DaemonVerb),
     /// Run the daemon in the foreground
     Serve(ServeArgs),
+    /// Run the daemon as a systemd service of this user
+    #[command(subcommand)]
+    Service(ServiceVerb),
     /// Create, list and revoke API keys for the network
     #[command(subcommand)]
     Key(KeyVerb),

@@ -69,7 +69,7 @@ pub(crate) async fn run(arrived: Arrived, serve: RunFn) -> Result<Response, Fail
 }
 
 /// Events as an answer. A silent stream has a comment now and then, so that both ends notice a broken connection.
-fn answered<S>(events: S) -> Response
+pub(crate) fn answered<S>(events: S) -> Response
 where
     S: Stream<Item = Result<Event, Infallible>> + Send + 'static,
 {

@@ -1,6 +1,6 @@
 //! The caller of a request: by its connection, its credential, and the rights it has given up.
 
-use super::docs;
+use super::{docs, kernel};
 use crate::auth::Identity;
 use crate::auth::pattern::Pattern;
 use crate::ops::app::App;
@@ -27,7 +27,8 @@ const KEY_HEADER: &str = "x-api-key";
 
 /// Whether an address needs no credential.
 fn is_public(path: &str) -> bool {
-    ["/healthz", "/readyz"].contains(&path) || docs::PAGE.iter().any(|part| part.0 == path)
+    ["/healthz", "/readyz", kernel::PUBLIC].contains(&path)
+        || docs::PAGE.iter().any(|part| part.0 == path)
 }
 
 /// Identifies the caller before anything else. Handlers find it in the request's extensions as [`Caller`].

@@ -9,6 +9,7 @@ mod files;
 mod guard;
 mod health;
 mod hosts;
+mod kernel;
 mod listen;
 mod repeats;
 mod retried;

@@ -4,7 +4,7 @@
 use super::retried::Noted;
 use super::uncommitted::note_uncommitted;
 use super::watch::{Gone, Here};
-use super::{bodies, docs, events, files, guard, health, repeats, streams, watch};
+use super::{bodies, docs, events, files, guard, health, kernel, repeats, streams, watch};
 use crate::blocking;
 use crate::bounds::LaneBound;
 use crate::mcp;
@@ -22,7 +22,7 @@ use axum::extract::{RawPathParams, Request, State};
 use axum::http::header::HeaderName;
 use axum::http::request::Parts;
 use axum::http::{self, header};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, on};
 use hyper::body::Body as _;
@@ -42,13 +42,14 @@ pub(crate) fn router(app: Arc<App>) -> Router {
     for operation in erased::all() {
         router = add(router, operation, &app);
     }
-    docs::add(health::add(router))
+    kernel::add(docs::add(health::add(router)))
         .merge(mcp::service(&app))
         .method_not_allowed_fallback(refused)
         .fallback(lost)
         .layer(from_fn_with_state(Arc::clone(&app), note_uncommitted))
         .layer(from_fn_with_state(Arc::clone(&app), at_home))
         .layer(from_fn_with_state(Arc::clone(&app), guard::identify))
+        .layer(from_fn(kernel::translate))
         .with_state(app)
 }
 

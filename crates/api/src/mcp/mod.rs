@@ -19,6 +19,8 @@ mod server;
 mod tests;
 mod tools;
 
+pub(crate) use guide::lifecycle::{fresh_name, no_image};
+pub(crate) use guide::workspace::{STATE as SANDBOX_STATE, STOPPED as SANDBOX_STOPPED};
 pub use tools::Toolset;
 
 use crate::bounds::MCP_LINE_MAX;

@@ -6,8 +6,27 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub struct ServeArgs {
+    #[command(flatten)]
+    pub shared: SharedServeArgs,
+    /// Stop after this time without work; 0 means never
+    #[arg(long, value_name = "SECONDS", default_value_t = 900)]
+    pub idle_timeout: u64,
+    /// Accepted for scripts; the daemon always stays in the foreground
+    #[arg(long, conflicts_with = "detached")]
+    pub foreground: bool,
+    /// Leave the session, and greet on standard output as a starting client expects
+    #[arg(long, hide = true, conflicts_with = "listen")]
+    pub detached: bool,
+    /// Make a new database if the home has lost its own
+    #[arg(long, hide = true)]
+    pub rebuild: bool,
+}
+
+/// What a service has as well.
+#[derive(Debug, Args)]
+pub struct SharedServeArgs {
     /// Also listen on this TCP address; clients need an API key. The daemon then never stops by itself
-    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "detached")]
+    #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Option<SocketAddr>,
     /// Host name that clients use for this machine; can be repeated. Requests for other hosts are refused
     #[arg(long = "host", value_name = "NAME", requires = "listen")]
@@ -30,9 +49,6 @@ pub struct ServeArgs {
     /// Allow a listener without TLS that other machines can reach: keys can be read on the network
     #[arg(long, requires = "listen")]
     pub insecure_plaintext: bool,
-    /// Stop after this time without work; 0 means never
-    #[arg(long, value_name = "SECONDS", default_value_t = 900)]
-    pub idle_timeout: u64,
     /// Author name of git commits made in vaults
     #[arg(long, value_name = "NAME")]
     pub git_name: Option<String>,
@@ -42,13 +58,4 @@ pub struct ServeArgs {
     /// Directory for uncommitted writes of commands, instead of the home (also: AVFS_LAYERS)
     #[arg(long, value_name = "DIR")]
     pub layers: Option<std::path::PathBuf>,
-    /// Accepted for scripts; the daemon always stays in the foreground
-    #[arg(long, conflicts_with = "detached")]
-    pub foreground: bool,
-    /// Leave the session, and greet on standard output as a starting client expects
-    #[arg(long, hide = true)]
-    pub detached: bool,
-    /// Make a new database if the home has lost its own
-    #[arg(long, hide = true)]
-    pub rebuild: bool,
 }

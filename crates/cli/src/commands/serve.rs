@@ -1,6 +1,6 @@
 //! `avfs serve`: run the daemon.
 
-use crate::args::ServeArgs;
+use crate::args::{ServeArgs, SharedServeArgs};
 use crate::environment;
 use crate::error::{Error, Result};
 use crate::output::{Output, note, raw};
@@ -33,12 +33,12 @@ pub fn run(args: ServeArgs, output: Output) -> Result<()> {
     rustix::process::umask(Mode::from_raw_mode(0o022));
     let place = environment::place()?;
     let socket = place.socket();
-    let scheme = if args.tls_cert.is_some() {
+    let scheme = if args.shared.tls_cert.is_some() {
         "https"
     } else {
         "http"
     };
-    let listen = listen(&args)?;
+    let listen = listen(&args.shared)?;
     if listen.is_some() {
         take_over(&place)?;
     }
@@ -47,11 +47,11 @@ pub fn run(args: ServeArgs, output: Output) -> Result<()> {
         listen,
         binary: environment::binary()?,
         host: HostFacts {
-            git_name: args.git_name,
-            git_email: args.git_email,
+            git_name: args.shared.git_name,
+            git_email: args.shared.git_email,
             ..avfs_api::environment::host_facts()
         },
-        layers: environment::layers(args.layers)?,
+        layers: environment::layers(args.shared.layers)?,
         if_lost: match args.rebuild {
             true => IfLost::Rebuild,
             false => IfLost::Refuse,
@@ -94,7 +94,7 @@ pub fn run(args: ServeArgs, output: Output) -> Result<()> {
 }
 
 /// Where to listen on the network, if anywhere.
-fn listen(args: &ServeArgs) -> Result<Option<Listen>> {
+pub(super) fn listen(args: &SharedServeArgs) -> Result<Option<Listen>> {
     let Some(address) = args.listen else {
         return Ok(None);
     };
@@ -133,7 +133,7 @@ fn listen(args: &ServeArgs) -> Result<Option<Listen>> {
     Ok(Some(listen))
 }
 
-fn absolute(path: &Path) -> Result<PathBuf> {
+pub(super) fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(Error::io("cannot resolve a path"))
 }
 

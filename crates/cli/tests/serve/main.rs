@@ -15,6 +15,7 @@ mod credentials;
 mod description;
 mod floods;
 mod guards;
+mod kernel;
 mod mcp;
 mod shape;
 mod streams;

@@ -85,8 +85,10 @@ fn every_status_is_used_as_it_is_meant() {
         assert_eq!(problem["status"], status, "{problem}");
         assert!(problem["kind"].is_string() && problem["detail"].is_string());
     }
-    let deleted = server.ask(&all, "DELETE", "/v1/vaults/v?force=true", "");
-    assert_eq!(deleted.json()["deleted"], "v", "{deleted:?}");
+    let made = server.ask(&all, "POST", "/v1/vaults", r#"{"name":"mine"}"#);
+    assert_eq!(made.status, 200, "{made:?}");
+    let deleted = server.ask(&all, "DELETE", "/v1/vaults/mine?force=true", "");
+    assert_eq!(deleted.json()["deleted"], "mine", "{deleted:?}");
 }
 
 #[test]

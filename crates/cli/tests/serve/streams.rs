@@ -163,13 +163,17 @@ fn no_exit_code_is_made_up() {
     };
     let killed = run(json!({ "shell": "kill -9 $$" }));
     assert_eq!(killed["exit_code"], Value::Null, "{killed:#}");
-    assert_eq!((&killed["status"], &killed["signal"]), (&json!("signaled"), &json!(9)));
+    assert_eq!(
+        (&killed["status"], &killed["signal"]),
+        (&json!("signaled"), &json!(9))
+    );
     let late = run(json!({ "argv": ["sleep", "1000"], "timeout_ms": 300 }));
     assert_eq!(late["status"], "timed_out", "{late:#}");
     assert_eq!(late["exit_code"], Value::Null);
     let missing = run(json!({ "argv": ["no-such-program"] }));
     assert_eq!(missing["exit_code"], Value::Null, "{missing:#}");
-    let escaped = run(json!({ "shell": "setsid sh -c 'exec >/dev/null 2>&1; sleep 1000' & exit 3" }));
+    let escaped =
+        run(json!({ "shell": "setsid sh -c 'exec >/dev/null 2>&1; sleep 1000' & exit 3" }));
     assert_eq!(escaped["exit_code"], 3, "{escaped:#}");
     let closed = run(json!({ "shell": "exec >&- 2>&-; exit 4" }));
     assert_eq!(closed["exit_code"], 4, "{closed:#}");
@@ -191,7 +195,8 @@ fn a_jobs_stream_cut_at_every_event_is_the_whole_log() {
     let (server, good) = served("read,write,exec");
     let writes = "for i in 1 2 3 4 5 6; do echo out $i; printf '\\377%s' $i; echo err $i >&2; sleep 0.05; done; exit 3";
     let home = &server.home;
-    let started = home.json(&["--vault", "v", "job", "start", "--shell", writes]);
+    let body = json!({ "exec": { "shell": writes } }).to_string();
+    let started = server.ask(&good, "POST", "/v1/vaults/v/jobs", &body).json();
     let job = started["job_id"].to_string();
     let address = format!("/v1/jobs/logs?job_id={job}");
     let open = |last: &str| {
@@ -222,7 +227,11 @@ fn a_jobs_stream_cut_at_every_event_is_the_whole_log() {
         }
     };
     let told = |events: &[Event], name: &str| -> Vec<u8> {
-        events.iter().filter(|it| it.name == name).flat_map(bytes).collect()
+        events
+            .iter()
+            .filter(|it| it.name == name)
+            .flat_map(bytes)
+            .collect()
     };
     for stream in ["stdout", "stderr"] {
         assert_eq!(told(&seen, stream), logs(stream), "{stream}");
@@ -241,7 +250,11 @@ fn a_jobs_stream_cut_at_every_event_is_the_whole_log() {
     }
     for wrong in ["x", "1", "1-", "-1-2", "1-2-3"] {
         let headers = format!("{good}\r\naccept: text/event-stream\r\nlast-event-id: {wrong}");
-        assert_eq!(server.ask(&headers, "GET", &address, "").status, 400, "{wrong}");
+        assert_eq!(
+            server.ask(&headers, "GET", &address, "").status,
+            400,
+            "{wrong}"
+        );
     }
 }
 
@@ -259,7 +272,10 @@ fn changes_of_all_vaults_are_told_from_any_position() {
     home.ok(&["vault", "create", "w"]);
     home.ok(&["vault", "delete", "w", "-y"]);
     let mut seen = vec![ready];
-    while seen.last().is_none_or(|it| it.data["operation"] != "vault.delete") {
+    while seen
+        .last()
+        .is_none_or(|it| it.data["operation"] != "vault.delete")
+    {
         seen.push(live.next().expect("a change"));
     }
     let operations: Vec<&str> = seen[1..]
@@ -310,7 +326,10 @@ fn changes_of_other_vaults_are_not_told() {
     home.ok(&["vault", "delete", "other", "-y"]);
     home.ok(&["vault", "delete", "mine-1", "-y"]);
     let mut seen = Vec::new();
-    while seen.last().is_none_or(|it: &Event| it.data["operation"] != "vault.delete") {
+    while seen
+        .last()
+        .is_none_or(|it: &Event| it.data["operation"] != "vault.delete")
+    {
         seen.push(live.next().expect("a change"));
     }
     let text = format!("{seen:?}");

@@ -43,8 +43,8 @@ impl WorkspaceId {
 }
 
 const TOP: &str = "/";
-const STATE: &str = "workspace.state";
-const STOPPED: &str = "stopped";
+pub(crate) const STATE: &str = "workspace.state";
+pub(crate) const STOPPED: &str = "stopped";
 const VARIABLE: &str = "workspace.env.";
 const MEMORY: &str = "workspace.memory_mb";
 const PROCESSORS: &str = "workspace.vcpus";

@@ -11,6 +11,7 @@ use crate::error::{Error, Result, is_full};
 use crate::http::{Listen, router};
 use crate::ops::app::App;
 use crate::ops::caller::Peer;
+use crate::outbound::ServiceUrl;
 use crate::serving::{self, Door};
 use avfs_runtime::{Config, ErrorKind, HostFacts, IfLost, Runtime};
 use rustix::process::geteuid;
@@ -50,6 +51,8 @@ pub struct ServeConfig {
     pub idle_timeout: Option<Duration>,
     /// Where to listen besides the socket.
     pub listen: Option<Listen>,
+    /// Where traces are sent, if anywhere.
+    pub collector: Option<ServiceUrl>,
 }
 
 /// After this time without a request caches are freed.
@@ -98,7 +101,12 @@ pub fn serve(config: ServeConfig, ready: impl FnOnce(Option<SocketAddr>)) -> Res
         .thread_stack_size(THREAD_STACK)
         .build()
         .map_err(Error::Setup)?;
-    let served = event_loop.block_on(listen(Arc::clone(&app), config.listen, ready));
+    let served = event_loop.block_on(listen(
+        Arc::clone(&app),
+        config.listen,
+        config.collector,
+        ready,
+    ));
     // Clients that do not read their answer are dropped.
     event_loop.shutdown_timeout(Duration::from_millis(100));
     served
@@ -130,9 +138,13 @@ pub(crate) fn open_auth(home: &Path, listen: Option<&Listen>) -> Result<Auth> {
 async fn listen(
     app: Arc<App>,
     network: Option<Listen>,
+    collector: Option<ServiceUrl>,
     ready: impl FnOnce(Option<SocketAddr>),
 ) -> Result<()> {
     let mut ending = Ending::watch()?;
+    if let Some(collector) = collector {
+        app.traces.begin(collector);
+    }
     let bound = app.runtime.starting(Error::is_full, || bind(&app.place));
     let listener = OwnUser {
         listener: bound?,
@@ -164,12 +176,17 @@ async fn listen(
     });
 
     let resting = tokio::spawn(rest_when_idle(Arc::clone(&app)));
+    let fresh = tokio::spawn({
+        let app = Arc::clone(&app);
+        async move { app.auth.keep_fresh().await }
+    });
     let trimming = tokio::spawn(stay_small(Arc::clone(&app)));
     let why = ending.wait(&app).await;
     // Whatever the reason was: nothing may be written where the home was.
     let why = if app.place.is_lost() { Why::Lost } else { why };
     resting.abort();
     trimming.abort();
+    fresh.abort();
     // New clients now find no socket and start the next daemon, which waits for the home's lock.
     vacate(&app.place);
     tokio::time::sleep(DRAIN).await;

@@ -348,6 +348,7 @@ fn caller_of(place: &DaemonPaths) -> Caller {
         peer,
         share: peer.share(),
         grant: Grant::default(),
+        trace: None,
     }
 }
 

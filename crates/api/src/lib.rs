@@ -20,6 +20,7 @@ pub mod http;
 mod interrupt;
 pub mod mcp;
 mod ops;
+mod outbound;
 mod serving;
 pub mod start;
 pub mod table;

@@ -7,6 +7,7 @@ use crate::ops::app::App;
 use crate::ops::caller::{Caller, Grant, Peer, Share};
 use crate::ops::failure::Failure;
 use crate::ops::parse;
+use crate::ops::traces::TraceContext;
 use crate::serving::Open;
 use crate::table::{Class, Row, Scope};
 use crate::wire::{
@@ -95,6 +96,7 @@ fn caller(
             peer,
             share: peer.share(),
             grant,
+            trace: trace(app, headers),
         });
     };
     if named.is_some_and(|named| named != identity.name) {
@@ -119,7 +121,14 @@ fn caller(
         peer,
         share: Share::Credential(identity.name),
         grant,
+        trace: trace(app, headers),
     })
+}
+
+/// The trace that a request belongs to, if traces are wanted.
+fn trace(app: &App, headers: &HeaderMap) -> Option<TraceContext> {
+    let parent = headers.get("traceparent").and_then(|it| it.to_str().ok());
+    app.traces.is_on().then(|| TraceContext::new(parent))
 }
 
 /// The credential that a request shows, if any. Two are refused: whoever looks at the other one, a proxy perhaps, must

@@ -20,7 +20,8 @@ mod tls;
 mod uncommitted;
 mod watch;
 
-pub use crate::auth::jwt::Issuer;
+pub use crate::auth::jwt::{Issuer, KeySource};
+pub use crate::outbound::ServiceUrl;
 pub(crate) use bodies::arrive;
 pub(crate) use guard::agent as agent_of;
 pub use hosts::Hosts;

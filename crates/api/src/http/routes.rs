@@ -13,8 +13,9 @@ use crate::ops::caller::{Ask, Caller, may_ask};
 use crate::ops::erased::{self, Answer, Erased, Serve};
 use crate::ops::failure::Failure;
 use crate::ops::repeats::{Asked, Claim};
+use crate::ops::traces::Ended;
 use crate::ops::{lanes, parse_vault};
-use crate::table::{Method, OPERATIONS, Operation};
+use crate::table::{Method, Operation};
 use avfs_runtime::{ErrorKind, Select};
 use axum::Router;
 use axum::body::Body;
@@ -55,7 +56,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
 
 fn add(router: Router<Arc<App>>, operation: Erased, app: &Arc<App>) -> Router<Arc<App>> {
     let method = match operation.row.method {
-        Method::Get if has_post(&operation) => MethodFilter::GET.or(MethodFilter::POST),
+        Method::Get if operation.has_post => MethodFilter::GET.or(MethodFilter::POST),
         Method::Get => MethodFilter::GET,
         Method::Post => MethodFilter::POST,
         Method::Put => MethodFilter::PUT,
@@ -94,17 +95,6 @@ fn add(router: Router<Arc<App>>, operation: Erased, app: &Arc<App>) -> Router<Ar
     .route(row.route, handler)
 }
 
-/// Whether a read may also be sent by `POST` with a JSON body, for fields that are too long for a query.
-fn has_post(operation: &Erased) -> bool {
-    let row = &operation.row;
-    let is_free = || {
-        let mut all = OPERATIONS.iter();
-        !all.any(|it| it.route == row.route && it.method == Method::Post)
-    };
-    let is_whole = matches!(operation.serve, Serve::Answer(_));
-    row.method == Method::Get && is_whole && is_free()
-}
-
 /// Refuses changes of a read-only home.
 async fn if_writable(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let Err(error) = app.runtime.check_writable() else {
@@ -138,10 +128,26 @@ async fn measured(
     request: Request,
 ) -> Response {
     let (name, begun) = (operation.row.name, Instant::now());
+    let (route, method) = (operation.row.route, operation.row.method.as_str());
+    let caller = request.extensions().get::<Caller>();
+    let trace = caller.and_then(|caller| caller.trace);
     let answer = serve(operation, Arc::clone(&app), address, request).await;
     let answer = answer.into_response();
     let status = answer.status().as_u16();
     app.metrics.request(name, status, begun.elapsed());
+    if trace.is_some() {
+        let ended = Ended {
+            name,
+            took: begun.elapsed(),
+            failed: status >= 500,
+            attributes: vec![
+                ("http.request.method", method.into()),
+                ("http.route", route.into()),
+                ("http.response.status_code", status.into()),
+            ],
+        };
+        app.traces.request(trace, &ended);
+    }
     answer
 }
 

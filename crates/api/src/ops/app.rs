@@ -6,6 +6,7 @@ use super::lanes::Lanes;
 use super::memory::Bodies;
 use super::metrics::Metrics;
 use super::repeats::Repeats;
+use super::traces::Traces;
 use crate::auth::Auth;
 use crate::daemon_paths::DaemonPaths;
 use crate::http::Hosts;
@@ -31,6 +32,7 @@ pub(crate) struct App {
     pub auth: Auth,
     pub metrics: Metrics,
     pub repeats: Repeats,
+    pub traces: Traces,
     pub journal_end: JournalEnd,
     /// The names of this machine on the network.
     pub hosts: Hosts,
@@ -71,6 +73,7 @@ impl App {
             auth,
             metrics: Metrics::default(),
             repeats: Repeats::default(),
+            traces: Traces::default(),
             journal_end: JournalEnd::default(),
             hosts,
             listening: OnceLock::new(),

@@ -7,7 +7,7 @@ use super::events::Followed;
 use super::failure::Failure;
 use super::handler::{Feed, Handler, Listener, Opened, Resume, Served};
 use super::jobs::Following;
-use crate::table::{EachRow, Operation, Row, each_row};
+use crate::table::{EachRow, Method, OPERATIONS, Operation, Row, each_row};
 use crate::wire::ExecEvent;
 use avfs_runtime::{HeldOutput, Select, Watcher};
 use serde::Serialize;
@@ -89,6 +89,8 @@ pub(crate) struct Feeding {
 pub(crate) struct Erased {
     pub row: Row,
     pub serve: Serve,
+    /// See [`has_post`].
+    pub has_post: bool,
     json: fn(&[u8]) -> Result<Request, Failure>,
     query: fn(&str) -> Result<Request, Failure>,
     admit: AdmitFn,
@@ -99,6 +101,7 @@ impl Erased {
         Erased {
             row: O::ROW,
             serve: serve::<O>(),
+            has_post: has_post(&O::ROW, &O::HANDLER),
             json: |text| {
                 let request = serde_json::from_slice::<O>(text).map_err(unread)?;
                 Ok(Request(Box::new(request)))
@@ -198,6 +201,16 @@ fn unread(error: serde_json::Error) -> Failure {
         true => Failure::unprocessable(detail),
         false => Failure::invalid(detail),
     }
+}
+
+/// Whether a read may also be sent by `POST` with a JSON body, for fields that are too long for a query.
+pub(crate) fn has_post<O: Served>(row: &Row, handler: &Handler<O>) -> bool {
+    let is_whole = matches!(
+        handler,
+        Handler::Answer(_) | Handler::OnVault(_) | Handler::Attended(_)
+    );
+    let same = |it: &&Row| it.route == row.route && it.method == Method::Post;
+    row.method == Method::Get && is_whole && !OPERATIONS.iter().any(|it| same(&it))
 }
 
 /// Every operation of the table.

@@ -6,7 +6,7 @@ use super::failure::Failure;
 use super::handler::{Listener, Reply};
 use super::journal::items;
 use crate::wire::{Events, EventsPage, JournalItem};
-use avfs_runtime::{JournalEntry, JournalFilter, JournalOrder, VaultId, VaultName};
+use avfs_runtime::{ErrorKind, JournalEntry, JournalFilter, JournalOrder, VaultId, VaultName};
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -32,12 +32,16 @@ pub(crate) struct JournalEnd(Mutex<Option<(Instant, u64)>>);
 impl JournalEnd {
     /// The id of the newest entry, at most so old as [`LOOK`].
     fn get(&self, ask: &Ask) -> Result<u64, Failure> {
-        let mut seen = lock(&self.0);
-        if let Some((at, id)) = *seen
-            && at.elapsed() < LOOK
-        {
-            return Ok(id);
+        let seen = *lock(&self.0);
+        match seen {
+            Some((at, id)) if at.elapsed() < LOOK => Ok(id),
+            _ => self.look(ask),
         }
+    }
+
+    /// The id of the newest entry.
+    fn look(&self, ask: &Ask) -> Result<u64, Failure> {
+        let mut seen = lock(&self.0);
         let newest = JournalFilter {
             limit: Some(1),
             order: JournalOrder::NewestFirst,
@@ -109,10 +113,18 @@ struct Changes {
 
 impl Changes {
     fn new(ask: &Ask, after: Option<u64>, resume: Option<u64>) -> Result<Changes, Failure> {
-        let after = match resume.or(after) {
-            Some(after) => after,
-            None => ask.app.journal_end.get(ask)?,
-        };
+        let asked = resume.or(after);
+        let mut end = ask.app.journal_end.get(ask)?;
+        if asked.is_some_and(|after| after > end) {
+            end = ask.app.journal_end.look(ask)?;
+        }
+        let after = asked.unwrap_or(end);
+        if after > end {
+            // The position of another home, perhaps: nothing would ever come.
+            let problem = format!("the journal ends before entry {after}");
+            let failure = Failure::new(ErrorKind::Conflict, problem);
+            return Err(failure.hint("begin again, without a position or after 0"));
+        }
         let deleted = HashMap::new();
         Ok(Changes { after, deleted })
     }

@@ -35,6 +35,7 @@ pub(crate) mod policy;
 pub(crate) mod repeats;
 pub(crate) mod retried;
 pub(crate) mod search;
+pub(crate) mod traces;
 pub(crate) mod transfer;
 pub(crate) mod vaults;
 pub(crate) mod versions;

@@ -1,6 +1,7 @@
 //! The words of `avfs serve`.
 
 use clap::Args;
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -43,12 +44,15 @@ pub struct SharedServeArgs {
     /// Audience that the tokens must have
     #[arg(long, value_name = "AUDIENCE", requires = "jwt_issuer")]
     pub jwt_audience: Option<String>,
-    /// File with the issuer's public keys (JWKS); read again when it changes
-    #[arg(long, value_name = "FILE", requires = "jwt_issuer")]
-    pub jwt_keys: Option<PathBuf>,
+    /// File or https URL of the issuer's public keys (JWKS); a file is read again when it changes
+    #[arg(long, value_name = "FILE|URL", requires = "jwt_issuer")]
+    pub jwt_keys: Option<OsString>,
     /// Allow a listener without TLS that other machines can reach: keys can be read on the network
     #[arg(long, requires = "listen")]
     pub insecure_plaintext: bool,
+    /// Send traces of requests and commands to this OpenTelemetry collector (OTLP over HTTP)
+    #[arg(long, value_name = "URL")]
+    pub otlp_endpoint: Option<String>,
     /// Author name of git commits made in vaults
     #[arg(long, value_name = "NAME")]
     pub git_name: Option<String>,

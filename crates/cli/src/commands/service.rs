@@ -84,6 +84,7 @@ fn text(state: &ServiceState) -> String {
 fn install(args: &ServiceInstallArgs, path: &Path) -> Result<Vec<String>> {
     // What `serve` would refuse is refused now.
     serve::listen(&args.serve)?;
+    serve::collector(&args.serve)?;
     let unit = unit(&environment::binary()?, &environment::home()?, &args.serve)?;
     if let Some(there) = read(path)?
         && !there.starts_with(MARK)
@@ -207,6 +208,7 @@ fn serve_words(args: &SharedServeArgs) -> Result<Vec<OsString>> {
     let texts = [
         ("--jwt-issuer", &args.jwt_issuer),
         ("--jwt-audience", &args.jwt_audience),
+        ("--otlp-endpoint", &args.otlp_endpoint),
         ("--git-name", &args.git_name),
         ("--git-email", &args.git_email),
     ];
@@ -218,13 +220,20 @@ fn serve_words(args: &SharedServeArgs) -> Result<Vec<OsString>> {
     let paths = [
         ("--tls-cert", &args.tls_cert),
         ("--tls-key", &args.tls_key),
-        ("--jwt-keys", &args.jwt_keys),
         ("--layers", &args.layers),
     ];
     for (name, path) in paths {
         if let Some(path) = path {
             add(name, serve::absolute(path)?.into());
         }
+    }
+    if let Some(keys) = &args.jwt_keys {
+        let is_url = keys.to_str().is_some_and(|text| text.contains("://"));
+        let keys = match is_url {
+            true => keys.clone(),
+            false => serve::absolute(Path::new(keys))?.into(),
+        };
+        add("--jwt-keys", keys);
     }
     if args.insecure_plaintext {
         words.push("--insecure-plaintext".into());

@@ -14,6 +14,7 @@
 mod credentials;
 mod description;
 mod floods;
+mod fuzz;
 mod guards;
 mod kernel;
 mod mcp;
@@ -21,6 +22,7 @@ mod shape;
 mod streams;
 mod tls;
 mod tokens;
+mod traces;
 
 use avfs_testkit::Home;
 use serde_json::Value;

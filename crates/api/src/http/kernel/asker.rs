@@ -13,7 +13,7 @@ use crate::ops::handler::Listener;
 use crate::ops::parse_vault;
 use crate::table::Operation;
 use crate::wire::{Envelope, Exec, ExecEvent};
-use avfs_runtime::{ErrorKind, Progress, Watcher, noting};
+use avfs_runtime::{ErrorKind, Progress, Select, Watcher, noting};
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
 use axum::http::request::Parts;
@@ -129,7 +129,10 @@ impl Asks {
         if row.row.effect.changes_home() {
             self.app.runtime.check_writable()?;
         }
-        let select = parse_vault(vault)?;
+        let select = match row.row.route.contains("{vault}") {
+            true => parse_vault(vault)?,
+            false => Select::Current,
+        };
         let at_work = self.app.enter();
         let place = self.app.lanes.enter(row.row.lane, &self.caller).await?;
         let (app, caller) = (Arc::clone(&self.app), self.caller.clone());

@@ -78,7 +78,7 @@ fn a_unit_is_written_started_by_hand_and_removed() {
     // What the unit says is a daemon that serves this home.
     let mut daemon = Command::new(&start[0]);
     daemon.args(&start[1..]).env_clear();
-    for (name, value) in home.command(&[]).get_envs() {
+    for (name, value) in home.command(&[""; 0]).get_envs() {
         daemon.env(name, value.unwrap_or_default());
     }
     let (name, value) = named.split_once('=').unwrap();

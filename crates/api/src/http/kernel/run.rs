@@ -23,6 +23,8 @@ use tokio_stream::wrappers::ReceiverStream;
 
 /// Bytes of each stream in an answer.
 const OUTPUT: usize = 512 << 10;
+/// The same of a command in a batch: all answers are in memory at once.
+const BATCH_OUTPUT: usize = 64 << 10;
 /// Commands of one batch.
 const BATCH_MAX: usize = 64;
 /// Queued events before a command has to wait for a slow reader.
@@ -152,7 +154,8 @@ pub(in crate::http) async fn batch(asker: Asker) -> Result<Response, Failure> {
     }
     let mut tasks = Vec::new();
     for run in batch.commands {
-        let alone = Alone::new(asks.clone(), run)?;
+        let mut alone = Alone::new(asks.clone(), run)?;
+        alone.exec.output_limit = Some(BATCH_OUTPUT);
         tasks.push(tokio::spawn(async move { Ended::of(alone.whole().await?) }));
     }
     let mut results = Vec::new();

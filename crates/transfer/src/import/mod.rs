@@ -22,7 +22,6 @@ use std::path::Path;
 use avfs_vault::{Edit, Entry, Kind, LinkId, Meta, RootId, Time, Trees, VaultPath, XattrMap};
 use rustix::fs::{Mode, OFlags, Stat};
 
-use crate::aside;
 use crate::error::{Error, Result};
 use crate::progress::{Tally, Watcher};
 use crate::report::Skipped;
@@ -113,7 +112,7 @@ pub struct Importer<'a> {
 
 impl<'a> Importer<'a> {
     pub fn new(terms: ImportTerms<'a>, watcher: &'a dyn Watcher) -> Result<Importer<'a>> {
-        let exclusions = Exclusions::new(terms.filter)?.without(aside::noted(terms.notes));
+        let exclusions = Exclusions::new(terms.filter, terms.notes)?;
         Ok(Importer {
             trees: terms.trees,
             at: terms.at,

@@ -5,8 +5,8 @@ use super::failure::Failure;
 use super::handler::{Feed, Listener, Reply, Resume};
 use super::{Ask, input, items, parse};
 use crate::wire::{
-    Envelope, JobAnswer, JobEvent, JobItem, JobKill, JobKilled, JobList, JobListing, JobLogs,
-    JobOffsets, JobPoll, JobPolled, JobResize, JobStart, JobStarted, JobStatus, JobStdin,
+    Ending, Envelope, JobAnswer, JobEvent, JobItem, JobKill, JobKilled, JobList, JobListing,
+    JobLogs, JobOffsets, JobPoll, JobPolled, JobResize, JobStart, JobStarted, JobStatus, JobStdin,
     JobStdinTaken, JobWait, JobWaited, JobWord, KilledWord, LifetimeWord, LogChunk, LogRange,
     StartedWord, StreamWord, WindowItem, to_text,
 };
@@ -112,9 +112,7 @@ fn item(info: &JobInfo) -> JobItem {
         job_id: info.id.number(),
         running: info.is_running(),
         status: JobStatus::Job(JobWord::Running),
-        exit_code: None,
-        signal: None,
-        reason: None,
+        ending: Ending::default(),
         exec: info.exec.to_string(),
         vault: info.vault.to_string(),
         command: info.command.clone(),
@@ -143,18 +141,19 @@ fn item(info: &JobInfo) -> JobItem {
         } => {
             let ended = Ended::of(status);
             item.status = JobStatus::Command(ended.status);
-            item.exit_code = status.exit_code();
-            item.signal = ended.signal;
-            item.reason = why.clone().or(ended.reason);
+            item.ending = ended.ending;
+            if let Some(why) = why {
+                item.ending.reason = Some(why.clone());
+            }
             item.version = *version;
         }
         JobState::Failed { error } => {
             item.status = JobStatus::Job(JobWord::Failed);
-            item.reason = Some(error.clone());
+            item.ending.reason = Some(error.clone());
         }
         JobState::Lost { why } => {
             item.status = JobStatus::Job(JobWord::Lost);
-            item.reason = Some(why.clone());
+            item.ending.reason = Some(why.clone());
         }
     }
     item

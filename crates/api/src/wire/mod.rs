@@ -55,9 +55,9 @@ pub use diff::{
     TypeWord,
 };
 pub use envelope::{
-    ByteCounts, CommandMode, DecisionItem, DecisionPart, Envelope, EnvelopeRequest, EnvelopeResult,
-    ForkItem, LimitHit, LimitItem, OutputCounts, SkippedItem, SpeculationItem, StatusWord,
-    TimeoutItem, TimingItem, UncommittedItem, UsageItem,
+    ByteCounts, CommandMode, DecisionItem, DecisionPart, Ending, Envelope, EnvelopeRequest,
+    EnvelopeResult, ForkItem, LimitHit, LimitItem, OutputCounts, SkippedItem, SpeculationItem,
+    StatusWord, TimeoutItem, TimingItem, UncommittedItem, UsageItem,
 };
 pub use exec::{
     Exec, ExecCancel, ExecCancelled, ExecEvent, ExecInput, ExecInputTaken, ExecResize, OutputChunk,

@@ -128,14 +128,14 @@ fn exact<'a>(text: &'a str, exact: Option<&'a Base64>) -> &'a [u8] {
 /// The state of a job, in a line or two.
 fn headline(job: &JobItem) -> String {
     let mut text = format!("avfs: job {} {}", job.job_id, outcome(job));
-    if let Some(reason) = &job.reason {
+    if let Some(reason) = &job.ending.reason {
         text.push_str(&format!("\n  {}", printable_lines(reason)));
     }
     text
 }
 
 fn outcome(job: &JobItem) -> String {
-    match (job.exit_code, job.signal) {
+    match (job.ending.exit_code, job.ending.signal) {
         (Some(code), _) => format!("exited {code}"),
         (None, Some(signal)) => format!("{} by signal {signal}", word(job.status)),
         (None, None) => word(job.status),

@@ -180,15 +180,13 @@ impl Slot {
         self.settle(by, ended_by, State::rest, change)
     }
 
-    /// Runs `change` as [`Slot::settled_after`] does, and closes the view: after such a change no open one will do.
-    pub fn closed_after<T>(
+    /// Runs `change` while nothing else can move the head, and closes the view: after such a change no open one will do.
+    pub fn closed<T>(
         &self,
-        by: &Session,
-        if_busy: IfBusy,
+        runtime: &Runtime,
         change: impl FnOnce(Vault) -> Result<T>,
     ) -> Result<T> {
-        let ended_by = (if_busy == IfBusy::End).then_some(by);
-        self.settle(by, ended_by, State::close, change)
+        self.settle(runtime, None, State::close, change)
     }
 
     fn settle<T>(

@@ -3,7 +3,7 @@
 use super::envelope_approval;
 use super::exec_options;
 use super::failure::Failure;
-use super::files::vault_path;
+use super::files::vault_path_if_any;
 use super::items;
 use super::retried;
 use crate::wire::{
@@ -36,13 +36,7 @@ pub(crate) struct Asked {
 
 impl Asked {
     pub fn new(vault: Select, exec: Exec) -> Result<Asked, Failure> {
-        let cwd = match (&exec.cwd, &exec.cwd_b64) {
-            (None, None) => None,
-            (text, exact) => Some(vault_path(
-                text.as_deref().unwrap_or_default(),
-                exact.as_ref(),
-            )?),
-        };
+        let cwd = vault_path_if_any(exec.cwd.as_deref(), exec.cwd_b64.as_ref())?;
         Ok(Asked {
             vault,
             env: environment(&exec),
@@ -142,7 +136,7 @@ fn request_item(report: &ExecReport) -> EnvelopeRequest {
             None => TimeoutItem::NONE,
         },
         driver: exec_options::driver_word(report.driver),
-        network: exec_options::network_word(report.network),
+        network: exec_options::network_word(report.driver, report.network),
         profile: report.terms.profile.map(exec_options::profile_word),
         limits: exec_options::limits_item(report.terms.limits),
         fork: exec_options::fork_word(asked.branch),

@@ -160,12 +160,19 @@ fn item(info: &JobInfo) -> JobItem {
 }
 
 pub(crate) fn poll(ask: &Ask, request: JobPoll) -> Reply<JobPoll> {
+    part_of(ask, request, None)
+}
+
+/// A job, and a part of its output: of both streams, or of one.
+fn part_of(ask: &Ask, request: JobPoll, only: Option<StreamWord>) -> Result<JobPolled, Failure> {
     let id = JobId::new(request.job_id);
     let _attending = ask.session.job_attend(id)?;
     // Before the logs: if the job has ended, they are complete.
     let info = ask.session.job(id)?;
     let most = request.limit.unwrap_or(PART_MAX).min(PART_MAX);
     let part = |stream, from| -> Result<_, Failure> {
+        let wanted = only.is_none_or(|only| word(stream) == only);
+        let most = if wanted { most } else { 0 };
         let mut part = ask.session.job_read(id, stream, from, most)?;
         let reached = from + part.bytes.len() as u64;
         whole_characters(&mut part.bytes, info.is_running() || reached < part.kept);
@@ -278,13 +285,14 @@ pub(crate) fn stdin(ask: &Ask, request: JobStdin) -> Result<Feed<JobStdin>, Fail
 /// A part of the logs.
 pub(crate) fn logs(ask: &Ask, request: JobLogs, resume: Resume) -> Reply<JobLogs> {
     let [stdout_offset, stderr_offset] = offsets(&request, resume);
+    let only = request.stream;
     let request = JobPoll {
         job_id: request.job_id,
         stdout_offset,
         stderr_offset,
         ..JobPoll::default()
     };
-    poll(ask, request)
+    part_of(ask, request, only)
 }
 
 fn offsets(request: &JobLogs, resume: Resume) -> [u64; 2] {

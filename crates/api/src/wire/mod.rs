@@ -38,7 +38,7 @@ pub use approval::{
     ApprovalApprove, ApprovalDeny, ApprovalDetails, ApprovalItem, ApprovalList, ApprovalListing,
     ApprovalReady, ApprovalSetup, ApprovalShow, TriedItem,
 };
-pub use base64::{Base64, from_text, to_text};
+pub use base64::{Base64, from_text, from_text_if_any, to_text};
 pub use call::CallId;
 pub use care::{
     Collected, DamageItem, DamagedVaultItem, Fsck, FsckFindings, Gc, Maintain, Maintained, Prune,

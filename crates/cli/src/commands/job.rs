@@ -199,13 +199,8 @@ fn logs(args: &JobLogsArgs, session: &mut Session, output: Output) -> Result<u8>
 /// Prints the output so far, in parts.
 fn print_all(mut request: JobLogs, session: &mut Session) -> Result<()> {
     loop {
-        let mut polled = session.call(&request)?;
+        let polled = session.call(&request)?;
         let (stdout, stderr) = (polled.offsets.stdout, polled.offsets.stderr);
-        match request.stream {
-            Some(StreamWord::Stdout) => (polled.stderr, polled.stderr_b64) = (String::new(), None),
-            Some(StreamWord::Stderr) => (polled.stdout, polled.stdout_b64) = (String::new(), None),
-            None => {}
-        }
         print(&polled)?;
         if stdout.from == stdout.to && stderr.from == stderr.to {
             return Ok(());

@@ -440,6 +440,7 @@ fn transfer_kind(error: &avfs_transfer::Error) -> ErrorKind {
         Transfer::Archive { .. }
         | Transfer::Revision { .. }
         | Transfer::Pattern { .. }
+        | Transfer::NoGitignores
         | Transfer::NotASource { .. } => ErrorKind::Invalid,
         Transfer::NoGit { .. } | Transfer::Cancelled => ErrorKind::Unavailable,
         Transfer::Vault(error) => vault_kind(error),

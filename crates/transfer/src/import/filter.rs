@@ -93,6 +93,14 @@ impl Exclusions {
         })
     }
 
+    /// Refuses to heed `.gitignore` files where there are none to be read: in archives and revisions.
+    pub fn check_without_gitignores(&self) -> Result<()> {
+        match self.gitignores {
+            Gitignores::Taken => Ok(()),
+            Gitignores::Heeded => Err(Error::NoGitignores),
+        }
+    }
+
     /// Whether a listed name is that of an unfinished export; `stat` looks at what has the name.
     pub fn is_aside<E>(
         &self,

@@ -151,6 +151,7 @@ impl<'a> Importer<'a> {
 
     /// Reads a tar archive, plain or compressed; errors call it `name`.
     pub fn read_archive(&self, source: &mut dyn Read, name: &str) -> Result<Incoming> {
+        self.exclusions.check_without_gitignores()?;
         let incoming = archive::read_archive(self, source, name)?;
         self.tally.check()?;
         Ok(incoming)
@@ -164,6 +165,7 @@ impl<'a> Importer<'a> {
         dir: &Path,
         revision: &str,
     ) -> Result<Incoming> {
+        self.exclusions.check_without_gitignores()?;
         let incoming = repository::read_revision(self, git, dir, revision)?;
         self.tally.check()?;
         Ok(incoming)

@@ -1,8 +1,7 @@
 //! Commands and logs as server-sent events.
 
-use super::routes::{Admitted, Arrived, Work, at_once};
+use super::routes::{Admitted, Arrived, at_once};
 use super::telling::{Telling, Told};
-use super::watch::Gone;
 use crate::blocking;
 use crate::bounds::CONTENT;
 use crate::ops::erased::{FollowFn, OnceFn, RunFn};
@@ -37,15 +36,9 @@ pub(crate) fn answer_event(json: Vec<u8>) -> Event {
     Event::default().event("result").data(json)
 }
 
-/// Answers with the envelope alone, or with events of which the envelope is the last. If the caller disconnects, the
-/// command is ended.
-pub(crate) async fn run(arrived: Arrived, serve: RunFn) -> Result<Response, Failure> {
-    let (log, wants_events) = (arrived.app.place.log(), arrived.wants_events());
-    let admitted = arrived.whole().await?;
-    if !wants_events {
-        let work = move |it: Work, gone: &Gone| serve(&it.ask, it.vault, it.request, gone);
-        return at_once(admitted, work).await;
-    }
+/// Answers with events, of which the envelope is the last. If the caller disconnects, the command is ended.
+pub(crate) async fn run(admitted: Admitted, serve: RunFn) -> Result<Response, Failure> {
+    let log = admitted.it.ask.app.place.log();
     let (begun, first) = oneshot::channel();
     let (events, queue) = mpsc::channel(QUEUE);
     blocking::spawn(move || {

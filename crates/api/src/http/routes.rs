@@ -109,7 +109,16 @@ async fn serve(
         Serve::Receives(serve) => streams::receive(arrived, Arc::clone(serve)).await,
         Serve::Sends(kind, serve) => streams::send(arrived, kind, Arc::clone(serve)).await,
         Serve::Opens(open) => streams::send_file(arrived, Arc::clone(open)).await,
-        Serve::Runs(serve) => events::run(arrived, Arc::clone(serve)).await,
+        Serve::Runs(serve) if arrived.wants_events() => {
+            events::run(arrived.whole().await?, Arc::clone(serve)).await
+        }
+        Serve::Runs(serve) => {
+            let (it, serve) = (arrived.whole().await?, Arc::clone(serve));
+            at_once(it, move |it, gone| {
+                serve(&it.ask, it.vault, it.request, gone)
+            })
+            .await
+        }
         Serve::Follows { once, follow } => {
             events::follow(arrived, Arc::clone(once), Arc::clone(follow)).await
         }

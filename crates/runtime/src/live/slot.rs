@@ -8,7 +8,6 @@ mod aside;
 mod change;
 mod commits;
 mod exec_session;
-mod leave;
 mod mount;
 mod reading;
 mod resting;
@@ -33,9 +32,8 @@ use crate::runtime::{Runtime, lock};
 use crate::session::Session;
 use crate::{Error, Result};
 pub(crate) use change::HeadChange;
-pub(crate) use commits::is_without_keeper;
+pub(crate) use commits::{SessionOutcome, is_without_keeper};
 pub(crate) use exec_session::{ExecSession, Inside};
-pub(crate) use leave::SessionOutcome;
 pub use reading::{Freeze, Stillness};
 
 /// A layer with more names than this is exchanged for a fresh one: every commit looks at all of them.

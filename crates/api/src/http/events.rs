@@ -3,7 +3,6 @@
 use super::routes::{Admitted, Arrived, Work, at_once};
 use super::telling::{Telling, Told};
 use super::watch::Gone;
-use crate::blocking;
 use crate::bounds::CONTENT;
 use crate::ops::erased::{FollowFn, OnceFn, RunFn};
 use crate::ops::failure::Failure;
@@ -18,6 +17,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 
@@ -48,7 +48,7 @@ pub(crate) async fn run(arrived: Arrived, serve: RunFn) -> Result<Response, Fail
     }
     let (begun, first) = oneshot::channel();
     let (events, queue) = mpsc::channel(QUEUE);
-    blocking::spawn(move || {
+    spawn_blocking(move || {
         let Admitted { it, under_way } = admitted;
         let _under_way = under_way;
         let live = Live {
@@ -129,7 +129,7 @@ pub(crate) async fn follow(
     let (Admitted { it, under_way }, _) = arrived.admit(request, Some(lane)).await?;
     let following = follow(&it.ask, it.request, resume)?;
     let (events, queue) = mpsc::channel::<Event>(QUEUE);
-    blocking::spawn(move || {
+    spawn_blocking(move || {
         let _under_way = under_way;
         let follower = Follower {
             events,

@@ -1,6 +1,5 @@
 //! The daemon: owns a home, listens on its socket, and ends on request, on a signal, or when idle.
 
-use crate::blocking;
 use crate::bounds::THREADS;
 use crate::daemon_paths::DaemonPaths;
 use crate::error::{Error, Result, is_full};
@@ -18,6 +17,7 @@ use std::time::{Duration, SystemTime};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+use tokio::task::spawn_blocking;
 
 /// How long requests that were sent before the socket was removed may still arrive.
 const DRAIN: Duration = Duration::from_millis(50);
@@ -48,8 +48,6 @@ pub struct ServeConfig {
 const REST_AFTER: Duration = Duration::from_secs(5);
 /// How often a busy daemon checks its memory.
 const TRIM_EVERY: Duration = Duration::from_secs(1);
-/// Tree walks recurse, and trees may be as deep as paths are long. Only used pages take memory.
-pub(crate) const THREAD_STACK: usize = 64 << 20;
 
 /// Serves a home until the daemon ends. `ready` is called once clients can connect.
 ///
@@ -73,7 +71,6 @@ pub fn serve(config: ServeConfig, ready: impl FnOnce()) -> Result<()> {
     let event_loop = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(THREADS)
-        .thread_stack_size(THREAD_STACK)
         .build()
         .map_err(Error::Setup)?;
     let served = event_loop.block_on(listen(Arc::clone(&app), ready));
@@ -136,7 +133,7 @@ async fn listen(app: Arc<App>, ready: impl FnOnce()) -> Result<()> {
 async fn shut_down(app: &Arc<App>) {
     let app = Arc::clone(app);
     // The panic handler has reported it; the daemon ends either way.
-    let _ = blocking::spawn(move || app.runtime.shutdown()).await;
+    let _ = spawn_blocking(move || app.runtime.shutdown()).await;
 }
 
 /// Binds the socket. The home's lock is held, so an existing socket is stale.
@@ -247,7 +244,7 @@ async fn stay_small(app: Arc<App>) {
         if app.idle_for().is_none_or(|idle| idle < REST_AFTER) {
             let app = Arc::clone(&app);
             // A failure only leaves memory in use.
-            let _ = blocking::spawn(move || app.runtime.stay_small()).await;
+            let _ = spawn_blocking(move || app.runtime.stay_small()).await;
         }
     }
 }
@@ -261,7 +258,7 @@ async fn rest_when_idle(app: Arc<App>) {
         if is_idle && !rested {
             let app = Arc::clone(&app);
             // A failure only leaves memory in use.
-            let _ = blocking::spawn(move || app.runtime.release_caches()).await;
+            let _ = spawn_blocking(move || app.runtime.release_caches()).await;
         }
         rested = is_idle;
     }

@@ -5,7 +5,6 @@
 //! the handlers, behind one gate, on threads that may block. [`daemon`] owns the socket. [`start`] starts a daemon if a
 //! client finds none. [`Embedded`] runs the handlers in this process, without a socket. Async stops here.
 
-mod blocking;
 pub mod bounds;
 pub mod client;
 pub mod daemon;

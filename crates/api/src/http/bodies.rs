@@ -1,6 +1,5 @@
 //! Bodies of requests and answers within the memory limits: small ones are always accepted, large ones share an amount.
 
-use crate::blocking;
 use crate::bounds::{ANSWERS_MAX, BODY_TIME, SMALL};
 use crate::ops::app::AtWork;
 use crate::ops::erased::{Answer, Erased, Request};
@@ -16,6 +15,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::spawn_blocking;
 use tokio_stream::{Stream, StreamExt};
 
 /// A request in JSON. Its memory is reserved until the work is done.
@@ -46,7 +46,7 @@ pub(crate) async fn receive(
     }
     // On another thread, to keep the event loop free.
     let operation = Arc::clone(operation);
-    let parsed = blocking::spawn(move || operation.read_json(&bytes));
+    let parsed = spawn_blocking(move || operation.read_json(&bytes));
     parsed
         .await
         .unwrap_or_else(|_| Err(Failure::invalid("the body cannot be read")))

@@ -2,7 +2,6 @@
 
 use super::routes::{Admitted, Arrived, at_once};
 use super::telling::{Telling, Told};
-use crate::blocking;
 use crate::bounds::CONTENT;
 use crate::ops::erased::{FollowFn, OnceFn, RunFn};
 use crate::ops::failure::Failure;
@@ -17,6 +16,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 
@@ -41,7 +41,7 @@ pub(crate) async fn run(admitted: Admitted, serve: RunFn) -> Result<Response, Fa
     let log = admitted.it.ask.app.place.log();
     let (begun, first) = oneshot::channel();
     let (events, queue) = mpsc::channel(QUEUE);
-    blocking::spawn(move || {
+    spawn_blocking(move || {
         let Admitted { it, under_way } = admitted;
         let _under_way = under_way;
         let live = Live {
@@ -122,7 +122,7 @@ pub(crate) async fn follow(
     let (Admitted { it, under_way }, _) = arrived.admit(request, Some(lane)).await?;
     let following = follow(&it.ask, it.request, resume)?;
     let (events, queue) = mpsc::channel::<Event>(QUEUE);
-    blocking::spawn(move || {
+    spawn_blocking(move || {
         let _under_way = under_way;
         let follower = Follower {
             events,

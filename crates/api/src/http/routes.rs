@@ -5,7 +5,6 @@ use super::retried::Noted;
 use super::uncommitted::note_uncommitted;
 use super::watch::{Gone, Here};
 use super::{bodies, events, guard, streams, watch};
-use crate::blocking;
 use crate::bounds::LaneBound;
 use crate::ops::app::{App, AtWork};
 use crate::ops::caller::{Ask, Caller, may_ask};
@@ -23,6 +22,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, on};
 use std::sync::Arc;
+use tokio::task::spawn_blocking;
 
 /// Every row as a route.
 pub(crate) fn router(app: Arc<App>) -> Router {
@@ -243,7 +243,7 @@ impl Arrived {
         };
         // The gate reads from the runtime only for callers that are limited to some vaults.
         let admitted = match looks_up {
-            true => blocking::spawn(pass)
+            true => spawn_blocking(pass)
                 .await
                 .map_err(|_| Failure::panicked(&log))?,
             false => pass(),
@@ -261,7 +261,7 @@ pub(crate) async fn at_once(
     let (log, bodies) = (it.ask.app.place.log(), Arc::clone(&it.ask.app.bodies));
     let here = Here::default();
     let gone = here.gone();
-    let work = blocking::spawn(move || {
+    let work = spawn_blocking(move || {
         let _under_way = under_way;
         let app = Arc::clone(&it.ask.app);
         Noted::of(|| work(it, &gone).map_err(|failure| failure.with_figures(&app.runtime)))

@@ -3,7 +3,6 @@
 use super::bodies;
 use super::retried::{Noted, with_header};
 use super::routes::{Admitted, Arrived, at_once};
-use crate::blocking;
 use crate::bounds::PAUSE_TIME;
 use crate::ops::content::piece_length;
 use crate::ops::erased::{FeedFn, OpenFn, ReceiveFn, SendFn};
@@ -17,6 +16,7 @@ use axum::response::{IntoResponse, Response};
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::spawn_blocking;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 
@@ -48,7 +48,7 @@ pub(crate) async fn send(
     let (Admitted { it, under_way }, _) = arrived.admit(request, Some(lane)).await?;
     let (begun, first) = oneshot::channel();
     let (pieces, queue) = mpsc::channel::<io::Result<Vec<u8>>>(QUEUE);
-    blocking::spawn(move || {
+    spawn_blocking(move || {
         let _under_way = under_way;
         let mut leaving = Leaving {
             pieces,
@@ -81,7 +81,7 @@ pub(crate) async fn send_file(arrived: Arrived, open: OpenFn) -> Result<Response
     let (request, lane) = (arrived.query()?, arrived.lane());
     let (Admitted { it, under_way }, _) = arrived.admit(request, Some(lane)).await?;
     let open = move || Noted::of(|| open(&it.ask, it.vault, it.request));
-    let opening = blocking::spawn(open).await;
+    let opening = spawn_blocking(open).await;
     let Noted { done, retried } = opening.map_err(|_| Failure::panicked(&log))?;
     let Opened { file, part, first } = done?;
     let (pieces, queue) = mpsc::channel::<io::Result<Vec<u8>>>(QUEUE);
@@ -112,7 +112,7 @@ async fn send_part(
         };
         let length = piece_length(&(offset..part.end));
         let file = Arc::clone(&file);
-        let read = blocking::spawn(move || file.read_at(offset, length)).await;
+        let read = spawn_blocking(move || file.read_at(offset, length)).await;
         let piece = match read {
             Ok(Ok(bytes)) if bytes.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(Ok(bytes)) => Ok(bytes),
@@ -136,7 +136,7 @@ pub(crate) async fn feed(arrived: Arrived, open: FeedFn) -> Result<Response, Fai
     let (log, bodies) = (arrived.app.place.log(), Arc::clone(&arrived.app.bodies));
     let (Admitted { it, under_way }, body) = arrived.admit(request, None).await?;
     let _under_way = under_way;
-    let opening = blocking::spawn(move || open(&it.ask, it.request));
+    let opening = spawn_blocking(move || open(&it.ask, it.request));
     let feed = opening.await.map_err(|_| Failure::panicked(&log))??;
     let mut given = 0;
     if let Ok(pipe) = writer(feed.pipe) {

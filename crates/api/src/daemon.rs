@@ -3,7 +3,6 @@
 use crate::auth::Auth;
 use crate::auth::jwt::Tokens;
 use crate::auth::keys::Keys;
-use crate::blocking;
 use crate::bounds::{CONNECTIONS_MAX, CONNECTIONS_OF_ONE_MAX, THREADS};
 use crate::crowd::Room;
 use crate::daemon_paths::DaemonPaths;
@@ -25,6 +24,7 @@ use std::time::{Duration, SystemTime};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+use tokio::task::{JoinSet, spawn_blocking};
 
 /// How long requests that were sent before the socket was removed may still arrive.
 const DRAIN: Duration = Duration::from_millis(50);
@@ -59,8 +59,6 @@ pub struct ServeConfig {
 const REST_AFTER: Duration = Duration::from_secs(5);
 /// How often a busy daemon checks its memory.
 const TRIM_EVERY: Duration = Duration::from_secs(1);
-/// Tree walks recurse, and trees may be as deep as paths are long. Only used pages take memory.
-pub(crate) const THREAD_STACK: usize = 64 << 20;
 
 /// Serves a home until the daemon ends. `ready` is called once clients can connect, with the TCP address.
 ///
@@ -98,7 +96,6 @@ pub fn serve(config: ServeConfig, ready: impl FnOnce(Option<SocketAddr>)) -> Res
     let event_loop = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(THREADS)
-        .thread_stack_size(THREAD_STACK)
         .build()
         .map_err(Error::Setup)?;
     let served = event_loop.block_on(listen(
@@ -155,9 +152,7 @@ async fn listen(
         None => None,
     };
     let address = network.as_ref().map(|network| network.address);
-    if let Some(address) = address {
-        let _ = app.listening.set(address);
-    }
+    address.map(|address| app.listening.set(address));
     ready(address);
     let (close, closed) = watch::channel(());
     let serving = tokio::spawn({
@@ -175,18 +170,11 @@ async fn listen(
         }
     });
 
-    let resting = tokio::spawn(rest_when_idle(Arc::clone(&app)));
-    let fresh = tokio::spawn({
-        let app = Arc::clone(&app);
-        async move { app.auth.keep_fresh().await }
-    });
-    let trimming = tokio::spawn(stay_small(Arc::clone(&app)));
+    let beside = beside_requests(&app);
     let why = ending.wait(&app).await;
     // Whatever the reason was: nothing may be written where the home was.
     let why = if app.place.is_lost() { Why::Lost } else { why };
-    resting.abort();
-    trimming.abort();
-    fresh.abort();
+    drop(beside);
     // New clients now find no socket and start the next daemon, which waits for the home's lock.
     vacate(&app.place);
     tokio::time::sleep(DRAIN).await;
@@ -214,10 +202,20 @@ async fn listen(
     Ok(())
 }
 
+/// Work that goes on beside requests, until it is dropped.
+fn beside_requests(app: &Arc<App>) -> JoinSet<()> {
+    let mut work = JoinSet::new();
+    work.spawn(rest_when_idle(Arc::clone(app)));
+    work.spawn(stay_small(Arc::clone(app)));
+    let app = Arc::clone(app);
+    work.spawn(async move { app.auth.keep_fresh().await });
+    work
+}
+
 async fn shut_down(app: &Arc<App>) {
     let app = Arc::clone(app);
     // The panic handler has reported it; the daemon ends either way.
-    let _ = blocking::spawn(move || app.runtime.shutdown()).await;
+    let _ = spawn_blocking(move || app.runtime.shutdown()).await;
 }
 
 /// Binds the socket. The home's lock is held, so an existing socket is stale.
@@ -328,7 +326,7 @@ async fn stay_small(app: Arc<App>) {
         if app.idle_for().is_none_or(|idle| idle < REST_AFTER) {
             let app = Arc::clone(&app);
             // A failure only leaves memory in use.
-            let _ = blocking::spawn(move || app.runtime.stay_small()).await;
+            let _ = spawn_blocking(move || app.runtime.stay_small()).await;
         }
     }
 }
@@ -342,7 +340,7 @@ async fn rest_when_idle(app: Arc<App>) {
         if is_idle && !rested {
             let app = Arc::clone(&app);
             // A failure only leaves memory in use.
-            let _ = blocking::spawn(move || app.runtime.release_caches()).await;
+            let _ = spawn_blocking(move || app.runtime.release_caches()).await;
         }
         rested = is_idle;
     }

@@ -6,7 +6,6 @@
 //! client finds none. [`Embedded`] runs the handlers in this process, without a socket. Async stops here.
 
 mod auth;
-mod blocking;
 pub mod bounds;
 pub mod client;
 mod crowd;

@@ -62,7 +62,7 @@ impl ServiceUrl {
         })
     }
 
-    /// The same service, at a path behind its own.
+    /// That service, at a path behind its own.
     pub fn join(&self, path: &str) -> Result<ServiceUrl, String> {
         let whole = self.uri.to_string();
         ServiceUrl::parse(&format!("{}{path}", whole.trim_end_matches('/')))

@@ -350,6 +350,28 @@ mod tests {
         assert_eq!(exec.run.timeout, None);
     }
 
+    /// `requires` is void where what is required conflicts with something that is given: each of these once ran, and an
+    /// option in it did nothing.
+    #[test]
+    fn no_option_is_taken_and_ignored() {
+        for words in [
+            "exec --size 80x24 --stdin -- cat",
+            "exec --size 80x24 --stdin-file f -- cat",
+            "exec --size 80x24 --stream -- true",
+            "exec --record f --stdin -- cat",
+            "exec --record f --stdin-file f -- cat",
+            "exec --record f --stream -- true",
+            "job start --size 80x24 --stdin -- cat",
+            "export / --tar f --overwrite",
+            "export --changed-only d --overwrite",
+            "tag --list --delete t",
+            "tag --list --rename t:u",
+        ] {
+            let parsed = Cli::try_parse_from(std::iter::once("avfs").chain(words.split(' ')));
+            assert!(parsed.is_err(), "{words}");
+        }
+    }
+
     #[test]
     fn a_command_is_required() {
         assert!(Cli::try_parse_from(["avfs", "exec"]).is_err());

@@ -115,7 +115,7 @@ pub use live::mounts::{
 pub use live::recover::Stranded;
 pub use live::shape::{Access, Driver};
 pub use live::slot::{Freeze, IfBusy, Stillness};
-pub use memory::{economize, give_back_stack};
+pub use memory::economize;
 pub use point::DiffPoint;
 pub use repair::{Rebuild, RepairReport, Repaired};
 pub use retried::{Retried, noting};

@@ -1,6 +1,5 @@
 //! Bodies of requests and answers within the memory limits: small ones are always accepted, large ones share an amount.
 
-use crate::blocking;
 use crate::bounds::{ANSWERS_MAX, BODY_TIME, SMALL};
 use crate::ops::app::AtWork;
 use crate::ops::erased::{Answer, Erased, Request};
@@ -17,6 +16,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::spawn_blocking;
 use tokio_stream::{Stream, StreamExt};
 
 /// A request in JSON, and the hash of its text. Its memory is reserved until the work is done.
@@ -33,7 +33,7 @@ pub(crate) async fn receive(
     }
     // On another thread, to keep the event loop free.
     let operation = Arc::clone(operation);
-    let parsed = blocking::spawn(move || {
+    let parsed = spawn_blocking(move || {
         let request = operation.read_json(&bytes)?;
         Ok((request, blake3::hash(&bytes)))
     });

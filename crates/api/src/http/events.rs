@@ -1,9 +1,7 @@
 //! Commands and logs as server-sent events.
 
-use super::routes::{Admitted, Arrived, Work, at_once};
+use super::routes::{Admitted, Arrived, at_once};
 use super::telling::{Telling, Told};
-use super::watch::Gone;
-use crate::blocking;
 use crate::bounds::CONTENT;
 use crate::ops::erased::{FollowFn, OnceFn, PageFn, RunFn, TellFn};
 use crate::ops::events::Told as Change;
@@ -21,6 +19,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt};
 
@@ -42,18 +41,12 @@ pub(crate) fn answer_event(json: Vec<u8>) -> Event {
     Event::default().event("result").data(json)
 }
 
-/// Answers with the envelope alone, or with events of which the envelope is the last. If the caller disconnects, the
-/// command is ended.
-pub(crate) async fn run(arrived: Arrived, serve: RunFn) -> Result<Response, Failure> {
-    let (log, wants_events) = (arrived.app.place.log(), arrived.wants_events());
-    let admitted = arrived.whole().await?;
-    if !wants_events {
-        let work = move |it: Work, gone: &Gone| serve(&it.ask, it.vault, it.request, gone);
-        return at_once(admitted, work).await;
-    }
+/// Answers with events, of which the envelope is the last. If the caller disconnects, the command is ended.
+pub(crate) async fn run(admitted: Admitted, serve: RunFn) -> Result<Response, Failure> {
+    let log = admitted.it.ask.app.place.log();
     let (begun, first) = oneshot::channel();
     let (events, queue) = mpsc::channel(QUEUE);
-    blocking::spawn(move || {
+    spawn_blocking(move || {
         let Admitted { it, under_way, .. } = admitted;
         let _under_way = under_way;
         let live = Live {
@@ -153,7 +146,7 @@ pub(crate) async fn follow(
     let (Admitted { it, under_way, .. }, _) = arrived.admit(request, Some(lane)).await?;
     let following = follow(&it.ask, it.request, resume)?;
     let (events, queue) = mpsc::channel::<Event>(QUEUE);
-    blocking::spawn(move || {
+    spawn_blocking(move || {
         let _under_way = under_way;
         let follower = Follower {
             events,
@@ -186,10 +179,10 @@ pub(crate) async fn tell(
         return at_once(admitted, move |it, _| page(&it.ask, it.request, resume)).await;
     }
     let Admitted { it, under_way, .. } = admitted;
-    let opened = blocking::spawn(move || follow(it.ask, it.request, resume)).await;
+    let opened = spawn_blocking(move || follow(it.ask, it.request, resume)).await;
     let followed = opened.map_err(|_| Failure::panicked(&log))??;
     let (events, queue) = mpsc::channel::<Event>(QUEUE);
-    blocking::spawn(move || {
+    spawn_blocking(move || {
         let _under_way = under_way;
         let listener = Changes(events);
         if let Err(failure) = followed.tell(&listener) {

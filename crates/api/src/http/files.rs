@@ -3,7 +3,6 @@
 use super::conditional::{self, Part};
 use super::retried::{Noted, with_header};
 use super::routes::{Admitted, Arrived};
-use crate::blocking;
 use crate::ops::content::piece_length;
 use crate::ops::erased::OpenFn;
 use crate::ops::failure::Failure;
@@ -20,6 +19,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
 use tokio_stream::wrappers::ReceiverStream;
 
 /// Queued pieces.
@@ -31,7 +31,7 @@ pub(crate) async fn send_file(arrived: Arrived, open: OpenFn) -> Result<Response
     let (request, lane) = (arrived.query()?, arrived.lane());
     let (Admitted { it, under_way, .. }, _) = arrived.admit(request, Some(lane)).await?;
     let open = move || Noted::of(|| open(&it.ask, it.vault, it.request));
-    let opening = blocking::spawn(open).await;
+    let opening = spawn_blocking(open).await;
     let Noted { done, retried } = opening.map_err(|_| Failure::panicked(&log))?;
     let mut opened = done?;
     let size = opened.file.size;
@@ -76,7 +76,7 @@ pub(crate) async fn send_file(arrived: Arrived, open: OpenFn) -> Result<Response
 /// Another part of the file, with its first piece.
 async fn only(opened: Opened, part: Range<u64>, log: &Path) -> Result<Opened, Failure> {
     let Opened { file, .. } = opened;
-    let reading = blocking::spawn(move || {
+    let reading = spawn_blocking(move || {
         let first = file.read_at(part.start, piece_length(&part))?;
         Ok(Opened { file, part, first })
     });
@@ -120,7 +120,7 @@ async fn send_part(opened: Opened, pieces: mpsc::Sender<io::Result<Vec<u8>>>) {
         };
         let length = piece_length(&(offset..part.end));
         let file = Arc::clone(&file);
-        let read = blocking::spawn(move || file.read_at(offset, length)).await;
+        let read = spawn_blocking(move || file.read_at(offset, length)).await;
         let piece = match read {
             Ok(Ok(bytes)) if bytes.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(Ok(bytes)) => Ok(bytes),

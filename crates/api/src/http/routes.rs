@@ -5,7 +5,6 @@ use super::retried::Noted;
 use super::uncommitted::note_uncommitted;
 use super::watch::{Gone, Here};
 use super::{bodies, docs, events, files, guard, health, kernel, repeats, streams, watch};
-use crate::blocking;
 use crate::bounds::LaneBound;
 use crate::mcp;
 use crate::ops::app::{App, AtWork};
@@ -29,6 +28,7 @@ use axum::routing::{MethodFilter, on};
 use hyper::body::Body as _;
 use std::sync::Arc;
 use std::time::Instant;
+use tokio::task::spawn_blocking;
 
 /// The media type of events.
 const EVENTS: &str = "text/event-stream";
@@ -175,7 +175,16 @@ async fn serve(
         Serve::Receives(serve) => streams::receive(arrived, Arc::clone(serve)).await,
         Serve::Sends(kind, serve) => streams::send(arrived, kind, Arc::clone(serve)).await,
         Serve::Opens(open) => files::send_file(arrived, Arc::clone(open)).await,
-        Serve::Runs(serve) => events::run(arrived, Arc::clone(serve)).await,
+        Serve::Runs(serve) if arrived.wants_events() => {
+            events::run(arrived.whole().await?, Arc::clone(serve)).await
+        }
+        Serve::Runs(serve) => {
+            let (it, serve) = (arrived.whole().await?, Arc::clone(serve));
+            at_once(it, move |it, gone| {
+                serve(&it.ask, it.vault, it.request, gone)
+            })
+            .await
+        }
         Serve::Follows { once, follow } => {
             events::follow(arrived, Arc::clone(once), Arc::clone(follow)).await
         }
@@ -340,7 +349,7 @@ impl Arrived {
         };
         // The gate reads from the runtime only for callers that are limited to some vaults.
         let admitted = match looks_up {
-            true => blocking::spawn(pass)
+            true => spawn_blocking(pass)
                 .await
                 .map_err(|_| Failure::panicked(&log))?,
             false => pass(),
@@ -369,7 +378,7 @@ pub(crate) async fn at_once(
     };
     let here = Here::default();
     let gone = here.gone();
-    let work = blocking::spawn(move || {
+    let work = spawn_blocking(move || {
         let _under_way = under_way;
         let app = Arc::clone(&it.ask.app);
         let noted =

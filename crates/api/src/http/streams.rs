@@ -2,7 +2,6 @@
 
 use super::bodies;
 use super::routes::{Admitted, Arrived, at_once};
-use crate::blocking;
 use crate::bounds::PAUSE_TIME;
 use crate::ops::erased::{FeedFn, ReceiveFn, SendFn};
 use crate::ops::failure::Failure;
@@ -14,6 +13,7 @@ use axum::response::{IntoResponse, Response};
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::spawn_blocking;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 
@@ -52,7 +52,7 @@ pub(crate) async fn send(
     let (Admitted { it, under_way, .. }, _) = arrived.admit(request, Some(lane)).await?;
     let (begun, first) = oneshot::channel();
     let (pieces, queue) = mpsc::channel::<io::Result<Vec<u8>>>(QUEUE);
-    blocking::spawn(move || {
+    spawn_blocking(move || {
         let _under_way = under_way;
         let mut leaving = Leaving {
             pieces,
@@ -86,7 +86,7 @@ pub(crate) async fn feed(arrived: Arrived, open: FeedFn) -> Result<Response, Fai
     let (log, bodies) = (arrived.app.place.log(), Arc::clone(&arrived.app.bodies));
     let (Admitted { it, under_way, .. }, body) = arrived.admit(request, None).await?;
     let _under_way = under_way;
-    let opening = blocking::spawn(move || open(&it.ask, it.request));
+    let opening = spawn_blocking(move || open(&it.ask, it.request));
     let feed = opening.await.map_err(|_| Failure::panicked(&log))??;
     let mut given = 0;
     if let Ok(pipe) = writer(feed.pipe) {

@@ -121,6 +121,7 @@ impl Erased {
 
     /// A request from its JSON; an empty body means no fields.
     pub fn read_json(&self, text: &[u8]) -> Result<Request, Failure> {
+        is_object(text)?;
         (self.json)(if text.is_empty() { b"{}" } else { text })
     }
 
@@ -191,6 +192,15 @@ fn serve<O: Served>() -> Serve {
                 done: Box::new(move |bytes| done(bytes).map(|it| Answer::new(&it, Vec::new()))),
             })
         })),
+    }
+}
+
+/// Serde would also read the fields of a request from a list, by their order.
+pub(crate) fn is_object(text: &[u8]) -> Result<(), Failure> {
+    let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
+    match first {
+        Some(b'[') => Err(Failure::unprocessable("the body is a list, not an object")),
+        _ => Ok(()),
     }
 }
 

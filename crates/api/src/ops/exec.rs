@@ -56,7 +56,7 @@ fn trace(ask: &Ask, envelope: &Envelope, begun: Instant) {
     let result = &envelope.result;
     let status = serde_json::to_value(result.status).unwrap_or_default();
     let mut attributes = vec![("avfs.exec.status", status)];
-    if let Some(code) = result.exit_code {
+    if let Some(code) = result.ending.exit_code {
         attributes.push(("process.exit.code", code.into()));
     }
     attributes.push(("avfs.exec.id", result.exec.clone().into()));

@@ -1,7 +1,7 @@
 //! Versions and differences.
 
 use super::failure::Failure;
-use super::files::{at, vault_path};
+use super::files::{at, vault_path, vault_path_if_any};
 use super::items;
 use super::{Ask, Reply, parse};
 use crate::wire::{
@@ -110,14 +110,16 @@ pub(crate) fn other_vaults(request: &Diff) -> Vec<String> {
 }
 
 fn scope(request: &Diff) -> Result<DiffScope, Failure> {
-    let Some(path) = &request.path else {
-        return Ok(DiffScope::Whole);
-    };
-    let path = vault_path(path, request.path_b64.as_ref())?;
-    Ok(match &request.path2 {
-        None => DiffScope::Path(path),
-        Some(other) => DiffScope::Pair(path, vault_path(other, request.path2_b64.as_ref())?),
-    })
+    let path = vault_path_if_any(request.path.as_deref(), request.path_b64.as_ref())?;
+    let other = vault_path_if_any(request.path2.as_deref(), request.path2_b64.as_ref())?;
+    match (path, other) {
+        (None, None) => Ok(DiffScope::Whole),
+        (Some(path), None) => Ok(DiffScope::Path(path)),
+        (Some(path), Some(other)) => Ok(DiffScope::Pair(path, other)),
+        (None, Some(_)) => Err(Failure::invalid(
+            "`path2` needs a `path` to compare it with",
+        )),
+    }
 }
 
 fn file_diff(file: FileDiff) -> FileDiffItem {

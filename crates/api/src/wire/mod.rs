@@ -40,7 +40,7 @@ pub use approval::{
     ApprovalApprove, ApprovalDeny, ApprovalDetails, ApprovalItem, ApprovalList, ApprovalListing,
     ApprovalReady, ApprovalSetup, ApprovalShow, TriedItem,
 };
-pub use base64::{Base64, from_text, to_text};
+pub use base64::{Base64, from_text, from_text_if_any, to_text};
 pub use call::CallId;
 pub use care::{
     Collected, DamageItem, DamagedVaultItem, Fsck, FsckFindings, Gc, Maintain, Maintained, Prune,
@@ -57,9 +57,9 @@ pub use diff::{
     TypeWord,
 };
 pub use envelope::{
-    ByteCounts, CommandMode, DecisionItem, DecisionPart, Envelope, EnvelopeRequest, EnvelopeResult,
-    ForkItem, LimitHit, LimitItem, OutputCounts, SkippedItem, SpeculationItem, StatusWord,
-    TimeoutItem, TimingItem, UncommittedItem, UsageItem,
+    ByteCounts, CommandMode, DecisionItem, DecisionPart, Ending, Envelope, EnvelopeRequest,
+    EnvelopeResult, ForkItem, LimitHit, LimitItem, OutputCounts, SkippedItem, SpeculationItem,
+    StatusWord, TimeoutItem, TimingItem, UncommittedItem, UsageItem,
 };
 pub use events::{Events, EventsPage, EventsReady};
 pub use exec::{

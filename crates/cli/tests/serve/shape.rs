@@ -59,6 +59,8 @@ fn every_status_is_used_as_it_is_meant() {
     for (method, address, body, status) in [
         ("POST", "/v1/vaults", "{", 400),
         ("POST", "/v1/vaults", "[]", 422),
+        ("POST", "/v1/vaults", r#" ["x"]"#, 422),
+        ("POST", "/v1/journal", "[null]", 422),
         ("POST", "/v1/vaults", r#"{"name":1}"#, 422),
         ("POST", "/v1/vaults", r#"{"name":"x","more":1}"#, 422),
         ("POST", "/v1/vaults", r#"{"name":"a/b"}"#, 400),

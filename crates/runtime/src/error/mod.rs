@@ -352,7 +352,6 @@ impl Error {
                  end them with --force"
                     .into()
             }
-            Error::ConditionFailed { .. } => "read it again, and decide anew".into(),
             Error::Overtaken { .. } => "try again, or wait until it ends".into(),
             Error::OtherShape { .. } => "wait until they end, or run it with --fork".into(),
             Error::NoOutput { .. } => {
@@ -371,6 +370,7 @@ impl Error {
 
     fn place_hint(&self) -> Option<String> {
         Some(match self {
+            Error::ConditionFailed { .. } => "read it again, and decide anew".into(),
             Error::Mounted { dir, .. } | Error::AlreadyMounted { dir, .. } => {
                 format!("`avfs unmount {}` takes it away", dir.display())
             }
@@ -447,6 +447,7 @@ fn transfer_kind(error: &avfs_transfer::Error) -> ErrorKind {
         Transfer::Archive { .. }
         | Transfer::Revision { .. }
         | Transfer::Pattern { .. }
+        | Transfer::NoGitignores
         | Transfer::NotASource { .. } => ErrorKind::Invalid,
         Transfer::NoGit { .. } | Transfer::Cancelled => ErrorKind::Unavailable,
         Transfer::Vault(error) => vault_kind(error),

@@ -62,7 +62,11 @@ impl Ended {
     /// An error, if the command did not run.
     pub fn of(envelope: Envelope) -> Result<Ended, Failure> {
         let result = envelope.result;
-        let reason = result.reason.clone().or(result.decision.reason.clone());
+        let reason = result
+            .ending
+            .reason
+            .clone()
+            .or(result.decision.reason.clone());
         let reason = reason.unwrap_or_default();
         match result.status {
             StatusWord::Denied => Err(Failure::new(ErrorKind::Denied, reason)),
@@ -75,10 +79,10 @@ impl Ended {
             status => {
                 let status = serde_json::to_value(status).unwrap_or_default();
                 Ok(Ended {
-                    success: result.exit_code == Some(0),
-                    exit_code: result.exit_code,
+                    success: result.ending.exit_code == Some(0),
+                    exit_code: result.ending.exit_code,
                     output: format!("{}{}", result.stdout, result.stderr),
-                    why: match (result.exit_code, result.signal) {
+                    why: match (result.ending.exit_code, result.ending.signal) {
                         (Some(code), _) => format!("exit code {code}"),
                         (None, Some(signal)) => format!("signal {signal}"),
                         (None, None) => status.as_str().unwrap_or_default().replace('_', " "),

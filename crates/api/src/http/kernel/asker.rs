@@ -1,13 +1,12 @@
 //! From a request of the dialect to the rows of the table.
 
-use crate::blocking;
 use crate::bounds::BODY_MAX;
 use crate::http::bodies::arrive;
 use crate::http::guard;
 use crate::http::watch::Here;
 use crate::ops::app::{App, AtWork};
 use crate::ops::caller::{Caller, may_ask};
-use crate::ops::erased::{self, Answer, Erased, Serve};
+use crate::ops::erased::{self, Answer, Erased, Serve, is_object};
 use crate::ops::failure::Failure;
 use crate::ops::handler::Listener;
 use crate::ops::parse_vault;
@@ -20,6 +19,7 @@ use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
+use tokio::task::spawn_blocking;
 
 /// Every row, served.
 static ROWS: LazyLock<Vec<Arc<Erased>>> =
@@ -68,6 +68,7 @@ impl Asker {
             at_work,
         } = self;
         let text = arrive("this", BODY_MAX, &at_work, &parts.headers, body).await?;
+        is_object(&text)?;
         let text = if text.is_empty() { b"{}" } else { &text[..] };
         let request = serde_json::from_slice(text);
         let request =
@@ -116,7 +117,7 @@ impl Asks {
             .map_err(|error| Failure::new(ErrorKind::Bug, format!("an answer of our own: {error}")))
     }
 
-    /// The same gate, turns and bounds as for every request.
+    /// Performs a row, with the gate, turns and bounds of every request.
     async fn perform<O: Operation>(
         &self,
         vault: &str,
@@ -137,7 +138,7 @@ impl Asks {
         let place = self.app.lanes.enter(row.row.lane, &self.caller).await?;
         let (app, caller) = (Arc::clone(&self.app), self.caller.clone());
         let log = app.place.log();
-        let work = blocking::spawn(move || {
+        let work = spawn_blocking(move || {
             let _under_way = (at_work, place);
             let figures = Arc::clone(&app);
             let work = || {

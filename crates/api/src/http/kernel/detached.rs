@@ -48,7 +48,7 @@ async fn polled(asks: &Asks, name: &str, id: &str) -> Result<JobPolled, Failure>
 }
 
 fn item(job: &JobItem) -> Value {
-    let status = match (job.running, job.exit_code) {
+    let status = match (job.running, job.ending.exit_code) {
         (true, _) => "running",
         (false, Some(0)) => "completed",
         (false, _) => "failed",
@@ -59,7 +59,7 @@ fn item(job: &JobItem) -> Value {
         "command": job.command,
         "pid": null,
         "status": status,
-        "exit_code": job.exit_code,
+        "exit_code": job.ending.exit_code,
         "started_at": job.started_at,
     })
 }

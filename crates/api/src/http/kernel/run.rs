@@ -23,7 +23,7 @@ use tokio_stream::wrappers::ReceiverStream;
 
 /// Bytes of each stream in an answer.
 const OUTPUT: usize = 512 << 10;
-/// The same of a command in a batch: all answers are in memory at once.
+/// Bytes of each stream of a command in a batch: all answers are in memory at once.
 const BATCH_OUTPUT: usize = 64 << 10;
 /// Commands of one batch.
 const BATCH_MAX: usize = 64;

@@ -159,7 +159,7 @@ fn line(job: JobItem) -> JobLine {
         job_id: job.job_id,
         running: job.running,
         status: word(job.status),
-        exit_code: job.exit_code,
+        exit_code: job.ending.exit_code,
         command: beginning(&job.command, COMMAND).to_owned(),
         vault: job.vault,
     }

@@ -30,10 +30,10 @@ async fn git(
         ..Exec::default()
     };
     let result = hands.run(vault, &exec).await?.result;
-    match result.exit_code {
+    match result.ending.exit_code {
         Some(_) => Ok(result),
         None => {
-            let why = result.reason.or(result.decision.reason);
+            let why = result.ending.reason.or(result.decision.reason);
             let what = format!("git did not run: {}", why.unwrap_or_default());
             Err(Failure::new(ErrorKind::Unavailable, what))
         }
@@ -42,7 +42,7 @@ async fn git(
 
 /// What git printed; how it failed is a failure.
 fn printed(result: EnvelopeResult) -> Result<String, Failure> {
-    match result.exit_code {
+    match result.ending.exit_code {
         Some(0) => Ok(result.stdout),
         _ => {
             let what = format!("git failed: {}", beginning(result.stderr.trim(), 2_000));
@@ -156,7 +156,7 @@ async fn status(
         "--untracked-files=all",
     ];
     let result = git(hands, &vault, path, &words).await?;
-    if result.exit_code != Some(0) && result.stderr.contains("not a git repository") {
+    if result.ending.exit_code != Some(0) && result.stderr.contains("not a git repository") {
         let path = path.as_deref().unwrap_or(WORKSPACE);
         let message = format!("{path} is not a git repository");
         return Ok(Json(
@@ -246,7 +246,12 @@ impl Asked for Commit {
         if self.add_all {
             printed(run(&["add", "--all"]).await?)?;
         }
-        if run(&["diff", "--cached", "--quiet"]).await?.exit_code == Some(0) {
+        if run(&["diff", "--cached", "--quiet"])
+            .await?
+            .ending
+            .exit_code
+            == Some(0)
+        {
             let message = "nothing is staged";
             return Ok(Json(
                 json!({ "status": "nothing_to_commit", "message": message }),

@@ -90,6 +90,12 @@ test_tools() {
         mv "$place.new" "$place"
     done
     mcp_clients
+    if [ ! -d "$AVFS_TEST_TOOLS/schemathesis" ]; then
+        say "fetching schemathesis, once"
+        /usr/bin/python3 -m pip install --quiet --root-user-action ignore --only-binary :all: \
+            --target "$AVFS_TEST_TOOLS/schemathesis.new" schemathesis==4.22.2 hypothesis==6.150.3
+        mv "$AVFS_TEST_TOOLS/schemathesis.new" "$AVFS_TEST_TOOLS/schemathesis"
+    fi
     if [ ! -d "$AVFS_TEST_TOOLS/crate" ]; then
         say "vendoring a crate's dependencies, once"
         vendored_crate "$AVFS_TEST_TOOLS/crate.new"

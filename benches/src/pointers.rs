@@ -112,7 +112,7 @@ pub fn at_rest(bed: &Bed) {
     let mut client = bed.client();
     let list = median_ms(ROUNDS, |_| bed.cli(&["vault", "list"]));
     let list_socket = median_ms(ROUNDS, |_| {
-        timed(|| drop(client.call("", &VaultList {}).expect("lists")))
+        timed(|| drop(client.call("", &VaultList::default()).expect("lists")))
     });
     let version = median_ms(ROUNDS, |_| bed.cli(&["--version"]));
     println!("\nvault list: {list:.2} ms through the CLI, {list_socket:.2} ms over the socket");

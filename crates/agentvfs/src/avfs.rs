@@ -71,12 +71,12 @@ impl Avfs {
 
     /// All vaults.
     pub fn vaults(&self) -> Result<Vec<VaultItem>> {
-        self.ask(&VaultList {})
+        Ok(self.ask(&VaultList::default())?.vaults)
     }
 
     /// Vaults that were deleted and can be had back.
     pub fn deleted_vaults(&self) -> Result<Vec<DeletedVaultItem>> {
-        self.ask(&VaultListDeleted {})
+        Ok(self.ask(&VaultListDeleted::default())?.vaults)
     }
 
     /// Brings a deleted vault back under the name it had.

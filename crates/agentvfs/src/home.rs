@@ -4,13 +4,15 @@ use crate::avfs::Avfs;
 use crate::error::Result;
 use crate::paths::on_host;
 use avfs_api::wire::{
-    Collected, Daemon, DaemonState, Defaults, DefaultsListing, DefaultsSet, Fsck, FsckFindings, Gc,
-    Journal, JournalItem, JournalVerified, JournalVerify, Maintain, Maintained, MountItem, Mounts,
-    Output, OutputPart, PolicyTested, PolicyValidate, PolicyWrite, PolicyWritten, Stats, StatsItem,
-    StreamWord, TransferSet, TransferShow, TransferState, Unmount, UnmountedItem,
+    Collected, Daemon, DaemonState, Defaults, DefaultsListing, DefaultsSet, Events, EventsPage,
+    Fsck, FsckFindings, Gc, Journal, JournalItem, JournalVerified, JournalVerify, Maintain,
+    Maintained, MountItem, Mounts, Output, OutputPart, PolicyTested, PolicyValidate, PolicyWrite,
+    PolicyWritten, Stats, StatsItem, StreamWord, TransferSet, TransferShow, TransferState, Unmount,
+    UnmountedItem,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 impl Avfs {
     /// What happened, the newest first. [`Journal`] has filters; it is asked with [`Avfs::ask`].
@@ -20,6 +22,14 @@ impl Avfs {
             ..Journal::default()
         };
         Ok(self.ask(&request)?.entries)
+    }
+
+    /// Changes of all vaults behind an entry of the journal, the oldest first; `None` is from now on. It waits until there is
+    /// one, up to half a minute; [`EventsPage::after`] is where to continue.
+    pub fn changes(&self, after: Option<u64>, wait: Duration) -> Result<EventsPage> {
+        let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+        let wait_ms = Some(wait_ms);
+        self.ask(&Events { after, wait_ms })
     }
 
     /// Checks the hash chain of the journal.

@@ -151,7 +151,7 @@ impl Job {
                 return Ok(CommandResult::new(*envelope));
             }
             if !waited.job.running {
-                let reason = waited.job.reason;
+                let reason = waited.job.ending.reason;
                 let reason = reason.unwrap_or_else(|| "how it ended is not known".into());
                 let what = format!("job {} was lost: {reason}", self.id);
                 return Err(Error::new(ErrorKind::Unavailable, what));

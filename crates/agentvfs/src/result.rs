@@ -41,7 +41,17 @@ impl CommandResult {
 
     /// Its exit code from the kernel; none if it did not exit by itself.
     pub fn kernel_exit_code(&self) -> Option<i32> {
-        self.envelope.result.exit_code
+        self.envelope.result.ending.exit_code
+    }
+
+    /// The signal that ended it, if one did.
+    pub fn signal(&self) -> Option<i32> {
+        self.envelope.result.ending.signal
+    }
+
+    /// Why it could not start, why it was ended, or what to do about a refusal.
+    pub fn reason(&self) -> Option<&str> {
+        self.envelope.result.ending.reason.as_deref()
     }
 
     /// The exact bytes of its standard output, as far as they are kept.

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Cursor;
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 const SETTLED: &str = "a passphrase for tests";
 
@@ -150,6 +151,11 @@ fn history(avfs: &Avfs, vault: &Vault) {
     assert!(!vault.journal(5).unwrap().is_empty());
     assert!(!avfs.journal(5).unwrap().is_empty());
     assert!(avfs.verify_journal().unwrap().valid);
+    let changes = avfs.changes(Some(0), Duration::ZERO).unwrap();
+    assert_eq!(changes.entries[0].operation, "vault.create");
+    let end = avfs.journal(1).unwrap()[0].id;
+    let none = avfs.changes(Some(end), Duration::from_millis(1)).unwrap();
+    assert!(none.entries.is_empty() && none.after == end && !none.more);
 }
 
 fn vaults(avfs: &Avfs, vault: &Vault) {

@@ -47,6 +47,14 @@ pub const UNREAD_TIME: Duration = Duration::from_secs(60);
 /// How long a request waits for its turn.
 pub const TURN_TIME: Duration = Duration::from_secs(30);
 
+/// Answers that are kept for requests with an idempotency key: how many, how many of one caller, for how long, bytes of all
+/// together, and of one.
+pub const KEPT_ANSWERS_MAX: usize = 4096;
+pub const KEPT_ANSWERS_OF_ONE: usize = 256;
+pub const KEPT_ANSWERS_TIME: Duration = Duration::from_secs(24 * 3600);
+pub const KEPT_ANSWERS_BYTES: usize = 8 << 20;
+pub const KEPT_ANSWER_MAX: usize = 64 << 10;
+
 /// Bytes of one message of an MCP client.
 pub const MCP_LINE_MAX: usize = 4 << 20;
 /// Calls that one MCP client has under way; more are refused at once.

@@ -3,7 +3,6 @@
 use crate::auth::Auth;
 use crate::auth::jwt::Tokens;
 use crate::auth::keys::Keys;
-use crate::blocking;
 use crate::bounds::{CONNECTIONS_MAX, CONNECTIONS_OF_ONE_MAX, THREADS};
 use crate::crowd::Room;
 use crate::daemon_paths::DaemonPaths;
@@ -11,6 +10,7 @@ use crate::error::{Error, Result, is_full};
 use crate::http::{Listen, router};
 use crate::ops::app::App;
 use crate::ops::caller::Peer;
+use crate::outbound::ServiceUrl;
 use crate::serving::{self, Door};
 use avfs_runtime::{Config, ErrorKind, HostFacts, IfLost, Runtime};
 use rustix::process::geteuid;
@@ -24,6 +24,7 @@ use std::time::{Duration, SystemTime};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
+use tokio::task::{JoinSet, spawn_blocking};
 
 /// How long requests that were sent before the socket was removed may still arrive.
 const DRAIN: Duration = Duration::from_millis(50);
@@ -50,14 +51,14 @@ pub struct ServeConfig {
     pub idle_timeout: Option<Duration>,
     /// Where to listen besides the socket.
     pub listen: Option<Listen>,
+    /// Where traces are sent, if anywhere.
+    pub collector: Option<ServiceUrl>,
 }
 
 /// After this time without a request caches are freed.
 const REST_AFTER: Duration = Duration::from_secs(5);
 /// How often a busy daemon checks its memory.
 const TRIM_EVERY: Duration = Duration::from_secs(1);
-/// Tree walks recurse, and trees may be as deep as paths are long. Only used pages take memory.
-pub(crate) const THREAD_STACK: usize = 64 << 20;
 
 /// Serves a home until the daemon ends. `ready` is called once clients can connect, with the TCP address.
 ///
@@ -95,10 +96,14 @@ pub fn serve(config: ServeConfig, ready: impl FnOnce(Option<SocketAddr>)) -> Res
     let event_loop = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(THREADS)
-        .thread_stack_size(THREAD_STACK)
         .build()
         .map_err(Error::Setup)?;
-    let served = event_loop.block_on(listen(Arc::clone(&app), config.listen, ready));
+    let served = event_loop.block_on(listen(
+        Arc::clone(&app),
+        config.listen,
+        config.collector,
+        ready,
+    ));
     // Clients that do not read their answer are dropped.
     event_loop.shutdown_timeout(Duration::from_millis(100));
     served
@@ -130,9 +135,13 @@ pub(crate) fn open_auth(home: &Path, listen: Option<&Listen>) -> Result<Auth> {
 async fn listen(
     app: Arc<App>,
     network: Option<Listen>,
+    collector: Option<ServiceUrl>,
     ready: impl FnOnce(Option<SocketAddr>),
 ) -> Result<()> {
     let mut ending = Ending::watch()?;
+    if let Some(collector) = collector {
+        app.traces.begin(collector);
+    }
     let bound = app.runtime.starting(Error::is_full, || bind(&app.place));
     let listener = OwnUser {
         listener: bound?,
@@ -143,9 +152,7 @@ async fn listen(
         None => None,
     };
     let address = network.as_ref().map(|network| network.address);
-    if let Some(address) = address {
-        let _ = app.listening.set(address);
-    }
+    address.map(|address| app.listening.set(address));
     ready(address);
     let (close, closed) = watch::channel(());
     let serving = tokio::spawn({
@@ -163,13 +170,11 @@ async fn listen(
         }
     });
 
-    let resting = tokio::spawn(rest_when_idle(Arc::clone(&app)));
-    let trimming = tokio::spawn(stay_small(Arc::clone(&app)));
+    let beside = beside_requests(&app);
     let why = ending.wait(&app).await;
     // Whatever the reason was: nothing may be written where the home was.
     let why = if app.place.is_lost() { Why::Lost } else { why };
-    resting.abort();
-    trimming.abort();
+    drop(beside);
     // New clients now find no socket and start the next daemon, which waits for the home's lock.
     vacate(&app.place);
     tokio::time::sleep(DRAIN).await;
@@ -197,10 +202,20 @@ async fn listen(
     Ok(())
 }
 
+/// Work that goes on beside requests, until it is dropped.
+fn beside_requests(app: &Arc<App>) -> JoinSet<()> {
+    let mut work = JoinSet::new();
+    work.spawn(rest_when_idle(Arc::clone(app)));
+    work.spawn(stay_small(Arc::clone(app)));
+    let app = Arc::clone(app);
+    work.spawn(async move { app.auth.keep_fresh().await });
+    work
+}
+
 async fn shut_down(app: &Arc<App>) {
     let app = Arc::clone(app);
     // The panic handler has reported it; the daemon ends either way.
-    let _ = blocking::spawn(move || app.runtime.shutdown()).await;
+    let _ = spawn_blocking(move || app.runtime.shutdown()).await;
 }
 
 /// Binds the socket. The home's lock is held, so an existing socket is stale.
@@ -311,7 +326,7 @@ async fn stay_small(app: Arc<App>) {
         if app.idle_for().is_none_or(|idle| idle < REST_AFTER) {
             let app = Arc::clone(&app);
             // A failure only leaves memory in use.
-            let _ = blocking::spawn(move || app.runtime.stay_small()).await;
+            let _ = spawn_blocking(move || app.runtime.stay_small()).await;
         }
     }
 }
@@ -325,7 +340,7 @@ async fn rest_when_idle(app: Arc<App>) {
         if is_idle && !rested {
             let app = Arc::clone(&app);
             // A failure only leaves memory in use.
-            let _ = blocking::spawn(move || app.runtime.release_caches()).await;
+            let _ = spawn_blocking(move || app.runtime.release_caches()).await;
         }
         rested = is_idle;
     }

@@ -4,7 +4,7 @@
 mod told;
 
 use crate::client::ExecIo;
-use crate::daemon::{THREAD_STACK, open_auth, open_runtime};
+use crate::daemon::{open_auth, open_runtime};
 use crate::daemon_paths::DaemonPaths;
 use crate::error::{Error, Result};
 use crate::http::Hosts;
@@ -130,6 +130,7 @@ impl Embedded {
                 Serve::Answer(serve) | Serve::Watched(serve) => serve(ask, vault, request, &steps),
                 Serve::Runs(serve) => serve(ask, vault, request, &Deaf),
                 Serve::Follows { once, .. } => once(ask, request, None),
+                Serve::Tells { page, .. } => page(ask, request, None),
                 _ => Err(Failure::invalid(format!("{} carries a stream", O::NAME))),
             }?;
             parse(answer)
@@ -248,8 +249,8 @@ impl Embedded {
         self.work(vault, request, nothing, each, work)
     }
 
-    /// Passes the gate and does the work, on a thread whose stack holds the deepest trees. What is told meanwhile is told
-    /// on the caller's own thread, until it wants no more.
+    /// Passes the gate and does the work, on a thread of its own. What is told meanwhile is told on the caller's thread,
+    /// until it wants no more.
     fn work<O: Operation + Clone, E: Send, T: Send>(
         &self,
         vault: &str,
@@ -276,7 +277,7 @@ impl Embedded {
         let meanwhile = move || {
             let _ = told.events.iter().try_for_each(each);
         };
-        let done = on_deep_stack(work, meanwhile).map_err(Error::Setup)?;
+        let done = on_a_thread(work, meanwhile).map_err(Error::Setup)?;
         done.map_err(refused)
     }
 
@@ -309,22 +310,20 @@ impl Embedded {
 
 impl Drop for Embedded {
     fn drop(&mut self) {
-        // Without a thread it is as if this process were killed: what was acknowledged is kept.
-        let _ = on_deep_stack(|| self.app.runtime.shutdown(), || ());
+        self.app.runtime.shutdown();
         if let Some(event_loop) = self.event_loop.take() {
             event_loop.shutdown_background();
         }
     }
 }
 
-/// Trees are walked by recursion, and the caller's stack may be small.
-fn on_deep_stack<T: Send>(
+/// Works on a thread of its own, and does something else on this one meanwhile.
+fn on_a_thread<T: Send>(
     work: impl FnOnce() -> T + Send,
     meanwhile: impl FnOnce(),
 ) -> io::Result<T> {
     thread::scope(|scope| {
-        let thread = thread::Builder::new().stack_size(THREAD_STACK);
-        let worker = thread.spawn_scoped(scope, work)?;
+        let worker = thread::Builder::new().spawn_scoped(scope, work)?;
         meanwhile();
         let done = worker.join();
         Ok(done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
@@ -347,6 +346,7 @@ fn caller_of(place: &DaemonPaths) -> Caller {
         peer,
         share: peer.share(),
         grant: Grant::default(),
+        trace: None,
     }
 }
 

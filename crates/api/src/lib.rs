@@ -6,7 +6,6 @@
 //! client finds none. [`Embedded`] runs the handlers in this process, without a socket. Async stops here.
 
 mod auth;
-mod blocking;
 pub mod bounds;
 pub mod client;
 mod crowd;
@@ -20,6 +19,7 @@ pub mod http;
 mod interrupt;
 pub mod mcp;
 mod ops;
+mod outbound;
 mod serving;
 pub mod start;
 pub mod table;

@@ -105,7 +105,7 @@ operations! {
     VaultCreate "vault_create" Post "/v1/vaults" => VaultCreated,
         Agent Write Adds SHORT, Field(|it| Some(&it.name)), Answer(vaults::create),
         "Creates an empty vault.";
-    VaultList "vault_list" Get "/v1/vaults" => Vec<VaultItem>,
+    VaultList "vault_list" Get "/v1/vaults" => VaultListing,
         Agent Read Reads CONTENT, Listed, Answer(vaults::list),
         "Lists the vaults.";
     VaultInfo "vault_info" Get "/v1/vaults/{vault}" => VaultDetails,
@@ -123,7 +123,7 @@ operations! {
     VaultDelete "vault_delete" Delete "/v1/vaults/{vault}" => VaultDeleted,
         Maker Write Changes SHORT, Address, OnVault(vaults::delete),
         "Deletes a vault; it can be restored until gc removes it.";
-    VaultListDeleted "vault_list_deleted" Get "/v1/deleted-vaults" => Vec<DeletedVaultItem>,
+    VaultListDeleted "vault_list_deleted" Get "/v1/deleted-vaults" => DeletedVaultListing,
         Agent Read Reads SHORT, Listed, Answer(vaults::list_deleted),
         "Lists the deleted vaults that can be restored.";
     VaultUndelete "vault_undelete" Post "/v1/deleted-vaults/undelete" => VaultUndeleted,
@@ -141,10 +141,10 @@ operations! {
     DefaultsSet "defaults_set" Post "/v1/defaults" => DefaultsListing,
         Owner Admin Replaces SHORT, Home, Answer(vaults::set_defaults),
         "Changes the settings and quotas that new vaults begin with.";
-    VaultLog "vault_log" Get "/v1/vaults/{vault}/log" => Vec<VersionItem>,
+    VaultLog "vault_log" Get "/v1/vaults/{vault}/log" => VersionListing,
         Agent Read Reads CONTENT, Address, OnVault(versions::vault_log),
         "Lists the versions of a vault, the newest first.";
-    PathLog "log" Post "/v1/vaults/{vault}/files/log" => Vec<PathVersionItem>,
+    PathLog "log" Get "/v1/vaults/{vault}/files/log" => PathVersionListing,
         Agent Read Reads CONTENT, Address, OnVault(versions::path_log),
         "Lists the versions of a path, the newest first.";
     Checkout "checkout" Post "/v1/vaults/{vault}/files/checkout" => CheckedOut,
@@ -153,10 +153,10 @@ operations! {
     Revert "revert" Post "/v1/vaults/{vault}/files/revert" => Reverted,
         Agent Write Changes SHORT, Address, OnVault(versions::revert),
         "Gives a path the content that it had before its last change.";
-    Ls "ls" Post "/v1/vaults/{vault}/files/ls" => Listing,
+    Ls "ls" Get "/v1/vaults/{vault}/files/ls" => Listing,
         Agent Read Reads CONTENT, Address, OnVault(files::ls),
         "Lists the names in a directory.";
-    Cat "cat" Post "/v1/vaults/{vault}/files/cat" => FileBody,
+    Cat "cat" Get "/v1/vaults/{vault}/files/cat" => FileBody,
         Agent Read Reads CONTENT, Address, OnVault(files::cat),
         "Reads up to 1 MiB of a file.";
     Write "write" Post "/v1/vaults/{vault}/files/write" => Written,
@@ -177,10 +177,10 @@ operations! {
     Mv "mv" Post "/v1/vaults/{vault}/files/mv" => Moved,
         Agent Write Changes SHORT, Address, OnVault(files::mv),
         "Moves or renames a file or a directory.";
-    Stat "stat" Post "/v1/vaults/{vault}/files/stat" => StatItem,
+    Stat "stat" Get "/v1/vaults/{vault}/files/stat" => StatItem,
         Agent Read Reads SHORT, Address, OnVault(paths::stat),
         "Describes a path: type, size, mode, owner, times, labels.";
-    Tree "tree" Post "/v1/vaults/{vault}/files/tree" => TreeListing,
+    Tree "tree" Get "/v1/vaults/{vault}/files/tree" => TreeListing,
         Agent Read Reads WALK, Address, OnVault(paths::tree),
         "Lists a directory and everything below it.";
     Cp "cp" Post "/v1/vaults/{vault}/files/cp" => Copied,
@@ -198,13 +198,13 @@ operations! {
     Edit "edit" Post "/v1/vaults/{vault}/files/edit" => Edited,
         Agent Write Changes WALK, Address, OnVault(paths::edit),
         "Replaces text in a file.";
-    Grep "grep" Post "/v1/vaults/{vault}/search/grep" => GrepReport,
+    Grep "grep" Get "/v1/vaults/{vault}/search/grep" => GrepReport,
         Agent Read Reads WALK, Address, OnVault(search::grep),
         "Finds lines that match a pattern.";
-    Find "find" Post "/v1/vaults/{vault}/search/find" => FindReport,
+    Find "find" Get "/v1/vaults/{vault}/search/find" => FindReport,
         Agent Read Reads WALK, Address, OnVault(search::find),
         "Finds paths by name, type, size, age and labels.";
-    Search "search" Post "/v1/vaults/{vault}/search/words" => SearchReport,
+    Search "search" Get "/v1/vaults/{vault}/search/words" => SearchReport,
         Agent Read Reads WALK, Address, OnVault(search::search),
         "Finds files by words, the best match first.";
     Tag "tag" Post "/v1/vaults/{vault}/labels/tag" => Tagged,
@@ -213,7 +213,7 @@ operations! {
     Untag "untag" Post "/v1/vaults/{vault}/labels/untag" => Tagged,
         Agent Write Replaces SHORT, Address, OnVault(labels::untag),
         "Removes a tag from a path.";
-    TagList "tag_list" Post "/v1/vaults/{vault}/labels/tags" => TagListing,
+    TagList "tag_list" Get "/v1/vaults/{vault}/labels/path-tags" => TagListing,
         Agent Read Reads SHORT, Address, OnVault(labels::tag_list),
         "Lists the tags of a path.";
     TagListAll "tag_list_all" Get "/v1/vaults/{vault}/labels/tags" => AllTags,
@@ -225,10 +225,10 @@ operations! {
     TagRename "tag_rename" Post "/v1/vaults/{vault}/labels/tags/rename" => TagRenamed,
         Agent Write Changes WALK, Address, OnVault(labels::tag_rename),
         "Renames a tag on every path.";
-    MetaList "meta_list" Post "/v1/vaults/{vault}/labels/meta" => MetaListing,
+    MetaList "meta_list" Get "/v1/vaults/{vault}/labels/meta" => MetaListing,
         Agent Read Reads SHORT, Address, OnVault(labels::meta_list),
         "Lists the metadata of a path.";
-    MetaGet "meta_get" Post "/v1/vaults/{vault}/labels/meta/get" => MetaValue,
+    MetaGet "meta_get" Get "/v1/vaults/{vault}/labels/meta/get" => MetaValue,
         Agent Read Reads SHORT, Address, OnVault(labels::meta_get),
         "Reads one value of a path's metadata.";
     MetaSet "meta_set" Post "/v1/vaults/{vault}/labels/meta/set" => MetaChanged,
@@ -276,7 +276,7 @@ operations! {
     CheckpointList "checkpoint_list" Get "/v1/vaults/{vault}/checkpoints" => CheckpointListing,
         Agent Read Reads CONTENT, Address, OnVault(checkpoints::list),
         "Lists the checkpoints of a vault.";
-    CheckpointInfo "checkpoint_info" Post "/v1/vaults/{vault}/checkpoints/info" => CheckpointDetailsItem,
+    CheckpointInfo "checkpoint_info" Get "/v1/vaults/{vault}/checkpoints/info" => CheckpointDetailsItem,
         Agent Read Reads SHORT, Address, OnVault(checkpoints::info),
         "Describes a checkpoint.";
     CheckpointRestore "checkpoint_restore" Post "/v1/vaults/{vault}/checkpoints/restore" => CheckpointRestored,
@@ -334,7 +334,7 @@ operations! {
         Maker Read Reads WAIT, Job(|it| it.job_id),
         Follows { once: jobs::logs, follow: jobs::follow },
         "Streams the output of a job as events.";
-    JobWait "job_wait" Post "/v1/jobs/wait" => JobWaited,
+    JobWait "job_wait" Get "/v1/jobs/wait" => JobWaited,
         Maker Read Reads WAIT, Job(|it| it.job_id), Answer(jobs::wait),
         "Waits until a job has ended.";
     JobKill "job_kill" Post "/v1/jobs/kill" => JobKilled,
@@ -352,7 +352,7 @@ operations! {
     PolicyExplain "policy_explain" Post "/v1/vaults/{vault}/policy/explain" => PolicyExplained,
         Agent Read Reads SHORT up to COMMAND_BODY_MAX, Address, OnVault(policy::explain),
         "Shows the decision on a command, and why, without running it.";
-    PolicyTest "policy_test" Post "/v1/vaults/{vault}/policy/test" => PolicyTested,
+    PolicyTest "policy_test" Get "/v1/vaults/{vault}/policy/test" => PolicyTested,
         Agent Read Reads SHORT, Address, OnVault(policy::test),
         "Checks the examples in the rules of a vault.";
     PolicySet "policy_set" Post "/v1/vaults/{vault}/policy" => PolicyChanged,
@@ -370,7 +370,7 @@ operations! {
     ApprovalList "approval_list" Get "/v1/approvals" => ApprovalListing,
         Agent Read Reads CONTENT, Field(|it| it.vault.as_deref()), Answer(approvals::list),
         "Lists commands that wait for approval.";
-    ApprovalShow "approval_show" Post "/v1/approvals/show" => ApprovalDetails,
+    ApprovalShow "approval_show" Get "/v1/approvals/show" => ApprovalDetails,
         Maker Read Reads WALK, Approval(|it| &it.id), Answer(approvals::show),
         "Shows exactly what a request for approval would run, and on which state.";
     ApprovalApprove "approval_approve" Post "/v1/approvals/approve" => ApprovalItem,
@@ -385,6 +385,9 @@ operations! {
     JournalVerify "journal_verify" Get "/v1/journal/verify" => JournalVerified,
         Agent Read Reads WALK, Home, Answer(journal::verify),
         "Checks the hash chain of the journal.";
+    Events "events" Get "/v1/events" => EventsPage,
+        Agent Read Reads WAIT, Listed, Tells { page: events::page, follow: events::follow },
+        "Streams the changes of all vaults as events.";
     Gc "gc" Post "/v1/gc" => Collected,
         Owner Admin Changes WALK, Home, Answer(care::gc),
         "Deletes objects that nothing refers to.";

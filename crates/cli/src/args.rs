@@ -14,6 +14,7 @@ mod paths;
 mod policy;
 mod search;
 mod serve;
+mod service;
 mod transfer;
 mod vaults;
 mod versions;
@@ -42,7 +43,8 @@ pub use mounts::{DoctorArgs, MountArgs, MountDriverName, UnmountArgs};
 pub use paths::{CatArgs, ChmodArgs, CpArgs, EditArgs, LnArgs, TouchArgs, TreeArgs, WriteArgs};
 pub use policy::{LevelName, PolicyVerb, QuestionArgs};
 pub use search::{FindArgs, GrepArgs, SearchArgs};
-pub use serve::ServeArgs;
+pub use serve::{ServeArgs, SharedServeArgs};
+pub use service::{ServiceInstallArgs, ServiceVerb};
 pub use transfer::{ExportArgs, ImportArgs, TransferVerb};
 pub use vaults::{CheckpointVerb, VaultVerb};
 pub use versions::{CheckoutArgs, DiffArgs, LogArgs, RevertArgs};
@@ -201,6 +203,9 @@ pub enum Verb {
     Daemon(DaemonVerb),
     /// Run the daemon in the foreground
     Serve(ServeArgs),
+    /// Run the daemon as a systemd service of this user
+    #[command(subcommand)]
+    Service(ServiceVerb),
     /// Create, list and revoke API keys for the network
     #[command(subcommand)]
     Key(KeyVerb),
@@ -352,6 +357,28 @@ mod tests {
         assert_eq!(exec.run.timeout, None);
     }
 
+    /// `requires` is void where what is required conflicts with something that is given: each of these once ran, and an
+    /// option in it did nothing.
+    #[test]
+    fn no_option_is_taken_and_ignored() {
+        for words in [
+            "exec --size 80x24 --stdin -- cat",
+            "exec --size 80x24 --stdin-file f -- cat",
+            "exec --size 80x24 --stream -- true",
+            "exec --record f --stdin -- cat",
+            "exec --record f --stdin-file f -- cat",
+            "exec --record f --stream -- true",
+            "job start --size 80x24 --stdin -- cat",
+            "export / --tar f --overwrite",
+            "export --changed-only d --overwrite",
+            "tag --list --delete t",
+            "tag --list --rename t:u",
+        ] {
+            let parsed = Cli::try_parse_from(std::iter::once("avfs").chain(words.split(' ')));
+            assert!(parsed.is_err(), "{words}");
+        }
+    }
+
     #[test]
     fn a_command_is_required() {
         assert!(Cli::try_parse_from(["avfs", "exec"]).is_err());
@@ -468,6 +495,7 @@ mod tests {
         ("approval_deny", "approval deny x"),
         ("journal", "audit --limit 5"),
         ("journal_verify", "audit verify"),
+        ("events", "audit --follow --after 7"),
         ("gc", "gc --dry-run"),
         ("fsck", "fsck"),
         ("stats", "stats"),

@@ -79,6 +79,7 @@ pub use common::{Depth, JobId, Stream};
 pub use credentials::CredentialChange;
 pub use error::{Error, ErrorKind, Result};
 pub use files::attributes::{Missing, ModeChanged, Stat, Touched};
+pub use files::condition::{Tags, WriteCondition};
 pub use files::copy::{NewLink, Placed};
 pub use files::labels::{LabelChange, LabelName, Labelled, Labels, TagCount};
 pub use files::mode::ModeChange;
@@ -115,7 +116,7 @@ pub use live::mounts::{
 pub use live::recover::Stranded;
 pub use live::shape::{Access, Driver};
 pub use live::slot::{Freeze, IfBusy, Stillness};
-pub use memory::{economize, give_back_stack};
+pub use memory::economize;
 pub use point::DiffPoint;
 pub use repair::{Rebuild, RepairReport, Repaired};
 pub use retried::{Retried, noting};

@@ -30,8 +30,6 @@ use crate::{Error, Result};
 /// Views that nobody used for this long are given back.
 const VIEW_IDLE: Duration = Duration::from_secs(300);
 const TIDY_EVERY: Duration = Duration::from_secs(1);
-/// Trees are walked by recursion, and may be as deep as paths are long. Only what is used is taken.
-pub(crate) const STACK: usize = 64 << 20;
 
 /// More memory than this that is resident for nothing is given back.
 const WASTE: u64 = 8 << 20;
@@ -277,14 +275,12 @@ impl Runtime {
     }
 }
 
-/// Works on a thread of its own, which has the stack for the deepest trees.
+/// Works on a thread of its own.
 pub(crate) fn in_background(
     name: &str,
     work: impl FnOnce() + Send + 'static,
 ) -> std::io::Result<()> {
-    let thread = std::thread::Builder::new()
-        .name(name.into())
-        .stack_size(STACK);
+    let thread = std::thread::Builder::new().name(name.into());
     thread.spawn(work).map(drop)
 }
 

@@ -3,13 +3,15 @@
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::thread::CapabilitySet;
 
 use crate::confine::{self, Fence};
 use crate::error::{During, Fault};
+use crate::exits::Exits;
 use crate::freeze;
 use crate::limits::Mechanism;
 use crate::mover::{Mover, Staging};
@@ -28,6 +30,9 @@ use crate::sys::{self, Forked, Waited};
 
 /// Where, in the keeper's directory, every agent mounts its root before `pivot_root`.
 pub(crate) const ROOT: &str = "root";
+
+/// How long a supervisor that has reported may take to exit.
+const EXIT_TIME: Duration = Duration::from_millis(500);
 
 /// What the keeper passes to a new agent.
 pub(crate) struct Birth<'a> {
@@ -83,9 +88,8 @@ pub(crate) fn live(birth: Birth<'_>) -> ! {
             sys::leave(1);
         }
     };
-    let children = match sys::child_events() {
-        Ok(children) => children,
-        Err(_) => sys::leave(1),
+    let (Ok(children), Ok(exits)) = (sys::child_events(), Exits::new()) else {
+        sys::leave(1);
     };
     drop(birth.plan);
     let ready = AgentReply::Ready(settled.isolation);
@@ -100,6 +104,7 @@ pub(crate) fn live(birth: Birth<'_>) -> ! {
         mover: settled.mover,
         terminals: settled.terminals,
         residue: settled.residue,
+        exits,
         held,
         supervisors: Vec::new(),
         stopped: Vec::new(),
@@ -223,6 +228,7 @@ struct Agent {
     mover: Option<Mover>,
     terminals: Option<OwnedFd>,
     residue: Option<Residue>,
+    exits: Exits,
     /// Open as long as this process or a supervisor lives.
     held: Vec<RawFd>,
     supervisors: Vec<i32>,
@@ -287,6 +293,9 @@ impl Agent {
         else {
             return false;
         };
+        if !self.await_exits() {
+            return false;
+        }
         let job = supervisor::Job {
             command,
             link: Link::from(link),
@@ -296,6 +305,7 @@ impl Agent {
             mover: self.mover.as_ref(),
             terminals: self.terminals.as_ref(),
             held: &self.held,
+            exits: &self.exits,
         };
         // SAFETY: the agent has one thread.
         match unsafe { sys::fork(0) } {
@@ -307,6 +317,30 @@ impl Agent {
                     errno: errno.raw_os_error(),
                 };
                 let _ = job.link.send(&Event::CouldNotStart(failure), &[]);
+            }
+        }
+        true
+    }
+
+    /// Waits for the supervisors that have nothing left to do, so that the next command finds nothing that the last one
+    /// left; false like [`Agent::bury`].
+    fn await_exits(&mut self) -> bool {
+        let exiting = self.exits.said();
+        let start = Instant::now();
+        while exiting.iter().any(|pid| self.supervisors.contains(pid)) {
+            let left = EXIT_TIME.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                // Stopped, perhaps. It keeps what its command left, and no command.
+                break;
+            }
+            let pause = Timespec {
+                tv_sec: 0,
+                tv_nsec: i64::from(left.subsec_nanos()),
+            };
+            let mut polled = [PollFd::new(&self.children, PollFlags::IN)];
+            let _ = poll(&mut polled, Some(&pause));
+            if !self.bury() {
+                return false;
             }
         }
         true

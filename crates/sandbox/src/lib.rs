@@ -14,6 +14,7 @@ mod cgroup;
 mod command;
 mod confine;
 mod error;
+mod exits;
 mod freeze;
 mod guard;
 mod keeper;

@@ -25,8 +25,8 @@ const SEGMENT: &str = "/SYSV";
 /// Watches the memory of all descendants of this process.
 pub(crate) struct MemoryWatch {
     limit: u64,
-    /// What was in such files and segments before.
-    shared: u64,
+    /// The least that was in such files and segments since the command started: the most that it may not have made.
+    others: u64,
     period: Duration,
     next: Instant,
 }
@@ -39,7 +39,7 @@ impl MemoryWatch {
         };
         MemoryWatch {
             limit,
-            shared: shared(),
+            others: shared(),
             period,
             next: Instant::now() + period,
         }
@@ -61,10 +61,13 @@ impl MemoryWatch {
             return false;
         }
         self.next = Instant::now() + self.period;
+        let shared = shared();
+        // What was freed since the start may be taken again by this command.
+        self.others = self.others.min(shared);
         if self.host_has_less_in_use() {
             return false;
         }
-        let shared = shared().saturating_sub(self.shared);
+        let shared = shared - self.others;
         let processes = sys::descendants();
         let sum = |measure: fn(i32) -> Option<u64>| {
             let used = processes.iter().filter_map(|pid| measure(*pid));

@@ -14,6 +14,7 @@ use rustix::process::{getpid, set_child_subreaper};
 
 use crate::command;
 use crate::confine::Fence;
+use crate::exits::Exits;
 use crate::limits::{Enforced, Limit, Mechanism, Orders};
 use crate::memory::MemoryWatch;
 use crate::mover::Mover;
@@ -34,6 +35,8 @@ pub(crate) struct Job<'a> {
     /// The devpts on which its terminal is made; without one, the host's.
     pub terminals: Option<&'a OwnedFd>,
     pub held: &'a [RawFd],
+    /// Where a supervisor says that it exits next.
+    pub exits: &'a Exits,
 }
 
 /// Runs a supervisor to its end.
@@ -53,6 +56,7 @@ pub(crate) fn live(job: Job<'_>) -> ! {
     kept.extend(job.mover.map(Mover::descriptor));
     kept.extend(job.terminals.map(AsRawFd::as_raw_fd));
     kept.extend(job.held);
+    kept.push(job.exits.descriptor());
     // SAFETY: everything else belonged to the agent, whose values are never used again here.
     unsafe { sys::close_all_but(&kept) };
     let last = match Supervisor::start(&job) {
@@ -62,6 +66,8 @@ pub(crate) fn live(job: Job<'_>) -> ! {
         }
         Err(errno) => could_not_start(StartStep::Setup, errno),
     };
+    // First, so that the agent knows it when the daemon sends the next command.
+    job.exits.say();
     // The daemon may have ended.
     let _ = job.link.send(&last, &[]);
     sys::leave(0)

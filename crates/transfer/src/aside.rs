@@ -214,9 +214,30 @@ fn notes(directory: &Path) -> Vec<(PathBuf, Note)> {
 }
 
 /// What exports have made on the host and not yet removed, or failed to.
-pub(crate) fn noted(directory: &Path) -> HashSet<Inode> {
-    let notes = notes(directory).into_iter();
-    notes.filter_map(|(_, note)| note.inode()).collect()
+pub(crate) struct Asides {
+    names: HashSet<String>,
+    inodes: HashSet<Inode>,
+}
+
+impl Asides {
+    /// As noted at this moment.
+    pub fn noted(directory: &Path) -> Asides {
+        let (mut names, mut inodes) = (HashSet::new(), HashSet::new());
+        for (_, note) in notes(directory) {
+            match note.inode() {
+                Some(inode) => drop(inodes.insert(inode)),
+                // It may have been made since, and its note is not written again yet.
+                None => drop(names.insert(note.name)),
+            }
+        }
+        Asides { names, inodes }
+    }
+
+    /// `stat` is of what has the name, and younger than this.
+    pub fn contain(&self, name: &[u8], stat: &Stat) -> bool {
+        let is_intended = str::from_utf8(name).is_ok_and(|name| self.names.contains(name));
+        is_intended || self.inodes.contains(&inode_of(stat))
+    }
 }
 
 /// Finishes or undoes what exports of a process that died left on the host. What cannot be reached stays noted.
@@ -385,4 +406,38 @@ fn names(directory: impl AsFd) -> Result<Vec<CString>, Errno> {
         }
     }
     Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_aside_is_known_from_before_it_is_made_until_it_is_gone() {
+        let dir = tempfile::tempdir().unwrap();
+        let (notes, place) = (dir.path().join("notes"), dir.path());
+        let is_known = |name: &str| {
+            let asides = Asides::noted(&notes);
+            let stat = rustix::fs::lstat(place.join(name)).unwrap();
+            asides.contain(name.as_bytes(), &stat)
+        };
+        let made = Aside::make(&notes, place, AsideKind::Directory).unwrap();
+        assert!(is_known(&made.name));
+        // The moment between the making and the second note.
+        let (parent, name) = (place.as_os_str().as_bytes().to_vec(), made.name.clone());
+        let stage = Stage::Intended;
+        let intended = Note {
+            parent,
+            name,
+            stage,
+        };
+        write(&made.note, &intended).unwrap();
+        assert!(is_known(&made.name));
+        let alike = format!("{PREFIX}mine");
+        fs::create_dir(place.join(&alike)).unwrap();
+        assert!(!is_known(&alike), "a name alone is not trusted");
+        let (name, note) = (made.name.clone(), made.note.clone());
+        drop(made);
+        assert!(!place.join(&name).exists() && !note.exists());
+    }
 }

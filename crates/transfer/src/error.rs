@@ -28,6 +28,8 @@ pub enum Error {
     NoGit { source: std::io::Error },
     #[error("invalid pattern '{pattern}': {reason}")]
     Pattern { pattern: String, reason: String },
+    #[error("invalid option: only directories have .gitignore files to heed")]
+    NoGitignores,
     #[error("{} is neither a directory nor a tar archive", path.display())]
     NotASource { path: PathBuf },
     #[error("{} already exists", path.display())]

@@ -148,6 +148,7 @@ impl Vault {
             append: options.append,
             parents: options.parents,
             mode: options.mode.clone(),
+            ..WriteContent::default()
         };
         self.face.upload(self.name(), &request, content)
     }
@@ -189,24 +190,7 @@ impl Vault {
 
     /// Everything in a directory, in order of the names.
     pub fn list(&self, path: impl AsRef<Path>) -> Result<Vec<ListedEntry>> {
-        let (path, path_b64) = in_vault(path);
-        let mut request = Ls {
-            path,
-            path_b64,
-            after: None,
-            after_b64: None,
-            limit: None,
-        };
-        let mut entries: Vec<ListedEntry> = Vec::new();
-        loop {
-            let page = self.ask(&request)?;
-            entries.extend(page.entries);
-            let Some(last) = entries.last().filter(|_| page.more) else {
-                return Ok(entries);
-            };
-            request.after = Some(last.name.clone());
-            request.after_b64 = last.name_b64.clone();
-        }
+        Ls::new(in_vault(path)).all(|page| self.ask(page))
     }
 
     /// A directory and all below it, up to 10,000 entries, down to `level` levels.

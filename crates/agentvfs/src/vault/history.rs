@@ -22,7 +22,7 @@ impl Vault {
 
     /// Its checkpoints.
     pub fn checkpoints(&self) -> Result<Vec<CheckpointItem>> {
-        Ok(self.ask(&CheckpointList {})?.snapshots)
+        Ok(self.ask(&CheckpointList::default())?.snapshots)
     }
 
     /// Describes a checkpoint.
@@ -74,17 +74,19 @@ impl Vault {
 
     /// Its versions, the newest first.
     pub fn log(&self, limit: usize) -> Result<Vec<VersionItem>> {
-        self.ask(&VaultLog { limit })
+        Ok(self.ask(&VaultLog::newest(limit))?.versions)
     }
 
     /// The versions in which a path changed, the newest first.
     pub fn path_log(&self, path: impl AsRef<Path>, limit: usize) -> Result<Vec<PathVersionItem>> {
         let (path, path_b64) = in_vault(path);
-        self.ask(&PathLog {
+        let request = PathLog {
             path,
             path_b64,
             limit,
-        })
+            cursor: None,
+        };
+        Ok(self.ask(&request)?.versions)
     }
 
     /// Gives a path the content that it had in an earlier version.

@@ -123,6 +123,7 @@ impl Vault {
         let request = JobList {
             vault: Some(self.name.clone()),
             running: false,
+            ..JobList::default()
         };
         Ok(self.ask(&request)?.jobs)
     }

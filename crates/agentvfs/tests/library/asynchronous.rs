@@ -37,7 +37,7 @@ async fn the_five_lines_wait_without_blocking() {
         task.restore("before").await.unwrap();
         let missing = task.read("/out").await.unwrap_err();
         assert_eq!(missing.kind(), ErrorKind::NotFound);
-        let all = avfs.ask(VaultList {}).await.unwrap();
+        let all = avfs.ask(VaultList::default()).await.unwrap().vaults;
         assert_eq!(all.len(), 2);
         let entries = task.list("/").await.unwrap();
         assert!(entries.iter().any(|entry| entry.name == "in"));

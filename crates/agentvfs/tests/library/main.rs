@@ -6,3 +6,4 @@ mod asynchronous;
 mod common;
 mod faces;
 mod programs;
+mod requests;

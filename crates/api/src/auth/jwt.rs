@@ -6,6 +6,7 @@
 use super::pattern::Pattern;
 use super::{Identity, Refused, Source, check_scopes};
 use crate::bounds::{REQUESTS_PER_SECOND, TOKEN_MAX};
+use crate::outbound::ServiceUrl;
 use crate::table::Scope;
 use base64ct::{Base64UrlUnpadded, Encoding};
 use ring::signature::{self, RsaPublicKeyComponents, UnparsedPublicKey};
@@ -15,6 +16,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
 
 /// What the names of holders of tokens begin with, so that none is the name of a key.
 pub(crate) const PREFIX: &str = "jwt/";
@@ -28,14 +31,29 @@ pub struct Issuer {
     pub issuer: String,
     /// What `aud` has to be or to contain.
     pub audience: String,
-    /// A file with its keys (JWKS); it is read again when it changes.
-    pub keys: PathBuf,
+    pub keys: KeySource,
 }
+
+/// Where the keys of an issuer are (JWKS).
+#[derive(Clone, Debug)]
+pub enum KeySource {
+    /// It is read again when it changes.
+    File(PathBuf),
+    /// It is asked again now and then, and when a token names a key that is not known.
+    Url(ServiceUrl),
+}
+
+/// How often keys are fetched again.
+const REFRESH: Duration = Duration::from_secs(300);
+/// The pause after that, whatever tokens are shown.
+const PAUSE: Duration = Duration::from_secs(5);
 
 /// The tokens of one issuer.
 pub(crate) struct Tokens {
     issuer: Issuer,
     keys: Mutex<(Option<Stamp>, Vec<PublicKey>)>,
+    /// Notified when a token names a key that is not known.
+    missed: Notify,
 }
 
 /// What changes when a file is written or replaced.
@@ -47,7 +65,27 @@ impl Tokens {
         Ok(Tokens {
             issuer,
             keys: Mutex::new((stamp, keys)),
+            missed: Notify::new(),
         })
+    }
+
+    /// Fetches the keys again now and then. What cannot be fetched changes nothing.
+    pub async fn keep_fresh(&self) {
+        let KeySource::Url(url) = &self.issuer.keys else {
+            return;
+        };
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(REFRESH) => {}
+                () = self.missed.notified() => {}
+            }
+            let fetched = url.get().await;
+            if let Ok(keys) = fetched.and_then(|text| keys_in(&text)) {
+                let mut known = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+                known.1 = keys;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
     }
 
     /// Whoever shows this token.
@@ -91,6 +129,9 @@ impl Tokens {
                     .map_or(keys.len() == 1, |kid| key.kid.as_ref() == Some(kid));
                 named && key.algorithm.name() == header.alg
             };
+            if !keys.iter().any(|key| fits(&key)) {
+                self.missed.notify_one();
+            }
             let mut fitting = keys.iter().filter(fits);
             match fitting.any(|key| key.verifies(signed.as_bytes(), &signature)) {
                 true => Ok(()),
@@ -115,25 +156,36 @@ impl Tokens {
 
 impl Issuer {
     fn stamp(&self) -> Option<Stamp> {
-        let meta = fs::metadata(&self.keys).ok()?;
+        let KeySource::File(path) = &self.keys else {
+            return None;
+        };
+        let meta = fs::metadata(path).ok()?;
         Some((meta.ino(), meta.mtime(), meta.mtime_nsec(), meta.size()))
     }
 
     fn load(&self) -> Result<Vec<PublicKey>, String> {
-        let failed = |why: String| format!("{} has no keys for tokens: {why}", self.keys.display());
         if self.issuer.is_empty() || self.audience.is_empty() {
             return Err("an issuer and an audience are needed".into());
         }
-        let text = fs::read(&self.keys).map_err(|error| failed(error.to_string()))?;
-        let set = serde_json::from_slice::<KeySet>(&text);
-        let set = set.map_err(|error| failed(error.to_string()))?;
-        let keys: Vec<PublicKey> = set.keys.iter().filter_map(PublicKey::new).collect();
-        match keys.is_empty() {
-            true => Err(failed(
-                "none is an RSA, EC or Ed25519 key for signatures".into(),
-            )),
-            false => Ok(keys),
-        }
+        let (place, text) = match &self.keys {
+            KeySource::File(path) => {
+                let text = fs::read(path).map_err(|error| error.to_string());
+                (path.display().to_string(), text)
+            }
+            KeySource::Url(url) => (url.to_string(), url.get_now()),
+        };
+        let keys = text.and_then(|text| keys_in(&text));
+        keys.map_err(|why| format!("{place} has no keys for tokens: {why}"))
+    }
+}
+
+/// The keys of a set that are good for signatures.
+fn keys_in(text: &[u8]) -> Result<Vec<PublicKey>, String> {
+    let set = serde_json::from_slice::<KeySet>(text).map_err(|error| error.to_string())?;
+    let keys: Vec<PublicKey> = set.keys.iter().filter_map(PublicKey::new).collect();
+    match keys.is_empty() {
+        true => Err("none is an RSA, EC or Ed25519 key for signatures".into()),
+        false => Ok(keys),
     }
 }
 
@@ -360,6 +412,10 @@ mod tests {
             json!({ "kty": "OKP", "crv": "Ed25519", "alg": "EdDSA", "use": "sig", "kid": kid, "x": x })
         }
 
+        fn file(&self) -> PathBuf {
+            self.dir.path().join("jwks.json")
+        }
+
         fn publish(&self, keys: Value) {
             let draft = self.dir.path().join("draft");
             fs::write(&draft, json!({ "keys": keys }).to_string()).unwrap();
@@ -370,7 +426,7 @@ mod tests {
             Issuer {
                 issuer: "https://id.example".into(),
                 audience: "avfs".into(),
-                keys: self.dir.path().join("jwks.json"),
+                keys: KeySource::File(self.file()),
             }
         }
 
@@ -518,7 +574,7 @@ mod tests {
         provider.publish(json!([next.jwk("one")]));
         assert!(tokens.identify(&new, 500).is_ok());
         assert!(tokens.identify(&old, 500).is_err());
-        fs::write(provider.issuer().keys, "{").unwrap();
+        fs::write(provider.file(), "{").unwrap();
         assert!(
             tokens.identify(&new, 500).is_ok(),
             "what cannot be read changes nothing"

@@ -39,6 +39,13 @@ impl Auth {
         self.tokens.is_some() || self.keys.any_usable(now())
     }
 
+    /// Keeps what comes from elsewhere up to date.
+    pub async fn keep_fresh(&self) {
+        if let Some(tokens) = &self.tokens {
+            tokens.keep_fresh().await;
+        }
+    }
+
     /// Whoever shows this text.
     pub fn identify(&self, shown: &str) -> Result<Identity, Failure> {
         let known = match &self.tokens {

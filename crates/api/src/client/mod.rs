@@ -361,14 +361,23 @@ fn http_request<O: Operation>(
     stream: Option<Body>,
 ) -> Result<Request<Body>> {
     let mut address = O::ROUTE.replace("{vault}", &segment(vault));
-    let (method, body) = match O::METHOD {
-        Method::Get => (hyper::Method::GET, Bytes::new()),
-        Method::Put => (hyper::Method::PUT, Bytes::new()),
-        Method::Post => (hyper::Method::POST, json_body(request)?),
-        Method::Delete => (hyper::Method::DELETE, json_body(request)?),
+    let mut method = match O::METHOD {
+        Method::Get => hyper::Method::GET,
+        Method::Put => hyper::Method::PUT,
+        Method::Post => hyper::Method::POST,
+        Method::Delete => hyper::Method::DELETE,
     };
-    if matches!(O::METHOD, Method::Get | Method::Put) {
-        address.push_str(&query(request)?);
+    let mut body = Bytes::new();
+    if O::METHOD.has_query() {
+        let query = query(request)?;
+        if O::METHOD == Method::Get && query.len() > QUERY_MAX {
+            method = hyper::Method::POST;
+            body = json_body(request)?;
+        } else {
+            address.push_str(&query);
+        }
+    } else {
+        body = json_body(request)?;
     }
     Request::builder()
         .method(method)
@@ -382,6 +391,9 @@ fn http_request<O: Operation>(
             what: error.to_string(),
         })
 }
+
+/// A longer query of a read is sent as a JSON body by `POST`.
+const QUERY_MAX: usize = 8 << 10;
 
 /// Characters that need no escape in a path segment.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC
@@ -398,7 +410,7 @@ fn segment(text: &str) -> String {
 
 /// The fields of a flat request as `?name=value&…`, or an empty string.
 fn query(request: &impl serde::Serialize) -> Result<String> {
-    let fields = serde_urlencoded::to_string(request).map_err(|error| Error::Nonsense {
+    let fields = serde_html_form::to_string(request).map_err(|error| Error::Nonsense {
         what: error.to_string(),
     })?;
     match fields.is_empty() {
@@ -450,7 +462,7 @@ fn broken(error: hyper::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::{Diff, VaultList};
+    use crate::wire::{Diff, Find, VaultList};
 
     #[test]
     fn fields_become_a_query() {
@@ -463,10 +475,17 @@ mod tests {
         let text = query(&diff).unwrap();
         let text = text.strip_prefix('?').unwrap();
         assert!(!text.contains([' ', ':', '#']), "{text}");
-        let back: Diff = serde_urlencoded::from_str(text).unwrap();
+        let back: Diff = serde_html_form::from_str(text).unwrap();
         let fields = |diff: &Diff| serde_json::to_value(diff).unwrap();
         assert_eq!(fields(&back), fields(&diff));
-        assert_eq!(query(&VaultList {}).unwrap(), "");
+        assert_eq!(query(&VaultList::default()).unwrap(), "");
+        let find = Find {
+            tags: vec!["a".into(), "b c".into()],
+            ..Find::default()
+        };
+        let text = query(&find).unwrap();
+        let back: Find = serde_html_form::from_str(text.strip_prefix('?').unwrap()).unwrap();
+        assert_eq!((back.tags, back.types.len()), (find.tags, 0), "{text}");
     }
 
     #[test]

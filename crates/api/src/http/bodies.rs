@@ -1,6 +1,5 @@
 //! Bodies of requests and answers within the memory limits: small ones are always accepted, large ones share an amount.
 
-use crate::blocking;
 use crate::bounds::{ANSWERS_MAX, BODY_TIME, SMALL};
 use crate::ops::app::AtWork;
 use crate::ops::erased::{Answer, Erased, Request};
@@ -17,23 +16,27 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::sync::OwnedSemaphorePermit;
+use tokio::task::spawn_blocking;
 use tokio_stream::{Stream, StreamExt};
 
-/// A request in JSON. Its memory is reserved until the work is done.
+/// A request in JSON, and the hash of its text. Its memory is reserved until the work is done.
 pub(crate) async fn receive(
     operation: &Arc<Erased>,
     at_work: &AtWork,
     headers: &HeaderMap,
     body: Body,
-) -> Result<Request, Failure> {
+) -> Result<(Request, blake3::Hash), Failure> {
     let (name, most) = (operation.row.name, operation.row.body_max);
     let bytes = arrive(name, most, at_work, headers, body).await?;
     if bytes.len() <= SMALL {
-        return operation.read_json(&bytes);
+        return Ok((operation.read_json(&bytes)?, blake3::hash(&bytes)));
     }
     // On another thread, to keep the event loop free.
     let operation = Arc::clone(operation);
-    let parsed = blocking::spawn(move || operation.read_json(&bytes));
+    let parsed = spawn_blocking(move || {
+        let request = operation.read_json(&bytes)?;
+        Ok((request, blake3::hash(&bytes)))
+    });
     parsed
         .await
         .unwrap_or_else(|_| Err(Failure::invalid("the body cannot be read")))

@@ -1,28 +1,32 @@
 //! Commands and logs as server-sent events.
 
-use super::routes::{Admitted, Arrived, Work, at_once};
+use super::routes::{Admitted, Arrived, at_once};
 use super::telling::{Telling, Told};
-use super::watch::Gone;
-use crate::blocking;
 use crate::bounds::CONTENT;
-use crate::ops::erased::{FollowFn, OnceFn, RunFn};
+use crate::ops::erased::{FollowFn, OnceFn, PageFn, RunFn, TellFn};
+use crate::ops::events::Told as Change;
 use crate::ops::failure::Failure;
 use crate::ops::handler::{Listener, Resume};
-use crate::wire::{ExecEvent, JobEvent, StreamWord};
-use axum::http::HeaderMap;
+use crate::wire::{EventsReady, ExecEvent, JobEvent, StreamWord};
+use avfs_runtime::HeldOutput;
+use axum::http::{HeaderMap, HeaderValue};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::sync::oneshot;
-use tokio_stream::StreamExt;
+use tokio::task::spawn_blocking;
 use tokio_stream::wrappers::ReceiverStream;
+use tokio_stream::{Stream, StreamExt};
 
 /// Queued events before a command has to wait for a slow reader. A job never waits.
 const QUEUE: usize = 4;
+/// How long a stream is silent before it has a comment.
+const HEARTBEAT: Duration = Duration::from_secs(5);
 /// How often a waiting command checks whether its reader caught up, disconnected, or ran out of time.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
@@ -37,34 +41,40 @@ pub(crate) fn answer_event(json: Vec<u8>) -> Event {
     Event::default().event("result").data(json)
 }
 
-/// Answers with the envelope alone, or with events of which the envelope is the last. If the caller disconnects, the
-/// command is ended.
-pub(crate) async fn run(arrived: Arrived, serve: RunFn) -> Result<Response, Failure> {
-    let (log, wants_events) = (arrived.app.place.log(), arrived.wants_events());
-    let admitted = arrived.whole().await?;
-    if !wants_events {
-        let work = move |it: Work, gone: &Gone| serve(&it.ask, it.vault, it.request, gone);
-        return at_once(admitted, work).await;
-    }
+/// Answers with events, of which the envelope is the last. If the caller disconnects, the command is ended.
+pub(crate) async fn run(admitted: Admitted, serve: RunFn) -> Result<Response, Failure> {
+    let log = admitted.it.ask.app.place.log();
     let (begun, first) = oneshot::channel();
     let (events, queue) = mpsc::channel(QUEUE);
-    blocking::spawn(move || {
-        let Admitted { it, under_way } = admitted;
+    spawn_blocking(move || {
+        let Admitted { it, under_way, .. } = admitted;
         let _under_way = under_way;
         let live = Live {
             events,
+            number: AtomicU64::new(0),
             begun: Mutex::new(Some(begun)),
         };
         let served = serve(&it.ask, it.vault, it.request, &live);
-        live.end(served.map(|it| Told::holding(answer_event(it.json), it.held)));
+        live.end(served.map(|it| (answer_event(it.json), it.held)));
     });
     first.await.map_err(|_| Failure::panicked(&log))??;
-    Ok(Sse::new(Telling::new(queue)).into_response())
+    Ok(answered(Telling::new(queue)))
+}
+
+/// Events as an answer. A silent stream has a comment now and then, so that both ends notice a broken connection.
+pub(crate) fn answered<S>(events: S) -> Response
+where
+    S: Stream<Item = Result<Event, Infallible>> + Send + 'static,
+{
+    let heartbeats = KeepAlive::new().interval(HEARTBEAT);
+    Sse::new(events).keep_alive(heartbeats).into_response()
 }
 
 /// A listener of a command. The answer begins with the first event.
 struct Live {
     events: mpsc::Sender<Told>,
+    /// The id of the last event: they are numbered from 1, so a reader knows whether it has all.
+    number: AtomicU64,
     begun: Mutex<Option<oneshot::Sender<Result<(), Failure>>>>,
 }
 
@@ -74,16 +84,23 @@ impl Live {
         begun.take()
     }
 
+    /// The event with its number.
+    fn numbered(&self, event: Event) -> Event {
+        let number = self.number.fetch_add(1, Ordering::Relaxed) + 1;
+        event.id(number.to_string())
+    }
+
     /// Sends the last event. If no event was sent before, an error is the answer itself.
-    fn end(&self, last: Result<Told, Failure>) {
-        let last = match (last, self.take_begun()) {
+    fn end(&self, last: Result<(Event, Vec<HeldOutput>), Failure>) {
+        let (last, held) = match (last, self.take_begun()) {
             (Err(failure), Some(begun)) => return drop(begun.send(Err(failure))),
-            (Err(failure), None) => Told::new(event("error", failure.problem())),
+            (Err(failure), None) => (event("error", failure.problem()), Vec::new()),
             (Ok(last), begun) => {
                 begun.map(|begun| begun.send(Ok(())));
                 last
             }
         };
+        let last = Told::holding(self.numbered(last), held);
         // An error means that the client has disconnected.
         let _ = self.events.blocking_send(last);
     }
@@ -92,12 +109,12 @@ impl Live {
 impl Listener<ExecEvent> for Live {
     fn tell(&self, event: ExecEvent, is_patient: &dyn Fn() -> bool) {
         self.take_begun().map(|begun| begun.send(Ok(())));
-        let mut waiting = Told::new(match &event {
+        let mut waiting = Told::new(self.numbered(match &event {
             ExecEvent::Started(started) => self::event("started", started),
             ExecEvent::Stdout(chunk) => self::event("stdout", chunk),
             ExecEvent::Stderr(chunk) => self::event("stderr", chunk),
             ExecEvent::Waiting(waiting) => self::event("waiting", waiting),
-        });
+        }));
         while let Err(TrySendError::Full(event)) = self.events.try_send(waiting) {
             if !is_patient() {
                 return;
@@ -118,7 +135,7 @@ pub(crate) async fn follow(
     once: OnceFn,
     follow: FollowFn,
 ) -> Result<Response, Failure> {
-    let resume = resumed(&arrived.parts.headers);
+    let resume = resumed(&arrived.parts.headers)?;
     let (lane, wants_events) = (arrived.lane(), arrived.wants_events());
     let request = arrived.query()?;
     if !wants_events {
@@ -126,10 +143,10 @@ pub(crate) async fn follow(
         let (admitted, _) = arrived.admit(request, Some(CONTENT)).await?;
         return at_once(admitted, move |it, _| once(&it.ask, it.request, resume)).await;
     }
-    let (Admitted { it, under_way }, _) = arrived.admit(request, Some(lane)).await?;
+    let (Admitted { it, under_way, .. }, _) = arrived.admit(request, Some(lane)).await?;
     let following = follow(&it.ask, it.request, resume)?;
     let (events, queue) = mpsc::channel::<Event>(QUEUE);
-    blocking::spawn(move || {
+    spawn_blocking(move || {
         let _under_way = under_way;
         let follower = Follower {
             events,
@@ -142,16 +159,79 @@ pub(crate) async fn follow(
                 .blocking_send(event("error", failure.problem()));
         }
     });
-    let events = ReceiverStream::new(queue).map(Ok::<_, Infallible>);
-    let events = Sse::new(events).keep_alive(KeepAlive::default());
-    Ok(events.into_response())
+    Ok(answered(ReceiverStream::new(queue).map(Ok)))
+}
+
+/// Answers with a page of changes, or with all of them as events; the id of an event is the id of its entry.
+pub(crate) async fn tell(
+    arrived: Arrived,
+    page: PageFn,
+    follow: TellFn,
+) -> Result<Response, Failure> {
+    let resume = match arrived.parts.headers.get("last-event-id") {
+        Some(last) => Some(entry_id(last)?),
+        None => None,
+    };
+    let (lane, wants_events) = (arrived.lane(), arrived.wants_events());
+    let (log, request) = (arrived.app.place.log(), arrived.query()?);
+    let (admitted, _) = arrived.admit(request, Some(lane)).await?;
+    if !wants_events {
+        return at_once(admitted, move |it, _| page(&it.ask, it.request, resume)).await;
+    }
+    let Admitted { it, under_way, .. } = admitted;
+    let opened = spawn_blocking(move || follow(it.ask, it.request, resume)).await;
+    let followed = opened.map_err(|_| Failure::panicked(&log))??;
+    let (events, queue) = mpsc::channel::<Event>(QUEUE);
+    spawn_blocking(move || {
+        let _under_way = under_way;
+        let listener = Changes(events);
+        if let Err(failure) = followed.tell(&listener) {
+            // An error means that the client has disconnected.
+            let _ = listener.0.blocking_send(event("error", failure.problem()));
+        }
+    });
+    Ok(answered(ReceiverStream::new(queue).map(Ok)))
+}
+
+/// A position in the journal.
+fn entry_id(last: &HeaderValue) -> Result<u64, Failure> {
+    let id = last.to_str().ok().and_then(|text| text.parse().ok());
+    id.ok_or_else(unknown_event)
+}
+
+/// A client that follows all changes.
+struct Changes(mpsc::Sender<Event>);
+
+impl Listener<Change> for Changes {
+    fn tell(&self, change: Change, _: &dyn Fn() -> bool) {
+        let told = match change {
+            Change::Ready(after) => event("ready", &EventsReady { after }).id(after.to_string()),
+            Change::Entry(entry) => event("change", &entry).id(entry.id.to_string()),
+        };
+        // An error means that the client has disconnected.
+        let _ = self.0.blocking_send(told);
+    }
+
+    fn is_gone(&self) -> bool {
+        self.0.is_closed()
+    }
 }
 
 /// The offsets after the last event that a client has seen.
-fn resumed(headers: &HeaderMap) -> Resume {
-    let last = headers.get("last-event-id")?.to_str().ok()?;
-    let (stdout, stderr) = last.split_once('-')?;
-    Some([stdout.parse().ok()?, stderr.parse().ok()?])
+fn resumed(headers: &HeaderMap) -> Result<Resume, Failure> {
+    let Some(last) = headers.get("last-event-id") else {
+        return Ok(None);
+    };
+    let read = || {
+        let (stdout, stderr) = last.to_str().ok()?.split_once('-')?;
+        Some([stdout.parse().ok()?, stderr.parse().ok()?])
+    };
+    read().map(Some).ok_or_else(unknown_event)
+}
+
+/// Beginning anywhere else would silently skip or repeat events.
+fn unknown_event() -> Failure {
+    Failure::invalid("this Last-Event-ID is of no event here")
 }
 
 /// A client that follows a job.

@@ -1,12 +1,13 @@
 //! The caller of a request: by its connection, its credential, and the rights it has given up.
 
-use super::docs;
+use super::{docs, kernel};
 use crate::auth::Identity;
 use crate::auth::pattern::Pattern;
 use crate::ops::app::App;
 use crate::ops::caller::{Caller, Grant, Peer, Share};
 use crate::ops::failure::Failure;
 use crate::ops::parse;
+use crate::ops::traces::TraceContext;
 use crate::serving::Open;
 use crate::table::{Class, Row, Scope};
 use crate::wire::{
@@ -27,7 +28,8 @@ const KEY_HEADER: &str = "x-api-key";
 
 /// Whether an address needs no credential.
 fn is_public(path: &str) -> bool {
-    ["/healthz", "/readyz"].contains(&path) || docs::PAGE.iter().any(|part| part.0 == path)
+    ["/healthz", "/readyz", kernel::PUBLIC].contains(&path)
+        || docs::PAGE.iter().any(|part| part.0 == path)
 }
 
 /// Identifies the caller before anything else. Handlers find it in the request's extensions as [`Caller`].
@@ -94,6 +96,7 @@ fn caller(
             peer,
             share: peer.share(),
             grant,
+            trace: trace(app, headers),
         });
     };
     if named.is_some_and(|named| named != identity.name) {
@@ -119,7 +122,14 @@ fn caller(
         peer,
         share: Share::Credential(identity.name),
         grant,
+        trace: trace(app, headers),
     })
+}
+
+/// The trace that a request belongs to, if traces are wanted.
+fn trace(app: &App, headers: &HeaderMap) -> Option<TraceContext> {
+    let parent = headers.get("traceparent").and_then(|it| it.to_str().ok());
+    app.traces.is_on().then(|| TraceContext::new(parent))
 }
 
 /// The credential that a request shows, if any. Two are refused: whoever looks at the other one, a proxy perhaps, must

@@ -1,25 +1,25 @@
 //! Bodies of any size as byte streams between the connection and a blocking thread.
 
 use super::bodies;
-use super::retried::{Noted, with_header};
 use super::routes::{Admitted, Arrived, at_once};
-use crate::blocking;
 use crate::bounds::PAUSE_TIME;
-use crate::ops::content::piece_length;
-use crate::ops::erased::{FeedFn, OpenFn, ReceiveFn, SendFn};
+use crate::ops::erased::{FeedFn, ReceiveFn, SendFn};
 use crate::ops::failure::Failure;
-use crate::ops::handler::Opened;
 use crate::ops::input::{give, writer};
-use avfs_runtime::OpenFile;
+use crate::wire::WriteContent;
 use axum::body::{Body, Bytes};
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_TYPE, HeaderName, IF_MATCH, IF_NONE_MATCH};
 use axum::response::{IntoResponse, Response};
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::spawn_blocking;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 
+/// Headers that are fields of a request as well.
+const CONDITIONS: [(HeaderName, &str); 2] =
+    [(IF_MATCH, "if_match"), (IF_NONE_MATCH, "if_none_match")];
 /// Queued pieces.
 const QUEUE: usize = 1;
 /// Bytes of one piece.
@@ -27,7 +27,11 @@ const PIECE: usize = 256 << 10;
 
 /// Passes the request's body to a handler, and answers when it is done.
 pub(crate) async fn receive(arrived: Arrived, serve: ReceiveFn) -> Result<Response, Failure> {
-    let (request, lane) = (arrived.query()?, arrived.lane());
+    let request = match arrived.is::<WriteContent>() {
+        true => arrived.query_and(&CONDITIONS)?,
+        false => arrived.query()?,
+    };
+    let lane = arrived.lane();
     let (admitted, body) = arrived.admit(request, Some(lane)).await?;
     let (pieces, mut arriving) = Arriving::new();
     let work = at_once(admitted, move |it, gone| {
@@ -45,10 +49,10 @@ pub(crate) async fn send(
 ) -> Result<Response, Failure> {
     let log = arrived.app.place.log();
     let (request, lane) = (arrived.query()?, arrived.lane());
-    let (Admitted { it, under_way }, _) = arrived.admit(request, Some(lane)).await?;
+    let (Admitted { it, under_way, .. }, _) = arrived.admit(request, Some(lane)).await?;
     let (begun, first) = oneshot::channel();
     let (pieces, queue) = mpsc::channel::<io::Result<Vec<u8>>>(QUEUE);
-    blocking::spawn(move || {
+    spawn_blocking(move || {
         let _under_way = under_way;
         let mut leaving = Leaving {
             pieces,
@@ -75,68 +79,14 @@ pub(crate) async fn send(
     Ok(([(CONTENT_TYPE, media_type)], body).into_response())
 }
 
-/// Sends a part of a file.
-pub(crate) async fn send_file(arrived: Arrived, open: OpenFn) -> Result<Response, Failure> {
-    let log = arrived.app.place.log();
-    let (request, lane) = (arrived.query()?, arrived.lane());
-    let (Admitted { it, under_way }, _) = arrived.admit(request, Some(lane)).await?;
-    let open = move || Noted::of(|| open(&it.ask, it.vault, it.request));
-    let opening = blocking::spawn(open).await;
-    let Noted { done, retried } = opening.map_err(|_| Failure::panicked(&log))?;
-    let Opened { file, part, first } = done?;
-    let (pieces, queue) = mpsc::channel::<io::Result<Vec<u8>>>(QUEUE);
-    tokio::spawn(async move {
-        let _under_way = under_way;
-        send_part(Arc::new(file), first, part, pieces).await;
-    });
-    let body = Body::from_stream(ReceiverStream::new(queue));
-    let answer = ([(CONTENT_TYPE, "application/octet-stream")], body).into_response();
-    Ok(with_header(answer, &retried))
-}
-
-/// Reads piece by piece, each after the previous one was taken: no thread waits for a slow reader.
-async fn send_part(
-    file: Arc<OpenFile>,
-    first: Vec<u8>,
-    part: std::ops::Range<u64>,
-    pieces: mpsc::Sender<io::Result<Vec<u8>>>,
-) {
-    let mut offset = part.start + first.len() as u64;
-    if !first.is_empty() && pieces.send(Ok(first)).await.is_err() {
-        return;
-    }
-    while offset < part.end {
-        // First a place in the queue, so that no piece is read before it is wanted.
-        let Ok(place) = pieces.reserve().await else {
-            return;
-        };
-        let length = piece_length(&(offset..part.end));
-        let file = Arc::clone(&file);
-        let read = blocking::spawn(move || file.read_at(offset, length)).await;
-        let piece = match read {
-            Ok(Ok(bytes)) if bytes.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(Ok(bytes)) => Ok(bytes),
-            // The status is already sent: the stream is aborted, which the client notices.
-            Ok(Err(error)) => Err(io::Error::other(error)),
-            Err(_) => Err(io::Error::other("reading panicked")),
-        };
-        offset += piece.as_ref().map_or(0, Vec::len) as u64;
-        let broken = piece.is_err();
-        place.send(piece);
-        if broken {
-            return;
-        }
-    }
-}
-
 /// Passes the body to a command, until its end or until the command stops reading. It uses no lane: it lasts as long as
 /// the command, and no thread waits for it.
 pub(crate) async fn feed(arrived: Arrived, open: FeedFn) -> Result<Response, Failure> {
     let request = arrived.query()?;
     let (log, bodies) = (arrived.app.place.log(), Arc::clone(&arrived.app.bodies));
-    let (Admitted { it, under_way }, body) = arrived.admit(request, None).await?;
+    let (Admitted { it, under_way, .. }, body) = arrived.admit(request, None).await?;
     let _under_way = under_way;
-    let opening = blocking::spawn(move || open(&it.ask, it.request));
+    let opening = spawn_blocking(move || open(&it.ask, it.request));
     let feed = opening.await.map_err(|_| Failure::panicked(&log))??;
     let mut given = 0;
     if let Ok(pipe) = writer(feed.pipe) {

@@ -1,6 +1,5 @@
 //! The header for a vault with uncommitted writes: readers get its head.
 
-use crate::blocking;
 use crate::ops::app::App;
 use crate::ops::caller::Caller;
 use crate::ops::parse_vault;
@@ -10,6 +9,7 @@ use axum::http::HeaderValue;
 use axum::middleware::Next;
 use axum::response::Response;
 use std::sync::Arc;
+use tokio::task::spawn_blocking;
 
 /// Answers, and adds the header if there are uncommitted writes.
 pub(crate) async fn note_uncommitted(
@@ -30,7 +30,7 @@ pub(crate) async fn note_uncommitted(
         return answer;
     };
     let session = app.runtime.by(by);
-    let looking = blocking::spawn(move || session.uncommitted_note(&vault));
+    let looking = spawn_blocking(move || session.uncommitted_note(&vault));
     if let Ok(Some(note)) = looking.await
         && let Ok(note) = HeaderValue::from_str(&one_line(&note))
     {

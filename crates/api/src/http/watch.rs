@@ -3,7 +3,6 @@
 use super::events::{answer_event, event};
 use super::retried::Noted;
 use super::routes::Admitted;
-use crate::blocking;
 use crate::ops::erased::AnswerFn;
 use crate::ops::handler::Listener;
 use crate::ops::retried::words;
@@ -15,6 +14,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::ReceiverStream;
 
@@ -24,8 +24,8 @@ const QUEUE: usize = 16;
 /// Does the work and reports progress.
 pub(crate) fn with_events(admitted: Admitted, serve: AnswerFn) -> Response {
     let (events, queue) = mpsc::channel::<Event>(QUEUE);
-    blocking::spawn(move || {
-        let Admitted { it, under_way } = admitted;
+    spawn_blocking(move || {
+        let Admitted { it, under_way, .. } = admitted;
         let _under_way = under_way;
         let steps = Steps(events.clone());
         let work = || serve(&it.ask, it.vault, it.request, &steps);

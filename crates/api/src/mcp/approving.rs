@@ -5,7 +5,6 @@
 //! client stays an agent: what is approved is approved in the key's name, as the owner's.
 
 use super::hands::Hands;
-use crate::blocking;
 use crate::ops::caller::{Caller, Share};
 use crate::ops::failure::Failure;
 use crate::wire::{ApprovalDetails, ApprovalShow};
@@ -157,7 +156,7 @@ impl Approver {
     ) -> Result<(), Failure> {
         hands.app.runtime.check_writable()?;
         let session = hands.app.runtime.by(Principal::owner(Some(self.0)));
-        let answered = blocking::spawn(move || answer(&session)).await;
+        let answered = tokio::task::spawn_blocking(move || answer(&session)).await;
         let answered = answered.map_err(|_| Failure::panicked(&hands.app.place.log()))?;
         Ok(answered.map(drop)?)
     }

@@ -2,6 +2,7 @@
 
 /// The name of an operation, and the reason.
 pub(crate) const ROWS: &[(&str, &str)] = &[
+    ("events", "a client that waits for changes asks over HTTP"),
     (
         "vault_use",
         "every call names its vault, or means the client's own",

@@ -1,7 +1,6 @@
 //! What a tool works with: the rows of the table that it is made of, asked in the name of the client's agent.
 
 use super::live::{Live, Telling};
-use crate::blocking;
 use crate::ops::app::App;
 use crate::ops::caller::{Caller, may_ask};
 use crate::ops::erased::{self, Answer, Erased, Serve};
@@ -13,6 +12,7 @@ use avfs_runtime::{ErrorKind, Select, noting};
 use serde::de::DeserializeOwned;
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
+use tokio::task::spawn_blocking;
 
 /// Every row, served.
 static ROWS: LazyLock<Vec<Arc<Erased>>> =
@@ -82,7 +82,7 @@ impl Hands {
         let place = self.app.lanes.enter(row.row.lane, &self.caller).await?;
         let (app, caller) = (Arc::clone(&self.app), self.caller.clone());
         let (live, listening) = Live::new();
-        let work = blocking::spawn(move || {
+        let work = spawn_blocking(move || {
             let _under_way = (at_work, place);
             let figures = Arc::clone(&app);
             let work = || {

@@ -22,6 +22,8 @@ mod server;
 mod tests;
 mod tools;
 
+pub(crate) use guide::lifecycle::{fresh_name, no_image};
+pub(crate) use guide::workspace::{STATE as SANDBOX_STATE, STOPPED as SANDBOX_STOPPED};
 pub use tools::Toolset;
 
 use crate::bounds::MCP_LINE_MAX;
@@ -105,7 +107,7 @@ type Named = (Option<Vec<Toolset>>, String);
 
 fn named(uri: &Uri) -> Result<Named, Failure> {
     let query: Query =
-        serde_urlencoded::from_str(uri.query().unwrap_or_default()).map_err(|error| {
+        serde_html_form::from_str(uri.query().unwrap_or_default()).map_err(|error| {
             Failure::invalid(format!("the query is not what was expected: {error}"))
         })?;
     let sets = match &query.toolset {

@@ -80,7 +80,7 @@ fn request(place: &DaemonPaths, ask: &Ask) -> Result<Request<Empty<Bytes>>> {
     let fields = [("toolset", &ask.toolset), ("vault", &ask.vault)];
     let fields = fields.map(|(name, value)| Some((name, value.as_ref()?)));
     let fields: Vec<_> = fields.into_iter().flatten().collect();
-    let query = serde_urlencoded::to_string(fields).map_err(nonsense)?;
+    let query = serde_html_form::to_string(fields).map_err(nonsense)?;
     let mut request = Request::builder()
         .method(Method::POST)
         .uri(format!("{LINES_ROUTE}?{query}"))

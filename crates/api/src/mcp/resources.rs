@@ -109,7 +109,10 @@ pub(crate) async fn read(hands: &Hands, uri: &str) -> Result<ResourceContents, F
         }
         ["approvals"] => {
             let vault = (hands.vault != CURRENT).then(|| hands.vault.clone());
-            let list = ApprovalList { vault, all: false };
+            let list = ApprovalList {
+                vault,
+                ..ApprovalList::default()
+            };
             json(uri, &hands.ask("", &list).await?)
         }
         ["approval", id] => {

@@ -1,9 +1,12 @@
 //! What all handlers share: the runtime, the daemon's paths, and the running requests.
 
 use super::calls::Calls;
+use super::events::JournalEnd;
 use super::lanes::Lanes;
 use super::memory::Bodies;
 use super::metrics::Metrics;
+use super::repeats::Repeats;
+use super::traces::Traces;
 use crate::auth::Auth;
 use crate::daemon_paths::DaemonPaths;
 use crate::http::Hosts;
@@ -28,6 +31,9 @@ pub(crate) struct App {
     pub bodies: Arc<Bodies>,
     pub auth: Auth,
     pub metrics: Metrics,
+    pub repeats: Repeats,
+    pub traces: Traces,
+    pub journal_end: JournalEnd,
     /// The names of this machine on the network.
     pub hosts: Hosts,
     /// Where it listens besides its socket.
@@ -66,6 +72,9 @@ impl App {
             bodies: Arc::new(Bodies::new()),
             auth,
             metrics: Metrics::default(),
+            repeats: Repeats::default(),
+            traces: Traces::default(),
+            journal_end: JournalEnd::default(),
             hosts,
             listening: OnceLock::new(),
             busy: Arc::new(Mutex::new(Busyness {
@@ -95,6 +104,11 @@ impl App {
             // An error means that the daemon is gone already.
             let _ = ending.wait_for(|ended| *ended).await;
         }
+    }
+
+    /// Becomes true when clients that stay connected are to be left.
+    pub(super) fn ending(&self) -> watch::Receiver<bool> {
+        self.ending.subscribe()
     }
 
     /// Leaves the clients that stay connected.

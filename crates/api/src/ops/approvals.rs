@@ -2,6 +2,7 @@
 
 use super::caller::{Caller, Peer, Share};
 use super::items;
+use super::page::{self, Page};
 use super::{Ask, Reply, parse};
 use crate::table::Scope;
 use crate::wire::{
@@ -54,8 +55,12 @@ pub(crate) fn list(ask: &Ask, request: ApprovalList) -> Reply<ApprovalList> {
         Some(name) => Some(Select::Named(parse(name)?)),
     };
     let approvals = ask.session.approval_list(vault, request.all)?;
+    let key = |it: &ApprovalInfo| it.approval.id.to_string();
+    let approvals = page::after(approvals, request.cursor.as_deref(), key)?;
+    let page = Page::of(approvals, request.limit, key);
     Ok(ApprovalListing {
-        approvals: approvals.iter().map(item).collect(),
+        approvals: page.items.iter().map(item).collect(),
+        next_cursor: page.next,
         set_up: ask.session.approval_is_set_up()?,
     })
 }

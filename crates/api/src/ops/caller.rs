@@ -3,6 +3,7 @@
 use super::app::App;
 use super::failure::Failure;
 use super::handler::{Served, VaultOf};
+use super::traces::TraceContext;
 use super::{parse, parse_vault};
 use crate::auth::pattern::Pattern;
 use crate::table::{Class, Row, Scope, Who};
@@ -88,6 +89,8 @@ pub(crate) struct Caller {
     pub peer: Peer,
     pub share: Share,
     pub grant: Grant,
+    /// Where its spans belong, if traces are wanted.
+    pub trace: Option<TraceContext>,
 }
 
 /// The rights of a caller.

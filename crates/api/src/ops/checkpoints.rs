@@ -2,6 +2,7 @@
 
 use super::failure::Failure;
 use super::items;
+use super::page::{self, Page};
 use super::{Ask, Reply, parse};
 use crate::wire::{
     CheckpointDelete, CheckpointDeleted, CheckpointDetailsItem, CheckpointInfo, CheckpointItem,
@@ -23,10 +24,14 @@ pub(crate) fn save(ask: &Ask, vault: Select, request: CheckpointSave) -> Reply<C
     })
 }
 
-pub(crate) fn list(ask: &Ask, vault: Select, _: CheckpointList) -> Reply<CheckpointList> {
+pub(crate) fn list(ask: &Ask, vault: Select, request: CheckpointList) -> Reply<CheckpointList> {
     let checkpoints = ask.session.checkpoint_list(vault)?;
+    let key = |info: &avfs_runtime::CheckpointInfo| info.checkpoint.name.to_string();
+    let checkpoints = page::after(checkpoints, request.cursor.as_deref(), key)?;
+    let page = Page::of(checkpoints, request.limit, key);
     Ok(CheckpointListing {
-        snapshots: checkpoints.iter().map(items::checkpoint).collect(),
+        snapshots: page.items.iter().map(items::checkpoint).collect(),
+        next_cursor: page.next,
     })
 }
 

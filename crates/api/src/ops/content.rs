@@ -5,7 +5,7 @@ use super::failure::Failure;
 use super::files::{at, store, vault_path, write_options};
 use super::handler::{Opened, Reply};
 use crate::wire::{ReadContent, WriteContent};
-use avfs_runtime::{Select, Watcher};
+use avfs_runtime::{Select, Tags, Watcher, WriteCondition};
 use std::io::Read;
 use std::ops::Range;
 
@@ -42,6 +42,56 @@ pub(crate) fn write(
     _: &dyn Watcher,
 ) -> Reply<WriteContent> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
-    let options = write_options(request.append, request.parents, request.mode.as_deref())?;
+    let mut options = write_options(request.append, request.parents, request.mode.as_deref())?;
+    options.only_if = WriteCondition {
+        has: request.if_match.as_deref().map(tags).transpose()?,
+        has_not: request.if_none_match.as_deref().map(tags).transpose()?,
+    };
     store(ask, vault, &path, content, &options)
+}
+
+/// Ids of contents, as a request or a header lists them: `*`, `"ID"`, `ID`, separated by commas. A weak one (`W/"ID"`)
+/// fits nothing, because ids are compared exactly.
+pub(crate) fn tags(text: &str) -> Result<Tags, Failure> {
+    if text.trim() == "*" {
+        return Ok(Tags::Any);
+    }
+    let mut tags = Vec::new();
+    for tag in text.split(',').map(str::trim).filter(|it| !it.is_empty()) {
+        let is_weak = tag.starts_with("W/");
+        let quoted = tag.strip_prefix("W/").unwrap_or(tag);
+        let inner = quoted.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
+        let id = inner.unwrap_or(quoted);
+        if id.is_empty() || id.contains(['"', '*', ' ']) {
+            return Err(Failure::invalid(format!("{tag:?} is no id of content")));
+        }
+        if !is_weak {
+            tags.push(id.to_owned());
+        }
+    }
+    Ok(Tags::Of(tags))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_read_as_headers_write_them() {
+        let of = |ids: &[&str]| Tags::Of(ids.iter().map(|it| (*it).to_owned()).collect());
+        for (text, expected) in [
+            ("*", Tags::Any),
+            (" * ", Tags::Any),
+            ("\"a\"", of(&["a"])),
+            ("a", of(&["a"])),
+            ("\"a\", \"b\"", of(&["a", "b"])),
+            ("W/\"a\"", of(&[])),
+            ("", of(&[])),
+        ] {
+            assert_eq!(tags(text).unwrap(), expected, "{text}");
+        }
+        for text in ["\"a", "a\"", "*, \"a\"", "\"\"", "a b"] {
+            assert!(tags(text).is_err(), "{text}");
+        }
+    }
 }

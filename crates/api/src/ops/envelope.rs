@@ -3,11 +3,11 @@
 use super::envelope_approval;
 use super::exec_options;
 use super::failure::Failure;
-use super::files::vault_path;
+use super::files::vault_path_if_any;
 use super::items;
 use super::retried;
 use crate::wire::{
-    Base64, ByteCounts, CommandMode, DecisionItem, DecisionPart, Envelope, EnvelopeRequest,
+    Base64, ByteCounts, CommandMode, DecisionItem, DecisionPart, Ending, Envelope, EnvelopeRequest,
     EnvelopeResult, Exec, ForkItem, OutputCounts, StatusWord, StdinItem, TimeoutItem, TimingItem,
     UncommittedItem, to_text,
 };
@@ -36,13 +36,7 @@ pub(crate) struct Asked {
 
 impl Asked {
     pub fn new(vault: Select, exec: Exec) -> Result<Asked, Failure> {
-        let cwd = match (&exec.cwd, &exec.cwd_b64) {
-            (None, None) => None,
-            (text, exact) => Some(vault_path(
-                text.as_deref().unwrap_or_default(),
-                exact.as_ref(),
-            )?),
-        };
+        let cwd = vault_path_if_any(exec.cwd.as_deref(), exec.cwd_b64.as_ref())?;
         Ok(Asked {
             vault,
             env: environment(&exec),
@@ -111,7 +105,7 @@ pub(crate) fn envelope(report: ExecReport) -> Envelope {
     Envelope {
         schema_version: Envelope::SCHEMA_VERSION,
         kind: Envelope::KIND.into(),
-        success: result.exit_code == Some(0) && result.uncommitted.is_none(),
+        success: result.ending.exit_code == Some(0) && result.uncommitted.is_none(),
         request,
         result,
     }
@@ -142,7 +136,7 @@ fn request_item(report: &ExecReport) -> EnvelopeRequest {
             None => TimeoutItem::NONE,
         },
         driver: exec_options::driver_word(report.driver),
-        network: exec_options::network_word(report.network),
+        network: exec_options::network_word(report.driver, report.network),
         profile: report.terms.profile.map(exec_options::profile_word),
         limits: exec_options::limits_item(report.terms.limits),
         fork: exec_options::fork_word(asked.branch),
@@ -165,7 +159,6 @@ fn result_item(request: &EnvelopeRequest, report: ExecReport) -> EnvelopeResult 
     let (changed_files, changed_files_b64) = to_texts(changed.iter().map(VaultPath::as_bytes));
     let (cwd, cwd_b64) = items::path(&report.cwd);
     let output = output_counts(&report);
-    let exit_code = report.exit_code();
     let approval_id = envelope_approval::id(&report);
     let asked = envelope_approval::reason(&report);
     let limits = exec_options::limits_in_force(&report);
@@ -180,9 +173,10 @@ fn result_item(request: &EnvelopeRequest, report: ExecReport) -> EnvelopeResult 
         cwd_b64,
         command: request.command.clone(),
         status: ended.status,
-        exit_code,
-        signal: ended.signal,
-        reason: ended.reason.or(asked),
+        ending: Ending {
+            reason: ended.ending.reason.or(asked),
+            ..ended.ending
+        },
         stdout,
         stdout_b64,
         stderr,
@@ -249,55 +243,44 @@ fn uncommitted(uncommitted: Uncommitted) -> UncommittedItem {
 /// How a command ended, as a word of the API.
 pub(crate) struct Ended {
     pub status: StatusWord,
-    pub signal: Option<i32>,
-    pub reason: Option<String>,
+    pub ending: Ending,
     pub ran: bool,
 }
 
 impl Ended {
     pub fn of(status: &ExecStatus) -> Ended {
-        let ended = |status, ran| Ended {
-            status,
-            signal: None,
-            reason: None,
-            ran,
-        };
-        match status {
-            ExecStatus::Exited(_) => ended(StatusWord::Exited, true),
-            ExecStatus::Signaled(signal) => Ended {
-                signal: Some(*signal),
-                ..ended(StatusWord::Signaled, true)
-            },
+        let (word, signal, reason, ran) = match status {
+            ExecStatus::Exited(_) => (StatusWord::Exited, None, None, true),
+            ExecStatus::Signaled(signal) => (StatusWord::Signaled, Some(*signal), None, true),
             ExecStatus::LimitExceeded { limit, signal } => {
-                let status = match limit {
+                let word = match limit {
                     Limit::Memory => StatusWord::OutOfMemory,
                     _ => StatusWord::LimitExceeded,
                 };
-                Ended {
-                    signal: Some(*signal),
-                    reason: Some(format!("it exceeded its limit on {}", limit.name())),
-                    ..ended(status, true)
-                }
+                let reason = format!("it exceeded its limit on {}", limit.name());
+                (word, Some(*signal), Some(reason), true)
             }
-            ExecStatus::TimedOut { signal } => Ended {
-                signal: Some(*signal),
-                ..ended(StatusWord::TimedOut, true)
-            },
-            ExecStatus::Cancelled => ended(StatusWord::Cancelled, false),
-            ExecStatus::Denied => ended(StatusWord::Denied, false),
-            ExecStatus::NeedsApproval => ended(StatusWord::NeedsApproval, false),
+            ExecStatus::TimedOut { signal } => (StatusWord::TimedOut, Some(*signal), None, true),
+            ExecStatus::Cancelled => (StatusWord::Cancelled, None, None, false),
+            ExecStatus::Denied => (StatusWord::Denied, None, None, false),
+            ExecStatus::NeedsApproval => (StatusWord::NeedsApproval, None, None, false),
             ExecStatus::CouldNotStart { reason, not_found } => {
-                let status = if *not_found {
-                    StatusWord::NotFound
-                } else {
-                    StatusWord::CouldNotStart
+                let word = match not_found {
+                    true => StatusWord::NotFound,
+                    false => StatusWord::CouldNotStart,
                 };
-                Ended {
-                    reason: Some(reason.clone()),
-                    ..ended(status, false)
-                }
+                (word, None, Some(reason.clone()), false)
             }
-            ExecStatus::Interrupted => ended(StatusWord::Interrupted, false),
+            ExecStatus::Interrupted => (StatusWord::Interrupted, None, None, false),
+        };
+        Ended {
+            status: word,
+            ending: Ending {
+                exit_code: status.exit_code(),
+                signal,
+                reason,
+            },
+            ran,
         }
     }
 }

@@ -45,11 +45,8 @@ pub(crate) fn speculation(tried: SpeculationReport) -> SpeculationItem {
     }
     SpeculationItem {
         status: ended.status,
-        exit_code: match tried.status {
-            ExecStatus::Exited(code) => Some(code),
-            _ => None,
-        },
-        signal: ended.signal,
+        exit_code: ended.ending.exit_code,
+        signal: ended.ending.signal,
         stdout: to_text(tried.stdout.bytes).0,
         stderr: to_text(tried.stderr.bytes).0,
         changed_files: changed,

@@ -3,10 +3,11 @@
 
 use super::app::App;
 use super::caller::{Ask, Caller};
+use super::events::Followed;
 use super::failure::Failure;
 use super::handler::{Feed, Handler, Listener, Opened, Resume, Served};
 use super::jobs::Following;
-use crate::table::{EachRow, Operation, Row, each_row};
+use crate::table::{EachRow, Method, OPERATIONS, Operation, Row, each_row};
 use crate::wire::ExecEvent;
 use avfs_runtime::{HeldOutput, Select, Watcher};
 use serde::Serialize;
@@ -60,6 +61,9 @@ pub(crate) type RunFn =
 pub(crate) type OnceFn = Arc<dyn Fn(&Ask, Request, Resume) -> Answered + Send + Sync>;
 pub(crate) type FollowFn =
     Arc<dyn Fn(&Ask, Request, Resume) -> Result<Following, Failure> + Send + Sync>;
+pub(crate) type PageFn = Arc<dyn Fn(&Ask, Request, Option<u64>) -> Answered + Send + Sync>;
+pub(crate) type TellFn =
+    Arc<dyn Fn(Ask, Request, Option<u64>) -> Result<Followed, Failure> + Send + Sync>;
 pub(crate) type FeedFn = Arc<dyn Fn(&Ask, Request) -> Result<Feeding, Failure> + Send + Sync>;
 
 /// See [`Handler`].
@@ -71,6 +75,7 @@ pub(crate) enum Serve {
     Opens(OpenFn),
     Runs(RunFn),
     Follows { once: OnceFn, follow: FollowFn },
+    Tells { page: PageFn, follow: TellFn },
     Feeds(FeedFn),
 }
 
@@ -84,6 +89,8 @@ pub(crate) struct Feeding {
 pub(crate) struct Erased {
     pub row: Row,
     pub serve: Serve,
+    /// See [`has_post`].
+    pub has_post: bool,
     json: fn(&[u8]) -> Result<Request, Failure>,
     query: fn(&str) -> Result<Request, Failure>,
     admit: AdmitFn,
@@ -94,13 +101,13 @@ impl Erased {
         Erased {
             row: O::ROW,
             serve: serve::<O>(),
+            has_post: has_post(&O::ROW, &O::HANDLER),
             json: |text| {
-                let request = serde_json::from_slice::<O>(text)
-                    .map_err(|error| Failure::invalid(format!("the body is invalid: {error}")))?;
+                let request = serde_json::from_slice::<O>(text).map_err(unread)?;
                 Ok(Request(Box::new(request)))
             },
             query: |text| {
-                let request = serde_urlencoded::from_str::<O>(text)
+                let request = serde_html_form::from_str::<O>(text)
                     .map_err(|error| Failure::invalid(format!("the query is invalid: {error}")))?;
                 Ok(Request(Box::new(request)))
             },
@@ -114,6 +121,7 @@ impl Erased {
 
     /// A request from its JSON; an empty body means no fields.
     pub fn read_json(&self, text: &[u8]) -> Result<Request, Failure> {
+        is_object(text)?;
         (self.json)(if text.is_empty() { b"{}" } else { text })
     }
 
@@ -171,6 +179,12 @@ fn serve<O: Served>() -> Serve {
             }),
             follow: Arc::new(move |ask, request, resume| follow(ask, request.take(), resume)),
         },
+        Handler::Tells { page, follow } => Serve::Tells {
+            page: Arc::new(move |ask, request, resume| {
+                page(ask, request.take(), resume).map(|it| plain(&it))
+            }),
+            follow: Arc::new(move |ask, request, resume| follow(ask, request.take(), resume)),
+        },
         Handler::Feeds(open) => Serve::Feeds(Arc::new(move |ask, request| {
             let Feed { pipe, done } = open(ask, request.take())?;
             Ok(Feeding {
@@ -179,6 +193,34 @@ fn serve<O: Served>() -> Serve {
             })
         })),
     }
+}
+
+/// Serde would also read the fields of a request from a list, by their order.
+pub(crate) fn is_object(text: &[u8]) -> Result<(), Failure> {
+    let first = text.iter().find(|byte| !byte.is_ascii_whitespace());
+    match first {
+        Some(b'[') => Err(Failure::unprocessable("the body is a list, not an object")),
+        _ => Ok(()),
+    }
+}
+
+/// A body that is no JSON is a bad request; JSON that is no such request cannot be processed.
+fn unread(error: serde_json::Error) -> Failure {
+    let detail = format!("the body is invalid: {error}");
+    match error.is_data() {
+        true => Failure::unprocessable(detail),
+        false => Failure::invalid(detail),
+    }
+}
+
+/// Whether a read may also be sent by `POST` with a JSON body, for fields that are too long for a query.
+pub(crate) fn has_post<O: Served>(row: &Row, handler: &Handler<O>) -> bool {
+    let is_whole = matches!(
+        handler,
+        Handler::Answer(_) | Handler::OnVault(_) | Handler::Attended(_)
+    );
+    let same = |it: &&Row| it.route == row.route && it.method == Method::Post;
+    row.method == Method::Get && is_whole && !OPERATIONS.iter().any(|it| same(&it))
 }
 
 /// Every operation of the table.

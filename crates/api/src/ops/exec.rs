@@ -4,10 +4,11 @@ use super::calls::CallState;
 use super::envelope::{self, Asked};
 use super::failure::Failure;
 use super::handler::{Feed, Held, Listener, Reply};
+use super::traces::Ended;
 use super::{Ask, input, parse};
 use crate::wire::{
-    Exec, ExecCancel, ExecCancelled, ExecEvent, ExecInput, ExecInputTaken, ExecResize, Output,
-    OutputChunk, OutputPart, StartedEvent, StreamWord, WaitingEvent, WindowItem, to_text,
+    Envelope, Exec, ExecCancel, ExecCancelled, ExecEvent, ExecInput, ExecInputTaken, ExecResize,
+    Output, OutputChunk, OutputPart, StartedEvent, StreamWord, WaitingEvent, WindowItem, to_text,
 };
 use avfs_runtime::{ApprovalId, Cancel, ErrorKind, ExecId, OutputSink, Select, Stream, WindowSize};
 use std::sync::Arc;
@@ -43,7 +44,29 @@ pub(crate) fn exec(
     let envelope = envelope::envelope(report);
     let metrics = &ask.app.metrics;
     metrics.exec(envelope.result.status, begun.elapsed());
+    trace(ask, &envelope, begun);
     Ok((envelope, held))
+}
+
+/// The span of a command: how it ended, and its id in the journal.
+fn trace(ask: &Ask, envelope: &Envelope, begun: Instant) {
+    if ask.caller.trace.is_none() {
+        return;
+    }
+    let result = &envelope.result;
+    let status = serde_json::to_value(result.status).unwrap_or_default();
+    let mut attributes = vec![("avfs.exec.status", status)];
+    if let Some(code) = result.ending.exit_code {
+        attributes.push(("process.exit.code", code.into()));
+    }
+    attributes.push(("avfs.exec.id", result.exec.clone().into()));
+    let ended = Ended {
+        name: "command",
+        took: begun.elapsed(),
+        failed: false,
+        attributes,
+    };
+    ask.app.traces.command(ask.caller.trace, &ended);
 }
 
 /// The sink of a command's output. A slow listener slows the command down, as a pipe would, but not beyond the command's

@@ -33,6 +33,10 @@ pub(crate) fn options(exec: &Exec) -> Result<ExecOptions, Failure> {
             ));
         }
     };
+    if (exec.driver, exec.network) == (Some(DriverWord::Process), Some(NetworkWord::None)) {
+        let what = "the process driver runs the command on the host, with the host's network";
+        return Err(Failure::invalid(what).hint("leave out `--network none`"));
+    }
     Ok(ExecOptions {
         approving,
         timeout: match exec.timeout_ms {
@@ -93,10 +97,11 @@ pub(crate) fn driver_word(driver: Driver) -> DriverWord {
     }
 }
 
-pub(crate) fn network_word(network: Network) -> NetworkWord {
-    match network {
-        Network::None => NetworkWord::None,
-        Network::Host => NetworkWord::Host,
+/// The network that a command has; nothing keeps one from the host's with the process driver.
+pub(crate) fn network_word(driver: Driver, network: Network) -> NetworkWord {
+    match (driver, network) {
+        (Driver::Namespace, Network::None) => NetworkWord::None,
+        (Driver::Process, _) | (_, Network::Host) => NetworkWord::Host,
     }
 }
 

@@ -63,6 +63,25 @@ impl Failure {
             .hint("send a key as `authorization: Bearer KEY`; `avfs key create` makes one")
     }
 
+    /// The request can be read, and its content is wrong.
+    pub fn unprocessable(detail: impl Into<String>) -> Failure {
+        let status = StatusCode::UNPROCESSABLE_ENTITY;
+        Failure::with_status(status, ErrorKind::Invalid, detail)
+    }
+
+    /// A condition of the request does not hold.
+    pub fn condition_failed(detail: impl Into<String>) -> Failure {
+        let status = StatusCode::PRECONDITION_FAILED;
+        Failure::with_status(status, ErrorKind::Conflict, detail)
+    }
+
+    /// The file has no such range.
+    pub fn no_such_range(size: u64) -> Failure {
+        let status = StatusCode::RANGE_NOT_SATISFIABLE;
+        let detail = format!("the range is outside of the {size} bytes of the file");
+        Failure::with_status(status, ErrorKind::Invalid, detail)
+    }
+
     /// What is there is asked for by another method.
     pub fn wrong_method() -> Failure {
         let status = StatusCode::METHOD_NOT_ALLOWED;
@@ -130,7 +149,11 @@ fn status(kind: ErrorKind) -> StatusCode {
 
 impl From<avfs_runtime::Error> for Failure {
     fn from(mut error: avfs_runtime::Error) -> Failure {
-        let mut failure = Failure::new(error.kind(), error.to_string());
+        let status = match error {
+            avfs_runtime::Error::ConditionFailed { .. } => StatusCode::PRECONDITION_FAILED,
+            _ => status(error.kind()),
+        };
+        let mut failure = Failure::with_status(status, error.kind(), error.to_string());
         failure.0.hint = error.hint();
         if error.lacks_figures() {
             failure.1 = Figures::Missing;

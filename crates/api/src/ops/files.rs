@@ -5,18 +5,18 @@ use super::items;
 use super::{Ask, Reply, parse};
 use crate::wire::{
     Base64, Cat, FileBody, Listing, Ls, MadeDirectory, Mkdir, Moved, Mv, Removed, Rm, Write,
-    Written, from_text, to_text,
+    Written, from_text, from_text_if_any, to_text,
 };
 use avfs_runtime::{
-    Depth, ErrorKind, ListRequest, Parents, ReadOptions, Select, VaultPath, WriteMode, WriteOptions,
+    Depth, ErrorKind, ListRequest, Parents, ReadOptions, Select, VaultPath, WriteCondition,
+    WriteMode, WriteOptions,
 };
 use std::io::Read;
 
 pub(crate) fn ls(ask: &Ask, vault: Select, request: Ls) -> Reply<Ls> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
-    let after = request.after.as_deref();
     let asked = ListRequest {
-        after: after.map(|name| from_text(name, request.after_b64.as_ref())),
+        after: from_text_if_any(request.after.as_deref(), request.after_b64.as_ref()),
         limit: request.limit,
     };
     let listing = ask.session.ls(vault, &path, &asked).map_err(at(&path))?;
@@ -75,6 +75,7 @@ pub(crate) fn write_options(
         },
         parents: parents(make_parents),
         mode: mode.map(parse).transpose()?,
+        only_if: WriteCondition::default(),
     })
 }
 
@@ -95,6 +96,7 @@ pub(crate) fn store(
         size: written.size,
         appended: options.how == WriteMode::Append,
         version: written.version,
+        content_id: written.tag,
     })
 }
 
@@ -161,9 +163,22 @@ fn parents(make: bool) -> Parents {
 
 /// A path of the vault from its text, or from its exact bytes if given.
 pub(crate) fn vault_path(text: &str, exact: Option<&Base64>) -> Result<VaultPath, Failure> {
-    let bytes = from_text(text, exact);
-    VaultPath::parse(&bytes)
-        .map_err(|error| Failure::from(avfs_runtime::Error::from(error)).at(text))
+    parse_path(&from_text(text, exact), text)
+}
+
+/// A path that may be left out.
+pub(crate) fn vault_path_if_any(
+    text: Option<&str>,
+    exact: Option<&Base64>,
+) -> Result<Option<VaultPath>, Failure> {
+    let bytes = from_text_if_any(text, exact);
+    let path = bytes.map(|bytes| parse_path(&bytes, text.unwrap_or_default()));
+    path.transpose()
+}
+
+fn parse_path(bytes: &[u8], shown: &str) -> Result<VaultPath, Failure> {
+    VaultPath::parse(bytes)
+        .map_err(|error| Failure::from(avfs_runtime::Error::from(error)).at(shown))
 }
 
 pub(crate) fn at(path: &VaultPath) -> impl Fn(avfs_runtime::Error) -> Failure {

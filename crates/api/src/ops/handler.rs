@@ -1,6 +1,7 @@
 //! The kinds of handlers. A surface maps each to what it has: HTTP to answers, byte streams and server-sent events.
 
 use super::caller::Ask;
+use super::events::Followed;
 use super::failure::Failure;
 use super::jobs::Following;
 use crate::table::{Operation, VaultIn};
@@ -46,6 +47,11 @@ pub(crate) enum Handler<O: Operation> {
     Follows {
         once: fn(&Ask, O, Resume) -> Reply<O>,
         follow: fn(&Ask, O, Resume) -> Result<Following, Failure>,
+    },
+    /// Changes of all vaults: one page as an answer, or all from there on as events.
+    Tells {
+        page: fn(&Ask, O, Option<u64>) -> Reply<O>,
+        follow: fn(Ask, O, Option<u64>) -> Result<Followed, Failure>,
     },
     /// The input of a command: bytes for a pipe.
     Feeds(fn(&Ask, O) -> Result<Feed<O>, Failure>),

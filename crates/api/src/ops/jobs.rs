@@ -3,10 +3,11 @@
 use super::envelope::{self, Asked, Ended};
 use super::failure::Failure;
 use super::handler::{Feed, Listener, Reply, Resume};
+use super::page::{self, Page};
 use super::{Ask, input, items, parse};
 use crate::wire::{
-    Envelope, JobAnswer, JobEvent, JobItem, JobKill, JobKilled, JobList, JobListing, JobLogs,
-    JobOffsets, JobPoll, JobPolled, JobResize, JobStart, JobStarted, JobStatus, JobStdin,
+    Ending, Envelope, JobAnswer, JobEvent, JobItem, JobKill, JobKilled, JobList, JobListing,
+    JobLogs, JobOffsets, JobPoll, JobPolled, JobResize, JobStart, JobStarted, JobStatus, JobStdin,
     JobStdinTaken, JobWait, JobWaited, JobWord, KilledWord, LifetimeWord, LogChunk, LogRange,
     StartedWord, StreamWord, WindowItem, to_text,
 };
@@ -103,8 +104,15 @@ pub(crate) fn list(ask: &Ask, request: JobList) -> Reply<JobList> {
     let vault: Option<VaultName> = request.vault.as_deref().map(parse).transpose()?;
     let mut jobs = ask.session.job_list(vault.as_ref());
     jobs.retain(|job| !request.running || job.is_running());
-    let jobs = jobs.iter().map(item).collect();
-    Ok(JobListing { jobs })
+    if let Some(cursor) = &request.cursor {
+        let before: u64 = cursor.parse().map_err(|_| page::no_cursor(cursor))?;
+        jobs.retain(|job| job.id.number() < before);
+    }
+    let page = Page::of(jobs, request.limit, |job| job.id.to_string());
+    Ok(JobListing {
+        jobs: page.items.iter().map(item).collect(),
+        next_cursor: page.next,
+    })
 }
 
 fn item(info: &JobInfo) -> JobItem {
@@ -112,9 +120,7 @@ fn item(info: &JobInfo) -> JobItem {
         job_id: info.id.number(),
         running: info.is_running(),
         status: JobStatus::Job(JobWord::Running),
-        exit_code: None,
-        signal: None,
-        reason: None,
+        ending: Ending::default(),
         exec: info.exec.to_string(),
         vault: info.vault.to_string(),
         command: info.command.clone(),
@@ -143,30 +149,38 @@ fn item(info: &JobInfo) -> JobItem {
         } => {
             let ended = Ended::of(status);
             item.status = JobStatus::Command(ended.status);
-            item.exit_code = status.exit_code();
-            item.signal = ended.signal;
-            item.reason = why.clone().or(ended.reason);
+            item.ending = ended.ending;
+            if let Some(why) = why {
+                item.ending.reason = Some(why.clone());
+            }
             item.version = *version;
         }
         JobState::Failed { error } => {
             item.status = JobStatus::Job(JobWord::Failed);
-            item.reason = Some(error.clone());
+            item.ending.reason = Some(error.clone());
         }
         JobState::Lost { why } => {
             item.status = JobStatus::Job(JobWord::Lost);
-            item.reason = Some(why.clone());
+            item.ending.reason = Some(why.clone());
         }
     }
     item
 }
 
 pub(crate) fn poll(ask: &Ask, request: JobPoll) -> Reply<JobPoll> {
+    part_of(ask, request, None)
+}
+
+/// A job, and a part of its output: of both streams, or of one.
+fn part_of(ask: &Ask, request: JobPoll, only: Option<StreamWord>) -> Result<JobPolled, Failure> {
     let id = JobId::new(request.job_id);
     let _attending = ask.session.job_attend(id)?;
     // Before the logs: if the job has ended, they are complete.
     let info = ask.session.job(id)?;
     let most = request.limit.unwrap_or(PART_MAX).min(PART_MAX);
     let part = |stream, from| -> Result<_, Failure> {
+        let wanted = only.is_none_or(|only| word(stream) == only);
+        let most = if wanted { most } else { 0 };
         let mut part = ask.session.job_read(id, stream, from, most)?;
         let reached = from + part.bytes.len() as u64;
         whole_characters(&mut part.bytes, info.is_running() || reached < part.kept);
@@ -279,13 +293,14 @@ pub(crate) fn stdin(ask: &Ask, request: JobStdin) -> Result<Feed<JobStdin>, Fail
 /// A part of the logs.
 pub(crate) fn logs(ask: &Ask, request: JobLogs, resume: Resume) -> Reply<JobLogs> {
     let [stdout_offset, stderr_offset] = offsets(&request, resume);
+    let only = request.stream;
     let request = JobPoll {
         job_id: request.job_id,
         stdout_offset,
         stderr_offset,
         ..JobPoll::default()
     };
-    poll(ask, request)
+    part_of(ask, request, only)
 }
 
 fn offsets(request: &JobLogs, resume: Resume) -> [u64; 2] {

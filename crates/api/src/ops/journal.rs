@@ -1,12 +1,13 @@
 //! The journal.
 
 use super::failure::Failure;
-use super::items;
+use super::items as item;
 use super::{Ask, Reply, parse};
 use crate::wire::{Journal, JournalItem, JournalListing, JournalVerified, JournalVerify};
 use avfs_runtime::bounds::JOURNAL_MAX;
 use avfs_runtime::{
-    Action, JournalCheck, JournalFilter, JournalOrder, JournalProblem, Time, VaultName, VaultPath,
+    Action, JournalCheck, JournalEntry, JournalFilter, JournalOrder, JournalProblem, Time,
+    VaultName, VaultPath,
 };
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -34,19 +35,29 @@ pub(crate) fn list(ask: &Ask, request: Journal) -> Reply<Journal> {
     };
     let entries = ask.session.journal(vault.as_ref(), filter)?;
     let truncated = request.limit > entries.len() && entries.len() == JOURNAL_MAX;
+    let entries = items(ask, entries)?;
+    Ok(JournalListing {
+        total_count: entries.len(),
+        truncated,
+        entries,
+    })
+}
+
+/// Entries with the names of their vaults.
+pub(super) fn items(ask: &Ask, entries: Vec<JournalEntry>) -> Result<Vec<JournalItem>, Failure> {
     let names: HashMap<String, String> = ask
         .session
         .vault_list()?
         .iter()
         .map(|info| (info.vault.id.to_string(), info.vault.name.to_string()))
         .collect();
-    let entries: Vec<JournalItem> = entries
+    let entries = entries
         .into_iter()
         .map(|entry| {
             let vault_id = entry.vault.map(|id| id.to_string());
             JournalItem {
                 id: entry.seq,
-                timestamp: items::time(entry.time),
+                timestamp: item::time(entry.time),
                 operation: entry.operation.to_string(),
                 vault: vault_id.as_ref().and_then(|id| names.get(id).cloned()),
                 vault_id,
@@ -62,11 +73,7 @@ pub(crate) fn list(ask: &Ask, request: Journal) -> Reply<Journal> {
             }
         })
         .collect();
-    Ok(JournalListing {
-        total_count: entries.len(),
-        truncated,
-        entries,
-    })
+    Ok(entries)
 }
 
 /// One of the actions of policy.

@@ -109,6 +109,7 @@ mod tests {
             peer,
             share: peer.share(),
             grant: Grant::default(),
+            trace: None,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use super::items;
-use super::transfer::host_path;
+use super::transfer::host_path_if_any;
 use super::{Ask, Reply, parse, parse_vault};
 use crate::wire::{
     Commit, CommitItem, Mount, MountDriverWord, MountItem, MountListing, Mounts, Unmount,
@@ -27,10 +27,7 @@ pub(crate) fn commit(ask: &Ask, vault: Select, _: Commit) -> Reply<Commit> {
 }
 
 pub(crate) fn mount(ask: &Ask, vault: Select, request: Mount) -> Reply<Mount> {
-    let dir = match &request.dir {
-        Some(dir) => Some(host_path(dir, request.dir_b64.as_ref())?),
-        None => None,
-    };
+    let dir = host_path_if_any(request.dir.as_ref(), request.dir_b64.as_ref())?;
     if request.autocommit_s == Some(0) {
         return Err(Failure::invalid("autocommit needs at least one second"));
     }
@@ -62,8 +59,9 @@ pub(crate) fn mounts(ask: &Ask, _: Mounts) -> Reply<Mounts> {
 }
 
 pub(crate) fn unmount(ask: &Ask, request: Unmount) -> Reply<Unmount> {
-    let target = match (&request.dir, &request.vault, request.all) {
-        (Some(dir), None, false) => UnmountTarget::Dir(host_path(dir, request.dir_b64.as_ref())?),
+    let dir = host_path_if_any(request.dir.as_ref(), request.dir_b64.as_ref())?;
+    let target = match (dir, &request.vault, request.all) {
+        (Some(dir), None, false) => UnmountTarget::Dir(dir),
         (None, Some(vault), false) => UnmountTarget::Vault(parse_vault(vault)?),
         (None, None, true) => UnmountTarget::All,
         _ => return Err(Failure::invalid("name a directory, a vault, or all")),
@@ -84,10 +82,7 @@ pub(crate) fn vaults_of(ask: &Ask, request: &Unmount) -> Result<Vec<String>, Fai
     if let Some(vault) = &request.vault {
         return Ok(vec![vault.clone()]);
     }
-    let dir = match &request.dir {
-        Some(dir) => Some(host_path(dir, request.dir_b64.as_ref())?),
-        None => None,
-    };
+    let dir = host_path_if_any(request.dir.as_ref(), request.dir_b64.as_ref())?;
     let mut mounts = ask.session.mounts()?;
     mounts.retain(|info| dir.as_ref().is_none_or(|dir| info.dir == *dir));
     Ok(mounts.iter().map(|info| info.vault.to_string()).collect())

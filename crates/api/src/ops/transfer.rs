@@ -1,7 +1,7 @@
 //! Import and export: by a host path, or as a byte stream.
 
 use super::failure::Failure;
-use super::files::{at, vault_path};
+use super::files::{at, vault_path, vault_path_if_any};
 use super::handler::Reply;
 use super::{Ask, items};
 use crate::wire::{
@@ -161,12 +161,11 @@ pub(crate) fn export_changes(
     watcher: &dyn Watcher,
 ) -> Reply<ExportChanges> {
     let host = host_path(&request.host_dir, request.host_dir_b64.as_ref())?;
-    let path = request.path.as_deref();
-    let path = path.map(|path| vault_path(path, request.path_b64.as_ref()));
+    let at = vault_path_if_any(request.path.as_deref(), request.path_b64.as_ref())?;
     let apply = ApplyRequest {
         vault,
         host_dir: host,
-        at: path.transpose()?,
+        at,
         mode: match request.dry_run {
             true => ApplyMode::Plan,
             false => ApplyMode::Write,
@@ -216,6 +215,18 @@ pub(crate) fn host_path(path: &HostPath, exact: Option<&Base64>) -> Result<PathB
         Err(Failure::invalid(format!(
             "the host path {text:?} is not absolute"
         )))
+    }
+}
+
+/// A host path that may be left out.
+pub(crate) fn host_path_if_any(
+    path: Option<&HostPath>,
+    exact: Option<&Base64>,
+) -> Result<Option<PathBuf>, Failure> {
+    match (path, exact) {
+        (None, None) => Ok(None),
+        (Some(path), exact) => host_path(path, exact).map(Some),
+        (None, exact) => host_path(&HostPath(String::new()), exact).map(Some),
     }
 }
 
@@ -284,10 +295,7 @@ pub(crate) fn show_directory(ask: &Ask, _: TransferShow) -> Reply<TransferShow> 
 }
 
 pub(crate) fn set_directory(ask: &Ask, request: TransferSet) -> Reply<TransferSet> {
-    let dir = match &request.dir {
-        Some(dir) => Some(host_path(dir, request.dir_b64.as_ref())?),
-        None => None,
-    };
+    let dir = host_path_if_any(request.dir.as_ref(), request.dir_b64.as_ref())?;
     let set = ask.session.set_transfer_directory(dir.as_deref())?;
     Ok(directory_item(set))
 }

@@ -3,12 +3,14 @@
 use super::failure::Failure;
 use super::items::{self, BACKEND};
 use super::modes;
+use super::page::{self, Page};
 use super::{Ask, Reply, parse};
 use crate::wire::{
-    AncestorItem, Defaults, DefaultsListing, DefaultsSet, DeletedVaultItem, StrandedItem,
-    VaultCreate, VaultCreated, VaultDelete, VaultDeleted, VaultDetails, VaultFork, VaultForked,
-    VaultInfo, VaultLimitItem, VaultList, VaultListDeleted, VaultRename, VaultRenamed, VaultSet,
-    VaultSettings, VaultUndelete, VaultUndeleted, VaultUnset, VaultUse, VaultUsed,
+    AncestorItem, Defaults, DefaultsListing, DefaultsSet, DeletedVaultItem, DeletedVaultListing,
+    StrandedItem, VaultCreate, VaultCreated, VaultDelete, VaultDeleted, VaultDetails, VaultFork,
+    VaultForked, VaultInfo, VaultLimitItem, VaultList, VaultListDeleted, VaultListing, VaultRename,
+    VaultRenamed, VaultSet, VaultSettings, VaultUndelete, VaultUndeleted, VaultUnset, VaultUse,
+    VaultUsed,
 };
 use avfs_runtime::{
     AfterFork, Ancestor, DefaultKey, DeletedVault, ForkPoint, Select, SettingKey, Settings,
@@ -71,10 +73,17 @@ pub(crate) fn create(ask: &Ask, request: VaultCreate) -> Reply<VaultCreate> {
     })
 }
 
-pub(crate) fn list(ask: &Ask, _: VaultList) -> Reply<VaultList> {
+pub(crate) fn list(ask: &Ask, request: VaultList) -> Reply<VaultList> {
     let mut vaults = ask.session.vault_list()?;
     vaults.retain(|info| ask.caller.grant.reaches(&info.vault.name));
-    Ok(vaults.iter().map(items::vault).collect())
+    if let Some(cursor) = &request.cursor {
+        vaults.retain(|info| info.vault.name.as_str() > cursor.as_str());
+    }
+    let page = Page::of(vaults, request.limit, |info| info.vault.name.to_string());
+    Ok(VaultListing {
+        vaults: page.items.iter().map(items::vault).collect(),
+        next_cursor: page.next,
+    })
 }
 
 pub(crate) fn info(ask: &Ask, vault: Select, _: VaultInfo) -> Reply<VaultInfo> {
@@ -193,16 +202,22 @@ pub(crate) fn delete(ask: &Ask, vault: Select, request: VaultDelete) -> Reply<Va
     })
 }
 
-pub(crate) fn list_deleted(ask: &Ask, _: VaultListDeleted) -> Reply<VaultListDeleted> {
+pub(crate) fn list_deleted(ask: &Ask, request: VaultListDeleted) -> Reply<VaultListDeleted> {
     let mut deleted = ask.session.vault_deleted()?;
     deleted.retain(|it| ask.caller.grant.reaches(&it.vault.name));
+    let key = |it: &DeletedVault| it.vault.id.to_string();
+    let deleted = page::after(deleted, request.cursor.as_deref(), key)?;
+    let page = Page::of(deleted, request.limit, key);
     let item = |it: &DeletedVault| DeletedVaultItem {
         name: it.vault.name.to_string(),
         id: it.vault.id.to_string(),
         version: it.vault.version,
         deleted_at: items::time(it.deleted),
     };
-    Ok(deleted.iter().map(item).collect())
+    Ok(DeletedVaultListing {
+        vaults: page.items.iter().map(item).collect(),
+        next_cursor: page.next,
+    })
 }
 
 pub(crate) fn undelete(ask: &Ask, request: VaultUndelete) -> Reply<VaultUndelete> {

@@ -1,29 +1,44 @@
 //! Versions and differences.
 
 use super::failure::Failure;
-use super::files::{at, vault_path};
+use super::files::{at, vault_path, vault_path_if_any};
 use super::items;
 use super::{Ask, Reply, parse};
 use crate::wire::{
-    CheckedOut, Checkout, Diff, DiffLineItem, DiffReport, FileDiffItem, LineWord, PathLog, Revert,
-    Reverted, VaultLog,
+    CheckedOut, Checkout, Diff, DiffLineItem, DiffReport, FileDiffItem, LineWord, PathLog,
+    PathVersionListing, Revert, Reverted, VaultLog, VersionListing,
 };
+use avfs_runtime::bounds::LISTED_MAX;
 use avfs_runtime::{
     DiffDetail, DiffLine, DiffPoint, DiffRequest, DiffScope, FileDiff, LineKind, Select,
 };
 
 pub(crate) fn vault_log(ask: &Ask, vault: Select, request: VaultLog) -> Reply<VaultLog> {
-    let log = ask.session.vault_log(vault, request.limit)?;
-    Ok(log.iter().map(items::version).collect())
+    let log = ask
+        .session
+        .vault_log(vault, request.limit, request.cursor)?;
+    Ok(VersionListing {
+        next_cursor: next(&log, request.limit, |it| it.version.number),
+        versions: log.iter().map(items::version).collect(),
+    })
 }
 
 pub(crate) fn path_log(ask: &Ask, vault: Select, request: PathLog) -> Reply<PathLog> {
     let path = vault_path(&request.path, request.path_b64.as_ref())?;
     let log = ask
         .session
-        .path_log(vault, &path, request.limit)
+        .path_log(vault, &path, request.limit, request.cursor)
         .map_err(at(&path))?;
-    Ok(log.iter().map(items::path_version).collect())
+    Ok(PathVersionListing {
+        next_cursor: next(&log, request.limit, |it| it.version.number),
+        versions: log.iter().map(items::path_version).collect(),
+    })
+}
+
+/// The cursor behind a full page. The next one may be empty.
+fn next<T>(log: &[T], limit: usize, number: impl Fn(&T) -> u64) -> Option<u64> {
+    let last = log.last().map(number);
+    last.filter(|number| *number > 1 && log.len() >= limit.min(LISTED_MAX))
 }
 
 pub(crate) fn checkout(ask: &Ask, vault: Select, request: Checkout) -> Reply<Checkout> {
@@ -95,14 +110,16 @@ pub(crate) fn other_vaults(request: &Diff) -> Vec<String> {
 }
 
 fn scope(request: &Diff) -> Result<DiffScope, Failure> {
-    let Some(path) = &request.path else {
-        return Ok(DiffScope::Whole);
-    };
-    let path = vault_path(path, request.path_b64.as_ref())?;
-    Ok(match &request.path2 {
-        None => DiffScope::Path(path),
-        Some(other) => DiffScope::Pair(path, vault_path(other, request.path2_b64.as_ref())?),
-    })
+    let path = vault_path_if_any(request.path.as_deref(), request.path_b64.as_ref())?;
+    let other = vault_path_if_any(request.path2.as_deref(), request.path2_b64.as_ref())?;
+    match (path, other) {
+        (None, None) => Ok(DiffScope::Whole),
+        (Some(path), None) => Ok(DiffScope::Path(path)),
+        (Some(path), Some(other)) => Ok(DiffScope::Pair(path, other)),
+        (None, Some(_)) => Err(Failure::invalid(
+            "`path2` needs a `path` to compare it with",
+        )),
+    }
 }
 
 fn file_diff(file: FileDiff) -> FileDiffItem {

@@ -2,8 +2,8 @@
 
 use crate::bounds::LaneBound;
 
-/// How a request is sent: `Get` and `Put` have its fields in the query, the others in a JSON body. The body of a `Put` is
-/// a byte stream.
+/// How a request is sent: `Post` has its fields in a JSON body, the others in the query. The body of a `Put` is a byte
+/// stream.
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
 pub enum Method {
     Get,
@@ -13,6 +13,11 @@ pub enum Method {
 }
 
 impl Method {
+    /// Whether the fields of a request are in the query.
+    pub fn has_query(self) -> bool {
+        self != Method::Post
+    }
+
     pub fn as_str(self) -> &'static str {
         match self {
             Method::Get => "GET",

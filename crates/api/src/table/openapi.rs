@@ -4,6 +4,7 @@
 //! has it.
 
 use super::{EachRow, Method, Row, each_row};
+use crate::ops::erased;
 use crate::ops::handler::{Handler, Served};
 use crate::wire::{Problem, VERSION};
 use schemars::JsonSchema;
@@ -88,14 +89,13 @@ impl EachRow for Paths {
         if row.route.contains("{vault}") {
             parameters.push(vault());
         }
-        match row.method {
-            Method::Get | Method::Put => parameters.extend(self.query::<O>()),
-            Method::Post | Method::Delete => {
-                operation["requestBody"] = json!({
-                    "required": true,
-                    "content": { "application/json": { "schema": self.request::<O>() } },
-                });
-            }
+        if row.method.has_query() {
+            parameters.extend(self.query::<O>());
+        } else {
+            operation["requestBody"] = json!({
+                "required": true,
+                "content": { "application/json": { "schema": self.request::<O>() } },
+            });
         }
         if row.method == Method::Put {
             let bytes = json!({ "application/octet-stream": {} });
@@ -104,12 +104,29 @@ impl EachRow for Paths {
         if !parameters.is_empty() {
             operation["parameters"] = parameters.into();
         }
-        let methods = self.paths.entry(row.route).or_insert_with(|| json!({}));
-        methods[row.method.as_str().to_ascii_lowercase()] = operation;
+        if erased::has_post(&row, &O::HANDLER) {
+            let body = json!({ "application/json": { "schema": self.request::<O>() } });
+            let mut by_post = operation.clone();
+            by_post["operationId"] = format!("{}_by_post", row.name).into();
+            by_post["description"] =
+                "The same as by GET, for fields that are too long for a query.".into();
+            by_post["requestBody"] = json!({ "required": true, "content": body });
+            by_post["parameters"] = match row.route.contains("{vault}") {
+                true => json!([vault()]),
+                false => json!([]),
+            };
+            self.put(&row, "post", by_post);
+        }
+        self.put(&row, &row.method.as_str().to_ascii_lowercase(), operation);
     }
 }
 
 impl Paths {
+    fn put(&mut self, row: &Row, method: &str, operation: Value) {
+        let methods = self.paths.entry(row.route).or_insert_with(|| json!({}));
+        methods[method] = operation;
+    }
+
     /// The type of a request by its name.
     fn request<O: Served>(&mut self) -> Value {
         let name = O::schema_name().into_owned();
@@ -181,7 +198,7 @@ impl Paths {
 fn has_events<O: Served>(handler: &Handler<O>) -> bool {
     matches!(
         handler,
-        Handler::Runs(_) | Handler::Follows { .. } | Handler::Watched(_)
+        Handler::Runs(_) | Handler::Follows { .. } | Handler::Tells { .. } | Handler::Watched(_)
     )
 }
 

@@ -11,13 +11,14 @@ const HEAD: &str = "\
 
 Made from the table of operations by `avfs __docs http`; a test fails when it is out of date.
 
-The daemon listens on a Unix socket that its own user and root can connect to: `daemon.sock` in `AVFS_HOME` is a link to it. `GET`
-and `PUT` have the fields of a request in the query, the other methods have them as a JSON object in the body. The body of a `PUT` is
+The daemon listens on a Unix socket that its own user and root can connect to: `daemon.sock` in `AVFS_HOME` is a link to it. `POST`
+has the fields of a request as a JSON object in the body, the other methods have them in the query. The body of a `PUT` is
 a stream of bytes. `{vault}` is a vault's name, or `@current`. A path, name or text that is not UTF-8 goes as base64 into the field of the
-same name with `_b64` behind it; such fields are not listed here.
+same name with `_b64` behind it; such fields are not listed here. [serve.md](serve.md) has conditions, ranges, pages, idempotency keys
+and events; [openapi.json](openapi.json) has all types.
 
 An error is `application/problem+json` with `kind`, `detail` and often a `hint`. A request with `accept: text/event-stream` for `exec`,
-`job_logs`, `import` or one of the exports is answered with server-sent events; the last one is `result`, `end` or `error`.
+`job_logs`, `events`, `import` or one of the exports is answered with server-sent events; the last one of a stream that ends is `result`, `end` or `error`.
 
 | header | |
 |---|---|

@@ -3,6 +3,7 @@
 use super::ChangeItem;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroUsize;
 
 /// Sets the passphrase for approvals.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
@@ -32,6 +33,12 @@ pub struct ApprovalList {
     /// Include requests that were answered or have expired.
     #[serde(default)]
     pub all: bool,
+    /// How many at most. Default: all.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub limit: Option<NonZeroUsize>,
+    /// Only what follows: `next_cursor` of the previous answer.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cursor: Option<String>,
 }
 
 /// The answer to [`ApprovalList`].
@@ -39,6 +46,9 @@ pub struct ApprovalList {
 pub struct ApprovalListing {
     /// Newest first.
     pub approvals: Vec<ApprovalItem>,
+    /// Where the next page begins; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub next_cursor: Option<String>,
     /// Whether a passphrase is set.
     pub set_up: bool,
 }

@@ -76,6 +76,14 @@ impl JsonSchema for Base64 {
     }
 }
 
+/// The bytes of a pair that may be missing as a whole. The exact bytes suffice.
+pub fn from_text_if_any(text: Option<&str>, exact: Option<&Base64>) -> Option<Vec<u8>> {
+    match (text, exact) {
+        (None, None) => None,
+        (text, exact) => Some(from_text(text.unwrap_or_default(), exact)),
+    }
+}
+
 impl Serialize for Base64 {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&encode(&self.0))
@@ -132,6 +140,15 @@ mod tests {
         for text in ["A", "AB", "ABC", "A=BC", "====", "AB=C", "AB*D", "Zg==Zg=="] {
             assert_eq!(decode(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn exact_bytes_count_without_text_beside_them() {
+        let exact = Base64(vec![0xff]);
+        assert_eq!(from_text_if_any(None, None), None);
+        assert_eq!(from_text_if_any(Some("a"), None), Some(vec![b'a']));
+        assert_eq!(from_text_if_any(None, Some(&exact)), Some(vec![0xff]));
+        assert_eq!(from_text_if_any(Some("a"), Some(&exact)), Some(vec![0xff]));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::FreezeItem;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroUsize;
 
 /// Saves the state of a vault under a name.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -68,13 +69,23 @@ pub struct CheckpointDetailsItem {
 /// Lists the checkpoints of a vault.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct CheckpointList {}
+pub struct CheckpointList {
+    /// How many at most. Default: all.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub limit: Option<NonZeroUsize>,
+    /// Only what follows: `next_cursor` of the previous answer.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cursor: Option<String>,
+}
 
 /// The answer to [`CheckpointList`].
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct CheckpointListing {
     /// The newest first.
     pub snapshots: Vec<CheckpointItem>,
+    /// Where the next page begins; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub next_cursor: Option<String>,
 }
 
 /// Restores a checkpoint, or undoes the last restore.

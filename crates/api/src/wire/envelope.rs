@@ -133,6 +133,18 @@ pub enum StatusWord {
     Interrupted,
 }
 
+/// What the kernel said of the end of a command, and the reason for it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Ending {
+    /// From the kernel: null if the command did not exit by itself, or not yet.
+    pub exit_code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// Why it could not start, why it was ended, or what went wrong.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub reason: Option<String>,
+}
+
 /// The result.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct EnvelopeResult {
@@ -151,13 +163,9 @@ pub struct EnvelopeResult {
     pub command: String,
     /// How it ended, or why it never began.
     pub status: StatusWord,
-    /// From the kernel: null if the command did not exit by itself.
-    pub exit_code: Option<i32>,
-    /// The signal that ended it.
-    pub signal: Option<i32>,
-    /// Why the command could not start.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub reason: Option<String>,
+    /// What the kernel said of its end, and the reason for it.
+    #[serde(flatten)]
+    pub ending: Ending,
     /// What it wrote to standard output, as far as it is kept.
     pub stdout: String,
     /// The exact bytes of `stdout`, where it is not UTF-8.
@@ -413,6 +421,22 @@ pub struct TimingItem {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Text that older programs wrote and read: its fields, their order, and what is left out.
+    #[test]
+    fn a_result_is_written_as_ever() {
+        let head = r#"{"exec":"e","vault":"v","mountpoint":"/","cwd":"/","command":"c","status":"#;
+        let tail = r#""stdout":"o","stderr":"","output":{"stdout":{"bytes":1,"truncated":false,"spilled":0},"stderr":{"bytes":0,"truncated":false,"spilled":0}},"readonly":false,"kept_mounted":false,"duration_ms":1,"checkpoint":null,"changed_files":[],"changes":[],"changes_total":0,"home_changes":0,"version":null,"decision":{"action":"allow","categories":[],"reason":null,"rule":"r","smallest_rule":null,"parts":[]},"state":"failed","timed_out":false,"skipped":[],"driver":"namespace","isolation":null,"limits":[],"limit_hit":null,"usage":null,"leftovers":0,"shared_with":[],"timings":{"decide_us":1,"checkpoint_us":0,"view_us":0,"run_us":0,"commit_us":0}}"#;
+        for ending in [
+            r#""exited","exit_code":7,"signal":null,"#,
+            r#""signaled","exit_code":null,"signal":9,"#,
+            r#""could_not_start","exit_code":null,"signal":null,"reason":"it is no program","#,
+        ] {
+            let text = format!("{head}{ending}{tail}");
+            let result: EnvelopeResult = serde_json::from_str(&text).unwrap();
+            assert_eq!(serde_json::to_string(&result).unwrap(), text);
+        }
+    }
 
     #[test]
     fn a_timeout_is_an_object_or_the_word_none() {

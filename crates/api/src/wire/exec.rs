@@ -17,6 +17,7 @@ pub struct Exec {
     #[serde(
         skip_serializing_if = "Vec::is_empty",
         default,
+        alias = "command",
         deserialize_with = "super::words::bounded"
     )]
     pub argv: Vec<String>,

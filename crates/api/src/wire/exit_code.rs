@@ -19,9 +19,9 @@ impl Envelope {
         // A kernel's exit status has eight bits, so nothing is lost.
         let low_byte = |code: i32| code.to_le_bytes()[0];
         match result.status {
-            StatusWord::Exited => result.exit_code.map_or(Envelope::FAILED, low_byte),
+            StatusWord::Exited => result.ending.exit_code.map_or(Envelope::FAILED, low_byte),
             StatusWord::Signaled | StatusWord::OutOfMemory | StatusWord::LimitExceeded => {
-                low_byte(128 + result.signal.unwrap_or(0))
+                low_byte(128 + result.ending.signal.unwrap_or(0))
             }
             StatusWord::TimedOut => Envelope::TIMED_OUT,
             StatusWord::Denied | StatusWord::NeedsApproval | StatusWord::CouldNotStart => 126,

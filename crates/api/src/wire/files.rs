@@ -24,6 +24,36 @@ pub struct Ls {
     pub limit: Option<usize>,
 }
 
+impl Ls {
+    /// Lists a directory from its first name on.
+    pub fn new((path, path_b64): (String, Option<Base64>)) -> Ls {
+        Ls {
+            path,
+            path_b64,
+            after: None,
+            after_b64: None,
+            limit: None,
+        }
+    }
+
+    /// All names, as `ask` answers page by page.
+    pub fn all<E>(
+        mut self,
+        mut ask: impl FnMut(&Ls) -> Result<Listing, E>,
+    ) -> Result<Vec<ListedEntry>, E> {
+        let mut entries: Vec<ListedEntry> = Vec::new();
+        loop {
+            let page = ask(&self)?;
+            entries.extend(page.entries);
+            let Some(last) = entries.last().filter(|_| page.more) else {
+                return Ok(entries);
+            };
+            self.after = Some(last.name.clone());
+            self.after_b64.clone_from(&last.name_b64);
+        }
+    }
+}
+
 /// Names in a directory, in order.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Listing {
@@ -168,7 +198,7 @@ pub struct ReadContent {
 }
 
 /// Writes a file of any size; the body is its content.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WriteContent {
     /// The path in the vault.
@@ -185,6 +215,12 @@ pub struct WriteContent {
     /// The mode, octal or symbolic.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub mode: Option<String>,
+    /// Only if the file has one of these contents: ids separated by commas, or `*` for any. Also as the header `If-Match`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub if_match: Option<String>,
+    /// Only if the file has none of these contents; `*`: only if there is no file. Also as the header `If-None-Match`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub if_none_match: Option<String>,
 }
 
 /// The answer to [`Write`].
@@ -201,6 +237,9 @@ pub struct Written {
     pub appended: bool,
     /// The vault's version.
     pub version: u64,
+    /// The id of its content, which is its `ETag`; absent in `/tmp`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub content_id: Option<String>,
 }
 
 /// Creates a directory.
@@ -289,4 +328,53 @@ pub struct Moved {
     pub destination_b64: Option<Base64>,
     /// Always true.
     pub moved: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Pages of two names each; one of them is not UTF-8, and its exact bytes are where the next page begins.
+    #[test]
+    fn all_names_come_page_by_page() {
+        let pages = [
+            (["a", "b\u{fffd}"], Some(Base64(b"b\xff".to_vec())), true),
+            (["c", "d"], None, false),
+        ];
+        let mut asked = Vec::new();
+        let mut pages = pages.into_iter();
+        let names = Ls::new(("/x".into(), None)).all(|request| {
+            asked.push((request.after.clone(), request.after_b64.clone()));
+            let (names, exact, more) = pages.next().ok_or("asked once too often")?;
+            let mut entries: Vec<ListedEntry> = names.into_iter().map(entry).collect();
+            entries[1].name_b64 = exact;
+            Ok::<_, &str>(Listing { entries, more })
+        });
+        let names: Vec<String> = names.unwrap().into_iter().map(|it| it.name).collect();
+        assert_eq!(names, ["a", "b\u{fffd}", "c", "d"]);
+        let second = (Some("b\u{fffd}".into()), Some(Base64(b"b\xff".to_vec())));
+        assert_eq!(asked, [(None, None), second]);
+    }
+
+    /// An answer that is empty and says that there is more would be asked for for ever.
+    #[test]
+    fn an_empty_page_is_the_last() {
+        let mut asked = 0;
+        let names = Ls::new(("/".into(), None)).all(|_| {
+            asked += 1;
+            let entries = Vec::new();
+            Ok::<_, ()>(Listing {
+                entries,
+                more: true,
+            })
+        });
+        assert_eq!((names.unwrap().len(), asked), (0, 1));
+    }
+
+    fn entry(name: &str) -> ListedEntry {
+        let text = format!(
+            r#"{{"name":"{name}","type":"file","size":0,"modified":"m","mode":"0644","uid":0,"gid":0}}"#
+        );
+        serde_json::from_str(&text).unwrap()
+    }
 }

@@ -1,9 +1,10 @@
 //! Jobs: commands that continue without their callers, their output, and their results.
 
 use super::base64::Data;
-use super::{Base64, Envelope, Exec, StatusWord, StreamWord, WindowItem};
+use super::{Base64, Ending, Envelope, Exec, StatusWord, StreamWord, WindowItem};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroUsize;
 
 /// Starts a job. Its input is kept open if `exec.stdin` is `live`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -96,13 +97,9 @@ pub struct JobItem {
     pub running: bool,
     /// How it stands with it.
     pub status: JobStatus,
-    /// From the kernel: null while it runs, and if it did not exit by itself.
-    pub exit_code: Option<i32>,
-    /// The signal that ended it.
-    pub signal: Option<i32>,
-    /// Why it was ended, or what went wrong.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub reason: Option<String>,
+    /// What the kernel said of its end, and the reason for it.
+    #[serde(flatten)]
+    pub ending: Ending,
     /// The id of the exec.
     pub exec: String,
     /// The name of the vault.
@@ -141,6 +138,12 @@ pub struct JobList {
     /// Only running jobs.
     #[serde(default)]
     pub running: bool,
+    /// How many at most. Default: all.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub limit: Option<NonZeroUsize>,
+    /// Only what follows: `next_cursor` of the previous answer.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cursor: Option<String>,
 }
 
 /// The answer to [`JobList`].
@@ -148,6 +151,9 @@ pub struct JobList {
 pub struct JobListing {
     /// The newest first.
     pub jobs: Vec<JobItem>,
+    /// Where the next page begins; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub next_cursor: Option<String>,
 }
 
 /// Asks for the state of a job, and for its output from these offsets on.
@@ -368,6 +374,19 @@ mod tests {
         for (status, word) in words {
             assert_eq!(text(status), word);
             assert_eq!(serde_json::from_str::<JobStatus>(word).unwrap(), status);
+        }
+    }
+
+    /// Text that older programs wrote and read: its fields, their order, and what is left out.
+    #[test]
+    fn a_job_is_written_as_ever() {
+        let running = r#"{"job_id":3,"running":true,"status":"running","exit_code":null,"signal":null,"exec":"e","vault":"v","command":"c","by":"owner","lifetime":"vault","started_at":"s","ended_at":null,"version":null,"stdout_bytes":1,"stderr_bytes":2}"#;
+        let ended = r#"{"job_id":3,"running":false,"status":"signaled","exit_code":null,"signal":9,"reason":"killed","exec":"e","vault":"v","command":"c","by":"owner","lifetime":"vault","started_at":"s","ended_at":"t","version":4,"stdout_bytes":1,"stderr_bytes":2}"#;
+        for text in [running, ended] {
+            let item: JobItem = serde_json::from_str(text).unwrap();
+            assert_eq!(serde_json::to_string(&item).unwrap(), text);
+            let waited: JobWaited = serde_json::from_str(text).unwrap();
+            assert_eq!(serde_json::to_string(&waited).unwrap(), text);
         }
     }
 

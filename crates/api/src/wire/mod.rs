@@ -13,6 +13,7 @@ mod checkpoint;
 mod daemon;
 mod diff;
 mod envelope;
+mod events;
 mod exec;
 mod exec_options;
 mod exit_code;
@@ -40,7 +41,7 @@ pub use approval::{
     ApprovalApprove, ApprovalDeny, ApprovalDetails, ApprovalItem, ApprovalList, ApprovalListing,
     ApprovalReady, ApprovalSetup, ApprovalShow, TriedItem,
 };
-pub use base64::{Base64, from_text, to_text};
+pub use base64::{Base64, from_text, from_text_if_any, to_text};
 pub use call::CallId;
 pub use care::{
     Collected, DamageItem, DamagedVaultItem, Fsck, FsckFindings, Gc, Maintain, Maintained, Prune,
@@ -57,10 +58,11 @@ pub use diff::{
     TypeWord,
 };
 pub use envelope::{
-    ByteCounts, CommandMode, DecisionItem, DecisionPart, Envelope, EnvelopeRequest, EnvelopeResult,
-    ForkItem, LimitHit, LimitItem, OutputCounts, SkippedItem, SpeculationItem, StatusWord,
-    TimeoutItem, TimingItem, UncommittedItem, UsageItem,
+    ByteCounts, CommandMode, DecisionItem, DecisionPart, Ending, Envelope, EnvelopeRequest,
+    EnvelopeResult, ForkItem, LimitHit, LimitItem, OutputCounts, SkippedItem, SpeculationItem,
+    StatusWord, TimeoutItem, TimingItem, UncommittedItem, UsageItem,
 };
+pub use events::{Events, EventsPage, EventsReady};
 pub use exec::{
     Exec, ExecCancel, ExecCancelled, ExecEvent, ExecInput, ExecInputTaken, ExecResize, OutputChunk,
     StartedEvent, WaitingEvent,
@@ -118,13 +120,15 @@ pub use transfer::{
     TransferOut, TransferSet, TransferShow, TransferState,
 };
 pub use vault::{
-    AncestorItem, Defaults, DefaultsListing, DefaultsSet, DeletedVaultItem, ModeItem, StrandedItem,
-    VaultCreate, VaultCreated, VaultDelete, VaultDeleted, VaultDetails, VaultFork, VaultForked,
-    VaultInfo, VaultItem, VaultLimitItem, VaultList, VaultListDeleted, VaultLog, VaultRename,
-    VaultRenamed, VaultSet, VaultSettings, VaultUndelete, VaultUndeleted, VaultUnset, VaultUse,
-    VaultUsed, VersionItem,
+    AncestorItem, Defaults, DefaultsListing, DefaultsSet, DeletedVaultItem, DeletedVaultListing,
+    ModeItem, StrandedItem, VaultCreate, VaultCreated, VaultDelete, VaultDeleted, VaultDetails,
+    VaultFork, VaultForked, VaultInfo, VaultItem, VaultLimitItem, VaultList, VaultListDeleted,
+    VaultListing, VaultLog, VaultRename, VaultRenamed, VaultSet, VaultSettings, VaultUndelete,
+    VaultUndeleted, VaultUnset, VaultUse, VaultUsed, VersionItem, VersionListing,
 };
-pub use versions::{CheckedOut, Checkout, PathLog, PathVersionItem, Revert, Reverted};
+pub use versions::{
+    CheckedOut, Checkout, PathLog, PathVersionItem, PathVersionListing, Revert, Reverted,
+};
 
 /// The vault name for "the current vault" in an address.
 pub const CURRENT: &str = "@current";

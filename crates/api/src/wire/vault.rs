@@ -4,6 +4,7 @@ use super::FreezeItem;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 
 /// Creates an empty vault.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -29,7 +30,24 @@ pub struct VaultCreated {
 /// Lists the vaults.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct VaultList {}
+pub struct VaultList {
+    /// How many at most. Default: all.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub limit: Option<NonZeroUsize>,
+    /// Only what follows: `next_cursor` of the previous answer.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cursor: Option<String>,
+}
+
+/// The answer to [`VaultList`].
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct VaultListing {
+    /// By name.
+    pub vaults: Vec<VaultItem>,
+    /// Where the next page begins; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub next_cursor: Option<String>,
+}
 
 /// A vault in a list.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -291,7 +309,24 @@ pub struct VaultDeleted {
 /// Lists the deleted vaults that can be restored.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct VaultListDeleted {}
+pub struct VaultListDeleted {
+    /// How many at most. Default: all.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub limit: Option<NonZeroUsize>,
+    /// Only what follows: `next_cursor` of the previous answer.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cursor: Option<String>,
+}
+
+/// The answer to [`VaultListDeleted`].
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct DeletedVaultListing {
+    /// The last deleted first.
+    pub vaults: Vec<DeletedVaultItem>,
+    /// Where the next page begins; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub next_cursor: Option<String>,
+}
 
 /// A deleted vault that can be restored.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -337,9 +372,30 @@ pub struct VaultLog {
     /// At most so many.
     #[serde(default = "VaultLog::default_limit")]
     pub limit: usize,
+    /// Only versions before this one: `next_cursor` of the previous answer.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cursor: Option<u64>,
+}
+
+/// The answer to [`VaultLog`].
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct VersionListing {
+    /// The newest first.
+    pub versions: Vec<VersionItem>,
+    /// The cursor of the next page; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub next_cursor: Option<u64>,
 }
 
 impl VaultLog {
+    /// The newest of them.
+    pub fn newest(limit: usize) -> VaultLog {
+        VaultLog {
+            limit,
+            cursor: None,
+        }
+    }
+
     pub(super) fn default_limit() -> usize {
         50
     }

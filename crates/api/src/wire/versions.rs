@@ -16,6 +16,19 @@ pub struct PathLog {
     /// At most so many.
     #[serde(default = "super::VaultLog::default_limit")]
     pub limit: usize,
+    /// Only versions before this one: `next_cursor` of the previous answer.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub cursor: Option<u64>,
+}
+
+/// The answer to [`PathLog`].
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct PathVersionListing {
+    /// The newest first.
+    pub versions: Vec<PathVersionItem>,
+    /// The cursor of the next page; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub next_cursor: Option<u64>,
 }
 
 /// A version that changed a path, newest first in a log.

@@ -146,6 +146,12 @@ pub struct AuditArgs {
     /// How many entries to show, newest first
     #[arg(short = 'n', long, default_value_t = 50)]
     pub limit: usize,
+    /// Print entries of all vaults as they are made, until interrupted
+    #[arg(short, long, conflicts_with_all = ["limit", "operation", "exec", "decision", "principal", "path", "since", "until"])]
+    pub follow: bool,
+    /// With --follow: begin after the entry with this ID; 0 is the whole journal
+    #[arg(long, value_name = "ID", requires = "follow")]
+    pub after: Option<u64>,
     #[command(flatten)]
     pub filter: AuditFilter,
     #[command(subcommand)]

@@ -181,6 +181,14 @@ const EXAMPLES: &[(&str, &str)] = &[
         "daemon logs",
         "  avfs daemon logs -n 50\n  avfs daemon logs --follow",
     ),
+    ("service", "  avfs service install\n  avfs service status"),
+    (
+        "service install",
+        "  avfs service install                            the Unix socket alone\n  \
+         avfs service install --listen 127.0.0.1:7070    also the network",
+    ),
+    ("service remove", "  avfs service remove"),
+    ("service status", "  avfs service status --json"),
     (
         "serve",
         "  avfs serve --idle-timeout 0          for a service manager\n  \

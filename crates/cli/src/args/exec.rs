@@ -10,10 +10,10 @@ pub struct ExecArgs {
     #[command(flatten)]
     pub run: RunArgs,
     /// Print each event as one line of JSON as it happens; the envelope is last
-    #[arg(long, conflicts_with = "tty")]
+    #[arg(long, conflicts_with_all = ["tty", "size", "record"])]
     pub stream: bool,
     /// Record the terminal to this file, as an asciicast
-    #[arg(long, value_name = "FILE", requires = "tty")]
+    #[arg(long, value_name = "FILE", requires = "tty", conflicts_with_all = ["stdin", "stdin_file"])]
     pub record: Option<PathBuf>,
     /// Refused: the daemon closes a view when it is no longer used
     #[arg(long, hide = true)]
@@ -52,7 +52,8 @@ pub struct RunArgs {
     #[arg(long, short = 't', group = "input")]
     pub tty: bool,
     /// Size of that terminal, as 80x24 [default: the size of yours]
-    #[arg(long, value_name = "COLUMNSxROWS", requires = "tty", value_parser = super::jobs::size)]
+    #[arg(long, value_name = "COLUMNSxROWS", requires = "tty", value_parser = super::jobs::size,
+        conflicts_with_all = ["stdin", "stdin_file"])]
     pub size: Option<(u16, u16)>,
     /// Refuse writes; the command sees the vault as it is when it starts
     #[arg(long)]

@@ -20,7 +20,7 @@ pub struct TagArgs {
     #[arg(required_unless_present_any = ["list", "list_all", "create", "delete", "rename"])]
     pub tag: Option<String>,
     /// List the tags of the path
-    #[arg(short, long, conflicts_with_all = ["tag", "list_all"])]
+    #[arg(short, long, conflicts_with_all = ["tag", "list_all", "delete", "rename"])]
     pub list: bool,
     /// List every tag in the vault, and how many paths have it
     #[arg(long, conflicts_with = "path")]

@@ -1,13 +1,33 @@
 //! The words of `avfs serve`.
 
 use clap::Args;
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub struct ServeArgs {
+    #[command(flatten)]
+    pub shared: SharedServeArgs,
+    /// Stop after this time without work; 0 means never
+    #[arg(long, value_name = "SECONDS", default_value_t = 900)]
+    pub idle_timeout: u64,
+    /// Accepted for scripts; the daemon always stays in the foreground
+    #[arg(long, conflicts_with = "detached")]
+    pub foreground: bool,
+    /// Leave the session, and greet on standard output as a starting client expects
+    #[arg(long, hide = true, conflicts_with = "listen")]
+    pub detached: bool,
+    /// Make a new database if the home has lost its own
+    #[arg(long, hide = true)]
+    pub rebuild: bool,
+}
+
+/// What a service has as well.
+#[derive(Debug, Args)]
+pub struct SharedServeArgs {
     /// Also listen on this TCP address; clients need an API key. The daemon then never stops by itself
-    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "detached")]
+    #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Option<SocketAddr>,
     /// Host name that clients use for this machine; can be repeated. Requests for other hosts are refused
     #[arg(long = "host", value_name = "NAME", requires = "listen")]
@@ -24,15 +44,15 @@ pub struct ServeArgs {
     /// Audience that the tokens must have
     #[arg(long, value_name = "AUDIENCE", requires = "jwt_issuer")]
     pub jwt_audience: Option<String>,
-    /// File with the issuer's public keys (JWKS); read again when it changes
-    #[arg(long, value_name = "FILE", requires = "jwt_issuer")]
-    pub jwt_keys: Option<PathBuf>,
+    /// File or https URL of the issuer's public keys (JWKS); a file is read again when it changes
+    #[arg(long, value_name = "FILE|URL", requires = "jwt_issuer")]
+    pub jwt_keys: Option<OsString>,
     /// Allow a listener without TLS that other machines can reach: keys can be read on the network
     #[arg(long, requires = "listen")]
     pub insecure_plaintext: bool,
-    /// Stop after this time without work; 0 means never
-    #[arg(long, value_name = "SECONDS", default_value_t = 900)]
-    pub idle_timeout: u64,
+    /// Send traces of requests and commands to this OpenTelemetry collector (OTLP over HTTP)
+    #[arg(long, value_name = "URL")]
+    pub otlp_endpoint: Option<String>,
     /// Author name of git commits made in vaults
     #[arg(long, value_name = "NAME")]
     pub git_name: Option<String>,
@@ -42,13 +62,4 @@ pub struct ServeArgs {
     /// Directory for uncommitted writes of commands, instead of the home (also: AVFS_LAYERS)
     #[arg(long, value_name = "DIR")]
     pub layers: Option<std::path::PathBuf>,
-    /// Accepted for scripts; the daemon always stays in the foreground
-    #[arg(long, conflicts_with = "detached")]
-    pub foreground: bool,
-    /// Leave the session, and greet on standard output as a starting client expects
-    #[arg(long, hide = true)]
-    pub detached: bool,
-    /// Make a new database if the home has lost its own
-    #[arg(long, hide = true)]
-    pub rebuild: bool,
 }

@@ -65,7 +65,7 @@ pub struct ExportArgs {
     #[arg(required_unless_present_any = ["tar", "changed_only"])]
     pub host_dir: Option<PathBuf>,
     /// Replace existing files; HOST_DIR need not be empty, and its other files stay
-    #[arg(long, requires = "host_dir")]
+    #[arg(long, requires = "host_dir", conflicts_with_all = ["tar", "changed_only"])]
     pub overwrite: bool,
     /// Accepted for scripts; directories are always exported recursively
     #[arg(short, long, hide = true)]

@@ -39,7 +39,7 @@ pub fn run(verb: ApprovalVerb, session: &mut Session, output: Output) -> Result<
             let denied = session.call(&ApprovalDeny { id })?;
             output.answer(&denied, |denied| format!("denied {}", denied.id))
         }
-        ApprovalVerb::Watch => watch(session),
+        ApprovalVerb::Watch => watch(session, output),
     }
 }
 
@@ -66,7 +66,11 @@ fn setup(session: &mut Session, output: Output) -> Result<()> {
 
 fn list(all: bool, session: &mut Session, output: Output) -> Result<()> {
     let vault = Some(session.vault().to_owned()).filter(|vault| vault != CURRENT);
-    let listing = session.call(&ApprovalList { vault, all })?;
+    let listing = session.call(&ApprovalList {
+        vault,
+        all,
+        ..ApprovalList::default()
+    })?;
     output.answer(&listing, list_text)
 }
 
@@ -222,7 +226,13 @@ pub(super) fn is_other_user() -> Result<bool> {
 }
 
 /// Asks about each request as it arrives, until the terminal is closed.
-fn watch(session: &mut Session) -> Result<()> {
+fn watch(session: &mut Session, output: Output) -> Result<()> {
+    if output.is_json() {
+        return Err(Error::Invalid {
+            text: "`approval watch` talks to somebody at a terminal, and prints no JSON".into(),
+            hint: Some("`avfs approval list --json` lists what waits".into()),
+        });
+    }
     let mut terminal = Terminal::open("watching")?;
     let passphrase = match is_other_user()? {
         true => None,

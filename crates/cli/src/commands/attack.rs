@@ -186,9 +186,9 @@ fn plant(stage: &Stage, session: &mut Session) -> Result<AttackItem> {
     Ok(AttackItem {
         name: "hooks, filters, rc files and settings that host programs might execute".into(),
         group: "host-executed content".into(),
-        stopped: !ran && planted.exit_code == Some(0) && found > 0,
+        stopped: !ran && planted.ending.exit_code == Some(0) && found > 0,
         layer: "no host program is run on a vault".into(),
-        answer: match (ran, planted.exit_code) {
+        answer: match (ran, planted.ending.exit_code) {
             (true, _) => "it was run on the host".into(),
             (false, Some(0)) => {
                 format!("{found} paths planted; diffed, forked, exported, none run")

@@ -17,7 +17,7 @@ pub fn run(verb: CheckpointVerb, session: &mut Session, output: Output) -> Resul
             output.answer(&saved, |saved| format!("saved checkpoint {}", saved.name))
         }
         CheckpointVerb::List => {
-            let listing = session.call(&CheckpointList {})?;
+            let listing = session.call(&CheckpointList::default())?;
             output.answer(&listing, list_text)
         }
         CheckpointVerb::Info { name } => {

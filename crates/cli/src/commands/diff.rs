@@ -35,6 +35,12 @@ fn request(args: &DiffArgs) -> Result<Diff> {
             hint: Some("see `avfs diff --help`".into()),
         });
     }
+    if states.len() > 1 && args.v2.is_some() || !states.is_empty() && args.v1.is_some() {
+        return Err(Error::Invalid {
+            text: "a state is named twice: as a word, and by --v1 or --v2".into(),
+            hint: Some("`avfs diff v3 v5` compares two versions".into()),
+        });
+    }
     let mut states = states.iter().map(|word| state(word));
     let version = |number: u64| format!("v{number}");
     // Two paths are compared in their current state, unless states are named.
@@ -73,5 +79,31 @@ fn text(report: &DiffReport, args: &DiffArgs) -> String {
         Some(patch) => text + &changes::patch(patch),
         None if args.stat => text,
         None => changes::lines(&report.changes).join("\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_named_once() {
+        let asked = |what: &[&str], v1, v2| {
+            let args = DiffArgs {
+                what: what.iter().map(OsString::from).collect(),
+                patch: false,
+                stat: false,
+                name_status: false,
+                v1,
+                v2,
+            };
+            request(&args).map(|diff| (diff.from, diff.to))
+        };
+        let both = asked(&[], Some(3), Some(5)).unwrap();
+        assert_eq!(both, ("v3".into(), "v5".into()));
+        assert_eq!(asked(&["v3"], None, Some(5)).unwrap(), both);
+        assert_eq!(asked(&["v3", "v5"], None, None).unwrap(), both);
+        assert!(asked(&["v3"], Some(4), None).is_err());
+        assert!(asked(&["v3", "v5"], None, Some(6)).is_err());
     }
 }

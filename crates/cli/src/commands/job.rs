@@ -128,14 +128,14 @@ fn exact<'a>(text: &'a str, exact: Option<&'a Base64>) -> &'a [u8] {
 /// The state of a job, in a line or two.
 fn headline(job: &JobItem) -> String {
     let mut text = format!("avfs: job {} {}", job.job_id, outcome(job));
-    if let Some(reason) = &job.reason {
+    if let Some(reason) = &job.ending.reason {
         text.push_str(&format!("\n  {}", printable_lines(reason)));
     }
     text
 }
 
 fn outcome(job: &JobItem) -> String {
-    match (job.exit_code, job.signal) {
+    match (job.ending.exit_code, job.ending.signal) {
         (Some(code), _) => format!("exited {code}"),
         (None, Some(signal)) => format!("{} by signal {signal}", word(job.status)),
         (None, None) => word(job.status),
@@ -151,6 +151,7 @@ fn list(args: &JobListArgs, session: &mut Session, output: Output) -> Result<u8>
     let listing = session.call(&JobList {
         vault: Some(session.vault().to_owned()).filter(|vault| vault != CURRENT),
         running: args.running,
+        ..JobList::default()
     })?;
     output.answer(&listing, list_text)?;
     Ok(exit::OK)
@@ -199,13 +200,8 @@ fn logs(args: &JobLogsArgs, session: &mut Session, output: Output) -> Result<u8>
 /// Prints the output so far, in parts.
 fn print_all(mut request: JobLogs, session: &mut Session) -> Result<()> {
     loop {
-        let mut polled = session.call(&request)?;
+        let polled = session.call(&request)?;
         let (stdout, stderr) = (polled.offsets.stdout, polled.offsets.stderr);
-        match request.stream {
-            Some(StreamWord::Stdout) => (polled.stderr, polled.stderr_b64) = (String::new(), None),
-            Some(StreamWord::Stderr) => (polled.stdout, polled.stdout_b64) = (String::new(), None),
-            None => {}
-        }
         print(&polled)?;
         if stdout.from == stdout.to && stderr.from == stderr.to {
             return Ok(());

@@ -11,15 +11,17 @@ use avfs_api::wire::{PathLog, PathVersionItem, VaultLog};
 pub fn run(args: LogArgs, session: &mut Session, output: Output) -> Result<()> {
     let limit = args.limit;
     let Some(path) = &args.path else {
-        let versions = session.call(&VaultLog { limit })?;
+        let versions = session.call(&VaultLog::newest(limit))?.versions;
         return output.answer(&versions, |versions| vault::log_text(versions));
     };
     let (path, path_b64) = paths::in_vault(path);
-    let versions = session.call(&PathLog {
+    let log = PathLog {
         path,
         path_b64,
         limit,
-    })?;
+        cursor: None,
+    };
+    let versions = session.call(&log)?.versions;
     output.answer(&versions, |versions| text(versions))
 }
 

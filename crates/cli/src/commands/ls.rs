@@ -7,11 +7,10 @@ use crate::output::changes::printable;
 use crate::output::table::time;
 use crate::output::{Output, style};
 use crate::session::Session;
-use avfs_api::wire::{Base64, ListedEntry, Ls, TypeWord};
+use avfs_api::wire::{ListedEntry, Ls, TypeWord};
 
 pub fn run(args: LsArgs, session: &mut Session, output: Output) -> Result<()> {
-    let (path, path_b64) = paths::in_vault(&args.path);
-    let entries = all(session, path, path_b64)?;
+    let entries = Ls::new(paths::in_vault(&args.path)).all(|page| session.call(page))?;
     output.answer(&entries, |entries| {
         let shown: Vec<&ListedEntry> = entries
             .iter()
@@ -23,29 +22,6 @@ pub fn run(args: LsArgs, session: &mut Session, output: Output) -> Result<()> {
             short_text(&shown)
         }
     })
-}
-
-/// All names, requested in parts.
-fn all(session: &mut Session, path: String, path_b64: Option<Base64>) -> Result<Vec<ListedEntry>> {
-    let mut request = Ls {
-        path,
-        path_b64,
-        after: None,
-        after_b64: None,
-        limit: None,
-    };
-    let mut entries: Vec<ListedEntry> = Vec::new();
-    loop {
-        let part = session.call(&request)?;
-        entries.extend(part.entries);
-        match entries.last() {
-            Some(last) if part.more => {
-                request.after = Some(last.name.clone());
-                request.after_b64.clone_from(&last.name_b64);
-            }
-            _ => return Ok(entries),
-        }
-    }
 }
 
 fn short_text(entries: &[&ListedEntry]) -> String {

@@ -43,6 +43,7 @@ mod policy;
 mod rm;
 mod search;
 mod serve;
+mod service;
 mod stat;
 mod touch;
 mod transfer;
@@ -91,6 +92,7 @@ fn dispatch(cli: Cli, output: Output) -> Result<u8> {
     let done = match cli.verb {
         // These need no daemon, or choose one themselves.
         Verb::Serve(args) => serve::run(args, output),
+        Verb::Service(verb) => service::run(verb, output),
         Verb::Mcp(args) => mcp::run(args, vault),
         Verb::Completions { shell } => completions::run(shell, output),
         Verb::Aliases(args) => aliases::run(args, output),
@@ -159,6 +161,7 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
             return exec::run(args, session, output);
         }
         Verb::Serve(_)
+        | Verb::Service(_)
         | Verb::Mcp(_)
         | Verb::Pwd
         | Verb::Completions { .. }

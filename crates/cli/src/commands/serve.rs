@@ -1,16 +1,17 @@
 //! `avfs serve`: run the daemon.
 
-use crate::args::ServeArgs;
+use crate::args::{ServeArgs, SharedServeArgs};
 use crate::environment;
 use crate::error::{Error, Result};
 use crate::output::{Output, note, raw};
 use avfs_api::daemon::{ServeConfig, serve};
-use avfs_api::http::{Hosts, Issuer, Listen, Plaintext, TlsFiles};
+use avfs_api::http::{Hosts, Issuer, KeySource, Listen, Plaintext, ServiceUrl, TlsFiles};
 use avfs_api::start::{self, greeting};
 use avfs_api::{Client, DaemonPaths};
 use avfs_runtime::{HostFacts, IfLost};
 use rustix::fs::Mode;
 use serde::Serialize;
+use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -33,25 +34,26 @@ pub fn run(args: ServeArgs, output: Output) -> Result<()> {
     rustix::process::umask(Mode::from_raw_mode(0o022));
     let place = environment::place()?;
     let socket = place.socket();
-    let scheme = if args.tls_cert.is_some() {
+    let scheme = if args.shared.tls_cert.is_some() {
         "https"
     } else {
         "http"
     };
-    let listen = listen(&args)?;
+    let (listen, collector) = (listen(&args.shared)?, collector(&args.shared)?);
     if listen.is_some() {
         take_over(&place)?;
     }
     let config = ServeConfig {
         place,
         listen,
+        collector,
         binary: environment::binary()?,
         host: HostFacts {
-            git_name: args.git_name,
-            git_email: args.git_email,
+            git_name: args.shared.git_name,
+            git_email: args.shared.git_email,
             ..avfs_api::environment::host_facts()
         },
-        layers: environment::layers(args.layers)?,
+        layers: environment::layers(args.shared.layers)?,
         if_lost: match args.rebuild {
             true => IfLost::Rebuild,
             false => IfLost::Refuse,
@@ -94,7 +96,7 @@ pub fn run(args: ServeArgs, output: Output) -> Result<()> {
 }
 
 /// Where to listen on the network, if anywhere.
-fn listen(args: &ServeArgs) -> Result<Option<Listen>> {
+pub(super) fn listen(args: &SharedServeArgs) -> Result<Option<Listen>> {
     let Some(address) = args.listen else {
         return Ok(None);
     };
@@ -117,7 +119,7 @@ fn listen(args: &ServeArgs) -> Result<Option<Listen>> {
         (Some(issuer), Some(audience), Some(keys)) => Some(Issuer {
             issuer: issuer.clone(),
             audience: audience.clone(),
-            keys: absolute(keys)?,
+            keys: key_source(keys)?,
         }),
         _ => None,
     };
@@ -133,8 +135,32 @@ fn listen(args: &ServeArgs) -> Result<Option<Listen>> {
     Ok(Some(listen))
 }
 
-fn absolute(path: &Path) -> Result<PathBuf> {
+pub(super) fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(Error::io("cannot resolve a path"))
+}
+
+/// What has a scheme is a URL; all else is a file.
+fn key_source(text: &OsStr) -> Result<KeySource> {
+    match text.to_str().filter(|text| text.contains("://")) {
+        Some(url) => service(url).map(KeySource::Url),
+        None => Ok(KeySource::File(absolute(Path::new(text))?)),
+    }
+}
+
+/// A service that the owner names.
+fn service(url: &str) -> Result<ServiceUrl> {
+    ServiceUrl::parse(url).map_err(|text| Error::Invalid { text, hint: None })
+}
+
+/// Where traces go, if anywhere: a collector takes them at this path behind its address.
+pub(super) fn collector(args: &SharedServeArgs) -> Result<Option<ServiceUrl>> {
+    let Some(url) = &args.otlp_endpoint else {
+        return Ok(None);
+    };
+    let joined = service(url)?.join("/v1/traces");
+    joined
+        .map(Some)
+        .map_err(|text| Error::Invalid { text, hint: None })
 }
 
 /// Ends a daemon that a client has started by itself, if it has no work: it would keep the home from this one.

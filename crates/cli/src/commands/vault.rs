@@ -22,11 +22,11 @@ pub fn run(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()>
             output.answer(&created, create_text)
         }
         VaultVerb::List { deleted: true } => {
-            let deleted = session.call(&VaultListDeleted {})?;
+            let deleted = session.call(&VaultListDeleted::default())?.vaults;
             output.answer(&deleted, |deleted| deleted_text(deleted))
         }
         VaultVerb::List { deleted: false } => {
-            let vaults = session.call(&VaultList {})?;
+            let vaults = session.call(&VaultList::default())?.vaults;
             output.answer(&vaults, |vaults| list_text(vaults))
         }
         VaultVerb::Info { name } => {
@@ -78,7 +78,7 @@ pub fn run(verb: VaultVerb, session: &mut Session, output: Output) -> Result<()>
         }
         VaultVerb::Log { name, limit } => {
             let vault = name.unwrap_or_else(|| session.vault().to_owned());
-            let versions = session.call_on(&vault, &VaultLog { limit })?;
+            let versions = session.call_on(&vault, &VaultLog::newest(limit))?.versions;
             output.answer(&versions, |versions| log_text(versions))
         }
     }

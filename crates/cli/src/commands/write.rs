@@ -49,6 +49,7 @@ pub fn run(args: WriteArgs, session: &mut Session, output: Output) -> Result<()>
                 append: args.append,
                 parents: args.parents,
                 mode: args.mode,
+                ..WriteContent::default()
             };
             // A stream can be sent only once, so a daemon of another version is replaced before.
             session.call(&Daemon {})?;

@@ -30,7 +30,7 @@ pub fn report(envelope: &Envelope) -> String {
     {
         lines.push(format!("  request {id}"));
     }
-    if let Some(reason) = &result.reason {
+    if let Some(reason) = &result.ending.reason {
         lines.push(format!("  {}", printable_lines(reason)));
     }
     lines.extend(
@@ -76,8 +76,8 @@ fn headline(result: &EnvelopeResult) -> String {
 }
 
 fn outcome(result: &EnvelopeResult) -> String {
-    let code = result.exit_code.unwrap_or_default();
-    let signal = result.signal.unwrap_or_default();
+    let code = result.ending.exit_code.unwrap_or_default();
+    let signal = result.ending.signal.unwrap_or_default();
     match result.status {
         StatusWord::Exited if code == 0 => style::good("exited 0").to_string(),
         StatusWord::Exited => style::bad(format!("exited {code}")).to_string(),

@@ -69,18 +69,12 @@ impl Output {
 
     /// Prints a value as JSON.
     pub fn value(self, value: &impl Serialize) -> Result<()> {
-        let failed = |error: serde_json::Error| Error::Io {
-            what: "cannot write JSON".into(),
-            source: error.into(),
+        let is_all_told = retried().is_empty() && UNCOMMITTED.get().is_none();
+        let text = match is_all_told {
+            true => serde_json::to_string_pretty(value),
+            false => with_notes(value).and_then(|noted| serde_json::to_string_pretty(&noted)),
         };
-        let (is_all_told, uncommitted) = (retried().is_empty(), UNCOMMITTED.get());
-        let text = if is_all_told && uncommitted.is_none() {
-            serde_json::to_string_pretty(value)
-        } else {
-            let noted = with_notes(value, uncommitted).map_err(failed)?;
-            serde_json::to_string_pretty(&noted)
-        };
-        let text = text.map_err(failed)?;
+        let text = text.map_err(unwritten)?;
         raw(text.as_bytes())?;
         raw(b"\n")
     }
@@ -126,23 +120,39 @@ pub fn take_retried() -> BTreeSet<RetriedWord> {
 }
 
 /// An answer with `retried` and `uncommitted` added. A JSON list has no field for them.
-fn with_notes(
-    value: &impl Serialize,
-    uncommitted: Option<&String>,
-) -> serde_json::Result<serde_json::Value> {
+fn with_notes(value: &impl Serialize) -> serde_json::Result<serde_json::Value> {
     let mut value = serde_json::to_value(value)?;
-    let Some(answer) = value.as_object_mut() else {
-        return Ok(value);
-    };
-    let retried = take_retried();
-    if !retried.is_empty() {
-        answer.insert("retried".into(), serde_json::to_value(retried)?);
-    }
-    if let Some(why) = uncommitted {
-        let told = answer.entry("uncommitted");
-        told.or_insert_with(|| why.as_str().into());
+    if let Some(answer) = value.as_object_mut() {
+        let own = answer.remove_entry("uncommitted");
+        answer.extend(notes());
+        answer.extend(own);
     }
     Ok(value)
+}
+
+/// Fields that an answer has beside its own.
+pub type Notes = serde_json::Map<String, serde_json::Value>;
+
+/// What is to be noted in the next answer.
+pub fn notes() -> Notes {
+    let mut notes = Notes::new();
+    let retried = take_retried();
+    if !retried.is_empty() {
+        let words: Vec<_> = retried.into_iter().map(RetriedWord::as_str).collect();
+        notes.insert("retried".into(), words.into());
+    }
+    if let Some(why) = UNCOMMITTED.get() {
+        notes.insert("uncommitted".into(), why.as_str().into());
+    }
+    notes
+}
+
+/// JSON could not be made or written.
+pub fn unwritten(error: serde_json::Error) -> Error {
+    Error::Io {
+        what: "cannot write JSON".into(),
+        source: error.into(),
+    }
 }
 
 /// One line that lists what was retried.

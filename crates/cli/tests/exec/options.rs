@@ -127,6 +127,9 @@ fn a_fork_is_thrown_away_or_kept() {
         );
         assert_eq!(result["fork"]["kept"], false);
         assert_eq!(result["vault"], "v");
+        // The checkpoint would go with the fork.
+        let named = ["exec", "--fork", "--checkpoint", "c", "--", "true"];
+        assert_eq!(home.refused(&named).0, "Invalid");
         assert_eq!(
             home.json(&["ls", "/f"])["error"],
             "NotFound",
@@ -282,6 +285,12 @@ fn the_process_driver_says_that_nothing_holds_the_command() {
             "what it did is still told"
         );
         assert_eq!(home.ok(&["cat", "/g"]), "made");
+        // It has the host's network, which the report says, and which cannot be taken from it.
+        let process = ["exec", "--driver", "process"];
+        let asked = home.json(&[&process[..], &["--", "true"]].concat());
+        assert_eq!(asked["request"]["network"], "host");
+        let none = [&process[..], &["--network", "none", "--", "true"]].concat();
+        assert_eq!(home.refused(&none).0, "Invalid");
         let held = exec(home, &["--", "python3", "look.py"]);
         assert_eq!(text(&held), "of the vault\nFalse\n");
         assert_eq!(held["isolation"]["seccomp"], true);

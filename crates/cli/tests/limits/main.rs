@@ -3,6 +3,7 @@
 //! Belongs here: whatever counts what a process of ours has, or makes it take as much as it may.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod deep;
 mod large;
 mod memory;
 mod requests;

@@ -12,8 +12,8 @@ fn request(row: &Row, fields: &Value, vault: &str) -> (&'static str, String, Str
     let address = row.route.replace("{vault}", vault);
     let method = row.method.as_str();
     match row.method {
-        Method::Post | Method::Delete => (method, address, fields.to_string()),
-        Method::Get | Method::Put => {
+        Method::Post => (method, address, fields.to_string()),
+        Method::Get | Method::Put | Method::Delete => {
             let pairs = fields.as_object().expect("an object").iter();
             let pairs = pairs.map(|(name, value)| {
                 let value = value.as_str().map_or(value.to_string(), str::to_owned);

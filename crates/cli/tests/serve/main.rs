@@ -16,10 +16,15 @@ mod credentials;
 mod description;
 mod elicited;
 mod floods;
+mod fuzz;
 mod guards;
+mod kernel;
 mod mcp;
+mod shape;
+mod streams;
 mod tls;
 mod tokens;
+mod traces;
 
 use avfs_testkit::Home;
 use serde_json::Value;

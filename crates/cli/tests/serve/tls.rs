@@ -11,14 +11,11 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-const FIRST: [&str; 2] = [
-    include_str!("fixtures/first.pem"),
-    include_str!("fixtures/first.key.pem"),
-];
-const SECOND: [&str; 2] = [
-    include_str!("fixtures/second.pem"),
-    include_str!("fixtures/second.key.pem"),
-];
+/// A new certificate for `localhost` and its key, as PEM.
+fn pair() -> [String; 2] {
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a pair");
+    [made.cert.pem(), made.signing_key.serialize_pem()]
+}
 
 /// Puts a file in the place of another at once.
 fn replace(path: &Path, text: &str) {
@@ -53,11 +50,12 @@ fn ask(server: &Server, trusted: &str, key: &str) -> Option<String> {
 
 #[test]
 fn certificates_are_shown_and_replaced_while_it_runs() {
+    let (first, second) = (pair(), pair());
     let home = home();
     let good = key(&home, "good", &["--scope", "read"]);
     let (cert, secret) = (home.path().join("cert.pem"), home.path().join("key.pem"));
-    replace(&cert, FIRST[0]);
-    replace(&secret, FIRST[1]);
+    replace(&cert, &first[0]);
+    replace(&secret, &first[1]);
     let words = [
         "--tls-cert",
         cert.to_str().expect("a path"),
@@ -65,28 +63,29 @@ fn certificates_are_shown_and_replaced_while_it_runs() {
         secret.to_str().expect("a path"),
     ];
     let server = Server::start(home, &words);
-    let answer = ask(&server, FIRST[0], &good).expect("an answer");
+    let answer = ask(&server, &first[0], &good).expect("an answer");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     assert!(
-        ask(&server, SECOND[0], &good).is_none(),
+        ask(&server, &second[0], &good).is_none(),
         "another certificate"
     );
     // Without TLS there is no answer at all.
     assert_eq!(server.get(&good, "/v1/vaults").status, 0);
     // Half of a new pair changes nothing.
-    replace(&cert, SECOND[0]);
-    assert!(ask(&server, FIRST[0], &good).is_some());
-    replace(&secret, SECOND[1]);
-    assert!(wait_for(PATIENCE, || ask(&server, SECOND[0], &good).is_some()));
-    assert!(ask(&server, FIRST[0], &good).is_none());
+    replace(&cert, &second[0]);
+    assert!(ask(&server, &first[0], &good).is_some());
+    replace(&secret, &second[1]);
+    assert!(wait_for(PATIENCE, || ask(&server, &second[0], &good).is_some()));
+    assert!(ask(&server, &first[0], &good).is_none());
 }
 
 #[test]
 fn a_pair_that_cannot_be_used_is_refused_at_the_start() {
+    let (first, second) = (pair(), pair());
     let home = home();
     key(&home, "good", &["--scope", "read"]);
     let (cert, secret) = (home.path().join("cert.pem"), home.path().join("key.pem"));
-    replace(&cert, FIRST[0]);
+    replace(&cert, &first[0]);
     let serve = || {
         let words = [
             "--json",
@@ -105,6 +104,6 @@ fn a_pair_that_cannot_be_used_is_refused_at_the_start() {
     assert_eq!(serve(), "Invalid", "there is no key");
     replace(&secret, "nonsense");
     assert_eq!(serve(), "Invalid", "it is no key");
-    replace(&secret, SECOND[1]);
+    replace(&secret, &second[1]);
     assert_eq!(serve(), "Invalid", "it is another's key");
 }

@@ -14,6 +14,7 @@ mod labels;
 mod manners;
 mod refusals;
 mod search;
+mod service;
 mod shapes;
 mod story;
 mod transfer;

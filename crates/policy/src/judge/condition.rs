@@ -8,28 +8,28 @@ use crate::shell::{Mode, Unreadable, read};
 
 impl Judge {
     pub fn judge_test(&mut self, test: &ExtendedTestExpr) -> Result<(), Unreadable> {
-        match test {
-            ExtendedTestExpr::And(a, b) | ExtendedTestExpr::Or(a, b) => {
-                self.judge_test(a)?;
-                self.judge_test(b)
-            }
-            ExtendedTestExpr::Not(inner) | ExtendedTestExpr::Parenthesized(inner) => {
-                self.judge_test(inner)
-            }
-            ExtendedTestExpr::UnaryTest(predicate, word) => {
-                self.judge_test_word(&word.value)?;
-                self.judge_tested_name(predicate, &word.value)
-            }
-            ExtendedTestExpr::BinaryTest(predicate, left, right) => {
-                for word in [left, right] {
+        let mut left = vec![test];
+        while let Some(test) = left.pop() {
+            match test {
+                ExtendedTestExpr::And(a, b) | ExtendedTestExpr::Or(a, b) => left.extend([&**b, a]),
+                ExtendedTestExpr::Not(inner) | ExtendedTestExpr::Parenthesized(inner) => {
+                    left.push(inner);
+                }
+                ExtendedTestExpr::UnaryTest(predicate, word) => {
                     self.judge_test_word(&word.value)?;
-                    if compares_numbers(predicate) {
-                        self.evaluate(&word.value, Mode::Pattern)?;
+                    self.judge_tested_name(predicate, &word.value)?;
+                }
+                ExtendedTestExpr::BinaryTest(predicate, left, right) => {
+                    for word in [left, right] {
+                        self.judge_test_word(&word.value)?;
+                        if compares_numbers(predicate) {
+                            self.evaluate(&word.value, Mode::Pattern)?;
+                        }
                     }
                 }
-                Ok(())
             }
         }
+        Ok(())
     }
 
     /// Judges a word inside `[[ ]]`. Arithmetic tests evaluate even quoted text.

@@ -45,6 +45,8 @@ pub(crate) struct Judge {
     pub look_at_paths: bool,
     depth: usize,
     nested: usize,
+    /// Compound commands that the current command is in.
+    pub levels: usize,
     /// Bytes of shell text parsed so far.
     pub parsed: usize,
     pub numbers: NumericVars,
@@ -72,6 +74,7 @@ impl Judge {
             altered: false,
             look_at_paths,
             depth: 0,
+            levels: 0,
             nested: 0,
             parsed: 0,
             numbers: NumericVars::default(),

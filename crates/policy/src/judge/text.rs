@@ -12,6 +12,9 @@ use crate::shell::{
 
 /// The variable of a loop over more values than this is not known.
 const LONGEST_LIST: usize = 64;
+/// Compound commands in each other, over all texts that are in each other. Deeper ones are not judged, because judging
+/// recurses.
+const MOST_LEVELS: usize = 64;
 
 /// The runs that the marks in the current text stand for, if it is folded.
 pub(crate) type Runs<'t> = Option<&'t Folded<'t>>;
@@ -81,6 +84,25 @@ impl Judge {
     }
 
     fn walk_list(&mut self, list: &CompoundList, runs: Runs<'_>) -> Result<(), Unreadable> {
+        self.deeper(|judge| judge.walk_items(list, runs))
+    }
+
+    /// Judges what is one level further down. What is too deep is reported, and not judged.
+    fn deeper(
+        &mut self,
+        judge: impl FnOnce(&mut Judge) -> Result<(), Unreadable>,
+    ) -> Result<(), Unreadable> {
+        if self.levels == MOST_LEVELS {
+            self.push_unparseable("…", "it is nested too deeply");
+            return Ok(());
+        }
+        self.levels += 1;
+        let result = judge(self);
+        self.levels -= 1;
+        result
+    }
+
+    fn walk_items(&mut self, list: &CompoundList, runs: Runs<'_>) -> Result<(), Unreadable> {
         for item in &list.0 {
             for (_, pipeline) in &item.0 {
                 if let (Some(folded), [alone]) = (runs, pipeline.seq.as_slice())
@@ -199,10 +221,10 @@ impl Judge {
                 self.walk_list(&c.0, runs)?;
                 self.walk_list(&c.1.list, runs)
             }
-            CompoundCommand::Coprocess(c) => {
-                self.walk_command(&c.body, Stdin::Piped, runs)?;
-                Ok(())
-            }
+            CompoundCommand::Coprocess(c) => self.deeper(|judge| {
+                let output = judge.walk_command(&c.body, Stdin::Piped, runs);
+                output.map(drop)
+            }),
         }
     }
 

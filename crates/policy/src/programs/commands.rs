@@ -217,7 +217,7 @@ fn asks_for_help(name: &str, args: &[Word]) -> bool {
     asks && !only.dynamic && is_known(name) && !listed(HOST_ESCAPE, name)
 }
 
-/// Every program that is effects.
+/// Every program that is known here.
 fn names() -> impl Iterator<Item = &'static str> {
     let lists = [
         READ_ONLY,

@@ -10,6 +10,7 @@ mod glob;
 mod heredoc;
 mod literal;
 mod mask;
+mod nesting;
 mod parameter;
 mod parse;
 mod render;

@@ -2,12 +2,16 @@
 
 use brush_parser::{Token, TokenizerOptions, uncached_tokenize_str};
 
+use super::nesting::Nesting;
+
 /// Compound commands nested deeper than this are refused, because the parser recurses.
 const DEEPEST: usize = 20;
 /// Parentheses nested deeper than this are refused, because the parser backtracks exponentially at them.
 const DEEPEST_PARENTHESES: usize = 8;
 /// `case` nested deeper than this is refused, because the parser may read each arm three times.
 const DEEPEST_CASES: usize = 5;
+/// More `&&` and `||` than this beside a `[[` are refused: in a test, each one is a level of the syntax tree.
+const MOST_JOINTS: usize = 500;
 
 /// The tokens of masked text. `None` unless they add up to the text.
 pub(crate) fn tokenize(masked: &str, extended_patterns: bool) -> Option<Vec<Token>> {
@@ -32,35 +36,28 @@ fn is_complete(masked: &str, tokens: &[Token]) -> bool {
 
 /// Whether the parser can read the tokens without a panic, deep recursion or endless backtracking.
 pub(crate) fn is_safe_to_parse(tokens: &[Token]) -> bool {
-    let (mut depth, mut parentheses, mut cases, mut negations) = (0usize, 0usize, 0usize, 0usize);
+    let (mut nesting, mut negations) = (Nesting::default(), 0usize);
+    let (mut has_test, mut joints) = (false, 0usize);
     for (i, token) in tokens.iter().enumerate() {
         let text = token.to_str();
-        if text == "!" || text == "coproc" {
-            negations += 1;
-        } else {
-            negations = 0;
-        }
+        let next = tokens.get(i + 1);
+        nesting.read(token, next);
         match text {
-            "(" => parentheses += 1,
-            ")" => parentheses = parentheses.saturating_sub(1),
-            "case" => cases += 1,
-            "esac" => cases = cases.saturating_sub(1),
-            "{" | "if" | "while" | "until" | "for" | "select" | "function" | "[[" => depth += 1,
-            "}" | "fi" | "done" | "]]" => depth = depth.saturating_sub(1),
-            _ => {}
+            "!" => negations += 1,
+            _ => negations = 0,
         }
+        has_test |= text == "[[";
+        joints += usize::from(matches!(text, "&&" | "||"));
         // The parser panics at a large number before a redirection.
         let number = text.len() > 9 && text.bytes().all(|b| b.is_ascii_digit());
-        let redirected = tokens
-            .get(i + 1)
-            .is_some_and(|t| t.to_str().starts_with(['<', '>']));
-        let too_deep = depth > DEEPEST
-            || parentheses > DEEPEST_PARENTHESES
-            || cases > DEEPEST_CASES
+        let redirected = next.is_some_and(|t| t.to_str().starts_with(['<', '>']));
+        let too_deep = nesting.others() > DEEPEST
+            || nesting.parentheses() > DEEPEST_PARENTHESES
+            || nesting.cases() > DEEPEST_CASES
             || negations > DEEPEST;
         if too_deep || number && redirected {
             return false;
         }
     }
-    true
+    !has_test || joints <= MOST_JOINTS
 }

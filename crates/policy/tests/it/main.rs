@@ -3,6 +3,7 @@
 mod arithmetic;
 mod bash_calls;
 mod bash_writes;
+mod deep;
 mod disguises;
 mod embedded;
 mod everyday;

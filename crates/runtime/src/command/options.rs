@@ -309,6 +309,12 @@ impl ExecOptions {
                 reason: "a read-only command changes nothing, so it needs no fork".into(),
             });
         }
+        if self.branch == Branch::Throwaway && matches!(self.checkpoint, CheckpointMode::Named(_)) {
+            return Err(Error::Invalid {
+                what: "combination",
+                reason: "a checkpoint of a temporary fork would be deleted with the fork".into(),
+            });
+        }
         if self.approving == Approving::Speculate
             && (self.driver, self.network, self.branch)
                 != (Driver::Namespace, Network::None, Branch::Here)
@@ -507,6 +513,19 @@ mod tests {
             ..ExecOptions::default()
         };
         assert!(lower.check(Principal::AGENT, &vault).is_ok());
+    }
+
+    #[test]
+    fn a_checkpoint_is_not_taken_where_it_would_not_stay() {
+        let named = |branch| ExecOptions {
+            checkpoint: CheckpointMode::Named("before".parse().unwrap()),
+            branch,
+            ..ExecOptions::default()
+        };
+        let check = |branch| named(branch).check(Principal::OWNER, &Settings::default());
+        assert!(check(Branch::Here).is_ok() && check(Branch::KeepOnSuccess).is_ok());
+        let refused = check(Branch::Throwaway).unwrap_err();
+        assert_eq!(refused.kind(), crate::ErrorKind::Invalid);
     }
 
     /// Every way to say how long, against every way in which a vault can limit it.

@@ -185,6 +185,11 @@ pub enum Error {
     OtherNamespace,
     #[error("a running command keeps changing the same files of vault {vault}")]
     Overtaken { vault: String },
+    #[error("{path} was not written: {reason}")]
+    ConditionFailed {
+        path: VaultPath,
+        reason: &'static str,
+    },
     #[error("{running} command(s) are running in vault {vault} with another network or driver")]
     OtherShape { vault: String, running: usize },
     #[error("{what} is for the owner to allow")]
@@ -272,6 +277,7 @@ impl Error {
             | Error::MountedBesideCommands { .. }
             | Error::MountInUse { .. }
             | Error::Overtaken { .. }
+            | Error::ConditionFailed { .. }
             | Error::HeadMoved { .. }
             | Error::RulesChanged { .. }
             | Error::OtherShape { .. }
@@ -364,6 +370,7 @@ impl Error {
 
     fn place_hint(&self) -> Option<String> {
         Some(match self {
+            Error::ConditionFailed { .. } => "read it again, and decide anew".into(),
             Error::Mounted { dir, .. } | Error::AlreadyMounted { dir, .. } => {
                 format!("`avfs unmount {}` takes it away", dir.display())
             }
@@ -440,6 +447,7 @@ fn transfer_kind(error: &avfs_transfer::Error) -> ErrorKind {
         Transfer::Archive { .. }
         | Transfer::Revision { .. }
         | Transfer::Pattern { .. }
+        | Transfer::NoGitignores
         | Transfer::NotASource { .. } => ErrorKind::Invalid,
         Transfer::NoGit { .. } | Transfer::Cancelled => ErrorKind::Unavailable,
         Transfer::Vault(error) => vault_kind(error),

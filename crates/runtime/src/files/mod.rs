@@ -1,6 +1,7 @@
 //! File verbs: the same paths and the same files that commands see.
 
 pub(crate) mod attributes;
+pub(crate) mod condition;
 pub(crate) mod copy;
 #[cfg(test)]
 mod deep_tests;

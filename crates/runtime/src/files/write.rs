@@ -8,6 +8,7 @@ use avfs_vault::{
 };
 
 use crate::bounds::CONTENT_MAX;
+use crate::files::condition::{WriteCondition, content_tag};
 use crate::files::locate::{file_content, make_parents};
 use crate::files::mode::ModeChange;
 use crate::files::{Parents, WriteMode, new_meta, touch_parent, touched};
@@ -71,6 +72,14 @@ impl OpenFile {
         }
     }
 
+    /// The id of its content; none in `/tmp`, where a file can change while it is read.
+    pub fn tag(&self) -> Option<String> {
+        match &self.bytes {
+            Bytes::Stored { content, .. } => Some(content_tag(*content)),
+            Bytes::Scratch(_) => None,
+        }
+    }
+
     /// All of it, piece by piece.
     pub(crate) fn reader(self) -> impl Read {
         OpenFileReader {
@@ -107,6 +116,8 @@ pub struct WriteOptions {
     pub parents: Parents,
     /// The mode afterwards; a new file has 0644 otherwise.
     pub mode: Option<ModeChange>,
+    /// What must hold of the file before.
+    pub only_if: WriteCondition,
 }
 
 impl Default for WriteOptions {
@@ -115,6 +126,7 @@ impl Default for WriteOptions {
             how: WriteMode::Replace,
             parents: Parents::Require,
             mode: None,
+            only_if: WriteCondition::default(),
         }
     }
 }
@@ -124,6 +136,8 @@ pub struct Written {
     pub path: VaultPath,
     pub size: u64,
     pub version: u64,
+    /// The id of the new content; none in `/tmp`.
+    pub tag: Option<String>,
 }
 
 impl Session {
@@ -202,6 +216,9 @@ impl Session {
         let vault = self.vault(&vault, Verb::Work)?;
         let mut arriving = self.within_quota(&vault, path, content)?;
         if let Some(scratch) = self.scratch(&vault, path)? {
+            if !options.only_if.is_empty() {
+                return Err(Error::Scratch { path: path.clone() });
+            }
             let room = self.scratch_room(&vault)?;
             let written = scratch.write(path, &mut arriving, options, &room);
             let size = arriving.judge(&vault, path, written)?;
@@ -209,6 +226,7 @@ impl Session {
                 path: path.clone(),
                 size,
                 version: vault.version,
+                tag: None,
             });
         }
         self.inner.host.check_own(path)?;
@@ -223,6 +241,7 @@ impl Session {
                 make_parents(edit, &path)?;
             }
             let existing = edit.get(&path)?;
+            options.only_if.check(&path, existing.as_ref())?;
             let mut hint = EditHint::Replace { path: path.clone() };
             let whole = match (&existing, options.how) {
                 (Some(entry), WriteMode::Append) => {
@@ -241,12 +260,13 @@ impl Session {
                 _ => (content, size),
             };
             put_content(edit, &path, existing, whole, options.mode.as_ref())?;
-            Ok(((path, whole.1), Some(hint)))
+            Ok(((path, whole), Some(hint)))
         })
-        .map(|((path, size), version)| Written {
+        .map(|((path, (content, size)), version)| Written {
             path,
             size,
             version,
+            tag: Some(content_tag(content)),
         })
     }
 }

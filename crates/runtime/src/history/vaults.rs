@@ -118,7 +118,7 @@ impl Session {
         self.check_name(new)?;
         // Whatever is open shows the old name.
         let slot = self.slot(vault.id);
-        let renamed = slot.closed_after(self, IfBusy::Refuse, |vault| {
+        let renamed = slot.closed(self, |vault| {
             Ok(self
                 .inner
                 .vaults

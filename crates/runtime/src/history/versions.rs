@@ -59,12 +59,18 @@ impl Session {
     }
 
     /// The newest versions of a vault, newest first.
-    pub fn vault_log(&self, vault: Select, limit: usize) -> Result<Vec<VaultVersion>> {
+    pub fn vault_log(
+        &self,
+        vault: Select,
+        limit: usize,
+        before: Option<u64>,
+    ) -> Result<Vec<VaultVersion>> {
         let vault = self.up_to_date(&self.vault(&vault, Verb::Read)?)?;
-        let versions = self
-            .inner
-            .vaults
-            .versions(vault.id, limit.min(LISTED_MAX))?;
+        let versions = self.inner.vaults.versions_before(
+            vault.id,
+            before.unwrap_or(u64::MAX),
+            limit.min(LISTED_MAX),
+        )?;
         let describe = |version: Version| {
             let totals = self.totals(version.root)?;
             Ok(VaultVersion {
@@ -83,14 +89,17 @@ impl Session {
         vault: Select,
         path: &VaultPath,
         limit: usize,
+        before: Option<u64>,
     ) -> Result<Vec<PathVersion>> {
         let vault = self.vault(&vault, Verb::Read)?;
         self.check_kept(path)?;
         let vault = self.up_to_date(&vault)?;
         let path = self.place(vault.head, path, Parents::Make)?;
         let limit = limit.min(LISTED_MAX);
-        let history = self.inner.vaults.path_history(vault.id, &path, limit)?;
-        if history.is_empty() && limit > 0 {
+        let vaults = &self.inner.vaults;
+        let history =
+            vaults.path_history_before(vault.id, &path, before.unwrap_or(u64::MAX), limit)?;
+        if history.is_empty() && limit > 0 && before.is_none() {
             return Err(avfs_vault::Error::PathNotFound { path }.into());
         }
         Ok(history)

@@ -17,7 +17,7 @@ use crate::command::options::Stdin;
 use crate::command::report::ExecReport;
 use crate::command::run::{Cancel, OutputSink};
 use crate::common::Stream;
-use crate::runtime::{Runtime, STACK, lock};
+use crate::runtime::{Runtime, lock};
 use crate::session::Session;
 use crate::{Error, Result};
 
@@ -87,9 +87,7 @@ impl Session {
             job: job.clone(),
             over: false,
         };
-        let thread = std::thread::Builder::new()
-            .name("job".into())
-            .stack_size(STACK);
+        let thread = std::thread::Builder::new().name("job".into());
         let spawned = thread.spawn(move || worker.work(permitted, &sink));
         if let Err(source) = spawned {
             self.inner.jobs.remove(&job);

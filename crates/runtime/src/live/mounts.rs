@@ -61,6 +61,28 @@ pub struct MountRequest {
     pub namespace: String,
 }
 
+impl MountRequest {
+    fn is_read_only(&self) -> bool {
+        self.access == MountAccess::ReadOnly || self.at.is_some()
+    }
+
+    /// A mount that is only read is served by FUSE, and nothing in it can be committed.
+    fn check(&self) -> Result<()> {
+        let refused = match (self.driver, self.autocommit) {
+            _ if !self.is_read_only() => return Ok(()),
+            (Some(MountDriver::Overlay), _) => {
+                "a read-only mount is served by FUSE, not by overlay"
+            }
+            (_, Some(_)) => "a read-only mount has nothing to commit",
+            (Some(MountDriver::Fuse) | None, None) => return Ok(()),
+        };
+        Err(Error::Invalid {
+            what: "combination",
+            reason: refused.into(),
+        })
+    }
+}
+
 /// One mount.
 #[derive(Debug, Clone)]
 pub struct MountInfo {
@@ -120,10 +142,11 @@ impl Session {
         if mount_namespace()? != request.namespace {
             return Err(Error::OtherNamespace);
         }
+        request.check()?;
         let vault = self.vault(&request.vault, Verb::Govern)?;
         let _one_at_a_time = lock(&self.inner.mounting);
         let dir = self.mount_dir(&vault, request.dir.as_deref())?;
-        let info = if request.access == MountAccess::ReadOnly || request.at.is_some() {
+        let info = if request.is_read_only() {
             self.mount_window(&vault, dir, request.at.as_ref())?
         } else {
             let showing = Showing {

@@ -8,7 +8,6 @@ mod aside;
 mod change;
 mod commits;
 mod exec_session;
-mod leave;
 mod mount;
 mod reading;
 mod resting;
@@ -33,9 +32,8 @@ use crate::runtime::{Runtime, lock};
 use crate::session::Session;
 use crate::{Error, Result};
 pub(crate) use change::HeadChange;
-pub(crate) use commits::is_without_keeper;
+pub(crate) use commits::{SessionOutcome, is_without_keeper};
 pub(crate) use exec_session::{ExecSession, Inside};
-pub(crate) use leave::SessionOutcome;
 pub use reading::{Freeze, Stillness};
 
 /// A layer with more names than this is exchanged for a fresh one: every commit looks at all of them.
@@ -180,15 +178,13 @@ impl Slot {
         self.settle(by, ended_by, State::rest, change)
     }
 
-    /// Runs `change` as [`Slot::settled_after`] does, and closes the view: after such a change no open one will do.
-    pub fn closed_after<T>(
+    /// Runs `change` while nothing else can move the head, and closes the view: after such a change no open one will do.
+    pub fn closed<T>(
         &self,
-        by: &Session,
-        if_busy: IfBusy,
+        runtime: &Runtime,
         change: impl FnOnce(Vault) -> Result<T>,
     ) -> Result<T> {
-        let ended_by = (if_busy == IfBusy::End).then_some(by);
-        self.settle(by, ended_by, State::close, change)
+        self.settle(runtime, None, State::close, change)
     }
 
     fn settle<T>(

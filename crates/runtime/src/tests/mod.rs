@@ -83,7 +83,7 @@ impl PlainHome {
         let options = WriteOptions {
             how,
             parents: Parents::Make,
-            mode: None,
+            ..WriteOptions::default()
         };
         let session = self.session();
         let written = session.write(Select::Current, &path(at), &mut text.as_bytes(), &options);

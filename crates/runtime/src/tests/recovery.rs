@@ -11,7 +11,10 @@ fn left_view(dir: &TempDir) -> PathBuf {
 }
 
 fn causes(place: &PlainHome) -> Vec<Cause> {
-    let log = place.session().vault_log(Select::Current, 100).unwrap();
+    let log = place
+        .session()
+        .vault_log(Select::Current, 100, None)
+        .unwrap();
     log.into_iter().map(|it| it.version.cause).collect()
 }
 

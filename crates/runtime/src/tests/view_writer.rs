@@ -114,7 +114,7 @@ fn steps(place: &PlainHome, seed: u64) {
                 let options = WriteOptions {
                     how,
                     parents: Parents::Make,
-                    mode: None,
+                    ..WriteOptions::default()
                 };
                 let written = session.write(Select::Current, &one, &mut text.as_bytes(), &options);
                 written.map(drop)

@@ -6,8 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use avfs_transfer::{
-    GitEnvironment, Gitignores, ImportCache, ImportFilter, ImportReport, ImportTerms, Importer,
-    Incoming, Watcher, check_place,
+    GitEnvironment, ImportCache, ImportFilter, ImportReport, ImportTerms, Importer, Incoming,
+    Watcher, check_place,
 };
 use avfs_vault::{Cause, ImportSource, NewVersion, Vault, VaultId, VaultPath};
 use serde_json::json;
@@ -56,7 +56,6 @@ impl Session {
             ImportFrom::Host(_) | ImportFrom::Revision { .. } => Verb::Govern,
             ImportFrom::Stream(_) | ImportFrom::Transfer { .. } => Verb::Work,
         };
-        let is_transfer = matches!(import.from, ImportFrom::Transfer { .. });
         let vault = self.vault(&import.vault, verb)?;
         self.inner.host.check_own(&import.at)?;
         // Reading may take long; what forbids the import is better said before.
@@ -65,12 +64,6 @@ impl Session {
             Ok(check_place(trees, vault.head, &import.at)?)
         })?;
         let Some(host_dir) = source_directory(&import.from)? else {
-            if import.filter.gitignores == Gitignores::Heeded && !is_transfer {
-                return Err(Error::Invalid {
-                    what: "option",
-                    reason: "only directories have .gitignore files to heed".into(),
-                });
-            }
             let cache = ImportCache::empty();
             return self.import_once(&vault, &mut import, None, &cache, watcher);
         };

@@ -25,6 +25,14 @@ pub const TESTS: &[Test] = &[
         "nothing_in_memory_outlives_commands",
         nothing_in_memory_outlives_commands,
     ),
+    (
+        "memory_freed_by_others_is_counted",
+        memory_freed_by_others_is_counted,
+    ),
+    (
+        "the_next_command_finds_nothing",
+        the_next_command_finds_nothing,
+    ),
     ("there_are_defaults", there_are_defaults),
     ("memory_has_a_default", memory_has_a_default),
 ];
@@ -312,6 +320,34 @@ fn shared_memory_is_counted_once() {
     assert_eq!(outcome.text(), "mapped\n", "{:?}", outcome.last());
     let (outcome, limits) = run_limited(&sandbox, &map("150", LONG));
     assert_eq!(cause(&outcome), Some(limits[0]));
+}
+
+/// What was in memory when a command starts is not its own, but once it is gone it does not make room for more.
+fn memory_freed_by_others_is_counted() {
+    let world = World::new();
+    let sandbox = armed(&world);
+    // Keeps what the next command leaves.
+    let other = start(&sandbox, &shell("sleep 60"));
+    let outcome = run(&sandbox, &shell("head -c 70M /dev/zero > /dev/shm/left"));
+    assert_eq!(outcome.complaint(), "");
+    let script = format!("rm /dev/shm/left && sleep 1 && exec /attack __map_shared 150 {LONG}");
+    let (outcome, limits) = run_limited(&sandbox, &limited(shell(&script), memory(100 * MIB)));
+    assert_eq!(cause(&outcome), Some(limits[0]), "{}", outcome.text());
+    other.running.kill().expect("a kill");
+    other.finish();
+}
+
+/// Even if it is sent at the moment at which the end of the one before is reported.
+fn the_next_command_finds_nothing() {
+    let world = World::new();
+    let sandbox = armed(&world);
+    let script = "ls -A /dev/shm | wc -l; tail -n +2 /proc/sysvipc/shm | wc -l; \
+                  echo x > /dev/shm/x; exec /attack __leave";
+    for round in 0..40 {
+        let outcome = run(&sandbox, &shell(script));
+        let found = outcome.text();
+        assert_eq!(found, "0\n0\nleft\n", "{round}: {}", outcome.complaint());
+    }
 }
 
 /// Leaves one of everything that outlives a process.

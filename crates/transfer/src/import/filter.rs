@@ -1,10 +1,9 @@
 //! What an import leaves out because it was asked to: globs, and `.gitignore` files.
 
-use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use avfs_vault::VaultPath;
@@ -12,7 +11,7 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use rustix::fs::{Mode, OFlags, Stat};
 
-use crate::aside::{self, Inode};
+use crate::aside::{self, Asides};
 use crate::error::{Error, Result};
 
 /// The rest of a longer file is not read.
@@ -41,8 +40,8 @@ pub(super) struct Exclusions {
     exclude: Gitignore,
     gitignores: Gitignores,
     max_depth: Option<usize>,
-    /// What exports have made beside their targets and not yet removed.
-    asides: HashSet<Inode>,
+    /// The notes of what exports have made beside their targets and not yet removed.
+    notes: PathBuf,
 }
 
 /// The rules of one `.gitignore`, and those further up.
@@ -62,7 +61,8 @@ impl Drop for Rules {
 }
 
 impl Exclusions {
-    pub fn new(filter: &ImportFilter) -> Result<Exclusions> {
+    /// Also leaves out what exports noted in the directory `notes`.
+    pub fn new(filter: &ImportFilter, notes: &Path) -> Result<Exclusions> {
         let mut builder = GitignoreBuilder::new("/");
         for glob in &filter.exclude {
             let refuse = |reason: String| Error::Pattern {
@@ -89,22 +89,31 @@ impl Exclusions {
             exclude,
             gitignores: filter.gitignores,
             max_depth: filter.max_depth,
-            asides: HashSet::new(),
+            notes: notes.to_owned(),
         })
     }
 
-    /// Also leaves out these inodes.
-    pub fn without(self, asides: HashSet<Inode>) -> Exclusions {
-        Exclusions { asides, ..self }
+    /// Refuses to heed `.gitignore` files where there are none to be read: in archives and revisions.
+    pub fn check_without_gitignores(&self) -> Result<()> {
+        match self.gitignores {
+            Gitignores::Taken => Ok(()),
+            Gitignores::Heeded => Err(Error::NoGitignores),
+        }
     }
 
-    /// Whether a name may be that of an unfinished export, so that it has to be looked at.
-    pub fn suspects(&self, name: &[u8]) -> bool {
-        !self.asides.is_empty() && name.starts_with(aside::PREFIX.as_bytes())
-    }
-
-    pub fn is_aside(&self, stat: &Stat) -> bool {
-        self.asides.contains(&aside::inode_of(stat))
+    /// Whether a listed name is that of an unfinished export; `stat` looks at what has the name.
+    pub fn is_aside<E>(
+        &self,
+        name: &[u8],
+        stat: impl FnOnce() -> std::result::Result<Stat, E>,
+    ) -> std::result::Result<bool, E> {
+        if !name.starts_with(aside::PREFIX.as_bytes()) {
+            return Ok(false);
+        }
+        // An export may have begun after the import did. It notes the name before it makes it, so the notes of now name
+        // all that was listed. They are read before the stat: an export that ended between has taken the name away.
+        let asides = Asides::noted(&self.notes);
+        Ok(asides.contain(name, &stat()?))
     }
 
     /// Why `path`, counted from the top of what is imported, is left out; none if it is not.
@@ -197,14 +206,15 @@ fn read(dir: &OwnedFd, name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::aside::{Aside, AsideKind};
 
     fn exclusions(globs: &[&str]) -> Exclusions {
-        Exclusions::new(&ImportFilter {
+        let filter = ImportFilter {
             exclude: globs.iter().map(|glob| (*glob).to_owned()).collect(),
             gitignores: Gitignores::Taken,
             max_depth: None,
-        })
-        .unwrap()
+        };
+        Exclusions::new(&filter, Path::new("/nowhere")).unwrap()
     }
 
     fn left_out(exclusions: &Exclusions, path: &str, is_dir: bool) -> bool {
@@ -235,6 +245,25 @@ mod tests {
     }
 
     #[test]
+    fn an_export_that_began_after_the_import_is_left_out() {
+        let dir = tempfile::tempdir().unwrap();
+        let notes = dir.path().join("notes");
+        let exclusions = Exclusions::new(&ImportFilter::default(), &notes).unwrap();
+        let is_aside = |name: &str| {
+            let stat = || rustix::fs::lstat(dir.path().join(name));
+            exclusions.is_aside(name.as_bytes(), stat)
+        };
+        let made = Aside::make(&notes, dir.path(), AsideKind::File).unwrap();
+        assert_eq!(is_aside(&made.name), Ok(true));
+        let alike = format!("{}mine", aside::PREFIX);
+        std::fs::write(dir.path().join(&alike), "mine").unwrap();
+        assert_eq!(is_aside(&alike), Ok(false));
+        let name = made.name.clone();
+        drop(made);
+        assert_eq!(is_aside(&name), Err(rustix::io::Errno::NOENT));
+    }
+
+    #[test]
     fn rules_of_any_depth_are_dropped_on_a_small_stack() {
         let dropped = || {
             let mut above = None;
@@ -255,7 +284,10 @@ mod tests {
                 ..ImportFilter::default()
             };
             assert!(
-                matches!(Exclusions::new(&filter), Err(Error::Pattern { .. })),
+                matches!(
+                    Exclusions::new(&filter, Path::new("/nowhere")),
+                    Err(Error::Pattern { .. })
+                ),
                 "{glob:?}"
             );
         }

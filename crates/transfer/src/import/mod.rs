@@ -22,7 +22,6 @@ use std::path::Path;
 use avfs_vault::{Edit, Entry, Kind, LinkId, Meta, RootId, Time, Trees, VaultPath, XattrMap};
 use rustix::fs::{Mode, OFlags, Stat};
 
-use crate::aside;
 use crate::error::{Error, Result};
 use crate::progress::{Tally, Watcher};
 use crate::report::Skipped;
@@ -113,7 +112,7 @@ pub struct Importer<'a> {
 
 impl<'a> Importer<'a> {
     pub fn new(terms: ImportTerms<'a>, watcher: &'a dyn Watcher) -> Result<Importer<'a>> {
-        let exclusions = Exclusions::new(terms.filter)?.without(aside::noted(terms.notes));
+        let exclusions = Exclusions::new(terms.filter, terms.notes)?;
         Ok(Importer {
             trees: terms.trees,
             at: terms.at,
@@ -152,6 +151,7 @@ impl<'a> Importer<'a> {
 
     /// Reads a tar archive, plain or compressed; errors call it `name`.
     pub fn read_archive(&self, source: &mut dyn Read, name: &str) -> Result<Incoming> {
+        self.exclusions.check_without_gitignores()?;
         let incoming = archive::read_archive(self, source, name)?;
         self.tally.check()?;
         Ok(incoming)
@@ -165,6 +165,7 @@ impl<'a> Importer<'a> {
         dir: &Path,
         revision: &str,
     ) -> Result<Incoming> {
+        self.exclusions.check_without_gitignores()?;
         let incoming = repository::read_revision(self, git, dir, revision)?;
         self.tally.check()?;
         Ok(incoming)

@@ -276,7 +276,7 @@ impl<'a> Walk<'a> {
         let is_dir = kind == FileType::Directory;
         let rules = dir.rules.as_ref();
         let exclusions = &self.importer.exclusions;
-        if exclusions.suspects(name.to_bytes()) && exclusions.is_aside(&self.stat(&dir.fd, name)?) {
+        if exclusions.is_aside(name.to_bytes(), || self.stat(&dir.fd, name))? {
             return Ok(Taken::Refused("it is of an unfinished export".into()));
         }
         match exclusions.refuses(&self.path_from_top(path), is_dir, rules) {

@@ -53,8 +53,18 @@ impl Vaults {
         path: &VaultPath,
         limit: usize,
     ) -> Result<Vec<PathVersion>> {
+        self.path_history_before(vault, path, u64::MAX, limit)
+    }
+
+    /// As [`Vaults::path_history`], of versions whose number is below `before`.
+    pub fn path_history_before(
+        &self,
+        vault: VaultId,
+        path: &VaultPath,
+        mut before: u64,
+        limit: usize,
+    ) -> Result<Vec<PathVersion>> {
         let mut history = Vec::new();
-        let mut before = u64::MAX;
         let mut newer: Option<PathVersion> = None;
         while history.len() < limit {
             let page = self.versions_before(vault, before, PAGE)?;

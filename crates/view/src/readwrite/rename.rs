@@ -96,13 +96,7 @@ impl View {
 
     fn exchange(&self, from: &End, source: Found, to: &End, target: Found) -> Io<()> {
         let target = self.ready(to, target)?;
-        renameat_with(
-            &*from.upper,
-            &from.name.name,
-            &*to.upper,
-            &to.name.name,
-            RenameFlags::EXCHANGE,
-        )?;
+        exchange(from, to)?;
         self.renamed(&source, &from.name, to.name.clone());
         self.renamed(&target, &to.name, from.name.clone());
         Ok(())
@@ -154,19 +148,19 @@ impl View {
             Err(Errno::NOENT) => return move_over(from, to),
             Err(error) => return Err(error),
         };
-        renameat_with(
-            &*from.upper,
-            &from.name.name,
-            &*to.upper,
-            &to.name.name,
-            RenameFlags::EXCHANGE,
-        )?;
+        exchange(from, to)?;
         match (host::is_whiteout(&in_the_way), from.shows_through) {
             (true, true) => Ok(()),
             (true, false) => unlinkat(&*from.upper, &from.name.name, AtFlags::empty()),
             (false, covers) => self.take_directory_away(&from.upper, &from.name.name, covers),
         }
     }
+}
+
+/// Exchanges what is at two names of the upper directory.
+fn exchange(from: &End, to: &End) -> Io<()> {
+    let (old, new) = (&from.name.name, &to.name.name);
+    renameat_with(&*from.upper, old, &*to.upper, new, RenameFlags::EXCHANGE)
 }
 
 fn move_over(from: &End, to: &End) -> Io<()> {

@@ -196,14 +196,14 @@ pub(crate) fn command_said(envelope: Envelope, budget: usize) -> Outcome<ExecSai
         links.push(exec_link(&result.exec, StreamWord::Stdout));
     }
     let [stdout, stderr] = streams;
-    let reason = result.reason.or(match never_ran {
+    let reason = result.ending.reason.or(match never_ran {
         true => result.decision.reason,
         false => result.uncommitted.map(|it| it.message),
     });
     let said = ExecSaid {
         status: word(result.status),
-        exit_code: result.exit_code,
-        signal: result.signal,
+        exit_code: result.ending.exit_code,
+        signal: result.ending.signal,
         stdout: Some(stdout),
         stderr: Some(stderr),
         changed_files,

@@ -111,6 +111,7 @@ impl JobTool {
         let request = JobList {
             vault: (named != CURRENT).then(|| named.to_owned()),
             running: false,
+            ..JobList::default()
         };
         let listing = hands.ask("", &request).await?;
         let jobs = listing.jobs.into_iter().map(line).collect();
@@ -158,7 +159,7 @@ fn line(job: JobItem) -> JobLine {
         job_id: job.job_id,
         running: job.running,
         status: word(job.status),
-        exit_code: job.exit_code,
+        exit_code: job.ending.exit_code,
         command: beginning(&job.command, COMMAND).to_owned(),
         vault: job.vault,
     }

@@ -134,7 +134,7 @@ fn done(what: String) -> VaultSaid {
 }
 
 async fn list(hands: &Hands) -> Result<VaultSaid, Failure> {
-    let vaults = hands.ask("", &VaultList {}).await?;
+    let vaults = hands.ask("", &VaultList::default()).await?.vaults;
     let lines = vaults.into_iter().map(vault_line).collect();
     let (vaults, whole) = fitting(lines, bytes_of(None));
     Ok(VaultSaid {
@@ -155,7 +155,7 @@ async fn info(hands: &Hands, vault: &str) -> Result<VaultSaid, Failure> {
 }
 
 async fn log(hands: &Hands, vault: &str) -> Result<VaultSaid, Failure> {
-    let versions = hands.ask(vault, &VaultLog { limit: 50 }).await?;
+    let versions = hands.ask(vault, &VaultLog::newest(50)).await?.versions;
     let versions = versions.into_iter().map(|item| VersionLine {
         version: item.version,
         cause: item.cause,
@@ -277,7 +277,7 @@ fn checkpoint_done(what: String) -> CheckpointSaid {
 }
 
 async fn list_checkpoints(hands: &Hands, vault: &str) -> Result<CheckpointSaid, Failure> {
-    let listing = hands.ask(vault, &CheckpointList {}).await?;
+    let listing = hands.ask(vault, &CheckpointList::default()).await?;
     let lines = listing.snapshots.into_iter().map(|item| CheckpointLine {
         name: item.name,
         created_at: item.created_at,

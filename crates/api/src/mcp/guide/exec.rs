@@ -51,7 +51,11 @@ impl Command {
 /// `{"exit_code", "stdout", "stderr"}` of a command that ran; why it did not run is a failure.
 fn ran(envelope: Envelope) -> Result<Value, Failure> {
     let result = envelope.result;
-    let why = result.reason.clone().or(result.decision.reason.clone());
+    let why = result
+        .ending
+        .reason
+        .clone()
+        .or(result.decision.reason.clone());
     let why = why.unwrap_or_default();
     let refuse = |kind, what: String| Err(Failure::new(kind, what));
     match result.status {
@@ -72,9 +76,9 @@ fn ran(envelope: Envelope) -> Result<Value, Failure> {
         StatusWord::CouldNotStart => refuse(ErrorKind::Unavailable, why),
         _ => {
             // A shell says it so; null would be no number.
-            let by_signal = result.signal.map(|signal| 128 + signal);
+            let by_signal = result.ending.signal.map(|signal| 128 + signal);
             Ok(json!({
-                "exit_code": result.exit_code.or(by_signal),
+                "exit_code": result.ending.exit_code.or(by_signal),
                 "stdout": result.stdout,
                 "stderr": result.stderr,
             }))
@@ -188,11 +192,11 @@ async fn job_of(hands: &Hands, workspace: &WorkspaceId, job_id: u64) -> Result<V
         let what = format!("workspace {vault} has no job {job_id}");
         return Err(Failure::new(ErrorKind::NotFound, what));
     }
-    let by_signal = polled.job.signal.map(|signal| 128 + signal);
+    let by_signal = polled.job.ending.signal.map(|signal| 128 + signal);
     Ok(json!({
         "job_id": job_id,
         "running": polled.job.running,
-        "exit_code": polled.job.exit_code.or(by_signal),
+        "exit_code": polled.job.ending.exit_code.or(by_signal),
         "stdout": polled.stdout,
         "stderr": polled.stderr,
     }))
@@ -323,7 +327,7 @@ async fn one(hands: &Hands, workspace: WorkspaceId, command: Command) -> Value {
             json!({
                 "workspace_id": workspace.0,
                 "workspace_name": vault,
-                "exit_code": result.exit_code,
+                "exit_code": result.ending.exit_code,
                 "stdout": result.stdout,
                 "stderr": result.stderr,
                 "timed_out": result.timed_out,

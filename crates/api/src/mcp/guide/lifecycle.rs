@@ -179,7 +179,13 @@ impl Asked for List {
 
     async fn run(self, hands: &Hands) -> Result<Json, Failure> {
         let mut listed = Vec::new();
-        for vault in hands.ask("", &VaultList {}).await?.into_iter().take(LISTED) {
+        for vault in hands
+            .ask("", &VaultList::default())
+            .await?
+            .vaults
+            .into_iter()
+            .take(LISTED)
+        {
             let marks = Marks::of(hands, &vault.name).await.unwrap_or_default();
             let wanted = self.state_filter.map(StateName::as_str);
             if wanted.is_none_or(|wanted| wanted == state(&marks)) {
@@ -220,7 +226,10 @@ impl Asked for Info {
         let name = self.workspace_id.name(hands).await?;
         let marks = Marks::of(hands, &name).await?;
         let details = hands.ask(&name, &VaultInfo {}).await?;
-        let snapshots = hands.ask(&name, &CheckpointList {}).await?.snapshots;
+        let snapshots = hands
+            .ask(&name, &CheckpointList::default())
+            .await?
+            .snapshots;
         let snapshots: Vec<Value> = snapshots
             .iter()
             .map(|it| {
@@ -348,7 +357,7 @@ impl Asked for AdoptAll {
     type Answer = Json;
 
     async fn run(self, hands: &Hands) -> Result<Json, Failure> {
-        let vaults = hands.ask("", &VaultList {}).await?;
+        let vaults = hands.ask("", &VaultList::default()).await?.vaults;
         let adopted: Vec<Value> = vaults
             .iter()
             .take(LISTED)
@@ -392,10 +401,13 @@ impl Asked for Prepare {
         if self.git_url.is_some() {
             return Err(without_network("git_url"));
         }
-        let vaults = hands.ask("", &VaultList {}).await?;
+        let vaults = hands.ask("", &VaultList::default()).await?.vaults;
         let exists = vaults.iter().any(|vault| vault.name == self.name);
         if exists {
-            let snapshots = hands.ask(&self.name, &CheckpointList {}).await?.snapshots;
+            let snapshots = hands
+                .ask(&self.name, &CheckpointList::default())
+                .await?
+                .snapshots;
             if let Some(golden) = snapshots.into_iter().find(|it| it.name == GOLDEN) {
                 return self.prepared(hands, &golden.root, true).await;
             }

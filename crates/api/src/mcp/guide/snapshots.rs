@@ -114,7 +114,10 @@ impl Asked for List {
 
     async fn run(self, hands: &Hands) -> Result<Json, Failure> {
         let vault = self.workspace_id.name(hands).await?;
-        let snapshots = hands.ask(&vault, &CheckpointList {}).await?.snapshots;
+        let snapshots = hands
+            .ask(&vault, &CheckpointList::default())
+            .await?
+            .snapshots;
         let mut listed = Vec::new();
         for (number, snapshot) in snapshots.into_iter().enumerate() {
             let used = match number < SIZED {
@@ -196,7 +199,10 @@ impl Asked for Compare {
 
     async fn run(self, hands: &Hands) -> Result<Json, Failure> {
         let vault = self.workspace_id.name(hands).await?;
-        let snapshots = hands.ask(&vault, &CheckpointList {}).await?.snapshots;
+        let snapshots = hands
+            .ask(&vault, &CheckpointList::default())
+            .await?
+            .snapshots;
         let named = |name: &str| name == self.snapshot_name;
         let Some(snapshot) = snapshots.iter().find(|it| named(&it.name)) else {
             let what = format!("there is no snapshot {:?}", self.snapshot_name);

@@ -22,7 +22,7 @@ impl WorkspaceId {
     pub async fn name(&self, hands: &Hands) -> Result<String, Failure> {
         let may_be_id = self.0.len() == 36 && self.0.split('-').count() == 5;
         if may_be_id {
-            let vaults = hands.ask("", &VaultList {}).await?;
+            let vaults = hands.ask("", &VaultList::default()).await?.vaults;
             if let Some(found) = vaults.into_iter().find(|vault| vault.id == self.0) {
                 return Ok(found.name);
             }
@@ -43,8 +43,8 @@ impl WorkspaceId {
 }
 
 const TOP: &str = "/";
-const STATE: &str = "workspace.state";
-const STOPPED: &str = "stopped";
+pub(crate) const STATE: &str = "workspace.state";
+pub(crate) const STOPPED: &str = "stopped";
 const VARIABLE: &str = "workspace.env.";
 const MEMORY: &str = "workspace.memory_mb";
 const PROCESSORS: &str = "workspace.vcpus";
@@ -159,6 +159,7 @@ pub(crate) async fn stop(hands: &Hands, vault: &str) -> Result<(), Failure> {
     let list = JobList {
         vault: Some(vault.to_owned()),
         running: true,
+        ..JobList::default()
     };
     for job in hands.ask("", &list).await?.jobs {
         let kill = JobKill {

@@ -147,7 +147,11 @@ impl Asked for Run {
 /// What a command wrote, and how it ended.
 fn said(envelope: Envelope) -> Result<Output, Failure> {
     let result = envelope.result;
-    let why = result.reason.clone().or(result.decision.reason.clone());
+    let why = result
+        .ending
+        .reason
+        .clone()
+        .or(result.decision.reason.clone());
     let why = why.unwrap_or_default();
     match result.status {
         StatusWord::Denied => Err(Failure::new(ErrorKind::Denied, format!("denied: {why}"))),
@@ -161,14 +165,14 @@ fn said(envelope: Envelope) -> Result<Output, Failure> {
         }
         status => {
             let output = format!("{}{}", result.stdout, result.stderr);
-            let success = result.exit_code == Some(0);
+            let success = result.ending.exit_code == Some(0);
             Ok(Output {
                 text: output.clone(),
                 value: json!({
                     "output": output,
                     "stdout": result.stdout,
                     "stderr": result.stderr,
-                    "exit_code": result.exit_code,
+                    "exit_code": result.ending.exit_code,
                     "success": success,
                     "status": status,
                     "truncated": result.output.stdout.truncated || result.output.stderr.truncated,
@@ -277,7 +281,7 @@ async fn polled(hands: &Hands, job_id: u64) -> Result<(JobItem, String, String),
 }
 
 fn detached(job: &JobItem) -> Value {
-    let status = match (job.running, job.exit_code) {
+    let status = match (job.running, job.ending.exit_code) {
         (true, _) => "running",
         (false, Some(0)) => "completed",
         (false, _) => "failed",
@@ -288,7 +292,7 @@ fn detached(job: &JobItem) -> Value {
         "command": job.command,
         "pid": null,
         "status": status,
-        "exit_code": job.exit_code,
+        "exit_code": job.ending.exit_code,
         "started_at": job.started_at,
     })
 }
@@ -394,6 +398,7 @@ impl Asked for ListDetached {
         let list = JobList {
             vault: Some(self.name),
             running: false,
+            ..JobList::default()
         };
         let jobs = hands.ask("", &list).await?.jobs;
         let jobs: Vec<Value> = jobs.iter().take(200).map(detached).collect();

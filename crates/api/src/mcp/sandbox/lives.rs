@@ -52,7 +52,13 @@ impl Asked for List {
 
     async fn run(self, hands: &Hands) -> Result<Plain, Failure> {
         let mut rows = String::from("NAME\tSTATUS\tBACKEND");
-        for vault in hands.ask("", &VaultList {}).await?.into_iter().take(200) {
+        for vault in hands
+            .ask("", &VaultList::default())
+            .await?
+            .vaults
+            .into_iter()
+            .take(200)
+        {
             let marks = Marks::of(hands, &vault.name).await.unwrap_or_default();
             let _ = write!(rows, "\n{}\t{}\t{BACKEND}", vault.name, state(&marks));
         }

@@ -19,8 +19,14 @@ const LIST_SNAPSHOTS: Option<&str> = Some("snapshot_list");
 /// Every snapshot with the sandbox that it is of.
 async fn all(hands: &Hands) -> Result<Vec<(String, CheckpointItem)>, Failure> {
     let mut found = Vec::new();
-    for vault in hands.ask("", &VaultList {}).await?.into_iter().take(200) {
-        let listing = hands.ask(&vault.name, &CheckpointList {}).await?;
+    for vault in hands
+        .ask("", &VaultList::default())
+        .await?
+        .vaults
+        .into_iter()
+        .take(200)
+    {
+        let listing = hands.ask(&vault.name, &CheckpointList::default()).await?;
         let snapshots = listing.snapshots.into_iter();
         found.extend(snapshots.map(|snapshot| (vault.name.clone(), snapshot)));
     }

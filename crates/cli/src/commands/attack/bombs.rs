@@ -196,7 +196,7 @@ pub fn try_all(session: &mut Session) -> Result<Vec<AttackItem>> {
                 ..Exec::default()
             },
         )?;
-        let alive = after.status == StatusWord::Exited && after.exit_code == Some(0);
+        let alive = after.status == StatusWord::Exited && after.ending.exit_code == Some(0);
         let held = (bomb.held)(&result).filter(|_| alive);
         items.push(AttackItem {
             name: bomb.name.into(),

@@ -111,7 +111,7 @@ fn bring_in(stage: &Stage, project: &Project) -> Result<()> {
     let tested = scene.shell(project, project.test)?;
     show_exec(project.test, &tested)?;
     expect(
-        tested.result.exit_code == Some(1),
+        tested.result.ending.exit_code == Some(1),
         "the test fails before it is fixed",
         &tested,
     )
@@ -218,7 +218,7 @@ fn go_back(stage: &Stage, project: &Project, fixed: &[Envelope; 2]) -> Result<()
     let tested = scene.shell(project, project.test)?;
     say(&format!("   {}", exec::report(&tested)))?;
     expect(
-        tested.result.exit_code == Some(1),
+        tested.result.ending.exit_code == Some(1),
         "the bug is back after the restore",
         &tested,
     )?;

@@ -35,6 +35,8 @@ fn an_approval_expires() {
     refused(&home, &id, &DEPLOY, "Denied", "expired");
     let listed = home.json(&["approval", "list", "--all"]);
     assert_eq!(listed["approvals"][0]["state"], "expired");
+    let watch = home.json(&["approval", "watch"]);
+    assert_eq!(watch["error"], "Invalid", "it prints no JSON: {watch}");
 }
 
 #[test]

@@ -68,6 +68,16 @@ impl Disk {
         fs::set_permissions(directory, Permissions::from_mode(0o700)).unwrap();
     }
 
+    /// Removes the log of the database, as the last connection does. A daemon that ends while one of its threads still
+    /// has a connection leaves the log, and with it room to change something.
+    fn remove_log(&self) {
+        let database = self.home.avfs_home().join("store.db");
+        run(Command::new("sqlite3")
+            .arg(&database)
+            .arg("select count(*) from sqlite_schema"));
+        assert!(!database.with_extension("db-wal").exists());
+    }
+
     /// Takes up all bytes that are left.
     fn use_up_bytes(&self) {
         let mut ballast = File::create(self.ballast()).unwrap();

@@ -100,6 +100,7 @@ fn a_daemon_starts_and_reads_without_room_and_reserve() {
             prepare(disk);
             home.ok(&["daemon", "stop"]);
             fs::remove_dir_all(home.avfs_home().join("reserve")).unwrap();
+            disk.remove_log();
             disk.use_up(what);
             check_reads(disk);
             check_refused(home, &["write", "/new", "new"]);

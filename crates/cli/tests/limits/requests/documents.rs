@@ -78,6 +78,11 @@ fn the_numbers_are_those_of_the_code() {
         ("headers of a request", number(HEADERS_MAX)),
         ("API keys", number(KEYS_MAX)),
         (
+            "answers kept for idempotency keys",
+            number(KEPT_ANSWERS_MAX),
+        ),
+        ("answers kept for one caller", number(KEPT_ANSWERS_OF_ONE)),
+        (
             "a request's head, or an idle connection",
             seconds(HEAD_TIME),
         ),

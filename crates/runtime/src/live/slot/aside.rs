@@ -90,7 +90,7 @@ impl Slot {
         let runtime: &Runtime = by;
         if if_busy == IfBusy::Refuse {
             self.put_aside(by, if_busy)?;
-            return self.closed_after(by, if_busy, change);
+            return self.closed(by, change);
         }
         let halt = self.halts.halt();
         let mut state = self.without_commands_in(runtime, self.lock(), Some(by))?;

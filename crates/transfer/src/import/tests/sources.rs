@@ -376,6 +376,14 @@ fn gitignore_files_hold_where_they_are() {
         .map(|s| String::from_utf8_lossy(&s.path))
         .collect();
     assert_eq!(told, [".git", "a.log", "build", "private", "sub/tmp"]);
+    for other in [From::Archive(b""), From::Revision(&host, "HEAD")] {
+        let refused = scene.import(other, &filter, &ImportCache::empty(), &Unwatched);
+        assert!(
+            matches!(refused, Err(Error::NoGitignores)),
+            "{:?}",
+            refused.err()
+        );
+    }
     assert!(report.skipped[1].reason.contains(".gitignore"));
     assert!(scene.kind("/w/sub/keep.log").is_some());
     assert!(scene.kind("/w/sub/build/kept").is_some());

@@ -30,7 +30,7 @@ impl Exits {
     /// Says that the calling supervisor exits next.
     pub(crate) fn say(&self) {
         let pid = getpid().as_raw_nonzero().get();
-        // The pipe holds more ids than a sandbox may have processes.
+        // If the pipe is full, the agent does not wait for this one.
         let _ = rustix::io::write(&self.say, &pid.to_ne_bytes());
     }
 

@@ -13,8 +13,9 @@ pub fn fresh_uuid() -> Uuid {
 fn fresh_at(now: SystemTime) -> Uuid {
     match now.duration_since(UNIX_EPOCH) {
         Ok(_) => Uuid::now_v7(),
-        // What is ordered by this clock is out of order already.
-        Err(_) => Uuid::new_v7(Timestamp::from_unix(ContextV7::new(), 0, 0)),
+        // What is ordered by this clock is out of order already. A new context has counted for the time 0, and fills the
+        // counter with random bits at any other.
+        Err(_) => Uuid::new_v7(Timestamp::from_unix(ContextV7::new(), 1, 0)),
     }
 }
 
@@ -29,6 +30,9 @@ mod tests {
         let before = UNIX_EPOCH - Duration::from_secs(86_400);
         let ids: HashSet<Uuid> = (0..10_000).map(|_| fresh_at(before)).collect();
         assert_eq!(ids.len(), 10_000);
+        // The upper half is random too, but for the time and the version.
+        let upper: HashSet<u64> = ids.iter().map(|id| id.as_u64_pair().0).collect();
+        assert!(upper.len() > 1_000, "{}", upper.len());
         let (first, second) = (fresh_uuid(), fresh_uuid());
         assert!(first < second);
     }

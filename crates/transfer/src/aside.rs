@@ -3,7 +3,6 @@
 //! An export that was killed leaves such a directory or file on the host. It is removed later only if a note names it and
 //! its device and inode are the noted ones, so a user's file with a similar name stays.
 
-use std::collections::HashSet;
 use std::ffi::{CString, OsString};
 use std::fs;
 use std::io::Write;
@@ -214,29 +213,23 @@ fn notes(directory: &Path) -> Vec<(PathBuf, Note)> {
 }
 
 /// What exports have made on the host and not yet removed, or failed to.
-pub(crate) struct Asides {
-    names: HashSet<String>,
-    inodes: HashSet<Inode>,
-}
+pub(crate) struct Asides(Vec<Note>);
 
 impl Asides {
     /// As noted at this moment.
     pub fn noted(directory: &Path) -> Asides {
-        let (mut names, mut inodes) = (HashSet::new(), HashSet::new());
-        for (_, note) in notes(directory) {
-            match note.inode() {
-                Some(inode) => drop(inodes.insert(inode)),
-                // It may have been made since, and its note is not written again yet.
-                None => drop(names.insert(note.name)),
-            }
-        }
-        Asides { names, inodes }
+        let notes = notes(directory).into_iter();
+        Asides(notes.map(|(_, note)| note).collect())
     }
 
     /// `stat` is of what has the name, and younger than this.
     pub fn contain(&self, name: &[u8], stat: &Stat) -> bool {
-        let is_intended = str::from_utf8(name).is_ok_and(|name| self.names.contains(name));
-        is_intended || self.inodes.contains(&inode_of(stat))
+        let is_it = |note: &Note| match note.inode() {
+            Some(inode) => inode == inode_of(stat),
+            // It may have been made since, and its note is not written again yet.
+            None => note.name.as_bytes() == name,
+        };
+        self.0.iter().any(is_it)
     }
 }
 

@@ -22,7 +22,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use avfs_fuse::{Features, Session, Settings};
-use avfs_vault::{RootId, Trees, VaultPath};
+use avfs_vault::{RootId, Trees};
 
 use crate::scan::MarkNames;
 use crate::scanner::raise_descriptor_limit;
@@ -143,11 +143,6 @@ impl ReadWrite {
     /// How many nodes the kernel holds now.
     pub fn nodes(&self) -> usize {
         self.view.nodes()
-    }
-
-    /// Another process has changed the upper directory at or below `path`.
-    pub fn changed(&self, path: &VaultPath) {
-        self.view.changed(path);
     }
 
     /// What is left of the quota.

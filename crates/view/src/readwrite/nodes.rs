@@ -253,17 +253,4 @@ impl Table {
             self.keys.remove(&key);
         }
     }
-
-    /// The node known as `name` in `parent`. Searches all nodes.
-    pub fn child(&self, parent: u64, name: &[u8]) -> Option<u64> {
-        let mut nodes = self.nodes.iter();
-        let is_it = |node: &Node| {
-            node.names
-                .iter()
-                .any(|it| it.parent == parent && it.name == name)
-        };
-        nodes
-            .find(|(_, node)| is_it(node))
-            .map(|(number, _)| *number)
-    }
 }

@@ -159,10 +159,6 @@ impl View {
         self.lock_directories().remove(&number);
     }
 
-    pub fn close_directories(&self) {
-        self.lock_directories().clear();
-    }
-
     fn lock_directories(&self) -> MutexGuard<'_, HashMap<u64, Arc<OwnedFd>>> {
         self.directories
             .lock()

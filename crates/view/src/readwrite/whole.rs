@@ -1,13 +1,12 @@
-//! Operations on the whole view: forgotten nodes, external changes, statfs.
+//! Operations on the whole view: forgotten nodes, statfs.
 
 use std::sync::atomic::Ordering;
 
 use avfs_fuse::Statistics;
-use avfs_vault::VaultPath;
 use rustix::fs::{Mode, OFlags};
 
 use super::host::{self, Io};
-use super::nodes::{Body, TOP};
+use super::nodes::Body;
 use super::view::View;
 
 impl View {
@@ -69,42 +68,6 @@ impl View {
         for node in self.handles.maybe_mapped() {
             // Invalidating makes the kernel write dirty pages back first. A node that it has forgotten has none.
             notifier.forget_data(node);
-        }
-    }
-
-    /// Another process changed the upper at or below `path`.
-    pub fn changed(&self, path: &VaultPath) {
-        let mut known = vec![TOP];
-        let mut entry = None;
-        {
-            let _changing = self.changing();
-            self.close_directories();
-            for name in path.components() {
-                let parent = known[known.len() - 1];
-                entry = Some((parent, name));
-                let child = self.table().child(parent, name);
-                let found = self.find(parent, name).ok().flatten();
-                let (Some(child), Some(found)) = (child, found) else {
-                    break;
-                };
-                let mut table = self.table();
-                if let Some(node) = table.get_mut(child)
-                    && node.key == found.key
-                {
-                    node.body = found.body;
-                }
-                known.push(child);
-            }
-        }
-        let Some(notifier) = self.notifier.get() else {
-            return;
-        };
-        // Without locks: to invalidate, the kernel waits for running requests.
-        if let Some((parent, name)) = entry {
-            notifier.forget_name(parent, name);
-        }
-        for number in known {
-            notifier.forget_data(number);
         }
     }
 

@@ -48,8 +48,9 @@ fn copy_up_and_open() {
         room: Room::default(),
     };
     let view = View::new(plan).unwrap();
-    let mut number = TOP;
+    let (mut number, mut numbers) = (TOP, Vec::new());
     for _ in 0..DEPTH {
+        numbers.push(number);
         let found = view.find(number, b"d").unwrap().unwrap();
         let name = Name {
             parent: number,
@@ -61,7 +62,10 @@ fn copy_up_and_open() {
     let bottom = upper.join(&path.to_string()[1..]).metadata().unwrap();
     // Metadata as in the base, although directories were made in each other.
     assert_eq!((bottom.mode() & 0o7777, bottom.mtime()), (0o755, 1_000));
-    view.close_directories();
+    for opened in numbers {
+        view.close_directory(opened);
+    }
+    view.close_directory(number);
     let opened = view.directory(number).unwrap();
     assert_eq!(rustix::fs::fstat(&opened).unwrap().st_ino, bottom.ino());
     let top = std::fs::File::open(&upper).unwrap();

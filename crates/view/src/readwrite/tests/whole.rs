@@ -76,31 +76,6 @@ fn a_commit_holds_writers_until_it_is_done() {
 }
 
 #[test]
-fn what_others_change_in_the_upper_is_shown_once_it_is_announced() {
-    let scene = Scene::of(|base| {
-        base.directory("/d")
-            .file("/d/f", "stored")
-            .file("/d/g", "too");
-    });
-    assert_eq!(fs::read(scene.path("/d/f")).unwrap(), b"stored");
-    assert!(!scene.path("/d/new").exists());
-    fs::create_dir(scene.upper.join("d")).unwrap();
-    fs::write(scene.upper.join("d/f"), "changed behind").unwrap();
-    fs::write(scene.upper.join("d/new"), "made behind").unwrap();
-    for path in ["/d/f", "/d/new"] {
-        scene.view().changed(&path.parse().unwrap());
-    }
-    assert_eq!(fs::read(scene.path("/d/f")).unwrap(), b"changed behind");
-    assert_eq!(fs::read(scene.path("/d/new")).unwrap(), b"made behind");
-    assert_eq!(fs::read_dir(scene.path("/d")).unwrap().count(), 3);
-    fs::write(scene.upper.join("d/f"), "again, and longer").unwrap();
-    fs::remove_file(scene.upper.join("d/new")).unwrap();
-    scene.view().changed(&"/d".parse().unwrap());
-    assert_eq!(fs::read(scene.path("/d/f")).unwrap(), b"again, and longer");
-    assert!(!scene.path("/d/new").exists());
-}
-
-#[test]
 fn nodes_go_when_the_kernel_forgets_them() {
     let scene = Scene::of(|base| {
         base.directory("/d");

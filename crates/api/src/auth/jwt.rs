@@ -419,7 +419,7 @@ mod tests {
         fn publish(&self, keys: Value) {
             let draft = self.dir.path().join("draft");
             fs::write(&draft, json!({ "keys": keys }).to_string()).unwrap();
-            fs::rename(draft, self.issuer().keys).unwrap();
+            fs::rename(draft, self.file()).unwrap();
         }
 
         fn issuer(&self) -> Issuer {

@@ -74,7 +74,7 @@ fn a_unit_is_written_started_by_hand_and_removed() {
     assert_eq!(start[start.len() - 1], "A \"B\" $C %h");
     let environment = line("Environment=");
     let named = format!("AVFS_HOME={}", home.avfs_home().display());
-    assert_eq!(environment, [named.clone()]);
+    assert_eq!(environment, std::slice::from_ref(&named));
     // What the unit says is a daemon that serves this home.
     let mut daemon = Command::new(&start[0]);
     daemon.args(&start[1..]).env_clear();

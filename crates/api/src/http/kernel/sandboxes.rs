@@ -208,7 +208,8 @@ pub(in crate::http) async fn stop(
         match asks.ask("", kill).await {
             // It ended by itself meanwhile.
             Err(failure) if [404, 409].contains(&failure.problem().status) => {}
-            done => drop(done?),
+            Err(failure) => return Err(failure),
+            Ok(_) => {}
         }
     }
     Ok(done(described(&asks, &name).await?))

@@ -116,7 +116,7 @@ mcp_clients() {
     rm -rf "$place.new"
     mkdir -p "$place.new"
     echo '{"private": true}' > "$place.new/package.json"
-    npm install --silent --no-audit --no-fund --no-package-lock --ignore-scripts --prefix "$place.new" \
+    npm install --loglevel=error --no-audit --no-fund --no-package-lock --ignore-scripts --prefix "$place.new" \
         @modelcontextprotocol/sdk@1.32.2 @modelcontextprotocol/client@2.4.0 @modelcontextprotocol/inspector@2.12.0 \
         @modelcontextprotocol/conformance@0.2.0-alpha.12 "$node@24.21.0"
     ln -s "node_modules/$node/bin/node" "$place.new/node"

@@ -21,15 +21,18 @@ pub enum CommandForm<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Network {
     None,
+    /// Only the hosts on a list.
+    Listed,
     Host,
 }
 
 impl Network {
-    pub const ALL: [Network; 2] = [Network::None, Network::Host];
+    pub const ALL: [Network; 3] = [Network::None, Network::Listed, Network::Host];
 
     pub fn as_str(self) -> &'static str {
         match self {
             Network::None => "none",
+            Network::Listed => "listed",
             Network::Host => "host",
         }
     }

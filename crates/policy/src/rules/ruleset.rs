@@ -149,6 +149,7 @@ const DEFAULTS: &[DefaultRule] = {
         }
     }
     const HOST: Option<Network> = Some(Network::Host);
+    const LISTED: Option<Network> = Some(Network::Listed);
     const OFF: Option<Network> = Some(Network::None);
     &[
         rule(
@@ -181,10 +182,23 @@ const DEFAULTS: &[DefaultRule] = {
             HOST,
             RequireApproval,
         ),
+        // It may be a command that publishes, and what it would publish to may be on the list.
+        rule(
+            "default:dynamic_command_listed",
+            Fact::Dynamic,
+            LISTED,
+            RequireApproval,
+        ),
         rule(
             "default:destructive",
             Fact::Is(Destructive),
             None,
+            AllowWithCheckpoint,
+        ),
+        rule(
+            "default:networked_listed",
+            Fact::Is(Networked),
+            LISTED,
             AllowWithCheckpoint,
         ),
         rule(
@@ -344,6 +358,17 @@ mod tests {
         assert_eq!(
             verdict(&[Category::Networked], Network::None),
             Action::AllowWithCheckpoint
+        );
+        assert_eq!(
+            verdict(&[Category::Networked], Network::Listed),
+            Action::AllowWithCheckpoint
+        );
+        assert_eq!(
+            verdict(
+                &[Category::Publishing, Category::Networked],
+                Network::Listed
+            ),
+            Action::RequireApproval
         );
         assert_eq!(
             verdict(&[Category::Networked], Network::Host),

@@ -26,7 +26,7 @@ pub fn milder(text: &str, argv: &[&str], network: Network) -> Option<String> {
     let hidden = shell(text, network);
     let unseen = match network {
         Network::None => Action::AllowWithCheckpoint,
-        Network::Host => Action::RequireApproval,
+        Network::Listed | Network::Host => Action::RequireApproval,
     };
     let excused =
         hidden.rule == "default:unparseable" || hidden.action >= unseen && is_dynamic(text);

@@ -6,7 +6,7 @@ use avfs_policy::{
 use proptest::test_runner::{Config, RngSeed};
 
 /// The networks that a command may have.
-pub const NETWORKS: [Network; 2] = [Network::None, Network::Host];
+pub const NETWORKS: [Network; 3] = Network::ALL;
 
 /// The rules of this text, as a file of the user.
 pub fn rules(text: &str) -> Rules {

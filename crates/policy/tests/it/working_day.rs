@@ -214,4 +214,11 @@ fn what_reaches_beyond_asks_only_where_there_is_a_network() {
     let none = asked(BEYOND, Network::None);
     assert!(none.is_empty(), "{none:#?}");
     assert_eq!(asked(BEYOND, Network::Host), BEYOND);
+    // A list of hosts is enforced whatever runs, so only what may publish asks.
+    let hidden = [
+        "eval \"$(direnv export bash)\"",
+        "eval $(opam env)",
+        "cat script.sh | bash",
+    ];
+    assert_eq!(asked(BEYOND, Network::Listed), hidden);
 }

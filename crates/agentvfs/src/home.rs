@@ -4,11 +4,11 @@ use crate::avfs::Avfs;
 use crate::error::Result;
 use crate::paths::on_host;
 use avfs_api::wire::{
-    Collected, Daemon, DaemonState, Defaults, DefaultsListing, DefaultsSet, Events, EventsPage,
-    Fsck, FsckFindings, Gc, Journal, JournalItem, JournalVerified, JournalVerify, Maintain,
-    Maintained, MountItem, Mounts, Output, OutputPart, PolicyTested, PolicyValidate, PolicyWrite,
-    PolicyWritten, Stats, StatsItem, StreamWord, TransferSet, TransferShow, TransferState, Unmount,
-    UnmountedItem,
+    CURRENT, Collected, Daemon, DaemonState, Defaults, DefaultsListing, DefaultsSet, Events,
+    EventsPage, Fsck, FsckFindings, Gc, Journal, JournalItem, JournalVerified, JournalVerify,
+    Maintain, Maintained, MetricsRead, MountItem, Mounts, Output, OutputPart, PolicyTested,
+    PolicyValidate, PolicyWrite, PolicyWritten, Stats, StatsItem, StreamWord, TransferSet,
+    TransferShow, TransferState, Unmount, UnmountedItem,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -138,6 +138,13 @@ impl Avfs {
     /// What the daemon is doing; for an embedded home, what this process is doing with it.
     pub fn daemon(&self) -> Result<DaemonState> {
         self.ask(&Daemon {})
+    }
+
+    /// Counters of the daemon in the text format of Prometheus, without names.
+    pub fn metrics(&self) -> Result<String> {
+        let mut text = Vec::new();
+        self.face.download(CURRENT, &MetricsRead {}, &mut text)?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
     /// Stops the daemon and waits until it has ended; with `force` also while detached jobs run. The next call starts

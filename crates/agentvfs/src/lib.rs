@@ -68,6 +68,7 @@ mod error;
 mod face;
 mod home;
 mod job;
+mod keys;
 mod paths;
 mod result;
 mod running;

@@ -5,7 +5,9 @@
 mod common;
 
 use crate::face::ASKED;
-use crate::types::{Gc, LifetimeWord, Maintain, Prune, StatusWord, StreamWord, TypeWord};
+use crate::types::{
+    Gc, KeyCreate, KeyRotate, LifetimeWord, Maintain, Prune, StatusWord, StreamWord, TypeWord,
+};
 use crate::{Avfs, ErrorKind, JobOptions, Vault, WriteOptions};
 use avfs_api::table::OPERATIONS;
 use common::{Home, on_both};
@@ -32,6 +34,7 @@ fn every_operation_has_a_method() {
         jobs(avfs, &vault);
         rules(avfs, &vault);
         approvals(avfs, &vault);
+        keys(avfs);
         whole_home(avfs);
     });
     let asked = ASKED.lock().unwrap().clone();
@@ -353,7 +356,33 @@ fn approvals(avfs: &Avfs, vault: &Vault) {
     assert_eq!(avfs.deny(&id).unwrap().state, "denied");
 }
 
+fn keys(avfs: &Avfs) {
+    let made = avfs
+        .create_key(&KeyCreate {
+            name: "ci".into(),
+            scopes: vec!["read".into()],
+            vaults: Vec::new(),
+            expires_s: None,
+            rate: None,
+            asks_user: false,
+            passphrase: None,
+        })
+        .unwrap();
+    let other = avfs
+        .rotate_key(&KeyRotate {
+            name: "ci".into(),
+            expires_s: Some(60),
+            forever: false,
+            passphrase: None,
+        })
+        .unwrap();
+    assert_ne!(made.key, other.key);
+    assert_eq!(avfs.revoke_key("ci").unwrap().state, "revoked");
+    assert_eq!(avfs.keys().unwrap()[0].name, "ci");
+}
+
 fn whole_home(avfs: &Avfs) {
+    assert!(avfs.metrics().unwrap().contains("# TYPE"));
     let dry = Gc {
         dry_run: true,
         grace: None,

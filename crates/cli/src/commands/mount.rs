@@ -44,12 +44,22 @@ pub fn run(args: MountArgs, session: &mut Session, output: Output) -> Result<()>
         autocommit_s: args.autocommit,
         mount_namespace,
     };
+    // Before it is mounted, so that an interrupt at any moment unmounts it.
+    let asked = args.foreground.then(interrupts).transpose()?;
     let mounted = session.call_on(&vault, &request)?;
     output.answer(&mounted, mounted_text)?;
-    if args.foreground {
-        return stay(&mounted, session, output);
+    match asked {
+        Some(asked) => stay(&mounted, &asked, session, output),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// Set from the first interrupt on.
+fn interrupts() -> Result<Arc<AtomicBool>> {
+    let asked = Arc::new(AtomicBool::new(false));
+    let ask = Arc::clone(&asked);
+    avfs_api::on_interrupt(move || ask.store(true, Ordering::Release))?;
+    Ok(asked)
 }
 
 /// The vault named before the directory; an error if `--vault` names another.
@@ -86,10 +96,12 @@ pub fn list(session: &mut Session, output: Output) -> Result<()> {
 }
 
 /// Waits for an interrupt, then unmounts; or until the mount is gone.
-fn stay(mounted: &MountItem, session: &mut Session, output: Output) -> Result<()> {
-    let asked = Arc::new(AtomicBool::new(false));
-    let ask = Arc::clone(&asked);
-    avfs_api::on_interrupt(move || ask.store(true, Ordering::Release))?;
+fn stay(
+    mounted: &MountItem,
+    asked: &AtomicBool,
+    session: &mut Session,
+    output: Output,
+) -> Result<()> {
     while !asked.load(Ordering::Acquire) {
         std::thread::sleep(LOOK);
         let listing = session.call(&Mounts {})?;

@@ -290,12 +290,15 @@ pub(crate) fn clone(
 /// The source of a clone, which is in the vault: an absolute path, or the address of one.
 fn source(url: &str) -> Result<String, Failure> {
     let path = url.strip_prefix("file://").unwrap_or(url);
+    if path.is_empty() {
+        return Err(Failure::invalid("the address of the repository is empty"));
+    }
     match path.starts_with('/') {
         // As an address, so that the depth counts.
         true => Ok(format!("file://{path}")),
         false => {
             let what = "a clone from outside the vault needs a network, and vaults have none";
-            Err(Failure::new(ErrorKind::Unavailable, what).hint(
+            Err(Failure::new(ErrorKind::Denied, what).hint(
                 "the owner clones it on the host and runs `avfs import DIR`; a repository that is in the vault is \
                  cloned by its path",
             ))
@@ -319,12 +322,12 @@ mod tests {
             "file://host/share",
             "-u",
             "../x",
-            "",
         ] {
             let refused = source(outside).unwrap_err();
-            assert_eq!(refused.problem().kind, "Unavailable", "{outside}");
+            assert_eq!(refused.problem().kind, "Denied", "{outside}");
             assert!(refused.problem().hint.is_some());
         }
+        assert_eq!(source("").unwrap_err().problem().kind, "Invalid");
     }
 
     #[test]

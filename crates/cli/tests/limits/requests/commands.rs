@@ -44,12 +44,12 @@ fn a_command_that_no_kernel_takes_is_refused_before_it_is_judged() {
             let body = request.to_string();
             for address in ["/v1/vaults/v/exec", "/v1/vaults/v/policy/explain"] {
                 let answer = ask(&socket, "POST", address, body.as_bytes());
-                assert!(answer.starts_with("HTTP/1.1 400"), "{address}: {answer}");
+                assert!(answer.starts_with("HTTP/1.1 422"), "{address}: {answer}");
                 assert!(answer.contains("are the most"), "{address}: {answer}");
             }
             let job = format!("{{\"exec\":{body}}}");
             let answer = ask(&socket, "POST", "/v1/vaults/v/jobs", job.as_bytes());
-            assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+            assert!(answer.starts_with("HTTP/1.1 422"), "{answer}");
         }
         let huge = vec![b' '; 20_000_000];
         let answer = ask(&socket, "POST", "/v1/vaults/v/exec", &huge);

@@ -30,8 +30,8 @@ mod tests;
 mod transfer;
 
 pub use avfs_policy::{
-    Action, Categories, Category, Decision, Error as PolicyError, Example, Level, ListedRule,
-    Network as PolicyNetwork, Part,
+    Action, Categories, Category, Decision, Error as PolicyError, Example, HostError, HostList,
+    HostRule, Level, ListedRule, Network as PolicyNetwork, Part,
 };
 pub use avfs_sandbox::onhost::InUse;
 pub use avfs_sandbox::{
@@ -63,14 +63,15 @@ pub use command::control::Control;
 pub use command::defaults::DefaultKey;
 pub use command::exec::ExecRequest;
 pub use command::mode::Mode;
+pub use command::network::{ExecNetwork, NetworkAsk, VaultNetwork};
 pub use command::options::{
     Approving, Branch, CheckpointMode, DEFAULT_OUTPUT_LIMIT, DEFAULT_TIMEOUT, ExecDetail,
     ExecOptions, Limits, Profile, Stdin, Timeout,
 };
 pub use command::policy::{PolicyListing, PolicyQuestion, PolicySource};
 pub use command::report::{
-    ApprovalReport, Asked, Captured, ExecReport, ExecStatus, ExecTerms, ForkReport,
-    SpeculationReport, Timings, Uncommitted,
+    ApprovalReport, Asked, Attempt, Attempts, Captured, ExecReport, ExecStatus, ExecTerms,
+    ForkReport, SpeculationReport, Timings, Uncommitted,
 };
 pub use command::run::{Cancel, OutputSink};
 pub use command::settings::{SaidBy, SettingKey, Settings, VaultLimit, parse_duration, parse_size};

@@ -3,13 +3,15 @@
 use super::failure::Failure;
 use super::parse;
 use crate::wire::{
-    CheckpointAsk, DriverWord, Exec, ForkWord, LimitHit, LimitItem, LimitsAsk, NetworkWord,
-    ProfileWord, UsageItem,
+    CheckpointAsk, DriverWord, Exec, ForkWord, LimitHit, LimitItem, LimitsAsk, NetworkAsk,
+    NetworkName, NetworkWord, ProfileWord, UsageItem,
 };
 use avfs_runtime::{
     Access, Approving, Branch, CheckpointMode, Defaults, Driver, Enforced, ExecDetail, ExecOptions,
-    ExecReport, Isolation, Limit, Limits, Network, Profile, SaidBy, Timeout, Usage,
+    ExecNetwork, ExecReport, HostError, HostList, HostRule, Isolation, Limit, Limits, Profile, SaidBy, Timeout,
+    Usage,
 };
+use avfs_runtime as runtime;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -33,9 +35,11 @@ pub(crate) fn options(exec: &Exec) -> Result<ExecOptions, Failure> {
             ));
         }
     };
-    if (exec.driver, exec.network) == (Some(DriverWord::Process), Some(NetworkWord::None)) {
+    let host = NetworkAsk::Named(NetworkName::Host);
+    let other = exec.network.as_ref().is_some_and(|network| *network != host);
+    if exec.driver == Some(DriverWord::Process) && (other || !exec.allow.is_empty()) {
         let what = "the process driver runs the command on the host, with the host's network";
-        return Err(Failure::invalid(what).hint("leave out `--network none`"));
+        return Err(Failure::invalid(what).hint("leave out `--network` and `--allow`"));
     }
     Ok(ExecOptions {
         approving,
@@ -71,10 +75,8 @@ pub(crate) fn options(exec: &Exec) -> Result<ExecOptions, Failure> {
             DriverWord::Namespace => Driver::Namespace,
             DriverWord::Process => Driver::Process,
         },
-        network: match exec.network.unwrap_or_default() {
-            NetworkWord::None => Network::None,
-            NetworkWord::Host => Network::Host,
-        },
+        network: network(exec.network.as_ref())?,
+        allow: hosts(&exec.allow)?,
         detail: ExecDetail {
             patch: exec.patch,
             home: exec.list_home_changes,
@@ -97,12 +99,36 @@ pub(crate) fn driver_word(driver: Driver) -> DriverWord {
     }
 }
 
-/// The network that a command has; nothing keeps one from the host's with the process driver.
-pub(crate) fn network_word(driver: Driver, network: Network) -> NetworkWord {
-    match (driver, network) {
-        (Driver::Namespace, Network::None) => NetworkWord::None,
-        (Driver::Process, _) | (_, Network::Host) => NetworkWord::Host,
+fn network(asked: Option<&NetworkAsk>) -> Result<runtime::NetworkAsk, Failure> {
+    Ok(match asked {
+        None => runtime::NetworkAsk::Unsaid,
+        Some(NetworkAsk::Named(NetworkName::None)) => {
+            runtime::NetworkAsk::Listed(HostList::default())
+        }
+        Some(NetworkAsk::Named(NetworkName::Host)) => runtime::NetworkAsk::Host,
+        Some(NetworkAsk::Named(NetworkName::Observe)) => runtime::NetworkAsk::Observe,
+        Some(NetworkAsk::Hosts(list)) => runtime::NetworkAsk::Listed(hosts(list)?),
+    })
+}
+
+/// A list of hosts.
+pub(crate) fn hosts(texts: &[String]) -> Result<HostList, Failure> {
+    let rules: Result<Vec<HostRule>, HostError> = texts.iter().map(|text| text.parse()).collect();
+    let list = rules.and_then(HostList::new);
+    list.map_err(|error| runtime::Error::from(error).into())
+}
+
+pub(crate) fn network_word(network: &ExecNetwork) -> NetworkWord {
+    match network {
+        ExecNetwork::Listed(hosts) if hosts.is_empty() => NetworkWord::None,
+        ExecNetwork::Listed(_) => NetworkWord::Listed,
+        ExecNetwork::Host => NetworkWord::Host,
+        ExecNetwork::Observe => NetworkWord::Observe,
     }
+}
+
+pub(crate) fn network_hosts(network: &ExecNetwork) -> Vec<String> {
+    network.hosts().iter().map(ToString::to_string).collect()
 }
 
 pub(crate) fn profile_word(profile: Profile) -> ProfileWord {

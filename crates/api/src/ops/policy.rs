@@ -60,7 +60,10 @@ pub(crate) fn explain(ask: &Ask, vault: Select, request: PolicyExplain) -> Reply
         command,
         cwd: request.cwd.map(|cwd| vault_path(&cwd, None)).transpose()?,
         env: env.map(|(k, v)| (k.into_bytes(), v.into_bytes())).collect(),
-        network: word("network", request.network.as_deref(), &NETWORKS)?,
+        network: match request.network.as_deref() {
+            Some(text) => Some(word("network", Some(text), &NETWORKS)?),
+            None => None,
+        },
     };
     let decision = ask.session.policy_explain(vault, &question)?;
     Ok(PolicyExplained {
@@ -78,7 +81,11 @@ pub(crate) fn write(ask: &Ask, request: PolicyWrite) -> Reply<PolicyWrite> {
     })
 }
 
-const NETWORKS: [(&str, Network); 2] = [("none", Network::None), ("host", Network::Host)];
+const NETWORKS: [(&str, Network); 3] = [
+    ("none", Network::None),
+    ("listed", Network::Listed),
+    ("host", Network::Host),
+];
 const LEVELS: [(&str, Level); 3] = [
     ("vault", Level::Vault),
     ("user", Level::User),

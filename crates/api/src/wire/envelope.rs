@@ -1,6 +1,7 @@
 //! The answer to every exec: what was asked, what was decided, and what happened.
 
 use super::exec::is_false;
+use super::network::NetworkUse;
 use super::exec_options::{DriverWord, ForkWord, LimitsAsk, NetworkWord, ProfileWord};
 use super::{Base64, ChangeItem, RetriedWord};
 use schemars::JsonSchema;
@@ -53,6 +54,9 @@ pub struct EnvelopeRequest {
     pub driver: DriverWord,
     /// What it can reach.
     pub network: NetworkWord,
+    /// The hosts on its list.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub network_hosts: Vec<String>,
     /// The named set of limits that was asked for.
     pub profile: Option<ProfileWord>,
     /// The limits that were asked for.
@@ -178,6 +182,9 @@ pub struct EnvelopeResult {
     pub stderr_b64: Option<Base64>,
     /// How much the command wrote in total, and whether the text above is cut.
     pub output: OutputCounts,
+    /// What it tried to reach.
+    #[serde(default)]
+    pub network: NetworkUse,
     /// Whether `/` refused writes.
     pub readonly: bool,
     /// Always false.

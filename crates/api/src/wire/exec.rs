@@ -2,7 +2,7 @@
 
 use super::base64::Data;
 use super::exec_options::{
-    CheckpointAsk, DriverWord, ForkWord, LimitsAsk, NetworkWord, ProfileWord, StdinItem, TtyAsk,
+    CheckpointAsk, DriverWord, ForkWord, LimitsAsk, NetworkAsk, ProfileWord, StdinItem, TtyAsk,
 };
 use super::{Base64, CallId};
 use schemars::JsonSchema;
@@ -73,9 +73,12 @@ pub struct Exec {
     /// What holds it. Left out: namespaces.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub driver: Option<DriverWord>,
-    /// What it can reach. Left out: nothing but itself.
+    /// What it can reach. Left out: what the vault's setting `network` says.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub network: Option<NetworkWord>,
+    pub network: Option<NetworkAsk>,
+    /// Hosts that it can reach besides those.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub allow: Vec<String>,
     /// If it needs approval, waits for the answer.
     #[serde(skip_serializing_if = "is_false", default)]
     pub wait: bool,

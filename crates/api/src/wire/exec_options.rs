@@ -83,15 +83,41 @@ pub enum DriverWord {
     Process,
 }
 
-/// The network of a command.
+/// The network that is asked for a command: one of the words `none`, `host` and `observe`, or a list of hosts.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum NetworkAsk {
+    /// A network with a name.
+    Named(NetworkName),
+    /// These hosts and no others, as `example.com`, `*.example.com:8080` or `192.0.2.0/24`.
+    Hosts(Vec<String>),
+}
+
+/// A network with a name.
+#[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum NetworkName {
+    /// Nothing but a loopback interface of its own.
+    None,
+    /// The host's network: for the owner only.
+    Host,
+    /// Every host, and the report has the smallest list that would have been enough: for the owner only.
+    Observe,
+}
+
+/// The kind of network of a command.
 #[derive(Copy, Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkWord {
     /// Nothing but a loopback interface of its own.
     #[default]
     None,
-    /// The host's network: for the owner only.
+    /// The hosts on a list.
+    Listed,
+    /// The host's network.
     Host,
+    /// Every host, and what it reaches is recorded.
+    Observe,
 }
 
 /// Limits; missing ones are not set here.

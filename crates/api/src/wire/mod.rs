@@ -25,6 +25,7 @@ mod journal;
 mod keys;
 mod labels;
 mod mounts;
+mod network;
 mod paths;
 mod policy;
 mod problem;
@@ -68,7 +69,7 @@ pub use exec::{
     StartedEvent, WaitingEvent,
 };
 pub use exec_options::{
-    CheckpointAsk, DriverWord, ForkWord, FreezeItem, LimitsAsk, NetworkWord, Output, OutputPart,
+    CheckpointAsk, DriverWord, ForkWord, FreezeItem, LimitsAsk, NetworkAsk, NetworkName, NetworkWord, Output, OutputPart,
     ProfileWord, StdinItem, StreamWord, TtyAsk, WindowItem,
 };
 pub use files::{
@@ -96,6 +97,10 @@ pub use labels::{
 pub use mounts::{
     Commit, CommitItem, Mount, MountDriverWord, MountItem, MountListing, Mounts, Unmount,
     UnmountListing, UnmountedItem,
+};
+pub use network::{
+    AttemptItem, NetworkAllow, NetworkDeny, NetworkLog, NetworkLogItem, NetworkLogged, NetworkSet,
+    NetworkShow, NetworkState, NetworkUse,
 };
 pub use paths::{
     Chmod, Copied, Cp, Edit, Edited, Linked, Ln, ModeChanged, Stat, StatItem, Touch, Touched, Tree,

@@ -67,7 +67,7 @@ pub struct PolicyExplain {
     /// Variables of its environment.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub env: BTreeMap<String, String>,
-    /// `none` or `host`. Default: `none`.
+    /// `none`, `listed` or `host`. Left out: that of the vault.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub network: Option<String>,
 }

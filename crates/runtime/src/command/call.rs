@@ -13,13 +13,16 @@ use serde_json::json;
 
 use crate::bounds::head_of;
 use crate::command::exec::ExecRequest;
+use crate::command::network::ExecNetwork;
 use crate::command::options::{Branch, CheckpointMode, Terms};
-use crate::command::report::{Asked, Captured, ExecReport, ExecStatus, ExecTerms, Timings};
+use crate::command::report::{
+    Asked, Attempts, Captured, ExecReport, ExecStatus, ExecTerms, Timings,
+};
 use crate::command::run::Ran;
 use crate::command::stored;
 use crate::history::changes::{ChangeSet, Patch, each_change};
 use crate::live::host::{HOME, shell};
-use crate::live::shape::{Access, Driver};
+use crate::live::shape::{Access, Driver, Shape};
 use crate::live::slot::{Inside, SessionOutcome};
 use crate::session::Session;
 use crate::{Error, Result};
@@ -43,6 +46,7 @@ pub(crate) struct Call {
     pub vault: Vault,
     pub cwd: VaultPath,
     pub terms: Terms,
+    pub network: ExecNetwork,
     /// The vault's variables and, over them, the caller's.
     pub env: Vec<(Vec<u8>, Vec<u8>)>,
     pub request: ExecRequest,
@@ -91,7 +95,8 @@ impl Call {
             uncommitted: None,
             skipped: Vec::new(),
             driver: self.request.options.driver,
-            network: self.request.options.network,
+            network: self.network,
+            attempts: Attempts::default(),
             isolation: None,
             limits: Vec::new(),
             default_limits: Vec::new(),
@@ -142,12 +147,9 @@ impl Call {
         wanted.then(|| changes.patch(trees)).transpose()
     }
 
-    /// What policy takes the network to be.
-    pub fn policy_network(&self) -> avfs_policy::Network {
-        match (self.request.options.driver, self.request.options.network) {
-            (Driver::Namespace, avfs_sandbox::Network::None) => avfs_policy::Network::None,
-            _ => avfs_policy::Network::Host,
-        }
+    /// The kind of sandbox that it needs.
+    pub fn shape(&self) -> Shape {
+        Shape::new(self.network.namespace(), self.request.options.driver)
     }
 
     /// The whole environment, as it has to be where the vault is.
@@ -255,8 +257,8 @@ impl Call {
     /// What the caller chose otherwise than usual is to be found later.
     fn note_choices(&self, details: &mut serde_json::Value) {
         let options = &self.request.options;
-        if options.network != avfs_sandbox::Network::None {
-            details["network"] = json!(options.network.name());
+        if self.network != ExecNetwork::default() {
+            details["network"] = json!(self.network.to_string());
         }
         if options.driver != Driver::Namespace {
             details["driver"] = json!(options.driver.as_str());

@@ -16,6 +16,7 @@ use crate::command::branch::Fork;
 use crate::command::call::{Call, Changes, ExecCommand};
 use crate::command::check::{check_command, check_output_limit};
 use crate::command::control::{Control, check_size};
+use crate::command::network::ExecNetwork;
 use crate::command::options::{Approving, Branch, CheckpointMode, ExecOptions, Stdin, Terms};
 use crate::command::report::{ApprovalReport, ExecReport, ExecStatus, Timings, Uncommitted};
 use crate::command::run::{Assignment, OutputSink, Ran, run};
@@ -102,6 +103,7 @@ impl Session {
             vault,
             cwd,
             terms: Terms::new(&request.options, &settings),
+            network: ExecNetwork::of(&request.options, &settings)?,
             env: settings.with_environment(&request.env),
             request,
         };
@@ -215,7 +217,7 @@ impl Resolved {
         let request = Request {
             command: call.request.command.form(),
             cwd: call.cwd.as_bytes(),
-            network: call.policy_network(),
+            network: call.network.policy(),
             env: &call.env,
         };
         let decision = call.runtime.decision(&call.vault, &request)?;
@@ -294,7 +296,7 @@ impl Branched {
         call.runtime.check_room()?;
         call.record(JournalEvent::ExecRequested, decision)?;
         let slot = call.runtime.slot(call.vault.id);
-        let shape = call.request.options.shape();
+        let shape = call.shape();
         let (runtime, exec) = (&call.runtime, call.exec);
         let session = match (call.request.options.access, &self.permitted.admission) {
             (Access::ReadWrite, Admission::Policy) => slot.enter(runtime, exec, shape)?,

@@ -5,14 +5,16 @@ use std::os::fd::OwnedFd;
 use std::str::FromStr;
 use std::time::Duration;
 
-use avfs_sandbox::{Defaults, Network, UNLIMITED, UNLIMITED_COUNT};
+use avfs_policy::HostList;
+use avfs_sandbox::{Defaults, UNLIMITED, UNLIMITED_COUNT};
 use avfs_vault::{ApprovalId, CheckpointName, Principal};
 use serde::{Deserialize, Serialize};
 
 use crate::command::mode::Mode;
+use crate::command::network::{ExecNetwork, NetworkAsk};
 use crate::command::settings::Settings;
 use crate::command::stored;
-use crate::live::shape::{Access, Driver, Shape};
+use crate::live::shape::{Access, Driver};
 use crate::{Error, Result};
 
 /// How long a command may take when nobody says anything else.
@@ -32,7 +34,9 @@ pub struct ExecOptions {
     pub limits: Limits,
     pub profile: Option<Profile>,
     pub driver: Driver,
-    pub network: Network,
+    pub network: NetworkAsk,
+    /// Hosts beside those.
+    pub allow: HostList,
     pub detail: ExecDetail,
     pub approving: Approving,
 }
@@ -284,11 +288,6 @@ impl ExecOptions {
         }
     }
 
-    /// The kind of sandbox that it asks for.
-    pub(crate) fn shape(&self) -> Shape {
-        Shape::new(self.network, self.driver)
-    }
-
     /// The limits that the caller chose, by number or by profile.
     pub(crate) fn asked_limits(&self) -> Limits {
         let named = self.profile.map(Profile::limits).unwrap_or_default();
@@ -298,7 +297,7 @@ impl ExecOptions {
     /// Refuses what only the owner may choose, and what cannot be together.
     pub(crate) fn check(&self, by: Principal, settings: &Settings) -> Result<()> {
         if by.is_agent() {
-            let weaker = self.weakening(settings);
+            let weaker = self.weakening(settings)?;
             if let Some(what) = weaker {
                 return Err(Error::OwnerOnly { what });
             }
@@ -316,8 +315,8 @@ impl ExecOptions {
             });
         }
         if self.approving == Approving::Speculate
-            && (self.driver, self.network, self.branch)
-                != (Driver::Namespace, Network::None, Branch::Here)
+            && ((self.driver, self.branch) != (Driver::Namespace, Branch::Here)
+                || self.asks_for_network())
         {
             return Err(Error::Invalid {
                 what: "combination",
@@ -331,7 +330,7 @@ impl ExecOptions {
     }
 
     /// What in it takes protection away.
-    fn weakening(&self, settings: &Settings) -> Option<&'static str> {
+    fn weakening(&self, settings: &Settings) -> Result<Option<&'static str>> {
         let limited = Terms::new(&ExecOptions::default(), settings).limits;
         let asked = Terms::new(self, settings).limits;
         let raised = raises(asked.memory, limited.memory)
@@ -340,17 +339,40 @@ impl ExecOptions {
             || raises(asked.disk, limited.disk)
             || raises(Terms::new(self, settings).timeout, settings.longest())
             || asked.disk == Some(UNLIMITED) && limited.disk != asked.disk;
-        if self.network == Network::Host {
-            Some("the host's network")
-        } else if self.driver == Driver::Process {
+        Ok(if self.driver == Driver::Process {
             Some("a command outside the sandbox")
+        } else if let Some(wider) = self.wider_network(settings)? {
+            Some(wider)
         } else if self.checkpoint == CheckpointMode::Never {
             Some("a command without a checkpoint")
         } else if raised {
             Some("a limit beyond the vault's settings")
         } else {
             None
+        })
+    }
+
+    /// What in its network the vault does not give.
+    fn wider_network(&self, settings: &Settings) -> Result<Option<&'static str>> {
+        let network = ExecNetwork::of(self, settings)?;
+        if network.is_within(&settings.network()) {
+            return Ok(None);
         }
+        Ok(Some(match network {
+            ExecNetwork::Listed(_) => "a host that is not on the vault's list",
+            ExecNetwork::Host => "the host's network",
+            ExecNetwork::Observe => "a command that reaches every host",
+        }))
+    }
+
+    /// Whether it asks for any network itself.
+    fn asks_for_network(&self) -> bool {
+        let asked = match &self.network {
+            NetworkAsk::Unsaid => false,
+            NetworkAsk::Listed(hosts) => !hosts.is_empty(),
+            NetworkAsk::Host | NetworkAsk::Observe => true,
+        };
+        asked || !self.allow.is_empty()
     }
 }
 
@@ -459,7 +481,7 @@ mod tests {
         let vault = settings(&[("memory", "1g")]);
         let weaker = [
             ExecOptions {
-                network: Network::Host,
+                network: NetworkAsk::Host,
                 ..ExecOptions::default()
             },
             ExecOptions {

@@ -18,6 +18,8 @@ use avfs_vault::{Vault, VaultId, VaultName, VaultPath};
 
 use crate::command::call::ExecCommand;
 use crate::command::check::check_command;
+use crate::command::network::ExecNetwork;
+use crate::command::options::ExecOptions;
 use crate::gate::Verb;
 use crate::runtime::{Runtime, Select, lock};
 use crate::session::Session;
@@ -76,7 +78,8 @@ pub struct PolicyQuestion {
     pub command: ExecCommand,
     pub cwd: Option<VaultPath>,
     pub env: Vec<(Vec<u8>, Vec<u8>)>,
-    pub network: Network,
+    /// The vault's, when it is left out.
+    pub network: Option<Network>,
 }
 
 impl PolicyFiles {
@@ -233,7 +236,13 @@ impl Session {
         let request = Request {
             command: question.command.form(),
             cwd: cwd.as_bytes(),
-            network: question.network,
+            network: match question.network {
+                Some(network) => network,
+                None => {
+                    let settings = self.settings_of(&vault)?;
+                    ExecNetwork::of(&ExecOptions::default(), &settings)?.policy()
+                }
+            },
             env: &question.env,
         };
         self.decision(&vault, &request)

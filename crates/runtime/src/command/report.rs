@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use avfs_policy::Decision;
-use avfs_sandbox::{Enforced, Isolation, Limit, Network, Usage};
+use avfs_sandbox::{Enforced, Isolation, Limit, Usage};
 use avfs_transfer::Skipped;
 use avfs_vault::{ApprovalId, Change, ChangeKind, CheckpointName, ExecId, VaultName, VaultPath};
 use serde::{Deserialize, Serialize};
 
 use crate::command::call::ExecCommand;
 use crate::command::capture::HeldOutput;
+use crate::command::network::ExecNetwork;
 use crate::command::options::{Branch, CheckpointMode, Limits, Profile};
 use crate::command::stored;
 use crate::history::changes::{ChangeSet, Patch};
@@ -55,7 +56,11 @@ pub struct ExecReport {
     /// Sockets and devices that the command left, which no version holds.
     pub skipped: Vec<Skipped>,
     pub driver: Driver,
-    pub network: Network,
+    #[serde(deserialize_with = "stored::network")]
+    pub network: ExecNetwork,
+    /// What it tried to reach.
+    #[serde(default)]
+    pub attempts: Attempts,
     /// None for a command that never ran, or that nothing held.
     pub isolation: Option<Isolation>,
     /// The limits it ran under, and what enforced each.
@@ -106,6 +111,31 @@ pub struct ExecTerms {
     /// Open files of each process.
     pub nofile: Option<u32>,
     pub profile: Option<Profile>,
+}
+
+/// What a command tried to reach. Bounded: what is beyond is counted.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempts {
+    pub allowed: Vec<Attempt>,
+    pub denied: Vec<Attempt>,
+    /// Different hosts and ports beyond those listed.
+    pub more: u64,
+}
+
+/// Connections and look-ups of one host and port with one result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    pub host: String,
+    /// None for a look-up of a name.
+    pub port: Option<u16>,
+    /// The rule that decided.
+    pub rule: String,
+    pub count: u64,
+    pub sent: u64,
+    pub received: u64,
+    /// Other execs that may have made it.
+    #[serde(with = "stored::texts")]
+    pub or_by: Vec<ExecId>,
 }
 
 /// How it stands with the approval of a command.

@@ -9,6 +9,7 @@ use avfs_sandbox::{Defaults, Limit, UNLIMITED, UNLIMITED_COUNT};
 use avfs_vault::Vault;
 
 use crate::command::mode::Mode;
+use crate::command::network::VaultNetwork;
 use crate::command::options::{ExecOptions, Limits, Profile, Terms};
 use crate::gate::Verb;
 use crate::live::reserve::reserve_of;
@@ -29,6 +30,8 @@ pub enum SettingKey {
     Nofile,
     Profile,
     Timeout,
+    /// Which hosts commands reach.
+    Network,
     /// A named set of the others.
     Mode,
 }
@@ -51,10 +54,11 @@ impl FromStr for SettingKey {
             "nofile" => SettingKey::Nofile,
             "profile" => SettingKey::Profile,
             "timeout" => SettingKey::Timeout,
+            "network" => SettingKey::Network,
             "mode" => SettingKey::Mode,
             _ => {
                 return Err(invalid(format!(
-                    "{text:?} is none of env.NAME, memory, cpus, pids, disk, nofile, profile, timeout, mode"
+                    "{text:?} is none of env.NAME, memory, cpus, pids, disk, nofile, profile, timeout, network, mode"
                 )));
             }
         })
@@ -72,6 +76,7 @@ impl fmt::Display for SettingKey {
             SettingKey::Nofile => "nofile",
             SettingKey::Profile => "profile",
             SettingKey::Timeout => "timeout",
+            SettingKey::Network => "network",
             SettingKey::Mode => "mode",
         })
     }
@@ -89,6 +94,7 @@ pub struct Settings {
     pub nofile: Option<u32>,
     pub profile: Option<Profile>,
     pub timeout: Option<Duration>,
+    pub network: Option<VaultNetwork>,
     pub mode: Option<Mode>,
 }
 
@@ -107,6 +113,7 @@ impl Settings {
             SettingKey::Nofile => self.nofile = Some(parse_count("nofile", value, 3)?),
             SettingKey::Profile => self.profile = Some(value.parse()?),
             SettingKey::Timeout => self.timeout = Some(parse_duration(value)?),
+            SettingKey::Network => self.network = Some(value.parse()?),
             SettingKey::Mode => self.mode = Some(value.parse()?),
         }
         Ok(())
@@ -121,6 +128,11 @@ impl Settings {
     /// The profile that it names, or that of its mode.
     pub(crate) fn profile(&self) -> Option<Profile> {
         self.profile.or(self.mode.map(Mode::profile))
+    }
+
+    /// The network that it names; without one, none.
+    pub(crate) fn network(&self) -> VaultNetwork {
+        self.network.clone().unwrap_or_default()
     }
 
     /// The variables of its mode, the vault's over them, and the caller's over both.
@@ -159,6 +171,10 @@ impl Settings {
             (SettingKey::Nofile, self.nofile.map(count_text)),
             (SettingKey::Profile, self.profile.map(|it| it.to_string())),
             (SettingKey::Timeout, timeout),
+            (
+                SettingKey::Network,
+                self.network.as_ref().map(ToString::to_string),
+            ),
             (SettingKey::Mode, self.mode.map(|it| it.to_string())),
         ];
         items.extend(

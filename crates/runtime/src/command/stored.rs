@@ -1,11 +1,13 @@
 //! How a report is written down and read again: ids and names as text, bytes as text where they are, changes with what
 //! a report tells of them.
 
+use avfs_sandbox::Network;
 use avfs_store::ObjectId;
 use avfs_vault::{Change, ChangeKind, Content, Entry, Kind, Meta, Time, TreeId, VaultPath};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::command::network::ExecNetwork;
 use crate::history::changes::ChangeSet;
 
 /// Bytes: a string where they are UTF-8, else a list of numbers.
@@ -45,6 +47,21 @@ pub(crate) mod bytes {
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
         Bytes::deserialize(from).map(Vec::from)
     }
+}
+
+/// A network. Older versions knew only the two kinds of namespaces.
+pub(crate) fn network<'de, D: Deserializer<'de>>(from: D) -> Result<ExecNetwork, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Stored {
+        Now(ExecNetwork),
+        Before(Network),
+    }
+    Ok(match Stored::deserialize(from)? {
+        Stored::Now(network) => network,
+        Stored::Before(Network::None) => ExecNetwork::default(),
+        Stored::Before(Network::Host) => ExecNetwork::Host,
+    })
 }
 
 /// Words of a command.

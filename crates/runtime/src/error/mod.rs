@@ -96,6 +96,8 @@ pub enum Error {
     #[error(transparent)]
     Sandbox(#[from] avfs_sandbox::Error),
     #[error(transparent)]
+    Host(#[from] avfs_policy::HostError),
+    #[error(transparent)]
     Transfer(avfs_transfer::Error),
     #[error("what was last written in vault {vault} is kept but not committed: {source}")]
     Uncommitted { vault: String, source: Box<Error> },
@@ -292,7 +294,7 @@ impl Error {
             Error::TooManyJobs { .. } => ErrorKind::Quota,
             Error::JobFailed { .. } => ErrorKind::Bug,
 
-            Error::Invalid { .. } => ErrorKind::Invalid,
+            Error::Invalid { .. } | Error::Host(_) => ErrorKind::Invalid,
             Error::Io { source, .. } => io_kind(source),
         }
     }

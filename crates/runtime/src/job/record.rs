@@ -202,15 +202,16 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use avfs_policy::{Action, Category, Decision, Part};
-    use avfs_sandbox::{Enforced, Limit, Mechanism, Network, Usage};
+    use avfs_sandbox::{Enforced, Limit, Mechanism, Usage};
     use avfs_transfer::Skipped;
     use avfs_vault::{ApprovalId, VaultPath};
 
     use super::*;
     use crate::command::call::ExecCommand;
+    use crate::command::network::ExecNetwork;
     use crate::command::options::{Branch, CheckpointMode, Limits, Profile};
     use crate::command::report::{
-        ApprovalReport, Asked, Captured, ExecTerms, ForkReport, Timings, Uncommitted,
+        ApprovalReport, Asked, Attempts, Captured, ExecTerms, ForkReport, Timings, Uncommitted,
     };
     use crate::error::ErrorKind;
     use crate::history::changes::{ChangeSet, Patch};
@@ -360,7 +361,8 @@ mod tests {
                 reason: "a socket".into(),
             }],
             driver: Driver::Process,
-            network: Network::Host,
+            network: ExecNetwork::Host,
+            attempts: Attempts::default(),
             isolation: None,
             limits: vec![limit],
             default_limits: vec![limit],

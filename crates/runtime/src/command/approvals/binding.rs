@@ -70,7 +70,7 @@ pub(crate) fn binding(call: &Call) -> Result<[u8; 32]> {
     }
     let options = &call.request.options;
     let chosen = (
-        options.network,
+        &call.network,
         options.driver,
         options.access,
         options.branch,

@@ -67,7 +67,7 @@ pub(crate) fn request(call: &Call, decision: &Decision) -> Value {
         "lines": lines,
         "cwd": safe(call.cwd.as_bytes()),
         "env": env,
-        "network": options.network.name(),
+        "network": call.network.to_string(),
         "driver": options.driver.as_str(),
         "terms": terms(call),
         "categories": categories,

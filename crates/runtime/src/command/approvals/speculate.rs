@@ -1,7 +1,7 @@
 //! Trying a command before anybody approves it: in a throwaway fork, in the namespace sandbox, without network. What it
 //! did is shown to the approver, and is what is published if it is approved; nothing runs a second time.
 
-use avfs_sandbox::Network;
+use avfs_policy::HostList;
 use avfs_vault::{Cause, CheckpointOrigin, ExecId, NewVersion, RootId, Speculation};
 use serde_json::json;
 
@@ -9,6 +9,7 @@ use super::ask::{Answer, Asking, Grant};
 use crate::command::branch::Fork;
 use crate::command::call::{Call, Changes};
 use crate::command::exec::{Admission, Alone, ExecRequest, Permitted};
+use crate::command::network::{ExecNetwork, NetworkAsk};
 use crate::command::options::{Branch, CheckpointMode, Stdin};
 use crate::command::report::{ApprovalReport, Captured, ExecReport, ExecStatus, SpeculationReport};
 use crate::command::run::OutputSink;
@@ -87,7 +88,8 @@ impl Asking {
         let mut options = call.request.options.clone();
         // Whatever was asked for: nobody has approved it yet.
         options.driver = Driver::Namespace;
-        options.network = Network::None;
+        options.network = NetworkAsk::Listed(HostList::default());
+        options.allow = HostList::default();
         options.branch = Branch::Here;
         options.checkpoint = CheckpointMode::Never;
         let request = ExecRequest {
@@ -108,6 +110,7 @@ impl Asking {
                 vault: fork.vault.clone(),
                 cwd: call.cwd.clone(),
                 terms: call.terms.clone(),
+                network: ExecNetwork::default(),
                 env: call.env.clone(),
                 request,
             },

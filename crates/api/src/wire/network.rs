@@ -1,0 +1,120 @@
+//! The network of a vault's commands, and what they reached.
+
+use super::exec_options::{NetworkAsk, NetworkWord};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a command tried to reach.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NetworkUse {
+    /// What it reached.
+    pub allowed: Vec<AttemptItem>,
+    /// What was refused.
+    pub denied: Vec<AttemptItem>,
+    /// Hosts and ports beyond those listed.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub more: u64,
+    /// With the network `observe`: the smallest list that would have been enough.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub needs: Option<Vec<String>>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// Connections and look-ups of one host and port with one result.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AttemptItem {
+    /// The name or address that the command gave.
+    pub host: String,
+    /// Null for a look-up of a name.
+    pub port: Option<u16>,
+    /// The rule that decided.
+    pub rule: String,
+    /// How often.
+    pub count: u64,
+    /// Bytes from the command.
+    pub sent: u64,
+    /// Bytes to the command.
+    pub received: u64,
+    /// Other execs that may have made it.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub or_by: Vec<String>,
+}
+
+/// Shows which hosts the commands of a vault may reach.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkShow {}
+
+/// Sets which hosts the commands of a vault may reach. Wider than before is for the owner.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkSet {
+    /// `none`, `host`, or a list of hosts.
+    pub network: NetworkAsk,
+}
+
+/// Adds hosts to those that the commands of a vault may reach.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkAllow {
+    /// As `example.com`, `*.example.com:8080` or `192.0.2.0/24`.
+    pub hosts: Vec<String>,
+}
+
+/// Takes rules from the list of a vault.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkDeny {
+    /// As they are listed.
+    pub hosts: Vec<String>,
+}
+
+/// Which hosts the commands of a vault may reach.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NetworkState {
+    /// The name of the vault.
+    pub vault: String,
+    /// `none`, `listed` or `host`.
+    pub network: NetworkWord,
+    /// The hosts on the list.
+    pub hosts: Vec<String>,
+}
+
+/// Lists what commands of a vault tried to reach, the newest first.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkLog {
+    /// Only of this exec.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub exec: Option<String>,
+    /// Only what was refused.
+    #[serde(default)]
+    pub denied: bool,
+    /// The most execs, up to 1,000; 100 when left out.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub limit: Option<usize>,
+}
+
+/// The answer to [`NetworkLog`].
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct NetworkLogged {
+    /// Each exec that tried to reach something.
+    pub execs: Vec<NetworkLogItem>,
+}
+
+/// What one exec tried to reach.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct NetworkLogItem {
+    /// The id of the exec.
+    pub exec: String,
+    /// When it was noted.
+    pub at: String,
+    /// Who asked for the exec.
+    pub by: String,
+    /// What it tried to reach.
+    #[serde(flatten)]
+    pub used: NetworkUse,
+}

@@ -15,12 +15,15 @@ use crate::exits::Exits;
 use crate::freeze;
 use crate::limits::Mechanism;
 use crate::mover::{Mover, Staging};
+use crate::network::{self, Born, SocketKind};
 use crate::notify::Notified;
 use crate::plan::{
     Confinement, Event, INNER_UID, IdMap, Isolation, Namespace, Network, Privilege, SANDBOX_UID,
     SandboxPlan, StartFailure, StartStep,
 };
-use crate::protocol::{AgentReply, AgentRequest, Link, Received, unseal};
+use crate::protocol::{
+    AgentReply, AgentRequest, DESCRIPTORS_MAX, Link, NetworkReady, Received, unseal,
+};
 use crate::residue::Residue;
 use crate::rootfs;
 use crate::seccomp::Filter;
@@ -92,11 +95,14 @@ pub(crate) fn live(birth: Birth<'_>) -> ! {
         sys::leave(1);
     };
     drop(birth.plan);
-    let ready = AgentReply::Ready(settled.isolation);
-    if birth.control.send(&ready, &[settled.top.as_fd()]).is_err() {
+    if !greet(
+        &birth.control,
+        settled.isolation,
+        settled.top,
+        settled.network,
+    ) {
         sys::leave(1);
     }
-    drop(settled.top);
     Agent {
         control: birth.control,
         children,
@@ -112,6 +118,21 @@ pub(crate) fn live(birth: Birth<'_>) -> ! {
     .serve()
 }
 
+/// Tells the daemon that the sandbox is ready. Only the daemon keeps the descriptors; false if it has ended.
+fn greet(control: &Link, isolation: Isolation, top: OwnedFd, network: Option<Born>) -> bool {
+    let ready = AgentReply::Ready {
+        isolation,
+        network: network
+            .as_ref()
+            .map(|born| NetworkReady { ipv6: born.ipv6 }),
+    };
+    let mut passed = vec![top.as_fd()];
+    if let Some(born) = &network {
+        passed.extend([born.routes.as_fd(), born.diag.as_fd()]);
+    }
+    control.send(&ready, &passed).is_ok()
+}
+
 /// What an agent has once its sandbox is set up.
 struct Settled {
     /// The view's `/`.
@@ -122,6 +143,8 @@ struct Settled {
     terminals: Option<OwnedFd>,
     residue: Option<Residue>,
     isolation: Isolation,
+    /// If it has one of its own.
+    network: Option<Born>,
 }
 
 /// Builds the sandbox around this process and drops all privileges.
@@ -137,9 +160,10 @@ fn settle(birth: &Birth<'_>, held: &[RawFd]) -> Result<Settled, Fault> {
     }
     rustix::system::sethostname(plan.name.as_bytes())
         .during(|| format!("call itself {:?}", plan.name))?;
-    if plan.network == Network::None {
-        sys::loopback_up().during(|| "switch the loopback interface on")?;
-    }
+    let network = match plan.network {
+        Network::None => Some(network::set_up()?),
+        Network::Host => None,
+    };
     let at = birth.keeper_dir.join(ROOT);
     let rootfs::Entered {
         terminals,
@@ -170,6 +194,7 @@ fn settle(birth: &Birth<'_>, held: &[RawFd]) -> Result<Settled, Fault> {
         terminals: Some(terminals),
         residue: Some(residue),
         isolation,
+        network,
     })
 }
 
@@ -192,6 +217,7 @@ fn settle_beside_the_host(birth: &Birth<'_>, plan: &SandboxPlan) -> Result<Settl
             network: Network::Host,
             ..isolation
         },
+        network: None,
     })
 }
 
@@ -282,8 +308,21 @@ impl Agent {
                 freeze::go_on(&std::mem::take(&mut self.stopped));
                 self.control.send(&AgentReply::Thawed, &[]).is_ok()
             }
+            Ok(Received::Frame(AgentRequest::Sockets(kinds), _)) => self.make_sockets(&kinds),
             Ok(Received::Nothing) => true,
             Ok(Received::Closed) | Err(_) => false,
+        }
+    }
+
+    fn make_sockets(&self, kinds: &[SocketKind]) -> bool {
+        let kinds = kinds.iter().take(DESCRIPTORS_MAX);
+        let made: Result<Vec<_>, Errno> = kinds.map(|kind| network::make(*kind)).collect();
+        match made.during(|| "make a socket") {
+            Ok(made) => {
+                let passed: Vec<_> = made.iter().map(AsFd::as_fd).collect();
+                self.control.send(&AgentReply::Sockets, &passed).is_ok()
+            }
+            Err(fault) => self.control.send(&AgentReply::Failed(fault), &[]).is_ok(),
         }
     }
 

@@ -33,6 +33,12 @@ pub enum Error {
     /// The sandbox could not be made.
     #[error("the sandbox could not {0}")]
     SandboxSetup(Fault),
+    /// The agent refused a request.
+    #[error("the sandbox's agent could not {0}")]
+    Agent(Fault),
+    /// Something that only a sandbox with a network of its own has.
+    #[error("the sandbox shares the host's network and has none of its own")]
+    HostNetwork,
     /// The sandbox has ended.
     #[error("the sandbox has died")]
     SandboxGone,

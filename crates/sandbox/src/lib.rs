@@ -23,6 +23,7 @@ mod limits;
 mod memfile;
 mod memory;
 mod mover;
+mod network;
 mod notify;
 pub mod onhost;
 mod open_files;
@@ -46,11 +47,12 @@ pub use keeper::{FuseMount, Keeper, KeeperConfig, keeper_main};
 pub use lend::{Toolchain, build_skeleton, host_etc, host_lent, toolchains};
 pub use limits::{Defaults, Enforced, Limit, Limits, Mechanism, UNLIMITED, UNLIMITED_COUNT};
 pub use mover::{EXCHANGE_COPIES, EXCHANGE_ENDS, STAGING_IN};
+pub use network::{AddressRange, FAKE_V4, FAKE_V6, SocketKind};
 pub use open_files::raise_open_files;
 pub use plan::{
-    Command, Confinement, EtcContent, EtcFile, Event, ExitStatus, INNER_UID, IdMap, Isolation,
-    Lent, Namespace, Network, OverlayPlan, Privilege, SANDBOX_UID, SandboxPlan, StartFailure,
-    StartStep, Stdio, Usage, WindowSize,
+    Command, Confinement, EtcContent, EtcFile, Event, ExecKey, ExitStatus, INNER_UID, IdMap,
+    Isolation, Lent, Namespace, Network, OverlayPlan, Privilege, SANDBOX_UID, SandboxPlan,
+    StartFailure, StartStep, Stdio, Usage, WindowSize,
 };
 pub use pty::set_window_size;
 pub use sandbox::{Frozen, Running, Sandbox};

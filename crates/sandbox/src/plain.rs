@@ -170,7 +170,13 @@ struct Agent {
 impl Agent {
     fn live(self, mut process: Child, control: &Link, plan: &SandboxPlan) {
         let _ = match &open_directory(&self.top) {
-            Ok(top) => control.send(&AgentReply::Ready(isolation(plan)), &[top.as_fd()]),
+            Ok(top) => {
+                let ready = AgentReply::Ready {
+                    isolation: isolation(plan),
+                    network: None,
+                };
+                control.send(&ready, &[top.as_fd()])
+            }
             Err(errno) => {
                 let fault = fault("open the top of a sandbox")(*errno);
                 control.send(&AgentReply::Failed(fault), &[])
@@ -206,6 +212,7 @@ impl Agent {
                 signal_all(&self.commands, Signal::CONT);
                 AgentReply::Thawed
             }
+            AgentRequest::Sockets(_) => AgentReply::Failed(no_network()),
         };
         control.send(&reply, &[]).is_ok()
     }
@@ -227,6 +234,10 @@ impl Agent {
             supervise(&top, &command, stdio, &Link::from(link), (&life, &commands));
         });
     }
+}
+
+fn no_network() -> Fault {
+    fault("use a network that it has not")(Errno::NOSYS)
 }
 
 fn isolation(plan: &SandboxPlan) -> Isolation {

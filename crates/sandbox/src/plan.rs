@@ -141,7 +141,15 @@ pub struct Command {
     pub limits: Limits,
     /// If set, a new terminal of this size is its 0, 1 and 2, and its controlling terminal.
     pub terminal: Option<WindowSize>,
+    /// What it is called where the sandbox says which command has a socket.
+    pub key: ExecKey,
 }
+
+/// A number that the daemon gives to a command.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+pub struct ExecKey(pub u64);
 
 /// The size of a terminal, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

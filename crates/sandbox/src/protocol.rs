@@ -22,10 +22,11 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{During, Error, Fault};
 use crate::limits::Mechanism;
+use crate::network::SocketKind;
 use crate::plan::{Confinement, Isolation, Network, Privilege};
 
 /// Both ends are the same program; this detects a binary that was replaced while the daemon ran.
-pub(crate) const VERSION: u32 = 6;
+pub(crate) const VERSION: u32 = 7;
 /// The largest frame.
 const FRAME_MAX: usize = 16 * 1024;
 /// The most descriptors in one frame.
@@ -101,17 +102,32 @@ pub(crate) enum AgentRequest {
     Freeze,
     /// Continues them.
     Thaw,
+    /// Makes sockets in its network, at most [`DESCRIPTORS_MAX`].
+    Sockets(Vec<SocketKind>),
 }
 
 /// Agent to daemon. `Exec` is answered by the supervisor, on its own socket.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) enum AgentReply {
-    Ready(Isolation),
+    /// With the sandbox's `/`, and if it has a network of its own, the socket that changes its routes and the one that lists
+    /// its sockets.
+    Ready {
+        isolation: Isolation,
+        network: Option<NetworkReady>,
+    },
     Failed(Fault),
     Processes(u32),
     /// How many processes were stopped.
     Frozen(u32),
     Thawed,
+    /// With the sockets.
+    Sockets,
+}
+
+/// The network of a new sandbox that has its own.
+#[derive(Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct NetworkReady {
+    pub ipv6: bool,
 }
 
 /// Daemon to supervisor; the supervisor answers with events.

@@ -10,6 +10,7 @@ use rustix::process::{Signal, geteuid, pidfd_send_signal};
 use crate::error::{During, Error, Result};
 use crate::keeper::{is_alive, lock};
 use crate::limits::{Around, Bounds, Enforced};
+use crate::network::OwnNetwork;
 use crate::plan::{Command, Confinement, Event, IdMap, Isolation, Stdio};
 use crate::protocol::{
     AgentReply, AgentRequest, Link, LinkError, Received, SupervisorRequest, Wait, readable_within,
@@ -36,6 +37,8 @@ pub struct Sandbox {
     /// Its `/`, as an O_PATH descriptor.
     top: OwnedFd,
     around: Around,
+    /// `None` if it has the host's.
+    pub(crate) network: Option<OwnNetwork>,
 }
 
 impl Sandbox {
@@ -48,13 +51,20 @@ impl Sandbox {
     ) -> Result<Sandbox> {
         let life = Life(pidfd);
         let answer = control.answer_with_descriptors::<AgentReply>(OPENING);
-        let (isolation, top) = match answer {
-            Ok((AgentReply::Ready(isolation), mut fds)) if fds.len() == 1 => {
-                (isolation, fds.remove(0))
-            }
+        let (isolation, ready, fds) = match answer {
+            Ok((AgentReply::Ready { isolation, network }, fds)) => (isolation, network, fds),
             Ok((AgentReply::Failed(fault), _)) => return Err(Error::SandboxSetup(fault)),
             Ok(_) => return Err(unexpected()),
             Err(error) => return Err(error.named("agent", Error::SandboxGone, OPENING)),
+        };
+        let mut fds = fds.into_iter();
+        let (top, network) = match (ready, fds.next(), fds.next(), fds.next()) {
+            (None, Some(top), None, None) => (top, None),
+            (Some(ready), Some(top), Some(routes), Some(diag)) => {
+                let network = OwnNetwork::accept(routes, diag, ready.ipv6)?;
+                (top, Some(network))
+            }
+            _ => return Err(unexpected()),
         };
         Ok(Sandbox {
             control: Mutex::new(control),
@@ -65,6 +75,7 @@ impl Sandbox {
                 confinement,
                 standing,
             },
+            network,
         })
     }
 
@@ -124,15 +135,29 @@ impl Sandbox {
     }
 
     fn ask(&self, request: &AgentRequest) -> Result<AgentReply> {
+        self.ask_by(request, |control| control.answer(ANSWER))
+    }
+
+    /// For a request whose answer brings descriptors.
+    pub(crate) fn ask_for_descriptors(
+        &self,
+        request: &AgentRequest,
+    ) -> Result<(AgentReply, Vec<OwnedFd>)> {
+        self.ask_by(request, |control| control.answer_with_descriptors(ANSWER))
+    }
+
+    fn ask_by<T>(
+        &self,
+        request: &AgentRequest,
+        hear: impl FnOnce(&Link) -> std::result::Result<T, LinkError>,
+    ) -> Result<T> {
         let control = lock(&self.control);
         // An earlier answer that arrived too late must not be taken for this one.
         while matches!(
             control.receive::<AgentReply>(Wait::No),
             Ok(Received::Frame(..))
         ) {}
-        let answer = control
-            .send(request, &[])
-            .and_then(|()| control.answer::<AgentReply>(ANSWER));
+        let answer = control.send(request, &[]).and_then(|()| hear(&control));
         answer.map_err(|error| error.named("agent", Error::SandboxGone, ANSWER))
     }
 

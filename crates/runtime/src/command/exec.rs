@@ -351,6 +351,7 @@ impl Checkpointed {
             cwd: session.inside.path(&call.cwd),
             limits: call.sandbox_limits(),
             terminal: call.request.terminal,
+            key: avfs_sandbox::ExecKey::default(),
         };
         let reserve = call.terms.leaves_reserve();
         let reserve = reserve.then(|| Reserve::new(&call.runtime.inner.config.home));

@@ -10,6 +10,8 @@ mod host;
 mod limits;
 mod lives;
 mod memory;
+mod network;
+mod network_roles;
 mod rename_roles;
 mod renames;
 mod shares;
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         || limits::play(&arguments)
         || memory::play(&arguments)
         || shares::play(&arguments)
+        || network_roles::play(&arguments)
     {
         return ExitCode::SUCCESS;
     }
@@ -79,6 +82,7 @@ fn run_all(filter: Option<&str>) -> bool {
         limits::TESTS,
         memory::TESTS,
         shares::TESTS,
+        network::TESTS,
     ];
     for (name, test) in tests.concat() {
         if filter.is_some_and(|filter| !name.contains(filter)) {

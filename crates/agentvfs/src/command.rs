@@ -8,8 +8,8 @@ use crate::streamed::Streamed;
 use crate::vault::Vault;
 use avfs_api::client::{ExecIo, Input};
 use avfs_api::wire::{
-    Base64, CheckpointAsk, DecisionItem, DriverWord, Exec, ForkWord, NetworkWord, PolicyExplain,
-    ProfileWord, StdinItem, TtyAsk, to_text,
+    Base64, CheckpointAsk, DecisionItem, DriverWord, Exec, ForkWord, NetworkAsk, NetworkName,
+    PolicyExplain, ProfileWord, StdinItem, TtyAsk, to_text,
 };
 use std::ffi::OsString;
 use std::fmt;
@@ -239,9 +239,15 @@ impl Command {
         self
     }
 
-    /// What it can reach. Left out: nothing but itself. Anything wider is for the owner alone.
-    pub fn network(mut self, network: NetworkWord) -> Command {
+    /// What it can reach. Left out: what the vault's setting says. Anything wider is for the owner alone.
+    pub fn network(mut self, network: NetworkAsk) -> Command {
         self.request.network = Some(network);
+        self
+    }
+
+    /// A host that it can reach besides, as `example.com` or `*.example.com:8080`.
+    pub fn allow(mut self, host: impl Into<String>) -> Command {
+        self.request.allow.push(host.into());
         self
     }
 
@@ -278,16 +284,19 @@ impl Command {
     /// What the policy would decide on it, without running it.
     pub fn explain(&self) -> Result<DecisionItem> {
         let request = self.request()?;
-        let network = request.network.map(|network| match network {
-            NetworkWord::None => "none".to_owned(),
-            NetworkWord::Host => "host".to_owned(),
-        });
+        let network = match (&request.network, request.allow.as_slice()) {
+            (None, []) => None,
+            (Some(NetworkAsk::Named(NetworkName::Host | NetworkName::Observe)), _) => Some("host"),
+            (Some(NetworkAsk::Named(NetworkName::None)), []) => Some("none"),
+            (Some(NetworkAsk::Hosts(hosts)), []) if hosts.is_empty() => Some("none"),
+            _ => Some("listed"),
+        };
         let explained = self.vault.ask(&PolicyExplain {
             argv: request.argv,
             shell: request.shell,
             cwd: request.cwd,
             env: request.env,
-            network,
+            network: network.map(str::to_owned),
         })?;
         Ok(explained.decision)
     }

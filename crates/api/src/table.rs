@@ -421,6 +421,21 @@ operations! {
     Mounts "mounts" Get "/v1/mounts" => MountListing,
         Agent Read Reads SHORT, Listed, Answer(mounts::mounts),
         "Lists the mounts.";
+    NetworkShow "network_show" Get "/v1/vaults/{vault}/network" => NetworkState,
+        Agent Read Reads SHORT, Address, OnVault(network::show),
+        "Shows which hosts the commands of a vault may reach.";
+    NetworkSet "network_set" Post "/v1/vaults/{vault}/network" => NetworkState,
+        Agent Write Replaces SHORT, Address, OnVault(network::set),
+        "Sets which hosts the commands of a vault may reach; wider than before is for the owner.";
+    NetworkAllow "network_allow" Post "/v1/vaults/{vault}/network/allow" => NetworkState,
+        Owner Admin Replaces SHORT, Address, OnVault(network::allow),
+        "Adds hosts to those that the commands of a vault may reach.";
+    NetworkDeny "network_deny" Post "/v1/vaults/{vault}/network/deny" => NetworkState,
+        Agent Write Replaces SHORT, Address, OnVault(network::deny),
+        "Takes hosts from those that the commands of a vault may reach.";
+    NetworkLog "network_log" Get "/v1/vaults/{vault}/network/log" => NetworkLogged,
+        Agent Read Reads CONTENT, Address, OnVault(network::log),
+        "Lists what commands of a vault tried to reach, the newest first.";
     KeyCreate "key_create" Post "/v1/keys" => KeyMade,
         Owner Admin Adds SHORT, Home, Answer(keys::create),
         "Creates an API key; only this answer contains it.";

@@ -10,6 +10,7 @@ mod keys;
 mod labels;
 mod mcp;
 mod mounts;
+mod network;
 mod paths;
 mod policy;
 mod search;
@@ -28,7 +29,7 @@ pub use care::{
     AuditArgs, AuditFilter, AuditVerb, FsckArgs, GcArgs, MaintainArgs, PruneArgs, QuotaArgs,
     QuotaVerb,
 };
-pub use exec::{DriverName, ExecArgs, NetworkName, OutputArgs, ProfileName, RunArgs, StreamName};
+pub use exec::{DriverName, ExecArgs, NetworkKind, OutputArgs, ProfileName, RunArgs, StreamName};
 pub use git::{
     GitBranchArgs, GitCloneArgs, GitCommitArgs, GitDiffArgs, GitLogArgs, GitVerb, RepositoryArgs,
 };
@@ -40,6 +41,7 @@ pub use keys::KeyVerb;
 pub use labels::{MetaArgs, TagArgs, UntagArgs};
 pub use mcp::McpArgs;
 pub use mounts::{DoctorArgs, MountArgs, MountDriverName, UnmountArgs};
+pub use network::{HostsArgs, NetworkLogArgs, NetworkVerb};
 pub use paths::{CatArgs, ChmodArgs, CpArgs, EditArgs, LnArgs, TouchArgs, TreeArgs, WriteArgs};
 pub use policy::{LevelName, PolicyVerb, QuestionArgs};
 pub use search::{FindArgs, GrepArgs, SearchArgs};
@@ -169,6 +171,9 @@ pub enum Verb {
     /// Work with git repositories in the vault, by the vault's own git
     #[command(subcommand)]
     Git(GitVerb),
+    /// Show and change which hosts commands may reach
+    #[command(subcommand)]
+    Network(NetworkVerb),
     /// Run commands in the background
     #[command(subcommand)]
     Job(JobVerb),

@@ -5,6 +5,7 @@ use super::exec_options;
 use super::failure::Failure;
 use super::files::vault_path_if_any;
 use super::items;
+use super::network;
 use super::retried;
 use crate::wire::{
     Base64, ByteCounts, CommandMode, DecisionItem, DecisionPart, Ending, Envelope, EnvelopeRequest,

@@ -6,12 +6,12 @@ use crate::wire::{
     CheckpointAsk, DriverWord, Exec, ForkWord, LimitHit, LimitItem, LimitsAsk, NetworkAsk,
     NetworkName, NetworkWord, ProfileWord, UsageItem,
 };
-use avfs_runtime::{
-    Access, Approving, Branch, CheckpointMode, Defaults, Driver, Enforced, ExecDetail, ExecOptions,
-    ExecNetwork, ExecReport, HostError, HostList, HostRule, Isolation, Limit, Limits, Profile, SaidBy, Timeout,
-    Usage,
-};
 use avfs_runtime as runtime;
+use avfs_runtime::{
+    Access, Approving, Branch, CheckpointMode, Defaults, Driver, Enforced, ExecDetail, ExecNetwork,
+    ExecOptions, ExecReport, HostError, HostList, HostRule, Isolation, Limit, Limits, Profile,
+    SaidBy, Timeout, Usage,
+};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -36,7 +36,10 @@ pub(crate) fn options(exec: &Exec) -> Result<ExecOptions, Failure> {
         }
     };
     let host = NetworkAsk::Named(NetworkName::Host);
-    let other = exec.network.as_ref().is_some_and(|network| *network != host);
+    let other = exec
+        .network
+        .as_ref()
+        .is_some_and(|network| *network != host);
     if exec.driver == Some(DriverWord::Process) && (other || !exec.allow.is_empty()) {
         let what = "the process driver runs the command on the host, with the host's network";
         return Err(Failure::invalid(what).hint("leave out `--network` and `--allow`"));

@@ -31,6 +31,7 @@ pub(crate) mod memory;
 pub(crate) mod metrics;
 pub(crate) mod modes;
 pub(crate) mod mounts;
+pub(crate) mod network;
 mod page;
 pub(crate) mod paths;
 pub(crate) mod policy;

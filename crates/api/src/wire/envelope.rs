@@ -1,8 +1,8 @@
 //! The answer to every exec: what was asked, what was decided, and what happened.
 
 use super::exec::is_false;
-use super::network::NetworkUse;
 use super::exec_options::{DriverWord, ForkWord, LimitsAsk, NetworkWord, ProfileWord};
+use super::network::NetworkUse;
 use super::{Base64, ChangeItem, RetriedWord};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

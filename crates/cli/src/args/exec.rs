@@ -1,6 +1,7 @@
 //! The arguments of `proxy exec` and `output`.
 
-use avfs_runtime::{parse_duration, parse_size};
+use avfs_api::wire::{NetworkAsk, NetworkName};
+use avfs_runtime::{HostError, HostList, parse_duration, parse_size};
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -91,9 +92,12 @@ pub struct RunArgs {
     /// Where the command runs: in the sandbox, or on the host without isolation
     #[arg(long, value_name = "NAME")]
     pub driver: Option<DriverName>,
-    /// Network access: none, or that of the host
-    #[arg(long, value_name = "NAME")]
-    pub network: Option<NetworkName>,
+    /// What the command may reach: none, host, observe, or hosts separated by commas [default: the vault's setting]
+    #[arg(long, value_name = "NETWORK", value_parser = network)]
+    pub network: Option<NetworkAsk>,
+    /// A host that the command may reach besides, as example.com or *.example.com:8080
+    #[arg(long, value_name = "HOST")]
+    pub allow: Vec<String>,
     /// If the command needs approval, wait for the answer
     #[arg(long, group = "approving")]
     pub wait: bool,
@@ -132,12 +136,40 @@ pub enum DriverName {
     Process,
 }
 
+/// `none`, `host`, `observe`, or hosts separated by commas.
+pub fn network(text: &str) -> Result<NetworkAsk, String> {
+    Ok(match text {
+        "none" => NetworkAsk::Named(NetworkName::None),
+        "host" => NetworkAsk::Named(NetworkName::Host),
+        "observe" => NetworkAsk::Named(NetworkName::Observe),
+        list => {
+            let hosts: HostList = list.parse().map_err(|error: HostError| error.to_string())?;
+            match hosts.is_empty() {
+                true => return Err("it is empty; none is no network".into()),
+                false => NetworkAsk::Hosts(hosts.rules().iter().map(ToString::to_string).collect()),
+            }
+        }
+    })
+}
+
 #[derive(Copy, Clone, Debug, ValueEnum)]
-pub enum NetworkName {
+pub enum NetworkKind {
     /// Only a private loopback interface
     None,
-    /// The host's network; for the owner only
+    /// Hosts on a list
+    Listed,
+    /// The host's network
     Host,
+}
+
+impl NetworkKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            NetworkKind::None => "none",
+            NetworkKind::Listed => "listed",
+            NetworkKind::Host => "host",
+        }
+    }
 }
 
 #[derive(Debug, Args)]

@@ -1,6 +1,6 @@
 //! The arguments of `avfs policy`.
 
-use super::NetworkName;
+use super::NetworkKind;
 use clap::{Args, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -60,9 +60,9 @@ pub struct QuestionArgs {
     /// An environment variable of the command
     #[arg(long, value_name = "NAME=VALUE")]
     pub env: Vec<String>,
-    /// The network of the command
-    #[arg(long, value_enum, default_value_t = NetworkName::None)]
-    pub network: NetworkName,
+    /// The network of the command [default: the vault's]
+    #[arg(long, value_enum)]
+    pub network: Option<NetworkKind>,
     /// Shell text instead of a command
     #[arg(long, value_name = "TEXT", conflicts_with = "command")]
     pub shell: Option<String>,

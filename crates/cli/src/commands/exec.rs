@@ -1,7 +1,7 @@
 //! `avfs proxy exec`: run a command in the vault's sandbox and report what it changed.
 
 use super::{env_file, paths};
-use crate::args::{DriverName, ExecArgs, NetworkName, ProfileName, RunArgs};
+use crate::args::{DriverName, ExecArgs, ProfileName, RunArgs};
 use crate::cast::{Cast, Recording};
 use crate::environment;
 use crate::error::{Error, Result};
@@ -10,8 +10,8 @@ use crate::screen::Screen;
 use crate::session::Session;
 use avfs_api::client::{ExecIo, Input};
 use avfs_api::wire::{
-    Base64, CheckpointAsk, DriverWord, Envelope, Exec, ExecEvent, ForkWord, LimitsAsk, NetworkWord,
-    ProfileWord, StdinItem, TtyAsk, WaitingEvent, to_text,
+    Base64, CheckpointAsk, DriverWord, Envelope, Exec, ExecEvent, ForkWord, LimitsAsk, ProfileWord,
+    StdinItem, TtyAsk, WaitingEvent, to_text,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -287,10 +287,8 @@ fn words(args: RunArgs) -> Result<Exec> {
             DriverName::Namespace => DriverWord::Namespace,
             DriverName::Process => DriverWord::Process,
         }),
-        network: args.network.map(|network| match network {
-            NetworkName::None => NetworkWord::None,
-            NetworkName::Host => NetworkWord::Host,
-        }),
+        network: args.network,
+        allow: args.allow,
         wait: args.wait,
         approval: args.approval,
         speculate: args.speculate,

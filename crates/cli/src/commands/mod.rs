@@ -37,6 +37,7 @@ mod mcp;
 mod mkdir;
 mod mount;
 mod mv;
+mod network;
 mod output;
 mod paths;
 mod policy;
@@ -145,6 +146,7 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Output(args) => output::run(args, session, output),
         Verb::Git(verb) => git::run(verb, session, output),
         Verb::Key(verb) => key::run(verb, session, output),
+        Verb::Network(verb) => network::run(verb, session, output),
         Verb::Approval(verb) => approval::run(verb, session, output),
         Verb::Policy(verb) => return policy::run(verb, session, output),
         Verb::Audit(args) => return audit::run(args, session, output),

@@ -1,6 +1,6 @@
 //! `avfs policy`: list, test and change rules.
 
-use crate::args::{LevelName, NetworkName, PolicyVerb, QuestionArgs};
+use crate::args::{LevelName, PolicyVerb, QuestionArgs};
 use crate::error::{Error, Result};
 use crate::exit;
 use crate::output::changes::printable;
@@ -100,13 +100,7 @@ fn question(args: QuestionArgs) -> Result<PolicyExplain> {
         shell: args.shell,
         cwd: args.cwd,
         env,
-        network: Some(
-            match args.network {
-                NetworkName::None => "none",
-                NetworkName::Host => "host",
-            }
-            .into(),
-        ),
+        network: args.network.map(|kind| kind.as_str().to_owned()),
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use avfs_policy::Decision;
+use avfs_policy::{Decision, Hint, Host, HostRule};
 use avfs_sandbox::{Enforced, Isolation, Limit, Usage};
 use avfs_transfer::Skipped;
 use avfs_vault::{ApprovalId, Change, ChangeKind, CheckpointName, ExecId, VaultName, VaultPath};
@@ -120,6 +120,24 @@ pub struct Attempts {
     pub denied: Vec<Attempt>,
     /// Different hosts and ports beyond those listed.
     pub more: u64,
+}
+
+impl Attempts {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.allowed.is_empty() && self.denied.is_empty() && self.more == 0
+    }
+
+    /// The smallest list that allows what was reached.
+    pub fn needs(&self) -> Vec<HostRule> {
+        let reached = self.allowed.iter().filter_map(|attempt| {
+            let hint = Hint::to_allow(Host::parse(&attempt.host).ok()?, attempt.port?)?;
+            Some(hint.rule().clone())
+        });
+        let mut rules: Vec<HostRule> = reached.collect();
+        rules.sort();
+        rules.dedup();
+        rules
+    }
 }
 
 /// Connections and look-ups of one host and port with one result.

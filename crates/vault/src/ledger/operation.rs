@@ -46,6 +46,8 @@ words!(
         ExecWaits = "exec_waits",
         /// A command ran, and what it wrote could not be committed.
         ExecUncommitted = "exec_uncommitted",
+        /// What a command tried to reach on the network.
+        ExecNetwork = "exec_network",
         UncommittedDiscarded = "uncommitted_discarded",
         /// What a dead daemon left could not be taken in.
         RecoveryFailed = "recovery_failed",

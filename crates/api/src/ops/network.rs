@@ -1,0 +1,108 @@
+//! The network of a vault's commands.
+
+use super::exec_options::{hosts, network_word};
+use super::failure::Failure;
+use super::{Ask, Reply, items, parse};
+use crate::wire::{
+    AttemptItem, NetworkAllow, NetworkAsk, NetworkDeny, NetworkLog, NetworkLogItem, NetworkLogged,
+    NetworkName, NetworkSet, NetworkShow, NetworkState, NetworkUse, NetworkWord,
+};
+use avfs_runtime::{
+    Attempt, Attempts, ExecNetwork, HostList, NetworkRecord, Select, Vault, VaultNetwork,
+};
+
+/// Execs in a listing when nobody says.
+const LISTED: usize = 100;
+
+pub(crate) fn show(ask: &Ask, vault: Select, _: NetworkShow) -> Reply<NetworkShow> {
+    Ok(state(ask.session.network(&vault)?))
+}
+
+pub(crate) fn set(ask: &Ask, vault: Select, request: NetworkSet) -> Reply<NetworkSet> {
+    let network = match &request.network {
+        NetworkAsk::Named(NetworkName::None) => VaultNetwork::Listed(HostList::default()),
+        NetworkAsk::Named(NetworkName::Host) => VaultNetwork::Host,
+        NetworkAsk::Hosts(list) => VaultNetwork::Listed(hosts(list)?),
+        NetworkAsk::Named(NetworkName::Observe) => {
+            let what = "observing is for one command, not for all of a vault";
+            return Err(Failure::invalid(what).hint("run it with `avfs exec --network observe`"));
+        }
+    };
+    Ok(state(ask.session.network_set(&vault, network)?))
+}
+
+pub(crate) fn allow(ask: &Ask, vault: Select, request: NetworkAllow) -> Reply<NetworkAllow> {
+    let hosts = some_hosts(&request.hosts)?;
+    Ok(state(ask.session.network_allow(&vault, &hosts)?))
+}
+
+pub(crate) fn deny(ask: &Ask, vault: Select, request: NetworkDeny) -> Reply<NetworkDeny> {
+    let hosts = some_hosts(&request.hosts)?;
+    Ok(state(ask.session.network_deny(&vault, &hosts)?))
+}
+
+pub(crate) fn log(ask: &Ask, vault: Select, request: NetworkLog) -> Reply<NetworkLog> {
+    let exec = request.exec.as_deref().map(parse).transpose()?;
+    let limit = request.limit.unwrap_or(LISTED);
+    let records = ask.session.network_log(&vault, exec, limit)?;
+    let mut execs: Vec<NetworkLogItem> = records.into_iter().map(logged).collect();
+    if request.denied {
+        execs.iter_mut().for_each(|item| item.used.allowed.clear());
+        execs.retain(|item| !item.used.denied.is_empty());
+    }
+    Ok(NetworkLogged { execs })
+}
+
+fn some_hosts(texts: &[String]) -> Result<HostList, Failure> {
+    match texts.is_empty() {
+        true => Err(Failure::invalid("at least one host is needed")),
+        false => hosts(texts),
+    }
+}
+
+fn state((vault, network): (Vault, VaultNetwork)) -> NetworkState {
+    let (word, hosts) = match network {
+        VaultNetwork::Host => (NetworkWord::Host, Vec::new()),
+        VaultNetwork::Listed(hosts) => {
+            let texts = hosts.rules().iter().map(ToString::to_string).collect();
+            (network_word(&ExecNetwork::Listed(hosts)), texts)
+        }
+    };
+    NetworkState {
+        vault: vault.name.to_string(),
+        network: word,
+        hosts,
+    }
+}
+
+fn logged(record: NetworkRecord) -> NetworkLogItem {
+    NetworkLogItem {
+        exec: record.exec.to_string(),
+        at: items::time(record.entry.time),
+        by: record.entry.principal.to_string(),
+        used: used(&ExecNetwork::default(), &record.attempts),
+    }
+}
+
+/// What a command reached, and what it needs if it was run to find out.
+pub(super) fn used(network: &ExecNetwork, attempts: &Attempts) -> NetworkUse {
+    let observed = *network == ExecNetwork::Observe;
+    NetworkUse {
+        allowed: attempts.allowed.iter().map(item).collect(),
+        denied: attempts.denied.iter().map(item).collect(),
+        more: attempts.more,
+        needs: observed.then(|| attempts.needs().iter().map(ToString::to_string).collect()),
+    }
+}
+
+fn item(attempt: &Attempt) -> AttemptItem {
+    AttemptItem {
+        host: attempt.host.clone(),
+        port: attempt.port,
+        rule: attempt.rule.clone(),
+        count: attempt.count,
+        sent: attempt.sent,
+        received: attempt.received,
+        or_by: attempt.or_by.iter().map(ToString::to_string).collect(),
+    }
+}

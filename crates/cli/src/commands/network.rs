@@ -1,0 +1,79 @@
+//! `avfs network`: which hosts the commands of a vault may reach, and what they tried to reach.
+
+use crate::args::{HostsArgs, NetworkLogArgs, NetworkVerb};
+use crate::error::Result;
+use crate::output::Output;
+use crate::output::table::table;
+use crate::session::Session;
+use avfs_api::wire::{
+    AttemptItem, NetworkAllow, NetworkDeny, NetworkLog, NetworkLogged, NetworkSet, NetworkShow,
+    NetworkState, NetworkWord,
+};
+
+pub fn run(verb: NetworkVerb, session: &mut Session, output: Output) -> Result<()> {
+    let state = match verb {
+        NetworkVerb::Show => session.call(&NetworkShow {})?,
+        NetworkVerb::Set { network } => session.call(&NetworkSet { network })?,
+        NetworkVerb::Allow(HostsArgs { hosts }) => session.call(&NetworkAllow { hosts })?,
+        NetworkVerb::Deny(HostsArgs { hosts }) => session.call(&NetworkDeny { hosts })?,
+        NetworkVerb::Log(args) => return log(args, session, output),
+    };
+    output.answer(&state, state_text)
+}
+
+fn log(args: NetworkLogArgs, session: &mut Session, output: Output) -> Result<()> {
+    let logged = session.call(&NetworkLog {
+        exec: args.exec,
+        denied: args.denied,
+        limit: Some(args.limit),
+    })?;
+    output.answer(&logged, log_text)
+}
+
+fn state_text(state: &NetworkState) -> String {
+    let vault = &state.vault;
+    match state.network {
+        NetworkWord::None => format!("commands in {vault} have no network"),
+        NetworkWord::Host => format!("commands in {vault} have the host's network"),
+        NetworkWord::Listed | NetworkWord::Observe => format!(
+            "commands in {vault} may reach:\n  {}",
+            state.hosts.join("\n  ")
+        ),
+    }
+}
+
+fn log_text(logged: &NetworkLogged) -> String {
+    if logged.execs.is_empty() {
+        return "no command tried to reach anything".into();
+    }
+    let mut rows = Vec::new();
+    for exec in &logged.execs {
+        let used = [
+            ("denied", &exec.used.denied),
+            ("allowed", &exec.used.allowed),
+        ];
+        for (verdict, attempts) in used {
+            rows.extend(attempts.iter().map(|attempt| {
+                vec![
+                    exec.exec.clone(),
+                    verdict.to_owned(),
+                    address(attempt),
+                    attempt.count.to_string(),
+                    attempt.sent.to_string(),
+                    attempt.received.to_string(),
+                    attempt.rule.clone(),
+                ]
+            }));
+        }
+    }
+    let titles = ["EXEC", "", "HOST", "COUNT", "SENT", "RECEIVED", "RULE"];
+    table(&titles, rows).to_string()
+}
+
+/// The host, and the port if it was more than a look-up.
+pub fn address(attempt: &AttemptItem) -> String {
+    match attempt.port {
+        Some(port) => format!("{}:{port}", attempt.host),
+        None => attempt.host.clone(),
+    }
+}

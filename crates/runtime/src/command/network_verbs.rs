@@ -1,0 +1,135 @@
+//! Verbs on the network of a vault. Going beyond what it has is for the owner; narrowing it is for everybody.
+
+use avfs_policy::HostList;
+use avfs_vault::{ExecId, JournalEntry, JournalEvent, JournalFilter, JournalOrder, Vault};
+
+use crate::command::network::{ExecNetwork, VaultNetwork};
+use crate::command::report::Attempts;
+use crate::command::settings::SettingKey;
+use crate::gate::Verb;
+use crate::runtime::Select;
+use crate::session::Session;
+use crate::{Error, Result};
+
+/// The most execs of one listing.
+const LISTED_MAX: usize = 1_000;
+
+/// What an exec tried to reach.
+#[derive(Debug, Clone)]
+pub struct NetworkRecord {
+    pub exec: ExecId,
+    pub entry: JournalEntry,
+    pub attempts: Attempts,
+}
+
+impl Session {
+    /// The network of a vault, with its name.
+    pub fn network(&self, vault: &Select) -> Result<(Vault, VaultNetwork)> {
+        let vault = self.vault(vault, Verb::Read)?;
+        let network = self.settings_of(&vault)?.network();
+        Ok((vault, network))
+    }
+
+    /// Gives the commands of a vault this network, those that run included.
+    pub fn network_set(
+        &self,
+        vault: &Select,
+        network: VaultNetwork,
+    ) -> Result<(Vault, VaultNetwork)> {
+        let vault = self.vault(vault, Verb::Work)?;
+        let before = self.settings_of(&vault)?.network();
+        if self.principal().is_agent() && !wish(&network).is_within(&before) {
+            return Err(Error::OwnerOnly {
+                what: "a wider network",
+            });
+        }
+        let stored = [(SettingKey::Network.to_string(), Some(network.to_string()))];
+        let by = self.principal();
+        self.inner.vaults.change_settings(vault.id, &stored, &by)?;
+        self.network_changed(&vault)?;
+        Ok((vault, network))
+    }
+
+    /// Adds hosts to the list of a vault.
+    pub fn network_allow(&self, vault: &Select, hosts: &HostList) -> Result<(Vault, VaultNetwork)> {
+        match self.network(vault)? {
+            (_, VaultNetwork::Listed(listed)) => {
+                let wider = VaultNetwork::Listed(listed.union(hosts)?);
+                self.network_set(vault, wider)
+            }
+            (_, VaultNetwork::Host) => Err(every_host(
+                "the vault's commands have the host's network already",
+            )),
+        }
+    }
+
+    /// Takes rules from the list of a vault. Each must be on it.
+    pub fn network_deny(&self, vault: &Select, hosts: &HostList) -> Result<(Vault, VaultNetwork)> {
+        let (_, network) = self.network(vault)?;
+        let VaultNetwork::Listed(listed) = network else {
+            return Err(every_host(
+                "the vault's commands have the host's network, which has no list",
+            ));
+        };
+        let missing = hosts
+            .rules()
+            .iter()
+            .find(|rule| !listed.rules().contains(rule));
+        if let Some(rule) = missing {
+            return Err(Error::Invalid {
+                what: "host",
+                reason: format!("{rule} is not on the vault's list, which is: {listed}"),
+            });
+        }
+        self.network_set(vault, VaultNetwork::Listed(listed.without(hosts)))
+    }
+
+    /// What commands of a vault tried to reach, the newest first.
+    pub fn network_log(
+        &self,
+        vault: &Select,
+        exec: Option<ExecId>,
+        limit: usize,
+    ) -> Result<Vec<NetworkRecord>> {
+        let vault = self.vault(vault, Verb::Read)?;
+        let filter = JournalFilter {
+            vault: Some(vault.id),
+            exec,
+            operation: Some(JournalEvent::ExecNetwork.as_str().to_owned()),
+            limit: Some(limit.min(LISTED_MAX)),
+            order: JournalOrder::NewestFirst,
+            ..JournalFilter::default()
+        };
+        let entries = self.inner.vaults.journal(&filter)?;
+        Ok(entries.into_iter().filter_map(record).collect())
+    }
+}
+
+fn record(entry: JournalEntry) -> Option<NetworkRecord> {
+    Some(NetworkRecord {
+        exec: entry.exec?,
+        attempts: serde_json::from_value(entry.details.clone()).ok()?,
+        entry,
+    })
+}
+
+/// What a command has that asks for nothing in a vault with this network.
+fn wish(network: &VaultNetwork) -> ExecNetwork {
+    match network {
+        VaultNetwork::Listed(hosts) => ExecNetwork::Listed(hosts.clone()),
+        VaultNetwork::Host => ExecNetwork::Host,
+    }
+}
+
+fn every_host(reason: &str) -> Error {
+    Error::Invalid {
+        what: "network",
+        reason: reason.into(),
+    }
+}
+
+impl Session {
+    fn network_changed(&self, _vault: &Vault) -> Result<()> {
+        Ok(())
+    }
+}

@@ -8,13 +8,18 @@
 //! One request goes through four folders. `shell` reads text and expands words, `programs` knows what
 //! a program does with its arguments, `judge` walks over the request and collects findings with the
 //! help of both, and `rules` makes a decision of the findings. Each folder uses only those
-//! named before it.
+//! named before it. `hosts` stands beside them: which hosts a command may reach.
 
+mod hosts;
 mod judge;
 mod programs;
 mod rules;
 mod shell;
 
+pub use hosts::{
+    AddressRange, Denial, Hint, Host, HostError, HostList, HostName, HostPattern, HostPort,
+    HostRule, Ports, Special, Verdict, address_is_special,
+};
 pub use judge::{CommandForm, Network, Request};
 pub use programs::{Categories, Category};
 pub use rules::{

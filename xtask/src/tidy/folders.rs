@@ -42,6 +42,7 @@ const FOLDERS: &[(&str, &[Row])] = &[
     (
         "crates/policy",
         &[
+            ("hosts", &[]),
             ("shell", &[]),
             ("programs", &["shell"]),
             ("judge", &["shell", "programs"]),

@@ -1,0 +1,174 @@
+//! What commands tried to reach: counted, not listed one by one.
+
+use std::collections::HashMap;
+
+use avfs_policy::{Host, HostRule};
+use serde::Serialize;
+
+use crate::sandbox::ExecKey;
+
+/// Longer host texts, which no host has, are cut.
+const MAX_HOST_TEXT: usize = 256;
+
+/// What was tried one or more times.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Attempt {
+    /// The host in its canonical form, or what the client wrote where that is no host.
+    pub host: String,
+    /// 0 for a name that was only looked up.
+    pub port: u16,
+    pub door: Door,
+    pub outcome: Outcome,
+    /// The rule that allowed it, or why it was not allowed.
+    pub rule: String,
+    /// The command that would allow it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow: Option<String>,
+    pub count: u64,
+    /// From the host to the sandbox.
+    pub bytes_in: u64,
+    /// From the sandbox to the host.
+    pub bytes_out: u64,
+    /// The commands that it may come from. Several where that is not certain.
+    pub candidates: Vec<ExecKey>,
+}
+
+/// How a host was named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Door {
+    Dns,
+    /// CONNECT at the HTTP proxy.
+    Connect,
+    /// A request to the HTTP proxy, or one for the host whose address was dialled.
+    Http,
+    Socks,
+    /// TLS to the address of a name.
+    Tls,
+    /// Any other connection to the address of a name, or to a listed address.
+    Raw,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    Allowed,
+    /// Not listed, and let through because the terms say to observe.
+    Observed,
+    Denied,
+    /// Allowed, but the host could not be reached.
+    Failed,
+}
+
+/// The attempts of one command.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Attempts {
+    pub list: Vec<Attempt>,
+    /// How many more there were, of kinds that are not in the list.
+    pub more: u64,
+}
+
+impl Attempts {
+    /// The smallest list that would have sufficed: each host on each port that was let through.
+    pub fn smallest_list(&self) -> Vec<HostRule> {
+        let reached = self.list.iter().filter(|attempt| {
+            let through = matches!(attempt.outcome, Outcome::Allowed | Outcome::Observed);
+            through && attempt.port != 0
+        });
+        let rules = reached.filter_map(|attempt| {
+            let host = Host::parse(&attempt.host).ok()?;
+            Some(HostRule::exactly(host, attempt.port))
+        });
+        let mut rules: Vec<HostRule> = rules.collect();
+        rules.sort();
+        rules.dedup();
+        rules
+    }
+}
+
+/// What makes two attempts one.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Kind {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    pub(crate) door: Door,
+    pub(crate) outcome: Outcome,
+    pub(crate) rule: String,
+}
+
+impl Kind {
+    pub(crate) fn attempt(
+        &self,
+        count: u64,
+        allow: Option<String>,
+        candidates: Vec<ExecKey>,
+    ) -> Attempt {
+        Attempt {
+            host: self.host.clone(),
+            port: self.port,
+            door: self.door,
+            outcome: self.outcome,
+            rule: self.rule.clone(),
+            allow,
+            count,
+            bytes_in: 0,
+            bytes_out: 0,
+            candidates,
+        }
+    }
+
+    /// A text that may be anything, in printable characters and of bounded length.
+    pub(crate) fn printable(text: &str) -> String {
+        let shown = text.chars().flat_map(|c| match c.is_control() {
+            true => c.escape_default().collect::<Vec<_>>(),
+            false => vec![c],
+        });
+        shown.take(MAX_HOST_TEXT).collect()
+    }
+}
+
+/// The attempts of one command, with a bound.
+#[derive(Default)]
+pub(crate) struct Table {
+    counts: HashMap<Kind, Attempt>,
+    more: u64,
+}
+
+impl Table {
+    /// Counts an attempt; says whether it is the first of its kind that is kept.
+    pub(crate) fn count(&mut self, kind: &Kind, attempt: &Attempt, max: usize) -> bool {
+        if let Some(known) = self.counts.get_mut(kind) {
+            known.count += 1;
+            for candidate in &attempt.candidates {
+                if !known.candidates.contains(candidate) {
+                    known.candidates.push(*candidate);
+                }
+            }
+            return false;
+        }
+        if self.counts.len() >= max {
+            self.more += 1;
+            return false;
+        }
+        self.counts.insert(kind.clone(), attempt.clone());
+        true
+    }
+
+    /// Adds the bytes that a connection of this kind moved. Its first count may have been taken away meanwhile.
+    pub(crate) fn moved(&mut self, kind: &Kind, passed: (u64, u64), candidates: &[ExecKey]) {
+        if passed == (0, 0) {
+            return;
+        }
+        let known = self.counts.entry(kind.clone());
+        let known = known.or_insert_with(|| kind.attempt(0, None, candidates.to_vec()));
+        known.bytes_in += passed.0;
+        known.bytes_out += passed.1;
+    }
+
+    pub(crate) fn take(&mut self) -> Attempts {
+        let more = std::mem::take(&mut self.more);
+        let mut list: Vec<Attempt> = self.counts.drain().map(|(_, attempt)| attempt).collect();
+        list.sort_by(|a, b| (&a.host, a.port, &a.rule).cmp(&(&b.host, b.port, &b.rule)));
+        Attempts { list, more }
+    }
+}

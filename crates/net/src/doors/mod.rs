@@ -1,0 +1,13 @@
+//! The ways by which a command names a host: DNS, an HTTP proxy, a SOCKS proxy, and connections to a name's own address.
+
+mod accept;
+mod dns;
+mod forward;
+mod head;
+mod hello;
+mod http;
+mod socks;
+mod transparent;
+mod tunnel;
+
+pub(crate) use accept::{open_listed, open_names, open_proxies};

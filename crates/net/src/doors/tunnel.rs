@@ -1,0 +1,115 @@
+//! Bytes for a host that has been allowed, checked as far as their protocol can be.
+
+use std::sync::Arc;
+
+use avfs_policy::{Host, HostPort};
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use super::hello::{NoHello, ServerName, read_hello};
+use super::http;
+use crate::attempts::Door;
+use crate::dial::{self, Dialled, Stream};
+use crate::execs::Connection;
+use crate::refusal::Refusal;
+use crate::relay::relay;
+use crate::service::Service;
+
+/// The sandbox's end of a connection.
+pub(super) trait Inside: Stream + 'static {
+    /// Makes closing it a reset, where that can be, so that the client does not take what it has for all there is.
+    fn abort(&self);
+}
+
+impl Inside for TcpStream {
+    fn abort(&self) {
+        let _ = self.set_zero_linger();
+    }
+}
+
+/// The inside of a tunnel that a proxy has answered for.
+impl Inside for TokioIo<Upgraded> {
+    fn abort(&self) {}
+}
+
+/// Serves a connection for a host: on port 443 TLS whose server name is the host, on port 80 HTTP requests for the host,
+/// on other ports whatever it is. `dialled` is the connection to the host where it has been made before.
+pub(super) async fn run(
+    service: &Arc<Service>,
+    connection: &Arc<Connection>,
+    door: Door,
+    at: &HostPort,
+    mut stream: impl Inside,
+    dialled: Option<Dialled>,
+) {
+    if at.port == 80 {
+        return http::serve_host(service, connection, at, stream).await;
+    }
+    let ran = async {
+        match at.port {
+            443 => secure(service, connection, at, &mut stream, dialled).await,
+            _ => raw(service, connection, at, &mut stream, dialled, &[]).await,
+        }
+    };
+    let ended = tokio::select! {
+        ended = ran => ended,
+        () = connection.cut.cancelled() => Err(Refusal::Cut),
+    };
+    if let Err(refusal) = ended {
+        connection.refused(door, &refusal);
+        stream.abort();
+    }
+}
+
+/// TLS whose server name is the host. What is inside is not seen: requests for other hosts of the same server can be made in it.
+async fn secure(
+    service: &Arc<Service>,
+    connection: &Arc<Connection>,
+    at: &HostPort,
+    stream: &mut impl Stream,
+    dialled: Option<Dialled>,
+) -> Result<(), Refusal> {
+    let bounds = service.bounds();
+    let hello = read_hello(stream, bounds.hello_bytes, bounds.greeting_time).await;
+    let (name, bytes) = match hello {
+        Ok(hello) => hello,
+        Err(NoHello::Silent) => return Err(Refusal::Malformed("no TLS greeting came in time")),
+        Err(NoHello::NotTls) => return Err(Refusal::NotTls(at.clone())),
+    };
+    check_name(at, name)?;
+    raw(service, connection, at, stream, dialled, &bytes).await
+}
+
+/// An address has no name, so the client may send one or none.
+fn check_name(at: &HostPort, name: ServerName) -> Result<(), Refusal> {
+    match name {
+        ServerName::Encrypted => Err(Refusal::EncryptedHello(at.clone())),
+        ServerName::Absent if at.host.name().is_some() => Err(Refusal::NoServerName(at.clone())),
+        ServerName::Absent => Ok(()),
+        ServerName::Named(_) if at.host.name().is_none() => Ok(()),
+        ServerName::Named(text) => match Host::parse(&text) {
+            Ok(host) if host == at.host => Ok(()),
+            _ => Err(Refusal::other_host(&at.host, at.port, &text)),
+        },
+    }
+}
+
+async fn raw(
+    service: &Arc<Service>,
+    connection: &Arc<Connection>,
+    at: &HostPort,
+    stream: &mut impl Stream,
+    dialled: Option<Dialled>,
+    first: &[u8],
+) -> Result<(), Refusal> {
+    let mut outside = match dialled {
+        Some(dialled) => dialled,
+        None => dial::tunnel(&service.common, connection, at).await?,
+    };
+    let sent = outside.write_all(first).await;
+    sent.map_err(|error| Refusal::Unreachable(at.clone(), error.to_string()))?;
+    relay(connection, service.bounds().idle_time, stream, &mut outside).await;
+    Ok(())
+}

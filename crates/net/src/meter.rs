@@ -1,0 +1,187 @@
+//! Bytes counted and slowed down as they pass.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep};
+
+use crate::terms::Terms;
+
+/// What one command has moved, and what it may.
+#[derive(Debug)]
+pub(crate) struct Account {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    used: u64,
+    max: Option<u64>,
+    per_second: Option<u64>,
+    /// When everything taken so far will have been paid for at the rate.
+    paid_at: Instant,
+}
+
+/// How long a command may go above its rate after a silence.
+const BURST: Duration = Duration::from_millis(100);
+/// No single pause is longer, so that a change of the rate takes hold.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+impl Account {
+    pub(crate) fn new(terms: &Terms) -> Account {
+        Account {
+            state: Mutex::new(State {
+                used: 0,
+                max: terms.max_bytes,
+                per_second: terms.bytes_per_second.map(u64::from),
+                paid_at: Instant::now(),
+            }),
+        }
+    }
+
+    pub(crate) fn change(&self, terms: &Terms) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.max = terms.max_bytes;
+        state.per_second = terms.bytes_per_second.map(u64::from);
+        state.paid_at = Instant::now();
+    }
+
+    /// Takes bytes, and says how long to pause. `None` when there are no more to take.
+    fn take(&self, bytes: u64) -> Option<Duration> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.used = state.used.saturating_add(bytes);
+        if state.max.is_some_and(|max| state.used > max) {
+            return None;
+        }
+        let Some(rate) = state.per_second else {
+            return Some(Duration::ZERO);
+        };
+        let now = Instant::now();
+        let earliest = now.checked_sub(BURST).unwrap_or(now);
+        let cost = Duration::from_secs_f64(bytes as f64 / rate as f64);
+        state.paid_at = state.paid_at.max(earliest) + cost.min(Duration::from_secs(3600));
+        Some(state.paid_at.saturating_duration_since(now))
+    }
+}
+
+/// The bytes of one connection, taken from every account that it may belong to.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    accounts: Vec<Arc<Account>>,
+    bytes_in: AtomicU64,
+    bytes_out: AtomicU64,
+}
+
+impl Meter {
+    pub(crate) fn new(accounts: Vec<Arc<Account>>) -> Meter {
+        Meter {
+            accounts,
+            bytes_in: AtomicU64::new(0),
+            bytes_out: AtomicU64::new(0),
+        }
+    }
+
+    /// How many bytes came in and went out.
+    pub(crate) fn moved(&self) -> (u64, u64) {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        (read(&self.bytes_in), read(&self.bytes_out))
+    }
+
+    fn take(&self, count: &AtomicU64, bytes: usize) -> io::Result<Option<Pin<Box<Sleep>>>> {
+        count.fetch_add(bytes as u64, Ordering::Relaxed);
+        let mut pause = Duration::ZERO;
+        for account in &self.accounts {
+            let taken = account.take(bytes as u64);
+            let taken = taken.ok_or_else(|| io::Error::other("the limit of bytes is reached"))?;
+            pause = pause.max(taken);
+        }
+        let pause = pause.min(LONGEST_PAUSE);
+        Ok((!pause.is_zero()).then(|| Box::pin(sleep(pause))))
+    }
+}
+
+/// A connection to a host, whose bytes are counted and slowed down.
+pub(crate) struct Metered<S> {
+    inner: S,
+    meter: Arc<Meter>,
+    reading: Option<Pin<Box<Sleep>>>,
+    writing: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Metered<S> {
+    pub(crate) fn new(inner: S, meter: Arc<Meter>) -> Metered<S> {
+        Metered {
+            inner,
+            meter,
+            reading: None,
+            writing: None,
+        }
+    }
+}
+
+fn wait(pause: &mut Option<Pin<Box<Sleep>>>, cx: &mut Context<'_>) -> Poll<()> {
+    if let Some(sleep) = pause {
+        ready!(sleep.as_mut().poll(cx));
+        *pause = None;
+    }
+    Poll::Ready(())
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        ready!(wait(&mut this.reading, cx));
+        let before = buf.filled().len();
+        ready!(Pin::new(&mut this.inner).poll_read(cx, buf))?;
+        let bytes = buf.filled().len() - before;
+        this.reading = this.meter.take(&this.meter.bytes_in, bytes)?;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        ready!(wait(&mut this.writing, cx));
+        let bytes = ready!(Pin::new(&mut this.inner).poll_write(cx, buf))?;
+        this.writing = this.meter.take(&this.meter.bytes_out, bytes)?;
+        Poll::Ready(Ok(bytes))
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = self.get_mut();
+        ready!(wait(&mut this.writing, cx));
+        let bytes = ready!(Pin::new(&mut this.inner).poll_write_vectored(cx, bufs))?;
+        this.writing = this.meter.take(&this.meter.bytes_out, bytes)?;
+        Poll::Ready(Ok(bytes))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().inner).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,55 @@
+//! What the sandbox's side provides: sockets in its network namespace, and which command a connection comes from.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+
+use avfs_policy::AddressRange;
+use serde::Serialize;
+
+use crate::attempts::Attempt;
+
+/// Makes sockets in a sandbox's network namespace. Calls may block.
+///
+/// `local 198.18.0.0/15 dev lo` must be a route in the namespace, so that every address of the range is its own.
+pub trait Sockets: Send + Sync {
+    /// A listening TCP socket.
+    fn tcp_listener(&self, address: SocketAddr) -> io::Result<TcpListener>;
+    /// A bound UDP socket.
+    fn udp(&self, address: SocketAddr) -> io::Result<UdpSocket>;
+    /// Makes every address of the range one of the namespace's own (`local RANGE dev lo`). A range that is a route already
+    /// is no error.
+    fn route(&self, range: AddressRange) -> io::Result<()>;
+}
+
+/// Says which commands a connection may come from. Calls may block.
+pub trait Attribution: Send + Sync {
+    /// The commands that hold the socket with this local address in the sandbox. Several where it is not certain, none where
+    /// it is not known.
+    fn candidates(&self, transport: Transport, peer: SocketAddr) -> Vec<ExecKey>;
+}
+
+/// Is told what happens while commands run.
+pub trait Sink: Send + Sync {
+    /// Called when something is attempted that is not yet among the attempts of these commands, and so a bounded number of times
+    /// per command. Must not block.
+    fn attempted(&self, attempt: &Attempt);
+}
+
+/// A command, as the caller numbers it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct ExecKey(pub u128);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transport {
+    Tcp,
+    Udp,
+}
+
+const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+
+/// Where a sandbox's names are resolved.
+pub const DNS: SocketAddr = SocketAddr::new(LOOPBACK, 53);
+/// The HTTP proxy. The ports are below 1024, where commands cannot bind, so that neither takes the other's.
+pub const HTTP_PROXY: SocketAddr = SocketAddr::new(LOOPBACK, 808);
+/// The SOCKS proxy (5, 4 and 4a).
+pub const SOCKS_PROXY: SocketAddr = SocketAddr::new(LOOPBACK, 108);

@@ -1,0 +1,168 @@
+//! One sandbox as it is served: what all doors share.
+
+use std::collections::HashSet;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use avfs_policy::{AddressRange, HostName, HostPattern, Ports};
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{Bounds, Config};
+use crate::error::Error;
+use crate::execs::Execs;
+use crate::names::Names;
+use crate::sandbox::Sockets;
+use crate::terms::Terms;
+
+/// What all sandboxes share.
+pub(crate) struct Common {
+    pub(crate) config: Config,
+    pub(crate) connections: Arc<Semaphore>,
+    pub(crate) resolutions: Arc<Semaphore>,
+}
+
+/// One sandbox.
+pub(crate) struct Service {
+    pub(crate) common: Arc<Common>,
+    pub(crate) execs: Arc<Execs>,
+    pub(crate) names: Names,
+    pub(crate) connections: Arc<Semaphore>,
+    pub(crate) questions: Arc<Semaphore>,
+    pub(crate) stop: CancellationToken,
+    pub(crate) sockets: Arc<dyn Sockets>,
+    pub(crate) handle: Handle,
+    opened: Mutex<Opened>,
+}
+
+#[derive(Default)]
+struct Opened {
+    listeners: HashSet<SocketAddr>,
+    routes: HashSet<AddressRange>,
+}
+
+/// Wildcard listeners are below this port only: above it they would take the port from commands.
+const COMMANDS_PORTS: u16 = 1024;
+/// Where connections to names are expected under rules that name no port.
+const USUAL_PORTS: [u16; 3] = [22, 80, 443];
+
+impl Service {
+    pub(crate) fn new(
+        common: Arc<Common>,
+        execs: Arc<Execs>,
+        sockets: Arc<dyn Sockets>,
+        handle: Handle,
+        stop: CancellationToken,
+    ) -> Service {
+        let bounds = common.config.bounds;
+        Service {
+            common,
+            execs,
+            names: Names::new(bounds.names_per_sandbox),
+            connections: Arc::new(Semaphore::new(bounds.connections_per_sandbox)),
+            questions: Arc::new(Semaphore::new(bounds.questions)),
+            stop,
+            sockets,
+            handle,
+            opened: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn bounds(&self) -> &Bounds {
+        &self.common.config.bounds
+    }
+
+    /// Notes that an address is listened on. `false` when it is already, or when there are too many.
+    pub(crate) fn claim(&self, address: SocketAddr) -> bool {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = opened.listeners.len() < self.bounds().listeners_per_sandbox;
+        room && opened.listeners.insert(address)
+    }
+
+    pub(crate) fn unclaim(&self, address: SocketAddr) {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        opened.listeners.remove(&address);
+    }
+
+    /// Makes the ranges that the terms list the sandbox's own, so that connections to them arrive here. Loopback is the
+    /// sandbox's own already, and means the sandbox.
+    pub(crate) fn open_routes(&self, terms: &Terms) -> Result<(), Error> {
+        for rule in terms.list.rules() {
+            let HostPattern::Range(range) = &rule.pattern else {
+                continue;
+            };
+            let (first, bits) = range.parts();
+            // A route for everything would make the sandbox answer for addresses that no rule lists.
+            if first.is_loopback() || bits == 0 {
+                continue;
+            }
+            let new = {
+                let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+                opened.routes.insert(*range)
+            };
+            if new {
+                let made = self.sockets.route(*range);
+                made.map_err(|error| Error::Route(*range, error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The addresses to listen on for what the terms list, as far as they name it.
+    pub(crate) fn listed_addresses(&self, terms: &Terms) -> Vec<SocketAddr> {
+        let mut addresses: Vec<SocketAddr> = Vec::new();
+        let any = terms.observe
+            || terms
+                .list
+                .rules()
+                .iter()
+                .any(|rule| rule.ports == Ports::Any);
+        if any {
+            addresses.extend(USUAL_PORTS.map(wildcard));
+        }
+        for rule in terms.list.rules() {
+            for port in rule.ports.named() {
+                let own = match &rule.pattern {
+                    _ if port < COMMANDS_PORTS => Some(wildcard(port)),
+                    HostPattern::Name(name) => self.own_address(name, port),
+                    HostPattern::Range(range) => single(range).map(|ip| SocketAddr::new(ip, port)),
+                    HostPattern::Below(_) | HostPattern::AnyName => None,
+                };
+                addresses.extend(own);
+            }
+        }
+        addresses.sort();
+        addresses.dedup();
+        addresses
+    }
+
+    /// The addresses to listen on for a name that a client has just asked for, under rules that match it.
+    pub(crate) fn addresses_of_name(&self, name: &HostName) -> Vec<SocketAddr> {
+        let host = avfs_policy::Host::Name(name.clone());
+        let all = self.execs.all_terms();
+        let rules = all.iter().flat_map(|terms| terms.list.rules());
+        let ports = rules
+            .filter(|rule| rule.pattern.matches(&host))
+            .flat_map(|rule| rule.ports.named());
+        let high = ports.filter(|port| *port >= COMMANDS_PORTS);
+        high.filter_map(|port| self.own_address(name, port))
+            .collect()
+    }
+
+    fn own_address(&self, name: &HostName, port: u16) -> Option<SocketAddr> {
+        let address = self.names.address_of(name)?;
+        Some(SocketAddr::new(IpAddr::V4(address), port))
+    }
+}
+
+fn wildcard(port: u16) -> SocketAddr {
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port)
+}
+
+/// The address of a range of one, unless it is the sandbox's own loopback.
+fn single(range: &AddressRange) -> Option<IpAddr> {
+    let (first, _) = range.parts();
+    let one = AddressRange::single(first) == *range;
+    (one && !first.is_loopback()).then_some(first)
+}

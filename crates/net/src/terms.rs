@@ -1,0 +1,32 @@
+//! On which terms a command has a network.
+
+use std::num::NonZeroU64;
+
+use avfs_policy::HostList;
+
+/// The terms of one command. They can be changed while it runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// What may be reached. The empty list is no network.
+    pub list: HostList,
+    /// Let through what the list does not allow, and record it. Special addresses stay refused.
+    pub observe: bool,
+    /// How many bytes may be moved, in both directions together.
+    pub max_bytes: Option<u64>,
+    /// How many bytes may be moved in a second, in both directions together.
+    pub bytes_per_second: Option<NonZeroU64>,
+}
+
+impl Terms {
+    pub fn of(list: HostList) -> Terms {
+        Terms {
+            list,
+            ..Terms::default()
+        }
+    }
+
+    /// Whether nothing can be reached, so that only names need an answer.
+    pub(crate) fn is_none(&self) -> bool {
+        self.list.is_empty() && !self.observe
+    }
+}

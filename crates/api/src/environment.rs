@@ -5,7 +5,7 @@
 use crate::daemon_paths::DaemonPaths;
 use crate::error::{Error, Result};
 use crate::wire::Class;
-use avfs_runtime::{HostFacts, PrincipalName};
+use avfs_runtime::{HostFacts, HostProxies, PrincipalName};
 use etcetera::BaseStrategy;
 use std::env;
 use std::ffi::OsString;
@@ -91,7 +91,18 @@ pub fn host_facts() -> HostFacts {
         path: env::var_os("PATH").unwrap_or_default(),
         git_name: None,
         git_email: None,
+        proxies: HostProxies {
+            http: proxy(&["http_proxy", "HTTP_PROXY"]),
+            https: proxy(&["https_proxy", "HTTPS_PROXY"]),
+            except: proxy(&["no_proxy", "NO_PROXY"]),
+        },
     }
+}
+
+/// The first of these variables that says something.
+fn proxy(names: &[&str]) -> Option<String> {
+    let said = names.iter().filter_map(|name| env::var(name).ok());
+    said.into_iter().find(|value| !value.is_empty())
 }
 
 /// The user's own rules: `agentvfs/policy.toml` among the user's configuration.

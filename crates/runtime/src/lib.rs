@@ -110,7 +110,7 @@ pub use job::{
     Attending, JobInfo, JobRequest, JobStart, JobState, KEPT_AGE, KEPT_BYTES, KEPT_JOBS,
     KeptReport, LOG_MAX, Lifetime, LogPart,
 };
-pub use live::host::HostFacts;
+pub use live::host::{HostFacts, HostProxies};
 pub use live::layers_place::{LayersPlace, LayersWhy};
 pub use live::mounts::{
     MountAccess, MountDriver, MountInfo, MountRequest, UnmountTarget, Unmounted, mount_namespace,

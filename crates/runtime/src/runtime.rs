@@ -20,6 +20,7 @@ use crate::live::engine::{Engine, Unremoved};
 use crate::live::host::{Host, HostFacts};
 use crate::live::layers_place::LayersPlace;
 use crate::live::mounts::{Window, heal};
+use crate::live::network::Networks;
 use crate::live::slot::Slot;
 use crate::memory;
 use crate::owners::layer_owner;
@@ -99,6 +100,8 @@ pub(crate) struct Inner {
     /// The keeper and what it serves, once somebody needed it.
     pub engine: Mutex<Option<Arc<Engine>>>,
     pub unremoved: Unremoved,
+    /// The networks of live sandboxes.
+    pub networks: Networks,
     slots: Mutex<HashMap<VaultId, Arc<Slot>>>,
     /// Older states that are mounted.
     pub windows: Mutex<Vec<Window>>,
@@ -129,8 +132,10 @@ impl Runtime {
         let work = Work::find(&config, &vaults)?;
         let layers = open_layers(&config, &work)?;
         let host = Host::survey(&work.config(&config))?;
+        let networks = Networks::new(config.host.proxies.network()?);
         let policy = PolicyFiles::new(config.host.user_policy.clone());
         let inner = Inner {
+            networks,
             indexes: Indexes::new(&work.directory),
             work,
             spills: Spills::new(&config.home),

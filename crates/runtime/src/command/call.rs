@@ -3,6 +3,7 @@
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::time::Duration;
 
+use avfs_net::{HTTP_PROXY, SOCKS_PROXY};
 use avfs_policy::Decision;
 use avfs_vault::{
     Cause, ChangeKind, Checkpoint, CheckpointOrigin, ExecId, JournalEvent, NewJournalEntry,
@@ -167,6 +168,9 @@ impl Call {
                 }
             }
         }
+        if self.network.has_proxies() {
+            add_proxies(&mut environment);
+        }
         environment
     }
 
@@ -226,6 +230,10 @@ impl Call {
         self.record_with(JournalEvent::ExecUncommitted, details)
     }
 
+    pub fn record_network(&self, attempts: &Attempts) -> Result<()> {
+        self.record_with(JournalEvent::ExecNetwork, json!(attempts))
+    }
+
     fn record_with(&self, event: JournalEvent, details: serde_json::Value) -> Result<()> {
         self.runtime.inner.vaults.record(NewJournalEntry {
             vault: Some(self.vault.id),
@@ -271,6 +279,28 @@ impl Call {
         }
         if self.vault.name != self.asked {
             details["fork_of"] = json!(self.asked.as_str());
+        }
+    }
+}
+
+/// Names the proxies of the sandbox, for programs that look for them. What connects by itself gets there as well. What
+/// the caller or the vault sets goes first.
+fn add_proxies(environment: &mut Vec<(Vec<u8>, Vec<u8>)>) {
+    let http = format!("http://{HTTP_PROXY}");
+    let socks = format!("socks5h://{SOCKS_PROXY}");
+    let own = "localhost,127.0.0.1,::1";
+    let variables = [
+        ("HTTP_PROXY", &*http),
+        ("HTTPS_PROXY", &http),
+        ("ALL_PROXY", &socks),
+        ("NO_PROXY", own),
+    ];
+    for (name, value) in variables {
+        for name in [name.to_owned(), name.to_ascii_lowercase()] {
+            let is_set = environment.iter().any(|(set, _)| *set == name.as_bytes());
+            if !is_set {
+                environment.push((name.into_bytes(), value.as_bytes().to_vec()));
+            }
         }
     }
 }

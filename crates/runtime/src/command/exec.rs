@@ -351,12 +351,15 @@ impl Checkpointed {
             cwd: session.inside.path(&call.cwd),
             limits: call.sandbox_limits(),
             terminal: call.request.terminal,
-            key: avfs_sandbox::ExecKey::default(),
+            key: call.runtime.inner.networks.next_key(),
         };
         let reserve = call.terms.leaves_reserve();
         let reserve = reserve.then(|| Reserve::new(&call.runtime.inner.config.home));
         let assignment = Assignment {
+            exec: call.exec,
             command,
+            network: call.network.clone(),
+            network_now: call.network_now(),
             stdin: std::mem::take(&mut call.request.stdin),
             timeout: call.terms.timeout,
             output_limit: call.terms.output_limit,
@@ -368,6 +371,9 @@ impl Checkpointed {
             control: call.request.control.clone(),
         };
         let ran = run(session, assignment, sink)?;
+        if !ran.attempts.is_empty() {
+            call.record_network(&ran.attempts)?;
+        }
         self.viewed.branched.permitted.timings.run_us = micros(started);
         Ok(Ended {
             checkpointed: self,
@@ -451,6 +457,7 @@ impl Committed {
             disk_reserve: ran.disk_reserve,
             limit_hit: ran.limit_hit,
             leftovers: ran.leftovers,
+            attempts: ran.attempts,
             shared_with: outcome.shared_with,
             stdout: ran.stdout,
             stderr: ran.stderr,

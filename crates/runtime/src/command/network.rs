@@ -6,14 +6,20 @@
 use std::fmt;
 use std::str::FromStr;
 
+use avfs_net::Outcome;
 use avfs_policy::{HostList, HostRule};
 use avfs_sandbox::Network;
 use serde::{Deserialize, Serialize};
 
 use crate::command::options::{ExecOptions, Profile};
+use crate::command::report::{Attempt, Attempts};
 use crate::command::settings::Settings;
+use crate::live::network::Online;
 use crate::live::shape::Driver;
 use crate::{Error, Result};
+
+/// How many hosts and ports of each kind a report lists.
+const ATTEMPTS_MAX: usize = 100;
 
 /// The network that a vault gives its commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,6 +141,28 @@ impl ExecNetwork {
         }
     }
 
+    /// On which terms it is served.
+    pub(crate) fn terms(&self) -> avfs_net::Terms {
+        match self {
+            ExecNetwork::Listed(hosts) => avfs_net::Terms::of(hosts.clone()),
+            ExecNetwork::Observe => avfs_net::Terms {
+                observe: true,
+                ..avfs_net::Terms::default()
+            },
+            // Its sandbox has no network of its own to serve.
+            ExecNetwork::Host => avfs_net::Terms::default(),
+        }
+    }
+
+    /// Whether it reaches anything through the proxies of its sandbox.
+    pub(crate) fn has_proxies(&self) -> bool {
+        match self {
+            ExecNetwork::Listed(hosts) => !hosts.is_empty(),
+            ExecNetwork::Observe => true,
+            ExecNetwork::Host => false,
+        }
+    }
+
     /// The namespace that its sandbox needs.
     pub(crate) fn namespace(&self) -> Network {
         match self {
@@ -172,6 +200,38 @@ impl ExecNetwork {
 
 fn covers(hosts: &HostList, rule: &HostRule) -> bool {
     HostList::new([rule.clone()]).is_ok_and(|one| one.is_within(hosts))
+}
+
+impl Attempts {
+    /// What an exec tried to reach until now; its network ends with that.
+    pub(crate) fn of(online: Online) -> Attempts {
+        let (tried, execs) = online.leave();
+        let mut attempts = Attempts {
+            more: tried.more,
+            ..Attempts::default()
+        };
+        for attempt in tried.list {
+            let list = match attempt.outcome {
+                Outcome::Allowed | Outcome::Observed => &mut attempts.allowed,
+                Outcome::Denied | Outcome::Failed => &mut attempts.denied,
+            };
+            if list.len() >= ATTEMPTS_MAX {
+                attempts.more += 1;
+                continue;
+            }
+            let others = attempt.candidates.iter();
+            list.push(Attempt {
+                host: attempt.host,
+                port: (attempt.port != 0).then_some(attempt.port),
+                rule: attempt.rule,
+                count: attempt.count,
+                sent: attempt.bytes_out,
+                received: attempt.bytes_in,
+                or_by: others.filter_map(|key| execs.get(key).copied()).collect(),
+            });
+        }
+        attempts
+    }
 }
 
 /// The kind and, for a list, its hosts.

@@ -1,12 +1,16 @@
 //! Verbs on the network of a vault. Going beyond what it has is for the owner; narrowing it is for everybody.
 
+use std::sync::Arc;
+
 use avfs_policy::HostList;
 use avfs_vault::{ExecId, JournalEntry, JournalEvent, JournalFilter, JournalOrder, Vault};
 
+use crate::command::call::Call;
 use crate::command::network::{ExecNetwork, VaultNetwork};
 use crate::command::report::Attempts;
 use crate::command::settings::SettingKey;
 use crate::gate::Verb;
+use crate::live::network::TermsNow;
 use crate::runtime::Select;
 use crate::session::Session;
 use crate::{Error, Result};
@@ -46,8 +50,14 @@ impl Session {
         let stored = [(SettingKey::Network.to_string(), Some(network.to_string()))];
         let by = self.principal();
         self.inner.vaults.change_settings(vault.id, &stored, &by)?;
-        self.network_changed(&vault)?;
+        self.refresh_networks(&vault)?;
         Ok((vault, network))
+    }
+
+    /// Has the commands that run in a vault reach what its settings say now.
+    pub(crate) fn refresh_networks(&self, vault: &Vault) -> Result<()> {
+        let networks = self.inner.networks.of(vault.id);
+        networks.iter().try_for_each(|network| network.refresh())
     }
 
     /// Adds hosts to the list of a vault.
@@ -128,8 +138,19 @@ fn every_host(reason: &str) -> Error {
     }
 }
 
-impl Session {
-    fn network_changed(&self, _vault: &Vault) -> Result<()> {
-        Ok(())
+impl Call {
+    /// Its terms as the vault's settings are then. An agent's command never has more than its vault.
+    pub fn network_now(&self) -> TermsNow {
+        let (session, vault) = (self.runtime.clone(), self.vault.clone());
+        let options = self.request.options.clone();
+        Arc::new(move || {
+            let settings = session.settings_of(&vault)?;
+            let mut network = ExecNetwork::of(&options, &settings)?;
+            if session.principal().is_agent() {
+                network = network.narrowed_to(&settings.network());
+            }
+            // A sandbox that has a namespace of its own keeps it until it ends.
+            Ok((network != ExecNetwork::Host).then(|| network.terms()))
+        })
     }
 }

@@ -14,18 +14,20 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::Signal;
 
-use avfs_vault::ApprovalId;
+use avfs_vault::{ApprovalId, ExecId};
 
 use self::ends::Ends;
 use self::feed::Feed;
 use self::status::{DISK, DISK_RESERVE, limit_of, status_of};
 use crate::command::capture::{Capture, HeldOutput};
 use crate::command::control::Control;
+use crate::command::network::ExecNetwork;
 use crate::command::options::Stdin;
-use crate::command::report::{Captured, ExecStatus};
+use crate::command::report::{Attempts, Captured, ExecStatus};
 use crate::command::spill::ExecSpills;
 use crate::common::Stream;
 use crate::live::disk_watch::DiskWatch;
+use crate::live::network::{Online, TermsNow};
 use crate::live::reserve::Reserve;
 use crate::live::slot::ExecSession;
 use crate::retried::{Retried, note};
@@ -86,11 +88,17 @@ pub(crate) struct Ran {
     pub disk_reserve: Option<u64>,
     pub limit_hit: Option<Enforced>,
     pub leftovers: u32,
+    /// What it tried to reach.
+    pub attempts: Attempts,
 }
 
 /// One command, and what it runs under.
 pub(crate) struct Assignment {
+    pub exec: ExecId,
     pub command: Command,
+    pub network: ExecNetwork,
+    /// Its terms after a change of the vault's network.
+    pub network_now: TermsNow,
     pub stdin: Stdin,
     pub timeout: Option<Duration>,
     pub output_limit: usize,
@@ -121,7 +129,7 @@ pub(crate) fn run(
         None => Ends::at_pipes(std::mem::take(&mut task.stdin)),
     }
     .map_err(failed)?;
-    let running = start(session, &mut task, ends.theirs)?;
+    let (running, online) = start(session, &mut task, ends.theirs)?;
     let output = |stream, pipe| {
         let capture = Capture::new(
             task.output_limit,
@@ -149,16 +157,31 @@ pub(crate) fn run(
         buffer: vec![0; 64 * 1024],
     };
     let end = watch.until_the_end()?;
-    Ok(watch.conclude(end))
+    let attempts = online.map(Attempts::of).unwrap_or_default();
+    Ok(Ran {
+        attempts,
+        ..watch.conclude(end)
+    })
 }
 
 /// Starts the command. A sandbox that died before the command could have begun is replaced; the report names it.
-fn start(session: &mut ExecSession, task: &mut Assignment, stdio: Stdio) -> Result<Running> {
+fn start(
+    session: &mut ExecSession,
+    task: &mut Assignment,
+    stdio: Stdio,
+) -> Result<(Running, Option<Online>)> {
     for _ in 0..TRIES {
+        let network = session.inside.network.as_ref();
+        let online = network
+            .map(|network| {
+                let (terms, now) = (task.network.terms(), task.network_now.clone());
+                network.enter(task.command.key, task.exec, terms, now)
+            })
+            .transpose()?;
         let copied = stdio.try_clone();
         let copied = copied.map_err(Error::io("preparing the command"))?;
         match session.inside.sandbox.exec(&task.command, copied) {
-            Ok(running) if running.begins()? => return Ok(running),
+            Ok(running) if running.begins()? => return Ok((running, online)),
             Ok(_) | Err(avfs_sandbox::Error::SandboxGone) => {}
             Err(error) => return Err(error.into()),
         }
@@ -425,6 +448,7 @@ impl Watch<'_> {
             disk_reserve: self.reserve.as_ref().map(Reserve::bytes),
             limit_hit: cause.or(too_much),
             leftovers,
+            attempts: Attempts::default(),
         }
     }
 }

@@ -293,6 +293,7 @@ impl Session {
         self.inner
             .vaults
             .change_settings(vault.id, &stored, &self.principal())?;
+        self.refresh_networks(&vault)?;
         self.settings_of(&vault)
     }
 }

@@ -98,6 +98,8 @@ pub enum Error {
     #[error(transparent)]
     Host(#[from] avfs_policy::HostError),
     #[error(transparent)]
+    Network(#[from] avfs_net::Error),
+    #[error(transparent)]
     Transfer(avfs_transfer::Error),
     #[error("what was last written in vault {vault} is kept but not committed: {source}")]
     Uncommitted { vault: String, source: Box<Error> },
@@ -294,6 +296,9 @@ impl Error {
             Error::TooManyJobs { .. } => ErrorKind::Quota,
             Error::JobFailed { .. } => ErrorKind::Bug,
 
+            Error::Network(avfs_net::Error::Proxy(..)) => ErrorKind::Invalid,
+            Error::Network(avfs_net::Error::TooManyExecs(_)) => ErrorKind::Conflict,
+            Error::Network(_) => ErrorKind::Unavailable,
             Error::Invalid { .. } | Error::Host(_) => ErrorKind::Invalid,
             Error::Io { source, .. } => io_kind(source),
         }

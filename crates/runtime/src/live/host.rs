@@ -7,6 +7,7 @@ use std::os::unix::fs::lchown;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use avfs_net::Upstream;
 use avfs_sandbox::{
     EtcContent, EtcFile, Lent, Network, build_skeleton, host_etc, host_lent, toolchains,
 };
@@ -33,6 +34,28 @@ pub struct HostFacts {
     pub path: OsString,
     pub git_name: Option<String>,
     pub git_email: Option<String>,
+    pub proxies: HostProxies,
+}
+
+/// The proxies that the host itself needs, as its variables say.
+#[derive(Debug, Clone, Default)]
+pub struct HostProxies {
+    pub http: Option<String>,
+    pub https: Option<String>,
+    /// Hosts that are reached without one.
+    pub except: Option<String>,
+}
+
+impl HostProxies {
+    /// How commands reach others.
+    pub(crate) fn network(&self) -> Result<avfs_net::Config> {
+        let (http, https) = (self.http.as_deref(), self.https.as_deref());
+        let upstream = Upstream::from_variables(http, https, self.except.as_deref())?;
+        Ok(avfs_net::Config {
+            upstream,
+            ..avfs_net::Config::default()
+        })
+    }
 }
 
 /// The host as sandboxes see it.

@@ -12,6 +12,7 @@ use rustix::fs::{Mode, OFlags};
 use crate::live::disk_watch::DiskWatch;
 use crate::live::engine::Engine;
 use crate::live::layer_commit::make_ready;
+use crate::live::network::LiveNetwork;
 use crate::live::recover::Stranded;
 use crate::live::shape::{Access, Driver, Shape, Tmp};
 use crate::live::slot::Inside;
@@ -32,6 +33,8 @@ const MOST_BYTES_TO_CATCH_UP: u64 = 1 << 20;
 /// Fields go in this order: the sandbox ends before the lens stops showing what it stands on.
 pub(crate) struct LiveView {
     pub backend: ViewBackend,
+    /// None if its sandbox has the host's network, and for a mount.
+    pub network: Option<Arc<LiveNetwork>>,
     pub base: Arc<ViewBase>,
     pub layer: Layer,
     pub cache: HashCache,
@@ -54,6 +57,7 @@ impl LiveView {
     pub fn inside(&self) -> Result<Inside> {
         Ok(Inside {
             sandbox: self.backend.sandbox()?,
+            network: self.network.clone(),
             root: match self.shape.driver {
                 Driver::Namespace => PathBuf::from("/"),
                 Driver::Process => self.engine.keeper.view_of_unconfined(),
@@ -189,9 +193,16 @@ fn open_by(
         },
         staging: layer.token().unwrap_or_default().to_owned(),
     };
-    match engine.keeper.open_sandbox(&plan, vec![layer.hold()?]) {
-        Ok(sandbox) => Ok(LiveView {
-            backend: ViewBackend::Sandbox(Arc::new(sandbox)),
+    let sandbox = engine.keeper.open_sandbox(&plan, vec![layer.hold()?]);
+    let served = sandbox.map_err(Error::from).and_then(|sandbox| {
+        let sandbox = Arc::new(sandbox);
+        let network = inner.networks.serve(vault.id, &sandbox)?;
+        Ok((sandbox, network))
+    });
+    match served {
+        Ok((sandbox, network)) => Ok(LiveView {
+            backend: ViewBackend::Sandbox(sandbox),
+            network,
             base,
             layer,
             cache,
@@ -205,7 +216,7 @@ fn open_by(
         }),
         Err(error) => {
             remove_in_background(layer.retire()?, engine);
-            Err(error.into())
+            Err(error)
         }
     }
 }

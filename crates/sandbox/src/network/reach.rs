@@ -21,6 +21,11 @@ const CONNECTING: Duration = Duration::from_secs(2);
 const BACKLOG: i32 = 1024;
 
 impl Sandbox {
+    /// Whether it has a network of its own, and not the host's.
+    pub fn has_own_network(&self) -> bool {
+        self.network.is_some()
+    }
+
     /// Whether its network has IPv6; false if it has the host's network.
     pub fn has_ipv6(&self) -> bool {
         self.network.as_ref().is_some_and(|network| network.ipv6)

@@ -187,6 +187,7 @@ fn open_by(
             };
             Ok(LiveView {
                 backend: ViewBackend::Mount(mount),
+                network: None,
                 base: Arc::new(base),
                 layer,
                 cache: HashCache::default(),

@@ -13,6 +13,7 @@ use avfs_vault::{ExecId, RootId, Vault, VaultId, VaultPath};
 
 use super::{RunningExec, Sharing, Slot, State};
 use crate::live::disk_watch::DiskWatch;
+use crate::live::network::LiveNetwork;
 use crate::live::shape::{Access, Shape};
 use crate::live::view::{LiveView, open};
 use crate::runtime::Runtime;
@@ -33,6 +34,8 @@ pub(crate) struct ExecSession {
 /// A sandbox, and where in it the vault is.
 pub(crate) struct Inside {
     pub sandbox: Arc<Sandbox>,
+    /// None if it has the host's.
+    pub network: Option<Arc<LiveNetwork>>,
     pub root: PathBuf,
 }
 

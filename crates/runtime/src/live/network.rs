@@ -1,0 +1,192 @@
+//! The network of a live sandbox: its sockets are made in the sandbox and served by `avfs_net`, outside of it.
+//!
+//! A sandbox with a namespace of its own has this from the beginning, so that names are answered at once. What may be
+//! reached is said for each exec, and can change while it runs.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use avfs_net::{Attribution, Net, Served, Sink, Sockets, Terms, Transport};
+use avfs_policy::AddressRange;
+use avfs_sandbox::{ExecKey, Sandbox};
+use avfs_vault::{ExecId, VaultId};
+
+use crate::Result;
+use crate::runtime::lock;
+
+/// The networks of all live sandboxes.
+pub(crate) struct Networks {
+    net: Net,
+    open: Mutex<Vec<Weak<LiveNetwork>>>,
+    /// Keys of execs, which are never used twice.
+    next: AtomicU64,
+}
+
+impl Networks {
+    pub fn new(config: avfs_net::Config) -> Networks {
+        Networks {
+            net: Net::new(config),
+            open: Mutex::default(),
+            next: AtomicU64::new(1),
+        }
+    }
+
+    /// Serves a new sandbox, if it has a network of its own.
+    pub fn serve(
+        &self,
+        vault: VaultId,
+        sandbox: &Arc<Sandbox>,
+    ) -> Result<Option<Arc<LiveNetwork>>> {
+        if !sandbox.has_own_network() {
+            return Ok(None);
+        }
+        let inside = Arc::new(InSandbox(Arc::downgrade(sandbox)));
+        let served = self.net.serve(inside.clone(), inside, Arc::new(Counted))?;
+        let network = Arc::new(LiveNetwork {
+            vault,
+            served,
+            online: Mutex::default(),
+        });
+        let mut open = lock(&self.open);
+        open.retain(|network| network.strong_count() > 0);
+        open.push(Arc::downgrade(&network));
+        Ok(Some(network))
+    }
+
+    pub fn next_key(&self) -> ExecKey {
+        ExecKey(self.next.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The networks of a vault's sandboxes.
+    pub fn of(&self, vault: VaultId) -> Vec<Arc<LiveNetwork>> {
+        let open = lock(&self.open);
+        let live = open.iter().filter_map(Weak::upgrade);
+        live.filter(|network| network.vault == vault).collect()
+    }
+}
+
+/// The network of one sandbox.
+pub(crate) struct LiveNetwork {
+    vault: VaultId,
+    served: Served,
+    online: Mutex<BTreeMap<ExecKey, Present>>,
+}
+
+/// An exec whose network is served.
+#[derive(Clone)]
+struct Present {
+    exec: ExecId,
+    now: TermsNow,
+}
+
+/// The terms of an exec as its vault's settings are now; none to leave them as they are.
+pub(crate) type TermsNow = Arc<dyn Fn() -> Result<Option<Terms>> + Send + Sync>;
+
+impl LiveNetwork {
+    /// Lets an exec reach what its terms say, until the answer is dropped. `now` gives its terms after a change.
+    pub fn enter(
+        self: &Arc<Self>,
+        key: ExecKey,
+        exec: ExecId,
+        terms: Terms,
+        now: TermsNow,
+    ) -> Result<Online> {
+        let guard = self.served.enter(outside(key), terms)?;
+        lock(&self.online).insert(key, Present { exec, now });
+        Ok(Online {
+            network: Arc::clone(self),
+            key,
+            guard: Some(guard),
+        })
+    }
+
+    /// Has every exec reach what it may reach now. Connections beyond that are cut.
+    pub fn refresh(&self) -> Result<()> {
+        let online = lock(&self.online).clone();
+        for (key, present) in online {
+            if let Some(terms) = (present.now)()? {
+                self.served.update(outside(key), terms)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn exec_of(&self, key: avfs_net::ExecKey) -> Option<ExecId> {
+        let key = ExecKey(u64::try_from(key.0).ok()?);
+        lock(&self.online).get(&key).map(|present| present.exec)
+    }
+}
+
+/// An exec whose network is served.
+pub(crate) struct Online {
+    network: Arc<LiveNetwork>,
+    key: ExecKey,
+    /// There until it leaves.
+    guard: Option<avfs_net::Guard>,
+}
+
+impl Online {
+    /// Ends its network, and gives what it tried to reach, with the other execs that may have tried it.
+    pub fn leave(mut self) -> (avfs_net::Attempts, BTreeMap<avfs_net::ExecKey, ExecId>) {
+        let attempts = self.guard.take().map(avfs_net::Guard::leave);
+        let attempts = attempts.unwrap_or_default();
+        let own = outside(self.key);
+        let candidates = attempts.list.iter().flat_map(|it| it.candidates.clone());
+        let others = candidates.filter(|key| *key != own);
+        let others = others.filter_map(|key| Some((key, self.network.exec_of(key)?)));
+        let others = others.collect();
+        (attempts, others)
+    }
+}
+
+impl Drop for Online {
+    fn drop(&mut self) {
+        lock(&self.network.online).remove(&self.key);
+    }
+}
+
+fn outside(key: ExecKey) -> avfs_net::ExecKey {
+    avfs_net::ExecKey(u128::from(key.0))
+}
+
+/// A sandbox, as its network needs it. Not held: the network ends with the view that has both.
+struct InSandbox(Weak<Sandbox>);
+
+impl InSandbox {
+    fn get(&self) -> io::Result<Arc<Sandbox>> {
+        let gone = || io::Error::new(io::ErrorKind::NotConnected, "the sandbox has ended");
+        self.0.upgrade().ok_or_else(gone)
+    }
+}
+
+impl Sockets for InSandbox {
+    fn tcp_listener(&self, address: SocketAddr) -> io::Result<TcpListener> {
+        self.get()?.listener(address).map_err(io::Error::other)
+    }
+
+    fn udp(&self, address: SocketAddr) -> io::Result<UdpSocket> {
+        self.get()?.udp(address).map_err(io::Error::other)
+    }
+
+    fn route(&self, range: AddressRange) -> io::Result<()> {
+        let (first, bits) = range.parts();
+        let range = avfs_sandbox::AddressRange::new(first, bits).map_err(io::Error::other)?;
+        self.get()?.route_locally(range).map_err(io::Error::other)
+    }
+}
+
+impl Attribution for InSandbox {
+    fn candidates(&self, _: Transport, _: SocketAddr) -> Vec<avfs_net::ExecKey> {
+        Vec::new()
+    }
+}
+
+/// What is attempted is read when an exec ends; nobody is told before.
+struct Counted;
+
+impl Sink for Counted {
+    fn attempted(&self, _: &avfs_net::Attempt) {}
+}

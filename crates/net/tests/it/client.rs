@@ -62,14 +62,13 @@ impl Sandbox {
 
     pub fn ask(&self, labels: &[&[u8]], kind: u16) -> Answer {
         let bytes = question(labels, kind);
-        self.space.run(move || {
-            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-            socket.set_read_timeout(Some(LATE)).unwrap();
-            socket.send_to(&bytes, DNS).unwrap();
-            let mut buffer = [0; 2048];
-            let length = socket.recv(&mut buffer).unwrap();
-            answer(&buffer[..length])
-        })
+        // Only made in the namespace: its thread also makes the sockets of names that are asked for.
+        let socket = self.space.run(|| UdpSocket::bind("127.0.0.1:0").unwrap());
+        socket.set_read_timeout(Some(LATE)).unwrap();
+        socket.send_to(&bytes, DNS).unwrap();
+        let mut buffer = [0; 2048];
+        let length = socket.recv(&mut buffer).unwrap();
+        answer(&buffer[..length])
     }
 
     pub fn ask_over_tcp(&self, labels: &[&[u8]], kind: u16) -> Answer {

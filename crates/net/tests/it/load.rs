@@ -102,7 +102,7 @@ fn peers_that_say_nothing_are_let_go() {
         let world = World::with(bounds, Upstream::default());
         world.names.set("a.test", &["127.0.5.1"]);
         let (sandbox, _guard) = world.with_list("a.test:22,a.test:80,a.test:443,127.0.5.1:22");
-        let mut silent = vec![
+        let mut silent = [
             sandbox.connect(HTTP_PROXY).unwrap(),
             sandbox.connect(SOCKS_PROXY).unwrap(),
             sandbox.dial("a.test", 80).unwrap(),

@@ -126,8 +126,7 @@ impl Authority {
         Authority(CertifiedIssuer::self_signed(parameters, key).unwrap())
     }
 
-    /// A TLS server for these names, which answers requests as [`http`] does.
-    pub fn tls(&self, address: &str, names: &[&str]) -> Seen {
+    fn config(&self, names: &[&str]) -> Arc<rustls::ServerConfig> {
         let names: Vec<String> = names.iter().map(|name| name.to_string()).collect();
         let key = KeyPair::generate().unwrap();
         let certificate = CertificateParams::new(names)
@@ -141,7 +140,12 @@ impl Authority {
             .with_no_client_auth()
             .with_single_cert(vec![certificate.der().clone()], private)
             .unwrap();
-        let config = Arc::new(config);
+        Arc::new(config)
+    }
+
+    /// A TLS server for these names, which answers requests as [`http`] does.
+    pub fn tls(&self, address: &str, names: &[&str]) -> Seen {
+        let config = self.config(names);
         let seen = Seen::default();
         let noted = seen.clone();
         accept(address, move |stream| {
@@ -152,6 +156,25 @@ impl Authority {
             requests(BufReader::new(session.clone()), session, &noted);
         });
         seen
+    }
+
+    /// A TLS server that sends this many zero bytes for whatever comes first.
+    pub fn zeros(&self, address: &str, name: &str, bytes: u64) {
+        let config = self.config(&[name]);
+        accept(address, move |stream| {
+            let session = rustls::ServerConnection::new(config.clone()).unwrap();
+            let mut stream = rustls::StreamOwned::new(session, stream);
+            let _ = stream.read(&mut [0; 64]);
+            let mut left = bytes;
+            let zeros = vec![0; 256 * 1024];
+            while left > 0 {
+                let part = left.min(zeros.len() as u64);
+                if stream.write_all(&zeros[..part as usize]).is_err() {
+                    return;
+                }
+                left -= part;
+            }
+        });
     }
 
     pub fn client(&self) -> Arc<rustls::ClientConfig> {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use avfs_policy::{Host, HostRule};
 use serde::Serialize;
 
-use crate::sandbox::ExecKey;
+use crate::exec_key::ExecKey;
 
 /// Longer host texts, which no host has, are cut.
 const MAX_HOST_TEXT: usize = 256;

@@ -11,9 +11,10 @@ use tokio_util::sync::CancellationToken;
 use crate::attempts::{Attempts, Door, Kind, Outcome, Table};
 use crate::config::Bounds;
 use crate::error::Error;
+use crate::exec_key::ExecKey;
 use crate::meter::{Account, Meter};
 use crate::refusal::Refusal;
-use crate::sandbox::{Attribution, ExecKey, Sink, Transport};
+use crate::sandbox::{Attribution, Sink, Transport};
 use crate::terms::Terms;
 
 /// The commands of one sandbox.

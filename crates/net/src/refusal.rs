@@ -81,7 +81,9 @@ impl Refusal {
             | Refusal::Unreachable(at, _) => Some((at.host.to_string(), at.port)),
             Refusal::OtherHost { dialled, named } => Some((named.clone(), dialled.port)),
             Refusal::NoHost(text, port, _) => Some((text.clone(), *port)),
-            Refusal::Malformed(_) | Refusal::Cut => None,
+            // Names no host that could be believed.
+            Refusal::Malformed(_) => Some(("-".to_owned(), 0)),
+            Refusal::Cut => None,
         }
     }
 
@@ -110,8 +112,8 @@ impl Refusal {
 
     pub(crate) fn problem(&self) -> Problem {
         let (host, port) = match self.host() {
-            Some((host, port)) => (Some(host), Some(port)),
-            None => (None, None),
+            Some((host, port)) if host != "-" => (Some(host), Some(port)),
+            _ => (None, None),
         };
         Problem {
             about: "about:blank",

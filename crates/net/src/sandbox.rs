@@ -4,9 +4,9 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 
 use avfs_policy::AddressRange;
-use serde::Serialize;
 
 use crate::attempts::Attempt;
+use crate::exec_key::ExecKey;
 
 /// Makes sockets in a sandbox's network namespace. Calls may block.
 ///
@@ -34,10 +34,6 @@ pub trait Sink: Send + Sync {
     /// per command. Must not block.
     fn attempted(&self, attempt: &Attempt);
 }
-
-/// A command, as the caller numbers it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct ExecKey(pub u128);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::attempts::Attempts;
 use crate::doors;
 use crate::error::Error;
-use crate::sandbox::ExecKey;
+use crate::exec_key::ExecKey;
 use crate::service::Service;
 use crate::terms::Terms;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// Every crate with the crates of ours that its product code may depend on.
-const ARROWS: [(&str, &[&str]); 14] = [
+const ARROWS: [(&str, &[&str]); 15] = [
     ("crates/store", &[]),
     ("crates/vault", &["avfs-store"]),
     ("crates/policy", &[]),
@@ -11,9 +11,11 @@ const ARROWS: [(&str, &[&str]); 14] = [
     ("crates/fuse", &[]),
     ("crates/view", &["avfs-fuse", "avfs-vault"]),
     ("crates/sandbox", &[]),
+    ("crates/net", &["avfs-policy"]),
     (
         "crates/runtime",
         &[
+            "avfs-net",
             "avfs-policy",
             "avfs-sandbox",
             "avfs-store",

@@ -50,6 +50,53 @@ const FOLDERS: &[(&str, &[Row])] = &[
         ],
     ),
     (
+        "crates/net",
+        &[
+            ("error", &[]),
+            ("terms", &[]),
+            ("names", &[]),
+            ("resolve", &[]),
+            ("upstream", &["error"]),
+            ("config", &["resolve", "upstream"]),
+            ("exec_key", &[]),
+            ("attempts", &["exec_key"]),
+            ("sandbox", &["exec_key", "attempts"]),
+            ("meter", &["terms"]),
+            ("refusal", &["attempts"]),
+            (
+                "execs",
+                &[
+                    "error", "terms", "config", "exec_key", "attempts", "sandbox", "meter",
+                    "refusal",
+                ],
+            ),
+            (
+                "service",
+                &["error", "terms", "names", "config", "sandbox", "execs"],
+            ),
+            (
+                "dial",
+                &["upstream", "meter", "refusal", "execs", "service"],
+            ),
+            ("relay", &["execs", "dial"]),
+            (
+                "doors",
+                &[
+                    "error", "terms", "names", "attempts", "sandbox", "refusal", "execs",
+                    "service", "dial", "relay",
+                ],
+            ),
+            (
+                "served",
+                &["error", "terms", "exec_key", "attempts", "service", "doors"],
+            ),
+            (
+                "net",
+                &["error", "config", "sandbox", "execs", "service", "served"],
+            ),
+        ],
+    ),
+    (
         "crates/transfer",
         &[
             ("error", &[]),

@@ -262,7 +262,7 @@ mod tests {
             let bytes = hello(&[one.clone(), (kind, vec![0])], 4000);
             assert_eq!(parsed(&bytes), Some(ServerName::Encrypted));
         }
-        let mut trailing = hello(&[one.clone()], 4000);
+        let mut trailing = hello(std::slice::from_ref(&one), 4000);
         trailing.extend([22, 3, 1, 0, 1, 0]);
         // What follows in a record of its own is not part of the hello, and is passed on.
         assert!(parsed(&trailing).is_some());

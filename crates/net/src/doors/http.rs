@@ -90,7 +90,9 @@ async fn serve(
         .serve_connection(TokioIo::new(stream), answer)
         .with_upgrades();
     tokio::select! {
-        _ = served => {}
+        ended = served => if ended.is_err_and(|error| error.is_parse()) {
+            connection.refused(Door::Http, &Refusal::Malformed("it is no request of HTTP/1.1"));
+        },
         () = silence(connection, bounds.idle_time) => {}
         () = connection.cut.cancelled() => {}
     }

@@ -10,6 +10,7 @@ mod everyday;
 mod fragments;
 mod generated;
 mod grammar;
+mod hosts;
 mod programs;
 mod properties;
 mod rules;

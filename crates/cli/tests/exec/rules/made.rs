@@ -57,7 +57,6 @@ impl Made {
             "vault_rename" => json!({ "name": format!("{vault}-renamed") }),
             "vault_undelete" => json!({ "name": vault }),
             "checkpoint_delete" => json!({ "name": "c" }),
-            "job_wait" => json!({ "job_id": job, "timeout_ms": 1 }),
             "job_kill" => json!({ "job_id": job, "signal": 10 }),
             "job_resize" => json!({ "job_id": job, "rows": 5, "columns": 5 }),
             _ => json!({}),
@@ -65,6 +64,7 @@ impl Made {
         let query = match line.name {
             "output" => format!("?exec={exec}&stream=stdout"),
             "approval_show" => format!("?id={approval}"),
+            "job_wait" => format!("?job_id={job}&timeout_ms=1"),
             "job_poll" | "job_logs" => format!("?job_id={job}"),
             "job_stdin" => format!("?job_id={job}&eof=false"),
             _ => String::new(),

@@ -28,6 +28,13 @@ fn an_output_limit_has_a_maximum_and_the_rest_is_spilled() {
     }
 }
 
+/// A request that cannot be read, or means nothing.
+fn is_refused(answer: &str) -> bool {
+    ["HTTP/1.1 400 ", "HTTP/1.1 422 "]
+        .iter()
+        .any(|status| answer.starts_with(status))
+}
+
 #[test]
 fn a_command_that_no_kernel_takes_is_refused_before_it_is_judged() {
     for home in Home::of_every_user_with_vault(AVFS) {
@@ -44,12 +51,12 @@ fn a_command_that_no_kernel_takes_is_refused_before_it_is_judged() {
             let body = request.to_string();
             for address in ["/v1/vaults/v/exec", "/v1/vaults/v/policy/explain"] {
                 let answer = ask(&socket, "POST", address, body.as_bytes());
-                assert!(answer.starts_with("HTTP/1.1 422"), "{address}: {answer}");
+                assert!(is_refused(&answer), "{address}: {answer}");
                 assert!(answer.contains("are the most"), "{address}: {answer}");
             }
             let job = format!("{{\"exec\":{body}}}");
             let answer = ask(&socket, "POST", "/v1/vaults/v/jobs", job.as_bytes());
-            assert!(answer.starts_with("HTTP/1.1 422"), "{answer}");
+            assert!(is_refused(&answer), "{answer}");
         }
         let huge = vec![b' '; 20_000_000];
         let answer = ask(&socket, "POST", "/v1/vaults/v/exec", &huge);

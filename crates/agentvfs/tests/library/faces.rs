@@ -172,6 +172,7 @@ fn the_request_has_no_option_without_a_method() {
         profile: _,
         driver: _,
         network: _,
+        allow: _,
         wait: _,
         approval: _,
         speculate: _,

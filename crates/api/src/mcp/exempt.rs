@@ -51,6 +51,15 @@ pub(crate) const ROWS: &[(&str, &str)] = &[
     ("archive_write", STREAM),
     ("archive_read", STREAM),
     ("transfer", OWNER),
+    ("network_allow", OWNER),
+    (
+        "network_deny",
+        "the tool that says what network a workspace has sets the whole list",
+    ),
+    (
+        "network_log",
+        "the answer of a command says what it tried to reach",
+    ),
     ("transfer_set", OWNER),
     ("checkpoint_info", "the list says as much"),
     ("exec_input", "a call of a tool has all of its input"),

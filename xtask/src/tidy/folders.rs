@@ -224,6 +224,7 @@ const HUBS: &[(&str, Hub)] = &[(
             "live::layers_place::LayersPlace",
             "live::mounts::Window",
             "live::mounts::heal",
+            "live::network::Networks",
             "live::slot::Slot",
             "files::search::Indexes",
             "command::policy::PolicyFiles",

@@ -69,8 +69,8 @@ pub use exec::{
     StartedEvent, WaitingEvent,
 };
 pub use exec_options::{
-    CheckpointAsk, DriverWord, ForkWord, FreezeItem, LimitsAsk, NetworkAsk, NetworkName,
-    NetworkWord, Output, OutputPart, ProfileWord, StdinItem, StreamWord, TtyAsk, WindowItem,
+    CheckpointAsk, DriverWord, ForkWord, FreezeItem, LimitsAsk, NetworkName, NetworkWord, Output,
+    OutputPart, ProfileWord, StdinItem, StreamWord, TtyAsk, WindowItem,
 };
 pub use files::{
     Cat, EntryAttributes, FileBody, ListedEntry, Listing, Ls, MadeDirectory, Mkdir, Moved, Mv,

@@ -3,7 +3,9 @@
 mod approvals;
 mod disk;
 mod hints;
+mod io;
 mod jobs;
+mod network;
 
 use std::path::PathBuf;
 
@@ -13,7 +15,9 @@ use serde::{Deserialize, Serialize};
 use self::approvals::unfit_kind;
 use self::disk::NO_ROOM;
 use self::hints::{MOVED_ON, sandbox_hint, store_hint, transfer_hint, vault_hint};
+pub(crate) use self::io::io_kind;
 use self::jobs::named;
+use self::network::network_kind;
 use crate::common::{JobId, Stream};
 
 /// The one list of error kinds; exit codes, HTTP statuses and errnos are tables over it.
@@ -296,9 +300,7 @@ impl Error {
             Error::TooManyJobs { .. } => ErrorKind::Quota,
             Error::JobFailed { .. } => ErrorKind::Bug,
 
-            Error::Network(avfs_net::Error::Proxy(..)) => ErrorKind::Invalid,
-            Error::Network(avfs_net::Error::TooManyExecs(_)) => ErrorKind::Conflict,
-            Error::Network(_) => ErrorKind::Unavailable,
+            Error::Network(error) => network_kind(error),
             Error::Invalid { .. } | Error::Host(_) => ErrorKind::Invalid,
             Error::Io { source, .. } => io_kind(source),
         }
@@ -484,20 +486,5 @@ fn store_kind(error: &avfs_store::Error) -> ErrorKind {
         Store::Database(_) if error.is_full() => ErrorKind::Quota,
         Store::Database(_) if error.is_without_database() => ErrorKind::Corrupt,
         Store::Database(_) => ErrorKind::Unavailable,
-    }
-}
-
-pub(crate) fn io_kind(error: &std::io::Error) -> ErrorKind {
-    use std::io::ErrorKind as Io;
-    match error.kind() {
-        Io::NotFound => ErrorKind::NotFound,
-        Io::AlreadyExists => ErrorKind::AlreadyExists,
-        Io::PermissionDenied => ErrorKind::Denied,
-        Io::StorageFull | Io::QuotaExceeded | Io::FileTooLarge => ErrorKind::Quota,
-        Io::TimedOut => ErrorKind::TimedOut,
-        Io::NotADirectory | Io::IsADirectory | Io::DirectoryNotEmpty | Io::InvalidInput => {
-            ErrorKind::Invalid
-        }
-        _ => ErrorKind::Unavailable,
     }
 }

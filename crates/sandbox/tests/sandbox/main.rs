@@ -5,6 +5,7 @@
 
 mod attacks;
 mod basics;
+mod corpus;
 mod exchanges;
 mod host;
 mod limits;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         || memory::play(&arguments)
         || shares::play(&arguments)
         || network_roles::play(&arguments)
+        || corpus::play(&arguments)
     {
         return ExitCode::SUCCESS;
     }
@@ -87,6 +89,7 @@ fn run_all(filter: Option<&str>) -> bool {
         network::TESTS,
         listening::TESTS,
         owners::TESTS,
+        corpus::TESTS,
     ];
     for (name, test) in tests.concat() {
         if filter.is_some_and(|filter| !name.contains(filter)) {

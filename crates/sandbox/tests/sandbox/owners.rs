@@ -118,7 +118,7 @@ fn of_datagrams() {
         } else {
             &mut scene.other
         };
-        client.address("udp 127.0.0.1:53 question");
+        client.address("udp 127.0.0.1:53");
         readable(&socket);
         let (_, peer) = socket.recv_from(&mut [0; 100]).expect("a datagram");
         let owners = scene.sandbox.owners(Transport::Udp, peer, server);

@@ -18,10 +18,13 @@ use crate::sys;
 pub(crate) const SOCKETS_MAX: usize = 64;
 /// The most commands in the answer about one socket.
 const KEYS_MAX: usize = 16;
-/// How long a search may take.
-const PATIENCE: Duration = Duration::from_millis(5);
-/// How many descriptors of one process are looked at.
+/// How many descriptors of one process are looked at, and of all together. One takes about 2 µs.
 const DESCRIPTORS_MAX: usize = 1024;
+const DESCRIPTORS_OF_ALL: usize = 4096;
+/// How many processes are looked at.
+const PROCESSES_MAX: usize = 1024;
+/// How long a search may take, on a host that is too busy for it.
+const PATIENCE: Duration = Duration::from_millis(100);
 /// How often processes are listed again, to find those that were forked meanwhile.
 const ROUNDS: u32 = 4;
 /// The most ancestors of a process.
@@ -65,6 +68,8 @@ struct Search<'a> {
     having: Vec<BTreeSet<ExecKey>>,
     /// Who may have any of them.
     hiding: BTreeSet<ExecKey>,
+    /// How many descriptors may still be looked at.
+    left: usize,
     deadline: Instant,
 }
 
@@ -76,6 +81,7 @@ impl<'a> Search<'a> {
             family,
             having: vec![BTreeSet::new(); inodes.len()],
             hiding: BTreeSet::new(),
+            left: DESCRIPTORS_OF_ALL,
             deadline: Instant::now() + PATIENCE,
         }
     }
@@ -110,6 +116,9 @@ impl<'a> Search<'a> {
             if new.is_empty() {
                 return Ok(());
             }
+            if known.len() > PROCESSES_MAX {
+                return Err(Lost);
+            }
             for pid in new {
                 if self.look_at(pid)? == Seen::Part {
                     let key = self.command_of(pid)?;
@@ -143,9 +152,10 @@ impl<'a> Search<'a> {
                 return Ok(Seen::Part);
             };
             count += 1;
-            if count > DESCRIPTORS_MAX {
+            if count > DESCRIPTORS_MAX || self.left == 0 {
                 return Ok(Seen::Part);
             }
+            self.left -= 1;
             // Closed meanwhile, if it cannot be read.
             let link = fs::read_link(entry.path()).unwrap_or_default();
             if let Some(place) = self.names.iter().position(|name| *name == link) {

@@ -48,7 +48,7 @@ struct Bait {
 impl Bait {
     fn lay(world: &World) -> Bait {
         let tcp = TcpListener::bind("127.0.0.1:0").expect("a listener");
-        let name = format!("avfs-test-{}", std::process::id());
+        let name = format!("avfs-corpus-{}", std::process::id());
         let address = SocketAddr::from_abstract_name(&name).expect("a name");
         let abstracted = UnixListener::bind_addr(&address).expect("a listener");
         let [unix, daemon] = ["bait.sock", "daemon.sock"].map(|name| world.path(name));

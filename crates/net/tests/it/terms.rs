@@ -161,6 +161,15 @@ fn observing_lets_through_and_says_what_would_suffice() {
             assert!(echoes(&mut sandbox.dial("a.test", 22).unwrap()));
             assert!(sandbox.tunnel("inner.test:22").is_err());
             assert!(sandbox.tunnel("169.254.169.254:80").is_err());
+            let attempts = guard.leave();
+            let rules: Vec<String> = attempts
+                .smallest_list()
+                .iter()
+                .map(ToString::to_string)
+                .collect();
+            assert_eq!(rules, ["a.test:22"]);
+        },
+    );
 }
 
 #[test]

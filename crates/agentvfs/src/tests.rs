@@ -35,6 +35,7 @@ fn every_operation_has_a_method() {
         rules(avfs, &vault);
         approvals(avfs, &vault);
         keys(avfs);
+        networks(&vault);
         whole_home(avfs);
     });
     let asked = ASKED.lock().unwrap().clone();
@@ -354,6 +355,21 @@ fn approvals(avfs: &Avfs, vault: &Vault) {
     let asked = vault.command("git").args(["push", "--force", "x"]).run();
     let id = asked.unwrap().approval_id.clone().unwrap();
     assert_eq!(avfs.deny(&id).unwrap().state, "denied");
+}
+
+fn networks(vault: &Vault) {
+    assert!(vault.network().unwrap().hosts.is_empty());
+    vault.set_network(["example.test"]).unwrap();
+    vault.allow_host("*.example.test:8080").unwrap();
+    let left = vault.deny_host("example.test").unwrap();
+    assert_eq!(left.hosts, ["*.example.test:8080"]);
+    vault.set_network([""; 0]).unwrap();
+    let asked = vault.command("getent").args(["hosts", "example.test"]);
+    assert!(!asked.run().unwrap().success());
+    assert_eq!(
+        vault.network_log().unwrap()[0].used.denied[0].host,
+        "example.test"
+    );
 }
 
 fn keys(avfs: &Avfs) {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::resolve::{HostResolver, Resolve};
+use crate::trust::Roots;
 use crate::upstream::Upstream;
 
 /// What holds for every sandbox.
@@ -12,6 +13,8 @@ pub struct Config {
     pub resolver: Arc<dyn Resolve>,
     /// The proxy that the host itself needs.
     pub upstream: Upstream,
+    /// Whose certificates are believed where TLS is opened.
+    pub roots: Roots,
     pub bounds: Bounds,
 }
 
@@ -20,6 +23,7 @@ impl Default for Config {
         Config {
             resolver: Arc::new(HostResolver),
             upstream: Upstream::default(),
+            roots: Roots::default(),
             bounds: Bounds::default(),
         }
     }
@@ -41,6 +45,8 @@ pub struct Bounds {
     pub attempts_per_exec: usize,
     /// Names that are being resolved on the host at once, for all sandboxes.
     pub resolutions: usize,
+    /// Those of one sandbox, so that slow names of one do not keep others waiting.
+    pub resolutions_per_sandbox: usize,
     /// DNS questions of one sandbox that are being answered at once.
     pub questions: usize,
     pub header_bytes: usize,
@@ -64,6 +70,7 @@ impl Default for Bounds {
             listeners_per_sandbox: 512,
             attempts_per_exec: 512,
             resolutions: 32,
+            resolutions_per_sandbox: 8,
             questions: 64,
             header_bytes: 64 * 1024,
             hello_bytes: 16 * 1024,

@@ -12,7 +12,8 @@ use crate::exec_key::ExecKey;
 ///
 /// `local 198.18.0.0/15 dev lo` must be a route in the namespace, so that every address of the range is its own.
 pub trait Sockets: Send + Sync {
-    /// A listening TCP socket.
+    /// A listening TCP socket. One on an IPv6 address is for IPv6 alone (`IPV6_V6ONLY`), and may be bound to
+    /// an address that is the namespace's own only by a route (`IPV6_FREEBIND`).
     fn tcp_listener(&self, address: SocketAddr) -> io::Result<TcpListener>;
     /// A bound UDP socket.
     fn udp(&self, address: SocketAddr) -> io::Result<UdpSocket>;
@@ -23,9 +24,8 @@ pub trait Sockets: Send + Sync {
 
 /// Says which commands a connection may come from. Calls may block.
 pub trait Attribution: Send + Sync {
-    /// The commands that hold the socket with this local address in the sandbox. Several where it is not certain, none where
-    /// it is not known.
-    fn candidates(&self, transport: Transport, peer: SocketAddr) -> Vec<ExecKey>;
+    /// The commands that hold the socket at the client's end. Several where it is not certain, none where it is not known.
+    fn candidates(&self, ends: Ends) -> Vec<ExecKey>;
 }
 
 /// Is told what happens while commands run.
@@ -33,6 +33,16 @@ pub trait Sink: Send + Sync {
     /// Called when something is attempted that is not yet among the attempts of these commands, and so a bounded number of times
     /// per command. Must not block.
     fn attempted(&self, attempt: &Attempt);
+}
+
+/// The two ends of a connection, or of a datagram, in the sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ends {
+    pub transport: Transport,
+    /// The command's.
+    pub client: SocketAddr,
+    /// The listener's.
+    pub server: SocketAddr,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use super::accept::{open_name, reset};
 use crate::attempts::Door;
 use crate::execs::Who;
 use crate::refusal::Refusal;
-use crate::sandbox::Transport;
+use crate::sandbox::{DNS, Ends, Transport};
 use crate::service::Service;
 
 /// Names keep their address, so the time matters only where a list is changed.
@@ -124,7 +124,7 @@ async fn look_up(
     let name = match host_name(&question.name) {
         Ok(name) => name,
         Err(refusal) => {
-            let who = service.execs.who(transport, peer).await;
+            let who = service.execs.who(ends(transport, peer)).await;
             service.execs.refused(&who, Door::Dns, &refusal);
             return Err(ResponseCode::NXDomain);
         }
@@ -137,6 +137,15 @@ async fn look_up(
         service.execs.refused(&who, Door::Dns, &refusal);
         return Err(ResponseCode::NXDomain);
     }
+    // Most names are known and their ports open, which costs no thread.
+    if let Some(address) = service.names.address_of(&name)
+        && service
+            .addresses_of_name(&name)
+            .iter()
+            .all(|own| service.is_claimed(*own))
+    {
+        return Ok(address);
+    }
     let opener = Arc::clone(service);
     let opened = tokio::task::spawn_blocking(move || {
         let address = opener.names.address_of(&name);
@@ -145,6 +154,14 @@ async fn look_up(
     });
     // Too many names: the client may try again, and the name is not said to be missing.
     opened.await.ok().flatten().ok_or(ResponseCode::ServFail)
+}
+
+fn ends(transport: Transport, client: SocketAddr) -> Ends {
+    Ends {
+        transport,
+        client,
+        server: DNS,
+    }
 }
 
 /// Asks which command it is only if their lists differ about the name.
@@ -156,7 +173,7 @@ async fn who(service: &Arc<Service>, host: &Host, transport: Transport, peer: So
     match knowing.count() {
         0 => Who::Unknown,
         some if some == all.len() => Who::Unknown,
-        _ => service.execs.who(transport, peer).await,
+        _ => service.execs.who(ends(transport, peer)).await,
     }
 }
 

@@ -1,11 +1,12 @@
 //! Servers on the host's side: plain HTTP, TLS, and bytes as they come.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 
+use crate::space::listen_on;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 /// The raw heads of the requests that a server has received.
 #[derive(Clone, Default)]
@@ -22,7 +23,8 @@ impl Seen {
 }
 
 fn accept(address: &str, serve: impl Fn(TcpStream) + Clone + Send + 'static) {
-    let listener = TcpListener::bind(address).unwrap_or_else(|error| panic!("{address}: {error}"));
+    let listener =
+        listen_on(address.parse().unwrap()).unwrap_or_else(|error| panic!("{address}: {error}"));
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let serve = serve.clone();
@@ -177,16 +179,25 @@ impl Authority {
         });
     }
 
-    pub fn client(&self) -> Arc<rustls::ClientConfig> {
-        let mut roots = rustls::RootCertStore::empty();
-        roots.add(self.0.der().clone()).unwrap();
-        let config = rustls::ClientConfig::builder_with_provider(provider())
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        Arc::new(config)
+    pub fn certificate(&self) -> CertificateDer<'static> {
+        self.0.der().clone()
     }
+
+    pub fn client(&self) -> Arc<rustls::ClientConfig> {
+        trusting(self.certificate())
+    }
+}
+
+/// A client that trusts this authority alone.
+pub fn trusting(certificate: CertificateDer<'static>) -> Arc<rustls::ClientConfig> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(certificate).unwrap();
+    let config = rustls::ClientConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Arc::new(config)
 }
 
 fn provider() -> Arc<rustls::crypto::CryptoProvider> {

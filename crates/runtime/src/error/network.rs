@@ -6,11 +6,14 @@ use super::ErrorKind;
 
 pub(super) fn network_kind(error: &Network) -> ErrorKind {
     match error {
-        Network::Proxy(..) => ErrorKind::Invalid,
+        Network::Proxy(..) | Network::RequestRule(..) | Network::Secret(_) => ErrorKind::Invalid,
         Network::TooManyExecs(_) => ErrorKind::Conflict,
         Network::Entered => ErrorKind::Bug,
-        Network::Threads(_) | Network::Socket(..) | Network::Route(..) | Network::Stopped => {
-            ErrorKind::Unavailable
-        }
+        Network::Threads(_)
+        | Network::Socket(..)
+        | Network::Route(..)
+        | Network::Stopped
+        | Network::Authority(_)
+        | Network::NoAuthority => ErrorKind::Unavailable,
     }
 }

@@ -9,9 +9,9 @@ use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use avfs_net::{Attribution, Net, Served, Sink, Sockets, Terms, Transport};
+use avfs_net::{Attribution, Ends, Net, Served, Sink, Sockets, Terms, Transport};
 use avfs_policy::AddressRange;
-use avfs_sandbox::{ExecKey, Sandbox};
+use avfs_sandbox::{ExecKey, Owners, Sandbox};
 use avfs_vault::{ExecId, VaultId};
 
 use crate::Result;
@@ -44,7 +44,9 @@ impl Networks {
             return Ok(None);
         }
         let inside = Arc::new(InSandbox(Arc::downgrade(sandbox)));
-        let served = self.net.serve(inside.clone(), inside, Arc::new(Counted))?;
+        let served = self
+            .net
+            .serve(inside.clone(), inside, Arc::new(Counted), None)?;
         let network = Arc::new(LiveNetwork {
             vault,
             served,
@@ -179,8 +181,19 @@ impl Sockets for InSandbox {
 }
 
 impl Attribution for InSandbox {
-    fn candidates(&self, _: Transport, _: SocketAddr) -> Vec<avfs_net::ExecKey> {
-        Vec::new()
+    fn candidates(&self, ends: Ends) -> Vec<avfs_net::ExecKey> {
+        let Ok(sandbox) = self.get() else {
+            return Vec::new();
+        };
+        let transport = match ends.transport {
+            Transport::Tcp => avfs_sandbox::Transport::Tcp,
+            Transport::Udp => avfs_sandbox::Transport::Udp,
+        };
+        match sandbox.owners(transport, ends.client, ends.server) {
+            Owners::One(key) => vec![outside(key)],
+            Owners::AnyOf(keys) => keys.into_iter().map(outside).collect(),
+            Owners::Unknown => Vec::new(),
+        }
     }
 }
 

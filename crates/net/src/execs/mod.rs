@@ -1,11 +1,13 @@
 //! The commands of one sandbox that have a network: their terms, their attempts, and their live connections.
 
+mod connection;
+
 use std::collections::{BTreeMap, HashMap};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use avfs_policy::{Denial, Host, HostPort, Verdict};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::attempts::{Attempts, Door, Kind, Outcome, Table};
@@ -14,14 +16,17 @@ use crate::error::Error;
 use crate::exec_key::ExecKey;
 use crate::meter::{Account, Meter};
 use crate::refusal::Refusal;
-use crate::sandbox::{Attribution, Sink, Transport};
+use crate::sandbox::{Attribution, Ends, Sink};
 use crate::terms::Terms;
+
+pub(crate) use connection::Connection;
 
 /// The commands of one sandbox.
 pub(crate) struct Execs {
     state: Mutex<State>,
     attribution: Arc<dyn Attribution>,
     sink: Arc<dyn Sink>,
+    resolutions: Arc<Semaphore>,
     bounds: Bounds,
 }
 
@@ -55,6 +60,8 @@ type Moved = (u64, u64);
 struct Target {
     at: HostPort,
     address: Option<IpAddr>,
+    /// Whether its requests are seen.
+    inspected: bool,
 }
 
 /// Which commands something may come from.
@@ -82,6 +89,7 @@ impl Execs {
             state: Mutex::default(),
             attribution,
             sink,
+            resolutions: Arc::new(Semaphore::new(bounds.resolutions_per_sandbox)),
             bounds,
         }
     }
@@ -164,12 +172,12 @@ impl Execs {
     }
 
     /// Which commands a peer may be. The sandbox is asked only where the answer matters.
-    pub(crate) async fn who(self: &Arc<Self>, transport: Transport, peer: SocketAddr) -> Who {
+    pub(crate) async fn who(self: &Arc<Self>, ends: Ends) -> Who {
         if self.all_terms().len() <= 1 {
             return Who::These(self.lock().present.keys().copied().collect());
         }
         let this = Arc::clone(self);
-        let asked = move || this.attribution.candidates(transport, peer);
+        let asked = move || this.attribution.candidates(ends);
         let found = tokio::task::spawn_blocking(asked).await.unwrap_or_default();
         let state = self.lock();
         let present = found
@@ -270,6 +278,12 @@ impl State {
         terms.try_for_each(|terms| terms.list.check_resolved(address, port))
     }
 
+    /// Whether the terms of any command that it may come from have the host's requests seen.
+    fn inspects(&self, who: &Who, host: &Host) -> bool {
+        let mut terms = self.terms_of(who);
+        terms.any(|terms| terms.inspect.iter().any(|inspect| inspect.is_for(host)))
+    }
+
     /// Adds the bytes that have passed to what they are for.
     fn settle(&mut self) {
         let ids: Vec<u64> = self.live.keys().copied().collect();
@@ -297,18 +311,23 @@ impl State {
         }
     }
 
-    fn cut_what_is_denied(&mut self) {
+    fn cut_what_is_denied(&self) {
         for live in self.live.values() {
-            let Some(target) = &live.target else {
-                continue;
-            };
-            let judged = self.judge(&live.who, &target.at.host, target.at.port);
-            let address = target
-                .address
-                .map(|address| self.check_resolved(&live.who, address, target.at.port));
-            if matches!(judged, Judged::Denied(_)) || matches!(address, Some(Err(_))) {
-                live.cut.cancel();
-            }
+            self.cut_if_denied(live);
+        }
+    }
+
+    fn cut_if_denied(&self, live: &Live) {
+        let Some(target) = &live.target else {
+            return;
+        };
+        let (host, port) = (&target.at.host, target.at.port);
+        let judged = self.judge(&live.who, host, port);
+        let address = target.address;
+        let address = address.map(|address| self.check_resolved(&live.who, address, port));
+        let unseen = self.inspects(&live.who, host) && !target.inspected;
+        if matches!(judged, Judged::Denied(_)) || matches!(address, Some(Err(_))) || unseen {
+            live.cut.cancel();
         }
     }
 }
@@ -317,127 +336,5 @@ fn is_public(terms: &Terms, host: &Host, port: u16) -> bool {
     match host {
         Host::Name(_) => true,
         Host::Address(address) => terms.list.check_resolved(*address, port).is_ok(),
-    }
-}
-
-/// A connection out of a sandbox, from when it is accepted until it ends.
-pub(crate) struct Connection {
-    execs: Arc<Execs>,
-    id: u64,
-    who: Who,
-    pub(crate) cut: CancellationToken,
-    pub(crate) meter: Arc<Meter>,
-    _permits: [OwnedSemaphorePermit; 2],
-}
-
-impl Connection {
-    pub(crate) async fn accepted(
-        execs: &Arc<Execs>,
-        peer: SocketAddr,
-        stop: &CancellationToken,
-        permits: [OwnedSemaphorePermit; 2],
-    ) -> Connection {
-        let who = execs.who(Transport::Tcp, peer).await;
-        let mut state = execs.lock();
-        let keys = state.keys_of(&who);
-        let accounts = keys.iter().filter_map(|key| state.present.get(key));
-        let accounts = accounts.map(|present| present.account.clone()).collect();
-        let (id, cut) = (state.next, stop.child_token());
-        state.next += 1;
-        let meter = Arc::new(Meter::new(accounts));
-        let live = Live {
-            who: who.clone(),
-            target: None,
-            cut: cut.clone(),
-            meter: Arc::clone(&meter),
-            current: None,
-        };
-        state.live.insert(id, live);
-        drop(state);
-        Connection {
-            execs: Arc::clone(execs),
-            id,
-            who,
-            cut,
-            meter,
-            _permits: permits,
-        }
-    }
-
-    /// Decides on a target of this connection, and counts it if it is allowed. From then on the connection is cut when the terms
-    /// no longer allow it.
-    pub(crate) fn open(&self, door: Door, at: &HostPort) -> Result<(), Refusal> {
-        // In one hold of the lock, so that a change of the terms either is seen here or sees the target.
-        let judged = {
-            let mut state = self.execs.lock();
-            let judged = state.judge(&self.who, &at.host, at.port);
-            if let Some(live) = state.live.get_mut(&self.id) {
-                let target = || Target {
-                    at: at.clone(),
-                    address: None,
-                };
-                live.target = matches!(judged, Judged::Allowed { .. }).then(target);
-            }
-            judged
-        };
-        match judged {
-            Judged::Allowed { rule, outcome } => {
-                let kind = Kind {
-                    host: at.host.to_string(),
-                    port: at.port,
-                    door,
-                    outcome,
-                    rule,
-                };
-                self.execs.count(&self.who, &kind, None);
-                self.switch(Some(kind));
-                Ok(())
-            }
-            Judged::Denied(denial) => {
-                self.switch(None);
-                Err(Refusal::Denied(at.clone(), denial))
-            }
-        }
-    }
-
-    /// Whether an address may be dialled that the target resolved to.
-    pub(crate) fn check_resolved(&self, address: IpAddr, port: u16) -> Result<(), Denial> {
-        let state = self.execs.lock();
-        state.check_resolved(&self.who, address, port)
-    }
-
-    /// Notes the address that was dialled, so that a change of the terms can cut the connection to it.
-    pub(crate) fn dialled(&self, address: IpAddr) {
-        let mut state = self.execs.lock();
-        let target = state
-            .live
-            .get_mut(&self.id)
-            .and_then(|live| live.target.as_mut());
-        if let Some(target) = target {
-            target.address = Some(address);
-        }
-        state.cut_what_is_denied();
-    }
-
-    /// Counts a refusal after the target was decided on.
-    pub(crate) fn refused(&self, door: Door, refusal: &Refusal) {
-        self.execs.refused(&self.who, door, refusal);
-    }
-
-    /// Settles what has passed, and counts the bytes to come for another kind.
-    fn switch(&self, next: Option<Kind>) {
-        let mut state = self.execs.lock();
-        state.settle_one(self.id);
-        if let Some(live) = state.live.get_mut(&self.id) {
-            let moved = live.meter.moved();
-            live.current = next.map(|kind| (kind, moved));
-        }
-    }
-}
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        self.switch(None);
-        self.execs.lock().live.remove(&self.id);
     }
 }

@@ -4,7 +4,9 @@
 use super::retried::Noted;
 use super::uncommitted::note_uncommitted;
 use super::watch::{Gone, Here};
-use super::{bodies, docs, events, files, guard, health, kernel, repeats, streams, watch};
+use super::{
+    bodies, docs, events, files, guard, health, kernel, repeats, streams, terminals, watch,
+};
 use crate::bounds::LaneBound;
 use crate::mcp;
 use crate::ops::app::{App, AtWork};
@@ -43,6 +45,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
     for operation in erased::all() {
         router = add(router, operation, &app);
     }
+    router = terminals::add(router, &app);
     kernel::add(docs::add(health::add(router)))
         .merge(mcp::service(&app))
         .method_not_allowed_fallback(refused)
@@ -96,7 +99,11 @@ fn add(router: Router<Arc<App>>, operation: Erased, app: &Arc<App>) -> Router<Ar
 }
 
 /// Refuses changes of a read-only home.
-async fn if_writable(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+pub(super) async fn if_writable(
+    State(app): State<Arc<App>>,
+    request: Request,
+    next: Next,
+) -> Response {
     let Err(error) = app.runtime.check_writable() else {
         return next.run(request).await;
     };

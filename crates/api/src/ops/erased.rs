@@ -11,6 +11,7 @@ use crate::table::{EachRow, Method, OPERATIONS, Operation, Row, each_row};
 use crate::wire::ExecEvent;
 use avfs_runtime::{HeldOutput, Select, Watcher};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::any::Any;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
@@ -103,7 +104,7 @@ impl Erased {
             serve: serve::<O>(),
             has_post: has_post(&O::ROW, &O::HANDLER),
             json: |text| {
-                let request = serde_json::from_slice::<O>(text).map_err(unread)?;
+                let request = read_object::<O>(text)?;
                 Ok(Request(Box::new(request)))
             },
             query: |text| {
@@ -121,7 +122,6 @@ impl Erased {
 
     /// A request from its JSON; an empty body means no fields.
     pub fn read_json(&self, text: &[u8]) -> Result<Request, Failure> {
-        is_object(text)?;
         (self.json)(if text.is_empty() { b"{}" } else { text })
     }
 
@@ -202,6 +202,12 @@ pub(crate) fn is_object(text: &[u8]) -> Result<(), Failure> {
         Some(b'[') => Err(Failure::unprocessable("the body is a list, not an object")),
         _ => Ok(()),
     }
+}
+
+/// The value of an object in JSON.
+pub(crate) fn read_object<T: DeserializeOwned>(text: &[u8]) -> Result<T, Failure> {
+    is_object(text)?;
+    serde_json::from_slice(text).map_err(unread)
 }
 
 /// A body that is no JSON is a bad request; JSON that is no such request cannot be processed.

@@ -12,7 +12,7 @@ use crate::wire::{
     StartedWord, StreamWord, WindowItem, to_text,
 };
 use avfs_runtime::{
-    Cancel, Control, ErrorKind, JobId, JobInfo, JobRequest, JobStart as Begun, JobState,
+    Cancel, Control, Error, ErrorKind, JobId, JobInfo, JobRequest, JobStart as Begun, JobState,
     KeptReport, Lifetime, OutputSink, PART_MAX, Runtime, Select, Session, Stdin, Stream, VaultName,
     Watcher, WindowSize,
 };
@@ -270,6 +270,15 @@ pub(crate) fn resize(ask: &Ask, request: JobResize) -> Reply<JobResize> {
         rows: request.rows,
         columns: request.columns,
     })
+}
+
+/// Refuses a job that has no terminal.
+pub(crate) fn has_terminal(ask: &Ask, job_id: u64) -> Result<(), Failure> {
+    let id = JobId::new(job_id);
+    match ask.session.job(id)?.terminal {
+        Some(_) => Ok(()),
+        None => Err(Error::NoTerminal { id }.into()),
+    }
 }
 
 pub(crate) fn stdin(ask: &Ask, request: JobStdin) -> Result<Feed<JobStdin>, Failure> {

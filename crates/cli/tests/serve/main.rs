@@ -10,6 +10,7 @@
 //! - a certificate that is replaced by half: `tls.rs`;
 //! - all of that at the addresses of MCP, a session that outlives its key, or asks more often than its key may: `mcp.rs`;
 //! - an approval that no user of a named client gave: `elicited.rs`;
+//! - all of that where a connection becomes a terminal, one that floods, does not read or sends what is no message: `terminals/`;
 //! - slow heads and bodies, large bodies and heads, many headers, many idle connections, too many requests: `floods.rs`.
 
 mod credentials;
@@ -22,6 +23,7 @@ mod kernel;
 mod mcp;
 mod shape;
 mod streams;
+mod terminals;
 mod tls;
 mod tokens;
 mod traces;

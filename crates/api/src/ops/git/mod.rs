@@ -293,6 +293,10 @@ fn source(url: &str) -> Result<String, Failure> {
     match path.starts_with('/') {
         // As an address, so that the depth counts.
         true => Ok(format!("file://{path}")),
+        false if !path.contains(':') => {
+            let what = format!("{url:?} is neither an absolute path in the vault nor an address");
+            Err(Failure::invalid(what))
+        }
         false => {
             let what = "a clone from outside the vault needs a network, and vaults have none";
             Err(Failure::new(ErrorKind::Unavailable, what).hint(

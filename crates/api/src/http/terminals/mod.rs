@@ -9,6 +9,7 @@ use super::routes::if_writable;
 use crate::bounds::TERMINAL_MESSAGE_MAX;
 use crate::ops::app::App;
 use crate::ops::caller::Caller;
+use crate::ops::erased::read_fields;
 use crate::ops::failure::Failure;
 use crate::serving::Open;
 use crate::table::{ATTACH, OPEN, Terminal};
@@ -20,6 +21,7 @@ use axum::http::request::Parts;
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::time::Instant;
@@ -59,10 +61,8 @@ async fn counted(
 }
 
 /// The fields in the query of a request.
-fn query<T: DeserializeOwned>(parts: &Parts) -> Result<T, Failure> {
-    let query = parts.uri.query().unwrap_or_default();
-    serde_html_form::from_str(query)
-        .map_err(|error| Failure::invalid(format!("the query is invalid: {error}")))
+fn query<T: Serialize + DeserializeOwned>(parts: &Parts) -> Result<T, Failure> {
+    read_fields(parts.uri.query().unwrap_or_default())
 }
 
 /// A client at a terminal.

@@ -293,9 +293,9 @@ fn source(url: &str) -> Result<String, Failure> {
     match path.starts_with('/') {
         // As an address, so that the depth counts.
         true => Ok(format!("file://{path}")),
-        false if !path.contains(':') => {
+        false if !url.contains(':') => {
             let what = format!("{url:?} is neither an absolute path in the vault nor an address");
-            Err(Failure::invalid(what))
+            Err(Failure::invalid(what).hint("a relative path has no directory to begin at"))
         }
         false => {
             let what = "a clone from outside the vault needs a network, and vaults have none";
@@ -321,13 +321,14 @@ mod tests {
             "git@example.org:x.git",
             "ext::sh -c true",
             "file://host/share",
-            "-u",
-            "../x",
-            "",
         ] {
             let refused = source(outside).unwrap_err();
             assert_eq!(refused.problem().kind, "Unavailable", "{outside}");
             assert!(refused.problem().hint.is_some());
+        }
+        for nowhere in ["-u", "../x", ""] {
+            let refused = source(nowhere).unwrap_err();
+            assert_eq!(refused.problem().kind, "Invalid", "{nowhere}");
         }
     }
 

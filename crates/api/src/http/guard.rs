@@ -73,6 +73,7 @@ fn identified(app: &App, request: &Request) -> Result<Option<Caller>, Failure> {
         let identity = shown.and_then(|shown| app.auth.identify(shown));
         let identity = identity.map_err(|failure| {
             app.metrics.unauthenticated();
+            app.logs.unauthenticated(address);
             app.auth.refused(address, failure)
         })?;
         return caller(app, *peer, Some(identity), request).map(Some);

@@ -138,10 +138,11 @@ async fn measured(
     let (route, method) = (operation.row.route, operation.row.method.as_str());
     let caller = request.extensions().get::<Caller>();
     let trace = caller.and_then(|caller| caller.trace);
+    let by = caller.map(|caller| caller.principal);
     let answer = serve(operation, Arc::clone(&app), address, request).await;
     let answer = answer.into_response();
     let status = answer.status().as_u16();
-    app.metrics.request(name, status, begun.elapsed());
+    app.served(name, status, begun.elapsed(), by);
     if trace.is_some() {
         let ended = Ended {
             name,

@@ -43,8 +43,10 @@ pub(crate) fn exec(
     let mut report = ask.session.exec(request, &sink)?;
     let held = std::mem::take(&mut report.held);
     let envelope = envelope::envelope(report);
-    let metrics = &ask.app.metrics;
-    metrics.exec(envelope.result.status, begun.elapsed());
+    let result = &envelope.result;
+    let how = (result.status, &result.ending);
+    let by = ask.session.principal();
+    ask.app.ran(&result.exec, how, begun.elapsed(), by);
     trace(ask, &envelope, begun);
     Ok((envelope, held))
 }

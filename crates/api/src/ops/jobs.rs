@@ -51,6 +51,8 @@ pub(crate) fn start(
             return Ok(JobAnswer::Refused(Box::new(envelope)));
         }
     };
+    let (exec, by) = (info.exec.to_string(), ask.session.principal());
+    ask.app.logs.job(info.id.number(), &exec, by);
     // A job that has ended reads nothing.
     if let Some(whole) = stdin.as_ref().and_then(input::whole)
         && let Ok(pipe) = ask.session.job_input(info.id)
@@ -61,7 +63,7 @@ pub(crate) fn start(
     Ok(JobAnswer::Started(JobStarted {
         job_id: info.id.number(),
         status: StartedWord::Started,
-        exec: info.exec.to_string(),
+        exec,
         vault: info.vault.to_string(),
         lifetime: lifetime_word(info.lifetime),
     }))

@@ -20,6 +20,7 @@ mod floods;
 mod fuzz;
 mod guards;
 mod kernel;
+mod logs;
 mod mcp;
 mod shape;
 mod streams;
@@ -50,10 +51,16 @@ struct Server {
 impl Server {
     /// Starts it for a home that has a key.
     fn start(home: Home, words: &[&str]) -> Server {
+        Server::start_with(home, words, Stdio::inherit())
+    }
+
+    /// Starts it with this standard error.
+    fn start_with(home: Home, words: &[&str], stderr: Stdio) -> Server {
         let all = [&["--json", "serve", "--listen", "127.0.0.1:0"], words].concat();
         let mut child = home
             .command(&all)
             .stdout(Stdio::piped())
+            .stderr(stderr)
             .spawn()
             .expect("the binary runs");
         let mut line = String::new();

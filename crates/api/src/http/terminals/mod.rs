@@ -13,7 +13,7 @@ use crate::ops::erased::read_fields;
 use crate::ops::failure::Failure;
 use crate::serving::Open;
 use crate::table::{ATTACH, OPEN, Terminal};
-use avfs_runtime::ErrorKind;
+use avfs_runtime::{ErrorKind, Principal};
 use axum::Router;
 use axum::extract::ws::{WebSocket, WebSocketUpgrade};
 use axum::extract::{FromRequestParts, RawPathParams, Request, State};
@@ -37,26 +37,34 @@ pub(super) fn add(router: Router<Arc<App>>, app: &Arc<App>) -> Router<Arc<App>> 
     let open = |State(app): State<Arc<App>>, address: RawPathParams, request: Request| {
         let vault = address.iter().find(|(name, _)| *name == "vault");
         let vault = vault.map(|(_, vault)| vault.to_owned()).unwrap_or_default();
-        counted(OPEN, Arc::clone(&app), open::open(app, vault, request))
+        let by = principal(&request);
+        counted(OPEN, Arc::clone(&app), by, open::open(app, vault, request))
     };
     let attach = |State(app): State<Arc<App>>, request: Request| {
-        counted(ATTACH, Arc::clone(&app), attach::attach(app, request))
+        let by = principal(&request);
+        counted(ATTACH, Arc::clone(&app), by, attach::attach(app, request))
     };
     router
         .route(OPEN.route, get(open).layer(guard.clone()))
         .route(ATTACH.route, get(attach).layer(guard))
 }
 
+fn principal(request: &Request) -> Option<Principal> {
+    let caller = request.extensions().get::<Caller>();
+    caller.map(|caller| caller.principal)
+}
+
 /// Counts a request, up to the head of its answer.
 async fn counted(
     terminal: Terminal,
     app: Arc<App>,
+    by: Option<Principal>,
     work: impl Future<Output = Result<Response, Failure>>,
 ) -> Response {
     let begun = Instant::now();
     let answer = work.await.into_response();
     let status = answer.status().as_u16();
-    app.metrics.request(terminal.name, status, begun.elapsed());
+    app.served(terminal.name, status, begun.elapsed(), by);
     answer
 }
 

@@ -3,7 +3,6 @@
 use super::*;
 use crate::PATIENCE;
 use avfs_testkit::{SOON, leftover_processes, wait_for};
-use std::process::Command;
 
 #[test]
 fn a_command_runs_at_a_terminal_that_its_client_types_at_and_resizes() {
@@ -191,11 +190,11 @@ fn a_page_opens_a_terminal() {
     }
     let (server, good) = served("exec");
     let url = format!("ws://{}{OPEN_V}", server.address);
-    let script = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/tests/serve/terminals/page.mjs"
-    );
-    let output = Command::new(node).args([script, &url, &good]).output();
+    // The sources may be closed to the user who runs this.
+    let script = server.home.path().join("page.mjs");
+    std::fs::write(&script, include_str!("page.mjs")).expect("own file");
+    let mut page = server.home.host_command(node);
+    let output = page.arg(script).args([&url, &good]).output();
     let output = output.expect("node runs");
     let said = String::from_utf8_lossy(&output.stdout);
     let err = String::from_utf8_lossy(&output.stderr);

@@ -10,6 +10,7 @@ use crate::error::{Error, Result, is_full};
 use crate::http::{Listen, router};
 use crate::ops::app::App;
 use crate::ops::caller::Peer;
+pub use crate::ops::logs::WriteLine;
 use crate::outbound::ServiceUrl;
 use crate::serving::{self, Door};
 use avfs_runtime::{Config, ErrorKind, HostFacts, IfLost, Runtime};
@@ -53,6 +54,8 @@ pub struct ServeConfig {
     pub listen: Option<Listen>,
     /// Where traces are sent, if anywhere.
     pub collector: Option<ServiceUrl>,
+    /// Where log lines go, if anywhere.
+    pub log: Option<WriteLine>,
 }
 
 /// After this time without a request caches are freed.
@@ -96,6 +99,9 @@ pub fn serve(config: ServeConfig, ready: impl FnOnce(Option<SocketAddr>)) -> Res
         auth,
         hosts.unwrap_or_default(),
     );
+    if let Some(write) = config.log {
+        app.logs.begin(write).map_err(Error::Setup)?;
+    }
     let app = Arc::new(app);
     let event_loop = tokio::runtime::Builder::new_current_thread()
         .enable_all()

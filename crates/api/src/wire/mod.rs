@@ -31,6 +31,7 @@ mod problem;
 mod retried;
 mod search;
 mod size;
+mod terminal;
 mod transfer;
 mod vault;
 mod versions;
@@ -114,6 +115,7 @@ pub use search::{
     GrepReport, Search, SearchHit, SearchReport,
 };
 pub use size::human_size;
+pub use terminal::{TerminalAttach, TerminalControl, TerminalMessage, TerminalOpen};
 pub use transfer::{
     ApplyItem, ApplyWord, ArchiveRead, ArchiveWrite, Export, ExportArchive, ExportChanges,
     Exported, ExportedChanges, Import, Imported, ProgressEvent, RunsByItselfItem, TransferIn,

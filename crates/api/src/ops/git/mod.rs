@@ -296,6 +296,10 @@ fn source(url: &str) -> Result<String, Failure> {
     match path.starts_with('/') {
         // As an address, so that the depth counts.
         true => Ok(format!("file://{path}")),
+        false if !url.contains(':') => {
+            let what = format!("{url:?} is neither an absolute path in the vault nor an address");
+            Err(Failure::invalid(what).hint("a relative path has no directory to begin at"))
+        }
         false => {
             let what = "a clone from outside the vault needs a network, and vaults have none";
             Err(Failure::new(ErrorKind::Denied, what).hint(
@@ -320,14 +324,15 @@ mod tests {
             "git@example.org:x.git",
             "ext::sh -c true",
             "file://host/share",
-            "-u",
-            "../x",
         ] {
             let refused = source(outside).unwrap_err();
             assert_eq!(refused.problem().kind, "Denied", "{outside}");
             assert!(refused.problem().hint.is_some());
         }
-        assert_eq!(source("").unwrap_err().problem().kind, "Invalid");
+        for nowhere in ["-u", "../x", ""] {
+            let refused = source(nowhere).unwrap_err();
+            assert_eq!(refused.problem().kind, "Invalid", "{nowhere}");
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod columns;
 mod fields;
 mod openapi;
 mod reference;
+mod terminals;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +23,7 @@ use serde::de::DeserializeOwned;
 pub use columns::{Class, Effect, Method, Row, Scope, VaultIn, Who};
 pub use openapi::openapi;
 pub use reference::{reference, smallest_requests};
+pub use terminals::{ATTACH, OPEN, TERMINALS, Terminal};
 
 /// An operation. The type is the request itself.
 pub trait Operation: Serialize + DeserializeOwned + JsonSchema + Send + 'static {

@@ -27,6 +27,7 @@ pub(crate) mod journal;
 pub(crate) mod keys;
 pub(crate) mod labels;
 pub(crate) mod lanes;
+pub(crate) mod logs;
 pub(crate) mod memory;
 pub(crate) mod metrics;
 pub(crate) mod modes;

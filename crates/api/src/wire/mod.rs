@@ -32,6 +32,7 @@ mod problem;
 mod retried;
 mod search;
 mod size;
+mod terminal;
 mod transfer;
 mod vault;
 mod versions;
@@ -119,6 +120,7 @@ pub use search::{
     GrepReport, Search, SearchHit, SearchReport,
 };
 pub use size::human_size;
+pub use terminal::{TerminalAttach, TerminalControl, TerminalMessage, TerminalOpen};
 pub use transfer::{
     ApplyItem, ApplyWord, ArchiveRead, ArchiveWrite, Export, ExportArchive, ExportChanges,
     Exported, ExportedChanges, Import, Imported, ProgressEvent, RunsByItselfItem, TransferIn,

@@ -15,7 +15,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// How much more there may be of each in the end. Threads of a pool come and go, and a first use of something opens a file.
 const SLACK: [(&str, u64); 8] = [
-    ("anonymous memory in KiB", 12 << 10),
+    ("anonymous memory in KiB", 6 << 10),
     ("descriptors", 6),
     ("threads", 4),
     ("mounts of the keeper", 0),

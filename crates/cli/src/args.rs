@@ -29,7 +29,9 @@ pub use care::{
     AuditArgs, AuditFilter, AuditVerb, FsckArgs, GcArgs, MaintainArgs, PruneArgs, QuotaArgs,
     QuotaVerb,
 };
-pub use exec::{DriverName, ExecArgs, NetworkKind, OutputArgs, ProfileName, RunArgs, StreamName};
+pub use exec::{
+    DriverName, ExecArgs, NetworkChoice, NetworkKind, OutputArgs, ProfileName, RunArgs, StreamName,
+};
 pub use git::{
     GitBranchArgs, GitCloneArgs, GitCommitArgs, GitDiffArgs, GitLogArgs, GitVerb, RepositoryArgs,
 };
@@ -512,6 +514,11 @@ mod tests {
         ("mount", "mount d --readonly --at v3 --foreground"),
         ("unmount", "unmount d --force"),
         ("mounts", "mounts"),
+        ("network_show", "network show"),
+        ("network_set", "network set example.com,*.example.org:8443"),
+        ("network_allow", "network allow example.com"),
+        ("network_deny", "network deny example.com"),
+        ("network_log", "network log --denied"),
         (
             "key_create",
             "key create ci --scope read,exec --vault team-* --expires 30d",

@@ -1,7 +1,7 @@
 //! `avfs proxy exec`: run a command in the vault's sandbox and report what it changed.
 
 use super::{env_file, paths};
-use crate::args::{DriverName, ExecArgs, ProfileName, RunArgs};
+use crate::args::{DriverName, ExecArgs, NetworkChoice, ProfileName, RunArgs};
 use crate::cast::{Cast, Recording};
 use crate::environment;
 use crate::error::{Error, Result};
@@ -288,19 +288,19 @@ fn words(args: RunArgs) -> Result<Exec> {
             DriverName::Process => DriverWord::Process,
         }),
         network: args.network.as_ref().map(|network| network.name),
-        allow: args
-            .network
-            .map(|network| network.hosts)
-            .into_iter()
-            .flatten()
-            .chain(args.allow)
-            .collect(),
+        allow: allowed(args.network, args.allow),
         wait: args.wait,
         approval: args.approval,
         speculate: args.speculate,
         patch: args.patch,
         list_home_changes: args.home_changes,
     })
+}
+
+/// The hosts of a list, and those beside it.
+fn allowed(network: Option<NetworkChoice>, mut allow: Vec<String>) -> Vec<String> {
+    allow.extend(network.into_iter().flat_map(|network| network.hosts));
+    allow
 }
 
 fn fork(args: &RunArgs) -> Option<ForkWord> {

@@ -97,7 +97,7 @@ impl Sandbox {
         ];
         descriptors.extend(bounds.doors());
         lock(&self.control)
-            .send(&AgentRequest::Exec, &descriptors)
+            .send(&AgentRequest::Exec(command.key), &descriptors)
             .map_err(|error| error.named("agent", Error::SandboxGone, ANSWER))?;
         Ok(Running {
             link: ours,
@@ -134,7 +134,7 @@ impl Sandbox {
         }
     }
 
-    fn ask(&self, request: &AgentRequest) -> Result<AgentReply> {
+    pub(crate) fn ask(&self, request: &AgentRequest) -> Result<AgentReply> {
         self.ask_by(request, |control| control.answer(ANSWER))
     }
 

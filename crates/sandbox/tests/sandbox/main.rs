@@ -8,10 +8,12 @@ mod basics;
 mod exchanges;
 mod host;
 mod limits;
+mod listening;
 mod lives;
 mod memory;
 mod network;
 mod network_roles;
+mod owners;
 mod rename_roles;
 mod renames;
 mod shares;
@@ -83,6 +85,8 @@ fn run_all(filter: Option<&str>) -> bool {
         memory::TESTS,
         shares::TESTS,
         network::TESTS,
+        listening::TESTS,
+        owners::TESTS,
     ];
     for (name, test) in tests.concat() {
         if filter.is_some_and(|filter| !name.contains(filter)) {

@@ -35,14 +35,45 @@ struct Held {
 
 fn obey() {
     let mut held = Held::default();
-    let mut lines = io::stdin().lock().lines();
-    while let Some(Ok(line)) = lines.next() {
-        let answer = match follow(&mut held, &line) {
-            Ok(answer) => answer,
-            Err(error) => format!("errno {}", error.raw_os_error().unwrap_or(0)),
-        };
+    while let Some(line) = next_order() {
+        if line == "leave-first-thread" {
+            go_on_in_a_thread(held);
+        }
+        let answer = reply(&mut held, &line);
         writeln!(io::stdout(), "{answer}").expect("stdout is open");
     }
+}
+
+fn next_order() -> Option<String> {
+    let mut line = String::new();
+    let read = io::stdin().read_line(&mut line).expect("stdin is open");
+    (read > 0).then(|| line.trim_end().to_owned())
+}
+
+fn reply(held: &mut Held, line: &str) -> String {
+    match follow(held, line) {
+        Ok(answer) => answer,
+        Err(error) => format!("errno {}", error.raw_os_error().unwrap_or(0)),
+    }
+}
+
+/// Obeys further in a second thread, while the first ends.
+fn go_on_in_a_thread(held: Held) -> ! {
+    std::thread::spawn(move || {
+        let first = std::process::id();
+        // Its descriptors are not shown any more once it has ended.
+        while std::fs::read_dir(format!("/proc/{first}/fd")).is_ok_and(|fds| fds.count() > 0) {}
+        writeln!(io::stdout(), "done").expect("stdout is open");
+        let mut held = held;
+        while let Some(line) = next_order() {
+            let answer = reply(&mut held, &line);
+            writeln!(io::stdout(), "{answer}").expect("stdout is open");
+        }
+        std::process::exit(0);
+    });
+    // SAFETY: ends this thread; nothing of it is used by the other.
+    unsafe { libc::syscall(libc::SYS_exit, 0) };
+    unreachable!("the thread has ended")
 }
 
 fn follow(held: &mut Held, line: &str) -> io::Result<String> {
@@ -87,7 +118,30 @@ fn follow(held: &mut Held, line: &str) -> io::Result<String> {
             keep(socket.into());
             return Ok(local.to_string());
         }
+        ["resolve", name] => {
+            use std::net::ToSocketAddrs;
+            let found = (name, 80).to_socket_addrs();
+            let mut found = found.map_err(|error| io::Error::other(error.to_string()))?;
+            let first = found.next();
+            return Ok(first.map_or("none".into(), |address| address.to_string()));
+        }
         ["unix-listen", path] => keep(UnixListener::bind(path)?.into()),
+        ["unix-echo", path] => {
+            let listener = UnixListener::bind(path)?;
+            std::thread::spawn(move || {
+                for stream in listener.incoming() {
+                    let mut stream = stream.expect("a connection");
+                    let mut back = stream.try_clone().expect("a descriptor");
+                    io::copy(&mut stream, &mut back).expect("an echo");
+                }
+            });
+        }
+        ["listeners", count] => {
+            for _ in 0..count.parse::<u32>().map_err(io::Error::other)? {
+                let listener = TcpListener::bind("127.0.0.1:0")?;
+                held.sockets.push(listener.into());
+            }
+        }
         ["give", path] => give(&UnixStream::connect(path)?, &held.sockets)?,
         ["take", path] => {
             let (stream, _) = UnixListener::bind(path)?.accept()?;

@@ -78,7 +78,7 @@ const FOLDERS: &[(&str, &[Row])] = &[
                 "dial",
                 &["upstream", "meter", "refusal", "execs", "service"],
             ),
-            ("relay", &["execs", "dial"]),
+            ("relay", &["meter", "execs", "dial"]),
             (
                 "doors",
                 &[
@@ -93,6 +93,12 @@ const FOLDERS: &[(&str, &[Row])] = &[
             (
                 "net",
                 &["error", "config", "sandbox", "execs", "service", "served"],
+            ),
+            (
+                "forwards",
+                &[
+                    "error", "config", "meter", "service", "dial", "relay", "doors", "net",
+                ],
             ),
         ],
     ),

@@ -230,6 +230,7 @@ const HUBS: &[(&str, Hub)] = &[(
             "live::layers_place::LayersPlace",
             "live::mounts::Window",
             "live::mounts::heal",
+            "live::ports::Forwards",
             "live::slot::Slot",
             "files::search::Indexes",
             "command::policy::PolicyFiles",

@@ -4,6 +4,7 @@ mod approvals;
 mod disk;
 mod hints;
 mod jobs;
+mod network;
 
 use std::path::PathBuf;
 
@@ -11,9 +12,10 @@ use avfs_vault::{ExecId, Principal, RootId, VaultPath};
 use serde::{Deserialize, Serialize};
 
 use self::approvals::unfit_kind;
-use self::disk::NO_ROOM;
+use self::disk::{NO_ROOM, io_kind};
 use self::hints::{MOVED_ON, sandbox_hint, store_hint, transfer_hint, vault_hint};
 use self::jobs::named;
+use self::network::network_kind;
 use crate::common::{JobId, Stream};
 
 /// The one list of error kinds; exit codes, HTTP statuses and errnos are tables over it.
@@ -183,6 +185,10 @@ pub enum Error {
     DirTaken { dir: PathBuf },
     #[error("{what} is not mounted")]
     NotMounted { what: String },
+    #[error("no port of the host leads to {guest} of vault {vault}")]
+    NoForward { vault: String, guest: String },
+    #[error("{most} ports of the host are forwarded already, and no more may be at once")]
+    TooManyForwards { most: usize },
     #[error("programs still use {dir}", dir = dir.display())]
     MountInUse { dir: PathBuf },
     #[error("the daemon lives in another mount namespace: what it mounts would not be seen here")]
@@ -260,7 +266,7 @@ impl Error {
             Error::PathExists { .. } | Error::AlreadyMounted { .. } | Error::DirTaken { .. } => {
                 ErrorKind::AlreadyExists
             }
-            Error::NotMounted { .. } => ErrorKind::NotFound,
+            Error::NotMounted { .. } | Error::NoForward { .. } => ErrorKind::NotFound,
             Error::OtherNamespace => ErrorKind::Unavailable,
             Error::NotEmpty { .. }
             | Error::IntoItself { .. }
@@ -293,12 +299,9 @@ impl Error {
             Error::NoOutput { .. } | Error::JobNotFound { .. } => ErrorKind::NotFound,
             Error::JobOver { .. } => ErrorKind::Conflict,
             Error::NoInput { .. } | Error::NoTerminal { .. } => ErrorKind::Invalid,
-            Error::TooManyJobs { .. } => ErrorKind::Quota,
+            Error::TooManyJobs { .. } | Error::TooManyForwards { .. } => ErrorKind::Quota,
             Error::JobFailed { .. } => ErrorKind::Bug,
-
-            Error::Network(avfs_net::Error::Proxy(..)) => ErrorKind::Invalid,
-            Error::Network(avfs_net::Error::TooManyExecs(_)) => ErrorKind::Conflict,
-            Error::Network(_) => ErrorKind::Unavailable,
+            Error::Network(error) => network_kind(error),
             Error::Invalid { .. } | Error::Host(_) => ErrorKind::Invalid,
             Error::Io { source, .. } => io_kind(source),
         }
@@ -369,7 +372,8 @@ impl Error {
             Error::Transfer(error) => return transfer_hint(error),
             _ => {
                 let of_job = self.job_hint().or_else(|| self.place_hint());
-                let other = of_job.or_else(|| self.approval_hint());
+                let of_port = of_job.or_else(|| self.port_hint());
+                let other = of_port.or_else(|| self.approval_hint());
                 return other.or_else(|| self.class_hint());
             }
         })
@@ -484,20 +488,5 @@ fn store_kind(error: &avfs_store::Error) -> ErrorKind {
         Store::Database(_) if error.is_full() => ErrorKind::Quota,
         Store::Database(_) if error.is_without_database() => ErrorKind::Corrupt,
         Store::Database(_) => ErrorKind::Unavailable,
-    }
-}
-
-pub(crate) fn io_kind(error: &std::io::Error) -> ErrorKind {
-    use std::io::ErrorKind as Io;
-    match error.kind() {
-        Io::NotFound => ErrorKind::NotFound,
-        Io::AlreadyExists => ErrorKind::AlreadyExists,
-        Io::PermissionDenied => ErrorKind::Denied,
-        Io::StorageFull | Io::QuotaExceeded | Io::FileTooLarge => ErrorKind::Quota,
-        Io::TimedOut => ErrorKind::TimedOut,
-        Io::NotADirectory | Io::IsADirectory | Io::DirectoryNotEmpty | Io::InvalidInput => {
-            ErrorKind::Invalid
-        }
-        _ => ErrorKind::Unavailable,
     }
 }

@@ -1,6 +1,7 @@
 //! Workspaces come and go.
 
 use super::LIST;
+use super::network::forwards;
 use super::workspace::{
     Marks, Sizes, WorkspaceId, described, mark, resources, start, state, stop, without_network,
 };
@@ -217,14 +218,20 @@ impl Asked for Info {
     const NAME: &'static str = "workspace_info";
     const SENTENCE: &'static str =
         "Describe a workspace: state, sizes, snapshots, where it was forked from.";
-    const ROWS: &'static [&'static str] =
-        &["vault_list", "vault_info", "meta_list", "checkpoint_list"];
+    const ROWS: &'static [&'static str] = &[
+        "vault_list",
+        "vault_info",
+        "meta_list",
+        "checkpoint_list",
+        "port_list",
+    ];
     const IF_MISSING: Option<&'static str> = LIST;
     type Answer = Json;
 
     async fn run(self, hands: &Hands) -> Result<Json, Failure> {
         let name = self.workspace_id.name(hands).await?;
         let marks = Marks::of(hands, &name).await?;
+        let port_forwards = forwards(hands, &name).await?;
         let details = hands.ask(&name, &VaultInfo {}).await?;
         let snapshots = hands
             .ask(&name, &CheckpointList::default())
@@ -256,7 +263,7 @@ impl Asked for Info {
             "resources": resources(marks.sizes),
             "network": {
                 "allow_internet": false, "allow_inter_vm": false,
-                "allowed_ports": [], "port_forwards": [],
+                "allowed_ports": [], "port_forwards": port_forwards,
             },
             "snapshots": snapshots,
             "created_at": vault.created_at,

@@ -7,8 +7,8 @@ use avfs_api::wire::{
     CURRENT, Collected, Daemon, DaemonState, Defaults, DefaultsListing, DefaultsSet, Events,
     EventsPage, Fsck, FsckFindings, Gc, Journal, JournalItem, JournalVerified, JournalVerify,
     Maintain, Maintained, MetricsRead, MountItem, Mounts, Output, OutputPart, PolicyTested,
-    PolicyValidate, PolicyWrite, PolicyWritten, Stats, StatsItem, StreamWord, TransferSet,
-    TransferShow, TransferState, Unmount, UnmountedItem,
+    PolicyValidate, PolicyWrite, PolicyWritten, PortList, PortListing, Stats, StatsItem,
+    StreamWord, TransferSet, TransferShow, TransferState, Unmount, UnmountedItem,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -100,6 +100,11 @@ impl Avfs {
             ..Unmount::default()
         };
         Ok(self.ask(&request)?.unmounted)
+    }
+
+    /// The ports of the host that lead into vaults, and where commands listen.
+    pub fn ports(&self) -> Result<PortListing> {
+        self.ask(&PortList::default())
     }
 
     /// A part of what a command wrote, beyond what its result holds; `exec` is [`crate::types::EnvelopeResult::exec`].

@@ -29,6 +29,7 @@ fn every_operation_has_a_method() {
         vaults(avfs, &vault);
         transfers(avfs, &vault, home);
         mounts(avfs, &vault, home);
+        ports(avfs, &vault);
         commands(avfs, &vault);
         repositories(&vault);
         jobs(avfs, &vault);
@@ -234,6 +235,17 @@ fn mounts(avfs: &Avfs, vault: &Vault, home: &Home) {
         // A host without FUSE.
         Err(error) => assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}"),
     }
+}
+
+fn ports(avfs: &Avfs, vault: &Vault) {
+    let opened = vault.forward_port("3000", None).unwrap();
+    assert_eq!((opened.guest.as_str(), opened.connections), ("3000", 0));
+    let taken = vault.forward_port("/run/app.sock", Some(opened.host_port));
+    assert_eq!(taken.unwrap_err().kind(), ErrorKind::Conflict);
+    assert_eq!(avfs.ports().unwrap().forwards, [opened.clone()]);
+    assert_eq!(vault.ports().unwrap().forwards, [opened.clone()]);
+    assert_eq!(vault.remove_port("3000").unwrap(), [opened]);
+    assert_eq!(vault.remove_ports().unwrap(), []);
 }
 
 fn repositories(vault: &Vault) {

@@ -364,7 +364,7 @@ async fn left_alone(app: &App) {
         return std::future::pending().await;
     };
     loop {
-        let idle = app.idle_for().filter(|_| !app.has_sessions());
+        let idle = app.idle_for().filter(|_| !app.is_needed());
         let rest = match idle {
             Some(idle) if idle >= limit => return,
             Some(idle) => limit - idle,

@@ -438,6 +438,15 @@ operations! {
     NetworkLog "network_log" Get "/v1/vaults/{vault}/network/log" => NetworkLogged,
         Agent Read Reads CONTENT, Address, OnVault(network::log),
         "Lists what commands of a vault tried to reach, the newest first.";
+    PortForward "port_forward" Post "/v1/vaults/{vault}/ports" => PortItem,
+        Owner Admin Adds SHORT, Address, OnVault(ports::forward),
+        "Opens a port of the host that leads to a command of a vault.";
+    PortList "port_list" Get "/v1/ports" => PortListing,
+        Agent Read Reads SHORT, Listed, Answer(ports::list),
+        "Lists the ports of the host that lead into vaults, and where commands listen.";
+    PortRemove "port_remove" Post "/v1/vaults/{vault}/ports/remove" => PortsRemoved,
+        Owner Admin Changes SHORT, Address, OnVault(ports::remove),
+        "Closes ports of the host that lead into a vault, and cuts their connections.";
     KeyCreate "key_create" Post "/v1/keys" => KeyMade,
         Owner Admin Adds SHORT, Home, Answer(keys::create),
         "Creates an API key; only this answer contains it.";

@@ -13,6 +13,7 @@ mod mounts;
 mod network;
 mod paths;
 mod policy;
+mod ports;
 mod search;
 mod serve;
 mod service;
@@ -46,6 +47,7 @@ pub use mounts::{DoctorArgs, MountArgs, MountDriverName, UnmountArgs};
 pub use network::{HostsArgs, NetworkLogArgs, NetworkVerb};
 pub use paths::{CatArgs, ChmodArgs, CpArgs, EditArgs, LnArgs, TouchArgs, TreeArgs, WriteArgs};
 pub use policy::{LevelName, PolicyVerb, QuestionArgs};
+pub use ports::{PortForwardArgs, PortRemoveArgs, PortVerb};
 pub use search::{FindArgs, GrepArgs, SearchArgs};
 pub use serve::{ServeArgs, SharedServeArgs};
 pub use service::{ServiceInstallArgs, ServiceVerb};
@@ -176,6 +178,9 @@ pub enum Verb {
     /// Show and change which hosts commands may reach
     #[command(subcommand)]
     Network(NetworkVerb),
+    /// Reach servers in vaults through ports of the host
+    #[command(subcommand)]
+    Port(PortVerb),
     /// Run commands in the background
     #[command(subcommand)]
     Job(JobVerb),

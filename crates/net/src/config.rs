@@ -36,6 +36,12 @@ pub struct Bounds {
     /// Connections at once of all sandboxes. Each takes two descriptors.
     pub connections: usize,
     pub connections_per_sandbox: usize,
+    /// Connections at once from the host into all sandboxes, beside those above.
+    pub forwarded_connections: usize,
+    pub connections_per_forward: usize,
+    /// Sockets that are being made for such connections, for all forwards and for one. Each blocks a thread.
+    pub forward_dials: usize,
+    pub dials_per_forward: usize,
     pub execs_per_sandbox: usize,
     /// Names that get an address in one sandbox.
     pub names_per_sandbox: usize,
@@ -65,6 +71,10 @@ impl Default for Bounds {
             threads: 2,
             connections: 4096,
             connections_per_sandbox: 1024,
+            forwarded_connections: 4096,
+            connections_per_forward: 1024,
+            forward_dials: 16,
+            dials_per_forward: 4,
             execs_per_sandbox: 256,
             names_per_sandbox: 32_768,
             listeners_per_sandbox: 512,

@@ -12,6 +12,8 @@ pub enum Error {
     Threads(#[source] io::Error),
     #[error("no socket on {0} in the sandbox: {1}")]
     Socket(SocketAddr, #[source] io::Error),
+    #[error("the host does not let it listen on {0}: {1}")]
+    Listen(SocketAddr, #[source] io::Error),
     #[error("no route for {0} in the sandbox: {1}")]
     Route(AddressRange, #[source] io::Error),
     #[error("the command is registered already")]

@@ -15,12 +15,12 @@ use crate::served::Served;
 use crate::service::{Common, Service};
 use crate::trust::Trust;
 
-/// Serves the networks of sandboxes, on threads of its own. They are started with the first sandbox. Dropping it ends all
+/// Serves the networks of sandboxes, on threads of its own. They are started with the first sandbox or forward. Dropping it ends all
 /// connections.
 pub struct Net {
-    common: Arc<Common>,
+    pub(crate) common: Arc<Common>,
     runtime: Mutex<Option<Runtime>>,
-    stop: CancellationToken,
+    pub(crate) stop: CancellationToken,
 }
 
 impl Net {
@@ -33,6 +33,8 @@ impl Net {
                 trust: Trust::default(),
                 connections: Arc::new(Semaphore::new(bounds.connections)),
                 resolutions: Arc::new(Semaphore::new(bounds.resolutions)),
+                forwarded: Arc::new(Semaphore::new(bounds.forwarded_connections)),
+                forward_dials: Arc::new(Semaphore::new(bounds.forward_dials)),
             }),
             runtime: Mutex::default(),
             stop: CancellationToken::new(),
@@ -57,7 +59,7 @@ impl Net {
         Served::open(Arc::new(service))
     }
 
-    fn handle(&self) -> Result<Handle, Error> {
+    pub(crate) fn handle(&self) -> Result<Handle, Error> {
         let mut runtime = self.runtime.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(runtime) = &*runtime {
             return Ok(runtime.handle().clone());
@@ -65,8 +67,8 @@ impl Net {
         let bounds = self.common.config.bounds;
         let started = Builder::new_multi_thread()
             .worker_threads(bounds.threads)
-            // Resolutions have their own bound. The rest is for sockets made and commands found.
-            .max_blocking_threads(bounds.resolutions + bounds.threads * 8)
+            // Resolutions and forwards have their own bounds. The rest is for sockets made and commands found.
+            .max_blocking_threads(bounds.resolutions + bounds.forward_dials + bounds.threads * 8)
             .thread_name("avfs-net")
             .enable_all()
             .build()

@@ -7,6 +7,7 @@ use tokio::time::sleep;
 
 use crate::dial::Stream;
 use crate::execs::Connection;
+use crate::meter::Meter;
 
 /// Per direction. Memory is touched only as far as bytes arrive.
 const INTO_SANDBOX: usize = 64 * 1024;
@@ -23,16 +24,16 @@ pub(crate) async fn relay(
     let mut outside = outside;
     tokio::select! {
         _ = copy_bidirectional_with_sizes(&mut inside, &mut outside, OUT_OF_SANDBOX, INTO_SANDBOX) => {}
-        () = silence(connection, idle) => {}
+        () = silence(&connection.meter, idle) => {}
     }
 }
 
 /// Ends when nothing has moved for a while.
-pub(crate) async fn silence(connection: &Connection, idle: Duration) {
-    let mut before = connection.meter.moved();
+pub(crate) async fn silence(meter: &Meter, idle: Duration) {
+    let mut before = meter.moved();
     loop {
         sleep(idle).await;
-        let now = connection.meter.moved();
+        let now = meter.moved();
         if now == before {
             return;
         }

@@ -24,6 +24,10 @@ pub(crate) struct Common {
     pub(crate) trust: Trust,
     pub(crate) connections: Arc<Semaphore>,
     pub(crate) resolutions: Arc<Semaphore>,
+    /// Connections from the host into sandboxes.
+    pub(crate) forwarded: Arc<Semaphore>,
+    /// Sockets being made for these.
+    pub(crate) forward_dials: Arc<Semaphore>,
 }
 
 /// One sandbox.

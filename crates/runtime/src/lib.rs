@@ -115,6 +115,7 @@ pub use live::layers_place::{LayersPlace, LayersWhy};
 pub use live::mounts::{
     MountAccess, MountDriver, MountInfo, MountRequest, UnmountTarget, Unmounted, mount_namespace,
 };
+pub use live::ports::{Guest, ListeningAt, ListeningPort, ListeningPorts, PortInfo};
 pub use live::recover::Stranded;
 pub use live::shape::{Access, Driver};
 pub use live::slot::{Freeze, IfBusy, Stillness};

@@ -21,6 +21,7 @@ use crate::live::host::{Host, HostFacts};
 use crate::live::layers_place::LayersPlace;
 use crate::live::mounts::{Window, heal};
 use crate::live::network::Networks;
+use crate::live::ports::Forwards;
 use crate::live::slot::Slot;
 use crate::memory;
 use crate::owners::layer_owner;
@@ -77,6 +78,8 @@ pub struct Activity {
     pub running_execs: usize,
     pub live_views: usize,
     pub mounts: usize,
+    /// Ports of the host that lead into sandboxes.
+    pub forwards: usize,
     pub running_jobs: usize,
     pub keeper_pid: Option<u32>,
 }
@@ -102,6 +105,8 @@ pub(crate) struct Inner {
     pub unremoved: Unremoved,
     /// The networks of live sandboxes.
     pub networks: Networks,
+    /// Ports of the host that lead into sandboxes.
+    pub forwards: Forwards,
     slots: Mutex<HashMap<VaultId, Arc<Slot>>>,
     /// Older states that are mounted.
     pub windows: Mutex<Vec<Window>>,
@@ -136,6 +141,7 @@ impl Runtime {
         let policy = PolicyFiles::new(config.host.user_policy.clone());
         let inner = Inner {
             networks,
+            forwards: Forwards::default(),
             indexes: Indexes::new(&work.directory),
             work,
             spills: Spills::new(&config.home),
@@ -179,6 +185,7 @@ impl Runtime {
         self.inner
             .ending
             .get_or_init(|| Instant::now() + LAST_COMMITS);
+        self.inner.forwards.close_all();
         for slot in self.slots() {
             slot.shut(self);
         }
@@ -222,6 +229,7 @@ impl Runtime {
             live_views: slots.iter().filter(|slot| slot.is_live()).count(),
             mounts: slots.iter().filter(|slot| slot.is_mounted()).count()
                 + lock(&self.inner.windows).len(),
+            forwards: self.inner.forwards.count(),
             running_jobs: self.inner.jobs.count_running(),
             keeper_pid: self.running_engine().map(|engine| engine.keeper.pid()),
         }

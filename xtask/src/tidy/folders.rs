@@ -90,7 +90,7 @@ const FOLDERS: &[(&str, &[Row])] = &[
                 "dial",
                 &["upstream", "meter", "refusal", "execs", "service"],
             ),
-            ("relay", &["execs", "dial"]),
+            ("relay", &["meter", "execs", "dial"]),
             (
                 "doors",
                 &[
@@ -113,6 +113,12 @@ const FOLDERS: &[(&str, &[Row])] = &[
                     "execs",
                     "service",
                     "served",
+                ],
+            ),
+            (
+                "forwards",
+                &[
+                    "error", "config", "meter", "service", "dial", "relay", "doors", "net",
                 ],
             ),
         ],
@@ -246,6 +252,7 @@ const HUBS: &[(&str, Hub)] = &[(
             "live::mounts::Window",
             "live::mounts::heal",
             "live::network::Networks",
+            "live::ports::Forwards",
             "live::slot::Slot",
             "files::search::Indexes",
             "command::policy::PolicyFiles",

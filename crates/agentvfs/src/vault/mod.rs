@@ -5,6 +5,7 @@ mod git;
 mod history;
 mod labels;
 mod network;
+mod ports;
 mod search;
 mod settings;
 mod transfer;

@@ -60,6 +60,8 @@ pub(crate) const ROWS: &[(&str, &str)] = &[
         "network_log",
         "the answer of a command says what it tried to reach",
     ),
+    ("port_forward", OWNER),
+    ("port_remove", OWNER),
     ("transfer_set", OWNER),
     ("checkpoint_info", "the list says as much"),
     ("exec_input", "a call of a tool has all of its input"),

@@ -114,9 +114,10 @@ impl App {
         OpenSession(Arc::clone(&self.busy))
     }
 
-    /// Whether a client is connected that would miss the daemon.
-    pub fn has_sessions(&self) -> bool {
-        lock(&self.busy).sessions > 0
+    /// Whether somebody would miss the daemon though nothing happens: a client that stays connected, or whoever connects to a
+    /// port that is forwarded.
+    pub fn is_needed(&self) -> bool {
+        lock(&self.busy).sessions > 0 || self.runtime.activity().forwards > 0
     }
 
     /// Ends when clients that stay connected are to be left.

@@ -16,6 +16,7 @@ pub(crate) fn state(ask: &Ask, _: Daemon) -> Reply<Daemon> {
         running_execs: activity.running_execs,
         live_views: activity.live_views,
         mounts: activity.mounts,
+        forwards: activity.forwards,
         running_jobs: activity.running_jobs,
         keeper_pid: activity.keeper_pid,
         read_only: ask.session.check_writable().is_err(),

@@ -36,6 +36,7 @@ pub(crate) mod network;
 mod page;
 pub(crate) mod paths;
 pub(crate) mod policy;
+pub(crate) mod ports;
 pub(crate) mod repeats;
 pub(crate) mod retried;
 pub(crate) mod search;

@@ -30,6 +30,9 @@ pub struct DaemonState {
     /// Number of mounts on the host.
     #[serde(default)]
     pub mounts: usize,
+    /// Ports of the host that lead into vaults.
+    #[serde(default)]
+    pub forwards: usize,
     /// Jobs that run.
     #[serde(default)]
     pub running_jobs: usize,
@@ -46,7 +49,7 @@ pub struct DaemonState {
 impl DaemonState {
     /// Whether it has work that only it can go on with, or is there for others.
     pub fn is_busy(&self) -> bool {
-        let work = self.running_execs + self.running_jobs + self.mounts;
+        let work = self.running_execs + self.running_jobs + self.mounts + self.forwards;
         work > 0 || !self.listening.is_empty()
     }
 }

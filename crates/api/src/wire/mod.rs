@@ -28,6 +28,7 @@ mod mounts;
 mod network;
 mod paths;
 mod policy;
+mod ports;
 mod problem;
 mod retried;
 mod search;
@@ -111,6 +112,9 @@ pub use policy::{
     ExampleItem, PolicyChanged, PolicyExplain, PolicyExplained, PolicyList, PolicyListing,
     PolicySet, PolicySourceItem, PolicyTest, PolicyTested, PolicyValidate, PolicyWrite,
     PolicyWritten, RuleItem,
+};
+pub use ports::{
+    ListeningItem, PortForward, PortItem, PortList, PortListing, PortRemove, PortsRemoved,
 };
 pub use problem::Problem;
 pub(crate) use retried::retried_in;

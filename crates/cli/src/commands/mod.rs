@@ -41,6 +41,7 @@ mod network;
 mod output;
 mod paths;
 mod policy;
+mod port;
 mod rm;
 mod search;
 mod serve;
@@ -147,6 +148,7 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Git(verb) => git::run(verb, session, output),
         Verb::Key(verb) => key::run(verb, session, output),
         Verb::Network(verb) => network::run(verb, session, output),
+        Verb::Port(verb) => port::run(verb, session, output),
         Verb::Approval(verb) => approval::run(verb, session, output),
         Verb::Policy(verb) => return policy::run(verb, session, output),
         Verb::Audit(args) => return audit::run(args, session, output),

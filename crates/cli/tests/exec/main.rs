@@ -16,6 +16,7 @@ mod interrupts;
 mod jobs;
 mod options;
 mod own_names;
+mod ports;
 mod repositories;
 mod rules;
 mod settings;

@@ -269,8 +269,9 @@ async def guide():
         golden = await call("workspace_prepare", name="gold", setup_commands=["echo ready > /ready"])
         assert golden["snapshot_name"] == "golden" and "reused_existing" not in golden, golden
         assert (await call("workspace_prepare", name="gold"))["reused_existing"]
-        for tool in ["port_forward", "port_forward_remove"]:
-            assert (await refused(tool, workspace_id=env, guest_port=80))["error"] == "Unavailable"
+        told = await refused("port_forward", workspace_id=env, guest_port=80, host_port=8080)
+        assert told["error"] == "Denied" and told["hint"].endswith(" 80 8080`"), told
+        assert not (await call("port_forward_remove", workspace_id=env, guest_port=80))["removed"]
         assert (await call("workspace_logs", workspace_id=env))["console"]
         assert (await call("workspace_adopt", workspace_id=env))["adopted"]
         assert (await call("workspace_adopt_all"))["adopted_count"] >= 3

@@ -6,6 +6,7 @@ mod clients;
 mod core;
 mod kinds;
 mod modes;
+mod ports;
 mod raw;
 
 /// The binary under test.

@@ -178,6 +178,6 @@ async fn serve(
 }
 
 /// Closes a connection so that the client gets ECONNRESET.
-pub(super) fn reset(stream: TcpStream) {
+pub(crate) fn reset(stream: TcpStream) {
     let _ = stream.set_zero_linger();
 }

@@ -107,7 +107,7 @@ async fn serve(
         ended = served => if ended.is_err_and(|error| error.is_parse()) {
             connection.refused(Door::Http, &Refusal::Malformed("it is no request of HTTP/1.1"));
         },
-        () = silence(connection, bounds.idle_time) => {}
+        () = silence(&connection.meter, bounds.idle_time) => {}
         () = connection.cut.cancelled() => {}
     }
 }

@@ -11,4 +11,4 @@ mod socks;
 mod transparent;
 mod tunnel;
 
-pub(crate) use accept::{open_listed, open_names, open_proxies};
+pub(crate) use accept::{open_listed, open_names, open_proxies, reset};

@@ -50,7 +50,7 @@ fn a_thousand_connections_at_once_and_no_more_than_allowed() {
     );
 }
 
-fn raise_descriptors() {
+pub fn raise_descriptors() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;

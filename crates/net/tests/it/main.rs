@@ -10,6 +10,7 @@
 mod attacks;
 mod client;
 mod doors;
+mod forwards;
 mod inspect;
 mod load;
 mod servers;

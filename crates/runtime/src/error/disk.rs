@@ -1,4 +1,4 @@
-//! Errors of a full disk.
+//! Errors of a full disk, and of files of the host.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use avfs_store::{Error as Store, Shortage};
 use avfs_transfer::Error as TransferError;
 use avfs_view::Error as View;
 
-use super::{Error, ErrorKind, io_kind};
+use super::{Error, ErrorKind};
 
 pub(crate) const NO_ROOM: &str = "`avfs rm`, `avfs gc`, `avfs checkpoint restore --force` and `avfs vault delete --force` work \
      without room; `avfs stats` tells what takes it";
@@ -53,4 +53,19 @@ impl Error {
 
 fn is_full(error: &std::io::Error) -> bool {
     io_kind(error) == ErrorKind::Quota && error.kind() != std::io::ErrorKind::FileTooLarge
+}
+
+pub(super) fn io_kind(error: &std::io::Error) -> ErrorKind {
+    use std::io::ErrorKind as Io;
+    match error.kind() {
+        Io::NotFound => ErrorKind::NotFound,
+        Io::AlreadyExists => ErrorKind::AlreadyExists,
+        Io::PermissionDenied => ErrorKind::Denied,
+        Io::StorageFull | Io::QuotaExceeded | Io::FileTooLarge => ErrorKind::Quota,
+        Io::TimedOut => ErrorKind::TimedOut,
+        Io::NotADirectory | Io::IsADirectory | Io::DirectoryNotEmpty | Io::InvalidInput => {
+            ErrorKind::Invalid
+        }
+        _ => ErrorKind::Unavailable,
+    }
 }

@@ -3,7 +3,6 @@
 mod approvals;
 mod disk;
 mod hints;
-mod io;
 mod jobs;
 mod network;
 
@@ -13,9 +12,8 @@ use avfs_vault::{ExecId, Principal, RootId, VaultPath};
 use serde::{Deserialize, Serialize};
 
 use self::approvals::unfit_kind;
-use self::disk::NO_ROOM;
+use self::disk::{NO_ROOM, io_kind};
 use self::hints::{MOVED_ON, sandbox_hint, store_hint, transfer_hint, vault_hint};
-pub(crate) use self::io::io_kind;
 use self::jobs::named;
 use self::network::network_kind;
 use crate::common::{JobId, Stream};
@@ -187,6 +185,10 @@ pub enum Error {
     DirTaken { dir: PathBuf },
     #[error("{what} is not mounted")]
     NotMounted { what: String },
+    #[error("no port of the host leads to {guest} of vault {vault}")]
+    NoForward { vault: String, guest: String },
+    #[error("{most} ports of the host are forwarded already, and no more may be at once")]
+    TooManyForwards { most: usize },
     #[error("programs still use {dir}", dir = dir.display())]
     MountInUse { dir: PathBuf },
     #[error("the daemon lives in another mount namespace: what it mounts would not be seen here")]
@@ -264,7 +266,7 @@ impl Error {
             Error::PathExists { .. } | Error::AlreadyMounted { .. } | Error::DirTaken { .. } => {
                 ErrorKind::AlreadyExists
             }
-            Error::NotMounted { .. } => ErrorKind::NotFound,
+            Error::NotMounted { .. } | Error::NoForward { .. } => ErrorKind::NotFound,
             Error::OtherNamespace => ErrorKind::Unavailable,
             Error::NotEmpty { .. }
             | Error::IntoItself { .. }
@@ -297,7 +299,7 @@ impl Error {
             Error::NoOutput { .. } | Error::JobNotFound { .. } => ErrorKind::NotFound,
             Error::JobOver { .. } => ErrorKind::Conflict,
             Error::NoInput { .. } | Error::NoTerminal { .. } => ErrorKind::Invalid,
-            Error::TooManyJobs { .. } => ErrorKind::Quota,
+            Error::TooManyJobs { .. } | Error::TooManyForwards { .. } => ErrorKind::Quota,
             Error::JobFailed { .. } => ErrorKind::Bug,
 
             Error::Network(error) => network_kind(error),
@@ -371,7 +373,8 @@ impl Error {
             Error::Transfer(error) => return transfer_hint(error),
             _ => {
                 let of_job = self.job_hint().or_else(|| self.place_hint());
-                let other = of_job.or_else(|| self.approval_hint());
+                let of_port = of_job.or_else(|| self.port_hint());
+                let other = of_port.or_else(|| self.approval_hint());
                 return other.or_else(|| self.class_hint());
             }
         })

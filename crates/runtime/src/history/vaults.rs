@@ -157,6 +157,7 @@ impl Session {
         self.slot(vault.id).deleted(self, if_busy, |vault| {
             Ok(self.inner.vaults.delete(&vault.name, &self.principal())?)
         })?;
+        self.end_ports(vault.id);
         self.forget_slot(vault.id);
         self.inner.indexes.forget(vault.id);
         self.inner.policy.forget(vault.id);

@@ -9,7 +9,7 @@ use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use avfs_net::{Attribution, Ends, Net, Served, Sink, Sockets, Terms, Transport};
+use avfs_net::{Attribution, Ends, Forward, Inside, Net, Served, Sink, Sockets, Terms, Transport};
 use avfs_policy::AddressRange;
 use avfs_sandbox::{ExecKey, Owners, Sandbox};
 use avfs_vault::{ExecId, VaultId};
@@ -49,6 +49,7 @@ impl Networks {
             .serve(inside.clone(), inside, Arc::new(Counted), None)?;
         let network = Arc::new(LiveNetwork {
             vault,
+            sandbox: Arc::downgrade(sandbox),
             served,
             online: Mutex::default(),
         });
@@ -62,17 +63,29 @@ impl Networks {
         ExecKey(self.next.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The networks of a vault's sandboxes.
+    /// The networks of a vault's sandboxes, the oldest first.
     pub fn of(&self, vault: VaultId) -> Vec<Arc<LiveNetwork>> {
-        let open = lock(&self.open);
-        let live = open.iter().filter_map(Weak::upgrade);
-        live.filter(|network| network.vault == vault).collect()
+        let mut live = self.all();
+        live.retain(|network| network.vault == vault);
+        live
+    }
+
+    /// The networks of all sandboxes, the oldest first.
+    pub fn all(&self) -> Vec<Arc<LiveNetwork>> {
+        lock(&self.open).iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Has an address of the host lead to what `inside` says, until the answer is dropped.
+    pub fn forward(&self, host: SocketAddr, inside: Arc<dyn Inside>) -> Result<Forward> {
+        Ok(self.net.forward(host, inside)?)
     }
 }
 
 /// The network of one sandbox.
 pub(crate) struct LiveNetwork {
     vault: VaultId,
+    /// Not held: the network ends with the view that has both.
+    sandbox: Weak<Sandbox>,
     served: Served,
     online: Mutex<BTreeMap<ExecKey, Present>>,
 }
@@ -117,8 +130,21 @@ impl LiveNetwork {
     }
 
     fn exec_of(&self, key: avfs_net::ExecKey) -> Option<ExecId> {
-        let key = ExecKey(u64::try_from(key.0).ok()?);
+        self.exec(ExecKey(u64::try_from(key.0).ok()?))
+    }
+
+    /// The exec with this key, while it runs.
+    pub fn exec(&self, key: ExecKey) -> Option<ExecId> {
         lock(&self.online).get(&key).map(|present| present.exec)
+    }
+
+    pub fn vault(&self) -> VaultId {
+        self.vault
+    }
+
+    /// None if it has ended.
+    pub fn sandbox(&self) -> Option<Arc<Sandbox>> {
+        self.sandbox.upgrade()
     }
 }
 

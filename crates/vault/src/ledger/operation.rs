@@ -59,6 +59,9 @@ words!(
         JobLost = "job.lost",
         Mount = "mount",
         Unmount = "unmount",
+        /// A port of the host leads into the vault's sandboxes.
+        PortForward = "port.forward",
+        PortRemove = "port.remove",
         ExportChanges = "export_changes",
         TransferSet = "transfer.set",
         KeyCreate = "key.create",

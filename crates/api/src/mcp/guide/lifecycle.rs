@@ -231,6 +231,7 @@ impl Asked for Info {
         "meta_list",
         "checkpoint_list",
         "network_show",
+        "port_list",
     ];
     const IF_MISSING: Option<&'static str> = LIST;
     type Answer = Json;
@@ -238,7 +239,7 @@ impl Asked for Info {
     async fn run(self, hands: &Hands) -> Result<Json, Failure> {
         let name = self.workspace_id.name(hands).await?;
         let mut network = network::policy(&hands.ask(&name, &NetworkShow {}).await?);
-        network["port_forwards"] = json!([]);
+        network["port_forwards"] = json!(network::forwards(hands, &name).await?);
         let marks = Marks::of(hands, &name).await?;
         let details = hands.ask(&name, &VaultInfo {}).await?;
         let snapshots = hands

@@ -202,12 +202,6 @@ pub(crate) fn state(marks: &Marks) -> &'static str {
     }
 }
 
-/// What nobody can have yet, and why.
-pub(crate) fn without_network(what: &str) -> Failure {
-    let what = format!("{what}: commands in a vault have no network");
-    Failure::new(ErrorKind::Unavailable, what).hint("bring what is needed in with `avfs import`")
-}
-
 /// Such as `{"vcpus": …, "memory_mb": …, "disk_gb": …}`.
 pub(crate) fn resources(sizes: Sizes) -> Value {
     json!(sizes)

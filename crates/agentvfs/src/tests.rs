@@ -242,8 +242,9 @@ fn ports(avfs: &Avfs, vault: &Vault) {
     assert_eq!((opened.guest.as_str(), opened.connections), ("3000", 0));
     let taken = vault.forward_port("/run/app.sock", Some(opened.host_port));
     assert_eq!(taken.unwrap_err().kind(), ErrorKind::Conflict);
-    assert_eq!(avfs.ports().unwrap().forwards, [opened.clone()]);
-    assert_eq!(vault.ports().unwrap().forwards, [opened.clone()]);
+    for listing in [avfs.ports().unwrap(), vault.ports().unwrap()] {
+        assert_eq!(listing.forwards.as_slice(), std::slice::from_ref(&opened));
+    }
     assert_eq!(vault.remove_port("3000").unwrap(), [opened]);
     assert_eq!(vault.remove_ports().unwrap(), []);
 }

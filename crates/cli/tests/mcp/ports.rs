@@ -17,7 +17,6 @@ fn the_owner_opens_ports_and_an_agent_finds_them() {
         let opened = home.json(&["port", "forward", "v", "3000"]);
         home.ok(&["port", "forward", "v", "/run/app.sock"]);
         let found = client.call("port_forward", meant.clone());
-        let found = &found["structuredContent"];
         assert_eq!(found["host_port"], opened["host_port"], "{found}");
         assert_eq!(found["host"], "127.0.0.1");
         let other = json!({"workspace_id": "v", "guest_port": 3000, "host_port": 1});
@@ -28,13 +27,11 @@ fn the_owner_opens_ports_and_an_agent_finds_them() {
         ]);
         let workspace = json!({"workspace_id": "v"});
         let address = client.call("workspace_ip", workspace.clone());
-        let address = &address["structuredContent"];
         assert_eq!(
             (&address["ip"], &address["port_forwards"]),
             (&json!("127.0.0.1"), &forwards)
         );
         let info = client.call("workspace_info", workspace);
-        let info = &info["structuredContent"];
         assert_eq!(info["network"]["port_forwards"], forwards, "{info}");
         let refused = client.refused("port_forward_remove", meant.clone());
         let hint = "ask the owner to run `avfs port remove v 3000`";
@@ -44,7 +41,7 @@ fn the_owner_opens_ports_and_an_agent_finds_them() {
         );
         home.ok(&["port", "remove", "v", "3000"]);
         let gone = client.call("port_forward_remove", meant);
-        assert_eq!(gone["structuredContent"]["removed"], false, "{gone}");
+        assert_eq!(gone["removed"], false, "{gone}");
         let missing = json!({"workspace_id": "nobody", "guest_port": 3000});
         assert_eq!(client.refused("port_forward", missing)["error"], "NotFound");
     });

@@ -81,7 +81,8 @@ fn ask(forward: &Forward, text: &str) -> io::Result<String> {
 fn fate(address: SocketAddr) -> ErrorKind {
     let mut stream = TcpStream::connect(address).unwrap();
     match stream.read(&mut [0]) {
-        Ok(_) => ErrorKind::UnexpectedEof,
+        Ok(0) => ErrorKind::UnexpectedEof,
+        Ok(_) => panic!("somebody answers"),
         Err(error) => error.kind(),
     }
 }

@@ -373,8 +373,7 @@ impl Error {
             Error::Transfer(error) => return transfer_hint(error),
             _ => {
                 let of_job = self.job_hint().or_else(|| self.place_hint());
-                let of_port = of_job.or_else(|| self.port_hint());
-                let other = of_port.or_else(|| self.approval_hint());
+                let other = of_job.or_else(|| self.approval_hint());
                 return other.or_else(|| self.class_hint());
             }
         })
@@ -403,7 +402,7 @@ impl Error {
                 "run `avfs daemon stop` where it lives; the next command starts one here".into()
             }
             Error::Store(error) => return store_hint(error),
-            _ => return None,
+            _ => return self.port_hint(),
         })
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::resolve::{HostResolver, Resolve};
+use crate::trust::Roots;
 use crate::upstream::Upstream;
 
 /// What holds for every sandbox.
@@ -12,6 +13,8 @@ pub struct Config {
     pub resolver: Arc<dyn Resolve>,
     /// The proxy that the host itself needs.
     pub upstream: Upstream,
+    /// Whose certificates are believed where TLS is opened.
+    pub roots: Roots,
     pub bounds: Bounds,
 }
 
@@ -20,6 +23,7 @@ impl Default for Config {
         Config {
             resolver: Arc::new(HostResolver),
             upstream: Upstream::default(),
+            roots: Roots::default(),
             bounds: Bounds::default(),
         }
     }

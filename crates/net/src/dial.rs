@@ -11,10 +11,12 @@ use hyper::body::Bytes;
 use hyper::header::{HOST, PROXY_AUTHORIZATION};
 use hyper::{Method, Request};
 use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
+use tokio_rustls::TlsConnector;
 
 use crate::execs::Connection;
 use crate::meter::Metered;
@@ -48,6 +50,28 @@ pub(crate) async fn tunnel(
     within(common, at, dialled)
         .await
         .map(|stream| metered(connection, stream))
+}
+
+/// Makes TLS to a host anew on a connection to it. The host's certificate is checked as on any client.
+pub(crate) async fn secure(
+    common: &Arc<Common>,
+    at: &HostPort,
+    stream: Dialled,
+) -> Result<Box<dyn Stream>, Refusal> {
+    let failed = |why: String| Refusal::Unreachable(at.clone(), why);
+    let asked = Arc::clone(common);
+    let config = move || asked.trust.config(&asked.config.roots);
+    let config = tokio::task::spawn_blocking(config).await;
+    let config = config
+        .map_err(|error| failed(error.to_string()))?
+        .map_err(failed)?;
+    let name = ServerName::try_from(at.host.to_string());
+    let name = name.map_err(|error| failed(error.to_string()))?;
+    let connect = async {
+        let stream = TlsConnector::from(config).connect(name, stream).await;
+        stream.map_err(|error| failed(error.to_string()))
+    };
+    Ok(Box::new(within(common, at, connect).await?))
 }
 
 /// Connects to the proxy that plain requests to a host go through.

@@ -20,6 +20,14 @@ pub enum Error {
     TooManyExecs(usize),
     #[error("the network is shut down")]
     Stopped,
+    #[error("{0:?} is no rule about requests: {1}")]
+    RequestRule(String, &'static str),
+    #[error("a secret cannot be put into requests: {0}")]
+    Secret(&'static str),
+    #[error("certificates cannot be made: {0}")]
+    Authority(String),
+    #[error("the sandbox has no certificate authority, so TLS of hosts cannot be opened")]
+    NoAuthority,
     #[error("{0:?} is no address of a proxy: {1}")]
     Proxy(String, &'static str),
 }

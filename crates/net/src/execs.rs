@@ -5,6 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use avfs_policy::{Denial, Host, HostPort, Verdict};
+use hyper::header::{HeaderName, HeaderValue};
+use hyper::http::request::Parts;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
@@ -14,6 +16,7 @@ use crate::error::Error;
 use crate::exec_key::ExecKey;
 use crate::meter::{Account, Meter};
 use crate::refusal::Refusal;
+use crate::requests::Secret;
 use crate::sandbox::{Attribution, Sink, Transport};
 use crate::terms::Terms;
 
@@ -55,6 +58,8 @@ type Moved = (u64, u64);
 struct Target {
     at: HostPort,
     address: Option<IpAddr>,
+    /// Whether its requests are seen.
+    inspected: bool,
 }
 
 /// Which commands something may come from.
@@ -270,6 +275,12 @@ impl State {
         terms.try_for_each(|terms| terms.list.check_resolved(address, port))
     }
 
+    /// Whether the terms of any command that it may come from have the host's requests seen.
+    fn inspects(&self, who: &Who, host: &Host) -> bool {
+        let mut terms = self.terms_of(who);
+        terms.any(|terms| terms.inspect.iter().any(|inspect| inspect.is_for(host)))
+    }
+
     /// Adds the bytes that have passed to what they are for.
     fn settle(&mut self) {
         let ids: Vec<u64> = self.live.keys().copied().collect();
@@ -306,7 +317,8 @@ impl State {
             let address = target
                 .address
                 .map(|address| self.check_resolved(&live.who, address, target.at.port));
-            if matches!(judged, Judged::Denied(_)) || matches!(address, Some(Err(_))) {
+            let unseen = self.inspects(&live.who, &target.at.host) && !target.inspected;
+            if matches!(judged, Judged::Denied(_)) || matches!(address, Some(Err(_))) || unseen {
                 live.cut.cancel();
             }
         }
@@ -371,10 +383,12 @@ impl Connection {
         let judged = {
             let mut state = self.execs.lock();
             let judged = state.judge(&self.who, &at.host, at.port);
+            let inspected = state.inspects(&self.who, &at.host);
             if let Some(live) = state.live.get_mut(&self.id) {
                 let target = || Target {
                     at: at.clone(),
                     address: None,
+                    inspected,
                 };
                 live.target = matches!(judged, Judged::Allowed { .. }).then(target);
             }
@@ -404,6 +418,45 @@ impl Connection {
     pub(crate) fn check_resolved(&self, address: IpAddr, port: u16) -> Result<(), Denial> {
         let state = self.execs.lock();
         state.check_resolved(&self.who, address, port)
+    }
+
+    pub(crate) fn inspects(&self, host: &Host) -> bool {
+        self.execs.lock().inspects(&self.who, host)
+    }
+
+    /// Whether every command that it may come from may make this request. All rules for the host must allow it.
+    pub(crate) fn check_request(&self, at: &HostPort, head: &Parts) -> Result<(), Refusal> {
+        let state = self.execs.lock();
+        let (method, path) = (&head.method, head.uri.path());
+        let allowed = state.terms_of(&self.who).all(|terms| {
+            let mut rules = terms
+                .inspect
+                .iter()
+                .filter(|inspect| inspect.is_for(&at.host));
+            rules.all(|inspect| inspect.allows(method, path))
+        });
+        match allowed {
+            true => Ok(()),
+            false => {
+                let request = Kind::printable(&format!("{method} {path}"));
+                Err(Refusal::Request(at.clone(), request))
+            }
+        }
+    }
+
+    /// The secrets for a request: those that every command has that it may come from.
+    pub(crate) fn secrets(&self, at: &HostPort, secure: bool) -> Vec<(HeaderName, HeaderValue)> {
+        let state = self.execs.lock();
+        let mut all = state.terms_of(&self.who);
+        let Some(first) = all.next() else {
+            return Vec::new();
+        };
+        let others: Vec<_> = all.collect();
+        let shared = first.secrets.iter().filter(|secret| {
+            let known = others.iter().all(|terms| terms.secrets.contains(secret));
+            known && secret.is_for(&at.host, at.port, secure)
+        });
+        shared.map(Secret::header).collect()
     }
 
     /// Notes the address that was dialled, so that a change of the terms can cut the connection to it.

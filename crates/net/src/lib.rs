@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod attempts;
+mod authority;
 mod config;
 mod dial;
 mod doors;
@@ -25,20 +26,25 @@ mod names;
 mod net;
 mod refusal;
 mod relay;
+mod requests;
 mod resolve;
 mod sandbox;
 mod served;
 mod service;
 mod terms;
+mod trust;
 mod upstream;
 
 pub use attempts::{Attempt, Attempts, Door, Outcome};
+pub use authority::Authority;
 pub use config::{Bounds, Config};
 pub use error::Error;
 pub use exec_key::ExecKey;
 pub use net::Net;
+pub use requests::{Inspect, RequestRule, Secret};
 pub use resolve::{HostResolver, Resolve};
 pub use sandbox::{Attribution, DNS, HTTP_PROXY, SOCKS_PROXY, Sink, Sockets, Transport};
 pub use served::{Guard, Served};
 pub use terms::Terms;
+pub use trust::Roots;
 pub use upstream::Upstream;

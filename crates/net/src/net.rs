@@ -6,12 +6,14 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use crate::authority::Authority;
 use crate::config::Config;
 use crate::error::Error;
 use crate::execs::Execs;
 use crate::sandbox::{Attribution, Sink, Sockets};
 use crate::served::Served;
 use crate::service::{Common, Service};
+use crate::trust::Trust;
 
 /// Serves the networks of sandboxes, on threads of its own. They are started with the first sandbox. Dropping it ends all
 /// connections.
@@ -28,6 +30,7 @@ impl Net {
         Net {
             common: Arc::new(Common {
                 config,
+                trust: Trust::default(),
                 connections: Arc::new(Semaphore::new(bounds.connections)),
                 resolutions: Arc::new(Semaphore::new(bounds.resolutions)),
             }),
@@ -37,19 +40,20 @@ impl Net {
     }
 
     /// Serves a sandbox until the answer is dropped. Names are answered at once; proxies and ports are opened with the first
-    /// command that may reach something.
+    /// command that may reach something. Without an authority, no TLS can be opened.
     pub fn serve(
         &self,
         sockets: Arc<dyn Sockets>,
         attribution: Arc<dyn Attribution>,
         sink: Arc<dyn Sink>,
+        authority: Option<Arc<Authority>>,
     ) -> Result<Served, Error> {
         let handle = self.handle()?;
         let bounds = self.common.config.bounds;
         let execs = Arc::new(Execs::new(attribution, sink, bounds));
         let stop = self.stop.child_token();
         let common = Arc::clone(&self.common);
-        let service = Service::new(common, execs, sockets, handle, stop);
+        let service = Service::new(common, execs, authority, sockets, handle, stop);
         Served::open(Arc::new(service))
     }
 

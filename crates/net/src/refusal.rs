@@ -26,6 +26,8 @@ pub(crate) enum Refusal {
     Malformed(&'static str),
     /// The host could not be reached. This is no decision.
     Unreachable(HostPort, String),
+    /// The host is allowed, and the request is not.
+    Request(HostPort, String),
     /// The terms no longer allow the connection.
     Cut,
 }
@@ -66,6 +68,7 @@ impl Refusal {
             Refusal::NotTls(_) => "default:not-tls".to_owned(),
             Refusal::OtherHost { .. } => "default:other-host".to_owned(),
             Refusal::Malformed(_) => "default:malformed".to_owned(),
+            Refusal::Request(..) => "default:request-not-allowed".to_owned(),
             Refusal::Unreachable(..) => "default:unreachable".to_owned(),
             Refusal::Cut => "default:cut".to_owned(),
         }
@@ -78,6 +81,7 @@ impl Refusal {
             | Refusal::NoServerName(at)
             | Refusal::EncryptedHello(at)
             | Refusal::NotTls(at)
+            | Refusal::Request(at, _)
             | Refusal::Unreachable(at, _) => Some((at.host.to_string(), at.port)),
             Refusal::OtherHost { dialled, named } => Some((named.clone(), dialled.port)),
             Refusal::NoHost(text, port, _) => Some((text.clone(), *port)),
@@ -149,6 +153,9 @@ impl fmt::Display for Refusal {
             Refusal::NotTls(at) => write!(f, "{at} is only allowed with TLS"),
             Refusal::OtherHost { dialled, named } => {
                 write!(f, "the connection is for {dialled}, but names {named:?}")
+            }
+            Refusal::Request(at, request) => {
+                write!(f, "no rule allows this request to {at}: {request}")
             }
             Refusal::Malformed(what) => write!(f, "the request is refused: {what}"),
             Refusal::Unreachable(at, why) => write!(f, "{at} could not be reached: {why}"),

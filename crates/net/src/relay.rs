@@ -9,7 +9,7 @@ use crate::dial::Stream;
 use crate::execs::Connection;
 
 /// Per direction. Memory is touched only as far as bytes arrive.
-const INTO_SANDBOX: usize = 128 * 1024;
+const INTO_SANDBOX: usize = 64 * 1024;
 const OUT_OF_SANDBOX: usize = 32 * 1024;
 
 /// Copies in both directions. Ends when both ends are closed, one fails, or nothing moves for long.

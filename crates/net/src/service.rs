@@ -9,16 +9,19 @@ use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use crate::authority::Authority;
 use crate::config::{Bounds, Config};
 use crate::error::Error;
 use crate::execs::Execs;
 use crate::names::Names;
 use crate::sandbox::Sockets;
 use crate::terms::Terms;
+use crate::trust::Trust;
 
 /// What all sandboxes share.
 pub(crate) struct Common {
     pub(crate) config: Config,
+    pub(crate) trust: Trust,
     pub(crate) connections: Arc<Semaphore>,
     pub(crate) resolutions: Arc<Semaphore>,
 }
@@ -27,6 +30,7 @@ pub(crate) struct Common {
 pub(crate) struct Service {
     pub(crate) common: Arc<Common>,
     pub(crate) execs: Arc<Execs>,
+    pub(crate) authority: Option<Arc<Authority>>,
     pub(crate) names: Names,
     pub(crate) connections: Arc<Semaphore>,
     pub(crate) questions: Arc<Semaphore>,
@@ -51,6 +55,7 @@ impl Service {
     pub(crate) fn new(
         common: Arc<Common>,
         execs: Arc<Execs>,
+        authority: Option<Arc<Authority>>,
         sockets: Arc<dyn Sockets>,
         handle: Handle,
         stop: CancellationToken,
@@ -59,6 +64,7 @@ impl Service {
         Service {
             common,
             execs,
+            authority,
             names: Names::new(bounds.names_per_sandbox),
             connections: Arc::new(Semaphore::new(bounds.connections_per_sandbox)),
             questions: Arc::new(Semaphore::new(bounds.questions)),

@@ -4,6 +4,8 @@ use std::num::NonZeroU64;
 
 use avfs_policy::HostList;
 
+use crate::requests::{Inspect, Secret};
+
 /// The terms of one command. They can be changed while it runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Terms {
@@ -15,6 +17,10 @@ pub struct Terms {
     pub max_bytes: Option<u64>,
     /// How many bytes may be moved in a second, in both directions together.
     pub bytes_per_second: Option<NonZeroU64>,
+    /// Hosts whose requests are seen and held to rules.
+    pub inspect: Vec<Inspect>,
+    /// Headers that requests get on their way out: on port 443 where the host is inspected, on port 80 where that is allowed.
+    pub secrets: Vec<Secret>,
 }
 
 impl Terms {

@@ -13,7 +13,7 @@ use hyper_util::rt::TokioIo;
 
 use super::head;
 use super::http::{Body, Requests};
-use crate::dial;
+use crate::dial::{self, Stream};
 use crate::execs::Connection;
 use crate::refusal::Refusal;
 use crate::relay::relay;
@@ -32,15 +32,18 @@ pub(super) async fn forward(
 ) -> Result<Response<Body>, Refusal> {
     let websocket = head::wants_websocket(request.headers());
     let inside = websocket.then(|| hyper::upgrade::on(&mut request));
-    let proxy = requests.service.common.config.upstream.request(&at.host);
+    let proxy = requests.plain_proxy(&at.host);
     let (mut head, body) = request.into_parts();
     head::strip_hop_by_hop(&mut head.headers, websocket);
-    head::address(&mut head, at, proxy.is_some())?;
+    head::address(&mut head, at, requests.is_secure(), proxy.is_some())?;
     if let Some(authorization) = proxy.and_then(|proxy| proxy.authorization.as_ref()) {
         let value = HeaderValue::try_from(authorization);
         let value =
             value.map_err(|_| Refusal::Malformed("the host's proxy has no usable password"))?;
         head.headers.insert(PROXY_AUTHORIZATION, value);
+    }
+    for (name, value) in requests.connection.secrets(at, requests.is_secure()) {
+        head.headers.insert(name, value);
     }
     let answer = send(requests, at, Request::from_parts(head, body)).await?;
     answered(requests, at, answer, inside).await
@@ -83,9 +86,15 @@ async fn connect(
     at: &HostPort,
 ) -> Result<SendRequest<Incoming>, Refusal> {
     let (common, connection) = (&requests.service.common, &requests.connection);
-    let stream = match common.config.upstream.request(&at.host) {
-        Some(proxy) => dial::proxy(common, connection, proxy, at).await?,
-        None => dial::tunnel(common, connection, at).await?,
+    let stream: Box<dyn Stream> = match requests.plain_proxy(&at.host) {
+        Some(proxy) => Box::new(dial::proxy(common, connection, proxy, at).await?),
+        None => {
+            let stream = dial::tunnel(common, connection, at).await?;
+            match requests.is_secure() {
+                true => dial::secure(common, at, stream).await?,
+                false => Box::new(stream),
+            }
+        }
     };
     let (sender, outside) = handshake(TokioIo::new(stream))
         .await

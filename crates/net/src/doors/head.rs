@@ -35,8 +35,8 @@ pub(super) fn target_of_proxied(head: &request::Parts, names: &Names) -> Result<
             "only http:// is passed on; use CONNECT for others",
         ));
     }
-    let at = host_port(authority.as_str(), names)?;
-    match host_header(&head.headers, names)? {
+    let at = host_port(authority.as_str(), 80, names)?;
+    match host_header(&head.headers, 80, names)? {
         Some(named) if named != at => {
             Err(Refusal::other_host(&at.host, at.port, &named.to_string()))
         }
@@ -55,12 +55,13 @@ pub(super) fn check_direct(
         return Err(Refusal::Malformed("CONNECT is for the proxy"));
     }
     if let Some(authority) = head.uri.authority() {
-        let named = host_port(authority.as_str(), names)?;
+        let named = host_port(authority.as_str(), at.port, names)?;
         if named != *at {
             return Err(Refusal::other_host(&at.host, at.port, authority.as_str()));
         }
     }
-    match host_header(&head.headers, names)? {
+    // Connections for a host are on the port that its scheme leaves out.
+    match host_header(&head.headers, at.port, names)? {
         Some(named) if named == *at => Ok(()),
         Some(named) => Err(Refusal::other_host(&at.host, at.port, &named.to_string())),
         None => Err(Refusal::Malformed("a request has a Host header")),
@@ -74,14 +75,18 @@ pub(super) fn target_of_connect(uri: &Uri, names: &Names) -> Result<HostPort, Re
     Ok(HostPort::new(names.meant(at.host), at.port))
 }
 
-fn host_port(text: &str, names: &Names) -> Result<HostPort, Refusal> {
-    let at = HostPort::parse_with_default(text, Some(80));
-    let at = at.map_err(|error| Refusal::no_host(text, 80, error))?;
+fn host_port(text: &str, default: u16, names: &Names) -> Result<HostPort, Refusal> {
+    let at = HostPort::parse_with_default(text, Some(default));
+    let at = at.map_err(|error| Refusal::no_host(text, default, error))?;
     Ok(HostPort::new(names.meant(at.host), at.port))
 }
 
 /// The one Host header. Two are refused even if they are equal.
-fn host_header(headers: &HeaderMap, names: &Names) -> Result<Option<HostPort>, Refusal> {
+fn host_header(
+    headers: &HeaderMap,
+    default: u16,
+    names: &Names,
+) -> Result<Option<HostPort>, Refusal> {
     let mut all = headers.get_all(HOST).iter();
     let (Some(one), None) = (all.next(), all.next()) else {
         return match headers.contains_key(HOST) {
@@ -90,7 +95,7 @@ fn host_header(headers: &HeaderMap, names: &Names) -> Result<Option<HostPort>, R
         };
     };
     let shown = String::from_utf8_lossy(one.as_bytes());
-    host_port(&shown, names).map(Some)
+    host_port(&shown, default, names).map(Some)
 }
 
 /// The length of a body is said once and in one way.
@@ -158,12 +163,14 @@ pub(super) fn strip_hop_by_hop(headers: &mut HeaderMap, websocket: bool) {
 pub(super) fn address(
     head: &mut request::Parts,
     at: &HostPort,
+    secure: bool,
     whole: bool,
 ) -> Result<(), Refusal> {
     let wrong = |_| Refusal::Malformed("the address of the request cannot be passed on");
-    // The default port is left out, as hosts expect.
-    let host = match (at.port, &at.host) {
-        (80, Host::Name(name)) => name.to_string(),
+    // The port of the scheme is left out, as hosts expect.
+    let usual = at.port == if secure { 443 } else { 80 };
+    let host = match &at.host {
+        Host::Name(name) if usual => name.to_string(),
         _ => at.to_string(),
     };
     let value = HeaderValue::try_from(&host);

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use avfs_policy::HostPort;
+use avfs_policy::{Host, HostPort};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::{Bytes, Incoming};
@@ -25,6 +25,7 @@ use crate::execs::Connection;
 use crate::refusal::Refusal;
 use crate::relay::silence;
 use crate::service::Service;
+use crate::upstream::Proxy;
 
 pub(super) type Body = BoxBody<Bytes, hyper::Error>;
 
@@ -34,6 +35,8 @@ pub(super) enum For {
     Proxy,
     /// This host alone.
     Host(HostPort),
+    /// This host alone, by TLS that has been opened.
+    Opened(HostPort),
 }
 
 /// One connection from inside, with the connection to the host that its last request went to.
@@ -60,6 +63,16 @@ pub(super) fn serve_host<'a>(
     stream: impl Stream + 'static,
 ) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
     Box::pin(serve(service, connection, For::Host(at.clone()), stream))
+}
+
+/// Serves requests for one host, inside TLS that has been opened.
+pub(super) fn serve_opened<'a>(
+    service: &'a Arc<Service>,
+    connection: &'a Arc<Connection>,
+    at: &HostPort,
+    stream: impl Stream + 'static,
+) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+    Box::pin(serve(service, connection, For::Opened(at.clone()), stream))
 }
 
 async fn serve(
@@ -127,13 +140,24 @@ impl Requests {
         let names = &self.service.names;
         let at = match &self.target {
             For::Proxy => head::target_of_proxied(&head, names)?,
-            For::Host(at) => {
+            For::Host(at) | For::Opened(at) => {
                 head::check_direct(&head, names, at)?;
                 at.clone()
             }
         };
         self.connection.open(Door::Http, &at)?;
+        self.connection.check_request(&at, &head)?;
         forward(self, &at, Request::from_parts(head, body)).await
+    }
+
+    pub(super) fn is_secure(&self) -> bool {
+        matches!(self.target, For::Opened(_))
+    }
+
+    /// The host's proxy for requests that are not inside TLS.
+    pub(super) fn plain_proxy(&self, host: &Host) -> Option<&Proxy> {
+        let upstream = &self.service.common.config.upstream;
+        upstream.request(host).filter(|_| !self.is_secure())
     }
 
     async fn connect(
@@ -142,10 +166,10 @@ impl Requests {
     ) -> Result<Response<Body>, Refusal> {
         let at = head::target_of_connect(request.uri(), &self.service.names)?;
         self.connection.open(Door::Connect, &at)?;
-        // On port 80 requests dial for themselves.
-        let dialled = match at.port {
-            80 => None,
-            _ => Some(dial::tunnel(&self.service.common, &self.connection, &at).await?),
+        // Requests dial for themselves.
+        let dialled = match tunnel::has_requests(&self.connection, &at) {
+            true => None,
+            false => Some(dial::tunnel(&self.service.common, &self.connection, &at).await?),
         };
         let this = Arc::clone(self);
         tokio::spawn(async move {

@@ -6,6 +6,7 @@ mod forward;
 mod head;
 mod hello;
 mod http;
+mod rewound;
 mod socks;
 mod transparent;
 mod tunnel;

@@ -70,10 +70,10 @@ pub(super) async fn serve(
     let at = HostPort::new(service.names.meant(at.host), at.port);
     let dialled = async {
         connection.open(Door::Socks, &at)?;
-        // On port 80 requests dial for themselves.
-        match at.port {
-            80 => Ok(None),
-            _ => dial::tunnel(&service.common, connection, &at)
+        // Requests dial for themselves.
+        match tunnel::has_requests(connection, &at) {
+            true => Ok(None),
+            false => dial::tunnel(&service.common, connection, &at)
                 .await
                 .map(Some),
         }

@@ -7,11 +7,15 @@ use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
 
 use super::hello::{NoHello, ServerName, read_hello};
 use super::http;
+use super::rewound::Rewound;
 use crate::attempts::Door;
 use crate::dial::{self, Dialled, Stream};
+use crate::error::Error;
 use crate::execs::Connection;
 use crate::refusal::Refusal;
 use crate::relay::relay;
@@ -47,6 +51,9 @@ pub(super) async fn run(
     if at.port == 80 {
         return http::serve_host(service, connection, at, stream).await;
     }
+    if has_requests(connection, at) {
+        return opened(service, connection, door, at, stream).await;
+    }
     let ran = async {
         match at.port {
             443 => secure(service, connection, at, &mut stream, dialled).await,
@@ -63,14 +70,46 @@ pub(super) async fn run(
     }
 }
 
-/// TLS whose server name is the host. What is inside is not seen: requests for other hosts of the same server can be made in it.
-async fn secure(
+/// Whether what comes is read as requests, each of which dials for itself.
+pub(super) fn has_requests(connection: &Connection, at: &HostPort) -> bool {
+    at.port == 80 || (at.port == 443 && connection.inspects(&at.host))
+}
+
+/// TLS that is opened, and made anew to the host. The client sees a certificate of the sandbox's own authority.
+async fn opened(
     service: &Arc<Service>,
     connection: &Arc<Connection>,
+    door: Door,
+    at: &HostPort,
+    mut stream: impl Inside,
+) {
+    let ready = async {
+        let bytes = greeting(service, at, &mut stream).await?;
+        let authority = service.authority.as_ref().ok_or(Error::NoAuthority);
+        let config = authority.and_then(|authority| authority.serve_as(&at.host));
+        let config = config.map_err(|error| Refusal::Unreachable(at.clone(), error.to_string()))?;
+        Ok((bytes, config))
+    };
+    let (bytes, config) = match ready.await {
+        Ok(ready) => ready,
+        Err(refusal) => {
+            connection.refused(door, &refusal);
+            return stream.abort();
+        }
+    };
+    let accepting = TlsAcceptor::from(config).accept(Rewound::new(bytes, stream));
+    let time = service.bounds().greeting_time;
+    if let Ok(Ok(inside)) = timeout(time, accepting).await {
+        http::serve_opened(service, connection, at, inside).await;
+    }
+}
+
+/// Reads the TLS greeting, and checks that it names the host.
+async fn greeting(
+    service: &Service,
     at: &HostPort,
     stream: &mut impl Stream,
-    dialled: Option<Dialled>,
-) -> Result<(), Refusal> {
+) -> Result<Vec<u8>, Refusal> {
     let bounds = service.bounds();
     let hello = read_hello(stream, bounds.hello_bytes, bounds.greeting_time).await;
     let (name, bytes) = match hello {
@@ -79,6 +118,18 @@ async fn secure(
         Err(NoHello::NotTls) => return Err(Refusal::NotTls(at.clone())),
     };
     check_name(at, name)?;
+    Ok(bytes)
+}
+
+/// TLS whose server name is the host. What is inside is not seen: requests for other hosts of the same server can be made in it.
+async fn secure(
+    service: &Arc<Service>,
+    connection: &Arc<Connection>,
+    at: &HostPort,
+    stream: &mut impl Stream,
+    dialled: Option<Dialled>,
+) -> Result<(), Refusal> {
+    let bytes = greeting(service, at, stream).await?;
     raw(service, connection, at, stream, dialled, &bytes).await
 }
 

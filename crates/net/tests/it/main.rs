@@ -10,6 +10,7 @@
 mod attacks;
 mod client;
 mod doors;
+mod inspect;
 mod load;
 mod servers;
 mod space;

@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use rustls::pki_types::PrivateKeyDer;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 /// The raw heads of the requests that a server has received.
 #[derive(Clone, Default)]
@@ -177,16 +177,25 @@ impl Authority {
         });
     }
 
-    pub fn client(&self) -> Arc<rustls::ClientConfig> {
-        let mut roots = rustls::RootCertStore::empty();
-        roots.add(self.0.der().clone()).unwrap();
-        let config = rustls::ClientConfig::builder_with_provider(provider())
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        Arc::new(config)
+    pub fn certificate(&self) -> CertificateDer<'static> {
+        self.0.der().clone()
     }
+
+    pub fn client(&self) -> Arc<rustls::ClientConfig> {
+        trusting(self.certificate())
+    }
+}
+
+/// A client that trusts this authority alone.
+pub fn trusting(certificate: CertificateDer<'static>) -> Arc<rustls::ClientConfig> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(certificate).unwrap();
+    let config = rustls::ClientConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Arc::new(config)
 }
 
 fn provider() -> Arc<rustls::crypto::CryptoProvider> {

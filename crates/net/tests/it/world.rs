@@ -6,8 +6,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
 use avfs_net::{
-    Attempt, Attribution, Bounds, Config, ExecKey, Guard, Net, Resolve, Served, Sink, Terms,
-    Transport, Upstream,
+    Attempt, Attribution, Authority, Bounds, Config, ExecKey, Guard, Net, Resolve, Roots, Served,
+    Sink, Terms, Transport, Upstream,
 };
 use avfs_policy::HostName;
 
@@ -77,10 +77,15 @@ impl World {
     }
 
     pub fn with(bounds: Bounds, upstream: Upstream) -> World {
+        World::trusting(bounds, upstream, Roots::Given(Vec::new()))
+    }
+
+    pub fn trusting(bounds: Bounds, upstream: Upstream, roots: Roots) -> World {
         let names = Table::default();
         let config = Config {
             resolver: Arc::new(names.clone()),
             upstream,
+            roots,
             bounds,
         };
         World {
@@ -92,12 +97,18 @@ impl World {
     pub fn sandbox(&self) -> Sandbox {
         let (space, candidates, told) = (Space::new(), Candidates::default(), Told::default());
         let (who, sink) = (Arc::new(candidates.clone()), Arc::new(told.clone()));
-        let served = self.net.serve(Arc::new(space.clone()), who, sink).unwrap();
+        let authority = Arc::new(Authority::new().unwrap());
+        let pem = authority.pem();
+        let served = self
+            .net
+            .serve(Arc::new(space.clone()), who, sink, Some(authority));
+        let served = served.unwrap();
         Sandbox {
             space,
             served,
             candidates,
             told,
+            pem,
         }
     }
 
@@ -114,6 +125,8 @@ pub struct Sandbox {
     pub served: Served,
     pub candidates: Candidates,
     pub told: Told,
+    /// The sandbox's own certificate authority.
+    pub pem: String,
 }
 
 pub fn terms(list: &str) -> Terms {

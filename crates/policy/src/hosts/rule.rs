@@ -119,6 +119,14 @@ fn lists(range: &AddressRange, address: IpAddr) -> bool {
     range.contains(address) && special.is_none_or(|(whole, _)| range.is_within(&whole))
 }
 
+impl FromStr for HostPattern {
+    type Err = HostError;
+
+    fn from_str(text: &str) -> Result<HostPattern, HostError> {
+        HostPattern::parse(text)
+    }
+}
+
 impl From<Host> for HostPattern {
     fn from(host: Host) -> HostPattern {
         match host {

@@ -1,0 +1,250 @@
+//! Rules about requests, for hosts whose TLS is opened, and secrets that are put into requests.
+
+use std::fmt;
+use std::str::FromStr;
+
+use avfs_policy::{Host, HostList, HostPattern};
+use hyper::Method;
+use hyper::header::{HeaderName, HeaderValue};
+use percent_encoding::percent_decode_str;
+
+use crate::error::Error;
+
+/// Hosts whose requests are seen: on port 443 TLS is opened, with a certificate of the sandbox's own authority. Requests on port 80 are
+/// held to the same rules.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inspect {
+    pub hosts: HostPattern,
+    /// A request must match one of these. None at all allows every request.
+    pub allow: Vec<RequestRule>,
+}
+
+/// `METHODS PATH`, as in `GET,HEAD /org/repo` or `* /`. The path is that one and all below it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RequestRule {
+    /// Empty for every method.
+    methods: Vec<Method>,
+    /// Without a slash at the end; empty for every path.
+    path: String,
+}
+
+impl RequestRule {
+    pub fn parse(text: &str) -> Result<RequestRule, Error> {
+        let wrong = |why| Error::RequestRule(text.to_owned(), why);
+        let (methods, path) = text
+            .split_once(' ')
+            .ok_or_else(|| wrong("write METHODS PATH"))?;
+        let parse = |word: &str| Method::from_bytes(word.as_bytes());
+        let methods: Vec<Method> = match methods {
+            "*" => Vec::new(),
+            words => words
+                .split(',')
+                .map(parse)
+                .collect::<Result<_, _>>()
+                .map_err(|_| wrong("no such method"))?,
+        };
+        if !path.starts_with('/') || !is_plain(path) {
+            return Err(wrong(
+                "a path begins with / and has no . or .. in it, nor // or %",
+            ));
+        }
+        Ok(RequestRule {
+            methods,
+            path: path.trim_end_matches('/').to_owned(),
+        })
+    }
+
+    fn matches(&self, method: &Method, path: &str) -> bool {
+        let below = path.strip_prefix(&self.path);
+        let below = below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        // A path that servers could read as another one is only matched by a rule for all of them.
+        let path = below && (self.path.is_empty() || is_unambiguous(path));
+        path && (self.methods.is_empty() || self.methods.contains(method))
+    }
+}
+
+/// A path as a rule may have it.
+fn is_plain(path: &str) -> bool {
+    let printable = path
+        .bytes()
+        .all(|byte| byte.is_ascii_graphic() && !b"%\\?#".contains(&byte));
+    printable && is_unambiguous(path)
+}
+
+/// Whether every server takes the path for the one that is written.
+fn is_unambiguous(path: &str) -> bool {
+    let decoded: Vec<u8> = percent_decode_str(path).collect();
+    let written = path.matches('/').count();
+    let slashes = decoded.iter().filter(|byte| **byte == b'/').count();
+    let odd = decoded
+        .iter()
+        .any(|byte| *byte == b'\\' || byte.is_ascii_control());
+    let mut segments = decoded.split(|byte| *byte == b'/');
+    let dots = segments.any(|segment| {
+        // `;` begins parameters, which some servers take away first.
+        let name = segment
+            .split(|byte| *byte == b';')
+            .next()
+            .unwrap_or(segment);
+        matches!(name, b"." | b"..")
+    });
+    written == slashes && !odd && !dots && !path.contains("//")
+}
+
+impl Inspect {
+    pub(crate) fn is_for(&self, host: &Host) -> bool {
+        self.hosts.matches(host)
+    }
+
+    pub(crate) fn allows(&self, method: &Method, path: &str) -> bool {
+        self.allow.is_empty() || self.allow.iter().any(|rule| rule.matches(method, path))
+    }
+}
+
+impl fmt::Display for RequestRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.methods.as_slice() {
+            [] => f.write_str("*")?,
+            methods => {
+                let words: Vec<&str> = methods.iter().map(Method::as_str).collect();
+                f.write_str(&words.join(","))?;
+            }
+        }
+        let path = if self.path.is_empty() {
+            "/"
+        } else {
+            &self.path
+        };
+        write!(f, " {path}")
+    }
+}
+
+impl FromStr for RequestRule {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<RequestRule, Error> {
+        RequestRule::parse(text)
+    }
+}
+
+/// A header that requests to some hosts get, whatever the client sent in it. The sandbox never has the value.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret {
+    hosts: HostList,
+    header: HeaderName,
+    value: HeaderValue,
+    /// Also put into requests that go over the network as they are, on port 80.
+    plain: bool,
+}
+
+impl Secret {
+    pub fn new(hosts: HostList, header: &str, value: &str, plain: bool) -> Result<Secret, Error> {
+        let wrong = |why| Error::Secret(why);
+        let header = HeaderName::try_from(header).map_err(|_| wrong("its header is none"))?;
+        if NOT_FOR_SECRETS.contains(&header.as_str()) {
+            return Err(wrong("its header says how a request is sent"));
+        }
+        let value = HeaderValue::try_from(value);
+        let mut value = value.map_err(|_| wrong("its value cannot be in a header"))?;
+        value.set_sensitive(true);
+        Ok(Secret {
+            hosts,
+            header,
+            value,
+            plain,
+        })
+    }
+
+    pub(crate) fn is_for(&self, host: &Host, port: u16, secure: bool) -> bool {
+        (secure || self.plain) && self.hosts.decide(host, port).is_allowed()
+    }
+
+    pub(crate) fn header(&self) -> (HeaderName, HeaderValue) {
+        (self.header.clone(), self.value.clone())
+    }
+}
+
+const NOT_FOR_SECRETS: [&str; 8] = [
+    "host",
+    "connection",
+    "content-length",
+    "transfer-encoding",
+    "upgrade",
+    "te",
+    "trailer",
+    "proxy-authorization",
+];
+
+/// Without the value.
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Secret({} for {})", self.header, self.hosts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_means_itself_and_what_is_below() {
+        let rule = RequestRule::parse("GET,HEAD /org/repo").unwrap();
+        for path in [
+            "/org/repo",
+            "/org/repo/",
+            "/org/repo/x/y",
+            "/org/repo/a%20b",
+        ] {
+            assert!(rule.matches(&Method::GET, path), "{path}");
+        }
+        for path in [
+            "/",
+            "/org",
+            "/org/repository",
+            "/org/repo/../x",
+            "/org/repo/%2e%2e/x",
+            "/org/repo/.%2E/x",
+            "/org/repo/..;a/x",
+            "/org/repo%2f..%2fx",
+            "/org/repo/%5c../x",
+            "/org/repo//x",
+            "//org/repo",
+            "/x/../org/repo",
+            "/ORG/repo",
+            "/org/repo/%00",
+        ] {
+            assert!(!rule.matches(&Method::GET, path), "{path}");
+        }
+        assert!(!rule.matches(&Method::POST, "/org/repo"));
+        let all = RequestRule::parse("* /").unwrap();
+        assert!(all.matches(&Method::PUT, "/a/../b"));
+        for text in ["GET,HEAD /org/repo", "* /", "POST /x"] {
+            assert_eq!(RequestRule::parse(text).unwrap().to_string(), text);
+        }
+        for text in [
+            "",
+            "GET",
+            "GET x",
+            "GET /..",
+            "GET /a//b",
+            "GET /%41",
+            "G T /",
+            "GET /a b",
+            "GET /?x",
+        ] {
+            assert!(RequestRule::parse(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_not_shown_and_goes_only_where_it_may() {
+        let hosts: HostList = "a.test".parse().unwrap();
+        let secret = Secret::new(hosts.clone(), "Authorization", "hunter2", false).unwrap();
+        assert!(!format!("{secret:?} {:?}", secret.header()).contains("hunter2"));
+        let host = Host::parse("a.test").unwrap();
+        assert!(secret.is_for(&host, 443, true) && !secret.is_for(&host, 80, false));
+        assert!(!secret.is_for(&Host::parse("b.test").unwrap(), 443, true));
+        assert!(Secret::new(hosts.clone(), "Host", "x", false).is_err());
+        assert!(Secret::new(hosts, "X-Key", "a\nb", false).is_err());
+    }
+}

@@ -57,6 +57,7 @@ const FOLDERS: &[(&str, &[Row])] = &[
             ("names", &[]),
             ("resolve", &[]),
             ("authority", &["error"]),
+            ("mask", &["error"]),
             ("requests", &["error"]),
             ("terms", &["requests"]),
             ("trust", &["authority"]),

@@ -69,11 +69,16 @@ pub struct Attempts {
 }
 
 impl Attempts {
-    /// The smallest list that would have sufficed: each host on each port that was let through.
+    /// The smallest list that would have sufficed: each host on each port that was let through, and not refused
+    /// afterwards for its address or for what it was sent.
     pub fn smallest_list(&self) -> Vec<HostRule> {
         let reached = self.list.iter().filter(|attempt| {
             let through = matches!(attempt.outcome, Outcome::Allowed | Outcome::Observed);
-            through && attempt.port != 0
+            let refused = self.list.iter().any(|other| {
+                other.outcome == Outcome::Denied
+                    && (&other.host, other.port) == (&attempt.host, attempt.port)
+            });
+            through && !refused && attempt.port != 0
         });
         let rules = reached.filter_map(|attempt| {
             let host = Host::parse(&attempt.host).ok()?;

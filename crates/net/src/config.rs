@@ -45,6 +45,8 @@ pub struct Bounds {
     pub attempts_per_exec: usize,
     /// Names that are being resolved on the host at once, for all sandboxes.
     pub resolutions: usize,
+    /// Those of one sandbox, so that slow names of one do not keep others waiting.
+    pub resolutions_per_sandbox: usize,
     /// DNS questions of one sandbox that are being answered at once.
     pub questions: usize,
     pub header_bytes: usize,
@@ -68,6 +70,7 @@ impl Default for Bounds {
             listeners_per_sandbox: 512,
             attempts_per_exec: 512,
             resolutions: 32,
+            resolutions_per_sandbox: 8,
             questions: 64,
             header_bytes: 64 * 1024,
             hello_bytes: 16 * 1024,

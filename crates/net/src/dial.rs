@@ -43,7 +43,7 @@ pub(crate) async fn tunnel(
 ) -> Result<Dialled, Refusal> {
     let dialled = async {
         match common.config.upstream.tunnel(&at.host) {
-            Some(proxy) => through(common, proxy, at).await,
+            Some(proxy) => through(common, connection, proxy, at).await,
             None => direct(common, connection, at).await,
         }
     };
@@ -82,7 +82,7 @@ pub(crate) async fn proxy(
     at: &HostPort,
 ) -> Result<Dialled, Refusal> {
     let dialled = async {
-        let stream = to_proxy(common, proxy).await;
+        let stream = to_proxy(common, connection, proxy).await;
         let stream = stream.map_err(|error| unreachable(at, &error))?;
         Ok(Box::new(stream) as Box<dyn Stream>)
     };
@@ -122,7 +122,7 @@ async fn direct(
     let found = match &at.host {
         Host::Address(address) => vec![*address],
         Host::Name(name) => {
-            let found = resolve(common, name).await;
+            let found = resolve(common, connection, name).await;
             found.map_err(|error| unreachable(at, &error))?
         }
     };
@@ -157,13 +157,19 @@ fn checked(
     }
 }
 
-async fn resolve(common: &Common, name: &HostName) -> io::Result<Vec<IpAddr>> {
-    let permit = Arc::clone(&common.resolutions).acquire_owned().await;
+async fn resolve(
+    common: &Common,
+    connection: &Connection,
+    name: &HostName,
+) -> io::Result<Vec<IpAddr>> {
+    // A sandbox waits for its own names first, and only then takes one of the places of all.
+    let own = connection.resolutions().acquire_owned().await;
+    let all = Arc::clone(&common.resolutions).acquire_owned().await;
     let resolver = Arc::clone(&common.config.resolver);
     let name = name.clone();
-    // The permit ends with the call, not with the wait for it: a call cannot be stopped.
+    // The places end with the call, not with the wait for it: a call cannot be stopped.
     let asked = move || {
-        let _permit = permit;
+        let _places = (own, all);
         resolver.resolve(&name)
     };
     let found = tokio::task::spawn_blocking(asked).await;
@@ -208,10 +214,14 @@ async fn connect_any(addresses: Vec<IpAddr>, port: u16) -> io::Result<TcpStream>
     }
 }
 
-async fn to_proxy(common: &Common, proxy: &Proxy) -> io::Result<TcpStream> {
+async fn to_proxy(
+    common: &Common,
+    connection: &Connection,
+    proxy: &Proxy,
+) -> io::Result<TcpStream> {
     let addresses = match &proxy.at.host {
         Host::Address(address) => vec![*address],
-        Host::Name(name) => resolve(common, name).await?,
+        Host::Name(name) => resolve(common, connection, name).await?,
     };
     connect_any(addresses, proxy.at.port).await
 }
@@ -219,18 +229,19 @@ async fn to_proxy(common: &Common, proxy: &Proxy) -> io::Result<TcpStream> {
 /// A tunnel through the host's own proxy.
 async fn through(
     common: &Common,
+    connection: &Connection,
     proxy: &Proxy,
     at: &HostPort,
 ) -> Result<Box<dyn Stream>, Refusal> {
     let failed = |error: &dyn std::error::Error| {
         Refusal::Unreachable(at.clone(), format!("the host's proxy failed: {error}"))
     };
-    let stream = to_proxy(common, proxy)
+    let stream = to_proxy(common, connection, proxy)
         .await
         .map_err(|error| failed(&error))?;
     let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
-    let (mut sender, connection) = handshake.map_err(|error| failed(&error))?;
-    tokio::spawn(connection.with_upgrades());
+    let (mut sender, to_proxy) = handshake.map_err(|error| failed(&error))?;
+    tokio::spawn(to_proxy.with_upgrades());
     let mut request = Request::builder()
         .method(Method::CONNECT)
         .uri(at.to_string())

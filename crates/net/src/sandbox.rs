@@ -12,7 +12,8 @@ use crate::exec_key::ExecKey;
 ///
 /// `local 198.18.0.0/15 dev lo` must be a route in the namespace, so that every address of the range is its own.
 pub trait Sockets: Send + Sync {
-    /// A listening TCP socket.
+    /// A listening TCP socket. One on an IPv6 address is for IPv6 alone (`IPV6_V6ONLY`), and may be bound to
+    /// an address that is the namespace's own only by a route (`IPV6_FREEBIND`).
     fn tcp_listener(&self, address: SocketAddr) -> io::Result<TcpListener>;
     /// A bound UDP socket.
     fn udp(&self, address: SocketAddr) -> io::Result<UdpSocket>;

@@ -30,12 +30,14 @@ impl Served {
 
     /// Registers a command, which may reach what its terms say from then on.
     pub fn enter(&self, key: ExecKey, terms: Terms) -> Result<Guard, Error> {
-        self.open_for(&terms)?;
-        self.service.execs.enter(key, Arc::new(terms))?;
-        Ok(Guard {
+        self.service.execs.enter(key, Arc::new(terms.clone()))?;
+        // Leaves again if the doors cannot be opened.
+        let guard = Guard {
             service: Arc::clone(&self.service),
             key: Some(key),
-        })
+        };
+        self.open_for(&terms)?;
+        Ok(guard)
     }
 
     /// Changes the terms of a command. Connections that they no longer allow are cut.

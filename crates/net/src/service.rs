@@ -1,7 +1,7 @@
 //! One sandbox as it is served: what all doors share.
 
 use std::collections::HashSet;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use avfs_policy::{AddressRange, HostName, HostPattern, Ports};
@@ -47,7 +47,7 @@ struct Opened {
 }
 
 /// Wildcard listeners are below this port only: above it they would take the port from commands.
-const COMMANDS_PORTS: u16 = 1024;
+pub(crate) const COMMANDS_PORTS: u16 = 1024;
 /// Where connections to names are expected under rules that name no port.
 const USUAL_PORTS: [u16; 3] = [22, 80, 443];
 
@@ -84,6 +84,11 @@ impl Service {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         let room = opened.listeners.len() < self.bounds().listeners_per_sandbox;
         room && opened.listeners.insert(address)
+    }
+
+    pub(crate) fn is_claimed(&self, address: SocketAddr) -> bool {
+        let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        opened.listeners.contains(&address)
     }
 
     pub(crate) fn unclaim(&self, address: SocketAddr) {
@@ -130,6 +135,9 @@ impl Service {
         for rule in terms.list.rules() {
             for port in rule.ports.named() {
                 let own = match &rule.pattern {
+                    HostPattern::Range(range) if port < COMMANDS_PORTS && range.is_v6() => {
+                        Some(wildcard_v6(port))
+                    }
                     _ if port < COMMANDS_PORTS => Some(wildcard(port)),
                     HostPattern::Name(name) => self.own_address(name, port),
                     HostPattern::Range(range) => single(range).map(|ip| SocketAddr::new(ip, port)),
@@ -164,6 +172,10 @@ impl Service {
 
 fn wildcard(port: u16) -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port)
+}
+
+fn wildcard_v6(port: u16) -> SocketAddr {
+    SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port)
 }
 
 /// The address of a range of one, unless it is the sandbox's own loopback.

@@ -1,19 +1,22 @@
 //! Sockets that listen in the sandbox, and what becomes of the connections that they accept.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use avfs_policy::HostName;
+use avfs_policy::{HostName, HostPort};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::sleep;
 
 use super::{dns, http, socks, transparent};
+use crate::attempts::Door;
 use crate::error::Error;
-use crate::execs::Connection;
+use crate::execs::{Connection, Who};
+use crate::refusal::Refusal;
 use crate::sandbox::{DNS, HTTP_PROXY, SOCKS_PROXY};
-use crate::service::Service;
+use crate::service::{COMMANDS_PORTS, Service};
 use crate::terms::Terms;
 
 /// What a socket listens for.
@@ -66,7 +69,12 @@ pub(crate) fn open_proxies(service: &Arc<Service>) -> Result<(), Error> {
 pub(crate) fn open_listed(service: &Arc<Service>, terms: &Terms) -> Result<(), Error> {
     service.open_routes(terms)?;
     for address in service.listed_addresses(terms) {
-        open(service, address, Listens::Transparent)?;
+        match open(service, address, Listens::Transparent) {
+            Err(Error::Socket(_, error)) if is_taken(address, &error) => {
+                note_taken(service, address)
+            }
+            opened => opened?,
+        }
     }
     Ok(())
 }
@@ -74,9 +82,23 @@ pub(crate) fn open_listed(service: &Arc<Service>, terms: &Terms) -> Result<(), E
 /// Opens what a name needs that a client has just asked for. Blocks.
 pub(super) fn open_name(service: &Arc<Service>, name: &HostName) {
     for address in service.addresses_of_name(name) {
-        // The port stays closed then, and connections to it are refused, as they are beyond the bound.
-        let _ = open(service, address, Listens::Transparent);
+        if open(service, address, Listens::Transparent).is_err() {
+            note_taken(service, address);
+        }
     }
+}
+
+/// Whether a command listens on the port itself. That must not keep others from running: they can use a proxy.
+fn is_taken(address: SocketAddr, error: &io::Error) -> bool {
+    address.port() >= COMMANDS_PORTS && error.kind() == io::ErrorKind::AddrInUse
+}
+
+/// Says among the attempts that a port is not served without a proxy.
+fn note_taken(service: &Service, address: SocketAddr) {
+    let at = HostPort::new(service.names.host_at(address.ip()), address.port());
+    let why = "a command in the sandbox listens on the port; use a proxy".to_owned();
+    let refusal = Refusal::Unreachable(at, why);
+    service.execs.refused(&Who::Unknown, Door::Raw, &refusal);
 }
 
 fn open(service: &Arc<Service>, address: SocketAddr, listens: Listens) -> Result<(), Error> {

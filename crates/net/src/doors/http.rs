@@ -98,6 +98,7 @@ async fn serve(
         .header_read_timeout(bounds.greeting_time.max(bounds.idle_time.min(KEPT_ALIVE)))
         .max_header_size(bounds.header_bytes)
         .max_headers(MAX_HEADERS)
+        .max_buf_size(bounds.header_bytes * 2)
         .half_close(true);
     let served = server
         .serve_connection(TokioIo::new(stream), answer)

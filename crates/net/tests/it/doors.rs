@@ -8,7 +8,7 @@ use crate::client::{
     A, AAAA, Answer, HTTPS, NULL, TXT, echoes, head, is_reset, problem, secure, talk,
 };
 use crate::servers::{Authority, echo, http};
-use crate::space::alone;
+use crate::space::{add_route, alone};
 use crate::world::World;
 
 const GET: &[u8] = b"GET /p HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n";
@@ -292,6 +292,52 @@ fn without_a_list_names_do_not_exist_and_nothing_listens() {
             assert_eq!(attempts.list[0].outcome, Outcome::Denied);
             // Nobody is there any more.
             assert_eq!(sandbox.look_up("a.test"), Answer::NoSuchName);
+        },
+    );
+}
+
+#[test]
+fn listed_ipv6_addresses_pass_as_they_are() {
+    alone("doors::listed_ipv6_addresses_pass_as_they_are", || {
+        add_route("fd12::".parse().unwrap(), 64).unwrap();
+        for port in [22, 5432] {
+            echo(&format!("[fd12::5]:{port}"));
+        }
+        let world = World::new();
+        world.names.set("six.test", &["fd12::5"]);
+        let list = "six.test:22,[fd12::/64]:22,[fd12::5]:5432,127.0.5.1:22";
+        let (sandbox, _guard) = world.with_list(list);
+        for port in [22, 5432] {
+            let address: std::net::SocketAddr = format!("[fd12::5]:{port}").parse().unwrap();
+            assert!(echoes(&mut sandbox.connect(address).unwrap()), "{port}");
+            assert!(echoes(&mut sandbox.tunnel(&address.to_string()).unwrap()));
+        }
+        assert!(echoes(&mut sandbox.dial("six.test", 22).unwrap()));
+        let other: std::net::SocketAddr = "[fd13::1]:22".parse().unwrap();
+        assert!(sandbox.connect(other).is_err());
+    });
+}
+
+#[test]
+fn a_command_that_listens_on_a_listed_port_keeps_nobody_out() {
+    alone(
+        "doors::a_command_that_listens_on_a_listed_port_keeps_nobody_out",
+        || {
+            echo("127.0.5.1:5432");
+            let world = World::new();
+            world.names.set("a.test", &["127.0.5.1"]);
+            let sandbox = world.sandbox();
+            let _listener = sandbox
+                .space
+                .run(|| std::net::TcpListener::bind("0.0.0.0:5432").unwrap());
+            let guard = sandbox.enter(1, "a.test:5432,127.0.5.1:5432");
+            assert!(echoes(&mut sandbox.tunnel("a.test:5432").unwrap()));
+            let attempts = guard.leave().list;
+            assert!(
+                attempts
+                    .iter()
+                    .any(|attempt| attempt.outcome == Outcome::Failed && attempt.port == 5432)
+            );
         },
     );
 }

@@ -1,9 +1,10 @@
 //! Servers on the host's side: plain HTTP, TLS, and bytes as they come.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 
+use crate::space::listen_on;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
@@ -22,7 +23,8 @@ impl Seen {
 }
 
 fn accept(address: &str, serve: impl Fn(TcpStream) + Clone + Send + 'static) {
-    let listener = TcpListener::bind(address).unwrap_or_else(|error| panic!("{address}: {error}"));
+    let listener =
+        listen_on(address.parse().unwrap()).unwrap_or_else(|error| panic!("{address}: {error}"));
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let serve = serve.clone();

@@ -67,7 +67,7 @@ impl Space {
             let made = unsafe { libc::unshare(libc::CLONE_NEWNET) };
             assert_eq!(made, 0, "{}", io::Error::last_os_error());
             loopback_up();
-            add_route(Ipv4Addr::new(198, 18, 0, 0), 15).unwrap();
+            add_route(Ipv4Addr::new(198, 18, 0, 0).into(), 15).unwrap();
             for task in receiver {
                 task();
             }
@@ -87,7 +87,7 @@ impl Space {
 
 impl Sockets for Space {
     fn tcp_listener(&self, address: SocketAddr) -> io::Result<TcpListener> {
-        self.run(move || TcpListener::bind(address))
+        self.run(move || listen_on(address))
     }
 
     fn udp(&self, address: SocketAddr) -> io::Result<UdpSocket> {
@@ -95,9 +95,7 @@ impl Sockets for Space {
     }
 
     fn route(&self, range: AddressRange) -> io::Result<()> {
-        let (IpAddr::V4(first), bits) = range.parts() else {
-            return Err(io::ErrorKind::Unsupported.into());
-        };
+        let (first, bits) = range.parts();
         self.run(move || add_route(first, bits))
     }
 }
@@ -118,15 +116,45 @@ fn loopback_up() {
     }
 }
 
+pub fn listen_on(address: SocketAddr) -> io::Result<TcpListener> {
+    match address {
+        SocketAddr::V4(_) => TcpListener::bind(address),
+        SocketAddr::V6(_) => listen_v6(address),
+    }
+}
+
+/// A socket for IPv6 alone: one for both would take the port of IPv4. An address that is the namespace's own only by a route needs
+/// `IPV6_FREEBIND`.
+fn listen_v6(address: SocketAddr) -> io::Result<TcpListener> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with, sockopt};
+    let socket = socket_with(
+        AddressFamily::INET6,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    sockopt::set_ipv6_v6only(&socket, true)?;
+    sockopt::set_ipv6_freebind(&socket, true)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    bind(&socket, &address)?;
+    listen(&socket, 1024)?;
+    Ok(socket.into())
+}
+
 /// `ip route add local FIRST/BITS dev lo`.
-fn add_route(first: Ipv4Addr, bits: u8) -> io::Result<()> {
+pub fn add_route(first: IpAddr, bits: u8) -> io::Result<()> {
+    let (family, octets) = match first {
+        IpAddr::V4(first) => (libc::AF_INET, first.octets().to_vec()),
+        IpAddr::V6(first) => (libc::AF_INET6, first.octets().to_vec()),
+    };
+    let destination = 4 + octets.len() as u16;
     let mut message = Vec::new();
     let flags = libc::NLM_F_REQUEST | libc::NLM_F_ACK | libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
-    message.extend(44u32.to_ne_bytes());
+    message.extend((36 + u32::from(destination)).to_ne_bytes());
     message.extend(libc::RTM_NEWROUTE.to_ne_bytes());
     message.extend((flags as u16).to_ne_bytes());
     message.extend([0; 8]);
-    let (family, local) = (libc::AF_INET as u8, libc::RTN_LOCAL);
+    let (family, local) = (family as u8, libc::RTN_LOCAL);
     message.extend([
         family,
         bits,
@@ -138,9 +166,9 @@ fn add_route(first: Ipv4Addr, bits: u8) -> io::Result<()> {
         local,
     ]);
     message.extend([0; 4]);
-    message.extend(8u16.to_ne_bytes());
+    message.extend(destination.to_ne_bytes());
     message.extend(libc::RTA_DST.to_ne_bytes());
-    message.extend(first.octets());
+    message.extend(octets);
     message.extend(8u16.to_ne_bytes());
     message.extend(libc::RTA_OIF.to_ne_bytes());
     message.extend(1u32.to_ne_bytes());

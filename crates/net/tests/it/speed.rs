@@ -86,6 +86,12 @@ fn figures() {
                 through / direct
             );
         }
+        let begun = Instant::now();
+        let (_other, _entered) = world.with_list("a.test,b.test,c.test");
+        println!(
+            "namespace, sockets and first command: {:?}",
+            begun.elapsed()
+        );
         let address = sandbox.address("a.test");
         let time = |connect: &dyn Fn() -> TcpStream| {
             let times = (0..200).map(|_| {

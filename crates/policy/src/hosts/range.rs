@@ -88,7 +88,7 @@ impl AddressRange {
         (self.address, self.bits)
     }
 
-    pub(super) fn is_v6(&self) -> bool {
+    pub fn is_v6(&self) -> bool {
         self.address.is_ipv6()
     }
 }

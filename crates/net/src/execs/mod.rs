@@ -1,13 +1,13 @@
 //! The commands of one sandbox that have a network: their terms, their attempts, and their live connections.
 
+mod connection;
+
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use avfs_policy::{Denial, Host, HostPort, Verdict};
-use hyper::header::{HeaderName, HeaderValue};
-use hyper::http::request::Parts;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::attempts::{Attempts, Door, Kind, Outcome, Table};
@@ -16,15 +16,17 @@ use crate::error::Error;
 use crate::exec_key::ExecKey;
 use crate::meter::{Account, Meter};
 use crate::refusal::Refusal;
-use crate::requests::Secret;
 use crate::sandbox::{Attribution, Sink, Transport};
 use crate::terms::Terms;
+
+pub(crate) use connection::Connection;
 
 /// The commands of one sandbox.
 pub(crate) struct Execs {
     state: Mutex<State>,
     attribution: Arc<dyn Attribution>,
     sink: Arc<dyn Sink>,
+    resolutions: Arc<Semaphore>,
     bounds: Bounds,
 }
 
@@ -87,6 +89,7 @@ impl Execs {
             state: Mutex::default(),
             attribution,
             sink,
+            resolutions: Arc::new(Semaphore::new(bounds.resolutions_per_sandbox)),
             bounds,
         }
     }
@@ -308,19 +311,23 @@ impl State {
         }
     }
 
-    fn cut_what_is_denied(&mut self) {
+    fn cut_what_is_denied(&self) {
         for live in self.live.values() {
-            let Some(target) = &live.target else {
-                continue;
-            };
-            let judged = self.judge(&live.who, &target.at.host, target.at.port);
-            let address = target
-                .address
-                .map(|address| self.check_resolved(&live.who, address, target.at.port));
-            let unseen = self.inspects(&live.who, &target.at.host) && !target.inspected;
-            if matches!(judged, Judged::Denied(_)) || matches!(address, Some(Err(_))) || unseen {
-                live.cut.cancel();
-            }
+            self.cut_if_denied(live);
+        }
+    }
+
+    fn cut_if_denied(&self, live: &Live) {
+        let Some(target) = &live.target else {
+            return;
+        };
+        let (host, port) = (&target.at.host, target.at.port);
+        let judged = self.judge(&live.who, host, port);
+        let address = target.address;
+        let address = address.map(|address| self.check_resolved(&live.who, address, port));
+        let unseen = self.inspects(&live.who, host) && !target.inspected;
+        if matches!(judged, Judged::Denied(_)) || matches!(address, Some(Err(_))) || unseen {
+            live.cut.cancel();
         }
     }
 }
@@ -329,168 +336,5 @@ fn is_public(terms: &Terms, host: &Host, port: u16) -> bool {
     match host {
         Host::Name(_) => true,
         Host::Address(address) => terms.list.check_resolved(*address, port).is_ok(),
-    }
-}
-
-/// A connection out of a sandbox, from when it is accepted until it ends.
-pub(crate) struct Connection {
-    execs: Arc<Execs>,
-    id: u64,
-    who: Who,
-    pub(crate) cut: CancellationToken,
-    pub(crate) meter: Arc<Meter>,
-    _permits: [OwnedSemaphorePermit; 2],
-}
-
-impl Connection {
-    pub(crate) async fn accepted(
-        execs: &Arc<Execs>,
-        peer: SocketAddr,
-        stop: &CancellationToken,
-        permits: [OwnedSemaphorePermit; 2],
-    ) -> Connection {
-        let who = execs.who(Transport::Tcp, peer).await;
-        let mut state = execs.lock();
-        let keys = state.keys_of(&who);
-        let accounts = keys.iter().filter_map(|key| state.present.get(key));
-        let accounts = accounts.map(|present| present.account.clone()).collect();
-        let (id, cut) = (state.next, stop.child_token());
-        state.next += 1;
-        let meter = Arc::new(Meter::new(accounts));
-        let live = Live {
-            who: who.clone(),
-            target: None,
-            cut: cut.clone(),
-            meter: Arc::clone(&meter),
-            current: None,
-        };
-        state.live.insert(id, live);
-        drop(state);
-        Connection {
-            execs: Arc::clone(execs),
-            id,
-            who,
-            cut,
-            meter,
-            _permits: permits,
-        }
-    }
-
-    /// Decides on a target of this connection, and counts it if it is allowed. From then on the connection is cut when the terms
-    /// no longer allow it.
-    pub(crate) fn open(&self, door: Door, at: &HostPort) -> Result<(), Refusal> {
-        // In one hold of the lock, so that a change of the terms either is seen here or sees the target.
-        let judged = {
-            let mut state = self.execs.lock();
-            let judged = state.judge(&self.who, &at.host, at.port);
-            let inspected = state.inspects(&self.who, &at.host);
-            if let Some(live) = state.live.get_mut(&self.id) {
-                let target = || Target {
-                    at: at.clone(),
-                    address: None,
-                    inspected,
-                };
-                live.target = matches!(judged, Judged::Allowed { .. }).then(target);
-            }
-            judged
-        };
-        match judged {
-            Judged::Allowed { rule, outcome } => {
-                let kind = Kind {
-                    host: at.host.to_string(),
-                    port: at.port,
-                    door,
-                    outcome,
-                    rule,
-                };
-                self.execs.count(&self.who, &kind, None);
-                self.switch(Some(kind));
-                Ok(())
-            }
-            Judged::Denied(denial) => {
-                self.switch(None);
-                Err(Refusal::Denied(at.clone(), denial))
-            }
-        }
-    }
-
-    /// Whether an address may be dialled that the target resolved to.
-    pub(crate) fn check_resolved(&self, address: IpAddr, port: u16) -> Result<(), Denial> {
-        let state = self.execs.lock();
-        state.check_resolved(&self.who, address, port)
-    }
-
-    pub(crate) fn inspects(&self, host: &Host) -> bool {
-        self.execs.lock().inspects(&self.who, host)
-    }
-
-    /// Whether every command that it may come from may make this request. All rules for the host must allow it.
-    pub(crate) fn check_request(&self, at: &HostPort, head: &Parts) -> Result<(), Refusal> {
-        let state = self.execs.lock();
-        let (method, path) = (&head.method, head.uri.path());
-        let allowed = state.terms_of(&self.who).all(|terms| {
-            let mut rules = terms
-                .inspect
-                .iter()
-                .filter(|inspect| inspect.is_for(&at.host));
-            rules.all(|inspect| inspect.allows(method, path))
-        });
-        match allowed {
-            true => Ok(()),
-            false => {
-                let request = Kind::printable(&format!("{method} {path}"));
-                Err(Refusal::Request(at.clone(), request))
-            }
-        }
-    }
-
-    /// The secrets for a request: those that every command has that it may come from.
-    pub(crate) fn secrets(&self, at: &HostPort, secure: bool) -> Vec<(HeaderName, HeaderValue)> {
-        let state = self.execs.lock();
-        let mut all = state.terms_of(&self.who);
-        let Some(first) = all.next() else {
-            return Vec::new();
-        };
-        let others: Vec<_> = all.collect();
-        let shared = first.secrets.iter().filter(|secret| {
-            let known = others.iter().all(|terms| terms.secrets.contains(secret));
-            known && secret.is_for(&at.host, at.port, secure)
-        });
-        shared.map(Secret::header).collect()
-    }
-
-    /// Notes the address that was dialled, so that a change of the terms can cut the connection to it.
-    pub(crate) fn dialled(&self, address: IpAddr) {
-        let mut state = self.execs.lock();
-        let target = state
-            .live
-            .get_mut(&self.id)
-            .and_then(|live| live.target.as_mut());
-        if let Some(target) = target {
-            target.address = Some(address);
-        }
-        state.cut_what_is_denied();
-    }
-
-    /// Counts a refusal after the target was decided on.
-    pub(crate) fn refused(&self, door: Door, refusal: &Refusal) {
-        self.execs.refused(&self.who, door, refusal);
-    }
-
-    /// Settles what has passed, and counts the bytes to come for another kind.
-    fn switch(&self, next: Option<Kind>) {
-        let mut state = self.execs.lock();
-        state.settle_one(self.id);
-        if let Some(live) = state.live.get_mut(&self.id) {
-            let moved = live.meter.moved();
-            live.current = next.map(|kind| (kind, moved));
-        }
-    }
-}
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        self.switch(None);
-        self.execs.lock().live.remove(&self.id);
     }
 }

@@ -1,0 +1,187 @@
+//! A connection out of a sandbox: what it may reach, what it is counted for, and when it is cut.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use avfs_policy::{Denial, Host, HostPort};
+use hyper::header::{HeaderName, HeaderValue};
+use hyper::http::request::Parts;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+
+use super::{Execs, Judged, Live, Target, Who};
+use crate::attempts::{Door, Kind};
+use crate::meter::Meter;
+use crate::refusal::Refusal;
+use crate::requests::Secret;
+use crate::sandbox::Transport;
+
+/// A connection out of a sandbox, from when it is accepted until it ends.
+pub(crate) struct Connection {
+    execs: Arc<Execs>,
+    id: u64,
+    who: Who,
+    pub(crate) cut: CancellationToken,
+    pub(crate) meter: Arc<Meter>,
+    _permits: [OwnedSemaphorePermit; 2],
+}
+
+impl Connection {
+    pub(crate) async fn accepted(
+        execs: &Arc<Execs>,
+        peer: SocketAddr,
+        stop: &CancellationToken,
+        permits: [OwnedSemaphorePermit; 2],
+    ) -> Connection {
+        let who = execs.who(Transport::Tcp, peer).await;
+        let mut state = execs.lock();
+        let keys = state.keys_of(&who);
+        let accounts = keys.iter().filter_map(|key| state.present.get(key));
+        let accounts = accounts.map(|present| present.account.clone()).collect();
+        let (id, cut) = (state.next, stop.child_token());
+        state.next += 1;
+        let meter = Arc::new(Meter::new(accounts));
+        let live = Live {
+            who: who.clone(),
+            target: None,
+            cut: cut.clone(),
+            meter: Arc::clone(&meter),
+            current: None,
+        };
+        state.live.insert(id, live);
+        drop(state);
+        Connection {
+            execs: Arc::clone(execs),
+            id,
+            who,
+            cut,
+            meter,
+            _permits: permits,
+        }
+    }
+
+    /// Decides on a target of this connection, and counts it if it is allowed. From then on the connection is cut when the terms
+    /// no longer allow it.
+    pub(crate) fn open(&self, door: Door, at: &HostPort) -> Result<(), Refusal> {
+        // In one hold of the lock, so that a change of the terms either is seen here or sees the target.
+        let judged = {
+            let mut state = self.execs.lock();
+            let judged = state.judge(&self.who, &at.host, at.port);
+            let inspected = state.inspects(&self.who, &at.host);
+            if let Some(live) = state.live.get_mut(&self.id) {
+                let target = || Target {
+                    at: at.clone(),
+                    address: None,
+                    inspected,
+                };
+                live.target = matches!(judged, Judged::Allowed { .. }).then(target);
+            }
+            judged
+        };
+        match judged {
+            Judged::Allowed { rule, outcome } => {
+                let kind = Kind {
+                    host: at.host.to_string(),
+                    port: at.port,
+                    door,
+                    outcome,
+                    rule,
+                };
+                self.execs.count(&self.who, &kind, None);
+                self.switch(Some(kind));
+                Ok(())
+            }
+            Judged::Denied(denial) => {
+                self.switch(None);
+                Err(Refusal::Denied(at.clone(), denial))
+            }
+        }
+    }
+
+    /// Whether an address may be dialled that the target resolved to.
+    pub(crate) fn check_resolved(&self, address: IpAddr, port: u16) -> Result<(), Denial> {
+        let state = self.execs.lock();
+        state.check_resolved(&self.who, address, port)
+    }
+
+    /// What bounds the names that the sandbox has resolved at once.
+    pub(crate) fn resolutions(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.execs.resolutions)
+    }
+
+    pub(crate) fn inspects(&self, host: &Host) -> bool {
+        self.execs.lock().inspects(&self.who, host)
+    }
+
+    /// Whether every command that it may come from may make this request. All rules for the host must allow it.
+    pub(crate) fn check_request(&self, at: &HostPort, head: &Parts) -> Result<(), Refusal> {
+        let state = self.execs.lock();
+        let (method, path) = (&head.method, head.uri.path());
+        let allowed = state.terms_of(&self.who).all(|terms| {
+            let mut rules = terms
+                .inspect
+                .iter()
+                .filter(|inspect| inspect.is_for(&at.host));
+            rules.all(|inspect| inspect.allows(method, path))
+        });
+        match allowed {
+            true => Ok(()),
+            false => {
+                let request = Kind::printable(&format!("{method} {path}"));
+                Err(Refusal::Request(at.clone(), request))
+            }
+        }
+    }
+
+    /// The secrets for a request: those that every command has that it may come from.
+    pub(crate) fn secrets(&self, at: &HostPort, secure: bool) -> Vec<(HeaderName, HeaderValue)> {
+        let state = self.execs.lock();
+        let mut all = state.terms_of(&self.who);
+        let Some(first) = all.next() else {
+            return Vec::new();
+        };
+        let others: Vec<_> = all.collect();
+        let shared = first.secrets.iter().filter(|secret| {
+            let known = others.iter().all(|terms| terms.secrets.contains(secret));
+            known && secret.is_for(&at.host, at.port, secure)
+        });
+        shared.map(Secret::header).collect()
+    }
+
+    /// Notes the address that was dialled, so that a change of the terms can cut the connection to it.
+    pub(crate) fn dialled(&self, address: IpAddr) {
+        let mut state = self.execs.lock();
+        let Some(live) = state.live.get_mut(&self.id) else {
+            return;
+        };
+        if let Some(target) = &mut live.target {
+            target.address = Some(address);
+        }
+        // The terms may have changed between the check and now.
+        if let Some(live) = state.live.get(&self.id) {
+            state.cut_if_denied(live);
+        }
+    }
+
+    /// Counts a refusal after the target was decided on.
+    pub(crate) fn refused(&self, door: Door, refusal: &Refusal) {
+        self.execs.refused(&self.who, door, refusal);
+    }
+
+    /// Settles what has passed, and counts the bytes to come for another kind.
+    fn switch(&self, next: Option<Kind>) {
+        let mut state = self.execs.lock();
+        state.settle_one(self.id);
+        if let Some(live) = state.live.get_mut(&self.id) {
+            let moved = live.meter.moved();
+            live.current = next.map(|kind| (kind, moved));
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.switch(None);
+        self.execs.lock().live.remove(&self.id);
+    }
+}

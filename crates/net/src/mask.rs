@@ -18,6 +18,7 @@ const BYTE: usize = 8;
 const SEXTET: usize = 6;
 
 /// The values to mask, each as it is and inside base64.
+#[derive(Default)]
 pub struct Needles {
     /// None where there is nothing to mask.
     search: Option<AhoCorasick>,
@@ -199,15 +200,24 @@ mod tests {
     #[test]
     fn overlapping_values_are_masked_whole() {
         assert_eq!(masked(&["abababab"], "xababababababy"), "x************y");
-        assert_eq!(masked(&["0123456789", "456789ab"], "0123456789ab."), "************.");
-        assert_eq!(masked(&["456789ab", "23456789abcd"], "0123456789abcd"), "01************");
+        assert_eq!(
+            masked(&["0123456789", "456789ab"], "0123456789ab."),
+            "************."
+        );
+        assert_eq!(
+            masked(&["456789ab", "23456789abcd"], "0123456789abcd"),
+            "01************"
+        );
     }
 
     #[test]
     fn base64_is_masked_wherever_the_value_is_in_it() {
         let value = "hunter2-hunter2>>??";
         for before in ["", "u:", "x", "user:", "ab"] {
-            for encode in [Base64Unpadded::encode_string, Base64UrlUnpadded::encode_string] {
+            for encode in [
+                Base64Unpadded::encode_string,
+                Base64UrlUnpadded::encode_string,
+            ] {
                 let text = encode(format!("{before}{value}:after").as_bytes());
                 let shown = masked(&[value], &text);
                 assert_eq!(shown.len(), text.len());

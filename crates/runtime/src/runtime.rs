@@ -26,6 +26,7 @@ use crate::memory;
 use crate::owners::layer_owner;
 use crate::read_only::{Work, may_not_write};
 use crate::repair::{Rebuild, open_vaults};
+use crate::secret::Secrets;
 use crate::{Error, Result};
 
 /// Views that nobody used for this long are given back.
@@ -102,6 +103,7 @@ pub(crate) struct Inner {
     pub unremoved: Unremoved,
     /// The networks of live sandboxes.
     pub networks: Networks,
+    pub secrets: Secrets,
     slots: Mutex<HashMap<VaultId, Arc<Slot>>>,
     /// Older states that are mounted.
     pub windows: Mutex<Vec<Window>>,
@@ -136,6 +138,7 @@ impl Runtime {
         let policy = PolicyFiles::new(config.host.user_policy.clone());
         let inner = Inner {
             networks,
+            secrets: Secrets::new(config.host.secret_key.clone(), &config.home),
             indexes: Indexes::new(&work.directory),
             work,
             spills: Spills::new(&config.home),

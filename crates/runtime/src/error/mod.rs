@@ -4,6 +4,7 @@ mod approvals;
 mod disk;
 mod hints;
 mod jobs;
+mod secrets;
 
 use std::path::PathBuf;
 
@@ -14,6 +15,7 @@ use self::approvals::unfit_kind;
 use self::disk::NO_ROOM;
 use self::hints::{MOVED_ON, sandbox_hint, store_hint, transfer_hint, vault_hint};
 use self::jobs::named;
+pub use self::secrets::SecretError;
 use crate::common::{JobId, Stream};
 
 /// The one list of error kinds; exit codes, HTTP statuses and errnos are tables over it.
@@ -99,6 +101,8 @@ pub enum Error {
     Host(#[from] avfs_policy::HostError),
     #[error(transparent)]
     Network(#[from] avfs_net::Error),
+    #[error(transparent)]
+    Secret(#[from] SecretError),
     #[error(transparent)]
     Transfer(avfs_transfer::Error),
     #[error("what was last written in vault {vault} is kept but not committed: {source}")]
@@ -295,8 +299,12 @@ impl Error {
             Error::NoInput { .. } | Error::NoTerminal { .. } => ErrorKind::Invalid,
             Error::TooManyJobs { .. } => ErrorKind::Quota,
             Error::JobFailed { .. } => ErrorKind::Bug,
-
-            Error::Network(avfs_net::Error::Proxy(..)) => ErrorKind::Invalid,
+            Error::Secret(error) => error.kind(),
+            Error::Network(
+                avfs_net::Error::Proxy(..)
+                | avfs_net::Error::Secret(_)
+                | avfs_net::Error::RequestRule(..),
+            ) => ErrorKind::Invalid,
             Error::Network(avfs_net::Error::TooManyExecs(_)) => ErrorKind::Conflict,
             Error::Network(_) => ErrorKind::Unavailable,
             Error::Invalid { .. } | Error::Host(_) => ErrorKind::Invalid,
@@ -365,6 +373,10 @@ impl Error {
                 "only output beyond --output-limit is kept, for a week; the rest is in the envelope"
                     .into()
             }
+            Error::Secret(error) => return error.hint(),
+            Error::Invalid {
+                what: "pattern", ..
+            } => "for example v, team-* or try-??".into(),
             Error::Sandbox(error) => return sandbox_hint(error),
             Error::Transfer(error) => return transfer_hint(error),
             _ => {

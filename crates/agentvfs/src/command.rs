@@ -8,8 +8,8 @@ use crate::streamed::Streamed;
 use crate::vault::Vault;
 use avfs_api::client::{ExecIo, Input};
 use avfs_api::wire::{
-    Base64, CheckpointAsk, DecisionItem, DriverWord, Exec, ForkWord, NetworkAsk, NetworkName,
-    PolicyExplain, ProfileWord, StdinItem, TtyAsk, to_text,
+    Base64, CheckpointAsk, DecisionItem, DriverWord, Exec, ForkWord, NetworkName, PolicyExplain,
+    ProfileWord, StdinItem, TtyAsk, to_text,
 };
 use std::ffi::OsString;
 use std::fmt;
@@ -240,7 +240,7 @@ impl Command {
     }
 
     /// What it can reach. Left out: what the vault's setting says. Anything wider is for the owner alone.
-    pub fn network(mut self, network: NetworkAsk) -> Command {
+    pub fn network(mut self, network: NetworkName) -> Command {
         self.request.network = Some(network);
         self
     }
@@ -286,9 +286,8 @@ impl Command {
         let request = self.request()?;
         let network = match (&request.network, request.allow.as_slice()) {
             (None, []) => None,
-            (Some(NetworkAsk::Named(NetworkName::Host | NetworkName::Observe)), _) => Some("host"),
-            (Some(NetworkAsk::Named(NetworkName::None)), []) => Some("none"),
-            (Some(NetworkAsk::Hosts(hosts)), []) if hosts.is_empty() => Some("none"),
+            (Some(NetworkName::Host | NetworkName::Observe), _) => Some("host"),
+            (Some(NetworkName::None), []) => Some("none"),
             _ => Some("listed"),
         };
         let explained = self.vault.ask(&PolicyExplain {

@@ -55,6 +55,11 @@ pub const KEPT_ANSWERS_TIME: Duration = Duration::from_secs(24 * 3600);
 pub const KEPT_ANSWERS_BYTES: usize = 8 << 20;
 pub const KEPT_ANSWER_MAX: usize = 64 << 10;
 
+/// Bytes of one message to a terminal.
+pub const TERMINAL_MESSAGE_MAX: usize = 64 << 10;
+/// Messages with input that wait for a command to read them. With so many, its client is not listened to.
+pub const TERMINAL_UNREAD_MAX: usize = 8;
+
 /// Bytes of one message of an MCP client.
 pub const MCP_LINE_MAX: usize = 4 << 20;
 /// Calls that one MCP client has under way; more are refused at once.

@@ -10,10 +10,11 @@ use crate::error::{Error, Result, is_full};
 use crate::http::{Listen, router};
 use crate::ops::app::App;
 use crate::ops::caller::Peer;
+pub use crate::ops::logs::WriteLine;
 use crate::outbound::ServiceUrl;
 use crate::serving::{self, Door};
 use avfs_runtime::{Config, ErrorKind, HostFacts, IfLost, Runtime};
-use rustix::process::geteuid;
+use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
 use std::fs::{self, File};
 use std::io;
 use std::net::SocketAddr;
@@ -53,12 +54,18 @@ pub struct ServeConfig {
     pub listen: Option<Listen>,
     /// Where traces are sent, if anywhere.
     pub collector: Option<ServiceUrl>,
+    /// Where log lines go, if anywhere.
+    pub log: Option<WriteLine>,
 }
 
 /// After this time without a request caches are freed.
 const REST_AFTER: Duration = Duration::from_secs(5);
-/// How often a busy daemon checks its memory.
+/// How often a daemon checks its memory.
 const TRIM_EVERY: Duration = Duration::from_secs(1);
+/// How long a thread waits for another request. When the daemon rests, all have ended: each holds blocks that it has freed, and
+/// those keep the pages around them.
+const THREADS_WAIT: Duration = Duration::from_secs(2);
+const _: () = assert!(TRIM_EVERY.as_secs() * 2 + THREADS_WAIT.as_secs() < REST_AFTER.as_secs());
 
 /// Serves a home until the daemon ends. `ready` is called once clients can connect, with the TCP address.
 ///
@@ -66,6 +73,7 @@ const TRIM_EVERY: Duration = Duration::from_secs(1);
 pub fn serve(config: ServeConfig, ready: impl FnOnce(Option<SocketAddr>)) -> Result<()> {
     serving::check_clock(SystemTime::now())?;
     avfs_runtime::economize();
+    forbid_core_files()?;
     config.place.prepare()?;
     let home = config.place.home();
     // Open, so that its inode number is not reused while this daemon compares with it.
@@ -92,10 +100,14 @@ pub fn serve(config: ServeConfig, ready: impl FnOnce(Option<SocketAddr>)) -> Res
         auth,
         hosts.unwrap_or_default(),
     );
+    if let Some(write) = config.log {
+        app.logs.begin(write).map_err(Error::Setup)?;
+    }
     let app = Arc::new(app);
     let event_loop = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(THREADS)
+        .thread_keep_alive(THREADS_WAIT)
         .build()
         .map_err(Error::Setup)?;
     let served = event_loop.block_on(listen(
@@ -107,6 +119,19 @@ pub fn serve(config: ServeConfig, ready: impl FnOnce(Option<SocketAddr>)) -> Res
     // Clients that do not read their answer are dropped.
     event_loop.shutdown_timeout(Duration::from_millis(100));
     served
+}
+
+/// A crash leaves no file with what was in memory, secrets among it. A limit of 1 also keeps the kernel from giving it to a program, which a
+/// limit of 0 does not.
+fn forbid_core_files() -> Result<()> {
+    // It can only be lowered.
+    let most = getrlimit(Resource::Core).maximum.unwrap_or(1).min(1);
+    let least = Rlimit {
+        current: Some(most),
+        maximum: Some(most),
+    };
+    let limited = setrlimit(Resource::Core, least);
+    limited.map_err(|errno| Error::Setup(errno.into()))
 }
 
 /// Opens a home that nobody else has open.
@@ -323,7 +348,8 @@ impl Ending {
 async fn stay_small(app: Arc<App>) {
     loop {
         tokio::time::sleep(TRIM_EVERY).await;
-        if app.idle_for().is_none_or(|idle| idle < REST_AFTER) {
+        // After that it takes no thread any more.
+        if app.idle_for().is_none_or(|idle| idle < TRIM_EVERY) {
             let app = Arc::clone(&app);
             // A failure only leaves memory in use.
             let _ = spawn_blocking(move || app.runtime.stay_small()).await;
@@ -335,7 +361,7 @@ async fn stay_small(app: Arc<App>) {
 async fn rest_when_idle(app: Arc<App>) {
     let mut rested = false;
     loop {
-        tokio::time::sleep(REST_AFTER).await;
+        tokio::time::sleep(TRIM_EVERY).await;
         let is_idle = app.idle_for().is_some_and(|idle| idle >= REST_AFTER);
         if is_idle && !rested {
             let app = Arc::clone(&app);

@@ -14,6 +14,7 @@ mod network;
 mod paths;
 mod policy;
 mod search;
+mod secrets;
 mod serve;
 mod service;
 mod transfer;
@@ -45,6 +46,7 @@ pub use network::{HostsArgs, NetworkLogArgs, NetworkVerb};
 pub use paths::{CatArgs, ChmodArgs, CpArgs, EditArgs, LnArgs, TouchArgs, TreeArgs, WriteArgs};
 pub use policy::{LevelName, PolicyVerb, QuestionArgs};
 pub use search::{FindArgs, GrepArgs, SearchArgs};
+pub use secrets::{SecretSetArgs, SecretVerb};
 pub use serve::{ServeArgs, SharedServeArgs};
 pub use service::{ServiceInstallArgs, ServiceVerb};
 pub use transfer::{ExportArgs, ImportArgs, TransferVerb};
@@ -214,6 +216,9 @@ pub enum Verb {
     /// Create, list and revoke API keys for the network
     #[command(subcommand)]
     Key(KeyVerb),
+    /// Set, list and remove secrets, which requests of commands get on their way out
+    #[command(subcommand)]
+    Secret(SecretVerb),
     /// Run an MCP server on standard input and output
     Mcp(McpArgs),
     /// Check what this host supports, and how to fix what is missing
@@ -519,6 +524,12 @@ mod tests {
         ("key_list", "key list"),
         ("key_revoke", "key revoke ci"),
         ("key_rotate", "key rotate ci --expires 30d"),
+        (
+            "secret_set",
+            "secret set TOKEN --host example.com --basic git --vault team-* --file f",
+        ),
+        ("secret_list", "secret list"),
+        ("secret_rm", "secret rm TOKEN"),
         ("daemon", "daemon status"),
         ("daemon_stop", "daemon stop"),
     ];

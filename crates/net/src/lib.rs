@@ -45,7 +45,7 @@ pub use mask::{Masker, Needles};
 pub use net::Net;
 pub use requests::{Inspect, RequestRule, Secret};
 pub use resolve::{HostResolver, Resolve};
-pub use sandbox::{Attribution, DNS, HTTP_PROXY, SOCKS_PROXY, Sink, Sockets, Transport};
+pub use sandbox::{Attribution, DNS, Ends, HTTP_PROXY, SOCKS_PROXY, Sink, Sockets, Transport};
 pub use served::{Guard, Served};
 pub use terms::Terms;
 pub use trust::Roots;

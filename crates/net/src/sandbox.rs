@@ -24,9 +24,8 @@ pub trait Sockets: Send + Sync {
 
 /// Says which commands a connection may come from. Calls may block.
 pub trait Attribution: Send + Sync {
-    /// The commands that hold the socket with this local address in the sandbox. Several where it is not certain, none where
-    /// it is not known.
-    fn candidates(&self, transport: Transport, peer: SocketAddr) -> Vec<ExecKey>;
+    /// The commands that hold the socket at the client's end. Several where it is not certain, none where it is not known.
+    fn candidates(&self, ends: Ends) -> Vec<ExecKey>;
 }
 
 /// Is told what happens while commands run.
@@ -34,6 +33,16 @@ pub trait Sink: Send + Sync {
     /// Called when something is attempted that is not yet among the attempts of these commands, and so a bounded number of times
     /// per command. Must not block.
     fn attempted(&self, attempt: &Attempt);
+}
+
+/// The two ends of a connection, or of a datagram, in the sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ends {
+    pub transport: Transport,
+    /// The command's.
+    pub client: SocketAddr,
+    /// The listener's.
+    pub server: SocketAddr,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -32,8 +32,8 @@ mod tests;
 mod transfer;
 
 pub use avfs_policy::{
-    Action, Categories, Category, Decision, Error as PolicyError, Example, HostError, HostList,
-    HostRule, Level, ListedRule, Network as PolicyNetwork, Part,
+    Action, Categories, Category, Decision, Error as PolicyError, Example, Hint, Host, HostError,
+    HostList, HostPort, HostRule, Level, ListedRule, Network as PolicyNetwork, Part,
 };
 pub use avfs_sandbox::onhost::InUse;
 pub use avfs_sandbox::{

@@ -259,6 +259,16 @@ impl Runtime {
         lock(&self.inner.slots).remove(&vault);
     }
 
+    /// Forgets slots that hold nothing and that nobody has. Whoever named a vault just before it was deleted has made
+    /// another slot for it, which no deletion removes.
+    pub(crate) fn forget_empty_slots(&self) {
+        let mut slots = lock(&self.inner.slots);
+        // Only the table leads to a slot, so nobody can begin to use one meanwhile.
+        slots.retain(|_, slot| Arc::strong_count(slot) > 1 || !slot.is_empty());
+        let room = slots.len() * 2;
+        slots.shrink_to(room);
+    }
+
     pub(crate) fn slots(&self) -> Vec<Arc<Slot>> {
         lock(&self.inner.slots).values().cloned().collect()
     }
@@ -273,6 +283,7 @@ impl Runtime {
                 for slot in runtime.slots() {
                     slot.tidy(&runtime, VIEW_IDLE);
                 }
+                runtime.forget_empty_slots();
                 runtime.remove_unremoved();
                 runtime.sweep_output(None);
                 runtime.inner.jobs.sweep();

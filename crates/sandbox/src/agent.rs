@@ -15,11 +15,11 @@ use crate::exits::Exits;
 use crate::freeze;
 use crate::limits::Mechanism;
 use crate::mover::{Mover, Staging};
-use crate::network::{self, Born, SocketKind};
+use crate::network::{self, Born, Family, SOCKETS_MAX, SocketKind};
 use crate::notify::Notified;
 use crate::plan::{
-    Confinement, Event, INNER_UID, IdMap, Isolation, Namespace, Network, Privilege, SANDBOX_UID,
-    SandboxPlan, StartFailure, StartStep,
+    Confinement, Event, ExecKey, INNER_UID, IdMap, Isolation, Namespace, Network, Privilege,
+    SANDBOX_UID, SandboxPlan, StartFailure, StartStep,
 };
 use crate::protocol::{
     AgentReply, AgentRequest, DESCRIPTORS_MAX, Link, NetworkReady, Received, unseal,
@@ -257,7 +257,8 @@ struct Agent {
     exits: Exits,
     /// Open as long as this process or a supervisor lives.
     held: Vec<RawFd>,
-    supervisors: Vec<i32>,
+    /// With the keys of their commands.
+    supervisors: Vec<(i32, ExecKey)>,
     /// Processes that were stopped by SIGSTOP.
     stopped: Vec<i32>,
 }
@@ -294,7 +295,9 @@ impl Agent {
     /// Answers one request; false if there will be no more.
     fn answer(&mut self) -> bool {
         match self.control.receive_with_descriptors() {
-            Ok(Received::Frame(AgentRequest::Exec, descriptors)) => self.exec(descriptors),
+            Ok(Received::Frame(AgentRequest::Exec(key), descriptors)) => {
+                self.exec(key, descriptors)
+            }
             Ok(Received::Frame(AgentRequest::CountProcesses, _)) => {
                 let reply = AgentReply::Processes(self.count());
                 self.control.send(&reply, &[]).is_ok()
@@ -309,15 +312,34 @@ impl Agent {
                 self.control.send(&AgentReply::Thawed, &[]).is_ok()
             }
             Ok(Received::Frame(AgentRequest::Sockets(kinds), _)) => self.make_sockets(&kinds),
+            Ok(Received::Frame(AgentRequest::Holders(inodes), _)) => self.find_holders(&inodes),
+            Ok(Received::Frame(AgentRequest::ConnectUnix(path), _)) => {
+                let made = network::connect_inside(&path).map(|socket| vec![socket]);
+                self.pass_sockets(made, "connect to a Unix socket")
+            }
             Ok(Received::Nothing) => true,
             Ok(Received::Closed) | Err(_) => false,
         }
     }
 
+    fn find_holders(&self, inodes: &[u32]) -> bool {
+        let family = Family {
+            mover: self.mover.as_ref().map(|mover| mover.pid),
+            supervisors: &self.supervisors,
+        };
+        let inodes = &inodes[..inodes.len().min(SOCKETS_MAX)];
+        let owners = network::find_holders(inodes, &family);
+        self.control.send(&AgentReply::Holders(owners), &[]).is_ok()
+    }
+
     fn make_sockets(&self, kinds: &[SocketKind]) -> bool {
         let kinds = kinds.iter().take(DESCRIPTORS_MAX);
         let made: Result<Vec<_>, Errno> = kinds.map(|kind| network::make(*kind)).collect();
-        match made.during(|| "make a socket") {
+        self.pass_sockets(made, "make a socket")
+    }
+
+    fn pass_sockets(&self, made: Result<Vec<OwnedFd>, Errno>, what: &str) -> bool {
+        match made.during(|| what) {
             Ok(made) => {
                 let passed: Vec<_> = made.iter().map(AsFd::as_fd).collect();
                 self.control.send(&AgentReply::Sockets, &passed).is_ok()
@@ -326,7 +348,7 @@ impl Agent {
         }
     }
 
-    fn exec(&mut self, mut descriptors: Vec<OwnedFd>) -> bool {
+    fn exec(&mut self, key: ExecKey, mut descriptors: Vec<OwnedFd>) -> bool {
         let doors = descriptors.split_off(descriptors.len().min(5));
         let Ok([command, link, stdin, stdout, stderr]) = <[OwnedFd; 5]>::try_from(descriptors)
         else {
@@ -349,7 +371,9 @@ impl Agent {
         // SAFETY: the agent has one thread.
         match unsafe { sys::fork(0) } {
             Ok(Forked::Child) => supervisor::live(job),
-            Ok(Forked::Parent { pid, .. }) => self.supervisors.push(pid.as_raw_nonzero().get()),
+            Ok(Forked::Parent { pid, .. }) => {
+                self.supervisors.push((pid.as_raw_nonzero().get(), key));
+            }
             Err(errno) => {
                 let failure = StartFailure {
                     step: StartStep::Setup,
@@ -366,7 +390,7 @@ impl Agent {
     fn await_exits(&mut self) -> bool {
         let exiting = self.exits.said();
         let start = Instant::now();
-        while exiting.iter().any(|pid| self.supervisors.contains(pid)) {
+        while exiting.iter().any(|pid| self.supervises(*pid)) {
             let left = EXIT_TIME.saturating_sub(start.elapsed());
             if left.is_zero() {
                 // Stopped, perhaps. It keeps what its command left, and no command.
@@ -398,7 +422,7 @@ impl Agent {
                     if ended.status != 0 || mover == Some(ended.pid) {
                         return false;
                     }
-                    self.supervisors.retain(|pid| *pid != ended.pid);
+                    self.supervisors.retain(|(pid, _)| *pid != ended.pid);
                     if let Some(residue) = &self.residue
                         && self.supervisors.is_empty()
                     {
@@ -410,6 +434,10 @@ impl Agent {
         }
     }
 
+    fn supervises(&self, pid: i32) -> bool {
+        self.supervisors.iter().any(|(known, _)| *known == pid)
+    }
+
     fn count(&self) -> u32 {
         u32::try_from(self.commands().len()).unwrap_or(u32::MAX)
     }
@@ -417,7 +445,7 @@ impl Agent {
     /// Processes in this PID namespace that belong to commands.
     fn commands(&self) -> Vec<i32> {
         let mover = self.mover.as_ref().map(|mover| mover.pid);
-        let own = |pid: i32| pid == 1 || self.supervisors.contains(&pid) || mover == Some(pid);
+        let own = |pid: i32| pid == 1 || self.supervises(pid) || mover == Some(pid);
         let mut commands = sys::process_ids();
         // The mover's children are workers, not commands.
         commands.retain(|pid| !own(*pid) && (mover.is_none() || sys::parent_of(*pid) != mover));

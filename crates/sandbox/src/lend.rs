@@ -218,6 +218,12 @@ const PUBLIC: [&str; 17] = [
     "timezone",
 ];
 
+/// Names are asked for on the sandbox's own loopback, where the daemon may serve them.
+///
+/// While nobody does, glibc, c-ares, Go and Java see that the port is closed and fail at once. musl waits for one
+/// `timeout` in any case. A server that is there but slow gets twice that time, so that a busy host is not taken for a dead one.
+const RESOLV_CONF: &str = "nameserver 127.0.0.1\noptions timeout:2 attempts:2\n";
+
 /// The `/etc` of a sandbox named `name`: allowed names of the host, the rest generated.
 pub fn host_etc(name: &str) -> Vec<EtcFile> {
     let made = |path: &str, text: String| EtcFile {
@@ -238,7 +244,7 @@ pub fn host_etc(name: &str) -> Vec<EtcFile> {
         made("group", format!("root:x:0:\nagent:x:{id}:\nnogroup:x:65534:\n")),
         made("hostname", format!("{name}\n")),
         made("hosts", format!("127.0.0.1 localhost {name}\n::1 localhost\n")),
-        made("resolv.conf", String::new()),
+        made("resolv.conf", RESOLV_CONF.to_owned()),
         made(
             "nsswitch.conf",
             "passwd: files\ngroup: files\nhosts: files dns\nservices: files\nprotocols: files\n"

@@ -47,7 +47,10 @@ pub use keeper::{FuseMount, Keeper, KeeperConfig, keeper_main};
 pub use lend::{Toolchain, build_skeleton, host_etc, host_lent, toolchains};
 pub use limits::{Defaults, Enforced, Limit, Limits, Mechanism, UNLIMITED, UNLIMITED_COUNT};
 pub use mover::{EXCHANGE_COPIES, EXCHANGE_ENDS, STAGING_IN};
-pub use network::{AddressRange, FAKE_V4, FAKE_V6, SocketKind};
+pub use network::{
+    AddressRange, FAKE_V4, FAKE_V6, ListenAddress, Listening, Listing, Owners, SocketKind,
+    Transport,
+};
 pub use open_files::raise_open_files;
 pub use plan::{
     Command, Confinement, EtcContent, EtcFile, Event, ExecKey, ExitStatus, INNER_UID, IdMap,

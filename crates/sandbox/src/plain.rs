@@ -199,7 +199,7 @@ impl Agent {
         };
         let count = || u32::try_from(lock(&self.commands).len()).unwrap_or(u32::MAX);
         let reply = match request {
-            AgentRequest::Exec => {
+            AgentRequest::Exec(_) => {
                 self.exec(descriptors);
                 return true;
             }
@@ -212,7 +212,9 @@ impl Agent {
                 signal_all(&self.commands, Signal::CONT);
                 AgentReply::Thawed
             }
-            AgentRequest::Sockets(_) => AgentReply::Failed(no_network()),
+            AgentRequest::Sockets(_) | AgentRequest::Holders(_) | AgentRequest::ConnectUnix(_) => {
+                AgentReply::Failed(no_network())
+            }
         };
         control.send(&reply, &[]).is_ok()
     }

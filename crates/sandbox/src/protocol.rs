@@ -22,8 +22,8 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{During, Error, Fault};
 use crate::limits::Mechanism;
-use crate::network::SocketKind;
-use crate::plan::{Confinement, Isolation, Network, Privilege};
+use crate::network::{Owners, SocketKind};
+use crate::plan::{Confinement, ExecKey, Isolation, Network, Privilege};
 
 /// Both ends are the same program; this detects a binary that was replaced while the daemon ran.
 pub(crate) const VERSION: u32 = 7;
@@ -96,7 +96,7 @@ pub(crate) enum KeeperReply {
 pub(crate) enum AgentRequest {
     /// With the command and its orders, the supervisor's socket, stdin, stdout, stderr, and the `cgroup.procs` files of its
     /// control groups.
-    Exec,
+    Exec(ExecKey),
     CountProcesses,
     /// Stops every process of every command.
     Freeze,
@@ -104,6 +104,10 @@ pub(crate) enum AgentRequest {
     Thaw,
     /// Makes sockets in its network, at most [`DESCRIPTORS_MAX`].
     Sockets(Vec<SocketKind>),
+    /// Looks for the commands that have these sockets, by their inodes; at most [`SOCKETS_MAX`](crate::network::SOCKETS_MAX).
+    Holders(Vec<u32>),
+    /// Connects to the Unix socket at this path; answered by `Sockets`.
+    ConnectUnix(Vec<u8>),
 }
 
 /// Agent to daemon. `Exec` is answered by the supervisor, on its own socket.
@@ -122,6 +126,8 @@ pub(crate) enum AgentReply {
     Thawed,
     /// With the sockets.
     Sockets,
+    /// One for each socket.
+    Holders(Vec<Owners>),
 }
 
 /// The network of a new sandbox that has its own.

@@ -11,7 +11,7 @@ use crate::error::{During, Error, Result};
 use crate::keeper::{is_alive, lock};
 use crate::limits::{Around, Bounds, Enforced};
 use crate::network::OwnNetwork;
-use crate::plan::{Command, Confinement, Event, IdMap, Isolation, Stdio};
+use crate::plan::{Command, Confinement, Event, ExecKey, IdMap, Isolation, Stdio};
 use crate::protocol::{
     AgentReply, AgentRequest, Link, LinkError, Received, SupervisorRequest, Wait, readable_within,
     seal,
@@ -97,9 +97,10 @@ impl Sandbox {
         ];
         descriptors.extend(bounds.doors());
         lock(&self.control)
-            .send(&AgentRequest::Exec, &descriptors)
+            .send(&AgentRequest::Exec(command.key), &descriptors)
             .map_err(|error| error.named("agent", Error::SandboxGone, ANSWER))?;
         Ok(Running {
+            key: command.key,
             link: ours,
             progress: Mutex::new(Progress::Starting),
             first: Mutex::default(),
@@ -134,7 +135,7 @@ impl Sandbox {
         }
     }
 
-    fn ask(&self, request: &AgentRequest) -> Result<AgentReply> {
+    pub(crate) fn ask(&self, request: &AgentRequest) -> Result<AgentReply> {
         self.ask_by(request, |control| control.answer(ANSWER))
     }
 
@@ -193,6 +194,7 @@ impl Drop for Frozen<'_> {
 /// A command in a sandbox. Dropping it before its end kills it and everything it started.
 #[derive(Debug)]
 pub struct Running {
+    key: ExecKey,
     link: Link,
     progress: Mutex<Progress>,
     /// An event that arrived before `Begins`.
@@ -215,6 +217,11 @@ enum Progress {
 }
 
 impl Running {
+    /// What the daemon called it.
+    pub fn key(&self) -> ExecKey {
+        self.key
+    }
+
     /// Readable if there is an event.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.link.as_fd()

@@ -137,10 +137,9 @@ fn refused() -> Result<BpfProgram, seccompiler::BackendError> {
         let bit = u64::from(bit.cast_unsigned());
         rule([(0, SeccompCmpOp::MaskedEq(bit), bit)])
     });
-    rules.insert(
-        libc::SYS_clone,
-        namespaces.into_iter().collect::<Result<_, _>>()?,
-    );
+    let mut clones: Vec<_> = namespaces.into_iter().collect::<Result<_, _>>()?;
+    clones.push(rule([own_descriptors()])?);
+    rules.insert(libc::SYS_clone, clones);
     rules.insert(libc::SYS_socket, sockets()?);
     let typing = TYPING.map(|request| rule([(1, SeccompCmpOp::Eq, request)]));
     rules.insert(
@@ -161,6 +160,13 @@ fn refused() -> Result<BpfProgram, seccompiler::BackendError> {
     let refuse = SeccompAction::Errno(libc::EPERM.cast_unsigned());
     let arch = TargetArch::try_from(std::env::consts::ARCH)?;
     SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch)?.try_into()
+}
+
+/// A thread with a table of descriptors of its own, which would not be in the `/proc/PID/fd` of its process.
+fn own_descriptors() -> (u8, SeccompCmpOp, u64) {
+    let [thread, files] =
+        [libc::CLONE_THREAD, libc::CLONE_FILES].map(|flag| u64::from(flag.cast_unsigned()));
+    (0, SeccompCmpOp::MaskedEq(thread | files), thread)
 }
 
 /// Only local, internet and netlink sockets. Raw ones are refused, except for netlink, where SOCK_RAW is usual.

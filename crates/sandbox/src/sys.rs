@@ -107,6 +107,41 @@ pub(crate) fn loopback_up() -> Result<(), Errno> {
     check(c_long::from(done)).map(drop)
 }
 
+/// Sets the mark (SO_MARK) of a socket.
+pub(crate) fn set_mark(socket: BorrowedFd<'_>, mark: u32) -> Result<(), Errno> {
+    // SAFETY: the kernel reads one number of the given size.
+    let done = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MARK,
+            (&raw const mark).cast(),
+            size_of_val(&mark) as libc::socklen_t,
+        )
+    };
+    check(c_long::from(done)).map(drop)
+}
+
+/// Whether a TCP socket is connected, though perhaps closed by the other side.
+pub(crate) fn is_connected(socket: BorrowedFd<'_>) -> bool {
+    const ESTABLISHED: u8 = 1;
+    const CLOSE_WAIT: u8 = 8;
+    // The first byte of `tcp_info` is the state; the kernel cuts the rest.
+    let mut state = 0_u8;
+    let mut length: libc::socklen_t = 1;
+    // SAFETY: the kernel writes at most `length` bytes, to a live local of that size.
+    let done = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_INFO,
+            (&raw mut state).cast(),
+            &raw mut length,
+        )
+    };
+    done == 0 && length == 1 && (state == ESTABLISHED || state == CLOSE_WAIT)
+}
+
 /// Empties the capability bounding set.
 pub(crate) fn empty_bounding_set() -> Result<(), Errno> {
     for capability in 0..64 {

@@ -176,6 +176,7 @@ const FOLDERS: &[(&str, &[Row])] = &[
             ("runtime", &["error", "memory", "owners"]),
             ("session", &["runtime"]),
             ("gate", &["error", "runtime", "session"]),
+            ("pattern", &["error"]),
             ("point", &["error", "gate", "session"]),
             ("credentials", &["error", "gate", "session"]),
             ("read_only", &["error", "runtime"]),
@@ -186,6 +187,10 @@ const FOLDERS: &[(&str, &[Row])] = &[
                     "bounds", "common", "error", "gate", "home", "owners", "point", "retried",
                     "runtime", "session",
                 ],
+            ),
+            (
+                "secret",
+                &["error", "gate", "pattern", "runtime", "session", "live"],
             ),
             (
                 "files",
@@ -205,7 +210,7 @@ const FOLDERS: &[(&str, &[Row])] = &[
                 "command",
                 &[
                     "bounds", "common", "error", "gate", "home", "owners", "point", "retried",
-                    "runtime", "session", "live", "files", "history",
+                    "runtime", "session", "live", "files", "history", "secret",
                 ],
             ),
             (
@@ -246,11 +251,13 @@ const HUBS: &[(&str, Hub)] = &[(
             "live::layers_place::LayersPlace",
             "live::mounts::Window",
             "live::mounts::heal",
+            "live::network::Networks",
             "live::slot::Slot",
             "files::search::Indexes",
             "command::policy::PolicyFiles",
             "command::spill::Spills",
             "job::Jobs",
+            "secret::Secrets",
         ],
     ),
 )];

@@ -4,6 +4,7 @@ pub(crate) mod files;
 mod git;
 mod history;
 mod labels;
+mod network;
 mod search;
 mod settings;
 mod transfer;

@@ -15,7 +15,7 @@ impl Vault {
     }
 
     /// Changes settings, all of them or none: `env.NAME`, `memory`, `cpus`, `pids`, `disk`, `nofile`, `profile`,
-    /// `timeout`. Gives all settings.
+    /// `timeout`, `network`, `mode`. Gives all settings.
     pub fn set<K: Into<String>, V: Into<String>>(
         &self,
         settings: impl IntoIterator<Item = (K, V)>,

@@ -5,7 +5,7 @@ use crate::common::on_both;
 use agentvfs::ErrorKind;
 use agentvfs::types::{
     Base64, Diff, DriverWord, Exec, JobLogs, JobStart, JobWait, Ls, Mount, MountDriverWord,
-    NetworkAsk, NetworkName, StreamWord, TransferSet,
+    NetworkName, StreamWord, TransferSet,
 };
 
 #[test]
@@ -95,7 +95,7 @@ fn what_cannot_be_together_is_refused() {
         let on_the_host = Exec {
             argv: vec!["true".into()],
             driver: Some(DriverWord::Process),
-            network: Some(NetworkAsk::Named(NetworkName::None)),
+            network: Some(NetworkName::None),
             ..Exec::default()
         };
         let refused = vault.ask(&JobStart {

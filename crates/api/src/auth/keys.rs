@@ -2,14 +2,12 @@
 //!
 //! The daemon is the only writer. The file is replaced as a whole, so that a crash leaves the old or the new.
 
-use super::jwt;
+use super::secret::{KeyId, Secret, from_hex, to_hex};
 use super::{Identity, Refused, Source, check_scopes, class_of};
 use crate::bounds::{KEYS_MAX, REQUESTS_PER_SECOND};
 use crate::ops::failure::Failure;
-use crate::ops::parse;
 use crate::table::{Class, Scope};
 use avfs_runtime::{ErrorKind, PrincipalName, VaultPattern};
-use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -21,14 +19,6 @@ use tokio::sync::watch;
 /// The file of a home, and the version of what is in it.
 const FILE: &str = "keys.json";
 const VERSION: u32 = 1;
-/// What a key begins with, so that scanners for leaked secrets find one.
-const PREFIX: &str = "avfs_";
-/// For what the hash is: no other hash of ours can be mistaken for it.
-const CONTEXT: &str = "agentvfs 2026 hash of an api key";
-
-/// The part of a key that is no secret.
-pub(crate) type KeyId = [u8; 6];
-type SecretBytes = [u8; 32];
 
 /// One key, without its secret.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -128,10 +118,10 @@ impl Keys {
 
     /// Whoever shows this text.
     pub fn identify(&self, text: &str, now: i64) -> Result<Identity, Refused> {
-        let (id, secret) = split(text).ok_or(Refused::Unknown)?;
-        let hash = hash(id, &secret);
+        let secret = Secret::parse(text).ok_or(Refused::Unknown)?;
+        let hash = secret.hash();
         self.read(|entries| {
-            let entry = entries.iter().find(|entry| entry.id == id);
+            let entry = entries.iter().find(|entry| entry.id == secret.id);
             let entry = entry.ok_or(Refused::Unknown)?;
             // The comparison of hashes takes the same time for all.
             if entry.hash != hash {
@@ -313,57 +303,13 @@ fn no_key(name: &str) -> Failure {
 
 /// The key with a new id and a new secret.
 fn fresh(mut key: Key) -> Result<(Made, Entry), Failure> {
-    let (id, secret): (KeyId, SecretBytes) = (random()?, random()?);
-    key.id = to_hex(&id);
-    key.hash = hash(id, &secret).to_hex().to_string();
+    let secret = Secret::fresh()?;
+    key.id = to_hex(&secret.id);
+    key.hash = secret.hash().to_hex().to_string();
     let entry = Entry::new(key.clone());
     let entry = entry.ok_or_else(|| Failure::new(ErrorKind::Bug, "a new key is not one"))?;
-    let secret = format!("{PREFIX}{}_{}", key.id, to_hex(&secret));
+    let secret = secret.text();
     Ok((Made { key, secret }, entry))
-}
-
-fn random<const N: usize>() -> Result<[u8; N], Failure> {
-    let mut bytes = [0; N];
-    match getrandom(&mut bytes, GetRandomFlags::empty()) {
-        Ok(length) if length == N => Ok(bytes),
-        _ => {
-            let problem = "the kernel gives no random numbers";
-            Err(Failure::new(ErrorKind::Unavailable, problem))
-        }
-    }
-}
-
-/// The secret has 256 random bits, so that one quick hash keeps it as well as a slow one would.
-fn hash(id: KeyId, secret: &SecretBytes) -> blake3::Hash {
-    let mut hasher = blake3::Hasher::new_derive_key(CONTEXT);
-    hasher.update(&id).update(secret);
-    hasher.finalize()
-}
-
-fn split(text: &str) -> Option<(KeyId, SecretBytes)> {
-    let (id, secret) = text.strip_prefix(PREFIX)?.split_once('_')?;
-    Some((from_hex(id)?, from_hex(secret)?))
-}
-
-fn to_hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let digit = |byte: u8| match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        _ => None,
-    };
-    let text = text.as_bytes();
-    if text.len() != 2 * N {
-        return None;
-    }
-    let mut bytes = [0; N];
-    for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {
-        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
-    }
-    Some(bytes)
 }
 
 fn write(file: &Path, keys: Vec<Key>) -> io::Result<()> {
@@ -390,29 +336,10 @@ fn write(file: &Path, keys: Vec<Key>) -> io::Result<()> {
     }
 }
 
-/// A scope from its word; `exec` is another word for `run`.
-pub(crate) fn scope(word: &str) -> Result<Scope, Failure> {
-    let known = Scope::parse(if word == "exec" { "run" } else { word });
-    known.ok_or_else(|| {
-        let words: Vec<&str> = Scope::ALL.iter().map(|scope| scope.as_str()).collect();
-        let hint = format!("scopes are: {}", words.join(", "));
-        Failure::invalid(format!("{word:?} is no scope")).hint(hint)
-    })
-}
-
-/// A name for a key. Names of tokens' holders are not for keys.
-pub(crate) fn name(text: &str) -> Result<PrincipalName, Failure> {
-    match text.starts_with(jwt::PREFIX) {
-        true => Err(Failure::invalid(format!(
-            "{text:?} is the name of a token's holder"
-        ))),
-        false => parse(text),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::auth::key_name;
     use crate::table::Class;
     use std::os::unix::fs::PermissionsExt;
 
@@ -422,9 +349,9 @@ mod tests {
         (home, keys)
     }
 
-    fn new(name_of_it: &str, scopes: &[Scope], expires: Option<i64>) -> NewKey {
+    fn new(name: &str, scopes: &[Scope], expires: Option<i64>) -> NewKey {
         NewKey {
-            name: name(name_of_it).unwrap(),
+            name: key_name(name).unwrap(),
             scopes: scopes.to_vec(),
             vaults: vec![VaultPattern::parse("team-*").unwrap()],
             expires,

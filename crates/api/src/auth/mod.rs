@@ -1,11 +1,14 @@
 //! Who a credential is. What its holder may do is for the gate to say (`ops/caller.rs`), from what stands here.
 
+mod jwk;
 pub(crate) mod jwt;
 pub(crate) mod keys;
 pub(crate) mod rate;
+mod secret;
 
 use crate::bounds::FAILURES_PER_SECOND;
 use crate::ops::failure::Failure;
+use crate::ops::parse;
 use crate::table::{Class, Scope};
 use avfs_runtime::{PrincipalName, VaultPattern};
 use jwt::Tokens;
@@ -103,7 +106,7 @@ pub(crate) struct Identity {
 /// How an identity was proven, so that it can be looked at again.
 #[derive(Clone, Debug, Eq, PartialEq, Hash)]
 pub(crate) enum Source {
-    Key(keys::KeyId),
+    Key(secret::KeyId),
     /// A token, until it expires.
     Token {
         expires: i64,
@@ -174,5 +177,25 @@ impl Refused {
             Refused::Revoked => "the credential was revoked",
             Refused::Unfit => "the claims of the token are not valid here",
         }
+    }
+}
+
+/// A scope from its word; `exec` is another word for `run`.
+pub(crate) fn scope(word: &str) -> Result<Scope, Failure> {
+    let known = Scope::parse(if word == "exec" { "run" } else { word });
+    known.ok_or_else(|| {
+        let words: Vec<&str> = Scope::ALL.iter().map(|scope| scope.as_str()).collect();
+        let hint = format!("scopes are: {}", words.join(", "));
+        Failure::invalid(format!("{word:?} is no scope")).hint(hint)
+    })
+}
+
+/// A name for a key. Names of tokens' holders are not for keys.
+pub(crate) fn key_name(text: &str) -> Result<PrincipalName, Failure> {
+    match text.starts_with(jwt::PREFIX) {
+        true => Err(Failure::invalid(format!(
+            "{text:?} is the name of a token's holder"
+        ))),
+        false => parse(text),
     }
 }

@@ -24,9 +24,9 @@ use tokio_stream::wrappers::ReceiverStream;
 use tokio_stream::{Stream, StreamExt};
 
 /// Queued events before a command has to wait for a slow reader. A job never waits.
-const QUEUE: usize = 4;
+pub(super) const QUEUE: usize = 4;
 /// How long a stream is silent before it has a comment.
-const HEARTBEAT: Duration = Duration::from_secs(5);
+pub(super) const HEARTBEAT: Duration = Duration::from_secs(5);
 /// How often a waiting command checks whether its reader caught up, disconnected, or ran out of time.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
@@ -109,23 +109,30 @@ impl Live {
 impl Listener<ExecEvent> for Live {
     fn tell(&self, event: ExecEvent, is_patient: &dyn Fn() -> bool) {
         self.take_begun().map(|begun| begun.send(Ok(())));
-        let mut waiting = Told::new(self.numbered(match &event {
+        let told = Told::new(self.numbered(match &event {
             ExecEvent::Started(started) => self::event("started", started),
             ExecEvent::Stdout(chunk) => self::event("stdout", chunk),
             ExecEvent::Stderr(chunk) => self::event("stderr", chunk),
             ExecEvent::Waiting(waiting) => self::event("waiting", waiting),
         }));
-        while let Err(TrySendError::Full(event)) = self.events.try_send(waiting) {
-            if !is_patient() {
-                return;
-            }
-            waiting = event;
-            std::thread::sleep(LOOK_AGAIN);
-        }
+        queue_up(&self.events, told, is_patient);
     }
 
     fn is_gone(&self) -> bool {
         self.events.is_closed()
+    }
+}
+
+/// Puts what a command wrote into the queue of its reader. While the queue is full, it waits as long as `is_patient` returns
+/// true.
+pub(super) fn queue_up<T>(queue: &mpsc::Sender<T>, item: T, is_patient: &dyn Fn() -> bool) {
+    let mut waiting = item;
+    while let Err(TrySendError::Full(item)) = queue.try_send(waiting) {
+        if !is_patient() {
+            return;
+        }
+        waiting = item;
+        std::thread::sleep(LOOK_AGAIN);
     }
 }
 

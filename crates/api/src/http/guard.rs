@@ -15,7 +15,7 @@ use crate::wire::{
 use avfs_runtime::{ErrorKind, Principal, PrincipalName, VaultPattern};
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::HeaderMap;
-use axum::http::header::AUTHORIZATION;
+use axum::http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
 use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -24,6 +24,9 @@ use std::sync::Arc;
 
 /// The other header in which a key may be shown.
 const KEY_HEADER: &str = "x-api-key";
+
+/// How a page shows a key when it opens a WebSocket: browsers let it name protocols there, and set no headers.
+const KEY_PROTOCOL: &str = "avfs.key.";
 
 /// Whether an address needs no credential.
 fn is_public(path: &str) -> bool {
@@ -69,6 +72,7 @@ fn identified(app: &App, request: &Request) -> Result<Option<Caller>, Failure> {
         let identity = shown.and_then(|shown| app.auth.identify(shown));
         let identity = identity.map_err(|failure| {
             app.metrics.unauthenticated();
+            app.logs.unauthenticated(address);
             app.auth.refused(address, failure)
         })?;
         return caller(app, *peer, Some(identity), request).map(Some);
@@ -135,12 +139,9 @@ fn trace(app: &App, headers: &HeaderMap) -> Option<TraceContext> {
 /// not have seen somebody else.
 fn credential(headers: &HeaderMap) -> Result<Option<&str>, Failure> {
     let strange = || Failure::unauthenticated("this is no credential");
-    let mut found = None;
+    let mut shown = Vec::new();
     for value in headers.get_all(KEY_HEADER) {
-        let text = value.to_str().map_err(|_| strange())?;
-        if found.replace(text.trim()).is_some() {
-            return Err(Failure::invalid("a request shows one credential"));
-        }
+        shown.push(value.to_str().map_err(|_| strange())?.trim());
     }
     for value in headers.get_all(AUTHORIZATION) {
         let text = value.to_str().map_err(|_| strange())?;
@@ -148,11 +149,17 @@ fn credential(headers: &HeaderMap) -> Result<Option<&str>, Failure> {
         if !scheme.eq_ignore_ascii_case("bearer") {
             return Err(strange());
         }
-        if found.replace(text.trim()).is_some() {
-            return Err(Failure::invalid("a request shows one credential"));
-        }
+        shown.push(text.trim());
     }
-    Ok(found)
+    for value in headers.get_all(SEC_WEBSOCKET_PROTOCOL) {
+        let protocols = value.to_str().map_err(|_| strange())?.split(',');
+        shown.extend(protocols.filter_map(|it| it.trim().strip_prefix(KEY_PROTOCOL)));
+    }
+    match shown[..] {
+        [] => Ok(None),
+        [only] => Ok(Some(only)),
+        _ => Err(Failure::invalid("a request shows one credential")),
+    }
 }
 
 /// The caller that [`identify`] found, if its version is this one.
@@ -312,12 +319,13 @@ mod tests {
     }
 
     #[test]
-    fn one_credential_is_shown_in_one_of_two_headers() {
+    fn one_credential_is_shown_in_one_of_three_headers() {
         assert_eq!(shown(&[]), Ok(None));
         for pair in [
             ("authorization", "Bearer k"),
             ("authorization", "bEARER  k "),
             ("x-api-key", "k"),
+            ("sec-websocket-protocol", "avfs.terminal, avfs.key.k"),
         ] {
             assert_eq!(shown(&[pair]), Ok(Some("k".into())), "{pair:?}");
         }
@@ -325,8 +333,12 @@ mod tests {
             assert_eq!(shown(&[pair]), Err(401), "{pair:?}");
         }
         let (bearer, key) = (("authorization", "Bearer k"), ("x-api-key", "k"));
-        for two in [[bearer, key], [bearer, bearer], [key, key]] {
+        let page = ("sec-websocket-protocol", "avfs.key.k");
+        for two in [[bearer, key], [bearer, bearer], [key, key], [key, page]] {
             assert_eq!(shown(&two), Err(400), "{two:?}");
         }
+        let both = ("sec-websocket-protocol", "avfs.key.k,avfs.key.k");
+        assert_eq!(shown(&[both]), Err(400));
+        assert_eq!(shown(&[("sec-websocket-protocol", "chat")]), Ok(None));
     }
 }

@@ -16,6 +16,7 @@ mod retried;
 mod routes;
 mod streams;
 mod telling;
+mod terminals;
 mod tls;
 mod uncommitted;
 mod watch;

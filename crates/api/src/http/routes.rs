@@ -4,7 +4,9 @@
 use super::retried::Noted;
 use super::uncommitted::note_uncommitted;
 use super::watch::{Gone, Here};
-use super::{bodies, docs, events, files, guard, health, kernel, repeats, streams, watch};
+use super::{
+    bodies, docs, events, files, guard, health, kernel, repeats, streams, terminals, watch,
+};
 use crate::bounds::LaneBound;
 use crate::mcp;
 use crate::ops::app::{App, AtWork};
@@ -43,6 +45,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
     for operation in erased::all() {
         router = add(router, operation, &app);
     }
+    router = terminals::add(router, &app);
     kernel::add(docs::add(health::add(router)))
         .merge(mcp::service(&app))
         .method_not_allowed_fallback(refused)
@@ -96,7 +99,11 @@ fn add(router: Router<Arc<App>>, operation: Erased, app: &Arc<App>) -> Router<Ar
 }
 
 /// Refuses changes of a read-only home.
-async fn if_writable(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+pub(super) async fn if_writable(
+    State(app): State<Arc<App>>,
+    request: Request,
+    next: Next,
+) -> Response {
     let Err(error) = app.runtime.check_writable() else {
         return next.run(request).await;
     };
@@ -131,10 +138,11 @@ async fn measured(
     let (route, method) = (operation.row.route, operation.row.method.as_str());
     let caller = request.extensions().get::<Caller>();
     let trace = caller.and_then(|caller| caller.trace);
+    let by = caller.map(|caller| caller.principal);
     let answer = serve(operation, Arc::clone(&app), address, request).await;
     let answer = answer.into_response();
     let status = answer.status().as_u16();
-    app.metrics.request(name, status, begun.elapsed());
+    app.served(name, status, begun.elapsed(), by);
     if trace.is_some() {
         let ended = Ended {
             name,

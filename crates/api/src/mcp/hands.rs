@@ -47,7 +47,8 @@ impl Hands {
         let begun = Instant::now();
         let done = self.perform(O::NAME, vault, request).await;
         let status = done.as_ref().map_or_else(|it| it.problem().status, |_| 200);
-        self.app.metrics.request(O::NAME, status, begun.elapsed());
+        let by = Some(self.caller.principal);
+        self.app.served(O::NAME, status, begun.elapsed(), by);
         read(done?)
     }
 

@@ -3,6 +3,7 @@
 use super::calls::Calls;
 use super::events::JournalEnd;
 use super::lanes::Lanes;
+use super::logs::Logs;
 use super::memory::Bodies;
 use super::metrics::Metrics;
 use super::repeats::Repeats;
@@ -10,7 +11,8 @@ use super::traces::Traces;
 use crate::auth::Auth;
 use crate::daemon_paths::DaemonPaths;
 use crate::http::Hosts;
-use avfs_runtime::Runtime;
+use crate::wire::{Ending, StatusWord};
+use avfs_runtime::{Principal, Runtime};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -33,6 +35,7 @@ pub(crate) struct App {
     pub metrics: Metrics,
     pub repeats: Repeats,
     pub traces: Traces,
+    pub logs: Logs,
     pub journal_end: JournalEnd,
     /// The names of this machine on the network.
     pub hosts: Hosts,
@@ -74,6 +77,7 @@ impl App {
             metrics: Metrics::default(),
             repeats: Repeats::default(),
             traces: Traces::default(),
+            logs: Logs::default(),
             journal_end: JournalEnd::default(),
             hosts,
             listening: OnceLock::new(),
@@ -84,6 +88,24 @@ impl App {
             })),
             ending: watch::Sender::new(false),
         }
+    }
+
+    /// Counts and logs a request that was answered, up to the head of its answer.
+    pub fn served(
+        &self,
+        operation: &'static str,
+        status: u16,
+        took: Duration,
+        by: Option<Principal>,
+    ) {
+        self.metrics.request(operation, status, took);
+        self.logs.request(operation, status, took, by);
+    }
+
+    /// Counts and logs a command that has ended.
+    pub fn ran(&self, exec: &str, how: (StatusWord, &Ending), took: Duration, by: Principal) {
+        self.metrics.exec(how.0, took);
+        self.logs.command(exec, how, took, by);
     }
 
     /// Marks a client as connected until the guard goes.

@@ -8,7 +8,7 @@ use super::{parse, parse_vault};
 use crate::table::{Class, Row, Scope, Who};
 use avfs_runtime::{
     ApprovalId, ErrorKind, ExecId, JobId, JournalFilter, JournalOrder, Principal, PrincipalName,
-    Select, Session, VaultId, VaultName,
+    Select, Session, VaultId, VaultName, VaultPattern,
 };
 use std::net::IpAddr;
 use std::sync::Arc;

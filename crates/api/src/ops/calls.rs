@@ -99,17 +99,28 @@ impl Calls {
 
     /// Resizes the terminal of a running exec.
     pub fn resize(&self, id: CallId, by: Principal, size: WindowSize) -> Result<(), Failure> {
-        let Some(state) = self.find(id, by) else {
-            let what = format!("call {id} has ended");
-            return Err(Failure::new(ErrorKind::NotFound, what));
-        };
-        Ok(state.control.resize(size)?)
+        match self.find(id, by) {
+            Some(state) => Ok(state.control.resize(size)?),
+            None => Err(ended(id)),
+        }
+    }
+
+    /// Sends a signal to every process of a running exec.
+    pub fn signal(&self, id: CallId, by: Principal, signal: i32) -> Result<(), Failure> {
+        match self.find(id, by) {
+            Some(state) => Ok(state.control.signal(signal)?),
+            None => Err(ended(id)),
+        }
     }
 
     /// The write end of an exec's input: `None` if it has no input, or another request writes to it.
     pub fn take_input(&self, id: CallId, by: Principal) -> Option<OwnedFd> {
         self.find(id, by)?.take_input()
     }
+}
+
+fn ended(id: CallId) -> Failure {
+    Failure::new(ErrorKind::NotFound, format!("call {id} has ended"))
 }
 
 /// A random handle.

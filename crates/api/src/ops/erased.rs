@@ -11,6 +11,7 @@ use crate::table::{EachRow, Method, OPERATIONS, Operation, Row, each_row};
 use crate::wire::ExecEvent;
 use avfs_runtime::{HeldOutput, Select, Watcher};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::any::Any;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
@@ -103,14 +104,10 @@ impl Erased {
             serve: serve::<O>(),
             has_post: has_post(&O::ROW, &O::HANDLER),
             json: |text| {
-                let request = serde_json::from_slice::<O>(text).map_err(unread)?;
+                let request = read_object::<O>(text)?;
                 Ok(Request(Box::new(request)))
             },
-            query: |text| {
-                let request = serde_html_form::from_str::<O>(text)
-                    .map_err(|error| Failure::invalid(format!("the query is invalid: {error}")))?;
-                Ok(Request(Box::new(request)))
-            },
+            query: |text| Ok(Request(Box::new(read_fields::<O>(text)?))),
             admit: |app, caller, vault, request| {
                 let request = request.0.downcast_ref::<O>();
                 let request = request.expect("what a row has read is given to that row alone");
@@ -121,7 +118,6 @@ impl Erased {
 
     /// A request from its JSON; an empty body means no fields.
     pub fn read_json(&self, text: &[u8]) -> Result<Request, Failure> {
-        is_object(text)?;
         (self.json)(if text.is_empty() { b"{}" } else { text })
     }
 
@@ -202,6 +198,29 @@ pub(crate) fn is_object(text: &[u8]) -> Result<(), Failure> {
         Some(b'[') => Err(Failure::unprocessable("the body is a list, not an object")),
         _ => Ok(()),
     }
+}
+
+/// The value of an object in JSON.
+pub(crate) fn read_object<T: DeserializeOwned>(text: &[u8]) -> Result<T, Failure> {
+    is_object(text)?;
+    serde_json::from_slice(text).map_err(unread)
+}
+
+/// The fields in the query of an address.
+pub(crate) fn read_fields<T: Serialize + DeserializeOwned>(text: &str) -> Result<T, Failure> {
+    let invalid =
+        |error: &dyn std::fmt::Display| Failure::invalid(format!("the query is invalid: {error}"));
+    let fields: T = serde_html_form::from_str(text).map_err(|error| invalid(&error))?;
+    let pairs: Vec<(String, String)> =
+        serde_html_form::from_str(text).map_err(|error| invalid(&error))?;
+    // A number without a value would be taken for a field that is not there.
+    for (name, _) in pairs.iter().filter(|(_, value)| value.is_empty()) {
+        let read = serde_json::to_value(&fields).map_err(|error| invalid(&error))?;
+        if read.get(name).is_none_or(serde_json::Value::is_null) {
+            return Err(invalid(&format_args!("{name} has no value")));
+        }
+    }
+    Ok(fields)
 }
 
 /// A body that is no JSON is a bad request; JSON that is no such request cannot be processed.

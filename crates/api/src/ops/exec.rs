@@ -7,8 +7,9 @@ use super::handler::{Feed, Held, Listener, Reply};
 use super::traces::Ended;
 use super::{Ask, input, parse};
 use crate::wire::{
-    Envelope, Exec, ExecCancel, ExecCancelled, ExecEvent, ExecInput, ExecInputTaken, ExecResize,
-    Output, OutputChunk, OutputPart, StartedEvent, StreamWord, WaitingEvent, WindowItem, to_text,
+    CallId, Envelope, Exec, ExecCancel, ExecCancelled, ExecEvent, ExecInput, ExecInputTaken,
+    ExecResize, Output, OutputChunk, OutputPart, StartedEvent, StreamWord, WaitingEvent,
+    WindowItem, to_text,
 };
 use avfs_runtime::{ApprovalId, Cancel, ErrorKind, ExecId, OutputSink, Select, Stream, WindowSize};
 use std::sync::Arc;
@@ -42,8 +43,10 @@ pub(crate) fn exec(
     let mut report = ask.session.exec(request, &sink)?;
     let held = std::mem::take(&mut report.held);
     let envelope = envelope::envelope(report);
-    let metrics = &ask.app.metrics;
-    metrics.exec(envelope.result.status, begun.elapsed());
+    let result = &envelope.result;
+    let how = (result.status, &result.ending);
+    let by = ask.session.principal();
+    ask.app.ran(&result.exec, how, begun.elapsed(), by);
     trace(ask, &envelope, begun);
     Ok((envelope, held))
 }
@@ -119,6 +122,11 @@ pub(crate) fn resize(ask: &Ask, request: ExecResize) -> Reply<ExecResize> {
     let by = ask.session.principal();
     ask.app.calls.resize(request.call, by, size)?;
     Ok(WindowItem { rows, columns })
+}
+
+/// Sends a signal to a command that runs at a terminal.
+pub(crate) fn signal(ask: &Ask, call: CallId, signal: i32) -> Result<(), Failure> {
+    ask.app.calls.signal(call, ask.session.principal(), signal)
 }
 
 pub(crate) fn cancel(ask: &Ask, request: ExecCancel) -> Reply<ExecCancel> {

@@ -3,14 +3,13 @@
 use super::failure::Failure;
 use super::parse;
 use crate::wire::{
-    CheckpointAsk, DriverWord, Exec, ForkWord, LimitHit, LimitItem, LimitsAsk, NetworkAsk,
-    NetworkName, NetworkWord, ProfileWord, UsageItem,
+    CheckpointAsk, DriverWord, Exec, ForkWord, LimitHit, LimitItem, LimitsAsk, NetworkName,
+    NetworkWord, ProfileWord, UsageItem,
 };
-use avfs_runtime as runtime;
 use avfs_runtime::{
-    Access, Approving, Branch, CheckpointMode, Defaults, Driver, Enforced, ExecDetail, ExecNetwork,
-    ExecOptions, ExecReport, HostError, HostList, HostRule, Isolation, Limit, Limits, Profile,
-    SaidBy, Timeout, Usage,
+    Access, Approving, Branch, CheckpointMode, Defaults, Driver, Enforced, Error, ExecDetail,
+    ExecNetwork, ExecOptions, ExecReport, HostError, HostList, HostRule, Isolation, Limit, Limits,
+    NetworkAsk, Profile, SaidBy, Timeout, Usage,
 };
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -35,11 +34,7 @@ pub(crate) fn options(exec: &Exec) -> Result<ExecOptions, Failure> {
             ));
         }
     };
-    let host = NetworkAsk::Named(NetworkName::Host);
-    let other = exec
-        .network
-        .as_ref()
-        .is_some_and(|network| *network != host);
+    let other = exec.network.is_some_and(|name| name != NetworkName::Host);
     if exec.driver == Some(DriverWord::Process) && (other || !exec.allow.is_empty()) {
         let what = "the process driver runs the command on the host, with the host's network";
         return Err(Failure::invalid(what).hint("leave out `--network` and `--allow`"));
@@ -78,7 +73,12 @@ pub(crate) fn options(exec: &Exec) -> Result<ExecOptions, Failure> {
             DriverWord::Namespace => Driver::Namespace,
             DriverWord::Process => Driver::Process,
         },
-        network: network(exec.network.as_ref())?,
+        network: match exec.network {
+            None => NetworkAsk::Unsaid,
+            Some(NetworkName::None) => NetworkAsk::Listed(HostList::default()),
+            Some(NetworkName::Host) => NetworkAsk::Host,
+            Some(NetworkName::Observe) => NetworkAsk::Observe,
+        },
         allow: hosts(&exec.allow)?,
         detail: ExecDetail {
             patch: exec.patch,
@@ -102,23 +102,11 @@ pub(crate) fn driver_word(driver: Driver) -> DriverWord {
     }
 }
 
-fn network(asked: Option<&NetworkAsk>) -> Result<runtime::NetworkAsk, Failure> {
-    Ok(match asked {
-        None => runtime::NetworkAsk::Unsaid,
-        Some(NetworkAsk::Named(NetworkName::None)) => {
-            runtime::NetworkAsk::Listed(HostList::default())
-        }
-        Some(NetworkAsk::Named(NetworkName::Host)) => runtime::NetworkAsk::Host,
-        Some(NetworkAsk::Named(NetworkName::Observe)) => runtime::NetworkAsk::Observe,
-        Some(NetworkAsk::Hosts(list)) => runtime::NetworkAsk::Listed(hosts(list)?),
-    })
-}
-
 /// A list of hosts.
 pub(crate) fn hosts(texts: &[String]) -> Result<HostList, Failure> {
     let rules: Result<Vec<HostRule>, HostError> = texts.iter().map(|text| text.parse()).collect();
     let list = rules.and_then(HostList::new);
-    list.map_err(|error| runtime::Error::from(error).into())
+    list.map_err(|error| Error::from(error).into())
 }
 
 pub(crate) fn network_word(network: &ExecNetwork) -> NetworkWord {

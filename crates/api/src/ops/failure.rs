@@ -41,6 +41,13 @@ impl Failure {
         )
     }
 
+    /// The address is for WebSocket, and the request is none.
+    pub fn not_upgraded(detail: impl Into<String>) -> Failure {
+        let status = StatusCode::UPGRADE_REQUIRED;
+        Failure::with_status(status, ErrorKind::Invalid, detail)
+            .hint("connect with a WebSocket client (RFC 6455)")
+    }
+
     /// The home was moved: any operation would change another one.
     pub fn home_lost(home: &Path) -> Failure {
         let error = crate::Error::HomeLost { home: home.into() };

@@ -12,7 +12,7 @@ use crate::wire::{
     StartedWord, StreamWord, WindowItem, to_text,
 };
 use avfs_runtime::{
-    Cancel, Control, ErrorKind, JobId, JobInfo, JobRequest, JobStart as Begun, JobState,
+    Cancel, Control, Error, ErrorKind, JobId, JobInfo, JobRequest, JobStart as Begun, JobState,
     KeptReport, Lifetime, OutputSink, PART_MAX, Runtime, Select, Session, Stdin, Stream, VaultName,
     Watcher, WindowSize,
 };
@@ -51,6 +51,8 @@ pub(crate) fn start(
             return Ok(JobAnswer::Refused(Box::new(envelope)));
         }
     };
+    let (exec, by) = (info.exec.to_string(), ask.session.principal());
+    ask.app.logs.job(info.id.number(), &exec, by);
     // A job that has ended reads nothing.
     if let Some(whole) = stdin.as_ref().and_then(input::whole)
         && let Ok(pipe) = ask.session.job_input(info.id)
@@ -61,7 +63,7 @@ pub(crate) fn start(
     Ok(JobAnswer::Started(JobStarted {
         job_id: info.id.number(),
         status: StartedWord::Started,
-        exec: info.exec.to_string(),
+        exec,
         vault: info.vault.to_string(),
         lifetime: lifetime_word(info.lifetime),
     }))
@@ -270,6 +272,15 @@ pub(crate) fn resize(ask: &Ask, request: JobResize) -> Reply<JobResize> {
         rows: request.rows,
         columns: request.columns,
     })
+}
+
+/// Refuses a job that has no terminal.
+pub(crate) fn has_terminal(ask: &Ask, job_id: u64) -> Result<(), Failure> {
+    let id = JobId::new(job_id);
+    match ask.session.job(id)?.terminal {
+        Some(_) => Ok(()),
+        None => Err(Error::NoTerminal { id }.into()),
+    }
 }
 
 pub(crate) fn stdin(ask: &Ask, request: JobStdin) -> Result<Feed<JobStdin>, Failure> {

@@ -3,7 +3,8 @@
 use super::failure::Failure;
 use super::{Ask, Reply};
 use super::{approvals, items};
-use crate::auth::keys::{self, Key, Made, NewKey};
+use crate::auth::keys::{Key, Made, NewKey};
+use crate::auth::{self, key_name};
 use crate::auth::{class_of, now};
 use crate::bounds::REQUESTS_PER_SECOND;
 use crate::table::Scope;
@@ -15,7 +16,7 @@ pub(crate) fn create(ask: &Ask, request: KeyCreate) -> Reply<KeyCreate> {
     ask.session.govern_credentials()?;
     let mut scopes = Vec::new();
     for word in &request.scopes {
-        let scope = keys::scope(word)?;
+        let scope = auth::scope(word)?;
         if !scopes.contains(&scope) {
             scopes.push(scope);
         }
@@ -29,7 +30,7 @@ pub(crate) fn create(ask: &Ask, request: KeyCreate) -> Reply<KeyCreate> {
     };
     let vaults = vaults.iter().map(|text| VaultPattern::parse(text));
     let new = NewKey {
-        name: keys::name(&request.name)?,
+        name: key_name(&request.name)?,
         scopes,
         vaults: vaults.collect::<Result<_, _>>()?,
         expires: request.expires_s.map(end),
@@ -74,7 +75,7 @@ pub(crate) fn list(ask: &Ask, _: KeyList) -> Reply<KeyList> {
 pub(crate) fn revoke(ask: &Ask, request: KeyRevoke) -> Reply<KeyRevoke> {
     ask.session.govern_credentials()?;
     let key = ask.app.auth.keys.revoke(&request.name, now())?;
-    let (name, details) = (keys::name(&key.name)?, json!({ "id": key.id }));
+    let (name, details) = (key_name(&key.name)?, json!({ "id": key.id }));
     ask.session
         .record_credential(CredentialChange::Revoke, &name, details)?;
     Ok(item(&key))
@@ -85,7 +86,7 @@ pub(crate) fn rotate(ask: &Ask, request: KeyRotate) -> Reply<KeyRotate> {
     let keys = &ask.app.auth.keys;
     let old = keys.list().into_iter().find(|key| key.name == request.name);
     let scopes = old.iter().flat_map(|key| &key.scopes);
-    let scopes = scopes.map(|word| keys::scope(word));
+    let scopes = scopes.map(|word| auth::scope(word));
     let scopes = scopes.collect::<Result<Vec<_>, _>>()?;
     let asks_user = old.as_ref().is_some_and(|key| key.asks_user);
     let answers = asks_user || scopes.contains(&Scope::Approve);
@@ -109,7 +110,7 @@ fn told(ask: &Ask, change: CredentialChange, made: Made) -> Result<KeyMade, Fail
         "expires": key.expires.map(time),
         "asks_user": key.asks_user,
     });
-    let name = keys::name(&key.name)?;
+    let name = key_name(&key.name)?;
     ask.session.record_credential(change, &name, details)?;
     Ok(KeyMade {
         item: item(key),

@@ -8,8 +8,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How many idle processes are remembered.
-const FORGET_ABOVE: usize = 256;
+/// How many processes and credentials are remembered before those that ask for nothing are forgotten. Every call of the command line
+/// is another process.
+const FORGET_ABOVE: usize = 16;
 
 pub(crate) struct Lanes(Vec<Lane>);
 
@@ -131,6 +132,17 @@ mod tests {
         assert!(owner.is_ok());
         places.pop();
         assert!(lanes.enter(WAIT, &caller(Class::Agent, 1)).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn processes_that_ask_for_nothing_are_forgotten() {
+        let lanes = Lanes::new();
+        for pid in 0..1_000 {
+            drop(lanes.enter(SHORT, &caller(Class::Owner, pid)).await);
+        }
+        let remembered = |lane: &Lane| lane.shares.lock().unwrap().len();
+        let most = lanes.0.iter().map(remembered).max().unwrap();
+        assert!(most <= FORGET_ABOVE + 1, "{most}");
     }
 
     #[tokio::test]

@@ -4,8 +4,8 @@ use super::exec_options::{hosts, network_word};
 use super::failure::Failure;
 use super::{Ask, Reply, items, parse};
 use crate::wire::{
-    AttemptItem, NetworkAllow, NetworkAsk, NetworkDeny, NetworkLog, NetworkLogItem, NetworkLogged,
-    NetworkName, NetworkSet, NetworkShow, NetworkState, NetworkUse, NetworkWord,
+    AttemptItem, NetworkAllow, NetworkDeny, NetworkLog, NetworkLogItem, NetworkLogged, NetworkName,
+    NetworkSet, NetworkShow, NetworkState, NetworkUse, NetworkWord,
 };
 use avfs_runtime::{
     Attempt, Attempts, ExecNetwork, HostList, NetworkRecord, Select, Vault, VaultNetwork,
@@ -19,11 +19,14 @@ pub(crate) fn show(ask: &Ask, vault: Select, _: NetworkShow) -> Reply<NetworkSho
 }
 
 pub(crate) fn set(ask: &Ask, vault: Select, request: NetworkSet) -> Reply<NetworkSet> {
-    let network = match &request.network {
-        NetworkAsk::Named(NetworkName::None) => VaultNetwork::Listed(HostList::default()),
-        NetworkAsk::Named(NetworkName::Host) => VaultNetwork::Host,
-        NetworkAsk::Hosts(list) => VaultNetwork::Listed(hosts(list)?),
-        NetworkAsk::Named(NetworkName::Observe) => {
+    let network = match request.network {
+        None | Some(NetworkName::None) => VaultNetwork::Listed(hosts(&request.hosts)?),
+        Some(NetworkName::Host) if request.hosts.is_empty() => VaultNetwork::Host,
+        Some(NetworkName::Host) => {
+            let what = "the host's network reaches every host, so no list goes with it";
+            return Err(Failure::invalid(what));
+        }
+        Some(NetworkName::Observe) => {
             let what = "observing is for one command, not for all of a vault";
             return Err(Failure::invalid(what).hint("run it with `avfs exec --network observe`"));
         }

@@ -3,9 +3,7 @@
 use super::exec_options::hosts;
 use super::{Ask, Reply, items, parse};
 use crate::wire::{SecretItem, SecretList, SecretListing, SecretRemove, SecretSet};
-use avfs_runtime::{
-    NewSecret, Secret, SecretForm, SecretInfo, SecretValue, Time, VaultPattern,
-};
+use avfs_runtime::{NewSecret, Secret, SecretForm, SecretInfo, SecretValue, Time, VaultPattern};
 
 pub(crate) fn set(ask: &Ask, request: SecretSet) -> Reply<SecretSet> {
     let vaults = request.vaults.iter().map(|text| VaultPattern::parse(text));
@@ -43,7 +41,12 @@ fn item(info: &SecretInfo) -> SecretItem {
     let opened = secret.opened();
     SecretItem {
         name: name.to_string(),
-        hosts: secret.hosts.rules().iter().map(ToString::to_string).collect(),
+        hosts: secret
+            .hosts
+            .rules()
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
         opened: opened.iter().map(ToString::to_string).collect(),
         header: form.to_string(),
         basic: match form {

@@ -3,10 +3,12 @@
 //! Requests and answers have two generators. A field with a default may be left out of a request, while an answer always
 //! has it.
 
-use super::{EachRow, Method, Row, each_row};
+use super::{ATTACH, EachRow, Method, OPEN, Row, Terminal, each_row};
 use crate::ops::erased;
 use crate::ops::handler::{Handler, Served};
-use crate::wire::{Problem, VERSION};
+use crate::wire::{
+    Problem, TerminalAttach, TerminalControl, TerminalMessage, TerminalOpen, VERSION,
+};
 use schemars::JsonSchema;
 use schemars::generate::{Contract, SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
@@ -20,6 +22,8 @@ pub fn openapi() -> Value {
         paths: Map::new(),
     };
     each_row(&mut paths);
+    paths.terminal::<TerminalOpen>(&OPEN);
+    paths.terminal::<TerminalAttach>(&ATTACH);
     let problem = plain(paths.answers.subschema_for::<Problem>().to_value());
     let answers = paths.answers.take_definitions(true);
     let answers = answers.into_iter().map(|(name, it)| (name, plain(it)));
@@ -115,16 +119,45 @@ impl EachRow for Paths {
                 true => json!([vault()]),
                 false => json!([]),
             };
-            self.put(&row, "post", by_post);
+            self.put(row.route, "post", by_post);
         }
-        self.put(&row, &row.method.as_str().to_ascii_lowercase(), operation);
+        self.put(
+            row.route,
+            &row.method.as_str().to_ascii_lowercase(),
+            operation,
+        );
     }
 }
 
 impl Paths {
-    fn put(&mut self, row: &Row, method: &str, operation: Value) {
-        let methods = self.paths.entry(row.route).or_insert_with(|| json!({}));
+    fn put(&mut self, route: &str, method: &str, operation: Value) {
+        let methods = self.paths.entry(route).or_insert_with(|| json!({}));
         methods[method] = operation;
+    }
+
+    /// An address of WebSocket. OpenAPI cannot describe messages, so their types are named beside it.
+    fn terminal<O: JsonSchema>(&mut self, terminal: &Terminal) {
+        let control = self.answers.subschema_for::<TerminalControl>();
+        let message = self.answers.subschema_for::<TerminalMessage>();
+        let mut parameters = self.query::<O>();
+        if terminal.route.contains("{vault}") {
+            parameters.insert(0, vault());
+        }
+        let operation = json!({
+            "operationId": terminal.name,
+            "summary": terminal.sentence,
+            "description": "Binary messages are bytes of the terminal. Text messages are JSON of these types.",
+            "tags": ["terminals"],
+            "x-avfs-scope": terminal.scopes().join(" "),
+            "x-avfs-websocket": { "receives": control.to_value(), "sends": message.to_value() },
+            "parameters": parameters,
+            "responses": {
+                "101": { "description": "The connection is a WebSocket." },
+                "4XX": { "$ref": "#/components/responses/problem" },
+                "5XX": { "$ref": "#/components/responses/problem" },
+            },
+        });
+        self.put(terminal.route, "get", operation);
     }
 
     /// The type of a request by its name.
@@ -141,7 +174,7 @@ impl Paths {
     }
 
     /// The fields of a request as parameters of the query.
-    fn query<O: Served>(&mut self) -> Vec<Value> {
+    fn query<O: JsonSchema>(&mut self) -> Vec<Value> {
         let mut schema = plain(self.schema::<O>());
         let required = schema["required"].take();
         let is_required = |name: &str| {

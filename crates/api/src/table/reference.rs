@@ -1,7 +1,7 @@
 //! The reference of all operations, generated from the table (`docs/http.md`).
 
 use super::fields::{fields_of, smallest};
-use super::{EachRow, OPERATIONS, Row, Scope, each_row};
+use super::{EachRow, OPERATIONS, Row, Scope, TERMINALS, each_row};
 use crate::ops::handler::Served;
 use serde_json::Value;
 use std::fmt::Write;
@@ -54,6 +54,16 @@ pub fn reference() -> String {
             name = row.name,
         );
     }
+    text.push_str("\n## WebSocket\n\n| address | for | scope |\n|---|---|---|\n");
+    for terminal in TERMINALS {
+        let (route, sentence, scopes) = (
+            terminal.route,
+            terminal.sentence,
+            terminal.scopes().join(", "),
+        );
+        let _ = writeln!(text, "| `GET {route}` | {sentence} | {scopes} |");
+    }
+    text.push_str("\n[serve.md](serve.md#terminals) has the messages.\n");
     let mut fields = Fields(text);
     each_row(&mut fields);
     format!("{}\n", fields.0.trim_end())

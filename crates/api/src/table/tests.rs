@@ -197,6 +197,19 @@ fn the_openapi_document_has_every_row_and_refers_to_nothing_that_is_not_there() 
     }
 }
 
+#[test]
+fn the_openapi_document_has_every_address_of_websocket() {
+    let document = openapi();
+    for terminal in TERMINALS {
+        assert!(OPERATIONS.iter().all(|row| row.route != terminal.route));
+        let operation = &document["paths"][terminal.route]["get"];
+        assert_eq!(operation["operationId"], terminal.name);
+        assert_eq!(operation["x-avfs-scope"], terminal.scopes().join(" "));
+        assert!(operation["responses"]["101"].is_object(), "{operation}");
+        assert!(operation["responses"]["200"].is_null(), "{operation}");
+    }
+}
+
 /// The fields that the document requires are those that a request cannot be read without.
 #[test]
 fn the_openapi_document_requires_what_serde_requires() {

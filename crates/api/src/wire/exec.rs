@@ -2,7 +2,7 @@
 
 use super::base64::Data;
 use super::exec_options::{
-    CheckpointAsk, DriverWord, ForkWord, LimitsAsk, NetworkAsk, ProfileWord, StdinItem, TtyAsk,
+    CheckpointAsk, DriverWord, ForkWord, LimitsAsk, NetworkName, ProfileWord, StdinItem, TtyAsk,
 };
 use super::{Base64, CallId};
 use schemars::JsonSchema;
@@ -75,8 +75,9 @@ pub struct Exec {
     pub driver: Option<DriverWord>,
     /// What it can reach. Left out: what the vault's setting `network` says.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub network: Option<NetworkAsk>,
-    /// Hosts that it can reach besides those.
+    pub network: Option<NetworkName>,
+    /// Hosts that it can reach besides, as `example.com`, `*.example.com:8080` or `192.0.2.0/24`. With the network `none`, only
+    /// those.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub allow: Vec<String>,
     /// If it needs approval, waits for the answer.

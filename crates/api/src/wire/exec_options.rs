@@ -83,17 +83,7 @@ pub enum DriverWord {
     Process,
 }
 
-/// The network that is asked for a command: one of the words `none`, `host` and `observe`, or a list of hosts.
-#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
-pub enum NetworkAsk {
-    /// A network with a name.
-    Named(NetworkName),
-    /// These hosts and no others, as `example.com`, `*.example.com:8080` or `192.0.2.0/24`.
-    Hosts(Vec<String>),
-}
-
-/// A network with a name.
+/// The network that is asked for. A list of hosts stands beside it.
 #[derive(Copy, Clone, Debug, Eq, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NetworkName {

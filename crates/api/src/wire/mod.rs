@@ -31,7 +31,9 @@ mod policy;
 mod problem;
 mod retried;
 mod search;
+mod secrets;
 mod size;
+mod terminal;
 mod transfer;
 mod vault;
 mod versions;
@@ -69,8 +71,8 @@ pub use exec::{
     StartedEvent, WaitingEvent,
 };
 pub use exec_options::{
-    CheckpointAsk, DriverWord, ForkWord, FreezeItem, LimitsAsk, NetworkAsk, NetworkName,
-    NetworkWord, Output, OutputPart, ProfileWord, StdinItem, StreamWord, TtyAsk, WindowItem,
+    CheckpointAsk, DriverWord, ForkWord, FreezeItem, LimitsAsk, NetworkName, NetworkWord, Output,
+    OutputPart, ProfileWord, StdinItem, StreamWord, TtyAsk, WindowItem,
 };
 pub use files::{
     Cat, EntryAttributes, FileBody, ListedEntry, Listing, Ls, MadeDirectory, Mkdir, Moved, Mv,
@@ -118,7 +120,9 @@ pub use search::{
     Find, FindReport, FoundItem, Grep, GrepFileItem, GrepLineItem, GrepMatchItem, GrepOutput,
     GrepReport, Search, SearchHit, SearchReport,
 };
+pub use secrets::{SecretItem, SecretList, SecretListing, SecretRemove, SecretSet, SecretText};
 pub use size::human_size;
+pub use terminal::{TerminalAttach, TerminalControl, TerminalMessage, TerminalOpen};
 pub use transfer::{
     ApplyItem, ApplyWord, ArchiveRead, ArchiveWrite, Export, ExportArchive, ExportChanges,
     Exported, ExportedChanges, Import, Imported, ProgressEvent, RunsByItselfItem, TransferIn,

@@ -1,6 +1,6 @@
 //! The network of a vault's commands, and what they reached.
 
-use super::exec_options::{NetworkAsk, NetworkWord};
+use super::exec_options::{NetworkName, NetworkWord};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -49,11 +49,15 @@ pub struct AttemptItem {
 pub struct NetworkShow {}
 
 /// Sets which hosts the commands of a vault may reach. Wider than before is for the owner.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkSet {
-    /// `none`, `host`, or a list of hosts.
-    pub network: NetworkAsk,
+    /// `host` for the host's network. Left out, or `none`: only the hosts beside it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub network: Option<NetworkName>,
+    /// The hosts, as `example.com`, `*.example.com:8080` or `192.0.2.0/24`. Without one there is no network.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub hosts: Vec<String>,
 }
 
 /// Adds hosts to those that the commands of a vault may reach.

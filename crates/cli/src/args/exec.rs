@@ -1,6 +1,6 @@
 //! The arguments of `proxy exec` and `output`.
 
-use avfs_api::wire::{NetworkAsk, NetworkName};
+use avfs_api::wire::NetworkName;
 use avfs_runtime::{HostError, HostList, parse_duration, parse_size};
 use clap::{Args, ValueEnum};
 use std::ffi::OsString;
@@ -94,7 +94,7 @@ pub struct RunArgs {
     pub driver: Option<DriverName>,
     /// What the command may reach: none, host, observe, or hosts separated by commas [default: the vault's setting]
     #[arg(long, value_name = "NETWORK", value_parser = network)]
-    pub network: Option<NetworkAsk>,
+    pub network: Option<NetworkChoice>,
     /// A host that the command may reach besides, as example.com or *.example.com:8080
     #[arg(long, value_name = "HOST")]
     pub allow: Vec<String>,
@@ -136,17 +136,31 @@ pub enum DriverName {
     Process,
 }
 
+/// A network by its name, or by its hosts.
+#[derive(Clone, Debug)]
+pub struct NetworkChoice {
+    pub name: NetworkName,
+    pub hosts: Vec<String>,
+}
+
 /// `none`, `host`, `observe`, or hosts separated by commas.
-pub fn network(text: &str) -> Result<NetworkAsk, String> {
+pub fn network(text: &str) -> Result<NetworkChoice, String> {
+    let named = |name| NetworkChoice {
+        name,
+        hosts: Vec::new(),
+    };
     Ok(match text {
-        "none" => NetworkAsk::Named(NetworkName::None),
-        "host" => NetworkAsk::Named(NetworkName::Host),
-        "observe" => NetworkAsk::Named(NetworkName::Observe),
+        "none" => named(NetworkName::None),
+        "host" => named(NetworkName::Host),
+        "observe" => named(NetworkName::Observe),
         list => {
             let hosts: HostList = list.parse().map_err(|error: HostError| error.to_string())?;
-            match hosts.is_empty() {
-                true => return Err("it is empty; none is no network".into()),
-                false => NetworkAsk::Hosts(hosts.rules().iter().map(ToString::to_string).collect()),
+            if hosts.is_empty() {
+                return Err("it is empty; none is no network".into());
+            }
+            NetworkChoice {
+                name: NetworkName::None,
+                hosts: hosts.rules().iter().map(ToString::to_string).collect(),
             }
         }
     })

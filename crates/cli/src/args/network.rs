@@ -1,7 +1,6 @@
 //! Arguments of `avfs network`.
 
-use super::exec::network;
-use avfs_api::wire::NetworkAsk;
+use super::exec::{NetworkChoice, network};
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
@@ -21,7 +20,7 @@ A wider network is for the owner.")]
     Set {
         /// none, host, or hosts separated by commas
         #[arg(value_parser = network)]
-        network: NetworkAsk,
+        network: NetworkChoice,
     },
     /// Add hosts to the list; for the owner only
     #[command(after_help = "\

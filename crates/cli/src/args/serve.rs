@@ -16,7 +16,7 @@ pub struct ServeArgs {
     #[arg(long, conflicts_with = "detached")]
     pub foreground: bool,
     /// Leave the session, and greet on standard output as a starting client expects
-    #[arg(long, hide = true, conflicts_with = "listen")]
+    #[arg(long, hide = true, conflicts_with_all = ["listen", "log_requests"])]
     pub detached: bool,
     /// Make a new database if the home has lost its own
     #[arg(long, hide = true)]
@@ -53,6 +53,9 @@ pub struct SharedServeArgs {
     /// Send traces of requests and commands to this OpenTelemetry collector (OTLP over HTTP)
     #[arg(long, value_name = "URL")]
     pub otlp_endpoint: Option<String>,
+    /// Write a line of JSON to standard error for every request and every command
+    #[arg(long)]
+    pub log_requests: bool,
     /// Author name of git commits made in vaults
     #[arg(long, value_name = "NAME")]
     pub git_name: Option<String>,

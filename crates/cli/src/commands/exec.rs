@@ -287,8 +287,14 @@ fn words(args: RunArgs) -> Result<Exec> {
             DriverName::Namespace => DriverWord::Namespace,
             DriverName::Process => DriverWord::Process,
         }),
-        network: args.network,
-        allow: args.allow,
+        network: args.network.as_ref().map(|network| network.name),
+        allow: args
+            .network
+            .map(|network| network.hosts)
+            .into_iter()
+            .flatten()
+            .chain(args.allow)
+            .collect(),
         wait: args.wait,
         approval: args.approval,
         speculate: args.speculate,

@@ -43,6 +43,7 @@ mod paths;
 mod policy;
 mod rm;
 mod search;
+mod secret;
 mod serve;
 mod service;
 mod stat;
@@ -146,6 +147,7 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Output(args) => output::run(args, session, output),
         Verb::Git(verb) => git::run(verb, session, output),
         Verb::Key(verb) => key::run(verb, session, output),
+        Verb::Secret(verb) => secret::run(verb, session, output),
         Verb::Network(verb) => network::run(verb, session, output),
         Verb::Approval(verb) => approval::run(verb, session, output),
         Verb::Policy(verb) => return policy::run(verb, session, output),

@@ -13,7 +13,10 @@ use avfs_api::wire::{
 pub fn run(verb: NetworkVerb, session: &mut Session, output: Output) -> Result<()> {
     let state = match verb {
         NetworkVerb::Show => session.call(&NetworkShow {})?,
-        NetworkVerb::Set { network } => session.call(&NetworkSet { network })?,
+        NetworkVerb::Set { network } => session.call(&NetworkSet {
+            network: Some(network.name),
+            hosts: network.hosts,
+        })?,
         NetworkVerb::Allow(HostsArgs { hosts }) => session.call(&NetworkAllow { hosts })?,
         NetworkVerb::Deny(HostsArgs { hosts }) => session.call(&NetworkDeny { hosts })?,
         NetworkVerb::Log(args) => return log(args, session, output),

@@ -110,7 +110,8 @@ fn is_set(item: &SecretItem) -> String {
         ));
     }
     if item.allow_plain_http {
-        lines.push("it is also sent over plain HTTP, where everybody on the way can read it".into());
+        lines
+            .push("it is also sent over plain HTTP, where everybody on the way can read it".into());
     }
     let vaults = match item.vaults.is_empty() {
         true => "every vault".into(),

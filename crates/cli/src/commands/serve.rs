@@ -4,7 +4,7 @@ use crate::args::{ServeArgs, SharedServeArgs};
 use crate::environment;
 use crate::error::{Error, Result};
 use crate::output::{Output, note, raw};
-use avfs_api::daemon::{ServeConfig, serve};
+use avfs_api::daemon::{ServeConfig, WriteLine, serve};
 use avfs_api::http::{Hosts, Issuer, KeySource, Listen, Plaintext, ServiceUrl, TlsFiles};
 use avfs_api::start::{self, greeting};
 use avfs_api::{Client, DaemonPaths};
@@ -47,6 +47,7 @@ pub fn run(args: ServeArgs, output: Output) -> Result<()> {
         place,
         listen,
         collector,
+        log: args.shared.log_requests.then(line_writer),
         binary: environment::binary()?,
         host: HostFacts {
             git_name: args.shared.git_name,
@@ -150,6 +151,14 @@ fn key_source(text: &OsStr) -> Result<KeySource> {
 /// A service that the owner names.
 fn service(url: &str) -> Result<ServiceUrl> {
     ServiceUrl::parse(url).map_err(|text| Error::Invalid { text, hint: None })
+}
+
+/// Writes log lines to standard error, one write for each.
+fn line_writer() -> WriteLine {
+    Box::new(|line| {
+        // Whoever read them may have ended; clients are served all the same.
+        let _ = note(&line);
+    })
 }
 
 /// Where traces go, if anywhere: a collector takes them at this path behind its address.

@@ -238,6 +238,9 @@ fn serve_words(args: &SharedServeArgs) -> Result<Vec<OsString>> {
     if args.insecure_plaintext {
         words.push("--insecure-plaintext".into());
     }
+    if args.log_requests {
+        words.push("--log-requests".into());
+    }
     Ok(words)
 }
 

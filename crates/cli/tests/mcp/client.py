@@ -24,6 +24,7 @@ class Server:
     """One server, by whichever SDK is there."""
 
     def __init__(self, *words):
+        self.words = words
         self.parameters = StdioServerParameters(command=AVFS, args=["mcp", *words], env=dict(os.environ))
         self.context = AsyncExitStack()
 
@@ -38,9 +39,11 @@ class Server:
         except ImportError:
             import httpx
         by_socket = httpx.AsyncHTTPTransport(uds=AVFS)
-        client = httpx.AsyncClient(transport=by_socket, timeout=60, headers={"avfs-name": "sdk"})
+        said = dict(zip(self.words[::2], self.words[1::2]))
+        client = httpx.AsyncClient(transport=by_socket, timeout=60, headers={"avfs-name": said["--agent"]})
         client = await self.context.enter_async_context(client)
-        return streamable_http_client("http://localhost/mcp?vault=v", http_client=client)
+        address = f"http://localhost/mcp?vault=v&toolset={said.get('--toolset', 'core')}"
+        return streamable_http_client(address, http_client=client)
 
     async def __aenter__(self):
         await self.context.__aenter__()

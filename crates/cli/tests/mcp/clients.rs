@@ -197,7 +197,12 @@ fn both_sdks_reach_it_by_streamable_http() {
 
 #[test]
 fn python_calls_every_tool() {
-    for (by, version, mode) in [(By::Stdio, 2, "auto"), (By::Stdio, 1, "legacy")] {
+    for (by, version, mode) in [
+        (By::Stdio, 2, "auto"),
+        (By::Stdio, 1, "legacy"),
+        (By::Socket, 2, "auto"),
+        (By::Socket, 1, "legacy"),
+    ] {
         for toolset in ["core", "guide", "sandbox"] {
             python(by, version, mode, &format!("every:{toolset}"));
         }

@@ -272,6 +272,12 @@ fn resources_and_prompts_are_there() {
     with_vault(|home| {
         let mut client = Raw::start(home, &["--vault", "v"]);
         client.call("write", json!({"path": "/a b.txt", "content": "text"}));
+        let long = json!({"command": "seq 20000", "max_tokens": 200});
+        let long = client.call("exec", long)["exec"].clone();
+        let exec = long.as_str().unwrap();
+        let started = json!({"command": "exit 3", "background": true});
+        let job = client.call("exec", started)["job_id"].clone();
+        client.call("job", json!({"action": "wait", "job_id": job}));
         let mut read = |uri: &str| client.request("resources/read", json!({"uri": uri}));
         let file = read("avfs://vault/v/file/a%20b.txt");
         assert_eq!(file["result"]["contents"][0]["text"], "text", "{file}");
@@ -283,6 +289,18 @@ fn resources_and_prompts_are_there() {
                 .contains("+text"),
             "{diff}"
         );
+        let envelope = read(&format!("avfs://job/{job}"));
+        let envelope = envelope["result"]["contents"][0]["text"].as_str().unwrap();
+        let envelope: Value = serde_json::from_str(envelope).unwrap();
+        let envelope = &envelope["envelope"];
+        assert_eq!(envelope["kind"], "proxy_exec_result", "{envelope}");
+        assert_eq!(envelope["result"]["exit_code"], 3, "{envelope}");
+        let recorded = read(&format!("avfs://exec/{exec}"));
+        let recorded = recorded["result"]["contents"][0]["text"].as_str().unwrap();
+        assert!(recorded.contains("seq 20000"), "{recorded}");
+        let output = read(&format!("avfs://exec/{exec}/stdout"));
+        let output = output["result"]["contents"][0]["text"].as_str().unwrap();
+        assert!(output.starts_with("1\n2\n3\n"), "{output}");
         for bad in [
             "avfs://vault/v/file/none",
             "avfs://x",

@@ -1,9 +1,10 @@
 //! Clients that are slow, large or many.
 
-use super::{Answer, Server, bearer, home, key};
+use super::{Answer, PATIENCE, Server, bearer, home, key};
 use avfs_api::bounds::{BODY_MAX, HEAD_MAX, HEADERS_MAX};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::time::{Duration, Instant};
 
 fn server() -> (Server, String) {
     let home = home();
@@ -60,6 +61,62 @@ fn large_bodies_and_heads_are_refused() {
     let many = "x: y\r\n".repeat(HEADERS_MAX + 1);
     assert_eq!(ask(&head(many.trim_end())), 431);
     assert_eq!(server.get(&good, "/v1/vaults").status, 200);
+}
+
+/// Whether the daemon has closed a connection to which somebody sends a byte now and then, and what it said before.
+fn dripped(mut stream: TcpStream, byte: &[u8]) -> String {
+    let patience = Some(Duration::from_millis(200));
+    stream.set_read_timeout(patience).expect("a socket");
+    let (mut said, mut piece) = (Vec::new(), [0; 4096]);
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until {
+        // After the daemon has closed it, this fails, now or the next time.
+        let _ = stream.write_all(byte);
+        match stream.read(&mut piece) {
+            Ok(0) => return String::from_utf8_lossy(&said).into_owned(),
+            Ok(read) => said.extend_from_slice(&piece[..read]),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(_) => return String::from_utf8_lossy(&said).into_owned(),
+        }
+    }
+    panic!("it is still open after {PATIENCE:?}");
+}
+
+/// A client that sends its request byte by byte is not waited for, however alive it is.
+#[test]
+fn slow_heads_and_bodies_are_dropped() {
+    let (server, good) = server();
+    let begin = |text: &str| {
+        let mut stream = server.connect();
+        stream.write_all(text.as_bytes()).expect("it listens");
+        stream
+    };
+    let line = format!(
+        "POST /v1/vaults/v/files/ls HTTP/1.1\r\nhost: {}\r\n",
+        server.address
+    );
+    let head = begin(&format!("{line}x: "));
+    let body = format!("{line}{}\r\ncontent-length: 1000000\r\n\r\n", bearer(&good));
+    let body = begin(&body);
+    let chunked = format!(
+        "{line}{}\r\ntransfer-encoding: chunked\r\n\r\n",
+        bearer(&good)
+    );
+    let chunked = begin(&chunked);
+    let silent = server.connect();
+    std::thread::scope(|scope| {
+        let head = scope.spawn(|| dripped(head, b"x"));
+        let body = scope.spawn(|| dripped(body, b" "));
+        let chunked = scope.spawn(|| dripped(chunked, b"1\r\n \r\n"));
+        let silent = scope.spawn(|| dripped(silent, b""));
+        assert_eq!(head.join().expect("closed"), "");
+        assert_eq!(silent.join().expect("closed"), "");
+        for answer in [body, chunked] {
+            let answer = answer.join().expect("closed");
+            assert!(answer.starts_with("HTTP/1.1 504"), "{answer}");
+        }
+        assert_eq!(server.get(&good, "/v1/vaults").status, 200);
+    });
 }
 
 /// Whoever has no key cannot make the daemon wait for a body.

@@ -10,6 +10,7 @@
 //! - a certificate that is replaced by half: `tls.rs`;
 //! - all of that at the addresses of MCP, a session that outlives its key, or asks more often than its key may: `mcp.rs`;
 //! - an approval that no user of a named client gave: `elicited.rs`;
+//! - all of that where a connection becomes a terminal, one that floods, does not read or sends what is no message: `terminals/`;
 //! - slow heads and bodies, large bodies and heads, many headers, many idle connections, too many requests: `floods.rs`.
 
 mod credentials;
@@ -19,9 +20,11 @@ mod floods;
 mod fuzz;
 mod guards;
 mod kernel;
+mod logs;
 mod mcp;
 mod shape;
 mod streams;
+mod terminals;
 mod tls;
 mod tokens;
 mod traces;
@@ -48,10 +51,16 @@ struct Server {
 impl Server {
     /// Starts it for a home that has a key.
     fn start(home: Home, words: &[&str]) -> Server {
+        Server::start_with(home, words, Stdio::inherit())
+    }
+
+    /// Starts it with this standard error.
+    fn start_with(home: Home, words: &[&str], stderr: Stdio) -> Server {
         let all = [&["--json", "serve", "--listen", "127.0.0.1:0"], words].concat();
         let mut child = home
             .command(&all)
             .stdout(Stdio::piped())
+            .stderr(stderr)
             .spawn()
             .expect("the binary runs");
         let mut line = String::new();

@@ -69,6 +69,7 @@ fn every_status_is_used_as_it_is_meant() {
         ("GET", "/v1/vaults/none", "", 404),
         ("GET", "/v1/vaults?limit=0", "", 400),
         ("GET", "/v1/vaults?limit=x", "", 400),
+        ("GET", "/v1/vaults?limit=", "", 400),
         ("GET", "/v1/vaults?other=1", "", 400),
         ("GET", "/v1/jobs?cursor=x", "", 409),
         ("PATCH", "/v1/vaults", "", 405),

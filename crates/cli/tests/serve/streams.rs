@@ -177,9 +177,10 @@ fn no_exit_code_is_made_up() {
     assert_eq!(escaped["exit_code"], 3, "{escaped:#}");
     let closed = run(json!({ "shell": "exec >&- 2>&-; exit 4" }));
     assert_eq!(closed["exit_code"], 4, "{closed:#}");
-    let much = run(json!({ "shell": "head -c 64M /dev/zero; exit 5" }));
-    assert_eq!(much["exit_code"], 5, "{}", much["status"]);
-    assert_eq!(much["output"]["stdout"]["bytes"], 64 << 20);
+    // What is alive in its own session is ended, and changes nothing about the exit code.
+    let daemon = "setsid -f sh -c 'exec <&- >&- 2>&-; sleep 1000'; exit 2";
+    let daemon = run(json!({ "shell": daemon }));
+    assert_eq!(daemon["exit_code"], 2, "{daemon:#}");
     let limits = json!({ "memory": 64 << 20 });
     let eats = "python3 -c 'x = bytearray(1 << 30)'; exit 6";
     let hungry = run(json!({ "shell": eats, "limits": limits }));
@@ -187,6 +188,30 @@ fn no_exit_code_is_made_up() {
         Some("exited") => assert_eq!(hungry["exit_code"], 6, "{hungry:#}"),
         _ => assert_eq!(hungry["exit_code"], Value::Null, "{hungry:#}"),
     }
+    // The command itself is what has no memory: killed by the kernel, or by the watch of the limit.
+    let eats = "import os; x = [os.urandom(1 << 20) for _ in range(1 << 10)]";
+    let hungry = run(json!({ "argv": ["python3", "-c", eats], "limits": limits }));
+    match hungry["exit_code"].as_i64() {
+        // Python itself was refused memory, and said so.
+        Some(code) => assert!(
+            code == 1 && hungry["stderr"].to_string().contains("MemoryError"),
+            "{hungry:#}"
+        ),
+        None => assert_eq!(hungry["limit_hit"]["limit"], "memory", "{hungry:#}"),
+    }
+}
+
+/// Neither is one made up for a command whose output does not fit anywhere.
+#[test]
+fn a_gigabyte_of_output_is_counted_and_its_exit_code_kept() {
+    let (server, good) = served("read,write,exec");
+    let shell = "head -c 1G /dev/zero; exit 5";
+    let body = json!({ "shell": shell, "timeout_ms": 600_000, "output_limit": 100 });
+    let ran = server.ask(&good, "POST", "/v1/vaults/v/exec", &body.to_string());
+    let result = &ran.json()["result"];
+    assert_eq!(result["exit_code"], 5, "{}", result["status"]);
+    assert_eq!(result["output"]["stdout"]["bytes"], 1_u64 << 30);
+    assert_eq!(result["output"]["stdout"]["truncated"], true);
 }
 
 /// A client that comes back with the id of the last event that it saw misses nothing and gets nothing twice.

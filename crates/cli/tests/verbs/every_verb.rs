@@ -167,7 +167,7 @@ fn the_daemon_can_be_looked_after() {
         assert_eq!(home.ok(&["daemon", "logs", "-n", "2"]), "two\nthree\n");
         home.ok(&["daemon", "stop"]);
         assert_eq!(home.avfs(&["daemon", "status"]).status.code(), Some(1));
-        let mut serve = home.command(&["serve", "--foreground", "--json", "--idle-timeout", "2"]);
+        let mut serve = home.command(&["serve", "--foreground", "--json", "--idle-timeout", "600"]);
         let mut serve = serve
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

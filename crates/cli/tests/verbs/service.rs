@@ -55,7 +55,8 @@ fn a_unit_is_written_started_by_hand_and_removed() {
     let home = Home::new(AVFS);
     let before = service(&home, &["status"]).1;
     assert_eq!(before["installed"], false, "{before}");
-    let (done, said) = service(&home, &["install", "--git-name", "A \"B\" $C %h"]);
+    let name = "A \"B\" $C %h";
+    let (done, said) = service(&home, &["install", "--log-requests", "--git-name", name]);
     assert!(done, "{said}");
     assert_eq!(said["installed"], true);
     assert_eq!(said["active"], Value::Null, "no systemd can be asked");
@@ -71,7 +72,7 @@ fn a_unit_is_written_started_by_hand_and_removed() {
         words(line.unwrap())
     };
     let start = line("ExecStart=");
-    assert_eq!(start[start.len() - 1], "A \"B\" $C %h");
+    assert_eq!(start[start.len() - 2..], [name, "--log-requests"]);
     let environment = line("Environment=");
     let named = format!("AVFS_HOME={}", home.avfs_home().display());
     assert_eq!(environment, std::slice::from_ref(&named));

@@ -15,7 +15,7 @@ use crate::attempts::Door;
 use crate::error::Error;
 use crate::execs::{Connection, Who};
 use crate::refusal::Refusal;
-use crate::sandbox::{DNS, HTTP_PROXY, SOCKS_PROXY};
+use crate::sandbox::{DNS, Ends, HTTP_PROXY, SOCKS_PROXY, Transport};
 use crate::service::{COMMANDS_PORTS, Service};
 use crate::terms::Terms;
 
@@ -158,7 +158,15 @@ async fn serve(
         }
         return;
     }
-    let connection = Connection::accepted(&service.execs, peer, &service.stop, permits).await;
+    let Ok(server) = stream.local_addr() else {
+        return;
+    };
+    let ends = Ends {
+        transport: Transport::Tcp,
+        client: peer,
+        server,
+    };
+    let connection = Connection::accepted(&service.execs, ends, &service.stop, permits).await;
     let connection = Arc::new(connection);
     match listens {
         Listens::HttpProxy => http::serve_proxy(&service, &connection, stream).await,

@@ -15,7 +15,7 @@ use super::accept::{open_name, reset};
 use crate::attempts::Door;
 use crate::execs::Who;
 use crate::refusal::Refusal;
-use crate::sandbox::Transport;
+use crate::sandbox::{DNS, Ends, Transport};
 use crate::service::Service;
 
 /// Names keep their address, so the time matters only where a list is changed.
@@ -124,7 +124,7 @@ async fn look_up(
     let name = match host_name(&question.name) {
         Ok(name) => name,
         Err(refusal) => {
-            let who = service.execs.who(transport, peer).await;
+            let who = service.execs.who(ends(transport, peer)).await;
             service.execs.refused(&who, Door::Dns, &refusal);
             return Err(ResponseCode::NXDomain);
         }
@@ -156,6 +156,14 @@ async fn look_up(
     opened.await.ok().flatten().ok_or(ResponseCode::ServFail)
 }
 
+fn ends(transport: Transport, client: SocketAddr) -> Ends {
+    Ends {
+        transport,
+        client,
+        server: DNS,
+    }
+}
+
 /// Asks which command it is only if their lists differ about the name.
 async fn who(service: &Arc<Service>, host: &Host, transport: Transport, peer: SocketAddr) -> Who {
     let all = service.execs.all_terms();
@@ -165,7 +173,7 @@ async fn who(service: &Arc<Service>, host: &Host, transport: Transport, peer: So
     match knowing.count() {
         0 => Who::Unknown,
         some if some == all.len() => Who::Unknown,
-        _ => service.execs.who(transport, peer).await,
+        _ => service.execs.who(ends(transport, peer)).await,
     }
 }
 

@@ -1,6 +1,6 @@
 //! A connection out of a sandbox: what it may reach, what it is counted for, and when it is cut.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use avfs_policy::{Denial, Host, HostPort};
@@ -14,7 +14,7 @@ use crate::attempts::{Door, Kind};
 use crate::meter::Meter;
 use crate::refusal::Refusal;
 use crate::requests::Secret;
-use crate::sandbox::Transport;
+use crate::sandbox::Ends;
 
 /// A connection out of a sandbox, from when it is accepted until it ends.
 pub(crate) struct Connection {
@@ -29,11 +29,11 @@ pub(crate) struct Connection {
 impl Connection {
     pub(crate) async fn accepted(
         execs: &Arc<Execs>,
-        peer: SocketAddr,
+        ends: Ends,
         stop: &CancellationToken,
         permits: [OwnedSemaphorePermit; 2],
     ) -> Connection {
-        let who = execs.who(Transport::Tcp, peer).await;
+        let who = execs.who(ends).await;
         let mut state = execs.lock();
         let keys = state.keys_of(&who);
         let accounts = keys.iter().filter_map(|key| state.present.get(key));

@@ -3,7 +3,7 @@
 mod connection;
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use avfs_policy::{Denial, Host, HostPort, Verdict};
@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::exec_key::ExecKey;
 use crate::meter::{Account, Meter};
 use crate::refusal::Refusal;
-use crate::sandbox::{Attribution, Sink, Transport};
+use crate::sandbox::{Attribution, Ends, Sink};
 use crate::terms::Terms;
 
 pub(crate) use connection::Connection;
@@ -172,12 +172,12 @@ impl Execs {
     }
 
     /// Which commands a peer may be. The sandbox is asked only where the answer matters.
-    pub(crate) async fn who(self: &Arc<Self>, transport: Transport, peer: SocketAddr) -> Who {
+    pub(crate) async fn who(self: &Arc<Self>, ends: Ends) -> Who {
         if self.all_terms().len() <= 1 {
             return Who::These(self.lock().present.keys().copied().collect());
         }
         let this = Arc::clone(self);
-        let asked = move || this.attribution.candidates(transport, peer);
+        let asked = move || this.attribution.candidates(ends);
         let found = tokio::task::spawn_blocking(asked).await.unwrap_or_default();
         let state = self.lock();
         let present = found

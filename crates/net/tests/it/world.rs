@@ -6,8 +6,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
 use avfs_net::{
-    Attempt, Attribution, Authority, Bounds, Config, ExecKey, Guard, Net, Resolve, Roots, Served,
-    Sink, Terms, Transport, Upstream,
+    Attempt, Attribution, Authority, Bounds, Config, Ends, ExecKey, Guard, Net, Resolve, Roots,
+    Served, Sink, Terms, Upstream,
 };
 use avfs_policy::HostName;
 
@@ -45,7 +45,7 @@ impl Candidates {
 }
 
 impl Attribution for Candidates {
-    fn candidates(&self, _: Transport, _: SocketAddr) -> Vec<ExecKey> {
+    fn candidates(&self, _: Ends) -> Vec<ExecKey> {
         self.0.lock().unwrap().clone()
     }
 }

@@ -28,7 +28,8 @@ struct Screen {
 }
 
 impl Control {
-    /// Sends a signal to every process of the command, soon.
+    /// Sends a signal to every process of the command, soon. As for the kernel, a signal that was not delivered yet is not
+    /// sent twice.
     pub fn signal(&self, signal: i32) -> Result<()> {
         if Signal::from_named_raw(signal).is_none() {
             return Err(Error::Invalid {
@@ -36,7 +37,10 @@ impl Control {
                 reason: format!("there is none with the number {signal}"),
             });
         }
-        lock(&self.signals).push(signal);
+        let mut signals = lock(&self.signals);
+        if !signals.contains(&signal) {
+            signals.push(signal);
+        }
         Ok(())
     }
 
@@ -107,7 +111,10 @@ mod tests {
             assert!(control.signal(wrong).is_err(), "{wrong}");
         }
         control.signal(15).unwrap();
-        assert_eq!(control.take_signals(), [15]);
+        for again in [2, 15, 2] {
+            control.signal(again).unwrap();
+        }
+        assert_eq!(control.take_signals(), [15, 2]);
         assert!(control.take_signals().is_empty());
         let size = |rows, columns| WindowSize { rows, columns };
         assert!(control.resize(size(0, 80)).is_err());

@@ -3,7 +3,9 @@
 mod approvals;
 mod disk;
 mod hints;
+mod io;
 mod jobs;
+mod network;
 mod secrets;
 
 use std::path::PathBuf;
@@ -14,7 +16,9 @@ use serde::{Deserialize, Serialize};
 use self::approvals::unfit_kind;
 use self::disk::NO_ROOM;
 use self::hints::{MOVED_ON, sandbox_hint, store_hint, transfer_hint, vault_hint};
+pub(crate) use self::io::io_kind;
 use self::jobs::named;
+use self::network::network_kind;
 pub use self::secrets::SecretError;
 use crate::common::{JobId, Stream};
 
@@ -300,13 +304,7 @@ impl Error {
             Error::TooManyJobs { .. } => ErrorKind::Quota,
             Error::JobFailed { .. } => ErrorKind::Bug,
             Error::Secret(error) => error.kind(),
-            Error::Network(
-                avfs_net::Error::Proxy(..)
-                | avfs_net::Error::Secret(_)
-                | avfs_net::Error::RequestRule(..),
-            ) => ErrorKind::Invalid,
-            Error::Network(avfs_net::Error::TooManyExecs(_)) => ErrorKind::Conflict,
-            Error::Network(_) => ErrorKind::Unavailable,
+            Error::Network(error) => network_kind(error),
             Error::Invalid { .. } | Error::Host(_) => ErrorKind::Invalid,
             Error::Io { source, .. } => io_kind(source),
         }
@@ -496,20 +494,5 @@ fn store_kind(error: &avfs_store::Error) -> ErrorKind {
         Store::Database(_) if error.is_full() => ErrorKind::Quota,
         Store::Database(_) if error.is_without_database() => ErrorKind::Corrupt,
         Store::Database(_) => ErrorKind::Unavailable,
-    }
-}
-
-pub(crate) fn io_kind(error: &std::io::Error) -> ErrorKind {
-    use std::io::ErrorKind as Io;
-    match error.kind() {
-        Io::NotFound => ErrorKind::NotFound,
-        Io::AlreadyExists => ErrorKind::AlreadyExists,
-        Io::PermissionDenied => ErrorKind::Denied,
-        Io::StorageFull | Io::QuotaExceeded | Io::FileTooLarge => ErrorKind::Quota,
-        Io::TimedOut => ErrorKind::TimedOut,
-        Io::NotADirectory | Io::IsADirectory | Io::DirectoryNotEmpty | Io::InvalidInput => {
-            ErrorKind::Invalid
-        }
-        _ => ErrorKind::Unavailable,
     }
 }

@@ -367,12 +367,18 @@ impl Runtime {
             loop {
                 std::thread::sleep(TEND_EVERY);
                 let Some(inner) = inner.upgrade() else { return };
-                let runtime = Runtime { inner };
-                if !runtime.slot(vault).tend(&runtime) {
+                if !(Runtime { inner }).tend(vault) {
                     return;
                 }
             }
         });
+    }
+
+    /// Commits a vault's mount when it is time to. False when there is none any more.
+    pub(crate) fn tend(&self, vault: VaultId) -> bool {
+        // A vault that was deleted meanwhile has no slot, and must not get another.
+        let slot = self.slot_of(vault);
+        slot.is_some_and(|slot| slot.tend(self))
     }
 }
 

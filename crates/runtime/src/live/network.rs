@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use avfs_net::{Attribution, Authority, Net, Served, Sink, Sockets, Terms, Transport};
+use avfs_net::{Attribution, Authority, Ends, Net, Served, Sink, Sockets, Terms, Transport};
 use avfs_policy::AddressRange;
-use avfs_sandbox::{ExecKey, Sandbox};
+use avfs_sandbox::{ExecKey, Owners, Sandbox};
 use avfs_vault::{ExecId, VaultId};
 
 use crate::runtime::lock;
@@ -254,8 +254,19 @@ impl Sockets for InSandbox {
 }
 
 impl Attribution for InSandbox {
-    fn candidates(&self, _: Transport, _: SocketAddr) -> Vec<avfs_net::ExecKey> {
-        Vec::new()
+    fn candidates(&self, ends: Ends) -> Vec<avfs_net::ExecKey> {
+        let Ok(sandbox) = self.get() else {
+            return Vec::new();
+        };
+        let transport = match ends.transport {
+            Transport::Tcp => avfs_sandbox::Transport::Tcp,
+            Transport::Udp => avfs_sandbox::Transport::Udp,
+        };
+        match sandbox.owners(transport, ends.client, ends.server) {
+            Owners::One(key) => vec![outside(key)],
+            Owners::AnyOf(keys) => keys.into_iter().map(outside).collect(),
+            Owners::Unknown => Vec::new(),
+        }
     }
 }
 

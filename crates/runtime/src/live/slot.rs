@@ -153,6 +153,16 @@ impl Slot {
         }
     }
 
+    /// Whether a new slot would do as well: there is no view, and nothing that is still to be taken in. Never waits.
+    pub fn is_empty(&self) -> bool {
+        let state = self.state.try_lock();
+        state.is_ok_and(|state| {
+            let has_view = state.live.is_some() || state.resting.is_some();
+            let has_layers = !state.left.is_empty() || !state.stranded.is_empty();
+            !has_view && !has_layers && state.running.is_empty() && !self.is_recovering()
+        })
+    }
+
     /// What its view stands on. Never waits: whoever asks has locked a slot of its own.
     fn base(&self) -> Option<Arc<ViewBase>> {
         self.state.try_lock().ok()?.base()

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::live::mounts::Showing;
-use crate::{InUse, MountDriver, UnmountTarget};
+use crate::{IfBusy, InUse, MountDriver, UnmountTarget};
 
 impl PlainHome {
     /// Mounts the vault, as root would.
@@ -94,6 +94,22 @@ fn what_was_written_is_committed_by_itself_where_that_was_asked_for() {
     assert!(
         !slot.tend(&place.runtime),
         "there is nothing to tend any more"
+    );
+}
+
+#[test]
+fn whoever_tends_a_mount_leaves_nothing_of_a_vault_that_is_gone() {
+    let place = PlainHome::new();
+    place.mount(None).unwrap();
+    let vault = place.vault().id;
+    assert!(place.runtime.tend(vault));
+    place.unmount().unwrap();
+    let session = place.session();
+    session.vault_delete(&name("v"), IfBusy::Refuse).unwrap();
+    assert!(!place.runtime.tend(vault));
+    assert!(
+        place.runtime.slot_of(vault).is_none(),
+        "a slot was made anew"
     );
 }
 

@@ -178,3 +178,21 @@ fn a_fork_holds_running_commands_still_and_has_what_they_wrote() {
     assert_eq!(running.end().status, ExecStatus::Exited(0));
     assert!(of_fork("/go").is_err(), "it is a vault of its own");
 }
+
+#[test]
+fn a_slot_that_holds_nothing_is_forgotten_once_nobody_has_it() {
+    let place = PlainHome::new();
+    place.sh("echo x > f");
+    let vault = place.vault().id;
+    place.runtime.forget_empty_slots();
+    assert!(place.runtime.slot_of(vault).is_some(), "it has a view");
+    let session = place.session();
+    session.vault_delete(&name("v"), IfBusy::Refuse).unwrap();
+    // Whoever had named the vault before gets a slot after.
+    let late = place.runtime.slot(vault);
+    place.runtime.forget_empty_slots();
+    assert!(place.runtime.slot_of(vault).is_some(), "somebody has it");
+    drop(late);
+    place.runtime.forget_empty_slots();
+    assert!(place.runtime.slot_of(vault).is_none());
+}

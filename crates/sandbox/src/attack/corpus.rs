@@ -4,7 +4,7 @@ use std::ffi::c_int;
 
 use super::Arg::{Int, Supervisor, Text};
 use super::Probe::{Call, Read, Try, Write};
-use super::{Arg, Attack, Group, Layer, Probe, probes, resources};
+use super::{Arg, Attack, Group, Layer, Probe, network as network_probes, probes, resources};
 
 const fn paths(name: &'static str, layer: Layer, probe: Probe) -> Attack {
     Attack {
@@ -22,6 +22,19 @@ const fn leaks(name: &'static str, layer: Layer, probe: Probe) -> Attack {
         layer,
         probe,
     }
+}
+
+const fn network(name: &'static str, layer: Layer, probe: Probe) -> Attack {
+    Attack {
+        name,
+        group: Group::Network,
+        layer,
+        probe,
+    }
+}
+
+const fn socket(arguments: &'static [Arg]) -> Probe {
+    Call(libc::SYS_socket, arguments)
 }
 
 const fn call(name: &'static str, number: libc::c_long, arguments: &'static [Arg]) -> Attack {
@@ -93,12 +106,35 @@ pub const CORPUS: &[Attack] = &[
     leaks("the kernel's log", Layer::Seccomp, Call(libc::SYS_syslog, &[Int(3)])),
     leaks("sockets of container engines, agents and buses", Layer::Root, Try(probes::known_sockets)),
     leaks("a listening socket of the host, by path", Layer::Root, Try(probes::path_socket)),
-    leaks("a listening socket of the host, without a path", Layer::Namespaces, Try(probes::abstract_socket)),
-    leaks("a listening port of the host", Layer::Namespaces, Try(probes::tcp_port)),
     leaks("descriptors left open", Layer::Descriptors, Try(probes::descriptors)),
     leaks("the kernel's keyring", Layer::Seccomp, Call(libc::SYS_keyctl, &[Int(0), Int(-3)])),
     leaks("core dumps", Layer::Limits, Try(probes::core_dumps)),
 
+    network("connections to addresses outside", Layer::Namespaces, Try(network_probes::connections)),
+    network("datagrams to addresses outside", Layer::Namespaces, Try(network_probes::datagrams)),
+    network("private, link-local, multicast and metadata addresses", Layer::Namespaces, Try(network_probes::neighbours)),
+    network("interfaces of the host", Layer::Namespaces, Try(network_probes::interfaces)),
+    network("a listening port of the host", Layer::Namespaces, Try(probes::tcp_port)),
+    network("a listening socket of the host, without a path", Layer::Namespaces, Try(probes::abstract_socket)),
+    network("the socket of the daemon", Layer::Root, Try(probes::daemon_socket)),
+    network("sockets of the host in the tables of any process", Layer::Namespaces, Try(network_probes::tables)),
+    network("the network of another process", Layer::Seccomp, Try(network_probes::foreign_networks)),
+    network("routes, addresses, rules and interfaces", Layer::Capabilities, Try(network_probes::routing)),
+    network("marks, foreign addresses and larger buffers", Layer::Capabilities, Try(network_probes::socket_options)),
+    network("ports below 1024, where names and connections are served", Layer::Capabilities, Try(network_probes::low_ports)),
+    network("a raw socket", Layer::Seccomp, socket(&[Int(libc::AF_INET), RAW, Int(libc::IPPROTO_ICMP)])),
+    network("a raw socket for IPv6", Layer::Seccomp, socket(&[Int(libc::AF_INET6), RAW, Int(libc::IPPROTO_ICMPV6)])),
+    network("a packet socket", Layer::Seccomp, socket(&[Int(libc::AF_PACKET), RAW])),
+    network("a socket for pings", Layer::Namespaces,
+        socket(&[Int(libc::AF_INET), Int(libc::SOCK_DGRAM), Int(libc::IPPROTO_ICMP)])),
+    network("a socket to the hypervisor", Layer::Seccomp, socket(&[Int(libc::AF_VSOCK), STREAM])),
+    network("a kernel crypto socket", Layer::Seccomp, socket(&[Int(libc::AF_ALG), Int(libc::SOCK_SEQPACKET)])),
+    network("a socket past the network stack", Layer::Seccomp, socket(&[Int(libc::AF_XDP), RAW])),
+    network("netfilter", Layer::Seccomp, socket(&[Int(libc::AF_NETLINK), RAW, Int(libc::NETLINK_NETFILTER)])),
+    network("a list of all sockets", Layer::Seccomp, socket(&[Int(libc::AF_NETLINK), RAW, Int(libc::NETLINK_SOCK_DIAG)])),
+
+    call("a thread with a table of descriptors of its own", libc::SYS_clone,
+        &[Int(libc::CLONE_THREAD | libc::CLONE_SIGHAND | libc::CLONE_VM)]),
     call("a nested user namespace", libc::SYS_unshare, &[Int(libc::CLONE_NEWUSER)]),
     call("a nested user namespace by clone", libc::SYS_clone, &[Int(libc::CLONE_NEWUSER | CHILD)]),
     call("a namespace of another process", libc::SYS_setns, &[Int(0), Int(0)]),
@@ -122,11 +158,6 @@ pub const CORPUS: &[Attack] = &[
     call("setting the clock", libc::SYS_clock_settime, &[Int(0), Text(c"                ")]),
     call("process accounting", libc::SYS_acct, &[Text(c"/tmp/x")]),
     call("fanotify", libc::SYS_fanotify_init, &[Int(0), Int(0)]),
-    call("a socket to the hypervisor", libc::SYS_socket, &[Int(libc::AF_VSOCK), STREAM]),
-    call("a kernel crypto socket", libc::SYS_socket, &[Int(libc::AF_ALG), Int(libc::SOCK_SEQPACKET)]),
-    call("a raw socket", libc::SYS_socket, &[Int(libc::AF_INET), RAW, Int(1)]),
-    call("a packet socket", libc::SYS_socket, &[Int(libc::AF_PACKET), RAW]),
-    call("netfilter", libc::SYS_socket, &[Int(libc::AF_NETLINK), RAW, Int(12)]),
     call("typing into the caller's terminal", libc::SYS_ioctl, &[Int(0), Int(libc::TIOCSTI as c_int), Text(c"x")]),
     call("the console's own calls", libc::SYS_ioctl, &[Int(0), Int(libc::TIOCLINUX as c_int), Text(c"\x02")]),
     call("calls by the x32 numbers", 0x4000_0000 + libc::SYS_getpid, &[]),

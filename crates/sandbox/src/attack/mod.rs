@@ -5,6 +5,7 @@
 
 mod corpus;
 mod hide;
+mod network;
 mod probes;
 mod resources;
 
@@ -26,6 +27,7 @@ pub struct Attack {
 pub enum Group {
     Paths,
     Leaks,
+    Network,
     Calls,
     Processes,
     Resources,
@@ -36,6 +38,7 @@ impl Group {
         match self {
             Group::Paths => "paths and links",
             Group::Leaks => "information leaks",
+            Group::Network => "network",
             Group::Calls => "system calls",
             Group::Processes => "processes",
             Group::Resources => "limited kernel resources",
@@ -116,6 +119,8 @@ pub struct Targets {
     pub unix: String,
     /// An abstract Unix socket of the host.
     pub abstracted: String,
+    /// The socket of the daemon that runs the sandbox.
+    pub daemon: String,
     /// The host directory with the vaults.
     pub home: String,
     /// Files of the host.
@@ -132,6 +137,7 @@ impl Targets {
             port,
             self.unix.clone(),
             self.abstracted.clone(),
+            self.daemon.clone(),
             self.home.clone(),
         ];
         fixed.into_iter().chain(self.files.clone()).collect()
@@ -139,7 +145,7 @@ impl Targets {
 
     /// Parses the arguments.
     pub fn parse(words: &[String]) -> Option<Targets> {
-        let [hidden, port, unix, abstracted, home, files @ ..] = words else {
+        let [hidden, port, unix, abstracted, daemon, home, files @ ..] = words else {
             return None;
         };
         Some(Targets {
@@ -147,6 +153,7 @@ impl Targets {
             tcp: port.parse().ok()?,
             unix: unix.clone(),
             abstracted: abstracted.clone(),
+            daemon: daemon.clone(),
             home: home.clone(),
             files: files.to_vec(),
         })
@@ -164,8 +171,17 @@ pub enum Outcome {
 
 /// Runs all attacks, from inside.
 pub fn try_all(targets: &Targets) -> Vec<(&'static Attack, Outcome)> {
+    try_those(targets, |_| true)
+}
+
+/// Runs the attacks that are `chosen`, from inside.
+pub fn try_those(
+    targets: &Targets,
+    chosen: impl Fn(&Attack) -> bool,
+) -> Vec<(&'static Attack, Outcome)> {
     let attempt = |attack: &'static Attack| (attack, probes::run(&attack.probe, targets));
-    CORPUS.iter().map(attempt).collect()
+    let chosen = CORPUS.iter().filter(|attack| chosen(attack));
+    chosen.map(attempt).collect()
 }
 
 #[cfg(test)]
@@ -180,6 +196,7 @@ mod tests {
             tcp: 80,
             unix: "/s".into(),
             abstracted: "a".into(),
+            daemon: "/d".into(),
             home: "/h".into(),
             files: vec!["/f".into()],
         };

@@ -309,6 +309,10 @@ pub(super) fn path_socket(targets: &Targets) -> Outcome {
     refused([(targets.unix.as_str(), connect(&targets.unix))].into_iter())
 }
 
+pub(super) fn daemon_socket(targets: &Targets) -> Outcome {
+    refused([(targets.daemon.as_str(), connect(&targets.daemon))].into_iter())
+}
+
 pub(super) fn abstract_socket(targets: &Targets) -> Outcome {
     let connected = UnixAddress::from_abstract_name(&targets.abstracted)
         .and_then(|address| UnixStream::connect_addr(&address));

@@ -6,15 +6,23 @@
 //! reach what the daemon holds.
 
 mod birth;
+mod diag;
+mod holders;
+mod listening;
 mod namespace;
 mod netlink;
+mod owners;
 mod range;
 mod reach;
 mod routes;
 mod sockets;
 
 pub(crate) use birth::{Born, set_up};
+pub(crate) use holders::{Family, SOCKETS_MAX, find as find_holders};
+pub(crate) use listening::connect_inside;
+pub use listening::{ListenAddress, Listening, Listing};
 pub(crate) use namespace::OwnNetwork;
+pub use owners::{Owners, Transport};
 pub use range::{AddressRange, FAKE_V4, FAKE_V6};
 pub use sockets::SocketKind;
 pub(crate) use sockets::make;

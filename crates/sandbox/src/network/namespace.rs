@@ -21,6 +21,8 @@ pub(super) struct Stamp(u64, u64);
 #[derive(Debug)]
 pub(crate) struct OwnNetwork {
     routes: Mutex<Netlink>,
+    /// Lists its sockets.
+    pub(super) diag: Mutex<Netlink>,
     pub(super) stamp: Stamp,
     pub(super) ipv6: bool,
 }
@@ -45,6 +47,7 @@ impl OwnNetwork {
         }
         Ok(OwnNetwork {
             routes: Mutex::new(routes.into()),
+            diag: Mutex::new(diag.into()),
             stamp,
             ipv6,
         })

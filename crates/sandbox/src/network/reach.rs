@@ -14,9 +14,12 @@ use super::sockets::{SocketKind, check};
 use crate::error::{During, Error, Result};
 use crate::protocol::{AgentReply, AgentRequest, DESCRIPTORS_MAX};
 use crate::sandbox::Sandbox;
+use crate::sys;
 
 /// How long a listener inside may take to have room for a connection.
 const CONNECTING: Duration = Duration::from_secs(2);
+/// The SO_MARK of the daemon's listeners. Commands cannot set a mark.
+pub(super) const MARK: u32 = 0x6176_6673;
 /// How many connections may wait to be accepted.
 const BACKLOG: i32 = 1024;
 
@@ -70,6 +73,7 @@ impl Sandbox {
             SocketAddr::V6(_) => SocketKind::Tcp6,
         };
         let socket = self.bound(kind, address)?;
+        sys::set_mark(socket.as_fd(), MARK).during(|| "mark a listener")?;
         listen(&socket, BACKLOG).during(|| format!("listen at {address} of a sandbox"))?;
         Ok(socket.into())
     }
@@ -155,7 +159,7 @@ fn reach(socket: BorrowedFd<'_>, address: SocketAddr) -> std::result::Result<(),
     }
 }
 
-fn malformed(reason: &'static str) -> Error {
+pub(super) fn malformed(reason: &'static str) -> Error {
     Error::Malformed {
         peer: "agent",
         reason,

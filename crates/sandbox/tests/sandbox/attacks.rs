@@ -68,6 +68,7 @@ const DENIED: &[(&str, c_long, &[Arg])] = &[
     ("unshare_user", libc::SYS_unshare, &[Int(libc::CLONE_NEWUSER)]),
     ("clone_user", libc::SYS_clone, &[Int(libc::CLONE_NEWUSER | CHILD)]),
     ("clone_net", libc::SYS_clone, &[Int(libc::CLONE_NEWNET | CHILD)]),
+    ("clone_own_descriptors", libc::SYS_clone, &[Int(libc::CLONE_THREAD | libc::CLONE_SIGHAND | libc::CLONE_VM)]),
     ("mount", libc::SYS_mount, &[Text(c"none"), Text(c"/tmp"), Text(c"tmpfs")]),
     ("umount", libc::SYS_umount2, &[Text(c"/usr")]),
     ("open_tree", libc::SYS_open_tree, &[HERE, Text(c"/"), Int(1)]),

@@ -5,13 +5,16 @@
 
 mod attacks;
 mod basics;
+mod corpus;
 mod exchanges;
 mod host;
 mod limits;
+mod listening;
 mod lives;
 mod memory;
 mod network;
 mod network_roles;
+mod owners;
 mod rename_roles;
 mod renames;
 mod shares;
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
         || memory::play(&arguments)
         || shares::play(&arguments)
         || network_roles::play(&arguments)
+        || corpus::play(&arguments)
     {
         return ExitCode::SUCCESS;
     }
@@ -83,6 +87,9 @@ fn run_all(filter: Option<&str>) -> bool {
         memory::TESTS,
         shares::TESTS,
         network::TESTS,
+        listening::TESTS,
+        owners::TESTS,
+        corpus::TESTS,
     ];
     for (name, test) in tests.concat() {
         if filter.is_some_and(|filter| !name.contains(filter)) {

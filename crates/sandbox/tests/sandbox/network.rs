@@ -179,7 +179,7 @@ fn udp_is_served() {
         ("0.0.0.0:443", "198.18.3.4:443"),
     ] {
         let socket = sandbox.udp(at(own)).expect("a socket");
-        let local = client.address(&format!("udp {meant} question"));
+        let local = client.address(&format!("udp {meant}"));
         readable(&socket);
         let mut text = [0; 100];
         let (length, peer) = socket.recv_from(&mut text).expect("a datagram");

@@ -35,46 +35,68 @@ struct Held {
 
 fn obey() {
     let mut held = Held::default();
-    let mut lines = io::stdin().lock().lines();
-    while let Some(Ok(line)) = lines.next() {
-        let answer = match follow(&mut held, &line) {
-            Ok(answer) => answer,
-            Err(error) => format!("errno {}", error.raw_os_error().unwrap_or(0)),
-        };
+    while let Some(line) = next_order() {
+        if line == "leave-first-thread" {
+            go_on_in_a_thread(held);
+        }
+        let answer = reply(&mut held, &line);
         writeln!(io::stdout(), "{answer}").expect("stdout is open");
     }
 }
 
-fn follow(held: &mut Held, line: &str) -> io::Result<String> {
+fn next_order() -> Option<String> {
+    let mut line = String::new();
+    let read = io::stdin().read_line(&mut line).expect("stdin is open");
+    (read > 0).then(|| line.trim_end().to_owned())
+}
+
+fn reply(held: &mut Held, line: &str) -> String {
     let words: Vec<&str> = line.split(' ').collect();
-    let mut keep = |socket: OwnedFd| held.sockets.push(socket);
-    match words[..] {
-        ["tcp", address] => {
+    let answer = match words[..] {
+        [verb, argument, ..] if ADDRESSES.contains(&verb) => {
+            at_address(held, verb, argument).map(|address| address.to_string())
+        }
+        ["resolve", name] => resolve(name),
+        _ => follow(held, &words).map(|()| "done".to_owned()),
+    };
+    match answer {
+        Ok(answer) => answer,
+        Err(error) => format!("errno {}", error.raw_os_error().unwrap_or(0)),
+    }
+}
+
+/// Obeys further in a second thread, while the first ends.
+fn go_on_in_a_thread(held: Held) -> ! {
+    std::thread::spawn(move || {
+        let first = std::process::id();
+        // Its descriptors are not shown any more once it has ended.
+        while std::fs::read_dir(format!("/proc/{first}/fd")).is_ok_and(|fds| fds.count() > 0) {}
+        writeln!(io::stdout(), "done").expect("stdout is open");
+        let mut held = held;
+        while let Some(line) = next_order() {
+            let answer = reply(&mut held, &line);
+            writeln!(io::stdout(), "{answer}").expect("stdout is open");
+        }
+        std::process::exit(0);
+    });
+    // SAFETY: ends this thread; nothing of it is used by the other.
+    unsafe { libc::syscall(libc::SYS_exit, 0) };
+    unreachable!("the thread has ended")
+}
+
+/// Orders that are answered by an address.
+const ADDRESSES: [&str; 4] = ["tcp", "listen", "echo", "udp"];
+
+fn at_address(held: &mut Held, verb: &str, address: &str) -> io::Result<SocketAddr> {
+    match verb {
+        "tcp" => {
             let stream = TcpStream::connect(address)?;
-            let local = stream.local_addr()?;
-            keep(stream.into());
-            return Ok(local.to_string());
+            let local = stream.local_addr();
+            held.sockets.push(stream.into());
+            local
         }
-        ["listen", address] => {
-            let listener = TcpListener::bind(address)?;
-            let local = listener.local_addr()?;
-            keep(listener.into());
-            return Ok(local.to_string());
-        }
-        ["echo", address] => {
-            let listener = TcpListener::bind(address)?;
-            let local = listener.local_addr()?;
-            std::thread::spawn(move || {
-                for stream in listener.incoming() {
-                    let mut stream = stream.expect("a connection");
-                    let mut back = stream.try_clone().expect("a descriptor");
-                    io::copy(&mut stream, &mut back).expect("an echo");
-                }
-            });
-            return Ok(local.to_string());
-        }
-        ["udp", remote, text] => {
-            let remote: SocketAddr = remote.parse().map_err(io::Error::other)?;
+        "udp" => {
+            let remote: SocketAddr = address.parse().map_err(io::Error::other)?;
             let any = if remote.is_ipv4() {
                 "0.0.0.0:0"
             } else {
@@ -82,12 +104,58 @@ fn follow(held: &mut Held, line: &str) -> io::Result<String> {
             };
             let socket = UdpSocket::bind(any)?;
             socket.connect(remote)?;
-            socket.send(text.as_bytes())?;
-            let local = socket.local_addr()?;
-            keep(socket.into());
-            return Ok(local.to_string());
+            socket.send(b"question")?;
+            let local = socket.local_addr();
+            held.sockets.push(socket.into());
+            local
         }
-        ["unix-listen", path] => keep(UnixListener::bind(path)?.into()),
+        _ => {
+            let listener = TcpListener::bind(address)?;
+            let local = listener.local_addr();
+            match verb {
+                "echo" => echo(move || Ok(listener.accept()?.0), TcpStream::try_clone),
+                _ => held.sockets.push(listener.into()),
+            }
+            local
+        }
+    }
+}
+
+/// Sends back what comes, in a thread.
+fn echo<S: io::Read + io::Write + Send>(
+    next: impl Fn() -> io::Result<S> + Send + 'static,
+    copy: impl Fn(&S) -> io::Result<S> + Send + 'static,
+) {
+    std::thread::spawn(move || {
+        loop {
+            let mut stream = next().expect("a connection");
+            let mut back = copy(&stream).expect("a descriptor");
+            io::copy(&mut stream, &mut back).expect("an echo");
+        }
+    });
+}
+
+fn resolve(name: &str) -> io::Result<String> {
+    use std::net::ToSocketAddrs;
+    let mut found = (name, 80).to_socket_addrs()?;
+    let first = found.next();
+    Ok(first.map_or("none".into(), |address| address.to_string()))
+}
+
+fn follow(held: &mut Held, words: &[&str]) -> io::Result<()> {
+    let number = |text: &str| text.parse::<usize>().map_err(io::Error::other);
+    match words[..] {
+        ["unix-listen", path] => held.sockets.push(UnixListener::bind(path)?.into()),
+        ["unix-echo", path] => {
+            let listener = UnixListener::bind(path)?;
+            echo(move || Ok(listener.accept()?.0), UnixStream::try_clone);
+        }
+        ["listeners", count] => {
+            for _ in 0..number(count)? {
+                let listener = TcpListener::bind("127.0.0.1:0")?;
+                held.sockets.push(listener.into());
+            }
+        }
         ["give", path] => give(&UnixStream::connect(path)?, &held.sockets)?,
         ["take", path] => {
             let (stream, _) = UnixListener::bind(path)?.accept()?;
@@ -110,28 +178,30 @@ fn follow(held: &mut Held, line: &str) -> io::Result<String> {
             let never = rustix::process::DumpableBehavior::NotDumpable;
             rustix::process::set_dumpable_behavior(never)?;
         }
-        ["descriptors", count] => {
-            let count = count.parse().map_err(io::Error::other)?;
-            let more = rustix::process::Resource::Nofile;
-            let hard = rustix::process::getrlimit(more).maximum;
-            let limit = rustix::process::Rlimit {
-                current: hard,
-                maximum: hard,
-            };
-            rustix::process::setrlimit(more, limit)?;
-            for _ in 0..count {
-                held.others.push(File::open("/dev/null")?);
-            }
-        }
+        ["descriptors", count] => open_many(held, number(count)?)?,
         ["processes", count] => {
-            for _ in 0..count.parse::<u32>().map_err(io::Error::other)? {
+            for _ in 0..number(count)? {
                 std::process::Command::new("sleep").arg("1000").spawn()?;
             }
         }
         ["forks"] => fork_madly()?,
         _ => return Err(io::Error::from_raw_os_error(libc::EINVAL)),
     }
-    Ok("done".into())
+    Ok(())
+}
+
+fn open_many(held: &mut Held, count: usize) -> io::Result<()> {
+    let files = rustix::process::Resource::Nofile;
+    let hard = rustix::process::getrlimit(files).maximum;
+    let limit = rustix::process::Rlimit {
+        current: hard,
+        maximum: hard,
+    };
+    rustix::process::setrlimit(files, limit)?;
+    for _ in 0..count {
+        held.others.push(File::open("/dev/null")?);
+    }
+    Ok(())
 }
 
 /// Children that start and end all the time.

@@ -210,6 +210,7 @@ impl Database {
         };
         let writer = lock(writer);
         empty_log(&writer.connection)?;
+        writer.connection.flush_prepared_statement_cache();
         Ok(writer.connection.release_memory()?)
     }
 

@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use rusqlite::types::Value;
-use rusqlite::{Connection, Row, params_from_iter};
+use rusqlite::{Connection, Row};
 
 use super::{Rows, Transaction, limited, signed, total};
 use crate::engine::RecordLocation;
@@ -94,13 +93,10 @@ impl Rows<'_> {
     /// Where those of `ids` lie that are in the index.
     pub(crate) fn places(&self, ids: &[ObjectId]) -> Result<Vec<(ObjectId, RecordLocation)>> {
         let mut found = Vec::with_capacity(ids.len());
-        for ids in ids.chunks(500) {
-            let marks = vec!["?"; ids.len()].join(",");
-            let sql =
-                format!("SELECT pack, offset, stored, size, id FROM object WHERE id IN ({marks})");
-            let values = ids.iter().map(|id| Value::Blob(id.as_bytes().to_vec()));
-            let rows: Vec<_> = self.all(&sql, params_from_iter(values), object_row)?;
-            found.extend(rows.into_iter().map(|(id, row)| (id, row.place())));
+        for id in ids {
+            // One statement for any number of ids: every other text is another statement that the connection keeps.
+            let row = self.object(*id)?;
+            found.extend(row.map(|row| (*id, row.place())));
         }
         Ok(found)
     }

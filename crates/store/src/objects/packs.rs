@@ -17,6 +17,8 @@ use crate::{Error, Result};
 const PACK_BYTES: u64 = 256 << 20;
 /// Records are gathered in memory and written in pieces of about this length.
 const BUFFER_BYTES: usize = 1 << 20;
+/// How much room for them is kept while there are none.
+const BUFFER_KEPT: usize = 64 << 10;
 /// What a disk gives back or not.
 const BLOCK: usize = 4096;
 /// Read handles kept open.
@@ -111,6 +113,7 @@ impl Packs {
         let (mut files, upto, new_file) = {
             let mut tail = self.tail();
             self.write_out(&mut tail)?;
+            tail.buffer.shrink_to(BUFFER_KEPT);
             let mut files = tail.unsynced.clone();
             if let Some(file) = tail.file.clone().filter(|_| tail.synced < tail.written) {
                 files.push((tail.pack, file));

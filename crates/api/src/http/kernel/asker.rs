@@ -111,7 +111,8 @@ impl Asks {
         let begun = Instant::now();
         let done = self.perform(vault, request, listener).await;
         let status = done.as_ref().map_or_else(|it| it.problem().status, |_| 200);
-        self.app.metrics.request(O::NAME, status, begun.elapsed());
+        let by = Some(self.caller.principal);
+        self.app.served(O::NAME, status, begun.elapsed(), by);
         let answer = done?;
         serde_json::from_slice(&answer.json)
             .map_err(|error| Failure::new(ErrorKind::Bug, format!("an answer of our own: {error}")))

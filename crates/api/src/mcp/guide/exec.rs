@@ -49,7 +49,7 @@ impl Command {
 }
 
 /// `{"exit_code", "stdout", "stderr"}` of a command that ran; why it did not run is a failure.
-fn ran(envelope: Envelope) -> Result<Value, Failure> {
+pub(super) fn ran(envelope: Envelope) -> Result<Value, Failure> {
     let result = envelope.result;
     let why = result
         .ending

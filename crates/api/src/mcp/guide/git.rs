@@ -1,13 +1,14 @@
 //! Repositories in workspaces, by the git that the workspace has, in its sandbox.
 
 use super::LIST;
-use super::workspace::{WorkspaceId, without_network};
+use super::exec::ran;
+use super::workspace::WorkspaceId;
 use crate::mcp::answer::Json;
 use crate::mcp::hands::Hands;
 use crate::mcp::tools::Asked;
 use crate::ops::failure::Failure;
 use crate::wire::{
-    GitClone, GitCommit, GitDiff, GitEntry, GitStatItem, GitState, GitStatus, GitWord,
+    Exec, GitClone, GitCommit, GitDiff, GitEntry, GitStatItem, GitState, GitStatus, GitWord,
 };
 use avfs_runtime::ErrorKind;
 use schemars::JsonSchema;
@@ -25,7 +26,7 @@ fn place(path: Option<String>) -> Option<String> {
 #[serde(deny_unknown_fields)]
 pub(super) struct Clone {
     workspace_id: WorkspaceId,
-    /// A path of the workspace; from elsewhere needs a network.
+    /// `https://HOST/PATH` of a host that the workspace may reach, or a path of the workspace.
     url: String,
     /// `/workspace` when left out.
     path: Option<String>,
@@ -35,8 +36,7 @@ pub(super) struct Clone {
 
 impl Asked for Clone {
     const NAME: &'static str = "git_clone";
-    const SENTENCE: &'static str =
-        "Clone a repository of the workspace; others are refused, as workspaces have no network.";
+    const SENTENCE: &'static str = "Clone a repository from a host that the workspace may reach, or from a path of the workspace.";
     const ROWS: &'static [&'static str] = &["vault_list", "git_clone"];
     const IF_MISSING: Option<&'static str> = LIST;
     type Answer = Json;
@@ -60,7 +60,6 @@ impl Asked for Clone {
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "it is read only to be refused in the end")]
 pub(super) struct Push {
     workspace_id: WorkspaceId,
     path: Option<String>,
@@ -75,12 +74,30 @@ pub(super) struct Push {
 
 impl Asked for Push {
     const NAME: &'static str = "git_push";
-    const SENTENCE: &'static str = "Push a branch; refused, as workspaces have no network.";
-    const ROWS: &'static [&'static str] = &["vault_list"];
+    const SENTENCE: &'static str = "Push a branch. The owner approves each push.";
+    const ROWS: &'static [&'static str] = &["vault_list", "exec"];
+    const IF_MISSING: Option<&'static str> = LIST;
     type Answer = Json;
 
-    async fn run(self, _: &Hands) -> Result<Json, Failure> {
-        Err(without_network("git_push"))
+    async fn run(self, hands: &Hands) -> Result<Json, Failure> {
+        let vault = self.workspace_id.name(hands).await?;
+        let mut argv = vec!["git".to_owned(), "push".to_owned()];
+        argv.extend(self.force.then(|| "--force".to_owned()));
+        argv.extend(self.set_upstream.then(|| "--set-upstream".to_owned()));
+        argv.push("--end-of-options".to_owned());
+        argv.push(self.remote.unwrap_or_else(|| "origin".into()));
+        argv.extend(self.branch);
+        let exec = Exec {
+            argv,
+            cwd: place(self.path),
+            timeout_ms: Some(self.timeout_secs.unwrap_or(120).saturating_mul(1000)),
+            ..Exec::default()
+        };
+        let envelope = hands.run(&vault, &exec).await?;
+        let success = envelope.success;
+        let mut pushed = ran(envelope)?;
+        pushed["success"] = json!(success);
+        Ok(Json(pushed))
     }
 }
 

@@ -1,16 +1,15 @@
 //! Workspaces come and go.
 
 use super::LIST;
-use super::workspace::{
-    Marks, Sizes, WorkspaceId, described, mark, resources, start, state, stop, without_network,
-};
+use super::network;
+use super::workspace::{Marks, Sizes, WorkspaceId, described, mark, resources, start, state, stop};
 use crate::mcp::answer::{Json, Plain};
 use crate::mcp::hands::Hands;
 use crate::mcp::tools::Asked;
 use crate::ops::failure::Failure;
 use crate::wire::{
-    CheckpointList, CheckpointSave, Exec, Journal, VaultCreate, VaultDelete, VaultInfo, VaultItem,
-    VaultList,
+    CheckpointList, CheckpointSave, Exec, GitClone, Journal, NetworkShow, VaultCreate, VaultDelete,
+    VaultInfo, VaultItem, VaultList,
 };
 use avfs_runtime::{ErrorKind, ExecId};
 use schemars::JsonSchema;
@@ -39,14 +38,17 @@ impl Asked for Create {
     const NAME: &'static str = "workspace_create";
     const SENTENCE: &'static str =
         "Create a workspace: an isolated file tree in which commands run.";
-    const ROWS: &'static [&'static str] = &["vault_create", "vault_info", "meta_import"];
+    const ROWS: &'static [&'static str] = &[
+        "vault_create",
+        "vault_info",
+        "vault_delete",
+        "meta_import",
+        "network_set",
+    ];
     type Answer = Json;
 
     async fn run(self, hands: &Hands) -> Result<Json, Failure> {
         let begun = Instant::now();
-        if self.allow_internet {
-            return Err(without_network("allow_internet"));
-        }
         no_image(self.base_image.as_deref())?;
         let sizes = Sizes {
             vcpus: self.vcpus,
@@ -55,6 +57,12 @@ impl Asked for Create {
         };
         let name = self.name.unwrap_or_else(|| fresh_name("workspace"));
         hands.ask("", &VaultCreate { name: name.clone() }).await?;
+        if self.allow_internet
+            && let Err(refused) = network::internet(hands, &name, &[]).await
+        {
+            hands.ask(&name, &VaultDelete::default()).await?;
+            return Err(refused);
+        }
         mark(hands, &name, sizes.marks()).await?;
         let vault = described(hands, &name).await?;
         Ok(Json(json!({
@@ -217,13 +225,20 @@ impl Asked for Info {
     const NAME: &'static str = "workspace_info";
     const SENTENCE: &'static str =
         "Describe a workspace: state, sizes, snapshots, where it was forked from.";
-    const ROWS: &'static [&'static str] =
-        &["vault_list", "vault_info", "meta_list", "checkpoint_list"];
+    const ROWS: &'static [&'static str] = &[
+        "vault_list",
+        "vault_info",
+        "meta_list",
+        "checkpoint_list",
+        "network_show",
+    ];
     const IF_MISSING: Option<&'static str> = LIST;
     type Answer = Json;
 
     async fn run(self, hands: &Hands) -> Result<Json, Failure> {
         let name = self.workspace_id.name(hands).await?;
+        let mut network = network::policy(&hands.ask(&name, &NetworkShow {}).await?);
+        network["port_forwards"] = json!([]);
         let marks = Marks::of(hands, &name).await?;
         let details = hands.ask(&name, &VaultInfo {}).await?;
         let snapshots = hands
@@ -254,10 +269,7 @@ impl Asked for Info {
             "base_image": "host",
             "ip": null,
             "resources": resources(marks.sizes),
-            "network": {
-                "allow_internet": false, "allow_inter_vm": false,
-                "allowed_ports": [], "port_forwards": [],
-            },
+            "network": network,
             "snapshots": snapshots,
             "created_at": vault.created_at,
             "disk_used_bytes": vault.size,
@@ -393,14 +405,12 @@ impl Asked for Prepare {
         "checkpoint_list",
         "checkpoint_save",
         "exec",
+        "git_clone",
     ];
     type Answer = Json;
 
     async fn run(self, hands: &Hands) -> Result<Json, Failure> {
         no_image(self.base_image.as_deref())?;
-        if self.git_url.is_some() {
-            return Err(without_network("git_url"));
-        }
         let vaults = hands.ask("", &VaultList::default()).await?.vaults;
         let exists = vaults.iter().any(|vault| vault.name == self.name);
         if exists {
@@ -414,6 +424,14 @@ impl Asked for Prepare {
         } else {
             let name = self.name.clone();
             hands.ask("", &VaultCreate { name }).await?;
+        }
+        if let Some(url) = &self.git_url {
+            let clone = GitClone {
+                url: url.clone(),
+                path: Some("/workspace".into()),
+                ..GitClone::default()
+            };
+            hands.ask(&self.name, &clone).await?;
         }
         let timeout = self.timeout_secs.unwrap_or(300).saturating_mul(1000);
         for command in &self.setup_commands {

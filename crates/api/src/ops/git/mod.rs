@@ -2,6 +2,7 @@
 
 mod read;
 mod run;
+mod source;
 
 use super::caller::Ask;
 use super::failure::Failure;
@@ -11,7 +12,7 @@ use crate::wire::{
     GitBranch, GitBranches, GitClone, GitCloned, GitCommit, GitCommitted, GitDiff, GitDiffReport,
     GitHistory, GitLog, GitStatus, from_text, to_text,
 };
-use avfs_runtime::{ErrorKind, Select, VaultPath, Watcher};
+use avfs_runtime::{Select, VaultPath, Watcher};
 use run::{Git, OUTPUT_MAX, revision};
 
 /// Bytes of a patch, unless the caller says otherwise.
@@ -257,7 +258,10 @@ pub(crate) fn clone(
     request: GitClone,
     watcher: &dyn Watcher,
 ) -> Reply<GitClone> {
-    let source = source(&request.url)?;
+    let source = source::of(&request.url, || {
+        let (_, network) = ask.session.network(&vault)?;
+        Ok(network)
+    })?;
     let text = request.path.as_deref().unwrap_or(CLONE_AT);
     let place = vault_path(text, request.path_b64.as_ref())?;
     let top = VaultPath::parse(b"/").map_err(avfs_runtime::Error::from)?;
@@ -287,48 +291,9 @@ pub(crate) fn clone(
     })
 }
 
-/// The source of a clone, which is in the vault: an absolute path, or the address of one.
-fn source(url: &str) -> Result<String, Failure> {
-    let path = url.strip_prefix("file://").unwrap_or(url);
-    if path.is_empty() {
-        return Err(Failure::invalid("the address of the repository is empty"));
-    }
-    match path.starts_with('/') {
-        // As an address, so that the depth counts.
-        true => Ok(format!("file://{path}")),
-        false => {
-            let what = "a clone from outside the vault needs a network, and vaults have none";
-            Err(Failure::new(ErrorKind::Denied, what).hint(
-                "the owner clones it on the host and runs `avfs import DIR`; a repository that is in the vault is \
-                 cloned by its path",
-            ))
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_paths_of_the_vault_are_cloned() {
-        for inside in ["/a b", "file:///a b"] {
-            assert_eq!(source(inside).unwrap(), "file:///a b");
-        }
-        for outside in [
-            "https://example.org/x.git",
-            "git@example.org:x.git",
-            "ext::sh -c true",
-            "file://host/share",
-            "-u",
-            "../x",
-        ] {
-            let refused = source(outside).unwrap_err();
-            assert_eq!(refused.problem().kind, "Denied", "{outside}");
-            assert!(refused.problem().hint.is_some());
-        }
-        assert_eq!(source("").unwrap_err().problem().kind, "Invalid");
-    }
 
     #[test]
     fn what_looks_like_an_option_is_no_name() {

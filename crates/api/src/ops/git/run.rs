@@ -116,8 +116,10 @@ impl<'a> Git<'a> {
         };
         let begun = Instant::now();
         let report = self.ask.session.exec(request, &Quiet(self.watcher))?;
-        let envelope_status = crate::ops::envelope::Ended::of(&report.status).status;
-        self.ask.app.metrics.exec(envelope_status, begun.elapsed());
+        let ended = crate::ops::envelope::Ended::of(&report.status);
+        let (exec, how) = (report.exec.to_string(), (ended.status, &ended.ending));
+        let by = self.ask.session.principal();
+        self.ask.app.ran(&exec, how, begun.elapsed(), by);
         self.ran(report, bytes)
     }
 

@@ -72,6 +72,7 @@ impl Bait {
                 tcp: tcp.local_addr().map_err(failed())?.port(),
                 unix: socket.to_string_lossy().into_owned(),
                 abstracted: name,
+                daemon: stage.place().socket().to_string_lossy().into_owned(),
                 home: dir.to_string_lossy().into_owned(),
                 files: files
                     .map(|path| path.to_string_lossy().into_owned())

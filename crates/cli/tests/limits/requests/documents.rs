@@ -27,6 +27,11 @@ fn the_numbers_are_those_of_the_code() {
         ("a request that carries a command", size(COMMAND_BODY_MAX)),
         ("all requests above 32 KiB together", size(BODIES_MAX)),
         ("the head of a request", size(HEAD_MAX)),
+        ("one message to a terminal", size(TERMINAL_MESSAGE_MAX)),
+        (
+            "messages of input that a command at a terminal has not read",
+            number(TERMINAL_UNREAD_MAX),
+        ),
         ("one message of an MCP client", size(MCP_LINE_MAX)),
         ("calls of one MCP client under way", number(MCP_CALLS_MAX)),
         (

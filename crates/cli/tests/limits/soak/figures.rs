@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use avfs_testkit::{Home, processes_below, status_kib, wait_for};
 
-/// Long enough that memory which only speed needs has been given back.
-const REST: Duration = Duration::from_secs(6);
+/// Long enough that threads without work have ended, and memory which only speed needs has been given back.
+const REST: Duration = Duration::from_secs(8);
 pub const SOON: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 

@@ -18,6 +18,7 @@ mod options;
 mod own_names;
 mod repositories;
 mod rules;
+mod secrets;
 mod settings;
 mod sharing;
 mod streams;

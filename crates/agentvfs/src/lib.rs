@@ -72,6 +72,7 @@ mod keys;
 mod paths;
 mod result;
 mod running;
+mod secrets;
 mod streamed;
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,8 @@ mod common;
 
 use crate::face::ASKED;
 use crate::types::{
-    Gc, KeyCreate, KeyRotate, LifetimeWord, Maintain, Prune, StatusWord, StreamWord, TypeWord,
+    Gc, KeyCreate, KeyRotate, LifetimeWord, Maintain, Prune, SecretSet, StatusWord, StreamWord,
+    TypeWord,
 };
 use crate::{Avfs, ErrorKind, JobOptions, Vault, WriteOptions};
 use avfs_api::table::OPERATIONS;
@@ -36,6 +37,7 @@ fn every_operation_has_a_method() {
         rules(avfs, &vault);
         approvals(avfs, &vault);
         keys(avfs);
+        secrets(avfs);
         networks(&vault);
         whole_home(avfs);
     });
@@ -408,6 +410,25 @@ fn keys(avfs: &Avfs) {
     assert_ne!(made.key, other.key);
     assert_eq!(avfs.revoke_key("ci").unwrap().state, "revoked");
     assert_eq!(avfs.keys().unwrap()[0].name, "ci");
+}
+
+fn secrets(avfs: &Avfs) {
+    let secret = SecretSet {
+        name: "TOKEN".into(),
+        value: "canary-of-the-library".to_owned().into(),
+        hosts: vec!["*".into()],
+        header: None,
+        basic: None,
+        allow_plain_http: false,
+        vaults: vec!["project".into()],
+    };
+    // The key of the user who runs this stays as it is: nothing is set.
+    let refused = avfs.set_secret(&secret).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Invalid);
+    assert!(!format!("{secret:?} {refused:?}").contains("canary"));
+    assert!(avfs.secrets().unwrap().is_empty());
+    let missing = avfs.remove_secret("TOKEN").unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::NotFound);
 }
 
 fn whole_home(avfs: &Avfs) {

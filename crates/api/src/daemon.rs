@@ -14,7 +14,7 @@ pub use crate::ops::logs::WriteLine;
 use crate::outbound::ServiceUrl;
 use crate::serving::{self, Door};
 use avfs_runtime::{Config, ErrorKind, HostFacts, IfLost, Runtime};
-use rustix::process::geteuid;
+use rustix::process::{Resource, Rlimit, geteuid, getrlimit, setrlimit};
 use std::fs::{self, File};
 use std::io;
 use std::net::SocketAddr;
@@ -73,6 +73,7 @@ const _: () = assert!(TRIM_EVERY.as_secs() * 2 + THREADS_WAIT.as_secs() < REST_A
 pub fn serve(config: ServeConfig, ready: impl FnOnce(Option<SocketAddr>)) -> Result<()> {
     serving::check_clock(SystemTime::now())?;
     avfs_runtime::economize();
+    forbid_core_files()?;
     config.place.prepare()?;
     let home = config.place.home();
     // Open, so that its inode number is not reused while this daemon compares with it.
@@ -118,6 +119,19 @@ pub fn serve(config: ServeConfig, ready: impl FnOnce(Option<SocketAddr>)) -> Res
     // Clients that do not read their answer are dropped.
     event_loop.shutdown_timeout(Duration::from_millis(100));
     served
+}
+
+/// A crash leaves no file with what was in memory, secrets among it. A limit of 1 also keeps the kernel from giving it to a program, which a
+/// limit of 0 does not.
+fn forbid_core_files() -> Result<()> {
+    // It can only be lowered.
+    let most = getrlimit(Resource::Core).maximum.unwrap_or(1).min(1);
+    let least = Rlimit {
+        current: Some(most),
+        maximum: Some(most),
+    };
+    let limited = setrlimit(Resource::Core, least);
+    limited.map_err(|errno| Error::Setup(errno.into()))
 }
 
 /// Opens a home that nobody else has open.

@@ -87,7 +87,8 @@ pub fn host_facts() -> HostFacts {
         user_home: env::var_os("HOME")
             .map(PathBuf::from)
             .filter(|home| home.is_absolute()),
-        user_policy: user_policy(),
+        user_policy: configured("policy.toml"),
+        secret_key: configured("secrets.key"),
         path: env::var_os("PATH").unwrap_or_default(),
         git_name: None,
         git_email: None,
@@ -105,10 +106,10 @@ fn proxy(names: &[&str]) -> Option<String> {
     said.into_iter().find(|value| !value.is_empty())
 }
 
-/// The user's own rules: `agentvfs/policy.toml` among the user's configuration.
-fn user_policy() -> Option<PathBuf> {
+/// A file of ours among the user's configuration.
+fn configured(name: &str) -> Option<PathBuf> {
     let dirs = etcetera::base_strategy::Xdg::new().ok()?;
-    Some(dirs.config_dir().join("agentvfs/policy.toml"))
+    Some(dirs.config_dir().join("agentvfs").join(name))
 }
 
 /// Who the user is in commits.

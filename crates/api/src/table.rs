@@ -459,6 +459,15 @@ operations! {
     KeyRotate "key_rotate" Post "/v1/keys/rotate" => KeyMade,
         Owner Admin Changes SHORT, Home, Answer(keys::rotate),
         "Replaces the secret of an API key; the old one is refused at once.";
+    SecretSet "secret_set" Post "/v1/secrets" => SecretItem,
+        Owner Admin Replaces SHORT, Home, Answer(secrets::set),
+        "Sets a value that requests of commands get on their way out; no answer contains it.";
+    SecretList "secret_list" Get "/v1/secrets" => SecretListing,
+        Owner Admin Reads SHORT, Home, Answer(secrets::list),
+        "Lists the secrets, without their values.";
+    SecretRemove "secret_rm" Post "/v1/secrets/rm" => SecretItem,
+        Owner Admin Replaces SHORT, Home, Answer(secrets::remove),
+        "Removes a secret.";
     MetricsRead "metrics" Get "/v1/metrics" => (),
         Agent Read Reads CONTENT, Nothing, Sends(metrics::MEDIA_TYPE, metrics::read),
         "Gives counters of the daemon for Prometheus, without names; also at `/metrics`.";

@@ -15,6 +15,7 @@ mod paths;
 mod policy;
 mod ports;
 mod search;
+mod secrets;
 mod serve;
 mod service;
 mod transfer;
@@ -49,6 +50,7 @@ pub use paths::{CatArgs, ChmodArgs, CpArgs, EditArgs, LnArgs, TouchArgs, TreeArg
 pub use policy::{LevelName, PolicyVerb, QuestionArgs};
 pub use ports::{PortForwardArgs, PortRemoveArgs, PortVerb};
 pub use search::{FindArgs, GrepArgs, SearchArgs};
+pub use secrets::{SecretSetArgs, SecretVerb};
 pub use serve::{ServeArgs, SharedServeArgs};
 pub use service::{ServiceInstallArgs, ServiceVerb};
 pub use transfer::{ExportArgs, ImportArgs, TransferVerb};
@@ -221,6 +223,9 @@ pub enum Verb {
     /// Create, list and revoke API keys for the network
     #[command(subcommand)]
     Key(KeyVerb),
+    /// Set, list and remove secrets, which requests of commands get on their way out
+    #[command(subcommand)]
+    Secret(SecretVerb),
     /// Run an MCP server on standard input and output
     Mcp(McpArgs),
     /// Check what this host supports, and how to fix what is missing
@@ -531,6 +536,12 @@ mod tests {
         ("key_list", "key list"),
         ("key_revoke", "key revoke ci"),
         ("key_rotate", "key rotate ci --expires 30d"),
+        (
+            "secret_set",
+            "secret set TOKEN --host example.com --basic git --vault team-* --file f",
+        ),
+        ("secret_list", "secret list"),
+        ("secret_rm", "secret rm TOKEN"),
         ("daemon", "daemon status"),
         ("daemon_stop", "daemon stop"),
     ];

@@ -9,7 +9,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// The variables that a daemon inherits from the client that starts it.
-const PASSED_ON: [&str; 7] = [
+const PASSED_ON: [&str; 9] = [
     "HOME",
     "PATH",
     "LANG",
@@ -17,6 +17,9 @@ const PASSED_ON: [&str; 7] = [
     "USER",
     "XDG_CONFIG_HOME",
     "RUST_BACKTRACE",
+    // The authorities that its hosts are believed by.
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
 ];
 
 /// `TERM`, if it is a plausible terminal name.

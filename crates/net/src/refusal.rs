@@ -28,6 +28,8 @@ pub(crate) enum Refusal {
     Unreachable(HostPort, String),
     /// The host is allowed, and the request is not.
     Request(HostPort, String),
+    /// A header that a secret is for, over plain HTTP.
+    PlainSecret(HostPort, String),
     /// The terms no longer allow the connection.
     Cut,
 }
@@ -69,6 +71,7 @@ impl Refusal {
             Refusal::OtherHost { .. } => "default:other-host".to_owned(),
             Refusal::Malformed(_) => "default:malformed".to_owned(),
             Refusal::Request(..) => "default:request-not-allowed".to_owned(),
+            Refusal::PlainSecret(..) => "default:secret-over-plain-http".to_owned(),
             Refusal::Unreachable(..) => "default:unreachable".to_owned(),
             Refusal::Cut => "default:cut".to_owned(),
         }
@@ -82,6 +85,7 @@ impl Refusal {
             | Refusal::EncryptedHello(at)
             | Refusal::NotTls(at)
             | Refusal::Request(at, _)
+            | Refusal::PlainSecret(at, _)
             | Refusal::Unreachable(at, _) => Some((at.host.to_string(), at.port)),
             Refusal::OtherHost { dialled, named } => Some((named.clone(), dialled.port)),
             Refusal::NoHost(text, port, _) => Some((text.clone(), *port)),
@@ -157,6 +161,10 @@ impl fmt::Display for Refusal {
             Refusal::Request(at, request) => {
                 write!(f, "no rule allows this request to {at}: {request}")
             }
+            Refusal::PlainSecret(at, header) => write!(
+                f,
+                "the secret for the header {header} of {at} is not sent over plain HTTP; use https"
+            ),
             Refusal::Malformed(what) => write!(f, "the request is refused: {what}"),
             Refusal::Unreachable(at, why) => write!(f, "{at} could not be reached: {why}"),
             Refusal::Cut => f.write_str("the network list no longer allows the connection"),

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use avfs_policy::{Host, HostList, HostPattern};
 use hyper::Method;
 use hyper::header::{HeaderName, HeaderValue};
+use hyper::http::request::Parts;
 use percent_encoding::percent_decode_str;
 
 use crate::error::Error;
@@ -157,6 +158,14 @@ impl Secret {
 
     pub(crate) fn is_for(&self, host: &Host, port: u16, secure: bool) -> bool {
         (secure || self.plain) && self.hosts.decide(host, port).is_allowed()
+    }
+
+    /// Its header, if the request has that and would go to one of its hosts over plain HTTP, which it may not. The program
+    /// expects the value there, so the request is refused instead of being sent without it.
+    pub(crate) fn kept_from(&self, host: &Host, head: &Parts) -> Option<&HeaderName> {
+        let mut rules = self.hosts.rules().iter();
+        let kept = !self.plain && rules.any(|rule| rule.pattern.matches(host));
+        (kept && head.headers.contains_key(&self.header)).then_some(&self.header)
     }
 
     pub(crate) fn header(&self) -> (HeaderName, HeaderValue) {

@@ -27,6 +27,7 @@ use crate::memory;
 use crate::owners::layer_owner;
 use crate::read_only::{Work, may_not_write};
 use crate::repair::{Rebuild, open_vaults};
+use crate::secret::Secrets;
 use crate::{Error, Result};
 
 /// Views that nobody used for this long are given back.
@@ -107,6 +108,7 @@ pub(crate) struct Inner {
     pub networks: Networks,
     /// Ports of the host that lead into sandboxes.
     pub forwards: Forwards,
+    pub secrets: Secrets,
     slots: Mutex<HashMap<VaultId, Arc<Slot>>>,
     /// Older states that are mounted.
     pub windows: Mutex<Vec<Window>>,
@@ -142,6 +144,7 @@ impl Runtime {
         let inner = Inner {
             networks,
             forwards: Forwards::default(),
+            secrets: Secrets::new(config.host.secret_key.clone(), &config.home),
             indexes: Indexes::new(&work.directory),
             work,
             spills: Spills::new(&config.home),

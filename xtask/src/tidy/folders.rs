@@ -57,6 +57,7 @@ const FOLDERS: &[(&str, &[Row])] = &[
             ("names", &[]),
             ("resolve", &[]),
             ("authority", &["error"]),
+            ("mask", &["error"]),
             ("requests", &["error"]),
             ("terms", &["requests"]),
             ("trust", &["authority"]),
@@ -181,6 +182,7 @@ const FOLDERS: &[(&str, &[Row])] = &[
             ("runtime", &["error", "memory", "owners"]),
             ("session", &["runtime"]),
             ("gate", &["error", "runtime", "session"]),
+            ("pattern", &["error"]),
             ("point", &["error", "gate", "session"]),
             ("credentials", &["error", "gate", "session"]),
             ("read_only", &["error", "runtime"]),
@@ -191,6 +193,10 @@ const FOLDERS: &[(&str, &[Row])] = &[
                     "bounds", "common", "error", "gate", "home", "owners", "point", "retried",
                     "runtime", "session",
                 ],
+            ),
+            (
+                "secret",
+                &["error", "gate", "pattern", "runtime", "session", "live"],
             ),
             (
                 "files",
@@ -210,7 +216,7 @@ const FOLDERS: &[(&str, &[Row])] = &[
                 "command",
                 &[
                     "bounds", "common", "error", "gate", "home", "owners", "point", "retried",
-                    "runtime", "session", "live", "files", "history",
+                    "runtime", "session", "live", "files", "history", "secret",
                 ],
             ),
             (
@@ -258,6 +264,7 @@ const HUBS: &[(&str, Hub)] = &[(
             "command::policy::PolicyFiles",
             "command::spill::Spills",
             "job::Jobs",
+            "secret::Secrets",
         ],
     ),
 )];

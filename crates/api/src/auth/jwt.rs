@@ -3,11 +3,11 @@
 //! The algorithm of a signature follows from the key, never from the token (`jwk.rs`).
 
 use super::jwk::{PublicKey, keys_in};
-use super::pattern::Pattern;
 use super::{Identity, Refused, Source, check_scopes};
 use crate::bounds::{REQUESTS_PER_SECOND, TOKEN_MAX};
 use crate::outbound::ServiceUrl;
 use crate::table::Scope;
+use avfs_runtime::VaultPattern;
 use base64ct::{Base64UrlUnpadded, Encoding};
 use serde::Deserialize;
 use serde_json::Value;
@@ -243,7 +243,7 @@ impl Claims {
             return None;
         }
         let vaults = self.avfs_vaults.words();
-        let vaults = vaults.iter().map(|text| Pattern::parse(text));
+        let vaults = vaults.iter().map(|text| VaultPattern::parse(text));
         Some(Identity {
             name: format!("{PREFIX}{}", self.sub).parse().ok()?,
             scopes,
@@ -348,7 +348,7 @@ mod tests {
         assert_eq!(known.name.as_str(), "jwt/ann@example");
         assert_eq!(known.class(), Class::Agent);
         assert_eq!(known.scopes, [Scope::Read, Scope::Run]);
-        assert_eq!(known.vaults, [Pattern::parse("team-*").unwrap()]);
+        assert_eq!(known.vaults, [VaultPattern::parse("team-*").unwrap()]);
     }
 
     #[test]

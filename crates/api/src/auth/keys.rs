@@ -2,13 +2,12 @@
 //!
 //! The daemon is the only writer. The file is replaced as a whole, so that a crash leaves the old or the new.
 
-use super::pattern::Pattern;
 use super::secret::{KeyId, Secret, from_hex, to_hex};
 use super::{Identity, Refused, Source, check_scopes, class_of};
 use crate::bounds::{KEYS_MAX, REQUESTS_PER_SECOND};
 use crate::ops::failure::Failure;
 use crate::table::{Class, Scope};
-use avfs_runtime::{ErrorKind, PrincipalName};
+use avfs_runtime::{ErrorKind, PrincipalName, VaultPattern};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -53,7 +52,7 @@ struct Stored {
 pub(crate) struct NewKey {
     pub name: PrincipalName,
     pub scopes: Vec<Scope>,
-    pub vaults: Vec<Pattern>,
+    pub vaults: Vec<VaultPattern>,
     pub expires: Option<i64>,
     pub rate: Option<u32>,
     pub asks_user: bool,
@@ -257,7 +256,7 @@ impl Entry {
         let hash = blake3::Hash::from_bytes(from_hex::<32>(&key.hash)?);
         let scopes = key.scopes.iter().map(|word| Scope::parse(word));
         let scopes = scopes.collect::<Option<Vec<_>>>()?;
-        let vaults = key.vaults.iter().map(|text| Pattern::parse(text));
+        let vaults = key.vaults.iter().map(|text| VaultPattern::parse(text));
         let vaults = vaults.collect::<Result<Vec<_>, _>>().ok()?;
         check_scopes(&scopes).ok()?;
         check_asking(&scopes, key.asks_user).ok()?;
@@ -354,7 +353,7 @@ mod tests {
         NewKey {
             name: key_name(name).unwrap(),
             scopes: scopes.to_vec(),
-            vaults: vec![Pattern::parse("team-*").unwrap()],
+            vaults: vec![VaultPattern::parse("team-*").unwrap()],
             expires,
             rate: None,
             asks_user: false,

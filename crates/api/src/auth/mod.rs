@@ -3,7 +3,6 @@
 mod jwk;
 pub(crate) mod jwt;
 pub(crate) mod keys;
-pub(crate) mod pattern;
 pub(crate) mod rate;
 mod secret;
 
@@ -11,10 +10,9 @@ use crate::bounds::FAILURES_PER_SECOND;
 use crate::ops::failure::Failure;
 use crate::ops::parse;
 use crate::table::{Class, Scope};
-use avfs_runtime::PrincipalName;
+use avfs_runtime::{PrincipalName, VaultPattern};
 use jwt::Tokens;
 use keys::Keys;
-use pattern::Pattern;
 use rate::Rates;
 use std::net::IpAddr;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -97,7 +95,7 @@ pub(crate) struct Identity {
     pub name: PrincipalName,
     pub scopes: Vec<Scope>,
     /// The vaults that it reaches.
-    pub vaults: Vec<Pattern>,
+    pub vaults: Vec<VaultPattern>,
     pub source: Source,
     /// Requests per second.
     pub rate: u32,

@@ -2,7 +2,6 @@
 
 use super::{docs, kernel};
 use crate::auth::Identity;
-use crate::auth::pattern::Pattern;
 use crate::ops::app::App;
 use crate::ops::caller::{Caller, Grant, Peer, Share};
 use crate::ops::failure::Failure;
@@ -13,7 +12,7 @@ use crate::table::{Class, Row, Scope};
 use crate::wire::{
     CLASS_HEADER, NAME_HEADER, SCOPES_HEADER, VAULTS_HEADER, VERSION, VERSION_HEADER,
 };
-use avfs_runtime::{ErrorKind, Principal, PrincipalName};
+use avfs_runtime::{ErrorKind, Principal, PrincipalName, VaultPattern};
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL};
@@ -237,7 +236,9 @@ fn give_up(grant: &mut Grant, headers: &HeaderMap) -> Result<(), Failure> {
             None => grant.scopes = Some(kept),
         }
     }
-    for kept in lists(headers, VAULTS_HEADER, Pattern::parse)? {
+    for kept in lists(headers, VAULTS_HEADER, |text| {
+        Ok(VaultPattern::parse(text)?)
+    })? {
         grant.limit(kept);
     }
     Ok(())

@@ -100,6 +100,9 @@ pub(crate) const ROWS: &[(&str, &str)] = &[
     ("key_list", OWNER),
     ("key_revoke", OWNER),
     ("key_rotate", OWNER),
+    ("secret_set", OWNER),
+    ("secret_list", OWNER),
+    ("secret_rm", OWNER),
     ("metrics", CARE),
 ];
 

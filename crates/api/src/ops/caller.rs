@@ -5,11 +5,10 @@ use super::failure::Failure;
 use super::handler::{Served, VaultOf};
 use super::traces::TraceContext;
 use super::{parse, parse_vault};
-use crate::auth::pattern::Pattern;
 use crate::table::{Class, Row, Scope, Who};
 use avfs_runtime::{
     ApprovalId, ErrorKind, ExecId, JobId, JournalFilter, JournalOrder, Principal, PrincipalName,
-    Select, Session, VaultId, VaultName,
+    Select, Session, VaultId, VaultName, VaultPattern,
 };
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -99,7 +98,7 @@ pub(crate) struct Grant {
     /// `None` is no limit.
     pub scopes: Option<Vec<Scope>>,
     /// A vault must match a pattern of every list. No list is no limit.
-    pub vaults: Vec<Vec<Pattern>>,
+    pub vaults: Vec<Vec<VaultPattern>>,
     /// Whether the user of the caller's MCP client may approve.
     pub asks_user: bool,
 }
@@ -112,12 +111,12 @@ impl Grant {
 
     /// Whether the caller may use a vault of this name.
     pub fn reaches(&self, vault: &VaultName) -> bool {
-        let fits = |patterns: &Vec<Pattern>| patterns.iter().any(|it| it.fits(vault));
+        let fits = |patterns: &Vec<VaultPattern>| patterns.iter().any(|it| it.fits(vault));
         self.vaults.iter().all(fits)
     }
 
     /// Limits the caller to vaults that match one of these.
-    pub fn limit(&mut self, vaults: Vec<Pattern>) {
+    pub fn limit(&mut self, vaults: Vec<VaultPattern>) {
         if !vaults.iter().any(|pattern| pattern.as_str() == "*") {
             self.vaults.push(vaults);
         }
@@ -275,8 +274,8 @@ impl Ask {
     }
 
     fn beyond(&self) -> Failure {
-        let list = |patterns: &Vec<Pattern>| {
-            let patterns: Vec<&str> = patterns.iter().map(Pattern::as_str).collect();
+        let list = |patterns: &Vec<VaultPattern>| {
+            let patterns: Vec<&str> = patterns.iter().map(VaultPattern::as_str).collect();
             patterns.join(", ")
         };
         let lists: Vec<String> = self.caller.grant.vaults.iter().map(list).collect();

@@ -184,6 +184,7 @@ fn result_item(request: &EnvelopeRequest, report: ExecReport) -> EnvelopeResult 
         stderr,
         stderr_b64,
         output,
+        masked: report.masked,
         network: network::used(&report.network, &report.attempts),
         readonly: request.readonly,
         kept_mounted: false,

@@ -4,13 +4,12 @@ use super::failure::Failure;
 use super::{Ask, Reply};
 use super::{approvals, items};
 use crate::auth::keys::{Key, Made, NewKey};
-use crate::auth::pattern::Pattern;
 use crate::auth::{self, key_name};
 use crate::auth::{class_of, now};
 use crate::bounds::REQUESTS_PER_SECOND;
 use crate::table::Scope;
 use crate::wire::{KeyCreate, KeyItem, KeyList, KeyListing, KeyMade, KeyRevoke, KeyRotate};
-use avfs_runtime::{CredentialChange, ErrorKind, Time};
+use avfs_runtime::{CredentialChange, ErrorKind, Time, VaultPattern};
 use serde_json::json;
 
 pub(crate) fn create(ask: &Ask, request: KeyCreate) -> Reply<KeyCreate> {
@@ -29,7 +28,7 @@ pub(crate) fn create(ask: &Ask, request: KeyCreate) -> Reply<KeyCreate> {
         true => &all,
         false => request.vaults.as_slice(),
     };
-    let vaults = vaults.iter().map(|text| Pattern::parse(text));
+    let vaults = vaults.iter().map(|text| VaultPattern::parse(text));
     let new = NewKey {
         name: key_name(&request.name)?,
         scopes,

@@ -40,6 +40,7 @@ pub(crate) mod ports;
 pub(crate) mod repeats;
 pub(crate) mod retried;
 pub(crate) mod search;
+pub(crate) mod secrets;
 pub(crate) mod traces;
 pub(crate) mod transfer;
 pub(crate) mod vaults;

@@ -182,6 +182,9 @@ pub struct EnvelopeResult {
     pub stderr_b64: Option<Base64>,
     /// How much the command wrote in total, and whether the text above is cut.
     pub output: OutputCounts,
+    /// In how many places of its output the value of a secret was masked, by as many asterisks as it has characters.
+    #[serde(default)]
+    pub masked: u64,
     /// What it tried to reach.
     #[serde(default)]
     pub network: NetworkUse,

@@ -32,6 +32,7 @@ mod ports;
 mod problem;
 mod retried;
 mod search;
+mod secrets;
 mod size;
 mod terminal;
 mod transfer;
@@ -123,6 +124,7 @@ pub use search::{
     Find, FindReport, FoundItem, Grep, GrepFileItem, GrepLineItem, GrepMatchItem, GrepOutput,
     GrepReport, Search, SearchHit, SearchReport,
 };
+pub use secrets::{SecretItem, SecretList, SecretListing, SecretRemove, SecretSet, SecretText};
 pub use size::human_size;
 pub use terminal::{TerminalAttach, TerminalControl, TerminalMessage, TerminalOpen};
 pub use transfer::{

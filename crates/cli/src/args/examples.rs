@@ -201,6 +201,12 @@ const EXAMPLES: &[(&str, &str)] = &[
          avfs serve --listen 127.0.0.1:7070\n  \
          curl -H \"authorization: Bearer $KEY\" http://127.0.0.1:7070/v1/vaults",
     ),
+    (
+        "secret",
+        "  avfs secret set API_TOKEN --host api.example.com < token.txt\n  \
+         avfs network allow api.example.com\n  \
+         avfs exec -- curl https://api.example.com/v1/me",
+    ),
     ("demo", "  avfs demo"),
     (
         "aliases",

@@ -44,6 +44,7 @@ mod policy;
 mod port;
 mod rm;
 mod search;
+mod secret;
 mod serve;
 mod service;
 mod stat;
@@ -147,6 +148,7 @@ fn with_session(verb: Verb, mut session: Session, output: Output) -> Result<u8> 
         Verb::Output(args) => output::run(args, session, output),
         Verb::Git(verb) => git::run(verb, session, output),
         Verb::Key(verb) => key::run(verb, session, output),
+        Verb::Secret(verb) => secret::run(verb, session, output),
         Verb::Network(verb) => network::run(verb, session, output),
         Verb::Port(verb) => port::run(verb, session, output),
         Verb::Approval(verb) => approval::run(verb, session, output),

@@ -125,6 +125,12 @@ fn asides(result: &EnvelopeResult) -> Vec<String> {
     if result.output.stdout.spilled > 0 || result.output.stderr.spilled > 0 {
         asides.push(format!("full output: avfs output {}", result.exec));
     }
+    if result.masked > 0 {
+        asides.push(format!(
+            "{} masked in its output",
+            count(result.masked, "secret")
+        ));
+    }
     if let Some(fork) = &result.fork {
         asides.push(match fork.kept {
             true => format!("kept its fork: {}", fork.name),

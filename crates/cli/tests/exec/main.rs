@@ -19,6 +19,7 @@ mod own_names;
 mod ports;
 mod repositories;
 mod rules;
+mod secrets;
 mod settings;
 mod sharing;
 mod streams;

@@ -42,7 +42,10 @@ pub(super) async fn forward(
             value.map_err(|_| Refusal::Malformed("the host's proxy has no usable password"))?;
         head.headers.insert(PROXY_AUTHORIZATION, value);
     }
-    for (name, value) in requests.connection.secrets(at, requests.is_secure()) {
+    let secrets = requests
+        .connection
+        .secrets(at, requests.is_secure(), &head)?;
+    for (name, value) in secrets {
         head.headers.insert(name, value);
     }
     let answer = send(requests, at, Request::from_parts(head, body)).await?;

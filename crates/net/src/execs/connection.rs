@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use avfs_policy::{Denial, Host, HostPort};
+use hyper::Method;
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -134,18 +135,35 @@ impl Connection {
     }
 
     /// The secrets for a request: those that every command has that it may come from.
-    pub(crate) fn secrets(&self, at: &HostPort, secure: bool) -> Vec<(HeaderName, HeaderValue)> {
+    pub(crate) fn secrets(
+        &self,
+        at: &HostPort,
+        secure: bool,
+        head: &Parts,
+    ) -> Result<Vec<(HeaderName, HeaderValue)>, Refusal> {
         let state = self.execs.lock();
-        let mut all = state.terms_of(&self.who);
-        let Some(first) = all.next() else {
-            return Vec::new();
+        let all: Vec<_> = state.terms_of(&self.who).collect();
+        let (first, others) = match all.split_first() {
+            Some((first, others)) => (first.secrets.as_slice(), others),
+            None => (&[] as &[Secret], &[] as &[_]),
         };
-        let others: Vec<_> = all.collect();
-        let shared = first.secrets.iter().filter(|secret| {
+        let kept = all.iter().flat_map(|terms| &terms.secrets);
+        if let Some(name) = kept
+            .filter(|_| !secure)
+            .find_map(|secret| secret.kept_from(&at.host, head))
+        {
+            return Err(Refusal::PlainSecret(at.clone(), name.to_string()));
+        }
+        let shared = first.iter().filter(|secret| {
             let known = others.iter().all(|terms| terms.secrets.contains(secret));
             known && secret.is_for(&at.host, at.port, secure)
         });
-        shared.map(Secret::header).collect()
+        let shared: Vec<_> = shared.map(Secret::header).collect();
+        // The answer to TRACE is the request.
+        match !shared.is_empty() && head.method == Method::TRACE {
+            true => Err(Refusal::Request(at.clone(), head.method.to_string())),
+            false => Ok(shared),
+        }
     }
 
     /// Notes the address that was dialled, so that a change of the terms can cut the connection to it.

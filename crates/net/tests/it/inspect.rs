@@ -152,7 +152,12 @@ fn a_secret_is_put_in_on_the_way_out() {
         );
         // Not over plain HTTP, and not for another host.
         let plain = || talk(sandbox.dial("a.test", 80).unwrap(), get("/").as_bytes());
-        assert!(plain().contains("placeholder"));
+        assert_eq!(problem(&plain())["rule"], "default:secret-over-plain-http");
+        let bare = get("/").replace("Authorization: placeholder\r\n", "");
+        talk(sandbox.dial("a.test", 80).unwrap(), bare.as_bytes());
+        let traced = get("/").replace("GET", "TRACE");
+        let traced = ask(&sandbox, sandbox.dial("a.test", 443).unwrap(), &traced);
+        assert_eq!(problem(&traced)["rule"], "default:request-not-allowed");
         secure(
             sandbox.dial("b.test", 443).unwrap(),
             place.authority.client(),

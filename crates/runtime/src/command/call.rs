@@ -22,11 +22,21 @@ use crate::command::report::{
 use crate::command::run::Ran;
 use crate::command::stored;
 use crate::history::changes::{ChangeSet, Patch, each_change};
-use crate::live::host::{HOME, shell};
+use crate::live::host::{AUTHORITIES, AUTHORITY, HOME, shell};
 use crate::live::shape::{Access, Driver, Shape};
 use crate::live::slot::{Inside, SessionOutcome};
 use crate::session::Session;
 use crate::{Error, Result};
+
+/// By which programs find the authorities to trust: OpenSSL and Go, curl, git, Python's requests, pip, cargo.
+const TRUST_VARIABLES: [&str; 6] = [
+    "SSL_CERT_FILE",
+    "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO",
+    "REQUESTS_CA_BUNDLE",
+    "PIP_CERT",
+    "CARGO_HTTP_CAINFO",
+];
 
 /// The two ways to state a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,6 +108,7 @@ impl Call {
             driver: self.request.options.driver,
             network: self.network,
             attempts: Attempts::default(),
+            masked: 0,
             isolation: None,
             limits: Vec::new(),
             default_limits: Vec::new(),
@@ -170,6 +181,7 @@ impl Call {
         }
         if self.network.has_proxies() {
             add_proxies(&mut environment);
+            add_authorities(&mut environment);
         }
         environment
     }
@@ -296,12 +308,27 @@ fn add_proxies(environment: &mut Vec<(Vec<u8>, Vec<u8>)>) {
         ("NO_PROXY", own),
     ];
     for (name, value) in variables {
-        for name in [name.to_owned(), name.to_ascii_lowercase()] {
-            let is_set = environment.iter().any(|(set, _)| *set == name.as_bytes());
-            if !is_set {
-                environment.push((name.into_bytes(), value.as_bytes().to_vec()));
-            }
-        }
+        add(environment, name, value);
+        add(environment, &name.to_ascii_lowercase(), value);
+    }
+}
+
+/// Names the file with the authorities that the sandbox trusts, its own among them. Node adds one to those it has.
+fn add_authorities(environment: &mut Vec<(Vec<u8>, Vec<u8>)>) {
+    for name in TRUST_VARIABLES {
+        add(environment, name, &format!("/etc/{AUTHORITIES}"));
+    }
+    add(
+        environment,
+        "NODE_EXTRA_CA_CERTS",
+        &format!("/etc/{AUTHORITY}"),
+    );
+}
+
+/// Sets a variable that nobody has set.
+pub(crate) fn add(environment: &mut Vec<(Vec<u8>, Vec<u8>)>, name: &str, value: &str) {
+    if !environment.iter().any(|(set, _)| set == name.as_bytes()) {
+        environment.push((name.into(), value.into()));
     }
 }
 

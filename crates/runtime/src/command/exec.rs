@@ -345,9 +345,12 @@ impl Checkpointed {
         let started = Instant::now();
         let Viewed { branched, session } = &mut self.viewed;
         let call = &mut branched.permitted.call;
+        let secrets = call.runtime.secrets_of(&call.asked, &call.network)?;
+        let mut env = call.environment(&session.inside);
+        secrets.add_placeholders(&mut env);
         let command = Command {
             argv: call.request.command.argv(),
-            env: call.environment(&session.inside),
+            env,
             cwd: session.inside.path(&call.cwd),
             limits: call.sandbox_limits(),
             terminal: call.request.terminal,
@@ -358,7 +361,7 @@ impl Checkpointed {
         let assignment = Assignment {
             exec: call.exec,
             command,
-            network: call.network.clone(),
+            network: secrets.added_to(call.network.terms()),
             network_now: call.network_now(),
             stdin: std::mem::take(&mut call.request.stdin),
             timeout: call.terms.timeout,
@@ -369,6 +372,7 @@ impl Checkpointed {
             reserve: reserve.transpose()?,
             ending: session.ending.clone(),
             control: call.request.control.clone(),
+            runtime: Runtime::clone(&call.runtime),
         };
         let ran = run(session, assignment, sink)?;
         if !ran.attempts.is_empty() {
@@ -458,6 +462,7 @@ impl Committed {
             limit_hit: ran.limit_hit,
             leftovers: ran.leftovers,
             attempts: ran.attempts,
+            masked: ran.masked,
             shared_with: outcome.shared_with,
             stdout: ran.stdout,
             stderr: ran.stderr,

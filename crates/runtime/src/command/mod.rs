@@ -16,6 +16,7 @@ pub(crate) mod policy;
 pub(crate) mod report;
 pub(crate) mod rule_files;
 pub(crate) mod run;
+pub(crate) mod secrets;
 pub(crate) mod settings;
 pub(crate) mod spill;
 pub(crate) mod stored;

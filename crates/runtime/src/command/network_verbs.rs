@@ -142,6 +142,7 @@ impl Call {
     /// Its terms as the vault's settings are then. An agent's command never has more than its vault.
     pub fn network_now(&self) -> TermsNow {
         let (session, vault) = (self.runtime.clone(), self.vault.clone());
+        let asked = self.asked.clone();
         let options = self.request.options.clone();
         Arc::new(move || {
             let settings = session.settings_of(&vault)?;
@@ -150,7 +151,11 @@ impl Call {
                 network = network.narrowed_to(&settings.network());
             }
             // A sandbox that has a namespace of its own keeps it until it ends.
-            Ok((network != ExecNetwork::Host).then(|| network.terms()))
+            if network == ExecNetwork::Host {
+                return Ok(None);
+            }
+            let secrets = session.secrets_of(&asked, &network)?;
+            Ok(Some(secrets.added_to(network.terms())))
         })
     }
 }

@@ -61,6 +61,9 @@ pub struct ExecReport {
     /// What it tried to reach.
     #[serde(default)]
     pub attempts: Attempts,
+    /// In how many places of its output the value of a secret was masked.
+    #[serde(default)]
+    pub masked: u64,
     /// None for a command that never ran, or that nothing held.
     pub isolation: Option<Isolation>,
     /// The limits it ran under, and what enforced each.

@@ -2,9 +2,9 @@
 
 mod ends;
 mod feed;
+mod output;
 mod status;
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -18,10 +18,10 @@ use avfs_vault::{ApprovalId, ExecId};
 
 use self::ends::Ends;
 use self::feed::Feed;
+use self::output::Output;
 use self::status::{DISK, DISK_RESERVE, limit_of, status_of};
 use crate::command::capture::{Capture, HeldOutput};
 use crate::command::control::Control;
-use crate::command::network::ExecNetwork;
 use crate::command::options::Stdin;
 use crate::command::report::{Attempts, Captured, ExecStatus};
 use crate::command::spill::ExecSpills;
@@ -31,6 +31,7 @@ use crate::live::network::{Online, TermsNow};
 use crate::live::reserve::Reserve;
 use crate::live::slot::ExecSession;
 use crate::retried::{Retried, note};
+use crate::runtime::Runtime;
 use crate::{Error, Result};
 
 /// How many sandboxes may die before a command has begun.
@@ -90,13 +91,16 @@ pub(crate) struct Ran {
     pub leftovers: u32,
     /// What it tried to reach.
     pub attempts: Attempts,
+    /// In how many places of its output something was masked.
+    pub masked: u64,
 }
 
 /// One command, and what it runs under.
 pub(crate) struct Assignment {
     pub exec: ExecId,
     pub command: Command,
-    pub network: ExecNetwork,
+    /// What it may reach.
+    pub network: avfs_net::Terms,
     /// Its terms after a change of the vault's network.
     pub network_now: TermsNow,
     pub stdin: Stdin,
@@ -112,6 +116,8 @@ pub(crate) struct Assignment {
     /// Whether somebody who may wants all commands of the vault ended.
     pub ending: Arc<AtomicBool>,
     pub control: Arc<Control>,
+    /// Knows what is masked in its output.
+    pub runtime: Runtime,
 }
 
 /// Runs a command to its end, whatever end that is.
@@ -136,7 +142,7 @@ pub(crate) fn run(
             task.spills.stream(stream),
             &task.spills.room,
         );
-        Output::new(stream, pipe, capture)
+        Output::new(stream, pipe, capture, task.runtime.clone())
     };
     let [stdout, stderr] = ends.ours;
     let mut watch = Watch {
@@ -174,7 +180,7 @@ fn start(
         let network = session.inside.network.as_ref();
         let online = network
             .map(|network| {
-                let (terms, now) = (task.network.terms(), task.network_now.clone());
+                let (terms, now) = (task.network.clone(), task.network_now.clone());
                 network.enter(task.command.key, task.exec, terms, now)
             })
             .transpose()?;
@@ -204,12 +210,6 @@ struct Watch<'a> {
     control: &'a Control,
     ending: Ending,
     buffer: Vec<u8>,
-}
-
-struct Output {
-    stream: Stream,
-    pipe: Option<OwnedFd>,
-    capture: Capture,
 }
 
 /// Whether we have begun to end the command, and why.
@@ -307,7 +307,7 @@ impl Watch<'_> {
             };
             feed.begin(another()?);
             self.control.attach(another()?)?;
-            self.outputs[0].pipe = Some(terminal);
+            self.outputs[0].set_pipe(terminal);
         }
         self.sink.started();
         Ok(())
@@ -316,11 +316,7 @@ impl Watch<'_> {
     fn wait(&self) -> Result<()> {
         let event = self.running.fd();
         let mut polled = vec![PollFd::from_borrowed_fd(event, PollFlags::IN)];
-        for pipe in self
-            .outputs
-            .iter()
-            .filter_map(|output| output.pipe.as_ref())
-        {
+        for pipe in self.outputs.iter().filter_map(Output::pipe) {
             polled.push(PollFd::new(pipe, PollFlags::IN));
         }
         polled.extend(self.feed.as_ref().and_then(Feed::polled));
@@ -363,6 +359,7 @@ impl Watch<'_> {
         };
         for output in &mut self.outputs {
             output.read(&mut self.buffer, self.sink, until);
+            output.give_when_quiet(self.sink, until);
         }
     }
 
@@ -418,7 +415,11 @@ impl Watch<'_> {
         Ok(self.sink.cancelled().map(Why::Cancelled))
     }
 
-    fn conclude(self, end: End) -> Ran {
+    fn conclude(mut self, end: End) -> Ran {
+        for output in &mut self.outputs {
+            output.give_rest(self.sink, Some(Instant::now()));
+        }
+        let masked = self.outputs.iter().map(Output::masked).sum();
         let (usage, leftovers, cause) = match &end {
             End::Exited {
                 usage,
@@ -435,8 +436,7 @@ impl Watch<'_> {
         let too_much = limit_of(&self.ending);
         let status = status_of(&self.ending, end);
         self.control.release();
-        let [(stdout, first), (stderr, second)] =
-            self.outputs.map(|output| output.capture.finish());
+        let [(stdout, first), (stderr, second)] = self.outputs.map(Output::finish);
         Ran {
             status,
             stdout,
@@ -449,45 +449,7 @@ impl Watch<'_> {
             limit_hit: cause.or(too_much),
             leftovers,
             attempts: Attempts::default(),
-        }
-    }
-}
-
-/// Reads what there is.
-///
-/// A terminal first looks whether something is there and then whether its last program has left, so that
-/// words spoken in between come after the error that says so; hence asked twice.
-fn read_to_the_last(from: &OwnedFd, buffer: &mut [u8]) -> rustix::io::Result<usize> {
-    match rustix::io::read(from, &mut *buffer) {
-        Err(Errno::IO) => rustix::io::read(from, buffer),
-        read => read,
-    }
-}
-
-impl Output {
-    fn new(stream: Stream, pipe: Option<OwnedFd>, capture: Capture) -> Output {
-        Output {
-            stream,
-            pipe,
-            capture,
-        }
-    }
-
-    /// Takes what there is; a pipe at its end is let go.
-    fn read(&mut self, buffer: &mut [u8], sink: &dyn OutputSink, until: Option<Instant>) {
-        // Bounded, so that one flooding stream does not starve the other or the deadline.
-        for _ in 0..16 {
-            let Some(pipe) = &self.pipe else { return };
-            match read_to_the_last(pipe, &mut *buffer) {
-                Ok(0) => self.pipe = None,
-                Ok(count) => {
-                    self.capture.push(&buffer[..count]);
-                    sink.output(self.stream, &buffer[..count], until);
-                }
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return,
-                Err(_) => self.pipe = None,
-            }
+            masked,
         }
     }
 }

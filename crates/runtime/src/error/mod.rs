@@ -5,6 +5,7 @@ mod disk;
 mod hints;
 mod jobs;
 mod network;
+mod secrets;
 
 use std::path::PathBuf;
 
@@ -16,6 +17,7 @@ use self::disk::{NO_ROOM, io_kind};
 use self::hints::{MOVED_ON, sandbox_hint, store_hint, transfer_hint, vault_hint};
 use self::jobs::named;
 use self::network::network_kind;
+pub use self::secrets::SecretError;
 use crate::common::{JobId, Stream};
 
 /// The one list of error kinds; exit codes, HTTP statuses and errnos are tables over it.
@@ -101,6 +103,8 @@ pub enum Error {
     Host(#[from] avfs_policy::HostError),
     #[error(transparent)]
     Network(#[from] avfs_net::Error),
+    #[error(transparent)]
+    Secret(#[from] SecretError),
     #[error(transparent)]
     Transfer(avfs_transfer::Error),
     #[error("what was last written in vault {vault} is kept but not committed: {source}")]
@@ -301,7 +305,7 @@ impl Error {
             Error::NoInput { .. } | Error::NoTerminal { .. } => ErrorKind::Invalid,
             Error::TooManyJobs { .. } | Error::TooManyForwards { .. } => ErrorKind::Quota,
             Error::JobFailed { .. } => ErrorKind::Bug,
-
+            Error::Secret(error) => error.kind(),
             Error::Network(error) => network_kind(error),
             Error::Invalid { .. } | Error::Host(_) => ErrorKind::Invalid,
             Error::Io { source, .. } => io_kind(source),
@@ -369,6 +373,10 @@ impl Error {
                 "only output beyond --output-limit is kept, for a week; the rest is in the envelope"
                     .into()
             }
+            Error::Secret(error) => return error.hint(),
+            Error::Invalid {
+                what: "pattern", ..
+            } => "for example v, team-* or try-??".into(),
             Error::Sandbox(error) => return sandbox_hint(error),
             Error::Transfer(error) => return transfer_hint(error),
             _ => {

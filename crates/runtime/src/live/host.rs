@@ -15,6 +15,7 @@ use avfs_store::Room;
 use avfs_vault::{VaultName, VaultPath};
 use avfs_view::LayerUse;
 
+use crate::live::network::SandboxTrust;
 use crate::owners::layer_owner;
 use crate::runtime::Config;
 use crate::{Error, Result};
@@ -22,6 +23,9 @@ use crate::{Error, Result};
 /// Inside, `~` of whoever runs there.
 pub(crate) const HOME: &str = "/home/agent";
 const SYSTEM_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// Below `/etc` of a sandbox: its own authority, and all that it trusts.
+pub(crate) const AUTHORITY: &str = "agentvfs/authority.pem";
+pub(crate) const AUTHORITIES: &str = "agentvfs/authorities.pem";
 /// Mount points of every sandbox besides the lent directories.
 const OWN_MOUNTS: [&str; 6] = ["/dev", "/proc", "/run", "/tmp", "/etc", "/var/tmp"];
 
@@ -31,6 +35,8 @@ pub struct HostFacts {
     pub user_home: Option<PathBuf>,
     /// Where this user writes rules.
     pub user_policy: Option<PathBuf>,
+    /// Where this user has the key of secrets.
+    pub secret_key: Option<PathBuf>,
     pub path: OsString,
     pub git_name: Option<String>,
     pub git_email: Option<String>,
@@ -128,7 +134,7 @@ impl Host {
     }
 
     /// The whole of `/etc` in the vault's sandbox.
-    pub fn etc(&self, vault: &VaultName, network: Network) -> Vec<EtcFile> {
+    pub fn etc(&self, vault: &VaultName, network: Network, trust: &SandboxTrust) -> Vec<EtcFile> {
         let mut files = host_etc(vault.as_str());
         if network == Network::Host {
             lend_resolver(&mut files);
@@ -136,6 +142,14 @@ impl Host {
         files.push(EtcFile {
             path: "gitconfig".into(),
             content: EtcContent::Bytes(self.git.clone()),
+        });
+        files.push(EtcFile {
+            path: AUTHORITY.into(),
+            content: EtcContent::Bytes(trust.pem().into_bytes()),
+        });
+        files.push(EtcFile {
+            path: AUTHORITIES.into(),
+            content: EtcContent::Host(trust.bundle().to_owned()),
         });
         files
     }

@@ -4,18 +4,31 @@
 //! reached is said for each exec, and can change while it runs.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use avfs_net::{Attribution, Ends, Forward, Inside, Net, Served, Sink, Sockets, Terms, Transport};
+use avfs_net::{
+    Attribution, Authority, Ends, Forward, Inside, Net, Served, Sink, Sockets, Terms, Transport,
+};
 use avfs_policy::AddressRange;
 use avfs_sandbox::{ExecKey, Owners, Sandbox};
 use avfs_vault::{ExecId, VaultId};
 
-use crate::Result;
 use crate::runtime::lock;
+use crate::{Error, Result};
+
+/// Where hosts have the certificates of all authorities that they trust.
+const BUNDLES: [&str; 4] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
 
 /// The networks of all live sandboxes.
 pub(crate) struct Networks {
@@ -39,14 +52,16 @@ impl Networks {
         &self,
         vault: VaultId,
         sandbox: &Arc<Sandbox>,
+        trust: SandboxTrust,
     ) -> Result<Option<Arc<LiveNetwork>>> {
         if !sandbox.has_own_network() {
             return Ok(None);
         }
         let inside = Arc::new(InSandbox(Arc::downgrade(sandbox)));
+        let authority = Some(trust.authority);
         let served = self
             .net
-            .serve(inside.clone(), inside, Arc::new(Counted), None)?;
+            .serve(inside.clone(), inside, Arc::new(Counted), authority)?;
         let network = Arc::new(LiveNetwork {
             vault,
             sandbox: Arc::downgrade(sandbox),
@@ -61,6 +76,22 @@ impl Networks {
 
     pub fn next_key(&self) -> ExecKey {
         ExecKey(self.next.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// What a new sandbox is to trust. Made before it, since its `/etc` never changes.
+    pub fn trust(&self, runtime_dir: &Path) -> Result<SandboxTrust> {
+        let authority = Arc::new(Authority::new()?);
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let bundle = Bundle(runtime_dir.join(format!("authorities-{number}.pem")));
+        let written = bundle.write(&authority.pem());
+        written.map_err(Error::io(format!("writing {}", bundle.0.display())))?;
+        Ok(SandboxTrust { authority, bundle })
+    }
+
+    /// Has every exec of every sandbox reach what it may reach now.
+    pub fn refresh_all(&self) -> Result<()> {
+        let open: Vec<_> = lock(&self.open).iter().filter_map(Weak::upgrade).collect();
+        open.iter().try_for_each(|network| network.refresh())
     }
 
     /// The networks of a vault's sandboxes, the oldest first.
@@ -78,6 +109,50 @@ impl Networks {
     /// Has an address of the host lead to what `inside` says, until the answer is dropped.
     pub fn forward(&self, host: SocketAddr, inside: Arc<dyn Inside>) -> Result<Forward> {
         Ok(self.net.forward(host, inside)?)
+    }
+}
+
+/// The authority of a sandbox, by which TLS can be opened, and the authorities that the sandbox trusts.
+pub(crate) struct SandboxTrust {
+    authority: Arc<Authority>,
+    bundle: Bundle,
+}
+
+impl SandboxTrust {
+    /// The certificate of its own authority.
+    pub fn pem(&self) -> String {
+        self.authority.pem()
+    }
+
+    /// A file with that and with the authorities of the host. It is needed until the sandbox has it mounted.
+    pub fn bundle(&self) -> &Path {
+        &self.bundle.0
+    }
+}
+
+/// A file that is removed with this.
+struct Bundle(PathBuf);
+
+impl Bundle {
+    fn write(&self, own: &str) -> io::Result<()> {
+        // One that is there was left by a daemon that was killed.
+        let _ = fs::remove_file(&self.0);
+        let mut options = File::options();
+        let mut file = options
+            .write(true)
+            .create_new(true)
+            .mode(0o644)
+            .open(&self.0)?;
+        if let Some(mut host) = BUNDLES.iter().find_map(|path| File::open(path).ok()) {
+            io::copy(&mut host, &mut file)?;
+        }
+        file.write_all(format!("\n{own}").as_bytes())
+    }
+}
+
+impl Drop for Bundle {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
     }
 }
 

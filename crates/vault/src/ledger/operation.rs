@@ -67,6 +67,8 @@ words!(
         KeyCreate = "key.create",
         KeyRotate = "key.rotate",
         KeyRevoke = "key.revoke",
+        SecretSet = "secret.set",
+        SecretRemove = "secret.rm",
     }
 );
 

@@ -1,25 +1,31 @@
 //! Patterns for names of vaults: `*` is any run of characters, `?` is any one.
 
-use crate::ops::failure::Failure;
-use avfs_runtime::VaultName;
 use std::fmt;
 
-/// A name of a vault, some of whose characters may be wildcards.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Pattern(String);
+use avfs_vault::VaultName;
+use serde::{Deserialize, Serialize};
 
-impl Pattern {
+use crate::{Error, Result};
+
+/// A name of a vault, some of whose characters may be wildcards.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String")]
+pub struct VaultPattern(String);
+
+impl VaultPattern {
     /// Longest pattern: as long as a name may be.
     const LONGEST: usize = 64;
 
-    pub fn parse(text: &str) -> Result<Pattern, Failure> {
+    pub fn parse(text: &str) -> Result<VaultPattern> {
         // What is left when every wildcard stands for a letter has to be a name.
         let example = text.replace(['*', '?'], "x");
-        if text.len() > Pattern::LONGEST || example.parse::<VaultName>().is_err() {
-            let problem = format!("{text:?} is no pattern for names of vaults");
-            return Err(Failure::invalid(problem).hint("for example v, team-* or try-??"));
+        if text.len() > VaultPattern::LONGEST || example.parse::<VaultName>().is_err() {
+            return Err(Error::Invalid {
+                what: "pattern",
+                reason: format!("{text:?} is none for names of vaults"),
+            });
         }
-        Ok(Pattern(text.to_owned()))
+        Ok(VaultPattern(text.to_owned()))
     }
 
     pub fn as_str(&self) -> &str {
@@ -55,7 +61,15 @@ impl Pattern {
     }
 }
 
-impl fmt::Display for Pattern {
+impl TryFrom<String> for VaultPattern {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<VaultPattern> {
+        VaultPattern::parse(&text)
+    }
+}
+
+impl fmt::Display for VaultPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
@@ -68,7 +82,7 @@ mod tests {
     #[test]
     fn a_pattern_fits_whole_names() {
         let fits = |pattern: &str, name: &str| {
-            Pattern::parse(pattern)
+            VaultPattern::parse(pattern)
                 .unwrap()
                 .fits(&name.parse().unwrap())
         };
@@ -104,13 +118,13 @@ mod tests {
         for text in [
             "", "a/b", "..", ".*", "-*", "a b", "[a]", "{a,b}", "ä*", &long,
         ] {
-            assert!(Pattern::parse(text).is_err(), "{text}");
+            assert!(VaultPattern::parse(text).is_err(), "{text}");
         }
     }
 
     #[test]
     fn many_stars_take_no_longer() {
-        let pattern = Pattern::parse(&"*a".repeat(32)).unwrap();
+        let pattern = VaultPattern::parse(&"*a".repeat(32)).unwrap();
         let name: VaultName = format!("{}b", "a".repeat(63)).parse().unwrap();
         assert!(!pattern.fits(&name));
     }

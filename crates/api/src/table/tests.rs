@@ -86,7 +86,7 @@ fn looks_like_the_host(path: &str) -> bool {
     let name = path.rsplit('.').next().unwrap_or_default();
     let name = name.strip_suffix("_b64").unwrap_or(name);
     name == "dir"
-        || name.starts_with("host_")
+        || (name.starts_with("host_") && name != "host_port")
         || ["_dir", "_file"].iter().any(|end| name.ends_with(end))
 }
 

@@ -202,6 +202,12 @@ const EXAMPLES: &[(&str, &str)] = &[
          curl -H \"authorization: Bearer $KEY\" http://127.0.0.1:7070/v1/vaults",
     ),
     (
+        "network",
+        "  avfs network show\n  \
+         avfs network allow example.com '*.example.org:8443'\n  \
+         avfs network log --denied",
+    ),
+    (
         "secret",
         "  avfs secret set API_TOKEN --host api.example.com < token.txt\n  \
          avfs network allow api.example.com\n  \

@@ -160,8 +160,8 @@ async def guide():
         ran = await call("exec", workspace_id=box, command="python3 /tmp/script.py", timeout_secs=10)
         assert ran == {"exit_code": 0, "stdout": "42\n", "stderr": ""}, ran
         assert (await refused("exec", workspace_id=box, command="sleep 9", timeout_secs=1))["error"] == "TimedOut"
-        assert (await refused("workspace_create", name="net", allow_internet=True))["error"] == "Unavailable"
-        assert (await refused("network_policy", workspace_id=box, allow_internet=True))["error"] == "Unavailable"
+        assert (await refused("workspace_create", name="net", allow_internet=True))["error"] == "Denied"
+        assert (await refused("network_policy", workspace_id=box, allow_internet=True))["error"] == "Denied"
         assert not (await call("network_policy", workspace_id=box))["network_policy"]["allow_internet"]
         await call("workspace_destroy", workspace_id=box)
         gone = await refused("exec", workspace_id=box, command="true")
@@ -252,7 +252,7 @@ async def guide():
         assert "+# New" in diff["diff"] and not diff["truncated"] and "README" in diff["stat"], diff
         assert (await call("git_commit", message="x", **repo, **who))["status"] == "nothing_to_commit"
         assert (await call("git_status", workspace_id=env, path="/app"))["error"] == "not_a_git_repository"
-        assert (await refused("git_clone", workspace_id=env, url="https://example.com/x.git"))["error"] == "Unavailable"
+        assert (await refused("git_clone", workspace_id=env, url="https://example.com/x.git"))["error"] == "Denied"
 
         # 7: sizes of snapshots.
         await call("exec", workspace_id=env, command="head -c 100000 /dev/urandom > /big")
@@ -293,7 +293,7 @@ async def sandbox():
         assert heard, "it streams"
         slow = await call("sandbox_run", command="sleep 60", timeout_ms=500)
         assert slow["status"] == "timed_out" and slow["exit_code"] is None, slow
-        assert (await refused("sandbox_run", command="true", network={"allowed_domains": ["x.org"]}))["error"]
+        assert (await refused("sandbox_run", command="true", network={"allowed_domains": ["x.org"]}))["error"] == "Denied"
         assert (await refused("sandbox_run", command="true", image="alpine:3.20"))["error"] == "Unavailable"
         limited = await call("sandbox_run", command="ulimit -v; true", profile="restrictive")
         assert limited["success"], limited

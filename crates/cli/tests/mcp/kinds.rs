@@ -92,7 +92,7 @@ fn mistakes() -> Vec<Mistake> {
             ("git_diff", json!({"workspace_id": "v", "path": "/"})),
         ),
         mistake(
-            "Unavailable",
+            "Denied",
             &["git", "clone", "https://example.org/x.git", "/x"],
             (
                 at("/git/clone"),

@@ -373,10 +373,6 @@ impl Error {
                 "only output beyond --output-limit is kept, for a week; the rest is in the envelope"
                     .into()
             }
-            Error::Secret(error) => return error.hint(),
-            Error::Invalid {
-                what: "pattern", ..
-            } => "for example v, team-* or try-??".into(),
             Error::Sandbox(error) => return sandbox_hint(error),
             Error::Transfer(error) => return transfer_hint(error),
             _ => {
@@ -409,6 +405,10 @@ impl Error {
             Error::OtherNamespace => {
                 "run `avfs daemon stop` where it lives; the next command starts one here".into()
             }
+            Error::Secret(error) => return error.hint(),
+            Error::Invalid {
+                what: "pattern", ..
+            } => "for example v, team-* or try-??".into(),
             Error::Store(error) => return store_hint(error),
             _ => return self.port_hint(),
         })

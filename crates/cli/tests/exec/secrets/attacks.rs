@@ -71,7 +71,7 @@ fn plain_http_is_refused_unless_it_is_allowed() {
         home.ok(&[
             "network",
             "set",
-            &format!("localhost:{port},127.0.0.1:{port}"),
+            &format!("localhost,localhost:{port},127.0.0.1:{port}"),
         ]);
         let url = format!("http://localhost:{port}/");
         let result = run(
@@ -120,7 +120,7 @@ fn an_agent_neither_sees_nor_sets_secrets() {
             assert_eq!(as_agent(home, words)["error"], "Denied", "{words:?}");
         }
         // A fork has another name, so it has no secret, and nothing of one is in it.
-        assert!(as_agent(home, &["vault", "fork", "mine"])["error"].is_null());
+        assert!(as_agent(home, &["vault", "fork", "v", "mine"])["error"].is_null());
         let ask = format!("echo \"[$TOKEN]\"; curl -sS {}", server.url("/"));
         let exec = ["exec", "--env=NO_PROXY=-", "--env=no_proxy=-"];
         let forked = [&["--vault", "mine"], &exec[..], &["--shell", &ask]].concat();
@@ -134,7 +134,7 @@ fn an_agent_neither_sees_nor_sets_secrets() {
         );
         assert!(!server.received(CANARY));
         // One that is made for a single command is that of its vault.
-        let words = [&exec[..], &["--fork", "--shell", &ask]].concat();
+        let words = [&["--vault", "v"], &exec[..], &["--fork", "--shell", &ask]].concat();
         let own = as_agent(home, &words);
         assert!(
             own["result"]["stdout"]

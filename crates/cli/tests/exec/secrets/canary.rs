@@ -8,6 +8,17 @@ use base64ct::{Base64Unpadded, Encoding};
 use std::fs;
 use std::path::Path;
 
+/// Prints the environments and arguments of all processes that a command sees. In a file, so that the boundary and not the policy has
+/// to hold.
+const LOOK: &str = "\
+import glob
+for path in glob.glob('/proc/*/environ') + glob.glob('/proc/*/cmdline'):
+    try:
+        print(path, open(path, 'rb').read())
+    except OSError:
+        pass
+";
+
 /// Asserts that no file below has the canary, plainly or in base64.
 fn scan(directory: &Path) {
     let needles = [
@@ -81,9 +92,10 @@ fn a_canary_reaches_its_host_and_is_found_nowhere_else() {
         assert_eq!(answer["header"], "Authorization: Bearer {}");
         assert_eq!(answer["opened"].as_array().unwrap().len(), 0);
         home.ok(&["network", "set", &host]);
+        home.ok(&["write", "/look.py", LOOK]);
         let placeholder = "avfs-secret-CANARY";
         let quiet = format!(
-            "env; cat /proc/*/environ /proc/*/cmdline | tr '\\0' '\\n'; \
+            "env; python3 /look.py; \
              curl -sS -H \"Authorization: token $CANARY\" {}",
             server.url("/quiet")
         );

@@ -37,13 +37,13 @@ Examples:
   avfs git log -n 5
   avfs git log --from main --json | jq -r '.commits[].subject'")]
     Log(GitLogArgs),
-    /// Clone a repository that is in the vault
+    /// Clone a repository into the vault
     #[command(after_help = "\
 Examples:
   avfs git clone /repo /copy
   avfs git clone /repo /copy --branch main --depth 1
 
-Vaults have no network: clone other repositories on the host, and use `avfs import DIR`.")]
+A host must be one that the vault may reach: `avfs network allow HOST`.")]
     Clone(GitCloneArgs),
 }
 

@@ -95,7 +95,7 @@ pub(crate) struct ExecSaid {
 
 impl Asked for ExecTool {
     const NAME: &'static str = "exec";
-    const SENTENCE: &'static str = "Run a shell command in a vault's sandbox, without network. Tells exit code, output and \
+    const SENTENCE: &'static str = "Run a shell command in a vault's sandbox. Tells exit code, output and \
         changed files. Long output is cut: read or search the rest.";
     const ROWS: &'static [&'static str] = &["exec", "job_start", "policy_explain"];
     const IF_MISSING: Option<&'static str> = LIST_VAULTS;

@@ -517,6 +517,11 @@ mod tests {
         ("mount", "mount d --readonly --at v3 --foreground"),
         ("unmount", "unmount d --force"),
         ("mounts", "mounts"),
+        ("network_show", "network show"),
+        ("network_set", "network set example.com,*.example.org:8443"),
+        ("network_allow", "network allow example.com"),
+        ("network_deny", "network deny example.com"),
+        ("network_log", "network log --denied --limit 5"),
         (
             "key_create",
             "key create ci --scope read,exec --vault team-* --expires 30d",

@@ -363,6 +363,7 @@ mod tests {
             driver: Driver::Process,
             network: ExecNetwork::Host,
             attempts: Attempts::default(),
+            masked: 3,
             isolation: None,
             limits: vec![limit],
             default_limits: vec![limit],

@@ -13,6 +13,7 @@ mod mounts;
 mod network;
 mod paths;
 mod policy;
+mod ports;
 mod search;
 mod secrets;
 mod serve;
@@ -30,7 +31,9 @@ pub use care::{
     AuditArgs, AuditFilter, AuditVerb, FsckArgs, GcArgs, MaintainArgs, PruneArgs, QuotaArgs,
     QuotaVerb,
 };
-pub use exec::{DriverName, ExecArgs, NetworkKind, OutputArgs, ProfileName, RunArgs, StreamName};
+pub use exec::{
+    DriverName, ExecArgs, NetworkChoice, NetworkKind, OutputArgs, ProfileName, RunArgs, StreamName,
+};
 pub use git::{
     GitBranchArgs, GitCloneArgs, GitCommitArgs, GitDiffArgs, GitLogArgs, GitVerb, RepositoryArgs,
 };
@@ -45,6 +48,7 @@ pub use mounts::{DoctorArgs, MountArgs, MountDriverName, UnmountArgs};
 pub use network::{HostsArgs, NetworkLogArgs, NetworkVerb};
 pub use paths::{CatArgs, ChmodArgs, CpArgs, EditArgs, LnArgs, TouchArgs, TreeArgs, WriteArgs};
 pub use policy::{LevelName, PolicyVerb, QuestionArgs};
+pub use ports::{PortForwardArgs, PortRemoveArgs, PortVerb};
 pub use search::{FindArgs, GrepArgs, SearchArgs};
 pub use secrets::{SecretSetArgs, SecretVerb};
 pub use serve::{ServeArgs, SharedServeArgs};
@@ -176,6 +180,9 @@ pub enum Verb {
     /// Show and change which hosts commands may reach
     #[command(subcommand)]
     Network(NetworkVerb),
+    /// Reach servers in vaults through ports of the host
+    #[command(subcommand)]
+    Port(PortVerb),
     /// Run commands in the background
     #[command(subcommand)]
     Job(JobVerb),
@@ -521,7 +528,7 @@ mod tests {
         ("network_set", "network set example.com,*.example.org:8443"),
         ("network_allow", "network allow example.com"),
         ("network_deny", "network deny example.com"),
-        ("network_log", "network log --denied --limit 5"),
+        ("network_log", "network log --denied"),
         (
             "key_create",
             "key create ci --scope read,exec --vault team-* --expires 30d",

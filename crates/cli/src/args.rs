@@ -529,6 +529,9 @@ mod tests {
         ("network_allow", "network allow example.com"),
         ("network_deny", "network deny example.com"),
         ("network_log", "network log --denied"),
+        ("port_forward", "port forward v 3000 8080 --listen ::1"),
+        ("port_list", "port list"),
+        ("port_remove", "port remove v 3000"),
         (
             "key_create",
             "key create ci --scope read,exec --vault team-* --expires 30d",

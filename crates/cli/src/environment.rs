@@ -8,8 +8,8 @@ use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The variables that a daemon inherits from the client that starts it.
-const PASSED_ON: [&str; 7] = [
+/// The variables that a daemon inherits from the client that starts it. The proxies are those that the host needs.
+const PASSED_ON: [&str; 13] = [
     "HOME",
     "PATH",
     "LANG",
@@ -17,6 +17,12 @@ const PASSED_ON: [&str; 7] = [
     "USER",
     "XDG_CONFIG_HOME",
     "RUST_BACKTRACE",
+    "HTTP_PROXY",
+    "http_proxy",
+    "HTTPS_PROXY",
+    "https_proxy",
+    "NO_PROXY",
+    "no_proxy",
 ];
 
 /// `TERM`, if it is a plausible terminal name.

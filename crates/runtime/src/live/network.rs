@@ -6,29 +6,47 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use avfs_net::{Attribution, Ends, Net, Served, Sink, Sockets, Terms, Transport};
+use avfs_net::{
+    Attribution, Ends, HostsFile, Net, Served, Sink, Sockets, Terms, Transport, Upstream,
+};
 use avfs_policy::AddressRange;
 use avfs_sandbox::{ExecKey, Owners, Sandbox};
 use avfs_vault::{ExecId, VaultId};
 
-use crate::Result;
+use crate::live::host::HostProxies;
 use crate::runtime::lock;
+use crate::{Error, Result};
 
 /// The networks of all live sandboxes.
 pub(crate) struct Networks {
     net: Net,
+    /// Why nothing can be reached: the host names a proxy that cannot be used.
+    fault: Option<Arc<str>>,
     open: Mutex<Vec<Weak<LiveNetwork>>>,
     /// Keys of execs, which are never used twice.
     next: AtomicU64,
 }
 
 impl Networks {
-    pub fn new(config: avfs_net::Config) -> Networks {
+    /// The owner's own names are in the file `hosts` of the home. Proxies that cannot be used keep no command from running
+    /// that needs none.
+    pub fn new(proxies: &HostProxies, home: &Path) -> Networks {
+        let (upstream, fault) = match proxies.upstream() {
+            Ok(upstream) => (upstream, None),
+            Err(error) => (Upstream::default(), Some(error.to_string().into())),
+        };
+        let config = avfs_net::Config {
+            resolver: Arc::new(HostsFile::new(home.join("hosts"))),
+            upstream,
+            ..avfs_net::Config::default()
+        };
         Networks {
             net: Net::new(config),
+            fault,
             open: Mutex::default(),
             next: AtomicU64::new(1),
         }
@@ -50,6 +68,7 @@ impl Networks {
         let network = Arc::new(LiveNetwork {
             vault,
             served,
+            fault: self.fault.clone(),
             online: Mutex::default(),
         });
         let mut open = lock(&self.open);
@@ -74,6 +93,7 @@ impl Networks {
 pub(crate) struct LiveNetwork {
     vault: VaultId,
     served: Served,
+    fault: Option<Arc<str>>,
     online: Mutex<BTreeMap<ExecKey, Present>>,
 }
 
@@ -96,6 +116,13 @@ impl LiveNetwork {
         terms: Terms,
         now: TermsNow,
     ) -> Result<Online> {
+        let reaches = terms.observe || !terms.list.is_empty();
+        if let Some(reason) = self.fault.as_ref().filter(|_| reaches) {
+            return Err(Error::Invalid {
+                what: "proxy of the host",
+                reason: format!("{reason}; set HTTP_PROXY and HTTPS_PROXY, and restart the daemon"),
+            });
+        }
         let guard = self.served.enter(outside(key), terms)?;
         lock(&self.online).insert(key, Present { exec, now });
         Ok(Online {

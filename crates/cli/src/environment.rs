@@ -8,8 +8,8 @@ use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// The variables that a daemon inherits from the client that starts it.
-const PASSED_ON: [&str; 9] = [
+/// The variables that a daemon inherits from the client that starts it. The proxies are those that the host needs.
+const PASSED_ON: [&str; 15] = [
     "HOME",
     "PATH",
     "LANG",
@@ -20,6 +20,12 @@ const PASSED_ON: [&str; 9] = [
     // The authorities that its hosts are believed by.
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
+    "HTTP_PROXY",
+    "http_proxy",
+    "HTTPS_PROXY",
+    "https_proxy",
+    "NO_PROXY",
+    "no_proxy",
 ];
 
 /// `TERM`, if it is a plausible terminal name.

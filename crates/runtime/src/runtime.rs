@@ -139,7 +139,7 @@ impl Runtime {
         let work = Work::find(&config, &vaults)?;
         let layers = open_layers(&config, &work)?;
         let host = Host::survey(&work.config(&config))?;
-        let networks = Networks::new(config.host.proxies.network()?);
+        let networks = Networks::new(&config.host.proxies, &config.home);
         let policy = PolicyFiles::new(config.host.user_policy.clone());
         let inner = Inner {
             networks,

@@ -251,14 +251,26 @@ pub fn host_etc(name: &str) -> Vec<EtcFile> {
                 .to_owned(),
         ),
     ];
-    files.extend(PUBLIC.iter().filter_map(|name| {
-        let host = fs::canonicalize(Path::new("/etc").join(name)).ok()?;
+    let public = PUBLIC.iter().map(|name| (*name).to_owned());
+    files.extend(public.chain(java_settings()).filter_map(|name| {
+        let host = fs::canonicalize(Path::new("/etc").join(&name)).ok()?;
         Some(EtcFile {
-            path: (*name).to_owned(),
+            path: name,
             content: EtcContent::Host(host),
         })
     }));
     files
+}
+
+/// Where Debian has the settings of each Java, without which it does not start: `java-17-openjdk`.
+fn java_settings() -> Vec<String> {
+    let entries = fs::read_dir("/etc").into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<String> = names
+        .filter(|name| name.starts_with("java-") && name.ends_with("-openjdk"))
+        .collect();
+    names.sort();
+    names
 }
 
 #[cfg(test)]

@@ -3,11 +3,12 @@
 use crate::args::{HostsArgs, NetworkLogArgs, NetworkVerb};
 use crate::error::Result;
 use crate::output::Output;
+use crate::output::exec::address;
 use crate::output::table::table;
 use crate::session::Session;
 use avfs_api::wire::{
-    AttemptItem, NetworkAllow, NetworkDeny, NetworkLog, NetworkLogged, NetworkSet, NetworkShow,
-    NetworkState, NetworkWord,
+    NetworkAllow, NetworkDeny, NetworkLog, NetworkLogged, NetworkSet, NetworkShow, NetworkState,
+    NetworkWord,
 };
 
 pub fn run(verb: NetworkVerb, session: &mut Session, output: Output) -> Result<()> {
@@ -71,12 +72,4 @@ fn log_text(logged: &NetworkLogged) -> String {
     }
     let titles = ["EXEC", "", "HOST", "COUNT", "SENT", "RECEIVED", "RULE"];
     table(&titles, rows).to_string()
-}
-
-/// The host, and the port if it was more than a look-up.
-pub fn address(attempt: &AttemptItem) -> String {
-    match attempt.port {
-        Some(port) => format!("{}:{port}", attempt.host),
-        None => attempt.host.clone(),
-    }
 }

@@ -4,7 +4,10 @@ use super::changes::{first_lines, printable_lines, unlisted};
 use super::retried_line;
 use super::style;
 use super::table::count;
-use avfs_api::wire::{Envelope, EnvelopeResult, StatusWord};
+use avfs_api::wire::{AttemptItem, Envelope, EnvelopeResult, NetworkUse, StatusWord};
+
+/// How many refused hosts are shown.
+const REFUSED_MAX: usize = 5;
 
 /// The outcome of a command and its changes, in a few lines.
 pub fn report(envelope: &Envelope) -> String {
@@ -50,12 +53,41 @@ pub fn report(envelope: &Envelope) -> String {
         let hint = uncommitted.hint.iter();
         lines.extend(hint.map(|hint| format!("  {} {hint}", style::good("hint:"))));
     }
+    lines.extend(network(&result.network).map(|line| format!("  {line}")));
     lines.extend(
         asides(result)
             .into_iter()
             .map(|aside| format!("  {}", style::faint(aside))),
     );
     lines.join("\n")
+}
+
+/// What was refused, and what a command needs that was run to find out.
+fn network(used: &NetworkUse) -> impl Iterator<Item = String> {
+    let refused = used.denied.iter().take(REFUSED_MAX).map(|attempt| {
+        let host = printable_lines(&address(attempt));
+        format!("not reached: {host} ({})", printable_lines(&attempt.rule))
+    });
+    let hidden = used.denied.len().saturating_sub(REFUSED_MAX) as u64 + used.more;
+    let hidden = (hidden > 0).then(|| format!("and {hidden} more: avfs network log"));
+    let needs = used.needs.iter().map(|needs| match needs.is_empty() {
+        true => "it needs no network".to_owned(),
+        false => format!("it needs: avfs network allow {}", quoted(needs)),
+    });
+    refused
+        .chain(hidden)
+        .chain(needs)
+        .collect::<Vec<_>>()
+        .into_iter()
+}
+
+/// Rules as words of a shell. Brackets and `*` are all that a shell could read otherwise.
+fn quoted(rules: &[String]) -> String {
+    let quoted = rules.iter().map(|rule| match rule.contains(['[', '*']) {
+        true => format!("'{rule}'"),
+        false => rule.clone(),
+    });
+    quoted.collect::<Vec<_>>().join(" ")
 }
 
 fn headline(result: &EnvelopeResult) -> String {
@@ -157,4 +189,12 @@ fn asides(result: &EnvelopeResult) -> Vec<String> {
         ));
     }
     asides
+}
+
+/// The host, and the port if it was more than a look-up.
+pub fn address(attempt: &AttemptItem) -> String {
+    match attempt.port {
+        Some(port) => format!("{}:{port}", attempt.host),
+        None => attempt.host.clone(),
+    }
 }

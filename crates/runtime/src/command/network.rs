@@ -174,8 +174,9 @@ impl ExecNetwork {
     pub(crate) fn policy(&self) -> avfs_policy::Network {
         match self {
             ExecNetwork::Listed(hosts) if hosts.is_empty() => avfs_policy::Network::None,
-            ExecNetwork::Listed(_) => avfs_policy::Network::Listed,
-            ExecNetwork::Host | ExecNetwork::Observe => avfs_policy::Network::Host,
+            // Only the owner can observe, and does it to make a list. Special addresses stay refused.
+            ExecNetwork::Listed(_) | ExecNetwork::Observe => avfs_policy::Network::Listed,
+            ExecNetwork::Host => avfs_policy::Network::Host,
         }
     }
 

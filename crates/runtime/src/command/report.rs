@@ -18,6 +18,9 @@ use crate::live::shape::{Access, Driver};
 use crate::retried::Retried;
 use crate::{Error, ErrorKind};
 
+/// The rule of what was allowed and did not answer.
+const UNREACHABLE: &str = "default:unreachable";
+
 /// Everything that is known about one exec once it is over.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct ExecReport {
@@ -130,9 +133,17 @@ impl Attempts {
         self.allowed.is_empty() && self.denied.is_empty() && self.more == 0
     }
 
-    /// The smallest list that allows what was reached.
+    /// The smallest list that allows what was reached, without what was refused afterwards for its address or for what it
+    /// was sent.
     pub fn needs(&self) -> Vec<HostRule> {
-        let reached = self.allowed.iter().filter_map(|attempt| {
+        let refused = |attempt: &Attempt| {
+            let same =
+                |other: &&Attempt| (&other.host, other.port) == (&attempt.host, attempt.port);
+            let mut denied = self.denied.iter().filter(same);
+            denied.any(|other| other.rule != UNREACHABLE)
+        };
+        let reached = self.allowed.iter().filter(|attempt| !refused(attempt));
+        let reached = reached.filter_map(|attempt| {
             let hint = Hint::to_allow(Host::parse(&attempt.host).ok()?, attempt.port?)?;
             Some(hint.rule().clone())
         });

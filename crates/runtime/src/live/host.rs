@@ -53,14 +53,14 @@ pub struct HostProxies {
 }
 
 impl HostProxies {
-    /// How commands reach others.
-    pub(crate) fn network(&self) -> Result<avfs_net::Config> {
+    /// The proxies, if they can be used.
+    pub(crate) fn upstream(&self) -> Result<Upstream> {
         let (http, https) = (self.http.as_deref(), self.https.as_deref());
-        let upstream = Upstream::from_variables(http, https, self.except.as_deref())?;
-        Ok(avfs_net::Config {
-            upstream,
-            ..avfs_net::Config::default()
-        })
+        Ok(Upstream::from_variables(
+            http,
+            https,
+            self.except.as_deref(),
+        )?)
     }
 }
 

@@ -13,12 +13,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use avfs_net::{
-    Attribution, Authority, Ends, Forward, Inside, Net, Served, Sink, Sockets, Terms, Transport,
+    Attribution, Authority, Ends, Forward, HostsFile, Inside, Net, Served, Sink, Sockets, Terms,
+    Transport, Upstream,
 };
 use avfs_policy::AddressRange;
 use avfs_sandbox::{ExecKey, Owners, Sandbox};
 use avfs_vault::{ExecId, VaultId};
 
+use crate::live::host::HostProxies;
 use crate::runtime::lock;
 use crate::{Error, Result};
 
@@ -33,15 +35,29 @@ const BUNDLES: [&str; 4] = [
 /// The networks of all live sandboxes.
 pub(crate) struct Networks {
     net: Net,
+    /// Why nothing can be reached: the host names a proxy that cannot be used.
+    fault: Option<Arc<str>>,
     open: Mutex<Vec<Weak<LiveNetwork>>>,
     /// Keys of execs, which are never used twice.
     next: AtomicU64,
 }
 
 impl Networks {
-    pub fn new(config: avfs_net::Config) -> Networks {
+    /// The owner's own names are in the file `hosts` of the home. Proxies that cannot be used keep no command from running
+    /// that needs none.
+    pub fn new(proxies: &HostProxies, home: &Path) -> Networks {
+        let (upstream, fault) = match proxies.upstream() {
+            Ok(upstream) => (upstream, None),
+            Err(error) => (Upstream::default(), Some(error.to_string().into())),
+        };
+        let config = avfs_net::Config {
+            resolver: Arc::new(HostsFile::new(home.join("hosts"))),
+            upstream,
+            ..avfs_net::Config::default()
+        };
         Networks {
             net: Net::new(config),
+            fault,
             open: Mutex::default(),
             next: AtomicU64::new(1),
         }
@@ -66,6 +82,7 @@ impl Networks {
             vault,
             sandbox: Arc::downgrade(sandbox),
             served,
+            fault: self.fault.clone(),
             online: Mutex::default(),
         });
         let mut open = lock(&self.open);
@@ -162,6 +179,7 @@ pub(crate) struct LiveNetwork {
     /// Not held: the network ends with the view that has both.
     sandbox: Weak<Sandbox>,
     served: Served,
+    fault: Option<Arc<str>>,
     online: Mutex<BTreeMap<ExecKey, Present>>,
 }
 
@@ -184,6 +202,13 @@ impl LiveNetwork {
         terms: Terms,
         now: TermsNow,
     ) -> Result<Online> {
+        let reaches = terms.observe || !terms.list.is_empty();
+        if let Some(reason) = self.fault.as_ref().filter(|_| reaches) {
+            return Err(Error::Invalid {
+                what: "proxy of the host",
+                reason: format!("{reason}; set HTTP_PROXY and HTTPS_PROXY, and restart the daemon"),
+            });
+        }
         let guard = self.served.enter(outside(key), terms)?;
         lock(&self.online).insert(key, Present { exec, now });
         Ok(Online {

@@ -436,7 +436,7 @@ mod tests {
     #[test]
     fn a_result_is_written_as_ever() {
         let head = r#"{"exec":"e","vault":"v","mountpoint":"/","cwd":"/","command":"c","status":"#;
-        let tail = r#""stdout":"o","stderr":"","output":{"stdout":{"bytes":1,"truncated":false,"spilled":0},"stderr":{"bytes":0,"truncated":false,"spilled":0}},"network":{"allowed":[],"denied":[]},"readonly":false,"kept_mounted":false,"duration_ms":1,"checkpoint":null,"changed_files":[],"changes":[],"changes_total":0,"home_changes":0,"version":null,"decision":{"action":"allow","categories":[],"reason":null,"rule":"r","smallest_rule":null,"parts":[]},"state":"failed","timed_out":false,"skipped":[],"driver":"namespace","isolation":null,"limits":[],"limit_hit":null,"usage":null,"leftovers":0,"shared_with":[],"timings":{"decide_us":1,"checkpoint_us":0,"view_us":0,"run_us":0,"commit_us":0}}"#;
+        let tail = r#""stdout":"o","stderr":"","output":{"stdout":{"bytes":1,"truncated":false,"spilled":0},"stderr":{"bytes":0,"truncated":false,"spilled":0}},"masked":0,"network":{"allowed":[],"denied":[]},"readonly":false,"kept_mounted":false,"duration_ms":1,"checkpoint":null,"changed_files":[],"changes":[],"changes_total":0,"home_changes":0,"version":null,"decision":{"action":"allow","categories":[],"reason":null,"rule":"r","smallest_rule":null,"parts":[]},"state":"failed","timed_out":false,"skipped":[],"driver":"namespace","isolation":null,"limits":[],"limit_hit":null,"usage":null,"leftovers":0,"shared_with":[],"timings":{"decide_us":1,"checkpoint_us":0,"view_us":0,"run_us":0,"commit_us":0}}"#;
         for ending in [
             r#""exited","exit_code":7,"signal":null,"#,
             r#""signaled","exit_code":null,"signal":9,"#,

@@ -42,6 +42,27 @@ pub fn ask(socket: &Path, headers: &[&str], request: (&str, &str), body: &[u8]) 
 /// The status and the body of an answer; 0 where there is none.
 pub fn status_and_body(answer: &str) -> (u16, String) {
     let status = answer.split(' ').nth(1).and_then(|code| code.parse().ok());
-    let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
-    (status.unwrap_or(0), body.to_owned())
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((answer, ""));
+    let body = match head
+        .to_ascii_lowercase()
+        .contains("transfer-encoding: chunked")
+    {
+        true => joined(body),
+        false => body.to_owned(),
+    };
+    (status.unwrap_or(0), body)
+}
+
+/// A body that was sent in chunks.
+fn joined(mut chunks: &str) -> String {
+    let mut body = String::new();
+    while let Some((size, rest)) = chunks.split_once("\r\n") {
+        let size = usize::from_str_radix(size.trim(), 16).unwrap_or(0);
+        match rest.get(..size) {
+            Some(chunk) if size > 0 => body.push_str(chunk),
+            _ => break,
+        }
+        chunks = rest[size..].trim_start_matches("\r\n");
+    }
+    body
 }

@@ -6,6 +6,10 @@ use clap::{Args, Subcommand};
 #[derive(Debug, Subcommand)]
 pub enum NetworkVerb {
     /// Show which hosts the vault's commands may reach
+    #[command(after_help = "\
+Examples:
+  avfs network show
+  avfs network show --vault try-1 --json")]
     Show,
     /// Set which hosts the vault's commands may reach, those that run included
     #[command(after_help = "\
@@ -29,6 +33,10 @@ Examples:
   avfs network allow '*.example.org:8443' 192.0.2.0/24:5432")]
     Allow(HostsArgs),
     /// Take hosts from the list
+    #[command(after_help = "\
+Examples:
+  avfs network deny example.com
+  avfs network deny '*.example.org:8443'")]
     Deny(HostsArgs),
     /// List what commands tried to reach
     Log(NetworkLogArgs),

@@ -287,9 +287,9 @@ fn refusals_say_what_to_do() {
                 "AlreadyExists",
             ),
             (&["branch", "-C", "/repo", "--switch", "nope"], "NotFound"),
-            (&["clone", "https://example.org/x.git", "/x"], "Unavailable"),
-            (&["clone", "git@example.org:x.git", "/x"], "Unavailable"),
-            (&["clone", "ext::sh -c 'touch /pwned'", "/x"], "Unavailable"),
+            (&["clone", "https://example.org/x.git", "/x"], "Denied"),
+            (&["clone", "git@example.org:x.git", "/x"], "Invalid"),
+            (&["clone", "ext::sh -c 'touch /pwned'", "/x"], "Invalid"),
             (&["clone", "/repo", "/evil"], "Conflict"),
         ] {
             if words[2] == "/evil" {

@@ -149,7 +149,7 @@ impl Host {
         });
         files.push(EtcFile {
             path: AUTHORITIES.into(),
-            content: EtcContent::Host(trust.bundle().to_owned()),
+            content: EtcContent::Bytes(trust.bundle().to_vec()),
         });
         files
     }

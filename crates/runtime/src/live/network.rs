@@ -4,11 +4,10 @@
 //! reached is said for each exec, and can change while it runs.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
@@ -96,12 +95,13 @@ impl Networks {
     }
 
     /// What a new sandbox is to trust. Made before it, since its `/etc` never changes.
-    pub fn trust(&self, runtime_dir: &Path) -> Result<SandboxTrust> {
+    pub fn trust(&self) -> Result<SandboxTrust> {
         let authority = Arc::new(Authority::new()?);
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let bundle = Bundle(runtime_dir.join(format!("authorities-{number}.pem")));
-        let written = bundle.write(&authority.pem());
-        written.map_err(Error::io(format!("writing {}", bundle.0.display())))?;
+        let mut bundle = BUNDLES
+            .iter()
+            .find_map(|path| fs::read(path).ok())
+            .unwrap_or_default();
+        bundle.extend_from_slice(format!("\n{}", authority.pem()).as_bytes());
         Ok(SandboxTrust { authority, bundle })
     }
 
@@ -132,7 +132,7 @@ impl Networks {
 /// The authority of a sandbox, by which TLS can be opened, and the authorities that the sandbox trusts.
 pub(crate) struct SandboxTrust {
     authority: Arc<Authority>,
-    bundle: Bundle,
+    bundle: Vec<u8>,
 }
 
 impl SandboxTrust {
@@ -141,35 +141,9 @@ impl SandboxTrust {
         self.authority.pem()
     }
 
-    /// A file with that and with the authorities of the host. It is needed until the sandbox has it mounted.
-    pub fn bundle(&self) -> &Path {
-        &self.bundle.0
-    }
-}
-
-/// A file that is removed with this.
-struct Bundle(PathBuf);
-
-impl Bundle {
-    fn write(&self, own: &str) -> io::Result<()> {
-        // One that is there was left by a daemon that was killed.
-        let _ = fs::remove_file(&self.0);
-        let mut options = File::options();
-        let mut file = options
-            .write(true)
-            .create_new(true)
-            .mode(0o644)
-            .open(&self.0)?;
-        if let Some(mut host) = BUNDLES.iter().find_map(|path| File::open(path).ok()) {
-            io::copy(&mut host, &mut file)?;
-        }
-        file.write_all(format!("\n{own}").as_bytes())
-    }
-}
-
-impl Drop for Bundle {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
+    /// That, and the authorities of the host.
+    pub fn bundle(&self) -> &[u8] {
+        &self.bundle
     }
 }
 

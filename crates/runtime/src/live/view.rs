@@ -175,7 +175,7 @@ fn open_by(
         cache,
         entries,
     } = Beginning::of(runtime, &engine, &vault, near)?;
-    let trust = inner.networks.trust(&inner.config.runtime_dir)?;
+    let trust = inner.networks.trust()?;
     let plan = SandboxPlan {
         name: vault.name.to_string(),
         overlay: OverlayPlan {

@@ -50,6 +50,7 @@ pages! {
     library "docs/library.md"
     limits "docs/limits.md"
     mounts "docs/mounts.md"
+    network "docs/network.md"
     policy "docs/policy.md"
     posix "docs/posix.md"
     principals "docs/principals.md"

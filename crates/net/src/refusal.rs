@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use avfs_policy::{Denial, Host, HostPort};
+use avfs_policy::{Denial, HostPort};
 use serde::Serialize;
 
 use crate::attempts::Kind;
@@ -21,7 +21,11 @@ pub(crate) enum Refusal {
     /// Port 443, and not TLS.
     NotTls(HostPort),
     /// The server name or the Host header names another host than the one that was dialled.
-    OtherHost { dialled: HostPort, named: String },
+    OtherHost {
+        dialled: HostPort,
+        named: String,
+        port: u16,
+    },
     /// A request that is not one of HTTP, or that two programs would read differently.
     Malformed(&'static str),
     /// The host could not be reached. This is no decision.
@@ -87,7 +91,7 @@ impl Refusal {
             | Refusal::Request(at, _)
             | Refusal::PlainSecret(at, _)
             | Refusal::Unreachable(at, _) => Some((at.host.to_string(), at.port)),
-            Refusal::OtherHost { dialled, named } => Some((named.clone(), dialled.port)),
+            Refusal::OtherHost { named, port, .. } => Some((named.clone(), *port)),
             Refusal::NoHost(text, port, _) => Some((text.clone(), *port)),
             // Names no host that could be believed.
             Refusal::Malformed(_) => Some(("-".to_owned(), 0)),
@@ -111,10 +115,12 @@ impl Refusal {
         Refusal::NoHost(Kind::printable(text), port, why.to_string())
     }
 
-    pub(crate) fn other_host(host: &Host, port: u16, named: &str) -> Refusal {
+    /// `named` is in the client's own words.
+    pub(crate) fn other_host(dialled: &HostPort, named: &str, port: u16) -> Refusal {
         Refusal::OtherHost {
-            dialled: HostPort::new(host.clone(), port),
+            dialled: dialled.clone(),
             named: Kind::printable(named),
+            port,
         }
     }
 
@@ -155,8 +161,22 @@ impl fmt::Display for Refusal {
                 write!(f, "{at} is not allowed with an encrypted server name (ECH)")
             }
             Refusal::NotTls(at) => write!(f, "{at} is only allowed with TLS"),
-            Refusal::OtherHost { dialled, named } => {
+            Refusal::OtherHost {
+                dialled,
+                named,
+                port,
+            } if *port == dialled.port => {
                 write!(f, "the connection is for {dialled}, but names {named:?}")
+            }
+            Refusal::OtherHost {
+                dialled,
+                named,
+                port,
+            } => {
+                write!(
+                    f,
+                    "the connection is for {dialled}, but names {named:?} on port {port}"
+                )
             }
             Refusal::Request(at, request) => {
                 write!(f, "no rule allows this request to {at}: {request}")

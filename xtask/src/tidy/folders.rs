@@ -56,6 +56,7 @@ const FOLDERS: &[(&str, &[Row])] = &[
             ("exec_key", &[]),
             ("names", &[]),
             ("resolve", &[]),
+            ("hosts_file", &["resolve"]),
             ("authority", &["error"]),
             ("mask", &["error"]),
             ("requests", &["error"]),

@@ -208,6 +208,10 @@ const EXAMPLES: &[(&str, &str)] = &[
          avfs network log --denied",
     ),
     (
+        "port",
+        "  avfs port forward try-1 3000\n  avfs port list\n  avfs port remove try-1 3000",
+    ),
+    (
         "secret",
         "  avfs secret set API_TOKEN --host api.example.com < token.txt\n  \
          avfs network allow api.example.com\n  \

@@ -1,7 +1,7 @@
 //! What commands reach, through the real binary and against real servers on loopback.
 //!
 //! What an attacker may try, each with its test: every way to write a host, a request or a name so that a list is read
-//! otherwise than it is meant, protocols that no list can check, addresses of the host and of its neighbours: `attacks.rs`;
+//! otherwise than it is meant, addresses of the host and of its neighbours: `attacks.rs`; protocols that no list can check: `protocols.rs`;
 //! another command's list: `sharing.rs`; a wider network than the owner gave: `modes.rs`; a connection that outlives its
 //! permission: `changes.rs`. That ordinary programs work, with and without variables about proxies: `clients.rs`, `registries.rs`.
 //!
@@ -13,6 +13,7 @@ mod attacks;
 mod changes;
 mod clients;
 mod modes;
+mod protocols;
 mod registries;
 mod servers;
 mod sharing;

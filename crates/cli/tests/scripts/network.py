@@ -7,6 +7,7 @@ import ctypes
 import errno
 import json
 import os
+import select
 import socket
 import struct
 import sys
@@ -140,11 +141,12 @@ def in_flight(authority, path):
     stream.connect(HTTP)
     here.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, right)])
     request = f"GET http://{authority}/{path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\n\r\n"
+    # This tells that an answer has come, and is no descriptor of the connection.
+    told = select.epoll()
+    told.register(stream.fileno(), select.EPOLLIN)
     stream.sendall(request.encode())
     stream.close()
-    # The answer waits in the connection, which is fetched out of the queue again.
-    import time
-    time.sleep(0.2)
+    told.poll(LATE)
     _, ancillary, _, _ = there.recvmsg(1, socket.CMSG_SPACE(4))
     got = socket.socket(fileno=struct.unpack("i", ancillary[0][2][:4])[0])
     got.settimeout(LATE)

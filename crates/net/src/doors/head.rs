@@ -37,9 +37,7 @@ pub(super) fn target_of_proxied(head: &request::Parts, names: &Names) -> Result<
     }
     let at = host_port(authority.as_str(), 80, names)?;
     match host_header(&head.headers, 80, names)? {
-        Some(named) if named != at => {
-            Err(Refusal::other_host(&at.host, at.port, &named.to_string()))
-        }
+        Some(named) if named != at => Err(other(&at, &named)),
         _ => Ok(at),
     }
 }
@@ -57,15 +55,19 @@ pub(super) fn check_direct(
     if let Some(authority) = head.uri.authority() {
         let named = host_port(authority.as_str(), at.port, names)?;
         if named != *at {
-            return Err(Refusal::other_host(&at.host, at.port, authority.as_str()));
+            return Err(other(at, &named));
         }
     }
     // Connections for a host are on the port that its scheme leaves out.
     match host_header(&head.headers, at.port, names)? {
         Some(named) if named == *at => Ok(()),
-        Some(named) => Err(Refusal::other_host(&at.host, at.port, &named.to_string())),
+        Some(named) => Err(other(at, &named)),
         None => Err(Refusal::Malformed("a request has a Host header")),
     }
+}
+
+fn other(dialled: &HostPort, named: &HostPort) -> Refusal {
+    Refusal::other_host(dialled, &named.host.to_string(), named.port)
 }
 
 /// The target of CONNECT.

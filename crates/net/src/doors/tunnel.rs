@@ -142,7 +142,7 @@ fn check_name(at: &HostPort, name: ServerName) -> Result<(), Refusal> {
         ServerName::Named(_) if at.host.name().is_none() => Ok(()),
         ServerName::Named(text) => match Host::parse(&text) {
             Ok(host) if host == at.host => Ok(()),
-            _ => Err(Refusal::other_host(&at.host, at.port, &text)),
+            _ => Err(Refusal::other_host(at, &text, at.port)),
         },
     }
 }

@@ -179,9 +179,13 @@ impl Call {
                 }
             }
         }
-        if self.network.has_proxies() {
-            add_proxies(&mut environment);
-            add_authorities(&mut environment);
+        match &self.network {
+            ExecNetwork::Host => {}
+            network if network.has_proxies() => {
+                add_proxies(&mut environment);
+                add_authorities(&mut environment);
+            }
+            _ => add_missing(&mut environment, &NO_RETRIES),
         }
         environment
     }
@@ -303,13 +307,27 @@ fn add_proxies(environment: &mut Vec<(Vec<u8>, Vec<u8>)>) {
     let own = "localhost,127.0.0.1,::1";
     let variables = [
         ("HTTP_PROXY", &*http),
+        ("http_proxy", &http),
         ("HTTPS_PROXY", &http),
+        ("https_proxy", &http),
         ("ALL_PROXY", &socks),
+        ("all_proxy", &socks),
         ("NO_PROXY", own),
+        ("no_proxy", own),
     ];
+    add_missing(environment, &variables);
+}
+
+/// Without a network nothing gets better by waiting, which npm does for more than a minute.
+const NO_RETRIES: [(&str, &str); 3] = [
+    ("npm_config_fetch_retries", "0"),
+    ("PIP_RETRIES", "0"),
+    ("CARGO_NET_RETRY", "0"),
+];
+
+fn add_missing(environment: &mut Vec<(Vec<u8>, Vec<u8>)>, variables: &[(&str, &str)]) {
     for (name, value) in variables {
         add(environment, name, value);
-        add(environment, &name.to_ascii_lowercase(), value);
     }
 }
 

@@ -51,6 +51,8 @@ fn an_approval_is_for_one_command_directory_and_environment() {
         vec!["--cwd", "/", "--", "sh", "deploy.sh"],
         vec!["--env", "A=b", "--", "sh", "deploy.sh"],
         vec!["--network", "host", "--", "sh", "deploy.sh"],
+        vec!["--network", "b.example.test", "--", "sh", "deploy.sh"],
+        vec!["--allow", "b.example.test", "--", "sh", "deploy.sh"],
         vec!["--readonly", "--", "sh", "deploy.sh"],
         vec!["--fork", "--", "sh", "deploy.sh"],
         vec!["--driver", "process", "--", "sh", "deploy.sh"],
@@ -63,6 +65,10 @@ fn an_approval_is_for_one_command_directory_and_environment() {
     home.ok(&["vault", "set", "env.A=b"]);
     refused(&home, &id, &DEPLOY, "Denied", "another command");
     home.ok(&["vault", "unset", "env.A"]);
+    // Neither is it for what the vault's list becomes afterwards.
+    home.ok(&["network", "allow", "b.example.test"]);
+    refused(&home, &id, &DEPLOY, "Denied", "another command");
+    home.ok(&["network", "deny", "b.example.test"]);
     // What was approved still can be had.
     assert_eq!(with_approval(&home, &id, &DEPLOY)["result"]["exit_code"], 0);
 }

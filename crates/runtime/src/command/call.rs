@@ -333,7 +333,10 @@ fn add_missing(environment: &mut Vec<(Vec<u8>, Vec<u8>)>, variables: &[(&str, &s
 
 /// Names the file with the authorities that the sandbox trusts, its own among them. Node adds one to those it has.
 fn add_authorities(environment: &mut Vec<(Vec<u8>, Vec<u8>)>) {
-    for name in TRUST_VARIABLES {
+    // Inside pip, REQUESTS_CA_BUNDLE goes before PIP_CERT, so it must not be set beside one that somebody chose.
+    let is_chosen = environment.iter().any(|(set, _)| set == b"PIP_CERT");
+    let names = TRUST_VARIABLES.iter();
+    for name in names.filter(|name| !is_chosen || **name != "REQUESTS_CA_BUNDLE") {
         add(environment, name, &format!("/etc/{AUTHORITIES}"));
     }
     add(

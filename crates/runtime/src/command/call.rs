@@ -333,10 +333,11 @@ fn add_missing(environment: &mut Vec<(Vec<u8>, Vec<u8>)>, variables: &[(&str, &s
 
 /// Names the file with the authorities that the sandbox trusts, its own among them. Node adds one to those it has.
 fn add_authorities(environment: &mut Vec<(Vec<u8>, Vec<u8>)>) {
-    // Inside pip, REQUESTS_CA_BUNDLE goes before PIP_CERT, so it must not be set beside one that somebody chose.
+    // Inside pip, these go before PIP_CERT, so they must not be set beside one that somebody chose.
+    let before_pip = ["REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"];
     let is_chosen = environment.iter().any(|(set, _)| set == b"PIP_CERT");
     let names = TRUST_VARIABLES.iter();
-    for name in names.filter(|name| !is_chosen || **name != "REQUESTS_CA_BUNDLE") {
+    for name in names.filter(|name| !is_chosen || !before_pip.contains(name)) {
         add(environment, name, &format!("/etc/{AUTHORITIES}"));
     }
     add(

@@ -1,8 +1,9 @@
 //! Applies one entry of a layer to a tree.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use avfs_vault::{Edit, Entry, Kind, LinkId, Meta, VaultPath, XattrMap};
+use avfs_vault::{Edit, Entry, Kind, LinkId, Meta, RootId, VaultPath, XattrMap};
 
 use super::contents::Hashed;
 use super::listing::too_much;
@@ -15,11 +16,26 @@ use crate::{Error, Result};
 const SKIPPED_MAX: usize = 1_000;
 
 /// What the names of a hard-linked file share.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Shared {
     link: LinkId,
     /// The owner, from the names that the base has; names with different owners could not be one file.
     owner: Option<(u32, u32)>,
+    /// The metadata of the file in the base and in the previous commit, as far as one of its names was there. Names whose
+    /// metadata differ are not one file, so the time of a copy-up must be kept for all of them or for none.
+    known: Arc<[Meta]>,
+}
+
+impl Shared {
+    /// The metadata of all its names, of which `own` is that of one.
+    fn meta(&self, mut own: Meta, input: &CommitInput<'_>) -> Meta {
+        let default = (input.owner.uid, input.owner.gid);
+        (own.uid, own.gid) = self.owner.unwrap_or(default);
+        if let Some(known) = self.known.iter().find(|known| same_meta(known, &own)) {
+            own.ctime = known.ctime;
+        }
+        own
+    }
 }
 
 /// The most hard-linked names in one commit; the root object lists all of them.
@@ -28,6 +44,7 @@ const LINKED_MAX: usize = 500_000;
 /// For each entry that `counts` and is a hard link: what its names share.
 pub(super) fn link_groups(
     entries: &[UpperEntry],
+    input: &CommitInput<'_>,
     base: &Edit,
     counts: impl Fn(usize) -> bool,
 ) -> Result<HashMap<usize, Shared>> {
@@ -37,7 +54,7 @@ pub(super) fn link_groups(
             linked.add(index, entry)?;
         }
     }
-    linked.groups(base)
+    linked.groups(input, base)
 }
 
 /// Names by the file that they share.
@@ -66,11 +83,11 @@ impl Linked {
     }
 
     /// For each hard link: what its names share.
-    pub fn groups(self, base: &Edit) -> Result<HashMap<usize, Shared>> {
+    pub fn groups(self, input: &CommitInput<'_>, base: &Edit) -> Result<HashMap<usize, Shared>> {
         let mut links = HashMap::new();
         let names = self.by_inode.into_values();
         for names in names.filter(|names| names.len() > 1) {
-            join(names, base, &mut links)?;
+            join(names, input, base, &mut links)?;
         }
         Ok(links)
     }
@@ -79,6 +96,7 @@ impl Linked {
 /// Records what the names of one file share.
 fn join(
     mut names: Vec<(VaultPath, usize)>,
+    input: &CommitInput<'_>,
     base: &Edit,
     links: &mut HashMap<usize, Shared>,
 ) -> Result<()> {
@@ -103,9 +121,36 @@ fn join(
             .map(|entry| (entry.meta.uid, entry.meta.gid));
         owner = owner.or(known);
     }
-    let shared = Shared { link, owner };
-    links.extend(names.into_iter().map(|(_, index)| (index, shared)));
+    let roots = match input.last_commit == input.base {
+        true => vec![input.base],
+        false => vec![input.base, input.last_commit],
+    };
+    let mut known = Vec::new();
+    for root in roots {
+        known.extend(first_file(input, root, &names)?.map(|entry| entry.meta));
+    }
+    let shared = Shared {
+        link,
+        owner,
+        known: known.into(),
+    };
+    links.extend(names.into_iter().map(|(_, index)| (index, shared.clone())));
     Ok(())
+}
+
+/// What is at the first of these names that is a file there.
+fn first_file(
+    input: &CommitInput<'_>,
+    root: RootId,
+    names: &[(VaultPath, usize)],
+) -> Result<Option<Entry>> {
+    for (name, _) in names {
+        let entry = input.trees.entry(root, name)?;
+        if let Some(entry) = entry.filter(|entry| matches!(entry.kind, Kind::File { .. })) {
+            return Ok(Some(entry));
+        }
+    }
+    Ok(None)
 }
 
 pub(super) struct Applied<'a> {
@@ -243,7 +288,7 @@ impl<'a> Applied<'a> {
                 Some((content, size)) => Kind::File {
                     content,
                     size,
-                    link: shared.map(|shared| shared.link),
+                    link: shared.as_ref().map(|shared| shared.link),
                 },
                 None => return Ok(()),
             },
@@ -260,17 +305,24 @@ impl<'a> Applied<'a> {
                 return Ok(());
             }
         };
-        let mut meta = self.meta(upper, &path, existing.as_ref())?;
-        if let Some(shared) = shared {
-            let default = (self.input.owner.uid, self.input.owner.gid);
-            (meta.uid, meta.gid) = shared.owner.unwrap_or(default);
+        let meta = self.meta(upper, &path, existing.as_ref())?;
+        let entry = match shared {
+            Some(shared) => Entry {
+                kind,
+                meta: shared.meta(meta, self.input),
+            },
+            None => {
+                let entry = same_or(existing.as_ref(), Entry { kind, meta });
+                match existing.as_ref() == Some(&entry) {
+                    true => entry,
+                    false => same_or(self.before(&path)?.as_ref(), entry),
+                }
+            }
+        };
+        if existing.as_ref() == Some(&entry) {
+            return Ok(());
         }
-        let entry = same_or(existing.as_ref(), Entry { kind, meta });
-        if existing.as_ref() != Some(&entry) {
-            let entry = same_or(self.before(&path)?.as_ref(), entry);
-            self.edit.put(&path, entry)?;
-        }
-        Ok(())
+        Ok(self.edit.put(&path, entry)?)
     }
 
     fn directory(

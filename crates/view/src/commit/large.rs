@@ -36,7 +36,7 @@ pub(super) fn large(
     let mut work = Large {
         reading,
         bounds,
-        links: linked.groups(&base)?,
+        links: linked.groups(input, &base)?,
         linked: Vec::new(),
         pending: 0,
         applied: Applied::new(input, base),
@@ -95,7 +95,7 @@ impl Large<'_> {
             if own_work::place(&entry, &self.arrivals) != Some(place) {
                 continue;
             }
-            match self.links.get(&index).copied() {
+            match self.links.get(&index).cloned() {
                 Some(shared) => self.linked.push((entry, Some(shared), place)),
                 None => entries.push((entry, None, place)),
             }

@@ -163,13 +163,13 @@ fn whole(
     doubtful: usize,
 ) -> Result<Committed> {
     let edit = input.trees.edit(input.base)?;
-    let links = link_groups(entries, &edit, |_| true)?;
+    let links = link_groups(entries, input, &edit, |_| true)?;
     let mut applied = Applied::new(input, edit);
     for (index, entry) in entries.iter().enumerate() {
         if index % 1_024 == 0 && (input.stopped)() {
             return Err(Error::Stopped);
         }
-        let shared = links.get(&index).copied();
+        let shared = links.get(&index).cloned();
         applied.apply_or_skip(entry, contents.of[index], shared, index >= doubtful)?;
     }
     applied.finish(entries.len() - 1)
@@ -183,7 +183,8 @@ fn since(
     changes: Changes<'_>,
 ) -> Result<Committed> {
     let base = input.trees.edit(input.base)?;
-    let links = link_groups(entries, &base, |index| changes.of[index] == Change::New)?;
+    let is_new = |index: usize| changes.of[index] == Change::New;
+    let links = link_groups(entries, input, &base, is_new)?;
     let mut applied = Applied::new(input, input.trees.edit(changes.root)?);
     applied.skipped = changes.still_skipped();
     for top in changes.tops() {
@@ -194,7 +195,7 @@ fn since(
             Change::None => {}
             Change::Meta => applied.touch(entry, changes.is_hidden(&entry.path))?,
             Change::New => {
-                applied.apply(entry, contents.of[index], links.get(&index).copied())?;
+                applied.apply(entry, contents.of[index], links.get(&index).cloned())?;
             }
         }
     }

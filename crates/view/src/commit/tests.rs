@@ -304,6 +304,25 @@ fn names_of_one_file_share_a_link_and_others_do_not() {
     assert_eq!(root.link_count(link("/x").unwrap()), 2);
 }
 
+/// The commit after it knows the first two names from the one before, with older times.
+#[test]
+fn a_name_that_a_later_commit_adds_is_the_same_file() {
+    let mut scene = Scene::new();
+    let at = |scene: &Scene, name: &str| scene.upper.join(name);
+    scene.write("x", "linked");
+    std::fs::hard_link(at(&scene, "x"), at(&scene, "y")).unwrap();
+    scene.last_commit = scene.commit(Writers::None).root;
+    std::fs::hard_link(at(&scene, "x"), at(&scene, "z")).unwrap();
+    let warm = scene.commit(Writers::None).root;
+    scene.cache = HashCache::default();
+    let cold = scene.commit(Writers::None).root;
+    assert_eq!(warm, cold);
+    let entry = |path: &str| scene.trees.entry(warm, &path.parse().unwrap()).unwrap();
+    let link = entry("/z").unwrap().link().expect("a link");
+    assert_eq!(scene.trees.root(warm).unwrap().link_count(link), 3);
+    assert_eq!(entry("/x"), entry("/z"));
+}
+
 #[test]
 fn committing_again_gives_the_same_root_and_hashes_only_what_changed() {
     let mut scene = Scene::new();

@@ -109,6 +109,23 @@ fn writing_one_of_two_equal_files_leaves_the_other() {
     }
 }
 
+/// Names that later commands give a file are names of the same file wherever the vault is shown anew.
+#[test]
+fn a_hard_link_that_a_later_command_makes_is_one_in_forks() {
+    for home in Home::of_every_user(AVFS) {
+        home.ok(&["vault", "create", "v"]);
+        let exec = |vault: &str, text: &str| {
+            let words = ["--vault", vault, "proxy", "exec", "--shell", text];
+            home.json(&words)["result"]["stdout"].clone()
+        };
+        exec("v", "echo one > /x; ln /x /y");
+        exec("v", "ln /x /z");
+        home.ok(&["vault", "fork", "v", "copy"]);
+        let numbers = exec("copy", "stat -c %h /x /y /z; echo two >> /z; cat /x");
+        assert_eq!(numbers, "3\n3\n3\none\ntwo\n", "as {}", home.user());
+    }
+}
+
 #[test]
 fn a_hard_link_pair_stays_a_pair() {
     for home in Home::of_every_user(AVFS) {

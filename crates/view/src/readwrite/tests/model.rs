@@ -261,3 +261,15 @@ proptest! {
         check(&steps)?;
     }
 }
+
+/// A file with other names leaves a directory that was moved: it is still the one that they name.
+#[test]
+fn a_linked_file_leaves_a_moved_directory() {
+    let rename = |from: &str, to: &str| Step::Rename(from.into(), to.into());
+    let steps = [
+        rename("b", "c"),
+        Step::MakeDirectory("b".into()),
+        rename("c/c", "b/c"),
+    ];
+    check(&steps).unwrap();
+}

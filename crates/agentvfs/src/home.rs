@@ -145,10 +145,11 @@ impl Avfs {
         self.ask(&Daemon {})
     }
 
-    /// Counters of the daemon in the text format of Prometheus, without names.
-    pub fn metrics(&self) -> Result<String> {
+    /// Counters of the daemon in the text format of Prometheus. Only with `vaults` are vaults named.
+    pub fn metrics(&self, vaults: bool) -> Result<String> {
         let mut text = Vec::new();
-        self.face.download(CURRENT, &MetricsRead {}, &mut text)?;
+        self.face
+            .download(CURRENT, &MetricsRead { vaults }, &mut text)?;
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 

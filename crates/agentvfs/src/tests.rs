@@ -432,7 +432,7 @@ fn secrets(avfs: &Avfs) {
 }
 
 fn whole_home(avfs: &Avfs) {
-    assert!(avfs.metrics().unwrap().contains("# TYPE"));
+    assert!(avfs.metrics(false).unwrap().contains("# TYPE"));
     let dry = Gc {
         dry_run: true,
         grace: None,

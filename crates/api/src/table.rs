@@ -470,7 +470,7 @@ operations! {
         "Removes a secret.";
     MetricsRead "metrics" Get "/v1/metrics" => (),
         Agent Read Reads CONTENT, Nothing, Sends(metrics::MEDIA_TYPE, metrics::read),
-        "Gives counters of the daemon for Prometheus, without names; also at `/metrics`.";
+        "Gives counters of the daemon for Prometheus, also at `/metrics`; vaults are named only with `vaults`.";
     Daemon "daemon" Get "/v1/daemon" => DaemonState,
         Agent Read Reads CONTROL, Nothing, Answer(daemon::state),
         "Shows what the daemon is doing.";

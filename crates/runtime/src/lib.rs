@@ -67,6 +67,7 @@ pub use command::exec::ExecRequest;
 pub use command::mode::Mode;
 pub use command::network::{ExecNetwork, NetworkAsk, VaultNetwork};
 pub use command::network_verbs::NetworkRecord;
+pub use command::observer::{EndedExec, ExecObserver};
 pub use command::options::{
     Approving, Branch, CheckpointMode, DEFAULT_OUTPUT_LIMIT, DEFAULT_TIMEOUT, ExecDetail,
     ExecOptions, Limits, Profile, Stdin, Timeout,

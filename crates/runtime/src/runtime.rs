@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use avfs_vault::{VaultId, VaultName, Vaults};
 use avfs_view::Layers;
 
+use crate::command::observer::Observers;
 use crate::command::policy::PolicyFiles;
 use crate::command::spill::Spills;
 use crate::files::search::Indexes;
@@ -109,6 +110,7 @@ pub(crate) struct Inner {
     /// Ports of the host that lead into sandboxes.
     pub forwards: Forwards,
     pub secrets: Secrets,
+    pub observers: Observers,
     slots: Mutex<HashMap<VaultId, Arc<Slot>>>,
     /// Older states that are mounted.
     pub windows: Mutex<Vec<Window>>,
@@ -145,6 +147,7 @@ impl Runtime {
             networks,
             forwards: Forwards::default(),
             secrets: Secrets::new(config.host.secret_key.clone(), &config.home),
+            observers: Observers::default(),
             indexes: Indexes::new(&work.directory),
             work,
             spills: Spills::new(&config.home),

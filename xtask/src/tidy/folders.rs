@@ -262,6 +262,7 @@ const HUBS: &[(&str, Hub)] = &[(
             "live::ports::Forwards",
             "live::slot::Slot",
             "files::search::Indexes",
+            "command::observer::Observers",
             "command::policy::PolicyFiles",
             "command::spill::Spills",
             "job::Jobs",

@@ -1,6 +1,7 @@
 //! What all handlers share: the runtime, the daemon's paths, and the running requests.
 
 use super::calls::Calls;
+use super::envelope::Ended;
 use super::events::JournalEnd;
 use super::lanes::Lanes;
 use super::logs::Logs;
@@ -11,7 +12,6 @@ use super::traces::Traces;
 use crate::auth::Auth;
 use crate::daemon_paths::DaemonPaths;
 use crate::http::Hosts;
-use crate::wire::{Ending, StatusWord};
 use avfs_runtime::{Principal, Runtime};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -32,10 +32,10 @@ pub(crate) struct App {
     pub lanes: Lanes,
     pub bodies: Arc<Bodies>,
     pub auth: Auth,
-    pub metrics: Metrics,
+    pub metrics: Arc<Metrics>,
     pub repeats: Repeats,
     pub traces: Traces,
-    pub logs: Logs,
+    pub logs: Arc<Logs>,
     pub journal_end: JournalEnd,
     /// The names of this machine on the network.
     pub hosts: Hosts,
@@ -63,6 +63,8 @@ impl App {
         hosts: Hosts,
     ) -> App {
         let now = Instant::now();
+        let (metrics, logs) = (Arc::<Metrics>::default(), Arc::<Logs>::default());
+        observe(&runtime, &metrics, &logs);
         App {
             runtime,
             place,
@@ -74,10 +76,10 @@ impl App {
             lanes: Lanes::new(),
             bodies: Arc::new(Bodies::new()),
             auth,
-            metrics: Metrics::default(),
+            metrics,
             repeats: Repeats::default(),
             traces: Traces::default(),
-            logs: Logs::default(),
+            logs,
             journal_end: JournalEnd::default(),
             hosts,
             listening: OnceLock::new(),
@@ -100,12 +102,6 @@ impl App {
     ) {
         self.metrics.request(operation, status, took);
         self.logs.request(operation, status, took, by);
-    }
-
-    /// Counts and logs a command that has ended.
-    pub fn ran(&self, exec: &str, how: (StatusWord, &Ending), took: Duration, by: Principal) {
-        self.metrics.exec(how.0, took);
-        self.logs.command(exec, how, took, by);
     }
 
     /// Marks a client as connected until the guard goes.
@@ -160,6 +156,18 @@ impl App {
             activity.mounts == 0 && activity.running_jobs == 0
         })
     }
+}
+
+/// Counts and logs every command that is over, jobs included.
+fn observe(runtime: &Runtime, metrics: &Arc<Metrics>, logs: &Arc<Logs>) {
+    let (metrics, logs) = (Arc::clone(metrics), Arc::clone(logs));
+    runtime.observe_execs(Box::new(move |ended| {
+        let report = ended.report;
+        let how = Ended::of(&report.status);
+        metrics.exec(&report.vault, how.status, ended.took);
+        let how = (how.status, &how.ending);
+        logs.command(&report.exec.to_string(), how, ended.took, ended.by);
+    }));
 }
 
 /// One running request.

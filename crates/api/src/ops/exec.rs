@@ -43,10 +43,6 @@ pub(crate) fn exec(
     let mut report = ask.session.exec(request, &sink)?;
     let held = std::mem::take(&mut report.held);
     let envelope = envelope::envelope(report);
-    let result = &envelope.result;
-    let how = (result.status, &result.ending);
-    let by = ask.session.principal();
-    ask.app.ran(&result.exec, how, begun.elapsed(), by);
     trace(ask, &envelope, begun);
     Ok((envelope, held))
 }

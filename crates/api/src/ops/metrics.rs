@@ -1,10 +1,11 @@
-//! Counters of the daemon in the text format of Prometheus. No vault, path, command or principal is named.
+//! Counters of the daemon in the text format of Prometheus. No path, command or principal is named, and vaults only where they
+//! are asked for.
 
 use super::Ask;
 use super::failure::Failure;
 use crate::wire::{MetricsRead, StatusWord};
-use avfs_runtime::{ErrorKind, Select};
-use std::collections::BTreeMap;
+use avfs_runtime::{ErrorKind, Select, VaultName};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Write;
@@ -21,12 +22,17 @@ const BUCKETS: [f64; 11] = [
     0.001, 0.002, 0.005, 0.01, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0, 300.0,
 ];
 
+/// Vaults whose commands are counted by name. Those of more vaults are counted together only.
+const VAULTS_MAX: usize = 1000;
+
 /// What is counted since the daemon started.
 #[derive(Default)]
 pub(crate) struct Metrics {
     requests: Mutex<BTreeMap<(&'static str, u16), u64>>,
     request_seconds: Mutex<BTreeMap<&'static str, Histogram>>,
     execs: Mutex<BTreeMap<String, u64>>,
+    /// Those of each vault, by name and how they ended.
+    by_vault: Mutex<BTreeMap<VaultName, BTreeMap<String, u64>>>,
     exec_seconds: Mutex<Histogram>,
     unauthenticated: AtomicU64,
 }
@@ -78,14 +84,44 @@ impl Metrics {
         seconds.entry(operation).or_default().add(took);
     }
 
-    /// Counts a command.
-    pub fn exec(&self, status: StatusWord, took: Duration) {
+    /// Counts a command of a vault.
+    pub fn exec(&self, vault: &VaultName, status: StatusWord, took: Duration) {
         let word = serde_json::to_value(status).ok();
         let word = word.and_then(|word| word.as_str().map(str::to_owned));
-        *lock(&self.execs)
-            .entry(word.unwrap_or_default())
-            .or_default() += 1;
+        let word = word.unwrap_or_default();
+        *lock(&self.execs).entry(word.clone()).or_default() += 1;
         lock(&self.exec_seconds).add(took);
+        let mut by_vault = lock(&self.by_vault);
+        if by_vault.len() < VAULTS_MAX || by_vault.contains_key(vault) {
+            let counts = by_vault.entry(vault.clone()).or_default();
+            *counts.entry(word).or_default() += 1;
+        }
+    }
+
+    /// Forgets vaults that are no more, and writes the counts of those that the caller may see.
+    fn write_vaults(
+        &self,
+        text: &mut String,
+        present: &BTreeSet<VaultName>,
+        seen: impl Fn(&VaultName) -> bool,
+    ) {
+        let name = "avfs_vault_execs_total";
+        head(
+            text,
+            name,
+            "counter",
+            "Commands of a vault by how they ended.",
+        );
+        let mut by_vault = lock(&self.by_vault);
+        by_vault.retain(|vault, _| present.contains(vault));
+        for (vault, counts) in by_vault.iter().filter(|(vault, _)| seen(vault)) {
+            for (status, count) in counts {
+                let _ = writeln!(
+                    text,
+                    "{name}{{vault=\"{vault}\",status=\"{status}\"}} {count}"
+                );
+            }
+        }
     }
 
     /// Counts a request without a valid credential.
@@ -153,12 +189,20 @@ fn single(text: &mut String, name: &str, kind: &str, help: &str, value: f64) {
 pub(crate) fn read(
     ask: &Ask,
     _: Select,
-    _: MetricsRead,
+    request: MetricsRead,
     out: &mut dyn Write,
 ) -> Result<(), Failure> {
     let mut text = String::new();
     let activity = ask.session.activity();
+    let vaults = ask.session.vault_list()?;
+    let forks = vaults.iter().filter(|info| info.vault.parent.is_some());
     let gauges = [
+        ("avfs_vaults", "Vaults.", vaults.len() as f64),
+        (
+            "avfs_forks",
+            "Vaults that are forks of others.",
+            forks.count() as f64,
+        ),
         (
             "avfs_uptime_seconds",
             "Time since the daemon started.",
@@ -194,6 +238,11 @@ pub(crate) fn read(
         single(&mut text, name, "gauge", help, value);
     }
     ask.app.metrics.write(&mut text);
+    if request.vaults {
+        let present = vaults.into_iter().map(|info| info.vault.name).collect();
+        let seen = |name: &VaultName| ask.caller.grant.reaches(name);
+        ask.app.metrics.write_vaults(&mut text, &present, seen);
+    }
     let written = out.write_all(text.as_bytes());
     written.map_err(|error| Failure::new(ErrorKind::Unavailable, error.to_string()))
 }
@@ -222,7 +271,8 @@ mod tests {
         metrics.request("ls", 200, Duration::from_millis(3));
         metrics.request("ls", 200, Duration::from_secs(400));
         metrics.request("ls", 403, Duration::ZERO);
-        metrics.exec(StatusWord::TimedOut, Duration::from_secs(2));
+        let vault = |name: &str| name.parse::<VaultName>().unwrap();
+        metrics.exec(&vault("one"), StatusWord::TimedOut, Duration::from_secs(2));
         let mut text = String::new();
         metrics.write(&mut text);
         for line in [
@@ -240,5 +290,23 @@ mod tests {
         ] {
             assert!(text.lines().any(|it| it == line), "{line}\n{text}");
         }
+    }
+
+    #[test]
+    fn vaults_that_are_gone_or_beyond_the_bound_are_not_kept() {
+        let metrics = Metrics::default();
+        let vault = |number: usize| format!("v{number}").parse::<VaultName>().unwrap();
+        for number in 0..VAULTS_MAX + 7 {
+            metrics.exec(&vault(number), StatusWord::Exited, Duration::ZERO);
+        }
+        assert_eq!(lock(&metrics.execs)["exited"], VAULTS_MAX as u64 + 7);
+        assert_eq!(lock(&metrics.by_vault).len(), VAULTS_MAX);
+        let mut text = String::new();
+        let present = [vault(1), vault(2)].into();
+        metrics.write_vaults(&mut text, &present, |name| *name == vault(2));
+        let lines: Vec<_> = text.lines().filter(|it| !it.starts_with('#')).collect();
+        let expected = r#"avfs_vault_execs_total{vault="v2",status="exited"} 1"#;
+        assert_eq!(lines, [expected]);
+        assert_eq!(lock(&metrics.by_vault).len(), 2);
     }
 }

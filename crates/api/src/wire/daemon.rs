@@ -57,7 +57,11 @@ impl DaemonState {
 /// Counters for Prometheus.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct MetricsRead {}
+pub struct MetricsRead {
+    /// Also count the commands of each vault by its name, for the vaults that the caller may see.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub vaults: bool,
+}
 
 /// Stops the daemon.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]

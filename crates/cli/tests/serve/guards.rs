@@ -156,3 +156,43 @@ fn counters_name_no_vault_and_need_a_key() {
         assert!(!answer.body.contains("good"), "{}", answer.body);
     }
 }
+
+/// A job counts when it is over, and vaults are named to whoever asks and may see them.
+#[test]
+fn jobs_are_counted_and_vaults_named_on_request() {
+    let home = home();
+    home.ok(&["vault", "create", "seen"]);
+    home.ok(&["vault", "create", "unseen"]);
+    home.ok(&["vault", "fork", "seen", "copy"]);
+    let all = key(&home, "all", &["--scope", "read,exec"]);
+    let one = key(&home, "one", &["--scope", "read", "--vault", "seen"]);
+    let server = Server::start(home, &[]);
+    let exec = r#"{"argv":["true"]}"#;
+    let ran = server.ask(&bearer(&all), "POST", "/v1/vaults/unseen/exec", exec);
+    assert_eq!(ran.status, 200, "{ran:?}");
+    let job = r#"{"exec":{"argv":["true"]}}"#;
+    let job = server.ask(&bearer(&all), "POST", "/v1/vaults/seen/jobs", job);
+    let id = job.json()["job_id"].to_string();
+    server.home.ok(&["job", "wait", &id]);
+
+    let plain = server.get(&all, "/metrics").body;
+    for line in [
+        "avfs_execs_total{status=\"exited\"} 2",
+        "avfs_exec_seconds_count 2",
+        "avfs_vaults 3",
+        "avfs_forks 1",
+    ] {
+        assert!(plain.lines().any(|it| it == line), "{line}\n{plain}");
+    }
+    assert!(!plain.contains("seen"), "{plain}");
+
+    let of =
+        |vault: &str| format!("avfs_vault_execs_total{{vault=\"{vault}\",status=\"exited\"}} 1");
+    let named = server.get(&all, "/metrics?vaults=true").body;
+    for vault in ["seen", "unseen"] {
+        assert!(named.lines().any(|it| it == of(vault)), "{named}");
+    }
+    let few = server.get(&one, "/metrics?vaults=true").body;
+    assert!(few.lines().any(|it| it == of("seen")), "{few}");
+    assert!(!few.contains("unseen"), "{few}");
+}

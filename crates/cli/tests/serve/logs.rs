@@ -43,6 +43,7 @@ fn lines_have_exec_ids_and_no_secrets() {
         json!({ "event": "request", "operation": "exec", "status": 200, "by": "agent:ci" }),
         json!({ "event": "request", "operation": "write", "status": 200, "by": "agent:ci" }),
         json!({ "event": "job", "job": job["job_id"], "exec": job["exec"], "by": "agent:ci" }),
+        json!({ "event": "command", "exec": job["exec"], "status": "exited", "exit_code": 0, "by": "agent:ci" }),
         json!({ "event": "request", "operation": "cat", "status": 404, "by": "agent:ci" }),
         json!({ "event": "unauthenticated", "address": "127.0.0.1" }),
     ];

@@ -59,10 +59,13 @@ impl Session {
     /// An error means that the request itself could not be handled; whatever becomes of a command,
     /// denial and failure to start included, is a report.
     pub fn exec(&self, request: ExecRequest, sink: &dyn OutputSink) -> Result<ExecReport> {
-        match self.permit(request, sink)? {
-            Permit::Granted(permitted) => permitted.carry_out(sink),
-            Permit::Reported(report) => Ok(*report),
-        }
+        let begun = Instant::now();
+        let report = match self.permit(request, sink)? {
+            Permit::Granted(permitted) => permitted.carry_out(sink)?,
+            Permit::Reported(report) => *report,
+        };
+        self.tell_ended(&report, begun.elapsed());
+        Ok(report)
     }
 
     /// The walk up to where the command may begin; a job's begins with it, too.

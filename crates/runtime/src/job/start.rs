@@ -3,6 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use avfs_vault::{JournalEvent, NewJournalEntry};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -31,6 +32,7 @@ impl Session {
     /// Starts a command that goes on without its caller. What is refused, has to be approved first, or cannot
     /// start is reported, and is no job. `asker` may be told that it is held until somebody answers.
     pub fn job_start(&self, request: JobRequest, asker: &dyn OutputSink) -> Result<JobStart> {
+        let begun = Instant::now();
         let JobRequest {
             mut exec,
             lifetime,
@@ -48,8 +50,11 @@ impl Session {
             input = Some(write);
         }
         match self.permit(exec, asker)? {
-            Permit::Reported(report) => Ok(JobStart::Reported(report)),
-            Permit::Granted(permitted) => self.launch(*permitted, lifetime, input),
+            Permit::Reported(report) => {
+                self.tell_ended(&report, begun.elapsed());
+                Ok(JobStart::Reported(report))
+            }
+            Permit::Granted(permitted) => self.launch(*permitted, lifetime, input, begun),
         }
     }
 
@@ -58,6 +63,7 @@ impl Session {
         permitted: Permitted,
         lifetime: Lifetime,
         input: Option<OwnedFd>,
+        begun: Instant,
     ) -> Result<JobStart> {
         self.check_room()?;
         let call = &permitted.call;
@@ -83,8 +89,9 @@ impl Session {
         let sink = JobSink::new(self, &job, &permitted, tell);
         let sink = sink.inspect_err(|_| self.inner.jobs.remove(&job))?;
         let worker = Worker {
-            runtime: Runtime::clone(self),
+            session: self.clone(),
             job: job.clone(),
+            begun,
             over: false,
         };
         let thread = std::thread::Builder::new().name("job".into());
@@ -179,17 +186,22 @@ impl OutputSink for JobSink {
 
 /// Sees a job through. If it cannot, the job is not left looking as if it ran.
 struct Worker {
-    runtime: Runtime,
+    session: Session,
     job: Arc<Job>,
+    /// When it was asked for.
+    begun: Instant,
     over: bool,
 }
 
 impl Worker {
     fn work(mut self, permitted: Permitted, sink: &JobSink) {
         let outcome = permitted.carry_out(sink);
+        if let Ok(report) = &outcome {
+            self.session.tell_ended(report, self.begun.elapsed());
+        }
         if let Some(begun) = sink.take_begun() {
             // It never ran, so it never was a job.
-            self.runtime.inner.jobs.remove(&self.job);
+            self.session.inner.jobs.remove(&self.job);
             self.over = true;
             let _ = begun.send(Begun::No(Box::new(outcome)));
             return;
@@ -208,7 +220,7 @@ impl Worker {
                 (JobState::Failed { error }, None)
             }
         };
-        self.runtime.finish_job(&self.job, state, report.as_ref());
+        self.session.finish_job(&self.job, state, report.as_ref());
         self.over = true;
     }
 }
@@ -217,7 +229,7 @@ impl Drop for Worker {
     fn drop(&mut self) {
         if !self.over {
             let error = "internal error; see `avfs daemon logs`".into();
-            self.runtime
+            self.session
                 .finish_job(&self.job, JobState::Failed { error }, None);
         }
     }

@@ -114,12 +114,7 @@ impl<'a> Git<'a> {
                 ..ExecOptions::default()
             },
         };
-        let begun = Instant::now();
         let report = self.ask.session.exec(request, &Quiet(self.watcher))?;
-        let ended = crate::ops::envelope::Ended::of(&report.status);
-        let (exec, how) = (report.exec.to_string(), (ended.status, &ended.ending));
-        let by = self.ask.session.principal();
-        self.ask.app.ran(&exec, how, begun.elapsed(), by);
         self.ran(report, bytes)
     }
 

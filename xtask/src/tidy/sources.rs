@@ -9,42 +9,45 @@ use syn::visit::{self, Visit};
 const FUNCTION_LINES_MAX: usize = 70;
 /// A test that tells a story may take longer, because cutting a story in two helps nobody.
 const TEST_LINES_MAX: usize = 100;
-/// Lines of product code in one file.
+/// Lines of one file, its tests, comments and blank lines included.
 const FILE_LINES_MAX: usize = 500;
-/// Lines of tests in one file.
-const FILE_TEST_LINES_MAX: usize = 600;
-/// Files that are longer, each with the lines that it may have at most. The list may only shrink.
-const LONG_FILES: [(&str, usize); 0] = [];
 
 pub fn check(top: &Path, files: &[String]) -> Vec<String> {
-    let mut complaints = Vec::new();
-    for file in files.iter().filter(|file| file.ends_with(".rs")) {
+    let sources = files.iter().filter(|file| file.ends_with(".rs"));
+    let checked = sources.flat_map(|file| {
         let text = std::fs::read_to_string(top.join(file)).unwrap_or_default();
-        if !text.starts_with("//!") {
-            complaints.push(format!(
-                "{file}: does not begin with a //! sentence on what it is"
-            ));
-        }
-        for word in ["todo!(", "unimplemented!(", "#[ignore]", "allow(dead_code)"] {
-            if text.contains(word) && !file.starts_with("xtask/") {
-                complaints.push(format!("{file}: has {word}"));
-            }
-        }
-        match syn::parse_file(&text) {
-            Ok(parsed) => check_shape(file, &text, &parsed, &mut complaints),
-            Err(error) => complaints.push(format!("{file}: {error}")),
+        check_file(file, &text)
+    });
+    checked.collect()
+}
+
+/// What is wrong with one file.
+fn check_file(file: &str, text: &str) -> Vec<String> {
+    let mut complaints = Vec::new();
+    if !text.starts_with("//!") {
+        complaints.push(format!(
+            "{file}: does not begin with a //! sentence on what it is"
+        ));
+    }
+    for word in ["todo!(", "unimplemented!(", "#[ignore]", "allow(dead_code)"] {
+        if text.contains(word) && !file.starts_with("xtask/") {
+            complaints.push(format!("{file}: has {word}"));
         }
     }
-    let gone = LONG_FILES
-        .iter()
-        .filter(|(name, _)| !files.iter().any(|file| file == name));
-    complaints.extend(gone.map(|(name, _)| {
-        format!("{name}: not there: take it from the list in xtask/src/tidy/sources.rs")
-    }));
+    let lines = text.lines().count();
+    if lines > FILE_LINES_MAX {
+        complaints.push(format!(
+            "{file}: {lines} lines, and a file has up to {FILE_LINES_MAX}: split it"
+        ));
+    }
+    match syn::parse_file(text) {
+        Ok(parsed) => check_shape(file, &parsed, &mut complaints),
+        Err(error) => complaints.push(format!("{file}: {error}")),
+    }
     complaints
 }
 
-fn check_shape(file: &str, text: &str, parsed: &syn::File, complaints: &mut Vec<String>) {
+fn check_shape(file: &str, parsed: &syn::File, complaints: &mut Vec<String>) {
     let mut shape = Shape::new(if is_test(file) {
         TEST_LINES_MAX
     } else {
@@ -54,12 +57,6 @@ fn check_shape(file: &str, text: &str, parsed: &syn::File, complaints: &mut Vec<
     for (name, lines) in &shape.long {
         complaints.push(format!("{file}: function {name} has {lines} lines"));
     }
-    let lines = text.lines().count();
-    let tests = match is_test(file) {
-        true => lines,
-        false => shape.tests.iter().sum(),
-    };
-    complaints.extend(check_length(file, lines - tests, tests, &LONG_FILES));
     if is_test(file) {
         return;
     }
@@ -80,31 +77,6 @@ fn check_shape(file: &str, text: &str, parsed: &syn::File, complaints: &mut Vec<
     }
 }
 
-/// What is wrong with the length of a file, given those that are known to be too long.
-fn check_length(
-    file: &str,
-    product: usize,
-    tests: usize,
-    known: &[(&str, usize)],
-) -> Option<String> {
-    let too_long = product > FILE_LINES_MAX || tests > FILE_TEST_LINES_MAX;
-    let entry = known.iter().find(|(name, _)| *name == file);
-    match entry {
-        None if product > FILE_LINES_MAX => {
-            Some(format!("{file}: {product} lines of product code"))
-        }
-        None if too_long => Some(format!("{file}: {tests} lines of tests")),
-        Some((_, most)) if product + tests > *most => Some(format!(
-            "{file}: {} lines, where it had {most} and should get shorter",
-            product + tests
-        )),
-        Some(_) if !too_long => Some(format!(
-            "{file}: short enough: take it from the list in xtask/src/tidy/sources.rs"
-        )),
-        _ => None,
-    }
-}
-
 fn is_test(file: &str) -> bool {
     file.contains("/tests/") || file.ends_with("/tests.rs")
 }
@@ -112,17 +84,15 @@ fn is_test(file: &str) -> bool {
 /// What a file is made of, as far as the rules care.
 struct Shape {
     lines_max: usize,
-    tests: Vec<usize>,
     long: Vec<(String, usize)>,
     prints: Vec<usize>,
 }
 
 impl Shape {
     fn new(lines_max: usize) -> Shape {
-        let (tests, long, prints) = (Vec::new(), Vec::new(), Vec::new());
+        let (long, prints) = (Vec::new(), Vec::new());
         Shape {
             lines_max,
-            tests,
             long,
             prints,
         }
@@ -144,7 +114,6 @@ impl<'a> Visit<'a> for Shape {
                 && matches!(meta, syn::Meta::List(list) if list.tokens.to_string() == "test")
         });
         if is_test {
-            self.tests.push(length(module.span()));
             // Tests may print; their functions still have to be short.
             let mut inner = Shape::new(TEST_LINES_MAX);
             visit::visit_item_mod(&mut inner, module);
@@ -182,14 +151,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_files_are_reported_and_known_ones_may_only_shrink() {
-        let known = [("old.rs", 700)];
-        let said = |file, product, tests| check_length(file, product, tests, &known);
-        assert_eq!(said("new.rs", FILE_LINES_MAX, FILE_TEST_LINES_MAX), None);
-        assert!(said("new.rs", FILE_LINES_MAX + 1, 0).is_some());
-        assert!(said("new.rs", 0, FILE_TEST_LINES_MAX + 1).is_some());
-        assert_eq!(said("old.rs", 0, 700), None);
-        assert!(said("old.rs", 0, 701).is_some());
-        assert!(said("old.rs", 0, 600).is_some_and(|text| text.contains("take it from the list")));
+    fn every_line_of_every_file_counts() {
+        let head = "//! A file.\n";
+        let in_tests = |lines: usize| {
+            let blank = "\n".repeat(lines - 4);
+            format!("{head}#[cfg(test)]\nmod tests {{\n{blank}}}\n")
+        };
+        let comments = |lines: usize| head.repeat(lines);
+        for file in [
+            "crates/a/src/lib.rs",
+            "crates/a/src/b/tests.rs",
+            "crates/a/tests/c.rs",
+            "benches/src/main.rs",
+            "xtask/src/main.rs",
+        ] {
+            for text in [&in_tests as &dyn Fn(usize) -> String, &comments] {
+                let none: [&str; 0] = [];
+                assert_eq!(check_file(file, &text(FILE_LINES_MAX)), none, "{file}");
+                let said = check_file(file, &text(FILE_LINES_MAX + 1));
+                let wanted = format!("{file}: 501 lines, and a file has up to 500: split it");
+                assert_eq!(said, [wanted]);
+            }
+        }
     }
 }

@@ -1,13 +1,12 @@
 //! The async face: on either home, cancelled as futures are, with events as a stream.
 
+use crate::LONG;
 use crate::common::Home;
 use agentvfs::types::{StatusWord, VaultList};
 use agentvfs::{AsyncAvfs, ErrorKind, Event};
 use std::io::Write;
 use std::time::Duration;
 use tokio_stream::StreamExt;
-
-const LONG: Duration = Duration::from_secs(60);
 
 async fn both() -> [(AsyncAvfs, Home); 2] {
     let (first, second) = (Home::new(), Home::new());

@@ -3,6 +3,8 @@
 use avfs_runtime::parse_duration;
 use clap::{Args, Subcommand};
 
+use super::vaults::VaultPatternArgs;
+
 #[derive(Debug, Subcommand)]
 pub enum KeyVerb {
     /// Create a key and print it; only its hash is stored
@@ -53,14 +55,8 @@ pub struct KeyCreateArgs {
         default_value = "read"
     )]
     pub scopes: Vec<String>,
-    /// Vaults that the key reaches, with the wildcards * and ?; all when left out. Can be repeated
-    #[arg(
-        id = "vault",
-        long = "vault",
-        value_name = "PATTERN",
-        value_delimiter = ','
-    )]
-    pub vaults: Vec<String>,
+    #[command(flatten)]
+    pub reach: VaultPatternArgs,
     /// Lifetime such as 30d or 12h, or never
     #[arg(long, value_name = "TIME", default_value = "90d", value_parser = lifetime)]
     pub expires: Lifetime,

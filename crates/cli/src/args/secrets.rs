@@ -3,6 +3,8 @@
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 
+use super::vaults::VaultPatternArgs;
+
 #[derive(Debug, Subcommand)]
 pub enum SecretVerb {
     /// Set a secret; its value is read from standard input, a file or a command
@@ -58,14 +60,8 @@ pub struct SecretSetArgs {
     /// Put it into requests over plain HTTP, too
     #[arg(long)]
     pub allow_plain_http: bool,
-    /// Vaults whose commands it is for, with the wildcards * and ?; all when left out. Can be repeated
-    #[arg(
-        id = "vault",
-        long = "vault",
-        value_name = "PATTERN",
-        value_delimiter = ','
-    )]
-    pub vaults: Vec<String>,
+    #[command(flatten)]
+    pub reach: VaultPatternArgs,
     /// Read the value from this file
     #[arg(long, value_name = "FILE", conflicts_with = "command")]
     pub file: Option<PathBuf>,

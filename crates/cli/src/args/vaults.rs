@@ -1,6 +1,6 @@
 //! The arguments of `vault` and `checkpoint`.
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 
 use super::version;
 
@@ -125,4 +125,16 @@ pub enum CheckpointVerb {
     },
     /// Delete a checkpoint
     Delete { name: String },
+}
+
+#[derive(Debug, Args)]
+pub struct VaultPatternArgs {
+    /// Vaults that it is for, with the wildcards * and ?; all when left out. Can be repeated
+    #[arg(
+        id = "vault",
+        long = "vault",
+        value_name = "PATTERN",
+        value_delimiter = ','
+    )]
+    pub vaults: Vec<String>,
 }

@@ -17,7 +17,7 @@ pub fn run(verb: KeyVerb, session: &mut Session, output: Output) -> Result<()> {
                 passphrase: passphrase(approves)?,
                 name: args.name,
                 scopes: args.scopes,
-                vaults: args.vaults,
+                vaults: args.reach.vaults,
                 expires_s: args.expires.0,
                 rate: args.rate,
                 asks_user: args.asks_user,

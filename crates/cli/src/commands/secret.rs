@@ -42,7 +42,7 @@ fn set(args: SecretSetArgs, session: &mut Session, output: Output) -> Result<()>
         header: args.header,
         basic: args.basic,
         allow_plain_http: args.allow_plain_http,
-        vaults: args.vaults,
+        vaults: args.reach.vaults,
     };
     output.answer(&session.call(&request)?, is_set)
 }

@@ -12,6 +12,7 @@
 mod attacks;
 mod changes;
 mod clients;
+mod judge;
 mod modes;
 mod protocols;
 mod registries;

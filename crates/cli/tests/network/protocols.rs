@@ -1,7 +1,8 @@
 //! Names, datagrams and raw sockets from inside a sandbox: nothing but TCP to what is listed leaves it.
 
-use crate::attacks::{LIST, NO_HOST, NOT_LISTED, attack, judge};
+use crate::attacks::LIST;
 use crate::behind_proxy;
+use crate::judge::{NO_HOST, NOT_LISTED, attack, judge};
 use serde_json::json;
 
 #[test]

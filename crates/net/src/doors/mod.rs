@@ -6,7 +6,6 @@ mod forward;
 mod head;
 mod hello;
 mod http;
-mod rewound;
 mod socks;
 mod transparent;
 mod tunnel;

@@ -1,18 +1,18 @@
 //! Bytes for a host that has been allowed, checked as far as their protocol can be.
 
+use std::io::Cursor;
 use std::sync::Arc;
 
 use avfs_policy::{Host, HostPort};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
 use super::hello::{NoHello, ServerName, read_hello};
 use super::http;
-use super::rewound::Rewound;
 use crate::attempts::Door;
 use crate::dial::{self, Dialled, Stream};
 use crate::error::Error;
@@ -97,7 +97,10 @@ async fn opened(
             return stream.abort();
         }
     };
-    let accepting = TlsAcceptor::from(config).accept(Rewound::new(bytes, stream));
+    // The greeting has been read already, and is read again.
+    let (reading, writing) = tokio::io::split(stream);
+    let rewound = tokio::io::join(Cursor::new(bytes).chain(reading), writing);
+    let accepting = TlsAcceptor::from(config).accept(rewound);
     let time = service.bounds().greeting_time;
     if let Ok(Ok(inside)) = timeout(time, accepting).await {
         http::serve_opened(service, connection, at, inside).await;

@@ -15,6 +15,7 @@ mod memory;
 mod network;
 mod network_roles;
 mod owners;
+mod rename_ends;
 mod rename_roles;
 mod renames;
 mod shares;
@@ -82,6 +83,7 @@ fn run_all(filter: Option<&str>) -> bool {
         lives::TESTS,
         host::TESTS,
         renames::TESTS,
+        rename_ends::TESTS,
         exchanges::TESTS,
         limits::TESTS,
         memory::TESTS,

@@ -7,6 +7,7 @@ mod guesses;
 mod jobs;
 mod limited;
 mod made;
+mod names;
 mod speculation;
 mod state;
 mod surfaces;
